@@ -1,0 +1,339 @@
+//! The records: everything heard, small and exact, in the form that is logged, sent and folded.
+//!
+//! One codec (postcard) serves log, socket and recording; [`RECORD_VERSION`] names it and any change of a type in
+//! this file raises it. Hashes are 8 raw bytes, workers are interned to `u16` by [`Record::Worker`].
+//! Knows nothing of Dynamo's wire and nothing of the state.
+
+use std::borrow::Cow;
+
+use serde::{Deserialize, Serialize};
+
+use crate::id::{BlockHash, Millis, SourceIx, TokensHash, Worker, WorkerIx};
+
+/// Version of the binary form of everything in this file.
+pub const RECORD_VERSION: u8 = 1;
+
+/// One KV block as a worker stored it: the engine's identity of it and the router's hash of its tokens.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct Block {
+    /// The engine's hash, unique within a worker.
+    pub block_hash: BlockHash,
+    /// The router's hash of the block's own tokens.
+    pub tokens_hash: TokensHash,
+}
+
+/// A record and its time: when the server heard it, or, for history, when the broker stored it.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct Entry<'a> {
+    /// Time of the record.
+    pub at_ms: Millis,
+    /// What was heard.
+    #[serde(borrow)]
+    pub record: Record<'a>,
+}
+
+/// Something heard. See `reference/dynamo.md` for the wire form behind each.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub enum Record<'a> {
+    /// A source exists; always before anything it says.
+    Source {
+        /// Its index from here on.
+        source: SourceIx,
+        /// Where it listens, as the operator named it (no secrets).
+        #[serde(borrow)]
+        name: Cow<'a, str>,
+        /// What kind of source it is.
+        kind: SourceKind,
+    },
+    /// The state of a source changed.
+    SourceState {
+        /// Which source.
+        source: SourceIx,
+        /// Its state now.
+        state: LinkState,
+        /// In words: what happened, what is tried, what to do.
+        #[serde(borrow)]
+        detail: Cow<'a, str>,
+    },
+    /// How much a source has delivered; at most once a second and only when something changed.
+    Traffic {
+        /// Which source.
+        source: SourceIx,
+        /// Messages received since the server started.
+        received: u64,
+        /// Arrival minus publication of the slowest message since the last such record, by two clocks. `None`: no
+        /// message said when it was published.
+        lag_ms: Option<i64>,
+    },
+    /// A worker seen for the first time.
+    Worker {
+        /// Its index from here on.
+        worker: WorkerIx,
+        /// Who it is.
+        id: Worker,
+        /// Dynamo namespace, empty when no message named it.
+        #[serde(borrow)]
+        namespace: Cow<'a, str>,
+        /// Dynamo component (`backend`, `prefill` …), empty when no message named it.
+        #[serde(borrow)]
+        component: Cow<'a, str>,
+    },
+    /// A worker stored a run of blocks below `parent`. The run may be empty (reference §9.1).
+    Stored {
+        /// Who stored.
+        worker: WorkerIx,
+        /// Block that the first of `blocks` continues; `None`: `blocks` start a prompt.
+        parent: Option<BlockHash>,
+        /// The blocks, each the child of the one before.
+        #[serde(borrow)]
+        blocks: Cow<'a, [Block]>,
+    },
+    /// A worker dropped blocks.
+    Removed {
+        /// Who dropped.
+        worker: WorkerIx,
+        /// Engine hashes of the dropped blocks.
+        #[serde(borrow)]
+        hashes: Cow<'a, [BlockHash]>,
+    },
+    /// A worker dropped everything.
+    Cleared {
+        /// Who.
+        worker: WorkerIx,
+        /// Whether all ranks of the process are meant (Dynamo ≤ 1.3) or this one (≥ 1.4).
+        all_ranks: bool,
+    },
+    /// KV events about other tiers than device memory (≥ 1.1): counted, not part of the tree.
+    OtherTier {
+        /// Whose.
+        worker: WorkerIx,
+        /// Blocks stored in host memory, on disk or elsewhere.
+        stored: u32,
+        /// Blocks removed there.
+        removed: u32,
+    },
+    /// What a worker's engine says it uses for running requests (not its prefix cache).
+    EngineLoad {
+        /// Whose.
+        worker: WorkerIx,
+        /// Blocks in use by running requests.
+        used_blocks: u64,
+    },
+    /// What a router estimates of a worker's load.
+    RouterLoad {
+        /// Whose load.
+        worker: WorkerIx,
+        /// Which router: its publisher id.
+        router: u64,
+        /// Blocks of active sequences.
+        decode_blocks: Option<u64>,
+        /// Prompt tokens routed there whose first output token has not come.
+        prefill_tokens: Option<u64>,
+    },
+    /// A router chose a worker.
+    Decision(#[serde(borrow)] Decision<'a>),
+    /// A step in the life of a request on a worker.
+    Sequence {
+        /// Where it runs.
+        worker: WorkerIx,
+        /// What happened.
+        step: SequenceStep,
+        /// Whether the worker itself said so (or a router).
+        by_worker: bool,
+    },
+    /// What a worker's model card says.
+    ModelCard {
+        /// Whose card.
+        worker: WorkerIx,
+        /// Blocks the KV cache holds per rank; `None`: the card does not say.
+        total_kv_blocks: Option<u64>,
+        /// Tokens per block that the router uses; `None`: the card does not say.
+        block_size_tokens: Option<u32>,
+    },
+    /// Messages known to be lost.
+    Missed {
+        /// Where they should have come from.
+        source: SourceIx,
+        /// Whose they were, if that is known.
+        worker: Option<WorkerIx>,
+        /// What they were about.
+        topic: Topic,
+        /// How we know.
+        cause: MissedCause,
+        /// How many; a lower bound where the cause says so.
+        count: u64,
+    },
+    /// Input that was not understood, summed over at most a second.
+    Rejected {
+        /// Where it came from.
+        source: SourceIx,
+        /// What it was meant to be.
+        topic: Topic,
+        /// Why it was not understood.
+        reason: RejectReason,
+        /// How many messages or parts of messages.
+        count: u64,
+        /// The last one in words, shortened.
+        #[serde(borrow)]
+        sample: Cow<'a, str>,
+    },
+}
+
+/// A routing decision as far as its source tells it.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct Decision<'a> {
+    /// The worker chosen.
+    pub worker: WorkerIx,
+    /// Publisher id of the router, if known.
+    pub router: Option<u64>,
+    /// Router's request id, if the source has it.
+    #[serde(borrow)]
+    pub request_id: Option<Cow<'a, str>>,
+    /// Prompt length in tokens.
+    pub isl_tokens: Option<u64>,
+    /// Prompt length in blocks, rounded up.
+    pub isl_blocks: Option<u64>,
+    /// Blocks of the prompt that the chosen worker already held, by the router's own count.
+    pub overlap_blocks: Option<u64>,
+    /// Where this was read.
+    pub source: DecisionSource,
+}
+
+/// Where a decision was read.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
+pub enum DecisionSource {
+    /// `kv-hit-rate` (Dynamo 0.8, 0.9): chosen worker only.
+    KvHitRate,
+    /// `AddRequest` of `active_sequences_events` (replica sync): chosen worker only.
+    ActiveSequences,
+}
+
+/// A step in the life of a request.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
+pub enum SequenceStep {
+    /// Routed to the worker.
+    Added,
+    /// First output token.
+    PrefillCompleted,
+    /// Finished or given up.
+    Freed,
+}
+
+/// Kinds of source.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
+pub enum SourceKind {
+    /// A NATS server.
+    Nats,
+    /// The embedded simulated cluster.
+    Simulator,
+}
+
+/// Where the link to a source stands.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
+pub enum LinkState {
+    /// Not connected yet or any more; trying.
+    Connecting,
+    /// Connected; reading what was said before we came.
+    CatchingUp,
+    /// Connected and current.
+    Live,
+    /// Cannot work until the operator changes something (credentials, permissions); still trying.
+    Refused,
+    /// Finished and will not come back (a recording's end).
+    Ended,
+}
+
+/// What a message is about.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug, Serialize, Deserialize)]
+pub enum Topic {
+    /// `kv-events`: blocks stored and removed.
+    KvEvents,
+    /// `kv-hit-rate`: a routing decision (0.8, 0.9).
+    KvHitRate,
+    /// `kv_metrics`: active load.
+    KvMetrics,
+    /// `active_sequences_events`: life of requests.
+    ActiveSequences,
+    /// A model card.
+    ModelCard,
+    /// None of the above.
+    Other,
+}
+
+/// How we know that messages are lost.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug, Serialize, Deserialize)]
+pub enum MissedCause {
+    /// The envelope's sequence jumped: lost between publisher and us.
+    EnvelopeGap,
+    /// The worker's own event ids jumped (Dynamo ≥ 1.4): lost before or on the way.
+    EventIdGap,
+    /// The stream no longer has messages that we had not read.
+    HistoryExpired,
+    /// Our own queue was full.
+    QueueFull,
+    /// The broker dropped us as a slow consumer; a lower bound.
+    SlowConsumer,
+    /// More workers than this build keeps apart.
+    TooManyWorkers,
+}
+
+/// Why input was not understood.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug, Serialize, Deserialize)]
+pub enum RejectReason {
+    /// Ends too early.
+    Truncated,
+    /// Not JSON or MessagePack at all.
+    Malformed,
+    /// Well-formed, but a field has another type than Dynamo gives it.
+    WrongType,
+    /// Well-formed, but a field that Dynamo always sends is missing.
+    MissingField,
+    /// Larger or deeper than a sane message.
+    TooLarge,
+    /// A kind of message that this version does not know.
+    UnknownKind,
+}
+
+macro_rules! words {
+    ($(#[$doc:meta])* $t:ty { $($v:ident => $w:literal),* $(,)? }) => {
+        impl $t {
+            $(#[$doc])*
+            pub const fn as_str(self) -> &'static str {
+                match self { $(Self::$v => $w),* }
+            }
+        }
+    };
+}
+words! {
+    /// Name in the API.
+    SourceKind { Nats => "nats", Simulator => "simulator" }
+}
+words! {
+    /// Name in the API.
+    LinkState { Connecting => "connecting", CatchingUp => "catching_up", Live => "live", Refused => "refused", Ended => "ended" }
+}
+words! {
+    /// Dynamo's name of the topic.
+    Topic {
+        KvEvents => "kv-events", KvHitRate => "kv-hit-rate", KvMetrics => "kv_metrics",
+        ActiveSequences => "active_sequences_events", ModelCard => "model_card", Other => "other",
+    }
+}
+words! {
+    /// Name in the API.
+    MissedCause {
+        EnvelopeGap => "envelope_gap", EventIdGap => "event_id_gap", HistoryExpired => "history_expired",
+        QueueFull => "queue_full", SlowConsumer => "slow_consumer", TooManyWorkers => "too_many_workers",
+    }
+}
+words! {
+    /// Name in the API.
+    RejectReason {
+        Truncated => "truncated", Malformed => "malformed", WrongType => "wrong_type",
+        MissingField => "missing_field", TooLarge => "too_large", UnknownKind => "unknown_kind",
+    }
+}
+words! {
+    /// Name in the API.
+    DecisionSource { KvHitRate => "kv-hit-rate", ActiveSequences => "active_sequences_events" }
+}
