@@ -187,9 +187,9 @@ fn read_events(reader: impl Read, events: &SyncSender<Event>) {
 
 #[cfg(test)]
 mod tests {
-    use std::{process::Command, sync::mpsc::sync_channel};
+    use std::{process::Command, sync::mpsc::sync_channel, time::Instant};
 
-    use super::{Event, read_events, run};
+    use super::{Event, STOP_GRACE, read_events, run};
 
     fn shell(script: &str) -> Command {
         let mut command = Command::new("sh");
@@ -232,7 +232,11 @@ mod tests {
             }
         });
         assert!(status.unwrap().success());
-        let stat = std::fs::read_to_string(format!("/proc/{}/stat", pid.unwrap()));
-        assert!(stat.is_err() || stat.unwrap().contains(") Z "), "the left-over program still runs");
+        let stat = format!("/proc/{}/stat", pid.unwrap());
+        let asked = Instant::now();
+        while std::fs::read_to_string(&stat).is_ok_and(|stat| !stat.contains(") Z ")) {
+            assert!(asked.elapsed() < STOP_GRACE, "the left-over program still runs");
+            std::thread::yield_now();
+        }
     }
 }

@@ -121,6 +121,7 @@ impl Step<'_> {
         let mut log = self.open_log()?;
         let mut written = writeln!(log, "$ {program}");
         let mut last = String::new();
+        let mut counting = false;
         let mut spoke = Instant::now();
         let status = process::run(command, |event| {
             match event {
@@ -131,12 +132,17 @@ impl Step<'_> {
                     if shown(&line) {
                         self.say(&line);
                         spoke = Instant::now();
-                    } else if !line.trim().is_empty() {
+                    } else if !line.trim().is_empty() && !(counting && line.contains("Compiling ")) {
                         last = line;
+                        counting = false;
                     }
                 }
                 Event::Progress(line) if line.trim().is_empty() => {}
-                Event::Progress(line) => last = line,
+                // Cargo's "12/300" says more than the name of the crate it has just begun.
+                Event::Progress(line) => {
+                    last = line;
+                    counting = true;
+                }
                 Event::Quiet => {}
             }
             match &self.bar {
