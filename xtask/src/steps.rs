@@ -132,7 +132,7 @@ impl Step<'_> {
                     if shown(&line) {
                         self.say(&line);
                         spoke = Instant::now();
-                    } else if !line.trim().is_empty() && !(counting && line.contains("Compiling ")) {
+                    } else if !(line.trim().is_empty() || counting && line.contains("Compiling ")) {
                         last = line;
                         counting = false;
                     }
