@@ -12,5 +12,7 @@ pub mod hit_rate;
 pub mod kv_event;
 pub mod load;
 pub mod subject;
+mod wire;
 
-pub use error::{DecodeError, Reason};
+pub use envelope::{Body, Envelope, Format};
+pub use error::{DecodeError, Faults, Reason};
