@@ -9,6 +9,7 @@ mod config;
 mod engine;
 mod report;
 mod router;
+mod shape;
 mod timing;
 mod tokens;
 mod users;

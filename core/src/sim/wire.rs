@@ -1,9 +1,13 @@
-//! Says what happens in the simulated cluster in Dynamo 0.9's own bytes (reference §2, §3, §8.2): the same struct
-//! shapes, serialised by the same libraries. Must not know why anything happens.
+//! Says what happens in the simulated cluster in Dynamo 0.9's own bytes: who publishes what where, numbered as
+//! Dynamo numbers it (reference §2, §3). Must not know why anything happens.
 
-use serde::ser::{Serialize, Serializer};
+use serde::Serialize;
 
 use super::config::{Config, EventLine};
+use super::shape::{
+    ActiveLoad, Envelope, KvCacheEvent, KvCacheEventData, KvHitRateEvent, ModelEntry, RouterEvent,
+    StoredBlocks,
+};
 use crate::id::{BlockHash, Millis};
 use crate::record::Block;
 
@@ -242,155 +246,6 @@ fn send(message: &mut Vec<u8>, envelope: &Envelope<'_>, subject: &str, out: Out<
     message.clear();
     pack(message, envelope);
     out(WireMessage { at_ms: Millis(envelope.published_at), subject, payload: message });
-}
-
-#[derive(serde::Serialize)]
-struct Envelope<'a> {
-    publisher_id: u64,
-    sequence: u64,
-    published_at: u64,
-    topic: &'static str,
-    payload: Bin<'a>,
-}
-
-impl<'a> Envelope<'a> {
-    fn new(publisher_id: u64, sequence: u64, at: Millis, topic: &'static str, payload: &'a [u8]) -> Self {
-        Self { publisher_id, sequence, published_at: at.0, topic, payload: Bin(payload) }
-    }
-}
-
-/// Bytes as MessagePack `bin`, not as an array of numbers.
-struct Bin<'a>(&'a [u8]);
-
-impl Serialize for Bin<'_> {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.serialize_bytes(self.0)
-    }
-}
-
-#[derive(serde::Serialize)]
-struct RouterEvent<'a> {
-    worker_id: u64,
-    event: KvCacheEvent<'a>,
-}
-
-#[derive(serde::Serialize)]
-struct KvCacheEvent<'a> {
-    event_id: u64,
-    data: KvCacheEventData<'a>,
-    dp_rank: u32,
-}
-
-#[derive(serde::Serialize)]
-#[serde(rename_all = "snake_case")]
-enum KvCacheEventData<'a> {
-    Stored {
-        parent_hash: Option<u64>,
-        blocks: StoredBlocks<'a>,
-    },
-    /// Like the mocker: one event for each evicted block.
-    Removed {
-        block_hashes: [u64; 1],
-    },
-}
-
-struct StoredBlocks<'a>(&'a [Block]);
-
-#[derive(serde::Serialize)]
-struct StoredBlock {
-    block_hash: u64,
-    tokens_hash: u64,
-    mm_extra_info: Option<()>,
-}
-
-impl Serialize for StoredBlocks<'_> {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_seq(self.0.iter().map(|block| StoredBlock {
-            block_hash: block.block_hash.0,
-            tokens_hash: block.tokens_hash.0,
-            mm_extra_info: None,
-        }))
-    }
-}
-
-#[derive(serde::Serialize)]
-struct KvHitRateEvent {
-    worker_id: u64,
-    dp_rank: u32,
-    isl_blocks: u32,
-    overlap_blocks: u32,
-}
-
-#[derive(serde::Serialize)]
-struct ActiveLoad {
-    worker_id: u64,
-    dp_rank: u32,
-    active_decode_blocks: Option<u64>,
-    active_prefill_tokens: Option<u64>,
-}
-
-/// Discovery value of a model card; what only a tokenizer or a media decoder reads is left out.
-#[derive(serde::Serialize)]
-struct ModelEntry<'a> {
-    r#type: &'static str,
-    namespace: &'a str,
-    component: &'a str,
-    endpoint: &'static str,
-    instance_id: u64,
-    card_json: ModelCard,
-}
-
-#[derive(serde::Serialize)]
-struct ModelCard {
-    display_name: &'static str,
-    slug: &'static str,
-    context_length: u64,
-    kv_cache_block_size: u32,
-    migration_limit: u32,
-    model_type: &'static str,
-    model_input: &'static str,
-    runtime_config: RuntimeConfig,
-}
-
-#[derive(serde::Serialize)]
-struct RuntimeConfig {
-    total_kv_blocks: u32,
-    max_num_seqs: u32,
-    max_num_batched_tokens: u32,
-    tool_call_parser: Option<()>,
-    reasoning_parser: Option<()>,
-    data_parallel_size: u32,
-    enable_local_indexer: bool,
-}
-
-impl<'a> ModelEntry<'a> {
-    fn new(config: &'a Config, instance_id: u64) -> Self {
-        Self {
-            r#type: "Model",
-            namespace: &config.namespace,
-            component: &config.component,
-            endpoint: "generate",
-            instance_id,
-            card_json: ModelCard {
-                display_name: "simulated/llama-70b-fp8",
-                slug: "simulated_llama-70b-fp8",
-                context_length: config.workload.longest_request_tokens().next_power_of_two(),
-                kv_cache_block_size: config.block_size_tokens,
-                migration_limit: 0,
-                model_type: "Chat | Completions",
-                model_input: "Tokens",
-                runtime_config: RuntimeConfig {
-                    total_kv_blocks: config.blocks_per_worker,
-                    max_num_seqs: config.max_batch,
-                    max_num_batched_tokens: config.max_num_tokens,
-                    tool_call_parser: None,
-                    reasoning_parser: None,
-                    data_parallel_size: 1,
-                    enable_local_indexer: config.events == EventLine::LocalIndexer,
-                },
-            },
-        }
-    }
 }
 
 #[cfg(test)]
