@@ -331,3 +331,15 @@ impl Workload {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_default_is_valid_and_has_the_capacity_of_the_arithmetic() {
+        assert_eq!(Config::default().validate(), Ok(()));
+        assert_eq!(reference_blocks_per_worker(32), 10_738);
+        assert_eq!(reference_blocks_per_worker(16), 21_476);
+    }
+}
