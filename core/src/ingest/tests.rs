@@ -157,11 +157,9 @@ fn event_ids_tell_loss_only_where_they_are_contiguous() {
     }
     assert_eq!(heard.cluster.missed_total(), 0);
     // 1.6: batches.
-    let mut sequence = 0;
-    for id in [1, 2, 7] {
+    for (sequence, id) in [(0, 1), (1, 2), (2, 7)] {
         let batch = json!([stored(WORKER + 1, id, None, &[id])]);
         heard.hear(ENDPOINT, &enveloped(5, sequence, &batch));
-        sequence += 1;
     }
     assert_eq!(heard.cluster.workers()[1].missed_total, 4);
 }
