@@ -106,7 +106,8 @@ struct RequestsDto {
     freed_total: u64,
 }
 
-/// All are counts of blocks but for `max_depth`, which is a length in blocks, and `allocated` and `limit`, which
+/// `resident` and `total` are the sum of `blocks` over the workers, `shown` the part of it in the picture. All are
+/// counts of blocks but for `max_depth`, which is a length in blocks, and `allocated` and `limit`, which
 /// count nodes in memory.
 #[derive(Serialize)]
 struct TreeDto {
@@ -142,8 +143,8 @@ fn of(view: &mut View<'_>) -> ClusterDto {
             resident: totals.resident,
             unattached: totals.unattached,
             max_depth,
-            shown: totals.resident,
-            total: totals.resident + totals.hidden,
+            shown: totals.resident - totals.hidden,
+            total: totals.resident,
             allocated: cluster.tree().allocated(),
             limit: cluster.tree().limit(),
         },
