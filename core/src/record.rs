@@ -65,7 +65,7 @@ pub enum Record<'a> {
         /// message said when it was published.
         lag_ms: Option<i64>,
     },
-    /// A worker seen for the first time.
+    /// A worker seen for the first time, or more of who a known one is.
     Worker {
         /// Its index from here on.
         worker: WorkerIx,
@@ -131,7 +131,7 @@ pub enum Record<'a> {
         prefill_tokens: Option<u64>,
     },
     /// A router chose a worker.
-    Decision(#[serde(borrow)] Decision<'a>),
+    Decision(Decision<'a>),
     /// A step in the life of a request on a worker.
     Sequence {
         /// Where it runs.
@@ -187,7 +187,6 @@ pub struct Decision<'a> {
     /// Publisher id of the router, if known.
     pub router: Option<u64>,
     /// Router's request id, if the source has it.
-    #[serde(borrow)]
     pub request_id: Option<Cow<'a, str>>,
     /// Prompt length in tokens.
     pub isl_tokens: Option<u64>,

@@ -1,1 +1,174 @@
-//! To come.
+//! The state: everything known about the cluster after a number of records, and the one way it changes, [`Cluster::fold`].
+//!
+//! Pure and deterministic: the same records give the same state in the server, in the browser and from a recording,
+//! and [`Cluster::digest`] proves it. State that can be derived is not stored. No clock: time comes with the record.
+
+mod decisions;
+mod fold;
+mod rates;
+mod snapshot;
+mod source;
+mod worker;
+
+#[cfg(test)]
+mod tests;
+
+use serde::{Deserialize, Serialize};
+
+use crate::id::{Millis, Seq, SourceIx, Worker, WorkerIx};
+use crate::record::Record;
+use crate::tree::{DEFAULT_LIMIT_NODES, Tree};
+
+pub use decisions::{Decided, DecisionTotals, Decisions, MAX_DECISIONS};
+pub use fold::{TOUCH_MS, touched_ms};
+pub use rates::{Bucket, RATE_BUCKET_MS, RATE_WINDOW_S, Rates};
+pub use snapshot::{SnapshotError, SnapshotPart, SnapshotReader};
+pub use source::{MissedCount, RejectedCount, SourceState};
+pub use worker::{QUIET_AFTER_MS, RouterLoad, Sequences, Sign, WorkerState};
+
+/// Most workers kept apart. More would make every per-worker panel useless long before memory is a problem.
+pub const MAX_WORKERS: usize = 4096;
+/// Most sources.
+pub const MAX_SOURCES: usize = 64;
+
+/// Everything but the tree. Serialised as it is into the snapshot and hashed as it is into the digest.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+struct Head {
+    seq: Seq,
+    now_ms: Millis,
+    sources: Vec<SourceState>,
+    workers: Vec<WorkerState>,
+    decisions: Decisions,
+    limit_nodes: u32,
+}
+
+/// The state of a Dynamo cluster as far as it was heard.
+pub struct Cluster {
+    head: Head,
+    tree: Tree,
+}
+
+impl Default for Cluster {
+    fn default() -> Self {
+        Self::new(DEFAULT_LIMIT_NODES)
+    }
+}
+
+impl Cluster {
+    /// The empty state, with a tree of at most `limit_nodes` nodes.
+    pub fn new(limit_nodes: u32) -> Self {
+        Self {
+            head: Head {
+                seq: Seq(0),
+                now_ms: Millis(0),
+                sources: Vec::new(),
+                workers: Vec::new(),
+                decisions: Decisions::default(),
+                limit_nodes,
+            },
+            tree: Tree::with_limit(limit_nodes),
+        }
+    }
+
+    /// The last record folded.
+    pub fn seq(&self) -> Seq {
+        self.head.seq
+    }
+
+    /// Time of the latest record; 0 before the first.
+    pub fn now_ms(&self) -> Millis {
+        self.head.now_ms
+    }
+
+    /// The prefix tree mirror.
+    pub fn tree(&self) -> &Tree {
+        &self.tree
+    }
+
+    /// Sources, by [`SourceIx`].
+    pub fn sources(&self) -> &[SourceState] {
+        &self.head.sources
+    }
+
+    /// Workers in order of first sight, by [`WorkerIx`].
+    pub fn workers(&self) -> &[WorkerState] {
+        &self.head.workers
+    }
+
+    /// One worker.
+    pub fn worker(&self, worker: WorkerIx) -> Option<&WorkerState> {
+        self.head.workers.get(worker.at())
+    }
+
+    /// Index of a worker known by its id.
+    pub fn worker_ix(&self, id: Worker) -> Option<WorkerIx> {
+        self.head.workers.iter().position(|w| w.id == id).map(|i| WorkerIx(i as u16))
+    }
+
+    /// Workers by ascending id: the order of every table.
+    pub fn workers_by_id(&self) -> Vec<WorkerIx> {
+        let mut order: Vec<WorkerIx> = (0..self.head.workers.len() as u16).map(WorkerIx).collect();
+        order.sort_unstable_by_key(|w| self.head.workers[w.at()].id);
+        order
+    }
+
+    /// Latest routing decisions and their totals.
+    pub fn decisions(&self) -> &Decisions {
+        &self.head.decisions
+    }
+
+    /// Blocks that `worker` holds, those outside the picture included. `None`: no KV event of it was ever heard, so
+    /// its cache is unknown.
+    pub fn blocks(&self, worker: WorkerIx) -> Option<u64> {
+        let heard = self.worker(worker)?.last_event_ms.is_some();
+        let held = self.tree.holdings(worker);
+        heard.then_some(held.resident + held.hidden)
+    }
+
+    /// Messages and events known to be lost, over all sources and causes.
+    pub fn missed_total(&self) -> u64 {
+        self.head.sources.iter().flat_map(|s| &s.missed).map(|m| m.count).sum()
+    }
+
+    /// Inputs not understood, over all sources.
+    pub fn rejected_total(&self) -> u64 {
+        self.head.sources.iter().flat_map(|s| &s.rejected).map(|r| r.count).sum()
+    }
+
+    /// Digest of the whole state: equal exactly (but for chance) if the state is.
+    pub fn digest(&self) -> u64 {
+        // Serialising a state of plain data into memory cannot fail; if it ever did, two digests would differ from
+        // the truth and be seen to.
+        let bytes = postcard::to_allocvec(&self.head).unwrap_or_default();
+        xxhash_rust::xxh3::xxh3_64_with_seed(&bytes, self.tree.digest())
+    }
+
+    fn source_mut(&mut self, source: SourceIx) -> Option<&mut SourceState> {
+        self.head.sources.get_mut(source.at())
+    }
+
+    fn worker_mut(&mut self, worker: WorkerIx) -> Option<&mut WorkerState> {
+        self.head.workers.get_mut(worker.at())
+    }
+}
+
+/// The worker a record is about, if it is about one.
+pub fn worker_of(record: &Record<'_>) -> Option<WorkerIx> {
+    match record {
+        Record::Worker { worker, .. }
+        | Record::Stored { worker, .. }
+        | Record::Removed { worker, .. }
+        | Record::Cleared { worker, .. }
+        | Record::OtherTier { worker, .. }
+        | Record::EngineLoad { worker, .. }
+        | Record::RouterLoad { worker, .. }
+        | Record::Sequence { worker, .. }
+        | Record::ModelCard { worker, .. } => Some(*worker),
+        Record::Decision(decision) => Some(decision.worker),
+        Record::Missed { worker, .. } => *worker,
+        Record::Source { .. }
+        | Record::SourceState { .. }
+        | Record::Traffic { .. }
+        | Record::Rejected { .. } => None,
+    }
+}

@@ -1,0 +1,188 @@
+//! `state' = fold(state, record)`: the one place where the state changes.
+
+use std::borrow::Cow;
+
+use super::source::missed_of;
+use super::{Cluster, Decided, MAX_SOURCES, MAX_WORKERS, RouterLoad, SourceState, WorkerState};
+use crate::id::{Millis, Seq, WorkerIx};
+use crate::record::{Decision, DecisionSource, Entry, LinkState, Record, SequenceStep};
+
+/// Resolution of "last touched" in the tree: four bytes then last for thirteen years.
+pub const TOUCH_MS: u64 = 100;
+/// Unix time at which touches begin, 2020-01-01: four bytes reach 2033.
+const TOUCH_EPOCH_MS: u64 = 1_577_836_800_000;
+
+fn touch(at: Millis) -> u32 {
+    u32::try_from(at.0.saturating_sub(TOUCH_EPOCH_MS) / TOUCH_MS).unwrap_or(u32::MAX)
+}
+
+/// Unix time of a touch.
+pub fn touched_ms(touched: u32) -> Millis {
+    Millis(TOUCH_EPOCH_MS + u64::from(touched) * TOUCH_MS)
+}
+
+impl Cluster {
+    /// Folds one record in. `seq` is its place in the log; a record already folded is ignored, so that a resumed
+    /// stream may begin early.
+    ///
+    /// A record about a worker or source that was never introduced changes nothing but `seq`.
+    pub fn fold(&mut self, seq: Seq, entry: &Entry<'_>) {
+        if seq <= self.head.seq {
+            return;
+        }
+        self.head.seq = seq;
+        let at = entry.at_ms;
+        self.head.now_ms = self.head.now_ms.max(at);
+        match &entry.record {
+            Record::Source { source, name, kind } => {
+                if source.at() == self.head.sources.len() && source.at() < MAX_SOURCES {
+                    self.head.sources.push(SourceState::new(name.to_string(), *kind, at));
+                }
+            }
+            Record::SourceState { source, state, detail } => {
+                if let Some(s) = self.source_mut(*source) {
+                    if s.state != *state {
+                        s.since_ms = at;
+                    }
+                    s.state = *state;
+                    s.detail = detail.to_string();
+                    if *state != LinkState::Live {
+                        s.lag_ms = None;
+                    }
+                }
+            }
+            Record::Traffic { source, received, lag_ms } => {
+                if let Some(s) = self.source_mut(*source) {
+                    s.received = *received;
+                    s.lag_ms = *lag_ms;
+                    s.last_ms = Some(at);
+                }
+            }
+            Record::Missed { source, worker, topic, cause, count } => {
+                if let Some(s) = self.source_mut(*source) {
+                    s.miss(*topic, *cause, *count, at);
+                }
+                if let Some((worker, count)) = missed_of(*worker, *count)
+                    && let Some(w) = self.worker_mut(worker)
+                {
+                    w.missed_total = w.missed_total.saturating_add(count);
+                }
+            }
+            Record::Rejected { source, topic, reason, count, sample } => {
+                if let Some(s) = self.source_mut(*source) {
+                    s.reject(*topic, *reason, *count, sample, at);
+                }
+            }
+            Record::Decision(decision) => self.fold_decision(seq, at, decision),
+            about_worker => self.fold_worker(at, about_worker),
+        }
+    }
+
+    fn fold_decision(&mut self, seq: Seq, at: Millis, decision: &Decision<'_>) {
+        if self.worker(decision.worker).is_none() {
+            return;
+        }
+        // Dynamo 0.8 and 0.9 publish every decision as kv-hit-rate; with replica sync the same decisions come as
+        // AddRequest too. The first is the fuller, so where it exists the second is not counted again.
+        let is_copy = decision.source == DecisionSource::ActiveSequences
+            && self.head.decisions.last_source() == Some(DecisionSource::KvHitRate);
+        if is_copy {
+            return;
+        }
+        let request_id = decision.request_id.as_ref().map(|id| Cow::Owned(id.clone().into_owned()));
+        let decision = Decision { request_id, ..decision.clone() };
+        self.head.decisions.push(Decided { seq, at_ms: at, decision: owned(decision) });
+    }
+
+    fn fold_worker(&mut self, at: Millis, record: &Record<'_>) {
+        if let Record::Worker { worker, id, namespace, component } = record {
+            if worker.at() == self.head.workers.len() && worker.at() < MAX_WORKERS {
+                let state = WorkerState::new(*id, namespace.to_string(), component.to_string(), at);
+                self.head.workers.push(state);
+            } else if let Some(known) = self.worker_mut(*worker).filter(|known| known.id == *id) {
+                // First heard of through a message without a component, now through one with it.
+                known.namespace = namespace.to_string();
+                known.component = component.to_string();
+            }
+            return;
+        }
+        let Self { head, tree } = self;
+        let Some(ix) = super::worker_of(record) else { return };
+        let Some(w) = head.workers.get_mut(ix.at()) else { return };
+        match record {
+            Record::Stored { parent, blocks, .. } => {
+                let outcome = tree.store(ix, *parent, blocks, touch(at));
+                w.heard_event(at);
+                w.store_events_total += 1;
+                w.stored_total += blocks.len() as u64;
+                w.empty_stores_total += u64::from(blocks.is_empty());
+                w.unknown_parents_total += u64::from(outcome.parent_unknown);
+                w.rates.add(at, blocks.len() as u32, 0);
+            }
+            Record::Removed { hashes, .. } => {
+                let unknown = hashes.iter().filter(|&&hash| !tree.remove(ix, hash)).count();
+                w.heard_event(at);
+                w.remove_events_total += 1;
+                w.removed_total += hashes.len() as u64;
+                w.unknown_removed_total += unknown as u64;
+                w.rates.add(at, 0, hashes.len() as u32);
+            }
+            Record::Cleared { all_ranks, .. } => self.fold_cleared(at, ix, *all_ranks),
+            Record::OtherTier { stored, removed, .. } => {
+                w.heard(at);
+                w.other_tier.0 += u64::from(*stored);
+                w.other_tier.1 += u64::from(*removed);
+            }
+            Record::EngineLoad { used_blocks, .. } => {
+                w.heard(at);
+                w.engine_used_blocks = Some(*used_blocks);
+            }
+            Record::RouterLoad { router, decode_blocks, prefill_tokens, .. } => w.estimate(RouterLoad {
+                router: *router,
+                at_ms: at,
+                decode_blocks: *decode_blocks,
+                prefill_tokens: *prefill_tokens,
+            }),
+            Record::Sequence { step, by_worker, .. } => {
+                if *by_worker {
+                    w.heard(at);
+                }
+                match (step, by_worker) {
+                    (SequenceStep::Added, _) => w.sequences.added += 1,
+                    // With replica sync the router repeats what the worker said (reference §3.3).
+                    (SequenceStep::PrefillCompleted, true) => w.sequences.prefilled += 1,
+                    (SequenceStep::PrefillCompleted, false) => {}
+                    (SequenceStep::Freed, _) => w.sequences.freed += 1,
+                }
+            }
+            Record::ModelCard { total_kv_blocks, block_size_tokens, .. } => {
+                w.capacity_blocks = *total_kv_blocks;
+                w.block_size_tokens = *block_size_tokens;
+            }
+            _ => {}
+        }
+    }
+
+    fn fold_cleared(&mut self, at: Millis, worker: WorkerIx, all_ranks: bool) {
+        let Some(id) = self.worker(worker).map(|w| w.id) else { return };
+        for (i, w) in self.head.workers.iter_mut().enumerate() {
+            if w.id == id || (all_ranks && w.id.id == id.id) {
+                self.tree.clear(WorkerIx(i as u16));
+                w.cleared_total += 1;
+                w.heard_event(at);
+            }
+        }
+    }
+}
+
+fn owned(decision: Decision<'_>) -> Decision<'static> {
+    Decision {
+        worker: decision.worker,
+        router: decision.router,
+        request_id: decision.request_id.map(|id| Cow::Owned(id.into_owned())),
+        isl_tokens: decision.isl_tokens,
+        isl_blocks: decision.isl_blocks,
+        overlap_blocks: decision.overlap_blocks,
+        source: decision.source,
+    }
+}

@@ -1,0 +1,132 @@
+//! What is known of a source: its link, its traffic, what was lost and what was not understood.
+
+use serde::{Deserialize, Serialize};
+
+use crate::id::{Millis, WorkerIx};
+use crate::record::{LinkState, MissedCause, RejectReason, SourceKind, Topic};
+
+/// A source.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct SourceState {
+    /// Where it listens, as the operator named it.
+    pub name: String,
+    /// What kind of source.
+    pub kind: SourceKind,
+    /// Where the link stands.
+    pub state: LinkState,
+    /// The same in words: what happened, what is tried, what to do.
+    pub detail: String,
+    /// Since when it is in that state.
+    pub since_ms: Millis,
+    /// Messages received since the server started; up to a second old.
+    pub received: u64,
+    /// When that number last changed; `None` before the first message.
+    pub last_ms: Option<Millis>,
+    /// Arrival minus publication of the slowest recent message, by two clocks; `None` where messages do not say.
+    pub lag_ms: Option<i64>,
+    /// What was lost, by topic and cause.
+    pub missed: Vec<MissedCount>,
+    /// What was not understood, by topic and reason.
+    pub rejected: Vec<RejectedCount>,
+}
+
+/// Messages known to be lost.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct MissedCount {
+    /// About what.
+    pub topic: Topic,
+    /// How we know.
+    pub cause: MissedCause,
+    /// How many.
+    pub count: u64,
+    /// When we last learned of some.
+    pub last_ms: Millis,
+}
+
+/// Input that was not understood.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct RejectedCount {
+    /// What it was meant to be.
+    pub topic: Topic,
+    /// Why it was not understood.
+    pub reason: RejectReason,
+    /// How many messages or parts of messages.
+    pub count: u64,
+    /// When the last one came.
+    pub last_ms: Millis,
+    /// The last one in words.
+    pub sample: String,
+}
+
+impl SourceState {
+    pub(super) fn new(name: String, kind: SourceKind, at: Millis) -> Self {
+        Self {
+            name,
+            kind,
+            state: LinkState::Connecting,
+            detail: String::new(),
+            since_ms: at,
+            received: 0,
+            last_ms: None,
+            lag_ms: None,
+            missed: Vec::new(),
+            rejected: Vec::new(),
+        }
+    }
+
+    pub(super) fn miss(&mut self, topic: Topic, cause: MissedCause, count: u64, at: Millis) {
+        match self.missed.iter_mut().find(|m| m.topic == topic && m.cause == cause) {
+            Some(known) => {
+                known.count = known.count.saturating_add(count);
+                known.last_ms = at;
+            }
+            None => self.missed.push(MissedCount { topic, cause, count, last_ms: at }),
+        }
+    }
+
+    pub(super) fn reject(
+        &mut self,
+        topic: Topic,
+        reason: RejectReason,
+        count: u64,
+        sample: &str,
+        at: Millis,
+    ) {
+        match self.rejected.iter_mut().find(|r| r.topic == topic && r.reason == reason) {
+            Some(known) => {
+                known.count = known.count.saturating_add(count);
+                known.last_ms = at;
+                known.sample.clear();
+                known.sample.push_str(sample);
+            }
+            None => self.rejected.push(RejectedCount {
+                topic,
+                reason,
+                count,
+                last_ms: at,
+                sample: sample.to_owned(),
+            }),
+        }
+    }
+
+    /// Messages known to be lost, over all causes.
+    pub fn missed_total(&self) -> u64 {
+        self.missed.iter().map(|m| m.count).sum()
+    }
+
+    /// Messages lost in our own queue.
+    pub fn dropped_total(&self) -> u64 {
+        let ours = |m: &&MissedCount| matches!(m.cause, MissedCause::QueueFull | MissedCause::SlowConsumer);
+        self.missed.iter().filter(ours).map(|m| m.count).sum()
+    }
+
+    /// Inputs not understood, over all reasons.
+    pub fn rejected_total(&self) -> u64 {
+        self.rejected.iter().map(|r| r.count).sum()
+    }
+}
+
+/// For [`super::WorkerState`]: which worker lost something, where that is known.
+pub(super) fn missed_of(worker: Option<WorkerIx>, count: u64) -> Option<(WorkerIx, u64)> {
+    worker.map(|w| (w, count))
+}

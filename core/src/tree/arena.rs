@@ -1,0 +1,163 @@
+//! The arena of nodes: fixed chunks, so that it grows without copying and without slack, and a free list.
+
+use std::ops::{Index, IndexMut};
+
+use super::NodeId;
+use super::owners::SetId;
+
+const CHUNK_BITS: u32 = 12;
+/// Nodes per chunk: 128 KiB at 32 bytes a node.
+const CHUNK: usize = 1 << CHUNK_BITS;
+
+/// One block of one path. 32 bytes; anything derivable is not here.
+#[derive(Clone, Copy)]
+pub(super) struct Node {
+    /// Tokens hash; in an anchor the worker's index.
+    pub(super) tokens: u64,
+    /// Engine hash as the first present holder gave it; in an anchor the missing parent's hash.
+    pub(super) block: u64,
+    /// Node above, `NONE` for the root and for anchors; in a free slot the next free slot.
+    pub(super) parent: NodeId,
+    /// None, one child, or a family of them (see `children`).
+    pub(super) child: u32,
+    /// Owner set and the two flags below.
+    set_and_flags: u32,
+    /// When a worker last stored this block.
+    pub(super) touched: u32,
+}
+
+const UNATTACHED: u32 = 1 << 31;
+const ANCHOR: u32 = 1 << 30;
+const SET_MASK: u32 = ANCHOR - 1;
+const FREE: u32 = u32::MAX;
+
+impl Node {
+    pub(super) const fn set(&self) -> SetId {
+        SetId(self.set_and_flags & SET_MASK)
+    }
+
+    pub(super) fn change_set(&mut self, set: SetId) {
+        debug_assert!(set.0 < SET_MASK);
+        self.set_and_flags = (self.set_and_flags & !SET_MASK) | set.0;
+    }
+
+    pub(super) const fn is_unattached(&self) -> bool {
+        self.set_and_flags & UNATTACHED != 0
+    }
+
+    pub(super) fn mark_attached(&mut self) {
+        self.set_and_flags &= !UNATTACHED;
+    }
+
+    pub(super) const fn is_anchor(&self) -> bool {
+        self.set_and_flags & ANCHOR != 0
+    }
+
+    pub(super) const fn is_free(&self) -> bool {
+        self.set_and_flags == FREE
+    }
+}
+
+pub(super) struct Arena {
+    chunks: Vec<Box<[Node]>>,
+    /// Slots ever used.
+    len: u32,
+    free: NodeId,
+    live: u32,
+}
+
+impl Arena {
+    pub(super) fn new() -> Self {
+        let mut arena = Self { chunks: Vec::new(), len: 0, free: NodeId::NONE, live: 0 };
+        let root = arena.push(Node {
+            tokens: 0,
+            block: 0,
+            parent: NodeId::NONE,
+            child: super::children::NO_CHILD,
+            set_and_flags: 0,
+            touched: 0,
+        });
+        debug_assert_eq!(root, NodeId::ROOT);
+        arena.live = 0;
+        arena
+    }
+
+    /// Nodes in use, the root not counted.
+    pub(super) fn live(&self) -> u32 {
+        self.live
+    }
+
+    pub(super) fn add(&mut self, parent: NodeId, tokens: u64, block: u64, unattached: bool) -> NodeId {
+        let flags = if unattached { UNATTACHED } else { 0 };
+        self.push(Node {
+            tokens,
+            block,
+            parent,
+            child: super::children::NO_CHILD,
+            set_and_flags: flags,
+            touched: 0,
+        })
+    }
+
+    pub(super) fn add_anchor(&mut self, worker: u64, missing: u64) -> NodeId {
+        self.push(Node {
+            tokens: worker,
+            block: missing,
+            parent: NodeId::NONE,
+            child: super::children::NO_CHILD,
+            set_and_flags: UNATTACHED | ANCHOR,
+            touched: 0,
+        })
+    }
+
+    fn push(&mut self, node: Node) -> NodeId {
+        self.live += 1;
+        if self.free != NodeId::NONE {
+            let id = self.free;
+            self.free = self[id].parent;
+            self[id] = node;
+            return id;
+        }
+        let id = NodeId(self.len);
+        if self.len as usize == self.chunks.len() * CHUNK {
+            self.chunks.push(vec![node; CHUNK].into_boxed_slice());
+        } else {
+            self[id] = node;
+        }
+        self.len += 1;
+        id
+    }
+
+    pub(super) fn free(&mut self, id: NodeId) {
+        let next = self.free;
+        let node = &mut self[id];
+        debug_assert!(!node.is_free());
+        node.set_and_flags = FREE;
+        node.parent = next;
+        self.free = id;
+        self.live -= 1;
+    }
+
+    /// Every id ever used, the root and free slots included.
+    pub(super) fn ids(&self) -> impl Iterator<Item = NodeId> + use<> {
+        (0..self.len).map(NodeId)
+    }
+
+    pub(super) fn heap_bytes(&self) -> usize {
+        self.chunks.len() * CHUNK * size_of::<Node>() + self.chunks.capacity() * size_of::<Box<[Node]>>()
+    }
+}
+
+impl Index<NodeId> for Arena {
+    type Output = Node;
+
+    fn index(&self, id: NodeId) -> &Node {
+        &self.chunks[id.at() >> CHUNK_BITS][id.at() & (CHUNK - 1)]
+    }
+}
+
+impl IndexMut<NodeId> for Arena {
+    fn index_mut(&mut self, id: NodeId) -> &mut Node {
+        &mut self.chunks[id.at() >> CHUNK_BITS][id.at() & (CHUNK - 1)]
+    }
+}

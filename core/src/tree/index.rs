@@ -1,0 +1,116 @@
+//! From an engine's hash to its node.
+//!
+//! Engines that hash alike give one path one hash, so the hash is kept once, in the node, and the table holds node
+//! ids only. Where a worker calls a path otherwise (engines with different seeds), that name is a *variant*, kept
+//! aside per worker: a block hash means something only within its worker.
+
+use hashbrown::{DefaultHashBuilder, HashMap, HashTable};
+
+use super::arena::Arena;
+use super::owners::OwnerSets;
+use super::{NodeId, table_hash};
+use crate::id::{BlockHash, WorkerIx};
+
+#[derive(Default)]
+pub(super) struct BlockIndex {
+    hasher: DefaultHashBuilder,
+    /// Every node with owners, by `Node::block`.
+    table: HashTable<NodeId>,
+    /// Names that differ from `Node::block`.
+    by_name: HashMap<(WorkerIx, u64), NodeId, DefaultHashBuilder>,
+    by_node: HashMap<(NodeId, WorkerIx), u64, DefaultHashBuilder>,
+    /// How many variants a node has.
+    per_node: HashMap<NodeId, u32, DefaultHashBuilder>,
+}
+
+impl BlockIndex {
+    pub(super) fn find(
+        &self,
+        arena: &Arena,
+        sets: &OwnerSets,
+        worker: WorkerIx,
+        hash: BlockHash,
+    ) -> Option<NodeId> {
+        let by_primary = self.table.find(table_hash(&self.hasher, hash.0), |&n| {
+            arena[n].block == hash.0
+                && sets.get(arena[n].set()).contains(worker)
+                && (self.by_node.is_empty() || !self.by_node.contains_key(&(n, worker)))
+        });
+        match by_primary {
+            Some(&n) => Some(n),
+            None if self.by_name.is_empty() => None,
+            None => self.by_name.get(&(worker, hash.0)).copied(),
+        }
+    }
+
+    pub(super) fn find_any(&self, arena: &Arena, hash: BlockHash) -> Option<NodeId> {
+        self.table
+            .find(table_hash(&self.hasher, hash.0), |&n| arena[n].block == hash.0)
+            .copied()
+            .or_else(|| self.by_name.iter().find(|((_, h), _)| *h == hash.0).map(|(_, &n)| n))
+    }
+
+    /// Enters a node that has its first owner.
+    pub(super) fn enter(&mut self, arena: &Arena, node: NodeId) {
+        let hasher = &self.hasher;
+        self.table.insert_unique(table_hash(hasher, arena[node].block), node, |&n| {
+            table_hash(hasher, arena[n].block)
+        });
+    }
+
+    /// Takes out a node that has lost its last owner.
+    pub(super) fn leave(&mut self, arena: &Arena, node: NodeId) {
+        if let Ok(entry) = self.table.find_entry(table_hash(&self.hasher, arena[node].block), |&n| n == node)
+        {
+            entry.remove();
+        }
+    }
+
+    /// What `worker`, an owner of `node`, calls it.
+    pub(super) fn name(&self, arena: &Arena, node: NodeId, worker: WorkerIx) -> u64 {
+        if self.by_node.is_empty() {
+            return arena[node].block;
+        }
+        self.by_node.get(&(node, worker)).copied().unwrap_or(arena[node].block)
+    }
+
+    pub(super) fn set_variant(&mut self, node: NodeId, worker: WorkerIx, hash: u64) {
+        self.by_name.insert((worker, hash), node);
+        self.by_node.insert((node, worker), hash);
+        *self.per_node.entry(node).or_default() += 1;
+    }
+
+    /// Forgets the variant name of `worker` for `node`, if it has one.
+    pub(super) fn drop_variant(&mut self, node: NodeId, worker: WorkerIx) {
+        if self.by_node.is_empty() {
+            return;
+        }
+        if let Some(hash) = self.by_node.remove(&(node, worker)) {
+            self.by_name.remove(&(worker, hash));
+            if let Some(n) = self.per_node.get_mut(&node) {
+                *n -= 1;
+                if *n == 0 {
+                    self.per_node.remove(&node);
+                }
+            }
+        }
+    }
+
+    pub(super) fn has_variant(&self, node: NodeId) -> bool {
+        self.per_node.contains_key(&node)
+    }
+
+    pub(super) fn reserve(&mut self, arena: &Arena, additional: usize) {
+        let hasher = &self.hasher;
+        self.table.reserve(additional, |&n| table_hash(hasher, arena[n].block));
+    }
+
+    pub(super) fn heap_bytes(&self) -> usize {
+        // capacity() counts what fits at the maximal load of 7/8; a bucket costs its value and a control byte.
+        let buckets = |capacity: usize| capacity * 8 / 7;
+        buckets(self.table.capacity()) * (size_of::<NodeId>() + 1)
+            + buckets(self.by_name.capacity()) * (size_of::<((WorkerIx, u64), NodeId)>() + 1)
+            + buckets(self.by_node.capacity()) * (size_of::<((NodeId, WorkerIx), u64)>() + 1)
+            + buckets(self.per_node.capacity()) * (size_of::<(NodeId, u32)>() + 1)
+    }
+}

@@ -1,0 +1,220 @@
+//! Stores, removals and clearances: how the tree changes.
+
+use super::{NodeId, Tree};
+use crate::id::{BlockHash, WorkerIx};
+use crate::record::Block;
+
+/// What a stored event did. All are counts of blocks.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct StoreOutcome {
+    /// Blocks the worker did not hold before.
+    pub new: u32,
+    /// Blocks it held already, in the same place under the same name.
+    pub known: u32,
+    /// Whether the parent was unknown, so that the blocks wait for it.
+    pub parent_unknown: bool,
+}
+
+impl Tree {
+    /// `worker` stored `blocks`, each below the one before, the first below the block it calls `parent`.
+    ///
+    /// With an unknown `parent` the blocks are kept and wait for it. `touched` is the caller's time.
+    pub fn store(
+        &mut self,
+        worker: WorkerIx,
+        parent: Option<BlockHash>,
+        blocks: &[Block],
+        touched: u32,
+    ) -> StoreOutcome {
+        let mut outcome = StoreOutcome::default();
+        let mut above = match parent {
+            None => NodeId::ROOT,
+            Some(hash) => match self.find(worker, hash) {
+                Some(node) => node,
+                None => {
+                    outcome.parent_unknown = true;
+                    if blocks.is_empty() {
+                        return outcome;
+                    }
+                    self.anchor(worker, hash)
+                }
+            },
+        };
+        for block in blocks {
+            let node = self.child(above, block.tokens_hash.0, block.block_hash.0);
+            if self.acquire(worker, node, block.block_hash.0) {
+                outcome.new += 1;
+            } else {
+                outcome.known += 1;
+            }
+            self.arena[node].touched = touched;
+            if !self.anchors.is_empty()
+                && let Some(&anchor) = self.anchors.get(&(worker, block.block_hash))
+            {
+                self.join(anchor, node);
+            }
+            above = node;
+        }
+        if self.arena.live() > self.limit {
+            self.drop_coldest();
+        }
+        outcome
+    }
+
+    /// `worker` dropped the block it calls `hash`. `false`: it did not hold such a block.
+    pub fn remove(&mut self, worker: WorkerIx, hash: BlockHash) -> bool {
+        match self.find(worker, hash) {
+            Some(node) => {
+                self.release(worker, node);
+                true
+            }
+            None => {
+                let hidden = &mut self.holdings_mut(worker).hidden;
+                let was_hidden = *hidden > 0;
+                if was_hidden {
+                    *hidden -= 1;
+                    self.totals.hidden -= 1;
+                    self.totals.resident -= 1;
+                }
+                was_hidden
+            }
+        }
+    }
+
+    /// `worker` dropped everything. Returns how many blocks that were.
+    pub fn clear(&mut self, worker: WorkerIx) -> u64 {
+        let before = self.holdings(worker);
+        if before.resident > 0 {
+            for node in self.arena.ids() {
+                let n = &self.arena[node];
+                if !n.is_free() && self.sets.get(n.set()).contains(worker) {
+                    self.release(worker, node);
+                }
+            }
+        }
+        self.holdings_mut(worker).hidden = 0;
+        self.totals.hidden -= before.hidden;
+        self.totals.resident -= before.hidden;
+        before.resident + before.hidden
+    }
+
+    /// The child of `above` with these tokens, made if there is none.
+    fn child(&mut self, above: NodeId, tokens: u64, block: u64) -> NodeId {
+        if let Some(node) = self.families.find(&self.arena, above, tokens) {
+            return node;
+        }
+        let unattached = self.arena[above].is_unattached();
+        let node = self.arena.add(above, tokens, block, unattached);
+        self.families.link(&mut self.arena, above, node);
+        node
+    }
+
+    /// The place where blocks of `worker` wait for the block it calls `missing`.
+    fn anchor(&mut self, worker: WorkerIx, missing: BlockHash) -> NodeId {
+        if let Some(&anchor) = self.anchors.get(&(worker, missing)) {
+            return anchor;
+        }
+        let anchor = self.arena.add_anchor(u64::from(worker.0), missing.0);
+        self.anchors.insert((worker, missing), anchor);
+        anchor
+    }
+
+    /// `worker` holds `node` and calls it `hash`. `false`: it already did.
+    pub(super) fn acquire(&mut self, worker: WorkerIx, node: NodeId, hash: u64) -> bool {
+        // A hash names one block of a worker: held elsewhere under this name, it has moved here.
+        let elsewhere = match self.find(worker, BlockHash(hash)) {
+            Some(held) if held == node => return false,
+            other => other,
+        };
+        let owners = self.sets.get(self.arena[node].set());
+        let count = owners.len();
+        if owners.contains(worker) {
+            self.rename(worker, node, hash);
+        } else {
+            if count == 0 {
+                self.arena[node].block = hash;
+                self.index.enter(&self.arena, node);
+            } else if self.arena[node].block != hash {
+                self.index.set_variant(node, worker, hash);
+            }
+            self.digest = self.digest.wrapping_add(self.term(worker, node, hash));
+            self.toggle(worker, node);
+            self.count(worker, node, count, 1);
+        }
+        if let Some(held) = elsewhere {
+            self.release(worker, held);
+        }
+        true
+    }
+
+    /// `worker` already holds `node` and now calls it `hash`.
+    fn rename(&mut self, worker: WorkerIx, node: NodeId, hash: u64) {
+        let old = self.index.name(&self.arena, node, worker);
+        self.digest = self.digest.wrapping_sub(self.term(worker, node, old));
+        self.index.drop_variant(node, worker);
+        if self.arena[node].block != hash {
+            self.index.set_variant(node, worker, hash);
+        }
+        self.digest = self.digest.wrapping_add(self.term(worker, node, hash));
+    }
+
+    /// `worker` no longer holds `node`, which it did.
+    pub(super) fn release(&mut self, worker: WorkerIx, node: NodeId) {
+        let name = self.index.name(&self.arena, node, worker);
+        self.digest = self.digest.wrapping_sub(self.term(worker, node, name));
+        self.index.drop_variant(node, worker);
+        let count = self.owners(node).len();
+        self.toggle(worker, node);
+        self.count(worker, node, count, -1);
+        if count == 1 {
+            self.index.leave(&self.arena, node);
+            self.prune(node);
+        }
+    }
+
+    fn toggle(&mut self, worker: WorkerIx, node: NodeId) {
+        let set = self.sets.toggle(self.arena[node].set(), worker);
+        self.arena[node].change_set(set);
+    }
+
+    /// Keeps the totals when `node`, which had `owners` owners, gains (`+1`) or loses (`-1`) `worker`.
+    fn count(&mut self, worker: WorkerIx, node: NodeId, owners: usize, step: i64) {
+        let add = |total: &mut u64, by: i64| *total = total.wrapping_add_signed(by);
+        let unattached = self.arena[node].is_unattached();
+        let holdings = self.holdings_mut(worker);
+        add(&mut holdings.resident, step);
+        if unattached {
+            add(&mut holdings.unattached, step);
+        }
+        add(&mut self.totals.resident, step);
+        if unattached {
+            add(&mut self.totals.unattached, step);
+            return;
+        }
+        let more = owners.max(owners.wrapping_add_signed(step as isize));
+        match more {
+            1 => add(&mut self.totals.nodes, step),
+            2 => add(&mut self.totals.shared, step),
+            _ => {}
+        }
+    }
+
+    /// Frees `node` and what is above it as far as nobody holds it and nothing hangs below it.
+    pub(super) fn prune(&mut self, node: NodeId) {
+        let mut at = node;
+        while at != NodeId::ROOT {
+            let n = self.arena[at];
+            if n.is_free() || n.child != super::children::NO_CHILD || !self.owners(at).is_empty() {
+                return;
+            }
+            if n.is_anchor() {
+                self.anchors.remove(&(WorkerIx(n.tokens as u16), BlockHash(n.block)));
+                self.arena.free(at);
+                return;
+            }
+            self.families.unlink(&mut self.arena, at);
+            self.arena.free(at);
+            at = n.parent;
+        }
+    }
+}

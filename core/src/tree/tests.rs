@@ -1,0 +1,1 @@
+//! Behaviour of the tree, against a plain model and by hand.

@@ -1,0 +1,5 @@
+//! Recorded traffic of real Dynamo through ingest and fold: the figures that were computed independently of this
+//! code, snapshots on the way, and the records' round trip through the socket's frames.
+
+mod figures;
+mod replay;

@@ -1,0 +1,112 @@
+//! `cargo xtask demo`: from a fresh checkout to the simulated cluster in a browser.
+
+use std::{
+    env,
+    net::{SocketAddr, TcpStream},
+    process::ExitCode,
+    thread,
+    time::Duration,
+};
+
+use anyhow::{Context, Result, bail};
+
+use crate::{
+    app,
+    process::{self, Running},
+    setup::{self, Purpose},
+    steps::Steps,
+    workspace::Workspace,
+};
+
+/// Where the server listens when it is told nothing else.
+const DEFAULT_LISTEN: &str = "127.0.0.1:8321";
+/// How often the starting server is tried.
+const TRY_EVERY: Duration = Duration::from_millis(50);
+
+/// Sets up, builds, starts the server and stays until it ends.
+///
+/// # Errors
+/// When a step fails or the server ends before it listens.
+pub(crate) fn run(workspace: &Workspace, args: &[String]) -> Result<ExitCode> {
+    let missing = setup::missing(workspace, Purpose::Demo)?;
+    let mut steps = Steps::new(workspace, missing.len() + 2);
+    setup::meet(&mut steps, &missing)?;
+    app::build(&mut steps, workspace)?;
+    build_server(&mut steps, workspace)?;
+    start(workspace, args)
+}
+
+/// Builds the server with the app inside.
+///
+/// # Errors
+/// When the compiler says so.
+pub(crate) fn build_server(steps: &mut Steps<'_>, workspace: &Workspace) -> Result<()> {
+    steps.step("The server", "about 2 min on two cores, seconds when little changed", |step| {
+        step.run(workspace.cargo(["build", "--locked", "--release", "--package", "radixscope"]))
+    })
+}
+
+fn start(workspace: &Workspace, args: &[String]) -> Result<ExitCode> {
+    let mut command = workspace.command(workspace.target.join("release/radixscope"));
+    command.arg("demo").args(args);
+    let url = url(args);
+    let mut server = Running::start(&mut command)?;
+    if let Some((address, url)) = url {
+        while TcpStream::connect_timeout(&address, TRY_EVERY).is_err() {
+            if let Some(status) = server.child.try_wait().context("looking at the server")? {
+                bail!("the server ended with {status} before it listened on {address}");
+            }
+            thread::sleep(TRY_EVERY);
+        }
+        println!("\n    Radixscope shows a simulated cluster on\n\n        {url}\n\n    Ctrl-C ends it.\n");
+    }
+    let status = server.wait()?;
+    if process::stopping() || status.success() {
+        return Ok(ExitCode::SUCCESS);
+    }
+    bail!("the server ended with {status}");
+}
+
+/// Where the server will be found, as far as its options say; none for options such as `--help`.
+fn url(args: &[String]) -> Option<(SocketAddr, String)> {
+    if args.iter().any(|arg| matches!(arg.as_str(), "--help" | "-h" | "--version" | "-V")) {
+        return None;
+    }
+    let listen = option(args, "--listen", "RADIXSCOPE_LISTEN").unwrap_or_else(|| DEFAULT_LISTEN.to_owned());
+    let mut address: SocketAddr = listen.parse().ok()?;
+    let base = option(args, "--base-path", "RADIXSCOPE_BASE_PATH").unwrap_or_else(|| "/".to_owned());
+    if address.ip().is_unspecified() {
+        address.set_ip(std::net::Ipv4Addr::LOCALHOST.into());
+    }
+    Some((address, format!("http://{address}{base}")))
+}
+
+fn option(args: &[String], flag: &str, variable: &str) -> Option<String> {
+    let given = args.iter().enumerate().rev().find_map(|(at, arg)| {
+        if arg == flag {
+            return args.get(at + 1).cloned();
+        }
+        arg.strip_prefix(flag)?.strip_prefix('=').map(str::to_owned)
+    });
+    given.or_else(|| env::var(variable).ok())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::url;
+
+    fn shown(args: &[&str]) -> Option<String> {
+        let args: Vec<String> = args.iter().map(|&arg| arg.to_owned()).collect();
+        url(&args).map(|(_, url)| url)
+    }
+
+    #[test]
+    fn the_shown_address_follows_the_servers_options() {
+        assert_eq!(shown(&[]).as_deref(), Some("http://127.0.0.1:8321/"));
+        assert_eq!(
+            shown(&["--listen", "0.0.0.0:9000", "--base-path=/x/"]).as_deref(),
+            Some("http://127.0.0.1:9000/x/")
+        );
+        assert_eq!(shown(&["--help"]), None);
+    }
+}

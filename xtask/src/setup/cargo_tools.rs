@@ -1,0 +1,96 @@
+//! Tools that come as crates, built from source into `target/tools`.
+
+use std::fs;
+
+use anyhow::{Context, Result, bail};
+
+use super::Need;
+use crate::{
+    steps::Step,
+    workspace::{Workspace, output},
+};
+
+/// The newest Trunk that this project's Rust can build.
+const TRUNK: &str = "0.21.14";
+/// Builds and runs the fuzz targets.
+const CARGO_FUZZ: &str = "0.13.2";
+
+/// A crate with a program in it.
+pub(super) struct CargoTool {
+    package: &'static str,
+    program: &'static str,
+    version: String,
+    usual: &'static str,
+}
+
+/// Bundles the app.
+pub(super) fn trunk() -> CargoTool {
+    CargoTool {
+        package: "trunk",
+        program: "trunk",
+        version: TRUNK.to_owned(),
+        usual: "about 3 min on two cores",
+    }
+}
+
+/// Makes the app's JavaScript side; it must be of exactly the version of the crate the app is linked with.
+pub(super) fn wasm_bindgen(workspace: &Workspace) -> Result<CargoTool> {
+    Ok(CargoTool {
+        package: "wasm-bindgen-cli",
+        program: "wasm-bindgen",
+        version: workspace.locked_version("wasm-bindgen")?,
+        usual: "about 1 min on two cores",
+    })
+}
+
+/// Runs the fuzz targets.
+pub(super) fn cargo_fuzz() -> CargoTool {
+    CargoTool {
+        package: "cargo-fuzz",
+        program: "cargo-fuzz",
+        version: CARGO_FUZZ.to_owned(),
+        usual: "about 1 min on two cores",
+    }
+}
+
+impl Need for CargoTool {
+    fn name(&self) -> String {
+        format!("{} {}, built from source", self.package, self.version)
+    }
+
+    fn usual(&self) -> &'static str {
+        self.usual
+    }
+
+    fn is_met(&self, workspace: &Workspace) -> bool {
+        // Asks the program itself: an interrupted installation leaves none, an older one another version.
+        workspace.tool(self.program).is_some_and(|program| {
+            output(workspace.command(program).arg("--version"))
+                .is_ok_and(|said| said.split_whitespace().nth(1) == Some(&self.version))
+        })
+    }
+
+    fn meet(&self, step: &mut Step<'_>) -> Result<()> {
+        let root = step.workspace.tools();
+        // Kept until the installation is complete, so that an interrupted one goes on where it was.
+        let build = root.join("build").join(self.package);
+        let mut command = step.workspace.cargo(["install", self.package, "--locked", "--force"]);
+        command
+            .args(["--version", &self.version, "--no-default-features"])
+            .arg("--root")
+            .arg(&root)
+            .arg("--target-dir")
+            .arg(&build)
+            // Their own profiles ask for slow, thorough builds; ours run for seconds.
+            .env("CARGO_PROFILE_RELEASE_LTO", "off")
+            .env("CARGO_PROFILE_RELEASE_CODEGEN_UNITS", "256")
+            .env("CARGO_PROFILE_RELEASE_OPT_LEVEL", "0")
+            .env("CARGO_PROFILE_RELEASE_DEBUG", "0")
+            .env_remove("RUSTFLAGS");
+        step.run(command)?;
+        if !self.is_met(step.workspace) {
+            bail!("{} does not answer as version {} after its installation", self.program, self.version);
+        }
+        fs::remove_dir_all(&build).with_context(|| format!("removing {}", build.display()))
+    }
+}

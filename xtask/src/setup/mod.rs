@@ -1,0 +1,87 @@
+//! What has to be on the machine before something can be built or tested, and how it gets there.
+
+use std::process::ExitCode;
+
+use anyhow::Result;
+use clap::ValueEnum;
+
+use crate::{
+    steps::{Step, Steps},
+    workspace::Workspace,
+};
+
+mod browser;
+mod cargo_tools;
+mod nats;
+mod wasm_target;
+
+/// What a person is going to do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Purpose {
+    /// Build the app and the server
+    Demo,
+    /// Run the tests: also a NATS server and a browser
+    Test,
+    /// Everything above
+    All,
+    /// Run the fuzz targets
+    #[value(skip)]
+    Fuzz,
+}
+
+/// One thing that has to be there.
+pub(crate) trait Need {
+    /// Its name and version.
+    fn name(&self) -> String;
+    /// How long its installation takes at most times.
+    fn usual(&self) -> &'static str;
+    /// Whether it is there and of the right version.
+    fn is_met(&self, workspace: &Workspace) -> bool;
+    /// Installs it; an earlier attempt that was interrupted does no harm.
+    fn meet(&self, step: &mut Step<'_>) -> Result<()>;
+}
+
+/// What is missing for `purpose`, cheapest to fail first.
+///
+/// # Errors
+/// When `Cargo.lock` does not say which versions are needed.
+pub(crate) fn missing(workspace: &Workspace, purpose: Purpose) -> Result<Vec<Box<dyn Need>>> {
+    let mut needs: Vec<Box<dyn Need>> = Vec::new();
+    if matches!(purpose, Purpose::Test | Purpose::All) {
+        needs.push(Box::new(browser::Browser));
+        needs.push(Box::new(nats::NatsServer));
+    }
+    if purpose == Purpose::Fuzz {
+        needs.push(Box::new(cargo_tools::cargo_fuzz()));
+    } else {
+        needs.push(Box::new(wasm_target::WasmTarget));
+        needs.push(Box::new(cargo_tools::wasm_bindgen(workspace)?));
+        needs.push(Box::new(cargo_tools::trunk()));
+    }
+    needs.retain(|need| !need.is_met(workspace));
+    Ok(needs)
+}
+
+/// Installs what `missing` found, a step each.
+///
+/// # Errors
+/// When one of them cannot be installed.
+pub(crate) fn meet(steps: &mut Steps<'_>, missing: &[Box<dyn Need>]) -> Result<()> {
+    for need in missing {
+        steps.step(&need.name(), need.usual(), |step| need.meet(step))?;
+    }
+    if missing.is_empty() {
+        println!("set-up: nothing to do");
+    }
+    Ok(())
+}
+
+/// The command `setup`.
+///
+/// # Errors
+/// When something cannot be installed.
+pub(crate) fn run(workspace: &Workspace, purpose: Purpose) -> Result<ExitCode> {
+    let missing = missing(workspace, purpose)?;
+    meet(&mut Steps::new(workspace, missing.len()), &missing)?;
+    Ok(ExitCode::SUCCESS)
+}

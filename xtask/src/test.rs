@@ -1,0 +1,115 @@
+//! `cargo xtask test`: everything that must pass before a change is taken.
+
+use std::process::{Command, ExitCode};
+
+use anyhow::{Result, bail};
+
+use crate::{
+    app, check,
+    process::stopping,
+    setup::{self, Purpose},
+    steps::Steps,
+    workspace::Workspace,
+};
+
+/// Everything but the app, which builds for the browser only. One selection for building and for testing:
+/// cargo chooses a dependency's features by what is built together, and another choice would build it twice.
+const SELECTION: [&str; 3] = ["--locked", "--workspace", "--exclude=radixscope-app"];
+
+/// Sets up, checks, builds and tests.
+///
+/// # Errors
+/// When something cannot be set up, a check finds something, or a test fails.
+pub(crate) fn run(workspace: &Workspace) -> Result<ExitCode> {
+    let missing = setup::missing(workspace, Purpose::Test)?;
+    let mut steps = Steps::new(workspace, missing.len() + check::FORM_STEPS + 3);
+    setup::meet(&mut steps, &missing)?;
+    check::form(&mut steps, workspace)?;
+    app::build(&mut steps, workspace)?;
+    steps.step("The server and the tests", "about 3 min on two cores", |step| {
+        let mut command = workspace.cargo(["build", "--bins", "--tests"]);
+        command.args(SELECTION);
+        step.run(command)
+    })?;
+    let mut counts = Counts::default();
+    let tested = steps.step("Tests", "", |step| {
+        step.run_with(tests(workspace), |line| {
+            counts.add(line);
+            true
+        })
+    });
+    println!("\n{}\n", steps.summary());
+    if stopping() {
+        return Ok(ExitCode::FAILURE);
+    }
+    tested?;
+    if counts.passed == 0 {
+        bail!("no test ran");
+    }
+    println!("Everything passed: {counts}");
+    Ok(ExitCode::SUCCESS)
+}
+
+/// The tests, told where to find what they start.
+fn tests(workspace: &Workspace) -> Command {
+    let mut command = workspace.cargo(["test", "--no-fail-fast"]);
+    command
+        .args(SELECTION)
+        .env("RADIXSCOPE_BIN", workspace.target.join("debug/radixscope"))
+        .env("RADIXSCOPE_NATS_SERVER", workspace.tools_bin().join("nats-server"))
+        // Here a missing browser or NATS server is a failure, not a reason to leave a test out.
+        .env("RADIXSCOPE_REQUIRE_ALL", "1");
+    command
+}
+
+/// What the closing lines of the test programs say together.
+#[derive(Default)]
+struct Counts {
+    programs: usize,
+    passed: usize,
+    failed: usize,
+    ignored: usize,
+}
+
+impl Counts {
+    fn add(&mut self, line: &str) {
+        let Some(rest) = line.strip_prefix("test result: ") else { return };
+        self.programs += 1;
+        let words: Vec<&str> = rest.split_whitespace().collect();
+        for pair in words.windows(2) {
+            let Ok(number) = pair[0].parse::<usize>() else { continue };
+            match pair[1] {
+                "passed;" => self.passed += number,
+                "failed;" => self.failed += number,
+                "ignored;" => self.ignored += number,
+                _ => {}
+            }
+        }
+    }
+}
+
+impl std::fmt::Display for Counts {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(
+            f,
+            "{} tests in {} test programs, {} failed, {} left out",
+            self.passed, self.programs, self.failed, self.ignored
+        )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Counts;
+
+    #[test]
+    fn the_summary_adds_up_every_test_program() {
+        let mut counts = Counts::default();
+        counts.add(
+            "test result: ok. 5 passed; 0 failed; 1 ignored; 0 measured; 0 filtered out; finished in 0.00s",
+        );
+        counts.add("test result: FAILED. 2 passed; 1 failed; 0 ignored; 0 measured; 0 filtered out");
+        counts.add("running 5 tests");
+        assert_eq!(counts.to_string(), "7 tests in 2 test programs, 1 failed, 1 left out");
+    }
+}
