@@ -65,7 +65,7 @@ pub enum Record<'a> {
         /// message said when it was published.
         lag_ms: Option<i64>,
     },
-    /// A worker seen for the first time.
+    /// A worker seen for the first time, or more of who a known one is.
     Worker {
         /// Its index from here on.
         worker: WorkerIx,

@@ -99,6 +99,10 @@ impl Cluster {
             if worker.at() == self.head.workers.len() && worker.at() < MAX_WORKERS {
                 let state = WorkerState::new(*id, namespace.to_string(), component.to_string(), at);
                 self.head.workers.push(state);
+            } else if let Some(known) = self.worker_mut(*worker).filter(|known| known.id == *id) {
+                // First heard of through a message without a component, now through one with it.
+                known.namespace = namespace.to_string();
+                known.component = component.to_string();
             }
             return;
         }

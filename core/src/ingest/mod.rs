@@ -4,14 +4,47 @@
 //! the publishers' sequence numbers and sums up what was lost or not understood. Stateful but pure: the same messages
 //! give the same records. It does no I/O and knows nothing of the state that the records are folded into.
 
+mod interner;
+mod publishers;
+mod tally;
+
+#[cfg(test)]
+mod tests;
+
+use std::borrow::Cow;
+
+use crate::cluster::MAX_SOURCES;
+use crate::dynamo::DecodeError;
+use crate::dynamo::active_sequence::{self, ActiveSequence, RouterId, Step};
+use crate::dynamo::discovery::ModelCard;
+use crate::dynamo::envelope::{self, Envelope, Format};
+use crate::dynamo::error::{Faults, Reason};
+use crate::dynamo::hit_rate::HitRate;
+use crate::dynamo::kv_event::{KvData, KvEvent, KvEvents, ResidencyDomain, StorageTier};
+use crate::dynamo::load::{ActiveLoad, LoadOrigin};
+use crate::dynamo::subject::{self, Subject, Transport};
+use crate::id::{Millis, SourceIx, Worker, WorkerIx};
+use crate::record::{Decision, DecisionSource, Entry, MissedCause, Record, SequenceStep, SourceKind, Topic};
+
+use interner::Interner;
+use publishers::{Heard, Publishers, Stream};
+use tally::Tally;
+
+/// Key prefix of model cards in Dynamo's discovery (reference §8.1).
+pub const MODEL_CARD_PREFIX: &str = "v1/mdc/";
+/// Data-parallel ranks taken from one model card; a card that claims more is believed so far.
+const MAX_RANKS: u32 = 256;
+/// Largest message that is opened. NATS allows 1 MiB by default, 64 MiB at most; Dynamo's own stay below 1 MiB.
+pub const MAX_PAYLOAD_BYTES: usize = 8 * 1024 * 1024;
+
 /// A message as a source received it.
 #[derive(Clone, Copy, Debug)]
 pub struct Message<'a> {
     /// Who received it.
-    pub source: crate::id::SourceIx,
+    pub source: SourceIx,
     /// When it was received, or stored by the broker if it is history.
-    pub at_ms: crate::id::Millis,
-    /// Where it was published.
+    pub at_ms: Millis,
+    /// Where it was published; for a model card its key in discovery.
     pub subject: &'a str,
     /// Where an answer was asked for.
     pub reply: Option<&'a str>,
@@ -19,35 +52,311 @@ pub struct Message<'a> {
     pub payload: &'a [u8],
 }
 
+/// Takes records as they arise.
+pub type Out<'o> = dyn FnMut(Entry<'_>) + 'o;
+
 /// Turns messages into records.
 #[derive(Default)]
-pub struct Ingest {}
+pub struct Ingest {
+    interner: Interner,
+    publishers: Publishers,
+    tallies: Vec<Tally>,
+    kv: KvEvents,
+}
 
 impl Ingest {
-    /// Announces a source. Must come before anything else about it.
+    /// Announces a source; must come before anything else about it. `None`: there are [`MAX_SOURCES`] already.
     pub fn source(
         &mut self,
-        _name: &str,
-        _kind: crate::record::SourceKind,
-        _at_ms: crate::id::Millis,
-        _out: &mut dyn FnMut(crate::record::Entry<'_>),
-    ) -> crate::id::SourceIx {
-        crate::id::SourceIx(0)
+        name: &str,
+        kind: SourceKind,
+        at_ms: Millis,
+        out: &mut Out<'_>,
+    ) -> Option<SourceIx> {
+        if self.tallies.len() == MAX_SOURCES {
+            return None;
+        }
+        let source = SourceIx(self.tallies.len() as u8);
+        self.tallies.push(Tally::default());
+        out(Entry { at_ms, record: Record::Source { source, name: name.into(), kind } });
+        Some(source)
     }
 
-    /// Takes one message.
-    pub fn message(&mut self, _message: Message<'_>, _out: &mut dyn FnMut(crate::record::Entry<'_>)) {}
+    /// Takes one message. Copies that JetStream delivers to routers are passed over.
+    pub fn message(&mut self, message: Message<'_>, out: &mut Out<'_>) {
+        if message.source.at() >= self.tallies.len() || subject::is_delivery_copy(message.reply) {
+            return;
+        }
+        self.tallies[message.source.at()].received += 1;
+        let topic = self.take(&message, out);
+        if let Err((topic, faults)) = topic {
+            for (error, count) in faults.iter() {
+                self.tallies[message.source.at()].reject(topic, error, count);
+            }
+        }
+    }
 
     /// Loss that a source itself noticed.
-    pub fn missed(
-        &mut self,
-        _source: crate::id::SourceIx,
-        _topic: crate::record::Topic,
-        _cause: crate::record::MissedCause,
-        _count: u64,
-    ) {
+    pub fn missed(&mut self, source: SourceIx, topic: Topic, cause: MissedCause, count: u64) {
+        if let Some(tally) = self.tallies.get_mut(source.at()) {
+            tally.miss(None, topic, cause, count);
+        }
     }
 
-    /// Says what was summed up since the last call. Call it about once a second.
-    pub fn flush(&mut self, _at_ms: crate::id::Millis, _out: &mut dyn FnMut(crate::record::Entry<'_>)) {}
+    /// Says what was summed up since the last call: traffic, losses, what was not understood. Call it about once a
+    /// second; it says nothing when nothing changed.
+    pub fn flush(&mut self, at_ms: Millis, out: &mut Out<'_>) {
+        for (i, tally) in self.tallies.iter_mut().enumerate() {
+            tally.flush(SourceIx(i as u8), &mut |record| out(Entry { at_ms, record }));
+        }
+    }
+
+    fn take(&mut self, message: &Message<'_>, out: &mut Out<'_>) -> Result<(), (Topic, Faults)> {
+        if message.subject.starts_with(MODEL_CARD_PREFIX) {
+            return self.model_card(message, out).map_err(|error| (Topic::ModelCard, error.into()));
+        }
+        let Some(subject) = subject::parse(message.subject) else {
+            let text = format!("subject {:?} is none of Dynamo's", message.subject);
+            return Err((Topic::Other, DecodeError::new(Reason::UnknownKind, text).into()));
+        };
+        let topic = subject.topic;
+        if message.payload.len() > MAX_PAYLOAD_BYTES {
+            let text = format!("{} bytes; at most {MAX_PAYLOAD_BYTES} are read", message.payload.len());
+            return Err((topic, DecodeError::new(Reason::TooLarge, text).into()));
+        }
+        let body = envelope::open(message.payload).map_err(|error| (topic, error.into()))?;
+        let (payload, format) = body.payload();
+        let context = Context { message, subject, envelope: body.envelope().copied() };
+        match topic {
+            Topic::KvEvents => self.kv_events(&context, payload, format, out),
+            Topic::KvHitRate => self.hit_rate(&context, payload, format, out).map_err(Faults::from),
+            Topic::KvMetrics => self.load(&context, payload, format, out).map_err(Faults::from),
+            Topic::ActiveSequences => self.sequences(&context, payload, format, out),
+            Topic::ModelCard | Topic::Other => Ok(()),
+        }
+        .map_err(|faults| (topic, faults))
+    }
+
+    fn kv_events(
+        &mut self,
+        context: &Context<'_>,
+        payload: &[u8],
+        format: Format,
+        out: &mut Out<'_>,
+    ) -> Result<(), Faults> {
+        // The scratch leaves `self` while records borrow from it.
+        let mut kv = std::mem::take(&mut self.kv);
+        let understood = kv.decode(payload, format);
+        self.heard(context, kv.events.first().map(|event| event.worker), out);
+        for event in &kv.events {
+            if let Some(worker) = self.worker(context, event.worker, out) {
+                if kv.batch {
+                    self.event_id(context, worker, event);
+                }
+                out(Entry { at_ms: context.message.at_ms, record: kv_record(worker, event, &kv) });
+            }
+        }
+        self.kv = kv;
+        understood
+    }
+
+    fn hit_rate(
+        &mut self,
+        context: &Context<'_>,
+        payload: &[u8],
+        format: Format,
+        out: &mut Out<'_>,
+    ) -> Result<(), DecodeError> {
+        let said = HitRate::decode(payload, format);
+        self.heard(context, None, out);
+        let said = said?;
+        if let Some(worker) = self.worker(context, said.worker, out) {
+            let decision = Decision {
+                worker,
+                router: context.publisher_id(),
+                request_id: None,
+                isl_tokens: None,
+                isl_blocks: Some(said.isl_blocks),
+                overlap_blocks: Some(said.overlap_blocks),
+                source: DecisionSource::KvHitRate,
+            };
+            out(Entry { at_ms: context.message.at_ms, record: Record::Decision(decision) });
+        }
+        Ok(())
+    }
+
+    fn load(
+        &mut self,
+        context: &Context<'_>,
+        payload: &[u8],
+        format: Format,
+        out: &mut Out<'_>,
+    ) -> Result<(), DecodeError> {
+        let said = ActiveLoad::decode(payload, format);
+        self.heard(context, said.as_ref().ok().map(|load| load.worker), out);
+        let said = said?;
+        let Some(worker) = self.worker(context, said.worker, out) else { return Ok(()) };
+        let record = match said.origin(context.publisher_id()) {
+            LoadOrigin::Engine { used_blocks } => Record::EngineLoad { worker, used_blocks },
+            LoadOrigin::Router { decode_blocks, prefill_tokens } => Record::RouterLoad {
+                worker,
+                router: context.publisher_id().unwrap_or_default(),
+                decode_blocks,
+                prefill_tokens,
+            },
+            LoadOrigin::Nothing => return Ok(()),
+        };
+        out(Entry { at_ms: context.message.at_ms, record });
+        Ok(())
+    }
+
+    fn sequences(
+        &mut self,
+        context: &Context<'_>,
+        payload: &[u8],
+        format: Format,
+        out: &mut Out<'_>,
+    ) -> Result<(), Faults> {
+        let mut steps = Vec::new();
+        let understood = active_sequence::decode(payload, format, &mut steps);
+        self.heard(context, steps.first().filter(|s| s.by_worker).map(|s| s.worker), out);
+        for step in steps {
+            if let Some(worker) = self.worker(context, step.worker, out) {
+                sequence_records(worker, &step, &mut |record| {
+                    out(Entry { at_ms: context.message.at_ms, record });
+                });
+            }
+        }
+        understood
+    }
+
+    fn model_card(&mut self, message: &Message<'_>, out: &mut Out<'_>) -> Result<(), DecodeError> {
+        let Some(card) = ModelCard::decode(message.payload)? else { return Ok(()) };
+        let subject = Subject {
+            topic: Topic::ModelCard,
+            namespace: &card.namespace,
+            component: &card.component,
+            endpoint: "",
+            transport: Transport::Core,
+        };
+        let context = Context { message, subject, envelope: None };
+        let first = card.runtime.data_parallel_start_rank.unwrap_or(0);
+        let ranks = card.runtime.data_parallel_size.unwrap_or(1).clamp(1, MAX_RANKS);
+        for rank in first..first.saturating_add(ranks) {
+            if let Some(worker) = self.worker(&context, Worker::new(card.instance_id.0, rank), out) {
+                let record = Record::ModelCard {
+                    worker,
+                    total_kv_blocks: card.runtime.total_kv_blocks,
+                    block_size_tokens: card.block_size_tokens,
+                };
+                out(Entry { at_ms: message.at_ms, record });
+            }
+        }
+        Ok(())
+    }
+
+    /// Index of a worker, introduced if it is new. `None`: there are too many, which is counted.
+    fn worker(&mut self, context: &Context<'_>, id: Worker, out: &mut Out<'_>) -> Option<WorkerIx> {
+        let known = self.interner.intern(id, context.subject.namespace, context.subject.component);
+        let Some((worker, news)) = known else {
+            let source = context.message.source.at();
+            self.tallies[source].miss(None, context.subject.topic, MissedCause::TooManyWorkers, 1);
+            return None;
+        };
+        if news {
+            let namespace = Cow::Borrowed(context.subject.namespace);
+            let component = Cow::Borrowed(context.subject.component);
+            let record = Record::Worker { worker, id, namespace, component };
+            out(Entry { at_ms: context.message.at_ms, record });
+        }
+        Some(worker)
+    }
+
+    /// Follows the envelope's sequence and clock. `about` is the worker the message is about, if it is about one.
+    fn heard(&mut self, context: &Context<'_>, about: Option<Worker>, out: &mut Out<'_>) {
+        let Some(envelope) = &context.envelope else { return };
+        let source = context.message.source;
+        self.tallies[source.at()].lag(context.message.at_ms, envelope.published_at);
+        let stream = Stream { source, topic: context.subject.topic, publisher_id: envelope.publisher_id };
+        match self.publishers.heard(stream, envelope.sequence) {
+            Heard::InOrder => {}
+            Heard::Gap(lost) => {
+                // Up to 0.9 a worker publishes under its own id, so what is lost is known to be its own. Later the
+                // worker's event ids tell, and more exactly (reference §2.4, §2.6).
+                let own = about.filter(|worker| worker.id.0 == envelope.publisher_id);
+                let worker = own.and_then(|id| self.worker(context, id, out));
+                let cause = MissedCause::EnvelopeGap;
+                self.tallies[source.at()].miss(worker, context.subject.topic, cause, lost);
+            }
+            Heard::Implausible(jump) => {
+                let text = format!("sequence of publisher {} jumped by {jump}", envelope.publisher_id);
+                let error = DecodeError::new(Reason::Malformed, text);
+                self.tallies[source.at()].reject(context.subject.topic, &error, 1);
+            }
+        }
+    }
+
+    /// Follows a worker's event ids where they are contiguous (≥ 1.1; a batch proves ≥ 1.4).
+    fn event_id(&mut self, context: &Context<'_>, worker: WorkerIx, event: &KvEvent) {
+        let lost = self.interner.event_id(worker, event.event_id);
+        if lost > 0 {
+            let (topic, cause) = (context.subject.topic, MissedCause::EventIdGap);
+            self.tallies[context.message.source.at()].miss(Some(worker), topic, cause, lost);
+        }
+    }
+}
+
+/// What is known of a message beside its payload.
+struct Context<'a> {
+    message: &'a Message<'a>,
+    subject: Subject<'a>,
+    envelope: Option<Envelope<'a>>,
+}
+
+impl Context<'_> {
+    fn publisher_id(&self) -> Option<u64> {
+        self.envelope.map(|envelope| envelope.publisher_id)
+    }
+}
+
+fn kv_record<'k>(worker: WorkerIx, event: &KvEvent, kv: &'k KvEvents) -> Record<'k> {
+    let in_device_memory = event.tier == StorageTier::Device && event.domain == ResidencyDomain::Worker;
+    match &event.data {
+        KvData::Stored { parent, blocks, .. } if in_device_memory => {
+            Record::Stored { worker, parent: *parent, blocks: Cow::Borrowed(kv.blocks_of(blocks)) }
+        }
+        KvData::Removed { hashes } if in_device_memory => {
+            Record::Removed { worker, hashes: Cow::Borrowed(kv.removed_of(hashes)) }
+        }
+        KvData::Cleared if in_device_memory => Record::Cleared { worker, all_ranks: !kv.batch },
+        KvData::Stored { blocks, .. } => {
+            Record::OtherTier { worker, stored: blocks.len() as u32, removed: 0 }
+        }
+        KvData::Removed { hashes } => Record::OtherTier { worker, stored: 0, removed: hashes.len() as u32 },
+        KvData::Cleared => Record::OtherTier { worker, stored: 0, removed: 0 },
+    }
+}
+
+fn sequence_records(worker: WorkerIx, said: &ActiveSequence<'_>, out: &mut dyn FnMut(Record<'_>)) {
+    let step = match &said.step {
+        Step::Added(request) => {
+            let router = match said.router {
+                RouterId::Number(id) => Some(id),
+                RouterId::Text => None,
+            };
+            out(Record::Decision(Decision {
+                worker,
+                router,
+                request_id: Some(Cow::Borrowed(&said.request_id)),
+                isl_tokens: request.isl,
+                isl_blocks: request.token_sequence.as_ref().map(|full_blocks| full_blocks.len() as u64),
+                overlap_blocks: request.overlap,
+                source: DecisionSource::ActiveSequences,
+            }));
+            SequenceStep::Added
+        }
+        Step::PrefillCompleted => SequenceStep::PrefillCompleted,
+        Step::Freed => SequenceStep::Freed,
+    };
+    out(Record::Sequence { worker, step, by_worker: said.by_worker });
 }

@@ -1,0 +1,49 @@
+//! Workers by index, and the last event id of each.
+
+use hashbrown::HashMap;
+
+use crate::cluster::MAX_WORKERS;
+use crate::id::{Worker, WorkerIx};
+
+#[derive(Default)]
+pub(super) struct Interner {
+    by_id: HashMap<Worker, WorkerIx>,
+    workers: Vec<Known>,
+}
+
+struct Known {
+    has_component: bool,
+    last_event_id: Option<u64>,
+}
+
+impl Interner {
+    /// Index of a worker, and whether there is news of it to tell: that it exists, or of which component it is.
+    /// `None`: it would be one too many.
+    pub(super) fn intern(
+        &mut self,
+        id: Worker,
+        namespace: &str,
+        component: &str,
+    ) -> Option<(WorkerIx, bool)> {
+        let has_component = !namespace.is_empty() && !component.is_empty();
+        if let Some(&worker) = self.by_id.get(&id) {
+            let known = &mut self.workers[worker.at()];
+            let news = has_component && !known.has_component;
+            known.has_component |= has_component;
+            return Some((worker, news));
+        }
+        if self.workers.len() == MAX_WORKERS {
+            return None;
+        }
+        let worker = WorkerIx(self.workers.len() as u16);
+        self.by_id.insert(id, worker);
+        self.workers.push(Known { has_component, last_event_id: None });
+        Some((worker, true))
+    }
+
+    /// Events lost before `event_id`, where ids are contiguous. Ids that start again are a worker that did.
+    pub(super) fn event_id(&mut self, worker: WorkerIx, event_id: u64) -> u64 {
+        let last = self.workers[worker.at()].last_event_id.replace(event_id);
+        last.and_then(|last| event_id.checked_sub(last)).map_or(0, |step| step.saturating_sub(1))
+    }
+}

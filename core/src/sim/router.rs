@@ -1,0 +1,340 @@
+//! The frontend's router: Dynamo 0.9's index, load bookkeeping, cost formula A and choice (reference §5.1, §5.3,
+//! §5.8, §6.1), or plain round-robin. Must not know engines, users or the wire; it hears stored and removed blocks
+//! and the life of requests.
+
+use rand::RngExt;
+use rand_pcg::Pcg64Mcg;
+use rustc_hash::FxHashMap;
+
+use super::config::{Config, MAX_WORKERS, RouterMode};
+use crate::id::BlockHash;
+use crate::record::Block;
+
+/// What the router knew of one worker when it decided, and the cost that follows (lower wins).
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Candidate {
+    /// Full blocks of the prompt the worker holds, by the router's index.
+    pub overlap_blocks: u32,
+    /// Tokens routed to the worker whose first token has not come (`A_w`).
+    pub prefill_tokens: u64,
+    /// Distinct full blocks of the prompts active on the worker (`D_w`).
+    pub decode_blocks: u64,
+    /// Full blocks of this prompt not active there (`N_w`).
+    pub new_blocks: u64,
+    /// Blocks of the worker in the router's index; counted only where `overlap_blocks` is above 0.
+    pub tree_blocks: u64,
+    /// `k · (A_w + isl − overlap · B) / B + D_w + N_w`.
+    pub cost: f64,
+}
+
+/// Where a request goes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Choice {
+    pub(super) worker: u16,
+    pub(super) overlap_blocks: u32,
+}
+
+/// The load a router has put on one worker.
+#[derive(Debug, Default)]
+struct Active {
+    /// Requests using each full block of an active prompt.
+    blocks: FxHashMap<BlockHash, u32>,
+    prefill_tokens: u64,
+    in_flight: u32,
+}
+
+/// The router of the simulated frontend.
+#[derive(Debug)]
+pub(super) struct Router {
+    mode: RouterMode,
+    block_size_tokens: u32,
+    /// Who holds each block: bit `w` for worker `w`. A path in Dynamo's tree and a chain hash name the same prefix.
+    index: FxHashMap<BlockHash, u64>,
+    tree_blocks: Vec<u64>,
+    active: Vec<Active>,
+    next_in_turn: u16,
+    candidates: Vec<Candidate>,
+    rng: Pcg64Mcg,
+}
+
+impl Router {
+    pub(super) fn new(config: &Config, rng: Pcg64Mcg) -> Self {
+        debug_assert!(config.workers <= MAX_WORKERS);
+        let workers = usize::from(config.workers);
+        Self {
+            mode: config.router,
+            block_size_tokens: config.block_size_tokens,
+            index: FxHashMap::default(),
+            tree_blocks: vec![0; workers],
+            active: (0..workers).map(|_| Active::default()).collect(),
+            next_in_turn: 0,
+            candidates: Vec::with_capacity(workers),
+            rng,
+        }
+    }
+
+    /// Whether the router listens to KV events: round-robin does not, and weight 0 starts no indexer (reference §5.3).
+    pub(super) fn indexes(&self) -> bool {
+        matches!(self.mode, RouterMode::Kv { overlap_score_weight, .. } if overlap_score_weight > 0.0)
+    }
+
+    /// Whether requests are routed by cost.
+    pub(super) fn is_kv(&self) -> bool {
+        matches!(self.mode, RouterMode::Kv { .. })
+    }
+
+    /// A worker stored blocks.
+    pub(super) fn stored(&mut self, worker: u16, blocks: &[Block]) {
+        if !self.indexes() {
+            return;
+        }
+        for block in blocks {
+            let holders = self.index.entry(block.block_hash).or_default();
+            self.tree_blocks[usize::from(worker)] += u64::from(*holders >> worker & 1 == 0);
+            *holders |= 1 << worker;
+        }
+    }
+
+    /// A worker removed a block.
+    pub(super) fn removed(&mut self, worker: u16, hash: BlockHash) {
+        let Some(holders) = self.index.get_mut(&hash) else { return };
+        self.tree_blocks[usize::from(worker)] -= *holders >> worker & 1;
+        *holders &= !(1 << worker);
+        if *holders == 0 {
+            self.index.remove(&hash);
+        }
+    }
+
+    /// Chooses a worker for a prompt of `isl_tokens` whose full blocks are `prompt`.
+    pub(super) fn choose(&mut self, isl_tokens: u32, prompt: &[Block]) -> Choice {
+        match self.mode {
+            RouterMode::RoundRobin => {
+                let worker = self.next_in_turn;
+                self.next_in_turn = (worker + 1) % self.active.len() as u16;
+                Choice { worker, overlap_blocks: 0 }
+            }
+            RouterMode::Kv { overlap_score_weight, temperature } => {
+                self.score(overlap_score_weight, isl_tokens, prompt);
+                let draw = self.rng.random();
+                let worker = pick(&self.candidates, temperature, draw);
+                Choice { worker, overlap_blocks: self.candidates[usize::from(worker)].overlap_blocks }
+            }
+        }
+    }
+
+    /// What the last choice was made from, by worker; empty in round-robin.
+    pub(super) fn candidates(&self) -> &[Candidate] {
+        &self.candidates
+    }
+
+    fn score(&mut self, weight: f64, isl_tokens: u32, prompt: &[Block]) {
+        let block_size = u64::from(self.block_size_tokens);
+        self.candidates.clear();
+        self.candidates.extend(self.active.iter().map(|active| Candidate {
+            overlap_blocks: 0,
+            prefill_tokens: active.prefill_tokens,
+            decode_blocks: active.blocks.len() as u64,
+            new_blocks: (prompt.len() - active.prefix_len(prompt)) as u64,
+            tree_blocks: 0,
+            cost: 0.0,
+        }));
+        // Dynamo counts the path's nodes a worker holds; the path ends where nobody holds the next block.
+        for holders in prompt.iter().map_while(|b| self.index.get(&b.block_hash)) {
+            for (worker, candidate) in self.candidates.iter_mut().enumerate() {
+                candidate.overlap_blocks += (holders >> worker & 1) as u32;
+            }
+        }
+        for (candidate, &tree_blocks) in self.candidates.iter_mut().zip(&self.tree_blocks) {
+            if candidate.overlap_blocks > 0 {
+                candidate.tree_blocks = tree_blocks;
+            }
+            let cached = u64::from(candidate.overlap_blocks) * block_size;
+            let prefill = candidate.prefill_tokens + u64::from(isl_tokens).saturating_sub(cached);
+            let decode = candidate.decode_blocks + candidate.new_blocks;
+            candidate.cost = weight * (prefill as f64 / block_size as f64) + decode as f64;
+        }
+    }
+
+    /// A request was sent to `worker`; `prefill_tokens` of its prompt are not cached there.
+    pub(super) fn add(&mut self, worker: u16, prompt: &[Block], prefill_tokens: u64) {
+        let kv = self.is_kv();
+        let active = &mut self.active[usize::from(worker)];
+        active.in_flight += 1;
+        if kv {
+            active.prefill_tokens += prefill_tokens;
+            for block in prompt {
+                *active.blocks.entry(block.block_hash).or_default() += 1;
+            }
+        }
+    }
+
+    /// The first token of a request came from `worker`.
+    pub(super) fn prefill_completed(&mut self, worker: u16, prefill_tokens: u64) {
+        let active = &mut self.active[usize::from(worker)];
+        active.prefill_tokens = active.prefill_tokens.saturating_sub(prefill_tokens);
+    }
+
+    /// A request on `worker` finished.
+    pub(super) fn free(&mut self, worker: u16, prompt: &[Block]) {
+        let active = &mut self.active[usize::from(worker)];
+        active.in_flight -= 1;
+        for block in prompt {
+            if let Some(uses) = active.blocks.get_mut(&block.block_hash) {
+                *uses -= 1;
+                if *uses == 0 {
+                    active.blocks.remove(&block.block_hash);
+                }
+            }
+        }
+    }
+
+    /// `D_w` and `A_w` of a worker.
+    pub(super) fn load(&self, worker: u16) -> (u64, u64) {
+        let active = &self.active[usize::from(worker)];
+        (active.blocks.len() as u64, active.prefill_tokens)
+    }
+
+    /// Requests routed to each worker and not finished.
+    pub(super) fn in_flight(&self) -> impl Iterator<Item = u32> + '_ {
+        self.active.iter().map(|a| a.in_flight)
+    }
+}
+
+impl Active {
+    /// Blocks of `prompt` that are active. Every active request adds its whole prompt, so the active blocks of a
+    /// path are its beginning.
+    fn prefix_len(&self, prompt: &[Block]) -> usize {
+        prompt.partition_point(|b| self.blocks.contains_key(&b.block_hash))
+    }
+}
+
+/// Dynamo 0.9's choice among costs; `draw` is uniform in `[0, 1)`.
+fn pick(candidates: &[Candidate], temperature: f64, draw: f64) -> u16 {
+    let least = candidates.iter().map(|c| c.cost).fold(f64::INFINITY, f64::min);
+    let most = candidates.iter().map(|c| c.cost).fold(f64::NEG_INFINITY, f64::max);
+    if temperature == 0.0 {
+        let tied = |c: &&Candidate| c.cost == least;
+        let smallest = candidates.iter().filter(tied).map(|c| c.tree_blocks).min().unwrap_or(0);
+        let wins = |c: &Candidate| c.cost == least && c.tree_blocks == smallest;
+        // Dynamo takes whichever its hash map yields first; a draw stands for that.
+        return drawn(candidates.iter().map(|c| if wins(c) { 1.0 } else { 0.0 }), draw);
+    }
+    if most == least {
+        return drawn(candidates.iter().map(|_| 1.0), draw);
+    }
+    drawn(candidates.iter().map(|c| (-(c.cost - least) / ((most - least) * temperature)).exp()), draw)
+}
+
+/// Index drawn in proportion to `weights`.
+fn drawn(weights: impl Iterator<Item = f64> + Clone, draw: f64) -> u16 {
+    let target = draw * weights.clone().sum::<f64>();
+    let mut sum = 0.0;
+    let mut last = 0;
+    for (at, weight) in weights.enumerate().filter(|(_, w)| *w > 0.0) {
+        sum += weight;
+        last = at as u16;
+        if sum > target {
+            break;
+        }
+    }
+    last
+}
+
+#[cfg(test)]
+mod tests {
+    use rand::SeedableRng;
+
+    use super::*;
+    use crate::id::TokensHash;
+
+    fn router(workers: u16, mode: RouterMode) -> Router {
+        let config = Config { workers, block_size_tokens: 16, router: mode, ..Config::default() };
+        Router::new(&config, Pcg64Mcg::seed_from_u64(1))
+    }
+
+    fn kv(overlap_score_weight: f64) -> RouterMode {
+        RouterMode::Kv { overlap_score_weight, temperature: 0.0 }
+    }
+
+    fn prompt(isl: u32) -> Vec<Block> {
+        let block = |n| Block { block_hash: BlockHash(u64::from(n)), tokens_hash: TokensHash(0) };
+        (0..isl / 16).map(block).collect()
+    }
+
+    #[test]
+    fn costs_equal_those_a_real_dynamo_logged() {
+        let mut router = router(1, kv(1.0));
+        for (isl, cost) in [(122, 14.625), (42, 4.625), (3858, 482.125)] {
+            router.choose(isl, &prompt(isl));
+            assert_eq!(router.candidates()[0].cost, cost);
+        }
+        router.stored(0, &prompt(122));
+        router.choose(122, &prompt(122));
+        assert_eq!(router.candidates()[0].cost, 7.625);
+    }
+
+    #[test]
+    fn a_request_loads_its_worker_from_choice_to_end() {
+        let mut router = router(2, kv(1.0));
+        let prompt = prompt(122);
+        router.add(1, &prompt, 122);
+        assert_eq!(router.load(1), (7, 122));
+        router.add(1, &prompt, 122);
+        assert_eq!(router.load(1), (7, 244), "equal blocks count once");
+        router.prefill_completed(1, 122);
+        router.free(1, &prompt);
+        assert_eq!(router.load(1), (7, 122));
+        router.prefill_completed(1, 122);
+        router.free(1, &prompt);
+        assert_eq!(router.load(1), (0, 0));
+    }
+
+    #[test]
+    fn a_tie_goes_to_the_worker_with_the_smaller_tree() {
+        let mut router = router(2, kv(1.0));
+        let prompt = prompt(32);
+        router.stored(0, &prompt);
+        router.stored(1, &prompt[..1]);
+        router.add(0, &[Block { block_hash: BlockHash(99), tokens_hash: TokensHash(0) }], 0);
+        let choice = router.choose(32, &prompt);
+        assert_eq!(router.candidates()[0].cost, router.candidates()[1].cost);
+        assert_eq!(choice, Choice { worker: 1, overlap_blocks: 1 });
+    }
+
+    #[test]
+    fn weight_0_and_round_robin_keep_no_index() {
+        for mode in [kv(0.0), RouterMode::RoundRobin] {
+            let mut router = router(3, mode);
+            router.stored(0, &prompt(64));
+            assert!(router.index.is_empty());
+        }
+    }
+
+    #[test]
+    fn round_robin_goes_round() {
+        let mut router = router(3, RouterMode::RoundRobin);
+        let workers: Vec<u16> = (0..4).map(|_| router.choose(64, &prompt(64)).worker).collect();
+        assert_eq!(workers, [0, 1, 2, 0]);
+    }
+
+    #[test]
+    fn temperature_draws_by_the_scale_free_softmax() {
+        let costs = |a, b| {
+            let cost = |cost| Candidate {
+                overlap_blocks: 0,
+                prefill_tokens: 0,
+                decode_blocks: 0,
+                new_blocks: 0,
+                tree_blocks: 0,
+                cost,
+            };
+            [cost(a), cost(b)]
+        };
+        for candidates in [costs(1.0, 3.0), costs(10.0, 30.0)] {
+            assert_eq!(pick(&candidates, 1.0, 0.7310), 0);
+            assert_eq!(pick(&candidates, 1.0, 0.7311), 1);
+        }
+        assert_eq!(pick(&costs(2.0, 2.0), 1.0, 0.49), 0);
+        assert_eq!(pick(&costs(2.0, 2.0), 1.0, 0.51), 1);
+    }
+}

@@ -1,0 +1,356 @@
+//! Says what happens in the simulated cluster in Dynamo 0.9's own bytes: who publishes what where, numbered as
+//! Dynamo numbers it (reference §2, §3). Must not know why anything happens.
+
+use serde::Serialize;
+
+use super::config::{Config, EventLine};
+use super::shape::{
+    ActiveLoad, Envelope, KvCacheEvent, KvCacheEventData, KvHitRateEvent, ModelEntry, RouterEvent,
+    StoredBlocks,
+};
+use crate::id::{BlockHash, Millis};
+use crate::record::Block;
+
+/// One message of the simulated cluster, as a NATS subscriber or an etcd watcher would get it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct WireMessage<'a> {
+    /// When it was published.
+    pub at_ms: Millis,
+    /// NATS subject; for a model card the discovery key (`v1/mdc/…`).
+    pub subject: &'a str,
+    /// Body; for a model card the discovery value.
+    pub payload: &'a [u8],
+}
+
+/// Who hears the messages.
+pub(super) type Out<'a> = &'a mut dyn FnMut(WireMessage<'_>);
+
+/// Numbers the messages of one publisher on one topic.
+#[derive(Clone, Copy, Default, Debug)]
+struct Sequence(u64);
+
+impl Sequence {
+    fn next(&mut self) -> u64 {
+        let now = self.0;
+        self.0 += 1;
+        now
+    }
+}
+
+#[derive(Debug)]
+struct WorkerLine {
+    id: u64,
+    event_id: Sequence,
+    events: Sequence,
+    metrics: Sequence,
+}
+
+/// The publishers of all workers and of the router.
+#[derive(Debug)]
+pub(super) struct Wire {
+    line: EventLine,
+    workers: Vec<WorkerLine>,
+    router_id: u64,
+    router_hits: Sequence,
+    router_metrics: Sequence,
+    events_subject: String,
+    hits_subject: String,
+    metrics_subject: String,
+    payload: Vec<u8>,
+    message: Vec<u8>,
+}
+
+const KV_EVENTS: &str = "kv-events";
+const KV_HIT_RATE: &str = "kv-hit-rate";
+const KV_METRICS: &str = "kv_metrics";
+
+impl Wire {
+    pub(super) fn new(config: &Config) -> Self {
+        let Config { namespace, component, .. } = config;
+        let events_subject = match config.events {
+            EventLine::JetStream => format!("{}.{KV_EVENTS}", stream_name(namespace, component)),
+            EventLine::LocalIndexer => format!("namespace.{namespace}.component.{component}.{KV_EVENTS}"),
+        };
+        let (workers, router_id) = instance_ids(config);
+        let line = |&id: &u64| WorkerLine {
+            id,
+            event_id: Sequence::default(),
+            events: Sequence::default(),
+            metrics: Sequence::default(),
+        };
+        Self {
+            line: config.events,
+            workers: workers.iter().map(line).collect(),
+            router_id,
+            router_hits: Sequence::default(),
+            router_metrics: Sequence::default(),
+            events_subject,
+            hits_subject: format!("namespace.{namespace}.{KV_HIT_RATE}"),
+            metrics_subject: format!("namespace.{namespace}.{KV_METRICS}"),
+            payload: Vec::new(),
+            message: Vec::new(),
+        }
+    }
+
+    /// Discovery instance id of a worker.
+    pub(super) fn worker_id(&self, worker: u16) -> u64 {
+        self.workers[usize::from(worker)].id
+    }
+
+    /// Discovery instance id of the frontend that routes.
+    pub(super) fn router_id(&self) -> u64 {
+        self.router_id
+    }
+
+    /// The model card of each worker, as discovery keys and values.
+    pub(super) fn model_cards(&mut self, config: &Config, at_ms: Millis, out: Out<'_>) {
+        for worker in &self.workers {
+            let card = ModelEntry::new(config, worker.id);
+            self.payload.clear();
+            written(serde_json::to_writer(&mut self.payload, &card));
+            let (namespace, component) = (&config.namespace, &config.component);
+            let key = format!("v1/mdc/{namespace}/{component}/generate/{:x}", worker.id);
+            out(WireMessage { at_ms, subject: &key, payload: &self.payload });
+        }
+    }
+
+    /// A worker stored `blocks` below `parent`.
+    pub(super) fn stored(
+        &mut self,
+        at_ms: Millis,
+        worker: u16,
+        parent: Option<BlockHash>,
+        blocks: &[Block],
+        out: Out<'_>,
+    ) {
+        let parent_hash = parent.map(|p| p.0);
+        self.kv_event(
+            at_ms,
+            worker,
+            KvCacheEventData::Stored { parent_hash, blocks: StoredBlocks(blocks) },
+            out,
+        );
+    }
+
+    /// A worker evicted a block.
+    pub(super) fn removed(&mut self, at_ms: Millis, worker: u16, hash: BlockHash, out: Out<'_>) {
+        self.kv_event(at_ms, worker, KvCacheEventData::Removed { block_hashes: [hash.0] }, out);
+    }
+
+    fn kv_event(&mut self, at_ms: Millis, worker: u16, data: KvCacheEventData<'_>, out: Out<'_>) {
+        let line = &mut self.workers[usize::from(worker)];
+        let event = KvCacheEvent { event_id: line.event_id.next(), data, dp_rank: 0 };
+        let event = RouterEvent { worker_id: line.id, event };
+        self.payload.clear();
+        match self.line {
+            EventLine::JetStream => {
+                written(serde_json::to_writer(&mut self.payload, &event));
+                out(WireMessage { at_ms, subject: &self.events_subject, payload: &self.payload });
+            }
+            EventLine::LocalIndexer => {
+                pack(&mut self.payload, &event);
+                let sequence = line.events.next();
+                let envelope = Envelope::new(line.id, sequence, at_ms, KV_EVENTS, &self.payload);
+                send(&mut self.message, &envelope, &self.events_subject, out);
+            }
+        }
+    }
+
+    /// The router chose a worker.
+    pub(super) fn hit_rate(
+        &mut self,
+        at_ms: Millis,
+        worker: u16,
+        isl_blocks: u32,
+        overlap_blocks: u32,
+        out: Out<'_>,
+    ) {
+        let worker_id = self.worker_id(worker);
+        self.payload.clear();
+        pack(&mut self.payload, &KvHitRateEvent { worker_id, dp_rank: 0, isl_blocks, overlap_blocks });
+        let sequence = self.router_hits.next();
+        let envelope = Envelope::new(self.router_id, sequence, at_ms, KV_HIT_RATE, &self.payload);
+        send(&mut self.message, &envelope, &self.hits_subject, out);
+    }
+
+    /// What the router thinks a worker is doing.
+    pub(super) fn router_load(
+        &mut self,
+        at_ms: Millis,
+        worker: u16,
+        decode_blocks: u64,
+        prefill_tokens: u64,
+        out: Out<'_>,
+    ) {
+        let sequence = self.router_metrics.next();
+        self.load(at_ms, (self.router_id, sequence), worker, decode_blocks, Some(prefill_tokens), out);
+    }
+
+    /// What a worker's engine uses.
+    pub(super) fn worker_load(&mut self, at_ms: Millis, worker: u16, used_blocks: u64, out: Out<'_>) {
+        let line = &mut self.workers[usize::from(worker)];
+        let publisher = (line.id, line.metrics.next());
+        self.load(at_ms, publisher, worker, used_blocks, None, out);
+    }
+
+    fn load(
+        &mut self,
+        at_ms: Millis,
+        (publisher_id, sequence): (u64, u64),
+        worker: u16,
+        active_decode_blocks: u64,
+        active_prefill_tokens: Option<u64>,
+        out: Out<'_>,
+    ) {
+        let worker_id = self.worker_id(worker);
+        let active_decode_blocks = Some(active_decode_blocks);
+        self.payload.clear();
+        pack(
+            &mut self.payload,
+            &ActiveLoad { worker_id, dp_rank: 0, active_decode_blocks, active_prefill_tokens },
+        );
+        let envelope = Envelope::new(publisher_id, sequence, at_ms, KV_METRICS, &self.payload);
+        send(&mut self.message, &envelope, &self.metrics_subject, out);
+    }
+}
+
+/// Dynamo's name of the JetStream stream of a component (reference §2.1).
+fn stream_name(namespace: &str, component: &str) -> String {
+    let path = format!("namespace.{namespace}.component.{component}").to_ascii_lowercase();
+    let slug: String = path.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '-' }).collect();
+    format!("{slug}-{KV_EVENTS}")
+}
+
+/// Ids as etcd hands them out: one lease after the other, far above what a JavaScript number holds.
+fn instance_ids(config: &Config) -> (Vec<u64>, u64) {
+    const LEASES: u64 = 0x6a6c_0000_0000_0000;
+    const STEP: u64 = 6;
+    let first = LEASES | (config.seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 16 & !0xfff);
+    let workers: Vec<u64> = (1..=u64::from(config.workers)).map(|n| first + n * STEP).collect();
+    (workers, first + (u64::from(config.workers) + 1) * STEP + 1)
+}
+
+#[expect(
+    clippy::expect_used,
+    reason = "writing integers, strings and sequences of known length to a Vec cannot fail"
+)]
+fn written<E: std::fmt::Debug>(result: Result<(), E>) {
+    result.expect("a Vec takes every byte");
+}
+
+fn pack(into: &mut Vec<u8>, value: &impl Serialize) {
+    written(value.serialize(&mut rmp_serde::Serializer::new(into).with_struct_map()));
+}
+
+fn send(message: &mut Vec<u8>, envelope: &Envelope<'_>, subject: &str, out: Out<'_>) {
+    message.clear();
+    pack(message, envelope);
+    out(WireMessage { at_ms: Millis(envelope.published_at), subject, payload: message });
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::id::TokensHash;
+
+    const WORKER: u64 = 1099996435276239473;
+    const ROUTER: u64 = 0x2897_7750_e0a7_b54f;
+
+    /// The bytes that `say` publishes, with the ids of the messages recorded from a real Dynamo.
+    fn heard(events: EventLine, say: impl FnOnce(&mut Wire, Out<'_>)) -> (String, Vec<u8>) {
+        let mut wire = Wire::new(&Config { workers: 1, events, ..Config::default() });
+        wire.workers[0].id = WORKER;
+        wire.router_id = ROUTER;
+        let mut heard = Vec::new();
+        say(&mut wire, &mut |m| heard.push((m.subject.to_owned(), m.payload.to_owned())));
+        assert_eq!(heard.len(), 1);
+        heard.remove(0)
+    }
+
+    fn hex(bytes: &[u8]) -> String {
+        bytes.iter().map(|b| format!("{b:02x}")).collect()
+    }
+
+    fn blocks(hashes: [(u64, u64); 2]) -> Vec<Block> {
+        let block = |(b, t)| Block { block_hash: BlockHash(b), tokens_hash: TokensHash(t) };
+        hashes.into_iter().map(block).collect()
+    }
+
+    #[test]
+    fn a_decision_equals_the_recorded_bytes() {
+        let (subject, bytes) =
+            heard(EventLine::JetStream, |wire, out| wire.hit_rate(Millis(0x1a1_fa23_d3dc), 0, 3, 0, out));
+        assert_eq!(subject, "namespace.dynamo.kv-hit-rate");
+        assert_eq!(
+            hex(&bytes),
+            "85ac7075626c69736865725f6964cf28977750e0a7b54fa873657175656e636500ac7075626c69736865645f6174cf000001a1\
+             fa23d3dca5746f706963ab6b762d6869742d72617465a77061796c6f6164c43984a9776f726b65725f6964cf0f43f8ee0ad612\
+             71a764705f72616e6b00aa69736c5f626c6f636b7303ae6f7665726c61705f626c6f636b7300"
+        );
+    }
+
+    #[test]
+    fn a_load_of_the_router_equals_the_recorded_bytes() {
+        let (subject, bytes) =
+            heard(EventLine::JetStream, |wire, out| wire.router_load(Millis(0x1a1_fa23_d3dd), 0, 2, 42, out));
+        assert_eq!(subject, "namespace.dynamo.kv_metrics");
+        assert_eq!(
+            hex(&bytes),
+            "85ac7075626c69736865725f6964cf28977750e0a7b54fa873657175656e636500ac7075626c69736865645f6174cf000001a1\
+             fa23d3dda5746f706963aa6b765f6d657472696373a77061796c6f6164c44a84a9776f726b65725f6964cf0f43f8ee0ad61271\
+             a764705f72616e6b00b46163746976655f6465636f64655f626c6f636b7302b56163746976655f70726566696c6c5f746f6b65\
+             6e732a"
+        );
+    }
+
+    #[test]
+    fn a_stored_event_in_an_envelope_equals_the_recorded_bytes() {
+        let blocks = blocks([
+            (7585370176810793920, 7585370176810793920),
+            (0x9b3e_eddc_fd32_dfef, 0xc1d4_e735_5a1a_9907),
+        ]);
+        let (subject, bytes) = heard(EventLine::LocalIndexer, |wire, out| {
+            wire.stored(Millis(1795198014434), 0, None, &blocks, out);
+        });
+        assert_eq!(subject, "namespace.dynamo.component.backend.kv-events");
+        assert_eq!(bytes.len(), 276);
+        assert_eq!(
+            hex(&bytes),
+            "85ac7075626c69736865725f6964cf0f43f8ee0ad61271a873657175656e636500ac7075626c69736865645f6174cf000001a1\
+             fa23d3e2a5746f706963a96b762d6576656e7473a77061796c6f6164c4c382a9776f726b65725f6964cf0f43f8ee0ad61271a5\
+             6576656e7483a86576656e745f696400a46461746181a673746f72656482ab706172656e745f68617368c0a6626c6f636b7392\
+             83aa626c6f636b5f68617368cf6944a5fc9ea63bc0ab746f6b656e735f68617368cf6944a5fc9ea63bc0ad6d6d5f6578747261\
+             5f696e666fc083aa626c6f636b5f68617368cf9b3eeddcfd32dfefab746f6b656e735f68617368cfc1d4e7355a1a9907ad6d6d\
+             5f65787472615f696e666fc0a764705f72616e6b00"
+        );
+    }
+
+    #[test]
+    fn a_stored_event_on_jetstream_equals_the_recorded_text() {
+        let blocks =
+            blocks([(7585370176810793920, 7585370176810793920), (5214045902298629111, 8781325924315300312)]);
+        let (subject, bytes) =
+            heard(EventLine::JetStream, |wire, out| wire.stored(Millis(0), 0, None, &blocks, out));
+        assert_eq!(subject, "namespace-dynamo-component-backend-kv-events.kv-events");
+        assert_eq!(
+            String::from_utf8(bytes).expect("JSON is UTF-8"),
+            r#"{"worker_id":1099996435276239473,"event":{"event_id":0,"data":{"stored":{"parent_hash":null,"blocks":[{"block_hash":7585370176810793920,"tokens_hash":7585370176810793920,"mm_extra_info":null},{"block_hash":5214045902298629111,"tokens_hash":8781325924315300312,"mm_extra_info":null}]}},"dp_rank":0}}"#
+        );
+    }
+
+    #[test]
+    fn a_removed_event_names_one_block() {
+        let (_, bytes) =
+            heard(EventLine::JetStream, |wire, out| wire.removed(Millis(0), 0, BlockHash(u64::MAX), out));
+        assert_eq!(
+            String::from_utf8(bytes).expect("JSON is UTF-8"),
+            r#"{"worker_id":1099996435276239473,"event":{"event_id":0,"data":{"removed":{"block_hashes":[18446744073709551615]}},"dp_rank":0}}"#
+        );
+    }
+
+    #[test]
+    fn a_stream_is_named_as_dynamo_names_it() {
+        assert_eq!(stream_name("dynamo", "backend"), "namespace-dynamo-component-backend-kv-events");
+        assert_eq!(stream_name("My_Team", "pre-fill"), "namespace-my-team-component-pre-fill-kv-events");
+    }
+}
