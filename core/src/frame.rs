@@ -143,7 +143,7 @@ impl<'a> Batch<'a> {
                 Ok((InBatch { after_base_ms, record }, after)) => {
                     rest = after;
                     let at_ms = Millis(base_ms.0.saturating_add_signed(after_base_ms));
-                    Some(Ok((Seq(first_seq.0 + i), Entry { at_ms, record })))
+                    Some(Ok((Seq(first_seq.0.saturating_add(i)), Entry { at_ms, record })))
                 }
                 Err(error) => {
                     failed = true;
