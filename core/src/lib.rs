@@ -12,5 +12,6 @@ pub mod frame;
 pub mod id;
 pub mod ingest;
 pub mod record;
+pub mod router;
 pub mod sim;
 pub mod tree;
