@@ -10,6 +10,7 @@ mod app;
 mod check;
 mod demo;
 mod dist;
+mod live;
 mod process;
 mod setup;
 mod steps;
@@ -44,6 +45,12 @@ enum Command {
         #[arg(value_enum, default_value_t = setup::Purpose::All)]
         purpose: setup::Purpose,
     },
+    /// Compare what Radixscope shows with a real Dynamo, which scripts outside the repository start
+    Live {
+        /// Dynamo's version
+        #[arg(value_enum)]
+        version: live::Version,
+    },
     /// Build the one binary with the app inside, ready to be copied, in `target/dist`
     Dist,
 }
@@ -75,6 +82,7 @@ fn run(command: Command) -> anyhow::Result<ExitCode> {
         Command::Test => test::run(&workspace),
         Command::Check => check::run(&workspace),
         Command::Setup { purpose } => setup::run(&workspace, purpose),
+        Command::Live { version } => live::run(&workspace, version),
         Command::Dist => dist::run(&workspace),
     }
 }

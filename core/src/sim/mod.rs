@@ -9,6 +9,7 @@ mod config;
 mod engine;
 mod report;
 mod router;
+mod shape;
 mod timing;
 mod tokens;
 mod users;
@@ -142,10 +143,13 @@ impl Simulation {
 
     /// Lets everything up to and including `until` happen and passes each message to `out`, in order of time.
     pub fn run_until(&mut self, until: Millis, out: &mut dyn FnMut(WireMessage<'_>)) {
+        if until < self.start {
+            return;
+        }
         // The last microsecond of that millisecond.
         let until_us = until.since(self.start) * 1_000 + 999;
         while let Some(&Reverse((at_us, _, event))) = self.agenda.peek() {
-            if at_us > until_us || until < self.start {
+            if at_us > until_us {
                 break;
             }
             self.agenda.pop();
