@@ -7,7 +7,7 @@
 use hashbrown::{DefaultHashBuilder, HashMap, HashTable};
 
 use super::arena::Arena;
-use super::owners::OwnerSets;
+use super::owners::{OwnerSet, OwnerSets};
 use super::{NodeId, table_hash};
 use crate::id::{BlockHash, WorkerIx};
 
@@ -86,12 +86,31 @@ impl BlockIndex {
             return;
         }
         if let Some(hash) = self.by_node.remove(&(node, worker)) {
-            self.by_name.remove(&(worker, hash));
+            // A name that moved belongs to another node by now.
+            if self.by_name.get(&(worker, hash)) == Some(&node) {
+                self.by_name.remove(&(worker, hash));
+            }
             if let Some(n) = self.per_node.get_mut(&node) {
                 *n -= 1;
                 if *n == 0 {
                     self.per_node.remove(&node);
                 }
+            }
+        }
+    }
+
+    /// Gives `node` the name that one of its `owners` uses where none uses `Node::block` any more.
+    pub(super) fn settle(&mut self, arena: &mut Arena, node: NodeId, owners: &OwnerSet) {
+        if self.per_node.get(&node).is_none_or(|&variants| (variants as usize) < owners.len()) {
+            return;
+        }
+        let Some(hash) = owners.iter().next().map(|first| self.name(arena, node, first)) else { return };
+        self.leave(arena, node);
+        arena[node].block = hash;
+        self.enter(arena, node);
+        for worker in owners.iter() {
+            if self.by_node.get(&(node, worker)) == Some(&hash) {
+                self.drop_variant(node, worker);
             }
         }
     }
