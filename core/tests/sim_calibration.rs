@@ -1,5 +1,6 @@
-//! The simulated cluster next to the measured reference scenario. Ignored by default, because it is a table to
-//! read: `cargo test --release -p radixscope-core --test sim_calibration -- --ignored --nocapture`.
+//! The simulated cluster next to the measured reference scenario: its lesson as a test, and the whole table to read
+//! with `cargo test --release -p radixscope-core --test sim_calibration -- --ignored --nocapture`.
+#![expect(clippy::expect_used, reason = "a test fails by panicking")]
 
 use radixscope_core::id::Millis;
 use radixscope_core::sim::{Config, RouterMode, Simulation, Summary};
@@ -20,6 +21,45 @@ fn mean(values: impl Iterator<Item = f64>) -> f64 {
     values.sum::<f64>() / SWEEPS as f64
 }
 
+const KV: RouterMode = RouterMode::Kv { overlap_score_weight: 1.0, temperature: 0.0 };
+
+#[test]
+fn kv_routing_is_ahead_until_its_bursts_overfill_a_batch() {
+    let sweep = |concurrency, router| -> Vec<Summary> {
+        (1..=SWEEPS).map(|seed| level(concurrency, router, seed)).collect()
+    };
+    let of = |sweep: &[Summary], value: fn(&Summary) -> f64| mean(sweep.iter().map(value));
+    let [(rr_120, kv_120), (rr_180, kv_180)] =
+        [120, 180].map(|n| (sweep(n, RouterMode::RoundRobin), sweep(n, KV)));
+    let ttft_p95 = |sweep: &[Summary]| of(sweep, |s| s.ttft_ms.p95);
+    assert!(ttft_p95(&kv_120) < ttft_p95(&rr_120));
+    assert!(ttft_p95(&kv_180) > 2.0 * ttft_p95(&rr_180), "those that queue are much slower");
+    let better: [fn(&Summary) -> f64; 3] = [|s| -s.ttft_ms.p50, |s| -s.itl_ms.p50, |s| s.output_tokens_per_s];
+    for value in better {
+        assert!(of(&kv_180, value) > of(&rr_180, value), "which medians and rates do not show");
+    }
+    let spread = |sweep: &[Summary]| of(sweep, |s| s.spread.p95);
+    assert!(spread(&kv_180) > 1.5 * spread(&rr_180), "but the momentary spread does");
+    assert!(of(&kv_180, |s| s.fullest.p95) > 66.0, "a worker passes the batch limit of 64");
+    for (rr, kv) in [(rr_120, kv_120), (rr_180, kv_180)] {
+        assert!(of(&kv, |s| s.hit_rate) > 0.88);
+        assert!((0.75..0.9).contains(&of(&rr, |s| s.hit_rate)), "a high hit rate alone proves nothing");
+    }
+}
+
+#[test]
+#[ignore = "a figure to read, not a check"]
+fn speed() {
+    let mut simulation = Simulation::new(Config::default(), START).expect("the reference scenario is valid");
+    let (mut messages, mut bytes) = (0_u64, 0);
+    let began = std::time::Instant::now();
+    simulation.run_until(Millis(START.0 + 600_000), &mut |m| {
+        messages += 1;
+        bytes += m.payload.len();
+    });
+    println!("600 s in {:?}: {messages} messages, {bytes} bytes", began.elapsed());
+}
+
 #[test]
 #[ignore = "a table to read, not a check"]
 fn table() {
@@ -27,10 +67,7 @@ fn table() {
         "conc      TTFT p50/p95    hit%  tok/s  req/s  ITL p50/p95  E2E p50/p95   ISL p50/p95  queue p95  spread p50/p95/max  fullest p50/p95"
     );
     for concurrency in [60, 80, 100, 120, 140, 160, 180] {
-        for (name, router) in [
-            ("RR", RouterMode::RoundRobin),
-            ("KV", RouterMode::Kv { overlap_score_weight: 1.0, temperature: 0.0 }),
-        ] {
+        for (name, router) in [("RR", RouterMode::RoundRobin), ("KV", KV)] {
             let s: Vec<Summary> = (1..=SWEEPS).map(|seed| level(concurrency, router, seed)).collect();
             let m = |of: fn(&Summary) -> f64| mean(s.iter().map(of));
             println!(

@@ -1,5 +1,6 @@
 //! The simulated cluster seen from outside: its bytes are decoded here by other means than its own and folded into
 //! plain sets, and must then agree with what the engines hold.
+#![expect(clippy::expect_used, reason = "a test fails by panicking")]
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
@@ -359,7 +360,7 @@ fn what_cannot_be_simulated_is_refused_with_the_reason() {
     let error = refused(Config { blocks_per_worker: 100, ..small() });
     assert_eq!(
         error.to_string(),
-        "blocks_per_worker is 100; one request of up to 4800 tokens needs 300 blocks of 16 tokens"
+        "blocks_per_worker is 100; one request of up to 4801 tokens needs 301 blocks of 16 tokens"
     );
     let error = refused(Config { namespace: "a.b".to_owned(), ..small() });
     assert_eq!(error.to_string(), "namespace is \"a.b\"; it must be letters, digits, `-` or `_`");

@@ -1,1 +1,232 @@
-//! Behaviour of the fold.
+//! Behaviour of the fold, record by record.
+
+use std::borrow::Cow;
+
+use super::*;
+use crate::id::{BlockHash, TokensHash};
+use crate::record::{Block, Decision, DecisionSource, Entry, LinkState, MissedCause, SourceKind, Topic};
+
+const NOW: u64 = 1_800_000_000_000;
+
+struct Fold {
+    cluster: Cluster,
+    seq: u64,
+    at: u64,
+}
+
+impl Fold {
+    /// Two workers, one source.
+    fn new() -> Self {
+        let mut fold = Self { cluster: Cluster::default(), seq: 0, at: NOW };
+        fold.fold(Record::Source { source: SourceIx(0), name: "nats://n".into(), kind: SourceKind::Nats });
+        for w in 0..2 {
+            let id = Worker::new(100 - u64::from(w), 0);
+            let (namespace, component) = ("dynamo".into(), "backend".into());
+            fold.fold(Record::Worker { worker: WorkerIx(w), id, namespace, component });
+        }
+        fold
+    }
+
+    fn fold(&mut self, record: Record<'_>) -> &mut Self {
+        self.seq += 1;
+        self.cluster.fold(Seq(self.seq), &Entry { at_ms: Millis(self.at), record });
+        self
+    }
+
+    fn store(&mut self, worker: u16, parent: Option<u64>, blocks: &[u64]) -> &mut Self {
+        let blocks: Vec<Block> =
+            blocks.iter().map(|&b| Block { block_hash: BlockHash(b), tokens_hash: TokensHash(b) }).collect();
+        let parent = parent.map(BlockHash);
+        self.fold(Record::Stored { worker: WorkerIx(worker), parent, blocks: blocks.into() })
+    }
+
+    fn remove(&mut self, worker: u16, hashes: &[u64]) -> &mut Self {
+        let hashes: Vec<BlockHash> = hashes.iter().map(|&h| BlockHash(h)).collect();
+        self.fold(Record::Removed { worker: WorkerIx(worker), hashes: hashes.into() })
+    }
+
+    fn decide(&mut self, worker: u16, isl: u64, overlap: u64) -> &mut Self {
+        self.fold(Record::Decision(Decision {
+            worker: WorkerIx(worker),
+            router: None,
+            request_id: Some(Cow::Borrowed("r")),
+            isl_tokens: None,
+            isl_blocks: Some(isl),
+            overlap_blocks: Some(overlap),
+            source: DecisionSource::KvHitRate,
+        }))
+    }
+
+    fn restored(&self) -> Cluster {
+        let mut parts = Vec::new();
+        self.cluster.snapshot(|part| parts.push(part)).expect("encodes");
+        let mut reader = SnapshotReader::default();
+        parts.iter().find_map(|part| reader.part(part).expect("decodes")).expect("complete")
+    }
+}
+
+#[test]
+fn a_record_folded_twice_counts_once() {
+    let mut fold = Fold::new();
+    fold.store(0, None, &[1, 2]);
+    let digest = fold.cluster.digest();
+    fold.seq -= 1;
+    fold.store(0, None, &[1, 2]);
+    assert_eq!(fold.cluster.digest(), digest);
+    assert_eq!(fold.cluster.workers()[0].stored_total, 2);
+}
+
+#[test]
+fn a_record_about_a_stranger_changes_nothing_but_the_place_in_the_log() {
+    let mut fold = Fold::new();
+    fold.store(7, None, &[1]).decide(7, 5, 5);
+    assert_eq!(fold.cluster.tree().totals().resident, 0);
+    assert_eq!(fold.cluster.decisions().totals().count, 0);
+    assert_eq!(fold.cluster.seq(), Seq(fold.seq));
+}
+
+#[test]
+fn the_blocks_of_a_worker_without_events_are_unknown_not_zero() {
+    let mut fold = Fold::new();
+    fold.store(0, None, &[1]).remove(0, &[1]);
+    assert_eq!(fold.cluster.blocks(WorkerIx(0)), Some(0));
+    assert_eq!(fold.cluster.blocks(WorkerIx(1)), None);
+}
+
+#[test]
+fn an_empty_store_with_an_unknown_parent_is_counted_as_both() {
+    let mut fold = Fold::new();
+    fold.store(0, Some(9), &[]);
+    let w = &fold.cluster.workers()[0];
+    assert_eq!((w.store_events_total, w.empty_stores_total, w.unknown_parents_total), (1, 1, 1));
+    assert_eq!(fold.cluster.tree().allocated(), 0);
+}
+
+#[test]
+fn a_removal_of_what_was_never_stored_is_counted_and_is_no_error() {
+    let mut fold = Fold::new();
+    fold.store(0, None, &[1]).remove(0, &[1, 2, 3]);
+    let w = &fold.cluster.workers()[0];
+    assert_eq!((w.removed_total, w.unknown_removed_total), (3, 2));
+}
+
+#[test]
+fn every_kind_of_change_changes_the_digest() {
+    let mut fold = Fold::new();
+    let mut seen = vec![fold.cluster.digest()];
+    let steps: [&dyn Fn(&mut Fold); 7] = [
+        &|f| {
+            f.store(0, None, &[1, 2, 3]);
+        },
+        &|f| {
+            f.store(1, None, &[1, 2]);
+        },
+        &|f| {
+            f.store(1, Some(77), &[9]);
+        },
+        &|f| {
+            f.remove(0, &[3]);
+        },
+        &|f| {
+            f.decide(0, 10, 3);
+        },
+        &|f| {
+            f.fold(Record::Missed {
+                source: SourceIx(0),
+                worker: None,
+                topic: Topic::KvEvents,
+                cause: MissedCause::QueueFull,
+                count: 4,
+            });
+        },
+        &|f| {
+            f.fold(Record::SourceState {
+                source: SourceIx(0),
+                state: LinkState::Live,
+                detail: "connected".into(),
+            });
+        },
+    ];
+    for step in steps {
+        step(&mut fold);
+        let digest = fold.cluster.digest();
+        assert!(!seen.contains(&digest));
+        seen.push(digest);
+    }
+}
+
+#[test]
+fn a_restored_state_goes_on_like_the_original() {
+    let mut fold = Fold::new();
+    fold.store(0, None, &[1, 2, 3]).store(1, None, &[1, 2]).store(1, Some(50), &[51, 52]).decide(1, 8, 2);
+    let restored = fold.restored();
+    assert_eq!(restored.digest(), fold.cluster.digest());
+    let mut other = Fold { cluster: restored, seq: fold.seq, at: fold.at };
+    for f in [&mut fold, &mut other] {
+        f.at += 1500;
+        f.store(1, Some(2), &[50]).remove(0, &[1, 3]).decide(0, 4, 4);
+    }
+    assert_eq!(other.cluster.digest(), fold.cluster.digest());
+    assert_eq!(other.cluster.tree().totals(), fold.cluster.tree().totals());
+    assert_eq!(other.cluster.tree().totals().unattached, 0, "50 has come, 51 and 52 hang below it");
+}
+
+#[test]
+fn rates_count_full_seconds_only_and_forget_what_is_old() {
+    let mut fold = Fold::new();
+    fold.store(0, None, &[1, 2, 3, 4]);
+    fold.at += 1000;
+    fold.store(0, Some(4), &[5]).remove(0, &[5]);
+    let now = Millis(fold.at);
+    let rates = &fold.cluster.workers()[0].rates;
+    assert_eq!(rates.per_second(now, 2), (2.0, 0.0), "the running second is not complete");
+    assert_eq!(rates.per_second(Millis(now.0 + 1000), 2), (2.5, 0.5));
+    assert_eq!(rates.per_second(Millis(now.0 + 100_000), 10), (0.0, 0.0));
+}
+
+#[test]
+fn history_that_arrives_late_goes_where_it_belongs() {
+    let mut fold = Fold::new();
+    fold.store(0, None, &[1]);
+    fold.at -= 5000;
+    fold.store(0, Some(1), &[2, 3]);
+    let buckets: Vec<u32> =
+        fold.cluster.workers()[0].rates.last(Millis(NOW + 1000), 6).map(|(_, b)| b.stored).collect();
+    assert_eq!(buckets, [2, 0, 0, 0, 0, 1]);
+    assert_eq!(fold.cluster.now_ms(), Millis(NOW), "time does not run backwards");
+}
+
+#[test]
+fn a_worker_is_quiet_after_ten_seconds_and_never_heard_if_only_routers_speak_of_it() {
+    let mut fold = Fold::new();
+    fold.store(0, None, &[1]);
+    fold.fold(Record::RouterLoad {
+        worker: WorkerIx(1),
+        router: 9,
+        decode_blocks: Some(1),
+        prefill_tokens: Some(1),
+    });
+    let sign = |fold: &Fold, w: usize, after| fold.cluster.workers()[w].sign(Millis(NOW + after));
+    assert_eq!(sign(&fold, 0, QUIET_AFTER_MS), Sign::Active);
+    assert_eq!(sign(&fold, 0, QUIET_AFTER_MS + 1), Sign::Quiet);
+    assert_eq!(sign(&fold, 1, 0), Sign::NeverHeard);
+}
+
+#[test]
+fn decisions_are_bounded_one_by_one_and_complete_in_sum() {
+    let mut fold = Fold::new();
+    for _ in 0..MAX_DECISIONS + 5 {
+        fold.decide(0, 10, 8);
+    }
+    let decisions = fold.cluster.decisions();
+    assert_eq!(decisions.newest_first().len(), MAX_DECISIONS);
+    assert_eq!(decisions.totals().count, MAX_DECISIONS as u64 + 5);
+    assert_eq!(decisions.totals().overlap_share(), Some(0.8));
+    assert_eq!(decisions.totals_of(WorkerIx(1)).overlap_share(), None);
+}
+
+#[test]
+fn tables_list_workers_by_id_as_numbers() {
+    let fold = Fold::new();
+    assert_eq!(fold.cluster.workers_by_id(), [WorkerIx(1), WorkerIx(0)]);
+}

@@ -81,3 +81,25 @@ impl fmt::Display for Faults {
 }
 
 impl std::error::Error for Faults {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_long_detail_is_cut_between_characters() {
+        let error = DecodeError::new(Reason::Malformed, "é".repeat(DecodeError::MAX_DETAIL_CHARS + 5));
+        assert_eq!(error.detail, "é".repeat(DecodeError::MAX_DETAIL_CHARS));
+    }
+
+    #[test]
+    fn faults_keep_one_sample_for_each_reason_and_count_all() {
+        let mut faults = Faults::default();
+        for (reason, detail) in [(Reason::WrongType, "a"), (Reason::Malformed, "b"), (Reason::WrongType, "c")]
+        {
+            faults.count(reason, || DecodeError::new(reason, detail));
+        }
+        assert_eq!(faults.to_string(), "a (and 1 like it); b");
+        assert_eq!(faults.total(), 3);
+    }
+}

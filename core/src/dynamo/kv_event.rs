@@ -324,19 +324,3 @@ fn residency_domain<'a, W: Wire<'a>>(wire: &mut W) -> Result<ResidencyDomain, Fa
 fn words(fault: Fault) -> DecodeError {
     fault.into_error(Topic::KvEvents.as_str())
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    const JETSTREAM: &[u8] = br#"{"worker_id":834387485938330940,"event":{"event_id":0,"data":{"stored":{"parent_hash":null,"blocks":[{"block_hash":7585370176810793920,"tokens_hash":7585370176810793920,"mm_extra_info":null},{"block_hash":5214045902298629111,"tokens_hash":8781325924315300312,"mm_extra_info":null}]}},"dp_rank":0}}"#;
-
-    #[test]
-    fn a_jetstream_body_of_0_9_decodes() {
-        let mut events = KvEvents::default();
-        events.decode(JETSTREAM, Format::Json).unwrap();
-        assert_eq!(events.events.len(), 1);
-        assert_eq!(events.blocks.len(), 2);
-        assert_eq!(events.blocks[1].tokens_hash, TokensHash(8781325924315300312));
-    }
-}

@@ -137,3 +137,128 @@ pub fn slug(name: &str) -> String {
     let lower: String = name.to_lowercase().chars().map(plain).collect();
     lower.trim_start_matches('_').replace('_', "-")
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parts(subject: &str) -> Option<(Topic, &str, &str, &str, Transport)> {
+        parse(subject).map(|s| (s.topic, s.namespace, s.component, s.endpoint, s.transport))
+    }
+
+    #[test]
+    fn subjects_of_every_version_are_taken_apart() {
+        use Topic::{ActiveSequences, KvEvents, KvHitRate, KvMetrics};
+        use Transport::{Core, JetStream};
+        for (subject, expected) in [
+            (
+                "namespace-dynamo-component-backend-kv-events.kv-events",
+                (KvEvents, "dynamo", "backend", "", JetStream),
+            ),
+            ("namespace.dynamo.component.backend.kv-events", (KvEvents, "dynamo", "backend", "", Core)),
+            (
+                "namespace.my_ns.component.prefill.endpoint.generate.kv-events",
+                (KvEvents, "my_ns", "prefill", "generate", Core),
+            ),
+            ("namespace.dynamo.kv-hit-rate", (KvHitRate, "dynamo", "", "", Core)),
+            ("namespace.dynamo.kv_metrics", (KvMetrics, "dynamo", "", "", Core)),
+            (
+                "namespace.dynamo.component.backend.endpoint.generate.kv_metrics",
+                (KvMetrics, "dynamo", "backend", "generate", Core),
+            ),
+            (
+                "namespace.dynamo.component.backend.active_sequences_events",
+                (ActiveSequences, "dynamo", "backend", "", Core),
+            ),
+            // A namespace may be called anything, also what the other tokens are called.
+            (
+                "namespace.component.component.endpoint.kv-events",
+                (KvEvents, "component", "endpoint", "", Core),
+            ),
+            (
+                "namespace-a-component-b-component-c-kv-events.kv-events",
+                (KvEvents, "a-component-b", "c", "", JetStream),
+            ),
+        ] {
+            assert_eq!(parts(subject), Some(expected), "{subject}");
+        }
+    }
+
+    #[test]
+    fn other_subjects_are_not_ours() {
+        for subject in [
+            "",
+            ".",
+            "namespace",
+            "namespace.",
+            "namespace..kv_metrics",
+            "namespace.kv_metrics",
+            "namespace.dynamo.component.kv-events",
+            "namespace.dynamo.component..kv-events",
+            "namespace.dynamo.component.backend.endpoint.kv-events",
+            "namespace.dynamo.component.backend.endpoint.generate.more.kv-events",
+            "namespace.dynamo.component.backend.endpoint.generate.forward-pass-metrics",
+            "namespace.dynamo.endpoint.generate.kv-events",
+            "other-kv-events.kv-events",
+            "namespace-dynamo-kv-events.kv-events",
+            "namespace--component-backend-kv-events.kv-events",
+            "namespace-dynamo-component-backend-kv-events.other",
+            "_INBOX.9Pp5t7n33xjQh2stoFiqkw",
+        ] {
+            assert_eq!(parts(subject), None, "{subject}");
+        }
+    }
+
+    #[test]
+    fn every_subscription_matches_subjects_that_parse() {
+        for subscription in SUBSCRIPTIONS {
+            let stream = "namespace-x-component-x-kv-events.";
+            let subject = match subscription.strip_prefix("*.") {
+                Some(topic) => format!("{stream}{topic}"),
+                None => subscription.replace('*', "x"),
+            };
+            assert!(parse(&subject).is_some(), "{subject}");
+        }
+    }
+
+    #[test]
+    fn one_namespace_narrows_what_nats_can_narrow() {
+        let narrowed = subscriptions_of("my_ns").unwrap();
+        assert_eq!(narrowed.len(), SUBSCRIPTIONS.len());
+        assert!(narrowed.contains(&"namespace.my_ns.component.*.endpoint.*.kv-events".to_owned()));
+        assert!(narrowed.contains(&"*.kv-events".to_owned()));
+        for wrong in ["", "a.b", "*", ">", "a b", "a\n"] {
+            assert_eq!(subscriptions_of(wrong), None, "{wrong:?}");
+        }
+    }
+
+    #[test]
+    fn a_stream_is_of_the_namespace_whose_slug_it_has() {
+        let of = |subject, namespace| parse(subject).unwrap().is_in(namespace);
+        let stream = "namespace-my-ns-component-backend-kv-events.kv-events";
+        assert!(of(stream, "my_ns") && of(stream, "My.NS") && of(stream, "my-ns"));
+        assert!(!of(stream, "my") && !of(stream, "dynamo"));
+        assert!(of("namespace.my_ns.kv_metrics", "my_ns"));
+        assert!(!of("namespace.my_ns.kv_metrics", "my-ns"));
+    }
+
+    #[test]
+    fn slugs_are_dynamos() {
+        assert_eq!(
+            slug("namespace.Dynamo.component.my_Backend.kv-events"),
+            "namespace-dynamo-component-my-backend-kv-events"
+        );
+        assert_eq!(slug("__a.é"), "a--");
+    }
+
+    #[test]
+    fn streams_and_delivery_copies_are_known_by_name() {
+        assert!(is_kv_event_stream("namespace-dynamo-component-backend-kv-events"));
+        assert!(!is_kv_event_stream("OBJ_namespace-dynamo-component-backend-radix-bucket"));
+        let stream = "namespace-dynamo-component-backend-kv-events";
+        assert!(parse(&kv_event_stream_subject(stream)).is_some());
+        assert!(is_delivery_copy(Some("$JS.ACK.namespace-dynamo-component-backend-kv-events.7.1.2.3")));
+        assert!(!is_delivery_copy(Some("_INBOX.9Pp5t7n33xjQh2stoFiqkw.x")));
+        assert!(!is_delivery_copy(None));
+    }
+}

@@ -1,1 +1,289 @@
-//! Behaviour of ingest.
+//! Behaviour of ingest, one message at a time: what Dynamo says, in which version's shape, and what becomes of it.
+
+use serde_json::json;
+
+use super::*;
+use crate::cluster::Cluster;
+use crate::id::Seq;
+
+const WORKER: u64 = 7_668_682_361_150_630_931;
+const CORE: &str = "namespace.dynamo.component.backend.kv-events";
+const ENDPOINT: &str = "namespace.dynamo.component.backend.endpoint.generate.kv-events";
+const JETSTREAM: &str = "namespace-dynamo-component-backend-kv-events.kv-events";
+const LOADS: &str = "namespace.dynamo.kv_metrics";
+
+/// Ingest and fold together, as the server runs them.
+struct Heard {
+    ingest: Ingest,
+    cluster: Cluster,
+    seq: u64,
+    source: SourceIx,
+    now: u64,
+}
+
+impl Heard {
+    fn new() -> Self {
+        let mut heard = Self {
+            ingest: Ingest::default(),
+            cluster: Cluster::default(),
+            seq: 0,
+            source: SourceIx(0),
+            now: 1_800_000_000_000,
+        };
+        heard.with(|ingest, out, at| {
+            ingest.source("test", SourceKind::Nats, at, out).expect("room for a source");
+        });
+        heard
+    }
+
+    fn with(&mut self, f: impl FnOnce(&mut Ingest, &mut Out<'_>, Millis)) {
+        let Self { ingest, cluster, seq, now, .. } = self;
+        let mut fold = |entry: Entry<'_>| {
+            *seq += 1;
+            cluster.fold(Seq(*seq), &entry);
+        };
+        f(ingest, &mut fold, Millis(*now));
+    }
+
+    fn hear(&mut self, subject: &str, payload: &[u8]) -> &mut Self {
+        let source = self.source;
+        self.with(|ingest, out, at_ms| {
+            ingest.message(Message { source, at_ms, subject, reply: None, payload }, out);
+            ingest.flush(at_ms, out);
+        });
+        self
+    }
+
+    fn hear_json(&mut self, subject: &str, message: serde_json::Value) -> &mut Self {
+        self.hear(subject, message.to_string().as_bytes())
+    }
+
+    fn source(&self) -> &crate::cluster::SourceState {
+        &self.cluster.sources()[0]
+    }
+}
+
+#[derive(serde::Serialize)]
+struct Enveloped<'a> {
+    publisher_id: u64,
+    sequence: u64,
+    published_at: u64,
+    topic: &'a str,
+    #[serde(with = "as_bin")]
+    payload: Vec<u8>,
+}
+
+mod as_bin {
+    pub(super) fn serialize<S: serde::Serializer>(bytes: &[u8], to: S) -> Result<S::Ok, S::Error> {
+        to.serialize_bytes(bytes)
+    }
+}
+
+fn enveloped(publisher_id: u64, sequence: u64, payload: &serde_json::Value) -> Vec<u8> {
+    let payload = rmp_serde::to_vec_named(payload).expect("encodes");
+    let published_at = 1_799_999_999_990;
+    rmp_serde::to_vec_named(&Enveloped { publisher_id, sequence, published_at, topic: "any", payload })
+        .expect("encodes")
+}
+
+fn stored(worker: u64, event_id: u64, parent: Option<u64>, blocks: &[u64]) -> serde_json::Value {
+    let blocks: Vec<_> =
+        blocks.iter().map(|b| json!({"block_hash": b, "tokens_hash": b, "mm_extra_info": null})).collect();
+    let data = json!({"stored": {"parent_hash": parent, "blocks": blocks}});
+    json!({"worker_id": worker, "event": {"event_id": event_id, "data": data, "dp_rank": 0}})
+}
+
+fn cleared(worker: u64, rank: u32) -> serde_json::Value {
+    json!({"worker_id": worker, "event": {"event_id": 9, "data": "cleared", "dp_rank": rank}})
+}
+
+#[test]
+fn copies_delivered_to_routers_are_not_counted_again() {
+    let mut heard = Heard::new();
+    let payload = stored(WORKER, 0, None, &[1]).to_string();
+    let source = heard.source;
+    for reply in [Some("_INBOX.a.b"), Some("$JS.ACK.stream.consumer.1.1.1.1.0")] {
+        heard.with(|ingest, out, at_ms| {
+            let payload = payload.as_bytes();
+            ingest.message(Message { source, at_ms, subject: JETSTREAM, reply, payload }, out);
+            ingest.flush(at_ms, out);
+        });
+    }
+    assert_eq!(heard.cluster.workers()[0].stored_total, 1);
+    assert_eq!(heard.source().received, 1);
+}
+
+#[test]
+fn a_worker_first_heard_of_through_its_load_gets_its_component_from_its_events() {
+    let mut heard = Heard::new();
+    let load =
+        json!({"worker_id": WORKER, "dp_rank": 0, "active_decode_blocks": 8, "active_prefill_tokens": null});
+    heard.hear(LOADS, &enveloped(WORKER, 0, &load));
+    assert_eq!(heard.cluster.workers()[0].component, "");
+    heard.hear_json(JETSTREAM, stored(WORKER, 0, None, &[1]));
+    assert_eq!(heard.cluster.workers().len(), 1);
+    assert_eq!(heard.cluster.workers()[0].component, "backend");
+    assert_eq!(heard.cluster.workers()[0].engine_used_blocks, Some(8));
+}
+
+#[test]
+fn what_a_router_says_of_a_load_is_not_what_the_engine_says() {
+    let mut heard = Heard::new();
+    let load =
+        json!({"worker_id": WORKER, "dp_rank": 0, "active_decode_blocks": 7, "active_prefill_tokens": 122});
+    heard.hear(LOADS, &enveloped(99, 0, &load));
+    let worker = &heard.cluster.workers()[0];
+    assert_eq!(worker.engine_used_blocks, None);
+    assert_eq!(worker.router_loads[0].router, 99);
+    assert_eq!(worker.router_loads[0].prefill_tokens, Some(122));
+}
+
+#[test]
+fn a_gap_in_a_workers_own_envelopes_is_counted_for_that_worker() {
+    let mut heard = Heard::new();
+    for (sequence, block) in [(0, 1), (1, 2), (4, 3)] {
+        heard.hear(CORE, &enveloped(WORKER, sequence, &stored(WORKER, sequence, None, &[block])));
+    }
+    heard.with(|ingest, out, at_ms| {
+        ingest.flush(at_ms, out);
+        ingest.flush(at_ms, out);
+    });
+    assert_eq!(heard.cluster.missed_total(), 2);
+    assert_eq!(heard.cluster.workers()[0].missed_total, 2);
+}
+
+#[test]
+fn event_ids_tell_loss_only_where_they_are_contiguous() {
+    let mut heard = Heard::new();
+    // A relay of 0.9: ids with holes and repeats, one event a message.
+    for id in [3, 3, 9] {
+        heard.hear_json(JETSTREAM, stored(WORKER, id, None, &[id]));
+    }
+    assert_eq!(heard.cluster.missed_total(), 0);
+    // 1.6: batches.
+    for (sequence, id) in [(0, 1), (1, 2), (2, 7)] {
+        let batch = json!([stored(WORKER + 1, id, None, &[id])]);
+        heard.hear(ENDPOINT, &enveloped(5, sequence, &batch));
+    }
+    assert_eq!(heard.cluster.workers()[1].missed_total, 4);
+}
+
+#[test]
+fn clearing_means_all_ranks_up_to_1_3_and_one_rank_from_1_4() {
+    let mut heard = Heard::new();
+    for rank in [0, 1] {
+        let mut event = stored(WORKER, 0, None, &[1]);
+        event["event"]["dp_rank"] = json!(rank);
+        heard.hear_json(JETSTREAM, event);
+    }
+    heard.hear(ENDPOINT, &enveloped(5, 0, &json!([cleared(WORKER, 1)])));
+    let blocks = |heard: &Heard| -> Vec<_> {
+        heard.cluster.workers_by_id().iter().map(|&w| heard.cluster.blocks(w)).collect()
+    };
+    assert_eq!(blocks(&heard), [Some(1), Some(0)]);
+    heard.hear_json(JETSTREAM, cleared(WORKER, 1));
+    assert_eq!(blocks(&heard), [Some(0), Some(0)]);
+}
+
+#[test]
+fn blocks_in_other_tiers_are_counted_and_not_drawn() {
+    let mut heard = Heard::new();
+    let mut event = stored(WORKER, 1, None, &[1, 2]);
+    event["storage_tier"] = json!("disk");
+    heard.hear(ENDPOINT, &enveloped(5, 0, &json!([event])));
+    assert_eq!(heard.cluster.workers()[0].other_tier, (2, 0));
+    assert_eq!(heard.cluster.tree().totals().resident, 0);
+}
+
+#[test]
+fn a_bad_message_is_counted_by_topic_and_reason_and_costs_no_good_one() {
+    let mut heard = Heard::new();
+    heard.hear_json(JETSTREAM, stored(WORKER, 0, None, &[1]));
+    heard.hear(JETSTREAM, b"{\"worker_id\":");
+    let mut nameless = stored(WORKER, 0, None, &[9]);
+    nameless["worker_id"] = json!("x");
+    heard.hear_json(JETSTREAM, nameless);
+    heard.hear("strange.kv-events", b"{}");
+    heard.hear(CORE, &vec![b'{'; MAX_PAYLOAD_BYTES + 1]);
+    heard.hear_json(JETSTREAM, stored(WORKER, 1, Some(1), &[2]));
+    let mut reasons: Vec<_> = heard.source().rejected.iter().map(|r| (r.topic, r.reason, r.count)).collect();
+    reasons.sort_unstable();
+    assert_eq!(
+        reasons,
+        [
+            (Topic::KvEvents, Reason::Truncated, 1),
+            (Topic::KvEvents, Reason::WrongType, 1),
+            (Topic::KvEvents, Reason::TooLarge, 1),
+            (Topic::Other, Reason::UnknownKind, 1),
+        ]
+    );
+    assert_eq!(heard.cluster.tree().totals().resident, 2);
+    assert_eq!(heard.source().received, 6);
+}
+
+#[test]
+fn ids_beyond_what_javascript_can_count_stay_exact() {
+    let mut heard = Heard::new();
+    heard.hear_json(JETSTREAM, stored(u64::MAX, 0, None, &[u64::MAX, u64::MAX - 1]));
+    let worker = heard.cluster.worker_ix(Worker::new(u64::MAX, 0)).expect("known");
+    let node = heard.cluster.tree().find(worker, crate::id::BlockHash(u64::MAX - 1)).expect("held");
+    assert_eq!(heard.cluster.tree().tokens_hash(node).0, u64::MAX - 1);
+}
+
+#[test]
+fn more_workers_than_are_kept_apart_are_counted_as_missed() {
+    let mut heard = Heard::new();
+    for id in 0..crate::cluster::MAX_WORKERS as u64 + 3 {
+        heard.hear_json(JETSTREAM, stored(id, 0, None, &[1]));
+    }
+    assert_eq!(heard.cluster.workers().len(), crate::cluster::MAX_WORKERS);
+    let missed = &heard.source().missed;
+    assert_eq!((missed[0].cause, missed[0].count), (MissedCause::TooManyWorkers, 3));
+}
+
+#[test]
+fn delay_is_the_largest_since_the_last_flush_and_unknown_without_a_publication_time() {
+    let mut heard = Heard::new();
+    heard.hear_json(JETSTREAM, stored(WORKER, 0, None, &[1]));
+    assert_eq!(heard.source().lag_ms, None);
+    heard.hear(CORE, &enveloped(WORKER, 0, &stored(WORKER, 1, None, &[2])));
+    assert_eq!(heard.source().lag_ms, Some(10));
+}
+
+#[test]
+fn a_decision_that_comes_twice_through_replica_sync_counts_once() {
+    let mut heard = Heard::new();
+    let hit = json!({"worker_id": WORKER, "dp_rank": 0, "isl_blocks": 10, "overlap_blocks": 4});
+    let add = json!({"request_id": "r", "worker": {"worker_id": WORKER, "dp_rank": 0}, "router_id": 99,
+        "data": {"AddRequest": {"token_sequence": [1, 2], "isl": 160, "overlap": 4, "expected_output_tokens": null}}});
+    heard.hear("namespace.dynamo.kv-hit-rate", &enveloped(99, 0, &hit));
+    heard.hear("namespace.dynamo.component.backend.active_sequences_events", &enveloped(99, 0, &add));
+    assert_eq!(heard.cluster.decisions().totals().count, 1);
+    assert_eq!(heard.cluster.workers()[0].sequences.added, 1);
+}
+
+#[test]
+fn with_replica_sync_alone_decisions_come_from_added_requests() {
+    let mut heard = Heard::new();
+    let add = json!({"request_id": "r", "worker": {"worker_id": WORKER, "dp_rank": 0}, "router_id": 99,
+        "data": {"AddRequest": {"token_sequence": [1, 2, 3], "track_prefill_tokens": true}}});
+    let subject = "namespace.dynamo.component.backend.endpoint.generate.active_sequences_events";
+    heard.hear(subject, &enveloped(99, 0, &add));
+    let decided = heard.cluster.decisions().newest_first().next().expect("one decision");
+    assert_eq!(decided.decision.isl_blocks, Some(3));
+    assert_eq!(decided.decision.overlap_blocks, None);
+    assert_eq!(decided.overlap_share(), None);
+}
+
+#[test]
+fn a_model_card_tells_the_capacity_of_every_rank() {
+    let mut heard = Heard::new();
+    let card = json!({"type": "Model", "namespace": "dynamo", "component": "backend", "endpoint": "generate",
+        "instance_id": WORKER, "card_json": {"display_name": "m", "kv_cache_block_size": 16,
+        "runtime_config": {"total_kv_blocks": 1600, "data_parallel_size": 2}}});
+    heard.hear_json("v1/mdc/dynamo/backend/generate/6a6ca1fa1fafec13", card);
+    let capacities: Vec<_> =
+        heard.cluster.workers().iter().map(|w| (w.id.dp_rank, w.capacity_blocks)).collect();
+    assert_eq!(capacities, [(0, Some(1600)), (1, Some(1600))]);
+    assert_eq!(heard.cluster.workers()[0].block_size_tokens, Some(16));
+}

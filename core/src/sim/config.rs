@@ -135,24 +135,26 @@ impl Default for Workload {
             starter_tokens: (3_500, 4_000),
             turns: (3, 5),
             message_tokens: (50, 200),
-            pasted_tokens: (1_000, 3_000),
-            pasted_percent: 12,
+            pasted_tokens: (500, 2_000),
+            pasted_percent: 4,
             answer_tokens: (820, 1_000),
             short_answer_tokens: (200, 820),
             short_answer_percent: 18,
             think_ms: (50, 400),
-            wave_ms: (2_000, 6_000),
-            wave_percent: 70,
+            wave_ms: (1_000, 4_000),
+            wave_percent: 40,
         }
     }
 }
 
 impl Workload {
-    /// Most tokens one request can have, prompt and answer together.
+    /// Most tokens one request can occupy: prompt, answer, and the token an engine computes too much before it
+    /// notices the end.
     pub fn longest_request_tokens(&self) -> u64 {
         let message = u64::from(self.message_tokens.1.max(self.pasted_tokens.1));
         u64::from(self.starter_tokens.1)
             + u64::from(self.turns.1) * (message + u64::from(self.longest_answer()))
+            + 1
     }
 
     /// Most tokens of one answer.
@@ -327,5 +329,17 @@ impl Workload {
             }
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_default_is_valid_and_has_the_capacity_of_the_arithmetic() {
+        assert_eq!(Config::default().validate(), Ok(()));
+        assert_eq!(reference_blocks_per_worker(32), 10_738);
+        assert_eq!(reference_blocks_per_worker(16), 21_476);
     }
 }

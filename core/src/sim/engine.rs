@@ -9,6 +9,10 @@ use super::timing;
 use crate::id::BlockHash;
 use crate::record::Block;
 
+/// The overlap scheduler launches a step before it has read the tokens of the one before, so a token is seen, and
+/// the end of a request noticed, this many steps after it was computed.
+const SEEN_AFTER_STEPS: u32 = 1;
+
 /// What an engine has to compute for a user's current request.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(super) struct Job {
@@ -48,7 +52,7 @@ struct Sequence {
     lease: Lease,
     /// Tokens whose KV is in the cache.
     kv_tokens: u32,
-    /// Answer tokens that came out; 0 during prefill.
+    /// Answer tokens computed; 0 during prefill.
     generated: u32,
     /// Prompt tokens this step computes.
     chunk: u32,
@@ -140,7 +144,10 @@ impl Engine {
             } else {
                 sequence.advance_decode(cache, *block_size_tokens, texts, happened);
             }
-            if sequence.generated >= sequence.job.osl_tokens {
+            if sequence.generated == SEEN_AFTER_STEPS + 1 {
+                happened.push(Happening::FirstToken { user: sequence.job.user });
+            }
+            if sequence.generated >= sequence.job.osl_tokens + SEEN_AFTER_STEPS {
                 // Order is kept: prefill chunks are planned first come, first served.
                 let Sequence { job, lease, .. } = running.remove(at);
                 self.spare.push(cache.release(lease));
@@ -155,7 +162,7 @@ impl Engine {
     fn admit_next(&mut self, texts: &impl Texts, happened: &mut Vec<Happening>) -> Option<Sequence> {
         let job = *self.queue.front()?;
         let prompt = &texts.blocks(job.user)[..(job.isl_tokens / self.block_size_tokens) as usize];
-        let most = (job.isl_tokens + self.longest_answer).div_ceil(self.block_size_tokens);
+        let most = (job.isl_tokens + self.longest_answer + SEEN_AFTER_STEPS).div_ceil(self.block_size_tokens);
         let lease = self.spare.pop().unwrap_or_default();
         let mut lease = match self.cache.admit(prompt, most, lease) {
             Ok(lease) => lease,
@@ -207,7 +214,6 @@ impl Sequence {
             happened.push(Happening::Stored { user, from, to });
         }
         self.generated = 1;
-        happened.push(Happening::FirstToken { user });
     }
 
     /// Computes the KV of the last token and yields the next one.

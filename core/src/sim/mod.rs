@@ -9,6 +9,7 @@ mod config;
 mod engine;
 mod report;
 mod router;
+mod shape;
 mod timing;
 mod tokens;
 mod users;
@@ -31,7 +32,7 @@ pub use self::report::{
 };
 pub use self::router::Candidate;
 use self::router::Router;
-pub use self::tokens::{HASH_SEED, token_id};
+pub use self::tokens::token_id;
 use self::users::Users;
 pub use self::wire::WireMessage;
 use self::wire::{Out, Wire};
@@ -142,10 +143,13 @@ impl Simulation {
 
     /// Lets everything up to and including `until` happen and passes each message to `out`, in order of time.
     pub fn run_until(&mut self, until: Millis, out: &mut dyn FnMut(WireMessage<'_>)) {
+        if until < self.start {
+            return;
+        }
         // The last microsecond of that millisecond.
         let until_us = until.since(self.start) * 1_000 + 999;
         while let Some(&Reverse((at_us, _, event))) = self.agenda.peek() {
-            if at_us > until_us || until < self.start {
+            if at_us > until_us {
                 break;
             }
             self.agenda.pop();

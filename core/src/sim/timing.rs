@@ -5,16 +5,16 @@
 //! Must not know what is in a step.
 
 /// Reading the weights and launching a step, in nanoseconds.
-const STEP_BASE_NS: u64 = 16_500_000;
+const STEP_BASE_NS: u64 = 14_700_000;
 /// Each sequence of the captured decode graph, in nanoseconds.
-const STEP_PER_GRAPH_SEQUENCE_NS: u64 = 210_000;
+const STEP_PER_GRAPH_SEQUENCE_NS: u64 = 220_000;
 /// Reading the KV cache of one token of context in decode, in picoseconds: 163,840 bytes at about 3.7 TB/s.
-const STEP_PER_KV_TOKEN_PS: u64 = 44_000;
+const STEP_PER_KV_TOKEN_PS: u64 = 38_000;
 /// Computing one prompt token, in nanoseconds: 140 GFLOP at about half of an H200's FP8 peak.
-const STEP_PER_PREFILL_TOKEN_NS: u64 = 140_000;
+const STEP_PER_PREFILL_TOKEN_NS: u64 = 115_000;
 
 /// From a user's request to the router's decision: connection, template, tokenizer; in microseconds.
-const FRONTEND_BASE_US: u64 = 60_000;
+const FRONTEND_BASE_US: u64 = 70_000;
 /// The part of it that grows with the prompt, per token, in microseconds.
 const FRONTEND_PER_TOKEN_US: u64 = 8;
 /// From the engine's first token to the user's: detokenizer, stream, network; in microseconds.

@@ -1,9 +1,13 @@
-//! Says what happens in the simulated cluster in Dynamo 0.9's own bytes (reference §2, §3, §8.2): the same struct
-//! shapes, serialised by the same libraries. Must not know why anything happens.
+//! Says what happens in the simulated cluster in Dynamo 0.9's own bytes: who publishes what where, numbered as
+//! Dynamo numbers it (reference §2, §3). Must not know why anything happens.
 
-use serde::ser::{Serialize, Serializer};
+use serde::Serialize;
 
 use super::config::{Config, EventLine};
+use super::shape::{
+    ActiveLoad, Envelope, KvCacheEvent, KvCacheEventData, KvHitRateEvent, ModelEntry, RouterEvent,
+    StoredBlocks,
+};
 use crate::id::{BlockHash, Millis};
 use crate::record::Block;
 
@@ -244,151 +248,109 @@ fn send(message: &mut Vec<u8>, envelope: &Envelope<'_>, subject: &str, out: Out<
     out(WireMessage { at_ms: Millis(envelope.published_at), subject, payload: message });
 }
 
-#[derive(serde::Serialize)]
-struct Envelope<'a> {
-    publisher_id: u64,
-    sequence: u64,
-    published_at: u64,
-    topic: &'static str,
-    payload: Bin<'a>,
-}
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::id::TokensHash;
 
-impl<'a> Envelope<'a> {
-    fn new(publisher_id: u64, sequence: u64, at: Millis, topic: &'static str, payload: &'a [u8]) -> Self {
-        Self { publisher_id, sequence, published_at: at.0, topic, payload: Bin(payload) }
+    const WORKER: u64 = 1099996435276239473;
+    const ROUTER: u64 = 0x2897_7750_e0a7_b54f;
+
+    /// The bytes that `say` publishes, with the ids of the messages recorded from a real Dynamo.
+    fn heard(events: EventLine, say: impl FnOnce(&mut Wire, Out<'_>)) -> (String, Vec<u8>) {
+        let mut wire = Wire::new(&Config { workers: 1, events, ..Config::default() });
+        wire.workers[0].id = WORKER;
+        wire.router_id = ROUTER;
+        let mut heard = Vec::new();
+        say(&mut wire, &mut |m| heard.push((m.subject.to_owned(), m.payload.to_owned())));
+        assert_eq!(heard.len(), 1);
+        heard.remove(0)
     }
-}
 
-/// Bytes as MessagePack `bin`, not as an array of numbers.
-struct Bin<'a>(&'a [u8]);
-
-impl Serialize for Bin<'_> {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.serialize_bytes(self.0)
+    fn hex(bytes: &[u8]) -> String {
+        bytes.iter().map(|b| format!("{b:02x}")).collect()
     }
-}
 
-#[derive(serde::Serialize)]
-struct RouterEvent<'a> {
-    worker_id: u64,
-    event: KvCacheEvent<'a>,
-}
-
-#[derive(serde::Serialize)]
-struct KvCacheEvent<'a> {
-    event_id: u64,
-    data: KvCacheEventData<'a>,
-    dp_rank: u32,
-}
-
-#[derive(serde::Serialize)]
-#[serde(rename_all = "snake_case")]
-enum KvCacheEventData<'a> {
-    Stored {
-        parent_hash: Option<u64>,
-        blocks: StoredBlocks<'a>,
-    },
-    /// Like the mocker: one event for each evicted block.
-    Removed {
-        block_hashes: [u64; 1],
-    },
-}
-
-struct StoredBlocks<'a>(&'a [Block]);
-
-#[derive(serde::Serialize)]
-struct StoredBlock {
-    block_hash: u64,
-    tokens_hash: u64,
-    mm_extra_info: Option<()>,
-}
-
-impl Serialize for StoredBlocks<'_> {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_seq(self.0.iter().map(|block| StoredBlock {
-            block_hash: block.block_hash.0,
-            tokens_hash: block.tokens_hash.0,
-            mm_extra_info: None,
-        }))
+    fn blocks(hashes: [(u64, u64); 2]) -> Vec<Block> {
+        let block = |(b, t)| Block { block_hash: BlockHash(b), tokens_hash: TokensHash(t) };
+        hashes.into_iter().map(block).collect()
     }
-}
 
-#[derive(serde::Serialize)]
-struct KvHitRateEvent {
-    worker_id: u64,
-    dp_rank: u32,
-    isl_blocks: u32,
-    overlap_blocks: u32,
-}
+    #[test]
+    fn a_decision_equals_the_recorded_bytes() {
+        let (subject, bytes) =
+            heard(EventLine::JetStream, |wire, out| wire.hit_rate(Millis(0x1a1_fa23_d3dc), 0, 3, 0, out));
+        assert_eq!(subject, "namespace.dynamo.kv-hit-rate");
+        assert_eq!(
+            hex(&bytes),
+            "85ac7075626c69736865725f6964cf28977750e0a7b54fa873657175656e636500ac7075626c69736865645f6174cf000001a1\
+             fa23d3dca5746f706963ab6b762d6869742d72617465a77061796c6f6164c43984a9776f726b65725f6964cf0f43f8ee0ad612\
+             71a764705f72616e6b00aa69736c5f626c6f636b7303ae6f7665726c61705f626c6f636b7300"
+        );
+    }
 
-#[derive(serde::Serialize)]
-struct ActiveLoad {
-    worker_id: u64,
-    dp_rank: u32,
-    active_decode_blocks: Option<u64>,
-    active_prefill_tokens: Option<u64>,
-}
+    #[test]
+    fn a_load_of_the_router_equals_the_recorded_bytes() {
+        let (subject, bytes) =
+            heard(EventLine::JetStream, |wire, out| wire.router_load(Millis(0x1a1_fa23_d3dd), 0, 2, 42, out));
+        assert_eq!(subject, "namespace.dynamo.kv_metrics");
+        assert_eq!(
+            hex(&bytes),
+            "85ac7075626c69736865725f6964cf28977750e0a7b54fa873657175656e636500ac7075626c69736865645f6174cf000001a1\
+             fa23d3dda5746f706963aa6b765f6d657472696373a77061796c6f6164c44a84a9776f726b65725f6964cf0f43f8ee0ad61271\
+             a764705f72616e6b00b46163746976655f6465636f64655f626c6f636b7302b56163746976655f70726566696c6c5f746f6b65\
+             6e732a"
+        );
+    }
 
-/// Discovery value of a model card; what only a tokenizer or a media decoder reads is left out.
-#[derive(serde::Serialize)]
-struct ModelEntry<'a> {
-    r#type: &'static str,
-    namespace: &'a str,
-    component: &'a str,
-    endpoint: &'static str,
-    instance_id: u64,
-    card_json: ModelCard,
-}
+    #[test]
+    fn a_stored_event_in_an_envelope_equals_the_recorded_bytes() {
+        let blocks = blocks([
+            (7585370176810793920, 7585370176810793920),
+            (0x9b3e_eddc_fd32_dfef, 0xc1d4_e735_5a1a_9907),
+        ]);
+        let (subject, bytes) = heard(EventLine::LocalIndexer, |wire, out| {
+            wire.stored(Millis(1795198014434), 0, None, &blocks, out);
+        });
+        assert_eq!(subject, "namespace.dynamo.component.backend.kv-events");
+        assert_eq!(bytes.len(), 276);
+        assert_eq!(
+            hex(&bytes),
+            "85ac7075626c69736865725f6964cf0f43f8ee0ad61271a873657175656e636500ac7075626c69736865645f6174cf000001a1\
+             fa23d3e2a5746f706963a96b762d6576656e7473a77061796c6f6164c4c382a9776f726b65725f6964cf0f43f8ee0ad61271a5\
+             6576656e7483a86576656e745f696400a46461746181a673746f72656482ab706172656e745f68617368c0a6626c6f636b7392\
+             83aa626c6f636b5f68617368cf6944a5fc9ea63bc0ab746f6b656e735f68617368cf6944a5fc9ea63bc0ad6d6d5f6578747261\
+             5f696e666fc083aa626c6f636b5f68617368cf9b3eeddcfd32dfefab746f6b656e735f68617368cfc1d4e7355a1a9907ad6d6d\
+             5f65787472615f696e666fc0a764705f72616e6b00"
+        );
+    }
 
-#[derive(serde::Serialize)]
-struct ModelCard {
-    display_name: &'static str,
-    slug: &'static str,
-    context_length: u64,
-    kv_cache_block_size: u32,
-    migration_limit: u32,
-    model_type: &'static str,
-    model_input: &'static str,
-    runtime_config: RuntimeConfig,
-}
+    #[test]
+    fn a_stored_event_on_jetstream_equals_the_recorded_text() {
+        let blocks =
+            blocks([(7585370176810793920, 7585370176810793920), (5214045902298629111, 8781325924315300312)]);
+        let (subject, bytes) =
+            heard(EventLine::JetStream, |wire, out| wire.stored(Millis(0), 0, None, &blocks, out));
+        assert_eq!(subject, "namespace-dynamo-component-backend-kv-events.kv-events");
+        assert_eq!(
+            String::from_utf8(bytes).expect("JSON is UTF-8"),
+            r#"{"worker_id":1099996435276239473,"event":{"event_id":0,"data":{"stored":{"parent_hash":null,"blocks":[{"block_hash":7585370176810793920,"tokens_hash":7585370176810793920,"mm_extra_info":null},{"block_hash":5214045902298629111,"tokens_hash":8781325924315300312,"mm_extra_info":null}]}},"dp_rank":0}}"#
+        );
+    }
 
-#[derive(serde::Serialize)]
-struct RuntimeConfig {
-    total_kv_blocks: u32,
-    max_num_seqs: u32,
-    max_num_batched_tokens: u32,
-    tool_call_parser: Option<()>,
-    reasoning_parser: Option<()>,
-    data_parallel_size: u32,
-    enable_local_indexer: bool,
-}
+    #[test]
+    fn a_removed_event_names_one_block() {
+        let (_, bytes) =
+            heard(EventLine::JetStream, |wire, out| wire.removed(Millis(0), 0, BlockHash(u64::MAX), out));
+        assert_eq!(
+            String::from_utf8(bytes).expect("JSON is UTF-8"),
+            r#"{"worker_id":1099996435276239473,"event":{"event_id":0,"data":{"removed":{"block_hashes":[18446744073709551615]}},"dp_rank":0}}"#
+        );
+    }
 
-impl<'a> ModelEntry<'a> {
-    fn new(config: &'a Config, instance_id: u64) -> Self {
-        Self {
-            r#type: "Model",
-            namespace: &config.namespace,
-            component: &config.component,
-            endpoint: "generate",
-            instance_id,
-            card_json: ModelCard {
-                display_name: "simulated/llama-70b-fp8",
-                slug: "simulated_llama-70b-fp8",
-                context_length: config.workload.longest_request_tokens().next_power_of_two(),
-                kv_cache_block_size: config.block_size_tokens,
-                migration_limit: 0,
-                model_type: "Chat | Completions",
-                model_input: "Tokens",
-                runtime_config: RuntimeConfig {
-                    total_kv_blocks: config.blocks_per_worker,
-                    max_num_seqs: config.max_batch,
-                    max_num_batched_tokens: config.max_num_tokens,
-                    tool_call_parser: None,
-                    reasoning_parser: None,
-                    data_parallel_size: 1,
-                    enable_local_indexer: config.events == EventLine::LocalIndexer,
-                },
-            },
-        }
+    #[test]
+    fn a_stream_is_named_as_dynamo_names_it() {
+        assert_eq!(stream_name("dynamo", "backend"), "namespace-dynamo-component-backend-kv-events");
+        assert_eq!(stream_name("My_Team", "pre-fill"), "namespace-my-team-component-pre-fill-kv-events");
     }
 }

@@ -1,5 +1,7 @@
 //! Recorded traffic of real Dynamo through ingest and fold: the figures that were computed independently of this
 //! code, snapshots on the way, and the records' round trip through the socket's frames.
 
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test fails by panicking")]
+
 mod figures;
 mod replay;

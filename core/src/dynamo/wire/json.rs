@@ -45,6 +45,27 @@ fn digits(bytes: &[u8]) -> (Option<u64>, &[u8]) {
     (value, rest)
 }
 
+/// How many bytes come before a quote, a backslash or a control character.
+#[inline]
+fn plain_length(bytes: &[u8]) -> usize {
+    const ONES: u64 = 0x0101_0101_0101_0101;
+    let mut rest = bytes;
+    while let Some((eight, after)) = rest.split_first_chunk::<8>() {
+        let eight = u64::from_le_bytes(*eight);
+        // The high bit of each byte that is below `limit`, exact up to the first such byte.
+        let below = |value: u64, limit: u64| value.wrapping_sub(limit * ONES) & !value;
+        let quote = below(eight ^ (ONES * u64::from(b'"')), 1);
+        let backslash = below(eight ^ (ONES * u64::from(b'\\')), 1);
+        let found = (quote | backslash | below(eight, 0x20)) & (ONES << 7);
+        if found != 0 {
+            return bytes.len() - rest.len() + found.trailing_zeros() as usize / 8;
+        }
+        rest = after;
+    }
+    let tail = rest.iter().take_while(|byte| !matches!(byte, b'"' | b'\\' | 0..=0x1f)).count();
+    bytes.len() - rest.len() + tail
+}
+
 /// A number exactly as Dynamo writes one, and what follows it.
 #[inline]
 fn plain_u64(bytes: &[u8]) -> Option<(u64, &[u8])> {
@@ -103,8 +124,7 @@ impl<'a> Json<'a> {
         let text = self.rest;
         let mut escaped = false;
         loop {
-            let plain = self.rest.iter().take_while(|byte| !matches!(byte, b'"' | b'\\' | 0..=0x1f)).count();
-            self.rest = self.rest.get(plain..).unwrap_or_default();
+            self.rest = self.rest.get(plain_length(self.rest)..).unwrap_or_default();
             match self.rest {
                 [b'"', rest @ ..] => {
                     let length = text.len() - self.rest.len();
@@ -234,6 +254,7 @@ impl<'a> Json<'a> {
         Ok(true)
     }
 
+    #[inline]
     fn key(&mut self) -> Result<&'a [u8], Fault> {
         let (key, _) = self.quoted()?;
         self.expect(b':', "expected a colon")?;

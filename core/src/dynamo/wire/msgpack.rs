@@ -200,11 +200,9 @@ impl<'a> Wire<'a> for MsgPack<'a> {
     fn next_key(&mut self, left: &mut Left) -> Result<Option<&'a [u8]>, Fault> {
         let Some(after) = left.0.checked_sub(1) else { return Ok(None) };
         left.0 = after;
-        if self.kind()? == Kind::Text {
-            self.word().map(Some)
-        } else {
-            self.skip()?;
-            Ok(Some(b""))
+        match self.rest.first() {
+            Some(0xa0..=0xbf | 0xd9..=0xdb) => self.word().map(Some),
+            _ => self.skip().map(|()| Some(b"".as_slice())),
         }
     }
 

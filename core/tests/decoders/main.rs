@@ -1,0 +1,13 @@
+//! The decoders against real, damaged and made-up messages.
+#![allow(unreachable_pub, reason = "a test binary has no outside")]
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "tests may fail")]
+
+mod allocation;
+mod captures;
+mod heard;
+mod hostile;
+mod messages;
+mod plain;
+mod shapes;
+mod speed;
+mod wire;

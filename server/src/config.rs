@@ -1,0 +1,322 @@
+//! Command line and environment: every option with its default, its unit and its variable. Knows no network.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+use url::Url;
+
+mod base_path;
+mod origin;
+mod secret;
+
+pub use base_path::BasePath;
+pub use origin::{AllowedOrigin, FrameAncestors};
+pub use secret::Secret;
+
+/// A live, in-browser window into NVIDIA Dynamo's KV-cache-aware router.
+///
+/// Read-only: it subscribes and reads, it changes nothing in the cluster. Every option can also be given as the
+/// environment variable named beside it; only these variables are read, none of Dynamo's own.
+#[derive(Parser, Debug)]
+#[command(name = "radixscope", version, max_term_width = 100)]
+pub struct Cli {
+    /// What to do.
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+/// What the binary can do.
+#[derive(Subcommand, Debug)]
+pub enum Command {
+    /// Show a Dynamo deployment that publishes over NATS
+    Serve(Serve),
+    /// Show a simulated cluster; nothing else has to run
+    Demo(Demo),
+}
+
+/// `radixscope serve`.
+#[derive(Args, Debug)]
+pub struct Serve {
+    /// Where Dynamo publishes.
+    #[command(flatten)]
+    pub nats: Nats,
+    /// How we serve.
+    #[command(flatten)]
+    pub http: Http,
+    /// How much we keep.
+    #[command(flatten)]
+    pub limits: Limits,
+    /// How we log.
+    #[command(flatten)]
+    pub log: Log,
+}
+
+/// The NATS server to listen to.
+#[derive(Args, Debug, Clone)]
+#[command(next_help_heading = "NATS")]
+pub struct Nats {
+    /// NATS server that Dynamo uses; several, separated by commas, are servers of one cluster
+    #[arg(long, env = "RADIXSCOPE_NATS", value_name = "URL", value_delimiter = ',', required = true, value_parser = nats_url)]
+    pub nats: Vec<Url>,
+    /// How we log in there.
+    #[command(flatten)]
+    pub login: NatsLogin,
+    /// Dynamo namespace to listen to [default: all]
+    #[arg(long, env = "RADIXSCOPE_NAMESPACE", value_name = "NS", value_parser = namespace)]
+    pub namespace: Option<String>,
+    /// Most messages of JetStream history (Dynamo 0.8, 0.9) read per stream at the start; 0 reads none
+    #[arg(long, env = "RADIXSCOPE_HISTORY_MESSAGES", value_name = "MESSAGES", default_value_t = 2_000_000)]
+    pub history_messages: u64,
+}
+
+/// Credentials for NATS.
+#[derive(Args, Debug, Clone, Default)]
+#[command(next_help_heading = "NATS")]
+pub struct NatsLogin {
+    /// Credentials file (JWT and seed)
+    #[arg(long, env = "RADIXSCOPE_NATS_CREDS", value_name = "FILE", conflicts_with_all = ["nats_user", "nats_password", "nats_token"])]
+    pub nats_creds: Option<PathBuf>,
+    /// User [default: user, as Dynamo does, unless the URL names one]
+    #[arg(long, env = "RADIXSCOPE_NATS_USER", value_name = "NAME", requires = "nats_password")]
+    pub nats_user: Option<String>,
+    /// Password; better given by its variable than on a command line that others can list [default: user, as Dynamo does]
+    #[arg(
+        long,
+        env = "RADIXSCOPE_NATS_PASSWORD",
+        value_name = "PASSWORD",
+        hide_env_values = true,
+        requires = "nats_user"
+    )]
+    pub nats_password: Option<Secret>,
+    /// Token; better given by its variable
+    #[arg(long, env = "RADIXSCOPE_NATS_TOKEN", value_name = "TOKEN", hide_env_values = true, conflicts_with_all = ["nats_user", "nats_password"])]
+    pub nats_token: Option<Secret>,
+    /// Certificates of the authorities to trust, as a PEM file [default: the system's]
+    #[arg(long, env = "RADIXSCOPE_NATS_TLS_CA", value_name = "FILE")]
+    pub nats_tls_ca: Option<PathBuf>,
+}
+
+/// `radixscope demo`.
+#[derive(Args, Debug)]
+pub struct Demo {
+    /// What is simulated.
+    #[command(flatten)]
+    pub simulation: Simulation,
+    /// Publish the simulated cluster's messages to this NATS server, on Dynamo's subjects, instead of serving
+    #[arg(long, env = "RADIXSCOPE_DEMO_NATS", value_name = "URL", value_parser = nats_url, help_heading = "Publish instead of serving")]
+    pub nats: Option<Url>,
+    /// Publish even if the JetStream stream of that name already holds messages
+    #[arg(long, env = "RADIXSCOPE_DEMO_YES", requires = "nats", help_heading = "Publish instead of serving")]
+    pub yes: bool,
+    /// How we log in there.
+    #[command(flatten)]
+    pub login: NatsLogin,
+    /// How we serve.
+    #[command(flatten)]
+    pub http: Http,
+    /// How much we keep.
+    #[command(flatten)]
+    pub limits: Limits,
+    /// How we log.
+    #[command(flatten)]
+    pub log: Log,
+}
+
+/// The simulated cluster.
+#[derive(Args, Debug, Clone)]
+#[command(next_help_heading = "Simulated cluster")]
+pub struct Simulation {
+    /// Seed; the same seed gives the same traffic
+    #[arg(long, env = "RADIXSCOPE_SEED", default_value_t = 1)]
+    pub seed: u64,
+    /// Workers
+    #[arg(long, env = "RADIXSCOPE_WORKERS", default_value_t = 3)]
+    pub workers: u16,
+    /// KV blocks that each worker holds [default: those of an H200 with Llama 70B in FP8]
+    #[arg(long, env = "RADIXSCOPE_BLOCKS", value_name = "BLOCKS")]
+    pub blocks: Option<u32>,
+    /// Tokens per block
+    #[arg(long, env = "RADIXSCOPE_BLOCK_SIZE", value_name = "TOKENS", default_value_t = 32)]
+    pub block_size: u32,
+    /// Users at once, each with one request in flight
+    #[arg(long, env = "RADIXSCOPE_CONCURRENCY", value_name = "USERS", default_value_t = 120)]
+    pub concurrency: u32,
+    /// How requests find a worker
+    #[arg(long, env = "RADIXSCOPE_ROUTER", value_enum, default_value_t = Router::Kv)]
+    pub router: Router,
+    /// Weight of the cached prefix in the router's cost (Dynamo's overlap_score_weight)
+    #[arg(long, env = "RADIXSCOPE_WEIGHT", default_value_t = 1.0)]
+    pub weight: f64,
+    /// Temperature of the router's choice; 0 picks the cheapest worker
+    #[arg(long, env = "RADIXSCOPE_TEMPERATURE", default_value_t = 0.0)]
+    pub temperature: f64,
+    /// Simulated time that passed before the first viewer comes, in seconds
+    #[arg(long, env = "RADIXSCOPE_WARM_UP", value_name = "SECONDS", default_value_t = 120, value_parser = clap::value_parser!(u64).range(0..=86_400))]
+    pub warm_up: u64,
+    /// Simulated seconds per second
+    #[arg(long, env = "RADIXSCOPE_SPEED", value_name = "X", default_value_t = 1.0, value_parser = speed)]
+    pub speed: f64,
+}
+
+/// How the simulated router works.
+#[derive(ValueEnum, Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Router {
+    /// By cached prefix and load
+    Kv,
+    /// One worker after the other
+    RoundRobin,
+}
+
+/// How we serve.
+#[derive(Args, Debug, Clone)]
+#[command(next_help_heading = "Serving")]
+pub struct Http {
+    /// Address to listen on; 0.0.0.0 makes it reachable from other machines, and it asks nobody for a password
+    #[arg(long, env = "RADIXSCOPE_LISTEN", value_name = "ADDR", default_value = "127.0.0.1:8321")]
+    pub listen: SocketAddr,
+    /// Path below which a proxy shows us, if it does not strip it and does not send X-Forwarded-Prefix
+    #[arg(long, env = "RADIXSCOPE_BASE_PATH", value_name = "/x/", default_value = "/")]
+    pub base_path: BasePath,
+    /// Sites that may show us in a frame: sources of the Content-Security-Policy directive frame-ancestors
+    #[arg(long, env = "RADIXSCOPE_FRAME_ANCESTORS", value_name = "SRC …", default_value = "'self'")]
+    pub frame_ancestors: FrameAncestors,
+    /// Other origins whose pages may open our WebSocket, such as https://example.org; may be given more than once
+    #[arg(long, env = "RADIXSCOPE_ALLOW_ORIGIN", value_name = "ORIGIN", value_delimiter = ',')]
+    pub allow_origin: Vec<AllowedOrigin>,
+    /// Most viewers at once; more are answered 503
+    #[arg(long, env = "RADIXSCOPE_MAX_VIEWERS", value_name = "VIEWERS", default_value_t = 500)]
+    pub max_viewers: usize,
+}
+
+/// How much we keep.
+#[derive(Args, Debug, Clone)]
+#[command(next_help_heading = "Limits")]
+pub struct Limits {
+    /// Most blocks kept in the tree; beyond it the coldest leave the picture, and the picture says so
+    #[arg(long, env = "RADIXSCOPE_MAX_NODES", value_name = "BLOCKS", default_value_t = radixscope_core::tree::DEFAULT_LIMIT_NODES, value_parser = clap::value_parser!(u32).range(1..=100_000_000))]
+    pub max_nodes: u32,
+    /// Most received messages that wait to be decoded; more are dropped and counted
+    #[arg(long, env = "RADIXSCOPE_QUEUE_MESSAGES", value_name = "MESSAGES", default_value_t = 100_000, value_parser = clap::value_parser!(u32).range(1..=10_000_000))]
+    pub queue_messages: u32,
+    /// Most bytes of received messages that wait to be decoded, in MiB; more are dropped and counted
+    #[arg(long, env = "RADIXSCOPE_QUEUE_MIB", value_name = "MIB", default_value_t = 128, value_parser = clap::value_parser!(u32).range(1..=4095))]
+    pub queue_mib: u32,
+    /// Most bytes of recent records kept for viewers that come back, in MiB
+    #[arg(long, env = "RADIXSCOPE_LOG_MIB", value_name = "MIB", default_value_t = 32, value_parser = clap::value_parser!(u32).range(1..=4095))]
+    pub log_mib: u32,
+}
+
+/// How we log.
+#[derive(Args, Debug, Clone)]
+#[command(next_help_heading = "Log")]
+pub struct Log {
+    /// Form of our own log on standard error
+    #[arg(long, env = "RADIXSCOPE_LOG_FORMAT", value_enum, default_value_t = LogFormat::Text)]
+    pub log_format: LogFormat,
+    /// What to log, as target=level,… [default: info]
+    #[arg(long, env = "RADIXSCOPE_LOG", value_name = "FILTER")]
+    pub log: Option<String>,
+}
+
+/// Form of the log.
+#[derive(ValueEnum, Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LogFormat {
+    /// For people
+    Text,
+    /// One JSON object a line
+    Json,
+}
+
+fn nats_url(text: &str) -> Result<Url, String> {
+    let with_scheme = if text.contains("://") { text.to_owned() } else { format!("nats://{text}") };
+    let url = Url::parse(&with_scheme).map_err(|error| format!("not a URL: {error}"))?;
+    match url.scheme() {
+        "nats" | "tls" if url.host_str().is_some_and(|host| !host.is_empty()) => Ok(url),
+        "nats" | "tls" => Err("no host in it; expected nats://host:4222".to_owned()),
+        other => {
+            Err(format!("scheme {other:?} is not one of NATS; expected nats://host:4222 or tls://host:4222"))
+        }
+    }
+}
+
+fn namespace(text: &str) -> Result<String, String> {
+    match radixscope_core::dynamo::subject::subscriptions_of(text) {
+        Some(_) => Ok(text.to_owned()),
+        None => Err("a namespace is one word without dots, wildcards or white space".to_owned()),
+    }
+}
+
+fn speed(text: &str) -> Result<f64, String> {
+    match text.parse::<f64>() {
+        Ok(speed) if speed.is_finite() && speed > 0.0 && speed <= 1_000.0 => Ok(speed),
+        Ok(_) => Err("expected more than 0 and at most 1000".to_owned()),
+        Err(error) => Err(error.to_string()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory;
+
+    fn parse(args: &[&str]) -> Result<Cli, clap::Error> {
+        Cli::try_parse_from(std::iter::once("radixscope").chain(args.iter().copied()))
+    }
+
+    #[test]
+    fn the_command_line_is_consistent() {
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn every_option_names_its_variable_and_its_default() {
+        let cli = Cli::command();
+        for command in cli.get_subcommands() {
+            for arg in command.get_arguments().filter(|a| !matches!(a.get_id().as_str(), "help" | "version"))
+            {
+                let name = arg.get_id();
+                let env = arg.get_env().and_then(|e| e.to_str()).unwrap_or_default();
+                assert!(env.starts_with("RADIXSCOPE_"), "{name} of {} has no variable", command.get_name());
+            }
+        }
+    }
+
+    #[test]
+    fn serve_without_a_nats_url_is_an_error_that_names_the_flag() {
+        let error = parse(&["serve"]).unwrap_err();
+        assert_eq!(error.exit_code(), 2);
+        assert!(error.to_string().contains("--nats"), "{error}");
+    }
+
+    #[test]
+    fn a_url_of_another_scheme_is_refused_in_words() {
+        let error = parse(&["serve", "--nats", "http://x:4222"]).unwrap_err();
+        assert_eq!(error.exit_code(), 2);
+        assert!(error.to_string().contains("scheme \"http\" is not one of NATS"), "{error}");
+    }
+
+    #[test]
+    fn a_bare_host_is_a_nats_url() {
+        let cli = parse(&["serve", "--nats", "broker:4222"]).unwrap();
+        let Command::Serve(serve) = cli.command else { panic!("not serve") };
+        assert_eq!(serve.nats.nats[0].as_str(), "nats://broker:4222");
+    }
+
+    #[test]
+    fn a_namespace_with_a_wildcard_is_refused() {
+        assert!(parse(&["serve", "--nats", "nats://x", "--namespace", "a.*"]).is_err());
+    }
+
+    #[test]
+    fn a_password_never_shows() {
+        let cli = parse(&["serve", "--nats", "nats://x", "--nats-user", "u", "--nats-password", "hidden!"])
+            .unwrap();
+        assert!(!format!("{cli:?}").contains("hidden!"));
+    }
+
+    #[test]
+    fn a_user_without_a_password_is_an_error() {
+        assert!(parse(&["serve", "--nats", "nats://x", "--nats-user", "u"]).is_err());
+    }
+}

@@ -1,0 +1,80 @@
+//! Who else may show us or talk to us from a page: origins and frame ancestors. Pure text.
+
+use std::str::FromStr;
+
+use url::Url;
+
+/// An origin as browsers write it: `https://example.org:8443`.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct AllowedOrigin(String);
+
+impl AllowedOrigin {
+    /// As browsers write it.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl FromStr for AllowedOrigin {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let url = Url::parse(text)
+            .map_err(|error| format!("not an origin such as https://example.org: {error}"))?;
+        let has_more = !matches!(url.path(), "" | "/") || url.query().is_some() || url.fragment().is_some();
+        if !matches!(url.scheme(), "http" | "https") || has_more {
+            return Err("expected scheme, host and port only, such as https://example.org:8443".to_owned());
+        }
+        Ok(Self(url.origin().ascii_serialization()))
+    }
+}
+
+/// Value of the directive `frame-ancestors` of our Content-Security-Policy.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct FrameAncestors(String);
+
+impl FrameAncestors {
+    /// As it stands in the header.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl FromStr for FrameAncestors {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let text = text.trim();
+        let is_source = |c: char| c.is_ascii_graphic() && !matches!(c, ';' | ',' | '"');
+        if text.is_empty() {
+            return Err("expected 'self', 'none' or origins such as https://grafana.example.org".to_owned());
+        }
+        if let Some(c) = text.chars().find(|&c| c != ' ' && !is_source(c)) {
+            return Err(format!("{c:?} may not be in it; separate sources by spaces"));
+        }
+        Ok(Self(text.to_owned()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_origin_is_kept_as_browsers_write_it() {
+        let origin: AllowedOrigin = "https://Example.org:443/".parse().unwrap();
+        assert_eq!(origin.as_str(), "https://example.org");
+    }
+
+    #[test]
+    fn an_origin_with_a_path_is_refused() {
+        assert!("https://example.org/x".parse::<AllowedOrigin>().is_err());
+        assert!("example.org".parse::<AllowedOrigin>().is_err());
+    }
+
+    #[test]
+    fn frame_ancestors_cannot_end_the_directive() {
+        assert!("'self' https://g.example".parse::<FrameAncestors>().is_ok());
+        assert!("'self'; script-src *".parse::<FrameAncestors>().is_err());
+    }
+}

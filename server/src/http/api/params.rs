@@ -1,0 +1,143 @@
+//! Query parameters: read by name, each error names the parameter, its value and what was expected.
+
+use axum::http::Uri;
+use url::form_urlencoded;
+
+use radixscope_core::cluster::Cluster;
+use radixscope_core::id::{Worker, WorkerIx};
+
+use crate::http::error::{ApiError, code};
+
+/// Most parameters of one request; nothing takes as many.
+const MAX_PARAMETERS: usize = 32;
+
+/// The query of a request. Keys that are not known are an error: a misspelt filter must not answer with everything.
+pub(in crate::http) struct Params(Vec<(String, String)>);
+
+impl Params {
+    pub(in crate::http) fn of(uri: &Uri, known: &[&str]) -> Result<Self, ApiError> {
+        let query = uri.query().unwrap_or_default();
+        let pairs: Vec<(String, String)> = form_urlencoded::parse(query.as_bytes())
+            .take(MAX_PARAMETERS)
+            .map(|(key, value)| (key.into_owned(), value.into_owned()))
+            .collect();
+        for (i, (key, _)) in pairs.iter().enumerate() {
+            let shown: String = key.chars().take(80).collect();
+            if !known.contains(&key.as_str()) {
+                let message = format!("there is no parameter {shown:?} here; there are {}", known.join(", "));
+                return Err(ApiError::new(code::BAD_PARAMETER, message));
+            }
+            if pairs[..i].iter().any(|(before, _)| before == key) {
+                return Err(ApiError::new(code::BAD_PARAMETER, format!("{shown:?} is given twice")));
+            }
+        }
+        Ok(Self(pairs))
+    }
+
+    /// The value of `name`; `None` if it is missing or empty.
+    fn get(&self, name: &str) -> Option<&str> {
+        self.0.iter().find(|(key, _)| key == name).map(|(_, value)| value.as_str()).filter(|v| !v.is_empty())
+    }
+
+    pub(in crate::http) fn u64(&self, name: &str) -> Result<Option<u64>, ApiError> {
+        self.get(name)
+            .map(|text| {
+                text.parse()
+                    .map_err(|_| ApiError::bad_parameter(name, text, "a decimal number of at most 64 bits"))
+            })
+            .transpose()
+    }
+
+    /// A number from `least` to `most`.
+    pub(super) fn within(&self, name: &str, least: u64, most: u64) -> Result<Option<u64>, ApiError> {
+        match self.u64(name)? {
+            Some(number) if !(least..=most).contains(&number) => {
+                let expected = format!("a number from {least} to {most}");
+                Err(ApiError::bad_parameter(name, &number.to_string(), &expected))
+            }
+            number => Ok(number),
+        }
+    }
+
+    /// The worker filter.
+    pub(super) fn worker(&self) -> Result<Option<WorkerFilter>, ApiError> {
+        self.get("worker").map(WorkerFilter::parse).transpose()
+    }
+}
+
+/// A worker process, or one data-parallel rank of it: `ID` or `ID/RANK`.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct WorkerFilter {
+    id: u64,
+    dp_rank: Option<u32>,
+}
+
+impl WorkerFilter {
+    fn parse(text: &str) -> Result<Self, ApiError> {
+        let bad = || ApiError::bad_parameter("worker", text, "a worker id in decimal, or ID/RANK");
+        let (id, rank) = match text.split_once('/') {
+            Some((id, rank)) => (id, Some(rank.parse().map_err(|_| bad())?)),
+            None => (text, None),
+        };
+        Ok(Self { id: id.parse().map_err(|_| bad())?, dp_rank: rank })
+    }
+
+    fn is(self, worker: Worker) -> bool {
+        worker.id.0 == self.id && self.dp_rank.is_none_or(|rank| rank == worker.dp_rank)
+    }
+
+    /// The workers meant.
+    ///
+    /// # Errors
+    /// Nothing was ever heard of one.
+    pub(super) fn among(self, cluster: &Cluster) -> Result<Vec<WorkerIx>, ApiError> {
+        let meant: Vec<WorkerIx> = (0..)
+            .map(WorkerIx)
+            .zip(cluster.workers())
+            .filter_map(|(ix, worker)| self.is(worker.id).then_some(ix))
+            .collect();
+        if meant.is_empty() {
+            let rank = self.dp_rank.map(|rank| format!("/{rank}")).unwrap_or_default();
+            let message = format!("nothing was ever heard of worker {}{rank}", self.id);
+            return Err(ApiError::new(code::NOT_FOUND, message));
+        }
+        Ok(meant)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn params(query: &str) -> Result<Params, ApiError> {
+        Params::of(&format!("/x?{query}").parse().unwrap(), &["limit", "worker"])
+    }
+
+    #[test]
+    fn a_missing_or_empty_value_is_the_default() {
+        assert_eq!(params("limit=").unwrap().u64("limit"), Ok(None));
+        assert_eq!(params("").unwrap().u64("limit"), Ok(None));
+    }
+
+    #[test]
+    fn a_bad_value_is_named() {
+        let error = format!("{:?}", params("limit=ten").unwrap().u64("limit").unwrap_err());
+        assert!(error.contains("limit=") && error.contains("ten"), "{error}");
+        assert!(params("limit=11").unwrap().within("limit", 1, 10).is_err());
+    }
+
+    #[test]
+    fn an_unknown_or_repeated_parameter_is_an_error() {
+        assert!(params("workr=1").is_err());
+        assert!(params("limit=1&limit=2").is_err());
+    }
+
+    #[test]
+    fn a_worker_is_an_id_with_or_without_a_rank() {
+        let all_ranks = params("worker=18446744073709551615").unwrap().worker().unwrap().unwrap();
+        assert!(all_ranks.is(Worker::new(u64::MAX, 3)));
+        let one = params("worker=7/1").unwrap().worker().unwrap().unwrap();
+        assert!(one.is(Worker::new(7, 1)) && !one.is(Worker::new(7, 0)));
+        assert!(params("worker=7/x").unwrap().worker().is_err());
+    }
+}

@@ -1,0 +1,78 @@
+//! Every error that a client sees: `{"error":{"code","message"}}` with the right status. Written once, here.
+
+use axum::Json;
+use axum::http::StatusCode;
+use axum::response::{IntoResponse, Response};
+use serde::Serialize;
+
+use crate::hub::AskError;
+
+/// A kind of error: status and name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Code(pub(super) StatusCode, pub(super) &'static str);
+
+/// All kinds of error.
+pub(super) mod code {
+    use super::{Code, StatusCode};
+
+    pub(in crate::http) const BAD_PARAMETER: Code = Code(StatusCode::BAD_REQUEST, "bad_parameter");
+    pub(in crate::http) const FOREIGN_ORIGIN: Code = Code(StatusCode::FORBIDDEN, "foreign_origin");
+    pub(in crate::http) const NOT_FOUND: Code = Code(StatusCode::NOT_FOUND, "not_found");
+    pub(in crate::http) const METHOD_NOT_ALLOWED: Code =
+        Code(StatusCode::METHOD_NOT_ALLOWED, "method_not_allowed");
+    pub(in crate::http) const UPGRADE_REQUIRED: Code = Code(StatusCode::UPGRADE_REQUIRED, "upgrade_required");
+    pub(in crate::http) const INTERNAL: Code = Code(StatusCode::INTERNAL_SERVER_ERROR, "internal");
+    pub(in crate::http) const BUSY: Code = Code(StatusCode::SERVICE_UNAVAILABLE, "busy");
+    pub(in crate::http) const TOO_MANY_VIEWERS: Code =
+        Code(StatusCode::SERVICE_UNAVAILABLE, "too_many_viewers");
+    pub(in crate::http) const SHUTTING_DOWN: Code = Code(StatusCode::SERVICE_UNAVAILABLE, "shutting_down");
+}
+
+/// An error as the client sees it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct ApiError {
+    code: Code,
+    message: String,
+}
+
+impl ApiError {
+    pub(super) fn new(code: Code, message: impl Into<String>) -> Self {
+        Self { code, message: message.into() }
+    }
+
+    /// A value of a query parameter that cannot be meant.
+    pub(super) fn bad_parameter(name: &str, value: &str, expected: &str) -> Self {
+        let value: String = value.chars().take(80).collect();
+        Self::new(code::BAD_PARAMETER, format!("{name}={value:?} cannot be read; expected {expected}"))
+    }
+}
+
+impl IntoResponse for ApiError {
+    fn into_response(self) -> Response {
+        #[derive(Serialize)]
+        struct Body<'a> {
+            error: Inner<'a>,
+        }
+        #[derive(Serialize)]
+        struct Inner<'a> {
+            code: &'a str,
+            message: &'a str,
+        }
+        let Code(status, code) = self.code;
+        (status, Json(Body { error: Inner { code, message: &self.message } })).into_response()
+    }
+}
+
+impl From<AskError> for ApiError {
+    fn from(error: AskError) -> Self {
+        let code = match &error {
+            AskError::Ended => code::SHUTTING_DOWN,
+            AskError::Busy => code::BUSY,
+            AskError::Encode(cause) => {
+                tracing::error!(%cause, "the state cannot be encoded");
+                code::INTERNAL
+            }
+        };
+        Self::new(code, error.to_string())
+    }
+}

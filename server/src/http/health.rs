@@ -1,0 +1,62 @@
+//! Liveness and readiness, in words as well as by status.
+
+use axum::Json;
+use axum::extract::State;
+use axum::http::StatusCode;
+use axum::response::{IntoResponse, Response};
+use serde::Serialize;
+
+use radixscope_core::record::LinkState;
+
+use super::error::ApiError;
+use crate::hub::Hub;
+
+#[derive(Serialize)]
+struct Readiness {
+    ready: bool,
+    /// What is missing, or that nothing is.
+    message: String,
+    sources: Vec<SourceReadiness>,
+}
+
+#[derive(Serialize)]
+struct SourceReadiness {
+    name: String,
+    state: &'static str,
+    detail: String,
+}
+
+/// The process lives and the hub answers.
+pub(super) async fn alive(State(hub): State<Hub>) -> Result<Json<serde_json::Value>, ApiError> {
+    let uptime_s = hub.read(|view| view.stats.started.elapsed().as_secs()).await?;
+    Ok(Json(serde_json::json!({
+        "alive": true,
+        "version": env!("CARGO_PKG_VERSION"),
+        "uptime_s": uptime_s,
+    })))
+}
+
+/// 200 once every configured source is connected and current.
+pub(super) async fn ready(State(hub): State<Hub>) -> Result<Response, ApiError> {
+    let sources = hub.read(|view| {
+        let state = |s: &radixscope_core::cluster::SourceState| (s.name.clone(), s.state, s.detail.clone());
+        view.cluster.sources().iter().map(state).collect::<Vec<_>>()
+    });
+    let sources = sources.await?;
+    // A simulation or recording that has ended said all it will ever say.
+    let is_live = |state: LinkState| matches!(state, LinkState::Live | LinkState::Ended);
+    let waiting: Vec<&str> =
+        sources.iter().filter(|(_, state, _)| !is_live(*state)).map(|(name, ..)| name.as_str()).collect();
+    let ready = waiting.is_empty();
+    let message = if ready {
+        "every source is connected and current".to_owned()
+    } else {
+        format!("not connected and current: {}", waiting.join(", "))
+    };
+    let status = if ready { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
+    let sources = sources
+        .into_iter()
+        .map(|(name, state, detail)| SourceReadiness { name, state: state.as_str(), detail })
+        .collect();
+    Ok((status, Json(Readiness { ready, message, sources })).into_response())
+}

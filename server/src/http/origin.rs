@@ -1,0 +1,56 @@
+//! Whether a page may open our WebSocket. Browsers apply no same-origin rule to WebSockets: this is the only guard.
+
+use axum::http::{HeaderMap, Uri, header};
+
+use crate::config::AllowedOrigin;
+
+/// Whether the request may open the socket: no `Origin` (not a browser), our own host, or an allowed one.
+pub(super) fn is_allowed(headers: &HeaderMap, uri: &Uri, allowed: &[AllowedOrigin]) -> bool {
+    let Some(origin) = headers.get(header::ORIGIN) else { return true };
+    let Ok(origin) = origin.to_str() else { return false };
+    let host = headers.get(header::HOST).and_then(|host| host.to_str().ok());
+    let host = host.or_else(|| uri.authority().map(|authority| authority.as_str()));
+    let is_ours = origin
+        .split_once("://")
+        .is_some_and(|(_, authority)| host.is_some_and(|host| host.eq_ignore_ascii_case(authority)));
+    is_ours || allowed.iter().any(|allowed| allowed.as_str().eq_ignore_ascii_case(origin))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn allowed(origin: Option<&str>, host: &str, list: &[&str]) -> bool {
+        let mut headers = HeaderMap::new();
+        headers.insert(header::HOST, host.parse().unwrap());
+        if let Some(origin) = origin {
+            headers.insert(header::ORIGIN, origin.parse().unwrap());
+        }
+        let list: Vec<AllowedOrigin> = list.iter().map(|o| o.parse().unwrap()).collect();
+        is_allowed(&headers, &Uri::from_static("/ws"), &list)
+    }
+
+    #[test]
+    fn a_client_without_an_origin_may() {
+        assert!(allowed(None, "127.0.0.1:8321", &[]));
+    }
+
+    #[test]
+    fn our_own_page_may() {
+        assert!(allowed(Some("http://127.0.0.1:8321"), "127.0.0.1:8321", &[]));
+        assert!(allowed(Some("https://dash.example"), "Dash.example", &[]));
+    }
+
+    #[test]
+    fn another_host_or_port_may_not() {
+        assert!(!allowed(Some("http://evil.example"), "127.0.0.1:8321", &[]));
+        assert!(!allowed(Some("http://127.0.0.1:9000"), "127.0.0.1:8321", &[]));
+        assert!(!allowed(Some("null"), "127.0.0.1:8321", &[]));
+    }
+
+    #[test]
+    fn a_listed_origin_may() {
+        assert!(allowed(Some("https://portal.example"), "radixscope:8321", &["https://portal.example"]));
+        assert!(!allowed(Some("http://portal.example"), "radixscope:8321", &["https://portal.example"]));
+    }
+}

@@ -1,0 +1,123 @@
+//! The app's one page as it is sent: its base rewritten to the path it is seen below, and the policy that lets
+//! nothing but its own scripts run. Pure text in, text out.
+
+use std::borrow::Cow;
+use std::fmt::Write as _;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use sha2::{Digest as _, Sha256};
+
+use crate::config::{BasePath, FrameAncestors};
+
+/// What is shown when the binary was built without the app.
+pub(super) const NOT_BUILT: &str = "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
+<meta name=\"viewport\" content=\"width=device-width\">\n<title>Radixscope: the app is not built</title>\n\
+<style>:root{color-scheme:light dark}body{font:16px/1.5 system-ui,sans-serif;max-width:44rem;margin:4rem auto;padding:0 1rem}\
+</style>\n</head>\n<body>\n<h1>The app is not built</h1>\n\
+<p>The server runs and listens, but this build of it holds no page to show. Build both with</p>\n\
+<pre>cargo xtask dist</pre>\n<p>or, to see the simulated cluster at once,</p>\n<pre>cargo xtask demo</pre>\n\
+<p>What the server knows is at <a href=\"api/v1/cluster\">api/v1/cluster</a>, how it is at \
+<a href=\"readyz\">readyz</a> and <a href=\"metrics\">metrics</a>.</p>\n</body>\n</html>\n";
+
+/// Path below which the page is seen: our own option, else what the proxy says, if that is a path and nothing else.
+pub(super) fn prefix<'a>(own: &'a BasePath, forwarded: Option<&str>) -> Cow<'a, BasePath> {
+    if !own.as_str().is_empty() {
+        return Cow::Borrowed(own);
+    }
+    match forwarded.and_then(|text| text.parse().ok()) {
+        Some(forwarded) => Cow::Owned(forwarded),
+        None => Cow::Borrowed(own),
+    }
+}
+
+/// The page with `<base href>` set to `prefix`, so that its relative addresses work at any depth.
+pub(super) fn with_base(page: &str, prefix: &BasePath) -> String {
+    let base = format!("<base href=\"{prefix}\">");
+    let tag = page.find("<base ").and_then(|from| page[from..].find('>').map(|len| (from, from + len + 1)));
+    if let Some((from, to)) = tag {
+        return format!("{}{base}{}", &page[..from], &page[to..]);
+    }
+    match page.find("<head>") {
+        Some(head) => {
+            let after = head + "<head>".len();
+            format!("{}{base}{}", &page[..after], &page[after..])
+        }
+        None => page.to_owned(),
+    }
+}
+
+/// The Content-Security-Policy for `page`: scripts of our own, its inline scripts by their hashes, WebAssembly.
+pub(super) fn policy(page: &str, frame_ancestors: &FrameAncestors) -> String {
+    let mut policy = String::from("default-src 'self'; script-src 'self'");
+    for script in inline_scripts(page) {
+        let hash = STANDARD.encode(Sha256::digest(script.as_bytes()));
+        let _ = write!(policy, " 'sha256-{hash}'");
+    }
+    let _ = write!(
+        policy,
+        " 'wasm-unsafe-eval'; style-src 'self' 'unsafe-inline'; img-src 'self' data: blob:; connect-src 'self'; \
+         base-uri 'self'; form-action 'none'; object-src 'none'; frame-ancestors {}",
+        frame_ancestors.as_str()
+    );
+    policy
+}
+
+/// Bodies of the scripts that stand in the page itself.
+fn inline_scripts(page: &str) -> impl Iterator<Item = &str> {
+    page.split("<script").skip(1).filter_map(|after| {
+        let (attributes, rest) = after.split_once('>')?;
+        let (body, _) = rest.split_once("</script>")?;
+        let is_file = attributes.split_ascii_whitespace().any(|attribute| attribute.starts_with("src="));
+        (!is_file).then_some(body)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PAGE: &str = "<html><head><base href=\"./\" /><script type=\"module\">\nimport x\n</script>\
+        <script src=\"vendor/echarts.js\"></script></head></html>";
+
+    fn base(text: &str) -> BasePath {
+        text.parse().unwrap()
+    }
+
+    #[test]
+    fn the_base_is_rewritten() {
+        assert!(with_base(PAGE, &base("/a/b/")).contains("<head><base href=\"/a/b/\"><script"));
+        assert!(with_base(PAGE, &base("/")).contains("<base href=\"/\">"));
+    }
+
+    #[test]
+    fn a_page_without_a_base_gets_one() {
+        assert_eq!(with_base("<head><title>", &base("/x")), "<head><base href=\"/x/\"><title>");
+    }
+
+    #[test]
+    fn a_forwarded_prefix_counts_only_if_it_is_a_path_and_we_have_none() {
+        let none = BasePath::default();
+        assert_eq!(prefix(&none, Some("/grafana/x")).as_str(), "/grafana/x");
+        assert_eq!(prefix(&none, Some("/\"><script>")).as_str(), "");
+        assert_eq!(prefix(&none, Some("//evil.example")).as_str(), "");
+        assert_eq!(prefix(&base("/own"), Some("/other")).as_str(), "/own");
+    }
+
+    #[test]
+    fn inline_scripts_are_allowed_by_hash_and_others_by_origin() {
+        let policy = policy(PAGE, &"'self'".parse().unwrap());
+        let hash = STANDARD.encode(Sha256::digest(b"\nimport x\n"));
+        assert!(
+            policy.contains(&format!("script-src 'self' 'sha256-{hash}' 'wasm-unsafe-eval';")),
+            "{policy}"
+        );
+        assert!(policy.ends_with("frame-ancestors 'self'"));
+        assert_eq!(policy.matches("sha256-").count(), 1);
+    }
+
+    #[test]
+    fn the_page_for_a_missing_app_says_what_to_do() {
+        assert!(NOT_BUILT.contains("cargo xtask"));
+    }
+}

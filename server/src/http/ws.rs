@@ -1,0 +1,195 @@
+//! A viewer's socket: hello, then resume or snapshot, then batches. A viewer that falls behind is resynchronised and
+//! never waited for; the frames are the hub's, encoded once for all.
+
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use axum::extract::State;
+use axum::extract::ws::rejection::WebSocketUpgradeRejection;
+use axum::extract::ws::{CloseFrame, Message, WebSocket, WebSocketUpgrade, close_code};
+use axum::http::{HeaderMap, Uri};
+use axum::response::Response;
+use bytes::Bytes;
+use futures_util::stream::SplitSink;
+use futures_util::{SinkExt, StreamExt};
+use tokio::sync::broadcast::error::RecvError;
+use tokio::time::Instant;
+
+use radixscope_core::frame::Frame;
+use radixscope_core::id::Seq;
+
+use super::api::params::Params;
+use super::error::{ApiError, code};
+use super::{App, origin};
+use crate::hub::{AskError, Hub, Joined, Resume, ViewerSeat};
+use crate::shutdown::{Shutdown, over};
+
+/// Viewers have nothing to tell us: whatever they send is ignored, and may not be larger than this.
+const MAX_INCOMING_BYTES: usize = 4 * 1024;
+/// How often a viewer is asked for a sign of life.
+const PING_EVERY: Duration = Duration::from_secs(20);
+/// A viewer that answered nothing for this long is gone.
+const SILENT_FOR: Duration = Duration::from_secs(65);
+/// A viewer whose connection takes nothing at all for this long is gone; it can resume when it comes back.
+const STUCK_FOR: Duration = Duration::from_secs(30);
+
+pub(super) async fn open(
+    State(app): State<App>,
+    uri: Uri,
+    headers: HeaderMap,
+    upgrade: Result<WebSocketUpgrade, WebSocketUpgradeRejection>,
+) -> Result<Response, ApiError> {
+    if !origin::is_allowed(&headers, &uri, &app.options.allow_origin) {
+        let message =
+            "pages of this origin may not open the socket; start the server with --allow-origin ORIGIN";
+        return Err(ApiError::new(code::FOREIGN_ORIGIN, message));
+    }
+    let params = Params::of(&uri, &["after", "epoch"])?;
+    let (after, epoch) = (params.u64("after")?, params.u64("epoch")?);
+    let resume = after.map(|after| Resume { after: Seq(after), epoch });
+    let upgrade = upgrade.map_err(|_| {
+        ApiError::new(code::UPGRADE_REQUIRED, "this is a WebSocket; open it as one (ws:// or wss://)")
+    })?;
+    let most = app.options.max_viewers;
+    let seat = app.hub.viewers().enter(most).ok_or_else(|| {
+        let message = format!("{most} viewers are connected, the most that --max-viewers allows");
+        ApiError::new(code::TOO_MANY_VIEWERS, message)
+    })?;
+    let upgrade = upgrade.max_message_size(MAX_INCOMING_BYTES).max_frame_size(MAX_INCOMING_BYTES);
+    Ok(upgrade.on_upgrade(move |socket| Viewer::follow(socket, app.hub, resume, seat, app.shutdown)))
+}
+
+struct Viewer {
+    out: SplitSink<WebSocket, Message>,
+    hub: Hub,
+    /// The last record sent.
+    reached: Seq,
+}
+
+/// Why a viewer's connection ends.
+enum End {
+    /// The viewer went, or its connection is dead.
+    Gone,
+    /// We stop.
+    ShuttingDown,
+    /// We failed.
+    Failed(AskError),
+}
+
+impl From<AskError> for End {
+    fn from(error: AskError) -> Self {
+        match error {
+            AskError::Ended => Self::ShuttingDown,
+            error => Self::Failed(error),
+        }
+    }
+}
+
+impl Viewer {
+    async fn follow(
+        socket: WebSocket,
+        hub: Hub,
+        resume: Option<Resume>,
+        seat: ViewerSeat,
+        shutdown: Shutdown,
+    ) {
+        let (out, incoming) = socket.split();
+        let mut viewer = Self { out, hub, reached: Seq(0) };
+        let end = viewer.run(incoming, resume, shutdown).await;
+        let (code, reason) = match end {
+            End::Gone => (close_code::NORMAL, "nothing was heard of you"),
+            End::ShuttingDown => (close_code::AWAY, "the server is shutting down"),
+            End::Failed(error) => {
+                tracing::warn!(%error, "a viewer cannot be served");
+                (close_code::ERROR, "the server could not answer")
+            }
+        };
+        let close = Message::Close(Some(CloseFrame { code, reason: reason.into() }));
+        // The other side may be long gone.
+        let _ = tokio::time::timeout(Duration::from_secs(1), viewer.out.send(close)).await;
+        drop(seat);
+    }
+
+    async fn run(
+        &mut self,
+        mut incoming: futures_util::stream::SplitStream<WebSocket>,
+        resume: Option<Resume>,
+        mut shutdown: Shutdown,
+    ) -> End {
+        let Joined { hello, backlog, from, mut live, .. } = match self.hub.join(resume).await {
+            Ok(joined) => joined,
+            Err(error) => return error.into(),
+        };
+        self.reached = from;
+        if let Err(end) = self.send_all(std::iter::once(hello).chain(backlog)).await {
+            return end;
+        }
+        let mut ping = tokio::time::interval_at(Instant::now() + PING_EVERY, PING_EVERY);
+        let mut heard = Instant::now();
+        loop {
+            let sent = tokio::select! {
+                () = over(&mut shutdown) => return End::ShuttingDown,
+                batch = live.recv() => match batch {
+                    Ok(batch) => {
+                        self.reached = self.reached.max(Seq(batch.next.0.saturating_sub(1)));
+                        self.send(Message::Binary(batch.frame)).await
+                    }
+                    Err(RecvError::Lagged(_)) => match self.resynchronise().await {
+                        Ok(again) => {
+                            live = again;
+                            Ok(())
+                        }
+                        Err(end) => Err(end),
+                    },
+                    Err(RecvError::Closed) => return End::ShuttingDown,
+                },
+                message = incoming.next() => match message {
+                    Some(Ok(Message::Close(_))) | Some(Err(_)) | None => return End::Gone,
+                    Some(Ok(_)) => {
+                        heard = Instant::now();
+                        Ok(())
+                    }
+                },
+                _ = ping.tick() => {
+                    if heard.elapsed() > SILENT_FOR {
+                        return End::Gone;
+                    }
+                    self.send(Message::Ping(Bytes::new())).await
+                }
+            };
+            if let Err(end) = sent {
+                return end;
+            }
+        }
+    }
+
+    /// Tells the viewer what it missed and gives it the state anew.
+    async fn resynchronise(
+        &mut self,
+    ) -> Result<tokio::sync::broadcast::Receiver<crate::hub::Published>, End> {
+        let Joined { backlog, from, live, .. } = self.hub.join(None).await?;
+        let skipped = from.0.saturating_sub(self.reached.0);
+        let viewers = self.hub.viewers();
+        viewers.resyncs.fetch_add(1, Ordering::Relaxed);
+        viewers.skipped_records.fetch_add(skipped, Ordering::Relaxed);
+        let lag =
+            Frame::Lag { skipped }.encode().map_err(|error| End::Failed(AskError::Encode(error.into())))?;
+        self.reached = from;
+        self.send_all(std::iter::once(Bytes::from(lag)).chain(backlog)).await?;
+        Ok(live)
+    }
+
+    async fn send_all(&mut self, frames: impl Iterator<Item = Bytes>) -> Result<(), End> {
+        for frame in frames {
+            self.send(Message::Binary(frame)).await?;
+        }
+        Ok(())
+    }
+
+    async fn send(&mut self, message: Message) -> Result<(), End> {
+        match tokio::time::timeout(STUCK_FOR, self.out.send(message)).await {
+            Ok(Ok(())) => Ok(()),
+            Ok(Err(_)) | Err(_) => Err(End::Gone),
+        }
+    }
+}

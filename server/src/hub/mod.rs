@@ -1,0 +1,282 @@
+//! The hub: the one task that owns decoding and state, the only writer of both.
+//!
+//! Messages come in over one bounded queue, become records, are folded and published. Readers send a question, which
+//! is answered between two batches of input; no lock lies round the state. It knows neither NATS nor HTTP.
+
+mod inbox;
+mod log;
+mod snapshot;
+mod state;
+mod view;
+
+use std::collections::hash_map::RandomState;
+use std::hash::BuildHasher;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+use tokio::sync::{mpsc, oneshot};
+use tokio::task::JoinHandle;
+use tokio::time::MissedTickBehavior;
+
+use radixscope_core::ingest::{Ingest, Message};
+use radixscope_core::record::{Entry, MissedCause, Record, SourceKind};
+
+pub use inbox::{HubEnded, QueueLimits, SourceHandle};
+pub use log::Published;
+pub use snapshot::EncodeError;
+pub use state::{Joined, Resume};
+pub use view::{SourceStats, Stats, View};
+
+use crate::shutdown::{Shutdown, over};
+use crate::time::now;
+use inbox::{Inbox, Input, Received, Refused};
+use state::State;
+use view::DepthCache;
+
+/// How often viewers get a batch.
+const BATCH_EVERY: Duration = Duration::from_millis(100);
+/// How often what was summed up becomes records.
+const FLUSH_EVERY: Duration = Duration::from_secs(1);
+/// Inputs taken before questions, ticks and other tasks get their turn.
+const INPUTS_A_TURN: usize = 256;
+/// Questions that may wait.
+const MAX_QUESTIONS: usize = 64;
+/// How long a reader waits for its answer.
+const ANSWER_WITHIN: Duration = Duration::from_secs(10);
+
+/// What the hub is started with.
+#[derive(Clone, Copy, Debug)]
+pub struct HubConfig {
+    /// Most nodes of the tree.
+    pub max_nodes: u32,
+    /// Bound of the queue from the sources.
+    pub queue: QueueLimits,
+    /// Bytes of recent batches kept for resuming viewers.
+    pub log_bytes: usize,
+}
+
+type Question = Box<dyn FnOnce(&mut View<'_>) + Send>;
+
+enum Ask {
+    Read(Question),
+    Join(Option<Resume>, oneshot::Sender<Result<Joined, EncodeError>>),
+}
+
+/// Why a question got no answer.
+#[derive(Debug, thiserror::Error)]
+pub enum AskError {
+    /// The server is shutting down.
+    #[error("the server is shutting down")]
+    Ended,
+    /// It took too long.
+    #[error("the server is too busy to answer; try again")]
+    Busy,
+    /// The state could not be encoded.
+    #[error(transparent)]
+    Encode(#[from] EncodeError),
+}
+
+/// The way to the hub for readers.
+#[derive(Clone)]
+pub struct Hub {
+    asks: mpsc::Sender<Ask>,
+    viewers: Arc<ViewerCounts>,
+}
+
+/// Counted by the viewers' own tasks.
+#[derive(Default, Debug)]
+pub struct ViewerCounts {
+    /// Connected now.
+    pub now: AtomicUsize,
+    /// Ever connected.
+    pub total: AtomicU64,
+    /// Times one fell behind and got a new snapshot.
+    pub resyncs: AtomicU64,
+    /// Records that were not sent to viewers that fell behind.
+    pub skipped_records: AtomicU64,
+}
+
+/// The hub, its sources' ends of the queue, and its task.
+pub struct Started {
+    /// For readers.
+    pub hub: Hub,
+    /// One a source, in the order given, as far as the state keeps sources apart.
+    pub sources: Vec<SourceHandle>,
+    /// Ends after `shutdown` turned true.
+    pub task: JoinHandle<()>,
+}
+
+impl Hub {
+    /// Starts the hub with `sources`, named as the operator knows them.
+    pub fn start(config: HubConfig, sources: &[(String, SourceKind)], shutdown: Shutdown) -> Started {
+        let epoch = RandomState::new().hash_one(now().0);
+        let mut task = HubTask {
+            ingest: Ingest::default(),
+            state: State::new(config.max_nodes, config.log_bytes, epoch),
+            inbox: Inbox::new(config.queue),
+            refused: Vec::new(),
+            stats: Stats::new(sources.len()),
+            depth: DepthCache::default(),
+        };
+        let handles = sources.iter().filter_map(|(name, kind)| task.add_source(name, *kind)).collect();
+        let (asks, questions) = mpsc::channel(MAX_QUESTIONS);
+        let viewers = Arc::new(ViewerCounts::default());
+        let task = tokio::spawn(task.run(questions, shutdown));
+        Started { hub: Hub { asks, viewers }, sources: handles, task }
+    }
+
+    /// Reads from the state. `read` runs in the hub's task: it has to be quick and must not wait.
+    ///
+    /// # Errors
+    /// The hub has ended or is too busy.
+    pub async fn read<T: Send + 'static>(
+        &self,
+        read: impl FnOnce(&mut View<'_>) -> T + Send + 'static,
+    ) -> Result<T, AskError> {
+        let (answer, answered) = oneshot::channel();
+        let question: Question = Box::new(move |view| {
+            // Whoever asked may have gone away.
+            let _ = answer.send(read(view));
+        });
+        self.ask(Ask::Read(question), answered).await
+    }
+
+    /// Joins as a viewer.
+    ///
+    /// # Errors
+    /// The hub has ended or is too busy, or the state cannot be encoded.
+    pub async fn join(&self, resume: Option<Resume>) -> Result<Joined, AskError> {
+        let (answer, answered) = oneshot::channel();
+        Ok(self.ask(Ask::Join(resume, answer), answered).await??)
+    }
+
+    /// How many viewers there are and were.
+    pub fn viewers(&self) -> &Arc<ViewerCounts> {
+        &self.viewers
+    }
+
+    async fn ask<T>(&self, ask: Ask, answered: oneshot::Receiver<T>) -> Result<T, AskError> {
+        let asked = async {
+            self.asks.send(ask).await.map_err(|_| AskError::Ended)?;
+            answered.await.map_err(|_| AskError::Ended)
+        };
+        tokio::time::timeout(ANSWER_WITHIN, asked).await.map_err(|_| AskError::Busy)?
+    }
+}
+
+struct HubTask {
+    ingest: Ingest,
+    state: State,
+    inbox: Inbox,
+    refused: Vec<(SourceHandle, Arc<Refused>)>,
+    stats: Stats,
+    depth: DepthCache,
+}
+
+impl HubTask {
+    fn add_source(&mut self, name: &str, kind: SourceKind) -> Option<SourceHandle> {
+        let Self { ingest, state, inbox, .. } = self;
+        let ix = ingest.source(name, kind, now(), &mut |entry| state.accept(&entry))?;
+        let (handle, refused) = inbox.handle(ix);
+        self.refused.push((handle.clone(), refused));
+        Some(handle)
+    }
+
+    async fn run(mut self, mut questions: mpsc::Receiver<Ask>, mut shutdown: Shutdown) {
+        let mut batch = tokio::time::interval(BATCH_EVERY);
+        batch.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let mut flush = tokio::time::interval(FLUSH_EVERY);
+        flush.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let mut inputs = Vec::with_capacity(INPUTS_A_TURN);
+        loop {
+            tokio::select! {
+                () = over(&mut shutdown) => break,
+                _ = batch.tick() => self.state.tick(now()),
+                _ = flush.tick() => self.flush(),
+                Some(ask) = questions.recv() => self.answer(ask),
+                _ = self.inbox.receive(&mut inputs, INPUTS_A_TURN) => {
+                    inputs.drain(..).for_each(|input| self.take(input));
+                    // A long queue is always ready: without this no other task of this thread would run.
+                    tokio::task::yield_now().await;
+                }
+            }
+        }
+        self.flush();
+        self.state.tick(now());
+    }
+
+    fn take(&mut self, input: Input) {
+        match input {
+            Input::Message(received) => self.message(&received),
+            Input::State { source, state, detail } => {
+                let detail = detail.as_str().into();
+                self.state
+                    .accept(&Entry { at_ms: now(), record: Record::SourceState { source, state, detail } });
+            }
+            Input::Missed { source, topic, cause, count } => self.ingest.missed(source, topic, cause, count),
+        }
+    }
+
+    fn message(&mut self, received: &Received) {
+        let Self { ingest, state, stats, .. } = self;
+        let Received { source, at_ms, subject, payload, queued, .. } = received;
+        let before = state.cluster.seq();
+        let message = Message { source: *source, at_ms: *at_ms, subject, reply: None, payload };
+        ingest.message(message, &mut |entry| state.accept(&entry));
+        stats.message(*source, payload.len(), state.cluster.seq().0 - before.0, queued.elapsed());
+    }
+
+    fn flush(&mut self) {
+        let Self { ingest, state, refused, stats, .. } = self;
+        for (handle, refused) in refused.iter() {
+            for (topic, count) in refused.take() {
+                ingest.missed(handle.source(), topic, MissedCause::QueueFull, count);
+            }
+        }
+        ingest.flush(now(), &mut |entry| state.accept(&entry));
+        stats.end_second();
+    }
+
+    fn answer(&mut self, ask: Ask) {
+        match ask {
+            Ask::Join(resume, answer) => {
+                let _ = answer.send(self.state.join(resume));
+            }
+            Ask::Read(read) => {
+                self.stats.queued_messages = self.inbox.len();
+                self.stats.queued_bytes = self.inbox.len_bytes();
+                self.stats.queue_limits = self.inbox.limits();
+                self.stats.log_bytes = self.state.log.len_bytes();
+                self.stats.batches = self.state.batches;
+                let started = Instant::now();
+                read(&mut View {
+                    cluster: &self.state.cluster,
+                    stats: &self.stats,
+                    at_ms: now(),
+                    depth: &mut self.depth,
+                });
+                tracing::trace!(us = started.elapsed().as_micros() as u64, "read answered");
+            }
+        }
+    }
+}
+
+impl ViewerCounts {
+    /// Counts a viewer in, unless there are `most` already.
+    pub fn enter(self: &Arc<Self>, most: usize) -> Option<ViewerSeat> {
+        self.now.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |n| (n < most).then_some(n + 1)).ok()?;
+        self.total.fetch_add(1, Ordering::Relaxed);
+        Some(ViewerSeat(Arc::clone(self)))
+    }
+}
+
+/// A viewer's place; given back when dropped.
+#[derive(Debug)]
+pub struct ViewerSeat(Arc<ViewerCounts>);
+
+impl Drop for ViewerSeat {
+    fn drop(&mut self) {
+        self.0.now.fetch_sub(1, Ordering::Relaxed);
+    }
+}

@@ -1,0 +1,287 @@
+//! The state and everything that follows from a record: number, fold, append to the batch, publish, answer newcomers.
+//!
+//! Synchronous throughout: nothing here waits, so no record is ever half done.
+
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+use tokio::sync::broadcast;
+
+use radixscope_core::cluster::Cluster;
+use radixscope_core::frame::{BatchWriter, Digest, Frame};
+use radixscope_core::id::{Millis, Seq};
+use radixscope_core::record::Entry;
+
+use super::log::{Published, RecentLog};
+use super::snapshot::{EncodeError, Snapshot};
+use crate::time::now;
+
+/// Batches that a slow viewer may lag behind before it is resynchronised. Twelve seconds at ten a second; shared by
+/// all viewers, so at most this many times [`MAX_BATCH_BYTES`] for all of them together.
+const VIEWER_QUEUE_BATCHES: usize = 128;
+/// A batch that grows beyond this is sent at once, so that no frame is large.
+const MAX_BATCH_BYTES: usize = 256 * 1024;
+/// How often viewers hear something even if nothing happens.
+const HEARTBEAT: Duration = Duration::from_secs(1);
+/// How often a batch carries the state's digest.
+const CHECK_EVERY: Duration = Duration::from_secs(1);
+
+/// What a viewer gets when it comes.
+pub struct Joined {
+    /// First frame.
+    pub hello: Bytes,
+    /// Whether the viewer goes on from where it was. Otherwise `backlog` begins with a snapshot.
+    pub resumed: bool,
+    /// Sequence number of the state that `backlog` begins from.
+    pub from: Seq,
+    /// Frames to send first, in order.
+    pub backlog: Vec<Bytes>,
+    /// The batches after them.
+    pub live: broadcast::Receiver<Published>,
+}
+
+/// Where a viewer says it was.
+#[derive(Clone, Copy, Debug)]
+pub struct Resume {
+    /// The last record it has.
+    pub after: Seq,
+    /// Of which run of the server; `None`: it does not say.
+    pub epoch: Option<u64>,
+}
+
+pub(super) struct State {
+    pub(super) cluster: Cluster,
+    pub(super) log: RecentLog,
+    pub(super) batches: u64,
+    epoch: u64,
+    writer: BatchWriter,
+    snapshot: Option<Snapshot>,
+    live: broadcast::Sender<Published>,
+    last_published: Instant,
+    last_check: Instant,
+    changed_since_check: bool,
+}
+
+impl State {
+    pub(super) fn new(max_nodes: u32, log_bytes: usize, epoch: u64) -> Self {
+        let started = Instant::now();
+        Self {
+            cluster: Cluster::new(max_nodes),
+            log: RecentLog::new(log_bytes),
+            batches: 0,
+            epoch,
+            writer: BatchWriter::new(Seq(1)),
+            snapshot: None,
+            live: broadcast::Sender::new(VIEWER_QUEUE_BATCHES),
+            last_published: started,
+            last_check: started,
+            changed_since_check: false,
+        }
+    }
+
+    /// Gives `entry` the next number, folds it and appends it to the batch.
+    pub(super) fn accept(&mut self, entry: &Entry<'_>) {
+        let seq = Seq(self.cluster.seq().0 + 1);
+        if let Err(error) = self.writer.push(entry) {
+            // A record of plain data always encodes. If one ever did not, no viewer could follow: it is left out
+            // everywhere, so that all states stay equal.
+            tracing::error!(%error, "a record could not be encoded and is left out");
+            return;
+        }
+        self.cluster.fold(seq, entry);
+        self.changed_since_check = true;
+        if self.writer.len_bytes() > MAX_BATCH_BYTES {
+            self.publish(now());
+        }
+    }
+
+    /// Publishes what has gathered, or a heartbeat when viewers have heard nothing for a while.
+    pub(super) fn tick(&mut self, at_ms: Millis) {
+        let is_due = self.last_published.elapsed() >= HEARTBEAT;
+        if self.writer.count() > 0 || is_due {
+            self.publish(at_ms);
+        }
+        if self.snapshot.as_ref().is_some_and(|snapshot| !snapshot.is_fresh(Instant::now())) {
+            self.snapshot = None;
+        }
+    }
+
+    fn publish(&mut self, at_ms: Millis) {
+        let count = self.writer.count();
+        let first = self.log.next();
+        let next = Seq(first.0 + u64::from(count));
+        let started = Instant::now();
+        self.last_published = started;
+        let check = (self.changed_since_check && started.duration_since(self.last_check) >= CHECK_EVERY)
+            .then(|| {
+                self.last_check = started;
+                self.changed_since_check = false;
+                Digest(self.cluster.digest())
+            });
+        let frame = match self.writer.finish(at_ms, check) {
+            Ok(frame) => Bytes::from(frame),
+            Err(error) => {
+                // Its records were encoded before; only their concatenation is left, and that cannot fail.
+                tracing::error!(%error, "a batch could not be encoded");
+                return;
+            }
+        };
+        self.batches += 1;
+        let batch = Published { first, next, at_ms, frame };
+        if count > 0 {
+            self.log.push(batch.clone());
+        }
+        // No viewer at all is no error.
+        let _ = self.live.send(batch);
+    }
+
+    /// What a viewer needs to follow from now on.
+    pub(super) fn join(&mut self, resume: Option<Resume>) -> Result<Joined, EncodeError> {
+        let seq = self.cluster.seq();
+        let hello =
+            Frame::Hello { epoch: self.epoch, seq, at_ms: now(), server: env!("CARGO_PKG_VERSION").into() };
+        let hello = Bytes::from(hello.encode()?);
+        let live = self.live.subscribe();
+        if let Some(from) =
+            resume.filter(|r| r.epoch.is_none_or(|epoch| epoch == self.epoch)).map(|r| r.after)
+            && from <= seq
+            && let Some(frames) = self.log.after(from)
+        {
+            return Ok(Joined { hello, resumed: true, from, backlog: frames.cloned().collect(), live });
+        }
+        let (from, backlog) = self.from_snapshot()?;
+        Ok(Joined { hello, resumed: false, from, backlog, live })
+    }
+
+    fn from_snapshot(&mut self) -> Result<(Seq, Vec<Bytes>), EncodeError> {
+        if let Some(snapshot) = self.snapshot.as_ref().filter(|snapshot| snapshot.is_fresh(Instant::now()))
+            && let Some(since) = self.log.after(snapshot.seq)
+        {
+            return Ok((snapshot.seq, snapshot.frames.iter().chain(since).cloned().collect()));
+        }
+        let snapshot = Snapshot::of(&self.cluster)?;
+        let (seq, frames) = (snapshot.seq, snapshot.frames.clone());
+        self.snapshot = Some(snapshot);
+        Ok((seq, frames))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use radixscope_core::cluster::SnapshotReader;
+    use radixscope_core::id::SourceIx;
+    use radixscope_core::record::{LinkState, Record, SourceKind};
+
+    fn state() -> State {
+        let mut state = State::new(1_000, 1 << 20, 7);
+        let name = "test".into();
+        accept(&mut state, Record::Source { source: SourceIx(0), name, kind: SourceKind::Simulator });
+        state
+    }
+
+    fn accept(state: &mut State, record: Record<'_>) {
+        state.accept(&Entry { at_ms: Millis(1_000), record });
+    }
+
+    fn change(state: &mut State, detail: &str) {
+        let source = SourceIx(0);
+        accept(state, Record::SourceState { source, state: LinkState::Live, detail: detail.into() });
+    }
+
+    /// A viewer that applies every frame it is given.
+    #[derive(Default)]
+    struct Viewer {
+        reader: SnapshotReader,
+        cluster: Cluster,
+    }
+
+    impl Viewer {
+        fn take(&mut self, frame: &[u8]) {
+            match Frame::decode(frame).unwrap() {
+                Frame::Snapshot { bytes, .. } => {
+                    if let Some(cluster) = self.reader.part(bytes.0).unwrap() {
+                        self.cluster = cluster;
+                    }
+                }
+                Frame::Batch(batch) => {
+                    for entry in batch.entries() {
+                        let (seq, entry) = entry.unwrap();
+                        self.cluster.fold(seq, &entry);
+                    }
+                    if let Some(check) = batch.check {
+                        assert_eq!(check.0, self.cluster.digest());
+                    }
+                }
+                Frame::Hello { .. } | Frame::Lag { .. } => {}
+            }
+        }
+
+        fn follow(&mut self, joined: &mut Joined) {
+            joined.backlog.drain(..).for_each(|frame| self.take(&frame));
+            while let Ok(batch) = joined.live.try_recv() {
+                self.take(&batch.frame);
+            }
+        }
+    }
+
+    #[test]
+    fn a_newcomer_in_the_middle_of_a_batch_reaches_the_same_state() {
+        let mut state = state();
+        state.tick(Millis(1));
+        change(&mut state, "a");
+        let mut joined = state.join(None).unwrap();
+        change(&mut state, "b");
+        state.tick(Millis(2));
+        let mut viewer = Viewer { cluster: Cluster::new(1_000), ..Viewer::default() };
+        viewer.follow(&mut joined);
+        assert_eq!(viewer.cluster.digest(), state.cluster.digest());
+    }
+
+    #[test]
+    fn a_second_newcomer_gets_the_same_snapshot_and_what_followed() {
+        let mut state = state();
+        state.tick(Millis(1));
+        let first = state.join(None).unwrap();
+        change(&mut state, "a");
+        state.tick(Millis(2));
+        let mut second = state.join(None).unwrap();
+        assert_eq!(second.backlog[0].as_ptr(), first.backlog[0].as_ptr(), "encoded once");
+        let mut viewer = Viewer { cluster: Cluster::new(1_000), ..Viewer::default() };
+        viewer.follow(&mut second);
+        assert_eq!(viewer.cluster.digest(), state.cluster.digest());
+    }
+
+    #[test]
+    fn a_viewer_that_comes_back_resumes_without_a_snapshot() {
+        let mut state = state();
+        state.tick(Millis(1));
+        let mut viewer = Viewer { cluster: Cluster::new(1_000), ..Viewer::default() };
+        viewer.follow(&mut state.join(None).unwrap());
+        change(&mut state, "a");
+        state.tick(Millis(2));
+        let resume = Resume { after: viewer.cluster.seq(), epoch: Some(7) };
+        let mut again = state.join(Some(resume)).unwrap();
+        assert!(again.resumed);
+        viewer.follow(&mut again);
+        assert_eq!(viewer.cluster.digest(), state.cluster.digest());
+    }
+
+    #[test]
+    fn another_epoch_or_an_unknown_future_gets_a_snapshot() {
+        let mut state = state();
+        state.tick(Millis(1));
+        assert!(!state.join(Some(Resume { after: Seq(1), epoch: Some(8) })).unwrap().resumed);
+        assert!(!state.join(Some(Resume { after: Seq(99), epoch: None })).unwrap().resumed);
+        assert!(state.join(Some(Resume { after: Seq(1), epoch: None })).unwrap().resumed);
+    }
+
+    #[test]
+    fn a_large_batch_is_cut_before_its_time() {
+        let mut state = state();
+        let mut live = state.live.subscribe();
+        let long = "x".repeat(1_000);
+        (0..300).for_each(|_| change(&mut state, &long));
+        assert!(live.try_recv().is_ok_and(|batch| batch.frame.len() > MAX_BATCH_BYTES));
+    }
+}

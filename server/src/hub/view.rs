@@ -1,0 +1,110 @@
+//! What a reader sees: the state, the hub's own counts, and figures that cost a walk and are therefore kept a while.
+
+use std::time::{Duration, Instant};
+
+use radixscope_core::cluster::Cluster;
+use radixscope_core::id::{Millis, Seq, SourceIx};
+
+use super::QueueLimits;
+
+/// How long a depth that may be outdated is used: finding it walks the whole tree.
+const DEPTH_LIFE: Duration = Duration::from_secs(1);
+
+/// The state as a reader sees it.
+pub struct View<'a> {
+    /// Everything heard.
+    pub cluster: &'a Cluster,
+    /// What the hub counts about itself.
+    pub stats: &'a Stats,
+    /// Now.
+    pub at_ms: Millis,
+    pub(super) depth: &'a mut DepthCache,
+}
+
+impl View<'_> {
+    /// Length in blocks of the longest path, at most about a second old.
+    pub fn max_depth(&mut self) -> u32 {
+        self.depth.of(self.cluster)
+    }
+}
+
+#[derive(Default)]
+pub(super) struct DepthCache(Option<(Seq, Instant, u32)>);
+
+impl DepthCache {
+    fn of(&mut self, cluster: &Cluster) -> u32 {
+        let now = Instant::now();
+        if let Some((seq, found, depth)) = self.0
+            && (seq == cluster.seq() || now.duration_since(found) < DEPTH_LIFE)
+        {
+            return depth;
+        }
+        let depth = cluster.tree().max_depth();
+        self.0 = Some((cluster.seq(), now, depth));
+        depth
+    }
+}
+
+/// Counts since the server started.
+#[derive(Clone, Debug)]
+pub struct Stats {
+    /// By source.
+    pub sources: Vec<SourceStats>,
+    /// Messages that wait.
+    pub queued_messages: usize,
+    /// Bytes that wait.
+    pub queued_bytes: usize,
+    /// Most that may wait.
+    pub queue_limits: QueueLimits,
+    /// Bytes of recent batches.
+    pub log_bytes: usize,
+    /// Batches sent.
+    pub batches: u64,
+    /// Longest time from a message's arrival in the queue to its fold, in the last full second. `None`: there was no
+    /// message.
+    pub fold_lag: Option<Duration>,
+    /// The same in the second that is not over.
+    fold_lag_now: Option<Duration>,
+    /// When the server started.
+    pub started: Instant,
+}
+
+/// Counts of one source since the server started.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct SourceStats {
+    /// Messages folded.
+    pub messages: u64,
+    /// Their payload bytes.
+    pub bytes: u64,
+    /// Records they became.
+    pub records: u64,
+}
+
+impl Stats {
+    pub(super) fn new(sources: usize) -> Self {
+        Self {
+            sources: vec![SourceStats::default(); sources],
+            queued_messages: 0,
+            queued_bytes: 0,
+            queue_limits: QueueLimits { messages: 0, bytes: 0 },
+            log_bytes: 0,
+            batches: 0,
+            fold_lag: None,
+            fold_lag_now: None,
+            started: Instant::now(),
+        }
+    }
+
+    pub(super) fn message(&mut self, source: SourceIx, bytes: usize, records: u64, lag: Duration) {
+        if let Some(source) = self.sources.get_mut(source.at()) {
+            source.messages += 1;
+            source.bytes += bytes as u64;
+            source.records += records;
+        }
+        self.fold_lag_now = self.fold_lag_now.max(Some(lag));
+    }
+
+    pub(super) fn end_second(&mut self) {
+        self.fold_lag = self.fold_lag_now.take();
+    }
+}

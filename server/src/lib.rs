@@ -1,0 +1,18 @@
+//! The server: listens to a Dynamo deployment, folds what it hears into one state and shows it to browsers.
+//!
+//! ```text
+//! source → (bounded queue) → hub: decode, number, fold, log, encode once → broadcast → each viewer's socket
+//!                              ↑ readers (API, metrics, newcomers) ask by message
+//! ```
+//! `hub` is the only writer of the state. `source` knows where messages come from and nothing of the state; `http`
+//! knows viewers and nothing of sources. `cli` puts the parts together.
+#![forbid(unsafe_code)]
+
+pub mod cli;
+pub mod config;
+pub mod http;
+pub mod hub;
+mod logging;
+pub mod shutdown;
+pub mod source;
+mod time;
