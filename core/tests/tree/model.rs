@@ -74,9 +74,7 @@ impl Model {
         let held = self.workers.entry(worker).or_default();
         let mut path = match parent {
             None => (Top::Root, Vec::new()),
-            Some(hash) => {
-                held.get(&hash).cloned().unwrap_or((Top::Missing(worker, hash), Vec::new()))
-            }
+            Some(hash) => held.get(&hash).cloned().unwrap_or((Top::Missing(worker, hash), Vec::new())),
         };
         for &(hash, tokens) in blocks {
             path.1.push(tokens);
@@ -274,10 +272,12 @@ pub(crate) fn anarchic_op() -> impl Strategy<Value = Op> {
     let worker = proptest::sample::select(&WORKERS[..4]);
     let parent = proptest::option::of(0..FEW_HASHES);
     let blocks = proptest::collection::vec((0..FEW_HASHES, 0..FEW_TOKENS), 0..4);
-    (worker, parent, blocks, 0..FEW_HASHES, 0u8..20).prop_map(|(worker, parent, blocks, hash, kind)| match kind {
-        0 => Op::Clear { worker },
-        1..=5 => Op::Remove { worker, hash },
-        _ => Op::Store { worker, parent, blocks },
+    (worker, parent, blocks, 0..FEW_HASHES, 0u8..20).prop_map(|(worker, parent, blocks, hash, kind)| {
+        match kind {
+            0 => Op::Clear { worker },
+            1..=5 => Op::Remove { worker, hash },
+            _ => Op::Store { worker, parent, blocks },
+        }
     })
 }
 
