@@ -142,8 +142,8 @@ impl<'a> Batch<'a> {
             match postcard::take_from_bytes::<InBatch<'a>>(rest) {
                 Ok((InBatch { after_base_ms, record }, after)) => {
                     rest = after;
-                    let at_ms = Millis(base_ms.0.saturating_add_signed(after_base_ms));
-                    Some(Ok((Seq(first_seq.0 + i), Entry { at_ms, record })))
+                    let at_ms = Millis(base_ms.0.wrapping_add_signed(after_base_ms));
+                    Some(Ok((Seq(first_seq.0.saturating_add(i)), Entry { at_ms, record })))
                 }
                 Err(error) => {
                     failed = true;
@@ -201,7 +201,7 @@ impl BatchWriter {
 
     /// The frame, and an empty batch after it.
     pub fn finish(&mut self, at_ms: Millis, check: Option<Digest>) -> Result<Vec<u8>, FrameError> {
-        let next = Seq(self.first_seq.0 + u64::from(self.count));
+        let next = Seq(self.first_seq.0.saturating_add(u64::from(self.count)));
         let done = std::mem::replace(self, Self::new(next));
         let batch = Batch {
             first_seq: done.first_seq,

@@ -1,1 +1,18 @@
-//! To come.
+//! What the end-to-end tests are made of: real programs started and ended, recorded traffic, a viewer, a browser.
+//!
+//! Everything here talks to the `radixscope` binary from outside, as people and their tools do; nothing knows how
+//! the server works inside.
+
+pub mod browser;
+pub mod capture;
+pub mod figures;
+pub mod http;
+pub mod metrics;
+pub mod nats;
+pub mod pages;
+pub mod paths;
+pub mod process;
+pub mod radixscope;
+pub mod replay;
+pub mod viewer;
+pub mod wait;

@@ -15,8 +15,19 @@ use crate::{
 };
 
 /// Everything `app/dist` is made of, relative to the checkout.
-const INPUTS: [&str; 8] =
-    ["app", "core", "style", "public", "Cargo.toml", "Cargo.lock", "Trunk.toml", ".cargo/config.toml"];
+const INPUTS: [&str; 9] = [
+    "app",
+    "core/src",
+    "core/Cargo.toml",
+    "style",
+    "public",
+    "Cargo.toml",
+    "Cargo.lock",
+    "Trunk.toml",
+    ".cargo/config.toml",
+];
+/// What Trunk makes.
+const DIST: &str = "app/dist";
 
 /// Builds the app as one step, or says that it is up to date.
 ///
@@ -28,9 +39,8 @@ const INPUTS: [&str; 8] =
 pub(crate) fn build(steps: &mut Steps<'_>, workspace: &Workspace) -> Result<()> {
     steps.step("The app for the browser", "about 2 min on two cores, seconds when little changed", |step| {
         let stamp = workspace.state().join("app.stamp");
-        let inputs = digest(&workspace.root)?;
         let built = fs::read_to_string(&stamp).unwrap_or_default();
-        if built == inputs && workspace.root.join("app/dist/index.html").is_file() {
+        if built == stamp_of(&workspace.root)? {
             return Ok(());
         }
         // Removed first: an interrupted build must not count as one.
@@ -45,30 +55,38 @@ pub(crate) fn build(steps: &mut Steps<'_>, workspace: &Workspace) -> Result<()> 
         command.env_remove("NO_COLOR");
         cargo_progress(&mut command);
         step.run(command)?;
-        fs::write(&stamp, inputs).context("writing the app's stamp")
+        fs::write(&stamp, stamp_of(&workspace.root)?).context("writing the app's stamp")
     })
 }
 
-/// A digest of the inputs' names and contents; it detects change, it protects against nothing.
-fn digest(root: &Path) -> Result<String> {
-    let mut hasher = DefaultHasher::new();
+/// What the app was made of and what came out, in one line. The result belongs to it because people run Trunk
+/// themselves while they develop, and then something else lies in its place.
+fn stamp_of(root: &Path) -> Result<String> {
+    let mut inputs = Vec::new();
     for input in INPUTS {
-        for file in files(&root.join(input))? {
-            file.hash(&mut hasher);
-            fs::read(&file).with_context(|| format!("reading {}", file.display()))?.hash(&mut hasher);
-        }
+        inputs.append(&mut files(&root.join(input), Some(&root.join(DIST)))?);
     }
-    Ok(format!("{:016x}", hasher.finish()))
+    Ok(format!("{:016x} {:016x}", digest(&inputs)?, digest(&files(&root.join(DIST), None)?)?))
 }
 
-/// The files at or below `path`, sorted, without what Trunk and cargo make.
-fn files(path: &Path) -> Result<Vec<PathBuf>> {
+/// A digest of names and contents; it detects change, it protects against nothing.
+fn digest(files: &[PathBuf]) -> Result<u64> {
+    let mut hasher = DefaultHasher::new();
+    for file in files {
+        file.hash(&mut hasher);
+        fs::read(file).with_context(|| format!("reading {}", file.display()))?.hash(&mut hasher);
+    }
+    Ok(hasher.finish())
+}
+
+/// The files at or below `path`, sorted, but none at or below `except`. None at all where there is no such path.
+fn files(path: &Path, except: Option<&Path>) -> Result<Vec<PathBuf>> {
     let mut found = Vec::new();
     let mut open = vec![path.to_path_buf()];
     while let Some(path) = open.pop() {
         if path.is_file() {
             found.push(path);
-        } else if path.is_dir() && !path.ends_with("app/dist") && !path.ends_with("target") {
+        } else if path.is_dir() && except != Some(&path) {
             let entries = fs::read_dir(&path).with_context(|| format!("reading {}", path.display()))?;
             for entry in entries {
                 open.push(entry?.path());

@@ -55,7 +55,6 @@ pub(crate) fn form(steps: &mut Steps<'_>, workspace: &Workspace) -> Result<()> {
             "clippy",
             "--locked",
             "--workspace",
-            "--exclude=radixscope-app",
             "--all-targets",
             "--",
             "--deny=warnings",

@@ -7,11 +7,14 @@ use std::process::ExitCode;
 use clap::{CommandFactory, Parser, Subcommand};
 
 mod app;
+mod bench;
 mod check;
 mod demo;
 mod dist;
+mod fuzz;
 mod live;
 mod process;
+mod screens;
 mod setup;
 mod steps;
 mod test;
@@ -37,6 +40,15 @@ enum Command {
     },
     /// Run every check and every test: sets up what is missing, builds, tests
     Test,
+    /// Measure: throughput, memory, latency, sizes; prints one table, keeps `target/bench/*.json`
+    Bench {
+        /// Only these; everything when none is named
+        #[arg(value_enum)]
+        parts: Vec<bench::Part>,
+        /// Options for the measuring programs, after `--`
+        #[arg(last = true)]
+        args: Vec<String>,
+    },
     /// Check form only: formatting, lints for both targets, licences and spelling
     Check,
     /// Install what a command needs, under `target/`, and do nothing else
@@ -51,6 +63,16 @@ enum Command {
         #[arg(value_enum)]
         version: live::Version,
     },
+    /// Run the fuzz targets of the decoders
+    Fuzz {
+        /// Only this target
+        target: Option<String>,
+        /// Seconds for each target
+        #[arg(long, default_value_t = 60)]
+        seconds: u32,
+    },
+    /// Make screenshots of every panel, in `target/screens`
+    Screens,
     /// Build the one binary with the app inside, ready to be copied, in `target/dist`
     Dist,
 }
@@ -82,6 +104,9 @@ fn run(command: Command) -> anyhow::Result<ExitCode> {
         Command::Test => test::run(&workspace),
         Command::Check => check::run(&workspace),
         Command::Setup { purpose } => setup::run(&workspace, purpose),
+        Command::Bench { parts, args } => bench::run(&workspace, &parts, &args),
+        Command::Fuzz { target, seconds } => fuzz::run(&workspace, target.as_deref(), seconds),
+        Command::Screens => screens::run(&workspace),
         Command::Live { version } => live::run(&workspace, version),
         Command::Dist => dist::run(&workspace),
     }

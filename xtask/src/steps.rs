@@ -76,7 +76,11 @@ impl<'a> Steps<'a> {
         if let Some(bar) = step.bar.take() {
             bar.finish_and_clear();
         }
-        let end = if result.is_ok() { "done in" } else { "failed after" };
+        let end = match &result {
+            Ok(_) => "done in",
+            Err(_) if process::stopping() => "stopped after",
+            Err(_) => "failed after",
+        };
         println!("{heading}: {end} {}", spoken(took));
         self.done.push((name.to_owned(), took));
         result.with_context(|| name.to_owned())
@@ -157,7 +161,10 @@ impl Step<'_> {
         if let Err(error) = written {
             self.say(&format!("(the log {} is incomplete: {error})", self.workspace.shown(&self.log)));
         }
-        if status.success() || process::stopping() {
+        if process::stopping() {
+            bail!("interrupted");
+        }
+        if status.success() {
             return Ok(());
         }
         self.say_tail();

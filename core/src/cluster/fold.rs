@@ -101,8 +101,13 @@ impl Cluster {
                 self.head.workers.push(state);
             } else if let Some(known) = self.worker_mut(*worker).filter(|known| known.id == *id) {
                 // First heard of through a message without a component, now through one with it.
-                known.namespace = namespace.to_string();
-                known.component = component.to_string();
+                // A name from JetStream is a slug: it fills a gap, it does not replace a real name.
+                if known.namespace.is_empty() {
+                    known.namespace = namespace.to_string();
+                }
+                if known.component.is_empty() {
+                    known.component = component.to_string();
+                }
             }
             return;
         }

@@ -93,7 +93,7 @@ impl SnapshotReader {
             }
             SnapshotPart::End { hidden, digest } => {
                 let (head, tree) = self.state.take().ok_or(SnapshotError::Order)?;
-                let cluster = Cluster { head, tree: tree.finish(hidden) };
+                let cluster = Cluster { head, tree: tree.finish(hidden)? };
                 match cluster.digest() {
                     got if got == digest => Ok(Some(cluster)),
                     got => Err(SnapshotError::Digest { got, wanted: digest }),

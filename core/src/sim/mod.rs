@@ -32,7 +32,7 @@ pub use self::report::{
 };
 pub use self::router::Candidate;
 use self::router::Router;
-pub use self::tokens::{HASH_SEED, token_id};
+pub use self::tokens::token_id;
 use self::users::Users;
 pub use self::wire::WireMessage;
 use self::wire::{Out, Wire};

@@ -14,7 +14,7 @@ const CHUNK: usize = 1 << CHUNK_BITS;
 pub(super) struct Node {
     /// Tokens hash; in an anchor the worker's index.
     pub(super) tokens: u64,
-    /// Engine hash as the first present holder gave it; in an anchor the missing parent's hash.
+    /// Engine hash as a present holder gives it; in an anchor the missing parent's hash.
     pub(super) block: u64,
     /// Node above, `NONE` for the root and for anchors; in a free slot the next free slot.
     pub(super) parent: NodeId,

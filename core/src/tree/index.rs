@@ -7,7 +7,7 @@
 use hashbrown::{DefaultHashBuilder, HashMap, HashTable};
 
 use super::arena::Arena;
-use super::owners::OwnerSets;
+use super::owners::{OwnerSet, OwnerSets};
 use super::{NodeId, table_hash};
 use crate::id::{BlockHash, WorkerIx};
 
@@ -50,6 +50,23 @@ impl BlockIndex {
             .or_else(|| self.by_name.iter().find(|((_, h), _)| *h == hash.0).map(|(_, &n)| n))
     }
 
+    /// Whether an owner of `node`, which is not entered yet, uses `Node::block` for a node entered before.
+    pub(super) fn is_taken(&self, arena: &Arena, sets: &OwnerSets, node: NodeId) -> bool {
+        let hash = arena[node].block;
+        let owners = sets.get(arena[node].set());
+        let says = |n: NodeId, worker| self.name(arena, n, worker) == hash;
+        let by_primary = |n: NodeId| {
+            let theirs = sets.get(arena[n].set());
+            theirs.meets(owners)
+                && (self.by_node.is_empty()
+                    || owners.iter().any(|w| theirs.contains(w) && says(n, w) && says(node, w)))
+        };
+        let by_variant = |w| self.by_name.contains_key(&(w, hash)) && says(node, w);
+        let key = table_hash(&self.hasher, hash);
+        self.table.find(key, |&n| arena[n].block == hash && by_primary(n)).is_some()
+            || (!self.by_name.is_empty() && owners.iter().any(by_variant))
+    }
+
     /// Enters a node that has its first owner.
     pub(super) fn enter(&mut self, arena: &Arena, node: NodeId) {
         let hasher = &self.hasher;
@@ -86,7 +103,10 @@ impl BlockIndex {
             return;
         }
         if let Some(hash) = self.by_node.remove(&(node, worker)) {
-            self.by_name.remove(&(worker, hash));
+            // A name that moved belongs to another node by now.
+            if self.by_name.get(&(worker, hash)) == Some(&node) {
+                self.by_name.remove(&(worker, hash));
+            }
             if let Some(n) = self.per_node.get_mut(&node) {
                 *n -= 1;
                 if *n == 0 {
@@ -94,6 +114,37 @@ impl BlockIndex {
                 }
             }
         }
+    }
+
+    /// Gives `node` the name that one of its `owners` uses where none uses `Node::block` any more.
+    pub(super) fn settle(&mut self, arena: &mut Arena, node: NodeId, owners: &OwnerSet) {
+        if self.uses_primary(node, owners.len()) {
+            return;
+        }
+        let Some(hash) = owners.iter().next().map(|first| self.name(arena, node, first)) else { return };
+        self.leave(arena, node);
+        arena[node].block = hash;
+        self.enter(arena, node);
+        for worker in owners.iter() {
+            if self.by_node.get(&(node, worker)) == Some(&hash) {
+                self.drop_variant(node, worker);
+            }
+        }
+    }
+
+    /// The first of `owners`, those of `node`, that calls it by `Node::block`.
+    pub(super) fn first_to_use_primary(
+        &self,
+        arena: &Arena,
+        node: NodeId,
+        owners: &OwnerSet,
+    ) -> Option<WorkerIx> {
+        owners.iter().find(|&w| self.name(arena, node, w) == arena[node].block)
+    }
+
+    /// Whether some owner of `node`, which has `owners`, calls it by `Node::block`.
+    pub(super) fn uses_primary(&self, node: NodeId, owners: usize) -> bool {
+        self.per_node.get(&node).is_none_or(|&variants| (variants as usize) < owners)
     }
 
     pub(super) fn has_variant(&self, node: NodeId) -> bool {

@@ -80,6 +80,9 @@ impl Tree {
     }
 
     fn is_below(&self, node: NodeId, anchor: NodeId) -> bool {
+        if !self.arena[node].is_unattached() {
+            return false;
+        }
         let mut at = node;
         loop {
             if at == anchor {

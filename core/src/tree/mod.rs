@@ -16,6 +16,7 @@ mod children;
 mod coldest;
 mod index;
 mod join;
+pub mod layout;
 mod overlap;
 mod owners;
 mod snapshot;
@@ -151,7 +152,7 @@ impl Tree {
         TokensHash(self.arena[node].tokens)
     }
 
-    /// The engine's hash of the block at `node`, as the first of its present holders gave it.
+    /// The engine's hash of the block at `node`, as one of its present holders calls it.
     pub fn block_hash(&self, node: NodeId) -> BlockHash {
         BlockHash(self.arena[node].block)
     }

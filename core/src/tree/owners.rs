@@ -41,6 +41,11 @@ impl OwnerSet {
         self.low == 0 && self.high.is_empty()
     }
 
+    /// Whether some worker is in both sets.
+    pub(super) fn meets(&self, other: &OwnerSet) -> bool {
+        self.low & other.low != 0 || self.high.iter().any(|w| other.high.binary_search(w).is_ok())
+    }
+
     /// The workers, ascending.
     pub fn iter(&self) -> impl Iterator<Item = WorkerIx> + '_ {
         let mut rest = self.low;

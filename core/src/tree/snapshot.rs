@@ -150,7 +150,17 @@ pub enum RestoreError {
     /// The same node, anchor or block twice.
     #[error("the snapshot has node {0} twice")]
     Twice(u32),
+    /// A leaf that nobody holds.
+    #[error("nobody holds the snapshot's node {0} or anything below it")]
+    Unheld(u32),
+    /// Counts of blocks outside the picture that cannot be.
+    #[error("the snapshot's blocks outside the picture cannot be counted")]
+    Hidden,
 }
+
+/// Most blocks outside the picture that a snapshot may claim: far beyond any cluster, and counting on from it
+/// cannot overflow.
+const MAX_HIDDEN: u64 = 1 << 48;
 
 /// Builds a tree from parts.
 pub struct TreeReader {
@@ -158,12 +168,16 @@ pub struct TreeReader {
     /// Path to the node restored last, the root or anchor first.
     path: Vec<NodeId>,
     count: u32,
+    /// Whether the node restored last has no owner, so that one must follow below it.
+    open: bool,
+    /// Below an anchor: the one worker whose blocks may be there.
+    waiting: Option<WorkerIx>,
 }
 
 impl TreeReader {
     /// Begins an empty tree that keeps at most `limit` nodes.
     pub fn new(limit: u32) -> Self {
-        Self { tree: Tree::with_limit(limit), path: vec![NodeId::ROOT], count: 0 }
+        Self { tree: Tree::with_limit(limit), path: vec![NodeId::ROOT], count: 0, open: false, waiting: None }
     }
 
     /// Adds the next part.
@@ -191,10 +205,7 @@ impl TreeReader {
             self.tree.arena[node].change_set(set);
             let mut named = false;
             while let Some(&(_, worker, name)) = variants.next_if(|v| v.0 as usize == i) {
-                if !self.tree.owners(node).contains(worker) {
-                    return Err(RestoreError::Columns);
-                }
-                self.tree.index.set_variant(node, worker, name.0);
+                self.variant(node, worker, name)?;
                 named = true;
             }
             self.count_owners(node, named)?;
@@ -206,16 +217,28 @@ impl TreeReader {
     }
 
     /// The tree, with `hidden` blocks per worker outside the picture.
-    pub fn finish(mut self, hidden: impl IntoIterator<Item = (WorkerIx, u64)>) -> Tree {
+    pub fn finish(mut self, hidden: impl IntoIterator<Item = (WorkerIx, u64)>) -> Result<Tree, RestoreError> {
+        self.close()?;
         for (worker, hidden) in hidden {
-            self.tree.holdings_mut(worker).hidden = hidden;
+            let before = std::mem::replace(&mut self.tree.holdings_mut(worker).hidden, hidden);
+            let total = self.tree.totals.hidden.checked_add(hidden).filter(|&total| total <= MAX_HIDDEN);
+            if before > 0 || total.is_none() {
+                return Err(RestoreError::Hidden);
+            }
             self.tree.totals.hidden += hidden;
             self.tree.totals.resident += hidden;
         }
-        self.tree
+        Ok(self.tree)
+    }
+
+    /// The node restored last has nothing below it.
+    fn close(&self) -> Result<(), RestoreError> {
+        if self.open { Err(RestoreError::Unheld(self.count - 1)) } else { Ok(()) }
     }
 
     fn anchor(&mut self, worker: WorkerIx, missing: BlockHash) -> Result<NodeId, RestoreError> {
+        self.close()?;
+        self.waiting = Some(worker);
         if self.tree.anchors.contains_key(&(worker, missing)) {
             return Err(RestoreError::Twice(self.count));
         }
@@ -227,6 +250,9 @@ impl TreeReader {
     }
 
     fn node(&mut self, up: u32, tokens: u64, block: u64) -> Result<NodeId, RestoreError> {
+        if up > 0 {
+            self.close()?;
+        }
         let keep = self.path.len().checked_sub(up as usize).filter(|&k| k > 0);
         self.path.truncate(keep.ok_or(RestoreError::Place(self.count))?);
         let parent = *self.path.last().ok_or(RestoreError::Place(self.count))?;
@@ -240,15 +266,35 @@ impl TreeReader {
         Ok(node)
     }
 
+    fn variant(&mut self, node: NodeId, worker: WorkerIx, name: BlockHash) -> Result<(), RestoreError> {
+        let tree = &mut self.tree;
+        let primary = tree.arena[node].block;
+        if !tree.owners(node).contains(worker) || name.0 == primary {
+            return Err(RestoreError::Columns);
+        }
+        let is_named = tree.index.name(&tree.arena, node, worker) != primary;
+        if is_named || tree.find(worker, name).is_some() {
+            return Err(RestoreError::Twice(self.count - 1));
+        }
+        tree.index.set_variant(node, worker, name.0);
+        Ok(())
+    }
+
     fn count_owners(&mut self, node: NodeId, named: bool) -> Result<(), RestoreError> {
         let tree = &mut self.tree;
         let set = tree.arena[node].set();
         let owners = tree.sets.get(set).len() as u64;
+        self.open = owners == 0;
         if owners == 0 {
             return Ok(());
         }
-        if tree.arena[node].is_anchor() {
+        let is_foreign = self.waiting.is_some_and(|w| owners > 1 || !tree.sets.get(set).contains(w));
+        let is_named = tree.index.uses_primary(node, owners as usize);
+        if tree.arena[node].is_anchor() || is_foreign || !is_named {
             return Err(RestoreError::Columns);
+        }
+        if tree.index.is_taken(&tree.arena, &tree.sets, node) {
+            return Err(RestoreError::Twice(self.count - 1));
         }
         tree.index.enter(&tree.arena, node);
         let unattached = tree.arena[node].is_unattached();

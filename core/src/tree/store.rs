@@ -154,8 +154,14 @@ impl Tree {
         self.index.drop_variant(node, worker);
         if self.arena[node].block != hash {
             self.index.set_variant(node, worker, hash);
+            self.settle_name(node);
         }
         self.digest = self.digest.wrapping_add(self.term(worker, node, hash));
+    }
+
+    fn settle_name(&mut self, node: NodeId) {
+        let owners = self.sets.get(self.arena[node].set());
+        self.index.settle(&mut self.arena, node, owners);
     }
 
     /// `worker` no longer holds `node`, which it did.
@@ -169,6 +175,8 @@ impl Tree {
         if count == 1 {
             self.index.leave(&self.arena, node);
             self.prune(node);
+        } else {
+            self.settle_name(node);
         }
     }
 

@@ -116,8 +116,11 @@ fn every_discovery_value_of_every_capture_is_a_model_card_or_none() {
         value: &'a serde_json::value::RawValue,
     }
     for capture in wire::captures() {
-        let mut cards = 0;
-        for line in wire::gunzipped_lines(&capture.join("discovery.jsonl.gz")) {
+        let (mut cards, discovery) = (0, capture.join("discovery.jsonl.gz"));
+        if !discovery.exists() {
+            continue;
+        }
+        for line in wire::gunzipped_lines(&discovery) {
             let line: Line<'_> = serde_json::from_str(&line).expect("a line of a capture is JSON");
             for Pair { key, value } in line.kvs {
                 let card = ModelCard::decode(value.get().as_bytes()).expect("a real value decodes");

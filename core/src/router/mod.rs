@@ -1,0 +1,3 @@
+//! What Dynamo's router computes, computed again. Knows nothing of who holds which block.
+
+pub mod hash;

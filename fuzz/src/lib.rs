@@ -1,0 +1,71 @@
+//! What the fuzz targets hold true of every input, beside that nothing panics.
+
+use radixscope_core::dynamo::envelope::Format;
+use radixscope_core::dynamo::error::{DecodeError, Faults};
+use radixscope_core::dynamo::kv_event::{KvData, KvEvents};
+
+/// Both formats, as a target for one input tries both.
+pub const FORMATS: [Format; 2] = [Format::Json, Format::MsgPack];
+
+/// An error is short and says where it is.
+pub fn check_error(error: &DecodeError) {
+    assert!(!error.detail.is_empty());
+    assert!(error.detail.chars().count() <= DecodeError::MAX_DETAIL_CHARS);
+}
+
+/// Faults are never none, and no more kinds than there are reasons.
+pub fn check_faults(faults: &Faults) {
+    assert!((1..=6).contains(&faults.iter().count()));
+    assert!(faults.total() >= faults.iter().count() as u64);
+    faults.iter().for_each(|(error, _)| check_error(error));
+}
+
+/// What was understood is whole: every range of an event lies in its buffer, the events' ranges follow each other
+/// without holes, and a second decoding into the used scratch says the same.
+pub fn check_kv_events(body: &[u8], format: Format) {
+    let mut events = KvEvents::default();
+    let first = events.decode(body, format);
+    if let Err(faults) = &first {
+        check_faults(faults);
+    } else {
+        assert!(is_well_formed(body, format), "something was accepted that is no {format:?}");
+    }
+    let (mut blocks, mut removed) = (0, 0);
+    for event in &events.events {
+        match &event.data {
+            KvData::Stored { blocks: range, .. } => {
+                assert_eq!(range.start, blocks);
+                assert_eq!(events.blocks_of(range).len(), range.len());
+                blocks = range.end;
+            }
+            KvData::Removed { hashes: range } => {
+                assert_eq!(range.start, removed);
+                assert_eq!(events.removed_of(range).len(), range.len());
+                removed = range.end;
+            }
+            KvData::Cleared => {}
+        }
+    }
+    assert_eq!((events.blocks.len(), events.removed.len()), (blocks as usize, removed as usize));
+    let before = events.clone();
+    assert_eq!(events.decode(body, format), first);
+    assert_eq!(
+        (events.events, events.blocks, events.removed),
+        (before.events, before.blocks, before.removed)
+    );
+}
+
+/// Whether a library that knows nothing of Dynamo can read it as well.
+fn is_well_formed(body: &[u8], format: Format) -> bool {
+    match format {
+        Format::Json => serde_json::from_slice::<&serde_json::value::RawValue>(body).map_or_else(
+            |error| !error.is_syntax() && !error.is_eof() || std::str::from_utf8(body).is_err(),
+            |_| true,
+        ),
+        // The library refuses what is nested deeper than it likes to recurse.
+        Format::MsgPack => match rmp_serde::from_slice::<serde::de::IgnoredAny>(body) {
+            Ok(_) | Err(rmp_serde::decode::Error::DepthLimitExceeded) => true,
+            Err(_) => false,
+        },
+    }
+}

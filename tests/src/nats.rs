@@ -1,0 +1,249 @@
+//! A real NATS server, configured as an operator would, that can go away and come back on the same port.
+
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use async_nats::ConnectOptions;
+use async_nats::jetstream;
+use base64::Engine;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use nkeys::KeyPair;
+use serde_json::json;
+use tempfile::TempDir;
+
+use crate::paths;
+use crate::process::Process;
+use crate::wait;
+
+/// Largest message of a server that is not told otherwise, bytes: NATS's own default.
+const MAX_PAYLOAD: usize = 1024 * 1024;
+
+/// Who may connect.
+#[derive(Clone, Debug, Default)]
+pub enum Access {
+    /// Everybody.
+    #[default]
+    Open,
+    /// A user with a password.
+    Password(&'static str, &'static str),
+    /// Whoever has the token.
+    Token(&'static str),
+    /// Users with a credentials file signed by an operator of our own making.
+    Credentials,
+}
+
+/// What kind of server.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// Whether it has JetStream.
+    pub jetstream: bool,
+    /// Who may connect.
+    pub access: Access,
+    /// Whether it speaks TLS only, with a certificate of our own authority.
+    pub tls: bool,
+    /// Largest message, bytes.
+    pub max_payload: usize,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self { jetstream: true, access: Access::Open, tls: false, max_payload: MAX_PAYLOAD }
+    }
+}
+
+/// A NATS server. Its port and its stored streams survive [`Nats::stop`] and [`Nats::start_again`].
+pub struct Nats {
+    process: Option<Process>,
+    options: Options,
+    port: u16,
+    operator: Option<Operator>,
+    folder: TempDir,
+}
+
+impl Nats {
+    /// A server with JetStream that everybody may use.
+    pub async fn start() -> Self {
+        Self::with(Options::default()).await
+    }
+
+    /// A server as described.
+    pub async fn with(options: Options) -> Self {
+        let folder =
+            tempfile::Builder::new().prefix("radixscope-nats-").tempdir().expect("a writable folder");
+        if options.tls {
+            make_certificates(folder.path());
+        }
+        let operator = matches!(options.access, Access::Credentials).then(|| Operator::new(folder.path()));
+        let mut nats = Self { process: None, options, port: 0, operator, folder };
+        nats.start_again().await;
+        nats
+    }
+
+    /// Where clients connect, without secrets.
+    pub fn url(&self) -> String {
+        let scheme = if self.options.tls { "tls" } else { "nats" };
+        format!("{scheme}://localhost:{}", self.port)
+    }
+
+    /// The authority that signed the server's certificate, as PEM.
+    pub fn ca_file(&self) -> PathBuf {
+        self.folder.path().join("ca.pem")
+    }
+
+    /// The credentials file of a user, where those are asked for.
+    pub fn credentials_file(&self) -> PathBuf {
+        self.folder.path().join("user.creds")
+    }
+
+    /// Ends the server without a farewell.
+    pub fn stop(&mut self) {
+        self.process = None;
+    }
+
+    /// The server's process.
+    pub fn process(&self) -> &Process {
+        self.process.as_ref().expect("the server runs")
+    }
+
+    /// Starts the server, on the port it had before if it had one.
+    pub async fn start_again(&mut self) {
+        self.configure();
+        let mut command = Command::new(paths::nats_server());
+        command.arg("--config").arg(self.folder.path().join("nats.conf"));
+        let mut process = Process::start("nats-server", &mut command);
+        // With port 0 in its configuration the server asks the system for a free one and says which.
+        let port =
+            |line: &str| line.split_once("Listening for client connections on 127.0.0.1:")?.1.parse().ok();
+        self.port = process.line("its port", port).await;
+        process.line("that it is ready", |line| line.contains("Server is ready").then_some(())).await;
+        self.process = Some(process);
+        self.client().await;
+    }
+
+    /// Changes who may connect while the server runs.
+    pub async fn set_access(&mut self, access: Access) {
+        self.options.access = access;
+        self.configure();
+        let process = self.process.as_mut().expect("the server runs");
+        let status = Command::new("kill").args(["-HUP", &process.id().to_string()]).status();
+        assert!(status.expect("kill is everywhere").success());
+        process
+            .line("that it reloaded", |line| line.contains("Reloaded server configuration").then_some(()))
+            .await;
+    }
+
+    /// A connection to it, with whatever it asks for.
+    pub async fn client(&self) -> async_nats::Client {
+        let options = ConnectOptions::new().name("end-to-end test");
+        let options = match self.options.access {
+            Access::Open => options,
+            Access::Password(user, password) => options.user_and_password(user.into(), password.into()),
+            Access::Token(token) => options.token(token.into()),
+            Access::Credentials => {
+                options.credentials_file(self.credentials_file()).await.expect("the file was just written")
+            }
+        };
+        let options = if self.options.tls { options.add_root_certificates(self.ca_file()) } else { options };
+        let url = self.url();
+        wait::until("NATS takes a client", async || {
+            options.clone().connect(&url).await.map_err(|e| e.to_string())
+        })
+        .await
+    }
+
+    /// JetStream on it.
+    pub async fn jetstream(&self) -> jetstream::Context {
+        jetstream::new(self.client().await)
+    }
+
+    fn configure(&self) {
+        let at = self.folder.path().display();
+        // -1 lets the system choose, here as in the server's own tests.
+        let port = if self.port == 0 { -1 } else { i32::from(self.port) };
+        let mut conf = format!("listen: \"127.0.0.1:{port}\"\nmax_payload: {}\n", self.options.max_payload);
+        conf += &format!("max_pending: {}\n", 4 * self.options.max_payload.max(16 * MAX_PAYLOAD));
+        if self.options.jetstream {
+            let _ = writeln!(conf, "jetstream {{ store_dir: \"{at}/jetstream\" }}");
+        }
+        if self.options.tls {
+            let _ = writeln!(conf, "tls {{ cert_file: \"{at}/server.pem\", key_file: \"{at}/server.key\" }}");
+        }
+        match (&self.options.access, &self.operator) {
+            (Access::Password(user, password), _) => {
+                let _ = writeln!(conf, "authorization {{ user: \"{user}\", password: \"{password}\" }}");
+            }
+            (Access::Token(token), _) => {
+                let _ = writeln!(conf, "authorization {{ token: \"{token}\" }}");
+            }
+            (Access::Credentials, Some(operator)) => conf += &operator.configuration,
+            _ => {}
+        }
+        std::fs::write(self.folder.path().join("nats.conf"), conf).expect("a writable folder");
+    }
+}
+
+/// An authority, and a certificate for `localhost` that it signed.
+fn make_certificates(folder: &Path) {
+    use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer};
+    let ca_key = rcgen::KeyPair::generate().expect("a key");
+    let mut ca = CertificateParams::new(Vec::new()).expect("no names");
+    ca.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+    let ca_pem = ca.self_signed(&ca_key).expect("a certificate").pem();
+    let issuer = Issuer::new(ca, ca_key);
+    let key = rcgen::KeyPair::generate().expect("a key");
+    let names = vec!["localhost".to_owned(), "127.0.0.1".to_owned()];
+    let server = CertificateParams::new(names).expect("two names");
+    let server_pem = server.signed_by(&key, &issuer).expect("a certificate").pem();
+    for (name, text) in [("ca.pem", ca_pem), ("server.pem", server_pem), ("server.key", key.serialize_pem())]
+    {
+        std::fs::write(folder.join(name), text).expect("a writable folder");
+    }
+}
+
+/// An operator with one account: NATS's decentralised authentication, in which clients show a signed file.
+struct Operator {
+    configuration: String,
+}
+
+impl Operator {
+    fn new(folder: &Path) -> Self {
+        let (operator, account, user) =
+            (KeyPair::new_operator(), KeyPair::new_account(), KeyPair::new_user());
+        let operator_jwt = jwt(&operator, &operator, json!({"type": "operator", "version": 2}));
+        let limits = json!({
+            "subs": -1, "data": -1, "payload": -1, "imports": -1, "exports": -1, "conn": -1, "leaf": -1,
+            "mem_storage": -1, "disk_storage": -1, "streams": -1, "consumer": -1, "wildcards": true,
+        });
+        let account_jwt =
+            jwt(&account, &operator, json!({"type": "account", "version": 2, "limits": limits}));
+        let user_jwt = jwt(
+            &user,
+            &account,
+            json!({"type": "user", "version": 2, "subs": -1, "data": -1, "payload": -1}),
+        );
+        let seed = user.seed().expect("a new pair has its seed");
+        let credentials = format!(
+            "-----BEGIN NATS USER JWT-----\n{user_jwt}\n------END NATS USER JWT------\n\n\
+             -----BEGIN USER NKEY SEED-----\n{seed}\n------END USER NKEY SEED------\n"
+        );
+        std::fs::write(folder.join("user.creds"), credentials).expect("a writable folder");
+        let id = account.public_key();
+        let configuration = format!(
+            "operator: \"{operator_jwt}\"\nresolver: MEMORY\nresolver_preload: {{ {id}: \"{account_jwt}\" }}\n"
+        );
+        Self { configuration }
+    }
+}
+
+fn jwt(subject: &KeyPair, issuer: &KeyPair, nats: serde_json::Value) -> String {
+    let header = json!({"typ": "JWT", "alg": "ed25519-nkey"});
+    let claims = json!({
+        "jti": subject.public_key(), "iat": 1_700_000_000, "iss": issuer.public_key(),
+        "name": "end-to-end", "sub": subject.public_key(), "nats": nats,
+    });
+    let part = |value: serde_json::Value| URL_SAFE_NO_PAD.encode(value.to_string());
+    let signed = format!("{}.{}", part(header), part(claims));
+    let signature = issuer.sign(signed.as_bytes()).expect("a new pair can sign");
+    format!("{signed}.{}", URL_SAFE_NO_PAD.encode(signature))
+}

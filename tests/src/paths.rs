@@ -1,0 +1,53 @@
+//! Where the programs under test are, and where tests leave what people may want to look at.
+
+use std::env;
+use std::path::PathBuf;
+
+/// The folder the running test was built into, `target/<profile>`.
+pub fn profile_dir() -> PathBuf {
+    let exe = env::current_exe().expect("the system knows the running program");
+    let dir = exe.parent().expect("a program is in a folder");
+    // Tests are in `deps`, programs beside it.
+    if dir.ends_with("deps") { dir.parent().expect("deps is in a folder").to_owned() } else { dir.to_owned() }
+}
+
+/// Cargo's target directory.
+pub fn target_dir() -> PathBuf {
+    profile_dir().parent().expect("a profile's folder is in the target directory").to_owned()
+}
+
+/// The `radixscope` binary: `RADIXSCOPE_BIN`, else the one beside the running test.
+pub fn radixscope() -> PathBuf {
+    let path = env::var_os("RADIXSCOPE_BIN").map_or_else(|| profile_dir().join("radixscope"), PathBuf::from);
+    assert!(path.is_file(), "{} is missing; `cargo build -p radixscope` makes it", path.display());
+    path
+}
+
+/// The NATS server: `RADIXSCOPE_NATS_SERVER`, else where set-up puts it.
+pub fn nats_server() -> PathBuf {
+    let usual = || target_dir().join("tools/bin/nats-server");
+    let path = env::var_os("RADIXSCOPE_NATS_SERVER").map_or_else(usual, PathBuf::from);
+    assert!(path.is_file(), "{} is missing; `cargo xtask setup test` installs it", path.display());
+    path
+}
+
+/// A program on `PATH` that set-up installs.
+pub fn on_path(program: &str) -> PathBuf {
+    let path = env::var_os("PATH").unwrap_or_default();
+    env::split_paths(&path)
+        .map(|dir| dir.join(program))
+        .find(|file| file.is_file())
+        .unwrap_or_else(|| panic!("{program} is missing; `cargo xtask setup test` installs it"))
+}
+
+/// Folder of the screenshots that tests make, created if need be.
+pub fn screens() -> PathBuf {
+    let dir = target_dir().join("screens");
+    std::fs::create_dir_all(&dir).expect("the target directory is writable");
+    dir
+}
+
+/// A fixture.
+pub fn fixture(name: &str) -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("fixtures").join(name)
+}

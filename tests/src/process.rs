@@ -1,0 +1,165 @@
+//! A child process whose output is kept and that never outlives its owner. Knows no program.
+
+use std::collections::VecDeque;
+use std::io::{BufRead, BufReader, Read};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use crate::wait;
+
+/// Lines kept of a program's output; a failing test shows the last few.
+const LINES_KEPT: usize = 20_000;
+/// Lines shown when a test fails.
+const LINES_SHOWN: usize = 60;
+
+type Lines = Arc<Mutex<VecDeque<String>>>;
+
+/// A running program.
+pub struct Process {
+    name: String,
+    child: Child,
+    lines: Lines,
+}
+
+impl Process {
+    /// Starts `command` without input.
+    pub fn start(name: &str, command: &mut Command) -> Self {
+        let mut child = command
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap_or_else(|e| panic!("starting {name}: {e}"));
+        let lines = Lines::default();
+        keep(child.stdout.take().expect("piped above"), &lines);
+        keep(child.stderr.take().expect("piped above"), &lines);
+        Self { name: name.to_owned(), child, lines }
+    }
+
+    /// Its process id.
+    pub fn id(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// What it printed so far, a line each.
+    pub fn lines(&self) -> Vec<String> {
+        lock(&self.lines).iter().cloned().collect()
+    }
+
+    /// What it printed so far.
+    pub fn output(&self) -> String {
+        self.lines().join("\n")
+    }
+
+    /// Waits for a line of which `pick` makes something.
+    pub async fn line<T>(&mut self, what: &str, pick: impl Fn(&str) -> Option<T>) -> T {
+        let name = self.name.clone();
+        wait::until(&format!("{name} says {what}"), async || {
+            // The status first: a program that ended has then printed all it had to say.
+            let ended = self.child.try_wait().expect("the child is ours");
+            if let Some(found) = self.lines().iter().find_map(|line| pick(line)) {
+                return Ok(found);
+            }
+            if let Some(status) = ended {
+                panic!("{name} ended with {status} before it said {what}:\n{}", self.output());
+            }
+            Err(self.output())
+        })
+        .await
+    }
+
+    /// Waits until it ends by itself.
+    pub async fn ended(&mut self) -> ExitStatus {
+        let name = self.name.clone();
+        wait::until(&format!("{name} ends"), async || {
+            self.child.try_wait().expect("the child is ours").ok_or_else(|| "still running".to_owned())
+        })
+        .await
+    }
+
+    /// Whether it still runs.
+    pub fn is_running(&mut self) -> bool {
+        self.child.try_wait().expect("the child is ours").is_none()
+    }
+
+    /// Asks it to end, as a service manager does.
+    pub fn terminate(&self) {
+        signal("TERM", self.id());
+    }
+
+    /// Stops it where it stands, until [`Process::resume`].
+    pub fn pause(&self) {
+        signal("STOP", self.id());
+    }
+
+    /// Lets it go on.
+    pub fn resume(&self) {
+        signal("CONT", self.id());
+    }
+
+    /// Ends it at once.
+    pub fn kill(&mut self) {
+        let _ = self.child.kill(); // gone already is as good
+        let _ = self.child.wait();
+    }
+
+    /// Memory in use, bytes.
+    pub fn rss_bytes(&self) -> u64 {
+        let status = std::fs::read_to_string(format!("/proc/{}/status", self.id())).expect("it runs");
+        let line = status.lines().find(|line| line.starts_with("VmRSS:")).expect("a live process has memory");
+        let kib: u64 = line.split_whitespace().nth(1).and_then(|n| n.parse().ok()).expect("VmRSS: <n> kB");
+        kib * 1024
+    }
+
+    /// Processor time used so far.
+    pub fn cpu_time(&self) -> Duration {
+        // Fields 14 and 15, counted behind the name, which may hold spaces; in hundredths of a second on Linux.
+        let stat = std::fs::read_to_string(format!("/proc/{}/stat", self.id())).expect("it runs");
+        let (_, fields) = stat.rsplit_once(") ").expect("the name is in parentheses");
+        let ticks = fields.split(' ').skip(11).take(2).map(|n| n.parse::<u64>().expect("a number"));
+        Duration::from_millis(ticks.sum::<u64>() * 10)
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        self.kill();
+        if std::thread::panicking() {
+            let lines = self.lines();
+            let shown = &lines[lines.len().saturating_sub(LINES_SHOWN)..];
+            eprintln!("--- {} said at last:\n{}\n---", self.name, shown.join("\n"));
+        }
+    }
+}
+
+/// Sends a signal to one process of ours.
+fn signal(name: &str, id: u32) {
+    let status = Command::new("kill").args([format!("-{name}"), id.to_string()]).status();
+    assert!(status.expect("kill is everywhere").success(), "sending {name} to {id}");
+}
+
+/// Ends a process by its id, if it still runs: for grandchildren, which are not ours to wait for.
+pub fn end(id: u32) {
+    let _ = Command::new("kill").args(["-KILL", &id.to_string()]).stderr(Stdio::null()).status();
+}
+
+fn keep(output: impl Read + Send + 'static, lines: &Lines) {
+    let lines = Arc::clone(lines);
+    std::thread::spawn(move || {
+        let mut output = BufReader::new(output);
+        let mut line = Vec::new();
+        while output.read_until(b'\n', &mut line).is_ok_and(|n| n > 0) {
+            let mut lines = lock(&lines);
+            if lines.len() == LINES_KEPT {
+                lines.pop_front();
+            }
+            lines.push_back(String::from_utf8_lossy(&line).trim_end().to_owned());
+            line.clear();
+        }
+    });
+}
+
+fn lock(lines: &Lines) -> std::sync::MutexGuard<'_, VecDeque<String>> {
+    lines.lock().unwrap_or_else(PoisonError::into_inner)
+}

@@ -1,0 +1,186 @@
+//! The program under test, from outside: started with flags, asked over HTTP, killed, started again.
+
+use std::ffi::OsString;
+use std::process::{Command, Output};
+
+use serde_json::Value;
+
+use crate::http::{Answer, Http};
+use crate::paths;
+use crate::process::Process;
+use crate::viewer::{Resume, Viewer};
+use crate::wait;
+
+/// A running `radixscope`.
+pub struct Radixscope {
+    process: Process,
+    args: Vec<OsString>,
+    port: u16,
+    /// The base path it serves under, without the slash at the end.
+    base_path: String,
+    http: Http,
+}
+
+impl Radixscope {
+    /// Starts `radixscope <args>` on a free port and waits until it listens.
+    pub async fn start<A: Into<OsString>>(args: impl IntoIterator<Item = A>) -> Self {
+        let args: Vec<OsString> = args.into_iter().map(Into::into).collect();
+        let base_path = args
+            .iter()
+            .position(|arg| arg == "--base-path")
+            .map_or_else(String::new, |at| args[at + 1].to_string_lossy().trim_end_matches('/').to_owned());
+        let (process, port) = launch(&args, 0).await;
+        Self { process, args, port, base_path, http: Http::default() }
+    }
+
+    /// `serve` for the NATS server at `url`.
+    pub async fn serve(url: &str) -> Self {
+        Self::serve_with(url, &[]).await
+    }
+
+    /// `serve` for the NATS server at `url` with more flags.
+    pub async fn serve_with(url: &str, more: &[&str]) -> Self {
+        Self::start(["serve", "--nats", url].iter().chain(more)).await
+    }
+
+    /// The program's command, for runs that are meant to end by themselves.
+    pub fn command() -> Command {
+        let mut command = Command::new(paths::radixscope());
+        command.env("NO_COLOR", "1");
+        command
+    }
+
+    /// Runs the program to its end.
+    pub fn run(args: &[&str]) -> Output {
+        Self::command().args(args).output().expect("the program can be started")
+    }
+
+    /// Its process.
+    pub fn process(&self) -> &Process {
+        &self.process
+    }
+
+    /// Its process, to be waited for.
+    pub fn process_mut(&mut self) -> &mut Process {
+        &mut self.process
+    }
+
+    /// Ends it without a farewell.
+    pub fn kill(&mut self) {
+        self.process.kill();
+    }
+
+    /// Starts it anew with the same flags on the same port.
+    pub async fn start_again(&mut self) {
+        self.process.kill();
+        (self.process, self.port) = launch(&self.args, self.port).await;
+    }
+
+    /// Port it listens on.
+    pub fn port(&self) -> u16 {
+        self.port
+    }
+
+    /// Scheme, host and port.
+    pub fn origin(&self) -> String {
+        format!("http://127.0.0.1:{}", self.port)
+    }
+
+    /// Full URL of `path`, which begins with a slash, under the base path.
+    pub fn url(&self, path: &str) -> String {
+        format!("{}{}{path}", self.origin(), self.base_path)
+    }
+
+    /// `GET`.
+    pub async fn get(&self, path: &str) -> Answer {
+        self.http.get(&self.url(path)).await.expect("the server answers")
+    }
+
+    /// `GET`, where there may be no answer.
+    pub async fn try_get(&self, path: &str) -> Result<Answer, String> {
+        self.http.get(&self.url(path)).await
+    }
+
+    /// `GET` of JSON that has to be there.
+    pub async fn json(&self, path: &str) -> Value {
+        let answer = self.get(path).await;
+        assert_eq!(answer.status, 200, "{path}: {}", answer.text());
+        answer.json()
+    }
+
+    /// `/api/v1/cluster`.
+    pub async fn cluster(&self) -> Value {
+        self.json("/api/v1/cluster").await
+    }
+
+    /// Waits until `look` is content with `/api/v1/cluster`, which it then gives.
+    pub async fn until_cluster(&self, what: &str, look: impl Fn(&Value) -> Result<(), String>) -> Value {
+        wait::until(what, async || {
+            let answer = self.try_get("/api/v1/cluster").await?;
+            let cluster = answer.json();
+            look(&cluster).map(|()| cluster)
+        })
+        .await
+    }
+
+    /// Waits until every source has connected.
+    pub async fn until_ready(&self) {
+        wait::until("the server is ready", async || {
+            let answer = self.try_get("/readyz").await?;
+            wait::expect(answer.status == 200, || format!("{} {}", answer.status, answer.text()))
+        })
+        .await;
+    }
+
+    /// Waits until the first source is `state` in the API's words.
+    pub async fn until_source_is(&self, state: &str) -> Value {
+        self.until_cluster(&format!("the source is {state}"), |cluster| {
+            let source = &cluster["sources"][0];
+            wait::expect(source["state"] == state, || source.to_string())
+        })
+        .await
+    }
+
+    /// Waits until nothing more changes: every message is in, and the last summary of traffic too.
+    pub async fn until_quiet(&self, received: u64) -> Value {
+        let cluster = self
+            .until_cluster(&format!("{received} messages are received"), |cluster| {
+                let got: u64 =
+                    crate::figures::sum(cluster["sources"].as_array().expect("sources"), "received");
+                wait::expect(got >= received, || format!("{got} so far: {cluster}"))
+            })
+            .await;
+        let got = crate::figures::sum(cluster["sources"].as_array().expect("sources"), "received");
+        assert_eq!(got, received, "exactly the messages published are received");
+        cluster
+    }
+
+    /// A viewer on its socket.
+    pub async fn viewer(&self) -> Viewer {
+        Viewer::connect(&self.socket_url(), None).await
+    }
+
+    /// A viewer that goes on where another one stopped.
+    pub async fn viewer_after(&self, resume: Resume) -> Viewer {
+        Viewer::connect(&self.socket_url(), Some(resume)).await
+    }
+
+    /// URL of the socket.
+    pub fn socket_url(&self) -> String {
+        format!("ws{}", self.url("/ws").strip_prefix("http").expect("the URL is http"))
+    }
+}
+
+async fn launch(args: &[OsString], port: u16) -> (Process, u16) {
+    let mut command = Radixscope::command();
+    command.args(args).args(["--listen", &format!("127.0.0.1:{port}")]);
+    let mut process = Process::start("radixscope", &mut command);
+    let port = process.line("where it listens", listening_port).await;
+    (process, port)
+}
+
+/// The port in a line like "listening on http://127.0.0.1:8321/".
+fn listening_port(line: &str) -> Option<u16> {
+    let (_, rest) = line.split_once("http://127.0.0.1:")?;
+    rest.split(|c: char| !c.is_ascii_digit()).next()?.parse().ok()
+}

@@ -1,0 +1,85 @@
+//! Says again over NATS what was recorded: live, or into a stream as history.
+
+use async_nats::Client;
+use async_nats::jetstream::{self, consumer, stream};
+use futures_util::future::try_join_all;
+
+use crate::capture::Captured;
+use crate::wait;
+
+/// Messages between two waits for the server's word that it has them all.
+const AT_ONCE: usize = 200;
+
+/// Publishes messages as they were heard, delivery copies and their reply subjects included.
+pub async fn publish(client: &Client, messages: &[Captured]) {
+    for some in messages.chunks(AT_ONCE) {
+        for message in some {
+            publish_one(client, message).await;
+        }
+        client.flush().await.expect("NATS takes what it is sent");
+    }
+}
+
+/// Publishes one message as it was heard.
+pub async fn publish_one(client: &Client, message: &Captured) {
+    let (subject, payload) = (message.subject.clone(), message.payload.clone());
+    match &message.reply {
+        Some(reply) => client.publish_with_reply(subject, reply.clone(), payload).await,
+        None => client.publish(subject, payload).await,
+    }
+    .expect("NATS takes what it is sent");
+}
+
+/// Creates the streams that keep `messages`, as Dynamo's workers do (reference §2.2).
+pub async fn create_streams(jetstream: &jetstream::Context, messages: &[Captured]) -> Vec<String> {
+    let mut names: Vec<String> = messages.iter().filter_map(|m| m.stream().map(str::to_owned)).collect();
+    names.sort();
+    names.dedup();
+    for name in &names {
+        let config = stream::Config {
+            name: name.clone(),
+            subjects: vec![format!("{name}.*")],
+            max_age: std::time::Duration::from_secs(3600),
+            ..stream::Config::default()
+        };
+        jetstream.get_or_create_stream(config).await.expect("JetStream makes a stream");
+    }
+    names
+}
+
+/// Publishes messages into their stream, in order, and waits until all of them are kept.
+pub async fn publish_kept(jetstream: &jetstream::Context, messages: &[Captured]) {
+    for some in messages.chunks(AT_ONCE) {
+        let mut kept = Vec::with_capacity(some.len());
+        for message in some {
+            let publication = jetstream.publish(message.subject.clone(), message.payload.clone()).await;
+            kept.push(publication.expect("JetStream takes what it is sent").into_future());
+        }
+        try_join_all(kept).await.expect("JetStream keeps what it was sent");
+    }
+}
+
+/// Behaves like a router: pulls `count` messages through a durable consumer, so that each comes by again as a copy.
+pub async fn pull_like_a_router(jetstream: &jetstream::Context, stream: &str, router_id: &str, count: usize) {
+    use futures_util::StreamExt;
+    let stream = jetstream.get_stream(stream).await.expect("the stream exists");
+    let config = consumer::pull::Config {
+        durable_name: Some(router_id.to_owned()),
+        ack_policy: consumer::AckPolicy::Explicit,
+        ..consumer::pull::Config::default()
+    };
+    let consumer = stream.get_or_create_consumer(router_id, config).await.expect("a consumer");
+    let mut messages = consumer.messages().await.expect("a pull");
+    for _ in 0..count {
+        let message = wait::within("the router is given a message", messages.next()).await;
+        let message = message.expect("more messages").expect("no error");
+        message.ack().await.expect("acknowledged");
+    }
+}
+
+/// Names of the consumers on a stream.
+pub async fn consumers(jetstream: &jetstream::Context, stream: &str) -> Vec<String> {
+    use futures_util::TryStreamExt;
+    let stream = jetstream.get_stream(stream).await.expect("the stream exists");
+    stream.consumer_names().try_collect().await.expect("JetStream lists consumers")
+}

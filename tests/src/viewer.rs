@@ -1,0 +1,201 @@
+//! A viewer without a browser: takes the socket's frames and folds them, as the app does.
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use futures_util::StreamExt;
+use radixscope_core::cluster::{Cluster, SnapshotReader};
+use radixscope_core::frame::Frame;
+use radixscope_core::id::{Millis, Seq};
+use tokio::net::TcpStream;
+use tokio::task::JoinHandle;
+use tokio_tungstenite::tungstenite::Message;
+use tokio_tungstenite::{MaybeTlsStream, WebSocketStream, connect_async};
+
+use crate::wait;
+
+/// Where a viewer stopped: its state and the run of the server that it belongs to.
+pub struct Resume {
+    state: Cluster,
+    epoch: u64,
+}
+
+impl Resume {
+    /// The last record known.
+    pub fn seq(&self) -> Seq {
+        self.state.seq()
+    }
+}
+
+/// What a viewer saw.
+#[derive(Default)]
+pub struct Seen {
+    /// The state so far; `None` before the first snapshot.
+    pub state: Option<Cluster>,
+    /// Names the server's run.
+    pub epoch: u64,
+    /// What the first frame called the server.
+    pub server: String,
+    /// Snapshots received in full.
+    pub snapshots: u32,
+    /// Batches received.
+    pub batches: u64,
+    /// Records folded from batches.
+    pub records: u64,
+    /// Digests that came with batches and were compared.
+    pub checks: u64,
+    /// Records the server says it skipped for us.
+    pub skipped: u64,
+    /// Time from a record's own time to its arrival here, milliseconds, if asked for.
+    pub delays_ms: Vec<u64>,
+    /// Why the connection ended.
+    pub ended: Option<String>,
+}
+
+/// A viewer on a socket.
+pub struct Viewer {
+    seen: Arc<Mutex<Seen>>,
+    task: JoinHandle<()>,
+}
+
+/// A socket of which nothing was read yet.
+pub type Socket = WebSocketStream<MaybeTlsStream<TcpStream>>;
+
+impl Viewer {
+    /// Connects and follows.
+    pub async fn connect(url: &str, resume: Option<Resume>) -> Self {
+        let url = match &resume {
+            Some(resume) => format!("{url}?after={}&epoch={}", resume.seq(), resume.epoch),
+            None => url.to_owned(),
+        };
+        let (socket, _) = connect_async(&url).await.unwrap_or_else(|e| panic!("{url}: {e}"));
+        Self::follow(socket, resume)
+    }
+
+    fn follow(mut socket: Socket, resume: Option<Resume>) -> Self {
+        let seen = Seen { state: resume.map(|resume| resume.state), ..Seen::default() };
+        let seen = Arc::new(Mutex::new(seen));
+        let shared = Arc::clone(&seen);
+        let task = tokio::spawn(async move {
+            let mut snapshot = SnapshotReader::default();
+            loop {
+                let ended = match socket.next().await {
+                    Some(Ok(Message::Binary(bytes))) => {
+                        let mut seen = lock(&shared);
+                        match seen.take(&bytes, &mut snapshot) {
+                            Ok(()) => continue,
+                            Err(why) => why,
+                        }
+                    }
+                    Some(Ok(Message::Close(why))) => format!("closed: {why:?}"),
+                    Some(Ok(_)) => continue, // pings are answered below us
+                    Some(Err(error)) => error.to_string(),
+                    None => "closed".to_owned(),
+                };
+                lock(&shared).ended = Some(ended);
+                return;
+            }
+        });
+        Self { seen, task }
+    }
+
+    /// Looks at what it saw.
+    pub fn with<T>(&self, look: impl FnOnce(&Seen) -> T) -> T {
+        look(&lock(&self.seen))
+    }
+
+    /// Waits for what it sees.
+    pub async fn until<T>(&self, what: &str, look: impl Fn(&Seen) -> Result<T, String>) -> T {
+        wait::until(what, async || {
+            self.with(|seen| match (look(seen), &seen.ended) {
+                (Ok(value), _) => Ok(value),
+                (Err(now), None) => Err(now),
+                (Err(now), Some(why)) => panic!("the viewer ended ({why}) before {what}: {now}"),
+            })
+        })
+        .await
+    }
+
+    /// Waits until it has folded record `seq`, and gives the digest there.
+    pub async fn digest_at(&self, seq: Seq) -> u64 {
+        self.until(&format!("the viewer is at {seq}"), |seen| {
+            let state = seen.state.as_ref().ok_or("no state yet")?;
+            if state.seq() > seq {
+                panic!("the viewer is at {}, past {seq}", state.seq());
+            }
+            if state.seq() == seq { Ok(state.digest()) } else { Err(format!("at {}", state.seq())) }
+        })
+        .await
+    }
+
+    /// Cuts the connection and keeps the state.
+    pub fn cut(self) -> Resume {
+        self.task.abort();
+        let mut seen = lock(&self.seen);
+        Resume { state: seen.state.take().expect("a viewer that saw something"), epoch: seen.epoch }
+    }
+}
+
+impl Drop for Viewer {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+impl Seen {
+    fn take(&mut self, bytes: &[u8], snapshot: &mut SnapshotReader) -> Result<(), String> {
+        match Frame::decode(bytes).map_err(|e| e.to_string())? {
+            Frame::Hello { epoch, server, .. } => {
+                self.epoch = epoch;
+                self.server = server.into_owned();
+            }
+            Frame::Snapshot { seq, bytes, .. } => {
+                if let Some(state) = snapshot.part(bytes.0).map_err(|e| e.to_string())? {
+                    if state.seq() != seq {
+                        return Err(format!("a snapshot of {} under the name of {seq}", state.seq()));
+                    }
+                    self.snapshots += 1;
+                    self.state = Some(state);
+                }
+            }
+            Frame::Batch(batch) => {
+                let state = self.state.as_mut().ok_or("a batch before any state")?;
+                let expected = state.seq().0 + 1;
+                if batch.first_seq.0 > expected {
+                    return Err(format!("batch begins at {} instead of {expected}", batch.first_seq));
+                }
+                let now = now_ms();
+                for entry in batch.entries() {
+                    let (seq, entry) = entry.map_err(|e| e.to_string())?;
+                    self.delays_ms.push(now.since(entry.at_ms));
+                    state.fold(seq, &entry);
+                    self.records += 1;
+                }
+                self.batches += 1;
+                if let Some(check) = batch.check {
+                    let end = batch.first_seq.0 + u64::from(batch.count) - 1;
+                    if state.seq().0 == end && state.digest() != check.0 {
+                        return Err(format!(
+                            "digest {} at {end}, the server's is {}",
+                            state.digest(),
+                            check.0
+                        ));
+                    }
+                    self.checks += 1;
+                }
+            }
+            Frame::Lag { skipped } => self.skipped += skipped,
+        }
+        Ok(())
+    }
+}
+
+/// Unix time.
+pub fn now_ms() -> Millis {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).expect("a clock after 1970");
+    Millis(u64::try_from(since.as_millis()).expect("a clock of this age"))
+}
+
+fn lock(seen: &Mutex<Seen>) -> std::sync::MutexGuard<'_, Seen> {
+    seen.lock().unwrap_or_else(PoisonError::into_inner)
+}

@@ -1,0 +1,160 @@
+//! `cargo xtask bench`: runs every measurement, each a program of its own, and puts the figures into one table.
+//!
+//! A measuring program writes JSON to the file that `RADIXSCOPE_BENCH_OUT` names:
+//! `{"rows": [{"what": …, "value": number, "unit": …, "budget": text or absent, "within": bool or absent}]}`.
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    process::ExitCode,
+};
+
+use anyhow::{Context, Result, bail};
+use clap::ValueEnum;
+use serde_json::{Value, json};
+
+use crate::{
+    app, demo,
+    setup::{self, Purpose},
+    steps::Steps,
+    workspace::Workspace,
+};
+
+mod machine;
+mod sizes;
+
+/// A measurement.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Part {
+    /// Decoding, folding, memory and what-if, beside Dynamo's own router crate
+    Core,
+    /// From an event on NATS to a viewer's socket, with few viewers and with many
+    Latency,
+    /// Sizes of what the browser loads
+    Sizes,
+}
+
+impl Part {
+    const fn name(self) -> &'static str {
+        match self {
+            Self::Core => "core",
+            Self::Latency => "latency",
+            Self::Sizes => "sizes",
+        }
+    }
+
+    /// The program that measures: package and binary.
+    const fn program(self) -> Option<(&'static str, &'static str)> {
+        match self {
+            Self::Core => Some(("radixscope-oracle", "bench")),
+            Self::Latency => Some(("radixscope-tests", "latency")),
+            Self::Sizes => None,
+        }
+    }
+}
+
+/// Measures `parts`, or everything; `args` go to the measuring programs.
+///
+/// # Errors
+/// When something cannot be built or a measurement does not end well. A missed budget is shown, not an error.
+pub(crate) fn run(workspace: &Workspace, parts: &[Part], args: &[String]) -> Result<ExitCode> {
+    let parts = if parts.is_empty() { Part::value_variants() } else { parts };
+    let missing = setup::missing(workspace, Purpose::Test)?;
+    let programs: Vec<_> = parts.iter().filter_map(|part| part.program()).collect();
+    let mut steps =
+        Steps::new(workspace, missing.len() + 2 + usize::from(!programs.is_empty()) + parts.len());
+    setup::meet(&mut steps, &missing)?;
+    app::build(&mut steps, workspace)?;
+    demo::build_server(&mut steps, workspace)?;
+    if !programs.is_empty() {
+        steps.step("The measuring programs", "about 3 min on two cores", |step| {
+            let mut command = workspace.cargo(["build", "--locked", "--release"]);
+            for (package, binary) in &programs {
+                command.args(["--package", package, "--bin", binary]);
+            }
+            step.run(command)
+        })?;
+    }
+    let folder = workspace.target.join("bench");
+    fs::create_dir_all(&folder).context("making the folder for the figures")?;
+    let mut rows = Vec::new();
+    for part in parts {
+        let file = folder.join(format!("{}.json", part.name()));
+        let measured = steps.step(&format!("Measuring {}", part.name()), "", |step| {
+            let Some((_, binary)) = part.program() else {
+                return sizes::measure(&workspace.root.join("app/dist"));
+            };
+            let _ = fs::remove_file(&file);
+            let mut command = workspace.command(workspace.target.join("release").join(binary));
+            command
+                .args(args)
+                .env("RADIXSCOPE_BENCH_OUT", &file)
+                .env("RADIXSCOPE_BIN", workspace.target.join("release/radixscope"))
+                .env("RADIXSCOPE_NATS_SERVER", workspace.tools_bin().join("nats-server"));
+            step.run(command)?;
+            read_rows(&file)
+        })?;
+        let text = json!({"machine": machine::describe(), "rows": measured});
+        fs::write(&file, format!("{text:#}\n")).context("writing the figures")?;
+        rows.extend(measured);
+    }
+    println!("\n{}\n\n{}", machine::describe(), table(&rows));
+    println!("Also in {}", workspace.shown(&PathBuf::from(&folder)));
+    Ok(ExitCode::SUCCESS)
+}
+
+fn read_rows(file: &Path) -> Result<Vec<Value>> {
+    let text = fs::read_to_string(file).context("the program wrote no figures")?;
+    let figures: Value = serde_json::from_str(&text).context("the program's figures")?;
+    match figures["rows"].as_array() {
+        Some(rows) if !rows.is_empty() => Ok(rows.clone()),
+        _ => bail!("the program wrote no figures"),
+    }
+}
+
+/// The figures as a Markdown table.
+fn table(rows: &[Value]) -> String {
+    let mut text = String::from("| What | Figure | Budget | |\n|---|---:|---|---|\n");
+    for row in rows {
+        let within = match row["within"].as_bool() {
+            Some(true) => "within",
+            Some(false) => "missed",
+            None => "",
+        };
+        text.push_str(&format!(
+            "| {} | {} {} | {} | {within} |\n",
+            row["what"].as_str().unwrap_or_default(),
+            row["value"].as_f64().map(shown).unwrap_or_default(),
+            row["unit"].as_str().unwrap_or_default(),
+            row["budget"].as_str().unwrap_or_default(),
+        ));
+    }
+    text
+}
+
+/// A figure with about three significant digits.
+fn shown(value: f64) -> String {
+    let decimals = match value.abs() {
+        size if size >= 100.0 => 0,
+        size if size >= 10.0 => 1,
+        size if size >= 1.0 || size == 0.0 => 2,
+        _ => 4,
+    };
+    format!("{value:.decimals$}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_missed_budget_is_named_in_the_table() {
+        let rows = [
+            json!({"what": "decode and fold", "value": 2.345, "unit": "× RadixTree", "budget": "≥ 2", "within": true}),
+            json!({"what": "p95", "value": 312.0, "unit": "ms", "budget": "≤ 250 ms", "within": false}),
+        ];
+        let table = table(&rows);
+        assert!(table.contains("| decode and fold | 2.35 × RadixTree | ≥ 2 | within |"), "{table}");
+        assert!(table.contains("| p95 | 312 ms | ≤ 250 ms | missed |"), "{table}");
+    }
+}

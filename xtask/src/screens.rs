@@ -1,0 +1,43 @@
+//! `cargo xtask screens`: the screenshots that the tests make of every panel, in both themes.
+
+use std::{fs, process::ExitCode};
+
+use anyhow::{Context, Result, bail};
+
+use crate::{
+    app,
+    setup::{self, Purpose},
+    steps::Steps,
+    test,
+    workspace::Workspace,
+};
+
+/// Builds, runs the tests that look at the screen, and says where the pictures are.
+///
+/// # Errors
+/// When a step fails or no picture was made.
+pub(crate) fn run(workspace: &Workspace) -> Result<ExitCode> {
+    let missing = setup::missing(workspace, Purpose::Test)?;
+    let mut steps = Steps::new(workspace, missing.len() + 3);
+    setup::meet(&mut steps, &missing)?;
+    app::build(&mut steps, workspace)?;
+    test::build(&mut steps, workspace)?;
+    let folder = workspace.target.join("screens");
+    let _ = fs::remove_dir_all(&folder);
+    steps.step("Screenshots", "about 1 min", |step| {
+        step.run(test::command(workspace, &["--locked", "--package=radixscope-tests"]))
+    })?;
+    let mut pictures: Vec<_> = fs::read_dir(&folder)
+        .context("the tests made no screenshots")?
+        .filter_map(|entry| Some(entry.ok()?.path()))
+        .filter(|path| path.extension().is_some_and(|extension| extension == "png"))
+        .collect();
+    pictures.sort();
+    if pictures.is_empty() {
+        bail!("the tests made no screenshots in {}", folder.display());
+    }
+    for picture in pictures {
+        println!("{}", workspace.shown(&picture));
+    }
+    Ok(ExitCode::SUCCESS)
+}
