@@ -40,9 +40,14 @@ struct Asset {
     content_type: HeaderValue,
 }
 
+/// A file's path and the hash of its content.
+type Key = (String, [u8; 32]);
+/// A file that is being made ready or is.
+type Cell = Arc<OnceCell<Arc<Asset>>>;
+
 /// The app's files, each made ready once.
 pub(super) struct Assets {
-    ready: Mutex<HashMap<(String, [u8; 32]), Arc<OnceCell<Arc<Asset>>>>>,
+    ready: Mutex<HashMap<Key, Cell>>,
 }
 
 impl Assets {
