@@ -81,7 +81,13 @@ pub struct NatsLogin {
     #[arg(long, env = "RADIXSCOPE_NATS_USER", value_name = "NAME", requires = "nats_password")]
     pub nats_user: Option<String>,
     /// Password; better given by its variable than on a command line that others can list [default: user, as Dynamo does]
-    #[arg(long, env = "RADIXSCOPE_NATS_PASSWORD", value_name = "PASSWORD", hide_env_values = true, requires = "nats_user")]
+    #[arg(
+        long,
+        env = "RADIXSCOPE_NATS_PASSWORD",
+        value_name = "PASSWORD",
+        hide_env_values = true,
+        requires = "nats_user"
+    )]
     pub nats_password: Option<Secret>,
     /// Token; better given by its variable
     #[arg(long, env = "RADIXSCOPE_NATS_TOKEN", value_name = "TOKEN", hide_env_values = true, conflicts_with_all = ["nats_user", "nats_password"])]
@@ -228,7 +234,9 @@ fn nats_url(text: &str) -> Result<Url, String> {
     match url.scheme() {
         "nats" | "tls" if url.host_str().is_some_and(|host| !host.is_empty()) => Ok(url),
         "nats" | "tls" => Err("no host in it; expected nats://host:4222".to_owned()),
-        other => Err(format!("scheme {other:?} is not one of NATS; expected nats://host:4222 or tls://host:4222")),
+        other => {
+            Err(format!("scheme {other:?} is not one of NATS; expected nats://host:4222 or tls://host:4222"))
+        }
     }
 }
 
@@ -265,7 +273,8 @@ mod tests {
     fn every_option_names_its_variable_and_its_default() {
         let cli = Cli::command();
         for command in cli.get_subcommands() {
-            for arg in command.get_arguments().filter(|a| !matches!(a.get_id().as_str(), "help" | "version")) {
+            for arg in command.get_arguments().filter(|a| !matches!(a.get_id().as_str(), "help" | "version"))
+            {
                 let name = arg.get_id();
                 let env = arg.get_env().and_then(|e| e.to_str()).unwrap_or_default();
                 assert!(env.starts_with("RADIXSCOPE_"), "{name} of {} has no variable", command.get_name());
@@ -301,7 +310,8 @@ mod tests {
 
     #[test]
     fn a_password_never_shows() {
-        let cli = parse(&["serve", "--nats", "nats://x", "--nats-user", "u", "--nats-password", "hidden!"]).unwrap();
+        let cli = parse(&["serve", "--nats", "nats://x", "--nats-user", "u", "--nats-password", "hidden!"])
+            .unwrap();
         assert!(!format!("{cli:?}").contains("hidden!"));
     }
 

@@ -10,8 +10,9 @@
 
 pub mod cli;
 pub mod config;
-pub mod hub;
 pub mod http;
-pub mod source;
+pub mod hub;
 mod logging;
+pub mod shutdown;
+pub mod source;
 mod time;

@@ -17,7 +17,9 @@ pub(crate) fn start(format: LogFormat, filter: Option<&str>) -> anyhow::Result<(
     let filter = EnvFilter::try_new(filter.unwrap_or(DEFAULT_FILTER))?;
     let to_stderr = fmt().with_env_filter(filter).with_writer(std::io::stderr);
     let started = match format {
-        LogFormat::Text => to_stderr.with_ansi(std::io::IsTerminal::is_terminal(&std::io::stderr())).try_init(),
+        LogFormat::Text => {
+            to_stderr.with_ansi(std::io::IsTerminal::is_terminal(&std::io::stderr())).try_init()
+        }
         LogFormat::Json => to_stderr.json().flatten_event(true).try_init(),
     };
     started.map_err(|error| anyhow::anyhow!("the log cannot be started: {error}"))

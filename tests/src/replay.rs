@@ -5,6 +5,7 @@ use async_nats::jetstream::{self, consumer, stream};
 use futures_util::future::try_join_all;
 
 use crate::capture::Captured;
+use crate::wait;
 
 /// Messages between two waits for the server's word that it has them all.
 const AT_ONCE: usize = 200;
@@ -70,7 +71,8 @@ pub async fn pull_like_a_router(jetstream: &jetstream::Context, stream: &str, ro
     let consumer = stream.get_or_create_consumer(router_id, config).await.expect("a consumer");
     let mut messages = consumer.messages().await.expect("a pull");
     for _ in 0..count {
-        let message = messages.next().await.expect("more messages").expect("no error");
+        let message = wait::within("the router is given a message", messages.next()).await;
+        let message = message.expect("more messages").expect("no error");
         message.ack().await.expect("acknowledged");
     }
 }

@@ -25,3 +25,8 @@ pub async fn until<T>(what: &str, mut look: impl AsyncFnMut() -> Result<T, Strin
 pub fn expect(is: bool, else_say: impl FnOnce() -> String) -> Result<(), String> {
     if is { Ok(()) } else { Err(else_say()) }
 }
+
+/// Waits for something that says itself when it is there.
+pub async fn within<T>(what: &str, happens: impl Future<Output = T>) -> T {
+    tokio::time::timeout(PATIENCE, happens).await.unwrap_or_else(|_| panic!("gave up waiting until {what}"))
+}

@@ -67,10 +67,13 @@ fn start(workspace: &Workspace, args: &[String]) -> Result<ExitCode> {
     bail!("the server ended with {status}");
 }
 
-/// Where the server will be found, as far as its options say; none for options such as `--help`.
+/// Where the server will be found, as far as its options say; none when they make it do something else.
 fn url(args: &[String]) -> Option<(SocketAddr, String)> {
     if args.iter().any(|arg| matches!(arg.as_str(), "--help" | "-h" | "--version" | "-V")) {
         return None;
+    }
+    if option(args, "--nats", "RADIXSCOPE_DEMO_NATS").is_some() {
+        return None; // publishes to a NATS server instead of serving
     }
     let listen = option(args, "--listen", "RADIXSCOPE_LISTEN").unwrap_or_else(|| DEFAULT_LISTEN.to_owned());
     let mut address: SocketAddr = listen.parse().ok()?;
@@ -108,5 +111,6 @@ mod tests {
             Some("http://127.0.0.1:9000/x/")
         );
         assert_eq!(shown(&["--help"]), None);
+        assert_eq!(shown(&["--nats=nats://127.0.0.1:4222"]), None);
     }
 }

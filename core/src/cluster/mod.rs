@@ -5,6 +5,7 @@
 
 mod decisions;
 mod fold;
+mod hint;
 mod rates;
 mod snapshot;
 mod source;

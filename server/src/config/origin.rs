@@ -19,7 +19,8 @@ impl FromStr for AllowedOrigin {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let url = Url::parse(text).map_err(|error| format!("not an origin such as https://example.org: {error}"))?;
+        let url = Url::parse(text)
+            .map_err(|error| format!("not an origin such as https://example.org: {error}"))?;
         let has_more = !matches!(url.path(), "" | "/") || url.query().is_some() || url.fragment().is_some();
         if !matches!(url.scheme(), "http" | "https") || has_more {
             return Err("expected scheme, host and port only, such as https://example.org:8443".to_owned());

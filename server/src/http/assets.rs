@@ -90,7 +90,8 @@ impl Asset {
         };
         let content_type = content_type(path);
         let is_text = !content_type.starts_with("image/") || content_type == "image/svg+xml";
-        let is_worth_it = is_text && !content_type.starts_with("font/") && plain.len() >= WORTH_COMPRESSING_BYTES;
+        let is_worth_it =
+            is_text && !content_type.starts_with("font/") && plain.len() >= WORTH_COMPRESSING_BYTES;
         let smaller = |packed: Option<Vec<u8>>| packed.filter(|p| p.len() < plain.len()).map(Bytes::from);
         let (brotli, gzip) =
             if is_worth_it { (smaller(brotli(&plain)), smaller(gzip(&plain))) } else { (None, None) };
@@ -142,7 +143,8 @@ fn accepts(accepted: &str, encoding: &str) -> bool {
     accepted.split(',').any(|item| {
         let mut parts = item.split(';').map(str::trim);
         let is_it = parts.next().is_some_and(|name| name.eq_ignore_ascii_case(encoding));
-        is_it && !parts.any(|p| p.strip_prefix("q=").is_some_and(|q| q.parse::<f32>().is_ok_and(|q| q == 0.0)))
+        is_it
+            && !parts.any(|p| p.strip_prefix("q=").is_some_and(|q| q.parse::<f32>().is_ok_and(|q| q == 0.0)))
     })
 }
 
@@ -150,7 +152,8 @@ fn accepts(accepted: &str, encoding: &str) -> bool {
 fn is_immutable(path: &str) -> bool {
     let name = path.rsplit('/').next().unwrap_or(path);
     let is_hash = |part: &str| part.len() == NAME_HASH_LEN && part.chars().all(|c| c.is_ascii_hexdigit());
-    let is_version = |part: &str| part.matches('.').count() >= 2 && part.starts_with(|c: char| c.is_ascii_digit());
+    let is_version =
+        |part: &str| part.matches('.').count() >= 2 && part.starts_with(|c: char| c.is_ascii_digit());
     name.split(['-', '_', '.']).any(is_hash) || name.split('-').skip(1).any(is_version)
 }
 

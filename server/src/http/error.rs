@@ -16,7 +16,6 @@ pub(super) mod code {
     use super::{Code, StatusCode};
 
     pub(in crate::http) const BAD_PARAMETER: Code = Code(StatusCode::BAD_REQUEST, "bad_parameter");
-    pub(in crate::http) const BAD_REQUEST: Code = Code(StatusCode::BAD_REQUEST, "bad_request");
     pub(in crate::http) const FOREIGN_ORIGIN: Code = Code(StatusCode::FORBIDDEN, "foreign_origin");
     pub(in crate::http) const NOT_FOUND: Code = Code(StatusCode::NOT_FOUND, "not_found");
     pub(in crate::http) const METHOD_NOT_ALLOWED: Code =

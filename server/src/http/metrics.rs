@@ -10,9 +10,9 @@ use axum::response::{IntoResponse, Response};
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::text::encode;
 use prometheus_client::encoding::{DescriptorEncoder, EncodeLabelSet, EncodeMetric};
+use prometheus_client::metrics::MetricType;
 use prometheus_client::metrics::counter::ConstCounter;
 use prometheus_client::metrics::gauge::ConstGauge;
-use prometheus_client::metrics::MetricType;
 use prometheus_client::registry::Registry;
 
 use radixscope_core::cluster::Cluster;
@@ -30,7 +30,7 @@ pub(super) async fn metrics(State(hub): State<Hub>) -> Result<Response, ApiError
     scrape.viewers_total = viewers.total.load(Ordering::Relaxed);
     scrape.resyncs = viewers.resyncs.load(Ordering::Relaxed);
     scrape.skipped_records = viewers.skipped_records.load(Ordering::Relaxed);
-    let mut registry = Registry::default();
+    let mut registry = Registry::with_prefix("radixscope");
     registry.register_collector(Box::new(scrape));
     let mut text = String::new();
     encode(&mut text, &registry)
@@ -80,42 +80,6 @@ struct Worker {
     decisions: u64,
 }
 
-#[derive(EncodeLabelSet, Debug)]
-struct SourceLabel<'a> {
-    source: &'a str,
-}
-
-#[derive(EncodeLabelSet, Debug)]
-struct StateLabels<'a> {
-    source: &'a str,
-    state: &'a str,
-}
-
-#[derive(EncodeLabelSet, Debug)]
-struct MissedLabels<'a> {
-    source: &'a str,
-    topic: &'a str,
-    cause: &'a str,
-}
-
-#[derive(EncodeLabelSet, Debug)]
-struct RejectedLabels<'a> {
-    source: &'a str,
-    topic: &'a str,
-    reason: &'a str,
-}
-
-#[derive(EncodeLabelSet, Debug)]
-struct WorkerLabels {
-    worker_id: u64,
-    dp_rank: u32,
-}
-
-#[derive(EncodeLabelSet, Debug)]
-struct BuildLabels<'a> {
-    version: &'a str,
-}
-
 impl Scrape {
     fn of(view: &View<'_>) -> Self {
         let cluster: &Cluster = view.cluster;
@@ -161,7 +125,7 @@ impl Scrape {
 
     fn of_ourselves(&self, to: &mut Writer<'_>) -> fmt::Result {
         let stats = &self.stats;
-        let build = BuildLabels { version: env!("CARGO_PKG_VERSION") };
+        let build = [("version", env!("CARGO_PKG_VERSION"))];
         to.gauges("build_info", "Version of the server", [(build, 1.0)])?;
         to.gauge("uptime_seconds", "Time since the server started", stats.started.elapsed().as_secs_f64())?;
         to.gauge("queue_messages", "Messages that wait to be decoded", stats.queued_messages as f64)?;
@@ -175,7 +139,11 @@ impl Scrape {
         }
         to.counter("records", "Records folded", self.seq)?;
         to.counter("batches", "Batches published", stats.batches)?;
-        to.gauge("log_bytes", "Bytes of recent batches kept for viewers that come back", stats.log_bytes as f64)?;
+        to.gauge(
+            "log_bytes",
+            "Bytes of recent batches kept for viewers that come back",
+            stats.log_bytes as f64,
+        )?;
         to.gauge("viewers", "Viewers connected", self.viewers as f64)?;
         to.counter("viewers_connected", "Viewers that ever connected", self.viewers_total)?;
         to.counter("viewer_resyncs", "Times a viewer fell behind and got a new snapshot", self.resyncs)?;
@@ -186,27 +154,36 @@ impl Scrape {
     fn of_sources(&self, to: &mut Writer<'_>) -> fmt::Result {
         let named = || self.sources.iter().zip(&self.stats.sources);
         let by = |count: fn(&crate::hub::SourceStats) -> u64| {
-            named().map(move |(s, stats)| (SourceLabel { source: &s.name }, count(stats)))
+            named().map(move |(s, stats)| ([("source", s.name.as_str())], count(stats)))
         };
         to.counters("ingest_messages", "Messages decoded", by(|s| s.messages))?;
         to.counters("ingest_bytes", "Payload bytes decoded", by(|s| s.bytes))?;
         to.counters("ingest_records", "Records that messages became", by(|s| s.records))?;
         let states = self.sources.iter().flat_map(|s| {
             ["connecting", "catching_up", "live", "refused", "ended"].map(|state| {
-                (StateLabels { source: &s.name, state }, if s.state == state { 1.0 } else { 0.0 })
+                ([("source", s.name.as_str()), ("state", state)], if s.state == state { 1.0 } else { 0.0 })
             })
         });
         to.gauges("source_state", "1 for the state that the link to the source is in", states)?;
-        let lags = self.sources.iter().filter_map(|s| {
-            s.lag_ms.map(|ms| (SourceLabel { source: &s.name }, ms as f64 / 1_000.0))
-        });
-        to.gauges("source_lag_seconds", "Arrival minus publication of the slowest recent message, by two clocks", lags)?;
+        let lags = self
+            .sources
+            .iter()
+            .filter_map(|s| s.lag_ms.map(|ms| ([("source", s.name.as_str())], ms as f64 / 1_000.0)));
+        to.gauges(
+            "source_lag_seconds",
+            "Arrival minus publication of the slowest recent message, by two clocks",
+            lags,
+        )?;
         let missed = self.sources.iter().flat_map(|s| {
-            s.missed.iter().map(|&(topic, cause, n)| (MissedLabels { source: &s.name, topic, cause }, n))
+            s.missed.iter().map(|&(topic, cause, n)| {
+                ([("source", s.name.as_str()), ("topic", topic), ("cause", cause)], n)
+            })
         });
         to.counters("ingest_missed", "Messages known to be lost", missed)?;
         let rejected = self.sources.iter().flat_map(|s| {
-            s.rejected.iter().map(|&(topic, reason, n)| (RejectedLabels { source: &s.name, topic, reason }, n))
+            s.rejected.iter().map(|&(topic, reason, n)| {
+                ([("source", s.name.as_str()), ("topic", topic), ("reason", reason)], n)
+            })
         });
         to.counters("ingest_rejected", "Inputs that were not understood", rejected)
     }
@@ -218,7 +195,11 @@ impl Scrape {
         to.gauge("tree_blocks", "Sum of the blocks that each worker holds", tree.resident as f64)?;
         let shown = tree.resident - tree.hidden;
         to.gauge("tree_blocks_shown", "Of those, in the picture", shown as f64)?;
-        to.gauge("tree_blocks_unattached", "Of those, below a parent that was never seen", tree.unattached as f64)?;
+        to.gauge(
+            "tree_blocks_unattached",
+            "Of those, below a parent that was never seen",
+            tree.unattached as f64,
+        )?;
         to.gauge("tree_allocated_nodes", "Nodes in memory", f64::from(self.allocated))?;
         to.gauge("tree_limit_nodes", "Most nodes in memory", f64::from(self.limit))?;
         to.gauge("tree_heap_bytes", "Memory that the tree uses", self.heap_bytes as f64)?;
@@ -230,12 +211,20 @@ impl Scrape {
             self.workers.iter().filter_map(move |w| value(w).map(|v| (w.labels(), v as f64)))
         };
         let counted = |value: fn(&Worker) -> u64| self.workers.iter().map(move |w| (w.labels(), value(w)));
-        to.gauges("worker_blocks", "Blocks that the worker holds; absent while it is unknown", known(|w| w.blocks))?;
+        to.gauges(
+            "worker_blocks",
+            "Blocks that the worker holds; absent while it is unknown",
+            known(|w| w.blocks),
+        )?;
         let help = "Of those, below a parent that was never seen";
         to.gauges("worker_unattached_blocks", help, known(|w| w.blocks.map(|_| w.unattached)))?;
         let help = "Blocks that its KV cache can hold, by its model card";
         to.gauges("worker_capacity_blocks", help, known(|w| w.capacity))?;
-        to.gauges("worker_used_blocks", "Blocks that running requests use, by its engine", known(|w| w.used))?;
+        to.gauges(
+            "worker_used_blocks",
+            "Blocks that running requests use, by its engine",
+            known(|w| w.used),
+        )?;
         to.counters("worker_stored_blocks", "Blocks in its stored events", counted(|w| w.stored))?;
         to.counters("worker_removed_blocks", "Blocks in its removed events", counted(|w| w.removed))?;
         to.counters("worker_cleared", "Times it dropped everything", counted(|w| w.cleared))?;
@@ -245,8 +234,8 @@ impl Scrape {
 }
 
 impl Worker {
-    fn labels(&self) -> WorkerLabels {
-        WorkerLabels { worker_id: self.id, dp_rank: self.dp_rank }
+    fn labels(&self) -> [(&'static str, String); 2] {
+        [("worker_id", self.id.to_string()), ("dp_rank", self.dp_rank.to_string())]
     }
 }
 
@@ -265,12 +254,12 @@ struct Writer<'e>(DescriptorEncoder<'e>);
 
 impl Writer<'_> {
     fn gauge(&mut self, name: &str, help: &str, value: f64) -> fmt::Result {
-        let encoder = self.0.encode_descriptor(&full(name), help, None, MetricType::Gauge)?;
+        let encoder = self.0.encode_descriptor(name, help, None, MetricType::Gauge)?;
         ConstGauge::new(value).encode(encoder)
     }
 
     fn counter(&mut self, name: &str, help: &str, value: u64) -> fmt::Result {
-        let encoder = self.0.encode_descriptor(&full(name), help, None, MetricType::Counter)?;
+        let encoder = self.0.encode_descriptor(name, help, None, MetricType::Counter)?;
         ConstCounter::new(value).encode(encoder)
     }
 
@@ -280,7 +269,7 @@ impl Writer<'_> {
         help: &str,
         values: impl IntoIterator<Item = (L, f64)>,
     ) -> fmt::Result {
-        let mut encoder = self.0.encode_descriptor(&full(name), help, None, MetricType::Gauge)?;
+        let mut encoder = self.0.encode_descriptor(name, help, None, MetricType::Gauge)?;
         for (labels, value) in values {
             ConstGauge::new(value).encode(encoder.encode_family(&labels)?)?;
         }
@@ -293,14 +282,10 @@ impl Writer<'_> {
         help: &str,
         values: impl IntoIterator<Item = (L, u64)>,
     ) -> fmt::Result {
-        let mut encoder = self.0.encode_descriptor(&full(name), help, None, MetricType::Counter)?;
+        let mut encoder = self.0.encode_descriptor(name, help, None, MetricType::Counter)?;
         for (labels, value) in values {
             ConstCounter::new(value).encode(encoder.encode_family(&labels)?)?;
         }
         Ok(())
     }
-}
-
-fn full(name: &str) -> String {
-    format!("radixscope_{name}")
 }

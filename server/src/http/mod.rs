@@ -9,23 +9,22 @@ mod origin;
 mod page;
 mod ws;
 
-use std::future::Future;
 use std::sync::Arc;
 
 use axum::Router;
+use axum::ServiceExt;
 use axum::extract::{FromRef, Request};
 use axum::http::uri::{PathAndQuery, Uri};
 use axum::http::{HeaderValue, Method, header};
 use axum::response::Response;
 use axum::routing::get;
 use axum::serve::ListenerExt;
-use axum::ServiceExt;
 use tokio::net::TcpListener;
-use tokio::sync::watch;
 use tower::util::MapRequest;
 
 use crate::config::{AllowedOrigin, BasePath, FrameAncestors};
 use crate::hub::Hub;
+use crate::shutdown::{Shutdown, over};
 use assets::Assets;
 use error::{ApiError, code};
 
@@ -48,7 +47,7 @@ struct App {
     hub: Hub,
     options: Arc<ServeOptions>,
     assets: Arc<Assets>,
-    shutdown: watch::Receiver<bool>,
+    shutdown: Shutdown,
 }
 
 impl FromRef<App> for Hub {
@@ -65,7 +64,7 @@ pub async fn serve(
     listener: TcpListener,
     hub: Hub,
     options: ServeOptions,
-    shutdown: watch::Receiver<bool>,
+    shutdown: Shutdown,
 ) -> std::io::Result<()> {
     // Batches are small and wanted at once; Nagle's algorithm would hold them back.
     let listener = listener.tap_io(|socket| {
@@ -79,18 +78,15 @@ pub async fn serve(
         .await
 }
 
-fn ended(mut shutdown: watch::Receiver<bool>) -> impl Future<Output = ()> {
-    async move {
-        // The sender is gone only when the process ends.
-        let _ = shutdown.wait_for(|&is_over| is_over).await;
-    }
+async fn ended(mut shutdown: Shutdown) {
+    over(&mut shutdown).await;
 }
 
 /// All routes, with the base path cut off around them: a router nested at a prefix would answer 404 to `/prefix/`.
 fn service(
     hub: Hub,
     options: ServeOptions,
-    shutdown: watch::Receiver<bool>,
+    shutdown: Shutdown,
 ) -> MapRequest<Router, impl FnMut(Request) -> Request + Clone> {
     let base = options.base_path.clone();
     let router = router(hub, options, shutdown);
@@ -102,7 +98,7 @@ fn service(
     })
 }
 
-fn router(hub: Hub, options: ServeOptions, shutdown: watch::Receiver<bool>) -> Router {
+fn router(hub: Hub, options: ServeOptions, shutdown: Shutdown) -> Router {
     let assets = Arc::new(Assets::new());
     assets.prepare();
     let app = App { hub, options: Arc::new(options), assets, shutdown };
@@ -111,7 +107,7 @@ fn router(hub: Hub, options: ServeOptions, shutdown: watch::Receiver<bool>) -> R
         .route("/healthz", get(health::alive))
         .route("/readyz", get(health::ready))
         .route("/metrics", get(metrics::metrics))
-        .nest("/api", api::router())
+        .merge(api::router())
         .fallback(assets::serve)
         .method_not_allowed_fallback(method_not_allowed)
         .layer(axum::middleware::map_response(common_headers))
@@ -119,7 +115,10 @@ fn router(hub: Hub, options: ServeOptions, shutdown: watch::Receiver<bool>) -> R
 }
 
 async fn method_not_allowed(method: Method) -> ApiError {
-    ApiError::new(code::METHOD_NOT_ALLOWED, format!("{method} is not possible here; everything is read with GET"))
+    ApiError::new(
+        code::METHOD_NOT_ALLOWED,
+        format!("{method} is not possible here; everything is read with GET"),
+    )
 }
 
 /// No answer may be sniffed into another type, and nobody needs to know which page linked to us.

@@ -108,7 +108,10 @@ mod tests {
     fn inline_scripts_are_allowed_by_hash_and_others_by_origin() {
         let policy = policy(PAGE, &"'self'".parse().unwrap());
         let hash = STANDARD.encode(Sha256::digest(b"\nimport x\n"));
-        assert!(policy.contains(&format!("script-src 'self' 'sha256-{hash}' 'wasm-unsafe-eval';")), "{policy}");
+        assert!(
+            policy.contains(&format!("script-src 'self' 'sha256-{hash}' 'wasm-unsafe-eval';")),
+            "{policy}"
+        );
         assert!(policy.ends_with("frame-ancestors 'self'"));
         assert_eq!(policy.matches("sha256-").count(), 1);
     }

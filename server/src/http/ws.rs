@@ -1,20 +1,18 @@
 //! A viewer's socket: hello, then resume or snapshot, then batches. A viewer that falls behind is resynchronised and
 //! never waited for; the frames are the hub's, encoded once for all.
 
-use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use axum::extract::ws::{CloseFrame, Message, WebSocket, WebSocketUpgrade, close_code};
-use axum::extract::ws::rejection::WebSocketUpgradeRejection;
 use axum::extract::State;
+use axum::extract::ws::rejection::WebSocketUpgradeRejection;
+use axum::extract::ws::{CloseFrame, Message, WebSocket, WebSocketUpgrade, close_code};
 use axum::http::{HeaderMap, Uri};
 use axum::response::Response;
 use bytes::Bytes;
 use futures_util::stream::SplitSink;
 use futures_util::{SinkExt, StreamExt};
 use tokio::sync::broadcast::error::RecvError;
-use tokio::sync::watch;
 use tokio::time::Instant;
 
 use radixscope_core::frame::Frame;
@@ -24,6 +22,7 @@ use super::api::params::Params;
 use super::error::{ApiError, code};
 use super::{App, origin};
 use crate::hub::{AskError, Hub, Joined, Resume, ViewerSeat};
+use crate::shutdown::{Shutdown, over};
 
 /// Viewers have nothing to tell us: whatever they send is ignored, and may not be larger than this.
 const MAX_INCOMING_BYTES: usize = 4 * 1024;
@@ -41,14 +40,16 @@ pub(super) async fn open(
     upgrade: Result<WebSocketUpgrade, WebSocketUpgradeRejection>,
 ) -> Result<Response, ApiError> {
     if !origin::is_allowed(&headers, &uri, &app.options.allow_origin) {
-        let message = "pages of this origin may not open the socket; start the server with --allow-origin ORIGIN";
+        let message =
+            "pages of this origin may not open the socket; start the server with --allow-origin ORIGIN";
         return Err(ApiError::new(code::FOREIGN_ORIGIN, message));
     }
     let params = Params::of(&uri, &["after", "epoch"])?;
     let (after, epoch) = (params.u64("after")?, params.u64("epoch")?);
     let resume = after.map(|after| Resume { after: Seq(after), epoch });
-    let upgrade = upgrade
-        .map_err(|_| ApiError::new(code::UPGRADE_REQUIRED, "this is a WebSocket; open it as one (ws:// or wss://)"))?;
+    let upgrade = upgrade.map_err(|_| {
+        ApiError::new(code::UPGRADE_REQUIRED, "this is a WebSocket; open it as one (ws:// or wss://)")
+    })?;
     let most = app.options.max_viewers;
     let seat = app.hub.viewers().enter(most).ok_or_else(|| {
         let message = format!("{most} viewers are connected, the most that --max-viewers allows");
@@ -90,7 +91,7 @@ impl Viewer {
         hub: Hub,
         resume: Option<Resume>,
         seat: ViewerSeat,
-        shutdown: watch::Receiver<bool>,
+        shutdown: Shutdown,
     ) {
         let (out, incoming) = socket.split();
         let mut viewer = Self { out, hub, reached: Seq(0) };
@@ -113,7 +114,7 @@ impl Viewer {
         &mut self,
         mut incoming: futures_util::stream::SplitStream<WebSocket>,
         resume: Option<Resume>,
-        mut shutdown: watch::Receiver<bool>,
+        mut shutdown: Shutdown,
     ) -> End {
         let Joined { hello, backlog, from, mut live, .. } = match self.hub.join(resume).await {
             Ok(joined) => joined,
@@ -127,7 +128,7 @@ impl Viewer {
         let mut heard = Instant::now();
         loop {
             let sent = tokio::select! {
-                _ = shutdown.wait_for(|&is_over| is_over) => return End::ShuttingDown,
+                () = over(&mut shutdown) => return End::ShuttingDown,
                 batch = live.recv() => match batch {
                     Ok(batch) => {
                         self.reached = self.reached.max(Seq(batch.next.0.saturating_sub(1)));
@@ -163,13 +164,16 @@ impl Viewer {
     }
 
     /// Tells the viewer what it missed and gives it the state anew.
-    async fn resynchronise(&mut self) -> Result<tokio::sync::broadcast::Receiver<crate::hub::Published>, End> {
+    async fn resynchronise(
+        &mut self,
+    ) -> Result<tokio::sync::broadcast::Receiver<crate::hub::Published>, End> {
         let Joined { backlog, from, live, .. } = self.hub.join(None).await?;
         let skipped = from.0.saturating_sub(self.reached.0);
         let viewers = self.hub.viewers();
         viewers.resyncs.fetch_add(1, Ordering::Relaxed);
         viewers.skipped_records.fetch_add(skipped, Ordering::Relaxed);
-        let lag = Frame::Lag { skipped }.encode().map_err(|error| End::Failed(AskError::Encode(error.into())))?;
+        let lag =
+            Frame::Lag { skipped }.encode().map_err(|error| End::Failed(AskError::Encode(error.into())))?;
         self.reached = from;
         self.send_all(std::iter::once(Bytes::from(lag)).chain(backlog)).await?;
         Ok(live)
@@ -189,4 +193,3 @@ impl Viewer {
         }
     }
 }
-

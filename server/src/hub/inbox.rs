@@ -195,7 +195,13 @@ impl SourceHandle {
         u32::try_from(bytes.min(self.limits.bytes)).unwrap_or(u32::MAX)
     }
 
-    fn received(&self, at_ms: Millis, subject: &str, payload: Bytes, share: OwnedSemaphorePermit) -> Received {
+    fn received(
+        &self,
+        at_ms: Millis,
+        subject: &str,
+        payload: Bytes,
+        share: OwnedSemaphorePermit,
+    ) -> Received {
         Received {
             source: self.source,
             at_ms,

@@ -15,7 +15,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-use tokio::sync::{mpsc, oneshot, watch};
+use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinHandle;
 use tokio::time::MissedTickBehavior;
 
@@ -26,8 +26,9 @@ pub use inbox::{HubEnded, QueueLimits, SourceHandle};
 pub use log::Published;
 pub use snapshot::EncodeError;
 pub use state::{Joined, Resume};
-pub use view::{Stats, View};
+pub use view::{SourceStats, Stats, View};
 
+use crate::shutdown::{Shutdown, over};
 use crate::time::now;
 use inbox::{Inbox, Input, Received, Refused};
 use state::State;
@@ -100,7 +101,7 @@ pub struct ViewerCounts {
 pub struct Started {
     /// For readers.
     pub hub: Hub,
-    /// One a source, in the order given.
+    /// One a source, in the order given, as far as the state keeps sources apart.
     pub sources: Vec<SourceHandle>,
     /// Ends after `shutdown` turned true.
     pub task: JoinHandle<()>,
@@ -108,11 +109,7 @@ pub struct Started {
 
 impl Hub {
     /// Starts the hub with `sources`, named as the operator knows them.
-    pub fn start(
-        config: HubConfig,
-        sources: &[(String, SourceKind)],
-        shutdown: watch::Receiver<bool>,
-    ) -> Started {
+    pub fn start(config: HubConfig, sources: &[(String, SourceKind)], shutdown: Shutdown) -> Started {
         let epoch = RandomState::new().hash_one(now().0);
         let mut task = HubTask {
             ingest: Ingest::default(),
@@ -122,7 +119,7 @@ impl Hub {
             stats: Stats::new(sources.len()),
             depth: DepthCache::default(),
         };
-        let handles = sources.iter().map(|(name, kind)| task.add_source(name, *kind)).collect();
+        let handles = sources.iter().filter_map(|(name, kind)| task.add_source(name, *kind)).collect();
         let (asks, questions) = mpsc::channel(MAX_QUESTIONS);
         let viewers = Arc::new(ViewerCounts::default());
         let task = tokio::spawn(task.run(questions, shutdown));
@@ -178,15 +175,15 @@ struct HubTask {
 }
 
 impl HubTask {
-    fn add_source(&mut self, name: &str, kind: SourceKind) -> SourceHandle {
+    fn add_source(&mut self, name: &str, kind: SourceKind) -> Option<SourceHandle> {
         let Self { ingest, state, inbox, .. } = self;
-        let ix = ingest.source(name, kind, now(), &mut |entry| state.accept(&entry));
+        let ix = ingest.source(name, kind, now(), &mut |entry| state.accept(&entry))?;
         let (handle, refused) = inbox.handle(ix);
         self.refused.push((handle.clone(), refused));
-        handle
+        Some(handle)
     }
 
-    async fn run(mut self, mut questions: mpsc::Receiver<Ask>, mut shutdown: watch::Receiver<bool>) {
+    async fn run(mut self, mut questions: mpsc::Receiver<Ask>, mut shutdown: Shutdown) {
         let mut batch = tokio::time::interval(BATCH_EVERY);
         batch.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let mut flush = tokio::time::interval(FLUSH_EVERY);
@@ -194,7 +191,7 @@ impl HubTask {
         let mut inputs = Vec::with_capacity(INPUTS_A_TURN);
         loop {
             tokio::select! {
-                _ = shutdown.wait_for(|&is_over| is_over) => break,
+                () = over(&mut shutdown) => break,
                 _ = batch.tick() => self.state.tick(now()),
                 _ = flush.tick() => self.flush(),
                 Some(ask) = questions.recv() => self.answer(ask),
@@ -214,7 +211,8 @@ impl HubTask {
             Input::Message(received) => self.message(&received),
             Input::State { source, state, detail } => {
                 let detail = detail.as_str().into();
-                self.state.accept(&Entry { at_ms: now(), record: Record::SourceState { source, state, detail } });
+                self.state
+                    .accept(&Entry { at_ms: now(), record: Record::SourceState { source, state, detail } });
             }
             Input::Missed { source, topic, cause, count } => self.ingest.missed(source, topic, cause, count),
         }

@@ -112,11 +112,12 @@ impl State {
         let next = Seq(first.0 + u64::from(count));
         let started = Instant::now();
         self.last_published = started;
-        let check = (self.changed_since_check && started.duration_since(self.last_check) >= CHECK_EVERY).then(|| {
-            self.last_check = started;
-            self.changed_since_check = false;
-            Digest(self.cluster.digest())
-        });
+        let check = (self.changed_since_check && started.duration_since(self.last_check) >= CHECK_EVERY)
+            .then(|| {
+                self.last_check = started;
+                self.changed_since_check = false;
+                Digest(self.cluster.digest())
+            });
         let frame = match self.writer.finish(at_ms, check) {
             Ok(frame) => Bytes::from(frame),
             Err(error) => {
@@ -137,15 +138,12 @@ impl State {
     /// What a viewer needs to follow from now on.
     pub(super) fn join(&mut self, resume: Option<Resume>) -> Result<Joined, EncodeError> {
         let seq = self.cluster.seq();
-        let hello = Frame::Hello {
-            epoch: self.epoch,
-            seq,
-            at_ms: now(),
-            server: env!("CARGO_PKG_VERSION").into(),
-        };
+        let hello =
+            Frame::Hello { epoch: self.epoch, seq, at_ms: now(), server: env!("CARGO_PKG_VERSION").into() };
         let hello = Bytes::from(hello.encode()?);
         let live = self.live.subscribe();
-        if let Some(from) = resume.filter(|r| r.epoch.is_none_or(|epoch| epoch == self.epoch)).map(|r| r.after)
+        if let Some(from) =
+            resume.filter(|r| r.epoch.is_none_or(|epoch| epoch == self.epoch)).map(|r| r.after)
             && from <= seq
             && let Some(frames) = self.log.after(from)
         {

@@ -7,17 +7,18 @@ pub(super) mod params;
 mod tree;
 
 use axum::Router;
-use axum::routing::get;
+use axum::routing::{any, get};
 
 use super::App;
 use super::error::{ApiError, code};
 
 pub(super) fn router() -> Router<App> {
     Router::new()
-        .route("/v1/cluster", get(cluster::cluster))
-        .route("/v1/tree", get(tree::tree))
-        .route("/v1/decisions", get(decisions::decisions))
-        .fallback(unknown)
+        .route("/api/v1/cluster", get(cluster::cluster))
+        .route("/api/v1/tree", get(tree::tree))
+        .route("/api/v1/decisions", get(decisions::decisions))
+        .route("/api", any(unknown))
+        .route("/api/{*path}", any(unknown))
 }
 
 async fn unknown(uri: axum::http::Uri) -> ApiError {

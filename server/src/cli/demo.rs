@@ -1,0 +1,49 @@
+//! `radixscope demo`: the simulated cluster inside this process.
+
+use radixscope_core::record::SourceKind;
+use radixscope_core::sim;
+
+use super::{Failure, server};
+use crate::config::{Demo, Router, Simulation};
+use crate::shutdown::Shutdown;
+use crate::source::demo;
+
+/// Runs until asked to stop.
+pub(super) async fn run(options: Demo, stopped: Shutdown) -> Result<(), Failure> {
+    let config = simulated(&options.simulation)?;
+    let pace = pace(&options.simulation);
+    let named = ("simulated cluster".to_owned(), SourceKind::Simulator);
+    server::run(options.http, &options.limits, named, stopped, |handle, stopped| {
+        demo::run(config, pace, handle, stopped)
+    })
+    .await
+}
+
+pub(super) fn pace(options: &Simulation) -> demo::Pace {
+    demo::Pace { warm_up_ms: options.warm_up * 1_000, speed: options.speed }
+}
+
+/// The simulator's own configuration.
+pub(super) fn simulated(options: &Simulation) -> Result<sim::Config, Failure> {
+    let block_size_tokens = options.block_size;
+    let blocks_of_an_h200 = || match block_size_tokens {
+        0 => 0,
+        size => sim::reference_blocks_per_worker(size),
+    };
+    let config = sim::Config {
+        seed: options.seed,
+        workers: options.workers,
+        blocks_per_worker: options.blocks.unwrap_or_else(blocks_of_an_h200),
+        block_size_tokens,
+        concurrency: options.concurrency,
+        router: match options.router {
+            Router::Kv => {
+                sim::RouterMode::Kv { overlap_score_weight: options.weight, temperature: options.temperature }
+            }
+            Router::RoundRobin => sim::RouterMode::RoundRobin,
+        },
+        ..sim::Config::default()
+    };
+    config.validate().map_err(|error| Failure::Usage(error.into()))?;
+    Ok(config)
+}

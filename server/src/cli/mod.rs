@@ -1,0 +1,91 @@
+//! The commands: put sources, hub and HTTP together, and say in words why they cannot run.
+
+mod demo;
+
+mod server;
+
+use std::process::ExitCode;
+
+use tokio::sync::watch;
+
+use crate::config::{Cli, Command};
+use crate::logging;
+
+/// Exit code of something that cannot run now but could with the same options.
+const EXIT_FAILED: u8 = 1;
+/// Exit code of options that cannot be meant, as clap's own.
+const EXIT_USAGE: u8 = 2;
+
+/// Why a command ended.
+#[derive(Debug)]
+pub(crate) enum Failure {
+    /// The options cannot be used.
+    Usage(anyhow::Error),
+    /// Something outside is in the way.
+    Failed(anyhow::Error),
+}
+
+/// Runs the command that `cli` names.
+pub fn run(cli: Cli) -> ExitCode {
+    let log = match &cli.command {
+        Command::Serve(serve) => &serve.log,
+        Command::Demo(demo) => &demo.log,
+    };
+    let outcome = logging::start(log.log_format, log.log.as_deref())
+        .map_err(|error| Failure::Usage(error.context("--log")))
+        .and_then(|()| {
+            let runtime = tokio::runtime::Runtime::new().map_err(|error| Failure::Failed(error.into()))?;
+            let done = runtime.block_on(run_async(cli.command));
+            runtime.shutdown_background();
+            done
+        });
+    match outcome {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(Failure::Usage(error)) => ended(&error, EXIT_USAGE),
+        Err(Failure::Failed(error)) => ended(&error, EXIT_FAILED),
+    }
+}
+
+#[expect(clippy::print_stderr, reason = "the last word before the process ends, whatever the log's filter")]
+fn ended(error: &anyhow::Error, code: u8) -> ExitCode {
+    eprintln!("error: {error:#}");
+    ExitCode::from(code)
+}
+
+async fn run_async(command: Command) -> Result<(), Failure> {
+    let (stop, stopped) = watch::channel(false);
+    tokio::spawn(async move {
+        asked_to_end().await;
+        tracing::info!("ending");
+        stop.send_replace(true);
+        // A second signal means it: no more waiting for connections.
+        asked_to_end().await;
+        std::process::exit(i32::from(EXIT_FAILED));
+    });
+    match command {
+        Command::Serve(_) => Ok(()),
+        Command::Demo(options) => match options.nats.clone() {
+            Some(_) => Ok(()),
+            None => demo::run(options, stopped).await,
+        },
+    }
+}
+
+/// Waits for Ctrl-C or, where there is such a thing, SIGTERM.
+async fn asked_to_end() {
+    #[cfg(unix)]
+    {
+        use tokio::signal::unix::{SignalKind, signal};
+        if let Ok(mut terminate) = signal(SignalKind::terminate()) {
+            tokio::select! {
+                _ = tokio::signal::ctrl_c() => {}
+                _ = terminate.recv() => {}
+            }
+            return;
+        }
+    }
+    if tokio::signal::ctrl_c().await.is_err() {
+        // Without signals only the process's end ends us.
+        std::future::pending::<()>().await;
+    }
+}

@@ -1,0 +1,86 @@
+//! What `serve` and `demo` share: a listener, the hub, and an orderly end.
+
+use std::future::Future;
+use std::time::Duration;
+
+use anyhow::anyhow;
+use tokio::net::TcpListener;
+
+use radixscope_core::record::SourceKind;
+
+use super::Failure;
+use crate::config::{Http, Limits};
+use crate::http::{self, ServeOptions};
+use crate::hub::{Hub, HubConfig, QueueLimits, SourceHandle, Started};
+use crate::shutdown::{Shutdown, over};
+
+/// How long connections get to end by themselves.
+const GRACE: Duration = Duration::from_secs(3);
+const MIB: usize = 1024 * 1024;
+
+/// Serves one source until asked to stop. `run_source` gets the source's end of the queue once the address is bound.
+pub(super) async fn run<S>(
+    http: Http,
+    limits: &Limits,
+    source: (String, SourceKind),
+    mut stopped: Shutdown,
+    run_source: impl FnOnce(SourceHandle, Shutdown) -> S,
+) -> Result<(), Failure>
+where
+    S: Future<Output = ()> + Send + 'static,
+{
+    let listener = bind(&http).await?;
+    let config = HubConfig {
+        max_nodes: limits.max_nodes,
+        queue: QueueLimits {
+            messages: limits.queue_messages as usize,
+            bytes: limits.queue_mib as usize * MIB,
+        },
+        log_bytes: limits.log_mib as usize * MIB,
+    };
+    let Started { hub, sources, task } = Hub::start(config, &[source], stopped.clone());
+    let Some(handle) = sources.into_iter().next() else {
+        return Err(Failure::Failed(anyhow!("the hub took no source")));
+    };
+    let source = tokio::spawn(run_source(handle, stopped.clone()));
+    let options = ServeOptions {
+        base_path: http.base_path,
+        frame_ancestors: http.frame_ancestors,
+        allow_origin: http.allow_origin,
+        max_viewers: http.max_viewers,
+    };
+    let serving = tokio::spawn(http::serve(listener, hub, options, stopped.clone()));
+    over(&mut stopped).await;
+    source.abort();
+    match tokio::time::timeout(GRACE, serving).await {
+        Ok(Ok(Err(error))) => return Err(Failure::Failed(anyhow!(error).context("serving"))),
+        Ok(Ok(Ok(()))) => {}
+        Ok(Err(error)) => return Err(Failure::Failed(anyhow!(error).context("serving"))),
+        Err(_) => tracing::info!("some connections did not end in time and are cut"),
+    }
+    // The hub ends by the same signal and has nothing left to wait for.
+    let _ = tokio::time::timeout(GRACE, task).await;
+    Ok(())
+}
+
+async fn bind(http: &Http) -> Result<TcpListener, Failure> {
+    let address = http.listen;
+    let listener = TcpListener::bind(address).await.map_err(|error| {
+        let what_to_do = match error.kind() {
+            std::io::ErrorKind::AddrInUse => {
+                "another process listens there; end it or choose another with --listen"
+            }
+            std::io::ErrorKind::PermissionDenied => {
+                "ports below 1024 need rights; choose another with --listen"
+            }
+            std::io::ErrorKind::AddrNotAvailable => {
+                "this machine has no such address; choose another with --listen"
+            }
+            _ => "choose another with --listen",
+        };
+        Failure::Failed(anyhow!("cannot listen on {address}: {error} ({what_to_do})"))
+    })?;
+    let bound = listener.local_addr().unwrap_or(address);
+    tracing::info!("listening on http://{bound}{}", http.base_path);
+    Ok(listener)
+}

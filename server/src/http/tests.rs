@@ -1,0 +1,1 @@
+//! Routes, headers and errors as a client sees them.

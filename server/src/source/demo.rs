@@ -1,0 +1,165 @@
+//! The simulated cluster in real time: a warm-up as fast as it goes, with times in the past, then one second a second.
+//!
+//! Everything goes through the same queue as NATS messages, but waits instead of dropping: the simulation can wait.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use tokio::sync::mpsc;
+use tokio::time::MissedTickBehavior;
+
+use radixscope_core::id::Millis;
+use radixscope_core::record::LinkState;
+use radixscope_core::sim::{Config, RouterMode, Simulation};
+
+use crate::hub::{HubEnded, SourceHandle};
+use crate::shutdown::Shutdown;
+use crate::time::now;
+
+/// How often the simulation is brought up to now.
+const STEP: Duration = Duration::from_millis(50);
+/// Simulated time of one step of the warm-up, in milliseconds: bounds what waits in memory.
+const WARM_UP_STEP_MS: u64 = 250;
+/// Steps that may wait for the hub.
+const STEPS_AHEAD: usize = 4;
+/// A machine that slept is not made up for: the simulation goes on from now.
+const MAX_STEP_MS: u64 = 5_000;
+
+/// How simulated time passes.
+#[derive(Clone, Copy, Debug)]
+pub struct Pace {
+    /// Simulated time before now, run through at the start, in milliseconds.
+    pub warm_up_ms: u64,
+    /// Simulated seconds per second.
+    pub speed: f64,
+}
+
+/// A simulated message on its way.
+pub(crate) struct Said {
+    pub(crate) at_ms: Millis,
+    pub(crate) subject: Box<str>,
+    pub(crate) payload: Bytes,
+}
+
+/// Runs the simulation until the hub or the process ends.
+pub async fn run(config: Config, pace: Pace, to: SourceHandle, stopped: Shutdown) {
+    let warm_up_s = pace.warm_up_ms / 1_000;
+    let cluster = in_words(&config);
+    let detail = format!("simulating the {warm_up_s} s before now: {cluster}");
+    let done = async {
+        to.state(LinkState::CatchingUp, detail).await?;
+        let mut steps = start(config, pace, stopped);
+        let mut is_live = false;
+        while let Some(step) = steps.recv().await {
+            if step.is_live && !is_live {
+                is_live = true;
+                let speed =
+                    if pace.speed == 1.0 { String::new() } else { format!(", {} times as fast", pace.speed) };
+                to.state(LinkState::Live, format!("simulated traffic{speed}: {cluster}")).await?;
+            }
+            for said in step.said {
+                to.deliver(said.at_ms, &said.subject, said.payload).await?;
+            }
+        }
+        to.state(LinkState::Ended, "the simulation has ended").await
+    };
+    // The hub ends only with the process.
+    let _: Result<(), HubEnded> = done.await;
+}
+
+fn in_words(config: &Config) -> String {
+    let router = match config.router {
+        RouterMode::Kv { overlap_score_weight, temperature } => {
+            format!("KV-aware routing with weight {overlap_score_weight} and temperature {temperature}")
+        }
+        RouterMode::RoundRobin => "round-robin routing".to_owned(),
+    };
+    let Config { workers, blocks_per_worker, block_size_tokens, concurrency, seed, .. } = config;
+    format!(
+        "Dynamo 0.9, {workers} workers of {blocks_per_worker} blocks of {block_size_tokens} tokens, {concurrency} \
+         users, {router}, seed {seed}"
+    )
+}
+
+/// Messages of one step.
+pub(crate) struct Steps {
+    pub(crate) said: Vec<Said>,
+    /// Whether the warm-up is over.
+    pub(crate) is_live: bool,
+}
+
+/// Starts the simulation on a thread of its own and gives its messages step by step.
+pub(crate) fn start(config: Config, pace: Pace, stopped: Shutdown) -> mpsc::Receiver<Steps> {
+    let (steps, ahead) = mpsc::channel(STEPS_AHEAD);
+    tokio::spawn(async move {
+        let begin = Millis(now().0.saturating_sub(pace.warm_up_ms));
+        let mut simulation = match Simulation::new(config, begin) {
+            Ok(simulation) => simulation,
+            Err(error) => {
+                tracing::error!(%error, "the cluster cannot be simulated");
+                return;
+            }
+        };
+        let warmed_up = begin.0 + pace.warm_up_ms;
+        let warm = steps.clone();
+        // Hundreds of simulated seconds take a while and never wait.
+        let ran = tokio::task::spawn_blocking(move || {
+            let mut until = begin.0;
+            while until < warmed_up {
+                until = warmed_up.min(until + WARM_UP_STEP_MS);
+                let said = step(&mut simulation, Millis(until));
+                if warm.blocking_send(Steps { said, is_live: false }).is_err() {
+                    break;
+                }
+            }
+            simulation
+        });
+        if let Ok(simulation) = ran.await {
+            live(simulation, Millis(warmed_up), pace.speed, steps, stopped).await;
+        }
+    });
+    ahead
+}
+
+/// Lets simulated time pass at `speed` from `from` on. Messages carry the time of day at which they are said, which at
+/// speed 1 is the simulated time unless the machine slept.
+async fn live(
+    mut simulation: Simulation,
+    from: Millis,
+    speed: f64,
+    steps: mpsc::Sender<Steps>,
+    stopped: Shutdown,
+) {
+    let mut tick = tokio::time::interval(STEP);
+    tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    let mut simulated_ms = from.0 as f64;
+    let mut last = from;
+    while !*stopped.borrow() {
+        tick.tick().await;
+        let at = now();
+        simulated_ms += at.since(last).min(MAX_STEP_MS) as f64 * speed;
+        last = at;
+        let until = Millis(simulated_ms as u64);
+        let said_at = |simulated: Millis| {
+            let ago_ms = until.since(simulated) as f64 / speed;
+            Millis(at.0.saturating_sub(ago_ms as u64))
+        };
+        let said =
+            step(&mut simulation, until).into_iter().map(|s| Said { at_ms: said_at(s.at_ms), ..s }).collect();
+        if steps.send(Steps { said, is_live: true }).await.is_err() {
+            return;
+        }
+    }
+}
+
+fn step(simulation: &mut Simulation, until: Millis) -> Vec<Said> {
+    let mut said = Vec::new();
+    simulation.run_until(until, &mut |message| {
+        said.push(Said {
+            at_ms: message.at_ms,
+            subject: message.subject.into(),
+            payload: Bytes::copy_from_slice(message.payload),
+        });
+    });
+    said
+}

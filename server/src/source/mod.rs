@@ -1,0 +1,4 @@
+//! Where messages come from. A source hands over bytes and says where its link stands; it knows neither decoding nor
+//! state.
+
+pub mod demo;

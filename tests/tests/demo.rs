@@ -1,0 +1,101 @@
+//! The simulated cluster: the same for the same seed, with capacities known, and the same heard over NATS.
+
+use radixscope_core::id::Seq;
+use radixscope_tests::figures::{by_id, number, sum};
+use radixscope_tests::nats::Nats;
+use radixscope_tests::radixscope::Radixscope;
+use radixscope_tests::wait;
+use serde_json::Value;
+
+/// What a warm-up came to: it does not depend on the time of day.
+fn outcome(cluster: &Value, decisions: &Value) -> Value {
+    let workers: Vec<Value> = by_id(cluster["workers"].as_array().unwrap())
+        .into_iter()
+        .map(|w| {
+            let fields = ["worker_id", "blocks", "capacity_blocks", "stored_total", "removed_total"];
+            fields.iter().map(|&field| w[field].clone()).collect()
+        })
+        .collect();
+    serde_json::json!({
+        "workers": workers, "tree": cluster["tree"], "decisions": decisions["totals"],
+    })
+}
+
+/// Warms up with hardly any time after it: a millionth of a simulated second a second.
+async fn warmed_up(seed: &str) -> Value {
+    let server = Radixscope::start(["demo", "--seed", seed, "--warm-up", "60", "--speed", "0.000001"]).await;
+    server.until_source_is("live").await;
+    let quiet = wait::until("the last message is folded", async || {
+        let (one, other) = (server.cluster().await, server.cluster().await);
+        wait::expect(one["digest"] == other["digest"], || "still changing".to_owned()).map(|()| other)
+    })
+    .await;
+    outcome(&quiet, &server.json("/api/v1/decisions?limit=1").await)
+}
+
+#[tokio::test]
+async fn the_same_seed_gives_the_same_cluster_and_another_seed_another() {
+    let (one, same, other) = (warmed_up("7").await, warmed_up("7").await, warmed_up("8").await);
+    assert_eq!(one, same);
+    assert_ne!(one, other);
+}
+
+#[tokio::test]
+async fn it_adds_up_while_it_runs() {
+    let server = Radixscope::start(["demo", "--warm-up", "30"]).await;
+    server.until_source_is("live").await;
+    let viewer = server.viewer().await;
+    let cluster = server.cluster().await;
+    let workers = cluster["workers"].as_array().unwrap();
+    assert_eq!(workers.len(), 3);
+    for worker in workers {
+        assert_eq!(worker["capacity_blocks"], 10_738, "capacity is known from the model card");
+        let blocks = number(worker, "blocks");
+        assert_eq!(blocks, number(worker, "stored_total") - number(worker, "removed_total"));
+        assert!(blocks <= 10_738, "{blocks}");
+        assert_eq!((number(worker, "missed"), number(worker, "unknown_removed_total")), (0, 0));
+    }
+    assert_eq!(number(&cluster["tree"], "resident"), sum(workers, "blocks"));
+    let source = &cluster["sources"][0];
+    assert_eq!((&source["kind"], &source["dropped"]), (&"simulator".into(), &0.into()));
+    let seq = Seq(number(&cluster, "seq"));
+    viewer
+        .until("the viewer's digests agree while it runs", |seen| {
+            let state = seen.state.as_ref().ok_or("no state yet")?;
+            wait::expect(state.seq() > seq && seen.checks >= 2, || format!("{} checks", seen.checks))
+        })
+        .await;
+}
+
+#[tokio::test]
+async fn what_it_publishes_over_nats_is_heard_by_another_server() {
+    let nats = Nats::start().await;
+    let server = Radixscope::serve(&nats.url()).await;
+    server.until_ready().await;
+    let mut publisher = Radixscope::command();
+    publisher.args(["demo", "--nats", &nats.url(), "--warm-up", "30", "--speed", "0.000001"]);
+    let publisher = radixscope_tests::process::Process::start("radixscope demo --nats", &mut publisher);
+    // The same simulation, served from inside.
+    let inside = Radixscope::start(["demo", "--warm-up", "30", "--speed", "0.000001"]).await;
+    inside.until_source_is("live").await;
+    let inside = wait::until("the last message is folded", async || {
+        let (one, other) = (inside.cluster().await, inside.cluster().await);
+        wait::expect(one["digest"] == other["digest"], || "still changing".to_owned()).map(|()| other)
+    })
+    .await;
+    let heard = server
+        .until_cluster("as much is heard over NATS as was simulated", |cluster| {
+            let total = |c: &Value| sum(c["workers"].as_array().unwrap(), "stored_total");
+            let (have, want) = (total(cluster), total(&inside));
+            wait::expect(have >= want, || format!("{have} of {want} blocks"))
+        })
+        .await;
+    let blocks = |c: &Value| -> Vec<u64> {
+        by_id(c["workers"].as_array().unwrap()).iter().map(|w| number(w, "blocks")).collect()
+    };
+    assert_eq!(blocks(&heard), blocks(&inside), "{}", publisher.output());
+    for total in ["nodes", "shared", "resident", "max_depth"] {
+        assert_eq!(heard["tree"][total], inside["tree"][total], "{total}");
+    }
+    assert_eq!(heard["sources"][0]["missed"], Value::Array(Vec::new()));
+}

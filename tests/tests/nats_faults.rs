@@ -1,0 +1,197 @@
+//! What happens when NATS is not there, goes away, or refuses: said in words, and put right without a restart.
+
+use radixscope_tests::capture::Capture;
+use radixscope_tests::figures;
+use radixscope_tests::nats::{Access, Nats, Options};
+use radixscope_tests::radixscope::Radixscope;
+use radixscope_tests::{replay, wait};
+use serde_json::Value;
+
+/// Replays a capture and compares the figures.
+async fn hears(nats: &Nats, server: &Radixscope, name: &'static str) -> Value {
+    server.until_ready().await;
+    let capture = Capture::load(name);
+    replay::publish(&nats.client().await, &capture.messages).await;
+    let cluster = server.until_quiet(capture.publications() as u64).await;
+    figures::of(name).check_cluster(&cluster).unwrap();
+    cluster
+}
+
+async fn until_refused(server: &Radixscope) -> String {
+    server.until_source_is("refused").await;
+    let answer = server.get("/readyz").await;
+    assert_eq!(answer.status, 503);
+    let detail = answer.json()["sources"][0]["detail"].as_str().unwrap().to_owned();
+    assert!(detail.len() > 20, "in words: {detail}");
+    detail
+}
+
+#[tokio::test]
+async fn absent_at_the_start_and_there_later() {
+    let mut nats = Nats::start().await;
+    nats.stop();
+    let server = Radixscope::serve(&nats.url()).await;
+    let cluster = server.until_source_is("connecting").await;
+    assert!(!cluster["sources"][0]["detail"].as_str().unwrap().is_empty());
+    let answer = server.get("/readyz").await;
+    assert_eq!(answer.status, 503, "{}", answer.text());
+    assert_eq!(server.get("/healthz").await.status, 200, "not ready, but alive");
+    nats.start_again().await;
+    hears(&nats, &server, "0.9.1-log-jsonl-info").await;
+}
+
+#[tokio::test]
+async fn what_a_stream_kept_while_we_were_away_is_not_lost() {
+    let mut nats = Nats::start().await;
+    let capture = Capture::load("0.9.1-healthy-vllm");
+    let (kept, rest) = capture.split_by_stream();
+    let jetstream = nats.jetstream().await;
+    let streams = replay::create_streams(&jetstream, &kept).await;
+    let server = Radixscope::serve(&nats.url()).await;
+    server.until_ready().await;
+    let thirds: Vec<_> = kept.chunks(kept.len().div_ceil(3)).collect();
+    replay::publish_kept(&jetstream, thirds[0]).await;
+    server
+        .until_cluster("the first third is in", |cluster| {
+            let stored = figures::sum(cluster["workers"].as_array().unwrap(), "stored_total");
+            wait::expect(stored > 1000, || stored.to_string())
+        })
+        .await;
+    // NATS goes away; when it is back, the workers are faster than we are.
+    nats.stop();
+    server.until_source_is("connecting").await;
+    nats.start_again().await;
+    let jetstream = nats.jetstream().await;
+    replay::publish_kept(&jetstream, thirds[1]).await;
+    replay::publish_kept(&jetstream, thirds[2]).await;
+    server.until_ready().await;
+    replay::publish(&nats.client().await, &rest).await;
+    let cluster = server.until_quiet(capture.publications() as u64).await;
+    figures::of(capture.name).check_cluster(&cluster).unwrap();
+    assert_eq!(cluster["sources"][0]["missed"], Value::Array(Vec::new()), "nothing is lost");
+    for stream in &streams {
+        assert!(replay::consumers(&jetstream, stream).await.is_empty());
+    }
+}
+
+#[tokio::test]
+async fn what_core_nats_lost_while_we_were_away_is_counted() {
+    let mut nats = Nats::start().await;
+    let server = Radixscope::serve(&nats.url()).await;
+    server.until_ready().await;
+    let capture = Capture::load("0.9.1-localindexer");
+    let third = capture.messages.len() / 3;
+    let (before, rest) = capture.messages.split_at(third);
+    let (during, after) = rest.split_at(third);
+    replay::publish(&nats.client().await, before).await;
+    server.until_quiet(before.len() as u64).await;
+    nats.stop();
+    server.until_source_is("connecting").await;
+    nats.start_again().await;
+    server.until_ready().await;
+    // `during` was published while there was no NATS: nobody will ever hear it.
+    replay::publish(&nats.client().await, after).await;
+    let cluster = server.until_quiet((before.len() + after.len()) as u64).await;
+    let missed = cluster["sources"][0]["missed"].as_array().unwrap();
+    for (topic, suffix) in
+        [("kv-events", ".kv-events"), ("kv-hit-rate", ".kv-hit-rate"), ("kv_metrics", ".kv_metrics")]
+    {
+        let lost = during.iter().filter(|m| m.subject.ends_with(suffix)).count();
+        let said = missed.iter().find(|m| m["topic"] == topic && m["cause"] == "envelope_gap");
+        assert_eq!(said.map(|m| figures::number(m, "count")), Some(lost as u64), "{topic}: {missed:?}");
+    }
+    let of_workers = figures::sum(cluster["workers"].as_array().unwrap(), "missed");
+    let events = during.iter().filter(|m| m.subject.ends_with(".kv-events")).count() as u64;
+    assert!(of_workers >= events, "{of_workers} of {events} lost events are put down to their workers");
+}
+
+#[tokio::test]
+async fn a_wrong_password_is_refused_in_words_and_recovers_when_put_right() {
+    let access = Access::Password("dynamo", "right");
+    let mut nats = Nats::with(Options { access, ..Options::default() }).await;
+    let login = ["--nats-user", "dynamo", "--nats-password", "wr0ng-secret"];
+    let server = Radixscope::serve_with(&nats.url(), &login).await;
+    let detail = until_refused(&server).await;
+    let everything = format!("{detail} {} {}", server.get("/readyz").await.text(), server.process().output());
+    assert!(!everything.contains("wr0ng-secret"), "a password is shown nowhere: {everything}");
+    nats.set_access(Access::Password("dynamo", "wr0ng-secret")).await;
+    hears(&nats, &server, "0.9.1-log-jsonl-info").await;
+}
+
+#[tokio::test]
+async fn a_password_that_is_changed_while_connected_is_refused_and_recovers() {
+    let access = Access::Password("dynamo", "first");
+    let mut nats = Nats::with(Options { access, ..Options::default() }).await;
+    let login = ["--nats-user", "dynamo", "--nats-password", "first"];
+    let server = Radixscope::serve_with(&nats.url(), &login).await;
+    server.until_ready().await;
+    nats.set_access(Access::Password("dynamo", "second")).await;
+    until_refused(&server).await;
+    nats.set_access(Access::Password("dynamo", "first")).await;
+    hears(&nats, &server, "0.9.1-log-jsonl-info").await;
+}
+
+#[tokio::test]
+async fn a_token_lets_us_in_and_no_token_does_not() {
+    let nats = Nats::with(Options { access: Access::Token("s3same"), ..Options::default() }).await;
+    let without = Radixscope::serve(&nats.url()).await;
+    until_refused(&without).await;
+    let server = Radixscope::serve_with(&nats.url(), &["--nats-token", "s3same"]).await;
+    hears(&nats, &server, "0.9.1-log-jsonl-info").await;
+}
+
+#[tokio::test]
+async fn a_credentials_file_lets_us_in_and_none_does_not() {
+    // Operator mode without a system account has no JetStream.
+    let options = Options { access: Access::Credentials, jetstream: false, ..Options::default() };
+    let nats = Nats::with(options).await;
+    let without = Radixscope::serve(&nats.url()).await;
+    until_refused(&without).await;
+    let file = nats.credentials_file();
+    let server = Radixscope::serve_with(&nats.url(), &["--nats-creds", file.to_str().unwrap()]).await;
+    hears(&nats, &server, "1.6.1-log-jsonl-debug").await;
+}
+
+#[tokio::test]
+async fn tls_needs_the_authority_that_signed_the_server() {
+    let nats = Nats::with(Options { tls: true, ..Options::default() }).await;
+    let untrusting = Radixscope::serve(&nats.url()).await;
+    let cluster = untrusting
+        .until_cluster("the certificate is refused in words", |cluster| {
+            let detail = cluster["sources"][0]["detail"].as_str().unwrap().to_lowercase();
+            wait::expect(detail.contains("certificate"), || cluster["sources"][0].to_string())
+        })
+        .await;
+    assert_ne!(cluster["sources"][0]["state"], "live");
+    let ca = nats.ca_file();
+    let server = Radixscope::serve_with(&nats.url(), &["--nats-tls-ca", ca.to_str().unwrap()]).await;
+    hears(&nats, &server, "0.9.1-log-jsonl-info").await;
+}
+
+#[tokio::test]
+async fn without_jetstream_core_messages_are_all_there_is_and_that_is_fine() {
+    let nats = Nats::with(Options { jetstream: false, ..Options::default() }).await;
+    let server = Radixscope::serve(&nats.url()).await;
+    hears(&nats, &server, "1.6.1-log-jsonl-debug").await;
+}
+
+#[tokio::test]
+async fn a_namespace_narrows_what_is_heard() {
+    let nats = Nats::start().await;
+    let server = Radixscope::serve_with(&nats.url(), &["--namespace", "other"]).await;
+    server.until_ready().await;
+    let client = nats.client().await;
+    let capture = Capture::load("0.9.1-log-jsonl-info");
+    replay::publish(&client, &capture.messages).await;
+    let renamed: Vec<_> = Capture::load("0.9.1-localindexer")
+        .messages
+        .into_iter()
+        .map(|mut m| {
+            m.subject = m.subject.replace("namespace.dynamo.", "namespace.other.");
+            m
+        })
+        .collect();
+    replay::publish(&client, &renamed).await;
+    let cluster = server.until_quiet(renamed.len() as u64).await;
+    figures::of("0.9.1-localindexer").check_cluster(&cluster).unwrap();
+}

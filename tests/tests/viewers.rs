@@ -1,0 +1,111 @@
+//! Viewers on the socket: whenever they come, and however often they are cut off, they end in the server's state.
+
+use radixscope_core::id::Seq;
+use radixscope_tests::capture::Capture;
+use radixscope_tests::figures::number;
+use radixscope_tests::nats::Nats;
+use radixscope_tests::radixscope::Radixscope;
+use radixscope_tests::replay;
+use radixscope_tests::wait;
+
+#[tokio::test]
+async fn early_late_and_resumed_viewers_end_in_the_state_of_the_api() {
+    let nats = Nats::start().await;
+    let server = Radixscope::serve(&nats.url()).await;
+    server.until_ready().await;
+    let capture = Capture::load("0.9.1-worker-restart");
+    let (first, second) = capture.messages.split_at(capture.messages.len() / 2);
+    let client = nats.client().await;
+
+    let (early, cut) = (server.viewer().await, server.viewer().await);
+    replay::publish(&client, first).await;
+    cut.until("it saw half of the messages", |seen| {
+        wait::expect(seen.records > 3000, || seen.records.to_string())
+    })
+    .await;
+    let resume = cut.cut();
+    let stopped_at = resume.seq();
+    let middle = server.viewer().await;
+    replay::publish(&client, second).await;
+    let resumed = server.viewer_after(resume).await;
+
+    let cluster = server.until_quiet(capture.publications() as u64).await;
+    let late = server.viewer().await;
+    let seq = Seq(number(&cluster, "seq"));
+    for (who, viewer) in [("early", &early), ("middle", &middle), ("resumed", &resumed), ("late", &late)] {
+        assert_eq!(viewer.digest_at(seq).await.to_string(), cluster["digest"], "the {who} viewer");
+    }
+    resumed.with(|seen| {
+        assert_eq!(seen.snapshots, 0, "a short absence needs no snapshot");
+        assert_eq!(seen.records, seq.0 - stopped_at.0, "exactly the records after the cut");
+    });
+    early.with(|seen| {
+        assert!(seen.checks > 0, "digests came along and were compared");
+        assert_eq!((seen.snapshots, seen.skipped), (1, 0));
+    });
+}
+
+#[tokio::test]
+async fn after_a_restart_of_the_server_a_returning_viewer_is_given_the_new_state() {
+    let nats = Nats::start().await;
+    let mut server = Radixscope::serve(&nats.url()).await;
+    server.until_ready().await;
+    let capture = Capture::load("1.6.1-log-jsonl-debug");
+    let client = nats.client().await;
+    replay::publish(&client, &capture.messages).await;
+    let before = server.until_quiet(capture.publications() as u64).await;
+    let viewer = server.viewer().await;
+    viewer.digest_at(Seq(number(&before, "seq"))).await;
+    let resume = viewer.cut();
+
+    server.start_again().await;
+    server.until_ready().await;
+    let capture = Capture::load("1.6.1-mismatch");
+    replay::publish(&client, &capture.messages).await;
+    let after = server.until_quiet(capture.publications() as u64).await;
+    let viewer = server.viewer_after(resume).await;
+    let digest = viewer
+        .until("it is given a snapshot", |seen| {
+            let state = seen.state.as_ref().filter(|_| seen.snapshots > 0).ok_or("none yet")?;
+            Ok(state.digest())
+        })
+        .await;
+    assert_eq!(digest.to_string(), after["digest"], "nothing of the run before is left");
+}
+
+#[tokio::test]
+async fn two_hundred_viewers_get_the_same_and_a_stalled_one_holds_nobody_up() {
+    let nats = Nats::start().await;
+    let server = Radixscope::serve(&nats.url()).await;
+    server.until_ready().await;
+    // It connects and never reads.
+    let (_stalled, _) = tokio_tungstenite::connect_async(server.socket_url()).await.unwrap();
+    let mut viewers = Vec::new();
+    for _ in 0..200 {
+        viewers.push(server.viewer().await);
+    }
+    let capture = Capture::load("0.9.1-healthy-vllm");
+    replay::publish(&nats.client().await, &capture.messages).await;
+    let cluster = server.until_quiet(capture.publications() as u64).await;
+    let seq = Seq(number(&cluster, "seq"));
+    for viewer in &viewers {
+        assert_eq!(viewer.digest_at(seq).await.to_string(), cluster["digest"]);
+        viewer.with(|seen| assert_eq!((seen.snapshots, seen.skipped), (1, 0), "nobody was resynchronised"));
+    }
+}
+
+#[tokio::test]
+async fn more_viewers_than_allowed_are_turned_away_in_words() {
+    let server = Radixscope::start(["demo", "--warm-up", "0", "--max-viewers", "2"]).await;
+    let (_one, two) = (server.viewer().await, server.viewer().await);
+    let error = tokio_tungstenite::connect_async(server.socket_url()).await.unwrap_err();
+    let tokio_tungstenite::tungstenite::Error::Http(answer) = error else { panic!("{error}") };
+    assert_eq!(answer.status(), 503);
+    let body = String::from_utf8(answer.body().clone().unwrap_or_default()).unwrap();
+    assert!(body.contains("--max-viewers"), "{body}");
+    drop(two);
+    wait::until("the free seat is given away", async || {
+        tokio_tungstenite::connect_async(server.socket_url()).await.map(drop).map_err(|e| e.to_string())
+    })
+    .await;
+}
