@@ -1,1 +1,367 @@
-//! to come
+//! A real Chromium, driven as a person uses it. It is ended when a test is over, also when the test panics, and every
+//! test ends with two questions: did the page complain, and did it ask anyone but us for anything.
+
+use std::panic::AssertUnwindSafe;
+use std::process::Command;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use base64::Engine;
+use fantoccini::actions::{InputSource, MOUSE_BUTTON_LEFT, MouseActions, PointerAction};
+use fantoccini::{Client, ClientBuilder};
+use futures_util::FutureExt;
+use hyper::Method;
+use hyper_util::client::legacy::connect::HttpConnector;
+use serde_json::{Value, json};
+use tempfile::TempDir;
+use url::Url;
+
+use crate::http::Http;
+use crate::process::{self, Process};
+use crate::{paths, wait};
+
+/// Settings without which Chromium does not run as root, or talks to the world by itself.
+const ARGUMENTS: [&str; 12] = [
+    "--headless=new",
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-dev-shm-usage",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+    "--disable-extensions",
+    "--hide-scrollbars",
+    "--force-color-profile=srgb",
+];
+
+/// A page in a browser of its own.
+pub struct Page {
+    client: Client,
+    http: Http,
+    /// The session at the driver.
+    session: String,
+    browser_id: Option<u32>,
+    complaints_are_expected: AtomicBool,
+}
+
+/// Runs a test in a browser with a window of 1280 × 720, then ends the browser.
+pub async fn with_page(test: impl AsyncFnOnce(&Page)) {
+    let mut command = Command::new(paths::on_path("chromedriver"));
+    let profile =
+        tempfile::Builder::new().prefix("radixscope-chromium-").tempdir().expect("a writable folder");
+    // The port 0 lets the system choose; the driver says which.
+    command.arg("--port=0").env("HOME", profile.path());
+    let mut driver = Process::start("chromedriver", &mut command);
+    let port: u16 = driver
+        .line("its port", |line| {
+            let (_, rest) = line.split_once("started successfully on port ")?;
+            rest.trim_end_matches('.').parse().ok()
+        })
+        .await;
+    let page = Page::open_browser(port, &profile).await;
+    let browser_id = page.browser_id;
+    let outcome = AssertUnwindSafe(async {
+        test(&page).await;
+        page.check_conduct().await;
+    })
+    .catch_unwind()
+    .await;
+    if outcome.is_err() {
+        page.explain().await;
+    }
+    // Chromium outlives its driver: it has to be closed first, whatever happened.
+    let closed = page.client.close().await;
+    if let (Err(_), Some(id)) = (closed, browser_id) {
+        process::end(id);
+    }
+    drop(driver);
+    if let Err(panic) = outcome {
+        std::panic::resume_unwind(panic);
+    }
+}
+
+impl Page {
+    async fn open_browser(port: u16, profile: &TempDir) -> Self {
+        let profile = format!("--user-data-dir={}", profile.path().display());
+        let args: Vec<&str> = ARGUMENTS.into_iter().chain([profile.as_str()]).collect();
+        let capabilities = json!({
+            "goog:chromeOptions": {"binary": paths::on_path("chromium"), "args": args},
+            "goog:loggingPrefs": {"browser": "ALL", "performance": "ALL"},
+        });
+        let Value::Object(capabilities) = capabilities else { unreachable!("written as an object") };
+        let driver = format!("http://127.0.0.1:{port}");
+        let client = ClientBuilder::new(HttpConnector::new())
+            .capabilities(capabilities)
+            .connect(&driver)
+            .await
+            .unwrap_or_else(|e| panic!("starting Chromium: {e}; does `cargo xtask setup test` help?"));
+        let id = client.session_id().await.expect("the driver answers").expect("a session");
+        let browser_id = client.capabilities().and_then(|c| c.get("goog:processID")?.as_u64());
+        let browser_id = browser_id.and_then(|id| u32::try_from(id).ok());
+        let session = format!("{driver}/session/{id}");
+        let http = Http::default();
+        let page = Self { client, http, session, browser_id, complaints_are_expected: false.into() };
+        page.size(1280, 720).await;
+        page
+    }
+
+    /// The browser's process.
+    pub fn browser_id(&self) -> Option<u32> {
+        self.browser_id
+    }
+
+    /// Opens an address.
+    pub async fn open(&self, url: &str) {
+        self.client.goto(url).await.unwrap_or_else(|e| panic!("{url}: {e}"));
+    }
+
+    /// Loads the page again.
+    pub async fn reload(&self) {
+        self.client.refresh().await.expect("the page is still there");
+    }
+
+    /// Address now.
+    pub async fn address(&self) -> Url {
+        self.client.current_url().await.expect("the browser answers")
+    }
+
+    /// Evaluates an expression in the page.
+    pub async fn eval(&self, expression: &str) -> Value {
+        self.client
+            .execute(&format!("return ({expression});"), Vec::new())
+            .await
+            .unwrap_or_else(|e| panic!("{expression}: {e}"))
+    }
+
+    /// Text of the first element with this test id as a person sees it; `None` if there is none.
+    pub async fn text(&self, id: &str) -> Option<String> {
+        let value = self.eval(&format!("document.querySelector('[data-testid=\"{id}\"]')?.innerText")).await;
+        value.as_str().map(|text| text.trim().to_owned())
+    }
+
+    /// Texts of all elements that `selector` finds.
+    pub async fn texts(&self, selector: &str) -> Vec<String> {
+        let all = format!("[...document.querySelectorAll({})].map(e => e.innerText.trim())", json!(selector));
+        serde_json::from_value(self.eval(&all).await).expect("a list of texts")
+    }
+
+    /// An attribute of the first element that `selector` finds.
+    pub async fn attribute(&self, selector: &str, name: &str) -> Option<String> {
+        let get = format!("document.querySelector({})?.getAttribute({})", json!(selector), json!(name));
+        self.eval(&get).await.as_str().map(str::to_owned)
+    }
+
+    /// Waits until `look` is content.
+    pub async fn until<T>(&self, what: &str, look: impl AsyncFn(&Self) -> Result<T, String>) -> T {
+        wait::until(what, async || look(self).await).await
+    }
+
+    /// Waits until an expression in the page is true.
+    pub async fn until_true(&self, what: &str, expression: &str) {
+        self.until(what, async |page| {
+            let now = page.eval(expression).await;
+            wait::expect(now == json!(true), || format!("{expression} is {now}"))
+        })
+        .await;
+    }
+
+    /// Waits until the page has folded record `seq` and says which digest it came to.
+    pub async fn digest_at(&self, seq: u64) -> String {
+        self.until(&format!("the page is at {seq}"), async |page| {
+            let now = page.eval("({...document.body.dataset})").await;
+            let at = |key: &str| now[key].as_str().and_then(|n| n.parse::<u64>().ok());
+            wait::expect(at("seq") == Some(seq) && at("digestSeq") == Some(seq), || now.to_string())?;
+            now["digest"].as_str().map(str::to_owned).ok_or_else(|| now.to_string())
+        })
+        .await
+    }
+
+    /// Clicks the first element with this test id.
+    pub async fn click(&self, id: &str) {
+        let (x, y) = self.centre(&format!("[data-testid=\"{id}\"]")).await;
+        self.click_at(x, y).await;
+    }
+
+    /// Middle of the first element that `selector` finds, in CSS pixels of the window.
+    pub async fn centre(&self, selector: &str) -> (f64, f64) {
+        let (x, y, width, height) = self.rectangle(selector).await;
+        (x + width / 2.0, y + height / 2.0)
+    }
+
+    /// Left, top, width and height of the first element that `selector` finds, in CSS pixels of the window.
+    pub async fn rectangle(&self, selector: &str) -> (f64, f64, f64, f64) {
+        let get = format!(
+            "(r => r && [r.x, r.y, r.width, r.height])(document.querySelector({})?.getBoundingClientRect())",
+            json!(selector)
+        );
+        serde_json::from_value(self.eval(&get).await).unwrap_or_else(|_| panic!("nothing is {selector}"))
+    }
+
+    /// Moves the mouse.
+    pub async fn hover(&self, x: f64, y: f64) {
+        self.mouse(vec![move_to(x, y)]).await;
+    }
+
+    /// Moves the mouse and clicks.
+    pub async fn click_at(&self, x: f64, y: f64) {
+        let button = MOUSE_BUTTON_LEFT;
+        self.mouse(vec![move_to(x, y), PointerAction::Down { button }, PointerAction::Up { button }]).await;
+    }
+
+    async fn mouse(&self, actions: Vec<PointerAction>) {
+        let actions = actions.into_iter().fold(MouseActions::new("mouse".to_owned()), MouseActions::then);
+        self.client.perform_actions(actions).await.expect("the mouse moves");
+    }
+
+    /// Presses a key as DevTools name it: `Tab`, `Enter`, `ArrowDown`, `?`.
+    pub async fn press(&self, key: &str) {
+        let text = match key {
+            "Enter" => "\r",
+            " " => " ",
+            key if key.chars().count() == 1 => key,
+            _ => "",
+        };
+        let code = match key {
+            "Tab" => 9,
+            "Enter" => 13,
+            "Escape" => 27,
+            " " => 32,
+            "PageUp" => 33,
+            "PageDown" => 34,
+            "End" => 35,
+            "Home" => 36,
+            "ArrowLeft" => 37,
+            "ArrowUp" => 38,
+            "ArrowRight" => 39,
+            "ArrowDown" => 40,
+            "Backspace" => 8,
+            _ => 0,
+        };
+        let kind = if text.is_empty() { "rawKeyDown" } else { "keyDown" };
+        let down =
+            json!({"type": kind, "key": key, "code": key, "text": text, "windowsVirtualKeyCode": code});
+        self.devtools("Input.dispatchKeyEvent", down).await;
+        let up = json!({"type": "keyUp", "key": key, "code": key, "windowsVirtualKeyCode": code});
+        self.devtools("Input.dispatchKeyEvent", up).await;
+    }
+
+    /// Gives the page a viewport of exactly this size, in CSS pixels.
+    pub async fn size(&self, width: u32, height: u32) {
+        let size = json!({"width": width, "height": height, "deviceScaleFactor": 1, "mobile": false});
+        self.devtools("Emulation.setDeviceMetricsOverride", size).await;
+    }
+
+    /// What the person prefers: `("prefers-color-scheme", "light")`, `("prefers-reduced-motion", "reduce")`.
+    pub async fn prefer(&self, preferences: &[(&str, &str)]) {
+        let features: Vec<Value> =
+            preferences.iter().map(|(name, value)| json!({"name": name, "value": value})).collect();
+        self.devtools("Emulation.setEmulatedMedia", json!({"features": features})).await;
+    }
+
+    /// Goes into the page's first frame.
+    pub async fn enter_frame(&self) {
+        self.client.enter_frame(0).await.expect("there is a frame");
+    }
+
+    /// Saves a picture of the window as `target/screens/<name>.png`.
+    pub async fn screenshot(&self, name: &str) {
+        let answer = self.devtools("Page.captureScreenshot", json!({"format": "png"})).await;
+        let data = answer["data"].as_str().expect("a picture");
+        let png = base64::engine::general_purpose::STANDARD.decode(data).expect("base64");
+        let file = paths::screens().join(format!("{name}.png"));
+        std::fs::write(&file, png).unwrap_or_else(|e| panic!("{}: {e}", file.display()));
+    }
+
+    /// How many different colours a canvas shows.
+    pub async fn colours(&self, canvas: &str) -> usize {
+        let count = format!(
+            "(c => {{ const d = new Uint32Array(c.getContext('2d').getImageData(0, 0, c.width, c.height).data.buffer);\
+             return new Set(d).size; }})(document.querySelector({}))",
+            json!(canvas)
+        );
+        let count = self.eval(&count).await;
+        count.as_u64().and_then(|n| usize::try_from(n).ok()).unwrap_or_else(|| panic!("{canvas}: {count}"))
+    }
+
+    /// From here on the page may complain: something is about to be taken away from it.
+    pub fn expect_complaints(&self) {
+        self.complaints_are_expected.store(true, Ordering::Relaxed);
+    }
+
+    /// Warnings and errors on the page's console since the last call.
+    pub async fn complaints(&self) -> Vec<String> {
+        let entries = self.log("browser").await;
+        let grave = entries.iter().filter(|e| matches!(e["level"].as_str(), Some("SEVERE" | "WARNING")));
+        grave.map(|e| e["message"].as_str().unwrap_or_default().to_owned()).collect()
+    }
+
+    /// Addresses that the browser asked for since the last call, sockets included.
+    pub async fn requests(&self) -> Vec<String> {
+        let entries = self.log("performance").await;
+        let request = |entry: &Value| {
+            let message: Value = serde_json::from_str(entry["message"].as_str()?).ok()?;
+            let (method, params) = (&message["message"]["method"], &message["message"]["params"]);
+            let url = match method.as_str()? {
+                "Network.requestWillBeSent" => &params["request"]["url"],
+                "Network.webSocketCreated" => &params["url"],
+                _ => return None,
+            };
+            url.as_str().map(str::to_owned)
+        };
+        entries.iter().filter_map(request).collect()
+    }
+
+    /// The page must not have complained, and nobody but this machine may have been asked.
+    async fn check_conduct(&self) {
+        let complaints = self.complaints().await;
+        let may = self.complaints_are_expected.load(Ordering::Relaxed);
+        assert!(may || complaints.is_empty(), "the page complained: {complaints:#?}");
+        for request in self.requests().await {
+            let url = Url::parse(&request).unwrap_or_else(|e| panic!("{request}: {e}"));
+            let is_local = matches!(url.host_str(), Some("127.0.0.1" | "localhost"));
+            let is_inside = matches!(url.scheme(), "data" | "blob" | "about" | "chrome-error");
+            assert!(is_local || is_inside, "the page asked for {request}");
+        }
+    }
+
+    /// What a person would look at first when a test has failed.
+    async fn explain(&self) {
+        let log = AssertUnwindSafe(async {
+            let text = self.eval("document.body?.innerText.slice(0, 3000)").await;
+            let complaints = self.complaints().await;
+            eprintln!(
+                "--- the page showed:\n{}\n--- and complained: {complaints:#?}",
+                text.as_str().unwrap_or("")
+            );
+            let thread = std::thread::current();
+            let name = thread.name().unwrap_or("test").replace("::", "-");
+            self.screenshot(&format!("failed-{name}")).await;
+        });
+        // The browser itself may be what failed.
+        let _ = log.catch_unwind().await;
+    }
+
+    async fn log(&self, kind: &str) -> Vec<Value> {
+        let answer = self.command("se/log", json!({"type": kind})).await;
+        serde_json::from_value(answer).expect("a list of log entries")
+    }
+
+    /// A command of Chromium's DevTools.
+    pub async fn devtools(&self, command: &str, params: Value) -> Value {
+        self.command("goog/cdp/execute", json!({"cmd": command, "params": params})).await
+    }
+
+    async fn command(&self, path: &str, body: Value) -> Value {
+        let url = format!("{}/{path}", self.session);
+        let headers = [("content-type", "application/json")];
+        let answer = self.http.send(Method::POST, &url, &headers, body.to_string().into_bytes()).await;
+        let answer = answer.expect("the driver answers");
+        assert_eq!(answer.status, 200, "{body}: {}", answer.text());
+        answer.json()["value"].take()
+    }
+}
+
+fn move_to(x: f64, y: f64) -> PointerAction {
+    PointerAction::MoveTo { duration: None, x, y }
+}

@@ -7,6 +7,7 @@ pub mod browser;
 pub mod capture;
 pub mod figures;
 pub mod http;
+pub mod metrics;
 pub mod nats;
 pub mod pages;
 pub mod paths;

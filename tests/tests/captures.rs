@@ -19,7 +19,11 @@ async fn check(server: &Radixscope, capture: &Capture) -> Value {
     for source in cluster["sources"].as_array().unwrap() {
         let (missed, rejected) = (&source["missed"], &source["rejected"]);
         assert!(missed.as_array().unwrap().is_empty(), "{}: nothing is lost: {missed}", capture.name);
-        assert!(rejected.as_array().unwrap().is_empty(), "{}: everything is understood: {rejected}", capture.name);
+        assert!(
+            rejected.as_array().unwrap().is_empty(),
+            "{}: everything is understood: {rejected}",
+            capture.name
+        );
         assert_eq!((&source["dropped"], &source["state"]), (&0.into(), &"live".into()), "{}", capture.name);
     }
     let seq = Seq(figures::number(&cluster, "seq"));

@@ -43,7 +43,8 @@ fn what_cannot_be_meant_is_named_and_ends_with_2() {
 
 #[test]
 fn a_credentials_file_that_is_not_there_is_named() {
-    let args = ["serve", "--nats", "nats://127.0.0.1:9", "--listen", "127.0.0.1:0", "--nats-creds", "no/such.creds"];
+    let args =
+        ["serve", "--nats", "nats://127.0.0.1:9", "--listen", "127.0.0.1:0", "--nats-creds", "no/such.creds"];
     let (code, stderr) = run(&args);
     assert_eq!(code, Some(2), "{stderr}");
     assert!(stderr.contains("no/such.creds"), "{stderr}");

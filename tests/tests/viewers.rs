@@ -19,8 +19,10 @@ async fn early_late_and_resumed_viewers_end_in_the_state_of_the_api() {
 
     let (early, cut) = (server.viewer().await, server.viewer().await);
     replay::publish(&client, first).await;
-    cut.until("it saw half of the messages", |seen| wait::expect(seen.records > 3000, || seen.records.to_string()))
-        .await;
+    cut.until("it saw half of the messages", |seen| {
+        wait::expect(seen.records > 3000, || seen.records.to_string())
+    })
+    .await;
     let resume = cut.cut();
     let stopped_at = resume.seq();
     let middle = server.viewer().await;

@@ -27,7 +27,7 @@ use crate::id::{Millis, SourceIx, Worker, WorkerIx};
 use crate::record::{Decision, DecisionSource, Entry, MissedCause, Record, SequenceStep, SourceKind, Topic};
 
 use interner::Interner;
-use publishers::{Heard, Publishers, Stream};
+use publishers::{Heard, Lost, Publishers, Stream};
 use tally::Tally;
 
 /// Key prefix of model cards in Dynamo's discovery (reference §8.1).
@@ -104,8 +104,12 @@ impl Ingest {
     }
 
     /// Says what was summed up since the last call: traffic, losses, what was not understood. Call it about once a
-    /// second; it says nothing when nothing changed.
+    /// second; it says nothing when nothing changed. A gap between two messages counts as loss at the second call
+    /// after it: until then the missing ones may come late.
     pub fn flush(&mut self, at_ms: Millis, out: &mut Out<'_>) {
+        for lost in self.publishers.settle() {
+            self.lost(&lost);
+        }
         for (i, tally) in self.tallies.iter_mut().enumerate() {
             tally.flush(SourceIx(i as u8), &mut |record| out(Entry { at_ms, record }));
         }
@@ -280,13 +284,14 @@ impl Ingest {
         let stream = Stream { source, topic: context.subject.topic, publisher_id: envelope.publisher_id };
         match self.publishers.heard(stream, envelope.sequence) {
             Heard::InOrder => {}
-            Heard::Gap(lost) => {
+            Heard::Gap(missing) => {
                 // Up to 0.9 a worker publishes under its own id, so what is lost is known to be its own. Later the
                 // worker's event ids tell, and more exactly (reference §2.4, §2.6).
                 let own = about.filter(|worker| worker.id.0 == envelope.publisher_id);
                 let worker = own.and_then(|id| self.worker(context, id, out));
-                let cause = MissedCause::EnvelopeGap;
-                self.tallies[source.at()].miss(worker, context.subject.topic, cause, lost);
+                if let Some(lost) = self.publishers.open(stream, worker, missing) {
+                    self.lost(&lost);
+                }
             }
             Heard::Implausible(jump) => {
                 let text = format!("sequence of publisher {} jumped by {jump}", envelope.publisher_id);
@@ -294,6 +299,11 @@ impl Ingest {
                 self.tallies[source.at()].reject(context.subject.topic, &error, 1);
             }
         }
+    }
+
+    fn lost(&mut self, lost: &Lost) {
+        let tally = &mut self.tallies[lost.stream.source.at()];
+        tally.miss(lost.worker, lost.stream.topic, MissedCause::EnvelopeGap, lost.count);
     }
 
     /// Follows a worker's event ids where they are contiguous (≥ 1.1; a batch proves ≥ 1.4).

@@ -3,9 +3,11 @@
 //! A publisher id does not always name one sequence: a restarted pod keeps its id and counts from 0 again, and one
 //! process may hold several publishers. So each id has a few *tracks*, and a message continues the one it fits.
 
+use std::collections::VecDeque;
+
 use indexmap::IndexMap;
 
-use crate::id::SourceIx;
+use crate::id::{SourceIx, WorkerIx};
 use crate::record::Topic;
 
 /// Publishers followed at once. A cluster of a thousand workers has a few thousand; beyond it the one heard of first
@@ -29,15 +31,43 @@ pub(super) struct Stream {
 pub(super) enum Heard {
     /// Nothing is missing, or nothing can be known.
     InOrder,
-    /// So many messages are missing.
-    Gap(u64),
+    /// These are missing, as far as they do not come late.
+    Gap(Missing),
     /// A jump too large to be loss.
     Implausible(u64),
+}
+
+/// Sequence numbers that did not come, `from` up to but not including `to`.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Missing {
+    pub(super) from: u64,
+    pub(super) to: u64,
+}
+
+/// Gaps that may still be filled; beyond it the oldest is believed at once. A healthy system has none to a few.
+const MAX_OPEN: usize = 256;
+
+/// A gap that may still be filled: one process publishes from several tasks, and two messages of it may overtake
+/// each other on the way.
+struct Open {
+    stream: Stream,
+    worker: Option<WorkerIx>,
+    missing: Missing,
+    /// Whether it was there at the last settlement already.
+    old: bool,
+}
+
+/// A loss that is certain.
+pub(super) struct Lost {
+    pub(super) stream: Stream,
+    pub(super) worker: Option<WorkerIx>,
+    pub(super) count: u64,
 }
 
 #[derive(Default)]
 pub(super) struct Publishers {
     next: IndexMap<Stream, Tracks, hashbrown::DefaultHashBuilder>,
+    open: VecDeque<Open>,
 }
 
 /// Next sequence number expected on each track, latest first.
@@ -49,6 +79,9 @@ struct Tracks {
 
 impl Publishers {
     pub(super) fn heard(&mut self, stream: Stream, sequence: u64) -> Heard {
+        if !self.open.is_empty() && self.came_late(stream, sequence) {
+            return Heard::InOrder;
+        }
         if let Some(tracks) = self.next.get_mut(&stream) {
             return tracks.heard(sequence);
         }
@@ -59,6 +92,46 @@ impl Publishers {
         tracks.start(sequence);
         self.next.insert(stream, tracks);
         Heard::InOrder
+    }
+
+    /// Keeps a gap open for a while. Gives back the oldest one if there are too many.
+    pub(super) fn open(
+        &mut self,
+        stream: Stream,
+        worker: Option<WorkerIx>,
+        missing: Missing,
+    ) -> Option<Lost> {
+        self.open.push_back(Open { stream, worker, missing, old: false });
+        (self.open.len() > MAX_OPEN).then(|| self.open.pop_front()).flatten().map(Open::lost)
+    }
+
+    /// Gives the gaps that were open at the settlement before this one too: nothing comes that late.
+    pub(super) fn settle(&mut self) -> Vec<Lost> {
+        let (old, young): (VecDeque<Open>, VecDeque<Open>) =
+            std::mem::take(&mut self.open).into_iter().partition(|open| open.old);
+        self.open = young;
+        self.open.iter_mut().for_each(|open| open.old = true);
+        old.into_iter().map(Open::lost).collect()
+    }
+
+    /// Whether `sequence` fills an open gap, which is then smaller, gone, or in two.
+    fn came_late(&mut self, stream: Stream, sequence: u64) -> bool {
+        let fits = |o: &Open| o.stream == stream && (o.missing.from..o.missing.to).contains(&sequence);
+        let Some(at) = self.open.iter().position(fits) else { return false };
+        let Some(open) = self.open.remove(at) else { return false };
+        let Missing { from, to } = open.missing;
+        for (from, to) in [(from, sequence), (sequence + 1, to)] {
+            if from < to {
+                self.open.insert(at, Open { missing: Missing { from, to }, ..open });
+            }
+        }
+        true
+    }
+}
+
+impl Open {
+    fn lost(self) -> Lost {
+        Lost { stream: self.stream, worker: self.worker, count: self.missing.to - self.missing.from }
     }
 }
 
@@ -79,12 +152,12 @@ impl Tracks {
             }
             return Heard::InOrder;
         };
-        let gap = sequence - *best;
+        let missing = Missing { from: *best, to: sequence };
         *best = sequence.saturating_add(1);
-        match gap {
+        match missing.to - missing.from {
             0 => Heard::InOrder,
-            1..=MAX_GAP => Heard::Gap(gap),
-            _ => Heard::Implausible(gap),
+            1..=MAX_GAP => Heard::Gap(missing),
+            jump => Heard::Implausible(jump),
         }
     }
 }
@@ -93,14 +166,20 @@ impl Tracks {
 mod tests {
     use super::*;
 
-    fn hear(sequences: &[u64]) -> Vec<Heard> {
-        let mut publishers = Publishers::default();
-        let stream = Stream { source: SourceIx(0), topic: Topic::KvEvents, publisher_id: 7 };
-        sequences.iter().map(|&s| publishers.heard(stream, s)).collect()
-    }
+    const STREAM: Stream = Stream { source: SourceIx(0), topic: Topic::KvEvents, publisher_id: 7 };
 
+    /// What is lost for certain two settlements after the last message.
     fn lost(sequences: &[u64]) -> u64 {
-        hear(sequences).iter().map(|h| if let Heard::Gap(n) = h { *n } else { 0 }).sum()
+        let mut publishers = Publishers::default();
+        let mut lost = Vec::new();
+        for &sequence in sequences {
+            if let Heard::Gap(missing) = publishers.heard(STREAM, sequence) {
+                lost.extend(publishers.open(STREAM, None, missing));
+            }
+        }
+        assert!(publishers.settle().is_empty(), "a gap may be filled until the second settlement");
+        lost.extend(publishers.settle());
+        lost.iter().map(|lost| lost.count).sum()
     }
 
     #[test]
@@ -132,8 +211,22 @@ mod tests {
 
     #[test]
     fn a_senseless_jump_is_not_called_loss() {
-        assert_eq!(hear(&[1, u64::MAX])[1], Heard::Implausible(u64::MAX - 2));
+        let mut publishers = Publishers::default();
+        publishers.heard(STREAM, 1);
+        assert_eq!(publishers.heard(STREAM, u64::MAX), Heard::Implausible(u64::MAX - 2));
         assert_eq!(lost(&[1, u64::MAX, u64::MAX]), 0);
+    }
+
+    #[test]
+    fn messages_that_overtake_each_other_are_no_loss() {
+        assert_eq!(lost(&[142, 144, 143, 145]), 0);
+        assert_eq!(lost(&[10, 16, 13, 11, 15, 17]), 2, "12 and 14 never came");
+    }
+
+    #[test]
+    fn more_open_gaps_than_are_kept_are_believed() {
+        let every_second: Vec<u64> = (0..4 * MAX_OPEN as u64).step_by(2).collect();
+        assert_eq!(lost(&every_second), every_second.len() as u64 - 1);
     }
 
     #[test]

@@ -144,6 +144,10 @@ fn a_gap_in_a_workers_own_envelopes_is_counted_for_that_worker() {
     for (sequence, block) in [(0, 1), (1, 2), (4, 3)] {
         heard.hear(CORE, &enveloped(WORKER, sequence, &stored(WORKER, sequence, None, &[block])));
     }
+    heard.with(|ingest, out, at_ms| {
+        ingest.flush(at_ms, out);
+        ingest.flush(at_ms, out);
+    });
     assert_eq!(heard.cluster.missed_total(), 2);
     assert_eq!(heard.cluster.workers()[0].missed_total, 2);
 }

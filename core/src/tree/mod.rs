@@ -16,6 +16,7 @@ mod children;
 mod coldest;
 mod index;
 mod join;
+pub mod layout;
 mod overlap;
 mod owners;
 mod snapshot;

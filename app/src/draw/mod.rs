@@ -1,0 +1,10 @@
+//! Drawing: what stands where in pixels and in which colour. Only `surface` knows a canvas.
+
+pub mod palette;
+pub mod raster;
+pub mod viewport;
+
+#[cfg(target_arch = "wasm32")]
+pub mod chart;
+#[cfg(target_arch = "wasm32")]
+pub mod surface;

@@ -1,0 +1,220 @@
+//! Colours as the style sheet's tokens give them, and which of them a worker has. No colour is written here.
+
+use radixscope_core::id::WorkerIx;
+
+/// Red, green, blue.
+pub type Rgb = [u8; 3];
+
+/// Hues for up to this many workers come from the set of few, chosen further apart.
+pub const FEW: usize = 4;
+/// Hues for more workers; beyond them hues repeat with a pattern.
+pub const MANY: usize = 8;
+
+/// What distinguishes workers of the same hue.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Pattern {
+    /// Workers 1 to 8.
+    Plain,
+    /// Workers 9 to 16.
+    Stripes,
+    /// Workers 17 to 24.
+    Dots,
+    /// Workers from 25 on.
+    Bars,
+}
+
+impl Pattern {
+    /// Of a worker.
+    pub const fn of(worker: WorkerIx) -> Self {
+        match worker.at() / MANY {
+            0 => Pattern::Plain,
+            1 => Pattern::Stripes,
+            2 => Pattern::Dots,
+            _ => Pattern::Bars,
+        }
+    }
+
+    /// Class of the style sheet that draws it.
+    pub const fn class(self) -> &'static str {
+        match self {
+            Pattern::Plain => "plain",
+            Pattern::Stripes => "stripes",
+            Pattern::Dots => "dots",
+            Pattern::Bars => "bars",
+        }
+    }
+}
+
+/// Name of the token with the colour of `worker`, one of `workers`.
+pub fn token(worker: WorkerIx, workers: usize) -> String {
+    if workers <= FEW {
+        format!("--series-few-{}", worker.at() + 1)
+    } else {
+        format!("--series-{}", worker.at() % MANY + 1)
+    }
+}
+
+/// Short label of a worker, always drawn beside its colour.
+pub fn label(worker: WorkerIx) -> String {
+    format!("W{}", worker.at() + 1)
+}
+
+/// Colours for the tree and the chart.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub struct Palette {
+    /// Behind everything.
+    pub ground: Rgb,
+    /// Blocks that several workers hold.
+    pub shared: Rgb,
+    /// Blocks that nobody holds but that lead to held ones.
+    pub nobody: Rgb,
+    /// Text.
+    pub text: Rgb,
+    /// Quiet text.
+    pub quiet: Rgb,
+    /// Lines.
+    pub line: Rgb,
+    /// Ring around what has the focus.
+    pub focus: Rgb,
+    hues: Vec<Rgb>,
+}
+
+impl Palette {
+    /// Reads the tokens for `workers` workers. `value` gives a token's text, `dark` says which half of a
+    /// `light-dark()` counts. A token that cannot be read is black, which is seen at once.
+    pub fn read(value: impl Fn(&str) -> String, dark: bool, workers: usize) -> Self {
+        let colour = |name: &str| parse(&value(name), dark).unwrap_or_default();
+        let hues = if workers <= FEW { FEW } else { MANY };
+        Self {
+            ground: colour("--panel"),
+            shared: colour("--tree-shared"),
+            nobody: colour("--tree-nobody"),
+            text: colour("--text"),
+            quiet: colour("--text-quiet"),
+            line: colour("--line"),
+            focus: colour("--focus"),
+            hues: (0..hues).map(|i| colour(&token(WorkerIx(i as u16), workers))).collect(),
+        }
+    }
+
+    /// Colour of a worker.
+    pub fn worker(&self, worker: WorkerIx) -> Rgb {
+        self.hues.get(worker.at() % self.hues.len().max(1)).copied().unwrap_or_default()
+    }
+}
+
+/// A colour of a token: `#rrggbb`, or one of two in `light-dark(#…, #…)`.
+pub fn parse(token: &str, dark: bool) -> Option<Rgb> {
+    let token = token.trim();
+    if let Some(pair) = token.strip_prefix("light-dark(").and_then(|rest| rest.strip_suffix(')')) {
+        let (light, for_dark) = pair.split_once(',')?;
+        return parse(if dark { for_dark } else { light }, dark);
+    }
+    let digits = token.strip_prefix('#').filter(|digits| digits.len() == 6)?;
+    let channel = |i: usize| u8::from_str_radix(digits.get(i..i + 2)?, 16).ok();
+    Some([channel(0)?, channel(2)?, channel(4)?])
+}
+
+/// For style sheets and canvases.
+pub fn css([r, g, b]: Rgb) -> String {
+    format!("#{r:02x}{g:02x}{b:02x}")
+}
+
+/// `over` laid over `under` with this opacity, 0 … 1.
+pub fn blend(under: Rgb, over: Rgb, opacity: f64) -> Rgb {
+    let mix = |u: u8, o: u8| (f64::from(u) + (f64::from(o) - f64::from(u)) * opacity).round() as u8;
+    [mix(under[0], over[0]), mix(under[1], over[1]), mix(under[2], over[2])]
+}
+
+/// Contrast ratio of two colours by WCAG 2.2, 1 … 21.
+pub fn contrast(a: Rgb, b: Rgb) -> f64 {
+    let (a, b) = (luminance(a) + 0.05, luminance(b) + 0.05);
+    if a > b { a / b } else { b / a }
+}
+
+/// Of black and white, the one that is read best on `ground`.
+pub fn ink(ground: Rgb) -> Rgb {
+    let (black, white) = ([0; 3], [255; 3]);
+    if contrast(black, ground) >= contrast(white, ground) { black } else { white }
+}
+
+fn luminance(rgb: Rgb) -> f64 {
+    let linear = |c: u8| match f64::from(c) / 255.0 {
+        c if c <= 0.04045 => c / 12.92,
+        c => ((c + 0.055) / 1.055).powf(2.4),
+    };
+    0.2126 * linear(rgb[0]) + 0.7152 * linear(rgb[1]) + 0.0722 * linear(rgb[2])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The text of a token as a browser gives it.
+    fn token_text(name: &str) -> String {
+        let sheet = include_str!("../../../style/tokens.css");
+        let line = sheet.lines().find_map(|l| l.trim().strip_prefix(name)?.strip_prefix(':'));
+        line.unwrap_or_else(|| panic!("{name} is no token")).trim().trim_end_matches(';').to_owned()
+    }
+
+    fn each_theme(check: impl Fn(bool, Palette, usize)) {
+        for dark in [false, true] {
+            for workers in [FEW, MANY] {
+                check(dark, Palette::read(token_text, dark, workers), workers);
+            }
+        }
+    }
+
+    #[test]
+    fn every_worker_stands_out_from_the_panel() {
+        each_theme(|dark, palette, workers| {
+            for i in 0..workers {
+                let colour = palette.worker(WorkerIx(i as u16));
+                let ratio = contrast(colour, palette.ground);
+                assert!(ratio >= 3.0, "worker {i} of {workers}, dark {dark}: {ratio:.2}");
+            }
+            assert!(contrast(palette.shared, palette.ground) >= 3.0, "shared, dark {dark}");
+            assert!(contrast(palette.focus, palette.ground) >= 3.0, "focus, dark {dark}");
+        });
+    }
+
+    #[test]
+    fn text_is_read_on_panel_and_page() {
+        for dark in [false, true] {
+            let colour = |name: &str| parse(&token_text(name), dark).expect(name);
+            for text in ["--text", "--text-quiet", "--good-text", "--warn-text", "--bad-text", "--link"] {
+                for ground in ["--panel", "--page", "--raised"] {
+                    let ratio = contrast(colour(text), colour(ground));
+                    assert!(ratio >= 4.5, "{text} on {ground}, dark {dark}: {ratio:.2}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn labels_are_read_on_every_box() {
+        each_theme(|dark, palette, workers| {
+            for colour in (0..workers).map(|i| palette.worker(WorkerIx(i as u16))).chain([palette.shared]) {
+                assert!(contrast(ink(colour), colour) >= 4.5, "{colour:?}, dark {dark}");
+            }
+        });
+    }
+
+    #[test]
+    fn a_token_gives_the_colour_of_its_theme() {
+        assert_eq!(parse(" light-dark(#ffffff, #181b1f) ", true), Some([0x18, 0x1b, 0x1f]));
+        assert_eq!(parse("light-dark(#ffffff, #181b1f)", false), Some([255; 3]));
+        assert_eq!(parse("#010203", true), Some([1, 2, 3]));
+        assert_eq!([parse("red", true), parse("#12345", true), parse("#ggggggg", true)], [None; 3]);
+    }
+
+    #[test]
+    fn a_hue_that_repeats_has_a_pattern() {
+        assert_eq!(token(WorkerIx(3), 4), "--series-few-4");
+        assert_eq!(token(WorkerIx(9), 20), "--series-2");
+        assert_eq!(
+            [0, 8, 16, 24, 99].map(|i| Pattern::of(WorkerIx(i)).class()),
+            ["plain", "stripes", "dots", "bars", "bars"]
+        );
+    }
+}

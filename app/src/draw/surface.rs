@@ -1,0 +1,115 @@
+//! Two canvases, one above the other: pixels below, text and outlines above. The only file that draws on a canvas.
+
+use leptos::prelude::*;
+use wasm_bindgen::{Clamped, JsCast, JsValue};
+use web_sys::{CanvasRenderingContext2d, HtmlCanvasElement, ImageData};
+
+use super::palette::{Rgb, css};
+use super::raster::Pixels;
+use super::viewport::Rect;
+
+/// Text of labels and axis, CSS pixels.
+const FONT_PX: f64 = 11.0;
+
+/// The two canvases of the tree.
+pub struct Surface {
+    below: CanvasRenderingContext2d,
+    above: CanvasRenderingContext2d,
+    /// Device pixels across and down, without the axis.
+    pub size: (u32, u32),
+    /// Device pixels that the axis takes at the left.
+    pub gutter: u32,
+    /// Device pixels per CSS pixel.
+    pub scale: f64,
+}
+
+impl Surface {
+    /// Over two canvases; `None` where the browser gives no 2D context.
+    pub fn new(below: &HtmlCanvasElement, above: &HtmlCanvasElement) -> Option<Self> {
+        let context = |canvas: &HtmlCanvasElement| {
+            canvas.get_context("2d").ok().flatten()?.dyn_into::<CanvasRenderingContext2d>().ok()
+        };
+        Some(Self { below: context(below)?, above: context(above)?, size: (0, 0), gutter: 0, scale: 1.0 })
+    }
+
+    /// Makes the canvases fit `width` × `height` CSS pixels, of which the axis takes `gutter`. Says whether anything
+    /// changed.
+    pub fn fit(&mut self, width: f64, height: f64, gutter: f64) -> bool {
+        let scale = window().device_pixel_ratio().clamp(0.5, 4.0);
+        let pixels = |css: f64| (css * scale).round().max(0.0) as u32;
+        let gutter = pixels(gutter);
+        let size = (pixels(width).saturating_sub(gutter), pixels(height));
+        if (size, gutter, scale) == (self.size, self.gutter, self.scale) {
+            return false;
+        }
+        (self.size, self.gutter, self.scale) = (size, gutter, scale);
+        resize(&self.below, size.0, size.1);
+        resize(&self.above, size.0 + gutter, size.1);
+        true
+    }
+
+    /// Puts the pixels on the lower canvas.
+    pub fn put(&self, pixels: &Pixels) {
+        let (width, height) = self.size;
+        let image = ImageData::new_with_u8_clamped_array_and_sh(Clamped(pixels.bytes()), width, height);
+        if let Ok(image) = image {
+            let _ = self.below.put_image_data(&image, 0.0, 0.0);
+        }
+    }
+
+    /// Empties the upper canvas.
+    pub fn clear_above(&self) {
+        let (width, height) = (f64::from(self.size.0 + self.gutter), f64::from(self.size.1));
+        self.above.clear_rect(0.0, 0.0, width, height);
+    }
+
+    /// Prepares text of the ordinary size.
+    pub fn font(&self, weight: u32) {
+        self.above.set_font(&format!("{weight} {}px system-ui, sans-serif", FONT_PX * self.scale));
+        self.above.set_text_baseline("middle");
+    }
+
+    /// Width of a text in device pixels.
+    pub fn measure(&self, text: &str) -> f64 {
+        self.above.measure_text(text).map_or(f64::INFINITY, |m| m.width())
+    }
+
+    /// Text that begins at `x` of the tree (or ends there, `from_right`), centred on `y`.
+    pub fn text(&self, text: &str, x: f64, y: f64, colour: Rgb, from_right: bool) {
+        self.above.set_text_align(if from_right { "right" } else { "left" });
+        self.above.set_fill_style_str(&css(colour));
+        let _ = self.above.fill_text(text, x + f64::from(self.gutter), y);
+    }
+
+    /// An outline of a rectangle of the tree.
+    pub fn outline(&self, rect: Rect, colour: Rgb, width: f64, dash: f64) {
+        let width = width * self.scale;
+        let (right, bottom) = (f64::from(self.size.0), f64::from(self.size.1));
+        let left = rect.left.max(0.0) + f64::from(self.gutter);
+        let top = rect.top.max(0.0);
+        let across = (rect.right.min(right) + f64::from(self.gutter) - left).max(width);
+        let down = (rect.bottom.min(bottom) - top).max(width);
+        self.above.set_stroke_style_str(&css(colour));
+        self.above.set_line_width(width);
+        let dashes = js_sys::Array::new();
+        if dash > 0.0 {
+            dashes.push(&JsValue::from_f64(dash * self.scale));
+        }
+        let _ = self.above.set_line_dash(&dashes);
+        self.above.stroke_rect(left + width / 2.0, top + width / 2.0, across - width, down - width);
+    }
+
+    /// A short line of the axis at `y`.
+    pub fn tick(&self, y: f64, colour: Rgb) {
+        self.above.set_fill_style_str(&css(colour));
+        let gutter = f64::from(self.gutter);
+        self.above.fill_rect(gutter - 5.0 * self.scale, y.round(), 4.0 * self.scale, self.scale.round());
+    }
+}
+
+fn resize(context: &CanvasRenderingContext2d, width: u32, height: u32) {
+    if let Some(canvas) = context.canvas() {
+        canvas.set_width(width);
+        canvas.set_height(height);
+    }
+}

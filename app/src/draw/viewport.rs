@@ -1,0 +1,144 @@
+//! Which part of a layout is looked at, and how its coordinates become pixels. Knows no colour and no canvas.
+
+use radixscope_core::tree::layout::{ChainBox, Layout};
+
+/// A rectangle in a layout's coordinates: shares of the width, block positions downward.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Region {
+    /// Left edge, 0 … 1.
+    pub x0: f64,
+    /// Right edge.
+    pub x1: f64,
+    /// First block position.
+    pub top: f64,
+    /// Position behind the last.
+    pub bottom: f64,
+}
+
+impl Region {
+    /// Everything.
+    pub fn all(layout: &Layout) -> Self {
+        Self { x0: 0.0, x1: 1.0, top: 0.0, bottom: f64::from(layout.bottom().max(1)) }
+    }
+
+    /// A box and everything below it.
+    pub fn of(b: &ChainBox) -> Self {
+        Self { x0: b.x0, x1: b.x1, top: f64::from(b.position), bottom: f64::from(b.bottom) }
+    }
+
+    /// On the way from `self` to `to`: 0 … 1.
+    pub fn towards(self, to: Self, share: f64) -> Self {
+        let mix = |a: f64, b: f64| a + (b - a) * share;
+        Self {
+            x0: mix(self.x0, to.x0),
+            x1: mix(self.x1, to.x1),
+            top: mix(self.top, to.top),
+            bottom: mix(self.bottom, to.bottom),
+        }
+    }
+}
+
+/// A region on a surface of so many device pixels.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Viewport {
+    /// What is shown.
+    pub region: Region,
+    /// Device pixels across.
+    pub width: u32,
+    /// Device pixels down.
+    pub height: u32,
+    /// Device pixels per CSS pixel.
+    pub scale: f64,
+}
+
+/// A rectangle in device pixels.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Rect {
+    /// Left edge.
+    pub left: f64,
+    /// Upper edge.
+    pub top: f64,
+    /// Right edge.
+    pub right: f64,
+    /// Lower edge.
+    pub bottom: f64,
+}
+
+impl Viewport {
+    /// Pixel of a share of the width.
+    pub fn x(&self, x: f64) -> f64 {
+        (x - self.region.x0) / (self.region.x1 - self.region.x0) * f64::from(self.width)
+    }
+
+    /// Pixel of a block position.
+    pub fn y(&self, position: f64) -> f64 {
+        (position - self.region.top) / (self.region.bottom - self.region.top) * f64::from(self.height)
+    }
+
+    /// Where a box stands; may reach beyond the surface.
+    pub fn rect(&self, b: &ChainBox) -> Rect {
+        Rect {
+            left: self.x(b.x0),
+            top: self.y(f64::from(b.position)),
+            right: self.x(b.x1),
+            bottom: self.y(f64::from(b.position + b.len)),
+        }
+    }
+
+    /// What lies under a device pixel: share of the width and block position.
+    pub fn under(&self, x: f64, y: f64) -> (f64, f64) {
+        let r = self.region;
+        let across = x / f64::from(self.width.max(1));
+        let down = y / f64::from(self.height.max(1));
+        (r.x0 + across * (r.x1 - r.x0), r.top + down * (r.bottom - r.top))
+    }
+}
+
+/// Positions of axis marks within `top … bottom`: round steps, at least `gap` pixels apart on `height` pixels.
+pub fn marks(top: f64, bottom: f64, height: f64, gap: f64) -> Vec<u64> {
+    let span = bottom - top;
+    if span <= 0.0 || height <= 0.0 {
+        return Vec::new();
+    }
+    let least = span * gap / height;
+    let mut step = 1u64;
+    // 1, 2, 4, 8 … are the field's round numbers up to 64 blocks, then they stay powers of two as well.
+    while (step as f64) < least {
+        step *= 2;
+    }
+    let first = (top.max(0.0) / step as f64).ceil() as u64 * step;
+    (0..).map(|i| first + i * step).take_while(|&at| at as f64 <= bottom).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const VIEW: Viewport = Viewport {
+        region: Region { x0: 0.5, x1: 1.0, top: 100.0, bottom: 200.0 },
+        width: 1000,
+        height: 500,
+        scale: 1.0,
+    };
+
+    #[test]
+    fn pixels_and_coordinates_agree() {
+        assert_eq!((VIEW.x(0.75), VIEW.y(150.0)), (500.0, 250.0));
+        assert_eq!(VIEW.under(500.0, 250.0), (0.75, 150.0));
+    }
+
+    #[test]
+    fn marks_keep_their_distance() {
+        assert_eq!(marks(0.0, 400.0, 400.0, 60.0), [0, 64, 128, 192, 256, 320, 384]);
+        assert_eq!(marks(0.0, 4.0, 400.0, 60.0), [0, 1, 2, 3, 4]);
+        assert_eq!(marks(100.0, 200.0, 100.0, 60.0), [128, 192]);
+        assert!(marks(5.0, 5.0, 100.0, 60.0).is_empty());
+    }
+
+    #[test]
+    fn a_zoom_begins_and_ends_where_it_should() {
+        let all = Region { x0: 0.0, x1: 1.0, top: 0.0, bottom: 10.0 };
+        assert_eq!(all.towards(VIEW.region, 0.0), all);
+        assert_eq!(all.towards(VIEW.region, 1.0), VIEW.region);
+    }
+}

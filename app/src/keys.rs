@@ -1,0 +1,64 @@
+//! The keyboard, for the page as a whole; the tree has keys of its own. Lists them for the help dialog.
+
+use leptos::prelude::*;
+use radixscope_core::id::WorkerIx;
+use wasm_bindgen::JsCast;
+
+use crate::store::Store;
+use crate::url::Panel;
+
+/// Every key and what it does.
+pub const KEYS: [(&str, &str); 11] = [
+    ("?", "Show this list"),
+    ("T", "Theme: auto, dark, light"),
+    ("K", "Hide or show the status bar"),
+    ("1 … 9", "Pick out a worker, again to let it go"),
+    ("0", "Let the picked worker go"),
+    ("F", "Move the focus to the tree"),
+    ("Arrow keys", "In the tree: move between boxes"),
+    ("Enter", "In the tree: zoom to the box"),
+    ("Escape, Backspace", "In the tree: one level up"),
+    ("Home", "In the tree: show everything"),
+    ("V", "Next panel: overview, tree, workers, rates, decisions"),
+];
+
+/// Listens for the page's keys for as long as it is open. `help` is raised for `?`.
+pub fn listen(store: Store, help: RwSignal<u32>) {
+    let handle = window_event_listener(leptos::ev::keydown, move |event| {
+        let typing = event
+            .target()
+            .and_then(|target| target.dyn_into::<web_sys::Element>().ok())
+            .is_some_and(|element| matches!(element.tag_name().as_str(), "INPUT" | "TEXTAREA" | "SELECT"));
+        if typing || event.ctrl_key() || event.meta_key() || event.alt_key() || event.default_prevented() {
+            return;
+        }
+        let key = event.key();
+        match key.as_str() {
+            "?" => help.update(|n| *n += 1),
+            "t" | "T" => store.address.update(|a| a.theme = a.theme.next()),
+            "k" | "K" => store.address.update(|a| a.kiosk = !a.kiosk),
+            "v" | "V" => store.address.update(|a| a.panel = after(a.panel)),
+            "f" | "F" => focus("tree"),
+            "0" => store.address.update(|a| a.worker = None),
+            digit => match digit.parse::<u16>() {
+                Ok(n @ 1..=9) => store.pick(WorkerIx(n - 1)),
+                _ => return,
+            },
+        }
+        event.prevent_default();
+    });
+    on_cleanup(move || handle.remove());
+}
+
+/// Moves the focus to the element with this id.
+pub fn focus(id: &str) {
+    let element = document().get_element_by_id(id).and_then(|e| e.dyn_into::<web_sys::HtmlElement>().ok());
+    if let Some(element) = element {
+        let _ = element.focus();
+    }
+}
+
+fn after(panel: Panel) -> Panel {
+    let at = Panel::ALL.iter().position(|&p| p == panel).unwrap_or(0);
+    Panel::ALL[(at + 1) % Panel::ALL.len()]
+}

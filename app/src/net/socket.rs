@@ -1,0 +1,117 @@
+//! The socket: connects, hands frames to the store, and connects again. Knows no frame's contents.
+
+use futures_util::future::{Either, select};
+use futures_util::{FutureExt, StreamExt, pin_mut};
+use gloo_net::websocket::{Message, futures::WebSocket};
+use gloo_timers::future::TimeoutFuture;
+use leptos::prelude::*;
+
+use super::backoff::Backoff;
+use crate::store::{Broken, Link, Store};
+
+/// The server sends at least one frame a second; after this long without one, what is shown is called stale.
+const STALE_AFTER_MS: u32 = 3_000;
+/// After this long without a frame the connection is given up: a half-open socket never ends by itself.
+const GIVE_UP_AFTER_MS: u32 = 12_000;
+/// How often a wait looks whether it was cut short.
+const WAIT_STEP_MS: u32 = 250;
+
+/// How a connection ended.
+enum End {
+    /// Lost or never made. `spoke`: at least one frame came.
+    Lost { spoke: bool },
+    /// The state must be fetched anew, at once.
+    Resync,
+    /// Nothing to be done but to load the page anew.
+    Incompatible,
+}
+
+/// Keeps the store fed for as long as the page is open.
+pub async fn run(store: Store) {
+    let mut backoff = Backoff::default();
+    loop {
+        match connection(store).await {
+            End::Incompatible => return,
+            End::Resync => {
+                store.forget_place();
+                // A server that always disagrees must not be asked without end.
+                wait(store, &mut backoff).await;
+            }
+            End::Lost { spoke } => {
+                if spoke {
+                    backoff.reset();
+                }
+                wait(store, &mut backoff).await;
+            }
+        }
+    }
+}
+
+async fn connection(store: Store) -> End {
+    store.link.set(Link::Connecting);
+    let Some(socket) = address(store).and_then(|url| WebSocket::open(&url).ok()) else {
+        return End::Lost { spoke: false };
+    };
+    let (_keep_open, mut frames) = socket.split();
+    let mut spoke = false;
+    let mut silent_ms = 0;
+    loop {
+        let next = frames.next().fuse();
+        let silence = TimeoutFuture::new(STALE_AFTER_MS).fuse();
+        pin_mut!(next, silence);
+        match select(next, silence).await {
+            Either::Left((Some(Ok(Message::Bytes(bytes))), _)) => {
+                spoke = true;
+                silent_ms = 0;
+                fresh(store, true);
+                match store.take(&bytes) {
+                    Ok(()) => {}
+                    Err(Broken::Resync) => return End::Resync,
+                    Err(Broken::Version(theirs)) => {
+                        store.link.set(Link::Incompatible { theirs });
+                        return End::Incompatible;
+                    }
+                }
+            }
+            Either::Left((Some(Ok(Message::Text(_))), _)) => {}
+            Either::Left((Some(Err(_)) | None, _)) => return End::Lost { spoke },
+            Either::Right(_) => {
+                silent_ms += STALE_AFTER_MS;
+                fresh(store, false);
+                if silent_ms >= GIVE_UP_AFTER_MS {
+                    return End::Lost { spoke };
+                }
+            }
+        }
+    }
+}
+
+fn fresh(store: Store, fresh: bool) {
+    let stale = !fresh && untrack(|| store.ready());
+    if store.stale.get_untracked() != stale {
+        store.stale.set(stale);
+    }
+}
+
+/// Waits for the next attempt, counting down, unless the reader does not want to wait.
+async fn wait(store: Store, backoff: &mut Backoff) {
+    let asked = store.retry.get_untracked();
+    let mut left_ms = backoff.next_ms(js_sys::Math::random());
+    while left_ms > 0 && store.retry.get_untracked() == asked {
+        store.link.set(Link::Waiting { attempts: backoff.attempts(), seconds: left_ms.div_ceil(1000) });
+        let step = left_ms.min(WAIT_STEP_MS);
+        TimeoutFuture::new(step).await;
+        left_ms -= step;
+    }
+}
+
+/// Address of the socket below whatever path the page is served at.
+fn address(store: Store) -> Option<String> {
+    let base = document().base_uri().ok()??;
+    let url = web_sys::Url::new_with_base("ws", &base).ok()?;
+    url.set_protocol(if url.protocol() == "https:" { "wss:" } else { "ws:" });
+    if let Some((epoch, seq)) = store.resume() {
+        url.set_search(&format!("?after={seq}&epoch={epoch}"));
+    }
+    Some(url.href())
+}

@@ -1,0 +1,166 @@
+//! Frames into state: hello, snapshot, batches, lag. Compares digests. Knows no socket and no widget.
+
+use leptos::prelude::*;
+use radixscope_core::cluster::Cluster;
+use radixscope_core::frame::{Batch, Frame, FrameError};
+use radixscope_core::id::Seq;
+
+use super::{Link, Live, Store};
+
+/// Why a connection cannot go on.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Broken {
+    /// The server speaks this protocol version.
+    Version(u8),
+    /// The state must be fetched anew.
+    Resync,
+}
+
+/// What a batch did.
+enum Folded {
+    /// Folded; the digests were equal, or were not compared.
+    Well { compared: Option<Seq> },
+    /// A record is missing or unreadable.
+    Unreadable,
+    /// Our state is not the server's.
+    Different,
+}
+
+impl Store {
+    /// Takes one frame.
+    pub fn take(self, bytes: &[u8]) -> Result<(), Broken> {
+        let frame = match Frame::decode(bytes) {
+            Ok(frame) => frame,
+            Err(FrameError::Version { theirs }) => return Err(Broken::Version(theirs)),
+            Err(FrameError::Empty | FrameError::Codec(_)) => return Err(self.unreadable()),
+        };
+        match frame {
+            Frame::Hello { epoch, at_ms, server, .. } => {
+                self.server.set(server.into_owned());
+                self.live.update_value(|live| {
+                    live.speaking = Some(epoch);
+                    live.now_ms = at_ms;
+                });
+                Ok(())
+            }
+            Frame::Snapshot { part, parts, bytes, .. } => self.take_part(part, parts, bytes.0),
+            Frame::Batch(batch) => self.take_batch(&batch),
+            Frame::Lag { skipped } => {
+                self.resyncs.update(|r| {
+                    r.behind += 1;
+                    r.skipped += skipped;
+                });
+                Ok(())
+            }
+        }
+    }
+
+    /// Forgets what the next connection would resume, so that it begins with a snapshot. The state stays visible.
+    pub fn forget_place(self) {
+        self.live.update_value(|live| {
+            live.epoch = None;
+            live.reader = None;
+        });
+    }
+
+    fn unreadable(self) -> Broken {
+        self.resyncs.update(|r| r.unreadable += 1);
+        Broken::Resync
+    }
+
+    fn take_part(self, part: u32, parts: u32, bytes: &[u8]) -> Result<(), Broken> {
+        self.link.set(Link::Restoring { part: part + 1, parts });
+        let taken = self.live.try_update_value(|live| {
+            if part == 0 {
+                live.reader = Some(Default::default());
+            }
+            let cluster = live.reader.as_mut().ok_or(())?.part(bytes).map_err(|_| ())?;
+            if let Some(cluster) = cluster {
+                live.reader = None;
+                live.cluster = cluster;
+                live.epoch = live.speaking;
+                // The reader has compared it with the digest that came with the snapshot.
+                live.digest = Some((live.cluster.seq(), live.cluster.digest()));
+                return Ok(Some(live.cluster.seq()));
+            }
+            Ok(None)
+        });
+        match taken {
+            Some(Ok(Some(seq))) => {
+                self.verified(seq);
+                self.now_live();
+                Ok(())
+            }
+            Some(Ok(None)) => Ok(()),
+            Some(Err(())) | None => Err(self.unreadable()),
+        }
+    }
+
+    fn take_batch(self, batch: &Batch<'_>) -> Result<(), Broken> {
+        let folded = self.live.try_update_value(|live| live.fold(batch)).unwrap_or(Folded::Unreadable);
+        match folded {
+            Folded::Well { compared } => {
+                if let Some(seq) = compared {
+                    self.verified(seq);
+                }
+                self.now_live();
+                Ok(())
+            }
+            Folded::Unreadable => Err(self.unreadable()),
+            Folded::Different => {
+                self.check.update(|c| c.different += 1);
+                Err(Broken::Resync)
+            }
+        }
+    }
+
+    fn verified(self, seq: Seq) {
+        self.check.update(|c| {
+            c.verified = Some(seq);
+            c.equal += 1;
+        });
+    }
+
+    fn now_live(self) {
+        if self.link.get_untracked() != Link::Live {
+            self.link.set(Link::Live);
+        }
+        if !self.ready.get_untracked() {
+            self.ready.set(true);
+        }
+        self.changed();
+    }
+}
+
+impl Live {
+    fn fold(&mut self, batch: &Batch<'_>) -> Folded {
+        if self.epoch != self.speaking {
+            // Another run of the server, and it begins with records: they continue the empty state.
+            self.cluster = Cluster::default();
+            self.epoch = self.speaking;
+            self.digest = None;
+        }
+        if batch.first_seq.0 > self.cluster.seq().0 + 1 {
+            return Folded::Unreadable;
+        }
+        self.now_ms = batch.at_ms;
+        for entry in batch.entries() {
+            let Ok((seq, entry)) = entry else { return Folded::Unreadable };
+            self.cluster.fold(seq, &entry);
+        }
+        let seq = self.cluster.seq();
+        if let Some(theirs) = batch.check {
+            let ours = self.cluster.digest();
+            self.digest = Some((seq, ours));
+            if ours != theirs.0 {
+                return Folded::Different;
+            }
+            return Folded::Well { compared: Some(seq) };
+        }
+        // While nothing happens the digest is brought up to date once; while much happens that would cost too much.
+        if batch.count == 0 && self.digest.is_none_or(|(at, _)| at != seq) {
+            self.digest = Some((seq, self.cluster.digest()));
+        }
+        Folded::Well { compared: None }
+    }
+}

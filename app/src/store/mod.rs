@@ -1,0 +1,139 @@
+//! What the page knows: the folded state, the link it comes over, and the signals that say that something changed.
+//!
+//! The state itself is no signal: it is one [`Cluster`] that frames are folded into. Two counters tell widgets to
+//! look again: `version` once per drawn frame, `beat` at a pace at which numbers can be read. Nothing here knows how
+//! anything looks.
+
+mod apply;
+mod clock;
+mod link;
+
+use leptos::prelude::*;
+use radixscope_core::cluster::{Cluster, SnapshotReader};
+use radixscope_core::id::{Millis, Seq, WorkerIx};
+
+pub use apply::Broken;
+pub(crate) use clock::now_ms;
+pub use link::{Check, Link, Resyncs};
+
+use crate::url::Address;
+
+/// The state and what belongs to it.
+#[derive(Default)]
+struct Live {
+    cluster: Cluster,
+    /// Run of the server that `cluster` belongs to; `None` before the first state.
+    epoch: Option<u64>,
+    /// Run of the server that is speaking.
+    speaking: Option<u64>,
+    /// Server's clock in the last frame.
+    now_ms: Millis,
+    /// A snapshot under way.
+    reader: Option<SnapshotReader>,
+    /// Digest of the state after the record it was computed for.
+    digest: Option<(Seq, u64)>,
+    pace: clock::Pace,
+}
+
+/// Handle to everything the page knows; copied freely.
+#[derive(Clone, Copy)]
+pub struct Store {
+    live: StoredValue<Live, LocalStorage>,
+    version: RwSignal<u64>,
+    beat: RwSignal<u64>,
+    ready: RwSignal<bool>,
+    /// How many workers are known.
+    pub workers: Memo<usize>,
+    /// Where the link to the server stands.
+    pub link: RwSignal<Link>,
+    /// Whether nothing came for longer than the server's heartbeat allows.
+    pub stale: RwSignal<bool>,
+    /// What the comparison with the server's digest gave.
+    pub check: RwSignal<Check>,
+    /// Why the state had to be fetched anew, and how often.
+    pub resyncs: RwSignal<Resyncs>,
+    /// The server's version, for people.
+    pub server: RwSignal<String>,
+    /// The view that the address names.
+    pub address: RwSignal<Address>,
+    /// Parts of the address that were not understood, in words.
+    pub misread: RwSignal<Vec<String>>,
+    /// Raised when the reader asks not to wait for the next attempt.
+    pub retry: RwSignal<u32>,
+}
+
+impl Store {
+    /// An empty store for the view at `address`.
+    pub fn new((address, misread): (Address, Vec<String>)) -> Self {
+        let live = StoredValue::new_local(Live::default());
+        let beat = RwSignal::new(0);
+        let workers = Memo::new(move |_| {
+            beat.track();
+            live.with_value(|live| live.cluster.workers().len())
+        });
+        Self {
+            live,
+            version: RwSignal::new(0),
+            beat,
+            workers,
+            ready: RwSignal::new(false),
+            link: RwSignal::new(Link::Connecting),
+            stale: RwSignal::new(false),
+            check: RwSignal::new(Check::default()),
+            resyncs: RwSignal::new(Resyncs::default()),
+            server: RwSignal::new(String::new()),
+            address: RwSignal::new(address),
+            misread: RwSignal::new(misread),
+            retry: RwSignal::new(0),
+        }
+    }
+
+    /// Whether a state is there at all. Tracked.
+    pub fn ready(self) -> bool {
+        self.ready.get()
+    }
+
+    /// Looks at the state, and again whenever it changed: once per drawn frame.
+    pub fn on_frame<T>(self, look: impl FnOnce(&Cluster) -> T) -> T {
+        self.version.track();
+        self.peek(look)
+    }
+
+    /// Looks at the state, and again at a readable pace.
+    pub fn on_beat<T>(self, look: impl FnOnce(&Cluster) -> T) -> T {
+        self.beat.track();
+        self.peek(look)
+    }
+
+    /// Looks at the state once.
+    pub fn peek<T>(self, look: impl FnOnce(&Cluster) -> T) -> T {
+        self.live.with_value(|live| look(&live.cluster))
+    }
+
+    /// The time that ages are counted from: the server's clock in the last frame.
+    pub fn now_ms(self) -> Millis {
+        self.live.with_value(|live| live.now_ms.max(live.cluster.now_ms()))
+    }
+
+    /// Digest and the record after which the state had it. Not tracked.
+    pub fn digest(self) -> Option<(Seq, u64)> {
+        self.live.with_value(|live| live.digest)
+    }
+
+    /// Where a new connection continues: run of the server and last record.
+    pub fn resume(self) -> Option<(u64, Seq)> {
+        self.live.with_value(|live| Some((live.epoch?, live.cluster.seq())))
+    }
+
+    /// The worker picked out everywhere, if the state knows it. Tracked.
+    pub fn picked(self) -> Option<WorkerIx> {
+        let worker = self.address.with(|address| address.worker)?;
+        self.on_beat(|cluster| cluster.worker_ix(worker))
+    }
+
+    /// Picks out a worker, or none if it was picked out already.
+    pub fn pick(self, worker: WorkerIx) {
+        let Some(id) = self.peek(|cluster| cluster.worker(worker).map(|w| w.id)) else { return };
+        self.address.update(|address| address.worker = (address.worker != Some(id)).then_some(id));
+    }
+}

@@ -1,0 +1,241 @@
+//! The address of a view: which panel, which worker, which theme, as the query says. Pure text in and out.
+//!
+//! Unknown keys are kept as they are (Grafana adds its own); a bad value is named and the default taken.
+
+use radixscope_core::id::Worker;
+use radixscope_core::tree::layout::Order;
+
+/// Which theme.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Theme {
+    /// As the browser prefers.
+    #[default]
+    Auto,
+    /// Dark.
+    Dark,
+    /// Light.
+    Light,
+}
+
+impl Theme {
+    /// Value in the address.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Theme::Auto => "auto",
+            Theme::Dark => "dark",
+            Theme::Light => "light",
+        }
+    }
+
+    /// The one that the toggle gives next.
+    pub const fn next(self) -> Self {
+        match self {
+            Theme::Auto => Theme::Dark,
+            Theme::Dark => Theme::Light,
+            Theme::Light => Theme::Auto,
+        }
+    }
+}
+
+/// What fills the page.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Panel {
+    /// All panels.
+    #[default]
+    Overview,
+    /// The tree alone.
+    Tree,
+    /// The workers alone.
+    Workers,
+    /// The rates alone.
+    Rates,
+    /// The decisions alone.
+    Decisions,
+}
+
+impl Panel {
+    /// Every panel.
+    pub const ALL: [Panel; 5] =
+        [Panel::Overview, Panel::Tree, Panel::Workers, Panel::Rates, Panel::Decisions];
+
+    /// Value in the address.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Panel::Overview => "overview",
+            Panel::Tree => "tree",
+            Panel::Workers => "workers",
+            Panel::Rates => "rates",
+            Panel::Decisions => "decisions",
+        }
+    }
+}
+
+/// What the query says.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub struct Address {
+    /// The worker that is picked out everywhere.
+    pub worker: Option<Worker>,
+    /// Theme.
+    pub theme: Theme,
+    /// No status bar, for frames within other pages.
+    pub kiosk: bool,
+    /// What fills the page.
+    pub panel: Panel,
+    /// Order of siblings in the tree.
+    pub order: Order,
+    /// Keys of others, raw, in their order.
+    rest: Vec<String>,
+}
+
+impl Address {
+    /// Reads a query, with or without `?`. The second value says in words what was not understood.
+    pub fn parse(query: &str) -> (Self, Vec<String>) {
+        let mut address = Address::default();
+        let mut notices = Vec::new();
+        for part in query.trim_start_matches('?').split('&').filter(|part| !part.is_empty()) {
+            let (key, raw) = part.split_once('=').unwrap_or((part, ""));
+            let value = decode(raw);
+            let understood = match key {
+                "worker" => parse_worker(&value).map(|worker| address.worker = Some(worker)),
+                "theme" => [Theme::Auto, Theme::Dark, Theme::Light]
+                    .into_iter()
+                    .find(|theme| theme.as_str() == value)
+                    .map(|theme| address.theme = theme),
+                "kiosk" => parse_switch(&value).map(|kiosk| address.kiosk = kiosk),
+                "view" => Panel::ALL
+                    .into_iter()
+                    .find(|panel| panel.as_str() == value)
+                    .map(|panel| address.panel = panel),
+                "order" => parse_order(&value).map(|order| address.order = order),
+                _ => {
+                    address.rest.push(part.to_owned());
+                    Some(())
+                }
+            };
+            if understood.is_none() {
+                notices.push(format!("{key}={value} in the address is not understood: {}", expected(key)));
+            }
+        }
+        (address, notices)
+    }
+
+    /// The query, with `?` unless it is empty; defaults are left out.
+    pub fn query(&self) -> String {
+        let mut parts = Vec::new();
+        if self.panel != Panel::Overview {
+            parts.push(format!("view={}", self.panel.as_str()));
+        }
+        if let Some(worker) = self.worker {
+            parts.push(format!("worker={worker}"));
+        }
+        if self.theme != Theme::Auto {
+            parts.push(format!("theme={}", self.theme.as_str()));
+        }
+        if self.order != Order::default() {
+            parts.push(format!("order={}", order_str(self.order)));
+        }
+        if self.kiosk {
+            parts.push("kiosk".to_owned());
+        }
+        parts.extend(self.rest.iter().cloned());
+        if parts.is_empty() { String::new() } else { format!("?{}", parts.join("&")) }
+    }
+}
+
+fn expected(key: &str) -> &'static str {
+    match key {
+        "worker" => "a worker is its decimal id, optionally with /rank; no worker is picked out",
+        "theme" => "dark, light or auto; auto is used",
+        "kiosk" => "1 or 0; the status bar is shown",
+        "view" => "overview, tree, workers, rates or decisions; overview is shown",
+        _ => "size or stable; size is used",
+    }
+}
+
+fn order_str(order: Order) -> &'static str {
+    match order {
+        Order::LeftHeavy => "size",
+        Order::Stable => "stable",
+    }
+}
+
+fn parse_order(value: &str) -> Option<Order> {
+    [Order::LeftHeavy, Order::Stable].into_iter().find(|&order| order_str(order) == value)
+}
+
+fn parse_worker(value: &str) -> Option<Worker> {
+    let (id, rank) = value.split_once('/').unwrap_or((value, "0"));
+    Some(Worker::new(id.parse().ok()?, rank.parse().ok()?))
+}
+
+fn parse_switch(value: &str) -> Option<bool> {
+    match value {
+        "" | "1" | "true" | "tv" => Some(true),
+        "0" | "false" => Some(false),
+        _ => None,
+    }
+}
+
+/// Percent-decoding; what is not well-formed stays as it is.
+fn decode(raw: &str) -> String {
+    let bytes = raw.as_bytes();
+    let mut out = Vec::with_capacity(bytes.len());
+    let mut i = 0;
+    while i < bytes.len() {
+        let hex = (bytes[i] == b'%').then(|| raw.get(i + 1..i + 3)).flatten();
+        match hex.and_then(|hex| u8::from_str_radix(hex, 16).ok()) {
+            Some(byte) => {
+                out.push(byte);
+                i += 3;
+            }
+            None => {
+                out.push(if bytes[i] == b'+' { b' ' } else { bytes[i] });
+                i += 1;
+            }
+        }
+    }
+    String::from_utf8_lossy(&out).into_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_address_survives_reading_and_writing() {
+        let query =
+            "?view=tree&worker=18446744073709551615/3&theme=light&order=stable&kiosk&from=now-5m&var-x=a%20b";
+        let (address, notices) = Address::parse(query);
+        assert!(notices.is_empty(), "{notices:?}");
+        assert_eq!(address.worker, Some(Worker::new(u64::MAX, 3)));
+        assert_eq!((address.theme, address.panel, address.kiosk), (Theme::Light, Panel::Tree, true));
+        assert_eq!(address.query(), query);
+    }
+
+    #[test]
+    fn unknown_keys_are_kept_untouched() {
+        let (address, notices) = Address::parse("refresh=5s&orgId=1&%zz&theme=dark");
+        assert!(notices.is_empty());
+        assert_eq!(address.query(), "?theme=dark&refresh=5s&orgId=1&%zz");
+    }
+
+    #[test]
+    fn a_bad_value_is_named_and_the_default_taken() {
+        let (address, notices) = Address::parse("?theme=blue&worker=W1&kiosk=maybe&view=&order=");
+        assert_eq!(address, Address::default());
+        assert_eq!(notices.len(), 5);
+        assert!(notices[0].starts_with("theme=blue in the address is not understood: dark, light or auto"));
+    }
+
+    #[test]
+    fn a_worker_without_rank_is_rank_0_and_its_slash_may_be_encoded() {
+        assert_eq!(Address::parse("worker=7").0.worker, Some(Worker::new(7, 0)));
+        assert_eq!(Address::parse("worker=7%2F2").0.worker, Some(Worker::new(7, 2)));
+    }
+
+    #[test]
+    fn nothing_said_is_no_query() {
+        assert_eq!(Address::parse("").0.query(), "");
+        assert!(Address::parse("kiosk=0").0.query().is_empty());
+    }
+}

@@ -1,0 +1,25 @@
+//! A worker's short label beside its colour: never the colour alone.
+
+use leptos::prelude::*;
+use radixscope_core::id::WorkerIx;
+
+use crate::draw::palette::{Pattern, label, token};
+use crate::store::Store;
+
+/// Colour and short label of a worker.
+#[component]
+pub(super) fn Chip(store: Store, worker: WorkerIx) -> impl IntoView {
+    view! {
+        <span class="chip">
+            <Swatch store worker/>
+            {label(worker)}
+        </span>
+    }
+}
+
+/// The colour alone, for places that name the worker otherwise.
+#[component]
+pub(super) fn Swatch(store: Store, worker: WorkerIx) -> impl IntoView {
+    let colour = move || format!("--c: var({})", token(worker, store.workers.get()));
+    view! { <i class=format!("swatch {}", Pattern::of(worker).class()) style=colour aria-hidden="true"></i> }
+}

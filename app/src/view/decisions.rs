@@ -1,0 +1,224 @@
+//! The latest routing decisions and what they add up to, every number with its denominator.
+
+use leptos::prelude::*;
+use radixscope_core::cluster::{Cluster, Decided, DecisionTotals};
+use radixscope_core::id::WorkerIx;
+use radixscope_core::record::DecisionSource;
+
+use super::chip::Chip;
+use super::figure::{Empty, Figure, PanelHead};
+use crate::format::{self, UNKNOWN};
+use crate::store::Store;
+use crate::url::Panel;
+
+/// Rows shown: more than anyone reads while they move, few enough for the document.
+const ROWS: usize = 120;
+/// Window of the first figure.
+const WINDOW_MS: u64 = 60_000;
+
+#[derive(Clone, PartialEq)]
+struct Row {
+    seq: u64,
+    time: String,
+    worker: WorkerIx,
+    prompt: String,
+    overlap: String,
+    share: Option<f64>,
+    source: DecisionSource,
+    request: Option<String>,
+}
+
+/// The panel.
+#[component]
+pub(super) fn DecisionsPanel(store: Store) -> impl IntoView {
+    let held = RwSignal::new(false);
+    // Milliseconds of the time zone east of Greenwich; it does not change while the page is open often enough to matter.
+    let zone_ms = js_sys::Date::new_0().get_timezone_offset() as i64 * -60_000;
+    let rows = Memo::new(move |before: Option<&Vec<Row>>| match before {
+        Some(before) if held.get() => before.clone(),
+        _ => {
+            let picked = store.picked();
+            store.on_beat(|cluster| latest(cluster, picked, zone_ms))
+        }
+    });
+    let newer = Memo::new(move |_| {
+        let shown = rows.with(|rows| rows.first().map_or(0, |r| r.seq));
+        let picked = store.picked();
+        if !held.get() {
+            0
+        } else {
+            store.on_beat(|c| of_worker(c, picked).take_while(|d| d.seq.0 > shown).count())
+        }
+    });
+    let totals = Memo::new(move |_| {
+        let picked = store.picked();
+        let now = store.now_ms();
+        store.on_beat(|cluster| sums(cluster, picked, now))
+    });
+    let share = |t: DecisionTotals| t.overlap_share().map_or(UNKNOWN.to_owned(), format::share);
+    let recent = Signal::derive(move || share(totals.get().0));
+    let overall = Signal::derive(move || share(totals.get().1));
+    let any = Memo::new(move |_| totals.get().1.count > 0);
+    view! {
+        <section class="panel decisions" aria-labelledby="decisions-title" data-testid="decisions">
+            <PanelHead store panel=Panel::Decisions title="Decisions">
+                <Figure id="overlap-60s" label="overlap, last 60 s" value=recent
+                    title=Signal::derive(move || explain(totals.get().0, "in the last 60 s"))/>
+                <Figure id="overlap-all" label="since start" value=overall
+                    title=Signal::derive(move || explain(totals.get().1, "since the server started"))/>
+            </PanelHead>
+            <Show when=move || any.get() fallback=move || view! { <NoDecisions store/> }>
+                <p class="caption" data-testid="decisions-caption">{move || caption(totals.get())}</p>
+                <div class="scroll" tabindex="0" role="region" aria-label="Table of decisions"
+                    on:pointerenter=move |_| held.set(true) on:pointerleave=move |_| held.set(false)>
+                    <table>
+                        <thead><tr>
+                            <th scope="col">"Time"</th>
+                            <th scope="col">"Worker"</th>
+                            <th scope="col" class="n" title="Prompt length in blocks, rounded up">"Prompt"</th>
+                            <th scope="col" class="n" title="Blocks of the prompt that the chosen worker held, by the router's own count">"Overlap"</th>
+                            <th scope="col" class="share-head">"Share"</th>
+                            <th scope="col" class="c-source">"Source"</th>
+                        </tr></thead>
+                        <tbody>
+                            <For each=move || rows.get() key=|row| row.seq let:row>
+                                <DecisionRow store row/>
+                            </For>
+                        </tbody>
+                    </table>
+                </div>
+                <p class="held-note" class:on=move || held.get() aria-live="off">
+                    {move || match newer.get() {
+                        0 => "Held while the pointer is here".to_owned(),
+                        n => format!("Held while the pointer is here, {} newer", format::count(n as u64)),
+                    }}
+                </p>
+            </Show>
+        </section>
+    }
+}
+
+#[component]
+fn DecisionRow(store: Store, row: Row) -> impl IntoView {
+    let worker = row.worker;
+    let bar = row.share.map(|share| format!("width:{:.0}%", share.clamp(0.0, 1.0) * 100.0));
+    let source = match row.source {
+        DecisionSource::KvHitRate => "hit rate",
+        DecisionSource::ActiveSequences => "sequences",
+    };
+    view! {
+        <tr data-testid="decision" data-seq=row.seq.to_string() title=row.request.map(|id| format!("Request {id}"))>
+            <td class="time">{row.time}</td>
+            <td><button class="pick" on:click=move |_| store.pick(worker)><Chip store worker/></button></td>
+            <td class="n">{row.prompt}</td>
+            <td class="n">{row.overlap}</td>
+            <td class="share">
+                <span class="meter" aria-hidden="true"><i style=bar></i></span>
+                <span>{row.share.map_or(UNKNOWN.to_owned(), format::share)}</span>
+            </td>
+            <td class="c-source" title=row.source.as_str()>{source}</td>
+        </tr>
+    }
+}
+
+#[component]
+fn NoDecisions(store: Store) -> impl IntoView {
+    let picked = move || store.picked().is_some();
+    let events = Memo::new(move |_| store.on_beat(|c| c.workers().iter().any(|w| w.last_event_ms.is_some())));
+    move || {
+        if !store.ready() {
+            view! { <Empty id="decisions-wait" head="Waiting for the server's state"><p></p></Empty> }
+                .into_any()
+        } else if picked() {
+            view! { <Empty id="decisions-none-picked" head="No decision for this worker yet"><p></p></Empty> }
+                .into_any()
+        } else if events.get() {
+            view! {
+                <Empty id="decisions-missing" head="No routing decisions on NATS">
+                    <p>
+                        "KV events arrive, so the router is fed, but nothing says what it decides. Dynamo 0.8 and 0.9
+                        publish every decision of a KV router by themselves; later versions publish them when asked:"
+                    </p>
+                    <ul>
+                        <li><code>"--router-replica-sync"</code> " on the frontend: each routed request on NATS"</li>
+                        <li>
+                            <code>"DYN_REQUEST_TRACE=1"</code> " with " <code>"DYN_REQUEST_TRACE_SINKS=nats"</code>
+                            " (1.4 and later): request traces on NATS"
+                        </li>
+                    </ul>
+                    <p>"If no request was sent since this page opened, there is simply nothing to show yet."</p>
+                </Empty>
+            }
+            .into_any()
+        } else {
+            view! {
+                <Empty id="decisions-empty" head="No decision heard yet">
+                    <p>"Every request that the KV router places appears here, with the share of its prompt that the chosen worker already held."</p>
+                </Empty>
+            }
+            .into_any()
+        }
+    }
+}
+
+fn of_worker(cluster: &Cluster, picked: Option<WorkerIx>) -> impl Iterator<Item = &Decided> {
+    cluster
+        .decisions()
+        .newest_first()
+        .filter(move |d| picked.is_none_or(|picked| d.decision.worker == picked))
+}
+
+fn latest(cluster: &Cluster, picked: Option<WorkerIx>, zone_ms: i64) -> Vec<Row> {
+    let number = |n: Option<u64>| n.map_or(UNKNOWN.to_owned(), format::count);
+    of_worker(cluster, picked)
+        .take(ROWS)
+        .map(|d| Row {
+            seq: d.seq.0,
+            time: format::clock(d.at_ms.0, zone_ms),
+            worker: d.decision.worker,
+            prompt: number(d.decision.isl_blocks),
+            overlap: number(d.decision.overlap_blocks),
+            share: d.overlap_share(),
+            source: d.decision.source,
+            request: d.decision.request_id.as_ref().map(ToString::to_string),
+        })
+        .collect()
+}
+
+/// Over the window, and over everything.
+fn sums(
+    cluster: &Cluster,
+    picked: Option<WorkerIx>,
+    now: radixscope_core::id::Millis,
+) -> (DecisionTotals, DecisionTotals) {
+    let decisions = cluster.decisions();
+    let Some(worker) = picked else { return (decisions.window(now, WINDOW_MS), decisions.totals()) };
+    let mut recent = DecisionTotals::default();
+    for d in decisions.newest_first().take_while(|d| now.since(d.at_ms) <= WINDOW_MS) {
+        if d.decision.worker == worker {
+            recent.count += 1;
+            if let (Some(isl), Some(overlap)) = (d.decision.isl_blocks, d.decision.overlap_blocks) {
+                recent.isl_blocks += isl;
+                recent.overlap_blocks += overlap;
+            }
+        }
+    }
+    (recent, decisions.totals_of(worker))
+}
+
+fn explain(totals: DecisionTotals, when: &str) -> String {
+    format!(
+        "{} of {} prompt blocks were held by the chosen worker, router's own count, over {} {when}",
+        format::count(totals.overlap_blocks),
+        format::count(totals.isl_blocks),
+        format::plural(totals.count, "decision", "decisions")
+    )
+}
+
+fn caption((recent, all): (DecisionTotals, DecisionTotals)) -> String {
+    format!(
+        "Share of prompt blocks that the chosen worker held, router's own count. {} in the last 60 s, {} since start.",
+        format::plural(recent.count, "decision", "decisions"),
+        format::count(all.count)
+    )
+}

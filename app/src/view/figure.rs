@@ -1,0 +1,73 @@
+//! Parts that panels share: their frame, a number with its name, what an empty panel says.
+
+use leptos::prelude::*;
+
+use crate::store::Store;
+use crate::url::Panel;
+
+/// A number with what it counts. The number keeps its width.
+#[component]
+pub(super) fn Figure(
+    /// What is counted, with its unit.
+    label: &'static str,
+    /// For tests.
+    id: &'static str,
+    /// The number.
+    #[prop(into)]
+    value: Signal<String>,
+    /// Where it comes from and over what it is taken.
+    #[prop(into, optional)]
+    title: Signal<String>,
+) -> impl IntoView {
+    view! {
+        <span class="figure" title=title>
+            <b data-testid=id>{value}</b>
+            <span>{label}</span>
+        </span>
+    }
+}
+
+/// The head of a panel: name, figures, and the button that gives it the whole page.
+#[component]
+pub(super) fn PanelHead(store: Store, panel: Panel, title: &'static str, children: Children) -> impl IntoView {
+    let whole = Memo::new(move |_| store.address.with(|a| a.panel == panel));
+    let toggle = move |_| {
+        store.address.update(|a| a.panel = if a.panel == panel { Panel::Overview } else { panel });
+    };
+    let name =
+        move || if whole.get() { "Back to all panels".to_owned() } else { format!("{title}: whole page") };
+    view! {
+        <header class="panel-head">
+            <h2 id=format!("{}-title", panel.as_str())>{title}</h2>
+            <div class="figures">{children()}</div>
+            <button class="icon" on:click=toggle title=name aria-label=name aria-pressed=move || whole.get().to_string()
+                data-testid=format!("{}-whole", panel.as_str())>
+                <svg viewBox="0 0 16 16" aria-hidden="true">
+                    {move || if whole.get() {
+                        view! { <path d="M6 2v4H2M10 14v-4h4M10 2v4h4M6 14v-4H2"/> }
+                    } else {
+                        view! { <path d="M2 6V2h4M14 10v4h-4M10 2h4v4M6 14H2v-4"/> }
+                    }}
+                </svg>
+            </button>
+        </header>
+    }
+}
+
+/// What an empty panel says: what would fill it, and which setting that takes.
+#[component]
+pub(super) fn Empty(
+    /// In a few words.
+    head: &'static str,
+    /// For tests.
+    id: &'static str,
+    /// The rest.
+    children: Children,
+) -> impl IntoView {
+    view! {
+        <div class="empty" data-testid=id>
+            <p class="empty-head">{head}</p>
+            {children()}
+        </div>
+    }
+}

@@ -1,0 +1,99 @@
+//! What was lost or not understood: per source, topic and cause, with the last sample. Opened from the status bar.
+
+use leptos::prelude::*;
+use radixscope_core::cluster::SourceState;
+use radixscope_core::record::{MissedCause, RejectReason};
+
+use crate::format;
+use crate::store::Store;
+
+/// Id of the popover.
+pub(super) const LOSSES_ID: &str = "losses";
+
+#[derive(Clone, PartialEq)]
+struct Row {
+    source: String,
+    topic: &'static str,
+    cause: &'static str,
+    count: String,
+    last: String,
+    sample: String,
+}
+
+/// The popover; the button that opens it is in the status bar.
+#[component]
+pub(super) fn Losses(store: Store) -> impl IntoView {
+    let rows = Memo::new(move |_| {
+        let now = store.now_ms();
+        store.on_beat(|cluster| {
+            cluster.sources().iter().flat_map(|source| rows_of(source, now)).collect::<Vec<_>>()
+        })
+    });
+    view! {
+        <div id=LOSSES_ID class="popover" popover="auto" aria-label="Lost and rejected messages" data-testid="losses">
+            <h2>"Lost and rejected messages"</h2>
+            <p class="quiet">
+                "Lost: published but never folded in. Rejected: received but not understood. Both since the server started."
+            </p>
+            <Show when=move || !rows.with(Vec::is_empty)
+                fallback=|| view! { <p>"None: every message that is known of was received and understood."</p> }>
+                <table>
+                    <thead><tr>
+                        <th scope="col">"Source"</th><th scope="col">"Topic"</th><th scope="col">"Cause"</th>
+                        <th scope="col" class="n">"Messages"</th><th scope="col" class="n">"Last"</th>
+                        <th scope="col">"Last sample"</th>
+                    </tr></thead>
+                    <tbody>{move || rows.get().into_iter().map(|row| view! {
+                        <tr>
+                            <td>{row.source}</td><td>{row.topic}</td><td>{row.cause}</td>
+                            <td class="n">{row.count}</td><td class="n">{row.last}</td>
+                            <td class="sample">{row.sample}</td>
+                        </tr>
+                    }).collect_view()}</tbody>
+                </table>
+            </Show>
+        </div>
+    }
+}
+
+fn rows_of(source: &SourceState, now: radixscope_core::id::Millis) -> Vec<Row> {
+    let missed = source.missed.iter().map(|m| Row {
+        source: source.name.clone(),
+        topic: m.topic.as_str(),
+        cause: missed_in_words(m.cause),
+        count: format::count(m.count),
+        last: format::ago(now.since(m.last_ms)),
+        sample: String::new(),
+    });
+    let rejected = source.rejected.iter().map(|r| Row {
+        source: source.name.clone(),
+        topic: r.topic.as_str(),
+        cause: rejected_in_words(r.reason),
+        count: format::count(r.count),
+        last: format::ago(now.since(r.last_ms)),
+        sample: r.sample.clone(),
+    });
+    missed.chain(rejected).collect()
+}
+
+const fn missed_in_words(cause: MissedCause) -> &'static str {
+    match cause {
+        MissedCause::EnvelopeGap => "Lost: the publisher's sequence jumped",
+        MissedCause::EventIdGap => "Lost: the worker's event ids jumped",
+        MissedCause::HistoryExpired => "Lost: the stream no longer keeps them",
+        MissedCause::QueueFull => "Lost: our own queue was full",
+        MissedCause::SlowConsumer => "Lost: the broker dropped us as a slow consumer (at least)",
+        MissedCause::TooManyWorkers => "Lost: more workers than are kept apart",
+    }
+}
+
+const fn rejected_in_words(reason: RejectReason) -> &'static str {
+    match reason {
+        RejectReason::Truncated => "Rejected: ends too early",
+        RejectReason::Malformed => "Rejected: neither JSON nor MessagePack",
+        RejectReason::WrongType => "Rejected: a field has another type",
+        RejectReason::MissingField => "Rejected: a field is missing",
+        RejectReason::TooLarge => "Rejected: too large or too deep",
+        RejectReason::UnknownKind => "Rejected: a kind that is not known",
+    }
+}

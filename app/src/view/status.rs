@@ -1,0 +1,180 @@
+//! The status bar: is it connected, is it current, is it complete, is it right.
+
+use leptos::prelude::*;
+use radixscope_core::cluster::Cluster;
+use radixscope_core::record::LinkState;
+
+use super::losses::LOSSES_ID;
+use crate::format::{self, UNKNOWN};
+use crate::store::{Link, Store};
+use crate::url::Theme;
+
+/// The bar at the top.
+#[component]
+pub(super) fn StatusBar(store: Store, help: RwSignal<u32>) -> impl IntoView {
+    view! {
+        <header class="bar">
+            <h1 class="mark">
+                <svg viewBox="0 0 20 20" aria-hidden="true">
+                    <rect x="1" y="2" width="18" height="4" rx="1"/>
+                    <rect x="1" y="8" width="10" height="4" rx="1"/>
+                    <rect x="13" y="8" width="6" height="4" rx="1"/>
+                    <rect x="1" y="14" width="5" height="4" rx="1"/>
+                </svg>
+                "Radixscope"
+            </h1>
+            <Connection store/>
+            <div class="facts"><Facts store/></div>
+            <ThemeButton store/>
+            <button class="icon" on:click=move |_| help.update(|n| *n += 1) aria-label="Keys and how to read the tree"
+                title="Keys and how to read the tree (?)" data-testid="help-button">
+                "?"
+            </button>
+        </header>
+    }
+}
+
+#[component]
+fn Connection(store: Store) -> impl IntoView {
+    let words = Memo::new(move |_| match store.link.get() {
+        Link::Live if store.stale.get() => ("stale", "Stale".to_owned()),
+        Link::Live => source_words(store),
+        Link::Connecting => ("wait", "Connecting".to_owned()),
+        Link::Restoring { part, parts } if parts > 1 => {
+            ("wait", format!("Loading {}", format::percent(f64::from(part) / f64::from(parts))))
+        }
+        Link::Restoring { .. } => ("wait", "Loading".to_owned()),
+        Link::Waiting { seconds, .. } => ("bad", format!("Reconnecting in {seconds} s")),
+        Link::Incompatible { .. } => ("bad", "Other version".to_owned()),
+    });
+    let title = move || {
+        let server = store.server.get();
+        if server.is_empty() { "No server has answered yet".to_owned() } else { format!("Server {server}") }
+    };
+    view! {
+        <span class=move || words.with(|w| format!("state {}", w.0)) title=title data-testid="connection">
+            <i aria-hidden="true"></i>
+            {move || words.get().1}
+        </span>
+    }
+}
+
+/// Live, but is what the server hears live? The worst source speaks.
+fn source_words(store: Store) -> (&'static str, String) {
+    store.on_beat(|cluster| {
+        let state = |wanted: LinkState| cluster.sources().iter().any(|s| s.state == wanted);
+        if cluster.sources().is_empty() {
+            ("wait", "No source yet".to_owned())
+        } else if state(LinkState::Refused) {
+            ("bad", "Source refused".to_owned())
+        } else if state(LinkState::Connecting) {
+            ("wait", "Source connecting".to_owned())
+        } else if state(LinkState::CatchingUp) {
+            ("wait", "Catching up".to_owned())
+        } else if state(LinkState::Ended) {
+            ("wait", "Source ended".to_owned())
+        } else {
+            ("live", "Live".to_owned())
+        }
+    })
+}
+
+#[component]
+fn Facts(store: Store) -> impl IntoView {
+    let look = move |text: fn(&Cluster) -> String| {
+        Memo::new(move |_| if store.ready() { store.on_beat(text) } else { UNKNOWN.to_owned() })
+    };
+    let coverage = look(|c| {
+        let heard = c.workers().iter().filter(|w| w.last_event_ms.is_some()).count();
+        format!("{heard}/{} workers", c.workers().len())
+    });
+    let lag =
+        look(|c| c.sources().iter().filter_map(|s| s.lag_ms).max().map_or(UNKNOWN.to_owned(), format::lag));
+    let blocks = look(|c| {
+        let totals = c.tree().totals();
+        format!("{} / {}", format::short(totals.resident - totals.hidden), format::short(totals.resident))
+    });
+    let exact = look(|c| {
+        let totals = c.tree().totals();
+        format!(
+            "{} of {} resident blocks are in the picture, summed over the workers; a limit on memory keeps {} out",
+            format::count(totals.resident - totals.hidden),
+            format::count(totals.resident),
+            format::count(totals.hidden)
+        )
+    });
+    let seq = look(|c| format::count(c.seq().0));
+    let lost = Memo::new(move |_| store.on_beat(|c| c.missed_total() + c.rejected_total()));
+    let lost_text = move || if store.ready() { format::short(lost.get()) } else { UNKNOWN.to_owned() };
+    let lost_title = look(|c| {
+        format!(
+            "{} lost, {} rejected; click for causes",
+            format::count(c.missed_total()),
+            format::count(c.rejected_total())
+        )
+    });
+    let check = move || {
+        let check = store.check.get();
+        match (check.verified, check.different) {
+            (Some(seq), 0) => ("ok", format!("verified at seq {}", format::count(seq.0))),
+            (Some(seq), n) => {
+                ("off", format!("verified at seq {}, {n} mismatches before", format::count(seq.0)))
+            }
+            (None, 0) => ("none", "not compared yet".to_owned()),
+            (None, n) => ("off", format!("{n} mismatches")),
+        }
+    };
+    view! {
+        <Fact label="Coverage" id="coverage" value=coverage
+            title="Workers whose KV events were heard / workers known"/>
+        <Fact label="Lag" id="lag" value=lag
+            title="Arrival minus publication of the slowest recent message, by the publisher's and the server's clock"/>
+        <button class="fact" class:some=move || { lost.get() > 0 } popovertarget=LOSSES_ID title=lost_title
+            data-testid="losses-button">
+            <span>"Drops"</span>
+            <b data-testid="drops">{lost_text}</b>
+        </button>
+        <Fact label="Shown / total" id="shown" value=blocks title=exact/>
+        <span class="fact seq" title=move || check().1>
+            <span>"Seq"</span>
+            <b data-testid="seq">{seq}</b>
+            <span class=move || format!("check {}", check().0) data-testid="verified">
+                {move || check().1}
+            </span>
+        </span>
+    }
+}
+
+#[component]
+fn Fact(
+    label: &'static str,
+    id: &'static str,
+    #[prop(into)] value: Signal<String>,
+    #[prop(into)] title: Signal<String>,
+) -> impl IntoView {
+    view! {
+        <span class="fact" title=title>
+            <span>{label}</span>
+            <b data-testid=id>{value}</b>
+        </span>
+    }
+}
+
+#[component]
+fn ThemeButton(store: Store) -> impl IntoView {
+    let theme = Memo::new(move |_| store.address.with(|a| a.theme));
+    let name = move || format!("Theme: {} (T)", theme.get().as_str());
+    let path = move || match theme.get() {
+        Theme::Auto => "M8 1.5a6.5 6.5 0 1 0 0 13zM8 1.5a6.5 6.5 0 0 1 0 13",
+        Theme::Dark => "M13.5 9.8A6 6 0 1 1 6.2 2.5a4.8 4.8 0 0 0 7.3 7.3z",
+        Theme::Light => {
+            "M8 5a3 3 0 1 0 0 6 3 3 0 0 0 0-6M8 1v1.5M8 13.500v1.5M1 8h1.500M13.500 8h1.500M3 3l1 1M12 12l1 1M13 3l-1 1M4 12l-1 1"
+        }
+    };
+    view! {
+        <button class="icon" on:click=move |_| store.address.update(|a| a.theme = a.theme.next()) title=name
+            aria-label=name data-testid="theme">
+            <svg viewBox="0 0 16 16" aria-hidden="true" class:half=move || theme.get() == Theme::Auto><path d=path/></svg>
+        </button>
+    }
+}

@@ -1,0 +1,134 @@
+//! What the box under the pointer or the focus is: hashes, place, owners, size, age.
+
+use leptos::prelude::*;
+use radixscope_core::cluster::{Cluster, touched_ms};
+use radixscope_core::id::{BlockHash, Millis, TokensHash, WorkerIx};
+
+use super::scene::{Scene, block_tokens};
+use crate::draw::palette::label;
+use crate::format;
+use crate::store::Store;
+use crate::view::chip::Chip;
+
+/// A block in a box.
+#[derive(Clone, PartialEq, Debug)]
+pub(super) struct Detail {
+    /// Engine's hash of the block.
+    pub hash: BlockHash,
+    tokens: TokensHash,
+    position: u32,
+    block_tokens: Option<u32>,
+    owners: Vec<WorkerIx>,
+    len: u32,
+    blocks: u32,
+    /// When a worker last stored the block.
+    touched: Option<Millis>,
+    names_differ: bool,
+}
+
+impl Detail {
+    /// For those who hear the page.
+    pub(super) fn sentence(&self, store: Store) -> String {
+        let names: Vec<String> = self.owners.iter().map(|&w| label(w)).collect();
+        let holders = if names.is_empty() { "nobody".to_owned() } else { names.join(", ") };
+        let age = self
+            .touched
+            .map_or(String::new(), |at| format!(", last stored {}", format::ago(store.now_ms().since(at))));
+        format!(
+            "Block {} of the prompt, {} in a row, held by {holders}, {} in the subtree{age}, hash {}",
+            self.position,
+            format::plural(u64::from(self.len), "block", "blocks"),
+            format::plural(u64::from(self.blocks), "block", "blocks"),
+            self.hash
+        )
+    }
+}
+
+/// The block at `position` of box `index`. Hashes within a chain are read from the tree, so only while the layout is
+/// that of the tree.
+pub(super) fn of(cluster: &Cluster, scene: &Scene, index: usize, position: u32, _now: Millis) -> Option<Detail> {
+    let b = scene.layout.boxes().get(index)?;
+    let tree = cluster.tree();
+    let fresh = scene.is_fresh(cluster);
+    let mut position = position.clamp(b.position, b.position + b.len - 1);
+    let (mut hash, mut tokens, mut touched, mut names_differ) = (b.first_hash, b.first_tokens, None, false);
+    if fresh {
+        let mut node = b.first;
+        for _ in b.position..position {
+            node = tree.children(node).next()?;
+        }
+        (hash, tokens) = (tree.block_hash(node), tree.tokens_hash(node));
+        touched = Some(touched_ms(tree.touched(node)));
+        names_differ = !tree.hashes_agree(node);
+    } else {
+        position = b.position;
+    }
+    Some(Detail {
+        hash,
+        tokens,
+        position,
+        block_tokens: block_tokens(cluster),
+        owners: scene.layout.owners(b).iter().collect(),
+        len: b.len,
+        blocks: b.blocks,
+        touched,
+        names_differ,
+    })
+}
+
+/// The bar below the tree. It keeps its height, so that nothing jumps.
+#[component]
+pub(super) fn DetailBar(store: Store, detail: RwSignal<Option<Detail>>) -> impl IntoView {
+    view! {
+        <div class="detail" data-testid="tree-detail">
+            {move || match detail.get() {
+                Some(detail) => view! { <Told store detail/> }.into_any(),
+                None => view! { <Legend/> }.into_any(),
+            }}
+        </div>
+    }
+}
+
+#[component]
+fn Told(store: Store, detail: Detail) -> impl IntoView {
+    let place = match detail.block_tokens {
+        Some(size) => format!(
+            "{} (tokens {}–{})",
+            format::count(u64::from(detail.position)),
+            format::count(u64::from(detail.position) * u64::from(size)),
+            format::count((u64::from(detail.position) + 1) * u64::from(size) - 1)
+        ),
+        None => format::count(u64::from(detail.position)),
+    };
+    let touched = detail.touched;
+    let age = Memo::new(move |_| {
+        let now = store.on_beat(|_| store.now_ms());
+        touched.map_or(format::UNKNOWN.to_owned(), |at| format::ago(now.since(at)))
+    });
+    let owners = detail.owners.iter().map(|&worker| view! { <Chip store worker/> }).collect_view();
+    let nobody = detail.owners.is_empty().then_some("nobody");
+    view! {
+        <dl>
+            <div class="w-owners"><dt>"Held by"</dt><dd>{owners}{nobody}</dd></div>
+            <div class="w-place"><dt>"Position"</dt><dd>{place}</dd></div>
+            <div><dt>"Chain"</dt><dd>{format::count(u64::from(detail.len))}</dd></div>
+            <div><dt>"Subtree"</dt><dd>{format::count(u64::from(detail.blocks))}</dd></div>
+            <div class="w-age"><dt>"Last stored"</dt><dd>{age}</dd></div>
+            <div class="w-hash"><dt>{if detail.names_differ { "Block hash (one of several)" } else { "Block hash" }}</dt>
+                <dd class="mono"><span data-testid="detail-hash">{detail.hash.to_string()}</span><span class="quiet">{format::hex(detail.hash.0)}</span></dd></div>
+            <div class="w-tokens"><dt>"Tokens hash"</dt><dd class="mono">{detail.tokens.to_string()}</dd></div>
+        </dl>
+    }
+}
+
+#[component]
+fn Legend() -> impl IntoView {
+    view! {
+        <p class="legend">
+            <span><i class="key one"></i>"Colour: one worker holds it"</span>
+            <span><i class="key many"></i>"Grey: several do, one tick each"</span>
+            <span>"Down: position in the prompt"</span>
+            <span class="opt">"Across: share of cached blocks"</span>
+        </p>
+    }
+}

@@ -1,0 +1,232 @@
+//! The workers: what each holds, how fast it changes, and facts about it that may point at a fault.
+
+use leptos::prelude::*;
+use radixscope_core::cluster::{Cluster, Sign, WorkerState};
+use radixscope_core::id::{Millis, WorkerIx};
+
+use super::chip::Chip;
+use super::figure::{Empty, Figure, PanelHead};
+use crate::format::{self, UNKNOWN};
+use crate::store::Store;
+use crate::url::Panel;
+
+/// Rates are means over so many full seconds: long enough to be read, short enough to follow a burst.
+const RATE_SECONDS: u64 = 10;
+
+#[derive(Clone, PartialEq, Default)]
+struct Row {
+    tail: String,
+    id: String,
+    held: String,
+    held_title: String,
+    /// Filled part of the bar, in percent.
+    bar: String,
+    /// Whether the bar is a share of the capacity, or of the worker that holds most.
+    of_capacity: bool,
+    used: String,
+    stored: String,
+    removed: String,
+    overlap: String,
+    overlap_title: String,
+    age: String,
+    sign: &'static str,
+    sign_title: &'static str,
+    facts: Vec<(&'static str, String)>,
+}
+
+/// The panel.
+#[component]
+pub(super) fn WorkersPanel(store: Store) -> impl IntoView {
+    let resident = Signal::derive(move || store.on_beat(|c| format::count(c.tree().totals().resident)));
+    let count = move || store.workers.get();
+    view! {
+        <section class="panel workers" aria-labelledby="workers-title" data-testid="workers">
+            <PanelHead store panel=Panel::Workers title="Workers">
+                <Figure id="resident" label="blocks held in all" value=resident
+                    title="Sum over the workers of the blocks each holds"/>
+            </PanelHead>
+            <Show when=move || count() != 0 fallback=move || view! { <NoWorkers store/> }>
+                <div class="scroll" tabindex="0" role="region" aria-label="Table of workers">
+                    <table>
+                        <thead><tr>
+                            <th scope="col">"Worker"</th>
+                            <th scope="col">"Blocks held"</th>
+                            <th scope="col" class="n c-used" title="Blocks that running requests use, by the engine">"In use"</th>
+                            <th scope="col" class="n" title="Blocks stored per second, mean of the last 10 s">"Stored/s"</th>
+                            <th scope="col" class="n" title="Blocks removed per second, mean of the last 10 s">"Removed/s"</th>
+                            <th scope="col" class="n c-overlap" title="Overlap of prompt blocks over the decisions for this worker">"Overlap"</th>
+                            <th scope="col" class="n c-age" title="Time since its last KV event">"Event"</th>
+                        </tr></thead>
+                        <For each=move || 0..count() as u16 key=|i| *i let:i>
+                            <WorkerRow store worker=WorkerIx(i)/>
+                        </For>
+                    </table>
+                </div>
+            </Show>
+        </section>
+    }
+}
+
+#[component]
+fn NoWorkers(store: Store) -> impl IntoView {
+    view! {
+        <Show when=move || store.ready()
+            fallback=|| view! { <Empty id="workers-wait" head="Waiting for the server's state"><p></p></Empty> }>
+            <Empty id="workers-empty" head="No worker heard yet">
+                <p>
+                    "Workers appear with their first KV event, load report or routing decision. If they serve requests
+                    and stay unseen, check that KV events are published: "
+                    <code>"--kv-events-config"</code> " (vLLM), " <code>"--publish-events-and-metrics"</code>
+                    " (TensorRT-LLM), and that this source listens to their NATS server."
+                </p>
+            </Empty>
+        </Show>
+    }
+}
+
+#[component]
+fn WorkerRow(store: Store, worker: WorkerIx) -> impl IntoView {
+    let row = Memo::new(move |_| {
+        let now = store.now_ms();
+        store
+            .on_beat(|cluster| cluster.worker(worker).map(|w| look(cluster, worker, w, now)))
+            .unwrap_or_default()
+    });
+    let picked = move || store.picked() == Some(worker);
+    let facts = Memo::new(move |_| row.with(|r| r.facts.clone()));
+    let pick = move |_| store.pick(worker);
+    let id = move || row.with(|r| r.id.clone());
+    let of = move |part: fn(&Row) -> &String| move || row.with(|r| part(r).clone());
+    view! {
+        <tbody class=move || format!("worker {}", row.with(|r| r.sign)) class:picked=picked
+            class:other=move || store.picked().is_some_and(|p| p != worker) on:click=pick
+            data-testid="worker" data-worker=id>
+            <tr>
+                <th scope="row">
+                    <button class="pick" aria-pressed=move || picked().to_string() title=move || format!("Worker {}, click to pick it out", id())>
+                        <i class="sign" title=move || row.with(|r| r.sign_title) aria-hidden="true"></i>
+                        <Chip store worker/>
+                        <span class="id">{of(|r| &r.tail)}</span>
+                        <span class="hidden">{move || row.with(|r| format!("worker {}, {}", r.id, r.sign))}</span>
+                    </button>
+                </th>
+                <td class="held" title=of(|r| &r.held_title)>
+                    <span class="meter" class:guess=move || row.with(|r| !r.of_capacity) aria-hidden="true">
+                        <i style=move || row.with(|r| format!("width:{};--c:var({})", r.bar, crate::draw::palette::token(worker, store.workers.get())))></i>
+                    </span>
+                    <span data-testid="held">{of(|r| &r.held)}</span>
+                </td>
+                <td class="n c-used">{of(|r| &r.used)}</td>
+                <td class="n" data-testid="stored-rate">{of(|r| &r.stored)}</td>
+                <td class="n" data-testid="removed-rate">{of(|r| &r.removed)}</td>
+                <td class="n c-overlap" title=of(|r| &r.overlap_title) data-testid="overlap">{of(|r| &r.overlap)}</td>
+                <td class="n c-age">{of(|r| &r.age)}</td>
+            </tr>
+            <Show when=move || !facts.with(Vec::is_empty)>
+                <tr class="worker-facts"><td colspan="7">
+                    {move || facts.get().into_iter().map(|(id, text)| view! { <span data-testid=id>{text}</span> }).collect_view()}
+                </td></tr>
+            </Show>
+        </tbody>
+    }
+}
+
+fn look(cluster: &Cluster, ix: WorkerIx, w: &WorkerState, now: Millis) -> Row {
+    let blocks = cluster.blocks(ix);
+    let (held, held_title, bar) = held(cluster, w, blocks);
+    let (stored, removed) = w.rates.per_second(now, RATE_SECONDS);
+    let heard = w.last_event_ms.is_some();
+    let rate = |per_second: f64| if heard { format::rate(per_second) } else { UNKNOWN.to_owned() };
+    let totals = cluster.decisions().totals_of(ix);
+    let sign = w.sign(now);
+    let rank = if w.id.dp_rank > 0 { format!(" dp {}", w.id.dp_rank) } else { String::new() };
+    Row {
+        tail: format!("{}{rank}", format::tail(w.id.id.0)),
+        id: w.id.to_string(),
+        held,
+        held_title,
+        bar,
+        of_capacity: w.capacity_blocks.is_some(),
+        used: w.engine_used_blocks.map_or(UNKNOWN.to_owned(), format::short),
+        stored: rate(stored),
+        removed: rate(removed),
+        overlap: totals.overlap_share().map_or(UNKNOWN.to_owned(), format::share),
+        overlap_title: overlap_title(totals),
+        age: w.last_event_ms.map_or("never".to_owned(), |last| format::age(now.since(last))),
+        sign: sign.as_str(),
+        sign_title: match sign {
+            Sign::Active => "Active: heard within the last 10 s",
+            Sign::Quiet => "Quiet: idle or gone, not heard for more than 10 s",
+            Sign::NeverHeard => "Never heard: only routers speak of it",
+        },
+        facts: facts(cluster, ix, w),
+    }
+}
+
+fn overlap_title(totals: radixscope_core::cluster::DecisionTotals) -> String {
+    format!(
+        "{} of {} prompt blocks over {}, router's own count, since the server started",
+        format::count(totals.overlap_blocks),
+        format::count(totals.isl_blocks),
+        format::plural(totals.count, "decision", "decisions")
+    )
+}
+
+/// Text, explanation, and how far the bar is filled.
+fn held(cluster: &Cluster, w: &WorkerState, blocks: Option<u64>) -> (String, String, String) {
+    let Some(blocks) = blocks else {
+        let why = "No KV event of this worker was heard, so what it holds is not known";
+        return (UNKNOWN.to_owned(), why.to_owned(), "0%".to_owned());
+    };
+    let width = |share: f64| format!("{:.1}%", share.clamp(0.0, 1.0) * 100.0);
+    match w.capacity_blocks {
+        Some(capacity) => {
+            let share = if capacity > 0 { blocks as f64 / capacity as f64 } else { 1.0 };
+            let title = format!(
+                "{} of {} blocks ({}), capacity from its model card",
+                format::count(blocks),
+                format::count(capacity),
+                format::percent(share)
+            );
+            (format!("{} / {}", format::short(blocks), format::short(capacity)), title, width(share))
+        }
+        None => {
+            let workers = 0..cluster.workers().len() as u16;
+            let most = workers.filter_map(|i| cluster.blocks(WorkerIx(i))).max().unwrap_or(0).max(1);
+            let title = format!(
+                "{} blocks. Capacity not known: its model card (total_kv_blocks), read from discovery, would tell. \
+                 The bar compares with the worker that holds most",
+                format::count(blocks)
+            );
+            (format::count(blocks), title, width(blocks as f64 / most as f64))
+        }
+    }
+}
+
+/// Quiet facts: each is zero on a healthy worker, and says nothing by itself about why it is not.
+fn facts(cluster: &Cluster, ix: WorkerIx, w: &WorkerState) -> Vec<(&'static str, String)> {
+    let unattached = cluster.tree().holdings(ix).unattached;
+    let mut facts = Vec::new();
+    let mut add = |id, n: u64, one: &str, many: &str| {
+        if n > 0 {
+            facts.push((id, format::plural(n, one, many)));
+        }
+    };
+    add("fact-unattached", unattached, "block unattached", "blocks unattached");
+    add(
+        "fact-unknown-removals",
+        w.unknown_removed_total,
+        "removal of an unknown block",
+        "removals of unknown blocks",
+    );
+    add("fact-empty-stores", w.empty_stores_total, "empty store", "empty stores");
+    add("fact-missed", w.missed_total, "event missed", "events missed");
+    add("fact-cleared", w.cleared_total, "time cleared", "times cleared");
+    if w.other_tier != (0, 0) {
+        let (stored, removed) = w.other_tier;
+        let text =
+            format!("other tiers: {} stored, {} removed", format::short(stored), format::short(removed));
+        facts.push(("fact-other-tier", text));
+    }
+    facts
+}
