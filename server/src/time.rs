@@ -10,3 +10,10 @@ pub(crate) fn now() -> Millis {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     Millis(u64::try_from(since.as_millis()).unwrap_or(u64::MAX))
 }
+
+/// A number nobody can foresee. For spreading waits and naming runs, not for secrets.
+pub(crate) fn random() -> u64 {
+    use std::hash::BuildHasher;
+    // Each `RandomState` has keys of its own.
+    std::collections::hash_map::RandomState::new().hash_one(now().0)
+}

@@ -1,6 +1,8 @@
 //! The commands: put sources, hub and HTTP together, and say in words why they cannot run.
 
 mod demo;
+mod publish;
+mod serve;
 
 mod server;
 
@@ -63,9 +65,9 @@ async fn run_async(command: Command) -> Result<(), Failure> {
         std::process::exit(i32::from(EXIT_FAILED));
     });
     match command {
-        Command::Serve(_) => Ok(()),
+        Command::Serve(options) => serve::run(options, stopped).await,
         Command::Demo(options) => match options.nats.clone() {
-            Some(_) => Ok(()),
+            Some(url) => publish::run(options, url, stopped).await,
             None => demo::run(options, stopped).await,
         },
     }

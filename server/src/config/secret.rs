@@ -28,3 +28,9 @@ impl fmt::Debug for Secret {
         f.write_str("(not shown)")
     }
 }
+
+impl From<String> for Secret {
+    fn from(text: String) -> Self {
+        Self(text)
+    }
+}

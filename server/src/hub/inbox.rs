@@ -53,8 +53,8 @@ pub(super) struct Received {
     pub(super) payload: Bytes,
     /// When it was put into the queue.
     pub(super) queued: Instant,
-    /// Its share of the bound in bytes, given back when it was folded.
-    _share: OwnedSemaphorePermit,
+    /// Its share of the bounds, given back when it was folded.
+    _share: [Option<OwnedSemaphorePermit>; 3],
 }
 
 /// What the queue refused, by topic.
@@ -82,8 +82,15 @@ pub struct SourceHandle {
     source: SourceIx,
     queue: mpsc::Sender<Input>,
     room: Arc<Semaphore>,
+    patient: Arc<Patient>,
     limits: QueueLimits,
     refused: Arc<Refused>,
+}
+
+/// What messages that can wait may take of the queue: half of it, so that those that cannot still find room.
+struct Patient {
+    messages: Arc<Semaphore>,
+    bytes: Arc<Semaphore>,
 }
 
 /// The hub has ended; nothing that a source says matters any more.
@@ -96,6 +103,7 @@ pub(super) struct Inbox {
     queue: mpsc::Receiver<Input>,
     sender: mpsc::Sender<Input>,
     room: Arc<Semaphore>,
+    patient: Arc<Patient>,
     limits: QueueLimits,
 }
 
@@ -105,7 +113,9 @@ impl Inbox {
         let bytes = limits.bytes.clamp(1, u32::MAX as usize);
         let limits = QueueLimits { messages: limits.messages.max(1), bytes };
         let (sender, queue) = mpsc::channel(limits.messages);
-        Self { queue, sender, room: Arc::new(Semaphore::new(bytes)), limits }
+        let half = |whole: usize| Arc::new(Semaphore::new(whole.div_ceil(2)));
+        let patient = Arc::new(Patient { messages: half(limits.messages), bytes: half(bytes) });
+        Self { queue, sender, room: Arc::new(Semaphore::new(bytes)), patient, limits }
     }
 
     pub(super) fn handle(&self, source: SourceIx) -> (SourceHandle, Arc<Refused>) {
@@ -114,6 +124,7 @@ impl Inbox {
             source,
             queue: self.sender.clone(),
             room: Arc::clone(&self.room),
+            patient: Arc::clone(&self.patient),
             limits: self.limits,
             refused: Arc::clone(&refused),
         };
@@ -151,7 +162,9 @@ impl SourceHandle {
     pub fn offer(&self, at_ms: Millis, subject: &str, payload: Bytes) -> bool {
         let share = Arc::clone(&self.room).try_acquire_many_owned(self.share(subject, &payload));
         let taken = share.is_ok_and(|share| {
-            self.queue.try_send(Input::Message(self.received(at_ms, subject, payload, share))).is_ok()
+            self.queue
+                .try_send(Input::Message(self.received(at_ms, subject, payload, [Some(share), None, None])))
+                .is_ok()
         });
         if !taken {
             self.refused.add(subject::parse(subject).map_or(Topic::Other, |s| s.topic));
@@ -164,8 +177,15 @@ impl SourceHandle {
     /// # Errors
     /// The hub has ended.
     pub async fn deliver(&self, at_ms: Millis, subject: &str, payload: Bytes) -> Result<(), HubEnded> {
-        let share = self.share(subject, &payload);
-        let share = Arc::clone(&self.room).acquire_many_owned(share).await.map_err(|_| HubEnded)?;
+        let bytes = self.share(subject, &payload);
+        let half = u32::try_from(self.limits.bytes.div_ceil(2)).unwrap_or(u32::MAX);
+        let patient = Arc::clone(&self.patient.messages).acquire_owned().await.map_err(|_| HubEnded)?;
+        let patient_bytes = Arc::clone(&self.patient.bytes)
+            .acquire_many_owned(bytes.min(half))
+            .await
+            .map_err(|_| HubEnded)?;
+        let share = Arc::clone(&self.room).acquire_many_owned(bytes).await.map_err(|_| HubEnded)?;
+        let share = [Some(share), Some(patient), Some(patient_bytes)];
         self.send(Input::Message(self.received(at_ms, subject, payload, share))).await
     }
 
@@ -200,7 +220,7 @@ impl SourceHandle {
         at_ms: Millis,
         subject: &str,
         payload: Bytes,
-        share: OwnedSemaphorePermit,
+        share: [Option<OwnedSemaphorePermit>; 3],
     ) -> Received {
         Received {
             source: self.source,
@@ -245,6 +265,20 @@ mod tests {
         taken.clear();
         assert_eq!(inbox.len_bytes(), 0);
         assert!(handle.offer(Millis(1), SUBJECT, large));
+    }
+
+    #[tokio::test]
+    async fn messages_that_can_wait_leave_room_for_those_that_cannot() {
+        let (_inbox, handle, _refused) = inbox(4, 1 << 20);
+        let payload = Bytes::from_static(b"x");
+        handle.deliver(Millis(1), SUBJECT, payload.clone()).await.unwrap();
+        handle.deliver(Millis(1), SUBJECT, payload.clone()).await.unwrap();
+        let third = tokio::time::timeout(
+            std::time::Duration::from_millis(20),
+            handle.deliver(Millis(1), SUBJECT, payload.clone()),
+        );
+        assert!(third.await.is_err(), "it waits");
+        assert!(handle.offer(Millis(1), SUBJECT, payload));
     }
 
     #[tokio::test]

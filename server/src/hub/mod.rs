@@ -9,8 +9,6 @@ mod snapshot;
 mod state;
 mod view;
 
-use std::collections::hash_map::RandomState;
-use std::hash::BuildHasher;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
@@ -29,7 +27,7 @@ pub use state::{Joined, Resume};
 pub use view::{SourceStats, Stats, View};
 
 use crate::shutdown::{Shutdown, over};
-use crate::time::now;
+use crate::time::{now, random};
 use inbox::{Inbox, Input, Received, Refused};
 use state::State;
 use view::DepthCache;
@@ -110,7 +108,7 @@ pub struct Started {
 impl Hub {
     /// Starts the hub with `sources`, named as the operator knows them.
     pub fn start(config: HubConfig, sources: &[(String, SourceKind)], shutdown: Shutdown) -> Started {
-        let epoch = RandomState::new().hash_one(now().0);
+        let epoch = random();
         let mut task = HubTask {
             ingest: Ingest::default(),
             state: State::new(config.max_nodes, config.log_bytes, epoch),

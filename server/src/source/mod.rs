@@ -2,3 +2,4 @@
 //! state.
 
 pub mod demo;
+pub mod nats;

@@ -1,0 +1,118 @@
+//! `radixscope demo --nats`: the simulated cluster's messages on a real NATS server, on Dynamo's subjects.
+//!
+//! The one command that writes to NATS. It never mixes its messages with somebody else's unasked.
+
+use std::time::Duration;
+
+use anyhow::anyhow;
+use async_nats::Client;
+use url::Url;
+
+use radixscope_core::dynamo::subject::{self, Transport};
+use radixscope_core::ingest::MODEL_CARD_PREFIX;
+
+use super::Failure;
+use super::demo::{pace, simulated};
+use crate::config::Demo;
+use crate::shutdown::{Shutdown, over};
+use crate::source::demo::{self, Said};
+use crate::source::nats::{Failed, Target, jetstream};
+
+/// How long Dynamo's streams keep messages unless told otherwise (reference §2.2).
+const STREAM_MAX_AGE: Duration = Duration::from_secs(3_600);
+/// How long the server gets to take what was published before we go.
+const FLUSH_WITHIN: Duration = Duration::from_secs(5);
+
+/// Publishes until asked to stop.
+pub(super) async fn run(options: Demo, url: Url, mut stopped: Shutdown) -> Result<(), Failure> {
+    let config = simulated(&options.simulation)?;
+    let target = Target::new(&[url], &options.login).map_err(|error| Failure::Usage(error.into()))?;
+    let (client, signals) = target
+        .connect()
+        .await
+        .map_err(|Failed { words, .. }| Failure::Failed(anyhow!("{}", words.trim_end_matches('.'))))?;
+    let stream = stream_of(&config.namespace, &config.component);
+    prepare(&client, &stream, target.shown(), options.yes).await?;
+    tracing::info!(
+        "publishing {} workers of namespace {} to NATS at {}; look with: radixscope serve --nats {}",
+        config.workers,
+        config.namespace,
+        target.shown(),
+        target.shown()
+    );
+    let mut steps = demo::start(config, pace(&options.simulation), stopped.clone());
+    let mut lost = signals.lost.clone();
+    let mut published = 0u64;
+    loop {
+        tokio::select! {
+            () = over(&mut stopped) => break,
+            () = over(&mut lost) => {
+                return Err(Failure::Failed(anyhow!("the connection to NATS at {} was lost", target.shown())));
+            }
+            step = steps.recv() => match step {
+                Some(step) => published += publish(&client, step.said).await?,
+                None => break,
+            },
+        }
+        if let Some(complaint) = signals.take_errors().first() {
+            return Err(Failure::Failed(anyhow!("NATS at {} refuses: {complaint}", target.shown())));
+        }
+    }
+    // Nothing is owed to anybody if the server does not take the rest in time.
+    let _ = tokio::time::timeout(FLUSH_WITHIN, client.flush()).await;
+    tracing::info!(published, "ended");
+    Ok(())
+}
+
+async fn publish(client: &Client, said: Vec<Said>) -> Result<u64, Failure> {
+    let mut published = 0;
+    for Said { subject, payload, .. } in said {
+        // Model cards are discovery's, not NATS's.
+        if subject.starts_with(MODEL_CARD_PREFIX) {
+            continue;
+        }
+        let sent = client.publish(subject.into_string(), payload).await;
+        sent.map_err(|error| Failure::Failed(anyhow!("publishing: {error}")))?;
+        published += 1;
+    }
+    Ok(published)
+}
+
+fn stream_of(namespace: &str, component: &str) -> String {
+    subject::slug(&format!("namespace.{namespace}.component.{component}.kv-events"))
+}
+
+/// Creates the stream as Dynamo's publishers do, or refuses to add to one that is in use.
+async fn prepare(client: &Client, stream: &str, shown: &str, yes: bool) -> Result<(), Failure> {
+    debug_assert!(
+        subject::parse(&subject::kv_event_stream_subject(stream))
+            .is_some_and(|s| s.transport == Transport::JetStream)
+    );
+    match jetstream::held(client, stream).await {
+        Ok(Some(messages)) if messages > 0 && !yes => Err(Failure::Failed(anyhow!(
+            "NATS at {shown} has a stream {stream} with {messages} messages in it, perhaps of a real cluster; \
+             publishing would mix simulated workers into it. Use another server, or say --yes"
+        ))),
+        Ok(Some(_)) => Ok(()),
+        Ok(None) => jetstream::create(client, stream, STREAM_MAX_AGE)
+            .await
+            .map_err(|error| Failure::Failed(anyhow!("creating the stream {stream}: {error}"))),
+        Err(error) => {
+            tracing::warn!(
+                "{error}: publishing without a stream, so nothing is kept for those who come later"
+            );
+            Ok(())
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_stream_is_named_as_dynamo_names_it() {
+        assert_eq!(stream_of("dynamo", "backend"), "namespace-dynamo-component-backend-kv-events");
+        assert!(subject::is_kv_event_stream(&stream_of("My_NS", "backend")));
+    }
+}

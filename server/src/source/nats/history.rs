@@ -1,0 +1,204 @@
+//! Reads a stream's messages by number, from where we were to its end, and hands them over in order.
+//!
+//! Runs beside the live subscription. It ends with an [`Outcome`] whatever happens, so that the next connection goes
+//! on from where this one was.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use async_nats::Client;
+use futures_util::{StreamExt, stream};
+
+use radixscope_core::id::Millis;
+use radixscope_core::record::{MissedCause, Topic};
+
+use super::dedupe::{Content, Latest, Multiset, OVERLAP};
+use super::jetstream::{self, JetStreamError, Reach, Stored};
+use crate::hub::{HubEnded, SourceHandle};
+use crate::shutdown::Shutdown;
+
+/// Requests under way at once: hides the round trip without flooding the server.
+const IN_FLIGHT: usize = 32;
+/// As near to the end as this, one more pass is the last: what came since arrives live too.
+const NEARLY_THERE: u64 = 1_024;
+/// A message stored this long before the broker told the stream's reach may still have been on its way to our
+/// subscription, in milliseconds.
+const ON_THE_WAY_MS: u64 = 5_000;
+
+/// Where a stream was left.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Place {
+    /// Which stream of that name.
+    pub(super) created: String,
+    /// Everything up to here was handed over, as far as it was there.
+    pub(super) reached: u64,
+    /// What was handed over last.
+    pub(super) latest: Latest,
+}
+
+/// How a reading ended.
+#[derive(Debug)]
+pub(super) struct Outcome {
+    pub(super) stream: String,
+    pub(super) place: Place,
+    /// What was read and may yet arrive live.
+    pub(super) may_come_again: Multiset,
+    pub(super) end: End,
+}
+
+#[derive(Debug)]
+pub(super) enum End {
+    /// Up to the stream's end.
+    CaughtUp,
+    /// The connection ended or we were told to stop.
+    Interrupted,
+    /// JetStream did not play along.
+    Failed(JetStreamError),
+}
+
+/// How far all readings together are.
+#[derive(Default, Debug)]
+pub(super) struct Progress {
+    pub(super) read: AtomicU64,
+    pub(super) of: AtomicU64,
+    /// Messages left out because of the limit.
+    pub(super) left_out: AtomicU64,
+}
+
+pub(super) struct Reader {
+    pub(super) client: Client,
+    pub(super) stream: String,
+    pub(super) to: SourceHandle,
+    pub(super) progress: Arc<Progress>,
+    pub(super) limit: u64,
+    /// Turns true when the connection is lost.
+    pub(super) lost: Shutdown,
+}
+
+/// Why reading stops early.
+enum Stop {
+    Interrupted,
+    Failed(JetStreamError),
+}
+
+impl From<JetStreamError> for Stop {
+    fn from(error: JetStreamError) -> Self {
+        Self::Failed(error)
+    }
+}
+
+impl From<HubEnded> for Stop {
+    fn from(HubEnded: HubEnded) -> Self {
+        Self::Interrupted
+    }
+}
+
+impl Reader {
+    /// Reads from `place`, or from the beginning.
+    pub(super) async fn run(self, place: Option<Place>) -> Outcome {
+        let mut reading = Reading {
+            place: place.unwrap_or_default(),
+            known: Multiset::default(),
+            may_come_again: Multiset::default(),
+            live_since: None,
+        };
+        let end = match self.read(&mut reading).await {
+            Ok(()) => End::CaughtUp,
+            Err(Stop::Interrupted) => End::Interrupted,
+            Err(Stop::Failed(error)) => End::Failed(error),
+        };
+        let Reading { place, may_come_again, .. } = reading;
+        Outcome { stream: self.stream, place, may_come_again, end }
+    }
+
+    async fn read(&self, reading: &mut Reading) -> Result<(), Stop> {
+        let mut reach = jetstream::reach(&self.client, &self.stream).await?;
+        let from = self.begin(reading, &reach).await?;
+        let mut next = from;
+        loop {
+            let is_last = reach.last_seq.saturating_sub(next) < NEARLY_THERE;
+            self.progress.of.fetch_add((reach.last_seq + 1).saturating_sub(next), Ordering::Relaxed);
+            self.pass(reading, next, reach.last_seq).await?;
+            next = next.max(reach.last_seq + 1);
+            if is_last {
+                return Ok(());
+            }
+            reach = jetstream::reach(&self.client, &self.stream).await?;
+            if reach.first_seq > next {
+                self.expired(reach.first_seq - next).await?;
+                next = reach.first_seq;
+            }
+        }
+    }
+
+    /// The first message to read, by where we were and what is left.
+    async fn begin(&self, reading: &mut Reading, reach: &Reach) -> Result<u64, Stop> {
+        reading.live_since = reach.at_ms.map(|at| Millis(at.0.saturating_sub(ON_THE_WAY_MS)));
+        let place = &mut reading.place;
+        let is_the_same = place.created == reach.created && place.reached <= reach.last_seq;
+        if is_the_same {
+            let next = place.reached + 1;
+            if reach.first_seq > next {
+                self.expired(reach.first_seq - next).await?;
+            }
+            reading.known = place.latest.multiset();
+            return Ok(next.saturating_sub(OVERLAP).max(reach.first_seq));
+        }
+        if !place.created.is_empty() {
+            tracing::info!(stream = self.stream, "the stream was made anew; reading it from its beginning");
+        }
+        *place = Place { created: reach.created.clone(), ..Place::default() };
+        let held = (reach.last_seq + 1).saturating_sub(reach.first_seq);
+        let left_out = held.saturating_sub(self.limit);
+        self.progress.left_out.fetch_add(left_out, Ordering::Relaxed);
+        place.reached = reach.first_seq + left_out - 1;
+        Ok(reach.first_seq + left_out)
+    }
+
+    /// Reads messages `first` to `last`.
+    async fn pass(&self, reading: &mut Reading, first: u64, last: u64) -> Result<(), Stop> {
+        let get = |seq| async move { (seq, jetstream::message(&self.client, &self.stream, seq).await) };
+        let mut messages = stream::iter(first..=last).map(get).buffered(IN_FLIGHT);
+        let mut lost = self.lost.clone();
+        loop {
+            let next = tokio::select! {
+                () = crate::shutdown::over(&mut lost) => return Err(Stop::Interrupted),
+                next = messages.next() => next,
+            };
+            let Some((seq, message)) = next else { return Ok(()) };
+            // A hole is a message that expired or was deleted; what expired unread is counted by the reach.
+            if let Some(message) = message? {
+                self.take(reading, message).await?;
+            }
+            reading.place.reached = reading.place.reached.max(seq);
+            self.progress.read.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    async fn take(&self, reading: &mut Reading, message: Stored) -> Result<(), Stop> {
+        let Stored { subject, at_ms, payload } = message;
+        let content = Content::of(&payload);
+        if reading.live_since.is_none_or(|since| at_ms >= since) {
+            reading.may_come_again.add(content);
+        }
+        if reading.known.take(content) {
+            return Ok(());
+        }
+        self.to.deliver(at_ms, &subject, payload).await?;
+        reading.place.latest.push(content);
+        Ok(())
+    }
+
+    async fn expired(&self, count: u64) -> Result<(), Stop> {
+        Ok(self.to.missed(Topic::KvEvents, MissedCause::HistoryExpired, count).await?)
+    }
+}
+
+struct Reading {
+    place: Place,
+    /// What was handed over before the connection was lost and is read once more.
+    known: Multiset,
+    may_come_again: Multiset,
+    /// From this time of the broker on, what is stored may also arrive live. `None`: the broker did not tell.
+    live_since: Option<Millis>,
+}

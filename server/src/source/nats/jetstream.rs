@@ -1,0 +1,249 @@
+//! The three questions we ask JetStream: which streams, how far does one reach, and one message by its number.
+//!
+//! Plain requests, so that it is plain to see that no consumer is created, nothing is acknowledged and nothing is
+//! written (reference §2.2).
+
+use std::time::Duration;
+
+use async_nats::client::RequestErrorKind;
+use async_nats::{Client, Request};
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use bytes::Bytes;
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+use time::OffsetDateTime;
+use time::format_description::well_known::Rfc3339;
+
+use radixscope_core::id::Millis;
+
+/// How long an answer may take. JetStream answers in milliseconds or not at all.
+const ANSWER_WITHIN: Duration = Duration::from_secs(5);
+/// Most streams looked at: a deployment has one for each component that serves.
+const MAX_STREAMS: usize = 4_096;
+/// Error codes that say: no such stream, no such message.
+const STREAM_NOT_FOUND: u32 = 10_059;
+const NO_MESSAGE_FOUND: u32 = 10_037;
+
+/// Why JetStream did not answer a question.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum JetStreamError {
+    /// It is switched off at this server or for this account.
+    #[error("JetStream is off there")]
+    Off,
+    /// No answer; the usual cause is a user who may not ask.
+    #[error("JetStream did not answer within {} s; this user may have no right to ask it", ANSWER_WITHIN.as_secs())]
+    Silent,
+    /// The stream does not exist.
+    #[error("there is no such stream")]
+    NoStream,
+    /// The stream no longer has the message.
+    #[error("there is no such message")]
+    NoMessage,
+    /// An error in JetStream's own words.
+    #[error("JetStream says: {0}")]
+    Said(String),
+    /// The connection failed.
+    #[error("the request failed: {0}")]
+    Request(String),
+    /// An answer that is not JetStream's.
+    #[error("JetStream's answer cannot be read: {0}")]
+    Unreadable(String),
+}
+
+/// How far a stream reaches.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(super) struct Reach {
+    /// When it was created: another time is another stream of the same name.
+    pub(super) created: String,
+    /// First message that is still there.
+    pub(super) first_seq: u64,
+    /// Last message.
+    pub(super) last_seq: u64,
+    /// The broker's clock when it answered; `None` before nats-server 2.10.
+    pub(super) at_ms: Option<Millis>,
+}
+
+/// A stored message.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(super) struct Stored {
+    pub(super) subject: String,
+    pub(super) at_ms: Millis,
+    pub(super) payload: Bytes,
+}
+
+#[derive(Deserialize)]
+struct Said {
+    #[serde(default)]
+    code: u32,
+    #[serde(default)]
+    err_code: u32,
+    #[serde(default)]
+    description: String,
+}
+
+#[derive(Deserialize)]
+struct Names {
+    total: usize,
+    streams: Option<Vec<String>>,
+}
+
+#[derive(Deserialize)]
+struct Info {
+    created: String,
+    state: InfoState,
+    ts: Option<String>,
+}
+
+#[derive(Deserialize)]
+struct InfoState {
+    first_seq: u64,
+    last_seq: u64,
+    #[serde(default)]
+    messages: u64,
+}
+
+#[derive(Deserialize)]
+struct Got {
+    message: GotMessage,
+}
+
+#[derive(Deserialize)]
+struct GotMessage {
+    subject: String,
+    #[serde(default)]
+    data: String,
+    time: String,
+}
+
+/// Names of all streams that we may see.
+pub(super) async fn stream_names(client: &Client) -> Result<Vec<String>, JetStreamError> {
+    let mut names = Vec::new();
+    loop {
+        let page: Names =
+            ask(client, "STREAM.NAMES".to_owned(), format!("{{\"offset\":{}}}", names.len())).await?;
+        let streams = page.streams.unwrap_or_default();
+        if streams.is_empty() {
+            return Ok(names);
+        }
+        names.extend(streams);
+        if names.len() >= page.total || names.len() >= MAX_STREAMS {
+            return Ok(names);
+        }
+    }
+}
+
+/// How far `stream` reaches.
+pub(super) async fn reach(client: &Client, stream: &str) -> Result<Reach, JetStreamError> {
+    let info: Info = ask(client, format!("STREAM.INFO.{stream}"), String::new()).await?;
+    Ok(Reach {
+        created: info.created,
+        first_seq: info.state.first_seq.max(1),
+        last_seq: info.state.last_seq,
+        at_ms: info.ts.as_deref().and_then(millis),
+    })
+}
+
+/// How many messages `stream` holds.
+pub(crate) async fn held(client: &Client, stream: &str) -> Result<Option<u64>, String> {
+    match ask::<Info>(client, format!("STREAM.INFO.{stream}"), String::new()).await {
+        Ok(info) => Ok(Some(info.state.messages)),
+        Err(JetStreamError::NoStream) => Ok(None),
+        Err(error) => Err(error.to_string()),
+    }
+}
+
+/// Creates `stream` as Dynamo's publishers do (reference §2.2).
+pub(crate) async fn create(client: &Client, stream: &str, max_age: Duration) -> Result<(), String> {
+    let config = serde_json::json!({
+        "name": stream,
+        "subjects": [format!("{stream}.*")],
+        "max_age": max_age.as_nanos() as u64,
+    });
+    let created =
+        ask::<serde_json::Value>(client, format!("STREAM.CREATE.{stream}"), config.to_string()).await;
+    created.map(|_| ()).map_err(|error| error.to_string())
+}
+
+/// Message number `seq` of `stream`; `None` if it is not there any more.
+pub(super) async fn message(
+    client: &Client,
+    stream: &str,
+    seq: u64,
+) -> Result<Option<Stored>, JetStreamError> {
+    let got: Result<Got, _> =
+        ask(client, format!("STREAM.MSG.GET.{stream}"), format!("{{\"seq\":{seq}}}")).await;
+    let message = match got {
+        Ok(got) => got.message,
+        Err(JetStreamError::NoMessage) => return Ok(None),
+        Err(error) => return Err(error),
+    };
+    let payload = STANDARD.decode(&message.data).map_err(|e| JetStreamError::Unreadable(e.to_string()))?;
+    let at_ms = millis(&message.time)
+        .ok_or_else(|| JetStreamError::Unreadable(format!("time {:?}", message.time)))?;
+    Ok(Some(Stored { subject: message.subject, at_ms, payload: payload.into() }))
+}
+
+async fn ask<T: DeserializeOwned>(client: &Client, what: String, with: String) -> Result<T, JetStreamError> {
+    let request = Request::new().payload(with.into()).timeout(Some(ANSWER_WITHIN));
+    let answer =
+        client.send_request(format!("$JS.API.{what}"), request).await.map_err(|error| {
+            match error.kind() {
+                RequestErrorKind::NoResponders => JetStreamError::Off,
+                RequestErrorKind::TimedOut => JetStreamError::Silent,
+                _ => JetStreamError::Request(error.to_string()),
+            }
+        })?;
+    read(&answer.payload)
+}
+
+fn read<T: DeserializeOwned>(answer: &[u8]) -> Result<T, JetStreamError> {
+    let unreadable = |error: serde_json::Error| JetStreamError::Unreadable(error.to_string());
+    #[derive(Deserialize)]
+    struct Failure {
+        error: Option<Said>,
+    }
+    let failure: Failure = serde_json::from_slice(answer).map_err(unreadable)?;
+    match failure.error {
+        None => serde_json::from_slice(answer).map_err(unreadable),
+        Some(said) => Err(match (said.code, said.err_code) {
+            (_, STREAM_NOT_FOUND) => JetStreamError::NoStream,
+            (_, NO_MESSAGE_FOUND) => JetStreamError::NoMessage,
+            // JetStream not enabled, for the server or for the account.
+            (503, _) => JetStreamError::Off,
+            _ => JetStreamError::Said(said.description),
+        }),
+    }
+}
+
+fn millis(text: &str) -> Option<Millis> {
+    let at = OffsetDateTime::parse(text, &Rfc3339).ok()?;
+    u64::try_from(at.unix_timestamp_nanos() / 1_000_000).ok().map(Millis)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_answer_is_read() {
+        let text = br#"{"type":"x","total":0,"created":"2026-01-01T00:00:00.5Z","config":{"name":"s"},
+            "state":{"messages":3,"first_seq":2,"last_seq":4},"ts":"2026-01-01T00:00:01Z"}"#;
+        let info: Info = read(text).unwrap();
+        assert_eq!((info.state.first_seq, info.state.last_seq, info.state.messages), (2, 4, 3));
+        assert_eq!(millis(&info.created), Some(Millis(1_767_225_600_500)));
+    }
+
+    #[test]
+    fn errors_are_told_apart() {
+        let error = |code: u32, err_code: u32| {
+            let text = format!(r#"{{"error":{{"code":{code},"err_code":{err_code},"description":"d"}}}}"#);
+            read::<Info>(text.as_bytes()).err().unwrap()
+        };
+        assert!(matches!(error(404, STREAM_NOT_FOUND), JetStreamError::NoStream));
+        assert!(matches!(error(404, NO_MESSAGE_FOUND), JetStreamError::NoMessage));
+        assert!(matches!(error(503, 10_039), JetStreamError::Off));
+        assert!(matches!(error(400, 1), JetStreamError::Said(d) if d == "d"));
+        assert!(matches!(read::<Info>(b"no").err().unwrap(), JetStreamError::Unreadable(_)));
+    }
+}

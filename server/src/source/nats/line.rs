@@ -1,0 +1,208 @@
+//! One stream of KV events as we follow it: held back while its history is read, then live, each message once.
+//!
+//! Pure: says what to do with a message and does nothing itself.
+
+use std::collections::VecDeque;
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+use radixscope_core::id::Millis;
+
+use super::dedupe::{Content, Multiset};
+use super::history::Place;
+
+/// How long after the end of history a message that was read there may still arrive live.
+const LATE_FOR: Duration = Duration::from_secs(10);
+/// Live messages held back while history is read. Beyond it the oldest are let go: the stream has them, and history
+/// is read until the stream's end.
+const MAX_HELD_MESSAGES: usize = 100_000;
+const MAX_HELD_BYTES: usize = 64 * 1024 * 1024;
+
+/// A live message of a stream.
+#[derive(Clone, Debug)]
+pub(super) struct Live {
+    pub(super) at_ms: Millis,
+    pub(super) subject: async_nats::Subject,
+    pub(super) payload: Bytes,
+}
+
+/// A stream.
+#[derive(Default)]
+pub(super) struct Line {
+    /// Where we are in it. `None`: it was never read.
+    place: Option<Place>,
+    phase: Phase,
+}
+
+#[derive(Default)]
+enum Phase {
+    /// Every live message is passed on.
+    #[default]
+    Direct,
+    /// History is read; live messages wait.
+    Reading { held: VecDeque<Live>, bytes: usize },
+    /// Live, but some of what history told may arrive late.
+    Settling { may_come_again: Multiset, since: Instant },
+}
+
+/// What to do with a live message.
+#[derive(Debug)]
+pub(super) enum Then {
+    /// Pass it on.
+    Pass(Live),
+    /// It is held back, or was read already.
+    Nothing,
+}
+
+impl Line {
+    /// History is about to be read, from this place on.
+    pub(super) fn start_reading(&mut self) -> Option<Place> {
+        self.phase = Phase::Reading { held: VecDeque::new(), bytes: 0 };
+        self.place.clone()
+    }
+
+    pub(super) fn is_reading(&self) -> bool {
+        matches!(self.phase, Phase::Reading { .. })
+    }
+
+    /// A live message came.
+    pub(super) fn live(&mut self, message: Live, now: Instant) -> Then {
+        match &mut self.phase {
+            Phase::Direct => Then::Pass(message),
+            Phase::Reading { held, bytes } => {
+                *bytes += message.payload.len();
+                held.push_back(message);
+                while held.len() > MAX_HELD_MESSAGES || *bytes > MAX_HELD_BYTES {
+                    let Some(oldest) = held.pop_front() else { break };
+                    *bytes -= oldest.payload.len();
+                }
+                Then::Nothing
+            }
+            Phase::Settling { may_come_again, since } => {
+                let is_known = may_come_again.take(Content::of(&message.payload));
+                if may_come_again.is_empty() || now.duration_since(*since) > LATE_FOR {
+                    self.phase = Phase::Direct;
+                }
+                if is_known { Then::Nothing } else { Then::Pass(message) }
+            }
+        }
+    }
+
+    /// A message was handed over: it need not be read again.
+    pub(super) fn passed(&mut self, payload: &[u8]) {
+        if let Some(place) = &mut self.place {
+            place.reached += 1;
+            place.latest.push(Content::of(payload));
+        }
+    }
+
+    /// History ended. What was held back is live now, each once.
+    pub(super) fn caught_up(
+        &mut self,
+        place: Place,
+        mut may_come_again: Multiset,
+        now: Instant,
+    ) -> Vec<Live> {
+        self.place = Some(place);
+        let held = self.release();
+        let new = held.into_iter().filter(|live| !may_come_again.take(Content::of(&live.payload))).collect();
+        self.phase = Phase::Settling { may_come_again, since: now };
+        new
+    }
+
+    /// History cannot be read: what was held back is all there is.
+    pub(super) fn without_history(&mut self) -> Vec<Live> {
+        self.release().into()
+    }
+
+    /// The connection was lost while history was read, up to `place`. What was held back is in the stream.
+    pub(super) fn interrupted(&mut self, place: Place) {
+        self.place = Some(place);
+        self.release();
+    }
+
+    fn release(&mut self) -> VecDeque<Live> {
+        match std::mem::take(&mut self.phase) {
+            Phase::Reading { held, .. } => held,
+            Phase::Direct | Phase::Settling { .. } => VecDeque::new(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn live(text: &'static str) -> Live {
+        Live { at_ms: Millis(1), subject: "s.kv-events".into(), payload: Bytes::from_static(text.as_bytes()) }
+    }
+
+    fn texts(messages: &[Live]) -> Vec<&str> {
+        messages.iter().map(|m| std::str::from_utf8(&m.payload).unwrap()).collect()
+    }
+
+    fn is_passed(then: Then) -> bool {
+        matches!(then, Then::Pass(_))
+    }
+
+    fn read(texts: &[&str]) -> Multiset {
+        let mut read = Multiset::default();
+        texts.iter().for_each(|text| read.add(Content::of(text.as_bytes())));
+        read
+    }
+
+    #[test]
+    fn what_history_told_is_not_told_again() {
+        let mut line = Line::default();
+        let now = Instant::now();
+        line.start_reading();
+        for text in ["a", "b", "c"] {
+            assert!(!is_passed(line.live(live(text), now)));
+        }
+        let new = line.caught_up(Place::default(), read(&["z", "a", "b"]), now);
+        assert_eq!(texts(&new), ["c"]);
+    }
+
+    #[test]
+    fn a_message_that_arrives_after_history_told_it_is_dropped_once() {
+        let mut line = Line::default();
+        let now = Instant::now();
+        line.start_reading();
+        line.caught_up(Place::default(), read(&["late", "late"]), now);
+        assert!(is_passed(line.live(live("new"), now)));
+        assert!(!is_passed(line.live(live("late"), now)));
+        assert!(!is_passed(line.live(live("late"), now)));
+        assert!(is_passed(line.live(live("late"), now)), "the worker said it a third time");
+    }
+
+    #[test]
+    fn old_expectations_are_given_up() {
+        let mut line = Line::default();
+        let now = Instant::now();
+        line.start_reading();
+        line.caught_up(Place::default(), read(&["never"]), now);
+        assert!(is_passed(line.live(live("x"), now + LATE_FOR * 2)));
+        assert!(is_passed(line.live(live("never"), now + LATE_FOR * 2)));
+    }
+
+    #[test]
+    fn what_is_held_back_is_bounded() {
+        let mut line = Line::default();
+        let now = Instant::now();
+        line.start_reading();
+        line.live(live("first"), now);
+        (0..MAX_HELD_MESSAGES).for_each(|_| drop(line.live(live("x"), now)));
+        let held = line.without_history();
+        assert_eq!((held.len(), texts(&held[..1])), (MAX_HELD_MESSAGES, vec!["x"]));
+    }
+
+    #[test]
+    fn the_place_moves_with_what_is_passed() {
+        let mut line = Line::default();
+        let now = Instant::now();
+        line.start_reading();
+        line.caught_up(Place { reached: 10, ..Place::default() }, Multiset::default(), now);
+        line.passed(b"a");
+        assert_eq!(line.start_reading().unwrap().reached, 11);
+    }
+}
