@@ -1,0 +1,208 @@
+//! The page and its link to the server: cut, stalled, restarted, of another version, below a path, in a frame.
+
+use radixscope_tests::browser::{Page, with_page};
+use radixscope_tests::capture::Capture;
+use radixscope_tests::figures::number;
+use radixscope_tests::nats::Nats;
+use radixscope_tests::pages::Site;
+use radixscope_tests::radixscope::Radixscope;
+use radixscope_tests::{replay, wait};
+use serde_json::Value;
+
+async fn until_live(page: &Page) {
+    page.until_true(
+        "the page is live",
+        "document.body.dataset.connection === 'live' && document.body.dataset.stale === 'false'",
+    )
+    .await;
+}
+
+/// Waits for the state of the API on the page, at a moment when nothing changes.
+async fn agrees(page: &Page, cluster: &Value) {
+    let digest = page.digest_at(number(cluster, "seq")).await;
+    assert_eq!(cluster["digest"], digest);
+}
+
+#[tokio::test]
+async fn a_killed_server_is_noticed_and_a_restarted_one_taken_up_again() {
+    let nats = Nats::start().await;
+    let capture = Capture::load("0.9.1-log-jsonl-info");
+    let (kept, _) = capture.split_by_stream();
+    let jetstream = nats.jetstream().await;
+    replay::create_streams(&jetstream, &kept).await;
+    replay::publish_kept(&jetstream, &kept).await;
+    let mut server = Radixscope::serve(&nats.url()).await;
+    server.until_ready().await;
+    let before = server.until_quiet(kept.len() as u64).await;
+    with_page(async |page| {
+        page.open(&server.url("/")).await;
+        agrees(page, &before).await;
+        let held = page.texts("[data-testid=held]").await;
+        page.expect_complaints(); // the browser itself reports the refused connections
+
+        server.kill();
+        let notice = page
+            .until("it says that there is no connection", async |page| {
+                page.text("notice-reconnecting").await.ok_or_else(|| "no notice".to_owned())
+            })
+            .await;
+        assert!(notice.contains("last known state"), "{notice}");
+        assert_eq!(page.attribute("body", "data-connection").await.as_deref(), Some("reconnecting"));
+        assert_eq!(page.texts("[data-testid=held]").await, held, "what was known stays in sight");
+        page.screenshot("server-gone").await;
+
+        server.start_again().await;
+        server.until_ready().await;
+        let after = server.until_quiet(kept.len() as u64).await;
+        agrees(page, &after).await;
+        until_live(page).await;
+        assert_eq!(page.text("notice-reconnecting").await, None);
+        assert_eq!(page.texts("[data-testid=held]").await, held, "history brings the same back");
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_silent_server_makes_the_picture_stale_and_nothing_worse() {
+    let nats = Nats::start().await;
+    let server = Radixscope::serve(&nats.url()).await;
+    server.until_ready().await;
+    with_page(async |page| {
+        page.open(&server.url("/")).await;
+        until_live(page).await;
+        server.process().pause();
+        page.until("it says that the picture is stale", async |page| {
+            page.text("notice-stale").await.ok_or_else(|| "no notice".to_owned())
+        })
+        .await;
+        assert_eq!(page.text("connection").await.as_deref(), Some("Stale"));
+        server.process().resume();
+        until_live(page).await;
+        assert_eq!(page.text("notice-stale").await, None);
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn trouble_of_the_source_is_told_on_the_page() {
+    let mut nats = Nats::start().await;
+    let server = Radixscope::serve(&nats.url()).await;
+    server.until_ready().await;
+    with_page(async |page| {
+        page.open(&server.url("/")).await;
+        until_live(page).await;
+        nats.stop();
+        let notice = page
+            .until("it names the source", async |page| {
+                page.text("notice-source").await.ok_or_else(|| "no notice".to_owned())
+            })
+            .await;
+        assert!(notice.contains("not connected"), "{notice}");
+        nats.start_again().await;
+        page.until("the notice goes", async |page| {
+            let notice = page.text("notice-source").await;
+            wait::expect(notice.is_none(), || format!("{notice:?}"))
+        })
+        .await;
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_busy_page_proves_again_and_again_that_it_is_right() {
+    let server = Radixscope::start(["demo", "--warm-up", "30"]).await;
+    with_page(async |page| {
+        page.open(&server.url("/")).await;
+        until_live(page).await;
+        let verified = async || {
+            let text = page.text("verified").await.unwrap_or_default();
+            let digits: String = text.chars().filter(char::is_ascii_digit).collect();
+            digits.parse::<u64>().map_err(|_| text)
+        };
+        let first = page.until("a comparison is shown", async |_| verified().await).await;
+        page.until("a later one follows", async |_| {
+            let now = verified().await?;
+            wait::expect(now > first, || format!("{now}"))
+        })
+        .await;
+        for notice in ["notice-digest", "notice-behind", "notice-unreadable"] {
+            assert_eq!(page.text(notice).await, None);
+        }
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_server_of_another_version_asks_for_a_reload() {
+    let server = Radixscope::start(["demo", "--warm-up", "0"]).await;
+    let newer = Site::with_other_socket(server.port(), vec![vec![99, 0, 0, 0]]).await;
+    with_page(async |page| {
+        page.open(&newer.url()).await;
+        let words = page
+            .until("it says so", async |page| {
+                page.text("incompatible").await.ok_or_else(|| "nothing".to_owned())
+            })
+            .await;
+        assert!(words.contains("99") && words.contains("Load the page again"), "{words}");
+        page.screenshot("other-version").await;
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn below_a_base_path_the_page_finds_its_files_and_its_socket() {
+    let server = Radixscope::start(["demo", "--warm-up", "0", "--base-path", "/tools/radix/"]).await;
+    with_page(async |page| {
+        for path in ["/", ""] {
+            page.open(&server.url(path)).await;
+            until_live(page).await;
+        }
+        let below = format!("127.0.0.1:{}/tools/radix", server.port());
+        for request in page.requests().await {
+            assert!(request.contains(&below) || request.starts_with("data:"), "asked for {request}");
+        }
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn in_a_frame_of_another_origin_it_lives_if_allowed() {
+    // The framing site has to exist before the server can be told of it, and it has to name the server: so the frame
+    // is put in by script.
+    let site = Site::of_page("<!doctype html><link rel=icon href='data:,'><body></body>").await;
+    let allowed = format!("'self' {}", site.origin());
+    let server = Radixscope::start(["demo", "--warm-up", "0", "--frame-ancestors", &allowed]).await;
+    with_page(async |page| {
+        put_into_frame(page, &site, &server).await;
+        page.enter_frame().await;
+        until_live(page).await;
+        page.screenshot("framed").await;
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn in_a_frame_of_another_origin_it_does_not_show_unless_allowed() {
+    let site = Site::of_page("<!doctype html><link rel=icon href='data:,'><body></body>").await;
+    let server = Radixscope::start(["demo", "--warm-up", "0"]).await;
+    with_page(async |page| {
+        page.expect_complaints();
+        put_into_frame(page, &site, &server).await;
+        page.until("the browser says why", async |page| {
+            let complaints = page.complaints().await;
+            let is_said = complaints.iter().any(|c| c.contains("frame-ancestors"));
+            wait::expect(is_said, || format!("{complaints:?}"))
+        })
+        .await;
+        page.enter_frame().await;
+        assert_eq!(page.eval("document.body?.dataset.connection").await, Value::Null);
+    })
+    .await;
+}
+
+async fn put_into_frame(page: &Page, site: &Site, server: &Radixscope) {
+    page.open(&site.url()).await;
+    let url = server.url("/");
+    page.eval(&format!("document.body.innerHTML = '<iframe width=1200 height=680 src=\"{url}\"></iframe>'"))
+        .await;
+}

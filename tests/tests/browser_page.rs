@@ -1,0 +1,331 @@
+//! The page as a person sees it: its numbers are the capture's, its tree answers to mouse and keyboard, it is readable
+//! in the dark and in the light, and at every size.
+
+use radixscope_tests::browser::{Page, with_page};
+use radixscope_tests::capture::Capture;
+use radixscope_tests::figures::{self, by_id, number};
+use radixscope_tests::nats::Nats;
+use radixscope_tests::radixscope::Radixscope;
+use radixscope_tests::{replay, wait};
+use serde_json::Value;
+
+/// A server that has heard a whole capture, and what its API then says. The NATS server stays for the sources' sake.
+async fn replayed(name: &'static str, flags: &[&str]) -> (Nats, Radixscope, Value) {
+    let nats = Nats::start().await;
+    let server = Radixscope::serve_with(&nats.url(), flags).await;
+    server.until_ready().await;
+    let capture = Capture::load(name);
+    replay::publish(&nats.client().await, &capture.messages).await;
+    let cluster = server.until_quiet(capture.publications() as u64).await;
+    (nats, server, cluster)
+}
+
+/// Opens the page and waits until it is where the API is.
+async fn open(page: &Page, server: &Radixscope, path: &str, cluster: &Value) {
+    page.open(&server.url(path)).await;
+    let digest = page.digest_at(number(cluster, "seq")).await;
+    assert_eq!(cluster["digest"], digest, "browser and server agree on the state");
+}
+
+/// The number in a text like `1,599`.
+fn digits(text: &str) -> u64 {
+    let digits: String = text.chars().filter(char::is_ascii_digit).collect();
+    digits.parse().unwrap_or_else(|_| panic!("no number in {text:?}"))
+}
+
+async fn counted(page: &Page, id: &str) -> u64 {
+    digits(&page.text(id).await.unwrap_or_else(|| panic!("nothing is {id}")))
+}
+
+#[tokio::test]
+async fn the_page_of_a_capture_shows_the_figures_counted_from_it() {
+    let name = "0.9.1-worker-restart";
+    let (_nats, server, cluster) = replayed(name, &[]).await;
+    let figures = figures::of(name);
+    with_page(async |page| {
+        open(page, &server, "/", &cluster).await;
+        page.until("every worker has its row", async |page| {
+            let rows = page.texts("[data-testid=worker] [data-testid=held]").await;
+            wait::expect(rows.len() == figures.blocks.len(), || format!("{rows:?}"))
+        })
+        .await;
+        for (worker, blocks) in by_id(cluster["workers"].as_array().unwrap()).iter().zip(figures.blocks) {
+            let id = format!("{}/0", worker["worker_id"].as_str().unwrap());
+            let held = page.texts(&format!("[data-worker='{id}'] [data-testid=held]")).await;
+            assert_eq!(Some(digits(&held[0])), *blocks, "worker {id}");
+        }
+        assert_eq!(counted(page, "resident").await, figures.blocks.iter().flatten().sum::<u64>());
+        assert_eq!(counted(page, "nodes").await, figures.nodes);
+        let shared = 100.0 * figures.shared as f64 / figures.nodes as f64;
+        assert_eq!(page.text("shared").await.unwrap(), format!("{shared:.0} %"));
+        let (count, isl, overlap) = figures.decisions;
+        assert_eq!(page.text("overlap-all").await.unwrap(), format!("{:.2}", overlap as f64 / isl as f64));
+        let caption = page.text("decisions-caption").await.unwrap();
+        assert!(caption.contains(&format!("{count} since start")), "{caption}");
+        assert_eq!(page.text("coverage").await.unwrap(), "4/4 workers");
+        assert_eq!(page.text("drops").await.unwrap(), "0");
+        assert_eq!(page.text("connection").await.unwrap(), "Live");
+        assert_eq!(counted(page, "seq").await, number(&cluster, "seq"));
+        let latest = server.json("/api/v1/decisions?limit=1").await;
+        let first = page.attribute("[data-testid=decision]", "data-seq").await;
+        assert_eq!(first.unwrap(), number(&latest["decisions"][0], "seq").to_string(), "newest first");
+        page.screenshot("capture-0.9.1-worker-restart").await;
+        let own = [server.origin(), server.origin().replacen("http", "ws", 1)];
+        for request in page.requests().await {
+            let is_inside = request.starts_with("data:") || request.starts_with("blob:");
+            assert!(is_inside || own.iter().any(|own| request.starts_with(own)), "asked for {request}");
+        }
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn unknown_stays_unknown_and_says_which_setting_is_missing() {
+    let (_nats, server, cluster) = replayed("0.9.1-no-events", &[]).await;
+    with_page(async |page| {
+        open(page, &server, "/", &cluster).await;
+        page.until("three workers are shown as unknown", async |page| {
+            let held = page.texts("[data-testid=held]").await;
+            wait::expect(held == ["–", "–", "–"], || format!("{held:?}"))
+        })
+        .await;
+        assert_eq!(page.text("coverage").await.unwrap(), "0/3 workers");
+        assert!(page.text("tree-empty").await.unwrap().contains("--kv-events-config"));
+        page.screenshot("capture-0.9.1-no-events").await;
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn what_points_at_a_block_size_mismatch_is_on_the_first_screen() {
+    let (_nats, server, cluster) = replayed("1.6.1-mismatch", &[]).await;
+    with_page(async |page| {
+        open(page, &server, "/", &cluster).await;
+        let empty = page
+            .until("empty stores are named", async |page| {
+                let facts = page.texts("[data-testid=fact-empty-stores]").await;
+                wait::expect(facts.len() == 3, || format!("{facts:?}")).map(|()| facts)
+            })
+            .await;
+        assert_eq!(empty.iter().map(|text| digits(text)).sum::<u64>(), 762);
+        let unknown = page.texts("[data-testid=fact-unknown-removals]").await;
+        assert_eq!(unknown.iter().map(|text| digits(text)).sum::<u64>(), 7013);
+        let decisions = page.text("decisions-missing").await.unwrap_or_default();
+        assert!(decisions.contains("--router-replica-sync"), "{decisions}");
+    })
+    .await;
+}
+
+/// A point on the tree, as shares of its width and height.
+async fn on_tree(page: &Page, across: f64, down: f64) -> (f64, f64) {
+    let (x, y, width, height) = page.rectangle("#tree").await;
+    (x + width * across, y + height * down)
+}
+
+/// What the API knows of a block; it has to know it.
+async fn block(server: &Radixscope, hash: &str) -> Value {
+    let mut answer = server.json(&format!("/api/v1/tree?root={hash}&limit=1")).await;
+    let first = answer["children"][0].take();
+    assert_eq!(first["block_hash"], hash);
+    first
+}
+
+#[tokio::test]
+async fn the_tree_is_drawn_and_tells_of_the_block_under_the_mouse() {
+    let (_nats, server, cluster) = replayed("0.9.1-healthy", &[]).await;
+    with_page(async |page| {
+        open(page, &server, "/", &cluster).await;
+        page.until("the tree is drawn in more than a handful of colours", async |page| {
+            let colours = page.colours("#tree canvas.below").await;
+            wait::expect(colours > 8, || format!("{colours} colours"))
+        })
+        .await;
+        let mut hashes = std::collections::BTreeSet::new();
+        for across in [0.1, 0.35, 0.6, 0.85] {
+            for down in [0.05, 0.2, 0.5] {
+                let (x, y) = on_tree(page, across, down).await;
+                page.hover(x, y).await;
+                let Some(hash) = page.attribute("#tree", "data-hover-hash").await else { continue };
+                page.until("the bar tells of the same block", async |page| {
+                    let told = page.text("detail-hash").await;
+                    let now = page.attribute("#tree", "data-hover-hash").await;
+                    wait::expect(told == now && now.as_ref() == Some(&hash), || format!("{told:?} {now:?}"))
+                })
+                .await;
+                let known = block(&server, &hash).await;
+                let told = page.text("tree-detail").await.unwrap();
+                assert!(told.contains(known["tokens_hash"].as_str().unwrap()), "{told}: {known}");
+                hashes.insert(hash);
+            }
+        }
+        assert!(hashes.len() >= 4, "different places, different blocks: {hashes:?}");
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_click_zooms_and_the_path_leads_back() {
+    let (_nats, server, cluster) = replayed("0.9.1-healthy", &[]).await;
+    with_page(async |page| {
+        open(page, &server, "/?view=tree", &cluster).await;
+        page.until("the tree is drawn", async |page| {
+            let colours = page.colours("#tree canvas.below").await;
+            wait::expect(colours > 8, || format!("{colours} colours"))
+        })
+        .await;
+        let (x, y) = on_tree(page, 0.25, 0.02).await;
+        page.click_at(x, y).await;
+        let zoom = page
+            .until("it is zoomed", async |page| {
+                page.attribute("#tree", "data-zoom").await.ok_or_else(|| "not zoomed".to_owned())
+            })
+            .await;
+        block(&server, &zoom).await;
+        assert!(page.texts("[data-testid=path] button").await.len() >= 2, "the path shows where we are");
+        page.screenshot("tree-zoomed").await;
+        let (x, y) = page.centre("[data-testid=path] li:first-child button").await;
+        page.click_at(x, y).await;
+        page.until_true("everything is shown again", "!document.querySelector('#tree').dataset.zoom").await;
+        assert_eq!(page.texts("[data-testid=path] button").await.len(), 1);
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn everything_can_be_reached_with_the_keyboard() {
+    let (_nats, server, cluster) = replayed("0.9.1-healthy", &[]).await;
+    with_page(async |page| {
+        open(page, &server, "/", &cluster).await;
+        page.press("Tab").await;
+        let first = page.eval("document.activeElement.innerText").await;
+        assert_eq!(first, "Skip to the tree");
+        page.press("Enter").await;
+        page.until_true("the tree has the focus", "document.activeElement.id === 'tree'").await;
+        let focused = async || page.attribute("#tree", "data-focus-hash").await;
+        page.press("ArrowDown").await;
+        let first = page
+            .until("a box has the focus", async |_| focused().await.ok_or_else(|| "none".to_owned()))
+            .await;
+        block(&server, &first).await;
+        page.press("ArrowDown").await;
+        let second = page
+            .until("the focus moves down", async |_| {
+                focused().await.filter(|now| *now != first).ok_or_else(|| "still there".to_owned())
+            })
+            .await;
+        let said = page.eval("document.querySelector('[data-testid=tree-said]').textContent").await;
+        assert!(said.as_str().unwrap().contains(&second), "it is said aloud: {said}");
+        page.press("Enter").await;
+        page.until_true("Enter zooms", "!!document.querySelector('#tree').dataset.zoom").await;
+        page.press("Home").await;
+        page.until_true("Home shows everything", "!document.querySelector('#tree').dataset.zoom").await;
+        page.press("?").await;
+        page.until_true("the help is open", "document.querySelector('[data-testid=help]').open").await;
+        page.press("Escape").await;
+        page.until_true("Escape closes it", "!document.querySelector('[data-testid=help]').open").await;
+        page.press("1").await;
+        page.until_true("a worker is picked", "new URL(location).searchParams.has('worker')").await;
+        page.press("0").await;
+        page.until_true("and let go", "!new URL(location).searchParams.has('worker')").await;
+        page.press("v").await;
+        page.until_true("one panel fills the page", "new URL(location).searchParams.get('view') === 'tree'")
+            .await;
+    })
+    .await;
+}
+
+/// Colours of the page's ground and of its text.
+async fn look(page: &Page) -> (Value, Value) {
+    let style = "getComputedStyle(document.body)";
+    (page.eval(&format!("{style}.backgroundColor")).await, page.eval(&format!("{style}.color")).await)
+}
+
+#[tokio::test]
+async fn dark_and_light_follow_the_address_or_the_reader() {
+    let (_nats, server, cluster) = replayed("0.9.1-healthy", &[]).await;
+    with_page(async |page| {
+        let theme = async |wanted: &str| {
+            let now = format!("document.documentElement.dataset.theme === '{wanted}'");
+            page.until_true(&format!("the page is {wanted}"), &now).await;
+        };
+        let mut looks = Vec::new();
+        for wanted in ["dark", "light"] {
+            open(page, &server, &format!("/?theme={wanted}"), &cluster).await;
+            theme(wanted).await;
+            looks.push(look(page).await);
+            page.screenshot(&format!("capture-{wanted}")).await;
+        }
+        assert!(looks[0].0 != looks[1].0 && looks[0].1 != looks[1].1, "{looks:?}");
+        for (prefers, look_wanted) in ["dark", "light"].into_iter().zip(&looks) {
+            page.prefer(&[("prefers-color-scheme", prefers)]).await;
+            open(page, &server, "/", &cluster).await;
+            theme(prefers).await;
+            assert_eq!(&look(page).await, look_wanted, "as the reader prefers: {prefers}");
+        }
+        page.press("t").await;
+        theme("dark").await;
+        assert!(
+            page.address().await.query().unwrap_or_default().contains("theme=dark"),
+            "it is in the address"
+        );
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn it_fits_every_window() {
+    let (_nats, server, cluster) = replayed("0.9.1-worker-restart", &[]).await;
+    with_page(async |page| {
+        for (width, height) in [(360, 740), (768, 1024), (1024, 640), (1280, 720), (1920, 1080), (3440, 1440)]
+        {
+            page.size(width, height).await;
+            open(page, &server, "/", &cluster).await;
+            page.until("the tree is drawn", async |page| {
+                let colours = page.colours("#tree canvas.below").await;
+                wait::expect(colours > 8, || format!("{colours} colours"))
+            })
+            .await;
+            let size = page
+                .eval("[document.documentElement.scrollWidth, document.documentElement.scrollHeight]")
+                .await;
+            let size: (u32, u32) = serde_json::from_value(size).unwrap();
+            assert!(size.0 <= width, "{width}×{height}: no scrolling sideways, but it is {size:?}");
+            if width >= 1280 {
+                assert!(
+                    size.1 <= height,
+                    "{width}×{height}: the first view needs no scrolling, but it is {size:?}"
+                );
+            }
+            let (_, _, tree_width, tree_height) = page.rectangle("#tree").await;
+            assert!(
+                tree_width >= 250.0 && tree_height >= 150.0,
+                "{width}×{height}: a tree of {tree_width}×{tree_height}"
+            );
+            page.screenshot(&format!("capture-{width}x{height}")).await;
+        }
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn the_address_says_what_is_shown_keeps_foreign_keys_and_names_what_it_does_not_understand() {
+    let (_nats, server, cluster) = replayed("0.9.1-healthy", &[]).await;
+    let id = cluster["workers"][1]["worker_id"].as_str().unwrap().to_owned();
+    with_page(async |page| {
+        let path = format!("/?worker={id}&kiosk=1&var-cluster=a&theme=pink");
+        open(page, &server, &path, &cluster).await;
+        let notice = page.text("notice-address").await.unwrap();
+        assert!(notice.contains("pink"), "{notice}");
+        page.until_true(
+            "the worker is picked",
+            &format!("document.querySelector(\"[data-worker='{id}/0']\").classList.contains('picked')"),
+        )
+        .await;
+        assert_eq!(page.text("connection").await, None, "no status bar in a kiosk");
+        page.press("0").await;
+        page.until_true("the worker is let go", "!new URL(location).searchParams.has('worker')").await;
+        let query = page.address().await.query().unwrap_or_default().to_owned();
+        assert!(query.contains("var-cluster=a") && query.contains("kiosk"), "{query}");
+    })
+    .await;
+}

@@ -1,0 +1,44 @@
+//! Pictures of the app for people to look at: the demo in the dark and in the light, at two sizes.
+
+use radixscope_tests::browser::with_page;
+use radixscope_tests::radixscope::Radixscope;
+use radixscope_tests::wait;
+
+#[tokio::test]
+async fn the_demo_after_a_while() {
+    let server = Radixscope::start(["demo", "--warm-up", "120"]).await;
+    server.until_source_is("live").await;
+    with_page(async |page| {
+        for theme in ["dark", "light"] {
+            for (width, height) in [(1280, 720), (1920, 1080)] {
+                page.size(width, height).await;
+                page.open(&server.url(&format!("/?theme={theme}"))).await;
+                page.until("the tree is drawn in many colours", async |page| {
+                    let colours = page.colours("#tree canvas.below").await;
+                    wait::expect(colours > 12, || format!("{colours} colours"))
+                })
+                .await;
+                let ready = "document.querySelector('[data-testid=rates-chart]')?.dataset.ready === 'true'";
+                page.until_true("the chart is there", ready).await;
+                page.until_true(
+                    "a comparison was made",
+                    "/seq/.test(document.querySelector('[data-testid=verified]').innerText)",
+                )
+                .await;
+                page.screenshot(&format!("demo-{theme}-{width}x{height}")).await;
+            }
+        }
+        for view in ["tree", "workers", "rates", "decisions"] {
+            page.size(1280, 720).await;
+            page.open(&server.url(&format!("/?theme=dark&view={view}"))).await;
+            page.until_true("it is live", "document.body.dataset.connection === 'live'").await;
+            page.until_true(
+                "it shows something",
+                "document.querySelector('main .panel').innerText.length > 20",
+            )
+            .await;
+            page.screenshot(&format!("demo-view-{view}")).await;
+        }
+    })
+    .await;
+}
