@@ -1,12 +1,13 @@
 //! Events written exactly as Dynamo writes them take a short way through the decoder: it must lead to the same place
 //! as the long one, which anything else takes.
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use proptest::prelude::*;
 use radixscope_core::dynamo::envelope::Format;
 use radixscope_core::dynamo::kv_event::KvEvents;
 
 /// One event as JSON; `space` after each comma and colon sends it the long way.
-fn json(event: &(u64, u64, Option<u64>, Vec<(u64, u64)>, u32, bool), space: &str) -> String {
+fn json(event: &Plain, space: &str) -> String {
     let (worker, id, parent, blocks, rank, is_store) = event;
     let parent = parent.map_or("null".to_owned(), |p| p.to_string());
     let data = if *is_store {
@@ -27,6 +28,7 @@ fn json(event: &(u64, u64, Option<u64>, Vec<(u64, u64)>, u32, bool), space: &str
     )
 }
 
+/// Worker, event id, parent, blocks, rank, and whether they are stored (or removed).
 type Plain = (u64, u64, Option<u64>, Vec<(u64, u64)>, u32, bool);
 
 fn event() -> impl Strategy<Value = Plain> {
