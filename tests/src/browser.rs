@@ -273,11 +273,15 @@ impl Page {
         std::fs::write(&file, png).unwrap_or_else(|e| panic!("{}: {e}", file.display()));
     }
 
-    /// How many different colours a canvas shows.
+    /// How many different colours a canvas shows; 0 while there is no such canvas.
     pub async fn colours(&self, canvas: &str) -> usize {
+        // Read from a copy: reading the page's own canvas would change how the browser treats it.
         let count = format!(
-            "(c => {{ const d = new Uint32Array(c.getContext('2d').getImageData(0, 0, c.width, c.height).data.buffer);\
-             return new Set(d).size; }})(document.querySelector({}))",
+            "((c) => {{ if (!c?.width || !c.height) return 0;
+            const copy = new OffscreenCanvas(c.width, c.height).getContext('2d', {{willReadFrequently: true}});
+            copy.drawImage(c, 0, 0);
+            const pixels = copy.getImageData(0, 0, c.width, c.height).data.buffer;
+            return new Set(new Uint32Array(pixels)).size; }})(document.querySelector({}))",
             json!(canvas)
         );
         let count = self.eval(&count).await;
@@ -320,7 +324,7 @@ impl Page {
         for request in self.requests().await {
             let url = Url::parse(&request).unwrap_or_else(|e| panic!("{request}: {e}"));
             let is_local = matches!(url.host_str(), Some("127.0.0.1" | "localhost"));
-            let is_inside = matches!(url.scheme(), "data" | "blob" | "about" | "chrome-error");
+            let is_inside = matches!(url.scheme(), "data" | "blob" | "about" | "chrome" | "chrome-error");
             assert!(is_local || is_inside, "the page asked for {request}");
         }
     }
@@ -328,7 +332,7 @@ impl Page {
     /// What a person would look at first when a test has failed.
     async fn explain(&self) {
         let log = AssertUnwindSafe(async {
-            let text = self.eval("document.body?.innerText.slice(0, 3000)").await;
+            let text = self.eval("document.body?.innerText.replace(/\\s+/g, ' ').slice(0, 1500)").await;
             let complaints = self.complaints().await;
             eprintln!(
                 "--- the page showed:\n{}\n--- and complained: {complaints:#?}",
