@@ -313,7 +313,8 @@ impl Page {
             };
             url.as_str().map(str::to_owned)
         };
-        entries.iter().filter_map(request).collect()
+        // The browser's own pages are none of ours.
+        entries.iter().filter_map(request).filter(|url| !url.starts_with("chrome://")).collect()
     }
 
     /// The page must not have complained, and nobody but this machine may have been asked.
@@ -324,7 +325,7 @@ impl Page {
         for request in self.requests().await {
             let url = Url::parse(&request).unwrap_or_else(|e| panic!("{request}: {e}"));
             let is_local = matches!(url.host_str(), Some("127.0.0.1" | "localhost"));
-            let is_inside = matches!(url.scheme(), "data" | "blob" | "about" | "chrome" | "chrome-error");
+            let is_inside = matches!(url.scheme(), "data" | "blob" | "about" | "chrome-error");
             assert!(is_local || is_inside, "the page asked for {request}");
         }
     }
