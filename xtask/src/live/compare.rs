@@ -52,6 +52,10 @@ fn cluster_lines(capture: &Capture, cluster: &Value) -> Vec<Line> {
         ] {
             lines.push(line(format!("worker {} rank {} {what}", id.0, id.1), recorded, &row[what]));
         }
+        let prefilled = capture.prefilled.values().filter(|at| *at == id).count();
+        let what = "requests prefilled";
+        let shown = &row["requests"]["prefilled_total"];
+        lines.push(line(format!("worker {} rank {} {what}", id.0, id.1), prefilled, shown));
     }
     let tree = &cluster["tree"];
     let resident: u64 = capture.workers.values().map(super::capture::WorkerFigures::blocks).sum();
@@ -61,16 +65,11 @@ fn cluster_lines(capture: &Capture, cluster: &Value) -> Vec<Line> {
     lines
 }
 
-/// Dynamo 0.9 publishes every decision with its overlap; later versions name request and worker only.
+/// Dynamo 0.9 publishes every decision with its overlap. Later versions do not unless routers are replicated, and
+/// then there is nothing to compare.
 fn decision_lines(capture: &Capture, newest_first: &[Value]) -> Vec<Line> {
     if capture.hit_rates.is_empty() {
-        let shown: BTreeMap<&str, Worker> =
-            newest_first.iter().filter_map(|row| Some((row["request_id"].as_str()?, worker(row)?))).collect();
-        let same = capture.prefilled.iter().filter(|(id, at)| shown.get(id.as_str()) == Some(at)).count();
-        return vec![
-            line("requests with their worker", capture.prefilled.len(), shown.len()),
-            line("of these on the same worker", capture.prefilled.len(), same),
-        ];
+        return Vec::new();
     }
     let shown: Vec<_> = newest_first
         .iter()

@@ -4,7 +4,7 @@
 set -u
 "$RADIXSCOPE" serve --nats nats://127.0.0.1:4222 --listen 127.0.0.1:8321 >"$LIVE/serve.log" 2>&1 &
 until [ -e "$LIVE/ask" ]; do sleep 0.2; done
-for page in cluster decisions findings; do
+for page in cluster decisions; do
   query=; [ $page = decisions ] && query='?limit=10000'
   curl --silent --show-error --fail --max-time 10 --output "$LIVE/$page.json" \
     "http://127.0.0.1:8321/api/v1/$page$query" 2>>"$LIVE/curl.log"

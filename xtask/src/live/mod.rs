@@ -38,7 +38,7 @@ pub(crate) enum Version {
     /// KV events over JetStream, decisions as `kv-hit-rate`
     #[value(name = "0.9.1")]
     V0_9_1,
-    /// KV events over NATS core, requests by their first token
+    /// KV events over NATS core, each request's worker with its first token
     #[value(name = "1.6.1")]
     V1_6_1,
 }
