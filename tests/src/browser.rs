@@ -273,11 +273,15 @@ impl Page {
         std::fs::write(&file, png).unwrap_or_else(|e| panic!("{}: {e}", file.display()));
     }
 
-    /// How many different colours a canvas shows.
+    /// How many different colours a canvas shows; 0 while there is no such canvas.
     pub async fn colours(&self, canvas: &str) -> usize {
+        // Read from a copy: reading the page's own canvas would change how the browser treats it.
         let count = format!(
-            "(c => {{ const d = new Uint32Array(c.getContext('2d').getImageData(0, 0, c.width, c.height).data.buffer);\
-             return new Set(d).size; }})(document.querySelector({}))",
+            "((c) => {{ if (!c?.width || !c.height) return 0;
+            const copy = new OffscreenCanvas(c.width, c.height).getContext('2d', {{willReadFrequently: true}});
+            copy.drawImage(c, 0, 0);
+            const pixels = copy.getImageData(0, 0, c.width, c.height).data.buffer;
+            return new Set(new Uint32Array(pixels)).size; }})(document.querySelector({}))",
             json!(canvas)
         );
         let count = self.eval(&count).await;
@@ -309,7 +313,8 @@ impl Page {
             };
             url.as_str().map(str::to_owned)
         };
-        entries.iter().filter_map(request).collect()
+        // The browser's own pages are none of ours.
+        entries.iter().filter_map(request).filter(|url| !url.starts_with("chrome://")).collect()
     }
 
     /// The page must not have complained, and nobody but this machine may have been asked.
@@ -328,7 +333,7 @@ impl Page {
     /// What a person would look at first when a test has failed.
     async fn explain(&self) {
         let log = AssertUnwindSafe(async {
-            let text = self.eval("document.body?.innerText.slice(0, 3000)").await;
+            let text = self.eval("document.body?.innerText.replace(/\\s+/g, ' ').slice(0, 1500)").await;
             let complaints = self.complaints().await;
             eprintln!(
                 "--- the page showed:\n{}\n--- and complained: {complaints:#?}",

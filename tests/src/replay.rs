@@ -10,10 +10,11 @@ use crate::wait;
 /// Messages between two waits for the server's word that it has them all.
 const AT_ONCE: usize = 200;
 
-/// Publishes messages as they were heard, delivery copies and their reply subjects included.
+/// Publishes messages as they were heard. Copies that JetStream delivered are left out: NATS lets nobody but JetStream
+/// itself send a message with such a reply subject ([`pull_like_a_router`] makes real ones).
 pub async fn publish(client: &Client, messages: &[Captured]) {
     for some in messages.chunks(AT_ONCE) {
-        for message in some {
+        for message in some.iter().filter(|message| !message.is_delivery_copy()) {
             publish_one(client, message).await;
         }
         client.flush().await.expect("NATS takes what it is sent");

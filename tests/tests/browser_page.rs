@@ -137,7 +137,7 @@ async fn the_tree_is_drawn_and_tells_of_the_block_under_the_mouse() {
         open(page, &server, "/", &cluster).await;
         page.until("the tree is drawn in more than a handful of colours", async |page| {
             let colours = page.colours("#tree canvas.below").await;
-            wait::expect(colours > 8, || format!("{colours} colours"))
+            wait::expect(colours > 4, || format!("{colours} colours"))
         })
         .await;
         let mut hashes = std::collections::BTreeSet::new();
@@ -170,7 +170,7 @@ async fn a_click_zooms_and_the_path_leads_back() {
         open(page, &server, "/?view=tree", &cluster).await;
         page.until("the tree is drawn", async |page| {
             let colours = page.colours("#tree canvas.below").await;
-            wait::expect(colours > 8, || format!("{colours} colours"))
+            wait::expect(colours > 4, || format!("{colours} colours"))
         })
         .await;
         let (x, y) = on_tree(page, 0.25, 0.02).await;
@@ -282,7 +282,7 @@ async fn it_fits_every_window() {
             open(page, &server, "/", &cluster).await;
             page.until("the tree is drawn", async |page| {
                 let colours = page.colours("#tree canvas.below").await;
-                wait::expect(colours > 8, || format!("{colours} colours"))
+                wait::expect(colours > 4, || format!("{colours} colours"))
             })
             .await;
             let size = page

@@ -241,8 +241,13 @@ async fn files_with_a_hash_in_their_name_are_kept_for_ever_and_sent_compressed()
             assert_eq!(plain.header("cache-control"), keep, "{file}");
             let accept = [("accept-encoding", "gzip, br")];
             let packed = http.send(Method::GET, &url, &accept, Vec::new()).await.unwrap();
-            assert_eq!(packed.header("content-encoding"), "br", "{file}");
-            assert!(packed.body.len() < plain.body.len() / 2, "{file}: {} bytes", packed.body.len());
+            let is_small = plain.body.len() < 1024;
+            assert!(is_small || packed.header("content-encoding") == "br", "{file}: {:?}", packed.headers);
+            assert!(
+                is_small || packed.body.len() < plain.body.len() / 2,
+                "{file}: {} bytes",
+                packed.body.len()
+            );
             assert!(packed.header("vary").to_lowercase().contains("accept-encoding"), "{file}");
             let known = [("accept-encoding", "gzip, br"), ("if-none-match", packed.header("etag"))];
             let again = http.send(Method::GET, &url, &known, Vec::new()).await.unwrap();

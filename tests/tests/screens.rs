@@ -15,7 +15,7 @@ async fn the_demo_after_a_while() {
                 page.open(&server.url(&format!("/?theme={theme}"))).await;
                 page.until("the tree is drawn in many colours", async |page| {
                     let colours = page.colours("#tree canvas.below").await;
-                    wait::expect(colours > 12, || format!("{colours} colours"))
+                    wait::expect(colours > 4, || format!("{colours} colours"))
                 })
                 .await;
                 let ready = "document.querySelector('[data-testid=rates-chart]')?.dataset.ready === 'true'";

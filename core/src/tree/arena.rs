@@ -5,8 +5,8 @@ use std::ops::{Index, IndexMut};
 use super::NodeId;
 use super::owners::SetId;
 
-const CHUNK_BITS: u32 = 12;
-/// Nodes per chunk: 128 KiB at 32 bytes a node.
+const CHUNK_BITS: u32 = 10;
+/// Nodes per chunk: 32 KiB at 32 bytes a node, the most that is ever idle at the end.
 const CHUNK: usize = 1 << CHUNK_BITS;
 
 /// One block of one path. 32 bytes; anything derivable is not here.

@@ -32,7 +32,9 @@ fn main() -> Result<()> {
     let mut report = report::Report::new();
     for name in &captures {
         if let Some(measured) = throughput::measure(name)? {
-            report.memory.push(memory::measure(&measured.capture, &memory::capture_events(name)?));
+            let memory = memory::measure(&measured.capture, &memory::capture_events(name)?);
+            // Where the block sizes do not match nothing is ever stored: there is no block to divide by.
+            report.memory.extend((memory.resident > 0).then_some(memory));
             report.throughput.push(measured);
         }
     }
