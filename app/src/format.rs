@@ -40,7 +40,8 @@ pub fn rate(per_second: f64) -> String {
     } else if per_second < 0.05 {
         "<0.1".to_owned()
     } else if per_second < 9.95 {
-        format!("{per_second:.1}")
+        let tenths = (per_second * 10.0).round() as u64;
+        format!("{}.{}", tenths / 10, tenths % 10)
     } else {
         short(per_second.round() as u64)
     }
@@ -48,13 +49,21 @@ pub fn rate(per_second: f64) -> String {
 
 /// A share 0 … 1 with two decimals.
 pub fn share(share: f64) -> String {
-    format!("{share:.2}")
+    // In whole numbers: formatting of fractions alone is a twentieth of the page.
+    let hundredths = (share * 100.0).round() as u64;
+    format!("{}.{:02}", hundredths / 100, hundredths % 100)
 }
 
 /// A share 0 … 1 in percent.
 pub fn percent(share: f64) -> String {
     let percent = share * 100.0;
-    if percent > 0.0 && percent < 1.0 { "<1 %".to_owned() } else { format!("{percent:.0} %") }
+    if percent > 0.0 && percent < 1.0 { "<1 %".to_owned() } else { format!("{} %", percent.round() as u64) }
+}
+
+/// A share 0 … 1 as a width for style sheets.
+pub fn width(share: f64) -> String {
+    let permille = (share.clamp(0.0, 1.0) * 1000.0).round() as u64;
+    format!("{}.{}%", permille / 10, permille % 10)
 }
 
 /// How long ago, coarse: `now`, `12 s`, `3 min`, `5 h`, `2 d`.
@@ -134,6 +143,13 @@ mod tests {
             [0.0, 0.01, 0.4, 9.94, 12.4, 1234.0].map(rate),
             ["0", "<0.1", "0.4", "9.9", "12", "1,234"]
         );
+    }
+
+    #[test]
+    fn shares_keep_their_digits() {
+        assert_eq!([0.0, 0.005, 0.5, 0.996, 1.0].map(share), ["0.00", "0.01", "0.50", "1.00", "1.00"]);
+        assert_eq!([0.0, 0.004, 0.239, 1.0].map(percent), ["0 %", "<1 %", "24 %", "100 %"]);
+        assert_eq!([-1.0, 0.1234, 7.0].map(width), ["0.0%", "12.3%", "100.0%"]);
     }
 
     #[test]

@@ -19,6 +19,7 @@ pub mod store;
 #[cfg(target_arch = "wasm32")]
 pub mod theme;
 #[cfg(target_arch = "wasm32")]
+#[expect(unreachable_pub, reason = "what the component macro writes is public whatever the component is")]
 pub mod view;
 
 /// Puts the page into the document.

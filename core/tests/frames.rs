@@ -1,4 +1,5 @@
 //! Frames and records: what is written is read, and whatever else arrives is an error, never a panic.
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::borrow::Cow;
 

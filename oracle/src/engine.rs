@@ -68,26 +68,24 @@ impl Engine {
         if !removed.is_empty() {
             say(Change::Removed(removed));
         }
-        let mut run: Option<(Option<u64>, Vec<(u64, u64)>)> = None;
+        let (mut above, mut run) = (None, Vec::new());
         for (parent, hash, tokens) in missing {
             // What this request itself still needs may have gone to make room: the engine gives up here.
             if parent.is_some_and(|p| !self.held.contains_key(&p)) {
                 break;
             }
             self.insert(parent, hash);
-            match &mut run {
-                Some((_, blocks)) if blocks.len() < run_blocks && blocks.last().map(|b| b.0) == parent => {
-                    blocks.push((hash, tokens));
-                }
-                _ => {
-                    if let Some((parent, blocks)) = run.replace((parent, vec![(hash, tokens)])) {
-                        say(Change::Stored { parent, blocks });
-                    }
-                }
+            let goes_on = run.last().is_some_and(|&(last, _)| Some(last) == parent);
+            if !run.is_empty() && (!goes_on || run.len() == run_blocks) {
+                say(Change::Stored { parent: above, blocks: std::mem::take(&mut run) });
             }
+            if run.is_empty() {
+                above = parent;
+            }
+            run.push((hash, tokens));
         }
-        if let Some((parent, blocks)) = run {
-            say(Change::Stored { parent, blocks });
+        if !run.is_empty() {
+            say(Change::Stored { parent: above, blocks: run });
         }
     }
 

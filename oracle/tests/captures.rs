@@ -1,4 +1,5 @@
 //! Recorded traffic of real Dynamo into both trees: the overlap of every path there is.
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::collections::{BTreeMap, HashSet};
 

@@ -1,6 +1,6 @@
 //! `cargo xtask fuzz`: the fuzz targets in `fuzz/`, each for a while, on the stable compiler.
 
-use std::process::ExitCode;
+use std::{fs, process::ExitCode};
 
 use anyhow::{Context, Result, bail};
 
@@ -31,13 +31,16 @@ pub(crate) fn run(workspace: &Workspace, only: Option<&str>, seconds: u32) -> Re
     let mut steps = Steps::new(workspace, chosen.len());
     for target in chosen {
         steps.step(&format!("fuzz {target}"), &format!("{seconds} s after it is built"), |step| {
+            // New inputs are kept in the first folder; the seeds are part of the repository and stay as they are.
+            let corpus = workspace.root.join("fuzz/corpus").join(target);
+            let seeds = workspace.root.join("fuzz/seeds").join(target);
+            fs::create_dir_all(&corpus).context("making the folder for found inputs")?;
             let mut command = cargo_fuzz(workspace, "run");
-            command.arg("--target-dir").arg(workspace.target.join("fuzz")).args([
-                target,
-                "--",
-                &format!("-max_total_time={seconds}"),
-                "-print_final_stats=1",
-            ]);
+            command.arg("--target-dir").arg(workspace.target.join("fuzz")).arg(target).arg(corpus);
+            if seeds.is_dir() {
+                command.arg(seeds);
+            }
+            command.args(["--", &format!("-max_total_time={seconds}"), "-print_final_stats=1"]);
             step.run(command)
                 .with_context(|| format!("an input that makes it fail is in fuzz/artifacts/{target}"))
         })?;

@@ -1,14 +1,12 @@
 //! The chart of rates: stored upward, removed downward, one band per worker. The only file that knows ECharts, which
 //! is fetched from the page's own server when a chart is first shown.
+//!
+//! The option is built as a plain object: typed wrappers of ECharts cost a fifth of the page's size and have no words
+//! for the tooltip's text, linked pointers or updates of the data alone.
 
-use charming::Chart;
-use charming::component::{Axis, Grid};
-use charming::element::{
-    AreaStyle, AxisLabel, AxisLine, AxisLineStyle, AxisPointer, AxisPointerType, AxisTick, AxisType, Color, ItemStyle,
-    LineStyle, SplitLine, Symbol, Tooltip, Trigger,
-};
-use charming::series::Line;
-use js_sys::{Object, Promise, Reflect};
+use std::cell::RefCell;
+
+use js_sys::{Array, Float64Array, Object, Promise, Reflect};
 use leptos::prelude::*;
 use wasm_bindgen::prelude::*;
 use web_sys::{Element, HtmlScriptElement};
@@ -17,6 +15,8 @@ use super::palette::{Palette, Rgb, css};
 
 /// Below whatever path the page is served at; the version is in the name, so that it may be cached for ever.
 const SCRIPT: &str = "vendor/echarts-5.6.0.min.js";
+/// More bands than this are drawn without lines, which would hide them.
+const MAX_LINES: usize = 8;
 
 #[wasm_bindgen]
 extern "C" {
@@ -38,85 +38,96 @@ pub struct Band {
     pub name: String,
     /// Colour.
     pub colour: Rgb,
-    /// Whether another worker has the same hue.
-    pub dashed: bool,
     /// Blocks stored in each second, oldest first.
     pub stored: Vec<f64>,
     /// Blocks removed in each second.
     pub removed: Vec<f64>,
 }
 
+/// What an update of the data alone must not change.
+#[derive(PartialEq)]
+struct Shape {
+    bands: Vec<(String, Rgb)>,
+    palette: Palette,
+    font_px: f64,
+}
+
 /// A chart in an element.
-pub struct RatesChart(Echarts);
+pub struct RatesChart {
+    echarts: Echarts,
+    shown: RefCell<Option<Shape>>,
+}
 
 impl RatesChart {
     /// Fetches ECharts if it is not there yet and puts a chart into `element`.
     pub async fn new(element: &Element) -> Result<Self, JsValue> {
         load().await?;
-        init(element).map(Self)
+        Ok(Self { echarts: init(element)?, shown: RefCell::default() })
     }
 
-    /// Shows `bands`; everything that was shown before goes.
-    pub fn show(&self, bands: &[Band], palette: &Palette, font: f64) {
-        let chart = chart(bands, palette, font);
-        let Ok(option) = serde_wasm_bindgen::to_value(&chart) else { return };
-        complete(&option, palette, font);
-        let how = object(&[("notMerge", JsValue::TRUE), ("lazyUpdate", JsValue::TRUE)]);
-        self.0.set_option(&option, &how);
+    /// Shows `bands`.
+    pub fn show(&self, bands: &[Band], palette: &Palette, font_px: f64) {
+        let names = bands.iter().map(|b| (b.name.clone(), b.colour)).collect();
+        let shape = Shape { bands: names, palette: palette.clone(), font_px };
+        let same = self.shown.borrow().as_ref() == Some(&shape);
+        let series = object(&[("series", series(bands, !same))]);
+        if !same {
+            let whole = object(&[("notMerge", JsValue::TRUE)]);
+            self.echarts.set_option(&frame(bands, palette, font_px), &whole);
+            self.shown.replace(Some(shape));
+        }
+        self.echarts.set_option(&series, &object(&[("lazyUpdate", JsValue::TRUE)]));
     }
 
     /// Fits the element's new size.
     pub fn resize(&self) {
-        self.0.resize();
+        self.echarts.resize();
     }
 }
 
 impl Drop for RatesChart {
     fn drop(&mut self) {
-        self.0.dispose();
+        self.echarts.dispose();
     }
 }
 
-fn chart(bands: &[Band], palette: &Palette, font: f64) -> Chart {
+/// Everything but the series.
+fn frame(bands: &[Band], palette: &Palette, font_px: f64) -> JsValue {
     let seconds = bands.first().map_or(0, |b| b.stored.len());
-    let top = Grid::new().left(46).right(10).top(8).height("44%");
-    let bottom = Grid::new().left(46).right(10).bottom(18).height("34%");
-    let mut chart = Chart::new()
-        .animation(false)
-        .grid(top)
-        .grid(bottom)
-        .x_axis(time_axis(0, seconds, palette, font))
-        .x_axis(time_axis(1, seconds, palette, font))
-        .y_axis(rate_axis(0, palette, font))
-        .y_axis(rate_axis(1, palette, font).inverse(true))
-        .tooltip(
-            Tooltip::new()
-                .trigger(Trigger::Axis)
-                .axis_pointer(AxisPointer::new().type_(AxisPointerType::Line)),
-        );
-    for band in bands {
-        chart = chart.series(line(band, "stored", 0)).series(line(band, "removed", 1));
-    }
-    chart
+    let grid = |top: &str, height: &str| {
+        object(&[("left", n(46.0)), ("right", n(10.0)), ("top", s(top)), ("height", s(height))])
+    };
+    let tooltip = object(&[
+        ("trigger", s("axis")),
+        ("confine", JsValue::TRUE),
+        ("transitionDuration", n(0.0)),
+        ("backgroundColor", s(&css(palette.ground))),
+        ("borderColor", s(&css(palette.line))),
+        ("textStyle", object(&[("color", s(&css(palette.text))), ("fontSize", n(font_px))])),
+    ]);
+    object(&[
+        ("animation", JsValue::FALSE),
+        ("grid", list([grid("8", "44%"), grid("56%", "33%")])),
+        ("xAxis", list([0, 1].map(|i| time_axis(i, seconds, palette, font_px)))),
+        ("yAxis", list([0, 1].map(|i| rate_axis(i, palette, font_px)))),
+        // Both halves show the same second.
+        ("axisPointer", object(&[("link", list([object(&[("xAxisIndex", s("all"))])]))])),
+        ("tooltip", tooltip),
+    ])
 }
 
 /// Seconds before now, from left to right. Only whole minutes are written.
-fn time_axis(grid: usize, seconds: usize, palette: &Palette, font: f64) -> Axis {
-    let names: Vec<String> = (0..seconds).map(|i| before_now(seconds - i)).collect();
-    Axis::new()
-        .type_(AxisType::Category)
-        .grid_index(grid as f64)
-        .boundary_gap(false)
-        .data(names)
-        .axis_label(
-            AxisLabel::new()
-                .show(grid == 1)
-                .interval(59.0)
-                .color(Color::from(css(palette.quiet)))
-                .font_size(font),
-        )
-        .axis_tick(AxisTick::new().show(false))
-        .axis_line(AxisLine::new().line_style(AxisLineStyle::new().color((1.0, Color::from(css(palette.line))))))
+fn time_axis(grid: u32, seconds: usize, palette: &Palette, font_px: f64) -> JsValue {
+    let names: Array = (0..seconds).map(|i| s(&before_now(seconds - i))).collect();
+    object(&[
+        ("type", s("category")),
+        ("gridIndex", n(f64::from(grid))),
+        ("boundaryGap", JsValue::FALSE),
+        ("data", names.into()),
+        ("axisLabel", label(palette, font_px, &[("show", (grid == 1).into()), ("interval", n(59.0))])),
+        ("axisTick", object(&[("show", JsValue::FALSE)])),
+        ("axisLine", line_style(palette)),
+    ])
 }
 
 fn before_now(seconds: usize) -> String {
@@ -127,68 +138,81 @@ fn before_now(seconds: usize) -> String {
     }
 }
 
-fn rate_axis(grid: usize, palette: &Palette, font: f64) -> Axis {
-    Axis::new()
-        .type_(AxisType::Value)
-        .grid_index(grid as f64)
-        .split_number(2.0)
-        .min_interval(1.0)
-        .axis_label(AxisLabel::new().color(Color::from(css(palette.quiet))).font_size(font))
-        .split_line(SplitLine::new().line_style(LineStyle::new().color(Color::from(css(palette.line)))))
+fn rate_axis(grid: u32, palette: &Palette, font_px: f64) -> JsValue {
+    object(&[
+        ("type", s("value")),
+        ("gridIndex", n(f64::from(grid))),
+        ("inverse", (grid == 1).into()),
+        ("splitNumber", n(2.0)),
+        ("minInterval", n(1.0)),
+        ("axisLabel", label(palette, font_px, &[])),
+        ("splitLine", line_style(palette)),
+    ])
 }
 
-fn line(band: &Band, what: &str, grid: usize) -> Line {
-    let colour = || Color::from(css(band.colour));
-    let mut style = LineStyle::new().width(1.0).color(colour());
-    if band.dashed {
-        style = style.type_(charming::element::LineStyleType::Dashed);
-    }
-    let data = if grid == 0 { &band.stored } else { &band.removed };
-    Line::new()
-        .id(format!("{}-{what}", band.name))
-        .name(format!("{} {what}", band.name))
-        .x_axis_index(grid as f64)
-        .y_axis_index(grid as f64)
-        .stack(what)
-        .symbol(Symbol::None)
-        .line_style(style)
-        .area_style(AreaStyle::new().color(colour()).opacity(0.55))
-        .item_style(ItemStyle::new().color(colour()))
-        .data(data.clone())
+fn label(palette: &Palette, font_px: f64, more: &[(&str, JsValue)]) -> JsValue {
+    let label = object(&[("color", s(&css(palette.quiet))), ("fontSize", n(font_px))]);
+    more.iter().for_each(|(key, value)| set(&label, key, value));
+    label
 }
 
-/// Sets what charming has no words for.
-fn complete(option: &JsValue, palette: &Palette, font: f64) {
-    let set = |target: &JsValue, key: &str, value: &JsValue| {
-        let _ = Reflect::set(target, &JsValue::from_str(key), value);
-    };
-    let Ok(tooltip) = Reflect::get(option, &JsValue::from_str("tooltip")) else { return };
-    let text =
-        object(&[("color", JsValue::from_str(&css(palette.text))), ("fontSize", JsValue::from_f64(font))]);
-    set(&tooltip, "textStyle", &text);
-    set(&tooltip, "backgroundColor", &JsValue::from_str(&css(palette.ground)));
-    set(&tooltip, "borderColor", &JsValue::from_str(&css(palette.line)));
-    set(&tooltip, "confine", &JsValue::TRUE);
-    set(&tooltip, "transitionDuration", &JsValue::from_f64(0.0));
-    // Both halves show the same second.
-    let link = object(&[("xAxisIndex", JsValue::from_str("all"))]);
-    let pointer = object(&[("link", js_sys::Array::of1(&link).into())]);
-    set(option, "axisPointer", &pointer);
-    // Read aloud by the table of workers; the picture itself stays quiet.
-    set(option, "aria", &object(&[("enabled", JsValue::FALSE)]));
+fn line_style(palette: &Palette) -> JsValue {
+    object(&[("lineStyle", object(&[("color", s(&css(palette.line)))]))])
+}
+
+fn series(bands: &[Band], whole: bool) -> JsValue {
+    let width = if bands.len() > MAX_LINES { 0.0 } else { 1.0 };
+    let all: Array = bands
+        .iter()
+        .flat_map(|band| [(band, "stored", 0.0), (band, "removed", 1.0)])
+        .map(|(band, what, grid)| {
+            let data = if grid == 0.0 { &band.stored } else { &band.removed };
+            let name = format!("{} {what}", band.name);
+            let line = object(&[("id", s(&name)), ("data", Float64Array::from(data.as_slice()).into())]);
+            if whole {
+                let colour = object(&[("color", s(&css(band.colour)))]);
+                let area = object(&[("color", s(&css(band.colour))), ("opacity", n(0.75))]);
+                set(&line, "type", &s("line"));
+                set(&line, "name", &s(&name));
+                set(&line, "xAxisIndex", &n(grid));
+                set(&line, "yAxisIndex", &n(grid));
+                set(&line, "stack", &s(what));
+                set(&line, "symbol", &s("none"));
+                set(&line, "lineStyle", &object(&[("width", n(width))]));
+                set(&line, "areaStyle", &area);
+                set(&line, "itemStyle", &colour);
+            }
+            line
+        })
+        .collect();
+    all.into()
+}
+
+fn s(text: &str) -> JsValue {
+    JsValue::from_str(text)
+}
+
+fn n(number: f64) -> JsValue {
+    JsValue::from_f64(number)
+}
+
+fn list<const N: usize>(items: [JsValue; N]) -> JsValue {
+    items.into_iter().collect::<Array>().into()
+}
+
+fn set(target: &JsValue, key: &str, value: &JsValue) {
+    // Fails only for what is no object.
+    let _ = Reflect::set(target, &s(key), value);
 }
 
 fn object(entries: &[(&str, JsValue)]) -> JsValue {
-    let object = Object::new();
-    for (key, value) in entries {
-        let _ = Reflect::set(&object, &JsValue::from_str(key), value);
-    }
-    object.into()
+    let object = Object::new().into();
+    entries.iter().for_each(|(key, value)| set(&object, key, value));
+    object
 }
 
 async fn load() -> Result<(), JsValue> {
-    let there = || Reflect::has(&js_sys::global(), &JsValue::from_str("echarts")).unwrap_or(false);
-    if there() {
+    if Reflect::has(&js_sys::global(), &s("echarts")).unwrap_or(false) {
         return Ok(());
     }
     let promise = Promise::new(&mut |resolve, reject| {

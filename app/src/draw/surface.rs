@@ -65,7 +65,8 @@ impl Surface {
 
     /// Prepares text of the ordinary size.
     pub fn font(&self, weight: u32) {
-        self.above.set_font(&format!("{weight} {}px system-ui, sans-serif", FONT_PX * self.scale));
+        self.above
+            .set_font(&format!("{weight} {}px system-ui, sans-serif", (FONT_PX * self.scale).round() as u32));
         self.above.set_text_baseline("middle");
     }
 
@@ -85,6 +86,9 @@ impl Surface {
     pub fn outline(&self, rect: Rect, colour: Rgb, width: f64, dash: f64) {
         let width = width * self.scale;
         let (right, bottom) = (f64::from(self.size.0), f64::from(self.size.1));
+        // A ring round a narrow box stands outside of it: inside there would be nothing left to see.
+        let spread = if rect.right - rect.left < 4.0 * width { width } else { 0.0 };
+        let rect = Rect { left: rect.left - spread, right: rect.right + spread, ..rect };
         let left = rect.left.max(0.0) + f64::from(self.gutter);
         let top = rect.top.max(0.0);
         let across = (rect.right.min(right) + f64::from(self.gutter) - left).max(width);

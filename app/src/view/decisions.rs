@@ -101,7 +101,7 @@ pub(super) fn DecisionsPanel(store: Store) -> impl IntoView {
 #[component]
 fn DecisionRow(store: Store, row: Row) -> impl IntoView {
     let worker = row.worker;
-    let bar = row.share.map(|share| format!("width:{:.0}%", share.clamp(0.0, 1.0) * 100.0));
+    let bar = row.share.map(|share| format!("width:{}", format::width(share)));
     let source = match row.source {
         DecisionSource::KvHitRate => "hit rate",
         DecisionSource::ActiveSequences => "sequences",
@@ -217,7 +217,7 @@ fn explain(totals: DecisionTotals, when: &str) -> String {
 
 fn caption((recent, all): (DecisionTotals, DecisionTotals)) -> String {
     format!(
-        "Share of prompt blocks that the chosen worker held, router's own count. {} in the last 60 s, {} since start.",
+        "Router's own count of prompt blocks: {} in 60 s, {} since start",
         format::plural(recent.count, "decision", "decisions"),
         format::count(all.count)
     )

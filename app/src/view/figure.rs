@@ -29,7 +29,12 @@ pub(super) fn Figure(
 
 /// The head of a panel: name, figures, and the button that gives it the whole page.
 #[component]
-pub(super) fn PanelHead(store: Store, panel: Panel, title: &'static str, children: Children) -> impl IntoView {
+pub(super) fn PanelHead(
+    store: Store,
+    panel: Panel,
+    title: &'static str,
+    children: Children,
+) -> impl IntoView {
     let whole = Memo::new(move |_| store.address.with(|a| a.panel == panel));
     let toggle = move |_| {
         store.address.update(|a| a.panel = if a.panel == panel { Panel::Overview } else { panel });

@@ -5,10 +5,11 @@ use leptos::prelude::*;
 use radixscope_core::cluster::{Cluster, RATE_WINDOW_S};
 use radixscope_core::id::{Millis, WorkerIx};
 
+use super::chip::Chip;
 use super::figure::{Figure, PanelHead};
 use super::resize;
 use crate::draw::chart::{Band, RatesChart};
-use crate::draw::palette::{MANY, Palette, label};
+use crate::draw::palette::{Palette, label};
 use crate::format;
 use crate::store::{Store, now_ms};
 use crate::theme;
@@ -18,6 +19,8 @@ use crate::url::Panel;
 const REDRAW_MS: f64 = 500.0;
 /// More workers than this are drawn as one band: they could not be told apart.
 const MAX_BANDS: usize = 24;
+/// Up to so many workers are named in the head; more would leave no room for the figures.
+const LEGEND_WORKERS: usize = 6;
 /// Figures are means over so many full seconds.
 const MEAN_SECONDS: u64 = 10;
 
@@ -41,7 +44,14 @@ pub(super) fn RatesPanel(store: Store, dark: Signal<bool>) -> impl IntoView {
     keep_drawn(store, dark, chart, loaded);
     view! {
         <section class="panel rates" aria-labelledby="rates-title" data-testid="rates">
-            <PanelHead store panel=Panel::Rates title="Blocks stored and removed">
+            <PanelHead store panel=Panel::Rates title="Block rates">
+                <Show when=move || store.workers.get() <= LEGEND_WORKERS>
+                    <span class="chips" aria-hidden="true">
+                        <For each=move || 0..store.workers.get() as u16 key=|i| *i let:i>
+                            <Chip store worker=WorkerIx(i)/>
+                        </For>
+                    </span>
+                </Show>
                 <Figure id="stored-rate-all" label="stored/s" value=stored title="All workers, mean of the last 10 s"/>
                 <Figure id="removed-rate-all" label="removed/s" value=removed title="All workers, mean of the last 10 s"/>
             </PanelHead>
@@ -138,20 +148,10 @@ fn bands(cluster: &Cluster, palette: &Palette, picked: Option<WorkerIx>, now: Mi
                 others.stored.iter_mut().zip(&stored).for_each(|(sum, n)| *sum += n);
                 others.removed.iter_mut().zip(&removed).for_each(|(sum, n)| *sum += n);
             }
-            Some(_) => bands.push(Band {
-                name: "others".to_owned(),
-                colour: palette.shared,
-                dashed: false,
-                stored,
-                removed,
-            }),
-            None => bands.push(Band {
-                name: label(worker),
-                colour: palette.worker(worker),
-                dashed: worker.at() >= MANY,
-                stored,
-                removed,
-            }),
+            Some(_) => {
+                bands.push(Band { name: "others".to_owned(), colour: palette.shared, stored, removed })
+            }
+            None => bands.push(Band { name: label(worker), colour: palette.worker(worker), stored, removed }),
         }
     }
     bands
@@ -161,5 +161,5 @@ fn root_font_px() -> f64 {
     let root = document().document_element();
     let style = root.and_then(|root| window().get_computed_style(&root).ok().flatten());
     let size = style.and_then(|style| style.get_property_value("font-size").ok());
-    size.and_then(|size| size.trim_end_matches("px").parse().ok()).unwrap_or(13.0)
+    size.map(|size| js_sys::parse_float(&size)).filter(|px| px.is_finite()).unwrap_or(13.0)
 }

@@ -165,16 +165,20 @@ fn ThemeButton(store: Store) -> impl IntoView {
     let theme = Memo::new(move |_| store.address.with(|a| a.theme));
     let name = move || format!("Theme: {} (T)", theme.get().as_str());
     let path = move || match theme.get() {
-        Theme::Auto => "M8 1.5a6.5 6.5 0 1 0 0 13zM8 1.5a6.5 6.5 0 0 1 0 13",
+        Theme::Auto => "M8 1.5a6.5 6.5 0 1 0 0 13a6.5 6.5 0 1 0 0-13",
         Theme::Dark => "M13.5 9.8A6 6 0 1 1 6.2 2.5a4.8 4.8 0 0 0 7.3 7.3z",
         Theme::Light => {
-            "M8 5a3 3 0 1 0 0 6 3 3 0 0 0 0-6M8 1v1.5M8 13.500v1.5M1 8h1.500M13.500 8h1.500M3 3l1 1M12 12l1 1M13 3l-1 1M4 12l-1 1"
+            "M8 5a3 3 0 1 0 0 6 3 3 0 0 0 0-6M8 1v1.5M8 13.5v1.5M1 8h1.5M13.5 8h1.5M3 3l1 1M12 12l1 1M13 3l-1 1M4 12l-1 1"
         }
     };
+    let half = move || if theme.get() == Theme::Auto { "M8 1.5a6.5 6.5 0 0 0 0 13z" } else { "" };
     view! {
         <button class="icon" on:click=move |_| store.address.update(|a| a.theme = a.theme.next()) title=name
             aria-label=name data-testid="theme">
-            <svg viewBox="0 0 16 16" aria-hidden="true" class:half=move || theme.get() == Theme::Auto><path d=path/></svg>
+            <svg viewBox="0 0 16 16" aria-hidden="true">
+                <path d=path/>
+                <path class="fill" d=half/>
+            </svg>
         </button>
     }
 }

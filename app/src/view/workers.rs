@@ -178,7 +178,6 @@ fn held(cluster: &Cluster, w: &WorkerState, blocks: Option<u64>) -> (String, Str
         let why = "No KV event of this worker was heard, so what it holds is not known";
         return (UNKNOWN.to_owned(), why.to_owned(), "0%".to_owned());
     };
-    let width = |share: f64| format!("{:.1}%", share.clamp(0.0, 1.0) * 100.0);
     match w.capacity_blocks {
         Some(capacity) => {
             let share = if capacity > 0 { blocks as f64 / capacity as f64 } else { 1.0 };
@@ -188,7 +187,7 @@ fn held(cluster: &Cluster, w: &WorkerState, blocks: Option<u64>) -> (String, Str
                 format::count(capacity),
                 format::percent(share)
             );
-            (format!("{} / {}", format::short(blocks), format::short(capacity)), title, width(share))
+            (format!("{} / {}", format::short(blocks), format::short(capacity)), title, format::width(share))
         }
         None => {
             let workers = 0..cluster.workers().len() as u16;
@@ -198,7 +197,7 @@ fn held(cluster: &Cluster, w: &WorkerState, blocks: Option<u64>) -> (String, Str
                  The bar compares with the worker that holds most",
                 format::count(blocks)
             );
-            (format::count(blocks), title, width(blocks as f64 / most as f64))
+            (format::count(blocks), title, format::width(blocks as f64 / most as f64))
         }
     }
 }

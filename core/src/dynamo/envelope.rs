@@ -71,7 +71,26 @@ pub fn open(bytes: &[u8]) -> Result<Body<'_>, DecodeError> {
 }
 
 fn envelope(bytes: &[u8]) -> Result<Envelope<'_>, DecodeError> {
+    if let Some(envelope) = read_plain(&mut MsgPack::new(bytes)) {
+        return Ok(envelope);
+    }
     read(&mut MsgPack::new(bytes)).map_err(|fault| fault.into_error("envelope"))
+}
+
+/// The envelope exactly as Dynamo writes it: no field is looked for. Only a short cut.
+fn read_plain<'a>(wire: &mut MsgPack<'a>) -> Option<Envelope<'a>> {
+    wire.plain(b"\x85\xacpublisher_id")?;
+    let publisher_id = wire.u64().ok()?;
+    wire.plain(b"\xa8sequence")?;
+    let sequence = wire.u64().ok()?;
+    wire.plain(b"\xacpublished_at")?;
+    let published_at = Millis(wire.u64().ok()?);
+    wire.plain(b"\xa5topic")?;
+    let topic = wire.str().ok()?;
+    wire.plain(b"\xa7payload")?;
+    let payload = wire.blob().ok()?;
+    wire.end().ok()?;
+    Some(Envelope { publisher_id, sequence, published_at, topic, payload })
 }
 
 fn read<'a>(wire: &mut MsgPack<'a>) -> Result<Envelope<'a>, Fault> {

@@ -7,7 +7,9 @@ use std::ops::Range;
 
 use super::envelope::Format;
 use super::error::{DecodeError, Faults, Reason};
-use super::wire::{Fault, InField, Json, Kind, MsgPack, Wire, once, pass, required};
+use super::wire::{
+    Fault, InField, Json, Kind, Left, MsgPack, PlainEvent, PlainRun, Wire, once, pass, required,
+};
 use crate::id::{BlockHash, TokensHash, Worker};
 use crate::record::{Block, Topic};
 
@@ -145,6 +147,15 @@ impl KvEvents {
     /// Reads an event and keeps it, or keeps nothing of it.
     fn event_or_nothing<'a, W: Wire<'a>>(&mut self, wire: &mut W) -> Result<(), Fault> {
         let (blocks, removed) = (self.blocks.len(), self.removed.len());
+        let mark = wire.mark();
+        if let Some(event) = self.plain_event(wire) {
+            self.events.push(event);
+            return Ok(());
+        }
+        // Written otherwise, or faulty: once more, by every rule.
+        wire.rewind(mark);
+        self.blocks.truncate(blocks);
+        self.removed.truncate(removed);
         match self.event(wire) {
             Ok(event) => {
                 self.events.push(event);
@@ -156,6 +167,23 @@ impl KvEvents {
                 Err(fault)
             }
         }
+    }
+
+    /// A `RouterEvent` that stands exactly as Dynamo writes it: no field is looked for, each is where it must be.
+    /// `None` leaves reader and scratch anywhere.
+    #[inline]
+    fn plain_event<'a, W: Wire<'a>>(&mut self, wire: &mut W) -> Option<KvEvent> {
+        let PlainEvent { worker_id, event_id, run, left } = wire.plain_event()?;
+        let data = match run {
+            PlainRun::Stored { parent, start_position } => {
+                let blocks = self.blocks_left(wire, left).ok()?;
+                KvData::Stored { parent: parent.map(BlockHash), start_position, blocks }
+            }
+            PlainRun::Removed => KvData::Removed { hashes: self.hashes_left(wire, left).ok()? },
+        };
+        let worker = Worker::new(worker_id, wire.plain_rank()?);
+        let (tier, domain) = (StorageTier::Device, ResidencyDomain::Worker);
+        Some(KvEvent { worker, event_id, tier, domain, data })
     }
 
     /// A `RouterEvent`.
@@ -235,8 +263,13 @@ impl KvEvents {
     }
 
     fn block_run<'a, W: Wire<'a>>(&mut self, wire: &mut W) -> Result<Range<u32>, Fault> {
+        let left = wire.array()?;
+        self.blocks_left(wire, left)
+    }
+
+    #[inline]
+    fn blocks_left<'a, W: Wire<'a>>(&mut self, wire: &mut W, mut left: Left) -> Result<Range<u32>, Fault> {
         let start = self.blocks.len();
-        let mut left = wire.array()?;
         while wire.next_element(&mut left)? {
             self.bound(wire)?;
             let (block_hash, tokens_hash) = match wire.plain_block() {
@@ -266,8 +299,13 @@ impl KvEvents {
     }
 
     fn hash_run<'a, W: Wire<'a>>(&mut self, wire: &mut W) -> Result<Range<u32>, Fault> {
+        let left = wire.array()?;
+        self.hashes_left(wire, left)
+    }
+
+    #[inline]
+    fn hashes_left<'a, W: Wire<'a>>(&mut self, wire: &mut W, mut left: Left) -> Result<Range<u32>, Fault> {
         let start = self.removed.len();
-        let mut left = wire.array()?;
         while wire.next_element(&mut left)? {
             self.bound(wire)?;
             let hash = wire.hash()?;

@@ -9,6 +9,8 @@ use crate::id::{Worker, WorkerIx};
 pub(super) struct Interner {
     by_id: HashMap<Worker, WorkerIx>,
     workers: Vec<Known>,
+    /// The one asked for last: a message is about one worker, mostly.
+    last: Option<(Worker, WorkerIx)>,
 }
 
 struct Known {
@@ -26,7 +28,9 @@ impl Interner {
         component: &str,
     ) -> Option<(WorkerIx, bool)> {
         let has_component = !namespace.is_empty() && !component.is_empty();
-        if let Some(&worker) = self.by_id.get(&id) {
+        let again = self.last.filter(|(last, _)| *last == id).map(|(_, worker)| worker);
+        if let Some(worker) = again.or_else(|| self.by_id.get(&id).copied()) {
+            self.last = Some((id, worker));
             let known = &mut self.workers[worker.at()];
             let news = has_component && !known.has_component;
             known.has_component |= has_component;

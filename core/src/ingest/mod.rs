@@ -6,6 +6,7 @@
 
 mod interner;
 mod publishers;
+mod subjects;
 mod tally;
 
 #[cfg(test)]
@@ -28,6 +29,7 @@ use crate::record::{Decision, DecisionSource, Entry, MissedCause, Record, Sequen
 
 use interner::Interner;
 use publishers::{Heard, Lost, Publishers, Stream};
+use subjects::Subjects;
 use tally::Tally;
 
 /// Key prefix of model cards in Dynamo's discovery (reference §8.1).
@@ -58,6 +60,7 @@ pub type Out<'o> = dyn FnMut(Entry<'_>) + 'o;
 /// Turns messages into records.
 #[derive(Default)]
 pub struct Ingest {
+    subjects: Subjects,
     interner: Interner,
     publishers: Publishers,
     tallies: Vec<Tally>,
@@ -119,7 +122,7 @@ impl Ingest {
         if message.subject.starts_with(MODEL_CARD_PREFIX) {
             return self.model_card(message, out).map_err(|error| (Topic::ModelCard, error.into()));
         }
-        let Some(subject) = subject::parse(message.subject) else {
+        let Some(subject) = self.subjects.parse(message.subject) else {
             let text = format!("subject {:?} is none of Dynamo's", message.subject);
             return Err((Topic::Other, DecodeError::new(Reason::UnknownKind, text).into()));
         };

@@ -5,8 +5,8 @@ use std::ops::{Index, IndexMut};
 use super::NodeId;
 use super::owners::SetId;
 
-const CHUNK_BITS: u32 = 12;
-/// Nodes per chunk: 128 KiB at 32 bytes a node.
+const CHUNK_BITS: u32 = 10;
+/// Nodes per chunk: 32 KiB at 32 bytes a node, the most that is ever idle at the end.
 const CHUNK: usize = 1 << CHUNK_BITS;
 
 /// One block of one path. 32 bytes; anything derivable is not here.
@@ -59,7 +59,7 @@ impl Node {
 }
 
 pub(super) struct Arena {
-    chunks: Vec<Box<[Node]>>,
+    chunks: Vec<Box<[Node; CHUNK]>>,
     /// Slots ever used.
     len: u32,
     free: NodeId,
@@ -87,16 +87,11 @@ impl Arena {
         self.live
     }
 
-    pub(super) fn add(&mut self, parent: NodeId, tokens: u64, block: u64, unattached: bool) -> NodeId {
-        let flags = if unattached { UNATTACHED } else { 0 };
-        self.push(Node {
-            tokens,
-            block,
-            parent,
-            child: super::children::NO_CHILD,
-            set_and_flags: flags,
-            touched: 0,
-        })
+    /// Adds a node that nobody holds, below `parent` but not among its children yet; attached if `parent` is.
+    #[inline]
+    pub(super) fn add(&mut self, parent: NodeId, tokens: u64, block: u64) -> NodeId {
+        let set_and_flags = self[parent].set_and_flags & UNATTACHED;
+        self.push(Node { tokens, block, parent, child: super::children::NO_CHILD, set_and_flags, touched: 0 })
     }
 
     pub(super) fn add_anchor(&mut self, worker: u64, missing: u64) -> NodeId {
@@ -120,7 +115,7 @@ impl Arena {
         }
         let id = NodeId(self.len);
         if self.len as usize == self.chunks.len() * CHUNK {
-            self.chunks.push(vec![node; CHUNK].into_boxed_slice());
+            self.chunks.push(chunk_of(node));
         } else {
             self[id] = node;
         }
@@ -144,19 +139,31 @@ impl Arena {
     }
 
     pub(super) fn heap_bytes(&self) -> usize {
-        self.chunks.len() * CHUNK * size_of::<Node>() + self.chunks.capacity() * size_of::<Box<[Node]>>()
+        self.chunks.len() * CHUNK * size_of::<Node>()
+            + self.chunks.capacity() * size_of::<Box<[Node; CHUNK]>>()
+    }
+}
+
+/// A chunk full of copies of `node`, made on the heap: it is too large for the stack of a browser.
+fn chunk_of(node: Node) -> Box<[Node; CHUNK]> {
+    let chunk = vec![node; CHUNK].into_boxed_slice();
+    match chunk.try_into() {
+        Ok(chunk) => chunk,
+        Err(_) => unreachable!("it was made with as many nodes as a chunk has"),
     }
 }
 
 impl Index<NodeId> for Arena {
     type Output = Node;
 
+    #[inline]
     fn index(&self, id: NodeId) -> &Node {
         &self.chunks[id.at() >> CHUNK_BITS][id.at() & (CHUNK - 1)]
     }
 }
 
 impl IndexMut<NodeId> for Arena {
+    #[inline]
     fn index_mut(&mut self, id: NodeId) -> &mut Node {
         &mut self.chunks[id.at() >> CHUNK_BITS][id.at() & (CHUNK - 1)]
     }

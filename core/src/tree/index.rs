@@ -23,23 +23,32 @@ pub(super) struct BlockIndex {
     per_node: HashMap<NodeId, u32, DefaultHashBuilder>,
 }
 
+/// An engine hash and its place in the table: hashed once for all that is done with it.
+#[derive(Clone, Copy)]
+pub(super) struct Key {
+    pub(super) hash: u64,
+    place: u64,
+}
+
 impl BlockIndex {
-    pub(super) fn find(
-        &self,
-        arena: &Arena,
-        sets: &OwnerSets,
-        worker: WorkerIx,
-        hash: BlockHash,
-    ) -> Option<NodeId> {
-        let by_primary = self.table.find(table_hash(&self.hasher, hash.0), |&n| {
-            arena[n].block == hash.0
-                && sets.get(arena[n].set()).contains(worker)
+    /// Where to look for `hash`; for [`BlockIndex::find`] and [`BlockIndex::enter`].
+    #[inline]
+    pub(super) fn key(&self, hash: u64) -> Key {
+        Key { hash, place: table_hash(&self.hasher, hash) }
+    }
+
+    #[inline]
+    pub(super) fn find(&self, arena: &Arena, sets: &OwnerSets, worker: WorkerIx, key: Key) -> Option<NodeId> {
+        let by_primary = self.table.find(key.place, |&n| {
+            let node = &arena[n];
+            node.block == key.hash
+                && sets.get(node.set()).contains(worker)
                 && (self.by_node.is_empty() || !self.by_node.contains_key(&(n, worker)))
         });
         match by_primary {
             Some(&n) => Some(n),
             None if self.by_name.is_empty() => None,
-            None => self.by_name.get(&(worker, hash.0)).copied(),
+            None => self.by_name.get(&(worker, key.hash)).copied(),
         }
     }
 
@@ -67,23 +76,25 @@ impl BlockIndex {
             || (!self.by_name.is_empty() && owners.iter().any(by_variant))
     }
 
-    /// Enters a node that has its first owner.
-    pub(super) fn enter(&mut self, arena: &Arena, node: NodeId) {
+    /// Enters a node that has its first owner and is called `key`.
+    #[inline]
+    pub(super) fn enter(&mut self, arena: &Arena, node: NodeId, key: Key) {
+        debug_assert_eq!(arena[node].block, key.hash);
         let hasher = &self.hasher;
-        self.table.insert_unique(table_hash(hasher, arena[node].block), node, |&n| {
-            table_hash(hasher, arena[n].block)
-        });
+        self.table.insert_unique(key.place, node, |&n| table_hash(hasher, arena[n].block));
     }
 
     /// Takes out a node that has lost its last owner.
+    #[inline]
     pub(super) fn leave(&mut self, arena: &Arena, node: NodeId) {
-        if let Ok(entry) = self.table.find_entry(table_hash(&self.hasher, arena[node].block), |&n| n == node)
-        {
+        let place = table_hash(&self.hasher, arena[node].block);
+        if let Ok(entry) = self.table.find_entry(place, |&n| n == node) {
             entry.remove();
         }
     }
 
     /// What `worker`, an owner of `node`, calls it.
+    #[inline]
     pub(super) fn name(&self, arena: &Arena, node: NodeId, worker: WorkerIx) -> u64 {
         if self.by_node.is_empty() {
             return arena[node].block;
@@ -98,6 +109,7 @@ impl BlockIndex {
     }
 
     /// Forgets the variant name of `worker` for `node`, if it has one.
+    #[inline]
     pub(super) fn drop_variant(&mut self, node: NodeId, worker: WorkerIx) {
         if self.by_node.is_empty() {
             return;
@@ -124,7 +136,7 @@ impl BlockIndex {
         let Some(hash) = owners.iter().next().map(|first| self.name(arena, node, first)) else { return };
         self.leave(arena, node);
         arena[node].block = hash;
-        self.enter(arena, node);
+        self.enter(arena, node, self.key(hash));
         for worker in owners.iter() {
             if self.by_node.get(&(node, worker)) == Some(&hash) {
                 self.drop_variant(node, worker);

@@ -46,7 +46,7 @@ impl Tree {
         }
         let name = self.index.name(&self.arena, child, worker);
         self.arena[twin].touched = self.arena[twin].touched.max(self.arena[child].touched);
-        self.acquire(worker, twin, name);
+        self.acquire(worker, twin, self.index.key(name));
     }
 
     fn reparent(&mut self, worker: WorkerIx, child: NodeId, to: NodeId, attach: bool) {

@@ -205,7 +205,7 @@ impl Tree {
 
     /// Node where `worker` holds the block it calls `hash`.
     pub fn find(&self, worker: WorkerIx, hash: BlockHash) -> Option<NodeId> {
-        self.index.find(&self.arena, &self.sets, worker, hash)
+        self.index.find(&self.arena, &self.sets, worker, self.index.key(hash.0))
     }
 
     /// A node that some worker calls `hash`.
@@ -223,6 +223,7 @@ impl Tree {
             + self.holdings.capacity() * size_of::<Holdings>()
     }
 
+    #[inline]
     fn holdings_mut(&mut self, worker: WorkerIx) -> &mut Holdings {
         if self.holdings.len() <= worker.at() {
             self.holdings.resize(worker.at() + 1, Holdings::default());
@@ -231,15 +232,20 @@ impl Tree {
     }
 
     /// What `worker` holding `node` as `hash` contributes to the digest.
+    #[inline]
     fn term(&self, worker: WorkerIx, node: NodeId, hash: u64) -> u64 {
         let n = &self.arena[node];
         let parent = &self.arena[n.parent];
         let above = if parent.is_anchor() { parent.block } else { parent.tokens };
-        mix(mix(n.tokens, above), mix(hash, u64::from(worker.0)))
+        // One multiplication: it runs for every block. Hashes are spread already; worker and place only have to
+        // keep from falling onto each other.
+        let who = u64::from(worker.0).wrapping_mul(0xa076_1d64_78bd_642f);
+        mix(n.tokens ^ above.rotate_left(32), hash.wrapping_add(who))
     }
 }
 
 /// Mixes two words so that neither order nor value of either is lost.
+#[inline]
 fn mix(a: u64, b: u64) -> u64 {
     let product =
         u128::from(a ^ 0x9e37_79b9_7f4a_7c15) * u128::from(b.rotate_left(23) ^ 0xd6e8_feb8_6659_fd93);
@@ -247,6 +253,7 @@ fn mix(a: u64, b: u64) -> u64 {
 }
 
 /// Hash of a block hash for the tables here: an adversary must not be able to choose collisions.
+#[inline]
 fn table_hash(builder: &DefaultHashBuilder, value: u64) -> u64 {
     use std::hash::BuildHasher;
     builder.hash_one(value)

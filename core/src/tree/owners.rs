@@ -24,6 +24,7 @@ pub struct OwnerSet {
 
 impl OwnerSet {
     /// Whether `worker` is in the set.
+    #[inline]
     pub fn contains(&self, worker: WorkerIx) -> bool {
         match worker.0 {
             w @ 0..64 => self.low & (1 << w) != 0,
@@ -140,26 +141,34 @@ impl Default for OwnerSets {
 }
 
 impl OwnerSets {
+    #[inline]
     pub(super) fn get(&self, id: SetId) -> &OwnerSet {
         &self.sets[id.0 as usize]
     }
 
     /// A node moves from `from` to `from` with `worker` toggled. Returns the new set.
+    #[inline]
     pub(super) fn toggle(&mut self, from: SetId, worker: WorkerIx) -> SetId {
-        let slot = (from.0 as usize).wrapping_mul(31).wrapping_add(worker.at()) % RECENT;
-        let known = self.recent[slot];
-        let to = if known.from == from && known.worker == worker {
-            known.to
-        } else {
-            let to = self.intern(self.sets[from.0 as usize].toggled(worker));
-            self.recent[slot] = Move { from, worker, to };
-            to
-        };
+        let to = self.toggled(from, worker);
         self.add_use(to);
         self.drop_use(from);
         to
     }
 
+    /// The set `from` with `worker` toggled; not counted as used yet.
+    #[inline]
+    fn toggled(&mut self, from: SetId, worker: WorkerIx) -> SetId {
+        let slot = (from.0 as usize).wrapping_mul(31).wrapping_add(worker.at()) % RECENT;
+        let known = self.recent[slot];
+        if known.from == from && known.worker == worker {
+            return known.to;
+        }
+        let to = self.intern(self.sets[from.0 as usize].toggled(worker));
+        self.recent[slot] = Move { from, worker, to };
+        to
+    }
+
+    #[inline]
     pub(super) fn add_use(&mut self, id: SetId) {
         if id == SetId::EMPTY {
             return;
@@ -169,6 +178,7 @@ impl OwnerSets {
         *uses += 1;
     }
 
+    #[inline]
     pub(super) fn drop_use(&mut self, id: SetId) {
         if id == SetId::EMPTY {
             return;

@@ -259,8 +259,7 @@ impl TreeReader {
         if self.tree.families.find(&self.tree.arena, parent, tokens).is_some() {
             return Err(RestoreError::Twice(self.count));
         }
-        let unattached = self.tree.arena[parent].is_unattached();
-        let node = self.tree.arena.add(parent, tokens, block, unattached);
+        let node = self.tree.arena.add(parent, tokens, block);
         self.tree.families.link(&mut self.tree.arena, parent, node);
         self.path.push(node);
         Ok(node)
@@ -296,7 +295,8 @@ impl TreeReader {
         if tree.index.is_taken(&tree.arena, &tree.sets, node) {
             return Err(RestoreError::Twice(self.count - 1));
         }
-        tree.index.enter(&tree.arena, node);
+        let key = tree.index.key(tree.arena[node].block);
+        tree.index.enter(&tree.arena, node, key);
         let unattached = tree.arena[node].is_unattached();
         tree.totals.resident += owners;
         if unattached {

@@ -1,5 +1,6 @@
 //! Stores, removals and clearances: how the tree changes.
 
+use super::index::Key;
 use super::{NodeId, Tree};
 use crate::id::{BlockHash, WorkerIx};
 use crate::record::Block;
@@ -41,12 +42,19 @@ impl Tree {
             },
         };
         for block in blocks {
-            let node = self.child(above, block.tokens_hash.0, block.block_hash.0);
-            if self.acquire(worker, node, block.block_hash.0) {
-                outcome.new += 1;
-            } else {
-                outcome.known += 1;
-            }
+            let key = self.index.key(block.block_hash.0);
+            let node = match self.families.find(&self.arena, above, block.tokens_hash.0) {
+                None => {
+                    outcome.new += 1;
+                    self.append(worker, above, block.tokens_hash.0, key)
+                }
+                Some(node) => {
+                    let is_new = self.acquire(worker, node, key);
+                    outcome.new += u32::from(is_new);
+                    outcome.known += u32::from(!is_new);
+                    node
+                }
+            };
             self.arena[node].touched = touched;
             if !self.anchors.is_empty()
                 && let Some(&anchor) = self.anchors.get(&(worker, block.block_hash))
@@ -98,14 +106,19 @@ impl Tree {
         before.resident + before.hidden
     }
 
-    /// The child of `above` with these tokens, made if there is none.
-    fn child(&mut self, above: NodeId, tokens: u64, block: u64) -> NodeId {
-        if let Some(node) = self.families.find(&self.arena, above, tokens) {
-            return node;
-        }
-        let unattached = self.arena[above].is_unattached();
-        let node = self.arena.add(above, tokens, block, unattached);
+    /// A new block below `above`, held by `worker`: what [`Tree::acquire`] does, without all that cannot be.
+    #[inline]
+    fn append(&mut self, worker: WorkerIx, above: NodeId, tokens: u64, key: Key) -> NodeId {
+        let elsewhere = self.index.find(&self.arena, &self.sets, worker, key);
+        let node = self.arena.add(above, tokens, key.hash);
         self.families.link(&mut self.arena, above, node);
+        self.index.enter(&self.arena, node, key);
+        self.digest = self.digest.wrapping_add(self.term(worker, node, key.hash));
+        self.toggle(worker, node);
+        self.count(worker, node, 0, 1);
+        if let Some(held) = elsewhere {
+            self.release(worker, held);
+        }
         node
     }
 
@@ -119,25 +132,25 @@ impl Tree {
         anchor
     }
 
-    /// `worker` holds `node` and calls it `hash`. `false`: it already did.
-    pub(super) fn acquire(&mut self, worker: WorkerIx, node: NodeId, hash: u64) -> bool {
+    /// `worker` holds `node` and calls it so. `false`: it already did.
+    pub(super) fn acquire(&mut self, worker: WorkerIx, node: NodeId, key: Key) -> bool {
         // A hash names one block of a worker: held elsewhere under this name, it has moved here.
-        let elsewhere = match self.find(worker, BlockHash(hash)) {
+        let elsewhere = match self.index.find(&self.arena, &self.sets, worker, key) {
             Some(held) if held == node => return false,
             other => other,
         };
         let owners = self.sets.get(self.arena[node].set());
         let count = owners.len();
         if owners.contains(worker) {
-            self.rename(worker, node, hash);
+            self.rename(worker, node, key.hash);
         } else {
             if count == 0 {
-                self.arena[node].block = hash;
-                self.index.enter(&self.arena, node);
-            } else if self.arena[node].block != hash {
-                self.index.set_variant(node, worker, hash);
+                self.arena[node].block = key.hash;
+                self.index.enter(&self.arena, node, key);
+            } else if self.arena[node].block != key.hash {
+                self.index.set_variant(node, worker, key.hash);
             }
-            self.digest = self.digest.wrapping_add(self.term(worker, node, hash));
+            self.digest = self.digest.wrapping_add(self.term(worker, node, key.hash));
             self.toggle(worker, node);
             self.count(worker, node, count, 1);
         }
@@ -180,12 +193,14 @@ impl Tree {
         }
     }
 
+    #[inline]
     fn toggle(&mut self, worker: WorkerIx, node: NodeId) {
         let set = self.sets.toggle(self.arena[node].set(), worker);
         self.arena[node].change_set(set);
     }
 
     /// Keeps the totals when `node`, which had `owners` owners, gains (`+1`) or loses (`-1`) `worker`.
+    #[inline]
     fn count(&mut self, worker: WorkerIx, node: NodeId, owners: usize, step: i64) {
         let add = |total: &mut u64, by: i64| *total = total.wrapping_add_signed(by);
         let unattached = self.arena[node].is_unattached();

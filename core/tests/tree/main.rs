@@ -1,4 +1,5 @@
 //! The prefix tree mirror against a plain model of it, and against time, memory and hostile bytes.
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod limit;
 mod model;

@@ -26,8 +26,6 @@ struct Dist;
 /// Level 9 of 11: nearly the size of 11 in a tenth of its time, which is paid once at every start.
 const BROTLI_QUALITY: u32 = 9;
 const BROTLI_WINDOW: u32 = 22;
-/// Files below this are sent as they are: compressing them saves no packet.
-const WORTH_COMPRESSING_BYTES: usize = 1_024;
 /// Letters and digits that Trunk puts into a file's name; such a file never changes.
 const NAME_HASH_LEN: usize = 16;
 
@@ -40,9 +38,14 @@ struct Asset {
     content_type: HeaderValue,
 }
 
+/// A file's path and the hash of its content.
+type Key = (String, [u8; 32]);
+/// A file that is being made ready or is.
+type Cell = Arc<OnceCell<Arc<Asset>>>;
+
 /// The app's files, each made ready once.
 pub(super) struct Assets {
-    ready: Mutex<HashMap<(String, [u8; 32]), Arc<OnceCell<Arc<Asset>>>>>,
+    ready: Mutex<HashMap<Key, Cell>>,
 }
 
 impl Assets {
@@ -90,8 +93,7 @@ impl Asset {
         };
         let content_type = content_type(path);
         let is_text = !content_type.starts_with("image/") || content_type == "image/svg+xml";
-        let is_worth_it =
-            is_text && !content_type.starts_with("font/") && plain.len() >= WORTH_COMPRESSING_BYTES;
+        let is_worth_it = is_text && !content_type.starts_with("font/");
         let smaller = |packed: Option<Vec<u8>>| packed.filter(|p| p.len() < plain.len()).map(Bytes::from);
         let (brotli, gzip) =
             if is_worth_it { (smaller(brotli(&plain)), smaller(gzip(&plain))) } else { (None, None) };

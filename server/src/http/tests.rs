@@ -1,1 +1,154 @@
 //! Routes, headers and errors as a client sees them.
+
+use axum::body::Body;
+use axum::http::StatusCode;
+use http_body_util::BodyExt;
+use serde_json::Value;
+use tokio::sync::watch;
+use tower::ServiceExt as _;
+
+use radixscope_core::record::{LinkState, SourceKind};
+
+use axum::http::HeaderMap;
+use radixscope_core::id::Millis;
+
+use super::*;
+use crate::hub::{HubConfig, QueueLimits, SourceHandle, Started};
+
+struct Server {
+    hub: Hub,
+    source: SourceHandle,
+    options: ServeOptions,
+    shutdown: watch::Sender<bool>,
+}
+
+impl Server {
+    fn start(base_path: &str) -> Self {
+        let (shutdown, stopped) = watch::channel(false);
+        let queue = QueueLimits { messages: 100, bytes: 1 << 20 };
+        let config = HubConfig { max_nodes: 1_000, queue, log_bytes: 1 << 20 };
+        let Started { hub, sources, .. } = Hub::start(config, &[("test".into(), SourceKind::Nats)], stopped);
+        let options = ServeOptions {
+            base_path: base_path.parse().unwrap(),
+            frame_ancestors: "'self'".parse().unwrap(),
+            allow_origin: Vec::new(),
+            max_viewers: 1,
+        };
+        Self { hub, source: sources.into_iter().next().unwrap(), options, shutdown }
+    }
+
+    async fn send(
+        &self,
+        method: &str,
+        path: &str,
+        headers: &[(&str, &str)],
+    ) -> (StatusCode, HeaderMap, String) {
+        let service = service(self.hub.clone(), self.options.clone(), self.shutdown.subscribe());
+        let mut request = Request::builder().method(method).uri(path);
+        for (name, value) in headers {
+            request = request.header(*name, *value);
+        }
+        let response = service.oneshot(request.body(Body::empty()).unwrap()).await.unwrap();
+        let (parts, body) = response.into_parts();
+        let body = body.collect().await.unwrap().to_bytes();
+        (parts.status, parts.headers, String::from_utf8(body.to_vec()).unwrap())
+    }
+
+    async fn get(&self, path: &str) -> (StatusCode, HeaderMap, String) {
+        self.send("GET", path, &[]).await
+    }
+
+    async fn error(&self, path: &str) -> (u16, String, String) {
+        let (status, _, body) = self.get(path).await;
+        let body: Value = serde_json::from_str(&body).unwrap();
+        let text = |field: &str| body["error"][field].as_str().unwrap().to_owned();
+        (status.as_u16(), text("code"), text("message"))
+    }
+}
+
+#[tokio::test]
+async fn with_a_base_path_every_address_works_with_and_without_it() {
+    let server = Server::start("/x/");
+    for path in ["/x/api/v1/cluster", "/api/v1/cluster", "/x/healthz", "/x/api/v1/tree?limit=3"] {
+        assert_eq!(server.get(path).await.0, StatusCode::OK, "{path}");
+    }
+    for path in ["/x", "/x/", "/"] {
+        assert!(server.get(path).await.2.contains("<base href=\"/x/\">"), "{path}");
+    }
+}
+
+#[tokio::test]
+async fn every_error_has_one_form_and_names_the_parameter() {
+    let server = Server::start("/");
+    let (status, code, message) = server.error("/api/v1/nothing").await;
+    assert_eq!((status, code.as_str()), (404, "not_found"));
+    assert!(message.contains("/api/v1/nothing"));
+    for (path, name) in [
+        ("/api/v1/tree?limit=0", "limit="),
+        ("/api/v1/tree?limit=100001", "limit="),
+        ("/api/v1/decisions?limit=10001", "limit="),
+        ("/api/v1/tree?root=x", "root="),
+        ("/api/v1/decisions?worker=x", "worker="),
+        ("/api/v1/cluster?x=1", "\"x\""),
+        ("/ws?after=-1", "after="),
+    ] {
+        let (status, code, message) = server.error(path).await;
+        assert_eq!((status, code.as_str()), (400, "bad_parameter"), "{path}");
+        assert!(message.contains(name), "{path}: {message}");
+    }
+    assert_eq!(server.error("/api/v1/tree?root=5").await.0, 404);
+    assert_eq!(server.error("/api/v1/decisions?worker=5").await.0, 404);
+    assert_eq!(server.error("/ws").await.0, 426);
+    assert_eq!(server.error("/no/such/file.js").await.0, 404);
+    let (status, _, body) = server.send("POST", "/api/v1/cluster", &[]).await;
+    assert_eq!(status, StatusCode::METHOD_NOT_ALLOWED);
+    assert!(body.contains("method_not_allowed"));
+    let (status, ..) = server.send("DELETE", "/", &[]).await;
+    assert_eq!(status, StatusCode::METHOD_NOT_ALLOWED);
+}
+
+#[tokio::test]
+async fn a_page_of_another_origin_is_turned_away() {
+    let server = Server::start("/");
+    let headers = [("origin", "https://evil.example"), ("host", "127.0.0.1:8321")];
+    let (status, _, body) = server.send("GET", "/ws", &headers).await;
+    assert_eq!(status, StatusCode::FORBIDDEN);
+    assert!(body.contains("--allow-origin"), "{body}");
+}
+
+#[tokio::test]
+async fn it_is_ready_only_once_the_source_is_live() {
+    let server = Server::start("/");
+    server.source.state(LinkState::Refused, "wrong password").await.unwrap();
+    let (status, body) = loop {
+        let (status, _, body) = server.get("/readyz").await;
+        if body.contains("wrong password") {
+            break (status, body);
+        }
+    };
+    assert_eq!(status, StatusCode::SERVICE_UNAVAILABLE);
+    assert!(body.contains("\"state\":\"refused\""), "{body}");
+    server.source.state(LinkState::Live, "").await.unwrap();
+    while server.get("/readyz").await.0 != StatusCode::OK {}
+}
+
+#[tokio::test]
+async fn what_nobody_told_is_unknown_and_not_zero() {
+    let server = Server::start("/");
+    let load = br#"{"worker_id":18446744073709551615,"dp_rank":0,"active_decode_blocks":7}"#;
+    server.source.deliver(Millis(1), "namespace.dynamo.kv_metrics", load.to_vec().into()).await.unwrap();
+    let worker = loop {
+        let cluster: Value = serde_json::from_str(&server.get("/api/v1/cluster").await.2).unwrap();
+        if let Some(worker) = cluster["workers"].get(0) {
+            break worker.clone();
+        }
+    };
+    assert_eq!(worker["worker_id"], "18446744073709551615");
+    assert_eq!((&worker["blocks"], &worker["capacity_blocks"]), (&Value::Null, &Value::Null));
+    assert_eq!(worker["stored_total"], 0);
+    let metrics = server.get("/metrics").await.2;
+    assert!(metrics.contains("radixscope_worker_stored_blocks_total{worker_id=\"18446744073709551615\""));
+    assert!(!metrics.contains("radixscope_worker_blocks{"), "unknown is absent: {metrics}");
+    let decisions: Value = serde_json::from_str(&server.get("/api/v1/decisions").await.2).unwrap();
+    assert!(decisions["hint"].as_str().is_some_and(|hint| hint.contains("--router-replica-sync")));
+}

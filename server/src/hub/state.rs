@@ -149,11 +149,11 @@ impl State {
         {
             return Ok(Joined { hello, resumed: true, from, backlog: frames.cloned().collect(), live });
         }
-        let (from, backlog) = self.from_snapshot()?;
+        let (from, backlog) = self.snapshot_and_after()?;
         Ok(Joined { hello, resumed: false, from, backlog, live })
     }
 
-    fn from_snapshot(&mut self) -> Result<(Seq, Vec<Bytes>), EncodeError> {
+    fn snapshot_and_after(&mut self) -> Result<(Seq, Vec<Bytes>), EncodeError> {
         if let Some(snapshot) = self.snapshot.as_ref().filter(|snapshot| snapshot.is_fresh(Instant::now()))
             && let Some(since) = self.log.after(snapshot.seq)
         {

@@ -7,7 +7,9 @@ use radixscope_core::id::{Millis, Seq, SourceIx};
 
 use super::QueueLimits;
 
-/// How long a depth that may be outdated is used: finding it walks the whole tree.
+/// Trees up to this many nodes are walked for every reader: that takes about a millisecond.
+const WALKED_ALWAYS_NODES: u32 = 65_536;
+/// How long the depth of a larger tree is used though it may be outdated.
 const DEPTH_LIFE: Duration = Duration::from_secs(1);
 
 /// The state as a reader sees it.
@@ -22,7 +24,7 @@ pub struct View<'a> {
 }
 
 impl View<'_> {
-    /// Length in blocks of the longest path, at most about a second old.
+    /// Length in blocks of the longest path; of a large tree it may be a second old.
     pub fn max_depth(&mut self) -> u32 {
         self.depth.of(self.cluster)
     }
@@ -34,8 +36,9 @@ pub(super) struct DepthCache(Option<(Seq, Instant, u32)>);
 impl DepthCache {
     fn of(&mut self, cluster: &Cluster) -> u32 {
         let now = Instant::now();
+        let is_large = cluster.tree().allocated() > WALKED_ALWAYS_NODES;
         if let Some((seq, found, depth)) = self.0
-            && (seq == cluster.seq() || now.duration_since(found) < DEPTH_LIFE)
+            && (seq == cluster.seq() || (is_large && now.duration_since(found) < DEPTH_LIFE))
         {
             return depth;
         }

@@ -46,7 +46,7 @@ impl Detail {
 
 /// The block at `position` of box `index`. Hashes within a chain are read from the tree, so only while the layout is
 /// that of the tree.
-pub(super) fn of(cluster: &Cluster, scene: &Scene, index: usize, position: u32, _now: Millis) -> Option<Detail> {
+pub(super) fn of(cluster: &Cluster, scene: &Scene, index: usize, position: u32) -> Option<Detail> {
     let b = scene.layout.boxes().get(index)?;
     let tree = cluster.tree();
     let fresh = scene.is_fresh(cluster);
@@ -83,7 +83,7 @@ pub(super) fn DetailBar(store: Store, detail: RwSignal<Option<Detail>>) -> impl 
         <div class="detail" data-testid="tree-detail">
             {move || match detail.get() {
                 Some(detail) => view! { <Told store detail/> }.into_any(),
-                None => view! { <Legend/> }.into_any(),
+                None => view! { <Legend store/> }.into_any(),
             }}
         </div>
     }
@@ -122,13 +122,14 @@ fn Told(store: Store, detail: Detail) -> impl IntoView {
 }
 
 #[component]
-fn Legend() -> impl IntoView {
+fn Legend(store: Store) -> impl IntoView {
+    let unit =
+        Memo::new(move |_| if store.on_beat(|c| block_tokens(c).is_some()) { "tokens" } else { "blocks" });
     view! {
         <p class="legend">
             <span><i class="key one"></i>"Colour: one worker holds it"</span>
             <span><i class="key many"></i>"Grey: several do, one tick each"</span>
-            <span>"Down: position in the prompt"</span>
-            <span class="opt">"Across: share of cached blocks"</span>
+            <span>"Down: position in the prompt, in " {unit}</span>
         </p>
     }
 }

@@ -68,6 +68,16 @@ struct Journey {
     began_ms: f64,
 }
 
+/// Everything that pixels are made of.
+#[derive(Clone, Copy, PartialEq)]
+struct Drawn {
+    made: Made,
+    region: Region,
+    picked: Option<WorkerIx>,
+    palette_of: (bool, usize),
+    size: (u32, u32),
+}
+
 /// The canvas and what is on it.
 pub(super) struct Scene {
     surface: Surface,
@@ -84,7 +94,7 @@ pub(super) struct Scene {
     zoomed_to: Option<Crumb>,
     journey: Option<Journey>,
     /// What the pixels were made of.
-    drawn: Option<(Made, Region, Option<WorkerIx>, (bool, usize), (u32, u32))>,
+    drawn: Option<Drawn>,
 }
 
 impl Scene {
@@ -191,7 +201,7 @@ impl Scene {
         let (Some(view), Some(made), Some(palette_of)) = (self.viewport(), self.made, self.palette_of) else {
             return;
         };
-        let drawn = (made, view.region, picked, palette_of, self.surface.size);
+        let drawn = Drawn { made, region: view.region, picked, palette_of, size: self.surface.size };
         if self.drawn == Some(drawn) {
             return;
         }
@@ -312,8 +322,7 @@ pub(super) fn keep_drawn(store: Store, dark: Signal<bool>, look: Look, frame: No
                 let hovered = pointer.and_then(|p| scene.under(p));
                 scene.annotate(picked, focused, hovered.map(|h| h.0), block_tokens(cluster));
                 let told = hovered.or_else(|| focused.map(|i| (i, scene.layout.boxes()[i].position)));
-                let detail =
-                    told.and_then(|(i, position)| details::of(cluster, scene, i, position, store.now_ms()));
+                let detail = told.and_then(|(i, position)| details::of(cluster, scene, i, position));
                 if look.detail.with_untracked(|before| *before != detail) {
                     look.detail.set(detail);
                 }

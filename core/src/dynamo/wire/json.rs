@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use super::{Fault, Kind, Left, Wire};
+use super::{Fault, Kind, Left, PlainEvent, PlainRun, Wire};
 use crate::dynamo::error::Reason;
 
 /// Deepest nesting inside a skipped value; as deep as `serde_json` goes.
@@ -234,6 +234,13 @@ impl<'a> Json<'a> {
     /// After the opening bracket of a map or array or after a value in it: whether another one comes.
     #[inline]
     fn more(&mut self, left: &mut Left, close: u8) -> Result<bool, Fault> {
+        // As Dynamo writes it: a comma and no space.
+        if let ([b',', rest @ ..], 1) = (self.rest, left.0)
+            && matches!(rest.first(), Some(b'"' | b'{' | b'0'..=b'9'))
+        {
+            self.rest = rest;
+            return Ok(true);
+        }
         let next = self.peek()?;
         if next == close {
             self.bump();
@@ -337,6 +344,10 @@ impl<'a> Wire<'a> for Json<'a> {
 
     #[inline]
     fn hash(&mut self) -> Result<u64, Fault> {
+        if let Some((value, rest @ [b',' | b']' | b'}', ..])) = plain_u64(self.rest) {
+            self.rest = rest;
+            return Ok(value);
+        }
         self.integer().map(|(value, _)| value)
     }
 
@@ -446,5 +457,32 @@ impl<'a> Wire<'a> for Json<'a> {
         let (tokens_hash, rest) = plain_u64(rest)?;
         self.rest = rest.strip_prefix(br#","mm_extra_info":null}"#)?;
         Some((block_hash, tokens_hash))
+    }
+
+    #[inline]
+    fn plain_event(&mut self) -> Option<PlainEvent> {
+        let (worker_id, rest) = plain_u64(self.rest.strip_prefix(br#"{"worker_id":"#)?)?;
+        let (event_id, rest) = plain_u64(rest.strip_prefix(br#","event":{"event_id":"#)?)?;
+        let rest = rest.strip_prefix(br#","data":{"#)?;
+        let (run, rest) = match rest.strip_prefix(br#""stored":{"parent_hash":"#) {
+            None => (PlainRun::Removed, rest.strip_prefix(br#""removed":{"block_hashes":["#)?),
+            Some(rest) => {
+                let (parent, rest) = match rest.strip_prefix(b"null") {
+                    Some(rest) => (None, rest),
+                    None => plain_u64(rest).map(|(parent, rest)| (Some(parent), rest))?,
+                };
+                let run = PlainRun::Stored { parent, start_position: None };
+                (run, rest.strip_prefix(br#","blocks":["#)?)
+            }
+        };
+        self.rest = rest;
+        Some(PlainEvent { worker_id, event_id, run, left: Left(0) })
+    }
+
+    #[inline]
+    fn plain_rank(&mut self) -> Option<u32> {
+        let (rank, rest) = plain_u64(self.rest.strip_prefix(br#"}},"dp_rank":"#)?)?;
+        self.rest = rest.strip_prefix(b"}}")?;
+        u32::try_from(rank).ok()
     }
 }

@@ -89,6 +89,21 @@ impl<T> InField for Result<T, Fault> {
 /// Where a reader stands in a map or an array.
 pub(super) struct Left(u32);
 
+/// The front of an event in Dynamo's own form.
+pub(super) struct PlainEvent {
+    pub(super) worker_id: u64,
+    pub(super) event_id: u64,
+    pub(super) run: PlainRun,
+    /// Blocks or hashes to come.
+    pub(super) left: Left,
+}
+
+/// What comes in such an event.
+pub(super) enum PlainRun {
+    Stored { parent: Option<u64>, start_position: Option<u32> },
+    Removed,
+}
+
 /// Reads one value after the other. After an error the position is anywhere inside the value; `rewind` and `skip`
 /// lead past it.
 pub(super) trait Wire<'a>: Sized {
@@ -122,6 +137,12 @@ pub(super) trait Wire<'a>: Sized {
     /// `block_hash` and `tokens_hash` of a block if it stands there exactly as Dynamo writes it; else reads
     /// nothing. Only a short cut: half of all bytes are blocks.
     fn plain_block(&mut self) -> Option<(u64, u64)>;
+
+    /// All of a `RouterEvent` before its first block or hash, if it stands exactly as Dynamo writes it and is of the
+    /// worker's device memory; else reads nothing that matters. Only a short cut, as `plain_block`.
+    fn plain_event(&mut self) -> Option<PlainEvent>;
+    /// What follows the last block or hash of such an event: its dp rank.
+    fn plain_rank(&mut self) -> Option<u32>;
 
     /// The fault of a value of another type than expected, or of no value.
     #[cold]

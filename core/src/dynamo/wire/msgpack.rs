@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use super::{Fault, Kind, Left, Wire};
+use super::{Fault, Kind, Left, PlainEvent, PlainRun, Wire};
 use crate::dynamo::error::Reason;
 
 /// Reads MessagePack.
@@ -65,6 +65,13 @@ impl<'a> MsgPack<'a> {
                 return Err(self.unexpected("expected an integer"));
             }
         })
+    }
+
+    /// Reads exactly these bytes, or nothing.
+    #[inline]
+    pub(in crate::dynamo) fn plain<const N: usize>(&mut self, bytes: &[u8; N]) -> Option<()> {
+        self.rest = self.rest.strip_prefix(bytes)?;
+        Some(())
     }
 
     /// A length of things that follow, each of at least `min` bytes.
@@ -281,5 +288,51 @@ impl<'a> Wire<'a> for MsgPack<'a> {
         let (tokens_hash, rest) = rest.split_first_chunk::<8>()?;
         self.rest = rest.strip_prefix(b"\xadmm_extra_info\xc0")?;
         Some((u64::from_be_bytes(*block_hash), u64::from_be_bytes(*tokens_hash)))
+    }
+
+    #[inline]
+    fn plain_event(&mut self) -> Option<PlainEvent> {
+        let is_batched = match self.rest.first()? {
+            0x82 => false,
+            0x84 => true,
+            _ => return None,
+        };
+        self.rest = self.rest.get(1..)?;
+        self.plain(b"\xa9worker_id")?;
+        let worker_id = self.u64().ok()?;
+        if is_batched {
+            self.plain(b"\xacstorage_tier\xa6device\xb0residency_domain\xa6worker")?;
+        }
+        self.plain(b"\xa5event\x83\xa8event_id")?;
+        let event_id = self.u64().ok()?;
+        self.plain(b"\xa4data\x81")?;
+        if self.plain(b"\xa7removed\x81\xacblock_hashes").is_some() {
+            let left = self.array().ok()?;
+            return Some(PlainEvent { worker_id, event_id, run: PlainRun::Removed, left });
+        }
+        self.plain(b"\xa6stored")?;
+        let has_position = match self.byte().ok()? {
+            0x82 => false,
+            0x83 => true,
+            _ => return None,
+        };
+        self.plain(b"\xabparent_hash")?;
+        let parent = if self.nil().ok()? { None } else { Some(self.hash().ok()?) };
+        let mut start_position = None;
+        if has_position {
+            self.plain(b"\xaestart_position")?;
+            if !self.nil().ok()? {
+                start_position = Some(self.u32().ok()?);
+            }
+        }
+        self.plain(b"\xa6blocks")?;
+        let left = self.array().ok()?;
+        Some(PlainEvent { worker_id, event_id, run: PlainRun::Stored { parent, start_position }, left })
+    }
+
+    #[inline]
+    fn plain_rank(&mut self) -> Option<u32> {
+        self.plain(b"\xa7dp_rank")?;
+        self.u32().ok()
     }
 }

@@ -124,7 +124,7 @@ struct TreeDto {
 
 pub(super) async fn cluster(State(hub): State<Hub>, uri: Uri) -> Result<Json<ClusterDto>, ApiError> {
     Params::of(&uri, &[])?;
-    Ok(Json(hub.read(|view| of(view)).await?))
+    Ok(Json(hub.read(of).await?))
 }
 
 fn of(view: &mut View<'_>) -> ClusterDto {

@@ -187,7 +187,10 @@ impl<'s> Session<'s> {
                     None => return Ok("the client ended".to_owned()),
                 },
                 Some(outcome) = self.readers.join_next() => match outcome {
-                    Ok(outcome) => self.read(outcome).await?,
+                    Ok(outcome) => {
+                        self.read(outcome).await?;
+                        self.look().await?;
+                    }
                     Err(error) => return Ok(format!("reading history failed: {error}")),
                 },
                 _ = look.tick() => self.look().await?,

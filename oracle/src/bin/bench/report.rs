@@ -1,0 +1,127 @@
+//! The figures as tables for people and as JSON.
+
+use std::process::Command;
+
+use serde::Serialize;
+
+use crate::memory::{Memory, SnapshotCost};
+use crate::throughput::{Duel, Throughput};
+
+/// Least ratio of throughputs, decoding included.
+const LEAST_RATIO: f64 = 2.0;
+/// Largest share of their memory per resident block.
+const LARGEST_SHARE: f64 = 0.5;
+
+#[derive(Serialize)]
+pub(crate) struct Report {
+    machine: Machine,
+    /// Version of the crate compared with.
+    rival: &'static str,
+    pub(crate) throughput: Vec<Throughput>,
+    pub(crate) memory: Vec<Memory>,
+    pub(crate) snapshots: Vec<SnapshotCost>,
+}
+
+#[derive(Serialize)]
+struct Machine {
+    cpu: String,
+    cores: usize,
+    rustc: String,
+}
+
+impl Machine {
+    fn here() -> Self {
+        let cpuinfo = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
+        let cpu =
+            cpuinfo.lines().find_map(|l| l.strip_prefix("model name")?.split_once(": ").map(|(_, v)| v));
+        let rustc = Command::new("rustc").arg("--version").output().ok();
+        Self {
+            cpu: cpu.unwrap_or("unknown").to_owned(),
+            cores: std::thread::available_parallelism().map_or(0, usize::from),
+            rustc: rustc.map_or_else(String::new, |o| String::from_utf8_lossy(&o.stdout).trim().to_owned()),
+        }
+    }
+}
+
+impl Report {
+    pub(crate) fn new() -> Self {
+        Self {
+            machine: Machine::here(),
+            rival: "dynamo-kv-router 1.6.1, RadixTree",
+            throughput: Vec::new(),
+            memory: Vec::new(),
+            snapshots: Vec::new(),
+        }
+    }
+
+    #[expect(clippy::print_stdout, reason = "what the program is for")]
+    pub(crate) fn print(&self) {
+        let Machine { cpu, cores, rustc } = &self.machine;
+        println!("{cpu}, {cores} cores, {rustc}\nagainst {}\n", self.rival);
+        println!(
+            "{:<22} {:<10} {:>8} {:<18} {:>10} {:>10} {:>7}  quartiles",
+            "capture", "wire", "blocks", "million a second", "ours", "theirs", "ratio"
+        );
+        for t in &self.throughput {
+            let head = format!("{:<22} {:<10} {:>8}", t.capture, t.wire, t.blocks);
+            print_duel(&head, "decode + apply", &t.decode_and_apply);
+            print_duel("", "  in events", &t.decode_and_apply_events);
+            print_duel("", "apply only", &t.apply);
+            print_duel("", "overlap", &t.overlap);
+        }
+        let worst = self.throughput.iter().map(|t| t.decode_and_apply.ratio).fold(f64::INFINITY, f64::min);
+        println!(
+            "\ndecode + apply: {worst:.2} × at least, budget {LEAST_RATIO} ×: {}",
+            met(worst >= LEAST_RATIO)
+        );
+        println!(
+            "\n{:<22} {:>9} {:>9} {:>12} {:>12} {:>12} {:>7} {:>7} {:>7}",
+            "bytes", "nodes", "resident", "ours", "heap_bytes", "theirs", "ours/b", "their/b", "share"
+        );
+        for m in &self.memory {
+            println!(
+                "{:<22} {:>9} {:>9} {:>12} {:>12} {:>12} {:>7.1} {:>7.1} {:>7.3}",
+                m.what,
+                m.nodes,
+                m.resident,
+                m.ours_bytes,
+                m.ours_heap_bytes,
+                m.theirs_bytes,
+                m.ours_per_block,
+                m.theirs_per_block,
+                m.share
+            );
+        }
+        let worst = self.memory.iter().map(|m| m.share).fold(0.0, f64::max);
+        println!(
+            "\nmemory: {worst:.3} of theirs at most, budget {LARGEST_SHARE}: {}",
+            met(worst <= LARGEST_SHARE)
+        );
+        println!(
+            "\n{:<22} {:>9} {:>12} {:>7} {:>9} {:>10} {:>11}",
+            "snapshot", "nodes", "bytes", "parts", "b/node", "encode ms", "restore ms"
+        );
+        for s in &self.snapshots {
+            let per_node = s.bytes as f64 / s.nodes.max(1) as f64;
+            println!(
+                "{:<22} {:>9} {:>12} {:>7} {:>9.1} {:>10.1} {:>11.1}",
+                s.what, s.nodes, s.bytes, s.parts, per_node, s.encode_ms, s.restore_ms
+            );
+        }
+    }
+}
+
+#[expect(clippy::print_stdout, reason = "what the program is for")]
+fn print_duel(head: &str, what: &str, duel: &Duel) {
+    let [low, high] = duel.ratio_quartiles;
+    println!(
+        "{head:<42} {what:<18} {:>10.2} {:>10.2} {:>7.2}  {low:.2} – {high:.2}",
+        duel.ours_per_s / 1e6,
+        duel.theirs_per_s / 1e6,
+        duel.ratio
+    );
+}
+
+fn met(is_met: bool) -> &'static str {
+    if is_met { "met" } else { "missed" }
+}
