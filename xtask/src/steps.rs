@@ -136,7 +136,7 @@ impl Step<'_> {
                     if shown(&line) {
                         self.say(&line);
                         spoke = Instant::now();
-                    } else if !(line.trim().is_empty() || counting && line.contains("Compiling ")) {
+                    } else if !(line.trim().is_empty() || counting && is_compiling(&line)) {
                         last = line;
                         counting = false;
                     }
@@ -189,7 +189,7 @@ impl Step<'_> {
 
     fn say_tail(&self) {
         let text = fs::read_to_string(&self.log).unwrap_or_default();
-        let lines: Vec<&str> = text.lines().collect();
+        let lines: Vec<&str> = text.lines().filter(|line| !is_compiling(line)).collect();
         let from = lines.len().saturating_sub(TAIL_LINES);
         self.say(&format!("── {}: the last lines of {}", self.name, self.workspace.shown(&self.log)));
         for line in &lines[from..] {
@@ -197,6 +197,13 @@ impl Step<'_> {
         }
         self.say("──");
     }
+}
+
+/// Whether a line of cargo's only says which crate it works on: in a failure's last lines that is noise.
+fn is_compiling(line: &str) -> bool {
+    ["Compiling", "Checking", "Downloaded", "Downloading"]
+        .iter()
+        .any(|verb| line.trim_start().starts_with(verb))
 }
 
 /// `2 min 05 s`, `4.2 s`.
