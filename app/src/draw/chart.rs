@@ -6,7 +6,7 @@
 
 use std::cell::RefCell;
 
-use js_sys::{Array, Float64Array, Object, Promise, Reflect};
+use js_sys::{Array, Object, Promise, Reflect};
 use leptos::prelude::*;
 use wasm_bindgen::prelude::*;
 use web_sys::{Element, HtmlScriptElement};
@@ -168,7 +168,9 @@ fn series(bands: &[Band], whole: bool) -> JsValue {
         .map(|(band, what, grid)| {
             let data = if grid == 0.0 { &band.stored } else { &band.removed };
             let name = format!("{} {what}", band.name);
-            let line = object(&[("id", s(&name)), ("data", Float64Array::from(data.as_slice()).into())]);
+            // No typed array: ECharts reads such as pairs of x and y.
+            let data: Array = data.iter().copied().map(JsValue::from_f64).collect();
+            let line = object(&[("id", s(&name)), ("data", data.into())]);
             if whole {
                 let colour = object(&[("color", s(&css(band.colour)))]);
                 let area = object(&[("color", s(&css(band.colour))), ("opacity", n(0.75))]);

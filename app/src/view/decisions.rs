@@ -127,11 +127,9 @@ fn NoDecisions(store: Store) -> impl IntoView {
     let events = Memo::new(move |_| store.on_beat(|c| c.workers().iter().any(|w| w.last_event_ms.is_some())));
     move || {
         if !store.ready() {
-            view! { <Empty id="decisions-wait" head="Waiting for the server's state"><p></p></Empty> }
-                .into_any()
+            view! { <Empty id="decisions-wait" head="Waiting for the server's state"/> }.into_any()
         } else if picked() {
-            view! { <Empty id="decisions-none-picked" head="No decision for this worker yet"><p></p></Empty> }
-                .into_any()
+            view! { <Empty id="decisions-none-picked" head="No decision for this worker yet"/> }.into_any()
         } else if events.get() {
             view! {
                 <Empty id="decisions-missing" head="No routing decisions on NATS">

@@ -30,12 +30,15 @@ pub(super) fn RatesPanel(store: Store, dark: Signal<bool>) -> impl IntoView {
     let sums = Memo::new(move |_| {
         let now = store.now_ms();
         store.on_beat(|c| {
+            // Before the first KV event nothing is known of any cache.
+            c.workers().iter().find(|w| w.last_event_ms.is_some())?;
             let each = c.workers().iter().map(|w| w.rates.per_second(now, MEAN_SECONDS));
-            each.fold((0.0, 0.0), |sum, rate| (sum.0 + rate.0, sum.1 + rate.1))
+            Some(each.fold((0.0, 0.0), |sum, rate| (sum.0 + rate.0, sum.1 + rate.1)))
         })
     });
-    let stored = Signal::derive(move || format::rate(sums.get().0));
-    let removed = Signal::derive(move || format::rate(sums.get().1));
+    let stored = Signal::derive(move || sums.get().map_or(format::UNKNOWN.to_owned(), |s| format::rate(s.0)));
+    let removed =
+        Signal::derive(move || sums.get().map_or(format::UNKNOWN.to_owned(), |s| format::rate(s.1)));
     let frame = NodeRef::<html::Div>::new();
     let chart = StoredValue::new_local(None::<RatesChart>);
     let failed = RwSignal::new(false);

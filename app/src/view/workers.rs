@@ -37,7 +37,10 @@ struct Row {
 /// The panel.
 #[component]
 pub(super) fn WorkersPanel(store: Store) -> impl IntoView {
-    let resident = Signal::derive(move || store.on_beat(|c| format::count(c.tree().totals().resident)));
+    let resident = Signal::derive(move || match store.on_beat(resident) {
+        Some(blocks) => format::count(blocks),
+        None => UNKNOWN.to_owned(),
+    });
     let count = move || store.workers.get();
     view! {
         <section class="panel workers" aria-labelledby="workers-title" data-testid="workers">
@@ -67,11 +70,17 @@ pub(super) fn WorkersPanel(store: Store) -> impl IntoView {
     }
 }
 
+/// Blocks held in all; `None` until a KV event was heard, because nothing is known of any cache before.
+fn resident(cluster: &Cluster) -> Option<u64> {
+    let heard = cluster.workers().iter().any(|w| w.last_event_ms.is_some());
+    heard.then(|| cluster.tree().totals().resident)
+}
+
 #[component]
 fn NoWorkers(store: Store) -> impl IntoView {
     view! {
         <Show when=move || store.ready()
-            fallback=|| view! { <Empty id="workers-wait" head="Waiting for the server's state"><p></p></Empty> }>
+            fallback=|| view! { <Empty id="workers-wait" head="Waiting for the server's state"/> }>
             <Empty id="workers-empty" head="No worker heard yet">
                 <p>
                     "Workers appear with their first KV event, load report or routing decision. If they serve requests

@@ -127,9 +127,9 @@ fn Legend(store: Store) -> impl IntoView {
         Memo::new(move |_| if store.on_beat(|c| block_tokens(c).is_some()) { "tokens" } else { "blocks" });
     view! {
         <p class="legend">
-            <span><i class="key one"></i>"Colour: one worker holds it"</span>
-            <span><i class="key many"></i>"Grey: several do, one tick each"</span>
-            <span>"Down: position in the prompt, in " {unit}</span>
+            <span><i class="key one"></i>"Held by one worker"</span>
+            <span><i class="key many"></i>"Held by several, one tick each"</span>
+            <span>"Down: " {unit} " into the prompt"</span>
         </p>
     }
 }

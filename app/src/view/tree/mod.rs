@@ -46,7 +46,9 @@ pub(super) fn TreePanel(store: Store, dark: Signal<bool>) -> impl IntoView {
         resized: RwSignal::new(0),
     };
     let totals = Memo::new(move |_| store.on_beat(|c| c.tree().totals()));
-    let nodes = Signal::derive(move || format::count(totals.get().nodes));
+    let nodes = Signal::derive(move || {
+        if store.ready() { format::count(totals.get().nodes) } else { format::UNKNOWN.to_owned() }
+    });
     let shared = Signal::derive(move || match totals.get() {
         t if t.nodes == 0 => format::UNKNOWN.to_owned(),
         t => format::percent(t.shared as f64 / t.nodes as f64),
@@ -164,7 +166,7 @@ fn Icicle(store: Store, dark: Signal<bool>, look: Look) -> impl IntoView {
 fn EmptyTree(store: Store) -> impl IntoView {
     view! {
         <Show when=move || store.ready()
-            fallback=|| view! { <Empty id="tree-wait" head="Waiting for the server's state"><p></p></Empty> }>
+            fallback=|| view! { <Empty id="tree-wait" head="Waiting for the server's state"/> }>
             <Empty id="tree-empty" head="No cached block known yet">
                 <p>
                     "Blocks appear as workers publish KV events. A worker that stored its blocks before this server began

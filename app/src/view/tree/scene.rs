@@ -265,6 +265,9 @@ impl Scene {
 
     fn write_axis(&self, view: &Viewport, block_tokens: Option<u32>) {
         let scale = self.surface.scale;
+        if self.layout.boxes().is_empty() {
+            return;
+        }
         let height = f64::from(view.height);
         let region = view.region;
         for mark in marks(region.top, region.bottom, height, MARK_GAP * scale) {
