@@ -1,7 +1,7 @@
 //! Measures the time from an event's publication to its arrival at every viewer, with the server's processor time: a
 //! real NATS server, a real `radixscope serve`, 1,000 events a second in the forms of Dynamo 0.9 and 1.6.
 //!
-//! `latency [--json FILE] [--seconds N] [--viewers 1,50,200]`
+//! `latency [--json FILE] [--seconds N] [--viewers 1,50,200]`; the file may also be named by `RADIXSCOPE_BENCH_OUT`.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
@@ -15,7 +15,7 @@ use radixscope_tests::nats::Nats;
 use radixscope_tests::radixscope::Radixscope;
 use radixscope_tests::wait;
 use serde::Serialize;
-use serde_json::json;
+use serde_json::{Value, json};
 use tokio_tungstenite::connect_async;
 use tokio_tungstenite::tungstenite::Message;
 
@@ -27,6 +27,11 @@ const WORKERS: u64 = 16;
 const BLOCKS: u64 = 8;
 /// A worker's cache: beyond it every store comes with a removal, as in a warm engine.
 const EVENTS_HELD: u64 = 400;
+
+/// Most time from event to viewer, 95 of 100 times, in milliseconds.
+const BUDGET_P95_MS: f64 = 250.0;
+/// Most processor time of the server, in cores.
+const BUDGET_CORES: f64 = 1.0;
 
 /// How events travel.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
@@ -59,6 +64,24 @@ struct Line {
     lost: u64,
 }
 
+impl Line {
+    /// The figures that have a budget.
+    fn rows(&self) -> [Value; 3] {
+        let form = if self.form == Form::Json { "0.9" } else { "1.6" };
+        let beside = if self.stalled_viewers > 0 { " and a stalled one" } else { "" };
+        let whom = format!("{EVENTS_PER_S} events/s of {form} to {} viewers{beside}", self.viewers);
+        let row = |what: &str, value: f64, unit: &str, most: f64| {
+            let budget = format!("≤ {most} {unit}");
+            json!({"what": format!("{what}, {whom}"), "value": value, "unit": unit, "budget": budget, "within": value <= most})
+        };
+        [
+            row("event to viewer, p95", self.p95_ms, "ms", BUDGET_P95_MS),
+            row("server", self.server_cores, "cores", BUDGET_CORES),
+            row("lost or resynchronised", (self.lost + self.resyncs) as f64, "times", 0.0),
+        ]
+    }
+}
+
 struct Options {
     json: Option<String>,
     seconds: u64,
@@ -66,7 +89,8 @@ struct Options {
 }
 
 fn options() -> Options {
-    let mut options = Options { json: None, seconds: 10, viewers: vec![1, 50, 200] };
+    let json = std::env::var("RADIXSCOPE_BENCH_OUT").ok();
+    let mut options = Options { json, seconds: 10, viewers: vec![1, 50, 200] };
     let mut args = std::env::args().skip(1);
     while let Some(arg) = args.next() {
         let mut value = || args.next().unwrap_or_else(|| panic!("{arg} needs a value"));
@@ -103,9 +127,10 @@ async fn main() {
         }
     }
     if let Some(file) = options.json {
+        let rows: Vec<Value> = lines.iter().flat_map(Line::rows).collect();
         let report = json!({
-            "what": "event published to frame received, loopback", "seconds": options.seconds,
-            "blocks_per_event": BLOCKS, "workers": WORKERS, "lines": lines,
+            "rows": rows, "lines": lines, "seconds": options.seconds, "events_per_s": EVENTS_PER_S,
+            "blocks_per_event": BLOCKS, "workers": WORKERS,
         });
         let text = serde_json::to_string_pretty(&report).expect("plain data");
         std::fs::write(&file, text).unwrap_or_else(|e| panic!("{file}: {e}"));
@@ -238,17 +263,17 @@ async fn publish(client: &Client, form: Form, seconds: u64, published: &Publishe
     }
 }
 
-fn stored(worker: u64, own: u64, hashes: impl Iterator<Item = u64>) -> serde_json::Value {
+fn stored(worker: u64, own: u64, hashes: impl Iterator<Item = u64>) -> Value {
     let blocks: Vec<_> =
         hashes.map(|hash| json!({"block_hash": hash, "tokens_hash": hash, "mm_extra_info": null})).collect();
     event(worker, own, json!({"stored": {"parent_hash": null, "blocks": blocks}}))
 }
 
-fn removed(worker: u64, own: u64, hashes: impl Iterator<Item = u64>) -> serde_json::Value {
+fn removed(worker: u64, own: u64, hashes: impl Iterator<Item = u64>) -> Value {
     event(worker, own, json!({"removed": {"block_hashes": hashes.collect::<Vec<_>>()}}))
 }
 
-fn event(worker: u64, own: u64, data: serde_json::Value) -> serde_json::Value {
+fn event(worker: u64, own: u64, data: Value) -> Value {
     // Ids count every event of a worker from 1 without a hole, removals included.
     let removals = own.saturating_sub(EVENTS_HELD);
     let is_removal = u64::from(data["removed"].is_object());
@@ -256,7 +281,7 @@ fn event(worker: u64, own: u64, data: serde_json::Value) -> serde_json::Value {
     json!({"worker_id": worker + 1, "event": {"event_id": event_id, "data": data, "dp_rank": 0}})
 }
 
-async fn send(client: &Client, form: Form, worker: u64, event: &serde_json::Value) {
+async fn send(client: &Client, form: Form, worker: u64, event: &Value) {
     let (subject, payload) = match form {
         Form::Json => {
             ("namespace-dynamo-component-backend-kv-events.kv-events", event.to_string().into_bytes())
@@ -269,7 +294,7 @@ async fn send(client: &Client, form: Form, worker: u64, event: &serde_json::Valu
 }
 
 /// An envelope of Dynamo 1.6 around a batch of one event.
-fn envelope(worker: u64, event: &serde_json::Value) -> Vec<u8> {
+fn envelope(worker: u64, event: &Value) -> Vec<u8> {
     #[derive(Serialize)]
     struct Envelope {
         publisher_id: u64,
