@@ -37,9 +37,12 @@ struct Row {
 /// The panel.
 #[component]
 pub(super) fn WorkersPanel(store: Store) -> impl IntoView {
-    let resident = Signal::derive(move || match store.on_beat(resident) {
-        Some(blocks) => format::count(blocks),
-        None => UNKNOWN.to_owned(),
+    let resident = Signal::derive(move || {
+        if store.heard() {
+            store.on_beat(|c| format::count(c.tree().totals().resident))
+        } else {
+            UNKNOWN.to_owned()
+        }
     });
     let count = move || store.workers.get();
     let unsized_workers = Memo::new(move |_| {
@@ -79,12 +82,6 @@ pub(super) fn WorkersPanel(store: Store) -> impl IntoView {
             </Show>
         </section>
     }
-}
-
-/// Blocks held in all; `None` until a KV event was heard, because nothing is known of any cache before.
-fn resident(cluster: &Cluster) -> Option<u64> {
-    let heard = cluster.workers().iter().any(|w| w.last_event_ms.is_some());
-    heard.then(|| cluster.tree().totals().resident)
 }
 
 #[component]
