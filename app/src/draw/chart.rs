@@ -99,6 +99,8 @@ fn frame(bands: &[Band], palette: &Palette, font_px: f64) -> JsValue {
     };
     let tooltip = object(&[
         ("trigger", s("axis")),
+        // Where not all have room, the largest are seen.
+        ("order", s("valueDesc")),
         ("confine", JsValue::TRUE),
         ("transitionDuration", n(0.0)),
         ("backgroundColor", s(&css(palette.ground))),

@@ -124,7 +124,7 @@ fn DecisionRow(store: Store, row: Row) -> impl IntoView {
 #[component]
 fn NoDecisions(store: Store) -> impl IntoView {
     let picked = move || store.picked().is_some();
-    let events = Memo::new(move |_| store.on_beat(|c| c.workers().iter().any(|w| w.last_event_ms.is_some())));
+    let events = Memo::new(move |_| store.heard());
     move || {
         if !store.ready() {
             view! { <Empty id="decisions-wait" head="Waiting for the server's state"/> }.into_any()

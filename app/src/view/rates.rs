@@ -29,11 +29,12 @@ const MEAN_SECONDS: u64 = 10;
 pub(super) fn RatesPanel(store: Store, dark: Signal<bool>) -> impl IntoView {
     let sums = Memo::new(move |_| {
         let now = store.now_ms();
-        store.on_beat(|c| {
-            // Before the first KV event nothing is known of any cache.
-            c.workers().iter().find(|w| w.last_event_ms.is_some())?;
-            let each = c.workers().iter().map(|w| w.rates.per_second(now, MEAN_SECONDS));
-            Some(each.fold((0.0, 0.0), |sum, rate| (sum.0 + rate.0, sum.1 + rate.1)))
+        let heard = store.heard();
+        heard.then(|| {
+            store.on_beat(|c| {
+                let each = c.workers().iter().map(|w| w.rates.per_second(now, MEAN_SECONDS));
+                each.fold((0.0, 0.0), |sum, rate| (sum.0 + rate.0, sum.1 + rate.1))
+            })
         })
     });
     let stored = Signal::derive(move || sums.get().map_or(format::UNKNOWN.to_owned(), |s| format::rate(s.0)));

@@ -37,11 +37,19 @@ struct Row {
 /// The panel.
 #[component]
 pub(super) fn WorkersPanel(store: Store) -> impl IntoView {
-    let resident = Signal::derive(move || match store.on_beat(resident) {
-        Some(blocks) => format::count(blocks),
-        None => UNKNOWN.to_owned(),
+    let resident = Signal::derive(move || {
+        if store.heard() {
+            store.on_beat(|c| format::count(c.tree().totals().resident))
+        } else {
+            UNKNOWN.to_owned()
+        }
     });
     let count = move || store.workers.get();
+    let unsized_workers = Memo::new(move |_| {
+        store.on_beat(|c| {
+            c.workers().iter().filter(|w| w.last_event_ms.is_some() && w.capacity_blocks.is_none()).count()
+        })
+    });
     view! {
         <section class="panel workers" aria-labelledby="workers-title" data-testid="workers">
             <PanelHead store panel=Panel::Workers title="Workers">
@@ -65,15 +73,15 @@ pub(super) fn WorkersPanel(store: Store) -> impl IntoView {
                         </For>
                     </table>
                 </div>
+                <Show when=move || unsized_workers.get() != 0>
+                    <p class="caption" data-testid="capacity-unknown">{move || format!(
+                        "Capacity not known for {}: total_kv_blocks of the model card, read from discovery, would tell. Bars compare with the fullest.",
+                        format::plural(unsized_workers.get() as u64, "worker", "workers")
+                    )}</p>
+                </Show>
             </Show>
         </section>
     }
-}
-
-/// Blocks held in all; `None` until a KV event was heard, because nothing is known of any cache before.
-fn resident(cluster: &Cluster) -> Option<u64> {
-    let heard = cluster.workers().iter().any(|w| w.last_event_ms.is_some());
-    heard.then(|| cluster.tree().totals().resident)
 }
 
 #[component]

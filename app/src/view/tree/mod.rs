@@ -47,7 +47,7 @@ pub(super) fn TreePanel(store: Store, dark: Signal<bool>) -> impl IntoView {
     };
     let totals = Memo::new(move |_| store.on_beat(|c| c.tree().totals()));
     let nodes = Signal::derive(move || {
-        if store.ready() { format::count(totals.get().nodes) } else { format::UNKNOWN.to_owned() }
+        if store.heard() { format::count(totals.get().nodes) } else { format::UNKNOWN.to_owned() }
     });
     let shared = Signal::derive(move || match totals.get() {
         t if t.nodes == 0 => format::UNKNOWN.to_owned(),
