@@ -219,17 +219,19 @@ async fn load() -> Result<(), JsValue> {
     if Reflect::has(&js_sys::global(), &s("echarts")).unwrap_or(false) {
         return Ok(());
     }
+    let document = document();
+    let script: HtmlScriptElement = document.create_element("script")?.unchecked_into();
+    let head = document.head().ok_or(JsValue::NULL)?;
     let promise = Promise::new(&mut |resolve, reject| {
-        let document = document();
-        let script =
-            document.create_element("script").ok().and_then(|e| e.dyn_into::<HtmlScriptElement>().ok());
-        if let (Some(script), Some(head)) = (script, document.head()) {
-            script.set_src(SCRIPT);
-            script.set_onload(Some(&resolve));
-            script.set_onerror(Some(&reject));
-            let _ = head.append_child(&script);
-        }
+        script.set_src(SCRIPT);
+        script.set_onload(Some(&resolve));
+        script.set_onerror(Some(&reject));
+        let _ = head.append_child(&script);
     });
-    wasm_bindgen_futures::JsFuture::from(promise).await?;
-    Ok(())
+    let fetched = wasm_bindgen_futures::JsFuture::from(promise).await;
+    if fetched.is_err() {
+        // A script that failed does not load again.
+        script.remove();
+    }
+    fetched.map(drop)
 }

@@ -138,11 +138,8 @@ fn NoDecisions(store: Store) -> impl IntoView {
                         publish every decision of a KV router by themselves; later versions publish them when asked:"
                     </p>
                     <ul>
-                        <li><code>"--router-replica-sync"</code> " on the frontend: each routed request on NATS"</li>
-                        <li>
-                            <code>"DYN_REQUEST_TRACE=1"</code> " with " <code>"DYN_REQUEST_TRACE_SINKS=nats"</code>
-                            " (1.4 and later): request traces on NATS"
-                        </li>
+                        <li><code>"--router-replica-sync"</code> " on every frontend: each request it places, with its worker"</li>
+                        <li><code>"DYN_EVENT_PLANE=nats"</code> " on frontends and workers alike (the default is ZMQ from 1.3 on)"</li>
                     </ul>
                     <p>"If no request was sent since this page opened, there is simply nothing to show yet."</p>
                 </Empty>
