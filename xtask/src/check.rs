@@ -67,6 +67,8 @@ pub(crate) fn form(steps: &mut Steps<'_>, workspace: &Workspace) -> Result<()> {
             "--package=radixscope-core",
             "--package=radixscope-app",
             "--target=wasm32-unknown-unknown",
+            // The profile that Trunk builds with: macros and build scripts are then compiled once for both.
+            "--profile=wasm-release",
             "--",
             "--deny=warnings",
         ]))

@@ -24,8 +24,10 @@ pub(crate) fn run(workspace: &Workspace) -> Result<ExitCode> {
     test::build(&mut steps, workspace)?;
     let folder = workspace.target.join("screens");
     let _ = fs::remove_dir_all(&folder);
-    steps.step("Screenshots", "about 1 min", |step| {
-        step.run(test::command(workspace, &["--locked", "--package=radixscope-tests"]))
+    steps.step("Screenshots", "about 10 s", |step| {
+        let mut selection = test::SELECTION.to_vec();
+        selection.push("--test=screens");
+        step.run(test::command(workspace, &selection))
     })?;
     let mut pictures: Vec<_> = fs::read_dir(&folder)
         .context("the tests made no screenshots")?

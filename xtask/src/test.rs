@@ -14,7 +14,7 @@ use crate::{
 
 /// One selection for building and for testing: cargo chooses a dependency's features by what is built together, and
 /// another choice would build it twice.
-const SELECTION: [&str; 2] = ["--locked", "--workspace"];
+pub(crate) const SELECTION: [&str; 2] = ["--locked", "--workspace"];
 
 /// Sets up, checks, builds and tests.
 ///

@@ -1,7 +1,7 @@
 //! `cargo xtask bench`: runs every measurement, each a program of its own, and puts the figures into one table.
 //!
-//! A measuring program writes JSON to the file that `RADIXSCOPE_BENCH_OUT` names:
-//! `{"rows": [{"what": …, "value": number, "unit": …, "budget": text or absent, "within": bool or absent}]}`.
+//! A measuring program writes JSON to the file that `--json` names. What of it belongs into the table are its
+//! `rows`: `[{"what": …, "value": number, "unit": …, "budget": text or absent, "within": bool or absent}]`.
 
 use std::{
     fs,
@@ -20,6 +20,7 @@ use crate::{
     workspace::Workspace,
 };
 
+mod core;
 mod machine;
 mod sizes;
 
@@ -80,36 +81,41 @@ pub(crate) fn run(workspace: &Workspace, parts: &[Part], args: &[String]) -> Res
     let mut rows = Vec::new();
     for part in parts {
         let file = folder.join(format!("{}.json", part.name()));
-        let measured = steps.step(&format!("Measuring {}", part.name()), "", |step| {
+        let mut report = steps.step(&format!("Measuring {}", part.name()), "", |step| {
             let Some((_, binary)) = part.program() else {
-                return sizes::measure(&workspace.root.join("app/dist"));
+                return Ok(json!({"rows": sizes::measure(&workspace.root.join("app/dist"))?}));
             };
             let _ = fs::remove_file(&file);
             let mut command = workspace.command(workspace.target.join("release").join(binary));
             command
                 .args(args)
-                .env("RADIXSCOPE_BENCH_OUT", &file)
+                .arg("--json")
+                .arg(&file)
                 .env("RADIXSCOPE_BIN", workspace.target.join("release/radixscope"))
                 .env("RADIXSCOPE_NATS_SERVER", workspace.tools_bin().join("nats-server"));
-            step.run(command)?;
-            read_rows(&file)
+            step.run_with(command, |_| true)?;
+            read_report(&file)
         })?;
-        let text = json!({"machine": machine::describe(), "rows": measured});
-        fs::write(&file, format!("{text:#}\n")).context("writing the figures")?;
-        rows.extend(measured);
+        report["machine"] = machine::describe().into();
+        fs::write(&file, format!("{report:#}\n")).context("writing the figures")?;
+        rows.extend(report["rows"].as_array().cloned().unwrap_or_default());
     }
     println!("\n{}\n\n{}", machine::describe(), table(&rows));
     println!("Also in {}", workspace.shown(&PathBuf::from(&folder)));
     Ok(ExitCode::SUCCESS)
 }
 
-fn read_rows(file: &Path) -> Result<Vec<Value>> {
-    let text = fs::read_to_string(file).context("the program wrote no figures")?;
-    let figures: Value = serde_json::from_str(&text).context("the program's figures")?;
-    match figures["rows"].as_array() {
-        Some(rows) if !rows.is_empty() => Ok(rows.clone()),
-        _ => bail!("the program wrote no figures"),
+/// A program's report, with rows.
+fn read_report(file: &Path) -> Result<Value> {
+    let text = fs::read_to_string(file).context("the program wrote no report")?;
+    let mut report: Value = serde_json::from_str(&text).context("the program's report")?;
+    if report["rows"].is_null() {
+        report["rows"] = core::rows(&report).into();
     }
+    if report["rows"].as_array().is_none_or(Vec::is_empty) {
+        bail!("the program measured nothing");
+    }
+    Ok(report)
 }
 
 /// The figures as a Markdown table.
