@@ -5,9 +5,9 @@ use tracing_subscriber::fmt;
 
 use crate::config::LogFormat;
 
-/// What is logged unless `RADIXSCOPE_LOG` says otherwise. The NATS client tells at `info` what our own log tells in
-/// words.
-const DEFAULT_FILTER: &str = "info,async_nats=error";
+/// What is logged unless `RADIXSCOPE_LOG` says otherwise. Our own log tells in words what the NATS client
+/// tells of its connection.
+const DEFAULT_FILTER: &str = "info,async_nats=off";
 
 /// Starts the log.
 ///

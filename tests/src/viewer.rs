@@ -7,10 +7,10 @@ use futures_util::StreamExt;
 use radixscope_core::cluster::{Cluster, SnapshotReader};
 use radixscope_core::frame::Frame;
 use radixscope_core::id::{Millis, Seq};
-use tokio::net::TcpStream;
+use tokio::net::{TcpSocket, TcpStream};
 use tokio::task::JoinHandle;
 use tokio_tungstenite::tungstenite::Message;
-use tokio_tungstenite::{MaybeTlsStream, WebSocketStream, connect_async};
+use tokio_tungstenite::{MaybeTlsStream, WebSocketStream, client_async, connect_async};
 
 use crate::wait;
 
@@ -72,7 +72,8 @@ impl Viewer {
         Self::follow(socket, resume)
     }
 
-    fn follow(mut socket: Socket, resume: Option<Resume>) -> Self {
+    /// Reads from a socket that was opened without reading.
+    pub fn follow(mut socket: Socket, resume: Option<Resume>) -> Self {
         let seen = Seen { state: resume.map(|resume| resume.state), ..Seen::default() };
         let seen = Arc::new(Mutex::new(seen));
         let shared = Arc::clone(&seen);
@@ -188,6 +189,17 @@ impl Seen {
         }
         Ok(())
     }
+}
+
+/// Opens a socket with little room for what arrives, and reads nothing from it.
+pub async fn stalled(url: &str) -> Socket {
+    let (_, authority) = url.split_once("://").expect("an address with a scheme");
+    let (authority, _) = authority.split_once('/').expect("and a path");
+    let socket = TcpSocket::new_v4().expect("a socket");
+    socket.set_recv_buffer_size(4096).expect("a small buffer");
+    let stream = socket.connect(authority.parse().expect("an address of numbers")).await.expect("it listens");
+    let (socket, _) = client_async(url, MaybeTlsStream::Plain(stream)).await.expect("it takes viewers");
+    socket
 }
 
 /// Unix time.

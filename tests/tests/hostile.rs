@@ -258,6 +258,33 @@ async fn a_chain_of_a_hundred_thousand_blocks_is_held_drawn_and_dropped() {
 }
 
 #[tokio::test]
+async fn a_flood_beyond_the_queue_is_dropped_and_every_drop_is_counted() {
+    const EVENTS: u64 = 20_000;
+    let nats = Nats::start().await;
+    let server = Radixscope::serve_with(&nats.url(), &["--queue-messages", "100"]).await;
+    server.until_ready().await;
+    let client = nats.client().await;
+    let blocks: Vec<u64> = (1..=200).map(|n| n << 40).collect();
+    let event = Bytes::from(stored(5, 0, None, &blocks).to_string());
+    for _ in 0..EVENTS {
+        client.publish(STREAM, event.clone()).await.unwrap();
+    }
+    client.flush().await.unwrap();
+    let cluster = server
+        .until_cluster("every event is either received or counted as dropped", |cluster| {
+            let source = &cluster["sources"][0];
+            let (received, dropped) =
+                (figures::number(source, "received"), figures::number(source, "dropped"));
+            radixscope_tests::wait::expect(received + dropped == EVENTS, || format!("{received} + {dropped}"))
+        })
+        .await;
+    let source = &cluster["sources"][0];
+    assert!(figures::number(source, "dropped") > 0, "a queue of 100 cannot hold this: {source}");
+    assert_eq!(source["missed"][0]["cause"], "queue_full");
+    assert_eq!(source["missed"][0]["topic"], "kv-events");
+}
+
+#[tokio::test]
 async fn ids_and_hashes_of_all_64_bits_come_out_exactly() {
     let nats = Nats::start().await;
     let server = Radixscope::serve(&nats.url()).await;

@@ -5,8 +5,9 @@ use radixscope_tests::capture::Capture;
 use radixscope_tests::figures::number;
 use radixscope_tests::nats::Nats;
 use radixscope_tests::radixscope::Radixscope;
-use radixscope_tests::replay;
-use radixscope_tests::wait;
+use radixscope_tests::viewer::{self, Viewer};
+use radixscope_tests::{metrics, replay, wait};
+use serde_json::json;
 
 #[tokio::test]
 async fn early_late_and_resumed_viewers_end_in_the_state_of_the_api() {
@@ -79,7 +80,7 @@ async fn two_hundred_viewers_get_the_same_and_a_stalled_one_holds_nobody_up() {
     let server = Radixscope::serve(&nats.url()).await;
     server.until_ready().await;
     // It connects and never reads.
-    let (_stalled, _) = tokio_tungstenite::connect_async(server.socket_url()).await.unwrap();
+    let _stalled = viewer::stalled(&server.socket_url()).await;
     let mut viewers = Vec::new();
     for _ in 0..200 {
         viewers.push(server.viewer().await);
@@ -92,6 +93,48 @@ async fn two_hundred_viewers_get_the_same_and_a_stalled_one_holds_nobody_up() {
         assert_eq!(viewer.digest_at(seq).await.to_string(), cluster["digest"]);
         viewer.with(|seen| assert_eq!((seen.snapshots, seen.skipped), (1, 0), "nobody was resynchronised"));
     }
+}
+
+#[tokio::test]
+async fn a_viewer_that_fell_behind_is_told_so_and_given_the_state_anew() {
+    let nats = Nats::start().await;
+    let server = Radixscope::serve(&nats.url()).await;
+    server.until_ready().await;
+    let stalled = viewer::stalled(&server.socket_url()).await;
+    let quick = server.viewer().await;
+    // Far more than the connection's buffers and the server's queue for viewers hold: 8 kB a record, again and again.
+    let blocks: Vec<_> =
+        (1..=500).map(|n: u64| json!({"block_hash": n << 40, "tokens_hash": n << 41})).collect();
+    let data = json!({"stored": {"parent_hash": null, "blocks": blocks}});
+    let event = json!({"worker_id": 1, "event": {"event_id": 0, "data": data}}).to_string();
+    let client = nats.client().await;
+    let mut sent = 0;
+    wait::until("the server has sent more than a stalled viewer can be owed", async || {
+        let (records, batches) = quick.with(|seen| (seen.records, seen.batches));
+        // No faster than the server takes it, or its own queue would drop what this is about.
+        if sent < records + 1000 {
+            for _ in 0..100 {
+                let subject = "namespace-dynamo-component-backend-kv-events.kv-events";
+                client.publish(subject, event.clone().into()).await.unwrap();
+                sent += 1;
+            }
+            client.flush().await.unwrap();
+        }
+        wait::expect(sent >= 6000 && batches > 200, || format!("{sent} events, {batches} batches"))
+    })
+    .await;
+    let cluster = server.until_quiet(sent).await;
+    let seq = Seq(number(&cluster, "seq"));
+    let late = Viewer::follow(stalled, None);
+    assert_eq!(late.digest_at(seq).await.to_string(), cluster["digest"]);
+    late.with(|seen| {
+        assert!(seen.skipped > 0, "it is told how much it missed");
+        assert!(seen.records < seq.0, "and did not get it: {} records", seen.records);
+    });
+    assert_eq!(quick.digest_at(seq).await.to_string(), cluster["digest"]);
+    quick.with(|seen| assert_eq!((seen.snapshots, seen.skipped), (1, 0), "the quick one noticed nothing"));
+    let metrics = metrics::parse(server.get("/metrics").await.text()).unwrap();
+    assert_eq!(metrics::value(&metrics, "radixscope_viewer_resyncs_total", &[]), Some(1.0));
 }
 
 #[tokio::test]

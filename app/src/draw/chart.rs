@@ -6,7 +6,7 @@
 
 use std::cell::RefCell;
 
-use js_sys::{Array, Float64Array, Object, Promise, Reflect};
+use js_sys::{Array, Object, Promise, Reflect};
 use leptos::prelude::*;
 use wasm_bindgen::prelude::*;
 use web_sys::{Element, HtmlScriptElement};
@@ -99,6 +99,8 @@ fn frame(bands: &[Band], palette: &Palette, font_px: f64) -> JsValue {
     };
     let tooltip = object(&[
         ("trigger", s("axis")),
+        // Where not all have room, the largest are seen.
+        ("order", s("valueDesc")),
         ("confine", JsValue::TRUE),
         ("transitionDuration", n(0.0)),
         ("backgroundColor", s(&css(palette.ground))),
@@ -168,7 +170,9 @@ fn series(bands: &[Band], whole: bool) -> JsValue {
         .map(|(band, what, grid)| {
             let data = if grid == 0.0 { &band.stored } else { &band.removed };
             let name = format!("{} {what}", band.name);
-            let line = object(&[("id", s(&name)), ("data", Float64Array::from(data.as_slice()).into())]);
+            // No typed array: ECharts reads such as pairs of x and y.
+            let data: Array = data.iter().copied().map(JsValue::from_f64).collect();
+            let line = object(&[("id", s(&name)), ("data", data.into())]);
             if whole {
                 let colour = object(&[("color", s(&css(band.colour)))]);
                 let area = object(&[("color", s(&css(band.colour))), ("opacity", n(0.75))]);
@@ -215,17 +219,19 @@ async fn load() -> Result<(), JsValue> {
     if Reflect::has(&js_sys::global(), &s("echarts")).unwrap_or(false) {
         return Ok(());
     }
+    let document = document();
+    let script: HtmlScriptElement = document.create_element("script")?.unchecked_into();
+    let head = document.head().ok_or(JsValue::NULL)?;
     let promise = Promise::new(&mut |resolve, reject| {
-        let document = document();
-        let script =
-            document.create_element("script").ok().and_then(|e| e.dyn_into::<HtmlScriptElement>().ok());
-        if let (Some(script), Some(head)) = (script, document.head()) {
-            script.set_src(SCRIPT);
-            script.set_onload(Some(&resolve));
-            script.set_onerror(Some(&reject));
-            let _ = head.append_child(&script);
-        }
+        script.set_src(SCRIPT);
+        script.set_onload(Some(&resolve));
+        script.set_onerror(Some(&reject));
+        let _ = head.append_child(&script);
     });
-    wasm_bindgen_futures::JsFuture::from(promise).await?;
-    Ok(())
+    let fetched = wasm_bindgen_futures::JsFuture::from(promise).await;
+    if fetched.is_err() {
+        // A script that failed does not load again.
+        script.remove();
+    }
+    fetched.map(drop)
 }

@@ -201,6 +201,23 @@ mod tests {
     }
 
     #[test]
+    fn colours_are_written_in_the_tokens_alone() {
+        let sheets = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../style");
+        for sheet in
+            std::fs::read_dir(sheets).expect("style sheets").map(|entry| entry.expect("a file").path())
+        {
+            if sheet.file_name().is_some_and(|name| name == "tokens.css") {
+                continue;
+            }
+            let text = std::fs::read_to_string(&sheet).expect("a style sheet");
+            for literal in [": #", " #", "rgb(", "rgba(", "hsl(", "white", "black"] {
+                let found = text.lines().find(|l| l.contains(literal) && !l.contains("white-space"));
+                assert_eq!(found, None, "{literal:?} in {}", sheet.display());
+            }
+        }
+    }
+
+    #[test]
     fn a_token_gives_the_colour_of_its_theme() {
         assert_eq!(parse(" light-dark(#ffffff, #181b1f) ", true), Some([0x18, 0x1b, 0x1f]));
         assert_eq!(parse("light-dark(#ffffff, #181b1f)", false), Some([255; 3]));

@@ -82,6 +82,14 @@ impl Surface {
         let _ = self.above.fill_text(text, x + f64::from(self.gutter), y);
     }
 
+    /// A plate under text that begins at `x` of the tree and is centred on `y`, for grounds with a pattern.
+    pub fn plate(&self, text: &str, x: f64, y: f64, colour: Rgb) {
+        let (pad, half) = (3.0 * self.scale, 7.0 * self.scale);
+        self.above.set_fill_style_str(&css(colour));
+        let left = x + f64::from(self.gutter) - pad;
+        self.above.fill_rect(left, y - half, self.measure(text) + 2.0 * pad, 2.0 * half);
+    }
+
     /// An outline of a rectangle of the tree.
     pub fn outline(&self, rect: Rect, colour: Rgb, width: f64, dash: f64) {
         let width = width * self.scale;

@@ -21,7 +21,7 @@ enum Folded {
     /// Folded; the digests were equal, or were not compared.
     Well { compared: Option<Seq> },
     /// A record is missing or unreadable.
-    Unreadable,
+    Unreadable(String),
     /// Our state is not the server's.
     Different,
 }
@@ -32,7 +32,9 @@ impl Store {
         let frame = match Frame::decode(bytes) {
             Ok(frame) => frame,
             Err(FrameError::Version { theirs }) => return Err(Broken::Version(theirs)),
-            Err(FrameError::Empty | FrameError::Codec(_)) => return Err(self.unreadable()),
+            Err(error @ (FrameError::Empty | FrameError::Codec(_))) => {
+                return Err(self.unreadable(error.to_string()));
+            }
         };
         match frame {
             Frame::Hello { epoch, at_ms, server, .. } => {
@@ -63,18 +65,22 @@ impl Store {
         });
     }
 
-    fn unreadable(self) -> Broken {
-        self.resyncs.update(|r| r.unreadable += 1);
+    fn unreadable(self, why: String) -> Broken {
+        self.resyncs.update(|r| {
+            r.unreadable += 1;
+            r.why = why;
+        });
         Broken::Resync
     }
 
     fn take_part(self, part: u32, parts: u32, bytes: &[u8]) -> Result<(), Broken> {
         self.link.set(Link::Restoring { part: part + 1, parts });
-        let taken = self.live.try_update_value(|live| {
+        let taken = self.live.try_update_value(|live| -> Result<Option<Seq>, String> {
             if part == 0 {
                 live.reader = Some(Default::default());
             }
-            let cluster = live.reader.as_mut().ok_or(())?.part(bytes).map_err(|_| ())?;
+            let reader = live.reader.as_mut().ok_or("a snapshot without a beginning")?;
+            let cluster = reader.part(bytes).map_err(|error| error.to_string())?;
             if let Some(cluster) = cluster {
                 live.reader = None;
                 live.cluster = cluster;
@@ -92,12 +98,13 @@ impl Store {
                 Ok(())
             }
             Some(Ok(None)) => Ok(()),
-            Some(Err(())) | None => Err(self.unreadable()),
+            Some(Err(why)) => Err(self.unreadable(why)),
+            None => Ok(()),
         }
     }
 
     fn take_batch(self, batch: &Batch<'_>) -> Result<(), Broken> {
-        let folded = self.live.try_update_value(|live| live.fold(batch)).unwrap_or(Folded::Unreadable);
+        let Some(folded) = self.live.try_update_value(|live| live.fold(batch)) else { return Ok(()) };
         match folded {
             Folded::Well { compared } => {
                 if let Some(seq) = compared {
@@ -106,7 +113,7 @@ impl Store {
                 self.now_live();
                 Ok(())
             }
-            Folded::Unreadable => Err(self.unreadable()),
+            Folded::Unreadable(why) => Err(self.unreadable(why)),
             Folded::Different => {
                 self.check.update(|c| c.different += 1);
                 Err(Broken::Resync)
@@ -141,12 +148,14 @@ impl Live {
             self.digest = None;
         }
         if batch.first_seq.0 > self.cluster.seq().0 + 1 {
-            return Folded::Unreadable;
+            return Folded::Unreadable(format!("records from {} on are missing", self.cluster.seq().0 + 1));
         }
         self.now_ms = batch.at_ms;
         for entry in batch.entries() {
-            let Ok((seq, entry)) = entry else { return Folded::Unreadable };
-            self.cluster.fold(seq, &entry);
+            match entry {
+                Ok((seq, entry)) => self.cluster.fold(seq, &entry),
+                Err(error) => return Folded::Unreadable(error.to_string()),
+            }
         }
         let seq = self.cluster.seq();
         if let Some(theirs) = batch.check {

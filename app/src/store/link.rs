@@ -55,7 +55,7 @@ pub struct Check {
 }
 
 /// Why the state was fetched anew.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Resyncs {
     /// The server found that we did not keep up.
     pub behind: u64,
@@ -63,4 +63,6 @@ pub struct Resyncs {
     pub skipped: u64,
     /// A frame or record could not be read, or did not continue what we had.
     pub unreadable: u64,
+    /// The last such in words.
+    pub why: String,
 }

@@ -125,6 +125,11 @@ impl Store {
         self.live.with_value(|live| Some((live.epoch?, live.cluster.seq())))
     }
 
+    /// Whether any KV event was heard; before, nothing is known of any cache. Tracked.
+    pub fn heard(self) -> bool {
+        self.on_beat(|cluster| cluster.workers().iter().any(|w| w.last_event_ms.is_some()))
+    }
+
     /// The worker picked out everywhere, if the state knows it. Tracked.
     pub fn picked(self) -> Option<WorkerIx> {
         let worker = self.address.with(|address| address.worker)?;

@@ -124,14 +124,12 @@ fn DecisionRow(store: Store, row: Row) -> impl IntoView {
 #[component]
 fn NoDecisions(store: Store) -> impl IntoView {
     let picked = move || store.picked().is_some();
-    let events = Memo::new(move |_| store.on_beat(|c| c.workers().iter().any(|w| w.last_event_ms.is_some())));
+    let events = Memo::new(move |_| store.heard());
     move || {
         if !store.ready() {
-            view! { <Empty id="decisions-wait" head="Waiting for the server's state"><p></p></Empty> }
-                .into_any()
+            view! { <Empty id="decisions-wait" head="Waiting for the server's state"/> }.into_any()
         } else if picked() {
-            view! { <Empty id="decisions-none-picked" head="No decision for this worker yet"><p></p></Empty> }
-                .into_any()
+            view! { <Empty id="decisions-none-picked" head="No decision for this worker yet"/> }.into_any()
         } else if events.get() {
             view! {
                 <Empty id="decisions-missing" head="No routing decisions on NATS">
@@ -140,11 +138,8 @@ fn NoDecisions(store: Store) -> impl IntoView {
                         publish every decision of a KV router by themselves; later versions publish them when asked:"
                     </p>
                     <ul>
-                        <li><code>"--router-replica-sync"</code> " on the frontend: each routed request on NATS"</li>
-                        <li>
-                            <code>"DYN_REQUEST_TRACE=1"</code> " with " <code>"DYN_REQUEST_TRACE_SINKS=nats"</code>
-                            " (1.4 and later): request traces on NATS"
-                        </li>
+                        <li><code>"--router-replica-sync"</code> " on every frontend: each request it places, with its worker"</li>
+                        <li><code>"DYN_EVENT_PLANE=nats"</code> " on frontends and workers alike (the default is ZMQ from 1.3 on)"</li>
                     </ul>
                     <p>"If no request was sent since this page opened, there is simply nothing to show yet."</p>
                 </Empty>

@@ -67,12 +67,13 @@ pub(super) fn Empty(
     /// For tests.
     id: &'static str,
     /// The rest.
-    children: Children,
+    #[prop(optional)]
+    children: Option<Children>,
 ) -> impl IntoView {
     view! {
         <div class="empty" data-testid=id>
             <p class="empty-head">{head}</p>
-            {children()}
+            {children.map(|children| children())}
         </div>
     }
 }

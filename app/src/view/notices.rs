@@ -113,7 +113,9 @@ fn of_trust(store: Store) -> Vec<Notice> {
     if resyncs.unreadable > 0 {
         let times = format::plural(resyncs.unreadable, "time", "times");
         let text = format!(
-            "Frames from the server could not be read or did not fit {times}; the state was fetched anew."
+            "Frames from the server could not be read or did not fit {times}; the state was fetched anew. \
+             The last time: {}.",
+            resyncs.why
         );
         all.push(Notice::new("notice-unreadable", "warn", text));
     }

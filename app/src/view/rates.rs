@@ -1,5 +1,6 @@
 //! Blocks stored and removed per second over the last minutes, one band per worker.
 
+use gloo_timers::future::TimeoutFuture;
 use leptos::html;
 use leptos::prelude::*;
 use radixscope_core::cluster::{Cluster, RATE_WINDOW_S};
@@ -17,6 +18,8 @@ use crate::url::Panel;
 
 /// Shortest time between two drawings: buckets are whole seconds.
 const REDRAW_MS: f64 = 500.0;
+/// Wait before the chart's library is fetched again after a failure.
+const RETRY_MS: u32 = 3_000;
 /// More workers than this are drawn as one band: they could not be told apart.
 const MAX_BANDS: usize = 24;
 /// Up to so many workers are named in the head; more would leave no room for the figures.
@@ -29,13 +32,17 @@ const MEAN_SECONDS: u64 = 10;
 pub(super) fn RatesPanel(store: Store, dark: Signal<bool>) -> impl IntoView {
     let sums = Memo::new(move |_| {
         let now = store.now_ms();
-        store.on_beat(|c| {
-            let each = c.workers().iter().map(|w| w.rates.per_second(now, MEAN_SECONDS));
-            each.fold((0.0, 0.0), |sum, rate| (sum.0 + rate.0, sum.1 + rate.1))
+        let heard = store.heard();
+        heard.then(|| {
+            store.on_beat(|c| {
+                let each = c.workers().iter().map(|w| w.rates.per_second(now, MEAN_SECONDS));
+                each.fold((0.0, 0.0), |sum, rate| (sum.0 + rate.0, sum.1 + rate.1))
+            })
         })
     });
-    let stored = Signal::derive(move || format::rate(sums.get().0));
-    let removed = Signal::derive(move || format::rate(sums.get().1));
+    let stored = Signal::derive(move || sums.get().map_or(format::UNKNOWN.to_owned(), |s| format::rate(s.0)));
+    let removed =
+        Signal::derive(move || sums.get().map_or(format::UNKNOWN.to_owned(), |s| format::rate(s.1)));
     let frame = NodeRef::<html::Div>::new();
     let chart = StoredValue::new_local(None::<RatesChart>);
     let failed = RwSignal::new(false);
@@ -61,7 +68,7 @@ pub(super) fn RatesPanel(store: Store, dark: Signal<bool>) -> impl IntoView {
                 <span class="side up" aria-hidden="true">"stored"</span>
                 <span class="side down" aria-hidden="true">"removed"</span>
                 <Show when=move || failed.get()>
-                    <p class="empty" data-testid="rates-failed">"The chart library could not be fetched from this server."</p>
+                    <p class="empty" data-testid="rates-failed">"The chart library could not be fetched from this server. Trying again every few seconds."</p>
                 </Show>
             </div>
         </section>
@@ -83,16 +90,8 @@ fn load_after_first_paint(
         request_animation_frame(move || {
             request_animation_frame(move || {
                 leptos::task::spawn_local(async move {
-                    match RatesChart::new(&element).await {
-                        // The panel may be gone by now; then the chart goes too.
-                        Ok(made) => {
-                            if chart.try_update_value(|c| *c = Some(made)).is_some() {
-                                loaded.set(true);
-                            }
-                        }
-                        Err(_) => {
-                            failed.try_set(true);
-                        }
+                    while !mount(&element, chart, loaded, failed).await {
+                        TimeoutFuture::new(RETRY_MS).await;
                     }
                 });
             });
@@ -101,6 +100,26 @@ fn load_after_first_paint(
     on_cleanup(move || {
         chart.try_update_value(Option::take);
     });
+}
+
+/// Puts the chart into `element`. `false`: the library could not be fetched, the server being away perhaps, and the
+/// panel is still there to try again for.
+async fn mount(
+    element: &web_sys::Element,
+    chart: StoredValue<Option<RatesChart>, LocalStorage>,
+    loaded: RwSignal<bool>,
+    failed: RwSignal<bool>,
+) -> bool {
+    let made = RatesChart::new(element).await;
+    let ok = made.is_ok();
+    // Setting a signal gives the value back where the panel is gone; then the chart goes too.
+    let gone = failed.try_set(!ok).is_some();
+    if let Ok(made) = made
+        && chart.try_update_value(|c| *c = Some(made)).is_some()
+    {
+        loaded.try_set(true);
+    }
+    ok || gone
 }
 
 fn keep_drawn(

@@ -37,8 +37,19 @@ struct Row {
 /// The panel.
 #[component]
 pub(super) fn WorkersPanel(store: Store) -> impl IntoView {
-    let resident = Signal::derive(move || store.on_beat(|c| format::count(c.tree().totals().resident)));
+    let resident = Signal::derive(move || {
+        if store.heard() {
+            store.on_beat(|c| format::count(c.tree().totals().resident))
+        } else {
+            UNKNOWN.to_owned()
+        }
+    });
     let count = move || store.workers.get();
+    let unsized_workers = Memo::new(move |_| {
+        store.on_beat(|c| {
+            c.workers().iter().filter(|w| w.last_event_ms.is_some() && w.capacity_blocks.is_none()).count()
+        })
+    });
     view! {
         <section class="panel workers" aria-labelledby="workers-title" data-testid="workers">
             <PanelHead store panel=Panel::Workers title="Workers">
@@ -62,6 +73,12 @@ pub(super) fn WorkersPanel(store: Store) -> impl IntoView {
                         </For>
                     </table>
                 </div>
+                <Show when=move || unsized_workers.get() != 0>
+                    <p class="caption" data-testid="capacity-unknown">{move || format!(
+                        "Capacity not known for {}: total_kv_blocks of the model card, read from discovery, would tell. Bars compare with the fullest.",
+                        format::plural(unsized_workers.get() as u64, "worker", "workers")
+                    )}</p>
+                </Show>
             </Show>
         </section>
     }
@@ -71,7 +88,7 @@ pub(super) fn WorkersPanel(store: Store) -> impl IntoView {
 fn NoWorkers(store: Store) -> impl IntoView {
     view! {
         <Show when=move || store.ready()
-            fallback=|| view! { <Empty id="workers-wait" head="Waiting for the server's state"><p></p></Empty> }>
+            fallback=|| view! { <Empty id="workers-wait" head="Waiting for the server's state"/> }>
             <Empty id="workers-empty" head="No worker heard yet">
                 <p>
                     "Workers appear with their first KV event, load report or routing decision. If they serve requests

@@ -1,4 +1,4 @@
-//! In words: which setting would show what was never heard. Pure; the page and the API say the same.
+//! In words: which setting would show what was never heard. Pure.
 
 use super::Cluster;
 

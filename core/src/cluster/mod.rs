@@ -106,7 +106,7 @@ impl Cluster {
         self.head.workers.iter().position(|w| w.id == id).map(|i| WorkerIx(i as u16))
     }
 
-    /// Workers by ascending id: the order of every table.
+    /// Workers by ascending id: the order of the API. The page keeps the order of first sight, so that no row jumps.
     pub fn workers_by_id(&self) -> Vec<WorkerIx> {
         let mut order: Vec<WorkerIx> = (0..self.head.workers.len() as u16).map(WorkerIx).collect();
         order.sort_unstable_by_key(|w| self.head.workers[w.at()].id);

@@ -226,7 +226,7 @@ fn decisions_are_bounded_one_by_one_and_complete_in_sum() {
 }
 
 #[test]
-fn tables_list_workers_by_id_as_numbers() {
+fn the_api_lists_workers_by_id_as_numbers() {
     let fold = Fold::new();
     assert_eq!(fold.cluster.workers_by_id(), [WorkerIx(1), WorkerIx(0)]);
 }

@@ -9,6 +9,9 @@ const CHUNK_BITS: u32 = 10;
 /// Nodes per chunk: 32 KiB at 32 bytes a node, the most that is ever idle at the end.
 const CHUNK: usize = 1 << CHUNK_BITS;
 
+/// In [`Node::child`]: nothing below.
+pub(super) const NO_CHILD: u32 = u32::MAX;
+
 /// One block of one path. 32 bytes; anything derivable is not here.
 #[derive(Clone, Copy)]
 pub(super) struct Node {
@@ -73,7 +76,7 @@ impl Arena {
             tokens: 0,
             block: 0,
             parent: NodeId::NONE,
-            child: super::children::NO_CHILD,
+            child: NO_CHILD,
             set_and_flags: 0,
             touched: 0,
         });
@@ -91,7 +94,7 @@ impl Arena {
     #[inline]
     pub(super) fn add(&mut self, parent: NodeId, tokens: u64, block: u64) -> NodeId {
         let set_and_flags = self[parent].set_and_flags & UNATTACHED;
-        self.push(Node { tokens, block, parent, child: super::children::NO_CHILD, set_and_flags, touched: 0 })
+        self.push(Node { tokens, block, parent, child: NO_CHILD, set_and_flags, touched: 0 })
     }
 
     pub(super) fn add_anchor(&mut self, worker: u64, missing: u64) -> NodeId {
@@ -99,7 +102,7 @@ impl Arena {
             tokens: worker,
             block: missing,
             parent: NodeId::NONE,
-            child: super::children::NO_CHILD,
+            child: NO_CHILD,
             set_and_flags: UNATTACHED | ANCHOR,
             touched: 0,
         })

@@ -4,9 +4,8 @@ use hashbrown::DefaultHashBuilder;
 use indexmap::IndexMap;
 
 use super::NodeId;
-use super::arena::Arena;
+use super::arena::{Arena, NO_CHILD};
 
-pub(super) const NO_CHILD: u32 = u32::MAX;
 /// Set in `Node::child` when the rest is the index of a family.
 const FAMILY: u32 = 1 << 31;
 

@@ -3,7 +3,7 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-use super::children::NO_CHILD;
+use super::arena::NO_CHILD;
 use super::{NodeId, Tree};
 use crate::id::WorkerIx;
 

@@ -227,7 +227,7 @@ impl Tree {
         let mut at = node;
         while at != NodeId::ROOT {
             let n = self.arena[at];
-            if n.is_free() || n.child != super::children::NO_CHILD || !self.owners(at).is_empty() {
+            if n.is_free() || n.child != super::arena::NO_CHILD || !self.owners(at).is_empty() {
                 return;
             }
             if n.is_anchor() {

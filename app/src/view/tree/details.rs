@@ -10,6 +10,9 @@ use crate::format;
 use crate::store::Store;
 use crate::view::chip::Chip;
 
+/// Owners named in the bar; more would make it grow. All are named in its title and to those who hear the page.
+const OWNERS: usize = 3;
+
 /// A block in a box.
 #[derive(Clone, PartialEq, Debug)]
 pub(super) struct Detail {
@@ -105,11 +108,15 @@ fn Told(store: Store, detail: Detail) -> impl IntoView {
         let now = store.on_beat(|_| store.now_ms());
         touched.map_or(format::UNKNOWN.to_owned(), |at| format::ago(now.since(at)))
     });
-    let owners = detail.owners.iter().map(|&worker| view! { <Chip store worker/> }).collect_view();
+    let all = detail.owners.iter().map(|&w| label(w)).collect::<Vec<_>>().join(" ");
+    let more = detail.owners.len().saturating_sub(OWNERS);
+    let more = (more > 0).then(|| format!("+{more}"));
+    let owners =
+        detail.owners.iter().take(OWNERS).map(|&worker| view! { <Chip store worker/> }).collect_view();
     let nobody = detail.owners.is_empty().then_some("nobody");
     view! {
         <dl>
-            <div class="w-owners"><dt>"Held by"</dt><dd>{owners}{nobody}</dd></div>
+            <div class="w-owners" title=all><dt>"Held by"</dt><dd>{owners}{more}{nobody}</dd></div>
             <div class="w-place"><dt>"Position"</dt><dd>{place}</dd></div>
             <div><dt>"Chain"</dt><dd>{format::count(u64::from(detail.len))}</dd></div>
             <div><dt>"Subtree"</dt><dd>{format::count(u64::from(detail.blocks))}</dd></div>
@@ -127,9 +134,9 @@ fn Legend(store: Store) -> impl IntoView {
         Memo::new(move |_| if store.on_beat(|c| block_tokens(c).is_some()) { "tokens" } else { "blocks" });
     view! {
         <p class="legend">
-            <span><i class="key one"></i>"Colour: one worker holds it"</span>
-            <span><i class="key many"></i>"Grey: several do, one tick each"</span>
-            <span>"Down: position in the prompt, in " {unit}</span>
+            <span><i class="key one"></i>"Held by one worker"</span>
+            <span><i class="key many"></i>"Held by several, one tick each"</span>
+            <span>"Down: " {unit} " into the prompt"</span>
         </p>
     }
 }

@@ -12,7 +12,7 @@ use web_sys::HtmlCanvasElement;
 
 use super::Look;
 use super::details;
-use crate::draw::palette::{Palette, blend, ink, label};
+use crate::draw::palette::{Palette, Pattern, blend, ink, label};
 use crate::draw::raster::{Labelled, MAX_TICKS, Pixels, raster};
 use crate::draw::surface::Surface;
 use crate::draw::viewport::{Region, Viewport, marks};
@@ -259,12 +259,19 @@ impl Scene {
         let ticks = if owners.len() > 1 { 5.0 * scale } else { 0.0 };
         let y = labelled.rect.top + ticks + 9.0 * scale;
         if y + 5.0 * scale <= labelled.rect.bottom {
-            self.surface.text(text, labelled.rect.left + 5.0 * scale, y, colour, false);
+            let x = labelled.rect.left + 5.0 * scale;
+            if owners.len() == 1 && owners.iter().any(|w| Pattern::of(w) != Pattern::Plain) {
+                self.surface.plate(text, x, y, labelled.colour);
+            }
+            self.surface.text(text, x, y, colour, false);
         }
     }
 
     fn write_axis(&self, view: &Viewport, block_tokens: Option<u32>) {
         let scale = self.surface.scale;
+        if self.layout.boxes().is_empty() {
+            return;
+        }
         let height = f64::from(view.height);
         let region = view.region;
         for mark in marks(region.top, region.bottom, height, MARK_GAP * scale) {
