@@ -102,3 +102,28 @@ fn answer(folder: &Path, name: &str) -> Result<Value> {
     })?;
     serde_json::from_str(&text).with_context(|| format!("in {}", path.display()))
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn differing(cluster: &Value) -> Vec<String> {
+        let mut capture = Capture::default();
+        capture.workers.entry((7, 0)).or_default().stored_total = 12;
+        let lines = cluster_lines(&capture, cluster).into_iter();
+        lines.filter(|line| line.recorded != line.shown).map(|line| line.what).collect()
+    }
+
+    #[test]
+    fn a_figure_that_is_missing_or_different_is_named() {
+        let mut worker = json!({"worker_id": "7", "dp_rank": 0, "blocks": 0, "stored_total": 12, "removed_total": 0,
+            "requests": {"prefilled_total": 0}});
+        let tree = json!({"nodes": 0, "shared": 0, "resident": 0});
+        assert!(differing(&json!({"workers": [worker], "tree": tree})).is_empty());
+        worker["stored_total"] = 11.into();
+        assert_eq!(differing(&json!({"workers": [worker], "tree": tree})), ["worker 7 rank 0 stored_total"]);
+        assert!(differing(&json!({})).contains(&"workers".to_owned()));
+    }
+}
