@@ -43,6 +43,8 @@ pub(crate) fn run(workspace: &Workspace) -> Result<ExitCode> {
         bail!("no test ran");
     }
     println!("Everything passed: {counts}");
+    // A form that test reporters of any language read.
+    println!("{} passed, {} failed, {} skipped", counts.passed, counts.failed, counts.ignored);
     Ok(ExitCode::SUCCESS)
 }
 
