@@ -80,7 +80,10 @@ fn digest(files: &[PathBuf]) -> Result<u64> {
 }
 
 /// The files at or below `path`, sorted, but none at or below `except`. None at all where there is no such path.
-fn files(path: &Path, except: Option<&Path>) -> Result<Vec<PathBuf>> {
+///
+/// # Errors
+/// When a folder cannot be read.
+pub(crate) fn files(path: &Path, except: Option<&Path>) -> Result<Vec<PathBuf>> {
     let mut found = Vec::new();
     let mut open = vec![path.to_path_buf()];
     while let Some(path) = open.pop() {

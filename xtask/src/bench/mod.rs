@@ -144,7 +144,7 @@ fn shown(value: f64) -> String {
         size if size >= 100.0 => 0,
         size if size >= 10.0 => 1,
         size if size >= 1.0 || size == 0.0 => 2,
-        _ => 4,
+        _ => 3,
     };
     format!("{value:.decimals$}")
 }
