@@ -92,9 +92,10 @@ fn NoWorkers(store: Store) -> impl IntoView {
             <Empty id="workers-empty" head="No worker heard yet">
                 <p>
                     "Workers appear with their first KV event, load report or routing decision. If they serve requests
-                    and stay unseen, check that KV events are published: "
-                    <code>"--kv-events-config"</code> " (vLLM), " <code>"--publish-events-and-metrics"</code>
-                    " (TensorRT-LLM), and that this source listens to their NATS server."
+                    and stay unseen: from Dynamo 1.3 on, events are on NATS only with "
+                    <code>"DYN_EVENT_PLANE=nats"</code> " on frontends and workers alike; KV events need "
+                    <code>"--kv-events-config"</code> " (vLLM) or " <code>"--publish-events-and-metrics"</code>
+                    " (TensorRT-LLM); and this server has to listen to their NATS server."
                 </p>
             </Empty>
         </Show>
