@@ -18,6 +18,8 @@ async fn the_demo_after_a_while() {
                     wait::expect(colours > 4, || format!("{colours} colours"))
                 })
                 .await;
+                assert_eq!(page.text("tree-empty").await, None, "no panel denies what another shows");
+                assert_eq!(page.text("workers-empty").await, None, "no panel denies what another shows");
                 let ready = "document.querySelector('[data-testid=rates-chart]')?.dataset.ready === 'true'";
                 page.until_true("the chart is there", ready).await;
                 page.until_true(

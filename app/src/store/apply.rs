@@ -94,6 +94,7 @@ impl Store {
         match taken {
             Some(Ok(Some(seq))) => {
                 self.verified(seq);
+                self.beat_now();
                 self.now_live();
                 Ok(())
             }

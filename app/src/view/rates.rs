@@ -133,7 +133,7 @@ fn keep_drawn(
         let now = store.now_ms();
         let second = store.on_beat(|_| now.0 / 1000);
         if !loaded.get() {
-            return (0.0, 0, (dark, usize::MAX));
+            return (f64::NEG_INFINITY, 0, (dark, usize::MAX));
         }
         let look = (dark, picked.map_or(usize::MAX, WorkerIx::at));
         if let Some((drawn_ms, drawn_second, drawn_look)) = before

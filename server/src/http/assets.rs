@@ -23,8 +23,10 @@ use super::{App, ServeOptions, page};
 #[allow_missing = true]
 struct Dist;
 
-/// Level 9 of 11: nearly the size of 11 in a tenth of its time, which is paid once at every start.
-const BROTLI_QUALITY: u32 = 9;
+/// Level of the first form: ready a tenth of a second after the start, so that nobody waits for it.
+const QUICK_BROTLI_QUALITY: u32 = 9;
+/// Level of the form that takes its place a few seconds later: a tenth smaller at ten times the work.
+const SMALL_BROTLI_QUALITY: u32 = 11;
 const BROTLI_WINDOW: u32 = 22;
 /// Letters and digits that Trunk puts into a file's name; such a file never changes.
 const NAME_HASH_LEN: usize = 16;
@@ -43,7 +45,7 @@ type Key = (String, [u8; 32]);
 /// A file that is being made ready or is.
 type Cell = Arc<OnceCell<Arc<Asset>>>;
 
-/// The app's files, each made ready once.
+/// The app's files, each made ready once, and made smaller once when there is time.
 pub(super) struct Assets {
     ready: Mutex<HashMap<Key, Cell>>,
 }
@@ -53,8 +55,8 @@ impl Assets {
         Self { ready: Mutex::default() }
     }
 
-    /// Compresses everything in the background, so that the first viewer need not wait. Not in a debug build, where
-    /// the files may change at any time.
+    /// Compresses everything in the background: quickly first, so that the first viewer need not wait, then once
+    /// more and as small as it gets. Not in a debug build, where the files may change at any time.
     pub(super) fn prepare(self: &Arc<Self>) {
         if cfg!(debug_assertions) {
             return;
@@ -64,7 +66,22 @@ impl Assets {
             for path in Dist::iter() {
                 assets.get(&path).await;
             }
+            for path in Dist::iter() {
+                assets.shrink(&path).await;
+            }
         });
+    }
+
+    /// Puts the smallest form of a file in the place of the one made quickly.
+    async fn shrink(&self, path: &str) {
+        let Some(file) = Dist::get(path) else { return };
+        let key = (path.to_owned(), file.metadata.sha256_hash());
+        let path = path.to_owned();
+        let made = tokio::task::spawn_blocking(move || Asset::of(&path, file, SMALL_BROTLI_QUALITY)).await;
+        if let Ok(asset) = made {
+            let cell = Arc::new(OnceCell::new_with(Some(Arc::new(asset))));
+            self.ready.lock().unwrap_or_else(PoisonError::into_inner).insert(key, cell);
+        }
     }
 
     async fn get(&self, path: &str) -> Option<Arc<Asset>> {
@@ -78,14 +95,14 @@ impl Assets {
         };
         let path = path.to_owned();
         let asset = cell.get_or_try_init(|| async {
-            tokio::task::spawn_blocking(move || Arc::new(Asset::of(&path, file))).await
+            tokio::task::spawn_blocking(move || Arc::new(Asset::of(&path, file, QUICK_BROTLI_QUALITY))).await
         });
         asset.await.ok().cloned()
     }
 }
 
 impl Asset {
-    fn of(path: &str, file: EmbeddedFile) -> Self {
+    fn of(path: &str, file: EmbeddedFile, brotli_quality: u32) -> Self {
         let hash = file.metadata.sha256_hash();
         let plain = match file.data {
             std::borrow::Cow::Borrowed(bytes) => Bytes::from_static(bytes),
@@ -95,8 +112,11 @@ impl Asset {
         let is_text = !content_type.starts_with("image/") || content_type == "image/svg+xml";
         let is_worth_it = is_text && !content_type.starts_with("font/");
         let smaller = |packed: Option<Vec<u8>>| packed.filter(|p| p.len() < plain.len()).map(Bytes::from);
-        let (brotli, gzip) =
-            if is_worth_it { (smaller(brotli(&plain)), smaller(gzip(&plain))) } else { (None, None) };
+        let (brotli, gzip) = if is_worth_it {
+            (smaller(brotli(&plain, brotli_quality)), smaller(gzip(&plain)))
+        } else {
+            (None, None)
+        };
         Self {
             brotli,
             gzip,
@@ -126,9 +146,9 @@ fn content_type(path: &str) -> String {
     }
 }
 
-fn brotli(plain: &[u8]) -> Option<Vec<u8>> {
+fn brotli(plain: &[u8], quality: u32) -> Option<Vec<u8>> {
     let mut packed = Vec::new();
-    let mut writer = brotli::CompressorWriter::new(&mut packed, 64 * 1024, BROTLI_QUALITY, BROTLI_WINDOW);
+    let mut writer = brotli::CompressorWriter::new(&mut packed, 64 * 1024, quality, BROTLI_WINDOW);
     writer.write_all(plain).ok()?;
     drop(writer);
     Some(packed)
@@ -249,7 +269,7 @@ mod tests {
             data: text.clone().into_bytes().into(),
             metadata: rust_embed::Metadata::__rust_embed_new([7; 32], None, None),
         };
-        let asset = Asset::of("app.js", file);
+        let asset = Asset::of("app.js", file, QUICK_BROTLI_QUALITY);
         let (body, encoding) = asset.form_for("gzip, br");
         assert_eq!(encoding, Some("br"));
         assert!(body.len() < text.len() / 10);

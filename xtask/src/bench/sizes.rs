@@ -10,8 +10,8 @@ use crate::app;
 
 /// The app's own WASM, compressed.
 const WASM_BUDGET_BYTES: usize = 200_000;
-/// The server's own setting: more would cost start-up time for a few kilobytes.
-const BROTLI_QUALITY: i32 = 9;
+/// The server's own setting for the form it sends from some seconds after its start on.
+const BROTLI_QUALITY: i32 = 11;
 /// What the browser loads, by what it is for; the WASM first.
 const KINDS: [&str; 4] =
     ["app, WASM", "app, JavaScript", "page, styles, icon", "charts, loaded when first shown"];
