@@ -21,9 +21,7 @@ const OPTIONAL: [(&str, &[&str]); 2] = [
 /// # Errors
 /// When something cannot be set up or a check finds something.
 pub(crate) fn run(workspace: &Workspace) -> Result<ExitCode> {
-    let mut missing = setup::missing(workspace, Purpose::Demo)?;
-    // Linting for the browser needs its standard library; the bundler and its kin are for building.
-    missing.retain(|need| need.name().contains("standard library"));
+    let missing = setup::missing(workspace, Purpose::Check)?;
     let installed: Vec<_> = OPTIONAL.iter().filter(|(tool, _)| workspace.tool(tool).is_some()).collect();
     let mut steps = Steps::new(workspace, missing.len() + FORM_STEPS + installed.len());
     setup::meet(&mut steps, &missing)?;
@@ -50,7 +48,7 @@ pub(crate) const FORM_STEPS: usize = 3;
 /// When one of them finds something.
 pub(crate) fn form(steps: &mut Steps<'_>, workspace: &Workspace) -> Result<()> {
     steps.step("Formatting", "", |step| step.run(workspace.cargo(["fmt", "--all", "--check"])))?;
-    steps.step("Lints for the host", "about 2 min on two cores", |step| {
+    steps.step("Lints for the host", "about 1 min on two cores", |step| {
         step.run(workspace.cargo([
             "clippy",
             "--locked",

@@ -53,7 +53,7 @@ pub(crate) fn run(workspace: &Workspace) -> Result<ExitCode> {
 /// # Errors
 /// When the compiler says so.
 pub(crate) fn build(steps: &mut Steps<'_>, workspace: &Workspace) -> Result<()> {
-    steps.step("The server and the tests", "about 4 min on two cores, seconds when little changed", |step| {
+    steps.step("The server and the tests", "about 3 min on two cores, seconds when little changed", |step| {
         let mut command = workspace.cargo(["build", "--bins", "--tests"]);
         command.args(SELECTION);
         step.run(command)

@@ -27,6 +27,9 @@ pub(crate) enum Purpose {
     /// Run the fuzz targets
     #[value(skip)]
     Fuzz,
+    /// Check form
+    #[value(skip)]
+    Check,
 }
 
 /// One thing that has to be there.
@@ -47,16 +50,18 @@ pub(crate) trait Need {
 /// When `Cargo.lock` does not say which versions are needed.
 pub(crate) fn missing(workspace: &Workspace, purpose: Purpose) -> Result<Vec<Box<dyn Need>>> {
     let mut needs: Vec<Box<dyn Need>> = Vec::new();
-    if matches!(purpose, Purpose::Test | Purpose::All) {
-        needs.push(Box::new(browser::Browser));
-        needs.push(Box::new(nats::NatsServer));
-    }
-    if purpose == Purpose::Fuzz {
-        needs.push(Box::new(cargo_tools::cargo_fuzz()));
-    } else {
-        needs.push(Box::new(wasm_target::WasmTarget));
-        needs.push(Box::new(cargo_tools::wasm_bindgen(workspace)?));
-        needs.push(Box::new(cargo_tools::trunk()));
+    match purpose {
+        Purpose::Fuzz => needs.push(Box::new(cargo_tools::cargo_fuzz())),
+        Purpose::Check => needs.push(Box::new(wasm_target::WasmTarget)),
+        Purpose::Demo | Purpose::Test | Purpose::All => {
+            if purpose != Purpose::Demo {
+                needs.push(Box::new(browser::Browser));
+                needs.push(Box::new(nats::NatsServer));
+            }
+            needs.push(Box::new(wasm_target::WasmTarget));
+            needs.push(Box::new(cargo_tools::wasm_bindgen(workspace)?));
+            needs.push(Box::new(cargo_tools::trunk()));
+        }
     }
     needs.retain(|need| !need.is_met(workspace));
     Ok(needs)
