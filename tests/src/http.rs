@@ -75,10 +75,4 @@ impl Http {
     pub async fn get(&self, url: &str) -> Result<Answer, String> {
         self.send(Method::GET, url, &[], Vec::new()).await
     }
-
-    /// `POST` of a JSON body.
-    pub async fn post(&self, url: &str, body: &Value) -> Result<Answer, String> {
-        let headers = [("content-type", "application/json")];
-        self.send(Method::POST, url, &headers, body.to_string().into_bytes()).await
-    }
 }

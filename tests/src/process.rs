@@ -78,11 +78,6 @@ impl Process {
         .await
     }
 
-    /// Whether it still runs.
-    pub fn is_running(&mut self) -> bool {
-        self.child.try_wait().expect("the child is ours").is_none()
-    }
-
     /// Asks it to end, as a service manager does.
     pub fn terminate(&self) {
         signal("TERM", self.id());

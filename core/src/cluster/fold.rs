@@ -2,7 +2,6 @@
 
 use std::borrow::Cow;
 
-use super::source::missed_of;
 use super::{Cluster, Decided, MAX_SOURCES, MAX_WORKERS, RouterLoad, SourceState, WorkerState};
 use crate::id::{Millis, Seq, WorkerIx};
 use crate::record::{Decision, DecisionSource, Entry, LinkState, Record, SequenceStep};
@@ -62,10 +61,8 @@ impl Cluster {
                 if let Some(s) = self.source_mut(*source) {
                     s.miss(*topic, *cause, *count, at);
                 }
-                if let Some((worker, count)) = missed_of(*worker, *count)
-                    && let Some(w) = self.worker_mut(worker)
-                {
-                    w.missed_total = w.missed_total.saturating_add(count);
+                if let Some(w) = worker.and_then(|worker| self.worker_mut(worker)) {
+                    w.missed_total = w.missed_total.saturating_add(*count);
                 }
             }
             Record::Rejected { source, topic, reason, count, sample } => {
@@ -89,8 +86,6 @@ impl Cluster {
         if is_copy {
             return;
         }
-        let request_id = decision.request_id.as_ref().map(|id| Cow::Owned(id.clone().into_owned()));
-        let decision = Decision { request_id, ..decision.clone() };
         self.head.decisions.push(Decided { seq, at_ms: at, decision: owned(decision) });
     }
 
@@ -180,11 +175,12 @@ impl Cluster {
     }
 }
 
-fn owned(decision: Decision<'_>) -> Decision<'static> {
+fn owned(decision: &Decision<'_>) -> Decision<'static> {
+    // Every field by name: update syntax would keep the borrowed lifetime.
     Decision {
         worker: decision.worker,
         router: decision.router,
-        request_id: decision.request_id.map(|id| Cow::Owned(id.into_owned())),
+        request_id: decision.request_id.as_deref().map(|id| Cow::Owned(id.to_owned())),
         isl_tokens: decision.isl_tokens,
         isl_blocks: decision.isl_blocks,
         overlap_blocks: decision.overlap_blocks,

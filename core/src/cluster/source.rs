@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::id::{Millis, WorkerIx};
+use crate::id::Millis;
 use crate::record::{LinkState, MissedCause, RejectReason, SourceKind, Topic};
 
 /// A source.
@@ -124,9 +124,4 @@ impl SourceState {
     pub fn rejected_total(&self) -> u64 {
         self.rejected.iter().map(|r| r.count).sum()
     }
-}
-
-/// For [`super::WorkerState`]: which worker lost something, where that is known.
-pub(super) fn missed_of(worker: Option<WorkerIx>, count: u64) -> Option<(WorkerIx, u64)> {
-    worker.map(|w| (w, count))
 }

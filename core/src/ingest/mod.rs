@@ -133,48 +133,36 @@ impl Ingest {
         }
         let body = envelope::open(message.payload).map_err(|error| (topic, error.into()))?;
         let (payload, format) = body.payload();
-        let context = Context { message, subject, envelope: body.envelope().copied() };
+        let context = Context { message, subject, envelope: body.envelope().copied(), payload, format };
         match topic {
-            Topic::KvEvents => self.kv_events(&context, payload, format, out),
-            Topic::KvHitRate => self.hit_rate(&context, payload, format, out).map_err(Faults::from),
-            Topic::KvMetrics => self.load(&context, payload, format, out).map_err(Faults::from),
-            Topic::ActiveSequences => self.sequences(&context, payload, format, out),
+            Topic::KvEvents => self.kv_events(&context, out),
+            Topic::KvHitRate => self.hit_rate(&context, out).map_err(Faults::from),
+            Topic::KvMetrics => self.load(&context, out).map_err(Faults::from),
+            Topic::ActiveSequences => self.sequences(&context, out),
             Topic::ModelCard | Topic::Other => Ok(()),
         }
         .map_err(|faults| (topic, faults))
     }
 
-    fn kv_events(
-        &mut self,
-        context: &Context<'_>,
-        payload: &[u8],
-        format: Format,
-        out: &mut Out<'_>,
-    ) -> Result<(), Faults> {
+    fn kv_events(&mut self, context: &Context<'_>, out: &mut Out<'_>) -> Result<(), Faults> {
         // The scratch leaves `self` while records borrow from it.
         let mut kv = std::mem::take(&mut self.kv);
-        let understood = kv.decode(payload, format);
+        let understood = kv.decode(context.payload, context.format);
         self.heard(context, kv.events.first().map(|event| event.worker), out);
         for event in &kv.events {
             if let Some(worker) = self.worker(context, event.worker, out) {
                 if kv.batch {
                     self.event_id(context, worker, event);
                 }
-                out(Entry { at_ms: context.message.at_ms, record: kv_record(worker, event, &kv) });
+                out(context.entry(kv_record(worker, event, &kv)));
             }
         }
         self.kv = kv;
         understood
     }
 
-    fn hit_rate(
-        &mut self,
-        context: &Context<'_>,
-        payload: &[u8],
-        format: Format,
-        out: &mut Out<'_>,
-    ) -> Result<(), DecodeError> {
-        let said = HitRate::decode(payload, format);
+    fn hit_rate(&mut self, context: &Context<'_>, out: &mut Out<'_>) -> Result<(), DecodeError> {
+        let said = HitRate::decode(context.payload, context.format);
         self.heard(context, None, out);
         let said = said?;
         if let Some(worker) = self.worker(context, said.worker, out) {
@@ -187,19 +175,13 @@ impl Ingest {
                 overlap_blocks: Some(said.overlap_blocks),
                 source: DecisionSource::KvHitRate,
             };
-            out(Entry { at_ms: context.message.at_ms, record: Record::Decision(decision) });
+            out(context.entry(Record::Decision(decision)));
         }
         Ok(())
     }
 
-    fn load(
-        &mut self,
-        context: &Context<'_>,
-        payload: &[u8],
-        format: Format,
-        out: &mut Out<'_>,
-    ) -> Result<(), DecodeError> {
-        let said = ActiveLoad::decode(payload, format);
+    fn load(&mut self, context: &Context<'_>, out: &mut Out<'_>) -> Result<(), DecodeError> {
+        let said = ActiveLoad::decode(context.payload, context.format);
         self.heard(context, said.as_ref().ok().map(|load| load.worker), out);
         let said = said?;
         let Some(worker) = self.worker(context, said.worker, out) else { return Ok(()) };
@@ -213,25 +195,17 @@ impl Ingest {
             },
             LoadOrigin::Nothing => return Ok(()),
         };
-        out(Entry { at_ms: context.message.at_ms, record });
+        out(context.entry(record));
         Ok(())
     }
 
-    fn sequences(
-        &mut self,
-        context: &Context<'_>,
-        payload: &[u8],
-        format: Format,
-        out: &mut Out<'_>,
-    ) -> Result<(), Faults> {
+    fn sequences(&mut self, context: &Context<'_>, out: &mut Out<'_>) -> Result<(), Faults> {
         let mut steps = Vec::new();
-        let understood = active_sequence::decode(payload, format, &mut steps);
+        let understood = active_sequence::decode(context.payload, context.format, &mut steps);
         self.heard(context, steps.first().filter(|s| s.by_worker).map(|s| s.worker), out);
         for step in steps {
             if let Some(worker) = self.worker(context, step.worker, out) {
-                sequence_records(worker, &step, &mut |record| {
-                    out(Entry { at_ms: context.message.at_ms, record });
-                });
+                sequence_records(worker, &step, &mut |record| out(context.entry(record)));
             }
         }
         understood
@@ -246,7 +220,8 @@ impl Ingest {
             endpoint: "",
             transport: Transport::Core,
         };
-        let context = Context { message, subject, envelope: None };
+        let context =
+            Context { message, subject, envelope: None, payload: message.payload, format: Format::Json };
         let first = card.runtime.data_parallel_start_rank.unwrap_or(0);
         let ranks = card.runtime.data_parallel_size.unwrap_or(1).clamp(1, MAX_RANKS);
         for rank in first..first.saturating_add(ranks) {
@@ -256,7 +231,7 @@ impl Ingest {
                     total_kv_blocks: card.runtime.total_kv_blocks,
                     block_size_tokens: card.block_size_tokens,
                 };
-                out(Entry { at_ms: message.at_ms, record });
+                out(context.entry(record));
             }
         }
         Ok(())
@@ -274,7 +249,7 @@ impl Ingest {
             let namespace = Cow::Borrowed(context.subject.namespace);
             let component = Cow::Borrowed(context.subject.component);
             let record = Record::Worker { worker, id, namespace, component };
-            out(Entry { at_ms: context.message.at_ms, record });
+            out(context.entry(record));
         }
         Some(worker)
     }
@@ -319,14 +294,22 @@ impl Ingest {
     }
 }
 
-/// What is known of a message beside its payload.
+/// A message, opened.
 struct Context<'a> {
     message: &'a Message<'a>,
     subject: Subject<'a>,
     envelope: Option<Envelope<'a>>,
+    /// The topic's own bytes.
+    payload: &'a [u8],
+    format: Format,
 }
 
 impl Context<'_> {
+    /// A record of the message's time.
+    fn entry<'r>(&self, record: Record<'r>) -> Entry<'r> {
+        Entry { at_ms: self.message.at_ms, record }
+    }
+
     fn publisher_id(&self) -> Option<u64> {
         self.envelope.map(|envelope| envelope.publisher_id)
     }

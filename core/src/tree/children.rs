@@ -128,12 +128,6 @@ pub struct Children<'a> {
     family: Option<indexmap::map::Values<'a, u64, NodeId>>,
 }
 
-impl Children<'_> {
-    pub(super) const fn none() -> Self {
-        Children { one: None, family: None }
-    }
-}
-
 impl Iterator for Children<'_> {
     type Item = NodeId;
 

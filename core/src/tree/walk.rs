@@ -28,15 +28,6 @@ pub struct Walk<'a> {
     next: Option<NodeId>,
 }
 
-impl Walk<'_> {
-    /// Skips what is below the node entered last.
-    pub fn skip_children(&mut self) {
-        if let Some((_, children)) = self.path.last_mut() {
-            *children = Children::none();
-        }
-    }
-}
-
 impl Iterator for Walk<'_> {
     type Item = Step;
 
