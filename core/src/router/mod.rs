@@ -1,3 +1,14 @@
 //! What Dynamo's router computes, computed again. Knows nothing of who holds which block.
 
+pub mod cost;
+pub mod example;
+pub mod frozen;
 pub mod hash;
+pub mod options;
+pub mod pick;
+pub mod score;
+pub mod text;
+
+pub use cost::{Common, Load, Overlap, Request, Terms, WorkerInput};
+pub use options::{Formula, Options, Role, TieBreak};
+pub use score::{Score, Scores, score};
