@@ -225,6 +225,8 @@ pub enum SourceKind {
     Nats,
     /// The embedded simulated cluster.
     Simulator,
+    /// A log of Dynamo: a file that is followed, or a pipe.
+    Logs,
 }
 
 /// Where the link to a source stands.
@@ -255,6 +257,10 @@ pub enum Topic {
     ActiveSequences,
     /// A model card.
     ModelCard,
+    /// `dynamo.request_trace.v1`: a request at its end (≥ 1.4).
+    RequestTrace,
+    /// A line of Dynamo's log.
+    Log,
     /// None of the above.
     Other,
 }
@@ -305,7 +311,7 @@ macro_rules! words {
 }
 words! {
     /// Name in the API.
-    SourceKind { Nats => "nats", Simulator => "simulator" }
+    SourceKind { Nats => "nats", Simulator => "simulator", Logs => "logs" }
 }
 words! {
     /// Name in the API.
@@ -315,7 +321,8 @@ words! {
     /// Dynamo's name of the topic.
     Topic {
         KvEvents => "kv-events", KvHitRate => "kv-hit-rate", KvMetrics => "kv_metrics",
-        ActiveSequences => "active_sequences_events", ModelCard => "model_card", Other => "other",
+        ActiveSequences => "active_sequences_events", ModelCard => "model_card",
+        RequestTrace => "dynamo.request_trace.v1", Log => "log", Other => "other",
     }
 }
 words! {

@@ -11,7 +11,9 @@ pub mod error;
 pub mod hit_rate;
 pub mod kv_event;
 pub mod load;
+pub mod log_line;
 pub mod subject;
+pub mod trace;
 mod wire;
 
 pub use envelope::{Body, Envelope, Format};

@@ -139,7 +139,7 @@ impl Ingest {
             Topic::KvHitRate => self.hit_rate(&context, out).map_err(Faults::from),
             Topic::KvMetrics => self.load(&context, out).map_err(Faults::from),
             Topic::ActiveSequences => self.sequences(&context, out),
-            Topic::ModelCard | Topic::Other => Ok(()),
+            Topic::RequestTrace | Topic::Log | Topic::ModelCard | Topic::Other => Ok(()),
         }
         .map_err(|faults| (topic, faults))
     }
