@@ -67,6 +67,11 @@ pub struct TokensHash(#[serde(with = "postcard::fixint::le")] pub u64);
 #[serde(transparent)]
 pub struct Seq(pub u64);
 
+/// Running number of a routing decision within one server run, from 1: what is learnt of a decision later names it.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug, Default, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct DecisionId(pub u64);
+
 /// Unix time in milliseconds.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug, Default, Serialize, Deserialize)]
 #[serde(transparent)]
@@ -88,7 +93,7 @@ macro_rules! shown_as_decimal {
         }
     )*};
 }
-shown_as_decimal!(WorkerId, BlockHash, TokensHash, Seq, Millis);
+shown_as_decimal!(WorkerId, BlockHash, TokensHash, Seq, DecisionId, Millis);
 
 impl fmt::Display for Worker {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

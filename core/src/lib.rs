@@ -3,7 +3,8 @@
 //! Pure: no I/O, no async, no clock, no randomness, nothing of the web. It compiles for the host and for
 //! `wasm32-unknown-unknown`, so that the server, the browser and a recording run the same fold.
 //!
-//! Arrows point one way: `id ← dynamo, tree, record, router ← cluster ← ingest`; nothing here uses `sim` but its callers.
+//! Arrows point one way: `id ← router ← record ← dynamo, tree ← cluster ← ingest ← routing ← listen`; nothing here uses
+//! `sim` but its callers.
 #![forbid(unsafe_code)]
 
 pub mod cluster;
@@ -11,7 +12,9 @@ pub mod dynamo;
 pub mod frame;
 pub mod id;
 pub mod ingest;
+pub mod listen;
 pub mod record;
 pub mod router;
+pub mod routing;
 pub mod sim;
 pub mod tree;

@@ -8,10 +8,11 @@ use std::borrow::Cow;
 
 use serde::{Deserialize, Serialize};
 
-use crate::id::{BlockHash, Millis, SourceIx, TokensHash, Worker, WorkerIx};
+use crate::id::{BlockHash, DecisionId, Millis, SourceIx, TokensHash, Worker, WorkerIx};
+use crate::router::Formula;
 
 /// Version of the binary form of everything in this file.
-pub const RECORD_VERSION: u8 = 1;
+pub const RECORD_VERSION: u8 = 2;
 
 /// One KV block as a worker stored it: the engine's identity of it and the router's hash of its tokens.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
@@ -130,8 +131,16 @@ pub enum Record<'a> {
         /// Prompt tokens routed there whose first output token has not come.
         prefill_tokens: Option<u64>,
     },
-    /// A router chose a worker.
+    /// A router chose a worker, or more is known of such a choice: the first record with an id makes the decision,
+    /// later ones fill in what it lacked.
     Decision(Decision<'a>),
+    /// How the request of a decision went on.
+    Progress {
+        /// Which decision.
+        decision: DecisionId,
+        /// What is known of it now.
+        progress: Progress,
+    },
     /// A step in the life of a request on a worker.
     Sequence {
         /// Where it runs.
@@ -179,11 +188,17 @@ pub enum Record<'a> {
     },
 }
 
-/// A routing decision as far as its source tells it.
+/// A routing decision as far as one source tells it.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Decision<'a> {
+    /// Which decision.
+    pub id: DecisionId,
     /// The worker chosen.
     pub worker: WorkerIx,
+    /// Where this was read.
+    pub source: DecisionSource,
+    /// When the router decided, by its own clock, if the source tells.
+    pub decided_ms: Option<Millis>,
     /// Publisher id of the router, if known.
     pub router: Option<u64>,
     /// Router's request id, if the source has it.
@@ -192,19 +207,137 @@ pub struct Decision<'a> {
     pub isl_tokens: Option<u64>,
     /// Prompt length in blocks, rounded up.
     pub isl_blocks: Option<u64>,
+    /// Tokens per block that the router counts in.
+    pub block_size_tokens: Option<u32>,
     /// Blocks of the prompt that the chosen worker already held, by the router's own count.
     pub overlap_blocks: Option<u64>,
-    /// Where this was read.
-    pub source: DecisionSource,
+    /// Cost of the chosen worker as the router gave it, in blocks.
+    pub logit: Option<f64>,
+    /// Formula and weight that `candidates` were computed with.
+    pub scoring: Option<Scoring>,
+    /// Whether the router said that several workers cost the same.
+    pub tied: bool,
+    /// Every worker that was weighed, as far as known; empty: only the chosen one is known.
+    pub candidates: Cow<'a, [Candidate]>,
+    /// How much `candidates` is worth.
+    pub completeness: Completeness,
+    /// Where in the tree the prompt's held prefix ended.
+    pub path: Option<PathEnd>,
+}
+
+impl Decision<'_> {
+    /// A decision of which nothing but the choice is known.
+    pub fn new(id: DecisionId, worker: WorkerIx, source: DecisionSource) -> Self {
+        Self {
+            id,
+            worker,
+            source,
+            decided_ms: None,
+            router: None,
+            request_id: None,
+            isl_tokens: None,
+            isl_blocks: None,
+            block_size_tokens: None,
+            overlap_blocks: None,
+            logit: None,
+            scoring: None,
+            tied: false,
+            candidates: Cow::Borrowed(&[]),
+            completeness: Completeness::ChosenOnly,
+            path: None,
+        }
+    }
+}
+
+/// How the costs of a decision were computed.
+#[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
+pub struct Scoring {
+    /// Which formula (reference §5.2).
+    pub formula: Formula,
+    /// Its overlap score weight (A) or prefill load scale (B to E).
+    pub weight: f64,
+}
+
+/// A worker as it was weighed for one request. Costs are in blocks.
+#[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
+pub struct Candidate {
+    /// Who.
+    pub worker: WorkerIx,
+    /// Blocks of the prompt that it held.
+    pub overlap_blocks: u32,
+    /// Prompt blocks to compute there: those that wait and those of this prompt that it did not hold.
+    pub prefill_blocks: f64,
+    /// Blocks of its active requests, this one included.
+    pub decode_blocks: f64,
+    /// The sum that was compared.
+    pub cost: f64,
+    /// Blocks in the router's index of this worker, where ties are decided by it (0.8 to 1.1).
+    pub tree_size: Option<u64>,
+}
+
+/// How a decision's candidates are known. Later is better.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug, Serialize, Deserialize)]
+pub enum Completeness {
+    /// Nothing is known of the others.
+    ChosenOnly,
+    /// Computed here from the tree and the active requests as they were when the decision was heard.
+    Reconstructed,
+    /// As the router itself wrote them.
+    AllCandidates,
+}
+
+/// The last block of a prompt that any worker held when the decision was heard. A block is named by a worker's engine.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct PathEnd {
+    /// A worker that held it.
+    pub worker: WorkerIx,
+    /// Its name there.
+    pub block_hash: BlockHash,
+    /// Blocks from the beginning of the prompt up to it.
+    pub blocks: u32,
 }
 
 /// Where a decision was read.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug, Serialize, Deserialize)]
 pub enum DecisionSource {
-    /// `kv-hit-rate` (Dynamo 0.8, 0.9): chosen worker only.
+    /// `kv-hit-rate` (Dynamo 0.8, 0.9).
     KvHitRate,
-    /// `AddRequest` of `active_sequences_events` (replica sync): chosen worker only.
+    /// `AddRequest` of `active_sequences_events` (replica sync).
     ActiveSequences,
+    /// A frontend's log.
+    Log,
+    /// `dynamo.request_trace.v1` (≥ 1.4), at the request's end.
+    RequestTrace,
+}
+
+/// How a request went on. What a source does not tell is `None` and leaves what is known.
+#[derive(Clone, Copy, PartialEq, Debug, Default, Serialize, Deserialize)]
+pub struct Progress {
+    /// First output token.
+    pub first_token_ms: Option<Millis>,
+    /// Finished or given up.
+    pub ended_ms: Option<Millis>,
+    /// How it ended.
+    pub outcome: Option<Outcome>,
+    /// Time to first token as the frontend measured it, in microseconds.
+    pub ttft_us: Option<u64>,
+    /// Mean time between output tokens as the frontend measured it, in microseconds.
+    pub itl_us: Option<u64>,
+    /// Output tokens.
+    pub output_tokens: Option<u64>,
+    /// Prompt tokens that the chosen worker had in its cache, by the frontend's count.
+    pub cached_tokens: Option<u64>,
+}
+
+/// How a request ended.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
+pub enum Outcome {
+    /// All tokens were sent.
+    Success,
+    /// The client or a limit ended it.
+    Cancelled,
+    /// Anything else.
+    Failed,
 }
 
 /// A step in the life of a request.
@@ -257,9 +390,9 @@ pub enum Topic {
     ActiveSequences,
     /// A model card.
     ModelCard,
-    /// `dynamo.request_trace.v1`: a request at its end (≥ 1.4).
+    /// `dynamo.request_trace.v1`: a finished request (≥ 1.4).
     RequestTrace,
-    /// A line of Dynamo's log.
+    /// A line of a log.
     Log,
     /// None of the above.
     Other,
@@ -341,5 +474,18 @@ words! {
 }
 words! {
     /// Name in the API.
-    DecisionSource { KvHitRate => "kv-hit-rate", ActiveSequences => "active_sequences_events" }
+    DecisionSource {
+        KvHitRate => "kv-hit-rate", ActiveSequences => "active_sequences_events", Log => "log",
+        RequestTrace => "dynamo.request_trace.v1",
+    }
+}
+words! {
+    /// Name in the API.
+    Completeness {
+        ChosenOnly => "chosen only", Reconstructed => "reconstructed", AllCandidates => "all candidates",
+    }
+}
+words! {
+    /// Name in the API.
+    Outcome { Success => "success", Cancelled => "cancelled", Failed => "failed" }
 }

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 
 use proptest::prelude::*;
 use radixscope_core::frame::{BatchWriter, Bytes, Digest, Frame, FrameError, PROTOCOL_VERSION};
-use radixscope_core::id::{BlockHash, Millis, Seq, SourceIx, TokensHash, Worker, WorkerIx};
+use radixscope_core::id::{BlockHash, DecisionId, Millis, Seq, SourceIx, TokensHash, Worker, WorkerIx};
 use radixscope_core::record::*;
 
 fn worker() -> impl Strategy<Value = WorkerIx> {
@@ -81,13 +81,16 @@ fn about_blocks() -> impl Strategy<Value = Record<'static>> {
 fn about_workers() -> impl Strategy<Value = Record<'static>> {
     use SequenceStep::*;
     let id = any::<(u64, u32)>().prop_map(|(id, rank)| Worker::new(id, rank));
-    let sources = vec![DecisionSource::KvHitRate, DecisionSource::ActiveSequences];
     let decision = (
+        any::<u64>(),
         worker(),
         any::<[Option<u64>; 4]>(),
         proptest::option::of(text()),
-        proptest::sample::select(sources),
+        proptest::sample::select(vec![DecisionSource::KvHitRate, DecisionSource::Log]),
+        proptest::collection::vec((worker(), any::<u32>(), any::<[i32; 3]>(), any::<Option<u64>>()), 0..5),
+        proptest::option::of((worker(), any::<u64>(), any::<u32>())),
     );
+    let progress = (any::<u64>(), any::<[Option<u64>; 5]>());
     prop_oneof![
         (worker(), id, text(), text()).prop_map(|(worker, id, namespace, component)| Record::Worker {
             worker,
@@ -101,19 +104,40 @@ fn about_workers() -> impl Strategy<Value = Record<'static>> {
                 Record::RouterLoad { worker, router, decode_blocks, prefill_tokens }
             }
         ),
-        decision.prop_map(
-            |(worker, [router, isl_tokens, isl_blocks, overlap_blocks], request_id, source)| {
-                Record::Decision(Decision {
+        decision.prop_map(|(id, worker, numbers, request_id, source, candidates, path)| {
+            let [router, isl_tokens, isl_blocks, overlap_blocks] = numbers;
+            let candidates = candidates.into_iter().map(|(worker, overlap_blocks, costs, tree_size)| {
+                let [prefill_blocks, decode_blocks, cost] = costs.map(|n| f64::from(n) / 8.0);
+                Candidate { worker, overlap_blocks, prefill_blocks, decode_blocks, cost, tree_size }
+            });
+            Record::Decision(Decision {
+                router,
+                request_id,
+                isl_tokens,
+                isl_blocks,
+                overlap_blocks,
+                candidates: candidates.collect(),
+                completeness: Completeness::AllCandidates,
+                path: path.map(|(worker, hash, blocks)| PathEnd {
                     worker,
-                    router,
-                    request_id,
-                    isl_tokens,
-                    isl_blocks,
-                    overlap_blocks,
-                    source,
-                })
-            }
-        ),
+                    block_hash: BlockHash(hash),
+                    blocks,
+                }),
+                ..Decision::new(DecisionId(id), worker, source)
+            })
+        }),
+        progress.prop_map(|(id, [first, ended, ttft_us, itl_us, output_tokens])| Record::Progress {
+            decision: DecisionId(id),
+            progress: Progress {
+                first_token_ms: first.map(Millis),
+                ended_ms: ended.map(Millis),
+                outcome: Some(Outcome::Success),
+                ttft_us,
+                itl_us,
+                output_tokens,
+                cached_tokens: None,
+            },
+        }),
         (worker(), proptest::sample::select(vec![Added, PrefillCompleted, Freed]), any::<bool>())
             .prop_map(|(worker, step, by_worker)| Record::Sequence { worker, step, by_worker }),
         (worker(), any::<Option<u64>>(), any::<Option<u32>>()).prop_map(

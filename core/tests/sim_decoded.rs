@@ -5,47 +5,38 @@
 use std::collections::HashMap;
 
 use radixscope_core::cluster::Cluster;
-use radixscope_core::id::{BlockHash, Millis, Seq, SourceIx, Worker};
-use radixscope_core::ingest::{Ingest, Message};
-use radixscope_core::record::{Entry, SourceKind};
+use radixscope_core::id::{BlockHash, Millis, SourceIx, Worker};
+use radixscope_core::ingest::Message;
+use radixscope_core::listen::Listener;
+use radixscope_core::record::SourceKind;
 use radixscope_core::sim::{Config, EventLine, RouterMode, Simulation, WireMessage};
 
 const START: Millis = Millis(1_767_225_600_000);
 
 /// Folds as the server does.
 struct Observer {
-    ingest: Ingest,
+    listener: Listener,
     cluster: Cluster,
     source: SourceIx,
-    seq: u64,
 }
 
 impl Observer {
     fn new() -> Self {
-        let mut ingest = Ingest::default();
-        let mut cluster = Cluster::default();
-        let fold = &mut |entry: Entry<'_>| cluster.fold(Seq(1), &entry);
-        let source =
-            ingest.source("simulated", SourceKind::Simulator, START, fold).expect("the first source");
-        Self { ingest, cluster, source, seq: 1 }
+        let (mut listener, mut cluster) = (Listener::default(), Cluster::default());
+        let source = listener
+            .source("simulated", SourceKind::Simulator, START, &mut cluster)
+            .expect("the first source");
+        Self { listener, cluster, source }
     }
 
     fn hear(&mut self, message: WireMessage<'_>) {
         let WireMessage { at_ms, subject, payload } = message;
         let message = Message { source: self.source, at_ms, subject, reply: None, payload };
-        let Self { ingest, cluster, seq, .. } = self;
-        ingest.message(message, &mut |entry| {
-            *seq += 1;
-            cluster.fold(Seq(*seq), &entry);
-        });
+        self.listener.message(message, &mut self.cluster);
     }
 
     fn flush(&mut self, at_ms: Millis) {
-        let Self { ingest, cluster, seq, .. } = self;
-        ingest.flush(at_ms, &mut |entry| {
-            *seq += 1;
-            cluster.fold(Seq(*seq), &entry);
-        });
+        self.listener.flush(at_ms, &mut self.cluster);
     }
 }
 

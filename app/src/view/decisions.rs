@@ -105,6 +105,8 @@ fn DecisionRow(store: Store, row: Row) -> impl IntoView {
     let source = match row.source {
         DecisionSource::KvHitRate => "hit rate",
         DecisionSource::ActiveSequences => "sequences",
+        DecisionSource::Log => "log",
+        DecisionSource::RequestTrace => "trace",
     };
     view! {
         <tr data-testid="decision" data-seq=row.seq.to_string() title=row.request.map(|id| format!("Request {id}"))>
@@ -172,7 +174,7 @@ fn latest(cluster: &Cluster, picked: Option<WorkerIx>, zone_ms: i64) -> Vec<Row>
             time: format::clock(d.at_ms.0, zone_ms),
             worker: d.decision.worker,
             prompt: number(d.decision.isl_blocks),
-            overlap: number(d.decision.overlap_blocks),
+            overlap: number(d.overlap_blocks()),
             share: d.overlap_share(),
             source: d.decision.source,
             request: d.decision.request_id.as_ref().map(ToString::to_string),
@@ -191,11 +193,7 @@ fn sums(
     let mut recent = DecisionTotals::default();
     for d in decisions.newest_first().take_while(|d| now.since(d.at_ms) <= WINDOW_MS) {
         if d.decision.worker == worker {
-            recent.count += 1;
-            if let (Some(isl), Some(overlap)) = (d.decision.isl_blocks, d.decision.overlap_blocks) {
-                recent.isl_blocks += isl;
-                recent.overlap_blocks += overlap;
-            }
+            recent.add(d);
         }
     }
     (recent, decisions.totals_of(worker))

@@ -1,33 +1,114 @@
 //! The latest routing decisions, bounded, and totals over all of them.
 
+use std::borrow::Cow;
 use std::collections::VecDeque;
 
 use serde::{Deserialize, Serialize};
 
-use crate::id::{Millis, Seq, WorkerIx};
-use crate::record::{Decision, DecisionSource};
+use crate::id::{DecisionId, Millis, Seq, WorkerIx};
+use crate::record::{Decision, DecisionSource, Progress};
 
 /// Decisions kept one by one; older ones live on in the totals.
 pub const MAX_DECISIONS: usize = 10_000;
+/// Candidates kept over all decisions. With more than 26 workers the oldest decisions lose theirs before they go.
+pub const MAX_CANDIDATES: usize = 1 << 18;
 
-/// A decision as it is kept.
+/// A decision as it is kept: everything that all sources told of it.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Decided {
-    /// Its record.
+    /// The first record of it.
     pub seq: Seq,
-    /// When it was heard.
+    /// When it was first heard.
     pub at_ms: Millis,
-    /// What was decided.
+    /// What was decided, the best of each source. Its `source` is the first one.
     pub decision: Decision<'static>,
+    /// How the request went on.
+    pub progress: Progress,
+    sources: u8,
+    /// Candidates were known, but are no longer kept.
+    forgotten: bool,
+    /// Hash of all of the above. Not written: it follows from them.
+    #[serde(skip)]
+    hash: u64,
 }
 
 impl Decided {
+    /// Blocks of the prompt that the chosen worker held: by the router's own count, else as reconstructed here.
+    pub fn overlap_blocks(&self) -> Option<u64> {
+        let reconstructed = || self.chosen().map(|candidate| u64::from(candidate.overlap_blocks));
+        self.decision.overlap_blocks.or_else(reconstructed)
+    }
+
     /// Share of the prompt's blocks that the chosen worker held, 0 … 1; `None` where either number is unknown or the
     /// prompt has no block.
     pub fn overlap_share(&self) -> Option<f64> {
         let isl = self.decision.isl_blocks.filter(|&isl| isl > 0)?;
-        Some(self.decision.overlap_blocks? as f64 / isl as f64)
+        Some(self.overlap_blocks()? as f64 / isl as f64)
     }
+
+    /// The chosen worker among the candidates.
+    pub fn chosen(&self) -> Option<&crate::record::Candidate> {
+        self.decision.candidates.iter().find(|candidate| candidate.worker == self.decision.worker)
+    }
+
+    /// Whether `source` told something of it.
+    pub fn is_from(&self, source: DecisionSource) -> bool {
+        self.sources & bit(source) != 0
+    }
+
+    /// Every source that told something of it.
+    pub fn sources(&self) -> impl Iterator<Item = DecisionSource> + '_ {
+        use DecisionSource::{ActiveSequences, KvHitRate, Log, RequestTrace};
+        [KvHitRate, ActiveSequences, Log, RequestTrace].into_iter().filter(|&source| self.is_from(source))
+    }
+
+    /// Whether candidates were known that are no longer kept, see [`MAX_CANDIDATES`].
+    pub fn candidates_forgotten(&self) -> bool {
+        self.forgotten
+    }
+
+    /// When the router decided: by its own clock where that is known, else when it was heard.
+    pub fn decided_ms(&self) -> Millis {
+        self.decision.decided_ms.unwrap_or(self.at_ms)
+    }
+
+    fn complete(&mut self, more: &Decision<'_>) {
+        let known = &mut self.decision;
+        self.sources |= bit(more.source);
+        fill(&mut known.decided_ms, more.decided_ms);
+        fill(&mut known.router, more.router);
+        if known.request_id.is_none() {
+            known.request_id = more.request_id.as_deref().map(|id| Cow::Owned(id.to_owned()));
+        }
+        fill(&mut known.isl_tokens, more.isl_tokens);
+        fill(&mut known.isl_blocks, more.isl_blocks);
+        fill(&mut known.block_size_tokens, more.block_size_tokens);
+        fill(&mut known.overlap_blocks, more.overlap_blocks);
+        fill(&mut known.logit, more.logit);
+        fill(&mut known.path, more.path);
+        known.tied |= more.tied;
+        if more.completeness > known.completeness {
+            known.completeness = more.completeness;
+            known.candidates = Cow::Owned(more.candidates.to_vec());
+            known.scoring = more.scoring;
+        } else {
+            fill(&mut known.scoring, more.scoring);
+        }
+    }
+
+    fn rehash(&mut self) {
+        // Plain data always encodes.
+        let bytes = postcard::to_allocvec(&*self).unwrap_or_default();
+        self.hash = xxhash_rust::xxh3::xxh3_64(&bytes);
+    }
+}
+
+fn bit(source: DecisionSource) -> u8 {
+    1 << source as u8
+}
+
+fn fill<T: Copy>(known: &mut Option<T>, more: Option<T>) {
+    *known = known.or(more);
 }
 
 /// Sums over decisions.
@@ -42,12 +123,20 @@ pub struct DecisionTotals {
 }
 
 impl DecisionTotals {
-    fn add(&mut self, decision: &Decision<'_>) {
+    /// Adds a decision.
+    pub fn add(&mut self, decided: &Decided) {
         self.count += 1;
-        if let (Some(isl), Some(overlap)) = (decision.isl_blocks, decision.overlap_blocks) {
+        if let Some((isl, overlap)) = blocks(decided) {
             self.isl_blocks = self.isl_blocks.saturating_add(isl);
             self.overlap_blocks = self.overlap_blocks.saturating_add(overlap);
         }
+    }
+
+    fn replace(&mut self, before: Option<(u64, u64)>, after: Option<(u64, u64)>) {
+        let ((isl_before, overlap_before), (isl, overlap)) =
+            (before.unwrap_or_default(), after.unwrap_or_default());
+        self.isl_blocks = self.isl_blocks.saturating_sub(isl_before).saturating_add(isl);
+        self.overlap_blocks = self.overlap_blocks.saturating_sub(overlap_before).saturating_add(overlap);
     }
 
     /// Overlap over prompt blocks, 0 … 1; `None` while no prompt block was counted.
@@ -56,31 +145,132 @@ impl DecisionTotals {
     }
 }
 
+/// Prompt and overlap of a decision that tells both.
+fn blocks(decided: &Decided) -> Option<(u64, u64)> {
+    Some((decided.decision.isl_blocks?, decided.overlap_blocks()?))
+}
+
 /// Decisions and totals.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
 pub struct Decisions {
     latest: VecDeque<Decided>,
     totals: DecisionTotals,
     per_worker: Vec<DecisionTotals>,
+    /// Sum of the hashes of `latest`: hashing ten thousand decisions anew every second would cost more than all else.
+    #[serde(skip)]
+    digest: u64,
+    /// Candidates of all of `latest`.
+    #[serde(skip)]
+    candidates: usize,
+    /// Decisions before this one have no candidates that could be forgotten.
+    #[serde(skip)]
+    forgotten_to: usize,
 }
 
 impl Decisions {
-    pub(super) fn push(&mut self, decided: Decided) {
+    /// Takes a record about a decision: a new one, or more about one that is kept.
+    pub(super) fn take(&mut self, seq: Seq, at_ms: Millis, told: &Decision<'_>) {
+        if let Some(at) = self.position(told.id) {
+            self.change(at, |decided| decided.complete(told));
+            self.forgotten_to = self.forgotten_to.min(at);
+        } else if self.latest.back().is_none_or(|last| last.decision.id < told.id) {
+            self.push(Decided {
+                seq,
+                at_ms,
+                decision: owned(told),
+                progress: Progress::default(),
+                sources: bit(told.source),
+                forgotten: false,
+                hash: 0,
+            });
+        }
+        self.forget_candidates();
+    }
+
+    /// Takes how the request of a decision went on. Of a decision that is no longer kept nobody asks.
+    pub(super) fn progress(&mut self, id: DecisionId, more: &Progress) {
+        if let Some(at) = self.position(id) {
+            self.change(at, |decided| {
+                let known = &mut decided.progress;
+                fill(&mut known.first_token_ms, more.first_token_ms);
+                fill(&mut known.ended_ms, more.ended_ms);
+                fill(&mut known.outcome, more.outcome);
+                fill(&mut known.ttft_us, more.ttft_us);
+                fill(&mut known.itl_us, more.itl_us);
+                fill(&mut known.output_tokens, more.output_tokens);
+                fill(&mut known.cached_tokens, more.cached_tokens);
+            });
+        }
+    }
+
+    fn position(&self, id: DecisionId) -> Option<usize> {
+        self.latest.binary_search_by_key(&id, |decided| decided.decision.id).ok()
+    }
+
+    fn push(&mut self, mut decided: Decided) {
         let worker = decided.decision.worker.at();
         if self.per_worker.len() <= worker {
             self.per_worker.resize(worker + 1, DecisionTotals::default());
         }
-        self.totals.add(&decided.decision);
-        self.per_worker[worker].add(&decided.decision);
-        if self.latest.len() == MAX_DECISIONS {
-            self.latest.pop_front();
+        self.totals.add(&decided);
+        self.per_worker[worker].add(&decided);
+        if self.latest.len() == MAX_DECISIONS
+            && let Some(oldest) = self.latest.pop_front()
+        {
+            self.digest = self.digest.wrapping_sub(oldest.hash);
+            self.candidates -= oldest.decision.candidates.len();
+            self.forgotten_to = self.forgotten_to.saturating_sub(1);
         }
+        decided.rehash();
+        self.digest = self.digest.wrapping_add(decided.hash);
+        self.candidates += decided.decision.candidates.len();
         self.latest.push_back(decided);
     }
 
-    /// Whether decisions from `source` are known.
-    pub(super) fn last_source(&self) -> Option<DecisionSource> {
-        self.latest.back().map(|d| d.decision.source)
+    /// Changes one decision and everything that is summed over decisions.
+    fn change(&mut self, at: usize, change: impl FnOnce(&mut Decided)) {
+        let Some(decided) = self.latest.get_mut(at) else { return };
+        let (hash, counted, candidates) = (decided.hash, blocks(decided), decided.decision.candidates.len());
+        change(decided);
+        decided.rehash();
+        self.digest = self.digest.wrapping_sub(hash).wrapping_add(decided.hash);
+        self.candidates = self.candidates - candidates + decided.decision.candidates.len();
+        let (worker, now) = (decided.decision.worker.at(), blocks(decided));
+        if now != counted {
+            self.totals.replace(counted, now);
+            self.per_worker[worker].replace(counted, now);
+        }
+    }
+
+    fn forget_candidates(&mut self) {
+        while self.candidates > MAX_CANDIDATES && self.forgotten_to < self.latest.len() {
+            let at = self.forgotten_to;
+            self.forgotten_to += 1;
+            if !self.latest[at].decision.candidates.is_empty() {
+                self.change(at, |decided| {
+                    decided.forgotten = true;
+                    decided.decision.overlap_blocks = decided.overlap_blocks();
+                    decided.decision.candidates = Cow::Borrowed(&[]);
+                });
+            }
+        }
+    }
+
+    /// Equal for equal decisions.
+    pub(super) fn digest(&self) -> u64 {
+        self.digest
+    }
+
+    /// Works out what is not written into a snapshot.
+    pub(super) fn restored(&mut self) {
+        self.latest.iter_mut().for_each(Decided::rehash);
+        self.digest = self.latest.iter().fold(0, |sum, decided| sum.wrapping_add(decided.hash));
+        self.candidates = self.latest.iter().map(|decided| decided.decision.candidates.len()).sum();
+    }
+
+    /// One decision, if it is still kept.
+    pub fn get(&self, id: DecisionId) -> Option<&Decided> {
+        self.latest.get(self.position(id)?)
     }
 
     /// The latest ones, newest first.
@@ -102,8 +292,35 @@ impl Decisions {
     pub fn window(&self, now: Millis, window_ms: u64) -> DecisionTotals {
         let mut totals = DecisionTotals::default();
         for decided in self.newest_first().take_while(|d| now.since(d.at_ms) <= window_ms) {
-            totals.add(&decided.decision);
+            totals.add(decided);
         }
         totals
+    }
+
+    /// Totals as the digest of the whole state takes them in.
+    pub(super) fn sums(&self) -> (&DecisionTotals, &[DecisionTotals]) {
+        (&self.totals, &self.per_worker)
+    }
+}
+
+fn owned(told: &Decision<'_>) -> Decision<'static> {
+    // Every field by name: update syntax would keep the borrowed lifetime.
+    Decision {
+        id: told.id,
+        worker: told.worker,
+        source: told.source,
+        decided_ms: told.decided_ms,
+        router: told.router,
+        request_id: told.request_id.as_deref().map(|id| Cow::Owned(id.to_owned())),
+        isl_tokens: told.isl_tokens,
+        isl_blocks: told.isl_blocks,
+        block_size_tokens: told.block_size_tokens,
+        overlap_blocks: told.overlap_blocks,
+        logit: told.logit,
+        scoring: told.scoring,
+        tied: told.tied,
+        candidates: Cow::Owned(told.candidates.to_vec()),
+        completeness: told.completeness,
+        path: told.path,
     }
 }

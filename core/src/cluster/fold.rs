@@ -1,10 +1,8 @@
 //! `state' = fold(state, record)`: the one place where the state changes.
 
-use std::borrow::Cow;
-
-use super::{Cluster, Decided, MAX_SOURCES, MAX_WORKERS, RouterLoad, SourceState, WorkerState};
+use super::{Cluster, MAX_SOURCES, MAX_WORKERS, RouterLoad, SourceState, WorkerState};
 use crate::id::{Millis, Seq, WorkerIx};
-use crate::record::{Decision, DecisionSource, Entry, LinkState, Record, SequenceStep};
+use crate::record::{Entry, LinkState, Record, SequenceStep};
 
 /// Resolution of "last touched" in the tree: four bytes then last for thirteen years.
 pub const TOUCH_MS: u64 = 100;
@@ -70,23 +68,14 @@ impl Cluster {
                     s.reject(*topic, *reason, *count, sample, at);
                 }
             }
-            Record::Decision(decision) => self.fold_decision(seq, at, decision),
+            Record::Decision(decision) => {
+                if self.worker(decision.worker).is_some() {
+                    self.head.decisions.take(seq, at, decision);
+                }
+            }
+            Record::Progress { decision, progress } => self.head.decisions.progress(*decision, progress),
             about_worker => self.fold_worker(at, about_worker),
         }
-    }
-
-    fn fold_decision(&mut self, seq: Seq, at: Millis, decision: &Decision<'_>) {
-        if self.worker(decision.worker).is_none() {
-            return;
-        }
-        // Dynamo 0.8 and 0.9 publish every decision as kv-hit-rate; with replica sync the same decisions come as
-        // AddRequest too. The first is the fuller, so where it exists the second is not counted again.
-        let is_copy = decision.source == DecisionSource::ActiveSequences
-            && self.head.decisions.last_source() == Some(DecisionSource::KvHitRate);
-        if is_copy {
-            return;
-        }
-        self.head.decisions.push(Decided { seq, at_ms: at, decision: owned(decision) });
     }
 
     fn fold_worker(&mut self, at: Millis, record: &Record<'_>) {
@@ -172,18 +161,5 @@ impl Cluster {
                 w.heard_event(at);
             }
         }
-    }
-}
-
-fn owned(decision: &Decision<'_>) -> Decision<'static> {
-    // Every field by name: update syntax would keep the borrowed lifetime.
-    Decision {
-        worker: decision.worker,
-        router: decision.router,
-        request_id: decision.request_id.as_deref().map(|id| Cow::Owned(id.to_owned())),
-        isl_tokens: decision.isl_tokens,
-        isl_blocks: decision.isl_blocks,
-        overlap_blocks: decision.overlap_blocks,
-        source: decision.source,
     }
 }

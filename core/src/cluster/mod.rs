@@ -20,7 +20,7 @@ use crate::id::{Millis, Seq, SourceIx, Worker, WorkerIx};
 use crate::record::Record;
 use crate::tree::{DEFAULT_LIMIT_NODES, Tree};
 
-pub use decisions::{Decided, DecisionTotals, Decisions, MAX_DECISIONS};
+pub use decisions::{Decided, DecisionTotals, Decisions, MAX_CANDIDATES, MAX_DECISIONS};
 pub use fold::{TOUCH_MS, touched_ms};
 pub use rates::{Bucket, RATE_BUCKET_MS, RATE_WINDOW_S, Rates};
 pub use snapshot::{SnapshotError, SnapshotPart, SnapshotReader};
@@ -32,7 +32,7 @@ pub const MAX_WORKERS: usize = 4096;
 /// Most sources.
 pub const MAX_SOURCES: usize = 64;
 
-/// Everything but the tree. Serialised as it is into the snapshot and hashed as it is into the digest.
+/// Everything but the tree. Serialised as it is into the snapshot.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 struct Head {
     seq: Seq,
@@ -140,7 +140,9 @@ impl Cluster {
     pub fn digest(&self) -> u64 {
         // Serialising a state of plain data into memory cannot fail; if it ever did, two digests would differ from
         // the truth and be seen to.
-        let bytes = postcard::to_allocvec(&self.head).unwrap_or_default();
+        let Head { seq, now_ms, sources, workers, decisions, limit_nodes } = &self.head;
+        let small = (seq, now_ms, sources, workers, decisions.sums(), decisions.digest(), limit_nodes);
+        let bytes = postcard::to_allocvec(&small).unwrap_or_default();
         xxhash_rust::xxh3::xxh3_64_with_seed(&bytes, self.tree.digest())
     }
 
@@ -170,6 +172,7 @@ pub fn worker_of(record: &Record<'_>) -> Option<WorkerIx> {
         Record::Source { .. }
         | Record::SourceState { .. }
         | Record::Traffic { .. }
+        | Record::Progress { .. }
         | Record::Rejected { .. } => None,
     }
 }

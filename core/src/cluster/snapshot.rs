@@ -81,7 +81,8 @@ impl SnapshotReader {
     pub fn part(&mut self, bytes: &[u8]) -> Result<Option<Cluster>, SnapshotError> {
         match postcard::from_bytes(bytes)? {
             SnapshotPart::Head(head) => {
-                let head: Head = postcard::from_bytes(&head)?;
+                let mut head: Head = postcard::from_bytes(&head)?;
+                head.decisions.restored();
                 let tree = TreeReader::new(head.limit_nodes);
                 self.state = Some((head, tree));
                 Ok(None)

@@ -3,8 +3,11 @@
 use std::borrow::Cow;
 
 use super::*;
-use crate::id::{BlockHash, TokensHash};
-use crate::record::{Block, Decision, DecisionSource, Entry, LinkState, MissedCause, SourceKind, Topic};
+use crate::id::{BlockHash, DecisionId, TokensHash};
+use crate::record::{
+    Block, Candidate, Completeness, Decision, DecisionSource, Entry, LinkState, MissedCause, Progress,
+    SourceKind, Topic,
+};
 
 const NOW: u64 = 1_800_000_000_000;
 
@@ -46,15 +49,19 @@ impl Fold {
     }
 
     fn decide(&mut self, worker: u16, isl: u64, overlap: u64) -> &mut Self {
-        self.fold(Record::Decision(Decision {
-            worker: WorkerIx(worker),
-            router: None,
-            request_id: Some(Cow::Borrowed("r")),
-            isl_tokens: None,
-            isl_blocks: Some(isl),
-            overlap_blocks: Some(overlap),
-            source: DecisionSource::KvHitRate,
-        }))
+        let id = DecisionId(self.seq + 1);
+        let new = Decision::new(id, WorkerIx(worker), DecisionSource::KvHitRate);
+        let request_id = Some(Cow::Borrowed("r"));
+        let (isl_blocks, overlap_blocks) = (Some(isl), Some(overlap));
+        self.fold(Record::Decision(Decision { request_id, isl_blocks, overlap_blocks, ..new }))
+    }
+
+    /// More about the latest decision.
+    fn complete(&mut self, more: impl FnOnce(&mut Decision<'static>)) -> &mut Self {
+        let latest = &self.cluster.decisions().newest_first().next().expect("decided").decision;
+        let mut decision = Decision::new(latest.id, latest.worker, DecisionSource::Log);
+        more(&mut decision);
+        self.fold(Record::Decision(decision))
     }
 
     fn restored(&self) -> Cluster {
@@ -223,6 +230,100 @@ fn decisions_are_bounded_one_by_one_and_complete_in_sum() {
     assert_eq!(decisions.totals().count, MAX_DECISIONS as u64 + 5);
     assert_eq!(decisions.totals().overlap_share(), Some(0.8));
     assert_eq!(decisions.totals_of(WorkerIx(1)).overlap_share(), None);
+}
+
+fn candidate(worker: u16, overlap_blocks: u32) -> Candidate {
+    let (prefill_blocks, decode_blocks, cost) = (1.0, 2.0, 3.0);
+    Candidate {
+        worker: WorkerIx(worker),
+        overlap_blocks,
+        prefill_blocks,
+        decode_blocks,
+        cost,
+        tree_size: None,
+    }
+}
+
+#[test]
+fn a_decision_becomes_the_best_of_what_its_sources_tell() {
+    let mut fold = Fold::new();
+    fold.decide(0, 10, 8);
+    fold.complete(|more| {
+        more.candidates = vec![candidate(0, 7), candidate(1, 2)].into();
+        more.completeness = Completeness::Reconstructed;
+        (more.logit, more.isl_blocks) = (Some(4.5), Some(99));
+    });
+    fold.complete(|more| {
+        more.candidates = vec![candidate(0, 8)].into();
+        more.completeness = Completeness::AllCandidates;
+        more.tied = true;
+    });
+    fold.complete(|more| {
+        more.candidates = vec![candidate(1, 1)].into();
+        more.completeness = Completeness::Reconstructed;
+    });
+    let id = fold.cluster.decisions().newest_first().next().expect("decided").decision.id;
+    let progress = Progress { output_tokens: Some(7), ..Progress::default() };
+    fold.fold(Record::Progress { decision: id, progress });
+    let decisions = fold.cluster.decisions();
+    let decided = decisions.get(id).expect("kept");
+    assert_eq!(decided.decision.candidates, [candidate(0, 8)].as_slice());
+    assert_eq!(
+        (decided.decision.isl_blocks, decided.overlap_blocks()),
+        (Some(10), Some(8)),
+        "the first word counts"
+    );
+    assert_eq!((decided.decision.logit, decided.decision.tied), (Some(4.5), true));
+    assert_eq!(decided.sources().collect::<Vec<_>>(), [DecisionSource::KvHitRate, DecisionSource::Log]);
+    assert_eq!((decided.progress.output_tokens, decisions.totals().count), (Some(7), 1));
+}
+
+#[test]
+fn an_overlap_that_becomes_known_later_enters_the_sums() {
+    let mut fold = Fold::new();
+    let new = Decision::new(DecisionId(1), WorkerIx(0), DecisionSource::ActiveSequences);
+    fold.fold(Record::Decision(Decision { isl_blocks: Some(10), ..new }));
+    assert_eq!(fold.cluster.decisions().totals().overlap_share(), None);
+    fold.complete(|more| more.overlap_blocks = Some(5));
+    assert_eq!(fold.cluster.decisions().totals().overlap_share(), Some(0.5));
+    assert_eq!(fold.cluster.decisions().totals_of(WorkerIx(0)).overlap_share(), Some(0.5));
+}
+
+#[test]
+fn with_many_workers_old_decisions_lose_their_candidates_and_nothing_else() {
+    let mut fold = Fold::new();
+    let many: Vec<Candidate> = (0..4_096).map(|w| candidate(w, 6)).collect();
+    for _ in 0..MAX_CANDIDATES / many.len() + 3 {
+        fold.decide(0, 10, 6);
+        fold.complete(|more| {
+            more.candidates = many.clone().into();
+            more.completeness = Completeness::AllCandidates;
+        });
+    }
+    let decisions = fold.cluster.decisions();
+    let kept: usize = decisions.newest_first().map(|d| d.decision.candidates.len()).sum();
+    assert_eq!(kept, MAX_CANDIDATES);
+    let oldest = decisions.newest_first().next_back().expect("kept");
+    assert!(oldest.candidates_forgotten() && oldest.overlap_blocks() == Some(6));
+    assert_eq!(decisions.totals().overlap_share(), Some(0.6));
+}
+
+#[test]
+fn the_digest_of_a_restored_state_follows_the_same_changes() {
+    let mut fold = Fold::new();
+    for n in 0..50 {
+        fold.decide(n % 2, 10, u64::from(n));
+        fold.complete(|more| more.logit = Some(f64::from(n)));
+    }
+    let mut restored = fold.restored();
+    assert_eq!(restored.digest(), fold.cluster.digest());
+    let before = fold.cluster.digest();
+    fold.complete(|more| more.tied = true);
+    assert_ne!(before, fold.cluster.digest());
+    let latest = &fold.cluster.decisions().newest_first().next().expect("decided").decision;
+    let more = Decision { tied: true, ..Decision::new(latest.id, latest.worker, DecisionSource::Log) };
+    restored.fold(fold.cluster.seq(), &Entry { at_ms: Millis(NOW), record: Record::Decision(more) });
+    assert_eq!(restored.digest(), fold.cluster.digest());
 }
 
 #[test]

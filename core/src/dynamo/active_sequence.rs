@@ -6,7 +6,7 @@ use super::envelope::Format;
 use super::error::{DecodeError, Faults, Reason};
 use super::wire::{Fault, InField, Json, Kind, MsgPack, Wire, once, pass, required};
 use crate::id::Worker;
-use crate::record::Topic;
+use crate::record::{SequenceStep, Topic};
 
 /// Longest `token_sequence`: a prompt of a million tokens in blocks of one. Beyond it the message is refused.
 pub const MAX_TOKEN_SEQUENCE: usize = 1 << 20;
@@ -44,6 +44,17 @@ pub enum Step {
     PrefillCompleted,
     /// Finished or given up.
     Freed,
+}
+
+impl Step {
+    /// Which step, without its details.
+    pub const fn kind(&self) -> SequenceStep {
+        match self {
+            Step::Added(_) => SequenceStep::Added,
+            Step::PrefillCompleted => SequenceStep::PrefillCompleted,
+            Step::Freed => SequenceStep::Freed,
+        }
+    }
 }
 
 /// What a router says of a request it routes. Which fields are set depends on the version.

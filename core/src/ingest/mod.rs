@@ -16,16 +16,18 @@ use std::borrow::Cow;
 
 use crate::cluster::MAX_SOURCES;
 use crate::dynamo::DecodeError;
-use crate::dynamo::active_sequence::{self, ActiveSequence, RouterId, Step};
+use crate::dynamo::active_sequence::{self, ActiveSequence};
 use crate::dynamo::discovery::ModelCard;
 use crate::dynamo::envelope::{self, Envelope, Format};
 use crate::dynamo::error::{Faults, Reason};
 use crate::dynamo::hit_rate::HitRate;
 use crate::dynamo::kv_event::{KvData, KvEvent, KvEvents, ResidencyDomain, StorageTier};
 use crate::dynamo::load::{ActiveLoad, LoadOrigin};
+use crate::dynamo::log_line::{self, LogLine};
 use crate::dynamo::subject::{self, Subject, Transport};
+use crate::dynamo::trace::{self, RequestTrace};
 use crate::id::{Millis, SourceIx, Worker, WorkerIx};
-use crate::record::{Decision, DecisionSource, Entry, MissedCause, Record, SequenceStep, SourceKind, Topic};
+use crate::record::{Entry, MissedCause, Record, SourceKind, Topic};
 
 use interner::Interner;
 use publishers::{Heard, Lost, Publishers, Stream};
@@ -34,6 +36,8 @@ use tally::Tally;
 
 /// Key prefix of model cards in Dynamo's discovery (reference §8.1).
 pub const MODEL_CARD_PREFIX: &str = "v1/mdc/";
+/// Subjects of log lines begin so; the name of the log follows. One message is one line.
+pub const LOG_PREFIX: &str = "log/";
 /// Data-parallel ranks taken from one model card; a card that claims more is believed so far.
 const MAX_RANKS: u32 = 256;
 /// Largest message that is opened. NATS allows 1 MiB by default, 64 MiB at most; Dynamo's own stay below 1 MiB.
@@ -56,6 +60,66 @@ pub struct Message<'a> {
 
 /// Takes records as they arise.
 pub type Out<'o> = dyn FnMut(Entry<'_>) + 'o;
+
+/// Something said of a request: what it means depends on what others say of the same request, and on the state.
+#[derive(Debug)]
+pub struct Told<'a> {
+    /// Who received it.
+    pub source: SourceIx,
+    /// When it was received.
+    pub at_ms: Millis,
+    /// When it was said, by the clock of who said it, if it tells.
+    pub said_ms: Option<Millis>,
+    /// What was said.
+    pub said: Said<'a>,
+}
+
+/// What can be said of a request. Workers are known to the state by the time this is told.
+#[derive(Debug)]
+pub enum Said<'a> {
+    /// A router published the hit rate of a choice (0.8, 0.9).
+    HitRate {
+        /// The chosen worker.
+        worker: WorkerIx,
+        /// Publisher id of the router.
+        router: Option<u64>,
+        /// Prompt length in blocks, rounded up.
+        isl_blocks: u64,
+        /// Blocks of it that the worker held.
+        overlap_blocks: u64,
+    },
+    /// A step in a request's life.
+    Sequence {
+        /// Where it runs.
+        worker: WorkerIx,
+        /// What happened to which request.
+        step: &'a ActiveSequence<'a>,
+    },
+    /// A line of a log.
+    Line {
+        /// Name of the log. Lines of one log come in order.
+        log: &'a str,
+        /// What it says.
+        line: &'a LogLine<'a>,
+        /// The worker it names.
+        worker: Option<WorkerIx>,
+    },
+    /// A request's trace, at its end.
+    Trace {
+        /// What it says.
+        trace: &'a RequestTrace<'a>,
+        /// Where it was prefilled, or where it ran.
+        worker: Option<WorkerIx>,
+    },
+}
+
+/// Takes what messages become.
+pub trait Sink {
+    /// Takes a record.
+    fn record(&mut self, entry: Entry<'_>);
+    /// Takes something said of a request.
+    fn told(&mut self, told: Told<'_>);
+}
 
 /// Turns messages into records.
 #[derive(Default)]
@@ -86,7 +150,7 @@ impl Ingest {
     }
 
     /// Takes one message. Copies that JetStream delivers to routers are passed over.
-    pub fn message(&mut self, message: Message<'_>, out: &mut Out<'_>) {
+    pub fn message(&mut self, message: Message<'_>, out: &mut dyn Sink) {
         if message.source.at() >= self.tallies.len() || subject::is_delivery_copy(message.reply) {
             return;
         }
@@ -118,9 +182,12 @@ impl Ingest {
         }
     }
 
-    fn take(&mut self, message: &Message<'_>, out: &mut Out<'_>) -> Result<(), (Topic, Faults)> {
+    fn take(&mut self, message: &Message<'_>, out: &mut dyn Sink) -> Result<(), (Topic, Faults)> {
         if message.subject.starts_with(MODEL_CARD_PREFIX) {
             return self.model_card(message, out).map_err(|error| (Topic::ModelCard, error.into()));
+        }
+        if let Some(log) = message.subject.strip_prefix(LOG_PREFIX) {
+            return self.log_line(message, log, out).map_err(|error| (Topic::Log, error.into()));
         }
         let Some(subject) = self.subjects.parse(message.subject) else {
             let text = format!("subject {:?} is none of Dynamo's", message.subject);
@@ -131,6 +198,9 @@ impl Ingest {
             let text = format!("{} bytes; at most {MAX_PAYLOAD_BYTES} are read", message.payload.len());
             return Err((topic, DecodeError::new(Reason::TooLarge, text).into()));
         }
+        if topic == Topic::RequestTrace {
+            return self.trace(message, out).map_err(|error| (topic, error.into()));
+        }
         let body = envelope::open(message.payload).map_err(|error| (topic, error.into()))?;
         let (payload, format) = body.payload();
         let context = Context { message, subject, envelope: body.envelope().copied(), payload, format };
@@ -139,12 +209,12 @@ impl Ingest {
             Topic::KvHitRate => self.hit_rate(&context, out).map_err(Faults::from),
             Topic::KvMetrics => self.load(&context, out).map_err(Faults::from),
             Topic::ActiveSequences => self.sequences(&context, out),
-            Topic::RequestTrace | Topic::Log | Topic::ModelCard | Topic::Other => Ok(()),
+            Topic::ModelCard | Topic::RequestTrace | Topic::Log | Topic::Other => Ok(()),
         }
         .map_err(|faults| (topic, faults))
     }
 
-    fn kv_events(&mut self, context: &Context<'_>, out: &mut Out<'_>) -> Result<(), Faults> {
+    fn kv_events(&mut self, context: &Context<'_>, out: &mut dyn Sink) -> Result<(), Faults> {
         // The scratch leaves `self` while records borrow from it.
         let mut kv = std::mem::take(&mut self.kv);
         let understood = kv.decode(context.payload, context.format);
@@ -154,33 +224,26 @@ impl Ingest {
                 if kv.batch {
                     self.event_id(context, worker, event);
                 }
-                out(context.entry(kv_record(worker, event, &kv)));
+                out.record(context.entry(kv_record(worker, event, &kv)));
             }
         }
         self.kv = kv;
         understood
     }
 
-    fn hit_rate(&mut self, context: &Context<'_>, out: &mut Out<'_>) -> Result<(), DecodeError> {
+    fn hit_rate(&mut self, context: &Context<'_>, out: &mut dyn Sink) -> Result<(), DecodeError> {
         let said = HitRate::decode(context.payload, context.format);
         self.heard(context, None, out);
         let said = said?;
         if let Some(worker) = self.worker(context, said.worker, out) {
-            let decision = Decision {
-                worker,
-                router: context.publisher_id(),
-                request_id: None,
-                isl_tokens: None,
-                isl_blocks: Some(said.isl_blocks),
-                overlap_blocks: Some(said.overlap_blocks),
-                source: DecisionSource::KvHitRate,
-            };
-            out(context.entry(Record::Decision(decision)));
+            let (isl_blocks, overlap_blocks) = (said.isl_blocks, said.overlap_blocks);
+            let router = context.publisher_id();
+            out.told(context.told(Said::HitRate { worker, router, isl_blocks, overlap_blocks }));
         }
         Ok(())
     }
 
-    fn load(&mut self, context: &Context<'_>, out: &mut Out<'_>) -> Result<(), DecodeError> {
+    fn load(&mut self, context: &Context<'_>, out: &mut dyn Sink) -> Result<(), DecodeError> {
         let said = ActiveLoad::decode(context.payload, context.format);
         self.heard(context, said.as_ref().ok().map(|load| load.worker), out);
         let said = said?;
@@ -195,23 +258,43 @@ impl Ingest {
             },
             LoadOrigin::Nothing => return Ok(()),
         };
-        out(context.entry(record));
+        out.record(context.entry(record));
         Ok(())
     }
 
-    fn sequences(&mut self, context: &Context<'_>, out: &mut Out<'_>) -> Result<(), Faults> {
+    fn sequences(&mut self, context: &Context<'_>, out: &mut dyn Sink) -> Result<(), Faults> {
         let mut steps = Vec::new();
         let understood = active_sequence::decode(context.payload, context.format, &mut steps);
         self.heard(context, steps.first().filter(|s| s.by_worker).map(|s| s.worker), out);
         for step in steps {
             if let Some(worker) = self.worker(context, step.worker, out) {
-                sequence_records(worker, &step, &mut |record| out(context.entry(record)));
+                let record = Record::Sequence { worker, step: step.step.kind(), by_worker: step.by_worker };
+                out.record(context.entry(record));
+                out.told(context.told(Said::Sequence { worker, step: &step }));
             }
         }
         understood
     }
 
-    fn model_card(&mut self, message: &Message<'_>, out: &mut Out<'_>) -> Result<(), DecodeError> {
+    fn log_line(&mut self, message: &Message<'_>, log: &str, out: &mut dyn Sink) -> Result<(), DecodeError> {
+        let Some(line) = log_line::decode(message.payload)? else { return Ok(()) };
+        let context = Context::without_subject(message, Topic::Log);
+        let worker = line.said.worker().and_then(|id| self.worker(&context, id, out));
+        out.told(context.told(Said::Line { log, line: &line, worker }));
+        Ok(())
+    }
+
+    fn trace(&mut self, message: &Message<'_>, out: &mut dyn Sink) -> Result<(), DecodeError> {
+        let Some(trace) = trace::decode(message.payload)? else { return Ok(()) };
+        let context = Context::without_subject(message, Topic::RequestTrace);
+        // The prefill worker's cache is the one that was matched.
+        let id = trace.prefill_worker.or(trace.decode_worker);
+        let worker = id.and_then(|id| self.worker(&context, id, out));
+        out.told(context.told(Said::Trace { trace: &trace, worker }));
+        Ok(())
+    }
+
+    fn model_card(&mut self, message: &Message<'_>, out: &mut dyn Sink) -> Result<(), DecodeError> {
         let Some(card) = ModelCard::decode(message.payload)? else { return Ok(()) };
         let subject = Subject {
             topic: Topic::ModelCard,
@@ -231,14 +314,14 @@ impl Ingest {
                     total_kv_blocks: card.runtime.total_kv_blocks,
                     block_size_tokens: card.block_size_tokens,
                 };
-                out(context.entry(record));
+                out.record(context.entry(record));
             }
         }
         Ok(())
     }
 
     /// Index of a worker, introduced if it is new. `None`: there are too many, which is counted.
-    fn worker(&mut self, context: &Context<'_>, id: Worker, out: &mut Out<'_>) -> Option<WorkerIx> {
+    fn worker(&mut self, context: &Context<'_>, id: Worker, out: &mut dyn Sink) -> Option<WorkerIx> {
         let known = self.interner.intern(id, context.subject.namespace, context.subject.component);
         let Some((worker, news)) = known else {
             let source = context.message.source.at();
@@ -249,13 +332,13 @@ impl Ingest {
             let namespace = Cow::Borrowed(context.subject.namespace);
             let component = Cow::Borrowed(context.subject.component);
             let record = Record::Worker { worker, id, namespace, component };
-            out(context.entry(record));
+            out.record(context.entry(record));
         }
         Some(worker)
     }
 
     /// Follows the envelope's sequence and clock. `about` is the worker the message is about, if it is about one.
-    fn heard(&mut self, context: &Context<'_>, about: Option<Worker>, out: &mut Out<'_>) {
+    fn heard(&mut self, context: &Context<'_>, about: Option<Worker>, out: &mut dyn Sink) {
         let Some(envelope) = &context.envelope else { return };
         let source = context.message.source;
         self.tallies[source.at()].lag(context.message.at_ms, envelope.published_at);
@@ -304,7 +387,14 @@ struct Context<'a> {
     format: Format,
 }
 
-impl Context<'_> {
+impl<'a> Context<'a> {
+    /// Of a message whose subject names neither namespace nor component.
+    fn without_subject(message: &'a Message<'a>, topic: Topic) -> Self {
+        let transport = Transport::Core;
+        let subject = Subject { topic, namespace: "", component: "", endpoint: "", transport };
+        Self { message, subject, envelope: None, payload: message.payload, format: Format::Json }
+    }
+
     /// A record of the message's time.
     fn entry<'r>(&self, record: Record<'r>) -> Entry<'r> {
         Entry { at_ms: self.message.at_ms, record }
@@ -312,6 +402,12 @@ impl Context<'_> {
 
     fn publisher_id(&self) -> Option<u64> {
         self.envelope.map(|envelope| envelope.publisher_id)
+    }
+
+    /// What is said of a request, at the message's time.
+    fn told<'s>(&self, said: Said<'s>) -> Told<'s> {
+        let Message { source, at_ms, .. } = *self.message;
+        Told { source, at_ms, said_ms: self.envelope.map(|envelope| envelope.published_at), said }
     }
 }
 
@@ -331,28 +427,4 @@ fn kv_record<'k>(worker: WorkerIx, event: &KvEvent, kv: &'k KvEvents) -> Record<
         KvData::Removed { hashes } => Record::OtherTier { worker, stored: 0, removed: hashes.len() as u32 },
         KvData::Cleared => Record::OtherTier { worker, stored: 0, removed: 0 },
     }
-}
-
-fn sequence_records(worker: WorkerIx, said: &ActiveSequence<'_>, out: &mut dyn FnMut(Record<'_>)) {
-    let step = match &said.step {
-        Step::Added(request) => {
-            let router = match said.router {
-                RouterId::Number(id) => Some(id),
-                RouterId::Text => None,
-            };
-            out(Record::Decision(Decision {
-                worker,
-                router,
-                request_id: Some(Cow::Borrowed(&said.request_id)),
-                isl_tokens: request.isl,
-                isl_blocks: request.token_sequence.as_ref().map(|full_blocks| full_blocks.len() as u64),
-                overlap_blocks: request.overlap,
-                source: DecisionSource::ActiveSequences,
-            }));
-            SequenceStep::Added
-        }
-        Step::PrefillCompleted => SequenceStep::PrefillCompleted,
-        Step::Freed => SequenceStep::Freed,
-    };
-    out(Record::Sequence { worker, step, by_worker: said.by_worker });
 }

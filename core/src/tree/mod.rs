@@ -184,6 +184,11 @@ impl Tree {
         (parent != NodeId::NONE && !self.arena[parent].is_anchor()).then_some(parent)
     }
 
+    /// The block after `node` whose tokens have this hash.
+    pub fn child(&self, node: NodeId, tokens: TokensHash) -> Option<NodeId> {
+        self.families.find(&self.arena, node, tokens.0)
+    }
+
     /// Whether the path from the root to `node` is known.
     pub fn is_attached(&self, node: NodeId) -> bool {
         !self.arena[node].is_unattached()

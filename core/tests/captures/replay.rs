@@ -7,7 +7,8 @@ use base64::Engine;
 use radixscope_core::cluster::Cluster;
 use radixscope_core::frame::{BatchWriter, Frame};
 use radixscope_core::id::{Millis, Seq};
-use radixscope_core::ingest::{Ingest, Message};
+use radixscope_core::ingest::Message;
+use radixscope_core::listen::{Journal, Listener};
 use radixscope_core::record::{Entry, SourceKind};
 
 /// One message of a capture.
@@ -35,42 +36,56 @@ pub(crate) fn messages(name: &str) -> Vec<Captured> {
     all.filter(|message| !message.s.ends_with(".forward-pass-metrics")).collect()
 }
 
-/// Folds a capture; with every record also goes through the frames' codec into a second state.
-pub(crate) fn fold(name: &str) -> (Cluster, Cluster) {
-    let mut ingest = Ingest::default();
-    let (mut near, mut far) = (Cluster::default(), Cluster::default());
-    let mut seq = 0;
-    let mut batch = BatchWriter::new(Seq(1));
-    let mut near_fold = |entry: Entry<'_>| {
-        seq += 1;
-        near.fold(Seq(seq), &entry);
-        batch.push(&entry).unwrap();
-        if batch.count() == 100 {
-            send(&mut far, &mut batch);
+/// A state, and one that is told everything through the frames' codec.
+struct Both {
+    near: Cluster,
+    far: Cluster,
+    batch: BatchWriter,
+}
+
+impl Journal for Both {
+    fn cluster(&self) -> &Cluster {
+        &self.near
+    }
+
+    fn accept(&mut self, entry: &Entry<'_>) {
+        self.near.accept(entry);
+        self.batch.push(entry).unwrap();
+        if self.batch.count() == 100 {
+            self.send();
         }
-    };
-    let source = ingest.source("capture", SourceKind::Nats, Millis(1), &mut near_fold).unwrap();
+    }
+}
+
+impl Both {
+    fn send(&mut self) {
+        let bytes = self.batch.finish(Millis(0), None).unwrap();
+        let Frame::Batch(batch) = Frame::decode(&bytes).unwrap() else { panic!("not a batch") };
+        for entry in batch.entries() {
+            let (seq, entry) = entry.unwrap();
+            self.far.fold(seq, &entry);
+        }
+    }
+}
+
+/// Folds a capture; every record also goes through the frames' codec into a second state.
+pub(crate) fn fold(name: &str) -> (Cluster, Cluster) {
+    let mut listener = Listener::default();
+    let mut both =
+        Both { near: Cluster::default(), far: Cluster::default(), batch: BatchWriter::new(Seq(1)) };
+    let source = listener.source("capture", SourceKind::Nats, Millis(1), &mut both).unwrap();
     let mut last = Millis(0);
     for (i, m) in messages(name).iter().enumerate() {
         let payload = base64::engine::general_purpose::STANDARD.decode(&m.p).unwrap();
         last = Millis((m.t * 1000.0) as u64);
         let message =
             Message { source, at_ms: last, subject: &m.s, reply: m.r.as_deref(), payload: &payload };
-        ingest.message(message, &mut near_fold);
+        listener.message(message, &mut both);
         if i % 500 == 0 {
-            ingest.flush(last, &mut near_fold);
+            listener.flush(last, &mut both);
         }
     }
-    ingest.flush(last, &mut near_fold);
-    send(&mut far, &mut batch);
-    (near, far)
-}
-
-fn send(far: &mut Cluster, batch: &mut BatchWriter) {
-    let bytes = batch.finish(Millis(0), None).unwrap();
-    let Frame::Batch(batch) = Frame::decode(&bytes).unwrap() else { panic!("not a batch") };
-    for entry in batch.entries() {
-        let (seq, entry) = entry.unwrap();
-        far.fold(seq, &entry);
-    }
+    listener.flush(last, &mut both);
+    both.send();
+    (both.near, both.far)
 }

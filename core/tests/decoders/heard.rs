@@ -53,7 +53,7 @@ pub fn payload(
             }
             all(result)
         }
-        Topic::ModelCard | Topic::Other => unreachable!("not on NATS"),
+        Topic::ModelCard | Topic::RequestTrace | Topic::Log | Topic::Other => unreachable!("not on NATS"),
     };
     (said, errors)
 }

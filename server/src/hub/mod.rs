@@ -17,7 +17,8 @@ use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinHandle;
 use tokio::time::MissedTickBehavior;
 
-use radixscope_core::ingest::{Ingest, Message};
+use radixscope_core::ingest::Message;
+use radixscope_core::listen::{Journal, Listener};
 use radixscope_core::record::{Entry, MissedCause, Record, SourceKind};
 
 pub use inbox::{HubEnded, QueueLimits, SourceHandle};
@@ -110,7 +111,7 @@ impl Hub {
     pub fn start(config: HubConfig, sources: &[(String, SourceKind)], shutdown: Shutdown) -> Started {
         let epoch = random();
         let mut task = HubTask {
-            ingest: Ingest::default(),
+            listener: Listener::default(),
             state: State::new(config.max_nodes, config.log_bytes, epoch),
             inbox: Inbox::new(config.queue),
             refused: Vec::new(),
@@ -164,7 +165,7 @@ impl Hub {
 }
 
 struct HubTask {
-    ingest: Ingest,
+    listener: Listener,
     state: State,
     inbox: Inbox,
     refused: Vec<(SourceHandle, Arc<Refused>)>,
@@ -174,8 +175,8 @@ struct HubTask {
 
 impl HubTask {
     fn add_source(&mut self, name: &str, kind: SourceKind) -> Option<SourceHandle> {
-        let Self { ingest, state, inbox, .. } = self;
-        let ix = ingest.source(name, kind, now(), &mut |entry| state.accept(&entry))?;
+        let Self { listener, state, inbox, .. } = self;
+        let ix = listener.source(name, kind, now(), state)?;
         let (handle, refused) = inbox.handle(ix);
         self.refused.push((handle.clone(), refused));
         Some(handle)
@@ -212,27 +213,29 @@ impl HubTask {
                 self.state
                     .accept(&Entry { at_ms: now(), record: Record::SourceState { source, state, detail } });
             }
-            Input::Missed { source, topic, cause, count } => self.ingest.missed(source, topic, cause, count),
+            Input::Missed { source, topic, cause, count } => {
+                self.listener.missed(source, topic, cause, count)
+            }
         }
     }
 
     fn message(&mut self, received: &Received) {
-        let Self { ingest, state, stats, .. } = self;
+        let Self { listener, state, stats, .. } = self;
         let Received { source, at_ms, subject, payload, queued, .. } = received;
         let before = state.cluster.seq();
         let message = Message { source: *source, at_ms: *at_ms, subject, reply: None, payload };
-        ingest.message(message, &mut |entry| state.accept(&entry));
+        listener.message(message, state);
         stats.message(*source, payload.len(), state.cluster.seq().0 - before.0, queued.elapsed());
     }
 
     fn flush(&mut self) {
-        let Self { ingest, state, refused, stats, .. } = self;
+        let Self { listener, state, refused, stats, .. } = self;
         for (handle, refused) in refused.iter() {
             for (topic, count) in refused.take() {
-                ingest.missed(handle.source(), topic, MissedCause::QueueFull, count);
+                listener.missed(handle.source(), topic, MissedCause::QueueFull, count);
             }
         }
-        ingest.flush(now(), &mut |entry| state.accept(&entry));
+        listener.flush(now(), state);
         stats.end_second();
     }
 
@@ -250,6 +253,7 @@ impl HubTask {
                 let started = Instant::now();
                 read(&mut View {
                     cluster: &self.state.cluster,
+                    routing: self.listener.routing(),
                     stats: &self.stats,
                     at_ms: now(),
                     depth: &mut self.depth,

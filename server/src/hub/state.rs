@@ -10,6 +10,7 @@ use tokio::sync::broadcast;
 use radixscope_core::cluster::Cluster;
 use radixscope_core::frame::{BatchWriter, Digest, Frame};
 use radixscope_core::id::{Millis, Seq};
+use radixscope_core::listen::Journal;
 use radixscope_core::record::Entry;
 
 use super::log::{Published, RecentLog};
@@ -76,22 +77,6 @@ impl State {
             last_published: started,
             last_check: started,
             changed_since_check: false,
-        }
-    }
-
-    /// Gives `entry` the next number, folds it and appends it to the batch.
-    pub(super) fn accept(&mut self, entry: &Entry<'_>) {
-        let seq = Seq(self.cluster.seq().0 + 1);
-        if let Err(error) = self.writer.push(entry) {
-            // A record of plain data always encodes. If one ever did not, no viewer could follow: it is left out
-            // everywhere, so that all states stay equal.
-            tracing::error!(%error, "a record could not be encoded and is left out");
-            return;
-        }
-        self.cluster.fold(seq, entry);
-        self.changed_since_check = true;
-        if self.writer.len_bytes() > MAX_BATCH_BYTES {
-            self.publish(now());
         }
     }
 
@@ -163,6 +148,28 @@ impl State {
         let (seq, frames) = (snapshot.seq, snapshot.frames.clone());
         self.snapshot = Some(snapshot);
         Ok((seq, frames))
+    }
+}
+
+impl Journal for State {
+    fn cluster(&self) -> &Cluster {
+        &self.cluster
+    }
+
+    /// Gives `entry` the next number, folds it and appends it to the batch.
+    fn accept(&mut self, entry: &Entry<'_>) {
+        let seq = Seq(self.cluster.seq().0 + 1);
+        if let Err(error) = self.writer.push(entry) {
+            // A record of plain data always encodes. If one ever did not, no viewer could follow: it is left out
+            // everywhere, so that all states stay equal.
+            tracing::error!(%error, "a record could not be encoded and is left out");
+            return;
+        }
+        self.cluster.fold(seq, entry);
+        self.changed_since_check = true;
+        if self.writer.len_bytes() > MAX_BATCH_BYTES {
+            self.publish(now());
+        }
     }
 }
 

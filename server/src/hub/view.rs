@@ -4,6 +4,7 @@ use std::time::{Duration, Instant};
 
 use radixscope_core::cluster::Cluster;
 use radixscope_core::id::{Millis, Seq, SourceIx};
+use radixscope_core::routing::Routing;
 
 use super::QueueLimits;
 
@@ -16,6 +17,8 @@ const DEPTH_LIFE: Duration = Duration::from_secs(1);
 pub struct View<'a> {
     /// Everything heard.
     pub cluster: &'a Cluster,
+    /// What is known of requests beyond it.
+    pub routing: &'a Routing,
     /// What the hub counts about itself.
     pub stats: &'a Stats,
     /// Now.

@@ -31,6 +31,20 @@ pub enum Said<'a> {
     WorkerRemoved(Worker),
 }
 
+impl Said<'_> {
+    /// The worker that the line is about.
+    pub const fn worker(&self) -> Option<Worker> {
+        match self {
+            Said::Formula(formula) => Some(formula.worker),
+            Said::Selected(selected) => Some(selected.worker),
+            Said::RoutingBest(best) => Some(best.worker),
+            Said::RouteDone(done) => Some(done.worker),
+            Said::WorkerAdded(worker) | Said::WorkerRemoved(worker) => Some(*worker),
+            Said::Tie | Said::RoutingInput(_) | Said::RequestReceived(_) | Said::RequestDone(_) => None,
+        }
+    }
+}
+
 /// The cost of one candidate, term by term (reference §5, §7.3). It names no request: the lines of one decision
 /// follow each other.
 #[derive(Clone, Copy, PartialEq, Debug)]

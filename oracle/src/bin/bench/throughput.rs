@@ -6,7 +6,8 @@ use dynamo_kv_router::RadixTree;
 use dynamo_kv_router::protocols::{KvCacheEventData, LocalBlockHash, RouterEvent};
 use radixscope_core::cluster::Cluster;
 use radixscope_core::id::{Millis, Seq, TokensHash};
-use radixscope_core::ingest::{Ingest, Message};
+use radixscope_core::ingest::Message;
+use radixscope_core::listen::{Journal, Listener};
 use radixscope_core::record::{Entry, SourceKind};
 use radixscope_core::tree::{OverlapRule, Tree};
 use radixscope_oracle::capture::{self, Captured};
@@ -131,12 +132,8 @@ pub(crate) fn quantile(values: &[f64], at: f64) -> f64 {
 
 /// The server's own path: message, ingest, fold.
 fn fold_messages(messages: &[Captured]) -> (Cluster, Duration) {
-    let (mut ingest, mut cluster, mut seq) = (Ingest::default(), Cluster::default(), 0);
-    let mut fold = |entry: Entry<'_>| {
-        seq += 1;
-        cluster.fold(Seq(seq), &entry);
-    };
-    let Some(source) = ingest.source("capture", SourceKind::Nats, Millis(1), &mut fold) else {
+    let (mut listener, mut cluster) = (Listener::default(), Cluster::default());
+    let Some(source) = listener.source("capture", SourceKind::Nats, Millis(1), &mut cluster) else {
         unreachable!("the first source is never one too many");
     };
     let start = Instant::now();
@@ -148,7 +145,7 @@ fn fold_messages(messages: &[Captured]) -> (Cluster, Duration) {
             reply: m.reply.as_deref(),
             payload: &m.payload,
         };
-        ingest.message(message, &mut fold);
+        listener.message(message, &mut cluster);
     }
     let took = start.elapsed();
     (cluster, took)
@@ -167,18 +164,35 @@ fn apply_messages(wire: Wire, messages: &[Captured]) -> (RadixTree, Duration) {
     (tree, took)
 }
 
+/// Keeps the records as bytes beside the state that they make.
+#[derive(Default)]
+struct Kept {
+    cluster: Cluster,
+    entries: Vec<Vec<u8>>,
+}
+
+impl Journal for Kept {
+    fn cluster(&self) -> &Cluster {
+        &self.cluster
+    }
+
+    fn accept(&mut self, entry: &Entry<'_>) {
+        self.cluster.accept(entry);
+        self.entries.push(postcard::to_allocvec(entry).unwrap_or_default());
+    }
+}
+
 fn entries(messages: &[Captured]) -> Vec<Vec<u8>> {
-    let (mut ingest, mut entries) = (Ingest::default(), Vec::new());
-    let mut keep = |entry: Entry<'_>| entries.push(postcard::to_allocvec(&entry).unwrap_or_default());
-    let Some(source) = ingest.source("capture", SourceKind::Nats, Millis(1), &mut keep) else {
+    let (mut listener, mut kept) = (Listener::default(), Kept::default());
+    let Some(source) = listener.source("capture", SourceKind::Nats, Millis(1), &mut kept) else {
         unreachable!("the first source is never one too many");
     };
     for m in messages {
         let at_ms = Millis(m.at_ms);
         let message = Message { source, at_ms, subject: &m.subject, reply: None, payload: &m.payload };
-        ingest.message(message, &mut keep);
+        listener.message(message, &mut kept);
     }
-    entries
+    kept.entries
 }
 
 fn fold_entries(bytes: &[Vec<u8>]) -> Duration {

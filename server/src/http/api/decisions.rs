@@ -7,6 +7,7 @@ use serde::Serialize;
 
 use radixscope_core::cluster::{Cluster, Decided, DecisionTotals, MAX_DECISIONS};
 use radixscope_core::id::WorkerIx;
+use radixscope_core::record::{DecisionSource, Outcome};
 
 use super::json::Decimal;
 use super::params::{Params, WorkerFilter};
@@ -14,9 +15,6 @@ use crate::http::error::ApiError;
 use crate::hub::Hub;
 
 const DEFAULT_LIMIT: usize = 1_000;
-
-/// What every source that is read today tells: the chosen worker, not the others nor what they cost.
-const COMPLETENESS: &str = "chosen only";
 
 #[derive(Serialize)]
 pub(super) struct DecisionsDto {
@@ -28,20 +26,44 @@ pub(super) struct DecisionsDto {
     hint: Option<&'static str>,
 }
 
+/// A routing decision: everything that all sources told of it.
 #[derive(Serialize)]
-struct DecisionDto {
+pub(super) struct DecisionDto {
+    /// Running number within this run of the server.
+    id: Decimal,
+    /// The first record of it.
     seq: u64,
+    /// When it was first heard.
     at_ms: u64,
+    /// When the router decided, by its own clock.
+    decided_ms: Option<u64>,
     request_id: Option<String>,
     router_id: Option<Decimal>,
     worker_id: Decimal,
     dp_rank: u32,
     isl_tokens: Option<u64>,
     isl_blocks: Option<u64>,
+    block_size_tokens: Option<u32>,
+    /// Blocks of the prompt that the chosen worker held: the router's own count, else as reconstructed here.
     overlap_blocks: Option<u64>,
+    /// Letter of the cost formula that `candidates` were computed with.
     formula: Option<&'static str>,
+    /// Its overlap score weight or prefill load scale.
+    weight: Option<f64>,
+    /// Cost of the chosen worker as the router gave it.
+    logit: Option<f64>,
+    /// Whether the router said that several workers cost the same.
+    tied: bool,
     candidates: Vec<CandidateDto>,
+    /// Candidates were known, but are no longer kept.
+    candidates_forgotten: bool,
+    /// The last block of the prompt that any worker held when the decision was heard.
+    path: Option<PathDto>,
+    progress: ProgressDto,
+    /// The source that told of it first.
     source: &'static str,
+    /// Every source that told something of it.
+    sources: Vec<&'static str>,
     completeness: &'static str,
 }
 
@@ -53,8 +75,29 @@ struct CandidateDto {
     prefill_blocks: Option<f64>,
     decode_blocks: Option<f64>,
     cost: Option<f64>,
+    /// Not known of a decision that was made: no source tells the temperature.
     probability: Option<f64>,
     selected: bool,
+}
+
+#[derive(Serialize)]
+struct PathDto {
+    worker_id: Decimal,
+    dp_rank: u32,
+    block_hash: Decimal,
+    blocks: u32,
+}
+
+/// How the request went on.
+#[derive(Serialize)]
+struct ProgressDto {
+    first_token_ms: Option<u64>,
+    ended_ms: Option<u64>,
+    outcome: Option<&'static str>,
+    ttft_ms: Option<f64>,
+    itl_ms: Option<f64>,
+    output_tokens: Option<u64>,
+    cached_tokens: Option<u64>,
 }
 
 /// Sums over all decisions ever heard, of the filtered workers if there is a filter.
@@ -113,29 +156,76 @@ fn plus(a: DecisionTotals, b: DecisionTotals) -> DecisionTotals {
 fn decision(cluster: &Cluster, decided: &Decided) -> Option<DecisionDto> {
     let decision = &decided.decision;
     let worker = cluster.worker(decision.worker)?.id;
-    let chosen = CandidateDto {
-        worker_id: Decimal(worker.id.0),
-        dp_rank: worker.dp_rank,
-        overlap_blocks: decision.overlap_blocks,
-        prefill_blocks: None,
-        decode_blocks: None,
-        cost: None,
-        probability: None,
-        selected: true,
+    let candidates = if decision.candidates.is_empty() {
+        vec![CandidateDto {
+            worker_id: Decimal(worker.id.0),
+            dp_rank: worker.dp_rank,
+            overlap_blocks: decided.overlap_blocks(),
+            prefill_blocks: None,
+            decode_blocks: None,
+            cost: decision.logit,
+            probability: None,
+            selected: true,
+        }]
+    } else {
+        let known = decision.candidates.iter().filter_map(|candidate| {
+            let id = cluster.worker(candidate.worker)?.id;
+            Some(CandidateDto {
+                worker_id: Decimal(id.id.0),
+                dp_rank: id.dp_rank,
+                overlap_blocks: Some(candidate.overlap_blocks.into()),
+                prefill_blocks: finite(candidate.prefill_blocks),
+                decode_blocks: finite(candidate.decode_blocks),
+                cost: finite(candidate.cost),
+                probability: None,
+                selected: candidate.worker == decision.worker,
+            })
+        });
+        known.collect()
     };
+    let path = decision.path.and_then(|end| {
+        let id = cluster.worker(end.worker)?.id;
+        let (worker_id, block_hash) = (Decimal(id.id.0), Decimal(end.block_hash.0));
+        Some(PathDto { worker_id, dp_rank: id.dp_rank, block_hash, blocks: end.blocks })
+    });
+    let progress = &decided.progress;
+    let ms = |us: u64| us as f64 / 1_000.0;
     Some(DecisionDto {
+        id: Decimal(decision.id.0),
         seq: decided.seq.0,
         at_ms: decided.at_ms.0,
+        decided_ms: decision.decided_ms.map(|at| at.0),
         request_id: decision.request_id.as_ref().map(|id| id.to_string()),
         router_id: decision.router.map(Decimal),
         worker_id: Decimal(worker.id.0),
         dp_rank: worker.dp_rank,
         isl_tokens: decision.isl_tokens,
         isl_blocks: decision.isl_blocks,
-        overlap_blocks: decision.overlap_blocks,
-        formula: None,
-        candidates: vec![chosen],
+        block_size_tokens: decision.block_size_tokens,
+        overlap_blocks: decided.overlap_blocks(),
+        formula: decision.scoring.map(|scoring| scoring.formula.as_str()),
+        weight: decision.scoring.and_then(|scoring| finite(scoring.weight)),
+        logit: decision.logit.and_then(finite),
+        tied: decision.tied,
+        candidates,
+        candidates_forgotten: decided.candidates_forgotten(),
+        path,
+        progress: ProgressDto {
+            first_token_ms: progress.first_token_ms.map(|at| at.0),
+            ended_ms: progress.ended_ms.map(|at| at.0),
+            outcome: progress.outcome.map(Outcome::as_str),
+            ttft_ms: progress.ttft_us.map(ms),
+            itl_ms: progress.itl_us.map(ms),
+            output_tokens: progress.output_tokens,
+            cached_tokens: progress.cached_tokens,
+        },
         source: decision.source.as_str(),
-        completeness: COMPLETENESS,
+        sources: decided.sources().map(DecisionSource::as_str).collect(),
+        completeness: decision.completeness.as_str(),
     })
+}
+
+/// JSON has no word for other numbers.
+fn finite(value: f64) -> Option<f64> {
+    value.is_finite().then_some(value)
 }

@@ -1,0 +1,89 @@
+//! From messages to the state's records: [`Ingest`] and [`Routing`] in one, for whoever keeps the state.
+//!
+//! What is said of a request is joined and completed with what the state knows at that moment, and only then a record:
+//! so the log, every viewer and every recording hold the finished decision, and no viewer needs the prompts.
+
+use crate::cluster::Cluster;
+use crate::id::{Millis, Seq, SourceIx};
+use crate::ingest::{Ingest, Message, Out, Sink, Told};
+use crate::record::{Entry, MissedCause, SourceKind, Topic};
+use crate::routing::Routing;
+
+/// Where records go: numbered, folded and kept by the one who owns the state.
+pub trait Journal {
+    /// The state after the last record accepted.
+    fn cluster(&self) -> &Cluster;
+    /// Takes the next record.
+    fn accept(&mut self, entry: &Entry<'_>);
+}
+
+/// A state alone is a journal that keeps nothing but the state.
+impl Journal for Cluster {
+    fn cluster(&self) -> &Cluster {
+        self
+    }
+
+    fn accept(&mut self, entry: &Entry<'_>) {
+        self.fold(Seq(self.seq().0 + 1), entry);
+    }
+}
+
+/// Turns messages into records of a journal.
+#[derive(Default)]
+pub struct Listener {
+    ingest: Ingest,
+    routing: Routing,
+}
+
+impl Listener {
+    /// Announces a source, see [`Ingest::source`].
+    pub fn source(
+        &mut self,
+        name: &str,
+        kind: SourceKind,
+        at_ms: Millis,
+        journal: &mut impl Journal,
+    ) -> Option<SourceIx> {
+        self.ingest.source(name, kind, at_ms, &mut |entry| journal.accept(&entry))
+    }
+
+    /// Takes one message, see [`Ingest::message`].
+    pub fn message(&mut self, message: Message<'_>, journal: &mut impl Journal) {
+        let Self { ingest, routing } = self;
+        ingest.message(message, &mut Through { routing, journal });
+    }
+
+    /// Loss that a source itself noticed, see [`Ingest::missed`].
+    pub fn missed(&mut self, source: SourceIx, topic: Topic, cause: MissedCause, count: u64) {
+        self.ingest.missed(source, topic, cause, count);
+    }
+
+    /// Says what was summed up, see [`Ingest::flush`].
+    pub fn flush(&mut self, at_ms: Millis, journal: &mut impl Journal) {
+        let out: &mut Out<'_> = &mut |entry| journal.accept(&entry);
+        self.ingest.flush(at_ms, out);
+    }
+
+    /// What is known of requests beyond the state: their prompts, and the load they make.
+    pub fn routing(&self) -> &Routing {
+        &self.routing
+    }
+}
+
+struct Through<'l, J> {
+    routing: &'l mut Routing,
+    journal: &'l mut J,
+}
+
+impl<J: Journal> Sink for Through<'_, J> {
+    fn record(&mut self, entry: Entry<'_>) {
+        self.journal.accept(&entry);
+    }
+
+    fn told(&mut self, told: Told<'_>) {
+        let at_ms = told.at_ms;
+        for record in self.routing.told(&told, self.journal.cluster()) {
+            self.journal.accept(&Entry { at_ms, record });
+        }
+    }
+}

@@ -1,0 +1,345 @@
+//! Decisions: what routers, workers and logs say of requests, joined and completed with what the tree holds.
+//!
+//! Stateful but pure. It reads the state and never changes it: what it finds out becomes records. Prompts stay here,
+//! because they are large and only counterfactuals need them.
+
+mod active;
+mod arrivals;
+mod joiner;
+mod lines;
+mod paths;
+mod reconstruct;
+
+#[cfg(test)]
+mod tests;
+
+use std::borrow::Cow;
+
+use crate::cluster::Cluster;
+use crate::dynamo::active_sequence::{ActiveSequence, AddRequest, RouterId, Step};
+use crate::dynamo::trace::RequestTrace;
+use crate::id::{DecisionId, Millis, WorkerIx};
+use crate::ingest::{Said, Told};
+use crate::record::{Completeness, Decision, DecisionSource, Progress, Record, Scoring};
+use crate::router::Formula;
+
+pub use active::{ActiveLoad, ActiveSequences};
+pub use arrivals::{Arrival, Arrivals, MAX_ARRIVAL_BLOCKS, MAX_ARRIVALS};
+use joiner::{Joiner, Marks};
+use lines::Lines;
+pub use paths::Prompt;
+use reconstruct::{Asked, Reconstructor, is_peer};
+
+/// Lines and messages that are further apart than this are not of the same moment: a log that is read from its
+/// beginning tells of times whose tree is gone.
+const SAME_MOMENT_MS: u64 = 5_000;
+
+/// Joins pieces to decisions.
+#[derive(Default)]
+pub struct Routing {
+    joiner: Joiner,
+    active: ActiveSequences,
+    arrivals: Arrivals,
+    lines: Lines,
+    reconstructor: Reconstructor,
+    /// Tokens per block as requests show them, by worker.
+    block_sizes: Vec<Option<u32>>,
+    /// Latest time that a publisher told.
+    clock: Option<Millis>,
+}
+
+impl Routing {
+    /// Takes something said of a request; gives the records that follow from it.
+    pub fn told(&mut self, told: &Told<'_>, cluster: &Cluster) -> Vec<Record<'static>> {
+        let at = told.said_ms.unwrap_or(told.at_ms);
+        match &told.said {
+            Said::HitRate { worker, router, isl_blocks, overlap_blocks } => {
+                self.clock = self.clock.max(told.said_ms);
+                let mut decision = self.piece(&Marks {
+                    source: DecisionSource::KvHitRate,
+                    at_ms: at,
+                    worker: *worker,
+                    request_id: None,
+                    overlap_blocks: Some(*overlap_blocks),
+                    isl_blocks: Some(*isl_blocks),
+                });
+                decision.decided_ms = told.said_ms;
+                decision.router = *router;
+                vec![Record::Decision(decision)]
+            }
+            Said::Sequence { worker, step } => {
+                self.clock = self.clock.max(told.said_ms);
+                self.sequence(told, *worker, step, cluster)
+            }
+            Said::Line { log, line, worker } => self.line(told, log, line, *worker, cluster),
+            Said::Trace { trace, worker } => {
+                worker.map_or_else(Vec::new, |worker| self.trace(told.at_ms, trace, worker))
+            }
+        }
+    }
+
+    /// Requests that run now.
+    pub fn active(&self) -> &ActiveSequences {
+        &self.active
+    }
+
+    /// The latest requests with their prompts.
+    pub fn arrivals(&self) -> &Arrivals {
+        &self.arrivals
+    }
+
+    /// A piece of the decision that its marks lead to.
+    fn piece(&mut self, marks: &Marks<'_>) -> Decision<'static> {
+        let mut decision = Decision::new(self.joiner.decision(marks), marks.worker, marks.source);
+        decision.request_id = marks.request_id.map(|id| Cow::Owned(id.to_owned()));
+        decision.overlap_blocks = marks.overlap_blocks;
+        decision.isl_blocks = marks.isl_blocks;
+        decision
+    }
+
+    fn sequence(
+        &mut self,
+        told: &Told<'_>,
+        worker: WorkerIx,
+        said: &ActiveSequence<'_>,
+        cluster: &Cluster,
+    ) -> Vec<Record<'static>> {
+        let at = told.said_ms.unwrap_or(told.at_ms);
+        match &said.step {
+            Step::Added(request) => vec![self.added(told, worker, said, request, cluster)],
+            Step::PrefillCompleted => {
+                let Some(id) = self.joiner.of_request(&said.request_id) else { return Vec::new() };
+                self.active.prefill_completed(id);
+                progress(id, Progress { first_token_ms: Some(at), ..Progress::default() })
+            }
+            Step::Freed => {
+                let Some(id) = self.joiner.of_request(&said.request_id) else { return Vec::new() };
+                self.active.free(id);
+                progress(id, Progress { ended_ms: Some(at), ..Progress::default() })
+            }
+        }
+    }
+
+    fn added(
+        &mut self,
+        told: &Told<'_>,
+        worker: WorkerIx,
+        said: &ActiveSequence<'_>,
+        request: &AddRequest,
+        cluster: &Cluster,
+    ) -> Record<'static> {
+        let at = told.said_ms.unwrap_or(told.at_ms);
+        let chain = request.token_sequence.as_deref();
+        let length = self.length(request, worker, cluster);
+        let mut decision = self.piece(&Marks {
+            source: DecisionSource::ActiveSequences,
+            at_ms: at,
+            worker,
+            request_id: Some(&said.request_id),
+            overlap_blocks: length.overlap_blocks,
+            isl_blocks: length.isl_blocks(),
+        });
+        decision.decided_ms = told.said_ms;
+        decision.router = match said.router {
+            RouterId::Number(id) => Some(id),
+            RouterId::Text => None,
+        };
+        decision.isl_tokens = length.isl_tokens;
+        decision.block_size_tokens = length.block_size_tokens;
+        if let Some(chain) = chain {
+            // Dynamo 0.8 to 1.1 tells the length here, later versions do not.
+            let formula = if request.isl.is_some() { Formula::A } else { Formula::E };
+            let asked = Asked { formula, isl_tokens: length.isl_tokens, ..self.asked(&length) };
+            self.reconstruct(&mut decision, Prompt::Chain(chain), &asked, cluster);
+            self.arrived(decision.id, told.at_ms, &length, chain);
+            self.active.add(at, decision.id, worker, chain, length.prefill_tokens.unwrap_or(0));
+        }
+        Record::Decision(decision)
+    }
+
+    /// Length of a request that is added; what it shows of the block size is remembered for its worker's component.
+    fn length(&mut self, request: &AddRequest, worker: WorkerIx, cluster: &Cluster) -> Length {
+        let chain = request.token_sequence.as_deref();
+        let mut block_size = self.block_size(worker, cluster);
+        if let (None, Some(to_prefill), Some(chain)) =
+            (block_size, request.initial_effective_prefill_tokens, chain)
+        {
+            // What is to prefill begins at a block's first token, so that its full blocks give the size away.
+            let held = self.reconstructor.overlap(cluster.tree(), Prompt::Chain(chain), worker);
+            let full = (chain.len() as u64).saturating_sub(held.into());
+            block_size = self::block_size(to_prefill, full).and_then(|size| u32::try_from(size).ok());
+        }
+        let length = Length::of(request, chain, block_size);
+        if let Some(block_size) = length.block_size_tokens {
+            self.learn_block_size(worker, block_size);
+        }
+        length
+    }
+
+    fn learn_block_size(&mut self, worker: WorkerIx, block_size_tokens: u32) {
+        if self.block_sizes.len() <= worker.at() {
+            self.block_sizes.resize(worker.at() + 1, None);
+        }
+        self.block_sizes[worker.at()] = Some(block_size_tokens);
+    }
+
+    /// Tokens per block that the router uses for a worker: by its model card, else as learnt from requests of it or of
+    /// one like it.
+    fn block_size(&self, worker: WorkerIx, cluster: &Cluster) -> Option<u32> {
+        let like = cluster.worker(worker)?;
+        let learnt = |at: usize| self.block_sizes.get(at).copied().flatten();
+        let peers = || cluster.workers().iter().enumerate().filter(|(_, peer)| is_peer(peer, like));
+        let card = like.block_size_tokens.or_else(|| learnt(worker.at()));
+        card.or_else(|| peers().find_map(|(at, peer)| peer.block_size_tokens.or_else(|| learnt(at))))
+    }
+
+    fn asked(&self, length: &Length) -> Asked {
+        Asked {
+            formula: Formula::A,
+            weight: self.lines.weight().unwrap_or(1.0),
+            isl_tokens: length.isl_tokens,
+            block_size_tokens: length.block_size_tokens,
+        }
+    }
+
+    /// Fills in what every worker would have cost, as far as lengths are known, and where the held prefix ended.
+    fn reconstruct(
+        &mut self,
+        decision: &mut Decision<'static>,
+        prompt: Prompt<'_>,
+        asked: &Asked,
+        cluster: &Cluster,
+    ) {
+        let Self { reconstructor, active, lines, .. } = self;
+        let gone = |worker: WorkerIx| lines.is_gone(worker);
+        let found = reconstructor.candidates(cluster, active, decision.worker, prompt, asked, gone);
+        decision.path = found.path;
+        if !found.candidates.is_empty() {
+            decision.candidates = Cow::Owned(found.candidates);
+            decision.completeness = Completeness::Reconstructed;
+            decision.scoring = Some(Scoring { formula: asked.formula, weight: asked.weight });
+        }
+    }
+
+    fn arrived(&mut self, id: DecisionId, at_ms: Millis, length: &Length, chain: &[u64]) {
+        if length.block_size_tokens.is_some() {
+            self.arrivals.block_size_tokens = length.block_size_tokens;
+        }
+        self.arrivals.push(id, at_ms, length.isl_tokens, chain);
+    }
+
+    fn trace(
+        &mut self,
+        heard_ms: Millis,
+        trace: &RequestTrace<'_>,
+        worker: WorkerIx,
+    ) -> Vec<Record<'static>> {
+        let isl_tokens = trace.input_tokens.or(trace.input_length_tokens);
+        let block_size = trace.trace_block_size_tokens.and_then(|b| u32::try_from(b).ok()).filter(|&b| b > 0);
+        let length = Length { isl_tokens, block_size_tokens: block_size, ..Length::default() };
+        let isl_blocks = length.isl_blocks();
+        let share = trace.kv_hit_rate.filter(|share| (0.0..=1.0).contains(share));
+        let (received_ms, ended_ms) =
+            (trace.request_received_ms.map(Millis), trace.event_time_ms.map(Millis));
+        let at_ms = received_ms.or(ended_ms).unwrap_or(heard_ms);
+        let overlap_blocks = isl_blocks.zip(share).map(|(isl, share)| (isl as f64 * share).round() as u64);
+        let mut decision = self.piece(&Marks {
+            source: DecisionSource::RequestTrace,
+            at_ms,
+            worker,
+            request_id: Some(&trace.request_id),
+            overlap_blocks,
+            isl_blocks,
+        });
+        decision.decided_ms = received_ms;
+        decision.isl_tokens = isl_tokens;
+        decision.block_size_tokens = block_size;
+        let id = decision.id;
+        if let (Some(chain), Some(block_size), Some(isl)) =
+            (&trace.input_sequence_hashes, block_size, isl_tokens)
+        {
+            // The last hash may be of a part of a block, which is never matched.
+            let full = usize::try_from(isl / u64::from(block_size)).unwrap_or(usize::MAX);
+            self.arrived(id, at_ms, &length, &chain[..full.min(chain.len())]);
+        }
+        if let Some(tokens) = trace.output_tokens {
+            self.arrivals.finished(id, tokens);
+        }
+        self.active.free(id);
+        let progress = Progress {
+            ended_ms,
+            ttft_us: trace.ttft_ms.and_then(micros),
+            itl_us: trace.avg_itl_ms.and_then(micros),
+            output_tokens: trace.output_tokens,
+            cached_tokens: trace.cached_tokens,
+            ..Progress::default()
+        };
+        vec![Record::Decision(decision), Record::Progress { decision: id, progress }]
+    }
+
+    /// Whether something that was said at `at` is of the moment that the state shows.
+    fn is_now(&self, at: Millis, heard: Millis) -> bool {
+        at.0.abs_diff(self.clock.unwrap_or(heard).0) <= SAME_MOMENT_MS
+    }
+}
+
+fn progress(decision: DecisionId, progress: Progress) -> Vec<Record<'static>> {
+    vec![Record::Progress { decision, progress }]
+}
+
+/// Microseconds of a measured duration; nothing for what is no duration.
+fn micros(ms: f64) -> Option<u64> {
+    (ms.is_finite() && (0.0..1e12).contains(&ms)).then(|| (ms * 1_000.0).round() as u64)
+}
+
+/// What a request's length is known to be.
+#[derive(Clone, Copy, PartialEq, Debug, Default)]
+struct Length {
+    isl_tokens: Option<u64>,
+    block_size_tokens: Option<u32>,
+    /// By the router's own count.
+    overlap_blocks: Option<u64>,
+    /// Tokens that the chosen worker has to prefill, by the router's own count.
+    prefill_tokens: Option<u64>,
+}
+
+impl Length {
+    /// From what a router says when it adds a request. From 1.2 on that is the tokens to prefill and the full blocks,
+    /// which together give the rest: both lengths leave the same remainder after full blocks.
+    fn of(request: &AddRequest, chain: Option<&[u64]>, block_size_tokens: Option<u32>) -> Self {
+        let full = chain.map(|chain| chain.len() as u64);
+        let block_size = block_size_tokens
+            .map(u64::from)
+            .filter(|&size| size > 0)
+            .or_else(|| block_size(request.isl?, full?))
+            .filter(|&size| u32::try_from(size).is_ok());
+        let to_prefill = request.initial_effective_prefill_tokens;
+        let isl_tokens = request.isl.or_else(|| {
+            let tokens = full?.checked_mul(block_size?)?.checked_add(to_prefill? % block_size?)?;
+            (tokens >= to_prefill?).then_some(tokens)
+        });
+        let overlap_blocks =
+            request.overlap.or_else(|| Some((isl_tokens?.checked_sub(to_prefill?)?) / block_size?));
+        let prefill_tokens = to_prefill
+            .or_else(|| Some(isl_tokens?.saturating_sub(overlap_blocks?.saturating_mul(block_size?))));
+        Self {
+            isl_tokens,
+            block_size_tokens: block_size.and_then(|size| u32::try_from(size).ok()),
+            overlap_blocks,
+            prefill_tokens,
+        }
+    }
+
+    /// Rounded up.
+    fn isl_blocks(&self) -> Option<u64> {
+        Some(self.isl_tokens?.div_ceil(u64::from(self.block_size_tokens?)))
+    }
+}
+
+/// The block size with which a prompt of `isl_tokens` has `full` whole blocks, if only one power of two fits; Dynamo's
+/// engines use no other.
+fn block_size(isl_tokens: u64, full: u64) -> Option<u64> {
+    let mut fitting = (0..=12).map(|bits| 1_u64 << bits).filter(|size| isl_tokens / size == full);
+    let size = fitting.next()?;
+    (full > 0 && fitting.next().is_none()).then_some(size)
+}

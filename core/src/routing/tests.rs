@@ -1,0 +1,232 @@
+//! Behaviour of joining and reconstructing, one piece at a time.
+
+use super::*;
+use crate::cluster::Cluster;
+use crate::id::{BlockHash, Seq, SourceIx, TokensHash, Worker};
+use crate::record::{Block, Entry, PathEnd, SourceKind};
+use crate::router::hash::chain;
+
+const AT: u64 = 1_800_000_000_000;
+const BLOCK: u64 = 16;
+
+/// Two workers of one component; the first holds `1 2 3 … 7` as the first blocks of a prompt.
+struct Scene {
+    cluster: Cluster,
+    routing: Routing,
+    at: u64,
+}
+
+impl Scene {
+    fn new() -> Self {
+        let mut told = Self { cluster: Cluster::default(), routing: Routing::default(), at: AT };
+        told.fold(Record::Source { source: SourceIx(0), name: "n".into(), kind: SourceKind::Nats });
+        for w in 0..2 {
+            let (namespace, component) = ("dynamo".into(), "backend".into());
+            let id = Worker::new(100 + u64::from(w), 0);
+            told.fold(Record::Worker { worker: WorkerIx(w), id, namespace, component });
+        }
+        let own: Vec<TokensHash> = (1..=7).map(TokensHash).collect();
+        let blocks: Vec<Block> = own
+            .iter()
+            .map(|&tokens_hash| Block { block_hash: BlockHash(tokens_hash.0 + 500), tokens_hash })
+            .collect();
+        told.fold(Record::Stored { worker: WorkerIx(0), parent: None, blocks: blocks.into() });
+        told
+    }
+
+    fn fold(&mut self, record: Record<'_>) {
+        let seq = Seq(self.cluster.seq().0 + 1);
+        self.cluster.fold(seq, &Entry { at_ms: Millis(self.at), record });
+    }
+
+    fn tell(&mut self, said: Said<'_>) {
+        let told = Told { source: SourceIx(0), at_ms: Millis(self.at), said_ms: Some(Millis(self.at)), said };
+        for record in self.routing.told(&told, &self.cluster) {
+            self.fold(record);
+        }
+    }
+
+    fn step(&mut self, request: &str, worker: u16, step: Step) {
+        let id = Worker::new(100 + u64::from(worker), 0);
+        let (request_id, router) = (request.into(), RouterId::Number(9));
+        let step = ActiveSequence { request_id, worker: id, router, step, by_worker: false };
+        self.tell(Said::Sequence { worker: WorkerIx(worker), step: &step });
+    }
+
+    fn hit_rate(&mut self, worker: u16, isl_blocks: u64, overlap_blocks: u64) {
+        self.tell(Said::HitRate { worker: WorkerIx(worker), router: Some(9), isl_blocks, overlap_blocks });
+    }
+
+    fn latest(&self) -> &crate::cluster::Decided {
+        self.cluster.decisions().newest_first().next().expect("decided")
+    }
+
+    fn costs(&self) -> Vec<(u32, f64)> {
+        self.latest().decision.candidates.iter().map(|c| (c.overlap_blocks, c.cost)).collect()
+    }
+}
+
+/// Seven full blocks, of which the first `known` are those in the tree.
+fn prompt(known: u64) -> Vec<u64> {
+    let own: Vec<TokensHash> = (1..=7).map(|i| TokensHash(if i <= known { i } else { 70 + i })).collect();
+    chain(&own).iter().map(|hash| hash.0).collect()
+}
+
+/// As 0.8 to 1.1 say it.
+fn old(known: u64, isl: u64, overlap: u64) -> Step {
+    let (token_sequence, isl, overlap) = (Some(prompt(known)), Some(isl), Some(overlap));
+    Step::Added(AddRequest { token_sequence, isl, overlap, ..AddRequest::default() })
+}
+
+/// As 1.2 and later say it.
+fn new(known: u64, to_prefill: u64) -> Step {
+    let initial_effective_prefill_tokens = Some(to_prefill);
+    Step::Added(AddRequest {
+        token_sequence: Some(prompt(known)),
+        initial_effective_prefill_tokens,
+        ..AddRequest::default()
+    })
+}
+
+#[test]
+fn every_workers_cost_follows_from_the_hashes_and_the_tree() {
+    let mut told = Scene::new();
+    told.step("a", 0, old(7, 122, 7));
+    assert_eq!(told.costs(), [(7, 7.625), (0, 14.625)]);
+    let decided = told.latest();
+    assert_eq!(decided.decision.block_size_tokens, Some(16), "the only power of two that fits");
+    assert_eq!(
+        (decided.decision.isl_blocks, decided.decision.completeness),
+        (Some(8), Completeness::Reconstructed)
+    );
+    let end = PathEnd { worker: WorkerIx(0), block_hash: BlockHash(507), blocks: 7 };
+    assert_eq!(decided.decision.path, Some(end));
+}
+
+#[test]
+fn requests_that_run_load_their_worker_until_first_token_and_end() {
+    let mut told = Scene::new();
+    told.step("a", 0, old(7, 122, 7));
+    told.step("b", 0, old(7, 122, 7));
+    // Ten tokens of the first wait there; its seven blocks are this request's too.
+    assert_eq!(told.costs()[0], (7, (10.0 + 10.0) / 16.0 + 7.0));
+    told.step("a", 0, Step::PrefillCompleted);
+    told.step("c", 0, old(3, 122, 3));
+    assert_eq!(told.costs()[0], (3, (10.0 + 122.0 - 48.0) / 16.0 + 7.0 + 4.0));
+    for request in ["a", "b", "c"] {
+        told.step(request, 0, Step::Freed);
+    }
+    told.step("d", 1, old(7, 122, 0));
+    assert_eq!(told.costs(), [(7, 7.625), (0, 14.625)]);
+}
+
+#[test]
+fn later_versions_tell_lengths_only_in_a_roundabout_way() {
+    let mut told = Scene::new();
+    told.fold(Record::ModelCard { worker: WorkerIx(0), total_kv_blocks: None, block_size_tokens: Some(16) });
+    told.step("a", 0, new(7, 10));
+    let decision = &told.latest().decision;
+    assert_eq!((decision.isl_tokens, decision.overlap_blocks), (Some(7 * BLOCK + 10), Some(7)));
+    assert_eq!(told.costs(), [(7, 7.625), (0, 14.625)]);
+    assert_eq!(told.latest().decision.scoring.map(|s| s.formula), Some(Formula::E));
+}
+
+#[test]
+fn a_prompt_that_is_not_held_whole_shows_the_block_size_to_all_that_follow() {
+    let mut told = Scene::new();
+    told.step("a", 1, new(7, 122));
+    assert_eq!(told.latest().decision.block_size_tokens, Some(16));
+    assert_eq!(told.costs(), [(7, 7.625), (0, 14.625)]);
+    told.step("b", 0, new(7, 10));
+    assert_eq!(told.latest().decision.isl_tokens, Some(122));
+}
+
+#[test]
+fn without_a_block_size_nothing_is_made_up() {
+    let mut told = Scene::new();
+    told.step("a", 0, new(7, 10));
+    let decision = &told.latest().decision;
+    assert_eq!((decision.isl_tokens, decision.overlap_blocks), (None, None));
+    assert_eq!(decision.completeness, Completeness::ChosenOnly);
+    assert!(decision.path.is_some(), "where the prefix ends is known all the same");
+}
+
+#[test]
+fn what_two_topics_say_of_one_request_is_one_decision() {
+    let mut told = Scene::new();
+    told.hit_rate(0, 8, 7);
+    told.step("a", 0, old(7, 122, 7));
+    told.hit_rate(1, 8, 0);
+    assert_eq!(told.cluster.decisions().totals().count, 2);
+    let first = told.cluster.decisions().get(DecisionId(1)).expect("kept");
+    assert_eq!(first.decision.request_id.as_deref(), Some("a"));
+    assert_eq!(first.sources().count(), 2);
+    assert_eq!(first.decision.candidates.len(), 2);
+}
+
+#[test]
+fn the_life_of_a_request_is_told_of_its_decision() {
+    let mut told = Scene::new();
+    told.step("a", 0, old(7, 122, 7));
+    told.at += 40;
+    told.step("a", 0, Step::PrefillCompleted);
+    told.at += 2;
+    // The router repeats what the worker said.
+    told.step("a", 0, Step::PrefillCompleted);
+    told.at += 500;
+    told.step("a", 0, Step::Freed);
+    told.step("stranger", 0, Step::Freed);
+    let progress = told.latest().progress;
+    assert_eq!(progress.first_token_ms, Some(Millis(AT + 40)));
+    assert_eq!(progress.ended_ms, Some(Millis(AT + 542)));
+}
+
+#[test]
+fn prompts_are_kept_for_playing_them_again() {
+    let mut told = Scene::new();
+    told.step("a", 0, old(7, 122, 7));
+    told.step("b", 1, old(3, 122, 0));
+    let arrivals = told.routing.arrivals();
+    let mut blocks = Vec::new();
+    arrivals.prompt(arrivals.of(DecisionId(2)).expect("kept"), &mut blocks);
+    assert_eq!(blocks, prompt(3));
+    assert_eq!(arrivals.block_size_tokens, Some(16));
+}
+
+#[test]
+fn a_trace_alone_is_a_decision_and_more_of_one_that_is_known() {
+    let trace = |request: &'static str| RequestTrace {
+        request_id: request.into(),
+        event_time_ms: Some(AT + 900),
+        request_received_ms: Some(AT),
+        input_tokens: Some(122),
+        output_tokens: Some(8),
+        cached_tokens: Some(112),
+        kv_hit_rate: Some(0.875),
+        ttft_ms: Some(3.609_225),
+        trace_block_size_tokens: Some(16),
+        input_sequence_hashes: Some(prompt(7).into_iter().chain([99]).collect()),
+        ..RequestTrace::default()
+    };
+    let mut told = Scene::new();
+    told.step("a", 0, old(7, 122, 7));
+    told.tell(Said::Trace { trace: &trace("a"), worker: Some(WorkerIx(0)) });
+    assert_eq!(told.cluster.decisions().totals().count, 1);
+    assert_eq!(told.latest().progress.ttft_us, Some(3_609));
+    told.tell(Said::Trace { trace: &trace("b"), worker: Some(WorkerIx(1)) });
+    assert_eq!(told.cluster.decisions().totals().count, 2);
+    let decided = told.latest();
+    assert_eq!((decided.overlap_blocks(), decided.decision.isl_blocks), (Some(7), Some(8)));
+    assert_eq!(decided.decision.completeness, Completeness::ChosenOnly);
+    let arrivals = told.routing.arrivals();
+    assert_eq!(arrivals.of(DecisionId(2)).map(|arrival| arrival.blocks), Some(7), "without the begun one");
+}
+
+#[test]
+fn a_block_size_is_inferred_only_where_one_fits() {
+    assert_eq!(block_size(122, 7), Some(16));
+    assert_eq!(block_size(3_899, 243), Some(16));
+    assert_eq!(block_size(12, 1), Some(8));
+    assert_eq!(block_size(12, 0), None);
+    assert_eq!(block_size(122, 5), None);
+}
