@@ -78,7 +78,7 @@ fn of_opening(store: Store) -> Option<Notice> {
         _ if !panel.is_full() => None,
         Opening::No => None,
         Opening::Loading => {
-            Some(Notice::new("notice-opening", "info", format!("Opening {}…", panel.title().to_lowercase())))
+            Some(Notice::new("notice-opening", "info", format!("Opening {}…", panel.title().to_ascii_lowercase())))
         }
         Opening::Failed => {
             let text = format!(
