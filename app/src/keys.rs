@@ -19,7 +19,7 @@ pub const KEYS: [(&str, &str); 11] = [
     ("Enter", "In the tree: zoom to the box"),
     ("Escape, Backspace", "In the tree: one level up"),
     ("Home", "In the tree: show everything"),
-    ("V", "Next panel: overview, tree, workers, rates, decisions"),
+    ("V", "Next panel, in the order of the bar"),
 ];
 
 /// Listens for the page's keys for as long as it is open. `help` is raised for `?`.
@@ -55,6 +55,14 @@ pub fn focus(id: &str) {
     let element = document().get_element_by_id(id).and_then(|e| e.dyn_into::<web_sys::HtmlElement>().ok());
     if let Some(element) = element {
         let _ = element.focus();
+    }
+}
+
+/// Closes the popover with this id; nothing where it is not open.
+pub fn close(id: &str) {
+    let element = document().get_element_by_id(id).and_then(|e| e.dyn_into::<web_sys::HtmlElement>().ok());
+    if let Some(element) = element {
+        let _ = element.hide_popover();
     }
 }
 

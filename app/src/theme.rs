@@ -16,8 +16,8 @@ pub fn provide(store: Store) -> Signal<bool> {
             Closure::<dyn Fn()>::new(move || prefers_dark.set(query.matches()))
         };
         query.set_onchange(Some(changed.as_ref().unchecked_ref()));
-        // Listens for as long as the page is open.
-        changed.forget();
+        let kept = StoredValue::new_local((query, changed));
+        on_cleanup(move || kept.with_value(|(query, _)| query.set_onchange(None)));
     }
     let theme = Memo::new(move |_| store.address.with(|address| address.theme));
     let dark = Memo::new(move |_| match theme.get() {

@@ -37,37 +37,62 @@ impl Theme {
     }
 }
 
-/// What fills the page.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub enum Panel {
-    /// All panels.
-    #[default]
-    Overview,
-    /// The tree alone.
-    Tree,
-    /// The workers alone.
-    Workers,
-    /// The rates alone.
-    Rates,
-    /// The decisions alone.
-    Decisions,
+/// Declares [`Panel`]: for each its value in the address, its title, and whether it is in the `first` bundle or in the
+/// `full` one alone.
+macro_rules! panels {
+    (@is_full first) => { false };
+    (@is_full full) => { true };
+    ($(#[$doc:meta] $panel:ident $value:literal $title:literal $bundle:ident,)*) => {
+        /// What fills the page.
+        #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+        pub enum Panel {
+            /// All panels.
+            #[default]
+            Overview,
+            $(#[$doc] $panel,)*
+        }
+
+        impl Panel {
+            /// Every panel, in the order of the navigation.
+            pub const ALL: &'static [Panel] = &[Panel::Overview, $(Panel::$panel),*];
+            const EXPECTED: &'static str = concat!("one of overview", $(", ", $value,)* "; overview is shown");
+
+            /// Value in the address.
+            pub const fn as_str(self) -> &'static str {
+                match self {
+                    Panel::Overview => "overview",
+                    $(Panel::$panel => $value,)*
+                }
+            }
+
+            /// Name in the navigation.
+            pub const fn title(self) -> &'static str {
+                match self {
+                    Panel::Overview => "Overview",
+                    $(Panel::$panel => $title,)*
+                }
+            }
+
+            /// Whether it is in the full bundle alone.
+            pub const fn is_full(self) -> bool {
+                match self {
+                    Panel::Overview => false,
+                    $(Panel::$panel => panels!(@is_full $bundle),)*
+                }
+            }
+        }
+    };
 }
 
-impl Panel {
-    /// Every panel.
-    pub const ALL: [Panel; 5] =
-        [Panel::Overview, Panel::Tree, Panel::Workers, Panel::Rates, Panel::Decisions];
-
-    /// Value in the address.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Panel::Overview => "overview",
-            Panel::Tree => "tree",
-            Panel::Workers => "workers",
-            Panel::Rates => "rates",
-            Panel::Decisions => "decisions",
-        }
-    }
+panels! {
+    /// The tree alone.
+    Tree "tree" "Tree" first,
+    /// The workers alone.
+    Workers "workers" "Workers" first,
+    /// The rates alone.
+    Rates "rates" "Rates" first,
+    /// The decisions alone, at length.
+    Decisions "decisions" "Decisions" full,
 }
 
 /// What the query says.
@@ -103,9 +128,9 @@ impl Address {
                     .map(|theme| address.theme = theme),
                 "kiosk" => parse_switch(&value).map(|kiosk| address.kiosk = kiosk),
                 "view" => Panel::ALL
-                    .into_iter()
+                    .iter()
                     .find(|panel| panel.as_str() == value)
-                    .map(|panel| address.panel = panel),
+                    .map(|panel| address.panel = *panel),
                 "order" => parse_order(&value).map(|order| address.order = order),
                 _ => {
                     address.rest.push(part.to_owned());
@@ -117,6 +142,11 @@ impl Address {
             }
         }
         (address, notices)
+    }
+
+    /// The same view with `panel` filling the page.
+    pub fn with_panel(&self, panel: Panel) -> Self {
+        Self { panel, ..self.clone() }
     }
 
     /// The query, with `?` unless it is empty; defaults are left out.
@@ -147,7 +177,7 @@ fn expected(key: &str) -> &'static str {
         "worker" => "a worker is its decimal id, optionally with /rank; no worker is picked out",
         "theme" => "dark, light or auto; auto is used",
         "kiosk" => "1 or 0; the status bar is shown",
-        "view" => "overview, tree, workers, rates or decisions; overview is shown",
+        "view" => Panel::EXPECTED,
         _ => "size or stable; size is used",
     }
 }
@@ -231,6 +261,16 @@ mod tests {
     fn a_worker_without_rank_is_rank_0_and_its_slash_may_be_encoded() {
         assert_eq!(Address::parse("worker=7").0.worker, Some(Worker::new(7, 0)));
         assert_eq!(Address::parse("worker=7%2F2").0.worker, Some(Worker::new(7, 2)));
+    }
+
+    #[test]
+    fn every_panel_has_an_address_of_its_own() {
+        for &panel in Panel::ALL {
+            let (address, notices) = Address::parse(&Address::default().with_panel(panel).query());
+            assert_eq!((address.panel, notices.len()), (panel, 0));
+        }
+        let notices = Address::parse("view=forest").1;
+        assert!(notices[0].ends_with("one of overview, tree, workers, rates, decisions; overview is shown"));
     }
 
     #[test]

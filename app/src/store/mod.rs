@@ -6,6 +6,7 @@
 
 mod apply;
 mod clock;
+mod handover;
 mod link;
 
 use leptos::prelude::*;
@@ -14,7 +15,7 @@ use radixscope_core::id::{Millis, Seq, WorkerIx};
 
 pub use apply::Broken;
 pub(crate) use clock::now_ms;
-pub use link::{Check, Link, Resyncs};
+pub use link::{Check, Link, Opening, Resyncs};
 
 use crate::url::Address;
 
@@ -58,6 +59,8 @@ pub struct Store {
     pub address: RwSignal<Address>,
     /// Parts of the address that were not understood, in words.
     pub misread: RwSignal<Vec<String>>,
+    /// How the opening of a panel goes that this bundle has not.
+    pub opening: RwSignal<Opening>,
     /// Raised when the reader asks not to wait for the next attempt.
     pub retry: RwSignal<u32>,
 }
@@ -84,6 +87,7 @@ impl Store {
             server: RwSignal::new(String::new()),
             address: RwSignal::new(address),
             misread: RwSignal::new(misread),
+            opening: RwSignal::new(Opening::No),
             retry: RwSignal::new(0),
         }
     }

@@ -28,9 +28,9 @@ struct Row {
     request: Option<String>,
 }
 
-/// The panel.
+/// The panel, under the name that its place gives it.
 #[component]
-pub(super) fn DecisionsPanel(store: Store) -> impl IntoView {
+pub(super) fn DecisionsPanel(store: Store, title: &'static str) -> impl IntoView {
     let held = RwSignal::new(false);
     // Milliseconds of the time zone east of Greenwich; it does not change while the page is open often enough to matter.
     let zone_ms = js_sys::Date::new_0().get_timezone_offset() as i64 * -60_000;
@@ -61,7 +61,7 @@ pub(super) fn DecisionsPanel(store: Store) -> impl IntoView {
     let any = Memo::new(move |_| totals.get().1.count > 0);
     view! {
         <section class="panel decisions" aria-labelledby="decisions-title" data-testid="decisions">
-            <PanelHead store panel=Panel::Decisions title="Decisions">
+            <PanelHead store panel=Panel::Decisions title>
                 <Figure id="overlap-60s" label="overlap, last 60 s" value=recent
                     title=Signal::derive(move || explain(totals.get().0, "in the last 60 s"))/>
                 <Figure id="overlap-all" label="since start" value=overall

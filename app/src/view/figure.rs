@@ -27,6 +27,11 @@ pub(super) fn Figure(
     }
 }
 
+/// Id of a panel's heading; of the whole where there are many.
+pub(super) fn heading_id(panel: Panel) -> String {
+    if panel == Panel::Overview { "panels".to_owned() } else { format!("{}-title", panel.as_str()) }
+}
+
 /// The head of a panel: name, figures, and the button that gives it the whole page.
 #[component]
 pub(super) fn PanelHead(
@@ -43,7 +48,7 @@ pub(super) fn PanelHead(
         move || if whole.get() { "Back to all panels".to_owned() } else { format!("{title}: whole page") };
     view! {
         <header class="panel-head">
-            <h2 id=format!("{}-title", panel.as_str())>{title}</h2>
+            <h2 id=heading_id(panel) tabindex="-1">{title}</h2>
             <div class="figures">{children()}</div>
             <button class="icon" on:click=toggle title=name aria-label=name aria-pressed=move || whole.get().to_string()
                 data-testid=format!("{}-whole", panel.as_str())>

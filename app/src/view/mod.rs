@@ -3,8 +3,11 @@
 mod chip;
 mod decisions;
 mod figure;
+pub(crate) mod full;
 mod help;
+mod history;
 mod losses;
+mod nav;
 mod notices;
 mod rates;
 mod resize;
@@ -12,31 +15,47 @@ mod status;
 mod tree;
 mod workers;
 
+use futures_util::FutureExt;
+use futures_util::future::abortable;
 use leptos::prelude::*;
 
+use crate::bundle::{self, Bundle, Handed};
 use crate::store::{Link, Store};
 use crate::url::{Address, Panel};
 use crate::{keys, net, theme};
 
-/// The whole page.
-#[component]
-pub fn App() -> impl IntoView {
+/// The whole page; `handed` is what another bundle gave.
+pub(crate) fn app<B: Bundle>(handed: Option<Handed>) -> impl IntoView {
     let query = window().location().search().unwrap_or_default();
     let store = Store::new(Address::parse(&query));
+    let is_opened = handed.is_some();
+    if let Some(handed) = handed {
+        handed.put_into(store);
+    }
     let dark = theme::provide(store);
     let help = RwSignal::new(0);
     keys::listen(store, help);
-    keep_address(store);
+    history::keep_address(store);
     keep_attributes(store);
-    let shown = window_event_listener_untyped("visibilitychange", move |_| store.shown_again());
-    on_cleanup(move || shown.remove());
-    leptos::task::spawn_local(net::socket::run(store));
+    let seen_again = window_event_listener_untyped("visibilitychange", move |_| store.shown_again());
+    on_cleanup(move || seen_again.remove());
 
     let incompatible = Memo::new(move |_| match store.link.get() {
         Link::Incompatible { theirs } => Some(theirs),
         _ => None,
     });
-    let panel = Memo::new(move |_| store.address.with(|a| a.panel));
+    let asked = Memo::new(move |_| store.address.with(|a| a.panel));
+    // While a panel is being opened that this bundle has not, the one before stays; at first there is none.
+    let shown = Memo::new(move |before: Option<&Option<Panel>>| {
+        let panel = asked.get();
+        if B::FULL || !panel.is_full() { Some(panel) } else { before.copied().flatten() }
+    });
+    if !B::FULL {
+        bundle::keep_open(store, Memo::new(move |_| asked.get().is_full()));
+        bundle::offer(store);
+    }
+    connect(store, Memo::new(move |_| shown.get().is_some()));
+    keep_focus(shown, is_opened);
     let kiosk = Memo::new(move |_| store.address.with(|a| a.kiosk));
     view! {
         <a class="skip" href="#tree" on:click=move |event| {
@@ -45,13 +64,13 @@ pub fn App() -> impl IntoView {
         }>
             "Skip to the tree"
         </a>
-        <div class="page" class:kiosk=move || kiosk.get() data-view=move || panel.get().as_str()>
+        <div class="page" class:kiosk=move || kiosk.get() data-view=move || shown.get().unwrap_or(asked.get()).as_str()>
             <Show when=move || !kiosk.get()>
                 <status::StatusBar store help/>
             </Show>
             <notices::Notices store/>
-            <main class="panels" class:single=move || panel.get() != Panel::Overview>
-                {move || panel_views(store, dark, panel.get())}
+            <main class="panels" id="panels" tabindex="-1" class:single=move || shown.get() != Some(Panel::Overview)>
+                {move || shown.get().map(|panel| B::panel(panel, store, dark).unwrap_or_else(|| panel_views(store, dark, panel)))}
             </main>
         </div>
         <losses::Losses store/>
@@ -69,32 +88,41 @@ fn panel_views(store: Store, dark: Signal<bool>, panel: Panel) -> AnyView {
             </div>
             <div class="column">
                 <workers::WorkersPanel store/>
-                <decisions::DecisionsPanel store/>
+                <decisions::DecisionsPanel store title="Decisions"/>
             </div>
         }
         .into_any(),
         Panel::Tree => view! { <tree::TreePanel store dark/> }.into_any(),
         Panel::Workers => view! { <workers::WorkersPanel store/> }.into_any(),
         Panel::Rates => view! { <rates::RatesPanel store dark/> }.into_any(),
-        Panel::Decisions => view! { <decisions::DecisionsPanel store/> }.into_any(),
+        // The others are the bundle's.
+        _ => ().into_any(),
     }
 }
 
-/// Writes the view into the address, so that it can be sent to someone.
-fn keep_address(store: Store) {
-    Effect::new(move |before: Option<String>| {
-        let query = store.address.with(Address::query);
-        if before.is_some_and(|before| before != query) {
-            let location = window().location();
-            let path = location.pathname().unwrap_or_default();
-            let fragment = location.hash().unwrap_or_default();
-            // A relative address would be resolved against <base>.
-            let url = format!("{path}{query}{fragment}");
-            if let Ok(history) = window().history() {
-                let _ = history.replace_state_with_url(&wasm_bindgen::JsValue::NULL, "", Some(&url));
-            }
+/// Connects as soon as there is something to show: a bundle that is only there to load the other one fetches no state.
+fn connect(store: Store, wanted: Memo<bool>) {
+    let connected = StoredValue::new(false);
+    Effect::new(move |_| {
+        if wanted.get() && !connected.get_value() {
+            connected.set_value(true);
+            let (link, stop) = abortable(net::socket::run(store));
+            leptos::task::spawn_local(link.map(drop));
+            Owner::on_cleanup(move || stop.abort());
         }
-        query
+    });
+}
+
+/// Another panel takes the focus with its heading, so that it is read aloud and the keyboard goes on from there.
+fn keep_focus(shown: Memo<Option<Panel>>, is_opened: bool) {
+    Effect::new(move |before: Option<Option<Panel>>| {
+        let panel = shown.get();
+        let is_another = before.map_or(is_opened, |before| before.is_some() && before != panel);
+        if let Some(panel) = panel.filter(|_| is_another) {
+            // The next frame has it in the document.
+            request_animation_frame(move || keys::focus(&figure::heading_id(panel)));
+        }
+        panel
     });
 }
 

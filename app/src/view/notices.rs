@@ -4,19 +4,35 @@ use leptos::prelude::*;
 use radixscope_core::record::LinkState;
 
 use crate::format;
-use crate::store::{Link, Store};
+use crate::store::{Link, Opening, Store};
 
 #[derive(Clone, PartialEq)]
 struct Notice {
     id: &'static str,
     level: &'static str,
     text: String,
-    retry: bool,
+    /// What the reader can do about it.
+    retry: Option<Retry>,
+}
+
+#[derive(Clone, Copy, PartialEq)]
+enum Retry {
+    Connection,
+    Opening,
+}
+
+impl Retry {
+    fn now(self, store: Store) {
+        match self {
+            Self::Connection => store.retry.update(|n| *n += 1),
+            Self::Opening => store.opening.set(Opening::No),
+        }
+    }
 }
 
 impl Notice {
     fn new(id: &'static str, level: &'static str, text: String) -> Self {
-        Self { id, level, text, retry: false }
+        Self { id, level, text, retry: None }
     }
 }
 
@@ -25,6 +41,7 @@ impl Notice {
 pub(super) fn Notices(store: Store) -> impl IntoView {
     let notices = Memo::new(move |_| {
         let mut all = Vec::new();
+        all.extend(of_opening(store));
         all.extend(of_link(store));
         all.extend(store.on_beat(|cluster| of_sources(cluster.sources())));
         all.extend(of_trust(store));
@@ -35,9 +52,9 @@ pub(super) fn Notices(store: Store) -> impl IntoView {
         <div class="notices" role="status" aria-live="polite" data-testid="notices">
             {move || {
                 let row = |notice: Notice| {
-                    let retry = notice.retry.then(|| {
+                    let retry = notice.retry.map(|retry| {
                         view! {
-                            <button class="plain" data-testid="retry" on:click=move |_| store.retry.update(|n| *n += 1)>
+                            <button class="plain" data-testid="retry" on:click=move |_| retry.now(store)>
                                 "Try now"
                             </button>
                         }
@@ -55,13 +72,31 @@ pub(super) fn Notices(store: Store) -> impl IntoView {
     }
 }
 
+fn of_opening(store: Store) -> Option<Notice> {
+    let panel = store.address.with(|a| a.panel);
+    match store.opening.get() {
+        _ if !panel.is_full() => None,
+        Opening::No => None,
+        Opening::Loading => {
+            Some(Notice::new("notice-opening", "info", format!("Opening {}…", panel.title().to_ascii_lowercase())))
+        }
+        Opening::Failed => {
+            let text = format!(
+                "{} could not be opened: this server did not send the rest of the page.",
+                panel.title()
+            );
+            Some(Notice { retry: Some(Retry::Opening), ..Notice::new("notice-not-opened", "bad", text) })
+        }
+    }
+}
+
 fn of_link(store: Store) -> Option<Notice> {
     let seen = if store.ready() { " What is shown is the last known state." } else { "" };
     match store.link.get() {
         Link::Waiting { attempts, seconds } => {
             let tried = if attempts > 1 { format!(" after {attempts} attempts") } else { String::new() };
             let text = format!("No connection to the server{tried}. Next attempt in {seconds} s.{seen}");
-            Some(Notice { retry: true, ..Notice::new("notice-reconnecting", "bad", text) })
+            Some(Notice { retry: Some(Retry::Connection), ..Notice::new("notice-reconnecting", "bad", text) })
         }
         Link::Connecting if store.ready() => {
             Some(Notice::new("notice-connecting", "warn", format!("Connecting again.{seen}")))

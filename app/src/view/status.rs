@@ -5,6 +5,7 @@ use radixscope_core::cluster::Cluster;
 use radixscope_core::record::LinkState;
 
 use super::losses::LOSSES_ID;
+use super::nav::Nav;
 use crate::format::{self, UNKNOWN};
 use crate::store::{Link, Store};
 use crate::url::Theme;
@@ -23,6 +24,7 @@ pub(super) fn StatusBar(store: Store, help: RwSignal<u32>) -> impl IntoView {
                 </svg>
                 "Radixscope"
             </h1>
+            <Nav store/>
             <Connection store/>
             <div class="facts"><Facts store/></div>
             <ThemeButton store/>

@@ -281,7 +281,8 @@ impl Scene {
                 Some(tokens) => format::short(mark * u64::from(tokens)),
                 None => format::short(mark),
             };
-            let y = y.clamp(7.0 * scale, height - 7.0 * scale);
+            // Not `clamp`, which panics where there is no room, and brings the formatting of fractions for saying so.
+            let y = y.min(height - 7.0 * scale).max(7.0 * scale);
             self.surface.text(&text, -8.0 * scale, y, self.palette.quiet, true);
         }
     }

@@ -1,0 +1,132 @@
+//! The page's side: one worker, one job at a time. A new job or a cancelled one ends the worker where it stands, and
+//! the next job has a new one: a job need not look whether it is still wanted.
+
+use std::cell::RefCell;
+use std::rc::Rc;
+
+use js_sys::{Array, Uint8Array};
+use wasm_bindgen::prelude::*;
+use web_sys::{ErrorEvent, MessageEvent, Worker, WorkerOptions, WorkerType};
+
+use super::{Answer, Job, Request};
+
+/// The worker's script.
+const SCRIPT: &str = "worker_loader.js";
+
+/// Hands jobs to a worker.
+#[derive(Clone, Default)]
+pub struct Client(Rc<RefCell<State>>);
+
+#[derive(Default)]
+struct State {
+    worker: Option<Running>,
+    last_id: u32,
+    /// The job under way, encoded until the worker listens, and who wants to hear of it.
+    message: Option<Vec<u8>>,
+    hear: Option<Rc<dyn Fn(Answer)>>,
+}
+
+struct Running {
+    worker: Worker,
+    is_ready: bool,
+    _heard: Closure<dyn FnMut(MessageEvent)>,
+    _broken: Closure<dyn FnMut(ErrorEvent)>,
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        self.worker.set_onmessage(None);
+        self.worker.set_onerror(None);
+        self.worker.terminate();
+    }
+}
+
+impl Client {
+    /// Starts `job` in the place of the one under way. `hear` is told its progress and, last, `Done` or `Failed`;
+    /// nothing more once another job is started or it is cancelled.
+    pub fn run(&self, job: Job, hear: impl Fn(Answer) + 'static) {
+        self.cancel();
+        let mut state = self.0.borrow_mut();
+        state.last_id += 1;
+        let id = state.last_id;
+        state.message = postcard::to_allocvec(&Request { id, job }).ok();
+        state.hear = Some(Rc::new(hear));
+        if state.worker.is_none() {
+            state.worker = self.spawn();
+        }
+        let spawned = state.worker.is_some();
+        drop(state);
+        if spawned {
+            self.send();
+        } else {
+            self.end(Answer::Failed { id, message: "this browser starts no worker".to_owned() });
+        }
+    }
+
+    /// Ends the job under way, if there is one.
+    pub fn cancel(&self) {
+        let mut state = self.0.borrow_mut();
+        if state.hear.take().is_some() {
+            (state.worker, state.message) = (None, None);
+        }
+    }
+
+    fn spawn(&self) -> Option<Running> {
+        let options = WorkerOptions::new();
+        options.set_type(WorkerType::Module);
+        // Resolved against <base>, as every address of the page.
+        let url = web_sys::Url::new_with_base(SCRIPT, &leptos::prelude::document().base_uri().ok()??).ok()?;
+        let worker = Worker::new_with_options(&url.href(), &options).ok()?;
+        let client = Rc::downgrade(&self.0);
+        let heard = Closure::<dyn FnMut(MessageEvent)>::new(move |event: MessageEvent| {
+            let Some(client) = client.upgrade().map(Client) else { return };
+            let bytes = event.data().dyn_into::<Uint8Array>().map(|bytes| bytes.to_vec()).unwrap_or_default();
+            if let Ok(answer) = postcard::from_bytes(&bytes) {
+                client.take(answer);
+            }
+        });
+        let client = Rc::downgrade(&self.0);
+        let broken = Closure::<dyn FnMut(ErrorEvent)>::new(move |event: ErrorEvent| {
+            let Some(client) = client.upgrade().map(Client) else { return };
+            let id = client.0.borrow().last_id;
+            // Whatever it was, the next job has a new worker. This one's listeners are still running.
+            let broken = client.0.borrow_mut().worker.take();
+            leptos::prelude::queue_microtask(move || drop(broken));
+            client.end(Answer::Failed { id, message: format!("the worker broke off: {}", event.message()) });
+        });
+        worker.set_onmessage(Some(heard.as_ref().unchecked_ref()));
+        worker.set_onerror(Some(broken.as_ref().unchecked_ref()));
+        Some(Running { worker, is_ready: false, _heard: heard, _broken: broken })
+    }
+
+    fn send(&self) {
+        let mut state = self.0.borrow_mut();
+        let State { worker: Some(running), message, .. } = &mut *state else { return };
+        if let Some(bytes) = message.take_if(|_| running.is_ready) {
+            let bytes = Uint8Array::from(bytes.as_slice());
+            let _ = running.worker.post_message_with_transfer(&bytes, &Array::of1(&bytes.buffer()));
+        }
+    }
+
+    fn take(&self, answer: Answer) {
+        match answer {
+            Answer::Ready => {
+                if let Some(running) = &mut self.0.borrow_mut().worker {
+                    running.is_ready = true;
+                }
+                self.send();
+            }
+            Answer::Progress { .. } => {
+                let hear = self.0.borrow().hear.clone();
+                hear.into_iter().for_each(|hear| hear(answer.clone()));
+            }
+            Answer::Done { .. } | Answer::Failed { .. } => self.end(answer),
+        }
+    }
+
+    /// The job is over; who wanted to hear may start another one at once.
+    fn end(&self, answer: Answer) {
+        let hear = self.0.borrow_mut().hear.take();
+        hear.into_iter().for_each(|hear| hear(answer.clone()));
+    }
+}

@@ -1,0 +1,152 @@
+//! Jobs too long for the page, in a Web Worker of its own bundle. [`Request`]s go in, [`Answer`]s come out, postcard
+//! over `postMessage`; a job that is no longer wanted ends with its worker.
+//!
+//! To add a job: a variant of [`Job`] and of [`Outcome`], an arm in [`Job::run`].
+
+#[cfg(target_arch = "wasm32")]
+pub mod client;
+#[cfg(target_arch = "wasm32")]
+pub mod serve;
+
+use radixscope_core::cluster::SnapshotReader;
+use serde::{Deserialize, Serialize};
+
+/// A job and the number that its answers carry.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct Request {
+    /// Chosen by whoever asks.
+    pub id: u32,
+    /// What is to be done.
+    pub job: Job,
+}
+
+/// What a worker can do.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub enum Job {
+    /// Restore a state from the parts of its snapshot and count its digest anew.
+    Digest {
+        /// Input of [`SnapshotReader::part`], in order.
+        parts: Vec<Vec<u8>>,
+    },
+}
+
+/// What a worker says.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub enum Answer {
+    /// It has started and listens; what was sent before is lost.
+    Ready,
+    /// So much of the job is done.
+    Progress {
+        /// The request's number.
+        id: u32,
+        /// Steps done.
+        done: u32,
+        /// Steps in all.
+        total: u32,
+    },
+    /// The job is done.
+    Done {
+        /// The request's number.
+        id: u32,
+        /// What came of it.
+        outcome: Outcome,
+    },
+    /// The job cannot be done. Number 0 where the request could not even be read.
+    Failed {
+        /// The request's number.
+        id: u32,
+        /// Why, in words.
+        message: String,
+    },
+}
+
+/// What comes of a job.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub enum Outcome {
+    /// Of [`Job::Digest`].
+    Digest(#[serde(with = "postcard::fixint::le")] u64),
+}
+
+impl Job {
+    /// Does it; `progress` is told steps done and steps in all.
+    ///
+    /// # Errors
+    /// In words, when its input is of no use.
+    pub fn run(self, mut progress: impl FnMut(u32, u32)) -> Result<Outcome, String> {
+        match self {
+            Job::Digest { parts } => {
+                let mut reader = SnapshotReader::default();
+                let total = u32::try_from(parts.len()).unwrap_or(u32::MAX);
+                for (done, part) in (1..).zip(&parts) {
+                    let state = reader.part(part).map_err(|error| error.to_string())?;
+                    progress(done, total);
+                    if let Some(state) = state {
+                        return Ok(Outcome::Digest(state.digest()));
+                    }
+                }
+                Err("the snapshot has no end".to_owned())
+            }
+        }
+    }
+}
+
+/// Answers one message; what is to be sent goes to `send`.
+pub fn answer(message: &[u8], mut send: impl FnMut(&Answer)) {
+    let Request { id, job } = match postcard::from_bytes(message) {
+        Ok(request) => request,
+        Err(error) => return send(&Answer::Failed { id: 0, message: format!("not a request: {error}") }),
+    };
+    let outcome = job.run(|done, total| send(&Answer::Progress { id, done, total }));
+    send(&match outcome {
+        Ok(outcome) => Answer::Done { id, outcome },
+        Err(message) => Answer::Failed { id, message },
+    });
+}
+
+#[cfg(test)]
+mod tests {
+    use radixscope_core::cluster::Cluster;
+
+    use super::*;
+
+    fn answers(message: &[u8]) -> Vec<Answer> {
+        let mut all = Vec::new();
+        answer(message, |answer| {
+            // As it travels.
+            all.push(postcard::from_bytes(&postcard::to_allocvec(answer).unwrap()).unwrap());
+        });
+        all
+    }
+
+    fn asked(job: Job) -> Vec<u8> {
+        postcard::to_allocvec(&Request { id: 7, job }).unwrap()
+    }
+
+    fn parts() -> Vec<Vec<u8>> {
+        let mut parts = Vec::new();
+        Cluster::default().snapshot(|part| parts.push(part)).unwrap();
+        parts
+    }
+
+    #[test]
+    fn a_job_tells_its_progress_and_then_its_outcome() {
+        let parts = parts();
+        let total = parts.len() as u32;
+        let all = answers(&asked(Job::Digest { parts }));
+        let (last, progress) = all.split_last().unwrap();
+        let expected: Vec<_> = (1..=total).map(|done| Answer::Progress { id: 7, done, total }).collect();
+        assert_eq!(progress, expected);
+        let outcome = Outcome::Digest(Cluster::default().digest());
+        assert_eq!(*last, Answer::Done { id: 7, outcome });
+    }
+
+    #[test]
+    fn what_cannot_be_done_says_why_and_ends() {
+        let mut parts = parts();
+        parts.pop();
+        let failed = |all: Vec<Answer>, number: u32| matches!(all.last(), Some(Answer::Failed { id, .. }) if *id == number);
+        assert!(failed(answers(&asked(Job::Digest { parts })), 7));
+        assert!(failed(answers(&asked(Job::Digest { parts: vec![vec![255; 9]] })), 7));
+        assert!(failed(answers(b"\xff\xff"), 0));
+    }
+}
