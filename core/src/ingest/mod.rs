@@ -34,6 +34,8 @@ use tally::Tally;
 
 /// Key prefix of model cards in Dynamo's discovery (reference §8.1).
 pub const MODEL_CARD_PREFIX: &str = "v1/mdc/";
+/// Subject prefix of the lines of a log: `log/` and whose log. They are passed over.
+pub const LOG_PREFIX: &str = "log/";
 /// Data-parallel ranks taken from one model card; a card that claims more is believed so far.
 const MAX_RANKS: u32 = 256;
 /// Largest message that is opened. NATS allows 1 MiB by default, 64 MiB at most; Dynamo's own stay below 1 MiB.
@@ -121,6 +123,9 @@ impl Ingest {
     fn take(&mut self, message: &Message<'_>, out: &mut Out<'_>) -> Result<(), (Topic, Faults)> {
         if message.subject.starts_with(MODEL_CARD_PREFIX) {
             return self.model_card(message, out).map_err(|error| (Topic::ModelCard, error.into()));
+        }
+        if message.subject.starts_with(LOG_PREFIX) {
+            return Ok(());
         }
         let Some(subject) = self.subjects.parse(message.subject) else {
             let text = format!("subject {:?} is none of Dynamo's", message.subject);
