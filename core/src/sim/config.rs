@@ -3,6 +3,8 @@
 
 use thiserror::Error;
 
+use super::holders::MOST_WORKERS;
+
 /// HBM of one H200 in bytes, as its data sheet counts it.
 const H200_HBM_BYTES: u64 = 141_000_000_000;
 /// Weights of a 70-billion-parameter Llama in FP8, in bytes.
@@ -21,8 +23,8 @@ pub const fn reference_blocks_per_worker(block_size_tokens: u32) -> u32 {
     (kv_bytes / LLAMA_70B_FP8_KV_BYTES_PER_TOKEN / block_size_tokens as u64) as u32
 }
 
-/// Most workers of one simulation: the router keeps the holders of a block in one 64-bit word.
-pub const MAX_WORKERS: u16 = 64;
+/// Most workers of one simulation: as many as the router's index tells apart.
+pub const MAX_WORKERS: u16 = MOST_WORKERS as u16;
 /// Most concurrent users: far above any batch three workers can run, low enough to bound memory.
 pub const MAX_CONCURRENCY: u32 = 4_096;
 
@@ -50,10 +52,25 @@ pub struct Config {
     pub router: RouterMode,
     /// How KV events travel.
     pub events: EventLine,
+    /// Whether the frontend tells its replicas of the requests it routes (`--router-replica-sync`).
+    pub replica_sync: bool,
+    /// Whether the frontend's log is heard: the lines of its decisions at INFO.
+    pub log: bool,
     /// What the users do.
     pub workload: Workload,
     /// Same seed, same bytes.
     pub seed: u64,
+}
+
+/// What serves the requests: the part of a configuration that does not say who sends them.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Fleet {
+    pub(super) workers: u16,
+    pub(super) blocks_per_worker: u32,
+    pub(super) block_size_tokens: u32,
+    pub(super) max_batch: u32,
+    pub(super) max_num_tokens: u32,
+    pub(super) router: RouterMode,
 }
 
 /// How requests find a worker.
@@ -122,6 +139,8 @@ impl Default for Config {
             max_num_tokens: 16_384,
             router: RouterMode::Kv { overlap_score_weight: 1.0, temperature: 0.0 },
             events: EventLine::JetStream,
+            replica_sync: true,
+            log: true,
             workload: Workload::default(),
             seed: 1,
         }
@@ -248,21 +267,9 @@ impl Config {
     /// # Errors
     /// The first thing that cannot, with the value given and what is allowed.
     pub fn validate(&self) -> Result<(), ConfigError> {
-        if self.workers == 0 || self.workers > MAX_WORKERS {
-            return Err(ConfigError::Workers(self.workers));
-        }
-        if self.block_size_tokens < 2 {
-            return Err(ConfigError::BlockSize(self.block_size_tokens));
-        }
+        self.fleet().validate()?;
         if self.concurrency == 0 || self.concurrency > MAX_CONCURRENCY {
             return Err(ConfigError::Concurrency(self.concurrency));
-        }
-        if self.max_batch == 0 {
-            return Err(ConfigError::MaxBatch);
-        }
-        if self.max_num_tokens <= self.max_batch {
-            let (max_num_tokens, max_batch) = (self.max_num_tokens, self.max_batch);
-            return Err(ConfigError::MaxNumTokens { max_num_tokens, max_batch });
         }
         for (name, value) in [("namespace", &self.namespace), ("component", &self.component)] {
             let plain = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
@@ -270,17 +277,19 @@ impl Config {
                 return Err(ConfigError::Name { name, value: value.clone() });
             }
         }
-        if let RouterMode::Kv { overlap_score_weight, temperature } = self.router {
-            for (name, value) in
-                [("overlap_score_weight", overlap_score_weight), ("temperature", temperature)]
-            {
-                if !value.is_finite() || value < 0.0 {
-                    return Err(ConfigError::RouterOption { name, value });
-                }
-            }
-        }
         self.workload.validate()?;
         self.validate_capacity()
+    }
+
+    pub(super) fn fleet(&self) -> Fleet {
+        Fleet {
+            workers: self.workers,
+            blocks_per_worker: self.blocks_per_worker,
+            block_size_tokens: self.block_size_tokens,
+            max_batch: self.max_batch,
+            max_num_tokens: self.max_num_tokens,
+            router: self.router,
+        }
     }
 
     fn validate_capacity(&self) -> Result<(), ConfigError> {
@@ -293,6 +302,35 @@ impl Config {
                 needed,
                 block_size_tokens: self.block_size_tokens,
             });
+        }
+        Ok(())
+    }
+}
+
+impl Fleet {
+    /// Whether anything could be served.
+    pub(super) fn validate(&self) -> Result<(), ConfigError> {
+        if self.workers == 0 || self.workers > MAX_WORKERS {
+            return Err(ConfigError::Workers(self.workers));
+        }
+        if self.block_size_tokens < 2 {
+            return Err(ConfigError::BlockSize(self.block_size_tokens));
+        }
+        if self.max_batch == 0 {
+            return Err(ConfigError::MaxBatch);
+        }
+        if self.max_num_tokens <= self.max_batch {
+            let (max_num_tokens, max_batch) = (self.max_num_tokens, self.max_batch);
+            return Err(ConfigError::MaxNumTokens { max_num_tokens, max_batch });
+        }
+        if let RouterMode::Kv { overlap_score_weight, temperature } = self.router {
+            for (name, value) in
+                [("overlap_score_weight", overlap_score_weight), ("temperature", temperature)]
+            {
+                if !value.is_finite() || value < 0.0 {
+                    return Err(ConfigError::RouterOption { name, value });
+                }
+            }
         }
         Ok(())
     }

@@ -4,45 +4,54 @@
 use std::collections::VecDeque;
 
 use super::cache::{BlockCache, Lease};
-use super::config::Config;
+use super::config::Fleet;
 use super::timing;
 use crate::id::BlockHash;
 use crate::record::Block;
 
 /// The overlap scheduler launches a step before it has read the tokens of the one before, so a token is seen, and
 /// the end of a request noticed, this many steps after it was computed.
-const SEEN_AFTER_STEPS: u32 = 1;
+pub(super) const SEEN_AFTER_STEPS: u32 = 1;
 
-/// What an engine has to compute for a user's current request.
+/// What an engine has to compute for a request.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(super) struct Job {
-    /// Whose request: a user has one at a time.
-    pub(super) user: u32,
-    /// Prompt tokens.
+    /// Which request, by a number that no other one in flight has.
+    pub(super) request: u32,
+    /// Prompt tokens, at least 1.
     pub(super) isl_tokens: u32,
     /// Tokens the answer will have, at least 1.
     pub(super) osl_tokens: u32,
+    /// Tokens the answer could have as far as the engine knows.
+    pub(super) max_answer_tokens: u32,
+}
+
+impl Job {
+    /// Full blocks of the prompt.
+    pub(super) fn full_blocks(&self, block_size_tokens: u32) -> usize {
+        (self.isl_tokens / block_size_tokens) as usize
+    }
 }
 
 /// Something an engine did that others hear of.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Happening {
     /// A request left the queue; that many of its prompt blocks were cached.
-    Admitted { user: u32, cached_blocks: u32 },
+    Admitted { request: u32, cached_blocks: u32 },
     /// A cached block was dropped.
     Evicted { hash: BlockHash },
-    /// Blocks `from..to` of a user's conversation were stored.
-    Stored { user: u32, from: u32, to: u32 },
+    /// Blocks `from..to` of a request's text were stored.
+    Stored { request: u32, from: u32, to: u32 },
     /// The first token of a request came out.
-    FirstToken { user: u32 },
+    FirstToken { request: u32 },
     /// A request is complete.
-    Finished { user: u32 },
+    Finished { request: u32 },
 }
 
-/// The blocks of each user's conversation, its current answer included.
+/// The blocks of each request in flight: its prompt and the answer it will get.
 pub(super) trait Texts {
-    /// Full blocks of `user`'s conversation.
-    fn blocks(&self, user: u32) -> &[Block];
+    /// Full blocks of prompt and answer.
+    fn blocks(&self, request: u32) -> &[Block];
 }
 
 /// A running request.
@@ -69,21 +78,19 @@ pub(super) struct Engine {
     block_size_tokens: u32,
     max_batch: u32,
     max_num_tokens: u32,
-    longest_answer: u32,
     stepping: bool,
 }
 
 impl Engine {
-    pub(super) fn new(config: &Config) -> Self {
+    pub(super) fn new(fleet: &Fleet) -> Self {
         Self {
-            cache: BlockCache::new(config.blocks_per_worker),
+            cache: BlockCache::new(fleet.blocks_per_worker),
             queue: VecDeque::new(),
             running: Vec::new(),
             spare: Vec::new(),
-            block_size_tokens: config.block_size_tokens,
-            max_batch: config.max_batch,
-            max_num_tokens: config.max_num_tokens,
-            longest_answer: config.workload.longest_answer(),
+            block_size_tokens: fleet.block_size_tokens,
+            max_batch: fleet.max_batch,
+            max_num_tokens: fleet.max_num_tokens,
             stepping: false,
         }
     }
@@ -145,13 +152,13 @@ impl Engine {
                 sequence.advance_decode(cache, *block_size_tokens, texts, happened);
             }
             if sequence.generated == SEEN_AFTER_STEPS + 1 {
-                happened.push(Happening::FirstToken { user: sequence.job.user });
+                happened.push(Happening::FirstToken { request: sequence.job.request });
             }
             if sequence.generated >= sequence.job.osl_tokens + SEEN_AFTER_STEPS {
                 // Order is kept: prefill chunks are planned first come, first served.
                 let Sequence { job, lease, .. } = running.remove(at);
                 self.spare.push(cache.release(lease));
-                happened.push(Happening::Finished { user: job.user });
+                happened.push(Happening::Finished { request: job.request });
             } else {
                 at += 1;
             }
@@ -161,8 +168,9 @@ impl Engine {
     /// Takes the first of the queue into the batch, if the cache has room for it.
     fn admit_next(&mut self, texts: &impl Texts, happened: &mut Vec<Happening>) -> Option<Sequence> {
         let job = *self.queue.front()?;
-        let prompt = &texts.blocks(job.user)[..(job.isl_tokens / self.block_size_tokens) as usize];
-        let most = (job.isl_tokens + self.longest_answer + SEEN_AFTER_STEPS).div_ceil(self.block_size_tokens);
+        let prompt = &texts.blocks(job.request)[..job.full_blocks(self.block_size_tokens)];
+        let most =
+            (job.isl_tokens + job.max_answer_tokens + SEEN_AFTER_STEPS).div_ceil(self.block_size_tokens);
         let lease = self.spare.pop().unwrap_or_default();
         let mut lease = match self.cache.admit(prompt, most, lease) {
             Ok(lease) => lease,
@@ -173,7 +181,7 @@ impl Engine {
         };
         self.queue.pop_front();
         let cached_blocks = lease.full_blocks();
-        happened.push(Happening::Admitted { user: job.user, cached_blocks });
+        happened.push(Happening::Admitted { request: job.request, cached_blocks });
         let own = job.isl_tokens.div_ceil(self.block_size_tokens) - cached_blocks;
         self.cache.allocate(&mut lease, own, |hash| happened.push(Happening::Evicted { hash }));
         // The first token needs the last prompt token computed, even if all of the prompt is cached.
@@ -201,17 +209,17 @@ impl Sequence {
         if self.kv_tokens < self.job.isl_tokens {
             return;
         }
-        let user = self.job.user;
+        let request = self.job.request;
         let to = self.job.isl_tokens / block_size_tokens;
         let mut from = to;
         for at in self.lease.full_blocks()..to {
             // A faster twin of this request can only have stored the beginning of what is left.
-            if cache.fill(&mut self.lease, texts.blocks(user)[at as usize]) {
+            if cache.fill(&mut self.lease, texts.blocks(request)[at as usize]) {
                 from = from.min(at);
             }
         }
         if from < to {
-            happened.push(Happening::Stored { user, from, to });
+            happened.push(Happening::Stored { request, from, to });
         }
         self.generated = 1;
     }
@@ -231,9 +239,9 @@ impl Sequence {
         self.kv_tokens += 1;
         self.generated += 1;
         if place + 1 == block_size_tokens {
-            let (user, at) = (self.job.user, self.kv_tokens / block_size_tokens - 1);
-            if cache.fill(&mut self.lease, texts.blocks(user)[at as usize]) {
-                happened.push(Happening::Stored { user, from: at, to: at + 1 });
+            let (request, at) = (self.job.request, self.kv_tokens / block_size_tokens - 1);
+            if cache.fill(&mut self.lease, texts.blocks(request)[at as usize]) {
+                happened.push(Happening::Stored { request, from: at, to: at + 1 });
             }
         }
     }

@@ -6,7 +6,8 @@ use rand::RngExt;
 use rand_pcg::Pcg64Mcg;
 use rustc_hash::FxHashMap;
 
-use super::config::{Config, MAX_WORKERS, RouterMode};
+use super::config::{Fleet, RouterMode};
+use super::holders::Holders;
 use crate::id::BlockHash;
 use crate::record::Block;
 
@@ -25,6 +26,20 @@ pub struct Candidate {
     pub tree_blocks: u64,
     /// `k · (A_w + isl − overlap · B) / B + D_w + N_w`.
     pub cost: f64,
+}
+
+impl Candidate {
+    /// Blocks to prefill if a prompt of `isl_tokens` goes there (`pre_w ÷ B`).
+    pub(super) fn prefill_blocks(&self, isl_tokens: u32, block_size_tokens: u32) -> f64 {
+        let cached = u64::from(self.overlap_blocks) * u64::from(block_size_tokens);
+        let tokens = self.prefill_tokens + u64::from(isl_tokens).saturating_sub(cached);
+        tokens as f64 / f64::from(block_size_tokens)
+    }
+
+    /// Active blocks if the prompt goes there (`dec_w`).
+    pub(super) fn potential_decode_blocks(&self) -> u64 {
+        self.decode_blocks + self.new_blocks
+    }
 }
 
 /// Where a request goes.
@@ -48,8 +63,7 @@ struct Active {
 pub(super) struct Router {
     mode: RouterMode,
     block_size_tokens: u32,
-    /// Who holds each block: bit `w` for worker `w`. A path in Dynamo's tree and a chain hash name the same prefix.
-    index: FxHashMap<BlockHash, u64>,
+    holders: Holders,
     tree_blocks: Vec<u64>,
     active: Vec<Active>,
     next_in_turn: u16,
@@ -58,13 +72,12 @@ pub(super) struct Router {
 }
 
 impl Router {
-    pub(super) fn new(config: &Config, rng: Pcg64Mcg) -> Self {
-        debug_assert!(config.workers <= MAX_WORKERS);
-        let workers = usize::from(config.workers);
+    pub(super) fn new(fleet: &Fleet, rng: Pcg64Mcg) -> Self {
+        let workers = usize::from(fleet.workers);
         Self {
-            mode: config.router,
-            block_size_tokens: config.block_size_tokens,
-            index: FxHashMap::default(),
+            mode: fleet.router,
+            block_size_tokens: fleet.block_size_tokens,
+            holders: Holders::new(workers),
             tree_blocks: vec![0; workers],
             active: (0..workers).map(|_| Active::default()).collect(),
             next_in_turn: 0,
@@ -89,20 +102,15 @@ impl Router {
             return;
         }
         for block in blocks {
-            let holders = self.index.entry(block.block_hash).or_default();
-            self.tree_blocks[usize::from(worker)] += u64::from(*holders >> worker & 1 == 0);
-            *holders |= 1 << worker;
+            let is_new = self.holders.insert(worker, block.block_hash);
+            self.tree_blocks[usize::from(worker)] += u64::from(is_new);
         }
     }
 
     /// A worker removed a block.
     pub(super) fn removed(&mut self, worker: u16, hash: BlockHash) {
-        let Some(holders) = self.index.get_mut(&hash) else { return };
-        self.tree_blocks[usize::from(worker)] -= *holders >> worker & 1;
-        *holders &= !(1 << worker);
-        if *holders == 0 {
-            self.index.remove(&hash);
-        }
+        let held = self.holders.remove(worker, hash);
+        self.tree_blocks[usize::from(worker)] -= u64::from(held);
     }
 
     /// Chooses a worker for a prompt of `isl_tokens` whose full blocks are `prompt`.
@@ -128,7 +136,6 @@ impl Router {
     }
 
     fn score(&mut self, weight: f64, isl_tokens: u32, prompt: &[Block]) {
-        let block_size = u64::from(self.block_size_tokens);
         self.candidates.clear();
         self.candidates.extend(self.active.iter().map(|active| Candidate {
             overlap_blocks: 0,
@@ -138,20 +145,13 @@ impl Router {
             tree_blocks: 0,
             cost: 0.0,
         }));
-        // Dynamo counts the path's nodes a worker holds; the path ends where nobody holds the next block.
-        for holders in prompt.iter().map_while(|b| self.index.get(&b.block_hash)) {
-            for (worker, candidate) in self.candidates.iter_mut().enumerate() {
-                candidate.overlap_blocks += (holders >> worker & 1) as u32;
-            }
-        }
+        self.holders.count(prompt, &mut self.candidates);
         for (candidate, &tree_blocks) in self.candidates.iter_mut().zip(&self.tree_blocks) {
             if candidate.overlap_blocks > 0 {
                 candidate.tree_blocks = tree_blocks;
             }
-            let cached = u64::from(candidate.overlap_blocks) * block_size;
-            let prefill = candidate.prefill_tokens + u64::from(isl_tokens).saturating_sub(cached);
-            let decode = candidate.decode_blocks + candidate.new_blocks;
-            candidate.cost = weight * (prefill as f64 / block_size as f64) + decode as f64;
+            let prefill_blocks = candidate.prefill_blocks(isl_tokens, self.block_size_tokens);
+            candidate.cost = weight * prefill_blocks + candidate.potential_decode_blocks() as f64;
         }
     }
 
@@ -246,10 +246,11 @@ mod tests {
 
     use super::*;
     use crate::id::TokensHash;
+    use crate::sim::config::Config;
 
     fn router(workers: u16, mode: RouterMode) -> Router {
         let config = Config { workers, block_size_tokens: 16, router: mode, ..Config::default() };
-        Router::new(&config, Pcg64Mcg::seed_from_u64(1))
+        Router::new(&config.fleet(), Pcg64Mcg::seed_from_u64(1))
     }
 
     fn kv(overlap_score_weight: f64) -> RouterMode {
@@ -302,11 +303,27 @@ mod tests {
     }
 
     #[test]
+    fn any_number_of_workers_is_told_apart() {
+        for workers in [64, 65, 256, 257, 1_024] {
+            let mut router = router(workers, kv(1.0));
+            let (last, prompt) = (workers - 1, prompt(64));
+            router.stored(0, &prompt[..1]);
+            router.stored(last, &prompt);
+            assert_eq!(router.choose(64, &prompt), Choice { worker: last, overlap_blocks: 4 });
+            router.removed(last, prompt[3].block_hash);
+            assert_eq!(router.choose(64, &prompt).overlap_blocks, 3);
+            assert_eq!(router.candidates()[0].overlap_blocks, 1);
+            assert_eq!(router.candidates().iter().filter(|c| c.overlap_blocks > 0).count(), 2);
+            assert_eq!(router.candidates()[usize::from(last)].tree_blocks, 3);
+        }
+    }
+
+    #[test]
     fn weight_0_and_round_robin_keep_no_index() {
         for mode in [kv(0.0), RouterMode::RoundRobin] {
             let mut router = router(3, mode);
             router.stored(0, &prompt(64));
-            assert!(router.index.is_empty());
+            assert!(router.holders.is_empty());
         }
     }
 

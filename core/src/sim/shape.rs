@@ -1,4 +1,4 @@
-//! The shapes of Dynamo 0.9's messages (reference §2.3, §2.4, §3.1, §3.2, §8.2): the same fields in the same order,
+//! The shapes of Dynamo 0.9's messages (reference §2.3, §2.4, §3.1 to §3.3, §8.2): the same fields in the same order,
 //! so that the same serialisers give the same bytes. Must not know when or where they are published.
 
 use serde::ser::{Serialize, Serializer};
@@ -96,6 +96,41 @@ pub(super) struct ActiveLoad {
     pub(super) dp_rank: u32,
     pub(super) active_decode_blocks: Option<u64>,
     pub(super) active_prefill_tokens: Option<u64>,
+}
+
+#[derive(serde::Serialize)]
+pub(super) struct ActiveSequenceEvent<'a> {
+    pub(super) request_id: &'a str,
+    pub(super) worker: WorkerWithDpRank,
+    pub(super) data: ActiveSequenceEventData<'a>,
+    pub(super) router_id: u64,
+}
+
+#[derive(serde::Serialize)]
+pub(super) struct WorkerWithDpRank {
+    pub(super) worker_id: u64,
+    pub(super) dp_rank: u32,
+}
+
+#[derive(serde::Serialize)]
+pub(super) enum ActiveSequenceEventData<'a> {
+    AddRequest {
+        token_sequence: Option<ChainHashes<'a>>,
+        isl: u32,
+        overlap: u32,
+        expected_output_tokens: Option<u32>,
+    },
+    Free,
+    MarkPrefillCompleted,
+}
+
+/// Chain hashes of full blocks.
+pub(super) struct ChainHashes<'a>(pub(super) &'a [Block]);
+
+impl Serialize for ChainHashes<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_seq(self.0.iter().map(|block| block.block_hash.0))
+    }
 }
 
 /// Discovery value of a model card; what only a tokenizer or a media decoder reads is left out.

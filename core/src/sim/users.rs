@@ -8,7 +8,7 @@ use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64Mcg;
 
 use super::config::{Config, Workload};
-use super::engine::Texts;
+use super::engine::{Job, Texts};
 use super::tokens::{BlockHasher, token_id};
 use crate::record::Block;
 
@@ -46,6 +46,7 @@ pub(super) struct Users {
 }
 
 impl Texts for Users {
+    /// A user has one request at a time, known by the user's number.
     fn blocks(&self, user: u32) -> &[Block] {
         &self.users[user as usize].blocks
     }
@@ -77,10 +78,10 @@ impl Users {
         self.users.len() as u32
     }
 
-    /// Prompt and answer tokens of a user's current request.
-    pub(super) fn request(&self, user: u32) -> (u32, u32) {
-        let user = &self.users[user as usize];
-        (user.isl_tokens, user.osl_tokens)
+    /// What a user's current request asks for.
+    pub(super) fn job(&self, request: u32) -> Job {
+        let User { isl_tokens, osl_tokens, .. } = self.users[request as usize];
+        Job { request, isl_tokens, osl_tokens, max_answer_tokens: self.workload.longest_answer() }
     }
 
     /// A user wants a new conversation and waits for the next wave.

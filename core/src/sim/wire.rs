@@ -5,20 +5,22 @@ use serde::Serialize;
 
 use super::config::{Config, EventLine};
 use super::shape::{
-    ActiveLoad, Envelope, KvCacheEvent, KvCacheEventData, KvHitRateEvent, ModelEntry, RouterEvent,
-    StoredBlocks,
+    ActiveLoad, ActiveSequenceEvent, Envelope, KvCacheEvent, KvCacheEventData, KvHitRateEvent, ModelEntry,
+    RouterEvent, StoredBlocks, WorkerWithDpRank,
 };
+pub(super) use super::shape::{ActiveSequenceEventData as Step, ChainHashes};
 use crate::id::{BlockHash, Millis};
 use crate::record::Block;
 
-/// One message of the simulated cluster, as a NATS subscriber or an etcd watcher would get it.
+/// One message of the simulated cluster, as a NATS subscriber, an etcd watcher or a reader of the
+/// frontend's log would get it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct WireMessage<'a> {
     /// When it was published.
     pub at_ms: Millis,
-    /// NATS subject; for a model card the discovery key (`v1/mdc/…`).
+    /// NATS subject; for a model card the discovery key (`v1/mdc/…`), for a line of a log `log/` and whose log.
     pub subject: &'a str,
-    /// Body; for a model card the discovery value.
+    /// Body; for a model card the discovery value, for a line of a log the line without its end.
     pub payload: &'a [u8],
 }
 
@@ -53,9 +55,11 @@ pub(super) struct Wire {
     router_id: u64,
     router_hits: Sequence,
     router_metrics: Sequence,
+    router_sequences: Sequence,
     events_subject: String,
     hits_subject: String,
     metrics_subject: String,
+    sequences_subject: String,
     payload: Vec<u8>,
     message: Vec<u8>,
 }
@@ -63,6 +67,10 @@ pub(super) struct Wire {
 const KV_EVENTS: &str = "kv-events";
 const KV_HIT_RATE: &str = "kv-hit-rate";
 const KV_METRICS: &str = "kv_metrics";
+const ACTIVE_SEQUENCES: &str = "active_sequences_events";
+
+/// Where the lines of the frontend's log are heard.
+pub(super) const FRONTEND_LOG: &str = "log/frontend";
 
 impl Wire {
     pub(super) fn new(config: &Config) -> Self {
@@ -84,9 +92,11 @@ impl Wire {
             router_id,
             router_hits: Sequence::default(),
             router_metrics: Sequence::default(),
+            router_sequences: Sequence::default(),
             events_subject,
             hits_subject: format!("namespace.{namespace}.{KV_HIT_RATE}"),
             metrics_subject: format!("namespace.{namespace}.{KV_METRICS}"),
+            sequences_subject: format!("namespace.{namespace}.component.{component}.{ACTIVE_SEQUENCES}"),
             payload: Vec::new(),
             message: Vec::new(),
         }
@@ -171,6 +181,24 @@ impl Wire {
         let sequence = self.router_hits.next();
         let envelope = Envelope::new(self.router_id, sequence, at_ms, KV_HIT_RATE, &self.payload);
         send(&mut self.message, &envelope, &self.hits_subject, out);
+    }
+
+    /// The router tells its replicas of a step in the life of a request.
+    pub(super) fn sequence(
+        &mut self,
+        at_ms: Millis,
+        worker: u16,
+        request_id: &str,
+        data: Step<'_>,
+        out: Out<'_>,
+    ) {
+        let worker = WorkerWithDpRank { worker_id: self.worker_id(worker), dp_rank: 0 };
+        let router_id = self.router_id;
+        self.payload.clear();
+        pack(&mut self.payload, &ActiveSequenceEvent { request_id, worker, data, router_id });
+        let sequence = self.router_sequences.next();
+        let envelope = Envelope::new(router_id, sequence, at_ms, ACTIVE_SEQUENCES, &self.payload);
+        send(&mut self.message, &envelope, &self.sequences_subject, out);
     }
 
     /// What the router thinks a worker is doing.
@@ -301,6 +329,63 @@ mod tests {
              a764705f72616e6b00b46163746976655f6465636f64655f626c6f636b7302b56163746976655f70726566696c6c5f746f6b65\
              6e732a"
         );
+    }
+
+    /// The payload of an envelope: Dynamo's serialiser writes `bin` with its length in one byte, up to 255.
+    fn payload_of(bytes: &[u8]) -> &[u8] {
+        let key = b"\xa7payload\xc4";
+        let at = bytes.windows(key.len()).position(|w| w == key).expect("a payload");
+        &bytes[at + key.len() + 1..]
+    }
+
+    #[test]
+    fn the_life_of_a_request_has_the_fields_of_dynamo_in_its_order() {
+        let say = |step: fn(&[Block]) -> Step<'_>| {
+            let blocks = blocks([(7585370176810793920, 0), (0x9b3e_eddc_fd32_dfef, 0)]);
+            let (subject, bytes) = heard(EventLine::JetStream, |wire, out| {
+                wire.sequence(Millis(0), 0, "e9980da3", step(&blocks), out);
+            });
+            assert_eq!(subject, "namespace.dynamo.component.backend.active_sequences_events");
+            hex(payload_of(&bytes))
+        };
+        let text = |text: &str| format!("{:02x}{}", 0xa0 + text.len(), hex(text.as_bytes()));
+        let around = |data: &str| {
+            let worker = format!("82{}cf0f43f8ee0ad61271{}00", text("worker_id"), text("dp_rank"));
+            let parts = [
+                "84",
+                &text("request_id"),
+                &text("e9980da3"),
+                &text("worker"),
+                &worker,
+                &text("data"),
+                data,
+                &text("router_id"),
+                "cf28977750e0a7b54f",
+            ];
+            parts.concat()
+        };
+        let added = [
+            "81",
+            &text("AddRequest"),
+            "84",
+            &text("token_sequence"),
+            "92cf6944a5fc9ea63bc0cf9b3eeddcfd32dfef",
+            &text("isl"),
+            "2a",
+            &text("overlap"),
+            "01",
+            &text("expected_output_tokens"),
+            "c0",
+        ];
+        let said = say(|blocks| Step::AddRequest {
+            token_sequence: Some(ChainHashes(blocks)),
+            isl: 42,
+            overlap: 1,
+            expected_output_tokens: None,
+        });
+        assert_eq!(said, around(&added.concat()));
+        assert_eq!(say(|_| Step::MarkPrefillCompleted), around(&text("MarkPrefillCompleted")));
+        assert_eq!(say(|_| Step::Free), around(&text("Free")));
     }
 
     #[test]

@@ -10,6 +10,7 @@ use url::Url;
 
 use radixscope_core::dynamo::subject::{self, Transport};
 use radixscope_core::ingest::MODEL_CARD_PREFIX;
+use radixscope_core::sim::Config;
 
 use super::Failure;
 use super::demo::{pace, simulated};
@@ -25,7 +26,8 @@ const FLUSH_WITHIN: Duration = Duration::from_secs(5);
 
 /// Publishes until asked to stop.
 pub(super) async fn run(options: Demo, url: Url, mut stopped: Shutdown) -> Result<(), Failure> {
-    let config = simulated(&options.simulation)?;
+    // A log is nothing that Dynamo sends through NATS.
+    let config = Config { log: false, ..simulated(&options.simulation)? };
     let target = Target::new(&[url], &options.login).map_err(|error| Failure::Usage(error.into()))?;
     let (client, signals) = target
         .connect()
