@@ -4,6 +4,7 @@
 pub mod capture;
 pub mod engine;
 pub mod ours;
+pub mod selector;
 pub mod talk;
 pub mod theirs;
 

@@ -60,7 +60,7 @@ pub struct Overlap {
     pub host: u32,
     /// On disk, beyond those.
     pub disk: u32,
-    /// In external storage, beyond those.
+    /// In external storage, beyond those; from C on it earns what disk earns, B counts it as cached only.
     pub external: u32,
     /// In the shared cache, at positions from the rounded device overlap on.
     pub shared_beyond_device: u32,
@@ -70,6 +70,11 @@ impl Overlap {
     /// Only on the device.
     pub const fn device(blocks: u32) -> Self {
         Self { device: blocks, host: 0, disk: 0, external: 0, shared_beyond_device: 0 }
+    }
+
+    /// Blocks that earn the credit of disk: Dynamo adds external storage to them from 1.3 on.
+    fn disk_credited(&self, formula: Formula) -> u32 {
+        if formula == Formula::B { self.disk } else { self.disk.saturating_add(self.external) }
     }
 
     /// `eff_w`: device blocks and the weighted lower tiers.
@@ -105,9 +110,11 @@ pub struct Common {
 
 impl Common {
     /// Of all eligible workers.
-    pub fn of(inputs: &[WorkerInput]) -> Self {
+    pub fn of(formula: Formula, inputs: &[WorkerInput]) -> Self {
         let prefill = |w: &WorkerInput| w.load.map_or(0, |load| load.active_prefill_tokens);
-        let in_tier = |w: &WorkerInput| w.overlap.device > 0 || w.overlap.host > 0 || w.overlap.disk > 0;
+        let in_tier = |w: &WorkerInput| {
+            w.overlap.device > 0 || w.overlap.host > 0 || w.overlap.disk_credited(formula) > 0
+        };
         Self {
             least_prefill_tokens: inputs.iter().map(prefill).min().unwrap_or(0),
             has_tier_overlap: inputs.iter().any(in_tier),
@@ -195,7 +202,7 @@ fn with_credits(options: &Options, request: &Request, common: Common, worker: &W
     let shared = options.shared_cache_multiplier * f64::from(overlap.shared_beyond_device);
     let credit_blocks = credit * credit_decay * device
         + options.host_cache_hit_weight * f64::from(overlap.host)
-        + options.disk_cache_hit_weight * f64::from(overlap.disk)
+        + options.disk_cache_hit_weight * f64::from(overlap.disk_credited(formula))
         + shared;
     let raw_prefill_tokens = match (options.track_prefill_tokens, worker.load) {
         (false, _) => 0,

@@ -81,7 +81,7 @@ fn softmax(costs: &[f64], temperature: f64, out: &mut [f64]) -> usize {
 /// The candidate that a draw `u` in `[0, 1)` takes: the first at which the summed chances reach it, the last one if
 /// rounding keeps the sum below; `None` without any chance.
 ///
-/// At temperature 0 a candidate without chance is never taken; above it Dynamo's own walk is followed to the bit.
+/// Dynamo's own walk, but that a candidate without any chance is never taken, not even by a draw of exactly 0.
 pub fn draw(probabilities: &[f64], u: f64) -> Option<usize> {
     let mut sum = 0.0;
     let mut last = None;

@@ -90,7 +90,7 @@ impl Scores {
 
 /// Scores all eligible workers for a request.
 pub fn score(options: &Options, request: &Request, inputs: &[WorkerInput], out: &mut Scores) {
-    let common = Common::of(inputs);
+    let common = Common::of(options.formula, inputs);
     out.terms.clear();
     out.terms.extend(inputs.iter().map(|worker| terms(options, request, common, worker)));
     out.costs.clear();

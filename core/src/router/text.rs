@@ -73,18 +73,18 @@ impl fmt::Display for DecisionText<'_> {
         if let Some(id) = self.request_id {
             write!(f, ", request {}", OneLine(id))?;
         }
-        f.write_str("\n")?;
+        f.write_str("\n\n")?;
         match (self.isl_tokens, self.block_size_tokens.filter(|&size| size > 0)) {
             (Some(isl), Some(size)) => {
                 let blocks = isl.div_ceil(size.into());
-                writeln!(f, "Prompt: {isl} tokens, {blocks} blocks of {size} tokens")?;
+                writeln!(f, "- Prompt: {isl} tokens, {blocks} blocks of {size} tokens")?;
             }
-            (Some(isl), None) => writeln!(f, "Prompt: {isl} tokens, block size unknown")?,
-            (None, _) => writeln!(f, "Prompt: length unknown")?,
+            (Some(isl), None) => writeln!(f, "- Prompt: {isl} tokens, block size unknown")?,
+            (None, _) => writeln!(f, "- Prompt: length unknown")?,
         }
         match self.options {
-            Some(options) => writeln!(f, "Router: {}", OptionsText(options))?,
-            None => writeln!(f, "Router: formula and options unknown")?,
+            Some(options) => writeln!(f, "- Router: {}", OptionsText(options))?,
+            None => writeln!(f, "- Router: formula and options unknown")?,
         }
         f.write_str("\n| worker | overlap, blocks | prefill, blocks | decode, blocks | cost, blocks | probability | |\n")?;
         f.write_str("|---|---:|---:|---:|---:|---:|---|\n")?;
@@ -103,7 +103,7 @@ impl fmt::Display for DecisionText<'_> {
         }
         f.write_str("\n")?;
         self.margin(f)?;
-        writeln!(f, "Known from: {}", OneLine(self.known_from))
+        writeln!(f, "- Known from: {}", OneLine(self.known_from))
     }
 }
 
@@ -112,22 +112,22 @@ impl DecisionText<'_> {
         let costs = || self.candidates.iter().filter_map(|c| c.cost);
         let all_known = self.has_all_candidates && self.candidates.iter().all(|c| c.cost.is_some());
         if !all_known || self.candidates.is_empty() {
-            return writeln!(f, "Margin: unknown, not every worker's cost is known");
+            return writeln!(f, "- Margin: unknown, not every worker's cost is known");
         }
         let least = costs().fold(f64::INFINITY, f64::min);
         let tied = costs().filter(|&cost| cost == least).count();
         let second = costs().filter(|&cost| cost > least).fold(f64::INFINITY, f64::min);
         if tied > 1 {
-            writeln!(f, "Tie: {tied} workers share the lowest cost of {} blocks", Short(least))?;
+            writeln!(f, "- Tie: {tied} workers share the lowest cost of {} blocks", Short(least))?;
         } else if second.is_finite() {
-            writeln!(f, "Margin: {} blocks to the second lowest cost", Short(second - least))?;
+            writeln!(f, "- Margin: {} blocks to the second lowest cost", Short(second - least))?;
         } else {
-            writeln!(f, "Margin: none, there was one worker")?;
+            writeln!(f, "- Margin: none, there was one worker")?;
         }
         let chosen = self.candidates.iter().find(|c| c.is_chosen).and_then(|c| c.cost);
         match chosen {
             Some(cost) if cost > least => {
-                writeln!(f, "The chosen worker cost {} blocks more than the cheapest", Short(cost - least))
+                writeln!(f, "- The chosen worker cost {} blocks more than the cheapest", Short(cost - least))
             }
             _ => Ok(()),
         }
@@ -224,6 +224,19 @@ mod tests {
             known_from: "the router's log",
         };
         expect_test::expect![[r#"
+            Routing decision of 2026-11-20 18:06:54 UTC, request r-1
+
+            - Prompt: 1600 tokens, 100 blocks of 16 tokens
+            - Router: formula A, overlap_score_weight 1, router_temperature 0
+
+            | worker | overlap, blocks | prefill, blocks | decode, blocks | cost, blocks | probability | |
+            |---|---:|---:|---:|---:|---:|---|
+            | 1 | 20 | 80 | 10 | 90 | 0.0 % |  |
+            | 2 | 75 | 25 | 5 | 30 | 100.0 % | chosen |
+            | 3 | 10 | 90 | 9 | 99 | 0.0 % |  |
+
+            - Margin: 60 blocks to the second lowest cost
+            - Known from: the router's log
         "#]]
         .assert_eq(&text.to_string());
     }
@@ -250,6 +263,17 @@ mod tests {
             known_from: "kv-hit-rate, chosen worker only",
         };
         expect_test::expect![[r#"
+            Routing decision of now
+
+            - Prompt: length unknown
+            - Router: formula and options unknown
+
+            | worker | overlap, blocks | prefill, blocks | decode, blocks | cost, blocks | probability | |
+            |---|---:|---:|---:|---:|---:|---|
+            | a\|b \| c | 3 | unknown | unknown | unknown | unknown | chosen |
+
+            - Margin: unknown, not every worker's cost is known
+            - Known from: kv-hit-rate, chosen worker only
         "#]]
         .assert_eq(&text.to_string());
     }
