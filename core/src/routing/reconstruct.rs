@@ -90,7 +90,7 @@ impl Reconstructor {
                 tree_size_blocks: tree_size_blocks(cluster, worker, overlap_blocks),
             });
         }
-        let (options, common) = (options(asked), Common::of(inputs));
+        let (options, common) = (options(asked), Common::of(asked.formula, inputs));
         let request = Request::new(isl_tokens, block_size_tokens);
         found.candidates.extend(workers.iter().zip(inputs.iter()).map(|(&worker, input)| {
             let terms = cost::terms(&options, &request, common, input);
