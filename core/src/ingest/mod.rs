@@ -23,7 +23,9 @@ use crate::dynamo::error::{Faults, Reason};
 use crate::dynamo::hit_rate::HitRate;
 use crate::dynamo::kv_event::{KvData, KvEvent, KvEvents, ResidencyDomain, StorageTier};
 use crate::dynamo::load::{ActiveLoad, LoadOrigin};
+use crate::dynamo::log_line;
 use crate::dynamo::subject::{self, Subject, Transport};
+use crate::dynamo::trace;
 use crate::id::{Millis, SourceIx, Worker, WorkerIx};
 use crate::record::{Decision, DecisionSource, Entry, MissedCause, Record, SequenceStep, SourceKind, Topic};
 
@@ -39,6 +41,12 @@ const MAX_RANKS: u32 = 256;
 /// Largest message that is opened. NATS allows 1 MiB by default, 64 MiB at most; Dynamo's own stay below 1 MiB.
 pub const MAX_PAYLOAD_BYTES: usize = 8 * 1024 * 1024;
 
+/// Subject of a line of Dynamo's log: this and the name of the log.
+pub const LOG_PREFIX: &str = "log/";
+/// Longest line of a log that is read, in bytes: room for the tokens hashes of a prompt of 12,000 blocks. Sources hand
+/// over one byte more of a longer one, so that it is counted.
+pub const MAX_LOG_LINE_BYTES: usize = 256 * 1024;
+
 /// A message as a source received it.
 #[derive(Clone, Copy, Debug)]
 pub struct Message<'a> {
@@ -46,7 +54,7 @@ pub struct Message<'a> {
     pub source: SourceIx,
     /// When it was received, or stored by the broker if it is history.
     pub at_ms: Millis,
-    /// Where it was published; for a model card its key in discovery.
+    /// Where it was published; for a model card its key in discovery, for a line of a log [`LOG_PREFIX`] and its name.
     pub subject: &'a str,
     /// Where an answer was asked for.
     pub reply: Option<&'a str>,
@@ -122,6 +130,9 @@ impl Ingest {
         if message.subject.starts_with(MODEL_CARD_PREFIX) {
             return self.model_card(message, out).map_err(|error| (Topic::ModelCard, error.into()));
         }
+        if message.subject.starts_with(LOG_PREFIX) {
+            return log_line(message.payload).map_err(|error| (Topic::Log, error.into()));
+        }
         let Some(subject) = self.subjects.parse(message.subject) else {
             let text = format!("subject {:?} is none of Dynamo's", message.subject);
             return Err((Topic::Other, DecodeError::new(Reason::UnknownKind, text).into()));
@@ -139,7 +150,8 @@ impl Ingest {
             Topic::KvHitRate => self.hit_rate(&context, out).map_err(Faults::from),
             Topic::KvMetrics => self.load(&context, out).map_err(Faults::from),
             Topic::ActiveSequences => self.sequences(&context, out),
-            Topic::RequestTrace | Topic::Log | Topic::ModelCard | Topic::Other => Ok(()),
+            Topic::RequestTrace => trace::decode(context.payload).map(drop).map_err(Faults::from),
+            Topic::Log | Topic::ModelCard | Topic::Other => Ok(()),
         }
         .map_err(|faults| (topic, faults))
     }
@@ -313,6 +325,14 @@ impl Context<'_> {
     fn publisher_id(&self) -> Option<u64> {
         self.envelope.map(|envelope| envelope.publisher_id)
     }
+}
+
+fn log_line(line: &[u8]) -> Result<(), DecodeError> {
+    if line.len() > MAX_LOG_LINE_BYTES {
+        let text = format!("more than {MAX_LOG_LINE_BYTES} bytes without a line feed");
+        return Err(DecodeError::new(Reason::TooLarge, text));
+    }
+    log_line::decode(line).map(drop)
 }
 
 fn kv_record<'k>(worker: WorkerIx, event: &KvEvent, kv: &'k KvEvents) -> Record<'k> {
