@@ -102,15 +102,17 @@ pub fn decode(line: &[u8]) -> Result<Option<LogLine<'_>>, DecodeError> {
 }
 
 fn plain_or_coloured(line: &[u8]) -> Result<Option<LogLine<'_>>, Fault> {
-    let text = std::str::from_utf8(line.trim_ascii_end())
+    let line = line.strip_suffix(b"\r").unwrap_or(line);
+    let text = std::str::from_utf8(line)
         .map_err(|error| Fault::new(Reason::Malformed, "expected text in UTF-8", error.valid_up_to()))?;
-    if let Some(object) = text::object(text) {
-        return in_json(object);
-    }
     if text.contains('\x1b') {
-        return Ok(in_text(&text::without_colours(text))?.map(LogLine::into_owned));
+        return Ok(text_or_json(&text::without_colours(text))?.map(LogLine::into_owned));
     }
-    in_text(text)
+    text_or_json(text)
+}
+
+fn text_or_json(line: &str) -> Result<Option<LogLine<'_>>, Fault> {
+    text::object(line).map_or_else(|| in_text(line), in_json)
 }
 
 fn in_text(line: &str) -> Result<Option<LogLine<'_>>, Fault> {

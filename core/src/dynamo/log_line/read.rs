@@ -96,21 +96,24 @@ fn formula(text: &str, pinned: bool) -> Result<Formula, Fault> {
     scan.expect(" with ")?;
     let cached_blocks = scan.number()?;
     scan.expect(" ")?;
-    scan.eat("effective ");
-    scan.expect("cached blocks")?;
-    let shared = match scan.eat(", ") {
-        true => Some(shared(&mut scan)?),
-        false => None,
+    scan.one_of(&["cached blocks", "effective cached blocks"])?;
+    let shared = match scan.one_of(&[", ", ": "])? {
+        0 => {
+            let shared = shared(&mut scan)?;
+            scan.expect(": ")?;
+            Some(shared)
+        }
+        _ => None,
     };
-    scan.expect(": ")?;
     let logit = scan.number()?;
     scan.expect(" = ")?;
-    let terms = if scan.eat("max(0, decode_blocks - overlap_credit_blocks) + active_request_cost_blocks = ") {
-        decode_terms(&mut scan)
-    } else if scan.eat("prefill_load_scale * adjusted_prefill_blocks + decode_blocks") {
-        scaled_terms(&mut scan, shared)
-    } else {
-        weighted_terms(&mut scan)
+    let terms = match scan.choose(&[
+        "prefill_load_scale * adjusted_prefill_blocks + decode_blocks",
+        "max(0, decode_blocks - overlap_credit_blocks) + active_request_cost_blocks = ",
+    ])? {
+        Some(0) => scaled_terms(&mut scan, shared),
+        Some(_) => decode_terms(&mut scan),
+        None => weighted_terms(&mut scan),
     }?;
     scan.end()?;
     Ok(Formula { worker, pinned, cached_blocks, logit, terms })
@@ -127,18 +130,18 @@ fn shared(scan: &mut Scan<'_>) -> Result<(u64, Printed), Fault> {
 fn weighted_terms(scan: &mut Scan<'_>) -> Result<Terms, Fault> {
     let weight = scan.number()?;
     scan.expect(" * prefill_blocks + decode_blocks = ")?;
-    if scan.number()? != weight {
+    let again = scan.number()?;
+    scan.expect(" * ")?;
+    if again != weight {
         return Err(scan.fault(Reason::Malformed, "two different weights"));
     }
-    scan.expect(" * ")?;
     let prefill_blocks = scan.number()?;
     scan.expect(" + ")?;
     Ok(Terms::Weighted { weight, prefill_blocks, decode_blocks: scan.number()? })
 }
 
 fn scaled_terms(scan: &mut Scan<'_>, shared: Option<(u64, Printed)>) -> Result<Terms, Fault> {
-    let with_active = scan.eat(" + active_request_cost_blocks");
-    scan.expect(" = ")?;
+    let with_active = scan.one_of(&[" + active_request_cost_blocks = ", " = "])? == 0;
     let scale = scan.number()?;
     scan.expect(" * ")?;
     let adjusted_prefill_blocks = scan.number()?;
@@ -155,11 +158,14 @@ fn scaled_terms(scan: &mut Scan<'_>, shared: Option<(u64, Printed)>) -> Result<T
     let raw_prefill_blocks = scan.number()?;
     scan.expect(", overlap_credit_blocks: ")?;
     let overlap_credit_blocks = scan.number()?;
-    let overlap_credit_decay = match scan.eat(", overlap_credit_decay: ") {
-        true => Some(scan.number()?),
-        false => None,
+    let overlap_credit_decay = match scan.one_of(&[", overlap_credit_decay: ", ")"])? {
+        0 => {
+            let decay = scan.number()?;
+            scan.expect(")")?;
+            Some(decay)
+        }
+        _ => None,
     };
-    scan.expect(")")?;
     Ok(Terms::Scaled {
         scale,
         adjusted_prefill_blocks,
@@ -209,20 +215,18 @@ fn selected<'a>(told: Told<'a>, rest: &'a str, pinned: bool) -> Result<Option<Sa
 
 fn selected_in_words(words: &str, pinned: bool) -> Result<Selected<'_>, Fault> {
     let mut scan = Scan::new(words);
-    let worker_type = match scan.eat("worker_type=") {
-        true => {
-            let name =
-                scan.until(", ").ok_or(scan.fault(Reason::Truncated, "the worker's type has no end"))?;
-            Some(Cow::Borrowed(name))
+    let worker_type = match scan.choose(&["worker_type="])? {
+        Some(_) => {
+            Some(scan.until(", ").ok_or(scan.fault(Reason::Truncated, "the worker's type has no end"))?)
         }
-        false => None,
+        None => None,
     };
     let worker = worker_and_rank(&mut scan)?;
     scan.expect(", logit: ")?;
     let mut selected = Selected {
         request_id: None,
         worker,
-        worker_type,
+        worker_type: worker_type.map(Cow::Borrowed),
         pinned,
         logit: scan.number()?,
         cached_blocks: None,
@@ -231,7 +235,7 @@ fn selected_in_words(words: &str, pinned: bool) -> Result<Selected<'_>, Fault> {
         host_pinned_blocks: None,
         disk_blocks: None,
     };
-    while scan.eat(", ") {
+    while !scan.rest().is_empty() && scan.choose(&[", "])?.is_some() {
         let name = scan.until(": ").ok_or(scan.fault(Reason::Truncated, "a name without a number"))?;
         match name {
             "cached blocks" | "effective cached blocks" => selected.cached_blocks = Some(scan.number()?),

@@ -21,18 +21,29 @@ impl<'a> Scan<'a> {
     }
 
     /// Reads `phrase`, if it comes next.
-    pub(super) fn eat(&mut self, phrase: &str) -> bool {
+    fn eat(&mut self, phrase: &str) -> bool {
         self.rest.strip_prefix(phrase).map(|rest| self.rest = rest).is_some()
     }
 
     /// Reads `phrase`, which has to come next.
     pub(super) fn expect(&mut self, phrase: &str) -> Result<(), Fault> {
-        if self.eat(phrase) {
-            return Ok(());
+        self.one_of(&[phrase]).map(drop)
+    }
+
+    /// Reads one of `phrases`, which has to come next, and gives its index.
+    pub(super) fn one_of(&mut self, phrases: &[&str]) -> Result<usize, Fault> {
+        self.choose(phrases)?.ok_or(self.fault(Reason::Malformed, "other words than Dynamo's"))
+    }
+
+    /// Reads one of `phrases` and gives its index. `None`, and nothing read: none of them comes next.
+    pub(super) fn choose(&mut self, phrases: &[&str]) -> Result<Option<usize>, Fault> {
+        if let Some(found) = phrases.iter().position(|phrase| self.eat(phrase)) {
+            return Ok(Some(found));
         }
-        let is_cut = phrase.starts_with(self.rest);
-        Err(self
-            .fault(if is_cut { Reason::Truncated } else { Reason::Malformed }, "other words than Dynamo's"))
+        if phrases.iter().any(|phrase| phrase.starts_with(self.rest)) {
+            return Err(self.fault(Reason::Truncated, "the line ends here"));
+        }
+        Ok(None)
     }
 
     /// An integer of 0 to 2⁶⁴−1.
