@@ -251,7 +251,8 @@ fn add_request<'a, W: Wire<'a>>(wire: &mut W) -> Result<AddRequest, Fault> {
     Ok(request)
 }
 
-fn token_sequence<'a, W: Wire<'a>>(wire: &mut W) -> Result<Vec<u64>, Fault> {
+/// Hashes of a prompt's blocks, at most [`MAX_TOKEN_SEQUENCE`].
+pub(super) fn token_sequence<'a, W: Wire<'a>>(wire: &mut W) -> Result<Vec<u64>, Fault> {
     let mut hashes = Vec::new();
     let mut left = wire.array()?;
     while wire.next_element(&mut left)? {

@@ -15,7 +15,12 @@ pub const SUBSCRIPTIONS: &[&str] = &[
     "namespace.*.component.*.active_sequences_events",
     "namespace.*.component.*.endpoint.*.active_sequences_events",
     "*.kv-events",
+    REQUEST_TRACE,
 ];
+
+/// Where frontends publish a record of every finished request, if they are asked to (reference §3.5). It names no
+/// Dynamo namespace.
+pub const REQUEST_TRACE: &str = "dynamo.request_trace.v1";
 
 /// How a message travels.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -31,7 +36,7 @@ pub enum Transport {
 pub struct Subject<'a> {
     /// What it is about.
     pub topic: Topic,
-    /// Dynamo namespace. JetStream names are [slugs](slug): there `my_ns` reads `my-ns`.
+    /// Dynamo namespace, "" when the subject has none. JetStream names are [slugs](slug): there `my_ns` reads `my-ns`.
     pub namespace: &'a str,
     /// Dynamo component, "" when the subject has none; a slug on JetStream.
     pub component: &'a str,
@@ -42,9 +47,10 @@ pub struct Subject<'a> {
 }
 
 impl Subject<'_> {
-    /// Whether the message is of this Dynamo namespace, by its name as people write it.
+    /// Whether the message is of this Dynamo namespace, by its name as people write it, or may be.
     pub fn is_in(&self, namespace: &str) -> bool {
         match self.transport {
+            Transport::Core if self.namespace.is_empty() => true,
             Transport::Core => self.namespace == namespace,
             // A slug also cuts the front of the whole name, which is why `namespace.` has to be there.
             Transport::JetStream => {
@@ -60,6 +66,10 @@ const STREAM_SUFFIX: &str = "-kv-events";
 
 /// Takes a subject apart; `None` if it is none of [`SUBSCRIPTIONS`].
 pub fn parse(subject: &str) -> Option<Subject<'_>> {
+    if subject == REQUEST_TRACE {
+        let (topic, transport) = (Topic::RequestTrace, Transport::Core);
+        return Some(Subject { topic, namespace: "", component: "", endpoint: "", transport });
+    }
     if let Some((stream, "kv-events")) = subject.split_once('.') {
         let (namespace, component) = stream_parts(stream)?;
         let (topic, transport) = (Topic::KvEvents, Transport::JetStream);
@@ -170,6 +180,7 @@ mod tests {
                 "namespace.dynamo.component.backend.active_sequences_events",
                 (ActiveSequences, "dynamo", "backend", "", Core),
             ),
+            ("dynamo.request_trace.v1", (Topic::RequestTrace, "", "", "", Core)),
             // A namespace may be called anything, also what the other tokens are called.
             (
                 "namespace.component.component.endpoint.kv-events",
@@ -240,6 +251,8 @@ mod tests {
         assert!(!of(stream, "my") && !of(stream, "dynamo"));
         assert!(of("namespace.my_ns.kv_metrics", "my_ns"));
         assert!(!of("namespace.my_ns.kv_metrics", "my-ns"));
+        // Traces name no namespace, so they may be of any.
+        assert!(of(REQUEST_TRACE, "my_ns"));
     }
 
     #[test]

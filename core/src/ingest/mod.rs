@@ -43,6 +43,10 @@ const MAX_RANKS: u32 = 256;
 /// Largest message that is opened. NATS allows 1 MiB by default, 64 MiB at most; Dynamo's own stay below 1 MiB.
 pub const MAX_PAYLOAD_BYTES: usize = 8 * 1024 * 1024;
 
+/// Longest line of a log that is read, in bytes: room for the tokens hashes of a prompt of 12,000 blocks. Sources hand
+/// over one byte more of a longer one, so that it is counted.
+pub const MAX_LOG_LINE_BYTES: usize = 256 * 1024;
+
 /// A message as a source received it.
 #[derive(Clone, Copy, Debug)]
 pub struct Message<'a> {
@@ -50,7 +54,7 @@ pub struct Message<'a> {
     pub source: SourceIx,
     /// When it was received, or stored by the broker if it is history.
     pub at_ms: Millis,
-    /// Where it was published; for a model card its key in discovery.
+    /// Where it was published; for a model card its key in discovery, for a line of a log [`LOG_PREFIX`] and its name.
     pub subject: &'a str,
     /// Where an answer was asked for.
     pub reply: Option<&'a str>,
@@ -277,6 +281,10 @@ impl Ingest {
     }
 
     fn log_line(&mut self, message: &Message<'_>, log: &str, out: &mut dyn Sink) -> Result<(), DecodeError> {
+        if message.payload.len() > MAX_LOG_LINE_BYTES {
+            let text = format!("more than {MAX_LOG_LINE_BYTES} bytes without a line feed");
+            return Err(DecodeError::new(Reason::TooLarge, text));
+        }
         let Some(line) = log_line::decode(message.payload)? else { return Ok(()) };
         let context = Context::without_subject(message, Topic::Log);
         let worker = line.said.worker().and_then(|id| self.worker(&context, id, out));

@@ -15,23 +15,31 @@ use radixscope_core::record::{Entry, SourceKind};
 #[derive(serde::Deserialize)]
 pub(crate) struct Captured {
     /// Unix time in seconds.
-    t: f64,
+    pub(crate) t: f64,
     /// Subject.
-    s: String,
+    pub(crate) s: String,
     /// Reply subject.
-    r: Option<String>,
+    pub(crate) r: Option<String>,
     /// Payload, base64.
     p: String,
 }
 
-pub(crate) fn messages(name: &str) -> Vec<Captured> {
-    let path = PathBuf::from(env!("CARGO_MANIFEST_DIR"))
-        .join("../tests/fixtures/captures")
-        .join(name)
-        .join("nats.jsonl.gz");
+impl Captured {
+    pub(crate) fn payload(&self) -> Vec<u8> {
+        base64::engine::general_purpose::STANDARD.decode(&self.p).unwrap()
+    }
+}
+
+/// Lines of a gzipped file of a capture.
+pub(crate) fn lines(name: &str, file: &str) -> impl Iterator<Item = String> {
+    let path =
+        PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../tests/fixtures/captures").join(name).join(file);
     let file = std::fs::File::open(&path).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
-    let lines = BufReader::new(flate2::read::GzDecoder::new(file)).lines();
-    let all = lines.map(|line| serde_json::from_str::<Captured>(&line.unwrap()).unwrap());
+    BufReader::new(flate2::read::GzDecoder::new(file)).lines().map(Result::unwrap)
+}
+
+pub(crate) fn messages(name: &str) -> Vec<Captured> {
+    let all = lines(name, "nats.jsonl.gz").map(|line| serde_json::from_str::<Captured>(&line).unwrap());
     // Captures hear everything; `serve` does not subscribe to this topic.
     all.filter(|message| !message.s.ends_with(".forward-pass-metrics")).collect()
 }
@@ -76,7 +84,7 @@ pub(crate) fn fold(name: &str) -> (Cluster, Cluster) {
     let source = listener.source("capture", SourceKind::Nats, Millis(1), &mut both).unwrap();
     let mut last = Millis(0);
     for (i, m) in messages(name).iter().enumerate() {
-        let payload = base64::engine::general_purpose::STANDARD.decode(&m.p).unwrap();
+        let payload = m.payload();
         last = Millis((m.t * 1000.0) as u64);
         let message =
             Message { source, at_ms: last, subject: &m.s, reply: m.r.as_deref(), payload: &payload };

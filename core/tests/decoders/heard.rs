@@ -8,7 +8,7 @@ use radixscope_core::dynamo::error::{DecodeError, Faults};
 use radixscope_core::dynamo::hit_rate::HitRate;
 use radixscope_core::dynamo::kv_event::{KvData, KvEvents};
 use radixscope_core::dynamo::load::ActiveLoad;
-use radixscope_core::dynamo::subject;
+use radixscope_core::dynamo::{subject, trace};
 use radixscope_core::record::Topic;
 
 /// Everything that a payload says, one line each, and what of it was not understood.
@@ -53,7 +53,14 @@ pub fn payload(
             }
             all(result)
         }
-        Topic::ModelCard | Topic::RequestTrace | Topic::Log | Topic::Other => unreachable!("not on NATS"),
+        Topic::RequestTrace => match trace::decode(body) {
+            Ok(trace) => {
+                let _ = trace.map(|trace| writeln!(said, "{trace:?}"));
+                Vec::new()
+            }
+            Err(error) => vec![error],
+        },
+        Topic::ModelCard | Topic::Log | Topic::Other => unreachable!("not on NATS"),
     };
     (said, errors)
 }

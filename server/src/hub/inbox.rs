@@ -17,12 +17,14 @@ use radixscope_core::record::{LinkState, MissedCause, Topic};
 const OVERHEAD_BYTES: usize = 160;
 
 /// Topics that losses are counted for.
-const TOPICS: [Topic; 6] = [
+const TOPICS: [Topic; 8] = [
     Topic::KvEvents,
     Topic::KvHitRate,
     Topic::KvMetrics,
     Topic::ActiveSequences,
     Topic::ModelCard,
+    Topic::RequestTrace,
+    Topic::Log,
     Topic::Other,
 ];
 

@@ -3,8 +3,18 @@
 //! The log names all candidates of a decision (up to 1.5) and joins request, decision and outcome (from 1.5), which
 //! no message does. By far the most lines say nothing about routing and are turned away by a search for fixed phrases.
 
+mod clock;
+mod fields;
 mod printed;
+mod read;
 mod said;
+mod scan;
+mod text;
+
+use std::borrow::Cow;
+use std::sync::LazyLock;
+
+use memchr::memmem::Finder;
 
 pub use printed::Printed;
 pub use said::{
@@ -12,7 +22,11 @@ pub use said::{
     Terms,
 };
 
-use super::error::DecodeError;
+use super::error::{DecodeError, Reason};
+use super::wire::Fault;
+use crate::record::Topic;
+use fields::{Fields, Key};
+use read::{Told, said};
 
 /// A line that says something about routing.
 #[derive(Clone, PartialEq, Debug)]
@@ -41,18 +55,92 @@ pub enum Level {
     Error,
 }
 
-/// Reads a line, without its line feed. `None`: it says nothing about routing.
+impl Level {
+    fn of(word: &str) -> Option<Self> {
+        Some(match word {
+            "TRACE" => Self::Trace,
+            "DEBUG" => Self::Debug,
+            "INFO" => Self::Info,
+            "WARN" => Self::Warn,
+            "ERROR" => Self::Error,
+            _ => return None,
+        })
+    }
+}
+
+/// One of these is in every line that says something about routing; none has a character that JSON escapes or that
+/// could be coloured.
+const PHRASES: [&str; 9] = [
+    "ormula for worker_id=",
+    "Multiple workers tied with same logit",
+    "Selected worker",
+    "Selected pinned worker",
+    "[ROUTING",
+    "route request ",
+    "request completed",
+    "request received",
+    "ing worker WorkerWithDpRank",
+];
+
+/// Whether a line can say something about routing: a cheap search for fixed phrases, for a source that wants to hand
+/// over no others. [`decode`] gives `None` for every line of which this is false.
+pub fn may_matter(line: &[u8]) -> bool {
+    static FINDERS: LazyLock<[Finder<'static>; PHRASES.len()]> = LazyLock::new(|| PHRASES.map(Finder::new));
+    FINDERS.iter().any(|finder| finder.find(line).is_some())
+}
+
+/// Reads a line, without its line feed: text, coloured or not, or JSONL, also behind the prefix of a container
+/// runtime. `None`: it says nothing about routing.
 ///
 /// # Errors
 /// The line begins like one about routing, but the rest was not understood.
 pub fn decode(line: &[u8]) -> Result<Option<LogLine<'_>>, DecodeError> {
-    let _ = line;
-    Ok(None)
+    if !may_matter(line) {
+        return Ok(None);
+    }
+    plain_or_coloured(line).map_err(|fault| fault.into_error(Topic::Log.as_str()))
 }
 
-/// Whether a line can say something about routing: a cheap search for the phrases of such lines, for sources that
-/// want to hand over no others. [`decode`] gives `None` for every other line.
-pub fn may_matter(line: &[u8]) -> bool {
-    let _ = line;
-    true
+fn plain_or_coloured(line: &[u8]) -> Result<Option<LogLine<'_>>, Fault> {
+    let line = line.strip_suffix(b"\r").unwrap_or(line);
+    let text = std::str::from_utf8(line)
+        .map_err(|error| Fault::new(Reason::Malformed, "expected text in UTF-8", error.valid_up_to()))?;
+    if text.contains('\x1b') {
+        return Ok(text_or_json(&text::without_colours(text))?.map(LogLine::into_owned));
+    }
+    text_or_json(text)
+}
+
+fn text_or_json(line: &str) -> Result<Option<LogLine<'_>>, Fault> {
+    text::object(line).map_or_else(|| in_text(line), in_json)
+}
+
+fn in_text(line: &str) -> Result<Option<LogLine<'_>>, Fault> {
+    let Some(text::Head { at_us, level, scope, message }) = text::head(line) else { return Ok(None) };
+    let said = said(Told { scope, message, fields: None })?;
+    Ok(said.map(|said| LogLine { at_us, level, said }))
+}
+
+fn in_json(object: &str) -> Result<Option<LogLine<'_>>, Fault> {
+    let mut fields = Fields::of_json(object.as_bytes())?;
+    let Some(message) = fields.take(Key::Message) else { return Ok(None) };
+    let at_us = fields.get(Key::Time).and_then(clock::unix_us);
+    let level = fields.get(Key::Level).and_then(Level::of);
+    let scope = fields.take(Key::Target).unwrap_or_default();
+    let said = match (&message, &scope) {
+        (Cow::Borrowed(message), Cow::Borrowed(scope)) => {
+            said(Told { scope, message, fields: Some(fields) })?
+        }
+        _ => said(Told { scope: &scope, message: &message, fields: Some(fields) })?.map(Said::into_owned),
+    };
+    let Some(said) = said else { return Ok(None) };
+    let level = level.ok_or(Fault::missing("level", 0))?;
+    Ok(Some(LogLine { at_us, level, said }))
+}
+
+impl LogLine<'_> {
+    /// The same without the line it was read from.
+    pub fn into_owned(self) -> LogLine<'static> {
+        LogLine { at_us: self.at_us, level: self.level, said: self.said.into_owned() }
+    }
 }

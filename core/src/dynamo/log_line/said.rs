@@ -43,6 +43,43 @@ impl Said<'_> {
             Said::Tie | Said::RoutingInput(_) | Said::RequestReceived(_) | Said::RequestDone(_) => None,
         }
     }
+
+    /// The same without the line it was read from.
+    pub fn into_owned(self) -> Said<'static> {
+        let own = |text: Cow<'_, str>| Cow::Owned(text.into_owned());
+        match self {
+            Said::Formula(formula) => Said::Formula(formula),
+            Said::Tie => Said::Tie,
+            Said::WorkerAdded(worker) => Said::WorkerAdded(worker),
+            Said::WorkerRemoved(worker) => Said::WorkerRemoved(worker),
+            Said::Selected(said) => Said::Selected(Selected {
+                request_id: said.request_id.map(own),
+                worker_type: said.worker_type.map(own),
+                ..said
+            }),
+            Said::RoutingBest(said) => {
+                Said::RoutingBest(RoutingBest { request_id: said.request_id.map(own), ..said })
+            }
+            Said::RoutingInput(said) => {
+                Said::RoutingInput(RoutingInput { request_id: own(said.request_id), ..said })
+            }
+            Said::RouteDone(said) => Said::RouteDone(RouteDone {
+                request_id: own(said.request_id),
+                phase: said.phase.map(own),
+                outcome: said.outcome.map(own),
+                ..said
+            }),
+            Said::RequestReceived(said) => Said::RequestReceived(RequestReceived {
+                request_id: own(said.request_id),
+                model: said.model.map(own),
+            }),
+            Said::RequestDone(said) => Said::RequestDone(RequestDone {
+                request_id: own(said.request_id),
+                status: said.status.map(own),
+                ..said
+            }),
+        }
+    }
 }
 
 /// The cost of one candidate, term by term (reference §5, §7.3). It names no request: the lines of one decision

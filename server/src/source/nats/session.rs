@@ -326,6 +326,7 @@ fn topic_of(pattern: &str) -> Topic {
         Some("kv-hit-rate") => Topic::KvHitRate,
         Some("kv_metrics") => Topic::KvMetrics,
         Some("active_sequences_events") => Topic::ActiveSequences,
+        _ if pattern == subject::REQUEST_TRACE => Topic::RequestTrace,
         _ => Topic::Other,
     }
 }
