@@ -105,9 +105,10 @@ enum Event {
     Sample,
 }
 
-/// Runs `arrivals`, which are in order of time, through the fleet of `settings`. `progress` is asked now and then whether to go on.
+/// Runs `arrivals`, which are in order of time, through the fleet of `settings`. `progress` is asked now and then
+/// whether to go on.
 ///
-/// The same arrivals and settings give the same outcome on every machine.
+/// The same arrivals and settings give the same outcome, at temperature 0 on every machine.
 ///
 /// # Errors
 /// What in the arrivals or settings cannot be simulated, or that `progress` broke off.

@@ -15,6 +15,8 @@ use crate::sim::tokens::mix;
 
 /// Of an arrival that no later one continues.
 const NOBODY: u32 = u32::MAX;
+/// Most requests with equal prompts that wait for their next turn; the oldest ends there.
+const MAX_OPEN: usize = 256;
 /// Most blocks of all requests in flight together; what comes on top is refused. It bounds memory at 256 MB.
 const MAX_BLOCKS_IN_FLIGHT: usize = 16 << 20;
 
@@ -127,7 +129,11 @@ fn continuations(arrivals: &[Arrival<'_>], settings: &Settings) -> Vec<u32> {
         }
         // Only where all of a prompt's blocks are known can what follows them be told.
         if prompt.len() == arrival.full_blocks(settings) {
-            open.entry(*last).or_default().push(at);
+            let waiting = open.entry(*last).or_default();
+            if waiting.len() == MAX_OPEN {
+                waiting.remove(0);
+            }
+            waiting.push(at);
         }
     }
     continued_by
