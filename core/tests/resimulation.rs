@@ -5,6 +5,8 @@ use std::collections::HashMap;
 use std::ops::ControlFlow;
 use std::sync::LazyLock;
 
+use proptest::prelude::*;
+
 use radixscope_core::dynamo::active_sequence::{self, Step};
 use radixscope_core::dynamo::envelope;
 use radixscope_core::id::Millis;
@@ -246,6 +248,44 @@ fn the_assumptions_carry_the_numbers_of_the_settings() {
     assert!(said.iter().all(|sentence| sentence.ends_with('.')));
 }
 
+proptest! {
+    /// Hashes that repeat, contradict each other or lack, lengths that do not fit them, bursts, tiny caches.
+    #[test]
+    fn any_recording_is_run_to_its_end_and_every_request_accounted_for(
+        recorded in prop::collection::vec(
+            (0_u64..500, 0_u32..400, prop::option::of(0_u32..200), prop::collection::vec(0_u64..12, 0..20)),
+            1..60,
+        ),
+        workers in prop::sample::select(vec![1_u16, 3, 70]),
+        blocks_per_worker in 8_u32..60,
+        max_batch in 1_u32..8,
+        weight in prop::sample::select(vec![None, Some(0.0), Some(1.0)]),
+    ) {
+        let mut at_ms = 0;
+        let arrivals: Vec<Arrival<'_>> = recorded.iter().map(|(gap_ms, isl_tokens, osl_tokens, blocks)| {
+            at_ms += gap_ms;
+            Arrival { at_ms: Millis(at_ms), isl_tokens: *isl_tokens, osl_tokens: *osl_tokens, blocks }
+        }).collect();
+        let router = weight.map_or(RouterMode::RoundRobin, |overlap_score_weight| {
+            RouterMode::Kv { overlap_score_weight, temperature: 0.0 }
+        });
+        let settings = Settings {
+            workers, blocks_per_worker, max_batch, router,
+            block_size_tokens: 16, max_num_tokens: 64, mean_output_tokens: 40,
+            ..Settings::default()
+        };
+        let outcome = run(arrivals, &settings, &mut |_| ControlFlow::Continue(())).expect("an outcome");
+        let served = outcome.requests + outcome.warm_up_requests;
+        prop_assert_eq!(served + outcome.refused_requests, recorded.len() as u64);
+        prop_assert_eq!(outcome.choices.iter().flatten().count() as u64, served);
+        prop_assert_eq!(outcome.requests_by_worker.iter().sum::<u64>(), outcome.requests);
+        prop_assert_eq!(outcome.ttft_ms.is_some(), outcome.requests > 0);
+        prop_assert!(outcome.prefill_tokens <= outcome.prompt_tokens);
+        prop_assert!(outcome.hit_rate.is_none_or(|rate| (0.0..=1.0).contains(&rate)));
+        prop_assert!(outcome.overlap_share.is_none_or(|share| (0.0..=1.0).contains(&share)));
+    }
+}
+
 /// Many conversations over some starters, as fast as 16 workers can take them.
 #[test]
 #[ignore = "a figure to read, not a check"]
@@ -273,13 +313,13 @@ fn speed() {
             }
         }
     });
-    for router in [KV, RouterMode::RoundRobin] {
-        let settings = Settings { router, workers: 16, mean_output_tokens: 830, ..Settings::default() };
+    for (router, workers) in [(KV, 16), (RouterMode::RoundRobin, 16), (KV, 1_024)] {
+        let settings = Settings { router, workers, mean_output_tokens: 830, ..Settings::default() };
         let began = std::time::Instant::now();
         let outcome = run(arrivals(&recorded), &settings, &mut |_| ControlFlow::Continue(())).expect("runs");
         let ms = began.elapsed().as_secs_f64() * 1e3;
         println!(
-            "{} arrivals, {router:?}: {ms:.0} ms, {:.0} ms for 1,000; overlap {:?}, hits {:?}, TTFT {:?}",
+            "{} arrivals, {workers} workers, {router:?}: {ms:.0} ms, {:.0} ms for 1,000; overlap {:?}, hits {:?}, TTFT {:?}",
             recorded.len(),
             ms * 1e3 / recorded.len() as f64,
             outcome.overlap_share,
