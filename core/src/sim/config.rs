@@ -1,6 +1,7 @@
 //! What a simulated cluster is made of, with the reference scenario as the default, and what cannot be simulated.
 //! Must not know how anything is simulated.
 
+use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
 use super::holders::MOST_WORKERS;
@@ -74,7 +75,7 @@ pub(super) struct Fleet {
 }
 
 /// How requests find a worker.
-#[derive(Clone, Copy, PartialEq, Debug)]
+#[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
 pub enum RouterMode {
     /// By cached prefix and load (reference §5.3).
     Kv {

@@ -3,6 +3,8 @@
 
 use std::collections::VecDeque;
 
+use serde::{Deserialize, Serialize};
+
 use super::router::Candidate;
 use crate::id::{BlockHash, Millis};
 
@@ -121,7 +123,7 @@ pub struct Summary {
 }
 
 /// Mean, and percentiles by nearest rank; 0 where there was nothing.
-#[derive(Clone, Copy, PartialEq, Debug, Default)]
+#[derive(Clone, Copy, PartialEq, Debug, Default, Serialize, Deserialize)]
 pub struct Percentiles {
     /// The mean.
     pub mean: f64,

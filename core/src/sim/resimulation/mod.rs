@@ -10,6 +10,7 @@ mod settings;
 
 use std::ops::ControlFlow;
 
+use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
 use super::agenda::Agenda;
@@ -51,7 +52,7 @@ pub struct Arrival<'a> {
 }
 
 /// How far a re-simulation is.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Progress {
     /// Arrivals that came.
     pub arrived: usize,

@@ -1,5 +1,7 @@
 //! What came of a re-simulation. Must not know how it came about.
 
+use serde::{Deserialize, Serialize};
+
 use super::settings::Settings;
 use crate::sim::report::{Percentiles, SPREAD_EVERY_MS};
 use crate::sim::router::Choice;
@@ -10,7 +12,7 @@ const MAX_SAMPLES: u64 = 20_000;
 
 /// What came of a re-simulation. Everything but `choices` and the counts named otherwise is about the requests after
 /// the warm-up.
-#[derive(Clone, PartialEq, Debug, Default)]
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
 pub struct Outcome {
     /// Requests served and counted.
     pub requests: u64,
@@ -53,7 +55,7 @@ impl Outcome {
 }
 
 /// Requests in flight on the fullest worker minus those on the emptiest, over samples in time.
-#[derive(Clone, Copy, PartialEq, Debug)]
+#[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Spread {
     /// Time between two samples, in milliseconds.
     pub every_ms: u64,

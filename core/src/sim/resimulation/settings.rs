@@ -1,6 +1,8 @@
 //! What a re-simulation runs on, and what it takes for granted.
 //! Must not know how it is run.
 
+use serde::{Deserialize, Serialize};
+
 use super::{Arrival, MAX_REQUEST_TOKENS, ResimulationError};
 use crate::sim::config::{Config, Fleet, RouterMode};
 use crate::sim::timing;
@@ -9,7 +11,7 @@ use crate::sim::timing;
 pub const WARM_UP_PERCENT: u32 = 20;
 
 /// The fleet, the router and the assumptions that can be chosen. [`Default`] is the fleet of the reference scenario.
-#[derive(Clone, PartialEq, Debug)]
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Settings {
     /// Number of workers.
     pub workers: u16,
