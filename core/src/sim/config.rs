@@ -1,6 +1,7 @@
 //! What a simulated cluster is made of, with the reference scenario as the default, and what cannot be simulated.
 //! Must not know how anything is simulated.
 
+use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
 use super::holders::MOST_WORKERS;
@@ -74,7 +75,7 @@ pub(super) struct Fleet {
 }
 
 /// How requests find a worker.
-#[derive(Clone, Copy, PartialEq, Debug)]
+#[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
 pub enum RouterMode {
     /// By cached prefix and load (reference §5.3).
     Kv {
@@ -85,6 +86,13 @@ pub enum RouterMode {
     },
     /// One after the other.
     RoundRobin,
+}
+
+impl RouterMode {
+    /// Whether the router listens to KV events: round-robin does not, and weight 0 starts no indexer (reference §5.3).
+    pub(super) fn indexes(self) -> bool {
+        matches!(self, Self::Kv { overlap_score_weight, .. } if overlap_score_weight > 0.0)
+    }
 }
 
 /// How KV events travel (reference §2.1).

@@ -13,9 +13,9 @@ const BITS: usize = u64::BITS as usize;
 /// Holders of each block, in as few words as the number of workers needs: up to 64 workers one.
 #[derive(Debug)]
 pub(super) enum Holders {
-    Few(Map<1>),
-    Some(Map<4>),
-    Many(Map<16>),
+    Small(Map<1>),
+    Medium(Map<4>),
+    Large(Map<16>),
 }
 
 /// Most workers that [`Holders`] tell apart.
@@ -24,27 +24,27 @@ pub(super) const MOST_WORKERS: usize = 16 * BITS;
 impl Holders {
     pub(super) fn new(workers: usize) -> Self {
         match workers.div_ceil(BITS) {
-            0..=1 => Self::Few(Map::default()),
-            2..=4 => Self::Some(Map::default()),
-            _ => Self::Many(Map::default()),
+            0..=1 => Self::Small(Map::default()),
+            2..=4 => Self::Medium(Map::default()),
+            _ => Self::Large(Map::default()),
         }
     }
 
     /// A worker holds a block; whether that is new.
     pub(super) fn insert(&mut self, worker: u16, hash: BlockHash) -> bool {
         match self {
-            Self::Few(map) => map.insert(worker, hash),
-            Self::Some(map) => map.insert(worker, hash),
-            Self::Many(map) => map.insert(worker, hash),
+            Self::Small(map) => map.insert(worker, hash),
+            Self::Medium(map) => map.insert(worker, hash),
+            Self::Large(map) => map.insert(worker, hash),
         }
     }
 
     /// A worker no longer holds a block; whether it did.
     pub(super) fn remove(&mut self, worker: u16, hash: BlockHash) -> bool {
         match self {
-            Self::Few(map) => map.remove(worker, hash),
-            Self::Some(map) => map.remove(worker, hash),
-            Self::Many(map) => map.remove(worker, hash),
+            Self::Small(map) => map.remove(worker, hash),
+            Self::Medium(map) => map.remove(worker, hash),
+            Self::Large(map) => map.remove(worker, hash),
         }
     }
 
@@ -52,18 +52,18 @@ impl Holders {
     /// the next block.
     pub(super) fn count(&self, prompt: &[Block], candidates: &mut [Candidate]) {
         match self {
-            Self::Few(map) => map.count(prompt, candidates),
-            Self::Some(map) => map.count(prompt, candidates),
-            Self::Many(map) => map.count(prompt, candidates),
+            Self::Small(map) => map.count(prompt, candidates),
+            Self::Medium(map) => map.count(prompt, candidates),
+            Self::Large(map) => map.count(prompt, candidates),
         }
     }
 
     #[cfg(test)]
     pub(super) fn is_empty(&self) -> bool {
         match self {
-            Self::Few(map) => map.0.is_empty(),
-            Self::Some(map) => map.0.is_empty(),
-            Self::Many(map) => map.0.is_empty(),
+            Self::Small(map) => map.0.is_empty(),
+            Self::Medium(map) => map.0.is_empty(),
+            Self::Large(map) => map.0.is_empty(),
         }
     }
 }
