@@ -27,7 +27,14 @@ pub(crate) fn keep_open(store: Store, wanted: Memo<bool>) {
             let attempt = attempts.get_value();
             attempts.set_value(attempt + 1);
             store.opening.set(if insert(attempt).is_some() { Opening::Loading } else { Opening::Failed });
-            set_timeout(move || failed(store), GIVE_UP_AFTER);
+            set_timeout(
+                move || {
+                    if attempts.try_get_value() == Some(attempt + 1) {
+                        failed(store);
+                    }
+                },
+                GIVE_UP_AFTER,
+            );
         }
         (false, Opening::Failed) => store.opening.set(Opening::No),
         _ => {}
