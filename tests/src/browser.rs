@@ -15,8 +15,10 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 use url::Url;
 
+use crate::figures::number;
 use crate::http::Http;
 use crate::process::{self, Process};
+use crate::radixscope::Radixscope;
 use crate::{paths, wait};
 
 /// Settings without which Chromium does not run as root, or talks to the world by itself.
@@ -114,6 +116,14 @@ impl Page {
     /// Opens an address.
     pub async fn open(&self, url: &str) {
         self.client.goto(url).await.unwrap_or_else(|e| panic!("{url}: {e}"));
+    }
+
+    /// Opens our page and waits until it is where the API is, as `cluster` says; gives the digest of both.
+    pub async fn open_at(&self, server: &Radixscope, path: &str, cluster: &Value) -> String {
+        self.open(&server.url(path)).await;
+        let digest = self.digest_at(number(cluster, "seq")).await;
+        assert_eq!(cluster["digest"], digest, "browser and server agree on the state");
+        digest
     }
 
     /// Loads the page again.
@@ -315,6 +325,31 @@ impl Page {
         };
         // The browser's own pages are none of ours.
         entries.iter().filter_map(request).filter(|url| !url.starts_with("chrome://")).collect()
+    }
+
+    /// The sockets opened since the last call of this or [`Page::requests`], in order: address, and the frames that came.
+    pub async fn sockets(&self) -> Vec<(String, Vec<Vec<u8>>)> {
+        let mut sockets: Vec<(Value, String, Vec<Vec<u8>>)> = Vec::new();
+        for entry in self.log("performance").await {
+            let message: Value =
+                serde_json::from_str(entry["message"].as_str().expect("text")).expect("JSON");
+            let (method, params) = (&message["message"]["method"], &message["message"]["params"]);
+            let (id, text) = (params["requestId"].clone(), |value: &Value| value.as_str().map(str::to_owned));
+            match method.as_str() {
+                Some("Network.webSocketCreated") => {
+                    sockets.push((id, text(&params["url"]).expect("an address"), Vec::new()));
+                }
+                Some("Network.webSocketFrameReceived") => {
+                    let Some((.., frames)) = sockets.iter_mut().find(|(known, ..)| *known == id) else {
+                        continue;
+                    };
+                    let data = text(&params["response"]["payloadData"]).expect("a frame");
+                    frames.push(base64::engine::general_purpose::STANDARD.decode(data).expect("base64"));
+                }
+                _ => {}
+            }
+        }
+        sockets.into_iter().map(|(_, url, frames)| (url, frames)).collect()
     }
 
     /// The page must not have complained, and nobody but this machine may have been asked.

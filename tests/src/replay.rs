@@ -3,8 +3,11 @@
 use async_nats::Client;
 use async_nats::jetstream::{self, consumer, stream};
 use futures_util::future::try_join_all;
+use serde_json::Value;
 
-use crate::capture::Captured;
+use crate::capture::{Capture, Captured};
+use crate::nats::Nats;
+use crate::radixscope::Radixscope;
 use crate::wait;
 
 /// Messages between two waits for the server's word that it has them all.
@@ -83,4 +86,15 @@ pub async fn consumers(jetstream: &jetstream::Context, stream: &str) -> Vec<Stri
     use futures_util::TryStreamExt;
     let stream = jetstream.get_stream(stream).await.expect("the stream exists");
     stream.consumer_names().try_collect().await.expect("JetStream lists consumers")
+}
+
+/// A server that has heard a whole capture, and what its API then says. The NATS server stays for the sources' sake.
+pub async fn replayed(name: &'static str, flags: &[&str]) -> (Nats, Radixscope, Value) {
+    let nats = Nats::start().await;
+    let server = Radixscope::serve_with(&nats.url(), flags).await;
+    server.until_ready().await;
+    let capture = Capture::load(name);
+    publish(&nats.client().await, &capture.messages).await;
+    let cluster = server.until_quiet(capture.publications() as u64).await;
+    (nats, server, cluster)
 }

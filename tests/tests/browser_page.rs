@@ -2,30 +2,11 @@
 //! in the dark and in the light, and at every size.
 
 use radixscope_tests::browser::{Page, with_page};
-use radixscope_tests::capture::Capture;
 use radixscope_tests::figures::{self, by_id, number};
-use radixscope_tests::nats::Nats;
 use radixscope_tests::radixscope::Radixscope;
-use radixscope_tests::{replay, wait};
+use radixscope_tests::replay::replayed;
+use radixscope_tests::wait;
 use serde_json::Value;
-
-/// A server that has heard a whole capture, and what its API then says. The NATS server stays for the sources' sake.
-async fn replayed(name: &'static str, flags: &[&str]) -> (Nats, Radixscope, Value) {
-    let nats = Nats::start().await;
-    let server = Radixscope::serve_with(&nats.url(), flags).await;
-    server.until_ready().await;
-    let capture = Capture::load(name);
-    replay::publish(&nats.client().await, &capture.messages).await;
-    let cluster = server.until_quiet(capture.publications() as u64).await;
-    (nats, server, cluster)
-}
-
-/// Opens the page and waits until it is where the API is.
-async fn open(page: &Page, server: &Radixscope, path: &str, cluster: &Value) {
-    page.open(&server.url(path)).await;
-    let digest = page.digest_at(number(cluster, "seq")).await;
-    assert_eq!(cluster["digest"], digest, "browser and server agree on the state");
-}
 
 /// The number in a text like `1,599`.
 fn digits(text: &str) -> u64 {
@@ -43,7 +24,7 @@ async fn the_page_of_a_capture_shows_the_figures_counted_from_it() {
     let (_nats, server, cluster) = replayed(name, &[]).await;
     let figures = figures::of(name);
     with_page(async |page| {
-        open(page, &server, "/", &cluster).await;
+        page.open_at(&server, "/", &cluster).await;
         page.until("every worker has its row", async |page| {
             let rows = page.texts("[data-testid=worker] [data-testid=held]").await;
             wait::expect(rows.len() == figures.blocks.len(), || format!("{rows:?}"))
@@ -83,7 +64,7 @@ async fn the_page_of_a_capture_shows_the_figures_counted_from_it() {
 async fn unknown_stays_unknown_and_says_which_setting_is_missing() {
     let (_nats, server, cluster) = replayed("0.9.1-no-events", &[]).await;
     with_page(async |page| {
-        open(page, &server, "/", &cluster).await;
+        page.open_at(&server, "/", &cluster).await;
         page.until("three workers are shown as unknown", async |page| {
             let held = page.texts("[data-testid=held]").await;
             wait::expect(held == ["–", "–", "–"], || format!("{held:?}"))
@@ -100,7 +81,7 @@ async fn unknown_stays_unknown_and_says_which_setting_is_missing() {
 async fn what_points_at_a_block_size_mismatch_is_on_the_first_screen() {
     let (_nats, server, cluster) = replayed("1.6.1-mismatch", &[]).await;
     with_page(async |page| {
-        open(page, &server, "/", &cluster).await;
+        page.open_at(&server, "/", &cluster).await;
         let empty = page
             .until("empty stores are named", async |page| {
                 let facts = page.texts("[data-testid=fact-empty-stores]").await;
@@ -134,7 +115,7 @@ async fn block(server: &Radixscope, hash: &str) -> Value {
 async fn the_tree_is_drawn_and_tells_of_the_block_under_the_mouse() {
     let (_nats, server, cluster) = replayed("0.9.1-healthy", &[]).await;
     with_page(async |page| {
-        open(page, &server, "/", &cluster).await;
+        page.open_at(&server, "/", &cluster).await;
         page.until("the tree is drawn in more than a handful of colours", async |page| {
             let colours = page.colours("#tree canvas.below").await;
             wait::expect(colours > 4, || format!("{colours} colours"))
@@ -167,7 +148,7 @@ async fn the_tree_is_drawn_and_tells_of_the_block_under_the_mouse() {
 async fn a_click_zooms_and_the_path_leads_back() {
     let (_nats, server, cluster) = replayed("0.9.1-healthy", &[]).await;
     with_page(async |page| {
-        open(page, &server, "/?view=tree", &cluster).await;
+        page.open_at(&server, "/?view=tree", &cluster).await;
         page.until("the tree is drawn", async |page| {
             let colours = page.colours("#tree canvas.below").await;
             wait::expect(colours > 4, || format!("{colours} colours"))
@@ -195,7 +176,7 @@ async fn a_click_zooms_and_the_path_leads_back() {
 async fn everything_can_be_reached_with_the_keyboard() {
     let (_nats, server, cluster) = replayed("0.9.1-healthy", &[]).await;
     with_page(async |page| {
-        open(page, &server, "/", &cluster).await;
+        page.open_at(&server, "/", &cluster).await;
         page.press("Tab").await;
         let first = page.eval("document.activeElement.innerText").await;
         assert_eq!(first, "Skip to the tree");
@@ -250,7 +231,7 @@ async fn dark_and_light_follow_the_address_or_the_reader() {
         };
         let mut looks = Vec::new();
         for wanted in ["dark", "light"] {
-            open(page, &server, &format!("/?theme={wanted}"), &cluster).await;
+            page.open_at(&server, &format!("/?theme={wanted}"), &cluster).await;
             theme(wanted).await;
             looks.push(look(page).await);
             page.screenshot(&format!("capture-{wanted}")).await;
@@ -258,7 +239,7 @@ async fn dark_and_light_follow_the_address_or_the_reader() {
         assert!(looks[0].0 != looks[1].0 && looks[0].1 != looks[1].1, "{looks:?}");
         for (prefers, look_wanted) in ["dark", "light"].into_iter().zip(&looks) {
             page.prefer(&[("prefers-color-scheme", prefers)]).await;
-            open(page, &server, "/", &cluster).await;
+            page.open_at(&server, "/", &cluster).await;
             theme(prefers).await;
             assert_eq!(&look(page).await, look_wanted, "as the reader prefers: {prefers}");
         }
@@ -279,7 +260,7 @@ async fn it_fits_every_window() {
         for (width, height) in [(360, 740), (768, 1024), (1024, 640), (1280, 720), (1920, 1080), (3440, 1440)]
         {
             page.size(width, height).await;
-            open(page, &server, "/", &cluster).await;
+            page.open_at(&server, "/", &cluster).await;
             page.until("the tree is drawn", async |page| {
                 let colours = page.colours("#tree canvas.below").await;
                 wait::expect(colours > 4, || format!("{colours} colours"))
@@ -313,7 +294,7 @@ async fn the_address_says_what_is_shown_keeps_foreign_keys_and_names_what_it_doe
     let id = cluster["workers"][1]["worker_id"].as_str().unwrap().to_owned();
     with_page(async |page| {
         let path = format!("/?worker={id}&kiosk=1&var-cluster=a&theme=pink");
-        open(page, &server, &path, &cluster).await;
+        page.open_at(&server, &path, &cluster).await;
         let notice = page.text("notice-address").await.unwrap();
         assert!(notice.contains("pink"), "{notice}");
         page.until_true(

@@ -257,6 +257,22 @@ async fn files_with_a_hash_in_their_name_are_kept_for_ever_and_sent_compressed()
 }
 
 #[tokio::test]
+async fn files_without_a_hash_in_their_name_are_asked_for_again_and_sent_once() {
+    let server = demo(&[]).await;
+    let http = Http::default();
+    for file in
+        ["full-loader.js", "full.js", "full_bg.wasm", "worker.js", "worker_bg.wasm", "worker_loader.js"]
+    {
+        let url = server.url(&format!("/{file}"));
+        let answer = http.get(&url).await.unwrap();
+        assert_eq!((answer.status, answer.header("cache-control")), (200, "no-cache"), "{file}");
+        let known = [("if-none-match", answer.header("etag"))];
+        let again = http.send(Method::GET, &url, &known, Vec::new()).await.unwrap();
+        assert_eq!((again.status, again.body.len()), (304, 0), "{file}");
+    }
+}
+
+#[tokio::test]
 async fn below_a_base_path_everything_is_found_with_and_without_it() {
     let server = demo(&["--base-path", "/tools/radix/"]).await;
     let http = Http::default();

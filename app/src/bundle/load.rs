@@ -14,7 +14,7 @@ const SCRIPT: &str = "full-loader.js";
 const FAILED: &str = "radixscope-full-failed";
 /// What is fetched ahead, and as what.
 const FILES: [(&str, &str); 3] = [(SCRIPT, "script"), ("full.js", "script"), ("full_bg.wasm", "fetch")];
-/// From the first view to fetching ahead: the page and its chart come first.
+/// From looking whether there is a view to fetching ahead.
 const FETCH_AHEAD_AFTER: Duration = Duration::from_secs(3);
 /// After this long without an answer the reader may try again; an answer that comes later is still taken.
 const GIVE_UP_AFTER: Duration = Duration::from_secs(30);
@@ -27,20 +27,34 @@ pub(crate) fn keep_open(store: Store, wanted: Memo<bool>) {
             let attempt = attempts.get_value();
             attempts.set_value(attempt + 1);
             store.opening.set(if insert(attempt).is_some() { Opening::Loading } else { Opening::Failed });
-            set_timeout(move || failed(store), GIVE_UP_AFTER);
+            set_timeout(
+                move || {
+                    if attempts.try_get_value() == Some(attempt + 1) {
+                        failed(store);
+                    }
+                },
+                GIVE_UP_AFTER,
+            );
         }
         (false, Opening::Failed) => store.opening.set(Opening::No),
         _ => {}
     });
     let told = window_event_listener_untyped(FAILED, move |_| failed(store));
     on_cleanup(move || told.remove());
-    Effect::new(move |done: Option<bool>| {
-        let ready = store.ready();
-        if ready && done != Some(true) {
-            set_timeout(fetch_ahead, FETCH_AHEAD_AFTER);
-        }
-        ready || done == Some(true)
-    });
+    fetch_ahead_later(store);
+}
+
+/// Some seconds after the page has something to show: its own files and its chart come first.
+fn fetch_ahead_later(store: Store) {
+    set_timeout(
+        move || match store.has_state() {
+            Some(true) => fetch_ahead(),
+            Some(false) => fetch_ahead_later(store),
+            // The page is gone: the full bundle has taken it over.
+            None => {}
+        },
+        FETCH_AHEAD_AFTER,
+    );
 }
 
 fn failed(store: Store) {

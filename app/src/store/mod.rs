@@ -97,6 +97,11 @@ impl Store {
         self.ready.get()
     }
 
+    /// Whether a state is there; `None` once the page is gone. Not tracked.
+    pub fn has_state(self) -> Option<bool> {
+        self.ready.try_get_untracked()
+    }
+
     /// Looks at the state, and again whenever it changed: once per drawn frame.
     pub fn on_frame<T>(self, look: impl FnOnce(&Cluster) -> T) -> T {
         self.version.track();

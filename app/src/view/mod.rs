@@ -54,8 +54,7 @@ pub(crate) fn app<B: Bundle>(handed: Option<Handed>) -> impl IntoView {
         bundle::keep_open(store, Memo::new(move |_| asked.get().is_full()));
         bundle::offer(store);
     }
-    connect(store, Memo::new(move |_| shown.get().is_some()));
-    keep_focus(shown, is_opened);
+    follow(store, shown, is_opened);
     let kiosk = Memo::new(move |_| store.address.with(|a| a.kiosk));
     view! {
         <a class="skip" href="#tree" on:click=move |event| {
@@ -100,29 +99,23 @@ fn panel_views(store: Store, dark: Signal<bool>, panel: Panel) -> AnyView {
     }
 }
 
-/// Connects as soon as there is something to show: a bundle that is only there to load the other one fetches no state.
-fn connect(store: Store, wanted: Memo<bool>) {
-    let connected = StoredValue::new(false);
-    Effect::new(move |_| {
-        if wanted.get() && !connected.get_value() {
-            connected.set_value(true);
-            let (link, stop) = abortable(net::socket::run(store));
-            leptos::task::spawn_local(link.map(drop));
-            Owner::on_cleanup(move || stop.abort());
-        }
-    });
-}
-
-/// Another panel takes the focus with its heading, so that it is read aloud and the keyboard goes on from there.
-fn keep_focus(shown: Memo<Option<Panel>>, is_opened: bool) {
+/// Connects as soon as there is something to show, since a bundle that is only there to load the other one needs no
+/// state. And another panel takes the focus with its heading: it is read aloud, and the keyboard goes on from there.
+fn follow(store: Store, shown: Memo<Option<Panel>>, is_opened: bool) {
+    let (link, stop) = abortable(net::socket::run(store));
+    on_cleanup(move || stop.abort());
+    let mut link = Some(link);
     Effect::new(move |before: Option<Option<Panel>>| {
-        let panel = shown.get();
-        let is_another = before.map_or(is_opened, |before| before.is_some() && before != panel);
-        if let Some(panel) = panel.filter(|_| is_another) {
+        let before = before.flatten();
+        let panel = shown.get()?;
+        if let Some(link) = link.take() {
+            leptos::task::spawn_local(link.map(drop));
+        }
+        if before.map_or(is_opened, |before| before != panel) {
             // The next frame has it in the document.
             request_animation_frame(move || keys::focus(&figure::heading_id(panel)));
         }
-        panel
+        Some(panel)
     });
 }
 

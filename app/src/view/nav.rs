@@ -34,6 +34,6 @@ pub(super) fn Nav(store: Store) -> impl IntoView {
         <button class="menu" popovertarget=NAV_ID aria-label="Panels" data-testid="menu">
             {move || current.get().title()}
         </button>
-        <nav id=NAV_ID popover="auto" aria-label="Panels">{Panel::ALL.iter().map(link).collect_view()}</nav>
+        <nav id=NAV_ID class="nav" popover="auto" aria-label="Panels">{Panel::ALL.iter().map(link).collect_view()}</nav>
     }
 }

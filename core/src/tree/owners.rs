@@ -87,11 +87,14 @@ impl FromIterator<WorkerIx> for OwnerSet {
         for w in workers {
             match w.0 {
                 w @ 0..64 => set.low |= 1 << w,
-                w => high.push(w),
+                // They come in order, so that this appends; a sort for the rest would cost the page a kilobyte.
+                w => {
+                    if let Err(i) = high.binary_search(&w) {
+                        high.insert(i, w);
+                    }
+                }
             }
         }
-        high.sort_unstable();
-        high.dedup();
         set.high = high.into_boxed_slice();
         set
     }

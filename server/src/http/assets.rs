@@ -4,6 +4,7 @@
 
 use std::collections::HashMap;
 use std::io::Write as _;
+use std::ops::RangeInclusive;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use axum::extract::State;
@@ -28,8 +29,8 @@ const QUICK_BROTLI_QUALITY: u32 = 9;
 /// Level of the form that takes its place a few seconds later: a tenth smaller at ten times the work.
 const SMALL_BROTLI_QUALITY: u32 = 11;
 const BROTLI_WINDOW: u32 = 22;
-/// Letters and digits that Trunk puts into a file's name; such a file never changes.
-const NAME_HASH_LEN: usize = 16;
+/// Digits that Trunk puts into a file's name, without zeros in front; such a file never changes.
+const NAME_HASH_LEN: RangeInclusive<usize> = 12..=16;
 
 /// A file in every form it is sent in.
 struct Asset {
@@ -173,7 +174,8 @@ fn accepts(accepted: &str, encoding: &str) -> bool {
 /// Whether the name holds a hash of the content (`app-1a2b…_bg.wasm`), so that it never changes.
 fn is_immutable(path: &str) -> bool {
     let name = path.rsplit('/').next().unwrap_or(path);
-    let is_hash = |part: &str| part.len() == NAME_HASH_LEN && part.chars().all(|c| c.is_ascii_hexdigit());
+    let is_hash =
+        |part: &str| NAME_HASH_LEN.contains(&part.len()) && part.chars().all(|c| c.is_ascii_hexdigit());
     let is_version =
         |part: &str| part.matches('.').count() >= 2 && part.starts_with(|c: char| c.is_ascii_digit());
     name.split(['-', '_', '.']).any(is_hash) || name.split('-').skip(1).any(is_version)
@@ -247,10 +249,12 @@ mod tests {
 
     #[test]
     fn only_names_with_a_hash_or_a_version_are_kept_for_ever() {
-        assert!(is_immutable("radixscope-app-0123456789abcdef_bg.wasm"));
+        assert!(is_immutable("first-0123456789abcdef_bg.wasm"));
         assert!(is_immutable("style-fedcba9876543210.css"));
         assert!(is_immutable("vendor/echarts-6.0.0.min.js"));
         assert!(!is_immutable("vendor/echarts.min.js"));
+        assert!(is_immutable("bar-23456789abcdef.css"), "a hash that began with zeros");
+        assert!(!is_immutable("full_bg.wasm") && !is_immutable("worker_loader.js"));
         assert!(!is_immutable("favicon.svg"));
     }
 
