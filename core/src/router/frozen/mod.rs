@@ -6,6 +6,7 @@
 
 mod evaluate;
 mod outcome;
+mod recommend;
 mod sweep;
 
 use serde::{Deserialize, Serialize};
@@ -15,7 +16,8 @@ use crate::id::{Millis, WorkerIx};
 
 pub use evaluate::Setting;
 pub use outcome::{Flip, MAX_FLIPS, Outcome, Spread, WorkerShare};
-pub use sweep::{Grid, Recommendation, Verdict, recommend};
+pub use recommend::{Recommendation, Verdict, recommend};
+pub use sweep::Grid;
 
 /// Candidates of one decision that are kept; with more, a decision is left out.
 pub const MAX_CANDIDATES: usize = 4_096;
