@@ -200,6 +200,15 @@ impl Options {
         }
     }
 
+    /// Sets `overlap_score_weight` as Dynamo reads it: from 1.2 on it is a deprecated name of the scale, and 0 also
+    /// takes away the credit (reference §5.4).
+    pub const fn set_overlap_score_weight(&mut self, weight: f64) {
+        self.set_prefill_factor(weight);
+        if !matches!(self.formula, Formula::A) && weight == 0.0 {
+            self.overlap_score_credit = 0.0;
+        }
+    }
+
     /// Every number with what it is set to, in the order of [`NUMBERS`].
     pub fn numbers(&self) -> [(NumberDoc, f64); NUMBERS.len()] {
         let values = [
@@ -248,6 +257,18 @@ mod tests {
         for unknown in ["", "0.7.1", "1.7.0", "2.0", "1", "1.x", "main"] {
             assert_eq!(Options::of_version(unknown), None, "{unknown}");
         }
+    }
+
+    #[test]
+    fn the_deprecated_weight_is_a_scale_and_0_takes_the_credit_away() {
+        let after = |formula, weight| {
+            let mut options = Options::new(formula);
+            options.set_overlap_score_weight(weight);
+            (options.overlap_score_weight, options.prefill_load_scale, options.overlap_score_credit)
+        };
+        assert_eq!(after(Formula::A, 0.0), (0.0, 1.0, 1.0));
+        assert_eq!(after(Formula::B, 2.0), (1.0, 2.0, 1.0));
+        assert_eq!(after(Formula::E, 0.0), (1.0, 0.0, 0.0));
     }
 
     #[test]

@@ -78,7 +78,8 @@ pub struct FrozenCandidate {
     pub overlap_blocks: f64,
     /// Prompt blocks to compute after overlap or credit, before weight or scale, as logged or reconstructed.
     pub prefill_blocks: f64,
-    /// Blocks in use with those of the request, and the cost of active requests (D, E) if there was any.
+    /// Blocks in use with those of the request, and the cost of active requests (D, E) if there was any. Preferred
+    /// taints are not part of the counterfactual.
     pub decode_blocks: f64,
     /// Blocks of the worker in the router's index, 0 where unknown.
     pub tree_size_blocks: u64,
