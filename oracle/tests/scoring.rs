@@ -194,7 +194,9 @@ fn compare(formula: Formula, states: usize, seed: u64) -> Compared {
             };
 
             score(&state.options, &state.request, &state.inputs, &mut scores);
-            let costs = theirs.costs(&seeds).expect("each worker drawn by its seed, its cost logged");
+            let Some(costs) = theirs.costs(&seeds) else {
+                panic!("a worker not drawn by its seed, or its cost not logged: {}", what(&scores));
+            };
             let bits = |costs: &[f64]| costs.iter().map(|c| c.to_bits()).collect::<Vec<_>>();
             assert_eq!(bits(&costs), bits(scores.costs()), "{}", what(&scores));
             compared.costs += costs.len();
@@ -202,7 +204,9 @@ fn compare(formula: Formula, states: usize, seed: u64) -> Compared {
             let mut chosen = BTreeSet::new();
             let choices: BTreeSet<usize> = scores.choices().collect();
             for seed in 0..2_000 {
-                let (worker, cost) = theirs.choose(0.0, seed).expect("a choice");
+                let Some((worker, cost)) = theirs.choose(0.0, seed) else {
+                    panic!("no choice: {}", what(&scores))
+                };
                 assert!(choices.contains(&worker), "{} chosen of {choices:?}, {}", worker, what(&scores));
                 assert_eq!(cost.to_bits(), costs[worker].to_bits());
                 chosen.insert(worker);

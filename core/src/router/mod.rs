@@ -2,8 +2,10 @@
 
 pub mod cost;
 pub mod example;
+pub mod explain;
 pub mod frozen;
 pub mod hash;
+pub mod numbers;
 pub mod options;
 pub mod pick;
 pub mod score;

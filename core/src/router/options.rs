@@ -2,7 +2,8 @@
 //! §5.2, §5.9). Must not know workers or requests.
 
 use serde::{Deserialize, Serialize};
-use thiserror::Error;
+
+use super::numbers::{BadOption, NUMBERS, NumberDoc};
 
 /// Which of Dynamo's cost formulas (reference §5.2).
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug, Default, Serialize, Deserialize)]
@@ -199,6 +200,15 @@ impl Options {
         }
     }
 
+    /// Sets `overlap_score_weight` as Dynamo reads it: from 1.2 on it is a deprecated name of the scale, and 0 also
+    /// takes away the credit (reference §5.4).
+    pub const fn set_overlap_score_weight(&mut self, weight: f64) {
+        self.set_prefill_factor(weight);
+        if !matches!(self.formula, Formula::A) && weight == 0.0 {
+            self.overlap_score_credit = 0.0;
+        }
+    }
+
     /// Every number with what it is set to, in the order of [`NUMBERS`].
     pub fn numbers(&self) -> [(NumberDoc, f64); NUMBERS.len()] {
         let values = [
@@ -221,178 +231,6 @@ impl Options {
         self.numbers().iter().try_for_each(|(number, value)| number.check(*value))
     }
 }
-
-/// A number that Dynamo would refuse.
-#[derive(Clone, Copy, PartialEq, Debug, Error)]
-pub enum BadOption {
-    /// Infinite, not a number, or below 0.
-    #[error("{name} is {value}; it must be a finite number, 0 or more")]
-    NotFiniteOrNegative {
-        /// The option.
-        name: &'static str,
-        /// What it was set to.
-        value: f64,
-    },
-    /// Above what Dynamo takes.
-    #[error("{name} is {value}; Dynamo takes 0 to {most}")]
-    TooLarge {
-        /// The option.
-        name: &'static str,
-        /// What it was set to.
-        value: f64,
-        /// The largest allowed.
-        most: f64,
-    },
-}
-
-/// How a number is set where the router runs.
-#[derive(Clone, Copy, PartialEq, Debug)]
-pub struct NumberDoc {
-    /// Dynamo's name.
-    pub name: &'static str,
-    /// Its symbol in the formulas.
-    pub symbol: &'static str,
-    /// Environment variable of the frontend.
-    pub variable: &'static str,
-    /// Command-line flag of the frontend, where the reference names one.
-    pub flag: Option<&'static str>,
-    /// Dynamo's default.
-    pub default: f64,
-    /// The largest value Dynamo takes, if it has a limit.
-    pub most: Option<f64>,
-    /// The formulas that use it.
-    pub formulas: &'static [Formula],
-    /// What it does.
-    pub meaning: &'static str,
-}
-
-impl NumberDoc {
-    fn check(&self, value: f64) -> Result<(), BadOption> {
-        let name = self.name;
-        if !value.is_finite() || value < 0.0 {
-            return Err(BadOption::NotFiniteOrNegative { name, value });
-        }
-        match self.most {
-            Some(most) if value > most => Err(BadOption::TooLarge { name, value, most }),
-            _ => Ok(()),
-        }
-    }
-}
-
-const FROM_B: &[Formula] = &[Formula::B, Formula::C, Formula::D, Formula::E];
-
-/// `k`.
-pub const OVERLAP_SCORE_WEIGHT: NumberDoc = NumberDoc {
-    name: "overlap_score_weight",
-    symbol: "k",
-    variable: "DYN_KV_OVERLAP_SCORE_WEIGHT",
-    flag: Some("--kv-overlap-score-weight"),
-    default: 1.0,
-    most: None,
-    formulas: &[Formula::A],
-    meaning: "Weight of prompt tokens still to compute against blocks in use; 0 starts no index at all",
-};
-/// `s`.
-pub const PREFILL_LOAD_SCALE: NumberDoc = NumberDoc {
-    name: "prefill_load_scale",
-    symbol: "s",
-    variable: "DYN_ROUTER_PREFILL_LOAD_SCALE",
-    flag: None,
-    default: 1.0,
-    most: None,
-    formulas: FROM_B,
-    meaning: "Scale of prompt blocks still to compute after all credits",
-};
-/// `c`.
-pub const OVERLAP_SCORE_CREDIT: NumberDoc = NumberDoc {
-    name: "overlap_score_credit",
-    symbol: "c",
-    variable: "DYN_ROUTER_KV_OVERLAP_SCORE_CREDIT",
-    flag: None,
-    default: 1.0,
-    most: None,
-    formulas: FROM_B,
-    meaning: "Credit for a prompt block that the worker holds on its device",
-};
-/// `d`.
-pub const OVERLAP_SCORE_CREDIT_DECAY: NumberDoc = NumberDoc {
-    name: "overlap_score_credit_decay",
-    symbol: "d",
-    variable: "DYN_ROUTER_KV_OVERLAP_SCORE_CREDIT_DECAY",
-    flag: None,
-    default: 0.0,
-    most: None,
-    formulas: &[Formula::C, Formula::D, Formula::E],
-    meaning: "How fast that credit shrinks with prefill load above the least loaded worker's",
-};
-/// `h`.
-pub const HOST_CACHE_HIT_WEIGHT: NumberDoc = NumberDoc {
-    name: "host_cache_hit_weight",
-    symbol: "h",
-    variable: "DYN_ROUTER_HOST_CACHE_HIT_WEIGHT",
-    flag: None,
-    default: 0.75,
-    most: Some(1.0),
-    formulas: FROM_B,
-    meaning: "Credit for a prompt block in the worker's host memory",
-};
-/// `g`.
-pub const DISK_CACHE_HIT_WEIGHT: NumberDoc = NumberDoc {
-    name: "disk_cache_hit_weight",
-    symbol: "g",
-    variable: "DYN_ROUTER_DISK_CACHE_HIT_WEIGHT",
-    flag: None,
-    default: 0.25,
-    most: Some(1.0),
-    formulas: FROM_B,
-    meaning: "Credit for a prompt block on the worker's disk or in external storage",
-};
-/// `m`.
-pub const SHARED_CACHE_MULTIPLIER: NumberDoc = NumberDoc {
-    name: "shared_cache_multiplier",
-    symbol: "m",
-    variable: "DYN_SHARED_CACHE_MULTIPLIER",
-    flag: None,
-    default: 0.0,
-    most: Some(1.0),
-    formulas: FROM_B,
-    meaning: "Credit for a prompt block in a cache that all workers share; 0.5 unless set with hicache",
-};
-/// `r`.
-pub const DECODE_ACTIVE_REQUEST_WEIGHT: NumberDoc = NumberDoc {
-    name: "decode_active_request_weight",
-    symbol: "r",
-    variable: "DYN_ROUTER_DECODE_ACTIVE_REQUEST_WEIGHT",
-    flag: None,
-    default: 0.0,
-    most: None,
-    formulas: &[Formula::D, Formula::E],
-    meaning: "Cost in blocks of each active request on a worker",
-};
-/// `T`.
-pub const TEMPERATURE: NumberDoc = NumberDoc {
-    name: "router_temperature",
-    symbol: "T",
-    variable: "DYN_ROUTER_TEMPERATURE",
-    flag: Some("--router-temperature"),
-    default: 0.0,
-    most: None,
-    formulas: &Formula::ALL,
-    meaning: "0 takes the lowest cost; above, workers are drawn, the costlier the rarer",
-};
-
-/// Every number of [`Options`], in the order of the formulas.
-pub const NUMBERS: [NumberDoc; 9] = [
-    OVERLAP_SCORE_WEIGHT,
-    PREFILL_LOAD_SCALE,
-    OVERLAP_SCORE_CREDIT,
-    OVERLAP_SCORE_CREDIT_DECAY,
-    HOST_CACHE_HIT_WEIGHT,
-    DISK_CACHE_HIT_WEIGHT,
-    SHARED_CACHE_MULTIPLIER,
-    DECODE_ACTIVE_REQUEST_WEIGHT,
-    TEMPERATURE,
-];
 
 #[cfg(test)]
 mod tests {
@@ -419,6 +257,18 @@ mod tests {
         for unknown in ["", "0.7.1", "1.7.0", "2.0", "1", "1.x", "main"] {
             assert_eq!(Options::of_version(unknown), None, "{unknown}");
         }
+    }
+
+    #[test]
+    fn the_deprecated_weight_is_a_scale_and_0_takes_the_credit_away() {
+        let after = |formula, weight| {
+            let mut options = Options::new(formula);
+            options.set_overlap_score_weight(weight);
+            (options.overlap_score_weight, options.prefill_load_scale, options.overlap_score_credit)
+        };
+        assert_eq!(after(Formula::A, 0.0), (0.0, 1.0, 1.0));
+        assert_eq!(after(Formula::B, 2.0), (1.0, 2.0, 1.0));
+        assert_eq!(after(Formula::E, 0.0), (1.0, 0.0, 0.0));
     }
 
     #[test]

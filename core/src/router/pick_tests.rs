@@ -86,7 +86,7 @@ proptest! {
         prop_assert!((chances.iter().sum::<f64>() - 1.0).abs() < 1e-12);
         for (a, pa) in costs.iter().zip(&chances) {
             for (b, pb) in costs.iter().zip(&chances) {
-                prop_assert!(!(a < b) || pa >= pb, "{a} {pa} {b} {pb}");
+                prop_assert!(a >= b || pa >= pb, "{a} {pa} {b} {pb}");
             }
         }
     }

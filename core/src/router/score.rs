@@ -89,6 +89,9 @@ impl Scores {
 }
 
 /// Scores all eligible workers for a request.
+///
+/// Which are eligible is decided before: overloaded and excluded ones are not among `inputs`. A pinned worker is not
+/// chosen at all; its cost is that of the only input, without preferred taints (reference §5.5, §5.8).
 pub fn score(options: &Options, request: &Request, inputs: &[WorkerInput], out: &mut Scores) {
     let common = Common::of(options.formula, inputs);
     out.terms.clear();

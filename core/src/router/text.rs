@@ -2,7 +2,8 @@
 
 use std::fmt;
 
-use super::cost::{Short, Terms};
+use super::cost::Terms;
+use super::explain::Short;
 use super::options::{Options, Role};
 
 /// A candidate as a ticket shows it; `None` is written as unknown.

@@ -49,15 +49,17 @@ impl OwnerSet {
 
     /// The workers, ascending.
     pub fn iter(&self) -> impl Iterator<Item = WorkerIx> + '_ {
-        let mut rest = self.low;
-        let low = std::iter::from_fn(move || {
-            (rest != 0).then(|| {
-                let w = rest.trailing_zeros() as u16;
-                rest &= rest - 1;
-                WorkerIx(w)
-            })
-        });
-        low.chain(self.high.iter().map(|&w| WorkerIx(w)))
+        bits(self.low).chain(self.high.iter().map(|&w| WorkerIx(w)))
+    }
+
+    /// Workers 0 … 63, one bit each.
+    pub(super) fn low(&self) -> u64 {
+        self.low
+    }
+
+    /// Workers from 64 on, ascending.
+    pub(super) fn high(&self) -> &[u16] {
+        &self.high
     }
 
     /// The set with `worker` toggled.
@@ -78,6 +80,17 @@ impl OwnerSet {
         }
         set
     }
+}
+
+/// The workers of a word of bits, ascending.
+pub(super) fn bits(mut rest: u64) -> impl Iterator<Item = WorkerIx> {
+    std::iter::from_fn(move || {
+        (rest != 0).then(|| {
+            let w = rest.trailing_zeros() as u16;
+            rest &= rest - 1;
+            WorkerIx(w)
+        })
+    })
 }
 
 impl FromIterator<WorkerIx> for OwnerSet {

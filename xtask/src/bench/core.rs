@@ -6,8 +6,12 @@ use serde_json::{Value, json};
 const LEAST_RATIO: f64 = 2.0;
 /// Largest share of their memory per resident block.
 const LARGEST_SHARE: f64 = 0.5;
+/// Longest time to score a thousand workers for a long prompt, look-up included.
+const SCORING_MS: f64 = 2.0;
+/// Longest time to judge ten thousand decisions once; a browser takes two to three times as long and may take 50 ms.
+const EVALUATE_MS: f64 = 20.0;
 
-/// Throughput and memory of each input, against Dynamo's.
+/// Throughput and memory of each input and scoring, against Dynamo's; counterfactuals.
 pub(super) fn rows(report: &Value) -> Vec<Value> {
     let duels = list(&report["throughput"]).iter().map(|duel| {
         let ratio = &duel["decode_and_apply"]["ratio"];
@@ -29,7 +33,33 @@ pub(super) fn rows(report: &Value) -> Vec<Value> {
             "within": share.as_f64().map(|share| share <= LARGEST_SHARE),
         })
     });
-    duels.chain(shares).collect()
+    let scoring = list(&report["scoring"]).iter().flat_map(|scoring| {
+        let what = format!("score {} workers, {}", scoring["workers"], text(&scoring["what"]));
+        [
+            within(what.clone(), &scoring["ours_ms"], SCORING_MS),
+            json!({"what": what, "value": scoring["duel"]["ratio"], "unit": "× Dynamo's selector"}),
+        ]
+    });
+    // A sweep has no budget of its own: it is many evaluations.
+    let counterfactual = list(&report["counterfactual"]).iter().map(|judged| {
+        let what = format!("judge {} decisions again, {}", judged["decisions"], text(&judged["what"]));
+        if text(&judged["what"]).starts_with("one setting") {
+            within(what, &judged["median_ms"], EVALUATE_MS)
+        } else {
+            json!({"what": what, "value": judged["median_ms"], "unit": "ms"})
+        }
+    });
+    duels.chain(shares).chain(scoring).chain(counterfactual).collect()
+}
+
+fn within(what: String, value: &Value, budget_ms: f64) -> Value {
+    json!({
+        "what": what,
+        "value": value,
+        "unit": "ms",
+        "budget": format!("≤ {budget_ms} ms"),
+        "within": value.as_f64().map(|ms| ms <= budget_ms),
+    })
 }
 
 fn list(value: &Value) -> &[Value] {
@@ -52,5 +82,19 @@ mod tests {
         });
         let rows = rows(&report);
         assert_eq!((&rows[0]["within"], &rows[1]["within"]), (&json!(false), &json!(true)));
+    }
+
+    #[test]
+    fn times_have_budgets_and_a_sweep_has_none() {
+        let report = json!({
+            "scoring": [{"what": "a", "workers": 1000, "ours_ms": 2.1, "duel": {"ratio": 3.0}}],
+            "counterfactual": [
+                {"what": "one setting, b", "decisions": 10, "median_ms": 3.0},
+                {"what": "sweep of 24 settings", "decisions": 10, "median_ms": 80.0},
+            ],
+        });
+        let rows = rows(&report);
+        let within: Vec<&Value> = rows.iter().map(|row| &row["within"]).collect();
+        assert_eq!(within, [&json!(false), &Value::Null, &json!(true), &Value::Null]);
     }
 }

@@ -17,7 +17,8 @@ pub enum Setting {
     Cost {
         /// Weight (A) or scale (B–E).
         prefill_factor: f64,
-        /// Credit of a block on the device; 1 is formula A.
+        /// Credit of a block on the device; 1 is formula A. Below the recorded one it is too kind to workers that
+        /// held more than they had to compute: how much more, the recorded 0 prefill blocks do not tell.
         overlap_score_credit: f64,
         /// 0 takes the lowest cost.
         temperature: f64,

@@ -6,6 +6,7 @@
 
 mod evaluate;
 mod outcome;
+mod recommend;
 mod sweep;
 
 use serde::{Deserialize, Serialize};
@@ -15,7 +16,8 @@ use crate::id::{Millis, WorkerIx};
 
 pub use evaluate::Setting;
 pub use outcome::{Flip, MAX_FLIPS, Outcome, Spread, WorkerShare};
-pub use sweep::{Grid, Recommendation, Verdict, recommend};
+pub use recommend::{Recommendation, Verdict, recommend};
+pub use sweep::Grid;
 
 /// Candidates of one decision that are kept; with more, a decision is left out.
 pub const MAX_CANDIDATES: usize = 4_096;
@@ -76,7 +78,8 @@ pub struct FrozenCandidate {
     pub overlap_blocks: f64,
     /// Prompt blocks to compute after overlap or credit, before weight or scale, as logged or reconstructed.
     pub prefill_blocks: f64,
-    /// Blocks in use with those of the request, and the cost of active requests (D, E) if there was any.
+    /// Blocks in use with those of the request, and the cost of active requests (D, E) if there was any. Preferred
+    /// taints are not part of the counterfactual.
     pub decode_blocks: f64,
     /// Blocks of the worker in the router's index, 0 where unknown.
     pub tree_size_blocks: u64,

@@ -1,10 +1,11 @@
-//! Our decoding, fold and tree beside Dynamo's own, on the same input in the same run.
+//! Our decoding, fold, tree and scoring beside Dynamo's own, on the same input in the same run.
 //!
 //! `bench [--json FILE] [--quick] CAPTURE…`; without a capture, all of the repository's.
 
 mod counting;
 mod memory;
 mod report;
+mod scoring;
 mod throughput;
 
 use anyhow::{Context, Result};
@@ -44,6 +45,8 @@ fn main() -> Result<()> {
         report.memory.push(memory::measure(what, &events));
         report.snapshots.push(memory::snapshot(what, &events)?);
     }
+    report.scoring = scoring::measure()?;
+    report.counterfactual = scoring::counterfactual()?;
     report.print();
     if let Some(file) = json {
         std::fs::write(&file, serde_json::to_vec_pretty(&report)?).context(file)?;

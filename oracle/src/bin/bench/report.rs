@@ -5,12 +5,15 @@ use std::process::Command;
 use serde::Serialize;
 
 use crate::memory::{Memory, SnapshotCost};
+use crate::scoring::{Counterfactual, Scoring};
 use crate::throughput::{Duel, Throughput};
 
 /// Least ratio of throughputs, decoding included.
 const LEAST_RATIO: f64 = 2.0;
 /// Largest share of their memory per resident block.
 const LARGEST_SHARE: f64 = 0.5;
+/// Longest time to score a thousand workers, look-up included.
+const SCORING_MS: f64 = 2.0;
 
 #[derive(Serialize)]
 pub(crate) struct Report {
@@ -20,6 +23,8 @@ pub(crate) struct Report {
     pub(crate) throughput: Vec<Throughput>,
     pub(crate) memory: Vec<Memory>,
     pub(crate) snapshots: Vec<SnapshotCost>,
+    pub(crate) scoring: Vec<Scoring>,
+    pub(crate) counterfactual: Vec<Counterfactual>,
 }
 
 #[derive(Serialize)]
@@ -51,6 +56,8 @@ impl Report {
             throughput: Vec::new(),
             memory: Vec::new(),
             snapshots: Vec::new(),
+            scoring: Vec::new(),
+            counterfactual: Vec::new(),
         }
     }
 
@@ -107,6 +114,27 @@ impl Report {
                 "{:<22} {:>9} {:>12} {:>7} {:>9.1} {:>10.1} {:>11.1}",
                 s.what, s.nodes, s.bytes, s.parts, per_node, s.encode_ms, s.restore_ms
             );
+        }
+        self.print_scoring();
+    }
+
+    #[expect(clippy::print_stdout, reason = "what the program is for")]
+    fn print_scoring(&self) {
+        println!(
+            "\n{:<30} {:>8} {:>8} {:>9} {:>10} {:>7}",
+            "scoring", "workers", "blocks", "ours ms", "theirs ms", "ratio"
+        );
+        for s in &self.scoring {
+            println!(
+                "{:<30} {:>8} {:>8} {:>9.3} {:>10.3} {:>7.2}",
+                s.what, s.workers, s.prompt_blocks, s.ours_ms, s.theirs_ms, s.duel.ratio
+            );
+        }
+        let worst = self.scoring.iter().map(|s| s.ours_ms).fold(0.0, f64::max);
+        println!("\nscoring: {worst:.3} ms at most, budget {SCORING_MS} ms: {}", met(worst <= SCORING_MS));
+        println!("\n{:<30} {:>9} {:>10} {:>10}", "counterfactual", "decisions", "candidates", "median ms");
+        for c in &self.counterfactual {
+            println!("{:<30} {:>9} {:>10} {:>10.2}", c.what, c.decisions, c.candidates, c.median_ms);
         }
     }
 }

@@ -96,7 +96,7 @@ fn blocks_of(event: &RouterEvent) -> usize {
 }
 
 /// Times both in turns; each closure does the whole work once on a fresh tree and says how long it took.
-fn duel(
+pub(crate) fn duel(
     unit: &'static str,
     units: usize,
     mut ours: impl FnMut() -> Duration,
