@@ -75,7 +75,8 @@ impl Client {
         let options = WorkerOptions::new();
         options.set_type(WorkerType::Module);
         // Resolved against <base>, as every address of the page.
-        let url = web_sys::Url::new_with_base(SCRIPT, &leptos::prelude::document().base_uri().ok()??).ok()?;
+        let url =
+            web_sys::Url::new_with_base(SCRIPT, &web_sys::window()?.document()?.base_uri().ok()??).ok()?;
         let worker = Worker::new_with_options(&url.href(), &options).ok()?;
         let client = Rc::downgrade(&self.0);
         let heard = Closure::<dyn FnMut(MessageEvent)>::new(move |event: MessageEvent| {
@@ -91,7 +92,7 @@ impl Client {
             let id = client.0.borrow().last_id;
             // Whatever it was, the next job has a new worker. This one's listeners are still running.
             let broken = client.0.borrow_mut().worker.take();
-            leptos::prelude::queue_microtask(move || drop(broken));
+            wasm_bindgen_futures::spawn_local(async move { drop(broken) });
             client.end(Answer::Failed { id, message: format!("the worker broke off: {}", event.message()) });
         });
         worker.set_onmessage(Some(heard.as_ref().unchecked_ref()));
