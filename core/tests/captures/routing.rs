@@ -6,7 +6,7 @@ use radixscope_core::dynamo::log_line;
 use radixscope_core::id::{Millis, SourceIx};
 use radixscope_core::ingest::Message;
 use radixscope_core::listen::Listener;
-use radixscope_core::record::{Completeness, DecisionSource, Outcome, SourceKind};
+use radixscope_core::record::{Candidate, Completeness, DecisionSource, Outcome, SourceKind};
 
 use crate::replay::{Captured, lines, messages};
 
@@ -177,4 +177,65 @@ fn with_1_6_at_info_the_three_lines_of_a_request_are_one_decision() {
         let dispatched = count(name, "route request completed");
         assert_eq!(oldest_first(&cluster).filter(whole).count(), dispatched, "{name}");
     }
+}
+
+/// Two recordings with `--router-replica-sync`; of the second's log only the lines
+/// about routing, because at DEBUG it is large.
+const OLD_SYNC: &str = "../routing/0.9.1-replica-sync";
+const NEW_SYNC: &str = "../routing/1.6.1-replica-sync-trace";
+
+#[test]
+fn with_0_9_and_replica_sync_every_candidate_costs_what_the_router_logged() {
+    let by_messages = play(OLD_SYNC, true, false);
+    let by_both = play(OLD_SYNC, true, true);
+    let selected = count(OLD_SYNC, "Selected worker") as u64;
+    assert_eq!(
+        (by_messages.decisions().totals().count, by_both.decisions().totals().count),
+        (selected, selected)
+    );
+    let (mut logged, mut overlaps, mut costs) = (0, 0, 0);
+    for decided in oldest_first(&by_both).filter(|d| d.decision.request_id.is_some()) {
+        let same = |d: &&Decided| d.decision.request_id == decided.decision.request_id;
+        let ours = oldest_first(&by_messages).find(same).expect("heard by messages alone");
+        assert_eq!(ours.decision.completeness, Completeness::Reconstructed);
+        for theirs in decided.decision.candidates.iter() {
+            logged += 1;
+            let id = |cluster: &Cluster, worker| cluster.worker(worker).unwrap().id;
+            let is_same = |c: &&Candidate| id(&by_messages, c.worker) == id(&by_both, theirs.worker);
+            let Some(ours) = ours.decision.candidates.iter().find(is_same) else { continue };
+            overlaps += usize::from(ours.overlap_blocks == theirs.overlap_blocks);
+            // The log has three decimals.
+            costs += usize::from((ours.cost - theirs.cost).abs() <= 0.000_501);
+        }
+    }
+    println!("{overlaps} overlaps and {costs} costs of {logged} logged candidates equal");
+    assert!(
+        logged >= 390 && overlaps * 100 >= logged * 98 && costs * 100 >= logged * 98,
+        "{overlaps} {costs} {logged}"
+    );
+}
+
+#[test]
+fn with_1_6_sequences_log_and_trace_of_a_request_are_one_decision_recomputed_exactly() {
+    let cluster = play(NEW_SYNC, true, true);
+    let selected = count(NEW_SYNC, "Selected worker");
+    assert_eq!(cluster.decisions().totals().count, selected as u64);
+    let (joined, overlaps, costs, others) = recomputed(&cluster);
+    assert_eq!((joined, overlaps, costs), (153, 153, 153), "{others:#?}");
+    let sources = |d: &&Decided| d.sources().count() == 3;
+    assert_eq!(oldest_first(&cluster).filter(sources).count(), 153);
+    assert!(oldest_first(&cluster).filter(sources).all(|d| d.progress.cached_tokens.is_some()));
+}
+
+#[test]
+fn with_1_6_messages_alone_give_the_routers_own_overlap() {
+    let cluster = play(NEW_SYNC, true, false);
+    let told = |d: &&Decided| d.is_from(DecisionSource::ActiveSequences);
+    let (mut all, mut same) = (0, 0);
+    for decided in oldest_first(&cluster).filter(told) {
+        all += 1;
+        let ours = decided.chosen().map(|c| u64::from(c.overlap_blocks));
+        same += usize::from(ours.is_some() && ours == decided.decision.overlap_blocks);
+    }
+    assert_eq!((all, same), (153, 153));
 }
