@@ -1,7 +1,7 @@
 //! A file that grows, is moved away for a new one, or is emptied: followed by asking, a few times a second.
 //!
-//! Asking works where notifications do not come, over NFS and on mounts of virtual machines, and needs no library; those
-//! that follow files give lines as text without a bound.
+//! Asking works where notifications do not come, over NFS and on mounts of virtual machines. What it cannot see is a file
+//! that was emptied and has grown past its old length between two looks.
 
 use std::fs::Metadata;
 use std::io::{self, SeekFrom};

@@ -165,7 +165,8 @@ impl<'t> Log<'t> {
     }
 
     fn counts(&self) -> String {
-        format!("{} lines read, {} of them about routing", thousands(self.read), thousands(self.passed))
+        let lines = if self.read == 1 { "line" } else { "lines" };
+        format!("{} {lines} read, {} of them about routing", thousands(self.read), thousands(self.passed))
     }
 
     async fn is_catching_up(&mut self, shown: &str) -> Result<(), HubEnded> {
