@@ -7,10 +7,12 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use url::Url;
 
 mod base_path;
+mod log_file;
 mod origin;
 mod secret;
 
 pub use base_path::BasePath;
+pub use log_file::LogFile;
 pub use origin::{AllowedOrigin, FrameAncestors};
 pub use secret::Secret;
 
@@ -41,6 +43,9 @@ pub struct Serve {
     /// Where Dynamo publishes.
     #[command(flatten)]
     pub nats: Nats,
+    /// Which logs tell more.
+    #[command(flatten)]
+    pub logs: Logs,
     /// How we serve.
     #[command(flatten)]
     pub http: Http,
@@ -68,6 +73,17 @@ pub struct Nats {
     /// Most messages of JetStream history (Dynamo 0.8, 0.9) read per stream at the start; 0 reads none
     #[arg(long, env = "RADIXSCOPE_HISTORY_MESSAGES", value_name = "MESSAGES", default_value_t = 2_000_000)]
     pub history_messages: u64,
+}
+
+/// Logs of Dynamo's frontends.
+#[derive(Args, Debug, Clone)]
+#[command(next_help_heading = "Dynamo's logs")]
+pub struct Logs {
+    /// Log of a frontend, which says why a request went where it went; a file is read from its beginning and followed, also
+    /// when it is rotated, - reads standard input; may be given more than once, or several separated by commas in the
+    /// variable [default: none; its name is that of the file]
+    #[arg(long, env = "RADIXSCOPE_LOGS", value_name = "[NAME=]FILE|-", value_delimiter = ',')]
+    pub logs: Vec<LogFile>,
 }
 
 /// Credentials for NATS.

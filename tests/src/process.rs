@@ -25,8 +25,13 @@ pub struct Process {
 impl Process {
     /// Starts `command` without input.
     pub fn start(name: &str, command: &mut Command) -> Self {
+        Self::start_with_input(name, command, Stdio::null())
+    }
+
+    /// Starts `command`, which reads `input`.
+    pub fn start_with_input(name: &str, command: &mut Command, input: Stdio) -> Self {
         let mut child = command
-            .stdin(Stdio::null())
+            .stdin(input)
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
             .spawn()

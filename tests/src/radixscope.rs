@@ -1,7 +1,7 @@
 //! The program under test, from outside: started with flags, asked over HTTP, killed, started again.
 
 use std::ffi::OsString;
-use std::process::{Command, Output};
+use std::process::{Command, Output, Stdio};
 
 use serde_json::Value;
 
@@ -29,8 +29,15 @@ impl Radixscope {
             .iter()
             .position(|arg| arg == "--base-path")
             .map_or_else(String::new, |at| args[at + 1].to_string_lossy().trim_end_matches('/').to_owned());
-        let (process, port) = launch(&args, 0).await;
+        let (process, port) = launch(&args, 0, Stdio::null()).await;
         Self { process, args, port, base_path, http: Http::default() }
+    }
+
+    /// Starts `radixscope <args>` with something on its standard input.
+    pub async fn start_with_input(args: &[&str], input: impl Into<Stdio>) -> Self {
+        let args: Vec<OsString> = args.iter().map(Into::into).collect();
+        let (process, port) = launch(&args, 0, input.into()).await;
+        Self { process, args, port, base_path: String::new(), http: Http::default() }
     }
 
     /// `serve` for the NATS server at `url`.
@@ -73,7 +80,7 @@ impl Radixscope {
     /// Starts it anew with the same flags on the same port.
     pub async fn start_again(&mut self) {
         self.process.kill();
-        (self.process, self.port) = launch(&self.args, self.port).await;
+        (self.process, self.port) = launch(&self.args, self.port, Stdio::null()).await;
     }
 
     /// Port it listens on.
@@ -171,10 +178,10 @@ impl Radixscope {
     }
 }
 
-async fn launch(args: &[OsString], port: u16) -> (Process, u16) {
+async fn launch(args: &[OsString], port: u16, input: Stdio) -> (Process, u16) {
     let mut command = Radixscope::command();
     command.args(args).args(["--listen", &format!("127.0.0.1:{port}")]);
-    let mut process = Process::start("radixscope", &mut command);
+    let mut process = Process::start_with_input("radixscope", &mut command, input);
     let port = process.line("where it listens", listening_port).await;
     (process, port)
 }

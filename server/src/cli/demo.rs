@@ -3,6 +3,7 @@
 use radixscope_core::record::SourceKind;
 use radixscope_core::sim;
 
+use super::server::Feed;
 use super::{Failure, server};
 use crate::config::{Demo, Router, Simulation};
 use crate::shutdown::Shutdown;
@@ -12,11 +13,10 @@ use crate::source::demo;
 pub(super) async fn run(options: Demo, stopped: Shutdown) -> Result<(), Failure> {
     let config = simulated(&options.simulation)?;
     let pace = pace(&options.simulation);
-    let named = ("simulated cluster".to_owned(), SourceKind::Simulator);
-    server::run(options.http, &options.limits, named, stopped, |handle, stopped| {
-        demo::run(config, pace, handle, stopped)
-    })
-    .await
+    let name = "simulated cluster".to_owned();
+    let feed =
+        Feed::new(name, SourceKind::Simulator, move |to, stopped| demo::run(config, pace, to, stopped));
+    server::run(options.http, &options.limits, vec![feed], stopped).await
 }
 
 pub(super) fn pace(options: &Simulation) -> demo::Pace {

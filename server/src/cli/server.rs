@@ -4,6 +4,7 @@ use std::future::Future;
 use std::time::Duration;
 
 use anyhow::anyhow;
+use futures_util::future::BoxFuture;
 use tokio::net::TcpListener;
 
 use radixscope_core::record::SourceKind;
@@ -18,17 +19,33 @@ use crate::shutdown::{Shutdown, over};
 const GRACE: Duration = Duration::from_secs(3);
 const MIB: usize = 1024 * 1024;
 
-/// Serves one source until asked to stop. `run_source` gets the source's end of the queue once the address is bound.
-pub(super) async fn run<S>(
+/// A source before it runs.
+pub(super) struct Feed {
+    named: (String, SourceKind),
+    run: Box<dyn FnOnce(SourceHandle, Shutdown) -> BoxFuture<'static, ()> + Send>,
+}
+
+impl Feed {
+    /// `run` gets the source's end of the queue once the address is bound.
+    pub(super) fn new<S>(
+        name: String,
+        kind: SourceKind,
+        run: impl FnOnce(SourceHandle, Shutdown) -> S + Send + 'static,
+    ) -> Self
+    where
+        S: Future<Output = ()> + Send + 'static,
+    {
+        Self { named: (name, kind), run: Box::new(|to, stopped| Box::pin(run(to, stopped))) }
+    }
+}
+
+/// Serves what the sources say until asked to stop.
+pub(super) async fn run(
     http: Http,
     limits: &Limits,
-    source: (String, SourceKind),
+    feeds: Vec<Feed>,
     mut stopped: Shutdown,
-    run_source: impl FnOnce(SourceHandle, Shutdown) -> S,
-) -> Result<(), Failure>
-where
-    S: Future<Output = ()> + Send + 'static,
-{
+) -> Result<(), Failure> {
     let listener = bind(&http).await?;
     let config = HubConfig {
         max_nodes: limits.max_nodes,
@@ -38,11 +55,17 @@ where
         },
         log_bytes: limits.log_mib as usize * MIB,
     };
-    let Started { hub, sources, task } = Hub::start(config, &[source], stopped.clone());
-    let Some(handle) = sources.into_iter().next() else {
-        return Err(Failure::Failed(anyhow!("the hub took no source")));
-    };
-    let source = tokio::spawn(run_source(handle, stopped.clone()));
+    let named: Vec<_> = feeds.iter().map(|feed| feed.named.clone()).collect();
+    let Started { hub, sources, task } = Hub::start(config, &named, stopped.clone());
+    if sources.len() < feeds.len() {
+        return Err(Failure::Usage(anyhow!(
+            "{} sources; at most {} are kept apart",
+            feeds.len(),
+            sources.len()
+        )));
+    }
+    let start = |(feed, to): (Feed, SourceHandle)| tokio::spawn((feed.run)(to, stopped.clone()));
+    let running: Vec<_> = feeds.into_iter().zip(sources).map(start).collect();
     let options = ServeOptions {
         base_path: http.base_path,
         frame_ancestors: http.frame_ancestors,
@@ -51,7 +74,7 @@ where
     };
     let serving = tokio::spawn(http::serve(listener, hub, options, stopped.clone()));
     over(&mut stopped).await;
-    source.abort();
+    running.iter().for_each(tokio::task::JoinHandle::abort);
     match tokio::time::timeout(GRACE, serving).await {
         Ok(Ok(Err(error))) => return Err(Failure::Failed(anyhow!(error).context("serving"))),
         Ok(Ok(Ok(()))) => {}

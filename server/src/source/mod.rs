@@ -2,4 +2,6 @@
 //! state.
 
 pub mod demo;
+pub mod logs;
 pub mod nats;
+mod words;

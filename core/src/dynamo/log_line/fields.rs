@@ -180,8 +180,12 @@ fn value<'a>(json: &mut Json<'a>, key: Key) -> Result<Option<Cow<'a, str>>, Faul
     let mark = json.mark();
     json.skip()?;
     let raw = &mark[..mark.len() - json.mark().len()];
-    let is_number = matches!(kind, Kind::Integer | Kind::Float);
-    if !is_number && !(kind == Kind::Array && key == Key::LocalHashes) {
+    let is_wanted = match kind {
+        Kind::Integer | Kind::Float => true,
+        Kind::Array => key == Key::LocalHashes,
+        _ => false,
+    };
+    if !is_wanted {
         return Ok(None);
     }
     let text = std::str::from_utf8(raw)

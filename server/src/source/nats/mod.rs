@@ -6,7 +6,6 @@ mod history;
 pub(crate) mod jetstream;
 mod line;
 mod session;
-mod words;
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -19,6 +18,7 @@ pub(crate) use connect::{Failed, Target};
 use crate::config::Nats;
 use crate::hub::{HubEnded, SourceHandle};
 use crate::shutdown::{Shutdown, over};
+use crate::source::words;
 use session::Session;
 
 /// First wait after a failed attempt; each further one doubles it.

@@ -22,10 +22,10 @@ use super::connect::Signals;
 use super::history::{End, Outcome, Progress, Reader};
 use super::jetstream::{self, JetStreamError};
 use super::line::{Line, Live, Then};
-use super::words::thousands;
 use crate::config::Nats;
 use crate::hub::{HubEnded, SourceHandle};
 use crate::shutdown::{Shutdown, over};
+use crate::source::words::thousands;
 use crate::time::now;
 
 /// Messages taken at once.

@@ -1,0 +1,110 @@
+//! Bytes cut into lines, whatever pieces they come in; bounded, however long a line is. Knows no file and no Dynamo.
+
+use memchr::memchr;
+
+use radixscope_core::ingest::MAX_LOG_LINE_BYTES;
+
+/// What came and is not a whole line yet.
+#[derive(Default)]
+pub(super) struct Lines {
+    buffer: Vec<u8>,
+    /// Where the next line begins.
+    start: usize,
+    /// Up to where the buffer was searched for a line feed.
+    searched: usize,
+    /// The line was given already, as far as it is read; its rest is passed over.
+    is_passing: bool,
+}
+
+impl Lines {
+    /// Takes what comes next. What [`Self::next`] gave before is gone.
+    pub(super) fn push(&mut self, bytes: &[u8]) {
+        self.buffer.drain(..self.start);
+        self.searched -= self.start;
+        self.start = 0;
+        self.buffer.extend_from_slice(bytes);
+    }
+
+    /// The next whole line, without its line feed. Of one longer than [`MAX_LOG_LINE_BYTES`] comes its front, one byte
+    /// longer than that, as soon as it is there.
+    pub(super) fn next(&mut self) -> Option<&[u8]> {
+        const MOST: usize = MAX_LOG_LINE_BYTES + 1;
+        loop {
+            let Some(feed) = memchr(b'\n', &self.buffer[self.searched..]).map(|at| self.searched + at) else {
+                self.searched = self.buffer.len();
+                if self.is_passing {
+                    self.start = self.searched;
+                    return None;
+                }
+                if self.searched - self.start < MOST {
+                    return None;
+                }
+                self.is_passing = true;
+                let front = self.start..self.start + MOST;
+                self.start = self.searched;
+                return Some(&self.buffer[front]);
+            };
+            let line = self.start..feed.min(self.start + MOST);
+            (self.start, self.searched) = (feed + 1, feed + 1);
+            if !std::mem::take(&mut self.is_passing) {
+                return Some(&self.buffer[line]);
+            }
+        }
+    }
+
+    /// Nothing follows: what is left of a line without a line feed.
+    pub(super) fn end(&mut self) -> Option<Vec<u8>> {
+        let Self { buffer, start, is_passing, .. } = std::mem::take(self);
+        let rest = buffer.get(start..).unwrap_or_default();
+        (!rest.is_empty() && !is_passing).then(|| rest.to_vec())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Lines of a text that comes in pieces of `size` bytes.
+    fn lines(text: &[u8], size: usize) -> Vec<Vec<u8>> {
+        let (mut lines, mut found) = (Lines::default(), Vec::new());
+        for piece in text.chunks(size) {
+            lines.push(piece);
+            while let Some(line) = lines.next() {
+                found.push(line.to_vec());
+            }
+            assert!(lines.buffer.len() <= MAX_LOG_LINE_BYTES + 1 + size, "{}", lines.buffer.len());
+        }
+        found.extend(lines.end());
+        found
+    }
+
+    #[test]
+    fn lines_are_the_same_in_whatever_pieces_they_come() {
+        let text = b"one\n\ntwo\r\n\xff\xfe\nlast without a feed";
+        let expected: [&[u8]; 5] = [b"one", b"", b"two\r", b"\xff\xfe", b"last without a feed"];
+        for size in 1..=text.len() {
+            assert_eq!(lines(text, size), expected, "in pieces of {size}");
+        }
+        assert_eq!(lines(b"a\n", 1), [b"a"]);
+        assert!(lines(b"", 1).is_empty());
+    }
+
+    #[test]
+    fn a_line_without_end_is_given_cut_and_the_next_one_whole() {
+        let long = vec![b'x'; 3 * MAX_LOG_LINE_BYTES];
+        let text = [b"before\n", long.as_slice(), b"\nafter\n", &long].concat();
+        for size in [4_096, 65_536, text.len()] {
+            let found = lines(&text, size);
+            let lengths: Vec<usize> = found.iter().map(Vec::len).collect();
+            let cut = MAX_LOG_LINE_BYTES + 1;
+            assert_eq!(lengths, [6, cut, 5, cut], "in pieces of {size}");
+        }
+    }
+
+    #[test]
+    fn the_longest_line_is_whole() {
+        let mut text = vec![b'x'; MAX_LOG_LINE_BYTES];
+        text.push(b'\n');
+        assert_eq!(lines(&text, 1_000), [&text[..MAX_LOG_LINE_BYTES]]);
+    }
+}
