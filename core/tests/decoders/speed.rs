@@ -1,4 +1,5 @@
-//! How fast KV events decode, beside the plain way: serde into owned structs, as Dynamo's own router does it.
+//! How fast KV events decode, beside the plain way: serde into owned structs, as Dynamo's own router does it; and how fast
+//! lines of logs are read.
 //!
 //! `cargo test --release -p radixscope-core --test decoders speed -- --ignored --nocapture`
 
@@ -7,6 +8,7 @@ use std::time::{Duration, Instant};
 
 use radixscope_core::dynamo::envelope::{Format, open};
 use radixscope_core::dynamo::kv_event::KvEvents;
+use radixscope_core::dynamo::log_line;
 use radixscope_core::dynamo::subject::{is_delivery_copy, parse};
 use radixscope_core::record::Topic;
 
@@ -21,6 +23,27 @@ fn fastest(mut round: impl FnMut()) -> Duration {
         start.elapsed()
     };
     (0..15).map(timed).min().unwrap_or_default()
+}
+
+#[test]
+#[ignore = "a measurement; needs full captures and a release build"]
+fn lines_of_a_log_are_searched_and_read_at_this_speed() {
+    for capture in wire::captures() {
+        let lines: Vec<String> = wire::gunzipped_lines(&capture.join("frontend.log.gz")).collect();
+        let bytes: usize = lines.iter().map(|line| line.len() + 1).sum();
+        let search = || lines.iter().filter(|line| log_line::may_matter(line.as_bytes())).count();
+        let decode = || lines.iter().filter(|line| log_line::decode(line.as_bytes()).is_ok()).count();
+        let (searched, decoded) = (fastest(|| _ = black_box(search())), fastest(|| _ = black_box(decode())));
+        let rate = |time: Duration| bytes as f64 / time.as_secs_f64() / 1e6;
+        println!(
+            "{}: {} of {} lines may matter; searched at {:.0} MB/s, read at {:.0} MB/s",
+            capture.file_name().unwrap().to_string_lossy(),
+            search(),
+            lines.len(),
+            rate(searched),
+            rate(decoded)
+        );
+    }
 }
 
 #[test]

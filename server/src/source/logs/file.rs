@@ -1,7 +1,7 @@
 //! A file that grows, is moved away for a new one, or is emptied: followed by asking, a few times a second.
 //!
-//! Asking works where notifications do not come, over NFS and on mounts of virtual machines. What it cannot see is a file
-//! that was emptied and has grown past its old length between two looks.
+//! Asking works where notifications do not come, over NFS and on mounts of virtual machines. A file that was emptied is known
+//! by its length, and by how it begins if it has grown past its old length meanwhile.
 
 use std::fs::Metadata;
 use std::io::{self, SeekFrom};
@@ -12,6 +12,9 @@ use tokio::io::{AsyncReadExt as _, AsyncSeekExt as _};
 
 /// Most bytes read at once.
 pub(super) const CHUNK_BYTES: usize = 64 * 1024;
+
+/// As much of a file's beginning as tells it from another: the first line bears a time in microseconds.
+const HEAD_BYTES: u64 = 64;
 
 /// What asking led to.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -38,6 +41,10 @@ struct Open {
     offset: u64,
     /// Another file has taken the place; what is still in this one is read to its end first.
     is_replaced: bool,
+    /// How the file began when all of it was read.
+    head: Vec<u8>,
+    /// All of it was read; time has passed since.
+    is_resting: bool,
 }
 
 /// Which file it is, whatever it is called.
@@ -81,6 +88,10 @@ impl Follower {
             }
         }
         let Some(open) = &mut self.open else { return Ok(News::Nothing) };
+        if std::mem::take(&mut open.is_resting) && !open.begins_as_before().await? {
+            open.restart().await?;
+            return Ok(News::Anew);
+        }
         if open.read(buffer).await? > 0 {
             return Ok(News::More);
         }
@@ -100,10 +111,10 @@ impl Follower {
             return Ok(if open.read(buffer).await? > 0 { News::More } else { News::Nothing });
         }
         if metadata.len() < open.offset {
-            open.file.seek(SeekFrom::Start(0)).await?;
-            open.offset = 0;
+            open.restart().await?;
             return Ok(News::Anew);
         }
+        open.is_resting = true;
         Ok(News::Nothing)
     }
 }
@@ -113,6 +124,23 @@ impl Open {
         let count = (&mut self.file).take(CHUNK_BYTES as u64).read_to_end(buffer).await?;
         self.offset += count as u64;
         Ok(count)
+    }
+
+    /// Whether the file still begins as it did; stays where it was.
+    async fn begins_as_before(&mut self) -> io::Result<bool> {
+        let mut head = Vec::new();
+        self.file.seek(SeekFrom::Start(0)).await?;
+        (&mut self.file).take(HEAD_BYTES).read_to_end(&mut head).await?;
+        self.file.seek(SeekFrom::Start(self.offset)).await?;
+        let is_same = head.starts_with(&self.head);
+        self.head = head;
+        Ok(is_same)
+    }
+
+    async fn restart(&mut self) -> io::Result<()> {
+        self.file.seek(SeekFrom::Start(0)).await?;
+        (self.offset, self.head) = (0, Vec::new());
+        Ok(())
     }
 }
 
@@ -132,7 +160,10 @@ async fn open(path: &Path, read: Option<(Identity, u64)>) -> io::Result<(Open, b
     let known = read.filter(|(of, offset)| *of == identity && *offset <= metadata.len());
     let offset = known.map_or(0, |(_, offset)| offset);
     file.seek(SeekFrom::Start(offset)).await?;
-    Ok((Open { file, identity, offset, is_replaced: false }, known.is_some()))
+    Ok((
+        Open { file, identity, offset, is_replaced: false, head: Vec::new(), is_resting: false },
+        known.is_some(),
+    ))
 }
 
 #[cfg(test)]
@@ -207,6 +238,19 @@ mod tests {
         assert_eq!(log.heard().await, "one\ntwo\nthree\n");
         write(&log.path, "new\n").unwrap();
         assert_eq!(log.heard().await, "|new\n");
+    }
+
+    #[tokio::test]
+    async fn a_file_that_was_emptied_and_has_grown_past_its_old_length_begins_anew() {
+        let mut log = Followed::new();
+        log.append("one\n");
+        assert_eq!(log.heard().await, "one\n");
+        log.append("two\n");
+        assert_eq!(log.heard().await, "two\n");
+        write(&log.path, "three\nfour\nfive\n").unwrap();
+        assert_eq!(log.heard().await, "|three\nfour\nfive\n");
+        log.append("six\n");
+        assert_eq!(log.heard().await, "six\n");
     }
 
     #[tokio::test]
