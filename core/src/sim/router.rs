@@ -10,6 +10,7 @@ use super::config::{Fleet, RouterMode};
 use super::holders::Holders;
 use crate::id::BlockHash;
 use crate::record::Block;
+use crate::router::{TieBreak, pick};
 
 /// What the router knew of one worker when it decided, and the cost that follows (lower wins).
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -68,6 +69,8 @@ pub(super) struct Router {
     active: Vec<Active>,
     next_in_turn: u16,
     candidates: Vec<Candidate>,
+    costs: Vec<f64>,
+    chances: Vec<f64>,
     rng: Pcg64Mcg,
 }
 
@@ -82,6 +85,8 @@ impl Router {
             active: (0..workers).map(|_| Active::default()).collect(),
             next_in_turn: 0,
             candidates: Vec::with_capacity(workers),
+            costs: Vec::with_capacity(workers),
+            chances: Vec::with_capacity(workers),
             rng,
         }
     }
@@ -119,7 +124,7 @@ impl Router {
             RouterMode::Kv { overlap_score_weight, temperature } => {
                 self.score(overlap_score_weight, isl_tokens, prompt);
                 let draw = self.rng.random();
-                let worker = pick(&self.candidates, temperature, draw);
+                let worker = self.pick(temperature, draw);
                 Choice { worker, overlap_blocks: self.candidates[usize::from(worker)].overlap_blocks }
             }
         }
@@ -148,6 +153,18 @@ impl Router {
             let prefill_blocks = candidate.prefill_blocks(isl_tokens, self.block_size_tokens);
             candidate.cost = weight * prefill_blocks + candidate.potential_decode_blocks() as f64;
         }
+    }
+
+    /// The candidate that a draw in [0, 1) takes. Where Dynamo takes whichever its hash map yields first, the draw
+    /// stands for that.
+    fn pick(&mut self, temperature: f64, draw: f64) -> u16 {
+        let Self { candidates, costs, chances, .. } = self;
+        costs.clear();
+        costs.extend(candidates.iter().map(|candidate| candidate.cost));
+        chances.resize(costs.len(), 0.0);
+        let tree_size = |at: usize| candidates[at].tree_blocks;
+        pick::probabilities(costs, temperature, TieBreak::SmallestTree, tree_size, chances);
+        pick::draw(chances, draw).unwrap_or(0) as u16
     }
 
     /// A request was sent to `worker`; `prefill_tokens` of its prompt are not cached there.
@@ -201,38 +218,6 @@ impl Active {
     fn prefix_len(&self, prompt: &[Block]) -> usize {
         prompt.partition_point(|b| self.blocks.contains_key(&b.block_hash))
     }
-}
-
-/// Dynamo 0.9's choice among costs; `draw` is uniform in `[0, 1)`.
-fn pick(candidates: &[Candidate], temperature: f64, draw: f64) -> u16 {
-    let least = candidates.iter().map(|c| c.cost).fold(f64::INFINITY, f64::min);
-    let most = candidates.iter().map(|c| c.cost).fold(f64::NEG_INFINITY, f64::max);
-    if temperature == 0.0 {
-        let tied = |c: &&Candidate| c.cost == least;
-        let smallest = candidates.iter().filter(tied).map(|c| c.tree_blocks).min().unwrap_or(0);
-        let wins = |c: &Candidate| c.cost == least && c.tree_blocks == smallest;
-        // Dynamo takes whichever its hash map yields first; a draw stands for that.
-        return drawn(candidates.iter().map(|c| if wins(c) { 1.0 } else { 0.0 }), draw);
-    }
-    if most == least {
-        return drawn(candidates.iter().map(|_| 1.0), draw);
-    }
-    drawn(candidates.iter().map(|c| (-(c.cost - least) / ((most - least) * temperature)).exp()), draw)
-}
-
-/// Index drawn in proportion to `weights`.
-fn drawn(weights: impl Iterator<Item = f64> + Clone, draw: f64) -> u16 {
-    let target = draw * weights.clone().sum::<f64>();
-    let mut sum = 0.0;
-    let mut last = 0;
-    for (at, weight) in weights.enumerate().filter(|(_, w)| *w > 0.0) {
-        sum += weight;
-        last = at as u16;
-        if sum > target {
-            break;
-        }
-    }
-    last
 }
 
 #[cfg(test)]
@@ -327,26 +312,5 @@ mod tests {
         let mut router = router(3, RouterMode::RoundRobin);
         let workers: Vec<u16> = (0..4).map(|_| router.choose(64, &prompt(64)).worker).collect();
         assert_eq!(workers, [0, 1, 2, 0]);
-    }
-
-    #[test]
-    fn temperature_draws_by_the_scale_free_softmax() {
-        let costs = |a, b| {
-            let cost = |cost| Candidate {
-                overlap_blocks: 0,
-                prefill_tokens: 0,
-                decode_blocks: 0,
-                new_blocks: 0,
-                tree_blocks: 0,
-                cost,
-            };
-            [cost(a), cost(b)]
-        };
-        for candidates in [costs(1.0, 3.0), costs(10.0, 30.0)] {
-            assert_eq!(pick(&candidates, 1.0, 0.7310), 0);
-            assert_eq!(pick(&candidates, 1.0, 0.7311), 1);
-        }
-        assert_eq!(pick(&costs(2.0, 2.0), 1.0, 0.49), 0);
-        assert_eq!(pick(&costs(2.0, 2.0), 1.0, 0.51), 1);
     }
 }
