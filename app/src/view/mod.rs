@@ -5,6 +5,7 @@ mod decisions;
 mod figure;
 pub(crate) mod full;
 mod help;
+mod hint;
 mod history;
 mod losses;
 mod nav;
@@ -12,7 +13,7 @@ mod notices;
 mod rates;
 mod resize;
 mod status;
-mod tree;
+pub mod tree;
 mod workers;
 
 use futures_util::FutureExt;
@@ -51,8 +52,11 @@ pub(crate) fn app<B: Bundle>(handed: Option<Handed>) -> impl IntoView {
         if B::FULL || !panel.is_full() { Some(panel) } else { before.copied().flatten() }
     });
     if !B::FULL {
-        bundle::keep_open(store, Memo::new(move |_| asked.get().is_full()));
+        bundle::keep_open(store, Memo::new(move |_| store.address.with(Address::is_full)));
         bundle::offer(store);
+    }
+    if let Some(painter) = B::PAINTER {
+        provide_context(painter);
     }
     connect(store, Memo::new(move |_| shown.get().is_some()));
     keep_focus(shown, is_opened);
@@ -88,7 +92,7 @@ fn panel_views(store: Store, dark: Signal<bool>, panel: Panel) -> AnyView {
             </div>
             <div class="column">
                 <workers::WorkersPanel store/>
-                <decisions::DecisionsPanel store title="Decisions"/>
+                <decisions::DecisionsPanel store/>
             </div>
         }
         .into_any(),
