@@ -47,7 +47,7 @@ pub struct Full;
 
 impl Bundle for Full {
     const FULL: bool = true;
-    const PAINTER: Option<Painter> = Some(Painter(view::full::painted::paint));
+    const PAINTER: Option<Painter> = Some(view::full::painted::PAINTER);
 
     fn panel(panel: Panel, store: Store, dark: Signal<bool>) -> Option<AnyView> {
         view::full::panel(panel, store, dark)

@@ -7,7 +7,6 @@ use radixscope_core::record::DecisionSource;
 
 use super::chip::Chip;
 use super::figure::{Empty, Figure, PanelHead};
-use super::hint::HintList;
 use crate::format::{self, UNKNOWN};
 use crate::store::Store;
 use crate::url::Panel;
@@ -103,14 +102,7 @@ pub(super) fn DecisionsPanel(store: Store) -> impl IntoView {
 #[component]
 fn DecisionRow(store: Store, row: Row) -> impl IntoView {
     let (worker, id) = (row.worker, row.id);
-    let address =
-        move || store.address.with(|a| format!("./{}", a.with_decision(Panel::Decisions, id).query()));
-    let open = move |event: web_sys::MouseEvent| {
-        if !(event.ctrl_key() || event.meta_key() || event.shift_key()) {
-            event.prevent_default();
-            store.address.update(|a| *a = a.with_decision(Panel::Decisions, id));
-        }
-    };
+    let open = move |_| store.address.update(|a| *a = a.with_decision(Panel::Decisions, id));
     let bar = row.share.map(|share| format!("width:{}", format::width(share)));
     let source = match row.source {
         DecisionSource::KvHitRate => "hit rate",
@@ -120,7 +112,7 @@ fn DecisionRow(store: Store, row: Row) -> impl IntoView {
     };
     view! {
         <tr data-testid="decision" data-seq=row.seq.to_string() title=row.request.map(|id| format!("Request {id}"))>
-            <td class="time"><a href=address on:click=open title="Open in the ledger" data-testid="decision-open">{row.time}</a></td>
+            <td class="time"><button class="pick" on:click=open title="Open in the ledger" data-testid="decision-open">{row.time}</button></td>
             <td><button class="pick" on:click=move |_| store.pick(worker)><Chip store worker/></button></td>
             <td class="n">{row.prompt}</td>
             <td class="n">{row.overlap}</td>
@@ -137,7 +129,7 @@ fn DecisionRow(store: Store, row: Row) -> impl IntoView {
 fn NoDecisions(store: Store) -> impl IntoView {
     let picked = move || store.picked().is_some();
     let events = Memo::new(move |_| store.heard());
-    let hint = Memo::new(move |_| store.on_beat(|cluster| cluster.decisions_hint()));
+    let hint = move || store.on_beat(|cluster| cluster.decisions_hint()).map(|hint| hint.to_string());
     move || {
         if !store.ready() {
             view! { <Empty id="decisions-wait" head="Waiting for the server's state"/> }.into_any()
@@ -146,7 +138,7 @@ fn NoDecisions(store: Store) -> impl IntoView {
         } else if events.get() {
             view! {
                 <Empty id="decisions-missing" head="No routing decisions on NATS">
-                    {move || hint.get().map(|hint| view! { <HintList hint/> })}
+                    <p>{hint}</p>
                     <p>"If no request was sent since the server began to listen, there is simply nothing to show yet."</p>
                 </Empty>
             }

@@ -5,7 +5,6 @@ mod decisions;
 mod figure;
 pub(crate) mod full;
 mod help;
-mod hint;
 mod history;
 mod losses;
 mod nav;
@@ -55,9 +54,6 @@ pub(crate) fn app<B: Bundle>(handed: Option<Handed>) -> impl IntoView {
         bundle::keep_open(store, Memo::new(move |_| store.address.with(Address::is_full)));
         bundle::offer(store);
     }
-    if let Some(painter) = B::PAINTER {
-        provide_context(painter);
-    }
     connect(store, Memo::new(move |_| shown.get().is_some()));
     keep_focus(shown, is_opened);
     let kiosk = Memo::new(move |_| store.address.with(|a| a.kiosk));
@@ -74,7 +70,7 @@ pub(crate) fn app<B: Bundle>(handed: Option<Handed>) -> impl IntoView {
             </Show>
             <notices::Notices store/>
             <main class="panels" id="panels" tabindex="-1" class:single=move || shown.get() != Some(Panel::Overview)>
-                {move || shown.get().map(|panel| B::panel(panel, store, dark).unwrap_or_else(|| panel_views(store, dark, panel)))}
+                {move || shown.get().map(|panel| B::panel(panel, store, dark).unwrap_or_else(|| panel_views(store, dark, panel, B::PAINTER)))}
             </main>
         </div>
         <losses::Losses store/>
@@ -83,11 +79,11 @@ pub(crate) fn app<B: Bundle>(handed: Option<Handed>) -> impl IntoView {
     }
 }
 
-fn panel_views(store: Store, dark: Signal<bool>, panel: Panel) -> AnyView {
+fn panel_views(store: Store, dark: Signal<bool>, panel: Panel, painter: Option<tree::Painter>) -> AnyView {
     match panel {
         Panel::Overview => view! {
             <div class="column wide">
-                <tree::TreePanel store dark/>
+                <tree::TreePanel store dark painter/>
                 <rates::RatesPanel store dark/>
             </div>
             <div class="column">
@@ -96,7 +92,7 @@ fn panel_views(store: Store, dark: Signal<bool>, panel: Panel) -> AnyView {
             </div>
         }
         .into_any(),
-        Panel::Tree => view! { <tree::TreePanel store dark/> }.into_any(),
+        Panel::Tree => view! { <tree::TreePanel store dark painter/> }.into_any(),
         Panel::Workers => view! { <workers::WorkersPanel store/> }.into_any(),
         Panel::Rates => view! { <rates::RatesPanel store dark/> }.into_any(),
         // The others are the bundle's.

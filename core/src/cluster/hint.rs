@@ -1,5 +1,7 @@
 //! Which setting would show what was never heard, per version of Dynamo. One wording for the API and the page. Pure.
 
+use std::fmt;
+
 use serde::Serialize;
 
 use super::Cluster;
@@ -11,6 +13,21 @@ pub struct Hint {
     pub text: &'static str,
     /// What to set, each on its own.
     pub settings: &'static [Setting],
+}
+
+impl fmt::Display for Hint {
+    /// In one paragraph.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.text)?;
+        for Setting { versions, set, on, shows } in self.settings {
+            write!(f, " Dynamo {versions}: ")?;
+            for name in *set {
+                write!(f, "{name} ")?;
+            }
+            write!(f, "on {on}, shows {shows}.")?;
+        }
+        Ok(())
+    }
 }
 
 /// Something to set.

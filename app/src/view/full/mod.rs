@@ -1,5 +1,6 @@
 //! The panels of the full bundle: each fills the page. What is here is in no other bundle.
 
+mod hint;
 mod ledger;
 pub(crate) mod painted;
 

@@ -1,22 +1,49 @@
 //! A decision on the tree: the path of its prompt, where it ended, and how far each candidate held it.
 
+use leptos::prelude::*;
 use radixscope_core::cluster::{Cluster, Decided};
 use radixscope_core::id::{DecisionId, TokensHash, WorkerIx};
 use radixscope_core::tree::NodeId;
 
-use super::super::tree::{Canvas, Painted};
+use super::super::tree::{Canvas, Painted, Painter};
 use crate::draw::palette::{ink, label};
 use crate::draw::viewport::Rect;
 use crate::format;
+use crate::store::Store;
 
 /// Distance of labels, CSS pixels.
 const LABEL_GAP: f64 = 17.0;
 /// Depths that are labelled at most: the deepest, and the chosen one's.
 const DEPTHS: usize = 8;
 
-/// Paints what is known of the decision.
-pub(crate) fn paint(cluster: &Cluster, canvas: &Canvas<'_>, id: DecisionId) -> Painted {
-    let without = |words: String| Painted { words, label: None };
+/// Paints what is known of the open decision.
+pub(crate) const PAINTER: Painter = Painter { paint, note };
+
+fn paint(cluster: &Cluster, canvas: &Canvas<'_>, id: Option<DecisionId>, painted: Painted) {
+    let (words, end) = id.map(|id| path_of(cluster, canvas, id)).unwrap_or_default();
+    for (signal, now) in [(painted.words, words), (painted.end, end)] {
+        if signal.with_untracked(|before| *before != now) {
+            signal.set(now);
+        }
+    }
+}
+
+fn note(store: Store, painted: Painted) -> AnyView {
+    let let_go = move |_| store.address.update(|address| address.decision = None);
+    view! {
+        <Show when=move || painted.words.with(|words| !words.is_empty())>
+            <p class="painted" role="status" data-testid="painted">
+                <span>{painted.words}</span>
+                <button class="plain" data-testid="painted-close" on:click=let_go>"Hide"</button>
+            </p>
+        </Show>
+    }
+    .into_any()
+}
+
+/// Paints, and gives what it is in words and the label at its end.
+fn path_of(cluster: &Cluster, canvas: &Canvas<'_>, id: DecisionId) -> (String, String) {
+    let without = |words: String| (words, String::new());
     let Some(decided) = cluster.decisions().get(id) else {
         return without(format!("Decision {id} is not kept any more, so its path is not known"));
     };
@@ -50,13 +77,11 @@ pub(crate) fn paint(cluster: &Cluster, canvas: &Canvas<'_>, id: DecisionId) -> P
         tag(canvas, last, last.bottom + LABEL_GAP * canvas.view.scale * 0.6, &end_label, None);
     }
     let blocks = format::plural(depth, "block", "blocks");
-    Painted {
-        words: format!(
-            "Decision {id} for {}: its prompt was held for {blocks}, outlined; brackets show how far each worker held it",
-            label(decided.decision.worker)
-        ),
-        label: Some(end_label),
-    }
+    let words = format!(
+        "Decision {id} for {}: its prompt was held for {blocks}, outlined; brackets show how far each worker held it",
+        label(decided.decision.worker)
+    );
+    (words, end_label)
 }
 
 /// Hashes from the first block to the one at `node`.

@@ -33,8 +33,7 @@ struct Look {
     pointer: RwSignal<Option<(f64, f64)>>,
     /// What the detail bar tells.
     detail: RwSignal<Option<Detail>>,
-    /// What is painted of the open decision, in words.
-    painted: RwSignal<Option<Painted>>,
+    painted: Painted,
     painter: Option<Painter>,
     /// The size of the canvas changed.
     resized: RwSignal<u32>,
@@ -42,15 +41,15 @@ struct Look {
 
 /// The panel.
 #[component]
-pub(super) fn TreePanel(store: Store, dark: Signal<bool>) -> impl IntoView {
+pub(super) fn TreePanel(store: Store, dark: Signal<bool>, painter: Option<Painter>) -> impl IntoView {
     let look = Look {
         scene: StoredValue::new_local(None),
         zoom: RwSignal::new(Vec::new()),
         focus: RwSignal::new(None),
         pointer: RwSignal::new(None),
         detail: RwSignal::new(None),
-        painted: RwSignal::new(None),
-        painter: use_context(),
+        painted: Painted { words: RwSignal::new(String::new()), end: RwSignal::new(String::new()) },
+        painter,
         resized: RwSignal::new(0),
     };
     let totals = Memo::new(move |_| store.on_beat(|c| c.tree().totals()));
@@ -74,7 +73,7 @@ pub(super) fn TreePanel(store: Store, dark: Signal<bool>) -> impl IntoView {
                 <Figure id="shared" label="shared" value=shared title="Distinct blocks held by two workers or more"/>
             </PanelHead>
             <Path store look/>
-            <paint::Note store painted=look.painted/>
+            {painter.map(|painter| (painter.note)(store, look.painted))}
             <div class="icicle-box">
                 <Icicle store dark look/>
                 <Show when=move || empty.get()><EmptyTree store/></Show>
@@ -158,7 +157,7 @@ fn Icicle(store: Store, dark: Signal<bool>, look: Look) -> impl IntoView {
             aria-label="Prefix tree. Arrow keys move between boxes, Enter zooms, Escape goes up, Home shows everything."
             aria-describedby="tree-said" data-testid="tree" data-hover-hash=hover
             data-focus-hash=move || look.focus.with(|f| f.map(|f| f.hash.to_string()))
-            data-path-end=move || look.painted.with(|p| p.as_ref().and_then(|p| p.label.clone()))
+            data-path-end=look.painted.end
             data-zoom=move || look.zoom.with(|z| z.last().map(|c| c.hash.to_string()))
             on:pointermove=move |event| look.pointer.set(at(&event))
             on:pointerleave=move |_| look.pointer.set(None)

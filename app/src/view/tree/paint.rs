@@ -22,31 +22,20 @@ pub struct Canvas<'a> {
     pub palette: &'a Palette,
 }
 
-/// What was painted.
-#[derive(Clone, PartialEq, Debug)]
+/// What was painted; empty where nothing was.
+#[derive(Clone, Copy)]
 pub struct Painted {
     /// In words, for everybody.
-    pub words: String,
-    /// Label at the end of the path; `None` where nothing could be painted.
-    pub label: Option<String>,
+    pub words: RwSignal<String>,
+    /// Label at the end of the path.
+    pub end: RwSignal<String>,
 }
 
-/// Paints a decision's path.
+/// Paints the path of a decision.
 #[derive(Clone, Copy)]
-pub struct Painter(pub fn(&Cluster, &Canvas<'_>, DecisionId) -> Painted);
-
-/// Says what is painted, and lets it go.
-#[component]
-pub(super) fn Note(store: Store, painted: RwSignal<Option<Painted>>) -> impl IntoView {
-    let let_go = move |_| store.address.update(|address| address.decision = None);
-    move || {
-        painted.get().map(|painted| {
-            view! {
-                <p class="painted" role="status" data-testid="painted">
-                    <span>{painted.words}</span>
-                    <button class="plain" data-testid="painted-close" on:click=let_go>"Hide"</button>
-                </p>
-            }
-        })
-    }
+pub struct Painter {
+    /// Paints, or clears what was said where there is no decision.
+    pub paint: fn(&Cluster, &Canvas<'_>, Option<DecisionId>, Painted),
+    /// Says what is painted, and lets it go.
+    pub note: fn(Store, Painted) -> AnyView,
 }

@@ -335,11 +335,8 @@ pub(super) fn keep_drawn(store: Store, dark: Signal<bool>, look: Look, frame: No
                 let focused = focus.and_then(|f| scene.index_of(f));
                 let hovered = pointer.and_then(|p| scene.under(p));
                 scene.annotate(picked, focused, hovered.map(|h| h.0), block_tokens(cluster));
-                let painted = decision
-                    .zip(look.painter)
-                    .and_then(|(id, painter)| scene.canvas().map(|canvas| (painter.0)(cluster, &canvas, id)));
-                if look.painted.with_untracked(|before| *before != painted) {
-                    look.painted.set(painted);
+                if let (Some(painter), Some(canvas)) = (look.painter, scene.canvas()) {
+                    (painter.paint)(cluster, &canvas, decision, look.painted);
                 }
                 let told = hovered.or_else(|| focused.map(|i| (i, scene.layout.boxes()[i].position)));
                 let detail = told.and_then(|(i, position)| details::of(cluster, scene, i, position));

@@ -14,7 +14,7 @@ use crate::draw::palette::label;
 use crate::format;
 use crate::url::Panel;
 use crate::view::chip::Chip;
-use crate::view::hint::HintList;
+use crate::view::full::hint::HintList;
 
 #[derive(Clone, PartialEq)]
 struct Open {

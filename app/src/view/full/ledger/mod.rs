@@ -14,7 +14,7 @@ use radixscope_core::cluster::Kind;
 use wasm_bindgen::JsCast;
 
 use super::super::figure::{Empty, PanelHead};
-use super::super::hint::HintList;
+use super::hint::HintList;
 use crate::format::{self, UNKNOWN};
 use crate::store::Store;
 use crate::url::Panel;

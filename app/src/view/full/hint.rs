@@ -9,7 +9,7 @@ pub(super) fn HintList(hint: Hint) -> impl IntoView {
     let item = |setting: &'static Setting| {
         let set = setting.set.iter().map(|&set| view! { <code>{set}</code> " " }).collect_view();
         view! {
-            <li>"Dynamo " {setting.versions} ": " {set} {setting.on} " – " {setting.shows}</li>
+            <li>"Dynamo " {setting.versions} ": " {set} "on " {setting.on} ", shows " {setting.shows}</li>
         }
     };
     view! {
