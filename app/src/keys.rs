@@ -8,7 +8,7 @@ use crate::store::Store;
 use crate::url::Panel;
 
 /// Every key and what it does.
-pub const KEYS: [(&str, &str); 11] = [
+pub const KEYS: [(&str, &str); 14] = [
     ("?", "Show this list"),
     ("T", "Theme: auto, dark, light"),
     ("K", "Hide or show the status bar"),
@@ -19,6 +19,9 @@ pub const KEYS: [(&str, &str); 11] = [
     ("Enter", "In the tree: zoom to the box"),
     ("Escape, Backspace", "In the tree: one level up"),
     ("Home", "In the tree: show everything"),
+    ("Space, P", "In the ledger: pause, go on"),
+    ("Arrow keys, Page, Home, End", "In the ledger: move between decisions"),
+    ("Enter, Escape", "In the ledger: open a decision, close it"),
     ("V", "Next panel, in the order of the bar"),
 ];
 

@@ -2,7 +2,8 @@
 //!
 //! Unknown keys are kept as they are (Grafana adds its own); a bad value is named and the default taken.
 
-use radixscope_core::id::Worker;
+use radixscope_core::cluster::Kind;
+use radixscope_core::id::{DecisionId, Worker};
 use radixscope_core::tree::layout::Order;
 
 /// Which theme.
@@ -108,6 +109,12 @@ pub struct Address {
     pub panel: Panel,
     /// Order of siblings in the tree.
     pub order: Order,
+    /// The decision that is open: its details in the ledger, its path in the tree.
+    pub decision: Option<DecisionId>,
+    /// Only decisions of this kind are listed.
+    pub outcome: Option<Kind>,
+    /// Only decisions are listed whose request id contains this; empty: all.
+    pub request: String,
     /// Keys of others, raw, in their order.
     rest: Vec<String>,
 }
@@ -132,6 +139,12 @@ impl Address {
                     .find(|panel| panel.as_str() == value)
                     .map(|panel| address.panel = *panel),
                 "order" => parse_order(&value).map(|order| address.order = order),
+                "decision" => value.parse().ok().map(|id| address.decision = Some(DecisionId(id))),
+                "outcome" => Kind::named(&value).map(|kind| address.outcome = Some(kind)),
+                "request" => {
+                    address.request = value.clone();
+                    Some(())
+                }
                 _ => {
                     address.rest.push(part.to_owned());
                     Some(())
@@ -149,6 +162,16 @@ impl Address {
         Self { panel, ..self.clone() }
     }
 
+    /// The same view with `panel` filling the page and `decision` open.
+    pub fn with_decision(&self, panel: Panel, decision: DecisionId) -> Self {
+        Self { panel, decision: Some(decision), ..self.clone() }
+    }
+
+    /// Whether the view has something that is in the full bundle alone: a panel, or a decision's path.
+    pub const fn is_full(&self) -> bool {
+        self.panel.is_full() || self.decision.is_some()
+    }
+
     /// The query, with `?` unless it is empty; defaults are left out.
     pub fn query(&self) -> String {
         let mut parts = Vec::new();
@@ -164,6 +187,15 @@ impl Address {
         if self.order != Order::default() {
             parts.push(format!("order={}", order_str(self.order)));
         }
+        if let Some(kind) = self.outcome {
+            parts.push(format!("outcome={}", kind.as_str()));
+        }
+        if !self.request.is_empty() {
+            parts.push(format!("request={}", encode(&self.request)));
+        }
+        if let Some(decision) = self.decision {
+            parts.push(format!("decision={decision}"));
+        }
         if self.kiosk {
             parts.push("kiosk".to_owned());
         }
@@ -178,6 +210,8 @@ fn expected(key: &str) -> &'static str {
         "theme" => "dark, light or auto; auto is used",
         "kiosk" => "1 or 0; the status bar is shown",
         "view" => Panel::EXPECTED,
+        "decision" => "a decision is its decimal number; none is opened",
+        "outcome" => "hit, partial, miss, tie, lost-affinity or unknown; all are shown",
         _ => "size or stable; size is used",
     }
 }
@@ -204,6 +238,23 @@ fn parse_switch(value: &str) -> Option<bool> {
         "0" | "false" => Some(false),
         _ => None,
     }
+}
+
+/// Percent-encoding of everything but letters, digits and what stands in a query unharmed.
+fn encode(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for byte in text.bytes() {
+        match byte {
+            b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' => out.push(char::from(byte)),
+            _ => {
+                out.push('%');
+                for half in [byte >> 4, byte & 15] {
+                    out.extend(char::from_digit(u32::from(half), 16));
+                }
+            }
+        }
+    }
+    out
 }
 
 /// Percent-decoding; what is not well-formed stays as it is.
@@ -255,6 +306,19 @@ mod tests {
         assert_eq!(address, Address::default());
         assert_eq!(notices.len(), 5);
         assert!(notices[0].starts_with("theme=blue in the address is not understood: dark, light or auto"));
+    }
+
+    #[test]
+    fn what_is_looked_for_in_the_ledger_is_in_the_address() {
+        let query =
+            "?view=decisions&outcome=lost-affinity&request=a%26b%20%c3%a9&decision=18446744073709551615";
+        let (address, notices) = Address::parse(query);
+        assert!(notices.is_empty(), "{notices:?}");
+        assert_eq!((address.outcome, address.request.as_str()), (Some(Kind::LostAffinity), "a&b é"));
+        assert_eq!(address.query(), query);
+        let (address, notices) = Address::parse("outcome=good&decision=x");
+        assert_eq!((address, notices.len()), (Address::default(), 2));
+        assert!(notices[0].ends_with("lost-affinity or unknown; all are shown"));
     }
 
     #[test]

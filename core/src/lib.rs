@@ -9,6 +9,7 @@
 
 pub mod cluster;
 pub mod dynamo;
+pub mod export;
 pub mod frame;
 pub mod id;
 pub mod ingest;

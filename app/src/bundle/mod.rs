@@ -13,6 +13,7 @@ use leptos::prelude::*;
 use crate::store::Store;
 use crate::url::Panel;
 use crate::view;
+use crate::view::tree::Painter;
 
 pub(crate) use handover::{Handed, offer};
 pub(crate) use load::keep_open;
@@ -21,6 +22,9 @@ pub(crate) use load::keep_open;
 pub trait Bundle: 'static {
     /// Whether every panel is in it.
     const FULL: bool;
+
+    /// What paints the path of an open decision on the tree.
+    const PAINTER: Option<Painter>;
 
     /// A panel that fills the page and is in the full bundle alone; `None` for the others.
     fn panel(panel: Panel, store: Store, dark: Signal<bool>) -> Option<AnyView>;
@@ -31,6 +35,7 @@ pub struct First;
 
 impl Bundle for First {
     const FULL: bool = false;
+    const PAINTER: Option<Painter> = None;
 
     fn panel(_: Panel, _: Store, _: Signal<bool>) -> Option<AnyView> {
         None
@@ -42,6 +47,7 @@ pub struct Full;
 
 impl Bundle for Full {
     const FULL: bool = true;
+    const PAINTER: Option<Painter> = Some(view::full::painted::PAINTER);
 
     fn panel(panel: Panel, store: Store, dark: Signal<bool>) -> Option<AnyView> {
         view::full::panel(panel, store, dark)

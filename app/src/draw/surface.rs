@@ -111,6 +111,13 @@ impl Surface {
         self.above.stroke_rect(left + width / 2.0, top + width / 2.0, across - width, down - width);
     }
 
+    /// A filled rectangle of the tree.
+    pub fn fill(&self, rect: Rect, colour: Rgb) {
+        self.above.set_fill_style_str(&css(colour));
+        let left = rect.left + f64::from(self.gutter);
+        self.above.fill_rect(left, rect.top, rect.right - rect.left, rect.bottom - rect.top);
+    }
+
     /// A short line of the axis at `y`.
     pub fn tick(&self, y: f64, colour: Rgb) {
         self.above.set_fill_style_str(&css(colour));

@@ -2,7 +2,7 @@
 
 use leptos::prelude::*;
 use radixscope_core::cluster::{Cluster, Decided, DecisionTotals};
-use radixscope_core::id::WorkerIx;
+use radixscope_core::id::{DecisionId, WorkerIx};
 use radixscope_core::record::DecisionSource;
 
 use super::chip::Chip;
@@ -19,6 +19,7 @@ const WINDOW_MS: u64 = 60_000;
 #[derive(Clone, PartialEq)]
 struct Row {
     seq: u64,
+    id: DecisionId,
     time: String,
     worker: WorkerIx,
     prompt: String,
@@ -28,9 +29,9 @@ struct Row {
     request: Option<String>,
 }
 
-/// The panel, under the name that its place gives it.
+/// The panel.
 #[component]
-pub(super) fn DecisionsPanel(store: Store, title: &'static str) -> impl IntoView {
+pub(super) fn DecisionsPanel(store: Store) -> impl IntoView {
     let held = RwSignal::new(false);
     // Milliseconds of the time zone east of Greenwich; it does not change while the page is open often enough to matter.
     let zone_ms = js_sys::Date::new_0().get_timezone_offset() as i64 * -60_000;
@@ -61,7 +62,7 @@ pub(super) fn DecisionsPanel(store: Store, title: &'static str) -> impl IntoView
     let any = Memo::new(move |_| totals.get().1.count > 0);
     view! {
         <section class="panel decisions" aria-labelledby="decisions-title" data-testid="decisions">
-            <PanelHead store panel=Panel::Decisions title>
+            <PanelHead store panel=Panel::Decisions title="Decisions">
                 <Figure id="overlap-60s" label="overlap, last 60 s" value=recent
                     title=Signal::derive(move || explain(totals.get().0, "in the last 60 s"))/>
                 <Figure id="overlap-all" label="since start" value=overall
@@ -100,7 +101,8 @@ pub(super) fn DecisionsPanel(store: Store, title: &'static str) -> impl IntoView
 
 #[component]
 fn DecisionRow(store: Store, row: Row) -> impl IntoView {
-    let worker = row.worker;
+    let (worker, id) = (row.worker, row.id);
+    let open = move |_| store.address.update(|a| *a = a.with_decision(Panel::Decisions, id));
     let bar = row.share.map(|share| format!("width:{}", format::width(share)));
     let source = match row.source {
         DecisionSource::KvHitRate => "hit rate",
@@ -110,7 +112,7 @@ fn DecisionRow(store: Store, row: Row) -> impl IntoView {
     };
     view! {
         <tr data-testid="decision" data-seq=row.seq.to_string() title=row.request.map(|id| format!("Request {id}"))>
-            <td class="time">{row.time}</td>
+            <td class="time"><button class="pick" on:click=open title="Open in the ledger" data-testid="decision-open">{row.time}</button></td>
             <td><button class="pick" on:click=move |_| store.pick(worker)><Chip store worker/></button></td>
             <td class="n">{row.prompt}</td>
             <td class="n">{row.overlap}</td>
@@ -127,6 +129,7 @@ fn DecisionRow(store: Store, row: Row) -> impl IntoView {
 fn NoDecisions(store: Store) -> impl IntoView {
     let picked = move || store.picked().is_some();
     let events = Memo::new(move |_| store.heard());
+    let hint = move || store.on_beat(|cluster| cluster.decisions_hint()).map(|hint| hint.to_string());
     move || {
         if !store.ready() {
             view! { <Empty id="decisions-wait" head="Waiting for the server's state"/> }.into_any()
@@ -135,15 +138,8 @@ fn NoDecisions(store: Store) -> impl IntoView {
         } else if events.get() {
             view! {
                 <Empty id="decisions-missing" head="No routing decisions on NATS">
-                    <p>
-                        "KV events arrive, so the router is fed, but nothing says what it decides. Dynamo 0.8 and 0.9
-                        publish every decision of a KV router by themselves; later versions publish them when asked:"
-                    </p>
-                    <ul>
-                        <li><code>"--router-replica-sync"</code> " on every frontend: each request it places, with its worker"</li>
-                        <li><code>"DYN_EVENT_PLANE=nats"</code> " on frontends and workers alike (the default is ZMQ from 1.3 on)"</li>
-                    </ul>
-                    <p>"If no request was sent since this page opened, there is simply nothing to show yet."</p>
+                    <p>{hint}</p>
+                    <p>"If no request was sent since the server began to listen, there is simply nothing to show yet."</p>
                 </Empty>
             }
             .into_any()
@@ -171,6 +167,7 @@ fn latest(cluster: &Cluster, picked: Option<WorkerIx>, zone_ms: i64) -> Vec<Row>
         .take(ROWS)
         .map(|d| Row {
             seq: d.seq.0,
+            id: d.decision.id,
             time: format::clock(d.at_ms.0, zone_ms),
             worker: d.decision.worker,
             prompt: number(d.decision.isl_blocks),

@@ -12,7 +12,7 @@ mod notices;
 mod rates;
 mod resize;
 mod status;
-mod tree;
+pub mod tree;
 mod workers;
 
 use futures_util::FutureExt;
@@ -51,7 +51,7 @@ pub(crate) fn app<B: Bundle>(handed: Option<Handed>) -> impl IntoView {
         if B::FULL || !panel.is_full() { Some(panel) } else { before.copied().flatten() }
     });
     if !B::FULL {
-        bundle::keep_open(store, Memo::new(move |_| asked.get().is_full()));
+        bundle::keep_open(store, Memo::new(move |_| store.address.with(Address::is_full)));
         bundle::offer(store);
     }
     follow(store, shown, is_opened);
@@ -69,7 +69,7 @@ pub(crate) fn app<B: Bundle>(handed: Option<Handed>) -> impl IntoView {
             </Show>
             <notices::Notices store/>
             <main class="panels" id="panels" tabindex="-1" class:single=move || shown.get() != Some(Panel::Overview)>
-                {move || shown.get().map(|panel| B::panel(panel, store, dark).unwrap_or_else(|| panel_views(store, dark, panel)))}
+                {move || shown.get().map(|panel| B::panel(panel, store, dark).unwrap_or_else(|| panel_views(store, dark, panel, B::PAINTER)))}
             </main>
         </div>
         <losses::Losses store/>
@@ -78,20 +78,20 @@ pub(crate) fn app<B: Bundle>(handed: Option<Handed>) -> impl IntoView {
     }
 }
 
-fn panel_views(store: Store, dark: Signal<bool>, panel: Panel) -> AnyView {
+fn panel_views(store: Store, dark: Signal<bool>, panel: Panel, painter: Option<tree::Painter>) -> AnyView {
     match panel {
         Panel::Overview => view! {
             <div class="column wide">
-                <tree::TreePanel store dark/>
+                <tree::TreePanel store dark painter/>
                 <rates::RatesPanel store dark/>
             </div>
             <div class="column">
                 <workers::WorkersPanel store/>
-                <decisions::DecisionsPanel store title="Decisions"/>
+                <decisions::DecisionsPanel store/>
             </div>
         }
         .into_any(),
-        Panel::Tree => view! { <tree::TreePanel store dark/> }.into_any(),
+        Panel::Tree => view! { <tree::TreePanel store dark painter/> }.into_any(),
         Panel::Workers => view! { <workers::WorkersPanel store/> }.into_any(),
         Panel::Rates => view! { <rates::RatesPanel store dark/> }.into_any(),
         // The others are the bundle's.

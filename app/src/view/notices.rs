@@ -75,7 +75,7 @@ pub(super) fn Notices(store: Store) -> impl IntoView {
 fn of_opening(store: Store) -> Option<Notice> {
     let panel = store.address.with(|a| a.panel);
     match store.opening.get() {
-        _ if !panel.is_full() => None,
+        _ if !store.address.with(|a| a.is_full()) => None,
         Opening::No => None,
         Opening::Loading => Some(Notice::new(
             "notice-opening",

@@ -72,6 +72,14 @@ impl Decided {
         self.decision.decided_ms.unwrap_or(self.at_ms)
     }
 
+    /// From decision to first output token in milliseconds, and whether the frontend measured it itself; else it is the
+    /// difference of two times that were told.
+    pub fn time_to_first_token_ms(&self) -> Option<(f64, bool)> {
+        let measured = self.progress.ttft_us.map(|us| (us as f64 / 1_000.0, true));
+        let told = || self.progress.first_token_ms.map(|at| (at.since(self.decided_ms()) as f64, false));
+        measured.or_else(told)
+    }
+
     fn complete(&mut self, more: &Decision<'_>) {
         let known = &mut self.decision;
         self.sources |= bit(more.source);
@@ -276,6 +284,11 @@ impl Decisions {
     /// The latest ones, newest first.
     pub fn newest_first(&self) -> impl DoubleEndedIterator<Item = &Decided> + ExactSizeIterator {
         self.latest.iter().rev()
+    }
+
+    /// The one so many places behind the newest.
+    pub fn newest(&self, place: usize) -> Option<&Decided> {
+        self.latest.get(self.latest.len().checked_sub(place + 1)?)
     }
 
     /// Sums over all decisions ever heard.

@@ -1,23 +1,109 @@
-//! In words: which setting would show what was never heard. Pure.
+//! Which setting would show what was never heard, per version of Dynamo. One wording for the API and the page. Pure.
+
+use std::fmt;
+
+use serde::Serialize;
 
 use super::Cluster;
 
+/// What is missing, and what would show it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
+pub struct Hint {
+    /// What is missing and why, in sentences.
+    pub text: &'static str,
+    /// What to set, each on its own.
+    pub settings: &'static [Setting],
+}
+
+impl fmt::Display for Hint {
+    /// In one paragraph.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.text)?;
+        for Setting { versions, set, on, shows } in self.settings {
+            write!(f, " Dynamo {versions}: ")?;
+            for name in *set {
+                write!(f, "{name} ")?;
+            }
+            write!(f, "on {on}, shows {shows}.")?;
+        }
+        Ok(())
+    }
+}
+
+/// Something to set.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
+pub struct Setting {
+    /// Versions of Dynamo that know it.
+    pub versions: &'static str,
+    /// Options and variables, all of them together.
+    pub set: &'static [&'static str],
+    /// Where.
+    pub on: &'static str,
+    /// What shows then.
+    pub shows: &'static str,
+}
+
+const EVENTS: Setting = Setting {
+    versions: "0.8, 0.9",
+    set: &["--router-mode kv"],
+    on: "every frontend, without --no-kv-events",
+    shows: "the worker of every decision and its overlap",
+};
+const REPLICA_SYNC: Setting = Setting {
+    versions: "1.0 and later",
+    set: &["--router-replica-sync", "DYN_EVENT_PLANE=nats"],
+    on: "every frontend; the event plane on the workers too",
+    shows: "each request with its worker and prompt, from which every candidate's cost is reconstructed",
+};
+const TRACE: Setting = Setting {
+    versions: "1.4 and later",
+    set: &["DYN_REQUEST_TRACE=1", "DYN_REQUEST_TRACE_SINKS=nats"],
+    on: "every frontend",
+    shows: "worker, prompt, time to first token and tokens of each request, when it ends",
+};
+const INFO_LOG: Setting = Setting {
+    versions: "0.8, 0.9",
+    set: &["--logs"],
+    on: "this server, with the frontend's log at INFO",
+    shows: "every candidate's cost, as the router wrote it",
+};
+const DEBUG_LOG: Setting = Setting {
+    versions: "1.0 to 1.5",
+    set: &["DYN_LOG=info,dynamo_llm::kv_router=debug,dynamo_kv_router=debug", "--logs"],
+    on: "the frontend, and its log given to this server",
+    shows: "every candidate's cost, as the router wrote it",
+};
+const INPUT_LOG: Setting = Setting {
+    versions: "1.6",
+    set: &["DYN_LOG=info,dynamo_llm::kv_router=debug,dynamo_kv_router=debug", "--logs"],
+    on: "the frontend, and its log given to this server",
+    shows: "the prompt of each request ([ROUTING_INPUT]), from which every candidate's cost is reconstructed",
+};
+
 /// Dynamo from 1.0 on, known by something that only it says.
-const FROM_1_0: &str = "These workers are of Dynamo 1.0 or later, whose routers do not publish their decisions by \
-    themselves. Start the frontends with --router-replica-sync (DYN_ROUTER_REPLICA_SYNC=true) and \
-    DYN_EVENT_PLANE=nats: each request's worker then shows here. Dynamo from 1.4 on can also publish a trace of \
-    each request with DYN_REQUEST_TRACE=1 and DYN_REQUEST_TRACE_SINKS=nats; this version does not read it yet.";
+const FROM_1_0: Hint = Hint {
+    text: "These workers are of Dynamo 1.0 or later, whose routers do not publish their decisions by themselves. \
+           They do when asked:",
+    settings: &[REPLICA_SYNC, TRACE],
+};
 
 /// Any version.
-const ANY: &str = "Dynamo 0.8 and 0.9 publish every decision of a frontend started with --router-mode kv, unless it \
-    runs with --no-kv-events. Dynamo 1.0 and later do not by themselves: start the frontends with \
-    --router-replica-sync (DYN_ROUTER_REPLICA_SYNC=true) and DYN_EVENT_PLANE=nats, and each request's worker shows \
-    here. From 1.4 on, DYN_REQUEST_TRACE=1 with DYN_REQUEST_TRACE_SINKS=nats publishes a trace of each request; this \
-    version does not read it yet.";
+const ANY: Hint = Hint {
+    text: "Nothing says what the router decides. Dynamo 0.8 and 0.9 publish every decision of a KV router by \
+           themselves, later versions when asked:",
+    settings: &[EVENTS, REPLICA_SYNC, TRACE],
+};
+
+/// What would tell all candidates of a decision of which only the chosen one is known.
+const CANDIDATES: Hint = Hint {
+    text: "Only the chosen worker is known: what the others held and would have cost was not told. Any of these \
+           would tell it:",
+    settings: &[INFO_LOG, DEBUG_LOG, INPUT_LOG, REPLICA_SYNC, TRACE],
+};
 
 impl Cluster {
     /// Which setting would show routing decisions. `None` where decisions were heard, or no worker yet.
-    pub fn decisions_hint(&self) -> Option<&'static str> {
+    pub fn decisions_hint(&self) -> Option<Hint> {
         if self.workers().is_empty() || self.decisions().totals().count > 0 {
             return None;
         }
@@ -25,4 +111,9 @@ impl Cluster {
         let is_new = self.workers().iter().any(|w| w.sequences.prefilled > 0 || w.other_tier != (0, 0));
         Some(if is_new { FROM_1_0 } else { ANY })
     }
+}
+
+/// Which setting would show every candidate of a decision.
+pub const fn candidates_hint() -> Hint {
+    CANDIDATES
 }

@@ -4,11 +4,15 @@
 //! and [`Cluster::digest`] proves it. State that can be derived is not stored. No clock: time comes with the record.
 
 mod decisions;
+mod explain;
+mod filter;
 mod fold;
 mod hint;
 mod rates;
 mod snapshot;
 mod source;
+mod ticket;
+mod verdict;
 mod worker;
 
 #[cfg(test)]
@@ -21,10 +25,14 @@ use crate::record::Record;
 use crate::tree::{DEFAULT_LIMIT_NODES, Tree};
 
 pub use decisions::{Decided, DecisionTotals, Decisions, MAX_CANDIDATES, MAX_DECISIONS};
+pub use explain::CostParts;
+pub use filter::{Filter, Kind, Picked};
 pub use fold::{TOUCH_MS, touched_ms};
+pub use hint::{Hint, Setting, candidates_hint};
 pub use rates::{Bucket, RATE_BUCKET_MS, RATE_WINDOW_S, Rates};
 pub use snapshot::{SnapshotError, SnapshotPart, SnapshotReader};
 pub use source::{MissedCount, RejectedCount, SourceState};
+pub use verdict::{HIT_SHARE, LostAffinity, NoMargin, Verdict};
 pub use worker::{QUIET_AFTER_MS, RouterLoad, Sequences, Sign, WorkerState};
 
 /// Most workers kept apart. More would make every per-worker panel useless long before memory is a problem.

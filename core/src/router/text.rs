@@ -4,7 +4,7 @@ use std::fmt;
 
 use super::cost::Terms;
 use super::explain::Short;
-use super::options::{Options, Role};
+use super::options::{Formula, Options, Role};
 
 /// A candidate as a ticket shows it; `None` is written as unknown.
 #[derive(Clone, Copy, Debug)]
@@ -59,6 +59,8 @@ pub struct DecisionText<'a> {
     pub block_size_tokens: Option<u32>,
     /// What the router ran with, if known.
     pub options: Option<&'a Options>,
+    /// Formula and weight, where nothing else is known of what the router ran with.
+    pub scoring: Option<(Formula, f64)>,
     /// The candidates in the order to show.
     pub candidates: &'a [CandidateText<'a>],
     /// Whether these are all workers that were weighed.
@@ -83,9 +85,13 @@ impl fmt::Display for DecisionText<'_> {
             (Some(isl), None) => writeln!(f, "- Prompt: {isl} tokens, block size unknown")?,
             (None, _) => writeln!(f, "- Prompt: length unknown")?,
         }
-        match self.options {
-            Some(options) => writeln!(f, "- Router: {}", OptionsText(options))?,
-            None => writeln!(f, "- Router: formula and options unknown")?,
+        match (self.options, self.scoring) {
+            (Some(options), _) => writeln!(f, "- Router: {}", OptionsText(options))?,
+            (None, Some((formula, weight))) => {
+                let weight = Short(weight);
+                writeln!(f, "- Router: formula {}, weight {weight}, temperature unknown", formula.as_str())?;
+            }
+            (None, None) => writeln!(f, "- Router: formula and options unknown")?,
         }
         f.write_str("\n| worker | overlap, blocks | prefill, blocks | decode, blocks | cost, blocks | probability | |\n")?;
         f.write_str("|---|---:|---:|---:|---:|---:|---|\n")?;
@@ -220,6 +226,7 @@ mod tests {
             isl_tokens: Some(1600),
             block_size_tokens: Some(16),
             options: Some(&example::OPTIONS),
+            scoring: None,
             candidates: &candidates,
             has_all_candidates: true,
             known_from: "the router's log",
@@ -259,6 +266,7 @@ mod tests {
             isl_tokens: None,
             block_size_tokens: None,
             options: None,
+            scoring: None,
             candidates: &candidates,
             has_all_candidates: false,
             known_from: "kv-hit-rate, chosen worker only",

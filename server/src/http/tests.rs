@@ -150,5 +150,6 @@ async fn what_nobody_told_is_unknown_and_not_zero() {
     assert!(metrics.contains("radixscope_worker_stored_blocks_total{worker_id=\"18446744073709551615\""));
     assert!(!metrics.contains("radixscope_worker_blocks{"), "unknown is absent: {metrics}");
     let decisions: Value = serde_json::from_str(&server.get("/api/v1/decisions").await.2).unwrap();
-    assert!(decisions["hint"].as_str().is_some_and(|hint| hint.contains("--router-replica-sync")));
+    let settings = decisions["hint"]["settings"].as_array().unwrap();
+    assert!(settings.iter().any(|setting| setting["set"][0] == "--router-replica-sync"), "{settings:?}");
 }

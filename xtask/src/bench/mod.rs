@@ -31,6 +31,8 @@ pub(crate) enum Part {
     Core,
     /// From an event on NATS to a viewer's socket, with few viewers and with many
     Latency,
+    /// The page's main thread with the ledger open, at 1,000 decisions a second
+    Ledger,
     /// Sizes of what the browser loads
     Sizes,
 }
@@ -40,6 +42,7 @@ impl Part {
         match self {
             Self::Core => "core",
             Self::Latency => "latency",
+            Self::Ledger => "ledger",
             Self::Sizes => "sizes",
         }
     }
@@ -49,6 +52,7 @@ impl Part {
         match self {
             Self::Core => Some(("radixscope-oracle", "bench")),
             Self::Latency => Some(("radixscope-tests", "latency")),
+            Self::Ledger => Some(("radixscope-tests", "ledger")),
             Self::Sizes => None,
         }
     }

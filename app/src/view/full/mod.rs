@@ -1,15 +1,18 @@
 //! The panels of the full bundle: each fills the page. What is here is in no other bundle.
 
+mod hint;
+mod ledger;
+pub(crate) mod painted;
+
 use leptos::prelude::*;
 
-use super::decisions::DecisionsPanel;
 use crate::store::Store;
 use crate::url::Panel;
 
 /// A panel of the full bundle; `None` for those that the first has too.
 pub(crate) fn panel(panel: Panel, store: Store, _dark: Signal<bool>) -> Option<AnyView> {
     Some(match panel {
-        Panel::Decisions => view! { <DecisionsPanel store title="Ledger"/> }.into_any(),
+        Panel::Decisions => view! { <ledger::LedgerPanel store/> }.into_any(),
         Panel::Overview | Panel::Tree | Panel::Workers | Panel::Rates => return None,
     })
 }

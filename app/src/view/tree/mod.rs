@@ -2,6 +2,7 @@
 
 mod details;
 mod moves;
+mod paint;
 mod scene;
 
 use leptos::html;
@@ -17,6 +18,7 @@ use crate::store::Store;
 use crate::url::Panel;
 use details::{Detail, DetailBar};
 use moves::Move;
+pub use paint::{Canvas, Painted, Painter};
 use scene::{Crumb, Scene};
 
 /// Everything about the view of the tree that the reader chooses.
@@ -31,19 +33,23 @@ struct Look {
     pointer: RwSignal<Option<(f64, f64)>>,
     /// What the detail bar tells.
     detail: RwSignal<Option<Detail>>,
+    painted: Painted,
+    painter: Option<Painter>,
     /// The size of the canvas changed.
     resized: RwSignal<u32>,
 }
 
 /// The panel.
 #[component]
-pub(super) fn TreePanel(store: Store, dark: Signal<bool>) -> impl IntoView {
+pub(super) fn TreePanel(store: Store, dark: Signal<bool>, painter: Option<Painter>) -> impl IntoView {
     let look = Look {
         scene: StoredValue::new_local(None),
         zoom: RwSignal::new(Vec::new()),
         focus: RwSignal::new(None),
         pointer: RwSignal::new(None),
         detail: RwSignal::new(None),
+        painted: Painted { words: RwSignal::new(String::new()), end: RwSignal::new(String::new()) },
+        painter,
         resized: RwSignal::new(0),
     };
     let totals = Memo::new(move |_| store.on_beat(|c| c.tree().totals()));
@@ -67,6 +73,7 @@ pub(super) fn TreePanel(store: Store, dark: Signal<bool>) -> impl IntoView {
                 <Figure id="shared" label="shared" value=shared title="Distinct blocks held by two workers or more"/>
             </PanelHead>
             <Path store look/>
+            {painter.map(|painter| (painter.note)(store, look.painted))}
             <div class="icicle-box">
                 <Icicle store dark look/>
                 <Show when=move || empty.get()><EmptyTree store/></Show>
@@ -150,6 +157,7 @@ fn Icicle(store: Store, dark: Signal<bool>, look: Look) -> impl IntoView {
             aria-label="Prefix tree. Arrow keys move between boxes, Enter zooms, Escape goes up, Home shows everything."
             aria-describedby="tree-said" data-testid="tree" data-hover-hash=hover
             data-focus-hash=move || look.focus.with(|f| f.map(|f| f.hash.to_string()))
+            data-path-end=look.painted.end
             data-zoom=move || look.zoom.with(|z| z.last().map(|c| c.hash.to_string()))
             on:pointermove=move |event| look.pointer.set(at(&event))
             on:pointerleave=move |_| look.pointer.set(None)

@@ -10,8 +10,8 @@ use radixscope_core::tree::layout::{ChainBox, Layout, Order};
 use radixscope_core::tree::{NodeId, Tree};
 use web_sys::HtmlCanvasElement;
 
-use super::Look;
 use super::details;
+use super::{Canvas, Look};
 use crate::draw::palette::{Palette, Pattern, blend, ink, label};
 use crate::draw::raster::{Labelled, MAX_TICKS, Pixels, raster};
 use crate::draw::surface::Surface;
@@ -145,6 +145,12 @@ impl Scene {
         let mut path: Vec<Crumb> = up.map(|i| Crumb::of(&boxes[i])).collect();
         path.reverse();
         path
+    }
+
+    /// What another layer is painted with.
+    fn canvas(&self) -> Option<Canvas<'_>> {
+        let view = self.viewport()?;
+        Some(Canvas { surface: &self.surface, view, layout: &self.layout, palette: &self.palette })
     }
 
     fn viewport(&self) -> Option<Viewport> {
@@ -296,7 +302,7 @@ pub(super) fn keep_drawn(store: Store, dark: Signal<bool>, look: Look, frame: No
         look.resized.track();
         let (dark, picked, focus, pointer) =
             (dark.get(), store.picked(), look.focus.get(), look.pointer.get());
-        let (zoom, order) = (look.zoom.get(), store.address.with(|a| a.order));
+        let (zoom, (order, decision)) = (look.zoom.get(), store.address.with(|a| (a.order, a.decision)));
         store.on_frame(|cluster| {
             look.scene.update_value(|scene| {
                 let (Some(scene), Some(frame)) = (scene.as_mut(), frame.get_untracked()) else { return };
@@ -329,6 +335,9 @@ pub(super) fn keep_drawn(store: Store, dark: Signal<bool>, look: Look, frame: No
                 let focused = focus.and_then(|f| scene.index_of(f));
                 let hovered = pointer.and_then(|p| scene.under(p));
                 scene.annotate(picked, focused, hovered.map(|h| h.0), block_tokens(cluster));
+                if let (Some(painter), Some(canvas)) = (look.painter, scene.canvas()) {
+                    (painter.paint)(cluster, &canvas, decision, look.painted);
+                }
                 let told = hovered.or_else(|| focused.map(|i| (i, scene.layout.boxes()[i].position)));
                 let detail = told.and_then(|(i, position)| details::of(cluster, scene, i, position));
                 if look.detail.with_untracked(|before| *before != detail) {

@@ -6,9 +6,10 @@ use axum::http::Uri;
 use serde::Serialize;
 
 use radixscope_core::cluster::{Cluster, SourceState, WorkerState};
+use radixscope_core::export::Decimal;
 use radixscope_core::id::WorkerIx;
 
-use super::json::{Decimal, ms};
+use super::json::ms;
 use super::params::Params;
 use crate::http::error::ApiError;
 use crate::hub::{Hub, View};

@@ -1,0 +1,19 @@
+//! Which setting would show what is missing, as the core words it.
+
+use leptos::prelude::*;
+use radixscope_core::cluster::{Hint, Setting};
+
+/// A hint's sentences and its settings as a list.
+#[component]
+pub(super) fn HintList(hint: Hint) -> impl IntoView {
+    let item = |setting: &'static Setting| {
+        let set = setting.set.iter().map(|&set| view! { <code>{set}</code> " " }).collect_view();
+        view! {
+            <li>"Dynamo " {setting.versions} ": " {set} "on " {setting.on} ", shows " {setting.shows}</li>
+        }
+    };
+    view! {
+        <p>{hint.text}</p>
+        <ul>{hint.settings.iter().map(item).collect_view()}</ul>
+    }
+}

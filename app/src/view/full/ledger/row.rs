@@ -1,0 +1,136 @@
+//! A line of the ledger in words.
+
+use radixscope_core::cluster::{Decided, Verdict};
+use radixscope_core::id::{DecisionId, WorkerIx};
+use radixscope_core::record::{Completeness, DecisionSource};
+use radixscope_core::router::cost::Short;
+
+use crate::format::{self, UNKNOWN};
+
+/// Characters of a request id that are shown at most.
+const REQUEST_CHARS: usize = 10;
+
+/// What a line shows.
+#[derive(Clone, PartialEq)]
+pub(super) struct Row {
+    pub id: DecisionId,
+    /// Place among all lines, from 0.
+    pub line: usize,
+    pub time: String,
+    pub time_title: &'static str,
+    pub request: String,
+    pub request_full: String,
+    pub worker: WorkerIx,
+    pub prompt: String,
+    pub overlap: String,
+    pub share: Option<f64>,
+    pub cost: String,
+    pub margin: String,
+    pub margin_title: String,
+    pub verdict: Verdict,
+    /// Tie, lost affinity.
+    pub flags: String,
+    pub known: &'static str,
+    pub known_title: String,
+    pub ttft: String,
+    pub ttft_title: &'static str,
+}
+
+impl Row {
+    pub(super) fn of(decided: &Decided, line: usize, zone_ms: i64) -> Self {
+        let decision = &decided.decision;
+        let request = decision.request_id.as_deref().unwrap_or_default();
+        let (margin, margin_title) = match decided.margin_blocks() {
+            Ok(margin) => (
+                Short(tenth(margin)).to_string(),
+                "Cost of the next best less that of the chosen one".to_owned(),
+            ),
+            Err(why) => (UNKNOWN.to_owned(), format!("Not known: {}", why.as_str())),
+        };
+        let mut flags = String::new();
+        if decided.is_tie() {
+            flags.push_str("tie");
+        }
+        if let Some(lost) = decided.lost_affinity() {
+            let comma = if flags.is_empty() { "" } else { ", " };
+            flags.push_str(&format!("{comma}lost {}", format::count(lost.more_blocks.into())));
+        }
+        let (ttft, ttft_title) = match decided.time_to_first_token_ms() {
+            Some((ms, true)) => (milliseconds(ms), "As the frontend measured it"),
+            Some((ms, false)) => {
+                (milliseconds(ms), "From the decision to the first token, as both were told")
+            }
+            None => (UNKNOWN.to_owned(), "No first token was told of"),
+        };
+        Self {
+            id: decision.id,
+            line,
+            time: time(decided.decided_ms().0, zone_ms),
+            time_title: clock_of(decided),
+            request: shortened(request),
+            request_full: request.to_owned(),
+            worker: decision.worker,
+            prompt: prompt(decided),
+            overlap: number(decided.overlap_blocks()),
+            share: decided.overlap_share(),
+            cost: decided.chosen_cost().map_or(UNKNOWN.to_owned(), |cost| Short(tenth(cost)).to_string()),
+            margin,
+            margin_title,
+            verdict: decided.verdict(),
+            flags,
+            known: match decision.completeness {
+                Completeness::AllCandidates => "all",
+                Completeness::Reconstructed => "reconstr.",
+                Completeness::ChosenOnly => "chosen",
+            },
+            known_title: known_from(decided),
+            ttft,
+            ttft_title,
+        }
+    }
+}
+
+/// How it is known, and from where.
+pub(super) fn known_from(decided: &Decided) -> String {
+    let sources: Vec<&str> = decided.sources().map(DecisionSource::as_str).collect();
+    format!("{}, from {}", decided.decision.completeness.as_str(), sources.join(", "))
+}
+
+/// By whose clock a decision's time is.
+pub(super) fn clock_of(decided: &Decided) -> &'static str {
+    if decided.decision.decided_ms.is_some() { "by the router's clock" } else { "when it was heard" }
+}
+
+/// `HH:MM:SS.mmm`.
+pub(super) fn time(unix_ms: u64, zone_ms: i64) -> String {
+    format!("{}.{:03}", format::clock(unix_ms, zone_ms), unix_ms % 1_000)
+}
+
+/// `342 ms`, `5.1 s`.
+pub(super) fn milliseconds(ms: f64) -> String {
+    format::lag(ms.round().clamp(0.0, 1e15) as i64)
+}
+
+fn prompt(decided: &Decided) -> String {
+    let blocks = number(decided.decision.isl_blocks);
+    match decided.decision.isl_tokens {
+        Some(tokens) => format!("{} / {blocks}", format::short(tokens)),
+        None => blocks,
+    }
+}
+
+fn number(n: Option<u64>) -> String {
+    n.map_or(UNKNOWN.to_owned(), format::count)
+}
+
+fn tenth(blocks: f64) -> f64 {
+    (blocks * 10.0).round() / 10.0
+}
+
+fn shortened(id: &str) -> String {
+    match id.char_indices().nth(REQUEST_CHARS) {
+        Some((at, _)) => format!("{}…", &id[..at]),
+        None if id.is_empty() => UNKNOWN.to_owned(),
+        None => id.to_owned(),
+    }
+}

@@ -1,0 +1,157 @@
+//! A decision on the tree: the path of its prompt, where it ended, and how far each candidate held it.
+
+use leptos::prelude::*;
+use radixscope_core::cluster::{Cluster, Decided};
+use radixscope_core::id::{DecisionId, TokensHash, WorkerIx};
+use radixscope_core::tree::NodeId;
+
+use super::super::tree::{Canvas, Painted, Painter};
+use crate::draw::palette::{ink, label};
+use crate::draw::viewport::Rect;
+use crate::format;
+use crate::store::Store;
+
+/// Distance of labels, CSS pixels.
+const LABEL_GAP: f64 = 17.0;
+/// Depths that are labelled at most: the deepest, and the chosen one's.
+const DEPTHS: usize = 8;
+
+/// Paints what is known of the open decision.
+pub(crate) const PAINTER: Painter = Painter { paint, note };
+
+fn paint(cluster: &Cluster, canvas: &Canvas<'_>, id: Option<DecisionId>, painted: Painted) {
+    let (words, end) = id.map(|id| path_of(cluster, canvas, id)).unwrap_or_default();
+    for (signal, now) in [(painted.words, words), (painted.end, end)] {
+        if signal.with_untracked(|before| *before != now) {
+            signal.set(now);
+        }
+    }
+}
+
+fn note(store: Store, painted: Painted) -> AnyView {
+    let let_go = move |_| store.address.update(|address| address.decision = None);
+    view! {
+        <Show when=move || painted.words.with(|words| !words.is_empty())>
+            <p class="painted" role="status" data-testid="painted">
+                <span>{painted.words}</span>
+                <button class="plain" data-testid="painted-close" on:click=let_go>"Hide"</button>
+            </p>
+        </Show>
+    }
+    .into_any()
+}
+
+/// Paints, and gives what it is in words and the label at its end.
+fn path_of(cluster: &Cluster, canvas: &Canvas<'_>, id: DecisionId) -> (String, String) {
+    let without = |words: String| (words, String::new());
+    let Some(decided) = cluster.decisions().get(id) else {
+        return without(format!("Decision {id} is not kept any more, so its path is not known"));
+    };
+    let Some(end) = decided.decision.path else {
+        return without(format!(
+            "Decision {id} names no block that anybody held, so there is no path to show"
+        ));
+    };
+    let Some(node) = cluster.tree().find(end.worker, end.block_hash) else {
+        return without(format!(
+            "The blocks of decision {id} are gone from the tree since: {} dropped its last one",
+            label(end.worker)
+        ));
+    };
+    let tokens = path(cluster, node);
+    let Some(rects) = rects(canvas, &tokens) else {
+        return without(format!("The path of decision {id} is being laid out"));
+    };
+    for &rect in &rects {
+        canvas.surface.outline(rect, canvas.palette.ground, 5.0, 0.0);
+    }
+    for &rect in &rects {
+        canvas.surface.outline(rect, canvas.palette.focus, 2.5, 0.0);
+    }
+    let last = rects.last().copied();
+    let depth = tokens.len() as u64;
+    let end_label = format!("decision {id}, block {}", format::count(depth));
+    if let Some(last) = last {
+        canvas.surface.font(600);
+        depths(canvas, decided, &rects, last);
+        tag(canvas, last, last.bottom + LABEL_GAP * canvas.view.scale * 0.6, &end_label, None);
+    }
+    let blocks = format::plural(depth, "block", "blocks");
+    let words = format!(
+        "Decision {id} for {}: its prompt was held for {blocks}, outlined; brackets show how far each worker held it",
+        label(decided.decision.worker)
+    );
+    (words, end_label)
+}
+
+/// Hashes from the first block to the one at `node`.
+fn path(cluster: &Cluster, node: NodeId) -> Vec<TokensHash> {
+    let tree = cluster.tree();
+    let up = std::iter::successors(Some(node), |&node| tree.parent(node));
+    let mut tokens: Vec<TokensHash> =
+        up.take_while(|&node| node != NodeId::ROOT).map(|node| tree.tokens_hash(node)).collect();
+    tokens.reverse();
+    tokens
+}
+
+/// The boxes along the path on the canvas, the last one as far as the path goes. `None` where the layout is of another
+/// moment.
+fn rects(canvas: &Canvas<'_>, tokens: &[TokensHash]) -> Option<Vec<Rect>> {
+    let boxes = canvas.layout.boxes();
+    let (mut rects, mut above, mut position) = (Vec::new(), None, 0);
+    while let Some(&wanted) = tokens.get(position) {
+        let at = canvas.layout.siblings(above).find(|&at| boxes[at].first_tokens == wanted)?;
+        let rect = canvas.view.rect(&boxes[at]);
+        position = (boxes[at].position + boxes[at].len) as usize;
+        let bottom = canvas.view.y(position.min(tokens.len()) as f64);
+        rects.push(Rect { bottom, ..rect });
+        above = Some(at);
+    }
+    (!rects.is_empty()).then_some(rects)
+}
+
+/// A bracket at each depth that a candidate held.
+fn depths(canvas: &Canvas<'_>, decided: &Decided, rects: &[Rect], last: Rect) {
+    let chosen = decided.decision.worker;
+    let mut depths: Vec<(u32, WorkerIx)> =
+        decided.decision.candidates.iter().map(|c| (c.overlap_blocks, c.worker)).collect();
+    if depths.is_empty() {
+        depths.extend(decided.overlap_blocks().map(|held| (u32::try_from(held).unwrap_or(u32::MAX), chosen)));
+    }
+    depths.sort_unstable_by_key(|&(depth, worker)| (worker != chosen, std::cmp::Reverse(depth), worker));
+    depths.truncate(DEPTHS);
+    depths.sort_unstable();
+    let scale = canvas.view.scale;
+    let mut free_from = LABEL_GAP * scale;
+    for (depth, worker) in depths {
+        let y = canvas.view.y(f64::from(depth)).min(last.bottom);
+        // The bracket is on the box that ends at or below this depth.
+        let on = rects.iter().find(|rect| rect.bottom >= y).copied().unwrap_or(last);
+        let colour = canvas.palette.worker(worker);
+        let (thick, arm) = (3.0 * scale, 6.0 * scale);
+        let (left, right) = (on.left - arm, on.right.max(on.left + arm) + arm);
+        canvas.surface.fill(Rect { left, right, top: y - thick, bottom: y }, colour);
+        for x in [left, right - thick] {
+            canvas.surface.fill(Rect { left: x, right: x + thick, top: y - thick - arm, bottom: y }, colour);
+        }
+        let words = if worker == chosen { " chosen" } else { "" };
+        let text = format!("{} {}{words}", label(worker), format::count(depth.into()));
+        let at = y.max(free_from).min(f64::from(canvas.view.height) - 2.0 * LABEL_GAP * scale);
+        tag(canvas, Rect { left, right, ..on }, at, &text, Some(worker));
+        free_from = at + LABEL_GAP * scale;
+    }
+}
+
+/// A label beside the path, at the side where there is room.
+fn tag(canvas: &Canvas<'_>, beside: Rect, y: f64, text: &str, worker: Option<WorkerIx>) {
+    let (surface, scale) = (canvas.surface, canvas.view.scale);
+    let width = surface.measure(text) + 8.0 * scale;
+    let room = f64::from(canvas.view.width);
+    let right = beside.right.max(0.0) + 6.0 * scale;
+    let left = beside.left - width;
+    let x = if right + width <= room { right } else { left.max(4.0 * scale).min((room - width).max(0.0)) };
+    let y = y.min(f64::from(canvas.view.height) - 8.0 * scale);
+    let ground = worker.map_or(canvas.palette.text, |worker| canvas.palette.worker(worker));
+    surface.plate(text, x, y, ground);
+    surface.text(text, x, y, ink(ground), false);
+}

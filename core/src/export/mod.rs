@@ -1,0 +1,34 @@
+//! Decisions as others read them: JSON as the API gives it, and CSV. Knows no file and no request.
+//!
+//! Ids and hashes are decimal strings in JSON, because a JavaScript number keeps 53 bits.
+
+pub mod csv;
+mod decisions;
+
+use serde::{Serialize, Serializer};
+
+use crate::id::{BlockHash, TokensHash};
+
+pub use decisions::{DecisionDto, DecisionsDto};
+
+/// A full-range `u64`, as a decimal string.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Decimal(pub u64);
+
+impl Serialize for Decimal {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        to.collect_str(&self.0)
+    }
+}
+
+impl From<BlockHash> for Decimal {
+    fn from(hash: BlockHash) -> Self {
+        Self(hash.0)
+    }
+}
+
+impl From<TokensHash> for Decimal {
+    fn from(hash: TokensHash) -> Self {
+        Self(hash.0)
+    }
+}

@@ -1,0 +1,173 @@
+//! Measures the page while the ledger is open: 1,000 decisions a second through a real NATS server and a real
+//! `radixscope serve`, in a headless Chromium. What counts is the work of the page's main thread in each tenth of a
+//! second: a frame is not held up while that stays below 16 ms.
+//!
+//! `ledger [--json FILE] [--seconds N]`; the file may also be named by `RADIXSCOPE_BENCH_OUT`.
+
+use std::time::Duration;
+
+use async_nats::Client;
+use radixscope_tests::browser::{Page, with_page};
+use radixscope_tests::nats::Nats;
+use radixscope_tests::radixscope::Radixscope;
+use serde::Serialize;
+use serde_json::{Value, json};
+
+/// Decisions published per second.
+const DECISIONS_PER_S: u64 = 1_000;
+/// Workers they are for.
+const WORKERS: u64 = 8;
+/// Seconds before measuring: by then the ledger is full.
+const WARM_UP_S: u64 = 11;
+/// Time between two looks at the counters.
+const LOOK_EVERY: Duration = Duration::from_millis(100);
+/// Most main-thread work per tenth of a second, 95 of 100 times, in milliseconds.
+const BUDGET_P95_MS: f64 = 16.0;
+
+/// The page's counters, as DevTools give them.
+#[derive(Clone, Copy)]
+struct Counters {
+    at_s: f64,
+    task_s: f64,
+    nodes: f64,
+    heap_bytes: f64,
+}
+
+#[tokio::main]
+async fn main() {
+    let mut json_file = std::env::var("RADIXSCOPE_BENCH_OUT").ok();
+    let mut seconds = 15;
+    let mut args = std::env::args().skip(1);
+    while let Some(arg) = args.next() {
+        let mut value = || args.next().unwrap_or_else(|| panic!("{arg} needs a value"));
+        match arg.as_str() {
+            "--json" => json_file = Some(value()),
+            "--seconds" => seconds = value().parse().expect("--seconds takes a number"),
+            other => panic!("unknown option {other}; there are --json and --seconds"),
+        }
+    }
+    let nats = Nats::start().await;
+    let server = Radixscope::serve(&nats.url()).await;
+    server.until_ready().await;
+    let client = nats.client().await;
+    let publishing = tokio::spawn(async move { publish(&client, WARM_UP_S + seconds + 60).await });
+    with_page(async |page| {
+        let mut rows = Vec::new();
+        for (what, more) in [("following", ""), ("scrolled down", "&worker=1"), ("paused", "")] {
+            page.open(&server.url(&format!("/?view=decisions{more}"))).await;
+            page.until_true("there are lines", "!!document.querySelector('[data-testid=ledger-row][data-decision]')").await;
+            if rows.is_empty() {
+                tokio::time::sleep(Duration::from_secs(WARM_UP_S)).await;
+            }
+            match what {
+                "scrolled down" => {
+                    let scroll = "(document.querySelector('[data-testid=ledger-grid]').scrollTop = 5200, 0)";
+                    page.eval(scroll).await;
+                }
+                "paused" => page.press("p").await,
+                _ => {}
+            }
+            rows.extend(measure(page, what, seconds).await);
+        }
+        if let Some(file) = &json_file {
+            let report = json!({"rows": rows, "seconds": seconds, "decisions_per_s": DECISIONS_PER_S, "workers": WORKERS});
+            let text = serde_json::to_string_pretty(&report).expect("plain data");
+            std::fs::write(file, text).unwrap_or_else(|e| panic!("{file}: {e}"));
+        }
+    })
+    .await;
+    publishing.abort();
+}
+
+async fn measure(page: &Page, what: &str, seconds: u64) -> Vec<Value> {
+    page.devtools("Performance.enable", json!({})).await;
+    let mut before = counters(page).await;
+    let (mut work_ms, end_s) = (Vec::new(), before.at_s + seconds as f64);
+    while before.at_s < end_s {
+        tokio::time::sleep(LOOK_EVERY).await;
+        let now = counters(page).await;
+        // Looks are not exactly a tenth of a second apart: work is scaled to one.
+        work_ms.push((now.task_s - before.task_s) / (now.at_s - before.at_s) * 100.0);
+        before = now;
+    }
+    work_ms.sort_unstable_by(f64::total_cmp);
+    let at = |share: f64| work_ms[((work_ms.len() as f64 * share) as usize).min(work_ms.len() - 1)];
+    let (p50, p95, max) = (at(0.50), at(0.95), at(1.0));
+    let ever = page.text("ledger-summary").await.unwrap_or_default();
+    println!(
+        "{what}: main thread per 100 ms: p50 {p50:.1} ms, p95 {p95:.1} ms, max {max:.1} ms; {} nodes, heap {:.1} MiB; {ever}",
+        before.nodes,
+        before.heap_bytes / 1_048_576.0
+    );
+    let name = |figure: &str| format!("{figure}, ledger {what}, {DECISIONS_PER_S} decisions/s");
+    vec![
+        json!({"what": name("main thread per 100 ms, p50"), "value": p50, "unit": "ms"}),
+        json!({
+            "what": name("main thread per 100 ms, p95"), "value": p95, "unit": "ms",
+            "budget": format!("≤ {BUDGET_P95_MS} ms"), "within": p95 <= BUDGET_P95_MS,
+        }),
+        json!({"what": name("DOM nodes"), "value": before.nodes, "unit": ""}),
+        json!({"what": name("JavaScript heap"), "value": before.heap_bytes / 1_048_576.0, "unit": "MiB"}),
+    ]
+}
+
+async fn counters(page: &Page) -> Counters {
+    let answer = page.devtools("Performance.getMetrics", json!({})).await;
+    let metrics = answer["metrics"].as_array().expect("a list of metrics");
+    let metric = |name: &str| {
+        let found = metrics.iter().find(|metric| metric["name"] == name);
+        found.and_then(|metric| metric["value"].as_f64()).unwrap_or_else(|| panic!("no {name}"))
+    };
+    Counters {
+        at_s: metric("Timestamp"),
+        task_s: metric("TaskDuration"),
+        nodes: metric("Nodes"),
+        heap_bytes: metric("JSHeapUsedSize"),
+    }
+}
+
+/// Publishes at a steady rate, in steps of ten milliseconds.
+async fn publish(client: &Client, seconds: u64) {
+    const STEPS_PER_S: u64 = 100;
+    let mut tick = tokio::time::interval(Duration::from_millis(1000 / STEPS_PER_S));
+    for step in 0..seconds * STEPS_PER_S {
+        tick.tick().await;
+        for n in 0..DECISIONS_PER_S / STEPS_PER_S {
+            let at = step * (DECISIONS_PER_S / STEPS_PER_S) + n;
+            let payload = envelope(at);
+            client
+                .publish("namespace.dynamo.kv-hit-rate", payload.into())
+                .await
+                .expect("NATS takes what it is sent");
+        }
+        client.flush().await.expect("NATS takes what it is sent");
+    }
+}
+
+/// An envelope of Dynamo 0.9 around one selection.
+fn envelope(sequence: u64) -> Vec<u8> {
+    #[derive(Serialize)]
+    struct Envelope {
+        publisher_id: u64,
+        sequence: u64,
+        published_at: u64,
+        topic: &'static str,
+        payload: Bin,
+    }
+    struct Bin(Vec<u8>);
+    impl Serialize for Bin {
+        fn serialize<S: serde::Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+            to.serialize_bytes(&self.0)
+        }
+    }
+    let isl_blocks = 40 + sequence * 7 % 300;
+    let selection = json!({
+        "worker_id": sequence * 5 % WORKERS + 1, "dp_rank": 0, "isl_blocks": isl_blocks,
+        "overlap_blocks": isl_blocks * (sequence * 3 % 11) / 10 % (isl_blocks + 1),
+    });
+    let payload = Bin(rmp_serde::to_vec_named(&selection).expect("plain data"));
+    let published_at = radixscope_tests::viewer::now_ms().0;
+    let envelope =
+        Envelope { publisher_id: 1_000_000, sequence, published_at, topic: "kv-hit-rate", payload };
+    rmp_serde::to_vec_named(&envelope).expect("plain data")
+}
