@@ -25,7 +25,9 @@ pub use answer::{Answer, Candidate, Versus};
 pub use load::LoadFrom;
 use load::Loads;
 pub use prompt::{Blocks, Hashes};
-pub use question::{Adjust, Busy, Changes, MAX_ADDED, MAX_PROMPT_BLOCKS, Prompt, Question, Refused, Who};
+pub use question::{
+    Adjust, Busy, Changes, MAX_ADDED, MAX_PROMPT_BLOCKS, Prompt, Question, Refused, Who, set_option,
+};
 pub use recorded::options_of;
 
 /// The state that is asked.

@@ -221,3 +221,21 @@ impl Question {
         Ok(())
     }
 }
+
+/// Sets a number of the options by Dynamo's name for it; false for a name that is none.
+pub fn set_option(options: &mut Options, name: &str, value: f64) -> bool {
+    let number = match name {
+        "overlap_score_weight" => &mut options.overlap_score_weight,
+        "prefill_load_scale" => &mut options.prefill_load_scale,
+        "overlap_score_credit" => &mut options.overlap_score_credit,
+        "overlap_score_credit_decay" => &mut options.overlap_score_credit_decay,
+        "host_cache_hit_weight" => &mut options.host_cache_hit_weight,
+        "disk_cache_hit_weight" => &mut options.disk_cache_hit_weight,
+        "shared_cache_multiplier" => &mut options.shared_cache_multiplier,
+        "decode_active_request_weight" => &mut options.decode_active_request_weight,
+        "router_temperature" => &mut options.temperature,
+        _ => return false,
+    };
+    *number = value;
+    true
+}

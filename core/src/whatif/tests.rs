@@ -90,6 +90,16 @@ fn the_worked_example_needs_no_cluster() {
 }
 
 #[test]
+fn every_option_can_be_set_by_its_name() {
+    for (at, (number, _)) in Options::default().numbers().into_iter().enumerate() {
+        let mut options = Options::default();
+        assert!(set_option(&mut options, number.name, 0.625), "{}", number.name);
+        assert_eq!(options.numbers()[at].1, 0.625, "{}", number.name);
+    }
+    assert!(!set_option(&mut Options::default(), "weight", 1.0));
+}
+
+#[test]
 fn what_a_worker_holds_and_has_to_do_is_its_cost() {
     let mut scene = Scene::new(2);
     scene.hold(0, 1..=7);
