@@ -1,12 +1,14 @@
 //! The answer as JSON: candidates in the shape of `/api/v1/decisions`, with terms, loads and ranks.
 
+use std::collections::BTreeMap;
+
 use serde::Serialize;
+use serde_json::Value;
 
 use radixscope_core::cluster::Cluster;
 use radixscope_core::router::{Options, Role, Terms, TieBreak};
 use radixscope_core::whatif::{Answer, Candidate, Versus, Who};
 
-use super::Numbers;
 use crate::http::api::json::{Decimal, finite};
 
 #[derive(Serialize)]
@@ -17,8 +19,8 @@ pub(in crate::http::api) struct AnswerDto {
     isl_tokens: u64,
     isl_blocks: u64,
     block_size_tokens: u32,
-    formula: &'static str,
-    options: OptionsDto,
+    /// What the router ran with, by Dynamo's names; of the numbers those that the formula knows.
+    options: BTreeMap<&'static str, Value>,
     /// By cost, lowest first.
     candidates: Vec<CandidateDto>,
     /// Second lowest cost less the lowest; null with one candidate.
@@ -31,17 +33,6 @@ pub(in crate::http::api) struct AnswerDto {
     versus: Option<VersusDto>,
     /// What was assumed, in sentences.
     notes: Vec<String>,
-}
-
-/// What the router ran with; of the numbers those that the formula knows.
-#[derive(Serialize)]
-struct OptionsDto {
-    tie_break: &'static str,
-    role: &'static str,
-    track_prefill_tokens: bool,
-    conditional_disaggregation: bool,
-    #[serde(flatten)]
-    numbers: Numbers,
 }
 
 #[derive(Serialize)]
@@ -109,7 +100,6 @@ impl AnswerDto {
             isl_tokens: answer.request.isl_tokens,
             isl_blocks: answer.request.blocks(),
             block_size_tokens: answer.request.block_size_tokens,
-            formula: answer.options.formula.as_str(),
             options: options(&answer.options),
             candidates: answer.ranked().map(|candidate| of_one(cluster, &candidate, likeliest)).collect(),
             margin_blocks: scores.margin_blocks().and_then(finite),
@@ -121,28 +111,26 @@ impl AnswerDto {
     }
 }
 
-fn options(options: &Options) -> OptionsDto {
-    OptionsDto {
-        tie_break: match options.tie_break {
-            TieBreak::SmallestTree => "smallest_tree",
-            TieBreak::SmallestTreeThenRandom => "smallest_tree_then_random",
-            TieBreak::Random => "random",
-        },
-        role: match options.role {
-            Role::Aggregated => "aggregated",
-            Role::Prefill => "prefill",
-            Role::Decode => "decode",
-            Role::Encode => "encode",
-        },
-        track_prefill_tokens: options.track_prefill_tokens,
-        conditional_disaggregation: options.conditional_disaggregation,
-        numbers: options
-            .numbers()
-            .into_iter()
-            .filter(|(number, _)| number.formulas.contains(&options.formula))
-            .map(|(number, value)| (number.name, value))
-            .collect(),
-    }
+fn options(options: &Options) -> BTreeMap<&'static str, Value> {
+    let tie_break = match options.tie_break {
+        TieBreak::SmallestTree => "smallest_tree",
+        TieBreak::SmallestTreeThenRandom => "smallest_tree_then_random",
+        TieBreak::Random => "random",
+    };
+    let role = match options.role {
+        Role::Aggregated => "aggregated",
+        Role::Prefill => "prefill",
+        Role::Decode => "decode",
+        Role::Encode => "encode",
+    };
+    let used = options.numbers().into_iter().filter(|(number, _)| number.formulas.contains(&options.formula));
+    let mut all: BTreeMap<_, _> = used.map(|(number, value)| (number.name, value.into())).collect();
+    all.insert("formula", options.formula.as_str().into());
+    all.insert("tie_break", tie_break.into());
+    all.insert("role", role.into());
+    all.insert("track_prefill_tokens", options.track_prefill_tokens.into());
+    all.insert("conditional_disaggregation", options.conditional_disaggregation.into());
+    all
 }
 
 fn name(cluster: &Cluster, who: Who) -> String {

@@ -4,8 +4,6 @@
 mod answer;
 mod body;
 
-use std::collections::BTreeMap;
-
 use axum::Json;
 use axum::body::Bytes;
 use axum::extract::State;
@@ -100,6 +98,3 @@ fn known(
         ApiError::new(code::NOT_FOUND, format!("{field}: nothing was ever heard of worker {worker}"))
     })
 }
-
-/// Numbers by Dynamo's names.
-type Numbers = BTreeMap<&'static str, f64>;
