@@ -94,6 +94,8 @@ panels! {
     Rates "rates" "Rates" first,
     /// The decisions alone, at length.
     Decisions "decisions" "Decisions" full,
+    /// What the router would decide now.
+    WhatIf "whatif" "What-if" full,
 }
 
 /// What the query says.
@@ -170,6 +172,12 @@ impl Address {
     /// Whether the view has something that is in the full bundle alone: a panel, or a decision's path.
     pub const fn is_full(&self) -> bool {
         self.panel.is_full() || self.decision.is_some()
+    }
+
+    /// A key that only one panel reads.
+    pub fn other(&self, key: &str) -> Option<String> {
+        let parts = self.rest.iter().map(|part| part.split_once('=').unwrap_or((part, "")));
+        parts.into_iter().find(|(name, _)| *name == key).map(|(_, value)| decode(value))
     }
 
     /// The query, with `?` unless it is empty; defaults are left out.
@@ -301,6 +309,15 @@ mod tests {
     }
 
     #[test]
+    fn what_only_one_panel_reads_can_be_read_and_stays() {
+        let query = "?theme=dark&prefix=7%2F0%3A5";
+        let address = Address::parse(query).0;
+        assert_eq!(address.other("prefix").as_deref(), Some("7/0:5"));
+        assert_eq!(address.other("pre"), None);
+        assert_eq!(address.query(), query);
+    }
+
+    #[test]
     fn a_bad_value_is_named_and_the_default_taken() {
         let (address, notices) = Address::parse("?theme=blue&worker=W1&kiosk=maybe&view=&order=");
         assert_eq!(address, Address::default());
@@ -334,7 +351,10 @@ mod tests {
             assert_eq!((address.panel, notices.len()), (panel, 0));
         }
         let notices = Address::parse("view=forest").1;
-        assert!(notices[0].ends_with("one of overview, tree, workers, rates, decisions; overview is shown"));
+        assert!(
+            notices[0]
+                .ends_with("one of overview, tree, workers, rates, decisions, whatif; overview is shown")
+        );
     }
 
     #[test]

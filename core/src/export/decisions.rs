@@ -236,6 +236,6 @@ pub(super) fn ms(us: u64) -> f64 {
 }
 
 /// JSON has no word for other numbers.
-pub(super) fn finite(value: f64) -> Option<f64> {
+pub fn finite(value: f64) -> Option<f64> {
     value.is_finite().then_some(value)
 }

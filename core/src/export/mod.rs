@@ -9,7 +9,7 @@ use serde::{Serialize, Serializer};
 
 use crate::id::{BlockHash, TokensHash};
 
-pub use decisions::{DecisionDto, DecisionsDto};
+pub use decisions::{DecisionDto, DecisionsDto, finite};
 
 /// A full-range `u64`, as a decimal string.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

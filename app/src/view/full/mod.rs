@@ -1,8 +1,10 @@
 //! The panels of the full bundle: each fills the page. What is here is in no other bundle.
 
+mod costs;
 mod hint;
 mod ledger;
 pub(crate) mod painted;
+mod whatif;
 
 use leptos::prelude::*;
 
@@ -13,6 +15,7 @@ use crate::url::Panel;
 pub(crate) fn panel(panel: Panel, store: Store, _dark: Signal<bool>) -> Option<AnyView> {
     Some(match panel {
         Panel::Decisions => view! { <ledger::LedgerPanel store/> }.into_any(),
+        Panel::WhatIf => view! { <whatif::WhatIfPanel store/> }.into_any(),
         Panel::Overview | Panel::Tree | Panel::Workers | Panel::Rates => return None,
     })
 }

@@ -3,7 +3,7 @@
 use radixscope_core::cluster::{Decided, Verdict};
 use radixscope_core::id::{DecisionId, WorkerIx};
 use radixscope_core::record::{Completeness, DecisionSource};
-use radixscope_core::router::cost::Short;
+use radixscope_core::router::explain::Short;
 
 use crate::format::{self, UNKNOWN};
 

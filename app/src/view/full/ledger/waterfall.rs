@@ -2,7 +2,7 @@
 
 use leptos::prelude::*;
 use radixscope_core::cluster::{CostParts, Decided};
-use radixscope_core::router::cost::Short;
+use radixscope_core::router::explain::Short;
 
 use crate::format;
 use crate::store::Store;
