@@ -227,7 +227,11 @@ fn envelopes_are_numbered_per_publisher_and_topic() {
         assert!(message.subject.ends_with(&format!(".{}", envelope.topic)));
         *expected += 1;
     }
-    assert_eq!(next.len(), 3 + 3 + 2, "events and load of each worker, hits and load of the router");
+    assert_eq!(
+        next.len(),
+        3 + 3 + 3,
+        "events and load of each worker; hits, load and sequences of the router"
+    );
 }
 
 #[test]
@@ -350,7 +354,7 @@ fn a_batch_never_exceeds_its_limit_and_the_loop_is_closed() {
 fn what_cannot_be_simulated_is_refused_with_the_reason() {
     let refused = |config: Config| Simulation::new(config, START).expect_err("refused");
     assert_eq!(refused(Config { workers: 0, ..small() }), ConfigError::Workers(0));
-    assert_eq!(refused(Config { workers: 65, ..small() }), ConfigError::Workers(65));
+    assert_eq!(refused(Config { workers: 1_025, ..small() }), ConfigError::Workers(1_025));
     for block_size_tokens in [0, 1] {
         let error = refused(Config { block_size_tokens, ..small() });
         assert_eq!(error, ConfigError::BlockSize(block_size_tokens));

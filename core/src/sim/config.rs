@@ -87,6 +87,13 @@ pub enum RouterMode {
     RoundRobin,
 }
 
+impl RouterMode {
+    /// Whether the router listens to KV events: round-robin does not, and weight 0 starts no indexer (reference §5.3).
+    pub(super) fn indexes(self) -> bool {
+        matches!(self, Self::Kv { overlap_score_weight, .. } if overlap_score_weight > 0.0)
+    }
+}
+
 /// How KV events travel (reference §2.1).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum EventLine {

@@ -11,7 +11,7 @@ mod engine;
 mod holders;
 mod log;
 mod report;
-//RESIM
+pub mod resimulation;
 mod router;
 mod scene;
 mod serving;

@@ -120,25 +120,30 @@ pub struct Summary {
     pub fullest: Percentiles,
 }
 
-/// Percentiles by nearest rank; 0 where there was nothing.
+/// Mean, and percentiles by nearest rank; 0 where there was nothing.
 #[derive(Clone, Copy, PartialEq, Debug, Default)]
 pub struct Percentiles {
+    /// The mean.
+    pub mean: f64,
     /// Half are at or below.
     pub p50: f64,
     /// 95 of 100 are at or below.
     pub p95: f64,
+    /// 99 of 100 are at or below.
+    pub p99: f64,
     /// The largest.
     pub max: f64,
 }
 
 impl Percentiles {
-    fn of(values: impl Iterator<Item = f64>) -> Self {
+    pub(super) fn of(values: impl Iterator<Item = f64>) -> Self {
         let mut values: Vec<f64> = values.collect();
         values.sort_by(f64::total_cmp);
         let rank =
             |percent: usize| values.get((values.len() * percent).div_ceil(100).saturating_sub(1)).copied();
         let at = |percent| rank(percent).unwrap_or_default();
-        Self { p50: at(50), p95: at(95), max: at(100) }
+        let mean = values.iter().sum::<f64>() / values.len().max(1) as f64;
+        Self { mean, p50: at(50), p95: at(95), p99: at(99), max: at(100) }
     }
 }
 
@@ -207,8 +212,9 @@ mod tests {
     #[test]
     fn percentiles_are_values_that_occurred() {
         let p = Percentiles::of((1..=20).map(f64::from));
-        assert_eq!(p, Percentiles { p50: 10.0, p95: 19.0, max: 20.0 });
-        assert_eq!(Percentiles::of(std::iter::once(3.0)), Percentiles { p50: 3.0, p95: 3.0, max: 3.0 });
+        assert_eq!(p, Percentiles { mean: 10.5, p50: 10.0, p95: 19.0, p99: 20.0, max: 20.0 });
+        let alone = Percentiles { mean: 3.0, p50: 3.0, p95: 3.0, p99: 3.0, max: 3.0 };
+        assert_eq!(Percentiles::of(std::iter::once(3.0)), alone);
         assert_eq!(Percentiles::of(std::iter::empty()), Percentiles::default());
     }
 

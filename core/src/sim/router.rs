@@ -86,11 +86,6 @@ impl Router {
         }
     }
 
-    /// Whether the router listens to KV events: round-robin does not, and weight 0 starts no indexer (reference §5.3).
-    pub(super) fn indexes(&self) -> bool {
-        matches!(self.mode, RouterMode::Kv { overlap_score_weight, .. } if overlap_score_weight > 0.0)
-    }
-
     /// Whether requests are routed by cost.
     pub(super) fn is_kv(&self) -> bool {
         matches!(self.mode, RouterMode::Kv { .. })
@@ -98,7 +93,7 @@ impl Router {
 
     /// A worker stored blocks.
     pub(super) fn stored(&mut self, worker: u16, blocks: &[Block]) {
-        if !self.indexes() {
+        if !self.mode.indexes() {
             return;
         }
         for block in blocks {

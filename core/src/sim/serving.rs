@@ -44,6 +44,13 @@ pub(super) struct Served {
     pub(super) e2e_us: u64,
 }
 
+impl Served {
+    /// Prompt tokens that the engine computed: always at least the last one.
+    pub(super) fn prefilled_tokens(&self) -> u32 {
+        self.job.isl_tokens - self.cached_tokens.min(self.job.isl_tokens - 1)
+    }
+}
+
 /// A request in flight.
 #[derive(Clone, Copy, Debug, Default)]
 struct Flight {

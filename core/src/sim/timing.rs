@@ -38,6 +38,23 @@ pub(super) fn frontend_us(isl_tokens: u32) -> u64 {
     FRONTEND_BASE_US + u64::from(isl_tokens) * FRONTEND_PER_TOKEN_US
 }
 
+/// What a step takes, in words.
+pub(super) fn in_words() -> String {
+    format!(
+        "{} ms, {} µs for each decoding request (rounded up to a power of two), {} ns for each token of context that \
+         decode reads and {} µs for each prompt token computed",
+        STEP_BASE_NS as f64 / 1e6,
+        STEP_PER_GRAPH_SEQUENCE_NS / 1_000,
+        STEP_PER_KV_TOKEN_PS / 1_000,
+        STEP_PER_PREFILL_TOKEN_NS / 1_000
+    )
+}
+
+/// What the frontend takes, in words.
+pub(super) fn frontend_in_words() -> String {
+    format!("{} ms and {FRONTEND_PER_TOKEN_US} µs for each prompt token", FRONTEND_BASE_US / 1_000)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -9,11 +9,14 @@ const VOCABULARY: u64 = 128_000;
 
 /// Token id at `position` of the text named `text`.
 pub fn token_id(text: u64, position: u32) -> u32 {
-    // The finaliser of SplitMix64: neighbouring positions give unrelated ids.
-    let mut x = text ^ u64::from(position).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    (mix(text ^ u64::from(position).wrapping_mul(0x9e37_79b9_7f4a_7c15)) % VOCABULARY) as u32
+}
+
+/// The finaliser of SplitMix64: neighbouring numbers give unrelated ones.
+pub(super) fn mix(mut x: u64) -> u64 {
     x = (x ^ (x >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     x = (x ^ (x >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    ((x ^ (x >> 31)) % VOCABULARY) as u32
+    x ^ (x >> 31)
 }
 
 /// Turns token ids into a growing chain of full blocks.
