@@ -9,7 +9,7 @@ use hashbrown::HashMap;
 use crate::id::{DecisionId, Millis, WorkerIx};
 
 /// Dynamo frees a request that was never freed after this long.
-const EXPIRE_MS: u64 = 300_000;
+pub(crate) const EXPIRE_MS: u64 = 300_000;
 /// Most requests followed at a time.
 const MAX_REQUESTS: usize = 1 << 16;
 /// Most block hashes of them together: 64 MiB.

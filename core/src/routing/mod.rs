@@ -23,6 +23,7 @@ use crate::ingest::{Said, Told};
 use crate::record::{Completeness, Decision, DecisionSource, Progress, Record, Scoring};
 use crate::router::Formula;
 
+pub(crate) use active::EXPIRE_MS;
 pub use active::{ActiveLoad, ActiveSequences};
 pub use arrivals::{Arrival, Arrivals, MAX_ARRIVAL_BLOCKS, MAX_ARRIVALS};
 use joiner::{Joiner, Marks};
