@@ -7,8 +7,6 @@
 mod frozen;
 mod model;
 mod sample;
-#[cfg(test)]
-mod tests;
 mod words;
 
 use serde::{Deserialize, Serialize};
@@ -25,7 +23,8 @@ pub use frozen::{About, Flipped, FrozenReport, SweepReport, TEMPERATURES, WEIGHT
 pub use model::{Fact, Facts, Figures, Measured, ModelError, ModelReport, Provenance, Times, resimulate};
 pub use sample::{Reason, Sample};
 pub use words::{
-    FROZEN_LIMITS, NO_ARRIVALS_HINT, NO_CANDIDATES_HINT, headline, not_judged, present_setting, setting_in_words,
+    FROZEN_LIMITS, NO_ARRIVALS_HINT, NO_CANDIDATES_HINT, headline, not_judged, present_setting,
+    setting_in_words,
 };
 
 /// Most weights, and most temperatures, of one sweep.

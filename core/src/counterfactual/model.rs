@@ -142,13 +142,13 @@ impl Facts {
             ..Settings::default()
         };
         let answer_from = if let Some(mean) = answers.iter().sum::<u64>().checked_div(answers.len() as u64) {
-            settings.mean_output_tokens = u32::try_from(mean).unwrap_or(u32::MAX).clamp(1, MAX_REQUEST_TOKENS);
+            settings.mean_output_tokens =
+                u32::try_from(mean).unwrap_or(u32::MAX).clamp(1, MAX_REQUEST_TOKENS);
             Provenance::Recorded
         } else {
             Provenance::Assumed
         };
-        let weight_from =
-            if self.recorded.is_some() { Provenance::Recorded } else { Provenance::Assumed };
+        let weight_from = if self.recorded.is_some() { Provenance::Recorded } else { Provenance::Assumed };
         let fact = |name: &str, (value, from): Known<f64>, unit: &str| Fact {
             name: name.to_owned(),
             value,
@@ -312,10 +312,8 @@ pub fn resimulate(
         return Err(ModelError::NoArrivals);
     };
     let weight = facts.recorded.map_or(1.0, |recorded| recorded.prefill_factor);
-    let recorded = Settings {
-        router: RouterMode::Kv { overlap_score_weight: weight, temperature: 0.0 },
-        ..settings
-    };
+    let recorded =
+        Settings { router: RouterMode::Kv { overlap_score_weight: weight, temperature: 0.0 }, ..settings };
     let tried = Settings { router: router(trial, weight), ..recorded.clone() };
     let count = played.heads.len();
     let mut play = |settings: &Settings, before: usize| {
@@ -332,7 +330,8 @@ pub fn resimulate(
                 .to_owned(),
         );
     }
-    assumptions.push("No source tells the recorded temperature: the model takes Dynamo's default, 0.".to_owned());
+    assumptions
+        .push("No source tells the recorded temperature: the model takes Dynamo's default, 0.".to_owned());
     Ok(ModelReport {
         arrivals: count as u64,
         arrivals_left_out: played.left_out,
@@ -397,8 +396,11 @@ impl Played {
             fits
         });
         let fitting = fitting.count();
-        let mut played =
-            Played { heads: Vec::with_capacity(fitting), blocks: Vec::new(), left_out: (count - fitting) as u64 };
+        let mut played = Played {
+            heads: Vec::with_capacity(fitting),
+            blocks: Vec::new(),
+            left_out: (count - fitting) as u64,
+        };
         let mut prompt = Vec::new();
         for arrival in &latest[count - fitting..] {
             arrivals.prompt(arrival, &mut prompt);

@@ -112,7 +112,8 @@ impl Sample {
         match judged(decided, now) {
             Ok((decision, is_running)) => {
                 let known = &decided.decision.candidates;
-                about.reconstructed += u64::from(decided.decision.completeness == crate::record::Completeness::Reconstructed);
+                about.reconstructed +=
+                    u64::from(decided.decision.completeness == crate::record::Completeness::Reconstructed);
                 about.running += u64::from(is_running);
                 self.rows.push(Row { id: decided.decision.id, decision, candidates: known.len() as u16 });
                 self.candidates.extend(known.iter().map(|candidate| FrozenCandidate {
@@ -202,10 +203,7 @@ fn judged(decided: &Decided, now: Millis) -> Result<(FrozenDecision, bool), Reas
         && decided.is_from(DecisionSource::ActiveSequences)
         && now.since(at_ms) <= EXPIRE_MS;
     let prompt = || decision.isl_blocks?.checked_mul(decision.block_size_tokens?.into());
-    let recorded = Recorded {
-        prefill_factor: scoring.weight,
-        ..Recorded::defaults(scoring.formula)
-    };
+    let recorded = Recorded { prefill_factor: scoring.weight, ..Recorded::defaults(scoring.formula) };
     let decision = FrozenDecision {
         at_ms,
         ended_ms: decided.progress.ended_ms.or(is_running.then_some(Millis(now.0.saturating_add(1)))),

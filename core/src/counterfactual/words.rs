@@ -85,8 +85,11 @@ pub fn headline(report: &FrozenReport) -> String {
 
 /// Decisions that were left out, in words; `None` where all were judged.
 pub fn not_judged(about: &About) -> Option<String> {
-    let all: Vec<String> =
-        about.left_out.iter().map(|(reason, count)| format!("{} {}", grouped(*count), reason.as_str())).collect();
+    let all: Vec<String> = about
+        .left_out
+        .iter()
+        .map(|(reason, count)| format!("{} {}", grouped(*count), reason.as_str()))
+        .collect();
     (!all.is_empty()).then(|| format!("Left out: {}.", all.join(", ")))
 }
 

@@ -86,7 +86,9 @@ impl Frozen {
     pub fn costs_of(&self, decision: u32, setting: &Setting) -> Option<Vec<(WorkerIx, f64)>> {
         let row = self.decisions.get(decision as usize)?;
         let (factor, credit) = match *setting {
-            Setting::Cost { prefill_factor, overlap_score_credit, .. } => (prefill_factor, overlap_score_credit),
+            Setting::Cost { prefill_factor, overlap_score_credit, .. } => {
+                (prefill_factor, overlap_score_credit)
+            }
             Setting::RoundRobin => (row.recorded.prefill_factor, row.credit),
         };
         let mut costs = vec![0.0; row.candidates().len()];
