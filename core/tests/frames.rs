@@ -245,10 +245,7 @@ proptest! {
 
 #[test]
 fn a_frame_of_another_version_says_which() {
-    assert_eq!(
-        Frame::decode(&[PROTOCOL_VERSION + 1, 0]),
-        Err(FrameError::Version { theirs: PROTOCOL_VERSION + 1 })
-    );
+    assert_eq!(Frame::decode(&[PROTOCOL_VERSION + 1, 0]), Err(FrameError::Version { theirs: PROTOCOL_VERSION + 1 }));
     assert_eq!(Frame::decode(&[]), Err(FrameError::Empty));
 }
 

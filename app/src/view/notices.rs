@@ -77,11 +77,9 @@ fn of_opening(store: Store) -> Option<Notice> {
     match store.opening.get() {
         _ if !panel.is_full() => None,
         Opening::No => None,
-        Opening::Loading => Some(Notice::new(
-            "notice-opening",
-            "info",
-            format!("Opening {}…", panel.title().to_ascii_lowercase()),
-        )),
+        Opening::Loading => {
+            Some(Notice::new("notice-opening", "info", format!("Opening {}…", panel.title().to_ascii_lowercase())))
+        }
         Opening::Failed => {
             let text = format!(
                 "{} could not be opened: this server did not send the rest of the page.",

@@ -26,6 +26,11 @@ impl From<TokensHash> for Decimal {
     }
 }
 
+/// JSON has no word for other numbers.
+pub(super) fn finite(value: f64) -> Option<f64> {
+    value.is_finite().then_some(value)
+}
+
 /// A time, `None` before the first of its kind.
 pub(super) fn ms(at: Option<Millis>) -> Option<u64> {
     at.map(|at| at.0)

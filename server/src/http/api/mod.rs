@@ -1,13 +1,15 @@
 //! `/api/v1`: the state as JSON, for people, scripts and tests.
 
 mod cluster;
+pub(super) mod counterfactual;
 mod decisions;
 mod json;
 pub(super) mod params;
 mod tree;
 
 use axum::Router;
-use axum::routing::{any, get};
+use axum::extract::DefaultBodyLimit;
+use axum::routing::{any, get, post};
 
 use super::App;
 use super::error::{ApiError, code};
@@ -17,13 +19,26 @@ pub(super) fn router() -> Router<App> {
         .route("/api/v1/cluster", get(cluster::cluster))
         .route("/api/v1/tree", get(tree::tree))
         .route("/api/v1/decisions", get(decisions::decisions))
+        .route("/api/v1/arrivals", get(counterfactual::arrivals))
+        .route(
+            "/api/v1/counterfactual",
+            post(counterfactual::counterfactual)
+                .layer(DefaultBodyLimit::max(counterfactual::MAX_BODY_BYTES))
+                .fallback(only_post),
+        )
         .route("/api", any(unknown))
         .route("/api/{*path}", any(unknown))
 }
 
+async fn only_post(method: axum::http::Method) -> ApiError {
+    let message = format!("{method} is not possible here; what to compute is asked with POST");
+    ApiError::new(code::METHOD_NOT_ALLOWED, message)
+}
+
 async fn unknown(uri: axum::http::Uri) -> ApiError {
     let message = format!(
-        "there is no {} here; there are /api/v1/cluster, /api/v1/tree and /api/v1/decisions",
+        "there is no {} here; there are /api/v1/cluster, /api/v1/tree, /api/v1/decisions, /api/v1/arrivals and \
+         /api/v1/counterfactual",
         uri.path().chars().take(200).collect::<String>()
     );
     ApiError::new(code::NOT_FOUND, message)
