@@ -93,6 +93,8 @@ panels! {
     Rates "rates" "Rates" first,
     /// The decisions alone, at length.
     Decisions "decisions" "Decisions" full,
+    /// What other settings would have made of the latest decisions.
+    Counterfactual "counterfactual" "Counterfactual" full,
 }
 
 /// What the query says.
@@ -270,7 +272,7 @@ mod tests {
             assert_eq!((address.panel, notices.len()), (panel, 0));
         }
         let notices = Address::parse("view=forest").1;
-        assert!(notices[0].ends_with("one of overview, tree, workers, rates, decisions; overview is shown"));
+        assert!(notices[0].ends_with("one of overview, tree, workers, rates, decisions, counterfactual; overview is shown"));
     }
 
     #[test]

@@ -14,13 +14,11 @@ use thiserror::Error;
 
 use crate::cluster::MAX_DECISIONS;
 use crate::id::WorkerIx;
-use crate::router::options::{
-    BadOption, NumberDoc, OVERLAP_SCORE_CREDIT, OVERLAP_SCORE_WEIGHT, PREFILL_LOAD_SCALE, TEMPERATURE,
-};
-use crate::router::{Formula, frozen::Setting};
+use crate::router::frozen::Setting;
+use crate::router::{Formula, Options};
 
 pub use frozen::{About, Flipped, FrozenReport, SweepReport, TEMPERATURES, WEIGHTS, weights_with};
-pub use model::{Fact, Facts, Figures, Measured, ModelError, ModelReport, Provenance, Times, resimulate};
+pub use model::{Fact, Facts, Figures, Measured, ModelError, ModelReport, Provenance, Times, arrivals_needed, resimulate};
 pub use sample::{Reason, Sample};
 pub use words::{
     FROZEN_LIMITS, NO_ARRIVALS_HINT, NO_CANDIDATES_HINT, headline, not_judged, present_setting,
@@ -72,11 +70,11 @@ pub enum Trial {
 }
 
 /// A setting that cannot be tried.
-#[derive(Clone, Copy, PartialEq, Debug, Error)]
+#[derive(Clone, PartialEq, Debug, Error)]
 pub enum BadTrial {
-    /// Dynamo would refuse it.
-    #[error(transparent)]
-    Option(#[from] BadOption),
+    /// Dynamo would refuse it; why.
+    #[error("{0}")]
+    Option(String),
     /// An axis of a sweep has no or too many values.
     #[error("{name} has {count} values; a sweep takes 1 to {MAX_AXIS}, {MAX_SETTINGS} settings together")]
     Axis {
@@ -92,13 +90,11 @@ impl Trial {
     /// The first number that Dynamo would refuse.
     pub fn validate(&self) -> Result<(), BadTrial> {
         let Trial::Cost { weight, credit, temperature } = *self else { return Ok(()) };
-        if let Some(weight) = weight {
-            OVERLAP_SCORE_WEIGHT.check(weight)?;
-        }
-        if let Some(credit) = credit {
-            OVERLAP_SCORE_CREDIT.check(credit)?;
-        }
-        Ok(TEMPERATURE.check(temperature)?)
+        let mut options = Options::default();
+        options.overlap_score_weight = weight.unwrap_or(options.overlap_score_weight);
+        options.overlap_score_credit = credit.unwrap_or(options.overlap_score_credit);
+        options.temperature = temperature;
+        options.validate().map_err(|error| BadTrial::Option(error.to_string()))
     }
 
     /// The same with what was recorded where nothing else is said.
@@ -132,14 +128,27 @@ pub fn validate_axes(weights: &[f64], temperatures: &[f64]) -> Result<(), BadTri
             return Err(BadTrial::Axis { name, count });
         }
     }
-    weights.iter().try_for_each(|&weight| OVERLAP_SCORE_WEIGHT.check(weight))?;
-    Ok(temperatures.iter().try_for_each(|&temperature| TEMPERATURE.check(temperature))?)
+    let trial = |weight, temperature| Trial::Cost { weight, credit: None, temperature };
+    weights.iter().try_for_each(|&weight| trial(Some(weight), 0.0).validate())?;
+    temperatures.iter().try_for_each(|&temperature| trial(None, temperature).validate())
 }
 
-/// The option behind the weight of a formula, by Dynamo's name.
-pub const fn weight_option(formula: Formula) -> NumberDoc {
-    match formula {
-        Formula::A => OVERLAP_SCORE_WEIGHT,
-        _ => PREFILL_LOAD_SCALE,
-    }
+/// How the weight of a formula is called and set.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct WeightName {
+    /// Dynamo's name.
+    pub name: &'static str,
+    /// Flag of the frontend, or its environment variable where the reference names no flag.
+    pub option: &'static str,
+}
+
+/// Names of the weight of a formula.
+pub fn weight_name(formula: Formula) -> WeightName {
+    let name = match formula {
+        Formula::A => "overlap_score_weight",
+        _ => "prefill_load_scale",
+    };
+    let numbers = Options::new(formula).numbers();
+    let option = numbers.iter().find(|(number, _)| number.name == name);
+    WeightName { name, option: option.map_or(name, |(number, _)| number.flag.unwrap_or(number.variable)) }
 }

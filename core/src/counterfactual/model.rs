@@ -12,7 +12,7 @@ use crate::cluster::Cluster;
 use crate::id::{Millis, WorkerIx};
 use crate::router::Formula;
 use crate::router::frozen::Recorded;
-use crate::routing::Arrivals;
+use crate::routing::{Arrivals, MAX_ARRIVALS};
 use crate::sim::resimulation::{
     Arrival, MAX_REQUEST_TOKENS, Outcome, Percentiles, ResimulationError, Settings, WARM_UP_PERCENT, run,
 };
@@ -357,8 +357,17 @@ fn router(trial: Trial, recorded_weight: f64) -> RouterMode {
 }
 
 /// How many of the latest of `all` arrivals are played so that those meant are counted after the warm-up.
-pub(super) fn with_warm_up(meant: usize, all: usize) -> usize {
+fn with_warm_up(meant: usize, all: usize) -> usize {
     (meant * 100).div_ceil(100 - WARM_UP_PERCENT as usize).min(all)
+}
+
+/// How many of the latest arrivals [`resimulate`] plays at most. Whoever sends arrivals sends as many, so that all
+/// play the same.
+pub fn arrivals_needed(span: Span) -> usize {
+    match span {
+        Span::Last(last) => with_warm_up(last as usize, MAX_ARRIVALS),
+        Span::Ms(_) => MAX_ARRIVALS,
+    }
 }
 
 /// The arrivals that are played, their prompts written out.

@@ -133,6 +133,11 @@ impl Sample {
         self.rows.is_empty()
     }
 
+    /// Weight or scale that the latest decision was made with.
+    pub fn latest_weight(&self) -> Option<f64> {
+        self.rows.last().map(|row| row.decision.recorded.prefill_factor)
+    }
+
     /// What it is a sample of.
     pub fn about(&self) -> &About {
         &self.about

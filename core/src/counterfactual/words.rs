@@ -1,7 +1,7 @@
 //! Reports in words: the same on the page, in the API and in a ticket.
 
 use super::frozen::{About, FrozenReport, SweepReport};
-use super::weight_option;
+use super::weight_name;
 use crate::router::Formula;
 use crate::router::frozen::Setting;
 
@@ -98,8 +98,7 @@ pub fn present_setting(report: &SweepReport) -> Option<String> {
     let grid = report.grid.as_ref()?;
     let recorded = grid.recorded;
     let weight = number(recorded.prefill_factor);
-    let flag = weight_option(recorded.formula);
-    let name = flag.flag.unwrap_or(flag.variable);
+    let name = weight_name(recorded.formula).option;
     let at = grid.prefill_factors.iter().position(|&factor| factor == recorded.prefill_factor)?;
     let cold = grid.temperatures.iter().position(|&temperature| temperature == 0.0)?;
     let outcome = grid.outcome(at, cold)?;

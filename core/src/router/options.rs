@@ -267,9 +267,7 @@ pub struct NumberDoc {
 }
 
 impl NumberDoc {
-    /// # Errors
-    /// Why Dynamo would refuse the value.
-    pub fn check(&self, value: f64) -> Result<(), BadOption> {
+    fn check(&self, value: f64) -> Result<(), BadOption> {
         let name = self.name;
         if !value.is_finite() || value < 0.0 {
             return Err(BadOption::NotFiniteOrNegative { name, value });

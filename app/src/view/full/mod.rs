@@ -1,5 +1,7 @@
 //! The panels of the full bundle: each fills the page. What is here is in no other bundle.
 
+mod counterfactual;
+
 use leptos::prelude::*;
 
 use super::decisions::DecisionsPanel;
@@ -10,6 +12,7 @@ use crate::url::Panel;
 pub(crate) fn panel(panel: Panel, store: Store, _dark: Signal<bool>) -> Option<AnyView> {
     Some(match panel {
         Panel::Decisions => view! { <DecisionsPanel store title="Ledger"/> }.into_any(),
+        Panel::Counterfactual => view! { <counterfactual::CounterfactualPanel store/> }.into_any(),
         Panel::Overview | Panel::Tree | Panel::Workers | Panel::Rates => return None,
     })
 }

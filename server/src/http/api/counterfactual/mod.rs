@@ -19,7 +19,7 @@ use axum::http::{HeaderMap, HeaderValue, Uri, header};
 use axum::response::{IntoResponse, Response};
 use tokio::sync::Semaphore;
 
-use radixscope_core::counterfactual::{Facts, ModelError, Sample, Trial, resimulate};
+use radixscope_core::counterfactual::{Facts, ModelError, Sample, Trial, arrivals_needed, resimulate};
 use radixscope_core::routing::{Arrivals, MAX_ARRIVALS};
 
 use super::params::Params;
@@ -107,7 +107,7 @@ fn no_store() -> [(header::HeaderName, HeaderValue); 1] {
 fn copy(view: &mut crate::hub::View<'_>, asked: &Asked) -> Result<Input, ApiError> {
     let selection = asked.selection(view.cluster)?;
     let arrivals = match asked.work {
-        Work::Resimulate(_) => view.routing.arrivals().latest(MAX_ARRIVALS),
+        Work::Resimulate(_) => view.routing.arrivals().latest(arrivals_needed(asked.span)),
         _ => Arrivals::default(),
     };
     Ok(Input {
