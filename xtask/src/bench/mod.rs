@@ -33,6 +33,8 @@ pub(crate) enum Part {
     Latency,
     /// Sizes of what the browser loads
     Sizes,
+    /// Counterfactuals of 10,000 decisions, natively and in the browser
+    Counterfactual,
 }
 
 impl Part {
@@ -41,6 +43,7 @@ impl Part {
             Self::Core => "core",
             Self::Latency => "latency",
             Self::Sizes => "sizes",
+            Self::Counterfactual => "counterfactual",
         }
     }
 
@@ -49,6 +52,7 @@ impl Part {
         match self {
             Self::Core => Some(("radixscope-oracle", "bench")),
             Self::Latency => Some(("radixscope-tests", "latency")),
+            Self::Counterfactual => Some(("radixscope-tests", "counterfactual")),
             Self::Sizes => None,
         }
     }
