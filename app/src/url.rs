@@ -96,6 +96,8 @@ panels! {
     Decisions "decisions" "Decisions" full,
     /// What the router would decide now.
     WhatIf "whatif" "What-if" full,
+    /// What other settings would have made of the latest decisions.
+    Counterfactual "counterfactual" "Counterfactual" full,
 }
 
 /// What the query says.
@@ -351,10 +353,9 @@ mod tests {
             assert_eq!((address.panel, notices.len()), (panel, 0));
         }
         let notices = Address::parse("view=forest").1;
-        assert!(
-            notices[0]
-                .ends_with("one of overview, tree, workers, rates, decisions, whatif; overview is shown")
-        );
+        assert!(notices[0].ends_with(
+            "one of overview, tree, workers, rates, decisions, whatif, counterfactual; overview is shown"
+        ));
     }
 
     #[test]

@@ -4,10 +4,11 @@
 //! `wasm32-unknown-unknown`, so that the server, the browser and a recording run the same fold.
 //!
 //! Arrows point one way: `id ← router ← record ← dynamo, tree ← cluster ← ingest ← routing ← listen, whatif`; nothing here uses
-//! `sim` but its callers.
+//! `sim` but `counterfactual`, which also reads `cluster`, `router` and `routing`, and its callers.
 #![forbid(unsafe_code)]
 
 pub mod cluster;
+pub mod counterfactual;
 pub mod dynamo;
 pub mod export;
 pub mod frame;

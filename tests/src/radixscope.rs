@@ -3,6 +3,7 @@
 use std::ffi::OsString;
 use std::process::{Command, Output, Stdio};
 
+use hyper::Method;
 use serde_json::Value;
 
 use crate::http::{Answer, Http};
@@ -106,6 +107,12 @@ impl Radixscope {
     /// `GET`, where there may be no answer.
     pub async fn try_get(&self, path: &str) -> Result<Answer, String> {
         self.http.get(&self.url(path)).await
+    }
+
+    /// `POST` of JSON.
+    pub async fn post(&self, path: &str, body: &str, headers: &[(&str, &str)]) -> Answer {
+        let body = body.as_bytes().to_vec();
+        self.http.send(Method::POST, &self.url(path), headers, body).await.expect("the server answers")
     }
 
     /// `GET` of JSON that has to be there.

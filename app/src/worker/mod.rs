@@ -8,11 +8,17 @@ pub mod client;
 #[cfg(target_arch = "wasm32")]
 pub mod serve;
 
+use std::ops::ControlFlow;
+
 use radixscope_core::cluster::SnapshotReader;
+use radixscope_core::counterfactual::{
+    Facts, FrozenReport, ModelReport, Sample, Span, SweepReport, Trial, resimulate,
+};
+use radixscope_core::routing::Arrivals;
 use serde::{Deserialize, Serialize};
 
 /// A job and the number that its answers carry.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Request {
     /// Chosen by whoever asks.
     pub id: u32,
@@ -21,17 +27,44 @@ pub struct Request {
 }
 
 /// What a worker can do.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub enum Job {
     /// Restore a state from the parts of its snapshot and count its digest anew.
     Digest {
         /// Input of [`SnapshotReader::part`], in order.
         parts: Vec<Vec<u8>>,
     },
+    /// Judge decisions under one setting, each on the state it saw.
+    Frozen {
+        /// Which decisions.
+        sample: Sample,
+        /// The setting.
+        trial: Trial,
+    },
+    /// The same under many settings.
+    Sweep {
+        /// Which decisions.
+        sample: Sample,
+        /// Weights.
+        weights: Vec<f64>,
+        /// Temperatures.
+        temperatures: Vec<f64>,
+    },
+    /// Play arrivals through the model.
+    Resimulate {
+        /// Postcard of [`Arrivals`].
+        arrivals: Vec<u8>,
+        /// What the model is made of.
+        facts: Facts,
+        /// Which arrivals are counted.
+        span: Span,
+        /// The setting.
+        trial: Trial,
+    },
 }
 
 /// What a worker says.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub enum Answer {
     /// It has started and listens; what was sent before is lost.
     Ready,
@@ -61,10 +94,16 @@ pub enum Answer {
 }
 
 /// What comes of a job.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub enum Outcome {
     /// Of [`Job::Digest`].
     Digest(#[serde(with = "postcard::fixint::le")] u64),
+    /// Of [`Job::Frozen`], and the milliseconds it took, its way to the worker and back not counted.
+    Frozen(Box<FrozenReport>, f64),
+    /// Of [`Job::Sweep`], likewise.
+    Sweep(Box<SweepReport>, f64),
+    /// Of [`Job::Resimulate`], likewise.
+    Model(Box<ModelReport>, f64),
 }
 
 impl Job {
@@ -86,8 +125,57 @@ impl Job {
                 }
                 Err("the snapshot has no end".to_owned())
             }
+            Job::Frozen { sample, trial } => {
+                let (report, ms) = timed(|| sample.evaluate(trial));
+                Ok(Outcome::Frozen(Box::new(report), ms))
+            }
+            Job::Sweep { sample, weights, temperatures } => {
+                let (report, ms) = timed(|| sample.sweep(&weights, &temperatures, told(progress, 1)));
+                Ok(Outcome::Sweep(Box::new(report.ok_or("the sweep was broken off")?), ms))
+            }
+            Job::Resimulate { arrivals, facts, span, trial } => {
+                let arrivals: Arrivals = postcard::from_bytes(&arrivals)
+                    .map_err(|error| format!("the arrivals cannot be read: {error}"))?;
+                // A few hundred messages are enough for a bar.
+                let every = (arrivals.iter().len() / 100).max(1);
+                let (report, ms) =
+                    timed(|| resimulate(&arrivals, &facts, span, trial, told(progress, every)));
+                Ok(Outcome::Model(Box::new(report.map_err(|error| error.to_string())?), ms))
+            }
         }
     }
+}
+
+/// Tells every so many steps; a job that is no longer wanted ends with its worker.
+fn told(mut progress: impl FnMut(u32, u32), every: usize) -> impl FnMut(usize, usize) -> ControlFlow<()> {
+    let mut next = every;
+    move |done, total| {
+        if done >= next || done == total {
+            next = done + every;
+            let steps = |n: usize| u32::try_from(n).unwrap_or(u32::MAX);
+            progress(steps(done), steps(total));
+        }
+        ControlFlow::Continue(())
+    }
+}
+
+fn timed<T>(work: impl FnOnce() -> T) -> (T, f64) {
+    let start = now_ms();
+    let done = work();
+    (done, now_ms() - start)
+}
+
+#[cfg(target_arch = "wasm32")]
+fn now_ms() -> f64 {
+    use wasm_bindgen::JsCast;
+    let scope = js_sys::global().dyn_into::<web_sys::WorkerGlobalScope>().ok();
+    scope.and_then(|scope| scope.performance()).map_or(0.0, |performance| performance.now())
+}
+
+/// On the host nobody measures.
+#[cfg(not(target_arch = "wasm32"))]
+fn now_ms() -> f64 {
+    0.0
 }
 
 /// Answers one message; what is to be sent goes to `send`.
@@ -106,6 +194,7 @@ pub fn answer(message: &[u8], mut send: impl FnMut(&Answer)) {
 #[cfg(test)]
 mod tests {
     use radixscope_core::cluster::Cluster;
+    use radixscope_core::counterfactual::Selection;
 
     use super::*;
 
@@ -138,6 +227,30 @@ mod tests {
         assert_eq!(progress, expected);
         let outcome = Outcome::Digest(Cluster::default().digest());
         assert_eq!(*last, Answer::Done { id: 7, outcome });
+    }
+
+    #[test]
+    fn a_counterfactual_gives_what_its_function_gives() {
+        let cluster = Cluster::default();
+        let selection = Selection { span: Span::ALL, worker: None };
+        let sample = Sample::of(&cluster, selection);
+        let frozen = answers(&asked(Job::Frozen { sample: sample.clone(), trial: Trial::RoundRobin }));
+        let outcome = Outcome::Frozen(Box::new(sample.evaluate(Trial::RoundRobin)), 0.0);
+        assert_eq!(frozen, [Answer::Done { id: 7, outcome }]);
+        let sweep = answers(&asked(Job::Sweep { sample, weights: vec![1.0], temperatures: vec![0.0] }));
+        assert!(
+            matches!(&sweep[..], [Answer::Done { outcome: Outcome::Sweep(report, _), .. }] if report.grid.is_none())
+        );
+        let facts = Facts::of(&cluster, selection);
+        for (arrivals, said) in [(vec![0xff; 3], "cannot be read"), (Vec::new(), "cannot be read")] {
+            let job =
+                Job::Resimulate { arrivals, facts: facts.clone(), span: Span::ALL, trial: Trial::RoundRobin };
+            let all = answers(&asked(job));
+            assert!(
+                matches!(&all[..], [Answer::Failed { message, .. }] if message.contains(said)),
+                "{all:?}"
+            );
+        }
     }
 
     #[test]

@@ -81,6 +81,30 @@ impl Arrivals {
         self.latest.iter()
     }
 
+    /// The last `count` arrivals with the blocks of their prompts and no others, as they travel.
+    pub fn latest(&self, count: usize) -> Self {
+        let first = self.latest.len().saturating_sub(count);
+        let mut latest: VecDeque<Arrival> = self.latest.range(first..).copied().collect();
+        let mut is_used = vec![false; self.blocks.len()];
+        for arrival in &latest {
+            let mut at = arrival.leaf;
+            while let Some(used) = is_used.get_mut(at as usize).filter(|used| !**used) {
+                *used = true;
+                at = self.blocks[at as usize].0;
+            }
+        }
+        // A block's predecessor comes before it, so one pass moves both.
+        let mut moved = vec![NONE; self.blocks.len()];
+        let to = |moved: &[u32], at: u32| moved.get(at as usize).copied().unwrap_or(NONE);
+        let mut blocks = Vec::with_capacity(is_used.iter().filter(|used| **used).count());
+        for (at, &(before, hash)) in self.blocks.iter().enumerate().filter(|(at, _)| is_used[*at]) {
+            moved[at] = blocks.len() as u32;
+            blocks.push((to(&moved, before), hash));
+        }
+        latest.iter_mut().for_each(|arrival| arrival.leaf = to(&moved, arrival.leaf));
+        Self { latest, blocks, block_size_tokens: self.block_size_tokens, index: HashMap::new() }
+    }
+
     /// The one that led to `decision`.
     pub fn of(&self, decision: DecisionId) -> Option<&Arrival> {
         let at = self.latest.binary_search_by_key(&decision, |arrival| arrival.decision).ok()?;
@@ -155,6 +179,20 @@ mod tests {
         let bytes = postcard::to_allocvec(&arrivals).expect("encodes");
         let read: Arrivals = postcard::from_bytes(&bytes).expect("decodes");
         assert_eq!(prompt(&read, 2), [1, 2, 3, 4]);
+    }
+
+    #[test]
+    fn the_latest_travel_with_their_own_blocks_alone() {
+        let mut arrivals = Arrivals::default();
+        arrivals.push(DecisionId(1), Millis(1), None, &[7, 8, 9]);
+        arrivals.push(DecisionId(2), Millis(2), Some(70), &[1, 2, 3]);
+        arrivals.push(DecisionId(3), Millis(3), None, &[1, 2, 4]);
+        arrivals.push(DecisionId(4), Millis(4), None, &[]);
+        let latest = arrivals.latest(3);
+        assert_eq!((latest.iter().len(), latest.blocks.len()), (3, 4));
+        assert_eq!((prompt(&latest, 2), prompt(&latest, 3)), (vec![1, 2, 3], vec![1, 2, 4]));
+        assert!(prompt(&latest, 4).is_empty() && latest.of(DecisionId(1)).is_none());
+        assert_eq!(arrivals.latest(9).blocks, arrivals.blocks);
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! Every error that a client sees: `{"error":{"code","message"}}` with the right status. Written once, here.
 
 use axum::Json;
-use axum::http::StatusCode;
+use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use serde::Serialize;
 
@@ -26,6 +26,8 @@ pub(super) mod code {
     pub(in crate::http) const BUSY: Code = Code(StatusCode::SERVICE_UNAVAILABLE, "busy");
     pub(in crate::http) const TOO_MANY_VIEWERS: Code =
         Code(StatusCode::SERVICE_UNAVAILABLE, "too_many_viewers");
+    pub(in crate::http) const TOO_MANY_RUNS: Code = Code(StatusCode::SERVICE_UNAVAILABLE, "too_many_runs");
+    pub(in crate::http) const NOT_COMPUTABLE: Code = Code(StatusCode::UNPROCESSABLE_ENTITY, "not_computable");
     pub(in crate::http) const SHUTTING_DOWN: Code = Code(StatusCode::SERVICE_UNAVAILABLE, "shutting_down");
 }
 
@@ -34,11 +36,17 @@ pub(super) mod code {
 pub(super) struct ApiError {
     code: Code,
     message: String,
+    retry_after_s: Option<u32>,
 }
 
 impl ApiError {
     pub(super) fn new(code: Code, message: impl Into<String>) -> Self {
-        Self { code, message: message.into() }
+        Self { code, message: message.into(), retry_after_s: None }
+    }
+
+    /// Says when another try is worth it.
+    pub(super) fn retry_after(self, seconds: u32) -> Self {
+        Self { retry_after_s: Some(seconds), ..self }
     }
 
     /// A value of a query parameter that cannot be meant.
@@ -60,7 +68,12 @@ impl IntoResponse for ApiError {
             message: &'a str,
         }
         let Code(status, code) = self.code;
-        (status, Json(Body { error: Inner { code, message: &self.message } })).into_response()
+        let retry = self.retry_after_s.map(|seconds| [(header::RETRY_AFTER, HeaderValue::from(seconds))]);
+        let body = Json(Body { error: Inner { code, message: &self.message } });
+        match retry {
+            Some(retry) => (status, retry, body).into_response(),
+            None => (status, body).into_response(),
+        }
     }
 }
 

@@ -20,6 +20,7 @@ use axum::response::Response;
 use axum::routing::get;
 use axum::serve::ListenerExt;
 use tokio::net::TcpListener;
+use tokio::sync::Semaphore;
 use tower::util::MapRequest;
 
 use crate::config::{AllowedOrigin, BasePath, FrameAncestors};
@@ -48,6 +49,8 @@ struct App {
     options: Arc<ServeOptions>,
     assets: Arc<Assets>,
     shutdown: Shutdown,
+    /// Places for long computations.
+    runs: Arc<Semaphore>,
 }
 
 impl FromRef<App> for Hub {
@@ -101,7 +104,8 @@ fn service(
 fn router(hub: Hub, options: ServeOptions, shutdown: Shutdown) -> Router {
     let assets = Arc::new(Assets::new());
     assets.prepare();
-    let app = App { hub, options: Arc::new(options), assets, shutdown };
+    let runs = api::counterfactual::runs();
+    let app = App { hub, options: Arc::new(options), assets, shutdown, runs };
     Router::new()
         .route("/ws", get(ws::open))
         .route("/healthz", get(health::alive))

@@ -35,6 +35,8 @@ pub(crate) enum Part {
     Ledger,
     /// Sizes of what the browser loads
     Sizes,
+    /// Counterfactuals of 10,000 decisions, natively and in the browser
+    Counterfactual,
 }
 
 impl Part {
@@ -44,6 +46,7 @@ impl Part {
             Self::Latency => "latency",
             Self::Ledger => "ledger",
             Self::Sizes => "sizes",
+            Self::Counterfactual => "counterfactual",
         }
     }
 
@@ -53,6 +56,7 @@ impl Part {
             Self::Core => Some(("radixscope-oracle", "bench")),
             Self::Latency => Some(("radixscope-tests", "latency")),
             Self::Ledger => Some(("radixscope-tests", "ledger")),
+            Self::Counterfactual => Some(("radixscope-tests", "counterfactual")),
             Self::Sizes => None,
         }
     }

@@ -1,6 +1,7 @@
 //! The panels of the full bundle: each fills the page. What is here is in no other bundle.
 
 mod costs;
+mod counterfactual;
 mod hint;
 mod ledger;
 pub(crate) mod painted;
@@ -16,6 +17,7 @@ pub(crate) fn panel(panel: Panel, store: Store, _dark: Signal<bool>) -> Option<A
     Some(match panel {
         Panel::Decisions => view! { <ledger::LedgerPanel store/> }.into_any(),
         Panel::WhatIf => view! { <whatif::WhatIfPanel store/> }.into_any(),
+        Panel::Counterfactual => view! { <counterfactual::CounterfactualPanel store/> }.into_any(),
         Panel::Overview | Panel::Tree | Panel::Workers | Panel::Rates => return None,
     })
 }

@@ -82,6 +82,22 @@ impl Frozen {
         self.pass(Placing::Actual, None)
     }
 
+    /// What each candidate of a decision, counted as pushed among those judged, costs under `setting`, in blocks; under
+    /// round-robin what it cost as recorded. `None` if there is no such decision.
+    pub fn costs_of(&self, decision: u32, setting: &Setting) -> Option<Vec<(WorkerIx, f64)>> {
+        let row = self.decisions.get(decision as usize)?;
+        let (factor, credit) = match *setting {
+            Setting::Cost { prefill_factor, overlap_score_credit, .. } => {
+                (prefill_factor, overlap_score_credit)
+            }
+            Setting::RoundRobin => (row.recorded.prefill_factor, row.credit),
+        };
+        let mut costs = vec![0.0; row.candidates().len()];
+        self.costs(row, factor, credit, &mut costs);
+        let workers = self.slot[row.candidates()].iter().map(|&slot| self.workers[usize::from(slot)]);
+        Some(workers.zip(costs).collect())
+    }
+
     fn pass(&self, mut placing: Placing, setting: Option<Setting>) -> Outcome {
         let mut pass = Pass {
             costs: vec![0.0; self.most_candidates],

@@ -1,6 +1,7 @@
 //! `/api/v1`: the state as JSON, for people, scripts and tests.
 
 mod cluster;
+pub(super) mod counterfactual;
 mod decisions;
 mod json;
 pub(super) mod params;
@@ -22,14 +23,26 @@ pub(super) fn router() -> Router<App> {
         .route("/api/v1/decisions", get(decisions::decisions))
         .route("/api/v1/prompt", get(prompt::prompt))
         .route("/api/v1/score", post(score::score).layer(DefaultBodyLimit::max(score::MAX_BODY_BYTES)))
+        .route("/api/v1/arrivals", get(counterfactual::arrivals))
+        .route(
+            "/api/v1/counterfactual",
+            post(counterfactual::counterfactual)
+                .layer(DefaultBodyLimit::max(counterfactual::MAX_BODY_BYTES))
+                .fallback(only_post),
+        )
         .route("/api", any(unknown))
         .route("/api/{*path}", any(unknown))
 }
 
+async fn only_post(method: axum::http::Method) -> ApiError {
+    let message = format!("{method} is not possible here; what to compute is asked with POST");
+    ApiError::new(code::METHOD_NOT_ALLOWED, message)
+}
+
 async fn unknown(uri: axum::http::Uri) -> ApiError {
     let message = format!(
-        "there is no {} here; there are /api/v1/cluster, /api/v1/tree, /api/v1/decisions, /api/v1/prompt and \
-         /api/v1/score",
+        "there is no {} here; there are /api/v1/cluster, /api/v1/tree, /api/v1/decisions, /api/v1/prompt, /api/v1/score, \
+         /api/v1/arrivals and /api/v1/counterfactual",
         uri.path().chars().take(200).collect::<String>()
     );
     ApiError::new(code::NOT_FOUND, message)

@@ -73,7 +73,7 @@ pub(super) struct WorkerFilter {
 }
 
 impl WorkerFilter {
-    fn parse(text: &str) -> Result<Self, ApiError> {
+    pub(super) fn parse(text: &str) -> Result<Self, ApiError> {
         let bad = || ApiError::bad_parameter("worker", text, "a worker id in decimal, or ID/RANK");
         let (id, rank) = match text.split_once('/') {
             Some((id, rank)) => (id, Some(rank.parse().map_err(|_| bad())?)),

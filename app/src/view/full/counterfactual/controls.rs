@@ -1,0 +1,168 @@
+//! The form: which decisions, which setting, which way. What is typed is read when something is to be computed.
+
+use leptos::prelude::*;
+use radixscope_core::counterfactual::{Span, Trial, weight_name};
+use radixscope_core::router::Formula;
+
+use super::run::Asked;
+use crate::store::Store;
+
+/// What is typed and chosen.
+#[derive(Clone, Copy)]
+pub(super) struct Inputs {
+    pub(super) amount: RwSignal<String>,
+    by_time: RwSignal<bool>,
+    pub(super) round_robin: RwSignal<bool>,
+    pub(super) weight: RwSignal<String>,
+    pub(super) temperature: RwSignal<String>,
+    credit: RwSignal<String>,
+    with_model: RwSignal<bool>,
+}
+
+impl Inputs {
+    pub(super) fn new() -> Self {
+        Self {
+            amount: RwSignal::new("1000".to_owned()),
+            by_time: RwSignal::new(false),
+            round_robin: RwSignal::new(false),
+            weight: RwSignal::new("1.5".to_owned()),
+            temperature: RwSignal::new("0".to_owned()),
+            credit: RwSignal::new("1".to_owned()),
+            with_model: RwSignal::new(false),
+        }
+    }
+
+    /// Takes a setting into the form.
+    pub(super) fn take(self, (weight, temperature): (f64, f64)) {
+        self.round_robin.set(false);
+        self.weight.set(weight.to_string());
+        self.temperature.set(temperature.to_string());
+    }
+
+    /// Which decisions.
+    ///
+    /// # Errors
+    /// What cannot be read, in words.
+    pub(super) fn span(self) -> Result<Span, String> {
+        let text = self.amount.get_untracked();
+        let number: Option<u32> = text.trim().parse().ok().filter(|&n| n > 0);
+        let is_time = self.by_time.get_untracked();
+        match (number, is_time) {
+            (Some(seconds), true) => Ok(Span::Ms(u64::from(seconds) * 1_000)),
+            (Some(last @ ..=10_000), false) => Ok(Span::Last(last)),
+            (_, false) => Err(format!("{text:?} decisions cannot be meant; 1 to 10000 are kept")),
+            (None, true) => Err(format!("{text:?} seconds cannot be meant")),
+        }
+    }
+
+    /// Everything.
+    ///
+    /// # Errors
+    /// What cannot be read, in words.
+    pub(super) fn asked(self) -> Result<Asked, String> {
+        let number = |name: &str, text: RwSignal<String>| {
+            let text = text.get_untracked();
+            text.trim().parse::<f64>().map_err(|_| format!("{name} {text:?} is no number"))
+        };
+        let trial = if self.round_robin.get_untracked() {
+            Trial::RoundRobin
+        } else {
+            Trial::Cost {
+                weight: Some(number("weight", self.weight)?),
+                credit: Some(number("credit", self.credit)?),
+                temperature: number("temperature", self.temperature)?,
+            }
+        };
+        trial.validate().map_err(|error| error.to_string())?;
+        Ok(Asked { span: self.span()?, trial, with_model: self.with_model.get_untracked() })
+    }
+}
+
+#[component]
+fn Number(
+    id: &'static str,
+    #[prop(into)] label: Signal<String>,
+    value: RwSignal<String>,
+    #[prop(into, optional)] disabled: Signal<bool>,
+    #[prop(into)] title: Signal<String>,
+) -> impl IntoView {
+    view! {
+        <label class="cf-field" title=title>
+            <span>{label}</span>
+            <input type="number" min="0" step="any" inputmode="decimal" data-testid=id prop:value=value
+                prop:disabled=disabled on:input=move |event| value.set(event_target_value(&event))/>
+        </label>
+    }
+}
+
+/// The form. `compute` and `sweep` are told to begin.
+#[component]
+pub(super) fn Controls(
+    store: Store,
+    inputs: Inputs,
+    #[prop(into)] busy: Signal<bool>,
+    #[prop(into)] again: Signal<bool>,
+    compute: Callback<()>,
+    sweep: Callback<()>,
+) -> impl IntoView {
+    let formula = Memo::new(move |_| {
+        let latest = |cluster: &radixscope_core::cluster::Cluster| {
+            cluster.decisions().newest_first().take(100).find_map(|decided| decided.decision.scoring)
+        };
+        store.on_beat(latest).map_or(Formula::A, |scoring| scoring.formula)
+    });
+    let turns = inputs.round_robin;
+    let by_time = inputs.by_time;
+    let model = inputs.with_model;
+    let no_credit = Signal::derive(move || turns.get() || formula.get() == Formula::A);
+    let radio = |name: &'static str,
+                 id: &'static str,
+                 on: Signal<bool>,
+                 choose: Callback<()>,
+                 text: &'static str| {
+        view! {
+            <label class="cf-radio"><input type="radio" name=name data-testid=id prop:checked=on on:change=move |_| choose.run(())/>{text}</label>
+        }
+    };
+    let set = |signal: RwSignal<bool>, value: bool| Callback::new(move |()| signal.set(value));
+    view! {
+        <form class="cf-form" on:submit=move |event| { event.prevent_default(); compute.run(()); }>
+            <div class="cf-line">
+                <label class="cf-field">
+                    <span>"Latest"</span>
+                    <input type="number" min="1" step="1" data-testid="cf-last" prop:value=inputs.amount
+                        on:input=move |event| inputs.amount.set(event_target_value(&event))/>
+                </label>
+                <select aria-label="Unit" data-testid="cf-unit" on:change=move |event| by_time.set(event_target_value(&event) == "s")>
+                    <option value="n">"decisions"</option>
+                    <option value="s">"seconds"</option>
+                </select>
+                <fieldset><legend class="hidden">"Router"</legend>
+                    {radio("cf-router", "cf-by-cost", Signal::derive(move || !turns.get()), set(turns, false), "By cost")}
+                    {radio("cf-router", "cf-round-robin", turns.into(), set(turns, true), "Round-robin")}
+                </fieldset>
+                <Number id="cf-weight" value=inputs.weight disabled=turns label=Signal::derive(move || weight_name(formula.get()).name.to_owned())
+                    title=Signal::derive(move || format!("{}: factor of the prompt blocks still to compute", weight_name(formula.get()).option))/>
+                <Number id="cf-temperature" value=inputs.temperature disabled=turns label="router_temperature".to_owned()
+                    title="--router-temperature, DYN_ROUTER_TEMPERATURE: 0 takes the lowest cost, more draws".to_owned()/>
+                <Number id="cf-credit" value=inputs.credit disabled=no_credit label="overlap_score_credit".to_owned()
+                    title=Signal::derive(move || match formula.get() {
+                        Formula::A => "Dynamo 0.8 to 1.1 knows no credit".to_owned(),
+                        _ => "DYN_ROUTER_KV_OVERLAP_SCORE_CREDIT: credit of a prompt block that the worker holds".to_owned(),
+                    })/>
+            </div>
+            <div class="cf-line">
+                <fieldset><legend class="hidden">"Way"</legend>
+                    {radio("cf-way", "cf-way-frozen", Signal::derive(move || !model.get()), set(model, false), "Frozen state")}
+                    {radio("cf-way", "cf-way-model", model.into(), set(model, true), "Frozen and re-simulated")}
+                </fieldset>
+                <button type="submit" class="primary" data-testid="cf-compute" prop:disabled=busy>
+                    {move || if again.get() { "Recompute" } else { "Compute" }}
+                </button>
+                <button type="button" class="cf-button" data-testid="cf-sweep" prop:disabled=busy on:click=move |_| sweep.run(())>
+                    "Sweep weight × temperature"
+                </button>
+            </div>
+        </form>
+    }
+}

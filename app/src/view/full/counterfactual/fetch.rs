@@ -1,0 +1,48 @@
+//! Fetches the prompts that the model plays, told how far it is. Knows nothing of what is in them.
+
+use js_sys::{Reflect, Uint8Array};
+use leptos::prelude::window;
+use wasm_bindgen::{JsCast, JsValue};
+use wasm_bindgen_futures::JsFuture;
+use web_sys::{AbortSignal, ReadableStreamDefaultReader, RequestInit, Response};
+
+/// Larger answers are not taken: ten thousand requests with all blocks that the server keeps are far smaller.
+const MAX_BYTES: usize = 64 << 20;
+
+/// The prompts of the latest `last` requests as the server encodes them; `progress` is told bytes so far and, if the
+/// server says so, in all.
+///
+/// # Errors
+/// In words, for the reader.
+pub(super) async fn arrivals(
+    last: usize,
+    signal: &AbortSignal,
+    progress: impl Fn(usize, Option<usize>),
+) -> Result<Vec<u8>, String> {
+    let init = RequestInit::new();
+    init.set_signal(Some(signal));
+    let address = format!("api/v1/arrivals?last={last}");
+    let asked = JsFuture::from(window().fetch_with_str_and_init(&address, &init)).await;
+    let broken =
+        |_: JsValue| "the prompts could not be fetched: the connection to the server broke off".to_owned();
+    let answer: Response = asked.map_err(broken)?.unchecked_into();
+    if !answer.ok() {
+        return Err(format!("the server gave no prompts: status {}", answer.status()));
+    }
+    let total = answer.headers().get("content-length").ok().flatten().and_then(|length| length.parse().ok());
+    let body = answer.body().ok_or("the server gave no prompts: its answer is empty")?;
+    let reader: ReadableStreamDefaultReader = body.get_reader().unchecked_into();
+    let mut bytes = Vec::new();
+    loop {
+        let part = JsFuture::from(reader.read()).await.map_err(broken)?;
+        let get = |key: &str| Reflect::get(&part, &key.into()).unwrap_or(JsValue::UNDEFINED);
+        if get("done").is_truthy() {
+            return Ok(bytes);
+        }
+        bytes.extend(get("value").dyn_into::<Uint8Array>().map(|part| part.to_vec()).unwrap_or_default());
+        if bytes.len() > MAX_BYTES {
+            return Err(format!("the prompts are larger than {} MiB", MAX_BYTES >> 20));
+        }
+        progress(bytes.len(), total);
+    }
+}

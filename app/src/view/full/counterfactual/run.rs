@@ -1,0 +1,246 @@
+//! What is computed, step by step, in the worker: inputs taken once, results kept with their time, cancelled at will.
+//! Knows nothing of how anything looks.
+
+use std::cell::RefCell;
+use std::sync::Arc;
+
+use leptos::prelude::*;
+use radixscope_core::counterfactual::{
+    Facts, FrozenReport, ModelReport, NO_ARRIVALS_HINT, Sample, Selection, Span, SweepReport, TEMPERATURES,
+    Trial, arrivals_needed, weights_with,
+};
+use radixscope_core::id::Millis;
+use web_sys::AbortController;
+
+use super::fetch;
+use crate::store::{Store, now_ms};
+use crate::worker::client::Client;
+use crate::worker::{Answer, Job, Outcome};
+
+/// A result and what belongs to it.
+#[derive(Clone)]
+pub(super) struct Done<T> {
+    pub(super) report: Arc<T>,
+    /// Server's time at which its input was taken.
+    pub(super) at_ms: Millis,
+    /// In the worker.
+    pub(super) worker_ms: f64,
+    /// From the button to the result, with the way to the worker and back.
+    pub(super) total_ms: f64,
+}
+
+/// What is under way.
+#[derive(Clone, PartialEq)]
+pub(super) struct Step {
+    pub(super) what: String,
+    /// Step of steps.
+    pub(super) step: u32,
+    pub(super) steps: u32,
+    /// Done of all within the step; `None`: not known.
+    pub(super) part: Option<(u32, u32)>,
+}
+
+/// What a reader asked for.
+#[derive(Clone, Copy, PartialEq)]
+pub(super) struct Asked {
+    pub(super) span: Span,
+    pub(super) trial: Trial,
+    pub(super) with_model: bool,
+}
+
+/// Results and progress. Copied freely.
+#[derive(Clone, Copy)]
+pub(super) struct Runner {
+    store: Store,
+    client: StoredValue<Client, LocalStorage>,
+    abort: StoredValue<Option<AbortController>, LocalStorage>,
+    /// Raised with each start and each end: what an earlier one still says is not heard.
+    turn: StoredValue<u32>,
+    pub(super) step: RwSignal<Option<Step>>,
+    pub(super) error: RwSignal<Option<String>>,
+    pub(super) frozen: RwSignal<Option<Done<FrozenReport>>>,
+    pub(super) model: RwSignal<Option<Done<ModelReport>>>,
+    pub(super) sweep: RwSignal<Option<Done<SweepReport>>>,
+}
+
+/// Results outlive the panel: whoever comes back from a decision finds them.
+#[derive(Clone, Default)]
+struct Kept {
+    frozen: Option<Done<FrozenReport>>,
+    model: Option<Done<ModelReport>>,
+    sweep: Option<Done<SweepReport>>,
+}
+
+thread_local! {
+    static KEPT: RefCell<Kept> = RefCell::default();
+}
+
+impl Runner {
+    pub(super) fn new(store: Store) -> Self {
+        let kept = KEPT.with_borrow(Kept::clone);
+        let runner = Self {
+            store,
+            client: StoredValue::new_local(Client::default()),
+            abort: StoredValue::new_local(None),
+            turn: StoredValue::new(0),
+            step: RwSignal::new(None),
+            error: RwSignal::new(None),
+            frozen: RwSignal::new(kept.frozen),
+            model: RwSignal::new(kept.model),
+            sweep: RwSignal::new(kept.sweep),
+        };
+        on_cleanup(move || {
+            runner.stop();
+            KEPT.set(Kept {
+                frozen: runner.frozen.get_untracked(),
+                model: runner.model.get_untracked(),
+                sweep: runner.sweep.get_untracked(),
+            });
+        });
+        runner
+    }
+
+    /// Whether there are results, or some are under way.
+    pub(super) fn has_begun(self) -> bool {
+        self.frozen.with_untracked(Option::is_some) || self.step.with_untracked(Option::is_some)
+    }
+
+    /// Ends what is under way. Results stay.
+    pub(super) fn stop(self) {
+        self.turn.update_value(|turn| *turn += 1);
+        self.client.with_value(Client::cancel);
+        if let Some(abort) = self.abort.try_update_value(Option::take).flatten() {
+            abort.abort();
+        }
+        self.step.set(None);
+    }
+
+    fn begin(self) -> u32 {
+        self.stop();
+        self.error.set(None);
+        self.turn.get_value()
+    }
+
+    fn fail(self, message: String) {
+        self.step.set(None);
+        self.error.set(Some(message));
+    }
+
+    /// One setting: frozen, then in the model if that is wanted too.
+    pub(super) fn compute(self, asked: Asked, then: impl Fn() + 'static) {
+        let turn = self.begin();
+        let steps = if asked.with_model { 3 } else { 1 };
+        let selection = Selection { span: asked.span, worker: None };
+        let (at_ms, started) = (self.store.now_ms(), now_ms());
+        let (sample, facts) =
+            self.store.peek(|cluster| (Sample::of(cluster, selection), Facts::of(cluster, selection)));
+        self.model.set(None);
+        let what = "Judging each decision on the state it saw";
+        let job = Job::Frozen { sample, trial: asked.trial };
+        self.job(turn, job, what, (1, steps), move |outcome| {
+            let Outcome::Frozen(report, worker_ms) = outcome else { return };
+            let total_ms = now_ms() - started;
+            self.frozen.set(Some(Done { report: Arc::new(*report), at_ms, worker_ms, total_ms }));
+            if asked.with_model {
+                self.fetch_and_play(turn, asked, facts.clone(), at_ms);
+            } else {
+                self.step.set(None);
+                then();
+            }
+        });
+    }
+
+    fn fetch_and_play(self, turn: u32, asked: Asked, facts: Facts, at_ms: Millis) {
+        let Ok(abort) = AbortController::new() else {
+            return self.fail("this browser cannot fetch the prompts".to_owned());
+        };
+        let signal = abort.signal();
+        self.abort.set_value(Some(abort));
+        let fetching = move |bytes: usize, total: Option<usize>| {
+            if self.turn.try_get_value() == Some(turn) {
+                let part = total.map(|total| (bytes as u32, total as u32));
+                let of = total.map_or(String::new(), |total| format!(" of {}", size(total)));
+                let what = format!("Fetching recorded prompts, {}{of}", size(bytes));
+                self.step.set(Some(Step { what, step: 2, steps: 3, part }));
+            }
+        };
+        fetching(0, None);
+        leptos::task::spawn_local(async move {
+            let fetched = fetch::arrivals(arrivals_needed(asked.span), &signal, fetching).await;
+            if self.turn.try_get_value() != Some(turn) {
+                return;
+            }
+            match fetched {
+                Ok(arrivals) => self.play(turn, asked, facts, arrivals, at_ms),
+                Err(error) => self.fail(error),
+            }
+        });
+    }
+
+    fn play(self, turn: u32, asked: Asked, facts: Facts, arrivals: Vec<u8>, at_ms: Millis) {
+        let started = now_ms();
+        let job = Job::Resimulate { arrivals, facts, span: asked.span, trial: asked.trial };
+        let what = "Playing the arrivals through the model, twice";
+        self.job(turn, job, what, (3, 3), move |outcome| {
+            let Outcome::Model(report, worker_ms) = outcome else { return };
+            let total_ms = now_ms() - started;
+            self.model.set(Some(Done { report: Arc::new(*report), at_ms, worker_ms, total_ms }));
+            self.step.set(None);
+        });
+    }
+
+    /// Many settings.
+    pub(super) fn sweep(self, span: Span) {
+        let turn = self.begin();
+        let (at_ms, started) = (self.store.now_ms(), now_ms());
+        let sample = self.store.peek(|cluster| Sample::of(cluster, Selection { span, worker: None }));
+        let weights = weights_with(sample.latest_weight());
+        let temperatures = TEMPERATURES.to_vec();
+        let what = format!("Trying {} settings", weights.len() * temperatures.len());
+        let job = Job::Sweep { sample, weights, temperatures };
+        self.job(turn, job, &what, (1, 1), move |outcome| {
+            let Outcome::Sweep(report, worker_ms) = outcome else { return };
+            let total_ms = now_ms() - started;
+            self.sweep.set(Some(Done { report: Arc::new(*report), at_ms, worker_ms, total_ms }));
+            self.step.set(None);
+        });
+    }
+
+    fn job(
+        self,
+        turn: u32,
+        job: Job,
+        what: &str,
+        (step, steps): (u32, u32),
+        done: impl Fn(Outcome) + 'static,
+    ) {
+        let now = Step { what: what.to_owned(), step, steps, part: None };
+        self.step.set(Some(now.clone()));
+        let hear = move |answer| {
+            if self.turn.try_get_value() != Some(turn) {
+                return;
+            }
+            match answer {
+                Answer::Ready => {}
+                Answer::Progress { done, total, .. } => {
+                    self.step.set(Some(Step { part: Some((done, total)), ..now.clone() }));
+                }
+                Answer::Done { outcome, .. } => done(outcome),
+                Answer::Failed { message, .. } => self.fail(in_words(message)),
+            }
+        };
+        self.client.with_value(|client| client.run(job, hear));
+    }
+}
+
+/// A missing prompt is no fault but a setting.
+fn in_words(message: String) -> String {
+    if message.starts_with("no prompt is known") { format!("{message}. {NO_ARRIVALS_HINT}") } else { message }
+}
+
+fn size(bytes: usize) -> String {
+    match bytes {
+        0..=999_999 => format!("{} kB", bytes / 1_000),
+        _ => format!("{:.1} MB", bytes as f64 / 1e6),
+    }
+}

@@ -1,0 +1,223 @@
+//! What really happened beside what was tried, figure by figure; every number with its unit.
+
+use leptos::prelude::*;
+use radixscope_core::counterfactual::{Figures, FrozenReport, ModelReport, Times};
+use radixscope_core::id::WorkerIx;
+use radixscope_core::router::frozen::Outcome;
+
+use crate::format::{self, UNKNOWN};
+use crate::store::Store;
+use crate::view::chip::Chip;
+
+fn or_unknown<T>(value: Option<T>, shown: impl FnOnce(T) -> String) -> String {
+    value.map_or(UNKNOWN.to_owned(), shown)
+}
+
+/// Percent with one decimal.
+pub(super) fn percent(share: f64) -> String {
+    format!("{:.1} %", share * 100.0)
+}
+
+/// With its sign and in groups: `+1,234`, `−5`, `0`.
+pub(super) fn signed(value: f64) -> String {
+    let whole = format::count(value.abs().round() as u64);
+    match value {
+        v if v >= 0.5 => format!("+{whole}"),
+        v if v <= -0.5 => format!("−{whole}"),
+        _ => "0".to_owned(),
+    }
+}
+
+fn times(of: Option<Times>) -> String {
+    or_unknown(of, |of| format!("{} / {}", ms(of.p50_ms), ms(of.p95_ms)))
+}
+
+fn ms(value: f64) -> String {
+    if value < 10_000.0 {
+        format!("{} ms", format::count(value.round() as u64))
+    } else {
+        format!("{:.1} s", value / 1e3)
+    }
+}
+
+/// Expected flips: whole where nothing is left to chance.
+pub(super) fn flips(outcome: &Outcome) -> String {
+    let expected = outcome.flips_expected;
+    let about = if expected == outcome.flips_certain as f64 { "" } else { "about " };
+    format!("{about}{}", format::count(expected.round() as u64))
+}
+
+/// A row: its figure, what it means, and a text a column; the model's columns are empty where it did not run.
+struct Row {
+    id: &'static str,
+    name: &'static str,
+    meaning: &'static str,
+    cells: [String; 4],
+}
+
+fn rows(frozen: &FrozenReport, model: Option<&ModelReport>) -> Vec<Row> {
+    let (actual, tried) = (&frozen.actual, &frozen.tried);
+    let of_model = |text: &dyn Fn(&Figures) -> String| match model {
+        Some(model) => [text(&model.recorded), text(&model.tried)],
+        None => [UNKNOWN.to_owned(), UNKNOWN.to_owned()],
+    };
+    let row = |id, name, meaning, real: [String; 2], model: [String; 2]| {
+        let ([a, b], [c, d]) = (real, model);
+        Row { id, name, meaning, cells: [a, b, c, d] }
+    };
+    let both = |text: &dyn Fn(&Outcome) -> String| [text(actual), text(tried)];
+    let none = || [UNKNOWN.to_owned(), UNKNOWN.to_owned()];
+    let measured = model.map(|model| model.measured);
+    let saved = |outcome: &Outcome| {
+        or_unknown(outcome.prefill_saved_tokens, |saved| {
+            let each = saved / outcome.prefill_decisions.max(1) as f64;
+            format!("{} ({} a request)", signed(saved), signed(each))
+        })
+    };
+    let model_saved = match model {
+        Some(model) => {
+            let saved = model.prefill_saved_tokens() as f64;
+            let each = saved / model.tried.requests.max(1) as f64;
+            ["0".to_owned(), format!("{} ({} a request)", signed(saved), signed(each))]
+        }
+        None => none(),
+    };
+    vec![
+        row(
+            "requests",
+            "Requests",
+            "Decisions judged; in the model, requests counted after its warm-up",
+            both(&|o| format::count(o.decisions)),
+            of_model(&|f| format::count(f.requests)),
+        ),
+        row(
+            "flips",
+            "Flips",
+            "Decisions that go to another worker, at temperature above 0 as an expected value. The model's workers are not the real ones, so none can be told there",
+            ["0".to_owned(), format!("{} of {}", flips(tried), format::count(tried.decisions))],
+            none(),
+        ),
+        row(
+            "ties",
+            "Ties",
+            "Decisions whose lowest cost two or more workers share exactly",
+            both(&|o| format::count(o.ties)),
+            none(),
+        ),
+        row(
+            "overlap",
+            "Overlap",
+            "Blocks that the chosen workers held over blocks of the prompts, as the router sees it; unknown where it keeps no index",
+            both(&|o| or_unknown(o.overlap_share, percent)),
+            of_model(&|f| or_unknown(f.overlap_share, percent)),
+        ),
+        row(
+            "hits",
+            "Cache hits",
+            "Prompt tokens found in the engines' caches over prompt tokens; only the model's engines tell",
+            none(),
+            of_model(&|f| or_unknown(f.hit_rate, percent)),
+        ),
+        row(
+            "saved",
+            "Prompt tokens saved",
+            "Prompt tokens that need no computing, more (+) or fewer (−) than with the actual choices; in the model, than with the recorded setting",
+            both(&saved),
+            model_saved,
+        ),
+        row(
+            "spread-mean",
+            "In-flight spread, mean",
+            "Requests in flight on the fullest worker less those on the emptiest: right after each decision, in the model four times a second",
+            both(&|o| or_unknown(o.spread, |s| format!("{:.1}", s.mean))),
+            of_model(&|f| or_unknown(f.spread_mean, |s| format!("{s:.1}"))),
+        ),
+        row(
+            "spread-p95",
+            "In-flight spread, p95",
+            "The same; 95 of 100 are at or below",
+            both(&|o| or_unknown(o.spread, |s| s.p95.to_string())),
+            of_model(&|f| or_unknown(f.spread_p95, |s| format!("{s:.0}"))),
+        ),
+        row(
+            "ttft",
+            "TTFT, p50 / p95",
+            "Actual: from the router's decision, or as the frontend measured it. Model: at the user, so about 0.1 s longer. Compare model with model",
+            [measured.map_or(UNKNOWN.to_owned(), |m| times(m.ttft_ms)), UNKNOWN.to_owned()],
+            of_model(&|f| times(f.ttft_ms)),
+        ),
+        row(
+            "e2e",
+            "End to end, p50 / p95",
+            "As above, to the request's end",
+            [measured.map_or(UNKNOWN.to_owned(), |m| times(m.e2e_ms)), UNKNOWN.to_owned()],
+            of_model(&|f| times(f.e2e_ms)),
+        ),
+    ]
+}
+
+/// The comparison.
+#[component]
+pub(super) fn Comparison(
+    store: Store,
+    frozen: Signal<Option<std::sync::Arc<FrozenReport>>>,
+    model: Signal<Option<std::sync::Arc<ModelReport>>>,
+) -> impl IntoView {
+    const COLUMNS: [&str; 4] = ["actual", "frozen", "model-recorded", "model-tried"];
+    move || {
+        let frozen = frozen.get()?;
+        let model = model.get();
+        let has_model = model.is_some();
+        let count = if has_model { 4 } else { 2 };
+        let body = rows(&frozen, model.as_deref())
+            .into_iter()
+            .filter(|row| has_model || row.cells[..2].iter().any(|c| c != UNKNOWN));
+        let body = body.map(|row| {
+            let cells = row.cells.into_iter().zip(COLUMNS).take(count);
+            let cells = cells.map(|(text, column)| view! { <td class="n" data-testid=format!("cf-{}-{column}", row.id)>{text}</td> });
+            view! { <tr><th scope="row" title=row.meaning>{row.name}</th>{cells.collect_view()}</tr> }
+        });
+        let body = body.collect_view();
+        let shares = |outcome: &Outcome| {
+            outcome.shares.iter().map(|of| (Some(of.worker), of.share)).collect::<Vec<_>>()
+        };
+        let anonymous =
+            |figures: &Figures| figures.shares.iter().map(|&share| (None, share)).collect::<Vec<_>>();
+        let mut bars = vec![shares(&frozen.actual), shares(&frozen.tried)];
+        bars.iter_mut().for_each(|of| of.sort_by_key(|(worker, _)| *worker));
+        if let Some(model) = &model {
+            bars.extend([anonymous(&model.recorded), anonymous(&model.tried)]);
+        }
+        Some(view! {
+            <table class="cf-table" data-testid="cf-table">
+                <thead><tr>
+                    <th scope="col">"Figure"</th>
+                    <th scope="col" class="n" title="What really happened">"Actual"</th>
+                    <th scope="col" class="n" title="The setting tried, each decision on the state it saw">"Frozen"</th>
+                    {has_model.then(|| view! {
+                        <th scope="col" class="n" title="The model under the recorded setting: what its other column compares with">"Model, recorded"</th>
+                        <th scope="col" class="n" title="The model under the setting tried">"Model, tried"</th>
+                    })}
+                </tr></thead>
+                <tbody>
+                    {body}
+                    <tr class="cf-shares">
+                        <th scope="row" title="Share of the requests. The model's workers are not the real ones: fullest first">"Share by worker"</th>
+                        {bars.into_iter().map(|of| view! { <td>{of.into_iter().map(|(worker, share)| view! { <ShareBar store worker share/> }).collect_view()}</td> }).collect_view()}
+                    </tr>
+                </tbody>
+            </table>
+        })
+    }
+}
+
+#[component]
+fn ShareBar(store: Store, #[prop(into)] worker: Option<WorkerIx>, share: f64) -> impl IntoView {
+    view! {
+        <span class="cf-share">
+            {worker.map(|worker| view! { <Chip store worker/> })}
+            <span class="meter" aria-hidden="true"><i style=format!("width:{}", format::width(share))></i></span>
+            <span class="n">{percent(share)}</span>
+        </span>
+    }
+}

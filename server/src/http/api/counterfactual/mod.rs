@@ -1,0 +1,166 @@
+//! `POST /api/v1/counterfactual`: what other settings would have made of the latest decisions, by the very functions
+//! that the page's worker runs. `GET /api/v1/arrivals`: the prompts that the worker plays.
+//!
+//! The hub only copies what is needed; everything else runs on a thread for long work, a few at a time, and ends when
+//! the client goes away.
+
+mod answer;
+mod asked;
+
+use std::ops::ControlFlow;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use axum::Json;
+use axum::body::Bytes;
+use axum::extract::State;
+use axum::extract::rejection::BytesRejection;
+use axum::http::{HeaderMap, HeaderValue, Uri, header};
+use axum::response::{IntoResponse, Response};
+use tokio::sync::Semaphore;
+
+use radixscope_core::counterfactual::{Facts, ModelError, Sample, Trial, arrivals_needed, resimulate};
+use radixscope_core::routing::{Arrivals, MAX_ARRIVALS};
+
+use super::params::Params;
+use crate::http::error::{ApiError, code};
+use crate::http::{App, origin};
+use crate::shutdown::over;
+use answer::{Answer, Workers};
+use asked::{Asked, Work};
+
+/// Runs at a time: the hub has to keep a core.
+pub(in crate::http) const MAX_RUNS: usize = 2;
+/// Largest request body.
+pub(super) const MAX_BODY_BYTES: usize = 64 * 1024;
+/// A run seldom takes longer; after it another try is worth it.
+const RETRY_AFTER_S: u32 = 2;
+
+/// Raised when nobody waits for the answer any more.
+struct Cancel(Arc<AtomicBool>);
+
+impl Drop for Cancel {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
+/// What was copied out of the hub.
+struct Input {
+    sample: Sample,
+    facts: Facts,
+    arrivals: Arrivals,
+    workers: Workers,
+}
+
+pub(super) async fn counterfactual(
+    State(app): State<App>,
+    uri: Uri,
+    headers: HeaderMap,
+    body: Result<Bytes, BytesRejection>,
+) -> Result<Response, ApiError> {
+    if !origin::is_allowed(&headers, &uri, &app.options.allow_origin) {
+        let message =
+            "pages of this origin may not ask for computations; start the server with --allow-origin ORIGIN";
+        return Err(ApiError::new(code::FOREIGN_ORIGIN, message));
+    }
+    let body = body.map_err(|_| {
+        ApiError::new(
+            code::TOO_LARGE,
+            format!("the body is larger than {MAX_BODY_BYTES} bytes, or broke off"),
+        )
+    })?;
+    let asked = Asked::parse(&body)?;
+    let permit = Arc::clone(&app.runs).try_acquire_owned().map_err(|_| busy())?;
+    let input = app.hub.read(move |view| copy(view, &asked).map(|input| (input, asked))).await?;
+    let (input, asked) = input?;
+    let cancelled = Arc::new(AtomicBool::new(false));
+    let cancel = Cancel(Arc::clone(&cancelled));
+    let run = tokio::task::spawn_blocking(move || {
+        let answer = compute(&input, &asked, &cancelled);
+        drop(permit);
+        answer
+    });
+    let mut shutdown = app.shutdown.clone();
+    let answer = tokio::select! {
+        () = over(&mut shutdown) => return Err(ApiError::new(code::SHUTTING_DOWN, "the server is shutting down")),
+        answer = run => answer,
+    };
+    drop(cancel);
+    let answer = answer.map_err(|error| {
+        tracing::error!(%error, "a counterfactual broke off");
+        ApiError::new(code::INTERNAL, "the computation broke off")
+    })??;
+    Ok((no_store(), Json(answer)).into_response())
+}
+
+fn busy() -> ApiError {
+    let message = format!("{MAX_RUNS} counterfactuals are being computed, the most at a time; try again");
+    ApiError::new(code::TOO_MANY_RUNS, message).retry_after(RETRY_AFTER_S)
+}
+
+fn no_store() -> [(header::HeaderName, HeaderValue); 1] {
+    [(header::CACHE_CONTROL, HeaderValue::from_static("no-store"))]
+}
+
+/// Runs in the hub: copies, computes nothing.
+fn copy(view: &mut crate::hub::View<'_>, asked: &Asked) -> Result<Input, ApiError> {
+    let selection = asked.selection(view.cluster)?;
+    let arrivals = match asked.work {
+        Work::Resimulate(_) => view.routing.arrivals().latest(arrivals_needed(asked.span)),
+        _ => Arrivals::default(),
+    };
+    Ok(Input {
+        sample: Sample::of(view.cluster, selection),
+        facts: Facts::of(view.cluster, selection),
+        arrivals,
+        workers: Workers::of(view.cluster),
+    })
+}
+
+fn compute(input: &Input, asked: &Asked, cancelled: &AtomicBool) -> Result<Answer, ApiError> {
+    let go_on = |_: usize, _: usize| match cancelled.load(Ordering::Relaxed) {
+        true => ControlFlow::Break(()),
+        false => ControlFlow::Continue(()),
+    };
+    let gone = || ApiError::new(code::INTERNAL, "nobody waits for this any more");
+    Ok(match &asked.work {
+        Work::Frozen(trial) => Answer::frozen(&input.sample.evaluate(*trial), &input.workers),
+        Work::Sweep(weights, temperatures) => {
+            let report = input.sample.sweep(weights, temperatures, go_on).ok_or_else(gone)?;
+            Answer::sweep(&report, &input.workers)
+        }
+        Work::Resimulate(trial) => {
+            let report = resimulate(&input.arrivals, &input.facts, asked.span, *trial, go_on);
+            Answer::model(&report.map_err(unplayable)?, *trial)
+        }
+    })
+}
+
+fn unplayable(error: ModelError) -> ApiError {
+    let hint = match error {
+        ModelError::NoArrivals => format!("{error}. {}", radixscope_core::counterfactual::NO_ARRIVALS_HINT),
+        _ => error.to_string(),
+    };
+    ApiError::new(code::NOT_COMPUTABLE, hint)
+}
+
+/// The prompts of the latest requests, postcard of [`Arrivals`].
+pub(super) async fn arrivals(State(app): State<App>, uri: Uri) -> Result<Response, ApiError> {
+    let params = Params::of(&uri, &["last"])?;
+    let last = params.within("last", 1, MAX_ARRIVALS as u64)?.map_or(MAX_ARRIVALS, |last| last as usize);
+    let arrivals = app.hub.read(move |view| view.routing.arrivals().latest(last)).await?;
+    let encoded = tokio::task::spawn_blocking(move || postcard::to_allocvec(&arrivals)).await;
+    let bytes = encoded.ok().and_then(Result::ok);
+    let bytes = bytes.ok_or_else(|| ApiError::new(code::INTERNAL, "the arrivals cannot be encoded"))?;
+    let kind = (header::CONTENT_TYPE, HeaderValue::from_static("application/octet-stream"));
+    Ok((no_store(), [kind], bytes).into_response())
+}
+
+/// As many runs as are allowed.
+pub(in crate::http) fn runs() -> Arc<Semaphore> {
+    Arc::new(Semaphore::new(MAX_RUNS))
+}
+
+/// A setting that is tried where none is named.
+const PRESENT: Trial = Trial::Cost { weight: None, credit: None, temperature: 0.0 };

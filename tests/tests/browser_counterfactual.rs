@@ -1,0 +1,212 @@
+//! The counterfactual panel: its figures are the API's for the same decisions, it can be cancelled, its map is walked
+//! with the keyboard.
+
+use radixscope_tests::browser::{Page, with_page};
+use radixscope_tests::figures::number;
+use radixscope_tests::radixscope::Radixscope;
+use radixscope_tests::wait;
+use serde_json::{Value, json};
+
+const VIEW: &str = "/?view=counterfactual";
+
+async fn paused() -> Radixscope {
+    let server = Radixscope::start(["demo", "--warm-up", "120", "--speed", "0.000001"]).await;
+    server.until_source_is("live").await;
+    server
+}
+
+async fn open(page: &Page, server: &Radixscope, path: &str) {
+    page.open(&server.url(path)).await;
+    page.until("the sweep that opens with the panel is done", async |page| {
+        page.text("cf-grid").await.ok_or_else(|| "no map yet".to_owned())
+    })
+    .await;
+    idle(page).await;
+}
+
+async fn idle(page: &Page) {
+    page.until_true("nothing is under way", "!document.querySelector('[data-testid=cf-cancel]')").await;
+}
+
+async fn ask(server: &Radixscope, body: Value) -> Value {
+    let answer = server.post("/api/v1/counterfactual", &body.to_string(), &[]).await;
+    assert_eq!(answer.status, 200, "{}", answer.text());
+    answer.json()
+}
+
+/// Types into a field as a framework hears it.
+async fn fill(page: &Page, id: &str, value: &str) {
+    let set = format!(
+        "(e => {{ e.value = {}; e.dispatchEvent(new Event('input', {{bubbles: true}})); return true; }})(document.querySelector('[data-testid={id}]'))",
+        json!(value)
+    );
+    page.eval(&set).await;
+}
+
+#[tokio::test]
+async fn the_headline_and_the_table_are_the_apis_for_the_same_decisions() {
+    let server = paused().await;
+    with_page(async |page| {
+        open(page, &server, VIEW).await;
+        fill(page, "cf-last", "300").await;
+        fill(page, "cf-weight", "0.5").await;
+        fill(page, "cf-temperature", "0.2").await;
+        page.click("cf-compute").await;
+        let setting = json!({"weight": 0.5, "temperature": 0.2});
+        let said = ask(&server, json!({"mode": "frozen", "last": 300, "setting": setting})).await;
+        page.until("the headline is the API's", async |page| {
+            let headline = page.text("cf-headline").await.unwrap_or_default();
+            wait::expect(said["headline"] == headline, || headline)
+        })
+        .await;
+        assert!(said["headline"].as_str().unwrap().contains("of 300 decisions"));
+        let share = |outcome: &Value| format!("{:.1} %", outcome["overlap_share"].as_f64().unwrap() * 100.0);
+        assert_eq!(page.text("cf-overlap-actual").await.unwrap(), share(&said["actual"]));
+        assert_eq!(page.text("cf-overlap-frozen").await.unwrap(), share(&said["tried"]));
+        let p95 = number(&said["tried"]["spread"], "p95").to_string();
+        assert_eq!(page.text("cf-spread-p95-frozen").await.unwrap(), p95);
+        let flips = page.texts("[data-testid=cf-flip]").await;
+        assert_eq!(flips.len(), said["flips"].as_array().unwrap().len());
+        let first = page.attribute("[data-testid=cf-flip]", "data-decision").await.unwrap();
+        assert_eq!(said["flips"][0]["decision"], first);
+        assert!(page.text("cf-limits").await.unwrap().contains("no cache warms elsewhere"));
+        let stamp = page.text("cf-stamp").await.unwrap();
+        assert!(stamp.contains("on 300 decisions"), "{stamp}");
+        assert_eq!(page.text("cf-compute").await.unwrap(), "Recompute");
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn the_model_is_shown_against_itself_with_its_assumptions() {
+    let server = paused().await;
+    with_page(async |page| {
+        open(page, &server, VIEW).await;
+        fill(page, "cf-last", "200").await;
+        page.click("cf-round-robin").await;
+        page.click("cf-way-model").await;
+        page.click("cf-compute").await;
+        page.until("the model's assumptions are shown", async |page| {
+            page.text("cf-assumptions").await.ok_or_else(|| "not yet".to_owned())
+        })
+        .await;
+        idle(page).await;
+        let body = json!({"mode": "resimulated", "last": 200, "setting": {"round_robin": true}});
+        let said = ask(&server, body).await;
+        for (column, figures) in [("model-recorded", &said["recorded"]), ("model-tried", &said["tried"])] {
+            let shown = page.text(&format!("cf-hits-{column}")).await.unwrap();
+            assert_eq!(shown, format!("{:.1} %", figures["hit_rate"].as_f64().unwrap() * 100.0), "{column}");
+        }
+        assert_eq!(page.text("cf-overlap-model-tried").await.unwrap(), "–", "unknown, not 0");
+        let assumptions = page.text("cf-assumptions").await.unwrap();
+        for said in said["assumptions"].as_array().unwrap() {
+            assert!(assumptions.contains(said.as_str().unwrap()), "{said}");
+        }
+        page.screenshot("counterfactual-model").await;
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_run_can_be_cancelled_and_the_page_answers_meanwhile() {
+    let server = paused().await;
+    with_page(async |page| {
+        open(page, &server, VIEW).await;
+        fill(page, "cf-last", "10000").await;
+        page.click("cf-way-model").await;
+        // Frames go on while the worker computes; the longest time between two is kept.
+        page.eval(
+            "(window.longest = 0, window.last = performance.now(), (function tick() { const now = performance.now(); \
+             window.longest = Math.max(window.longest, now - window.last); window.last = now; \
+             requestAnimationFrame(tick); })(), true)",
+        )
+        .await;
+        let before = page.text("cf-stamp").await;
+        // Pressed in one go: on a fast machine the run would be over before another command arrives.
+        page.eval(
+            "(document.querySelector('[data-testid=cf-compute]').click(), new Promise(done => { \
+             const look = () => { const cancel = document.querySelector('[data-testid=cf-cancel]'); \
+             cancel ? (cancel.click(), done(true)) : setTimeout(look, 0); }; look(); }))",
+        )
+        .await;
+        idle(page).await;
+        assert_eq!(page.text("cf-assumptions").await, None, "what was cancelled gives no result");
+        assert_eq!(page.text("cf-stamp").await, before, "results stay");
+        page.click("cf-sweep").await;
+        page.until_true("it can be computed again", "!!document.querySelector('[data-testid=cf-grid]')").await;
+        idle(page).await;
+        let longest = page.eval("window.longest").await.as_f64().unwrap();
+        assert!(longest < 2_000.0, "{longest} ms without a frame");
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn the_map_marks_the_present_setting_and_is_walked_with_the_keyboard() {
+    let server = paused().await;
+    with_page(async |page| {
+        open(page, &server, VIEW).await;
+        let marks = page
+            .eval("[...document.querySelectorAll('.cf-cell')].map(c => c.dataset.mark).filter(Boolean)")
+            .await;
+        assert!(marks.to_string().contains("present"), "{marks}");
+        let advice = page.text("cf-recommendation").await.unwrap();
+        let is_marked = marks.to_string().contains("recommended");
+        assert_eq!(is_marked, advice.starts_with("★ Recommended"), "{advice}: {marks}");
+        page.eval("(document.querySelector('.cf-cell[tabindex=\"0\"]').focus(), true)").await;
+        let said = async || page.text("cf-said").await.unwrap();
+        page.press("PageUp").await;
+        page.press("Home").await;
+        page.until("the corner is said", async |_| {
+            let now = said().await;
+            wait::expect(now.starts_with("overlap_score_weight 0, temperature 0:"), || now)
+        })
+        .await;
+        page.press("ArrowRight").await;
+        page.press("ArrowDown").await;
+        page.until("the next cell is said", async |_| {
+            let now = said().await;
+            wait::expect(now.starts_with("overlap_score_weight 0.1, temperature 0.02:"), || now)
+        })
+        .await;
+        assert_eq!(page.eval("document.querySelectorAll('.cf-cell[tabindex=\"0\"]').length").await, 1);
+        assert_eq!(page.attribute(".cf-cell:focus", "aria-selected").await.as_deref(), Some("true"));
+        page.press("Enter").await;
+        page.until_true(
+            "Enter takes the setting",
+            "document.querySelector('[data-testid=cf-weight]').value === '0.1'",
+        )
+        .await;
+        for (theme, width, height) in
+            [("dark", 1280, 720), ("light", 1280, 720), ("dark", 1920, 1080), ("light", 1920, 1080)]
+        {
+            page.size(width, height).await;
+            open(page, &server, &format!("{VIEW}&theme={theme}")).await;
+            page.screenshot(&format!("counterfactual-{theme}-{width}x{height}")).await;
+        }
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_flip_leads_to_its_decision_and_the_results_are_there_on_return() {
+    let server = paused().await;
+    with_page(async |page| {
+        open(page, &server, VIEW).await;
+        let headline = page.text("cf-headline").await;
+        let decision = page.attribute("[data-testid=cf-flip]", "data-decision").await.unwrap();
+        page.eval("(document.querySelector('[data-testid=cf-flip] a').click(), true)").await;
+        page.until_true(
+            "the ledger is open at the decision",
+            &format!("new URL(location).search.includes('view=decisions') && new URL(location).searchParams.get('decision') === '{decision}'"),
+        )
+        .await;
+        page.eval("(history.back(), true)").await;
+        page.until("the results are there", async |page| {
+            let now = page.text("cf-headline").await;
+            wait::expect(now == headline, || format!("{now:?}"))
+        })
+        .await;
+    })
+    .await;
+}

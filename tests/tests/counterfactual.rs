@@ -1,0 +1,208 @@
+//! `POST /api/v1/counterfactual` and `GET /api/v1/arrivals`: figures that anyone can count from the decisions, strict
+//! about what is asked, bounded in what is computed.
+
+use std::collections::BTreeMap;
+use std::ops::ControlFlow;
+
+use radixscope_core::routing::Arrivals;
+use radixscope_tests::figures::number;
+use radixscope_tests::radixscope::Radixscope;
+use radixscope_tests::wait;
+use serde_json::{Value, json};
+use tokio::io::AsyncWriteExt;
+use tokio::net::TcpStream;
+
+const PATH: &str = "/api/v1/counterfactual";
+
+/// A simulated minute, then hardly any time: nothing changes while it is asked.
+async fn paused() -> Radixscope {
+    let server = Radixscope::start(["demo", "--warm-up", "60", "--speed", "0.000001"]).await;
+    server.until_source_is("live").await;
+    server
+}
+
+async fn ask(server: &Radixscope, body: Value) -> Value {
+    let answer = server.post(PATH, &body.to_string(), &[]).await;
+    assert_eq!(answer.status, 200, "{body}: {}", answer.text());
+    assert_eq!(answer.header("cache-control"), "no-store");
+    answer.json()
+}
+
+/// Decisions that go elsewhere at weight `weight` and temperature 0 for certain, counted from the decisions' terms.
+fn flips(decisions: &[Value], weight: f64) -> u64 {
+    let flips = decisions.iter().filter(|decision| {
+        let costs: Vec<(bool, f64)> = decision["candidates"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|c| {
+                let term = |name: &str| c[name].as_f64().unwrap();
+                (c["selected"] == true, weight * term("prefill_blocks") + term("decode_blocks"))
+            })
+            .collect();
+        let least = costs.iter().map(|(_, cost)| *cost).fold(f64::INFINITY, f64::min);
+        !costs.iter().any(|(selected, cost)| *selected && *cost == least)
+    });
+    flips.count() as u64
+}
+
+#[tokio::test]
+async fn its_flips_are_those_that_anyone_counts_from_the_decisions() {
+    let server = paused().await;
+    let decisions = server.json("/api/v1/decisions?limit=150").await;
+    let decisions = decisions["decisions"].as_array().unwrap();
+    assert_eq!(decisions.len(), 150);
+    for weight in [0.25, 1.0, 3.0] {
+        let said = ask(&server, json!({"mode": "frozen", "last": 150, "setting": {"weight": weight}})).await;
+        let tried = &said["tried"];
+        assert_eq!((number(&said["decisions"], "considered"), number(tried, "decisions")), (150, 150));
+        // Ties at temperature 0 go to the smaller tree, which can only add to what the costs alone tell.
+        let counted = flips(decisions, weight);
+        let certain = number(tried, "flips_certain");
+        assert!(
+            (counted..=counted + number(tried, "ties")).contains(&certain),
+            "{weight}: {certain}, {counted}"
+        );
+        let listed = said["flips"].as_array().unwrap();
+        assert!(listed.len() as u64 >= certain, "{weight}");
+        let ids: Vec<&Value> = decisions.iter().map(|decision| &decision["id"]).collect();
+        assert!(listed.iter().all(|flip| ids.contains(&&flip["decision"]) && flip["decision"].is_string()));
+    }
+    let present = ask(&server, json!({"mode": "frozen", "last": 150})).await;
+    assert_eq!(present["tried"]["flips_certain"], 0, "the recorded setting changes nothing");
+    let mut shares: BTreeMap<String, f64> = BTreeMap::new();
+    for decision in decisions {
+        *shares.entry(decision["worker_id"].as_str().unwrap().to_owned()).or_default() += 1.0 / 150.0;
+    }
+    for of in present["actual"]["shares"].as_array().unwrap() {
+        let counted = shares[of["worker_id"].as_str().unwrap()];
+        assert!((of["share"].as_f64().unwrap() - counted).abs() < 1e-9, "{of}");
+    }
+}
+
+#[tokio::test]
+async fn a_sweep_recommends_what_it_tried_or_says_why_not() {
+    let server = paused().await;
+    let (weights, temperatures) = ([0.5, 1.0, 2.0], [0.0, 0.3]);
+    let body =
+        json!({"mode": "frozen", "last": 200, "sweep": {"weights": weights, "temperatures": temperatures}});
+    let said = ask(&server, body).await;
+    assert_eq!(said["mode"], "sweep");
+    assert_eq!(said["outcomes"].as_array().unwrap().len(), 6);
+    assert_eq!(said["outcomes"][2]["flips_certain"], 0, "weight 1 at temperature 0 is the recorded setting");
+    assert!(
+        said["present"].as_str().unwrap().contains("--kv-overlap-score-weight 1."),
+        "{}",
+        said["present"]
+    );
+    assert!(said["recommendation"]["why"].as_str().unwrap().len() > 20);
+}
+
+#[tokio::test]
+async fn the_model_gives_what_core_gives_for_the_arrivals_that_are_served() {
+    let server = paused().await;
+    let answer = server.get("/api/v1/arrivals?last=100").await;
+    assert_eq!((answer.status, answer.header("content-type")), (200, "application/octet-stream"));
+    assert_eq!(answer.header("cache-control"), "no-store");
+    let arrivals: Arrivals = postcard::from_bytes(&answer.body).unwrap();
+    assert_eq!(arrivals.iter().len(), 100);
+    let body = json!({"mode": "resimulated", "last": 80, "setting": {"round_robin": true}});
+    let said = ask(&server, body).await;
+    assert_eq!((number(&said, "arrivals"), number(&said["recorded"], "requests")), (100, 80));
+    assert!(said["tried"]["overlap_share"].is_null(), "round-robin keeps no index");
+    assert!(said["assumptions"].as_array().unwrap().len() >= 8);
+
+    let viewer = server.viewer().await;
+    let seq = number(&server.cluster().await, "seq");
+    let report = viewer
+        .until("the viewer is where the server is", |seen| {
+            use radixscope_core::counterfactual::{Facts, Selection, Span, Trial, resimulate};
+            let state = seen.state.as_ref().filter(|state| state.seq().0 >= seq).ok_or("not yet")?;
+            let facts = Facts::of(state, Selection { span: Span::Last(80), worker: None });
+            let go = |_: usize, _: usize| ControlFlow::Continue(());
+            resimulate(&arrivals, &facts, Span::Last(80), Trial::RoundRobin, go).map_err(|e| e.to_string())
+        })
+        .await;
+    assert_eq!(number(&said["tried"], "prefill_tokens"), report.tried.prefill_tokens);
+    assert_eq!(number(&said["recorded"], "prefill_tokens"), report.recorded.prefill_tokens);
+    assert_eq!(said["tried"]["ttft_ms"]["p95"].as_f64(), report.tried.ttft_ms.map(|t| t.p95_ms));
+}
+
+#[tokio::test]
+async fn what_cannot_be_meant_is_refused_in_words() {
+    let server = paused().await;
+    let large = format!(r#"{{"mode":"frozen","worker":"{}"}}"#, "9".repeat(70_000));
+    let deep = "[".repeat(50_000);
+    let cases: [(&str, u16, &str); 10] = [
+        ("", 400, "bad_parameter"),
+        ("{", 400, "bad_parameter"),
+        (&deep, 400, "bad_parameter"),
+        (r#"{"mode":"frozen","last":10001}"#, 400, "bad_parameter"),
+        (r#"{"mode":"frozen","last":-1}"#, 400, "bad_parameter"),
+        (r#"{"mode":"frozen","setting":{"temperature":-0.1}}"#, 400, "bad_parameter"),
+        (r#"{"mode":"frozen","setting":{"weight":1e400}}"#, 400, "bad_parameter"),
+        (r#"{"mode":"frozen","worker":"4711"}"#, 404, "not_found"),
+        (r#"{"mode":"resimulated","setting":{"credit":0.5}}"#, 422, "not_computable"),
+        (&large, 413, "too_large"),
+    ];
+    for (body, status, code) in cases {
+        let answer = server.post(PATH, body, &[]).await;
+        let start: String = body.chars().take(60).collect();
+        assert_eq!(answer.status, status, "{start}: {}", answer.text());
+        assert_eq!(answer.json()["error"]["code"], code, "{start}");
+    }
+    let answer = server.post(PATH, r#"{"mode":"frozen"}"#, &[("origin", "http://elsewhere.example")]).await;
+    assert_eq!((answer.status, &answer.json()["error"]["code"]), (403, &"foreign_origin".into()));
+    assert_eq!(server.get(PATH).await.status, 405);
+    assert_eq!(server.get("/api/v1/arrivals?last=0").await.status, 400);
+    assert_eq!(server.get("/api/v1/arrivals?lst=1").await.status, 400);
+}
+
+#[tokio::test]
+async fn without_decisions_it_names_the_missing_setting() {
+    let server = Radixscope::serve("nats://127.0.0.1:1").await;
+    let said = ask(&server, json!({"mode": "frozen"})).await;
+    assert_eq!(said["headline"], "None of 0 decisions can be judged.");
+    assert!(said["decisions"]["hint"].as_str().unwrap().contains("--router-replica-sync"));
+    let answer = server.post(PATH, r#"{"mode":"resimulated"}"#, &[]).await;
+    assert_eq!(answer.status, 422);
+    assert!(answer.text().contains("DYN_REQUEST_TRACE"), "{}", answer.text());
+}
+
+#[tokio::test]
+async fn more_runs_than_places_are_sent_away_and_told_when_to_come_back() {
+    let server = paused().await;
+    let body = r#"{"mode":"resimulated","last":10000,"setting":{"round_robin":true}}"#;
+    let run = || server.post(PATH, body, &[]);
+    let (a, b, c, d, e, f) = tokio::join!(run(), run(), run(), run(), run(), run());
+    let answers = [a, b, c, d, e, f];
+    let refused: Vec<_> = answers.iter().filter(|answer| answer.status == 503).collect();
+    assert!(!refused.is_empty() && answers.iter().any(|answer| answer.status == 200));
+    for answer in refused {
+        assert_eq!(
+            (answer.header("retry-after"), &answer.json()["error"]["code"]),
+            ("2", &"too_many_runs".into())
+        );
+    }
+    assert_eq!(run().await.status, 200, "the places are free again");
+}
+
+#[tokio::test]
+async fn a_client_that_goes_away_gives_its_place_back() {
+    let server = paused().await;
+    let body = r#"{"mode":"resimulated","last":10000}"#;
+    for _ in 0..4 {
+        let mut stream = TcpStream::connect(("127.0.0.1", server.port())).await.unwrap();
+        let request = format!(
+            "POST {PATH} HTTP/1.1\r\nhost: 127.0.0.1\r\ncontent-length: {}\r\n\r\n{body}",
+            body.len()
+        );
+        stream.write_all(request.as_bytes()).await.unwrap();
+        stream.shutdown().await.unwrap();
+    }
+    wait::until("a place is free", async || {
+        let answer = server.post(PATH, body, &[]).await;
+        wait::expect(answer.status == 200, || answer.text().to_owned())
+    })
+    .await;
+}
