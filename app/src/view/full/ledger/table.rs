@@ -60,6 +60,8 @@ struct Place {
     /// The line at the upper edge and how far it is cut; `None` follows the newest.
     anchor: StoredValue<Option<(DecisionId, f64)>>,
     first: RwSignal<usize>,
+    /// Raised when the lines in sight are to be looked up anew.
+    turn: RwSignal<u32>,
     height: RwSignal<f64>,
 }
 
@@ -83,7 +85,13 @@ impl Place {
         let line = (top / LINE) as usize;
         let anchor = (top >= 1.0 || is_open).then(|| ledger.id_at(line)).flatten();
         self.anchor.set_value(anchor.map(|id| (id, top - line as f64 * LINE)));
-        self.first.set(line);
+        self.begin_with(line);
+    }
+
+    fn begin_with(self, line: usize) {
+        if self.first.get_untracked() != line {
+            self.first.set(line);
+        }
     }
 
     /// Brings what is to stay back to where it was, after lines came or went.
@@ -96,9 +104,8 @@ impl Place {
                 (self.top() / LINE) as usize
             }
         };
-        if self.first.get_untracked() != line {
-            self.first.set(line);
-        }
+        self.begin_with(line);
+        self.turn.update(|turn| *turn += 1);
     }
 
     /// Lines that fit, at least one.
@@ -124,6 +131,7 @@ pub(super) fn Table(ledger: Ledger) -> impl IntoView {
         grid: NodeRef::new(),
         anchor: StoredValue::new(None),
         first: RwSignal::new(0),
+        turn: RwSignal::new(0),
         height: RwSignal::new(0.0),
     };
     Effect::new(move |_| {
@@ -189,7 +197,8 @@ fn fill(ledger: Ledger, place: Place, slots: Memo<usize>) -> [RwSignal<Option<Ro
     let zone_ms = js_sys::Date::new_0().get_timezone_offset() as i64 * -60_000;
     Effect::new(move |_| {
         let (slots, first) = (slots.get(), place.first.get());
-        ledger.view.track();
+        // Not the view itself: what is in sight is known only when the place is kept.
+        place.turn.track();
         let rows: Vec<Option<Row>> = ledger.look(|_, shown| {
             ledger.view.with_untracked(|view| {
                 let at = |line: usize| {
