@@ -73,8 +73,8 @@ fn path_of(cluster: &Cluster, canvas: &Canvas<'_>, id: DecisionId) -> (String, S
     let end_label = format!("decision {id}, block {}", format::count(depth));
     if let Some(last) = last {
         canvas.surface.font(600);
-        depths(canvas, decided, &rects, last);
-        tag(canvas, last, last.bottom + LABEL_GAP * canvas.view.scale * 0.6, &end_label, None);
+        let free_from = depths(canvas, decided, &rects, last);
+        tag(canvas, last, free_from.max(last.bottom + LABEL_GAP * canvas.view.scale), &end_label, None);
     }
     let blocks = format::plural(depth, "block", "blocks");
     let words = format!(
@@ -110,8 +110,8 @@ fn rects(canvas: &Canvas<'_>, tokens: &[TokensHash]) -> Option<Vec<Rect>> {
     (!rects.is_empty()).then_some(rects)
 }
 
-/// A bracket at each depth that a candidate held.
-fn depths(canvas: &Canvas<'_>, decided: &Decided, rects: &[Rect], last: Rect) {
+/// A bracket at each depth that a candidate held. Gives where the next label has room, in device pixels from the top.
+fn depths(canvas: &Canvas<'_>, decided: &Decided, rects: &[Rect], last: Rect) -> f64 {
     let chosen = decided.decision.worker;
     let mut depths: Vec<(u32, WorkerIx)> =
         decided.decision.candidates.iter().map(|c| (c.overlap_blocks, c.worker)).collect();
@@ -140,6 +140,7 @@ fn depths(canvas: &Canvas<'_>, decided: &Decided, rects: &[Rect], last: Rect) {
         tag(canvas, Rect { left, right, ..on }, at, &text, Some(worker));
         free_from = at + LABEL_GAP * scale;
     }
+    free_from
 }
 
 /// A label beside the path, at the side where there is room.

@@ -17,6 +17,8 @@ use crate::view::resize;
 pub(super) const GRID_ID: &str = "ledger-grid";
 /// Height of a line and of the head, CSS pixels. Fixed, so that the place of every line is known.
 const LINE: f64 = 26.0;
+/// Lines in the document at most: more than the tallest screen shows.
+const MOST: usize = 200;
 /// Lines beyond those in sight, so that the last one may be cut.
 const SPARE: usize = 2;
 
@@ -58,6 +60,8 @@ struct Place {
     /// The line at the upper edge and how far it is cut; `None` follows the newest.
     anchor: StoredValue<Option<(DecisionId, f64)>>,
     first: RwSignal<usize>,
+    /// Raised when the lines in sight are to be looked up anew.
+    turn: RwSignal<u32>,
     height: RwSignal<f64>,
 }
 
@@ -81,7 +85,13 @@ impl Place {
         let line = (top / LINE) as usize;
         let anchor = (top >= 1.0 || is_open).then(|| ledger.id_at(line)).flatten();
         self.anchor.set_value(anchor.map(|id| (id, top - line as f64 * LINE)));
-        self.first.set(line);
+        self.begin_with(line);
+    }
+
+    fn begin_with(self, line: usize) {
+        if self.first.get_untracked() != line {
+            self.first.set(line);
+        }
     }
 
     /// Brings what is to stay back to where it was, after lines came or went.
@@ -94,9 +104,8 @@ impl Place {
                 (self.top() / LINE) as usize
             }
         };
-        if self.first.get_untracked() != line {
-            self.first.set(line);
-        }
+        self.begin_with(line);
+        self.turn.update(|turn| *turn += 1);
     }
 
     /// Lines that fit, at least one.
@@ -122,6 +131,7 @@ pub(super) fn Table(ledger: Ledger) -> impl IntoView {
         grid: NodeRef::new(),
         anchor: StoredValue::new(None),
         first: RwSignal::new(0),
+        turn: RwSignal::new(0),
         height: RwSignal::new(0.0),
     };
     Effect::new(move |_| {
@@ -144,7 +154,7 @@ pub(super) fn Table(ledger: Ledger) -> impl IntoView {
         }
         now
     });
-    let slots = Memo::new(move |_| (place.height.get() / LINE).ceil() as usize + SPARE);
+    let slots = Memo::new(move |_| ((place.height.get() / LINE).ceil() as usize + SPARE).min(MOST));
     let lines = fill(ledger, place, slots);
     let above = Memo::new(move |_| place.first.get());
     let head = COLUMNS.map(|(class, name, title)| {
@@ -161,7 +171,7 @@ pub(super) fn Table(ledger: Ledger) -> impl IntoView {
                 <div class="ledger-lines" role="rowgroup" style=move || format!("height: {}px", count.get() as f64 * LINE)>
                     <div class="ledger-sight" role="presentation" style=move || format!("transform: translateY({}px)", place.first.get() as f64 * LINE)>
                         <For each=move || 0..slots.get() key=|slot| *slot let:slot>
-                            <Line ledger row=lines.with_value(|lines| lines.get(slot).copied())/>
+                            <Line ledger row=lines[slot]/>
                         </For>
                     </div>
                 </div>
@@ -181,23 +191,14 @@ pub(super) fn Table(ledger: Ledger) -> impl IntoView {
     }
 }
 
-type Slots = StoredValue<Vec<RwSignal<Option<Row>>>>;
-
-/// Keeps as many rows as there are slots filled with what is in sight.
-fn fill(ledger: Ledger, place: Place, slots: Memo<usize>) -> Slots {
-    let lines: Slots = StoredValue::new(Vec::new());
-    let owner = Owner::current().unwrap_or_default();
+/// Keeps the rows of as many slots as there are filled with what is in sight.
+fn fill(ledger: Ledger, place: Place, slots: Memo<usize>) -> [RwSignal<Option<Row>>; MOST] {
+    let lines = std::array::from_fn(|_| RwSignal::new(None::<Row>));
     let zone_ms = js_sys::Date::new_0().get_timezone_offset() as i64 * -60_000;
-    Effect::new_isomorphic(move |_| {
+    Effect::new(move |_| {
         let (slots, first) = (slots.get(), place.first.get());
-        ledger.view.track();
-        owner.with(|| {
-            lines.update_value(|lines| {
-                while lines.len() < slots {
-                    lines.push(RwSignal::new(None));
-                }
-            });
-        });
+        // Not the view itself: what is in sight is known only when the place is kept.
+        place.turn.track();
         let rows: Vec<Option<Row>> = ledger.look(|_, shown| {
             ledger.view.with_untracked(|view| {
                 let at = |line: usize| {
@@ -207,13 +208,11 @@ fn fill(ledger: Ledger, place: Place, slots: Memo<usize>) -> Slots {
                 (first..first + slots).map(at).collect()
             })
         });
-        lines.with_value(|lines| {
-            for (line, row) in lines.iter().zip(rows) {
-                if line.with_untracked(|before| *before != row) {
-                    line.set(row);
-                }
+        for (line, row) in lines.iter().zip(rows) {
+            if line.with_untracked(|before| *before != row) {
+                line.set(row);
             }
-        });
+        }
     });
     lines
 }
@@ -224,9 +223,8 @@ fn row_id(id: DecisionId) -> String {
 
 /// One line in sight; it shows one decision after the other.
 #[component]
-fn Line(ledger: Ledger, row: Option<RwSignal<Option<Row>>>) -> impl IntoView {
+fn Line(ledger: Ledger, row: RwSignal<Option<Row>>) -> impl IntoView {
     let store = ledger.store;
-    let row = row?;
     let id = Memo::new(move |_| row.with(|row| row.as_ref().map(|row| row.id)));
     let worker = Memo::new(move |_| row.with(|row| row.as_ref().map(|row| row.worker)));
     let verdict =
@@ -241,7 +239,7 @@ fn Line(ledger: Ledger, row: Option<RwSignal<Option<Row>>>) -> impl IntoView {
         let is_open = store.address.with_untracked(|address| address.decision) == id.get_untracked();
         ledger.open(id.get_untracked().filter(|_| !is_open));
     };
-    Some(view! {
+    view! {
         <div class="ledger-row" role="row" class:vacant=move || id.get().is_none() class:open=is_open class:cursor=is_cursor
             id=move || id.get().map(row_id) aria-selected=move || is_open().to_string()
             aria-rowindex=move || row.with(|row| row.as_ref().map(|row| row.line + 2))
@@ -264,7 +262,7 @@ fn Line(ledger: Ledger, row: Option<RwSignal<Option<Row>>>) -> impl IntoView {
             <span class="l-known" role="gridcell" title=of(|row| &row.known_title)>{of(|row| row.known)}</span>
             <span class="l-ttft n" role="gridcell" title=of(|row| row.ttft_title)>{of(|row| &row.ttft)}</span>
         </div>
-    })
+    }
 }
 
 fn key(ledger: Ledger, place: Place, event: &KeyboardEvent) {
