@@ -104,6 +104,8 @@ pub(super) fn Controls(
     #[prop(into)] again: Signal<bool>,
     compute: Callback<()>,
     sweep: Callback<()>,
+    /// What is under way: beside the buttons, so that nothing jumps.
+    children: Children,
 ) -> impl IntoView {
     let formula = Memo::new(move |_| {
         let latest = |cluster: &radixscope_core::cluster::Cluster| {
@@ -162,6 +164,7 @@ pub(super) fn Controls(
                 <button type="button" class="cf-button" data-testid="cf-sweep" prop:disabled=busy on:click=move |_| sweep.run(())>
                     "Sweep weight × temperature"
                 </button>
+                {children()}
             </div>
         </form>
     }

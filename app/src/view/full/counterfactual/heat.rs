@@ -227,10 +227,14 @@ pub(super) fn HeatMap(report: Arc<SweepReport>, take: Callback<(f64, f64)>) -> i
                 </span>
             </div>
             <table role="grid" class="cf-grid" data-testid="cf-grid" on:keydown=go aria-describedby="cf-said"
-                aria-label=format!("Sweep: {option} down, DYN_ROUTER_TEMPERATURE across")>
+                aria-label=format!("Sweep: {option} down, --router-temperature across")>
                 <thead>
-                    <tr role="row"><td></td><th role="columnheader" scope="colgroup" colspan=columns.to_string()><code>"--router-temperature"</code>" →"</th></tr>
-                    <tr role="row"><th role="columnheader" scope="col"><code>{option}</code>" ↓"</th>{head}</tr>
+                    <tr role="row">
+                        <th role="columnheader" scope="colgroup" colspan=(columns + 1).to_string()>
+                            "↓ "<code>{option}</code>" → "<code>"--router-temperature"</code>
+                        </th>
+                    </tr>
+                    <tr role="row"><td></td>{head}</tr>
                 </thead>
                 <tbody>{body}</tbody>
             </table>

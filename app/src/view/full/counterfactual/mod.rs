@@ -86,11 +86,10 @@ pub(crate) fn CounterfactualPanel(store: Store) -> impl IntoView {
             <Show when=move || known.get() fallback=move || view! { <Nothing store/> }>
                 <div class="scroll cf-scroll">
                     <div class="cf-top">
-                        <Controls store inputs busy again compute sweep/>
-                        <Progress runner/>
+                        <Controls store inputs busy again compute sweep><Progress runner/></Controls>
                         {move || runner.error.get().map(|error| view! { <p class="cf-error" role="alert" data-testid="cf-error">{error}</p> })}
                     </div>
-                    <div class="cf-columns">
+                    <div class="cf-columns" class:with-model=move || runner.model.with(Option::is_some)>
                         <div class="cf-column">
                             {move || frozen.get().map(|report| view! { <p class="cf-headline" data-testid="cf-headline">{headline(&report)}</p> })}
                             {stamp}
@@ -100,7 +99,7 @@ pub(crate) fn CounterfactualPanel(store: Store) -> impl IntoView {
                         </div>
                         <div class="cf-column">
                             {move || runner.sweep.get().map(|done| {
-                                let stamp = format!("Sweep: {}", stamped(&done, &done.report.about, zone_ms));
+                                let stamp = format!("Sweep. {}", stamped(&done, &done.report.about, zone_ms));
                                 let take = Callback::new(move |setting| inputs.take(setting));
                                 view! {
                                     <p class="quiet" data-testid="cf-sweep-stamp" data-worker-ms=format!("{:.3}", done.worker_ms) data-total-ms=format!("{:.3}", done.total_ms)>{stamp}</p>
@@ -122,7 +121,7 @@ fn stamped<T>(done: &Done<T>, about: &About, zone_ms: i64) -> String {
         at.map_or(format::UNKNOWN.to_owned(), |at| format::clock(at.0, zone_ms))
     };
     format!(
-        "computed at {} on {}, {}–{}, record {}.",
+        "Computed at {} on {}, {}–{}, record {}.",
         clock(Some(done.at_ms)),
         format::plural(about.considered, "decision", "decisions"),
         clock(about.from_ms),
@@ -169,7 +168,7 @@ fn Progress(runner: Runner) -> impl IntoView {
                 }
             })}
             <Show when=move || step.with(Option::is_some)>
-                <button class="cf-button" data-testid="cf-cancel" on:click=move |_| runner.stop()>"Cancel"</button>
+                <button type="button" class="cf-button" data-testid="cf-cancel" on:click=move |_| runner.stop()>"Cancel"</button>
             </Show>
         </div>
     }

@@ -68,20 +68,17 @@ fn rows(frozen: &FrozenReport, model: Option<&ModelReport>) -> Vec<Row> {
     let both = |text: &dyn Fn(&Outcome) -> String| [text(actual), text(tried)];
     let none = || [UNKNOWN.to_owned(), UNKNOWN.to_owned()];
     let measured = model.map(|model| model.measured);
-    let saved = |outcome: &Outcome| {
-        or_unknown(outcome.prefill_saved_tokens, |saved| {
-            let each = saved / outcome.prefill_decisions.max(1) as f64;
-            format!("{} ({} a request)", signed(saved), signed(each))
-        })
+    let saved = |outcome: &Outcome| or_unknown(outcome.prefill_saved_tokens, signed);
+    let saved_each = |outcome: &Outcome| {
+        let each = |saved: f64| signed(saved / outcome.prefill_decisions.max(1) as f64);
+        or_unknown(outcome.prefill_saved_tokens, each)
     };
-    let model_saved = match model {
-        Some(model) => {
-            let saved = model.prefill_saved_tokens() as f64;
-            let each = saved / model.tried.requests.max(1) as f64;
-            ["0".to_owned(), format!("{} ({} a request)", signed(saved), signed(each))]
-        }
+    let model_saved = |of: &dyn Fn(&ModelReport) -> f64| match model {
+        Some(model) => ["0".to_owned(), signed(of(model))],
         None => none(),
     };
+    let each_in_model =
+        |model: &ModelReport| model.prefill_saved_tokens() as f64 / model.tried.requests.max(1) as f64;
     vec![
         row(
             "requests",
@@ -123,7 +120,14 @@ fn rows(frozen: &FrozenReport, model: Option<&ModelReport>) -> Vec<Row> {
             "Prompt tokens saved",
             "Prompt tokens that need no computing, more (+) or fewer (−) than with the actual choices; in the model, than with the recorded setting",
             both(&saved),
-            model_saved,
+            model_saved(&|model| model.prefill_saved_tokens() as f64),
+        ),
+        row(
+            "saved-each",
+            "Prompt tokens saved a request",
+            "The same over the requests that it is known of",
+            both(&saved_each),
+            model_saved(&each_in_model),
         ),
         row(
             "spread-mean",
