@@ -66,13 +66,18 @@ impl CostRow {
 
 /// What the colours of the bars mean.
 #[component]
-pub(super) fn CostLegend() -> impl IntoView {
+pub(super) fn CostLegend(
+    /// What [`CostRow::ghost`] is, where there is one.
+    #[prop(optional)]
+    ghost: Option<&'static str>,
+) -> impl IntoView {
     view! {
         <p class="cost-legend" aria-hidden="true">
             <span><i class="prefill"></i>"prefill × weight or scale"</span>
             <span><i class="decode"></i>"decode"</span>
             <span><i class="requests"></i>"active requests"</span>
             <span><i class="saved"></i>"saved by the cache"</span>
+            {ghost.map(|ghost| view! { <span><b class="ghost"></b>{ghost}</span> })}
         </p>
     }
 }

@@ -196,7 +196,7 @@ pub(super) fn AnswerView(store: Store, told: Memo<Told>, took_us: RwSignal<u64>)
                 })}
                 <CostRows store rows=rows.into()/>
                 <p class="quiet">{more}</p>
-                <CostLegend/>
+                <CostLegend ghost="cost as recorded"/>
                 <Show when=move || notes.with(|notes| !notes.is_empty())>
                     <div class="whatif-notes" data-testid="whatif-notes">
                         <h3>"What was assumed"</h3>
