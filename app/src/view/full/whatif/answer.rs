@@ -42,7 +42,7 @@ pub(super) fn keep_asked(
     asking: Asking,
     frozen: StoredValue<Option<Frozen>, LocalStorage>,
     frozen_seq: RwSignal<Option<u64>>,
-    tick: Memo<u64>,
+    tick: Memo<(bool, u64)>,
     took_us: RwSignal<u64>,
 ) -> Memo<Told> {
     let engine = StoredValue::new_local(WhatIf::default());
