@@ -66,13 +66,18 @@ impl CostRow {
 
 /// What the colours of the bars mean.
 #[component]
-pub(super) fn CostLegend() -> impl IntoView {
+pub(super) fn CostLegend(
+    /// What [`CostRow::ghost`] is, where there is one.
+    #[prop(optional)]
+    ghost: Option<&'static str>,
+) -> impl IntoView {
     view! {
         <p class="cost-legend" aria-hidden="true">
             <span><i class="prefill"></i>"prefill × weight or scale"</span>
             <span><i class="decode"></i>"decode"</span>
             <span><i class="requests"></i>"active requests"</span>
             <span><i class="saved"></i>"saved by the cache"</span>
+            {ghost.map(|ghost| view! { <span><b class="ghost"></b>{ghost}</span> })}
         </p>
     }
 }
@@ -80,13 +85,6 @@ pub(super) fn CostLegend() -> impl IntoView {
 /// The rows, in their order. Bars share one scale.
 #[component]
 pub(super) fn CostRows(store: Store, rows: Signal<Vec<CostRow>>) -> impl IntoView {
-    let most = Memo::new(move |_| {
-        rows.with(|rows| {
-            let ends =
-                rows.iter().flat_map(|row| [row.terms.cost + row.saved_blocks(), row.ghost.unwrap_or(0.0)]);
-            ends.filter(|end| end.is_finite()).fold(0.0, f64::max)
-        })
-    });
     view! {
         <table class="costs" data-testid="costs">
             <thead><tr>
@@ -99,13 +97,20 @@ pub(super) fn CostRows(store: Store, rows: Signal<Vec<CostRow>>) -> impl IntoVie
             </tr></thead>
             <tbody>
                 {move || {
-                    let most = most.get();
+                    let rows = rows.get();
+                    let most = longest(&rows);
                     let row = |row: CostRow| view! { <OneRow store row most/> };
-                    rows.get().into_iter().map(row).collect_view()
+                    rows.into_iter().map(row).collect_view()
                 }}
             </tbody>
         </table>
     }
+}
+
+/// Blocks at the end of the scale.
+fn longest(rows: &[CostRow]) -> f64 {
+    let ends = rows.iter().flat_map(|row| [row.terms.cost + row.saved_blocks(), row.ghost.unwrap_or(0.0)]);
+    ends.filter(|end| end.is_finite()).fold(0.0, f64::max)
 }
 
 #[component]

@@ -42,7 +42,7 @@ pub(super) fn keep_asked(
     asking: Asking,
     frozen: StoredValue<Option<Frozen>, LocalStorage>,
     frozen_seq: RwSignal<Option<u64>>,
-    tick: Memo<u64>,
+    tick: Memo<(bool, u64)>,
     took_us: RwSignal<u64>,
 ) -> Memo<Told> {
     let engine = StoredValue::new_local(WhatIf::default());
@@ -196,7 +196,7 @@ pub(super) fn AnswerView(store: Store, told: Memo<Told>, took_us: RwSignal<u64>)
                 })}
                 <CostRows store rows=rows.into()/>
                 <p class="quiet">{more}</p>
-                <CostLegend/>
+                <CostLegend ghost="cost as recorded"/>
                 <Show when=move || notes.with(|notes| !notes.is_empty())>
                     <div class="whatif-notes" data-testid="whatif-notes">
                         <h3>"What was assumed"</h3>

@@ -17,7 +17,7 @@ use radixscope_core::id::{BlockHash, DecisionId, Worker};
 use self::answer::{AnswerView, Frozen};
 use self::asking::{Asking, Fault};
 use crate::format;
-use crate::store::Store;
+use crate::store::{Store, now_ms};
 use crate::url::Panel;
 use crate::view::figure::PanelHead;
 
@@ -31,7 +31,8 @@ pub(super) fn WhatIfPanel(store: Store) -> impl IntoView {
     let frozen = StoredValue::new_local(None::<Frozen>);
     let frozen_seq = RwSignal::new(None::<u64>);
     let took_us = RwSignal::new(0);
-    let tick = Memo::new(move |_| store.on_beat(|_| store.now_ms().0 / PACE_MS));
+    // By the page's clock: the server's may stand still, as that of a recording does.
+    let tick = Memo::new(move |_| store.on_beat(|cluster| (cluster.seq().0 > 0, now_ms() as u64 / PACE_MS)));
     let told = answer::keep_asked(store, asking, frozen, frozen_seq, tick, took_us);
     let fault: Signal<Option<Fault>> =
         Memo::new(move |_| told.with(|told| told.as_ref().err().cloned())).into();
@@ -113,6 +114,9 @@ fn begin(store: Store, asking: Asking) {
     let asked = Memo::new(move |_| store.address.with(|address| (address.decision, address.other("prefix"))));
     let begun = StoredValue::new(false);
     Effect::new(move |before: Option<(Option<DecisionId>, Option<String>)>| {
+        if !store.ready() {
+            return (None, None);
+        }
         let asked = asked.get();
         let (decision, prefix) = &asked;
         if before.as_ref() != Some(&asked) {

@@ -49,7 +49,7 @@ pub(super) fn PromptForm(store: Store, asking: Asking, fault: Signal<Option<Faul
             <Show when=move || asking.mode.get() != Mode::Example>
                 <div class="row">
                     <label for="whatif-block-size">"Tokens per block"</label>
-                    <input type="number" id="whatif-block-size" min="1" placeholder="the cluster's" prop:value=move || asking.block_size.get()
+                    <input type="number" id="whatif-block-size" min="1" placeholder="cluster's" prop:value=move || asking.block_size.get()
                         on:change=move |event| asking.block_size.set(event_target_value(&event))/>
                 </div>
                 <FaultOf fault fields=&["block_size_tokens"]/>
@@ -87,7 +87,7 @@ fn Recorded(store: Store, asking: Asking) -> impl IntoView {
     view! {
         <div class="row">
             <label for="whatif-decision">"Decision"</label>
-            <input type="text" inputmode="numeric" id="whatif-decision" data-testid="whatif-decision" prop:value=move || asking.decision.get()
+            <input type="text" inputmode="numeric" id="whatif-decision" class="short" data-testid="whatif-decision" prop:value=move || asking.decision.get()
                 on:change=move |event| asking.decision.set(event_target_value(&event))/>
             <button class="plain" on:click=move |_| step(older) data-testid="whatif-older">"Older"</button>
             <button class="plain" on:click=move |_| step(newer) data-testid="whatif-newer">"Newer"</button>
