@@ -17,4 +17,5 @@ pub mod record;
 pub mod router;
 pub mod routing;
 pub mod sim;
+pub mod tokenizer;
 pub mod tree;

@@ -15,11 +15,12 @@ use crate::{
 };
 
 /// Everything `app/dist` is made of, relative to the checkout.
-const INPUTS: [&str; 9] = [
+const INPUTS: [&str; 10] = [
     "app",
     "core/src",
     "core/Cargo.toml",
     "style",
+    "tokenizer",
     "public",
     "Cargo.toml",
     "Cargo.lock",

@@ -1,5 +1,7 @@
 //! The panels of the full bundle: each fills the page. What is here is in no other bundle.
 
+pub(crate) mod prompt_text;
+
 use leptos::prelude::*;
 
 use super::decisions::DecisionsPanel;
