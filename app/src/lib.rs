@@ -11,6 +11,7 @@
 pub mod draw;
 pub mod format;
 pub mod net;
+pub mod paste;
 pub mod url;
 pub mod worker;
 

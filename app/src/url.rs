@@ -93,6 +93,8 @@ panels! {
     Rates "rates" "Rates" first,
     /// The decisions alone, at length.
     Decisions "decisions" "Decisions" full,
+    /// What the router would decide now.
+    WhatIf "whatif" "What-if" full,
 }
 
 /// What the query says.
@@ -147,6 +149,18 @@ impl Address {
     /// The same view with `panel` filling the page.
     pub fn with_panel(&self, panel: Panel) -> Self {
         Self { panel, ..self.clone() }
+    }
+
+    /// A key that only one panel reads.
+    pub fn other(&self, key: &str) -> Option<String> {
+        let parts = self.rest.iter().map(|part| part.split_once('=').unwrap_or((part, "")));
+        parts.into_iter().find(|(name, _)| *name == key).map(|(_, value)| decode(value))
+    }
+
+    /// Sets or, with `None`, takes out a key that only one panel reads. `value` needs no escaping.
+    pub fn set_other(&mut self, key: &str, value: Option<&str>) {
+        self.rest.retain(|part| part.split('=').next() != Some(key));
+        self.rest.extend(value.map(|value| format!("{key}={value}")));
     }
 
     /// The query, with `?` unless it is empty; defaults are left out.
@@ -250,6 +264,17 @@ mod tests {
     }
 
     #[test]
+    fn what_only_one_panel_reads_can_be_read_and_written() {
+        let mut address = Address::parse("?theme=dark&decision=18446744073709551615&prefix=7%2F0%3A5").0;
+        assert_eq!(address.other("decision").as_deref(), Some("18446744073709551615"));
+        assert_eq!(address.other("prefix").as_deref(), Some("7/0:5"));
+        assert_eq!(address.other("dec"), None);
+        address.set_other("decision", Some("2"));
+        address.set_other("prefix", None);
+        assert_eq!(address.query(), "?theme=dark&decision=2");
+    }
+
+    #[test]
     fn a_bad_value_is_named_and_the_default_taken() {
         let (address, notices) = Address::parse("?theme=blue&worker=W1&kiosk=maybe&view=&order=");
         assert_eq!(address, Address::default());
@@ -270,7 +295,10 @@ mod tests {
             assert_eq!((address.panel, notices.len()), (panel, 0));
         }
         let notices = Address::parse("view=forest").1;
-        assert!(notices[0].ends_with("one of overview, tree, workers, rates, decisions; overview is shown"));
+        assert!(
+            notices[0]
+                .ends_with("one of overview, tree, workers, rates, decisions, whatif; overview is shown")
+        );
     }
 
     #[test]

@@ -3,7 +3,7 @@
 //! Pure: no I/O, no async, no clock, no randomness, nothing of the web. It compiles for the host and for
 //! `wasm32-unknown-unknown`, so that the server, the browser and a recording run the same fold.
 //!
-//! Arrows point one way: `id ← router ← record ← dynamo, tree ← cluster ← ingest ← routing ← listen`; nothing here uses
+//! Arrows point one way: `id ← router ← record ← dynamo, tree ← cluster ← ingest ← routing ← listen, whatif`; nothing here uses
 //! `sim` but its callers.
 #![forbid(unsafe_code)]
 
@@ -19,3 +19,4 @@ pub mod routing;
 pub mod sim;
 pub mod tokenizer;
 pub mod tree;
+pub mod whatif;

@@ -9,7 +9,7 @@ use hashbrown::HashMap;
 use crate::id::{DecisionId, Millis, WorkerIx};
 
 /// Dynamo frees a request that was never freed after this long.
-const EXPIRE_MS: u64 = 300_000;
+pub(crate) const EXPIRE_MS: u64 = 300_000;
 /// Most requests followed at a time.
 const MAX_REQUESTS: usize = 1 << 16;
 /// Most block hashes of them together: 64 MiB.
@@ -116,10 +116,16 @@ impl ActiveSequences {
         self.workers.get(worker.at()).map(|of| of.load).unwrap_or_default()
     }
 
-    /// Blocks of `blocks` that no active request of `worker` has.
+    /// Blocks of `blocks`, the chain hashes of a prompt, that no active request of `worker` has. A request has all
+    /// blocks before one of its own, so that those it shares come first.
     pub fn new_blocks(&self, worker: WorkerIx, blocks: &[u64]) -> u64 {
         let Some(of) = self.workers.get(worker.at()) else { return blocks.len() as u64 };
-        blocks.iter().filter(|block| !of.held.contains_key(*block)).count() as u64
+        (blocks.len() - blocks.partition_point(|block| of.held.contains_key(block))) as u64
+    }
+
+    /// Whether any request was ever told: without, loads of 0 mean nothing.
+    pub fn has_heard(&self) -> bool {
+        !self.workers.is_empty()
     }
 
     /// Requests that were not followed because there were too many: loads are too low by them.

@@ -23,12 +23,14 @@ use crate::ingest::{Said, Told};
 use crate::record::{Completeness, Decision, DecisionSource, Progress, Record, Scoring};
 use crate::router::Formula;
 
+pub(crate) use active::EXPIRE_MS;
 pub use active::{ActiveLoad, ActiveSequences};
 pub use arrivals::{Arrival, Arrivals, MAX_ARRIVAL_BLOCKS, MAX_ARRIVALS};
 use joiner::{Joiner, Marks};
 use lines::Lines;
 pub use paths::Prompt;
-use reconstruct::{Asked, Reconstructor, is_peer};
+use reconstruct::{Asked, Reconstructor};
+pub(crate) use reconstruct::{is_peer, tree_size_blocks};
 
 /// Lines and messages that are further apart than this are not of the same moment: a log that is read from its
 /// beginning tells of times whose tree is gone.
@@ -81,6 +83,11 @@ impl Routing {
     /// Requests that run now.
     pub fn active(&self) -> &ActiveSequences {
         &self.active
+    }
+
+    /// Whether a router said that it removed the worker.
+    pub fn is_gone(&self, worker: WorkerIx) -> bool {
+        self.lines.is_gone(worker)
     }
 
     /// The latest requests with their prompts.

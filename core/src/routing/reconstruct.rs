@@ -122,12 +122,12 @@ fn options(asked: &Asked) -> Options {
 }
 
 /// As the router of 0.8 to 1.1 knows it: the size of a worker's index, 0 without overlap.
-fn tree_size_blocks(cluster: &Cluster, worker: WorkerIx, overlap_blocks: u32) -> u64 {
+pub(crate) fn tree_size_blocks(cluster: &Cluster, worker: WorkerIx, overlap_blocks: u32) -> u64 {
     if overlap_blocks > 0 { cluster.blocks(worker).unwrap_or(0) } else { 0 }
 }
 
 /// Whether a router could choose either: workers of one component, as far as components are known.
-pub(super) fn is_peer(worker: &WorkerState, like: &WorkerState) -> bool {
+pub(crate) fn is_peer(worker: &WorkerState, like: &WorkerState) -> bool {
     let agree = |a: &str, b: &str| a.is_empty() || b.is_empty() || a == b;
     agree(&worker.namespace, &like.namespace) && agree(&worker.component, &like.component)
 }

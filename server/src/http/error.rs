@@ -17,6 +17,7 @@ pub(super) mod code {
 
     pub(in crate::http) const BAD_PARAMETER: Code = Code(StatusCode::BAD_REQUEST, "bad_parameter");
     pub(in crate::http) const FOREIGN_ORIGIN: Code = Code(StatusCode::FORBIDDEN, "foreign_origin");
+    pub(in crate::http) const TOO_LARGE: Code = Code(StatusCode::PAYLOAD_TOO_LARGE, "too_large");
     pub(in crate::http) const NOT_FOUND: Code = Code(StatusCode::NOT_FOUND, "not_found");
     pub(in crate::http) const METHOD_NOT_ALLOWED: Code =
         Code(StatusCode::METHOD_NOT_ALLOWED, "method_not_allowed");

@@ -117,7 +117,7 @@ fn router(hub: Hub, options: ServeOptions, shutdown: Shutdown) -> Router {
 async fn method_not_allowed(method: Method) -> ApiError {
     ApiError::new(
         code::METHOD_NOT_ALLOWED,
-        format!("{method} is not possible here; everything is read with GET"),
+        format!("{method} is not possible here; everything is read with GET, only /api/v1/score with POST"),
     )
 }
 

@@ -1,6 +1,8 @@
 //! The panels of the full bundle: each fills the page. What is here is in no other bundle.
 
-pub(crate) mod prompt_text;
+mod costs;
+mod prompt_text;
+mod whatif;
 
 use leptos::prelude::*;
 
@@ -12,6 +14,7 @@ use crate::url::Panel;
 pub(crate) fn panel(panel: Panel, store: Store, _dark: Signal<bool>) -> Option<AnyView> {
     Some(match panel {
         Panel::Decisions => view! { <DecisionsPanel store title="Ledger"/> }.into_any(),
+        Panel::WhatIf => view! { <whatif::WhatIfPanel store/> }.into_any(),
         Panel::Overview | Panel::Tree | Panel::Workers | Panel::Rates => return None,
     })
 }

@@ -40,7 +40,7 @@ enum Counted {
 
 /// What the reader gave. Kept by the panel, so that it is still there when the reader comes back to it.
 #[derive(Clone, Copy)]
-pub(crate) struct PromptTextState {
+pub(super) struct PromptTextState {
     loaded: RwSignal<Loaded>,
     text: RwSignal<String>,
     add_special_tokens: RwSignal<bool>,
@@ -54,7 +54,7 @@ pub(crate) struct PromptTextState {
 
 impl PromptTextState {
     /// Nothing given. The worker is started with the first file.
-    pub(crate) fn new() -> Self {
+    pub(super) fn new() -> Self {
         let loaded = RwSignal::new(Loaded::None);
         let text = RwSignal::new(String::new());
         let counted = RwSignal::new(Counted::Nothing);
@@ -151,7 +151,7 @@ impl PromptTextState {
 /// The whole form. `on_tokens` is told the token ids and where they come from; `None` as soon as they no longer are those of
 /// the text.
 #[component]
-pub(crate) fn PromptText(
+pub(super) fn PromptText(
     state: PromptTextState,
     on_tokens: Callback<Option<(Vec<u32>, String)>>,
 ) -> impl IntoView {

@@ -9,7 +9,7 @@ use radixscope_core::cluster::{Cluster, Decided, DecisionTotals, MAX_DECISIONS};
 use radixscope_core::id::WorkerIx;
 use radixscope_core::record::{DecisionSource, Outcome};
 
-use super::json::Decimal;
+use super::json::{Decimal, finite};
 use super::params::{Params, WorkerFilter};
 use crate::http::error::ApiError;
 use crate::hub::Hub;
@@ -223,9 +223,4 @@ fn decision(cluster: &Cluster, decided: &Decided) -> Option<DecisionDto> {
         sources: decided.sources().map(DecisionSource::as_str).collect(),
         completeness: decision.completeness.as_str(),
     })
-}
-
-/// JSON has no word for other numbers.
-fn finite(value: f64) -> Option<f64> {
-    value.is_finite().then_some(value)
 }

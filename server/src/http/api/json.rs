@@ -30,3 +30,8 @@ impl From<TokensHash> for Decimal {
 pub(super) fn ms(at: Option<Millis>) -> Option<u64> {
     at.map(|at| at.0)
 }
+
+/// JSON has no word for other numbers.
+pub(super) fn finite(value: f64) -> Option<f64> {
+    value.is_finite().then_some(value)
+}

@@ -1,0 +1,20 @@
+//! What is wrong with a field, beside it.
+
+use leptos::prelude::*;
+
+use super::asking::Fault;
+
+/// The fault of one of `fields`, in words; nothing where it is another's.
+#[component]
+pub(super) fn FaultOf(fault: Signal<Option<Fault>>, fields: &'static [&'static str]) -> impl IntoView {
+    let message = Memo::new(move |_| {
+        fault.with(|fault| {
+            fault.as_ref().filter(|fault| fields.contains(&fault.field)).map(|fault| fault.message.clone())
+        })
+    });
+    view! {
+        <Show when=move || message.with(Option::is_some)>
+            <p class="field-fault" role="alert">{move || message.get()}</p>
+        </Show>
+    }
+}

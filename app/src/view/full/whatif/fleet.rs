@@ -1,0 +1,136 @@
+//! How the cluster differs: workers left out, made busier, added.
+
+use leptos::prelude::*;
+use radixscope_core::id::WorkerIx;
+use radixscope_core::router::{Formula, example};
+use radixscope_core::whatif::{Adjust, Busy, Changes, MAX_ADDED, Who};
+
+use super::answer::name;
+use super::asking::{Asking, Fault, Mode, more};
+use super::field::FaultOf;
+use crate::store::Store;
+use crate::view::chip::Chip;
+
+/// Workers listed: more could not be worked with by hand.
+const LISTED: usize = 64;
+
+/// What of a load is changed.
+#[derive(Clone, Copy)]
+enum Part {
+    Prefill,
+    Decode,
+    Requests,
+}
+
+impl Part {
+    fn of(self, busy: &Busy) -> i64 {
+        let adjust = match self {
+            Part::Prefill => busy.prefill_tokens,
+            Part::Decode => busy.decode_blocks,
+            Part::Requests => busy.active_requests,
+        };
+        match adjust {
+            Adjust::Add(by) => by,
+            Adjust::Keep | Adjust::Set(_) => 0,
+        }
+    }
+
+    fn set(self, busy: &mut Busy, by: i64) {
+        let part = match self {
+            Part::Prefill => &mut busy.prefill_tokens,
+            Part::Decode => &mut busy.decode_blocks,
+            Part::Requests => &mut busy.active_requests,
+        };
+        *part = more(by);
+    }
+}
+
+#[component]
+pub(super) fn Fleet(store: Store, asking: Asking, fault: Signal<Option<Fault>>) -> impl IntoView {
+    let listed = Memo::new(move |_| {
+        if asking.mode.get() == Mode::Example {
+            return (0..example::COSTS.len() as u32).map(Who::Example).collect::<Vec<_>>();
+        }
+        let workers = store.workers.get().min(LISTED) as u16;
+        let added = asking.changes.with(|changes| changes.added);
+        (0..workers).map(|ix| Who::Worker(WorkerIx(ix))).chain((0..added).map(Who::Added)).collect()
+    });
+    let counts_requests =
+        Memo::new(move |_| asking.options.with(|o| matches!(o.formula, Formula::D | Formula::E)));
+    let added = Memo::new(move |_| asking.changes.with(|changes| changes.added));
+    let is_changed = Memo::new(move |_| asking.changes.with(|changes| *changes != Changes::default()));
+    let unlisted = move || store.workers.get().saturating_sub(LISTED);
+    view! {
+        <fieldset class="fleet">
+            <legend>"Workers"</legend>
+            <table data-testid="whatif-fleet">
+                <thead><tr>
+                    <th scope="col">"Worker"</th>
+                    <th scope="col">"Leave out"</th>
+                    <th scope="col" title="Prompt tokens that wait there, more or less than now">"± waiting tokens"</th>
+                    <th scope="col" title="Blocks in use there, more or less than now">"± blocks in use"</th>
+                    <Show when=move || counts_requests.get()><th scope="col">"± requests"</th></Show>
+                </tr></thead>
+                <tbody>
+                    <For each=move || listed.get() key=|who| *who let:who>
+                        <Row store asking who counts_requests/>
+                    </For>
+                </tbody>
+            </table>
+            <Show when=move || unlisted() != 0>
+                <p class="quiet">{move || format!("{} more workers are weighed but not listed", unlisted())}</p>
+            </Show>
+            <FaultOf fault fields=&["workers"]/>
+            <div class="row buttons">
+                <button class="plain" data-testid="whatif-add" disabled=move || added.get() == MAX_ADDED
+                    on:click=move |_| asking.changes.update(|c| c.added = (c.added + 1).min(MAX_ADDED))>"Add an idle worker"</button>
+                <button class="plain" data-testid="whatif-remove" disabled=move || added.get() == 0
+                    on:click=move |_| asking.changes.update(|c| c.added = c.added.saturating_sub(1))>"Remove one"</button>
+                <button class="plain" data-testid="whatif-as-is" disabled=move || !is_changed.get()
+                    on:click=move |_| asking.changes.set(Changes::default())>"As it is"</button>
+            </div>
+        </fieldset>
+    }
+}
+
+#[component]
+fn Row(store: Store, asking: Asking, who: Who, counts_requests: Memo<bool>) -> impl IntoView {
+    let called = name(who);
+    let chip = match who {
+        Who::Worker(worker) => view! { <Chip store worker/> }.into_any(),
+        Who::Added(_) | Who::Example(_) => view! { <span class="chip">{called.clone()}</span> }.into_any(),
+    };
+    let is_out = move || asking.changes.with(|changes| changes.left_out.contains(&who));
+    let leave = move |event| {
+        let is_out = event_target_checked(&event);
+        asking.changes.update(|changes| {
+            changes.left_out.retain(|other| *other != who);
+            if is_out {
+                changes.left_out.push(who);
+            }
+        });
+    };
+    let number = |part: Part, what: &str, step: &'static str| {
+        let set = move |event| {
+            let by = event_target_value(&event).trim().parse().unwrap_or(0);
+            asking.set_busy(who, |busy| part.set(busy, by));
+        };
+        view! {
+            <input type="number" step=step prop:value=move || part.of(&asking.busy(who)).to_string()
+                aria-label=format!("{called}: {what}, more or less") on:change=set/>
+        }
+    };
+    let prefill = number(Part::Prefill, "waiting prompt tokens", "500");
+    let decode = number(Part::Decode, "blocks in use", "10");
+    let requests = number(Part::Requests, "active requests", "1");
+    let requests = move || counts_requests.get().then(|| view! { <td>{requests.clone()}</td> });
+    view! {
+        <tr class:out=is_out data-name=name(who)>
+            <th scope="row">{chip}</th>
+            <td><input type="checkbox" prop:checked=is_out on:change=leave aria-label=format!("Leave out {}", name(who))/></td>
+            <td>{prefill}</td>
+            <td>{decode}</td>
+            {requests}
+        </tr>
+    }
+}

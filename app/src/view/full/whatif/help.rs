@@ -1,0 +1,47 @@
+//! How a cost comes about, by the example that everybody knows, in a dialog.
+
+use leptos::html;
+use leptos::prelude::*;
+use radixscope_core::router::{Scores, example, score};
+
+/// The button and its dialog.
+#[component]
+pub(super) fn Explained() -> impl IntoView {
+    let dialog = NodeRef::<html::Dialog>::new();
+    let open = move |_| {
+        if let Some(dialog) = dialog.get_untracked().filter(|dialog| !dialog.open()) {
+            let _ = dialog.show_modal();
+        }
+    };
+    let workers = example::workers();
+    let mut scores = Scores::default();
+    score(&example::OPTIONS, &example::REQUEST, &workers, &mut scores);
+    let rows = workers.iter().zip(scores.terms()).enumerate().map(|(at, (worker, terms))| {
+        let wins = if at == example::CHOSEN { " ← selected" } else { "" };
+        view! {
+            <tr><th scope="row">{at + 1}</th><td class="n">{worker.overlap.device}</td>
+                <td class="n">{terms.prefill_blocks}</td><td class="n">{terms.decode_blocks}</td>
+                <td class="n"><b>{terms.cost}</b>{wins}</td></tr>
+        }
+    });
+    view! {
+        <button class="plain" on:click=open data-testid="whatif-help">"How the cost is made"</button>
+        <dialog node_ref=dialog class="help" aria-labelledby="whatif-help-title">
+            <form method="dialog"><header>
+                <h2 id="whatif-help-title">"How the cost is made"</h2>
+                <button class="plain" aria-label="Close">"Close"</button>
+            </header></form>
+            <p>"A worker costs what it would have to compute and what it already carries, in blocks; the lowest cost wins. 100
+                blocks are asked for, the weight is 1:"</p>
+            <table>
+                <thead><tr><th>"Worker"</th><th>"Cached"</th><th>"Prefill = 100 − cached"</th><th>"Decode blocks"</th><th>"Cost"</th></tr></thead>
+                <tbody>{rows.collect_view()}</tbody>
+            </table>
+            <p>"Prefill also counts prompt tokens that wait on the worker for their first output token; decode counts the blocks
+                of its running requests and those that this prompt would add. Dynamo 0.8 to 1.1 multiply prefill by
+                overlap_score_weight. From 1.2 on the cache is a credit taken off prefill, and prefill_load_scale multiplies what
+                is left. From 1.4 on active requests may cost extra. Above temperature 0 the worker is drawn: the costlier, the
+                rarer."</p>
+        </dialog>
+    }
+}

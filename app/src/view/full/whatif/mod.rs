@@ -1,0 +1,149 @@
+//! What-if: a request put to the live state, or to a state that is kept, under settings and in a cluster of the reader's
+//! choice, answered in the page by the same code as `POST /api/v1/score`.
+
+mod answer;
+mod asking;
+mod fetch;
+mod field;
+mod fleet;
+mod help;
+mod prompt;
+mod settings;
+
+use leptos::prelude::*;
+use radixscope_core::cluster::{Cluster, SnapshotReader};
+use radixscope_core::id::{BlockHash, DecisionId, Worker};
+
+use self::answer::{AnswerView, Frozen};
+use self::asking::{Asking, Fault};
+use crate::format;
+use crate::store::Store;
+use crate::url::Panel;
+use crate::view::figure::PanelHead;
+
+/// The live state is asked again so often at most: faster is flicker.
+const PACE_MS: u64 = 500;
+
+#[component]
+pub(super) fn WhatIfPanel(store: Store) -> impl IntoView {
+    let asking = Asking::new(store);
+    begin(store, asking);
+    let frozen = StoredValue::new_local(None::<Frozen>);
+    let frozen_seq = RwSignal::new(None::<u64>);
+    let took_us = RwSignal::new(0);
+    let tick = Memo::new(move |_| store.on_beat(|_| store.now_ms().0 / PACE_MS));
+    let told = answer::keep_asked(store, asking, frozen, frozen_seq, tick, took_us);
+    let fault: Signal<Option<Fault>> =
+        Memo::new(move |_| told.with(|told| told.as_ref().err().cloned())).into();
+    view! {
+        <section class="panel whatif" aria-labelledby="whatif-title" data-testid="whatif">
+            <PanelHead store panel=Panel::WhatIf title="What-if">
+                <Moment store frozen frozen_seq/>
+            </PanelHead>
+            <div class="whatif-halves">
+                <div class="whatif-question scroll" role="form" aria-label="Question">
+                    <div class="row buttons">
+                        <button type="button" class="plain" on:click=move |_| asking.take_example() data-testid="whatif-example">"Worked example"</button>
+                        <help::Explained/>
+                    </div>
+                    <prompt::PromptForm store asking fault/>
+                    <settings::Settings store asking fault/>
+                    <fleet::Fleet store asking fault/>
+                </div>
+                <div class="whatif-right scroll">
+                    <AnswerView store told took_us/>
+                </div>
+            </div>
+        </section>
+    }
+}
+
+/// Which state is asked, and the switch between the live one and one that is kept.
+#[component]
+fn Moment(
+    store: Store,
+    frozen: StoredValue<Option<Frozen>, LocalStorage>,
+    frozen_seq: RwSignal<Option<u64>>,
+) -> impl IntoView {
+    let failed = RwSignal::new(false);
+    let toggle = move |_| {
+        if frozen_seq.get_untracked().is_some() {
+            frozen.set_value(None);
+            frozen_seq.set(None);
+            return;
+        }
+        let copy = store.peek(copied).map(|cluster| Frozen { cluster, at_ms: store.now_ms() });
+        failed.set(copy.is_none());
+        let seq = copy.as_ref().map(|frozen| frozen.cluster.seq().0);
+        frozen.set_value(copy);
+        frozen_seq.set(seq);
+    };
+    let zone_ms = js_sys::Date::new_0().get_timezone_offset() as i64 * -60_000;
+    let words = move || match frozen_seq.get() {
+        _ if failed.get() => "The state could not be kept".to_owned(),
+        Some(seq) => {
+            let at = frozen.with_value(|frozen| frozen.as_ref().map_or(0, |frozen| frozen.at_ms.0));
+            format!("Frozen at {}, seq {}", format::clock(at, zone_ms), format::count(seq))
+        }
+        None => "Live state".to_owned(),
+    };
+    view! {
+        <span class="moment" class:frozen=move || frozen_seq.get().is_some() data-testid="whatif-moment">{words}</span>
+        <button type="button" class="plain" on:click=toggle aria-pressed=move || frozen_seq.get().is_some().to_string() data-testid="whatif-freeze">
+            {move || if frozen_seq.get().is_some() { "Back to live" } else { "Freeze" }}
+        </button>
+    }
+}
+
+/// A copy of the state, through its own snapshot.
+fn copied(cluster: &Cluster) -> Option<Cluster> {
+    let mut reader = SnapshotReader::default();
+    let mut copy = None;
+    let read = |part: Vec<u8>| {
+        if let Ok(Some(whole)) = reader.part(&part) {
+            copy = Some(whole);
+        }
+    };
+    cluster.snapshot(read).ok()?;
+    copy
+}
+
+/// Takes what the address asks about, now and whenever it changes; else the latest decision, as soon as there is one.
+fn begin(store: Store, asking: Asking) {
+    let asked = Memo::new(move |_| {
+        store.address.with(|address| (address.other("decision"), address.other("prefix")))
+    });
+    let begun = StoredValue::new(false);
+    Effect::new(move |before: Option<(Option<String>, Option<String>)>| {
+        let asked = asked.get();
+        let (decision, prefix) = &asked;
+        if before.as_ref() != Some(&asked) {
+            let id = decision.as_ref().and_then(|text| text.parse().ok()).map(DecisionId);
+            if let Some(id) = id {
+                asking.choose_decision(store, id);
+                begun.set_value(true);
+            } else if let Some((worker, block)) = prefix.as_deref().and_then(parse_prefix) {
+                asking.take_deployed(store);
+                asking.choose_prefix(worker, block);
+                begun.set_value(true);
+            }
+        }
+        asked
+    });
+    Effect::new(move |_| {
+        if begun.get_value() {
+            return;
+        }
+        if let Some(id) = store.on_beat(prompt::latest_decision) {
+            begun.set_value(true);
+            asking.choose_decision(store, id);
+        }
+    });
+}
+
+/// `ID/RANK:BLOCK_HASH`.
+fn parse_prefix(text: &str) -> Option<(Worker, BlockHash)> {
+    let (worker, block) = text.rsplit_once(':')?;
+    let (id, rank) = worker.split_once('/').unwrap_or((worker, "0"));
+    Some((Worker::new(id.parse().ok()?, rank.parse().ok()?), BlockHash(block.parse().ok()?)))
+}

@@ -1,0 +1,68 @@
+//! `GET /api/v1/prompt`: the block hashes of a recorded request's prompt, for asking again what became of it.
+
+use axum::Json;
+use axum::extract::State;
+use axum::http::Uri;
+use serde::Serialize;
+
+use radixscope_core::id::DecisionId;
+use radixscope_core::routing::MAX_ARRIVALS;
+use radixscope_core::whatif::{Blocks, Hashes};
+
+use super::json::Decimal;
+use super::params::Params;
+use crate::http::error::{ApiError, code};
+use crate::hub::{Hub, View};
+
+#[derive(Serialize)]
+pub(super) struct PromptDto {
+    decision: Decimal,
+    isl_tokens: Option<u64>,
+    block_size_tokens: Option<u32>,
+    /// Of each full block and everything before it.
+    chain_hashes: Vec<Decimal>,
+}
+
+pub(super) async fn prompt(State(hub): State<Hub>, uri: Uri) -> Result<Json<PromptDto>, ApiError> {
+    let params = Params::of(&uri, &["decision"])?;
+    let id = params.u64("decision")?.map(DecisionId).ok_or_else(|| {
+        ApiError::new(
+            code::BAD_PARAMETER,
+            "decision is missing; expected the id of a decision of /api/v1/decisions",
+        )
+    })?;
+    let blocks = hub.read(move |view| of(view, id)).await??;
+    let (Hashes::Chain(hashes) | Hashes::Local(hashes)) = blocks.hashes;
+    Ok(Json(PromptDto {
+        decision: Decimal(id.0),
+        isl_tokens: blocks.isl_tokens,
+        block_size_tokens: blocks.block_size_tokens,
+        chain_hashes: hashes.into_iter().map(Decimal).collect(),
+    }))
+}
+
+/// The prompt that led to a decision.
+///
+/// # Errors
+/// It is not kept.
+pub(super) fn of(view: &View<'_>, id: DecisionId) -> Result<Blocks, ApiError> {
+    let arrivals = view.routing.arrivals();
+    let arrival = arrivals.of(id).ok_or_else(|| {
+        ApiError::new(
+            code::NOT_FOUND,
+            format!(
+                "decision: the prompt of decision {id} is not kept: nothing told its hashes \
+                 (--router-replica-sync on every frontend does, and request traces), or it is older than the latest \
+                 {MAX_ARRIVALS}"
+            ),
+        )
+    })?;
+    let mut chain = Vec::new();
+    arrivals.prompt(arrival, &mut chain);
+    let told = view.cluster.decisions().get(id).and_then(|decided| decided.decision.block_size_tokens);
+    Ok(Blocks {
+        hashes: Hashes::Chain(chain),
+        isl_tokens: arrival.isl_tokens,
+        block_size_tokens: told.or(arrivals.block_size_tokens),
+    })
+}

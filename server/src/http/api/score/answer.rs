@@ -1,0 +1,192 @@
+//! The answer as JSON: candidates in the shape of `/api/v1/decisions`, with terms, loads and ranks.
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+use serde_json::Value;
+
+use radixscope_core::cluster::Cluster;
+use radixscope_core::router::{Options, Role, Terms, TieBreak};
+use radixscope_core::whatif::{Answer, Candidate, Versus, Who};
+
+use crate::http::api::json::{Decimal, finite};
+
+#[derive(Serialize)]
+pub(in crate::http::api) struct AnswerDto {
+    /// The last record of the state that was asked.
+    seq: u64,
+    at_ms: u64,
+    isl_tokens: u64,
+    isl_blocks: u64,
+    block_size_tokens: u32,
+    /// What the router ran with, by Dynamo's names; of the numbers those that the formula knows.
+    options: BTreeMap<&'static str, Value>,
+    /// By cost, lowest first.
+    candidates: Vec<CandidateDto>,
+    /// Second lowest cost less the lowest; null with one candidate.
+    margin_blocks: Option<f64>,
+    /// Whether several share the lowest cost exactly.
+    tied: bool,
+    /// How many can be chosen.
+    choices: usize,
+    /// What changed from the decision compared with.
+    versus: Option<VersusDto>,
+    /// What was assumed, in sentences.
+    notes: Vec<String>,
+}
+
+#[derive(Serialize)]
+struct CandidateDto {
+    /// Null for a worker that the question adds, or of the example.
+    worker_id: Option<Decimal>,
+    dp_rank: Option<u32>,
+    /// For people.
+    name: String,
+    rank: u32,
+    overlap_blocks: u32,
+    prefill_blocks: Option<f64>,
+    decode_blocks: Option<f64>,
+    cost: Option<f64>,
+    probability: Option<f64>,
+    /// Whether nobody is likelier to be chosen.
+    selected: bool,
+    /// Whether it was really chosen in the decision compared with.
+    actual: bool,
+    terms: TermsDto,
+    load: LoadDto,
+}
+
+#[derive(Serialize)]
+struct TermsDto {
+    raw_prefill_blocks: Option<f64>,
+    credit_blocks: Option<f64>,
+    credit_decay: Option<f64>,
+    prefill_factor: Option<f64>,
+    active_request_blocks: Option<f64>,
+    /// `30 = 1.0 × 25 prefill + 5 decode`
+    sum: String,
+}
+
+#[derive(Serialize)]
+struct LoadDto {
+    prefill_tokens: u64,
+    /// Those of this prompt included.
+    decode_blocks: u64,
+    active_requests: u64,
+    /// Where the load is from.
+    from: &'static str,
+    /// Whether the question changed it.
+    changed: bool,
+}
+
+#[derive(Serialize)]
+struct VersusDto {
+    decision: Decimal,
+    actual: String,
+    rank: Option<u32>,
+    above_best_blocks: Option<f64>,
+    probability: Option<f64>,
+    flips: bool,
+    sentence: String,
+}
+
+impl AnswerDto {
+    pub(super) fn of(cluster: &Cluster, answer: &Answer<'_>) -> Self {
+        let scores = answer.scores;
+        let likeliest = scores.probabilities().iter().copied().fold(0.0, f64::max);
+        Self {
+            seq: answer.seq.0,
+            at_ms: answer.at_ms.0,
+            isl_tokens: answer.request.isl_tokens,
+            isl_blocks: answer.request.blocks(),
+            block_size_tokens: answer.request.block_size_tokens,
+            options: options(&answer.options),
+            candidates: answer.ranked().map(|candidate| of_one(cluster, &candidate, likeliest)).collect(),
+            margin_blocks: scores.margin_blocks().and_then(finite),
+            tied: scores.is_tie(),
+            choices: scores.choice_count(),
+            versus: answer.versus.map(|versus| of_versus(cluster, &versus)),
+            notes: answer.notes.to_vec(),
+        }
+    }
+}
+
+fn options(options: &Options) -> BTreeMap<&'static str, Value> {
+    let tie_break = match options.tie_break {
+        TieBreak::SmallestTree => "smallest_tree",
+        TieBreak::SmallestTreeThenRandom => "smallest_tree_then_random",
+        TieBreak::Random => "random",
+    };
+    let role = match options.role {
+        Role::Aggregated => "aggregated",
+        Role::Prefill => "prefill",
+        Role::Decode => "decode",
+        Role::Encode => "encode",
+    };
+    let used = options.numbers().into_iter().filter(|(number, _)| number.formulas.contains(&options.formula));
+    let mut all: BTreeMap<_, _> = used.map(|(number, value)| (number.name, value.into())).collect();
+    all.insert("formula", options.formula.as_str().into());
+    all.insert("tie_break", tie_break.into());
+    all.insert("role", role.into());
+    all.insert("track_prefill_tokens", options.track_prefill_tokens.into());
+    all.insert("conditional_disaggregation", options.conditional_disaggregation.into());
+    all
+}
+
+fn name(cluster: &Cluster, who: Who) -> String {
+    match who {
+        Who::Worker(worker) => {
+            cluster.worker(worker).map_or_else(|| "unknown".to_owned(), |worker| worker.id.to_string())
+        }
+        Who::Added(number) => format!("added {}", number + 1),
+        Who::Example(number) => format!("example {}", number + 1),
+    }
+}
+
+fn of_one(cluster: &Cluster, candidate: &Candidate, likeliest: f64) -> CandidateDto {
+    let id = match candidate.who {
+        Who::Worker(worker) => cluster.worker(worker).map(|worker| worker.id),
+        Who::Added(_) | Who::Example(_) => None,
+    };
+    let Terms { prefill_blocks, decode_blocks, cost, .. } = candidate.terms;
+    CandidateDto {
+        worker_id: id.map(|id| Decimal(id.id.0)),
+        dp_rank: id.map(|id| id.dp_rank),
+        name: name(cluster, candidate.who),
+        rank: candidate.rank,
+        overlap_blocks: candidate.overlap_blocks,
+        prefill_blocks: finite(prefill_blocks),
+        decode_blocks: finite(decode_blocks),
+        cost: finite(cost),
+        probability: finite(candidate.probability),
+        selected: candidate.probability > 0.0 && candidate.probability >= likeliest,
+        actual: candidate.is_actual,
+        terms: TermsDto {
+            raw_prefill_blocks: finite(candidate.terms.raw_prefill_blocks),
+            credit_blocks: finite(candidate.terms.credit_blocks),
+            credit_decay: finite(candidate.terms.credit_decay),
+            prefill_factor: finite(candidate.terms.prefill_factor),
+            active_request_blocks: finite(candidate.terms.active_request_blocks),
+            sum: candidate.terms.sum().to_string(),
+        },
+        load: LoadDto {
+            prefill_tokens: candidate.load.active_prefill_tokens,
+            decode_blocks: candidate.load.decode_blocks,
+            active_requests: candidate.load.active_requests,
+            from: candidate.load_from.as_str(),
+            changed: candidate.is_changed,
+        },
+    }
+}
+
+fn of_versus(cluster: &Cluster, versus: &Versus) -> VersusDto {
+    VersusDto {
+        decision: Decimal(versus.decision.0),
+        actual: name(cluster, versus.actual),
+        rank: versus.rank,
+        above_best_blocks: versus.above_best_blocks.and_then(finite),
+        probability: finite(versus.probability),
+        flips: versus.flips,
+        sentence: versus.sentence(|who| name(cluster, who)),
+    }
+}

@@ -1,0 +1,379 @@
+//! The question as it is posted. Every error names the field, what it was and what was expected. Knows no state.
+
+use std::collections::BTreeMap;
+
+use serde::Deserialize;
+use serde::de::{self, DeserializeOwned, Deserializer, Visitor};
+use serde_json::value::RawValue;
+
+use radixscope_core::id::{BlockHash, DecisionId, Worker};
+use radixscope_core::router::hash::Seed;
+use radixscope_core::router::{Formula, Options, Role};
+use radixscope_core::whatif::{Adjust, Blocks, Busy, Hashes, Prompt, set_option};
+
+use crate::http::error::{ApiError, code};
+
+/// Fields of which at most one is given: they say what is routed.
+const PROMPTS: [&str; 5] = ["token_ids", "block_hashes", "chain_hashes", "after", "example"];
+/// Most workers named in one list.
+const MAX_WORKERS: usize = 4_096;
+
+/// The body, each field unread, so that an error can name it.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Raw<'a> {
+    #[serde(borrow)]
+    decision: Option<&'a RawValue>,
+    #[serde(borrow, rename = "as")]
+    as_: Option<&'a RawValue>,
+    #[serde(borrow)]
+    token_ids: Option<&'a RawValue>,
+    #[serde(borrow)]
+    lora_name: Option<&'a RawValue>,
+    #[serde(borrow)]
+    cache_salt: Option<&'a RawValue>,
+    #[serde(borrow)]
+    block_hashes: Option<&'a RawValue>,
+    #[serde(borrow)]
+    chain_hashes: Option<&'a RawValue>,
+    #[serde(borrow)]
+    after: Option<&'a RawValue>,
+    #[serde(borrow)]
+    example: Option<&'a RawValue>,
+    #[serde(borrow)]
+    isl_tokens: Option<&'a RawValue>,
+    #[serde(borrow)]
+    block_size_tokens: Option<&'a RawValue>,
+    #[serde(borrow)]
+    router_id: Option<&'a RawValue>,
+    #[serde(borrow)]
+    options: Option<&'a RawValue>,
+    #[serde(borrow)]
+    workers: Option<&'a RawValue>,
+}
+
+/// The question, before it meets the state.
+pub(super) struct Asked {
+    pub(super) prompt: Form,
+    pub(super) decision: Option<DecisionId>,
+    pub(super) block_size_tokens: Option<u32>,
+    pub(super) router: Option<u64>,
+    pub(super) options: Overrides,
+    pub(super) without: Vec<Worker>,
+    pub(super) added: u32,
+    pub(super) busy: Vec<(Worker, Busy)>,
+}
+
+/// What is routed.
+pub(super) enum Form {
+    /// Needs nothing of the state.
+    Ready(Prompt),
+    /// Token ids, to be cut as the cluster does it.
+    Tokens(Vec<u32>, Seed),
+    /// A recorded decision as its router saw it.
+    Recorded(DecisionId),
+    /// The prompt of a recorded decision, against the live tree.
+    Live(DecisionId),
+    /// Going on where a held prefix ends.
+    After { worker: Worker, block_hash: BlockHash, new_tokens: u64 },
+}
+
+impl Asked {
+    pub(super) fn read(body: &[u8]) -> Result<Self, ApiError> {
+        let raw: Raw<'_> = serde_json::from_slice(body)
+            .map_err(|error| bad(format!("the body is not a question in JSON: {error}")))?;
+        let decision = field("decision", raw.decision)?.map(|Id(id)| DecisionId(id));
+        let block_size_tokens = field("block_size_tokens", raw.block_size_tokens)?;
+        let workers: Workers = field("workers", raw.workers)?.unwrap_or_default();
+        if workers.without.len().max(workers.busy.len()) > MAX_WORKERS {
+            return Err(bad(format!("workers: at most {MAX_WORKERS} are named in one list")));
+        }
+        let busy = |dto: BusyDto| {
+            let busy = Busy {
+                prefill_tokens: dto.prefill_tokens.adjust("workers.busy.prefill_tokens")?,
+                decode_blocks: dto.decode_blocks.adjust("workers.busy.decode_blocks")?,
+                active_requests: dto.active_requests.adjust("workers.busy.active_requests")?,
+            };
+            Ok((Worker::new(dto.worker_id.0, dto.dp_rank), busy))
+        };
+        Ok(Self {
+            prompt: form(&raw, decision)?,
+            decision,
+            block_size_tokens,
+            router: field("router_id", raw.router_id)?.map(|Id(id)| id),
+            options: Overrides::read(raw.options)?,
+            without: workers.without.iter().map(WorkerDto::id).collect(),
+            added: workers.added,
+            busy: workers.busy.into_iter().map(busy).collect::<Result<_, ApiError>>()?,
+        })
+    }
+}
+
+fn form(raw: &Raw<'_>, decision: Option<DecisionId>) -> Result<Form, ApiError> {
+    let given = [raw.token_ids, raw.block_hashes, raw.chain_hashes, raw.after, raw.example];
+    let mut given = PROMPTS.iter().zip(given).filter_map(|(name, value)| value.map(|_| *name));
+    if let (Some(one), Some(other)) = (given.next(), given.next()) {
+        return Err(bad(format!("{one} and {other} are given; a prompt has one of {}", PROMPTS.join(", "))));
+    }
+    let isl_tokens: Option<u64> = field("isl_tokens", raw.isl_tokens)?.map(|Id(tokens)| tokens);
+    let hashes = |hashes| Form::Ready(Prompt::Blocks(Blocks { hashes, isl_tokens, block_size_tokens: None }));
+    let ids = |ids: Vec<Id>| ids.into_iter().map(|Id(id)| id).collect();
+    if raw.token_ids.is_none() && (raw.lora_name.is_some() || raw.cache_salt.is_some()) {
+        return Err(bad("lora_name and cache_salt are for token_ids: hashes contain them already"));
+    }
+    if let Some(tokens) = field::<Vec<u32>>("token_ids", raw.token_ids)? {
+        if isl_tokens.is_some_and(|isl| isl != tokens.len() as u64) {
+            return Err(bad(format!("isl_tokens: there are {} token_ids; leave it out", tokens.len())));
+        }
+        let (lora, salt) =
+            (field::<String>("lora_name", raw.lora_name)?, field::<String>("cache_salt", raw.cache_salt)?);
+        return Ok(Form::Tokens(tokens, Seed::of(lora.as_deref(), salt.as_deref())));
+    }
+    if let Some(own) = field("block_hashes", raw.block_hashes)? {
+        return Ok(hashes(Hashes::Local(ids(own))));
+    }
+    if let Some(chain) = field("chain_hashes", raw.chain_hashes)? {
+        return Ok(hashes(Hashes::Chain(ids(chain))));
+    }
+    if let Some(after) = field::<AfterDto>("after", raw.after)? {
+        let worker = Worker::new(after.worker_id.0, after.dp_rank);
+        return Ok(Form::After {
+            worker,
+            block_hash: BlockHash(after.block_hash.0),
+            new_tokens: after.new_tokens.0,
+        });
+    }
+    if field("example", raw.example)? == Some(true) {
+        return Ok(Form::Ready(Prompt::Example));
+    }
+    match (decision, field::<As>("as", raw.as_)?, isl_tokens) {
+        (Some(id), None | Some(As::Recorded), None) => Ok(Form::Recorded(id)),
+        (Some(id), Some(As::Live), None) => Ok(Form::Live(id)),
+        (_, None, Some(isl_tokens)) => Ok(Form::Ready(Prompt::Length { isl_tokens })),
+        (_, Some(_), _) => {
+            Err(bad("as: it says how the prompt of a decision is taken; give a decision alone"))
+        }
+        (None, None, None) => {
+            let prompts = PROMPTS.join(", ");
+            Err(bad(format!("no prompt is given; expected decision, isl_tokens or one of {prompts}")))
+        }
+    }
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum As {
+    Recorded,
+    Live,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct AfterDto {
+    worker_id: Id,
+    #[serde(default)]
+    dp_rank: u32,
+    block_hash: Id,
+    #[serde(default)]
+    new_tokens: Id,
+}
+
+#[derive(Deserialize, Default)]
+#[serde(deny_unknown_fields, default)]
+struct Workers {
+    without: Vec<WorkerDto>,
+    added: u32,
+    busy: Vec<BusyDto>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct WorkerDto {
+    worker_id: Id,
+    #[serde(default)]
+    dp_rank: u32,
+}
+
+impl WorkerDto {
+    fn id(&self) -> Worker {
+        Worker::new(self.worker_id.0, self.dp_rank)
+    }
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct BusyDto {
+    worker_id: Id,
+    #[serde(default)]
+    dp_rank: u32,
+    #[serde(default)]
+    prefill_tokens: AdjustDto,
+    #[serde(default)]
+    decode_blocks: AdjustDto,
+    #[serde(default)]
+    active_requests: AdjustDto,
+}
+
+#[derive(Deserialize, Default)]
+#[serde(deny_unknown_fields, default)]
+struct AdjustDto {
+    set: Option<Id>,
+    add: Option<i64>,
+}
+
+impl AdjustDto {
+    fn adjust(self, name: &str) -> Result<Adjust, ApiError> {
+        match (self.set, self.add) {
+            (None, None) => Ok(Adjust::Keep),
+            (Some(Id(to)), None) => Ok(Adjust::Set(to)),
+            (None, Some(more)) => Ok(Adjust::Add(more)),
+            (Some(_), Some(_)) => Err(bad(format!("{name}: expected set or add, not both"))),
+        }
+    }
+}
+
+/// Options as far as they are given.
+#[derive(Default)]
+pub(super) struct Overrides {
+    base: Option<Options>,
+    role: Option<Role>,
+    track_prefill_tokens: Option<bool>,
+    conditional_disaggregation: Option<bool>,
+    numbers: Vec<(String, f64)>,
+}
+
+impl Overrides {
+    fn read(raw: Option<&RawValue>) -> Result<Self, ApiError> {
+        let Some(mut given) = field::<BTreeMap<String, Box<RawValue>>>("options", raw)? else {
+            return Ok(Self::default());
+        };
+        let mut take = |name: &str| given.remove(name);
+        let (version, formula) = (take("version"), take("formula"));
+        let base =
+            match (of::<String>("options.version", version)?, of::<String>("options.formula", formula)?) {
+                (Some(_), Some(_)) => return Err(bad("options: expected version or formula, not both")),
+                (Some(version), None) => Some(Options::of_version(&version).ok_or_else(|| {
+                    let shown: String = version.chars().take(40).collect();
+                    bad(format!("options.version={shown:?} is not known; expected 0.8 to 1.6, as 0.9.1"))
+                })?),
+                (None, Some(letter)) => {
+                    let formula = Formula::ALL.into_iter().find(|formula| formula.as_str() == letter);
+                    let shown: String = letter.chars().take(40).collect();
+                    Some(Options::new(formula.ok_or_else(|| {
+                        bad(format!("options.formula={shown:?} is not known; expected A, B, C, D or E"))
+                    })?))
+                }
+                (None, None) => None,
+            };
+        let role = of::<RoleDto>("options.role", take("role"))?.map(RoleDto::role);
+        let track_prefill_tokens = of("options.track_prefill_tokens", take("track_prefill_tokens"))?;
+        let conditional_disaggregation =
+            of("options.conditional_disaggregation", take("conditional_disaggregation"))?;
+        let mut numbers = Vec::new();
+        for (name, value) in given {
+            if !set_option(&mut Options::default(), &name, 0.0) {
+                let known: Vec<&str> =
+                    Options::default().numbers().iter().map(|(number, _)| number.name).collect();
+                let shown: String = name.chars().take(80).collect();
+                return Err(bad(format!(
+                    "options: there is no {shown:?}; there are version, formula, role, track_prefill_tokens, \
+                     conditional_disaggregation, {}",
+                    known.join(", ")
+                )));
+            }
+            if let Some(value) = of(&format!("options.{name}"), Some(value))? {
+                numbers.push((name, value));
+            }
+        }
+        Ok(Self { base, role, track_prefill_tokens, conditional_disaggregation, numbers })
+    }
+
+    /// These over `start`; a version or formula starts from its own defaults.
+    pub(super) fn over(&self, start: Options) -> Result<Options, ApiError> {
+        let mut options = self.base.unwrap_or(start);
+        options.role = self.role.unwrap_or(options.role);
+        options.track_prefill_tokens = self.track_prefill_tokens.unwrap_or(options.track_prefill_tokens);
+        options.conditional_disaggregation =
+            self.conditional_disaggregation.unwrap_or(options.conditional_disaggregation);
+        for (name, value) in &self.numbers {
+            set_option(&mut options, name, *value);
+        }
+        options.validate().map_err(|error| bad(format!("options: {error}")))?;
+        Ok(options)
+    }
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum RoleDto {
+    Aggregated,
+    Prefill,
+    Decode,
+    Encode,
+}
+
+impl RoleDto {
+    const fn role(self) -> Role {
+        match self {
+            RoleDto::Aggregated => Role::Aggregated,
+            RoleDto::Prefill => Role::Prefill,
+            RoleDto::Decode => Role::Decode,
+            RoleDto::Encode => Role::Encode,
+        }
+    }
+}
+
+fn bad(message: impl Into<String>) -> ApiError {
+    ApiError::new(code::BAD_PARAMETER, message)
+}
+
+fn field<T: DeserializeOwned>(name: &str, raw: Option<&RawValue>) -> Result<Option<T>, ApiError> {
+    // `null` is as good as nothing.
+    raw.map_or(Ok(None), |raw| {
+        serde_json::from_str(raw.get()).map_err(|error| bad(format!("{name}: {error}")))
+    })
+}
+
+fn of<T: DeserializeOwned>(name: &str, raw: Option<Box<RawValue>>) -> Result<Option<T>, ApiError> {
+    field(name, raw.as_deref())
+}
+
+/// A number of 64 bits: a decimal string, or a JSON number that every JSON reader keeps exactly.
+#[derive(Clone, Copy, Default)]
+struct Id(u64);
+
+/// JavaScript keeps whole numbers up to here.
+const EXACT: u64 = 1 << 53;
+
+impl<'de> Deserialize<'de> for Id {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        struct Read;
+        impl Visitor<'_> for Read {
+            type Value = Id;
+
+            fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                f.write_str("a number of at most 64 bits as a decimal string")
+            }
+
+            fn visit_str<E: de::Error>(self, text: &str) -> Result<Id, E> {
+                let is_decimal = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+                let read = if is_decimal { text.parse().ok() } else { None };
+                read.map(Id).ok_or_else(|| E::invalid_value(de::Unexpected::Str(shorten(text)), &self))
+            }
+
+            fn visit_u64<E: de::Error>(self, number: u64) -> Result<Id, E> {
+                if number > EXACT {
+                    return Err(E::custom(format!(
+                        "{number} is above 2^53, which JSON readers may round; write it as the string \"{number}\""
+                    )));
+                }
+                Ok(Id(number))
+            }
+        }
+        from.deserialize_any(Read)
+    }
+}
+
+fn shorten(text: &str) -> &str {
+    text.char_indices().nth(80).map_or(text, |(at, _)| &text[..at])
+}

@@ -1,0 +1,100 @@
+//! `POST /api/v1/score`: what the router would decide now, for a prompt, settings and a cluster of the asker's choice.
+//! Reads the state and changes nothing.
+
+mod answer;
+mod body;
+
+use axum::Json;
+use axum::body::Bytes;
+use axum::extract::State;
+use axum::extract::rejection::BytesRejection;
+use axum::http::StatusCode;
+
+use radixscope_core::whatif::{self, Changes, Prompt, Question, WhatIf, Who};
+
+use super::prompt;
+use crate::http::error::{ApiError, code};
+use crate::hub::{Hub, View};
+use answer::AnswerDto;
+use body::{Asked, Form};
+
+/// Largest body: two million token ids.
+pub(super) const MAX_BODY_BYTES: usize = 8 << 20;
+
+pub(super) async fn score(
+    State(hub): State<Hub>,
+    body: Result<Bytes, BytesRejection>,
+) -> Result<Json<AnswerDto>, ApiError> {
+    let body = body.map_err(|rejection| {
+        if rejection.status() == StatusCode::PAYLOAD_TOO_LARGE {
+            let message = format!("the body is larger than {MAX_BODY_BYTES} bytes; at most that is read");
+            ApiError::new(code::TOO_LARGE, message)
+        } else {
+            ApiError::new(code::BAD_PARAMETER, format!("the body cannot be read: {rejection}"))
+        }
+    })?;
+    let asked = Asked::read(&body)?;
+    Ok(Json(hub.read(move |view| answered(view, asked)).await??))
+}
+
+fn answered(view: &View<'_>, asked: Asked) -> Result<AnswerDto, ApiError> {
+    let cluster = view.cluster;
+    let compared = asked.decision.and_then(|id| cluster.decisions().get(id));
+    let start = compared.and_then(|decided| whatif::options_of(&decided.decision));
+    let options = asked.options.over(start.or_else(|| whatif::deployed(cluster)).unwrap_or_default())?;
+    // Only the cluster knows the size to cut token ids into, where the body does not say.
+    let block_size_tokens = asked.block_size_tokens;
+    let size = || block_size_tokens.or_else(|| whatif::block_size_tokens(cluster));
+    let prompt = match asked.prompt {
+        Form::Ready(prompt) => prompt,
+        Form::Tokens(tokens, seed) => {
+            let size = size().ok_or_else(|| refused(&whatif::Refused::NoBlockSize))?;
+            Prompt::Blocks(whatif::Blocks::of_tokens(&tokens, size, seed))
+        }
+        Form::Recorded(id) => Prompt::Recorded(id),
+        Form::Live(id) => Prompt::Blocks(prompt::of(view, id)?),
+        Form::After { worker, block_hash, new_tokens } => {
+            Prompt::After { worker: known(view, "after", worker)?, block_hash, new_tokens }
+        }
+    };
+    let who = |worker| Ok(Who::Worker(known(view, "workers", worker)?));
+    let changes = Changes {
+        left_out: asked.without.into_iter().map(who).collect::<Result<_, ApiError>>()?,
+        added: asked.added,
+        busy: asked
+            .busy
+            .into_iter()
+            .map(|(worker, busy)| Ok((who(worker)?, busy)))
+            .collect::<Result<_, ApiError>>()?,
+    };
+    let question = Question {
+        prompt,
+        actual: asked.decision,
+        options,
+        block_size_tokens,
+        router: asked.router,
+        changes,
+    };
+    let state = whatif::State { cluster, routing: Some(view.routing), now_ms: view.at_ms };
+    let mut engine = WhatIf::default();
+    let answer = engine.ask(state, &question).map_err(|error| refused(&error))?;
+    Ok(AnswerDto::of(cluster, &answer))
+}
+
+fn refused(error: &whatif::Refused) -> ApiError {
+    let code = match error {
+        whatif::Refused::NoDecision(_) | whatif::Refused::NoBlock { .. } => code::NOT_FOUND,
+        _ => code::BAD_PARAMETER,
+    };
+    ApiError::new(code, format!("{}: {error}", error.field()))
+}
+
+fn known(
+    view: &View<'_>,
+    field: &str,
+    worker: radixscope_core::id::Worker,
+) -> Result<radixscope_core::id::WorkerIx, ApiError> {
+    view.cluster.worker_ix(worker).ok_or_else(|| {
+        ApiError::new(code::NOT_FOUND, format!("{field}: nothing was ever heard of worker {worker}"))
+    })
+}
