@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 pub const MAX_FILE_BYTES: u64 = 64 << 20;
 /// Longest text: beyond any model's context, and tokenized in seconds.
 pub const MAX_TEXT_BYTES: usize = 4 << 20;
-/// Most token ids of an answer. A byte of text gives at most one token, unless a normaliser makes the text longer.
+/// Most token ids of an answer. A byte of text gives at most one token, unless a normalizer makes the text longer.
 pub const MAX_TOKENS: usize = 4 << 20;
 
 /// Text to be tokenized by the file loaded last.

@@ -70,7 +70,10 @@ impl Loaded {
             return Err(format!("The text has {bytes} bytes; at most {most} are tokenized."));
         }
         if longest_white_space(text) > MAX_WHITE_SPACE {
-            return Err(format!("The text has more than {MAX_WHITE_SPACE} spaces or line ends in a row."));
+            let most = MAX_WHITE_SPACE / 1000;
+            return Err(format!(
+                "The text has more than {most} thousand spaces or line ends in a row; it cannot be cut into words reliably."
+            ));
         }
         // Positions in the text are not asked for: without them it is faster, and the ids are the same.
         let encoding = self

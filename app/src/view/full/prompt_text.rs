@@ -163,6 +163,7 @@ pub(super) fn PromptText(
             <textarea id="prompt-text" rows="7" spellcheck="false" autocomplete="off" aria-describedby="prompt-text-help prompt-text-count"
                 data-testid="prompt-text-input" prop:value=move || state.text.get()
                 on:input=move |event| state.edit(event_target_value(&event))></textarea>
+            <Count state/>
             <p class="help-line" id="prompt-text-help">
                 "The chat template is not applied here: give the text as the model reads it. Dynamo tells it in the event "
                 <code>"formatted_prompt"</code>" of a streamed answer, to a request with the annotation of that name."
@@ -176,7 +177,6 @@ pub(super) fn PromptText(
                 "Add special tokens"
             </label>
             <p class="help-line">"Off, as Dynamo's frontend has it: the chat template writes them into the text."</p>
-            <Count state/>
         </div>
     }
 }
@@ -241,8 +241,8 @@ fn facts(name: &str, summary: &Summary) -> impl IntoView + use<> {
     let digest = hex(summary);
     let rows = [
         ("Model", model),
-        ("Normaliser", summary.normalizer.clone().unwrap_or_else(none)),
-        ("Pre-tokeniser", summary.pre_tokenizer.clone().unwrap_or_else(none)),
+        ("Normalizer", summary.normalizer.clone().unwrap_or_else(none)),
+        ("Pre-tokenizer", summary.pre_tokenizer.clone().unwrap_or_else(none)),
         ("Post-processor", summary.post_processor.clone().unwrap_or_else(none)),
         ("Special tokens", special),
     ];

@@ -252,7 +252,7 @@ impl Asking {
             mode @ (Mode::Text | Mode::Tokens) => {
                 if self.tokens.with(|tokens| tokens.ids.is_empty()) {
                     let message = match mode {
-                        Mode::Text => "Give a tokenizer and a text to see where that prompt would go",
+                        Mode::Text => "The text has no token ids yet: give a tokenizer and a text",
                         _ => "Paste token ids to see where their prompt would go",
                     };
                     return Err(Fault::new("prompt", message));
