@@ -19,5 +19,6 @@ pub mod record;
 pub mod router;
 pub mod routing;
 pub mod sim;
+pub mod tokenizer;
 pub mod tree;
 pub mod whatif;

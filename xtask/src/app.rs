@@ -15,11 +15,12 @@ use crate::{
 };
 
 /// Everything `app/dist` is made of, relative to the checkout.
-const INPUTS: [&str; 9] = [
+const INPUTS: [&str; 10] = [
     "app",
     "core/src",
     "core/Cargo.toml",
     "style",
+    "tokenizer",
     "public",
     "Cargo.toml",
     "Cargo.lock",
@@ -37,7 +38,7 @@ const DIST: &str = "app/dist";
 /// # Errors
 /// When Trunk fails or files cannot be read.
 pub(crate) fn build(steps: &mut Steps<'_>, workspace: &Workspace) -> Result<()> {
-    steps.step("The app for the browser", "about 2 min on two cores, 1 min when little changed", |step| {
+    steps.step("The app for the browser", "about 3 min on two cores, 1 min when little changed", |step| {
         let stamp = workspace.state().join("app.stamp");
         let built = fs::read_to_string(&stamp).unwrap_or_default();
         if built == stamp_of(&workspace.root)? {

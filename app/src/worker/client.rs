@@ -4,10 +4,7 @@
 use std::cell::RefCell;
 use std::rc::Rc;
 
-use js_sys::{Array, Uint8Array};
-use wasm_bindgen::prelude::*;
-use web_sys::{ErrorEvent, MessageEvent, Worker, WorkerOptions, WorkerType};
-
+use super::running::Running;
 use super::{Answer, Job, Request};
 
 /// The worker's script.
@@ -20,25 +17,11 @@ pub struct Client(Rc<RefCell<State>>);
 #[derive(Default)]
 struct State {
     worker: Option<Running>,
+    is_ready: bool,
     last_id: u32,
     /// The job under way, encoded until the worker listens, and who wants to hear of it.
     message: Option<Vec<u8>>,
     hear: Option<Rc<dyn Fn(Answer)>>,
-}
-
-struct Running {
-    worker: Worker,
-    is_ready: bool,
-    _heard: Closure<dyn FnMut(MessageEvent)>,
-    _broken: Closure<dyn FnMut(ErrorEvent)>,
-}
-
-impl Drop for Running {
-    fn drop(&mut self) {
-        self.worker.set_onmessage(None);
-        self.worker.set_onerror(None);
-        self.worker.terminate();
-    }
 }
 
 impl Client {
@@ -52,7 +35,7 @@ impl Client {
         state.message = postcard::to_allocvec(&Request { id, job }).ok();
         state.hear = Some(Rc::new(hear));
         if state.worker.is_none() {
-            state.worker = self.spawn();
+            (state.worker, state.is_ready) = (self.spawn(), false);
         }
         let spawned = state.worker.is_some();
         drop(state);
@@ -72,49 +55,37 @@ impl Client {
     }
 
     fn spawn(&self) -> Option<Running> {
-        let options = WorkerOptions::new();
-        options.set_type(WorkerType::Module);
-        // Resolved against <base>, as every address of the page.
-        let url =
-            web_sys::Url::new_with_base(SCRIPT, &web_sys::window()?.document()?.base_uri().ok()??).ok()?;
-        let worker = Worker::new_with_options(&url.href(), &options).ok()?;
         let client = Rc::downgrade(&self.0);
-        let heard = Closure::<dyn FnMut(MessageEvent)>::new(move |event: MessageEvent| {
+        let heard = move |bytes: Vec<u8>| {
             let Some(client) = client.upgrade().map(Client) else { return };
-            let bytes = event.data().dyn_into::<Uint8Array>().map(|bytes| bytes.to_vec()).unwrap_or_default();
             if let Ok(answer) = postcard::from_bytes(&bytes) {
                 client.take(answer);
             }
-        });
+        };
         let client = Rc::downgrade(&self.0);
-        let broken = Closure::<dyn FnMut(ErrorEvent)>::new(move |event: ErrorEvent| {
+        let broken = move |why: String| {
             let Some(client) = client.upgrade().map(Client) else { return };
             let id = client.0.borrow().last_id;
             // Whatever it was, the next job has a new worker. This one's listeners are still running.
             let broken = client.0.borrow_mut().worker.take();
             wasm_bindgen_futures::spawn_local(async move { drop(broken) });
-            client.end(Answer::Failed { id, message: format!("the worker broke off: {}", event.message()) });
-        });
-        worker.set_onmessage(Some(heard.as_ref().unchecked_ref()));
-        worker.set_onerror(Some(broken.as_ref().unchecked_ref()));
-        Some(Running { worker, is_ready: false, _heard: heard, _broken: broken })
+            client.end(Answer::Failed { id, message: format!("the worker broke off: {why}") });
+        };
+        Running::start(SCRIPT, heard, broken)
     }
 
     fn send(&self) {
         let mut state = self.0.borrow_mut();
-        let State { worker: Some(running), message, .. } = &mut *state else { return };
-        if let Some(bytes) = message.take_if(|_| running.is_ready) {
-            let bytes = Uint8Array::from(bytes.as_slice());
-            let _ = running.worker.post_message_with_transfer(&bytes, &Array::of1(&bytes.buffer()));
+        let State { worker: Some(running), is_ready: true, message, .. } = &mut *state else { return };
+        if let Some(bytes) = message.take() {
+            running.send(&bytes);
         }
     }
 
     fn take(&self, answer: Answer) {
         match answer {
             Answer::Ready => {
-                if let Some(running) = &mut self.0.borrow_mut().worker {
-                    running.is_ready = true;
-                }
+                self.0.borrow_mut().is_ready = true;
                 self.send();
             }
             Answer::Progress { .. } => {

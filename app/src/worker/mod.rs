@@ -6,7 +6,11 @@
 #[cfg(target_arch = "wasm32")]
 pub mod client;
 #[cfg(target_arch = "wasm32")]
+mod running;
+#[cfg(target_arch = "wasm32")]
 pub mod serve;
+#[cfg(target_arch = "wasm32")]
+pub mod tokenizer;
 
 use std::ops::ControlFlow;
 

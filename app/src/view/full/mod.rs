@@ -5,6 +5,7 @@ mod counterfactual;
 mod hint;
 mod ledger;
 pub(crate) mod painted;
+mod prompt_text;
 mod whatif;
 
 use leptos::prelude::*;

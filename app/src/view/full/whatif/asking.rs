@@ -12,6 +12,7 @@ use radixscope_core::whatif::{
 use super::fetch::Fetched;
 use crate::paste::{self, Pasted};
 use crate::store::Store;
+use crate::view::full::prompt_text::PromptTextState;
 
 /// In which form the prompt is given.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -21,6 +22,8 @@ pub(super) enum Mode {
     Recorded,
     /// Going on where a held prefix ends.
     Prefix,
+    /// Text, with a tokenizer.
+    Text,
     /// Token ids.
     Tokens,
     /// Block hashes.
@@ -32,9 +35,10 @@ pub(super) enum Mode {
 }
 
 impl Mode {
-    pub(super) const ALL: [(Mode, &'static str, &'static str); 6] = [
+    pub(super) const ALL: [(Mode, &'static str, &'static str); 7] = [
         (Mode::Recorded, "recorded", "Recorded decision"),
         (Mode::Prefix, "prefix", "Prefix in the tree"),
+        (Mode::Text, "text", "Prompt as text"),
         (Mode::Tokens, "tokens", "Token ids"),
         (Mode::Hashes, "hashes", "Hashes"),
         (Mode::Length, "length", "Length"),
@@ -81,6 +85,8 @@ pub(super) struct Asking {
     /// As typed.
     pub prefix_block: RwSignal<String>,
     pub new_tokens: RwSignal<u64>,
+    /// The text, and the file that makes `tokens` of it.
+    pub text: PromptTextState,
     pub tokens: RwSignal<Tokens>,
     pub lora_name: RwSignal<String>,
     pub cache_salt: RwSignal<String>,
@@ -115,6 +121,7 @@ impl Asking {
             prefix_worker: RwSignal::new(String::new()),
             prefix_block: RwSignal::new(String::new()),
             new_tokens: RwSignal::new(1_000),
+            text: PromptTextState::new(),
             tokens,
             lora_name,
             cache_salt,
@@ -131,7 +138,6 @@ impl Asking {
     /// Asks for the prompt of these token ids; `described` says in words where they come from.
     pub(super) fn set_token_ids(self, ids: Vec<u32>, described: String) {
         self.tokens.set(Tokens { ids, described, complaint: None });
-        self.mode.set(Mode::Tokens);
     }
 
     /// The same from pasted text.
@@ -243,9 +249,13 @@ impl Asking {
                 })?;
                 Prompt::After { worker, block_hash, new_tokens: self.new_tokens.get() }
             }
-            Mode::Tokens => {
+            mode @ (Mode::Text | Mode::Tokens) => {
                 if self.tokens.with(|tokens| tokens.ids.is_empty()) {
-                    return Err(Fault::new("prompt", "Paste token ids to see where their prompt would go"));
+                    let message = match mode {
+                        Mode::Text => "The text has no token ids yet: give a tokenizer and a text",
+                        _ => "Paste token ids to see where their prompt would go",
+                    };
+                    return Err(Fault::new("prompt", message));
                 }
                 let unknown = || {
                     let message = "Tokens per block are unknown: no model card was read; give them below";

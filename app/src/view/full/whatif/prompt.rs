@@ -11,6 +11,7 @@ use crate::draw::palette::label;
 use crate::format::{self, UNKNOWN};
 use crate::paste;
 use crate::store::Store;
+use crate::view::full::prompt_text::PromptText;
 
 /// Workers to choose from in a list.
 const LISTED: usize = 64;
@@ -31,6 +32,13 @@ pub(super) fn PromptForm(store: Store, asking: Asking, fault: Signal<Option<Faul
         match asking.mode.get() {
         Mode::Recorded => view! { <Recorded store asking/> }.into_any(),
         Mode::Prefix => view! { <Prefix store asking/> }.into_any(),
+        Mode::Text => {
+            let on_tokens = Callback::new(move |given: Option<_>| {
+                let (ids, described) = given.unwrap_or_default();
+                asking.set_token_ids(ids, described);
+            });
+            view! { <PromptText state=asking.text on_tokens/> <Seeding asking/> }.into_any()
+        }
         Mode::Tokens => view! { <Tokens asking/> }.into_any(),
         Mode::Hashes => view! { <Hashes asking/> }.into_any(),
         Mode::Length => view! { <Length asking/> }.into_any(),
@@ -198,6 +206,14 @@ fn Tokens(asking: Asking) -> impl IntoView {
             on:input=move |event| asking.paste_token_ids(&event_target_value(&event))></textarea>
         <p class="help-line">{move || asking.tokens.with(|tokens| tokens.described.clone())}</p>
         {move || complaint().map(|text| view! { <p class="field-fault" role="alert" data-testid="whatif-complaint">{text}</p> })}
+        <Seeding asking/>
+    }
+}
+
+/// What token ids are hashed with.
+#[component]
+fn Seeding(asking: Asking) -> impl IntoView {
+    view! {
         <div class="row">
             <label for="whatif-lora">"LoRA name"</label>
             <input type="text" id="whatif-lora" prop:value=move || asking.lora_name.get()

@@ -1,0 +1,300 @@
+//! A prompt as text, and the `tokenizer.json` that makes token ids of it. Neither leaves the browser. Knows nothing of what
+//! is done with the ids.
+
+use std::time::Duration;
+
+use leptos::prelude::*;
+use radixscope_core::tokenizer::{Answer, MAX_TEXT_BYTES, Summary, Text};
+use wasm_bindgen::JsCast;
+use web_sys::{DragEvent, File, HtmlInputElement};
+
+use crate::format;
+use crate::worker::tokenizer::Tokenizer;
+
+/// After so long without a key the text is tokenized.
+const PAUSE: Duration = Duration::from_millis(250);
+
+/// The file in use.
+#[derive(Clone, PartialEq)]
+enum Loaded {
+    None,
+    /// Its name.
+    Loading(String),
+    /// Its name and what it says of itself.
+    Ready(String, Summary),
+    Failed(String),
+}
+
+/// What came of the text.
+#[derive(Clone, PartialEq)]
+enum Counted {
+    /// There is no file or no text.
+    Nothing,
+    Counting,
+    Tokens {
+        tokens: u64,
+        bytes: u64,
+    },
+    Failed(String),
+}
+
+/// What the reader gave. Kept by the panel, so that it is still there when the reader comes back to it.
+#[derive(Clone, Copy)]
+pub(super) struct PromptTextState {
+    loaded: RwSignal<Loaded>,
+    text: RwSignal<String>,
+    add_special_tokens: RwSignal<bool>,
+    counted: RwSignal<Counted>,
+    tokens: RwSignal<Option<(Vec<u32>, String)>>,
+    tokenizer: StoredValue<Tokenizer, LocalStorage>,
+    pause: StoredValue<Option<TimeoutHandle>>,
+    /// Whether the next answer is of the text as it is.
+    is_asked: StoredValue<bool>,
+}
+
+impl PromptTextState {
+    /// Nothing given. The worker is started with the first file.
+    pub(super) fn new() -> Self {
+        let loaded = RwSignal::new(Loaded::None);
+        let text = RwSignal::new(String::new());
+        let counted = RwSignal::new(Counted::Nothing);
+        let tokens = RwSignal::new(None);
+        let again = RwSignal::new(0_u32);
+        let is_asked = StoredValue::new(false);
+        let tokenizer = Tokenizer::new(move |answer| match answer {
+            Answer::Ready => {}
+            Answer::Loaded(Ok(summary)) => {
+                loaded.try_update(|loaded| {
+                    if let Loaded::Loading(name) = loaded {
+                        *loaded = Loaded::Ready(std::mem::take(name), summary);
+                    }
+                });
+                again.try_update(|times| *times += 1);
+            }
+            Answer::Loaded(Err(why)) => {
+                loaded.try_set(Loaded::Failed(why));
+                counted.try_set(Counted::Nothing);
+            }
+            Answer::Tokens(_) if is_asked.try_get_value() != Some(true) => {}
+            Answer::Tokens(Ok(ids)) => {
+                let bytes = text.try_with_untracked(String::len).unwrap_or_default() as u64;
+                let described = loaded.try_with_untracked(|loaded| describe(loaded, ids.len() as u64, bytes));
+                counted.try_set(Counted::Tokens { tokens: ids.len() as u64, bytes });
+                tokens.try_set(described.map(|described| (ids, described)));
+            }
+            Answer::Tokens(Err(why)) => {
+                counted.try_set(Counted::Failed(why));
+                tokens.try_set(None);
+            }
+        });
+        let state = Self {
+            loaded,
+            text,
+            add_special_tokens: RwSignal::new(false),
+            counted,
+            tokens,
+            tokenizer: StoredValue::new_local(tokenizer),
+            pause: StoredValue::new(None),
+            is_asked,
+        };
+        Effect::new(move |_| {
+            if again.get() > 0 {
+                state.count();
+            }
+        });
+        state
+    }
+
+    fn load(self, file: &File) {
+        self.is_asked.set_value(false);
+        self.tokens.set(None);
+        self.counted.set(Counted::Nothing);
+        self.loaded.set(Loaded::Loading(file.name()));
+        self.tokenizer.with_value(|tokenizer| tokenizer.load(file.clone()));
+    }
+
+    fn edit(self, text: String) {
+        self.text.set(text);
+        self.is_asked.set_value(false);
+        self.tokens.set(None);
+        self.counted.set(Counted::Counting);
+        let pause = set_timeout_with_handle(move || self.count(), PAUSE).ok();
+        if let Some(before) = self.pause.try_update_value(|kept| std::mem::replace(kept, pause)).flatten() {
+            before.clear();
+        }
+    }
+
+    /// Asks for the tokens of the text as it is.
+    fn count(self) {
+        self.is_asked.set_value(false);
+        self.tokens.set(None);
+        let is_ready = self.loaded.with_untracked(|loaded| matches!(loaded, Loaded::Ready(..)));
+        let bytes = self.text.with_untracked(String::len);
+        if !is_ready || bytes == 0 {
+            return self.counted.set(Counted::Nothing);
+        }
+        if bytes > MAX_TEXT_BYTES {
+            let most = format::count(MAX_TEXT_BYTES as u64);
+            let bytes = format::count(bytes as u64);
+            return self
+                .counted
+                .set(Counted::Failed(format!("The text has {bytes} bytes; at most {most} are tokenized.")));
+        }
+        self.counted.set(Counted::Counting);
+        self.is_asked.set_value(true);
+        let add_special_tokens = self.add_special_tokens.get_untracked();
+        let text = Text { text: self.text.get_untracked(), add_special_tokens };
+        self.tokenizer.with_value(|tokenizer| tokenizer.tokenize(text));
+    }
+}
+
+/// The whole form. `on_tokens` is told the token ids and where they come from; `None` as soon as they no longer are those of
+/// the text.
+#[component]
+pub(super) fn PromptText(
+    state: PromptTextState,
+    on_tokens: Callback<Option<(Vec<u32>, String)>>,
+) -> impl IntoView {
+    Effect::new(move |_| on_tokens.run(state.tokens.get()));
+    view! {
+        <div class="prompt-text" data-testid="prompt-text">
+            <FileDrop state/>
+            <label for="prompt-text">"Prompt with its chat template applied"</label>
+            <textarea id="prompt-text" rows="7" spellcheck="false" autocomplete="off" aria-describedby="prompt-text-help prompt-text-count"
+                data-testid="prompt-text-input" prop:value=move || state.text.get()
+                on:input=move |event| state.edit(event_target_value(&event))></textarea>
+            <Count state/>
+            <p class="help-line" id="prompt-text-help">
+                "The chat template is not applied here: give the text as the model reads it. Dynamo tells it in the event "
+                <code>"formatted_prompt"</code>" of a streamed answer, to a request with the annotation of that name."
+            </p>
+            <label class="check-row">
+                <input type="checkbox" prop:checked=move || state.add_special_tokens.get() data-testid="prompt-text-special"
+                    on:change=move |event| {
+                        state.add_special_tokens.set(event_target_checked(&event));
+                        state.count();
+                    }/>
+                "Add special tokens"
+            </label>
+            <p class="help-line">"Off, as Dynamo's frontend has it: the chat template writes them into the text."</p>
+        </div>
+    }
+}
+
+/// Takes the file, by the button or dropped, and says what it is.
+#[component]
+fn FileDrop(state: PromptTextState) -> impl IntoView {
+    let over = RwSignal::new(false);
+    let drop = move |event: DragEvent| {
+        event.prevent_default();
+        over.set(false);
+        if let Some(file) = event.data_transfer().and_then(|data| data.files()).and_then(|files| files.get(0))
+        {
+            state.load(&file);
+        }
+    };
+    let choose = move |event: leptos::ev::Event| {
+        let input = event.target().and_then(|target| target.dyn_into::<HtmlInputElement>().ok());
+        let Some(input) = input else { return };
+        if let Some(file) = input.files().and_then(|files| files.get(0)) {
+            state.load(&file);
+        }
+        // The same file once more is a change, too: it may have been written anew.
+        input.set_value("");
+    };
+    view! {
+        <div class="drop" class:over=move || over.get() data-testid="tokenizer-drop"
+            on:dragover=move |event: DragEvent| {
+                event.prevent_default();
+                over.set(true);
+            }
+            on:dragleave=move |_| over.set(false) on:drop=drop>
+            <input type="file" class="hidden" id="tokenizer-file" accept=".json,application/json" data-testid="tokenizer-file"
+                aria-describedby="tokenizer-state" on:change=choose/>
+            <p>
+                <label for="tokenizer-file" class="file-button">
+                    {move || if state.loaded.with(|loaded| matches!(loaded, Loaded::Ready(..))) { "Another tokenizer.json" } else { "Choose a tokenizer.json" }}
+                </label>
+                " or drop it here. It stays in this browser."
+            </p>
+            <div id="tokenizer-state" aria-live="polite" data-testid="tokenizer-state">
+                {move || state.loaded.with(|loaded| match loaded {
+                    Loaded::None => view! { <p class="help-line">"It lies with the model's files. Without it a text has no token ids."</p> }.into_any(),
+                    Loaded::Loading(name) => view! { <p class="help-line">{format!("Reading {name}")}</p> }.into_any(),
+                    Loaded::Failed(why) => view! { <p class="field-fault">{why.clone()}</p> }.into_any(),
+                    Loaded::Ready(name, summary) => facts(name, summary).into_any(),
+                })}
+            </div>
+        </div>
+    }
+}
+
+/// What a file says of itself.
+fn facts(name: &str, summary: &Summary) -> impl IntoView + use<> {
+    let none = || "none".to_owned();
+    let model = format!("{}, {} tokens", summary.model, format::count(summary.vocabulary_tokens));
+    let special = match summary.special_tokens_total - summary.special_tokens.len() as u64 {
+        0 if summary.special_tokens.is_empty() => none(),
+        0 => summary.special_tokens.join("  "),
+        more => format!("{}  and {} more", summary.special_tokens.join("  "), format::count(more)),
+    };
+    let digest = hex(summary);
+    let rows = [
+        ("Model", model),
+        ("Normalizer", summary.normalizer.clone().unwrap_or_else(none)),
+        ("Pre-tokenizer", summary.pre_tokenizer.clone().unwrap_or_else(none)),
+        ("Post-processor", summary.post_processor.clone().unwrap_or_else(none)),
+        ("Special tokens", special),
+    ];
+    let rows = rows.map(|(term, value)| view! { <dt>{term}</dt><dd class="mono">{value}</dd> });
+    let cut = summary.truncates_after_tokens.map(|tokens| {
+        let tokens = format::count(tokens);
+        view! { <p class="field-fault">{format!("This file cuts every text after {tokens} tokens.")}</p> }
+    });
+    let pads = summary
+        .pads
+        .then(|| view! { <p class="field-fault">"This file fills short texts up with padding tokens."</p> });
+    view! {
+        <p class="file-name"><b>{name.to_owned()}</b>" "{format::count(summary.file_bytes)}" bytes, SHA-256 "
+            <span class="mono" title=digest.clone()>{digest.get(..12).map(str::to_owned)}"…"</span></p>
+        <dl class="file-facts">{rows.into_iter().collect_view()}</dl>
+        {cut}{pads}
+    }
+}
+
+/// How many tokens, or why there are none.
+#[component]
+fn Count(state: PromptTextState) -> impl IntoView {
+    view! {
+        <p id="prompt-text-count" class="token-count" aria-live="polite" data-testid="prompt-text-count">
+            {move || state.counted.with(|counted| match counted {
+                Counted::Nothing if state.loaded.with(|loaded| matches!(loaded, Loaded::Ready(..))) => "No text yet".into_any(),
+                Counted::Nothing => "No tokenizer yet".into_any(),
+                Counted::Counting if state.loaded.with(|loaded| !matches!(loaded, Loaded::Ready(..))) => "No tokenizer yet".into_any(),
+                Counted::Counting => "Counting".into_any(),
+                Counted::Tokens { tokens, bytes } => {
+                    let words = format!(" of a text of {} bytes", format::count(*bytes));
+                    view! { <b>{format::plural(*tokens, "token", "tokens")}</b>{words} }.into_any()
+                }
+                Counted::Failed(why) => view! { <span class="field-fault">{why.clone()}</span> }.into_any(),
+            })}
+        </p>
+    }
+}
+
+/// Where token ids come from, in words.
+fn describe(loaded: &Loaded, tokens: u64, bytes: u64) -> String {
+    let (tokens, bytes) = (format::plural(tokens, "token", "tokens"), format::count(bytes));
+    match loaded {
+        Loaded::Ready(name, summary) => {
+            let digest = hex(summary);
+            let digest = digest.get(..12).unwrap_or_default();
+            format!("{tokens} of a text of {bytes} bytes, by {name} ({}, SHA-256 {digest}…)", summary.model)
+        }
+        _ => format!("{tokens} of a text of {bytes} bytes"),
+    }
+}
+
+fn hex(summary: &Summary) -> String {
+    summary.sha256.iter().map(|byte| format!("{byte:02x}")).collect()
+}

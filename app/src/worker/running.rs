@@ -1,0 +1,55 @@
+//! A Web Worker that was started. It ends when it is dropped. Knows nothing of what is said.
+
+use js_sys::{Array, Uint8Array};
+use wasm_bindgen::prelude::*;
+use web_sys::{ErrorEvent, MessageEvent, Worker, WorkerOptions, WorkerType};
+
+/// A worker that runs.
+pub(crate) struct Running {
+    worker: Worker,
+    _heard: Closure<dyn FnMut(MessageEvent)>,
+    _broken: Closure<dyn FnMut(ErrorEvent)>,
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        self.worker.set_onmessage(None);
+        self.worker.set_onerror(None);
+        self.worker.terminate();
+    }
+}
+
+impl Running {
+    /// Starts the module `script`. `heard` is told the bytes of each message, `broken` what ended the worker; neither may
+    /// drop it, because that would drop themselves. `None` where the browser starts no workers.
+    pub(crate) fn start(
+        script: &str,
+        heard: impl Fn(Vec<u8>) + 'static,
+        broken: impl Fn(String) + 'static,
+    ) -> Option<Self> {
+        let options = WorkerOptions::new();
+        options.set_type(WorkerType::Module);
+        // Resolved against <base>, as every address of the page.
+        let url =
+            web_sys::Url::new_with_base(script, &web_sys::window()?.document()?.base_uri().ok()??).ok()?;
+        let worker = Worker::new_with_options(&url.href(), &options).ok()?;
+        let heard = Closure::<dyn FnMut(MessageEvent)>::new(move |event: MessageEvent| {
+            heard(event.data().dyn_into::<Uint8Array>().map(|bytes| bytes.to_vec()).unwrap_or_default());
+        });
+        let broken = Closure::<dyn FnMut(ErrorEvent)>::new(move |event: ErrorEvent| broken(event.message()));
+        worker.set_onmessage(Some(heard.as_ref().unchecked_ref()));
+        worker.set_onerror(Some(broken.as_ref().unchecked_ref()));
+        Some(Self { worker, _heard: heard, _broken: broken })
+    }
+
+    /// Sends bytes.
+    pub(crate) fn send(&self, bytes: &[u8]) {
+        let bytes = Uint8Array::from(bytes);
+        let _ = self.worker.post_message_with_transfer(&bytes, &Array::of1(&bytes.buffer()));
+    }
+
+    /// Sends something of the browser's, as a file's handle.
+    pub(crate) fn send_value(&self, value: &JsValue) {
+        let _ = self.worker.post_message(value);
+    }
+}

@@ -1,0 +1,199 @@
+//! The page's side of the tokenizer's worker, which is a bundle of another crate. One file and one text at a time; of the
+//! texts that come meanwhile, the last. A worker that breaks off or takes too long is ended, and the next text has a new one.
+
+use std::cell::RefCell;
+use std::rc::Rc;
+
+use gloo_timers::callback::Timeout;
+use radixscope_core::tokenizer::{Answer, Text};
+use web_sys::File;
+
+use super::running::Running;
+
+/// The worker's script.
+const SCRIPT: &str = "tokenizer_loader.js";
+/// The largest files load, and the longest texts take, some seconds.
+const PATIENCE_MS: u32 = 60_000;
+
+/// Hands a file and texts to a worker.
+#[derive(Clone)]
+pub struct Tokenizer(Rc<RefCell<State>>);
+
+struct State {
+    hear: Rc<dyn Fn(Answer)>,
+    worker: Option<Running>,
+    file: Option<File>,
+    doing: Doing,
+    /// The text to be tokenized next.
+    next: Option<Text>,
+    patience: Option<Timeout>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Doing {
+    Nothing,
+    /// Loading the file; `again`: in a new worker, of which nobody need hear.
+    Loading {
+        again: bool,
+    },
+    Tokenizing,
+}
+
+impl Tokenizer {
+    /// `hear` is told of every file, and of the last text.
+    pub fn new(hear: impl Fn(Answer) + 'static) -> Self {
+        let (worker, file, next, patience) = (None, None, None, None);
+        Self(Rc::new(RefCell::new(State {
+            hear: Rc::new(hear),
+            worker,
+            file,
+            doing: Doing::Nothing,
+            next,
+            patience,
+        })))
+    }
+
+    /// Takes another file in the place of the one before, in a worker of its own: memory once taken is not given back.
+    pub fn load(&self, file: File) {
+        {
+            let mut state = self.0.borrow_mut();
+            (state.file, state.next, state.worker) = (Some(file), None, None);
+        }
+        self.start(false);
+    }
+
+    /// Tokenizes a text, and forgets the one that waits.
+    pub fn tokenize(&self, text: Text) {
+        let (doing, has_file) = {
+            let mut state = self.0.borrow_mut();
+            state.next = Some(text);
+            (state.doing, state.file.is_some())
+        };
+        if doing == Doing::Nothing && has_file {
+            if self.0.borrow().worker.is_some() { self.go_on() } else { self.start(true) }
+        }
+    }
+
+    fn start(&self, again: bool) {
+        let weak = Rc::downgrade(&self.0);
+        let heard = move |bytes: Vec<u8>| {
+            if let (Some(own), Ok(answer)) = (weak.upgrade(), postcard::from_bytes(&bytes)) {
+                Self(own).take(answer);
+            }
+        };
+        let weak = Rc::downgrade(&self.0);
+        let broken = move |why: String| {
+            if let Some(own) = weak.upgrade() {
+                let why = if why.is_empty() { "it could not be fetched" } else { &why };
+                Self(own).give_up(&format!("The tokenizer broke off: {why}."));
+            }
+        };
+        let worker = Running::start(SCRIPT, heard, broken);
+        let spawned = worker.is_some();
+        {
+            let mut state = self.0.borrow_mut();
+            (state.worker, state.doing) = (worker, Doing::Loading { again });
+        }
+        self.wait();
+        if !spawned {
+            self.give_up("This browser starts no worker.");
+        }
+    }
+
+    fn take(&self, answer: Answer) {
+        let doing = self.0.borrow().doing;
+        let is_news = match (&answer, doing) {
+            (Answer::Ready, _) => {
+                let state = self.0.borrow();
+                if let (Some(worker), Some(file)) = (&state.worker, &state.file) {
+                    worker.send_value(file);
+                }
+                return;
+            }
+            (Answer::Loaded(Ok(_)), Doing::Loading { again }) => !again,
+            (Answer::Loaded(Err(_)), _) => {
+                let mut state = self.0.borrow_mut();
+                (state.file, state.next) = (None, None);
+                true
+            }
+            // Another text is waiting already.
+            (Answer::Tokens(_), _) => self.0.borrow().next.is_none(),
+            (Answer::Loaded(Ok(_)), _) => true,
+        };
+        self.idle();
+        if is_news {
+            self.tell(answer);
+        }
+        if self.0.borrow().doing == Doing::Nothing {
+            self.go_on();
+        }
+    }
+
+    /// Sends the text that waits, if one does.
+    fn go_on(&self) {
+        let sent = {
+            let mut state = self.0.borrow_mut();
+            let State { worker: Some(worker), next, doing, .. } = &mut *state else { return };
+            match next.take().and_then(|text| postcard::to_allocvec(&text).ok()) {
+                Some(bytes) => {
+                    worker.send(&bytes);
+                    *doing = Doing::Tokenizing;
+                    true
+                }
+                None => false,
+            }
+        };
+        if sent {
+            self.wait();
+        }
+    }
+
+    /// Ends the worker; what it was doing has failed.
+    fn give_up(&self, why: &str) {
+        let (worker, doing) = {
+            let mut state = self.0.borrow_mut();
+            state.next = None;
+            (state.worker.take(), state.doing)
+        };
+        // Its listeners may be running.
+        wasm_bindgen_futures::spawn_local(async move { drop(worker) });
+        self.idle();
+        match doing {
+            Doing::Loading { again: false } => {
+                self.0.borrow_mut().file = None;
+                self.tell(Answer::Loaded(Err(why.to_owned())));
+            }
+            Doing::Loading { again: true } | Doing::Tokenizing => {
+                self.tell(Answer::Tokens(Err(why.to_owned())))
+            }
+            Doing::Nothing => {}
+        }
+    }
+
+    fn wait(&self) {
+        let weak = Rc::downgrade(&self.0);
+        let over = Timeout::new(PATIENCE_MS, move || {
+            if let Some(own) = weak.upgrade() {
+                Self(own).give_up(&format!(
+                    "The tokenizer took more than {} s and was ended.",
+                    PATIENCE_MS / 1000
+                ));
+            }
+        });
+        self.0.borrow_mut().patience = Some(over);
+    }
+
+    fn idle(&self) {
+        let over = {
+            let mut state = self.0.borrow_mut();
+            state.doing = Doing::Nothing;
+            state.patience.take()
+        };
+        drop(over);
+    }
+
+    fn tell(&self, answer: Answer) {
+        let hear = Rc::clone(&self.0.borrow().hear);
+        hear(answer);
+    }
+}
