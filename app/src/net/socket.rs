@@ -1,7 +1,7 @@
 //! The socket: connects, hands frames to the store, and connects again. Knows no frame's contents.
 
+use futures_util::StreamExt;
 use futures_util::future::{Either, select};
-use futures_util::{FutureExt, StreamExt, pin_mut};
 use gloo_net::websocket::{Message, futures::WebSocket};
 use gloo_timers::future::TimeoutFuture;
 use leptos::prelude::*;
@@ -52,17 +52,13 @@ async fn connection(store: Store) -> End {
     if store.link.get_untracked() != Link::Live {
         store.link.set(Link::Connecting);
     }
-    let Some(socket) = address(store).and_then(|url| WebSocket::open(&url).ok()) else {
+    let Some(mut socket) = address(store).and_then(|url| WebSocket::open(&url).ok()) else {
         return End::Lost { spoke: false };
     };
-    let (_keep_open, mut frames) = socket.split();
     let mut spoke = false;
     let mut silent_ms = 0;
     loop {
-        let next = frames.next().fuse();
-        let silence = TimeoutFuture::new(STALE_AFTER_MS).fuse();
-        pin_mut!(next, silence);
-        match select(next, silence).await {
+        match select(socket.next(), TimeoutFuture::new(STALE_AFTER_MS)).await {
             Either::Left((Some(Ok(Message::Bytes(bytes))), _)) => {
                 spoke = true;
                 silent_ms = 0;
