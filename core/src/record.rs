@@ -249,6 +249,16 @@ impl Decision<'_> {
     }
 }
 
+impl Decision<'_> {
+    /// Size in blocks of each candidate's tree, as ties are decided by it: all 0 where one is unknown, so that nobody
+    /// is taken for the smallest because nothing is known of it.
+    pub fn tree_sizes_blocks(&self) -> impl Iterator<Item = u64> + '_ {
+        let are_known = self.candidates.iter().all(|candidate| candidate.tree_size.is_some());
+        let known = move |candidate: &Candidate| candidate.tree_size.filter(|_| are_known).unwrap_or(0);
+        self.candidates.iter().map(known)
+    }
+}
+
 /// How the costs of a decision were computed.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Scoring {

@@ -116,12 +116,15 @@ impl Sample {
                     u64::from(decided.decision.completeness == crate::record::Completeness::Reconstructed);
                 about.running += u64::from(is_running);
                 self.rows.push(Row { id: decided.decision.id, decision, candidates: known.len() as u16 });
-                self.candidates.extend(known.iter().map(|candidate| FrozenCandidate {
-                    worker: candidate.worker,
-                    overlap_blocks: candidate.overlap_blocks.into(),
-                    prefill_blocks: candidate.prefill_blocks,
-                    decode_blocks: candidate.decode_blocks,
-                    tree_size_blocks: candidate.tree_size.unwrap_or(0),
+                let tree_sizes = decided.decision.tree_sizes_blocks();
+                self.candidates.extend(known.iter().zip(tree_sizes).map(|(candidate, size)| {
+                    FrozenCandidate {
+                        worker: candidate.worker,
+                        overlap_blocks: candidate.overlap_blocks.into(),
+                        prefill_blocks: candidate.prefill_blocks,
+                        decode_blocks: candidate.decode_blocks,
+                        tree_size_blocks: size,
+                    }
                 }));
             }
             Err(reason) => about.leave_out(reason),

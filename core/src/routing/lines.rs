@@ -113,13 +113,15 @@ impl Lines {
             *log = OfLog::default();
         }
         log.scoring = Some(scoring);
+        let overlap_blocks = line.cached_blocks.value as u32;
         log.candidates.push(Candidate {
             worker,
-            overlap_blocks: line.cached_blocks.value as u32,
+            overlap_blocks,
             prefill_blocks,
             decode_blocks,
             cost: line.logit.value,
-            tree_size: None,
+            // Without overlap the router counts a tree of 0 blocks; of the others only the chosen one's is logged.
+            tree_size: (overlap_blocks == 0 && scoring.formula == Formula::A).then_some(0),
         });
     }
 
@@ -239,7 +241,7 @@ impl Routing {
         let cached = selected.cached_blocks.map(|blocks| blocks.value as u64);
         let cached = cached.or_else(|| chosen.as_ref().map(|candidate| candidate.overlap_blocks.into()));
         if let Some(candidate) = chosen {
-            candidate.tree_size = selected.tree_size_blocks;
+            candidate.tree_size = selected.tree_size_blocks.or(candidate.tree_size);
         }
         let input = selected.request_id.as_deref().and_then(|id| self.lines.inputs.remove(id));
         let mut marks = heard.marks(worker, selected.request_id.as_deref());

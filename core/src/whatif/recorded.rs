@@ -41,7 +41,7 @@ impl WhatIf {
             ));
             isl_tokens
         });
-        for candidate in decision.candidates.iter() {
+        for (candidate, tree_size_blocks) in decision.candidates.iter().zip(decision.tree_sizes_blocks()) {
             let own = isl_tokens.saturating_sub(cached(candidate.overlap_blocks));
             let load = Load {
                 active_prefill_tokens: tokens(candidate.prefill_blocks).saturating_sub(own),
@@ -52,7 +52,7 @@ impl WhatIf {
                 load: Some(load),
                 overlap: Overlap::device(candidate.overlap_blocks),
                 taint_weight: 0.0,
-                tree_size_blocks: candidate.tree_size.unwrap_or(0),
+                tree_size_blocks,
             };
             self.push(Who::Worker(candidate.worker), LoadFrom::Recorded, input);
         }
