@@ -3,18 +3,7 @@
 /// A dash where a number is not known: never 0.
 pub const UNKNOWN: &str = "–";
 
-/// All digits, in groups of three: `12,345`.
-pub fn count(n: u64) -> String {
-    let digits = n.to_string();
-    let mut out = String::with_capacity(digits.len() + digits.len() / 3);
-    for (i, digit) in digits.chars().enumerate() {
-        if i > 0 && (digits.len() - i).is_multiple_of(3) {
-            out.push(',');
-        }
-        out.push(digit);
-    }
-    out
-}
+pub use radixscope_core::words::count;
 
 /// At most five characters: `999`, `12.3k`, `1.2M`.
 pub fn short(n: u64) -> String {

@@ -22,3 +22,4 @@ pub mod sim;
 pub mod tokenizer;
 pub mod tree;
 pub mod whatif;
+pub mod words;

@@ -79,11 +79,26 @@ async fn the_worked_example_is_one_click_away_and_without_its_winner_the_next_on
 }
 
 #[tokio::test]
+async fn the_help_explains_the_choice_and_leads_to_the_example() {
+    let server = demo().await;
+    with_page(async |page| {
+        page.open(&server.url("/")).await;
+        page.until_true("the page is live", "document.body.dataset.connection === 'live'").await;
+        page.press("?").await;
+        page.until_true("the help is open", "document.querySelector('[data-testid=help]').open").await;
+        page.click("help-example").await;
+        until_costs(page, "the example's costs", &[30.0, 90.0, 99.0]).await;
+        until_winner(page, "Worker 2 wins").await;
+    })
+    .await;
+}
+
+#[tokio::test]
 async fn sliders_by_keyboard_and_pasted_token_ids_give_what_the_api_says() {
     let server = demo().await;
     let decisions = server.json("/api/v1/decisions?limit=50").await;
     let known = decisions["decisions"].as_array().expect("decisions").iter();
-    let id = known.clone().find(|d| d["completeness"] != "chosen_only").expect("one")["id"].clone();
+    let id = known.clone().find(|d| d["completeness"] != "chosen only").expect("one")["id"].clone();
     let id = id.as_str().expect("a string");
     with_page(async |page| {
         page.open(&server.url(&format!("/?view=whatif&decision={id}"))).await;

@@ -35,7 +35,7 @@ async fn decisions(server: &Radixscope) -> Vec<Value> {
     let all = server.json("/api/v1/decisions?limit=200").await;
     let all = all["decisions"].as_array().expect("decisions").iter();
     let known: Vec<Value> =
-        all.filter(|d| d["completeness"] != "chosen_only" && d["formula"] == "A").cloned().collect();
+        all.filter(|d| d["completeness"] != "chosen only" && d["formula"] == "A").cloned().collect();
     assert!(known.len() > 20, "{}", known.len());
     known
 }

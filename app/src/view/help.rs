@@ -1,4 +1,4 @@
-//! The list of keys, in a dialog.
+//! The list of keys, and how to read what is shown, in a dialog.
 
 use leptos::html;
 use leptos::prelude::*;
@@ -33,6 +33,12 @@ pub(super) fn Help(raised: RwSignal<u32>) -> impl IntoView {
                 "Every box is a run of prompt blocks. Downward is the position in the prompt; a box's share of the
                 width is its share of the cached blocks. A box in a worker's colour is held by that worker alone. A
                 grey box is held by several, with one tick per holder along its upper edge."
+            </p>
+            <h2>"How a worker is chosen"</h2>
+            <p>
+                "A worker costs the prompt blocks it would have to compute plus the blocks it already carries; the lowest
+                cost wins. For 100 blocks: 80 + 10 = 90, "<b>"25 + 5 = 30"</b>", 90 + 9 = 99. "
+                <a href="./?view=whatif&example=1" data-testid="help-example">"Try it with other settings"</a>
             </p>
         </dialog>
     }

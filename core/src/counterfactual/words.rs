@@ -4,6 +4,7 @@ use super::frozen::{About, FrozenReport, SweepReport};
 use super::weight_name;
 use crate::router::Formula;
 use crate::router::frozen::Setting;
+use crate::words::count;
 
 /// What a frozen report leaves aside, as whole sentences.
 pub const FROZEN_LIMITS: [&str; 4] = [
@@ -33,18 +34,6 @@ fn number(value: f64) -> String {
     text.trim_end_matches('0').trim_end_matches('.').to_owned()
 }
 
-fn grouped(n: u64) -> String {
-    let digits = n.to_string();
-    let mut out = String::with_capacity(digits.len() + digits.len() / 3);
-    for (at, digit) in digits.chars().enumerate() {
-        if at > 0 && (digits.len() - at).is_multiple_of(3) {
-            out.push(',');
-        }
-        out.push(digit);
-    }
-    out
-}
-
 /// A setting in words: `weight 1.5 and temperature 0.2`.
 pub fn setting_in_words(setting: &Setting, formula: Formula) -> String {
     let Setting::Cost { prefill_factor, overlap_score_credit, temperature, .. } = setting else {
@@ -65,22 +54,22 @@ pub fn setting_in_words(setting: &Setting, formula: Formula) -> String {
 /// The report in one sentence: `With weight 1.5 and temperature 0.2, 37 of 1,000 decisions flip.`
 pub fn headline(report: &FrozenReport) -> String {
     let (Some(setting), Some(recorded)) = (report.setting, report.about.recorded) else {
-        return format!("None of {} decisions can be judged.", grouped(report.about.considered));
+        return format!("None of {} decisions can be judged.", count(report.about.considered));
     };
     let tried = &report.tried;
     let expected = tried.flips_expected;
     let whole = expected.round() as u64;
     // At temperature 0 without ties nothing is left to chance.
     let flips = if expected == tried.flips_certain as f64 {
-        grouped(whole)
+        count(whole)
     } else if whole == 0 {
         "fewer than one".to_owned()
     } else {
-        format!("about {}", grouped(whole))
+        format!("about {}", count(whole))
     };
     let verb = if flips == "1" || whole == 0 && flips.starts_with("fewer") { "flips" } else { "flip" };
     let words = setting_in_words(&setting, recorded.formula);
-    format!("With {words}, {flips} of {} decisions {verb}.", grouped(tried.decisions))
+    format!("With {words}, {flips} of {} decisions {verb}.", count(tried.decisions))
 }
 
 /// Decisions that were left out, in words; `None` where all were judged.
@@ -88,7 +77,7 @@ pub fn not_judged(about: &About) -> Option<String> {
     let all: Vec<String> = about
         .left_out
         .iter()
-        .map(|(reason, count)| format!("{} {}", grouped(*count), reason.as_str()))
+        .map(|(reason, decisions)| format!("{} {}", count(*decisions), reason.as_str()))
         .collect();
     (!all.is_empty()).then(|| format!("Left out: {}.", all.join(", ")))
 }
@@ -108,8 +97,8 @@ pub fn present_setting(report: &SweepReport) -> Option<String> {
         format!(
             "Present: {name} {weight}. {} of {} decisions did not take the lowest cost, so the temperature may be \
              above 0; no source tells it.",
-            grouped(outcome.flips_certain),
-            grouped(outcome.decisions)
+            count(outcome.flips_certain),
+            count(outcome.decisions)
         )
     })
 }

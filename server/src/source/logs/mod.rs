@@ -14,11 +14,11 @@ use tokio::time::Instant;
 use radixscope_core::dynamo::log_line::may_matter;
 use radixscope_core::ingest::LOG_PREFIX;
 use radixscope_core::record::LinkState;
+use radixscope_core::words::count;
 
 use crate::config::LogFile;
 use crate::hub::{HubEnded, SourceHandle};
 use crate::shutdown::{Shutdown, over};
-use crate::source::words::thousands;
 use crate::time::now;
 use file::{CHUNK_BYTES, Follower, News};
 use lines::Lines;
@@ -166,7 +166,7 @@ impl<'t> Log<'t> {
 
     fn counts(&self) -> String {
         let lines = if self.read == 1 { "line" } else { "lines" };
-        format!("{} {lines} read, {} of them about routing", thousands(self.read), thousands(self.passed))
+        format!("{} {lines} read, {} of them about routing", count(self.read), count(self.passed))
     }
 
     async fn is_catching_up(&mut self, shown: &str) -> Result<(), HubEnded> {

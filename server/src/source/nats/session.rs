@@ -17,6 +17,7 @@ use tokio::time::MissedTickBehavior;
 
 use radixscope_core::dynamo::subject::{self, Subject, Transport};
 use radixscope_core::record::{LinkState, MissedCause, Topic};
+use radixscope_core::words::count;
 
 use super::connect::Signals;
 use super::history::{End, Outcome, Progress, Reader};
@@ -25,7 +26,6 @@ use super::line::{Line, Live, Then};
 use crate::config::Nats;
 use crate::hub::{HubEnded, SourceHandle};
 use crate::shutdown::{Shutdown, over};
-use crate::source::words::thousands;
 use crate::time::now;
 
 /// Messages taken at once.
@@ -289,8 +289,8 @@ impl<'s> Session<'s> {
     }
 
     fn status(&self) -> (LinkState, String) {
-        let read = thousands(self.progress.read.load(Ordering::Relaxed));
-        let of = thousands(self.progress.of.load(Ordering::Relaxed));
+        let read = count(self.progress.read.load(Ordering::Relaxed));
+        let of = count(self.progress.of.load(Ordering::Relaxed));
         if self.lines.values().any(Line::is_reading) {
             return (LinkState::CatchingUp, format!("Connected; reading history: {read} of {of} messages."));
         }
@@ -305,7 +305,7 @@ impl<'s> Session<'s> {
         };
         let left_out = self.progress.left_out.load(Ordering::Relaxed);
         if left_out > 0 {
-            let left_out = thousands(left_out);
+            let left_out = count(left_out);
             words.push_str(&format!(" {left_out} older ones were left out (--history-messages)."));
         }
         for more in &self.unread {

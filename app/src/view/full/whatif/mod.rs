@@ -111,14 +111,18 @@ fn copied(cluster: &Cluster) -> Option<Cluster> {
 
 /// Takes what the address asks about, now and whenever it changes; else the latest decision, as soon as there is one.
 fn begin(store: Store, asking: Asking) {
-    let asked = Memo::new(move |_| store.address.with(|address| (address.decision, address.other("prefix"))));
+    let asked = Memo::new(move |_| {
+        store
+            .address
+            .with(|address| (address.decision, address.other("prefix"), address.other("example").is_some()))
+    });
     let begun = StoredValue::new(false);
-    Effect::new(move |before: Option<(Option<DecisionId>, Option<String>)>| {
+    Effect::new(move |before: Option<(Option<DecisionId>, Option<String>, bool)>| {
         if !store.ready() {
-            return (None, None);
+            return (None, None, false);
         }
         let asked = asked.get();
-        let (decision, prefix) = &asked;
+        let (decision, prefix, is_example) = &asked;
         if before.as_ref() != Some(&asked) {
             if let Some(id) = decision {
                 asking.choose_decision(store, *id);
@@ -126,6 +130,9 @@ fn begin(store: Store, asking: Asking) {
             } else if let Some((worker, block)) = prefix.as_deref().and_then(parse_prefix) {
                 asking.take_deployed(store);
                 asking.choose_prefix(worker, block);
+                begun.set_value(true);
+            } else if *is_example {
+                asking.take_example();
                 begun.set_value(true);
             }
         }
