@@ -13,7 +13,7 @@ const FIRST_BUDGET_BYTES: usize = 200_000;
 /// The server's own setting for the form it sends from some seconds after its start on.
 const BROTLI_QUALITY: i32 = 11;
 /// The app's bundles, the one with the budget first.
-const BUNDLES: [&str; 3] = ["first", "full", "worker"];
+const BUNDLES: [&str; 4] = ["first", "full", "worker", "tokenizer"];
 /// What else the browser loads.
 const OTHERS: [&str; 3] =
     ["JavaScript of all bundles", "page, styles, icon", "charts, loaded when first shown"];
@@ -83,9 +83,10 @@ mod tests {
         assert_eq!(kind("first-00_bg.wasm"), Some(0));
         assert_eq!(kind("full_bg.wasm"), Some(1));
         assert_eq!(kind("worker_bg.wasm"), Some(2));
+        assert_eq!(kind("tokenizer_bg.wasm"), Some(3));
         assert_eq!(kind("other_bg.wasm"), None);
-        assert_eq!(kind("first-00.js"), Some(3));
-        assert_eq!(kind("index.html"), Some(4));
-        assert_eq!(kind("vendor/echarts-5.6.0.min.js"), Some(5), "a vendored script is not the app's");
+        assert_eq!(kind("first-00.js"), Some(4));
+        assert_eq!(kind("index.html"), Some(5));
+        assert_eq!(kind("vendor/echarts-5.6.0.min.js"), Some(6), "a vendored script is not the app's");
     }
 }
