@@ -128,12 +128,15 @@ fn shown(cluster: &Cluster, answer: &Answer<'_>) -> Shown {
         })
         .collect();
     let winners: Vec<&str> = rows.iter().filter(|row| row.is_chosen).map(|row| row.label.as_str()).collect();
+    // Not all of them need be among the rows.
+    let wins = |chance: &&f64| **chance > 0.0 && **chance >= likeliest;
+    let winning = scores.probabilities().iter().filter(wins).count();
     let headline = match winners.as_slice() {
         [] => "Nobody can be chosen".to_owned(),
         [one] if scores.choice_count() > 1 => format!("{one} is likeliest"),
         [one] => format!("{one} wins"),
-        many if many.len() <= 4 => format!("{} tie", many.join(", ")),
-        many => format!("{} workers tie", many.len()),
+        many if winning <= 4 => format!("{} tie", many.join(", ")),
+        _ => format!("{} workers tie", format::count(winning as u64)),
     };
     let margin = match scores.margin_blocks() {
         None => "One candidate, no margin".to_owned(),
@@ -169,7 +172,7 @@ pub(super) fn AnswerView(store: Store, told: Memo<Told>, took_us: RwSignal<u64>)
     let prompt = of(|shown| shown.prompt.clone());
     let more = of(|shown| match shown.more {
         0 => String::new(),
-        more => format!("and {} dearer ones", format::count(more as u64)),
+        more => format!("and {} more", format::count(more as u64)),
     });
     let fault = Memo::new(move |_| told.with(|told| told.as_ref().err().cloned()));
     let versus =
