@@ -80,6 +80,11 @@ impl ActiveSequences {
         }
         of.load.blocks = of.held.len() as u64;
         self.blocks += blocks.len();
+        if self.order.len() >= 2 * MAX_REQUESTS {
+            // One request that never ends keeps those freed after it here: at most as many as are followed.
+            let Self { order, requests, .. } = self;
+            order.retain(|(_, request)| requests.contains_key(request));
+        }
         self.order.push_back((at, request));
         self.requests.insert(request, Active { worker, blocks: blocks.into(), prefill_tokens });
     }
@@ -187,6 +192,18 @@ mod tests {
         assert_eq!(active.load(W).requests, 2);
         active.add(Millis(EXPIRE_MS + 1), id(3), W, &[3], 5);
         assert_eq!(active.load(W), ActiveLoad { prefill_tokens: 10, blocks: 2, requests: 2 });
+    }
+
+    #[test]
+    fn a_request_that_hangs_lets_no_memory_grow_behind_it() {
+        let mut active = ActiveSequences::default();
+        active.add(Millis(0), id(0), W, &[], 5);
+        for n in 1..=3 * MAX_REQUESTS as u64 {
+            active.add(Millis(1), id(n), W, &[], 5);
+            active.free(id(n));
+        }
+        assert!(active.order.len() <= 2 * MAX_REQUESTS, "{}", active.order.len());
+        assert_eq!(active.load(W).requests, 1);
     }
 
     #[test]

@@ -6,7 +6,7 @@
 use std::borrow::Cow;
 use std::collections::VecDeque;
 
-use hashbrown::{HashMap, HashSet};
+use hashbrown::HashSet;
 
 use super::{Asked, Length, Marks, Prompt, Routing, micros, progress};
 use crate::cluster::Cluster;
@@ -30,8 +30,8 @@ const MAX_CHOSEN: usize = 256;
 #[derive(Default)]
 pub(super) struct Lines {
     logs: Vec<(SourceIx, Box<str>, OfLog)>,
-    inputs: HashMap<Box<str>, Input>,
-    order: VecDeque<Box<str>>,
+    /// Oldest first. The choice follows within a millisecond, so that it is found near the end.
+    inputs: VecDeque<(Box<str>, Input)>,
     /// Prompts of the latest choices that were not followed by a word that the worker was given them.
     chosen: VecDeque<(DecisionId, Length, Vec<u64>)>,
     gone: HashSet<WorkerIx>,
@@ -126,14 +126,21 @@ impl Lines {
     }
 
     fn input(&mut self, request_id: &str, input: Input) {
-        if self.inputs.insert(request_id.into(), input).is_none() {
-            self.order.push_back(request_id.into());
+        if self.inputs.len() == MAX_INPUTS {
+            self.inputs.pop_front();
         }
-        while self.inputs.len() > MAX_INPUTS
-            && let Some(oldest) = self.order.pop_front()
-        {
-            self.inputs.remove(&oldest);
-        }
+        self.inputs.push_back((request_id.into(), input));
+    }
+
+    /// Requests whose choice has not come.
+    #[cfg(test)]
+    pub(super) fn waiting_inputs(&self) -> usize {
+        self.inputs.len()
+    }
+
+    fn take_input(&mut self, request_id: &str) -> Option<Input> {
+        let at = self.inputs.iter().rposition(|(of, _)| **of == *request_id)?;
+        self.inputs.remove(at).map(|(_, input)| input)
     }
 }
 
@@ -243,7 +250,7 @@ impl Routing {
         if let Some(candidate) = chosen {
             candidate.tree_size = selected.tree_size_blocks.or(candidate.tree_size);
         }
-        let input = selected.request_id.as_deref().and_then(|id| self.lines.inputs.remove(id));
+        let input = selected.request_id.as_deref().and_then(|id| self.lines.take_input(id));
         let mut marks = heard.marks(worker, selected.request_id.as_deref());
         marks.overlap_blocks = cached;
         marks.isl_blocks = input.as_ref().and_then(|input| input.length.isl_blocks());

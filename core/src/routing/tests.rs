@@ -230,3 +230,29 @@ fn a_block_size_is_inferred_only_where_one_fits() {
     assert_eq!(block_size(12, 0), None);
     assert_eq!(block_size(122, 5), None);
 }
+
+#[test]
+fn a_choice_uses_up_what_was_logged_of_its_request_and_the_rest_is_bounded() {
+    use crate::dynamo::log_line;
+    let mut told = Scene::new();
+    let mut line = |text: String| {
+        let line = log_line::decode(text.as_bytes()).expect("well-formed").expect("about routing");
+        let worker = line.said.worker().map(|_| WorkerIx(0));
+        told.tell(Said::Line { log: "frontend", line: &line, worker });
+    };
+    let at = "2026-11-20T18:06:54.428962Z  INFO target: ";
+    for n in 0..5_000 {
+        line(format!(
+            "{at}[ROUTING_INPUT] request local hashes request_id=\"r{n}\" isl_tokens=42 block_size=16 num_blocks=2 \
+             local_hashes=[1, 2]"
+        ));
+        if n % 2 == 0 {
+            line(format!(
+                "{at}Selected worker router_mode=\"kv\" request_id=\"r{n}\" worker_id=100 worker_type=decode dp_rank=0 \
+                 logit=4.625 host_pinned_blocks=0 disk_blocks=0"
+            ));
+        }
+    }
+    assert_eq!(told.routing.lines.waiting_inputs(), 2_500, "of the requests that were not placed");
+    assert_eq!(told.latest().decision.isl_tokens, Some(42));
+}
