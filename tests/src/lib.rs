@@ -5,6 +5,7 @@
 
 pub mod browser;
 pub mod capture;
+pub mod envelope;
 pub mod figures;
 pub mod http;
 pub mod metrics;

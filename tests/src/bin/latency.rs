@@ -11,6 +11,7 @@ use async_nats::Client;
 use futures_util::StreamExt;
 use radixscope_core::frame::Frame;
 use radixscope_core::record::Record;
+use radixscope_tests::envelope::envelope;
 use radixscope_tests::nats::Nats;
 use radixscope_tests::radixscope::Radixscope;
 use radixscope_tests::wait;
@@ -287,32 +288,14 @@ async fn send(client: &Client, form: Form, worker: u64, event: &Value) {
             ("namespace-dynamo-component-backend-kv-events.kv-events", event.to_string().into_bytes())
         }
         Form::Envelope => {
-            ("namespace.dynamo.component.backend.endpoint.generate.kv-events", envelope(worker, event))
+            ("namespace.dynamo.component.backend.endpoint.generate.kv-events", batch(worker, event))
         }
     };
     client.publish(subject, payload.into()).await.expect("NATS takes what it is sent");
 }
 
-/// An envelope of Dynamo 1.6 around a batch of one event.
-fn envelope(worker: u64, event: &Value) -> Vec<u8> {
-    #[derive(Serialize)]
-    struct Envelope {
-        publisher_id: u64,
-        sequence: u64,
-        published_at: u64,
-        topic: &'static str,
-        payload: Bin,
-    }
-    struct Bin(Vec<u8>);
-    impl Serialize for Bin {
-        fn serialize<S: serde::Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
-            to.serialize_bytes(&self.0)
-        }
-    }
-    let payload = Bin(rmp_serde::to_vec_named(&[event]).expect("plain data"));
-    let published_at = radixscope_tests::viewer::now_ms().0;
-    let publisher_id = worker + 1_000_000;
+/// A batch of one event as Dynamo 1.6 publishes it.
+fn batch(worker: u64, event: &Value) -> Vec<u8> {
     let sequence = event["event"]["event_id"].as_u64().expect("written as a number");
-    let envelope = Envelope { publisher_id, sequence, published_at, topic: "kv-events", payload };
-    rmp_serde::to_vec_named(&envelope).expect("plain data")
+    envelope(worker + 1_000_000, sequence, "kv-events", &[event])
 }

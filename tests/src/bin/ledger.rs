@@ -8,9 +8,9 @@ use std::time::Duration;
 
 use async_nats::Client;
 use radixscope_tests::browser::{Page, with_page};
+use radixscope_tests::envelope::envelope;
 use radixscope_tests::nats::Nats;
 use radixscope_tests::radixscope::Radixscope;
-use serde::Serialize;
 use serde_json::{Value, json};
 
 /// Decisions published per second.
@@ -134,7 +134,7 @@ async fn publish(client: &Client, seconds: u64) {
         tick.tick().await;
         for n in 0..DECISIONS_PER_S / STEPS_PER_S {
             let at = step * (DECISIONS_PER_S / STEPS_PER_S) + n;
-            let payload = envelope(at);
+            let payload = selection(at);
             client
                 .publish("namespace.dynamo.kv-hit-rate", payload.into())
                 .await
@@ -144,30 +144,12 @@ async fn publish(client: &Client, seconds: u64) {
     }
 }
 
-/// An envelope of Dynamo 0.9 around one selection.
-fn envelope(sequence: u64) -> Vec<u8> {
-    #[derive(Serialize)]
-    struct Envelope {
-        publisher_id: u64,
-        sequence: u64,
-        published_at: u64,
-        topic: &'static str,
-        payload: Bin,
-    }
-    struct Bin(Vec<u8>);
-    impl Serialize for Bin {
-        fn serialize<S: serde::Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
-            to.serialize_bytes(&self.0)
-        }
-    }
+/// One selection as Dynamo 0.9 publishes it.
+fn selection(sequence: u64) -> Vec<u8> {
     let isl_blocks = 40 + sequence * 7 % 300;
     let selection = json!({
         "worker_id": sequence * 5 % WORKERS + 1, "dp_rank": 0, "isl_blocks": isl_blocks,
         "overlap_blocks": isl_blocks * (sequence * 3 % 11) / 10 % (isl_blocks + 1),
     });
-    let payload = Bin(rmp_serde::to_vec_named(&selection).expect("plain data"));
-    let published_at = radixscope_tests::viewer::now_ms().0;
-    let envelope =
-        Envelope { publisher_id: 1_000_000, sequence, published_at, topic: "kv-hit-rate", payload };
-    rmp_serde::to_vec_named(&envelope).expect("plain data")
+    envelope(1_000_000, sequence, "kv-hit-rate", &selection)
 }
