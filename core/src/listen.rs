@@ -3,6 +3,7 @@
 //! What is said of a request is joined and completed with what the state knows at that moment, and only then a record:
 //! so the log, every viewer and every recording hold the finished decision, and no viewer needs the prompts.
 
+use crate::check::Checks;
 use crate::cluster::Cluster;
 use crate::id::{Millis, Seq, SourceIx};
 use crate::ingest::{Ingest, Message, Out, Sink, Told};
@@ -33,6 +34,7 @@ impl Journal for Cluster {
 pub struct Listener {
     ingest: Ingest,
     routing: Routing,
+    checks: Checks,
 }
 
 impl Listener {
@@ -49,7 +51,7 @@ impl Listener {
 
     /// Takes one message, see [`Ingest::message`].
     pub fn message(&mut self, message: Message<'_>, journal: &mut impl Journal) {
-        let Self { ingest, routing } = self;
+        let Self { ingest, routing, .. } = self;
         ingest.message(message, &mut Through { routing, journal });
     }
 
@@ -58,10 +60,13 @@ impl Listener {
         self.ingest.missed(source, topic, cause, count);
     }
 
-    /// Says what was summed up, see [`Ingest::flush`].
+    /// Says what was summed up, see [`Ingest::flush`], and what the checks find now.
     pub fn flush(&mut self, at_ms: Millis, journal: &mut impl Journal) {
         let out: &mut Out<'_> = &mut |entry| journal.accept(&entry);
         self.ingest.flush(at_ms, out);
+        for record in self.checks.tick(journal.cluster(), at_ms) {
+            journal.accept(&Entry { at_ms, record });
+        }
     }
 
     /// What is known of requests beyond the state: their prompts, and the load they make.

@@ -4,6 +4,9 @@
 //! this file raises it. Hashes are 8 raw bytes, workers are interned to `u16` by [`Record::Worker`].
 //! Knows nothing of Dynamo's wire and nothing of the state.
 
+mod finding;
+mod scrape;
+
 use std::borrow::Cow;
 
 use serde::{Deserialize, Serialize};
@@ -11,8 +14,13 @@ use serde::{Deserialize, Serialize};
 use crate::id::{BlockHash, DecisionId, Millis, SourceIx, TokensHash, Worker, WorkerIx};
 use crate::router::Formula;
 
+pub use finding::{CheckStatus, Evidence, Finding, Fix, Phase, RuleStatus, Severity};
+pub use scrape::{
+    Counter, Gauge, Histogram, HistogramKind, ModelFigures, ProcessRole, RankFigures, Scrape, WorkerFigures,
+};
+
 /// Version of the binary form of everything in this file.
-pub const RECORD_VERSION: u8 = 2;
+pub const RECORD_VERSION: u8 = 3;
 
 /// One KV block as a worker stored it: the engine's identity of it and the router's hash of its tokens.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
@@ -159,6 +167,58 @@ pub enum Record<'a> {
         /// Tokens per block that the router uses; `None`: the card does not say.
         block_size_tokens: Option<u32>,
     },
+    /// How a worker's KV events come; said again when they also come another way.
+    EventLine {
+        /// Whose.
+        worker: WorkerIx,
+        /// How.
+        line: EventLine,
+        /// Id of the first event heard that way.
+        first_event_id: u64,
+    },
+    /// A worker left: what it held is gone.
+    Gone {
+        /// Who.
+        worker: WorkerIx,
+        /// How we know.
+        why: GoneWhy,
+    },
+    /// A worker that left is there again.
+    Returned {
+        /// Who.
+        worker: WorkerIx,
+    },
+    /// Requests between choice and end on a worker, whenever the numbers changed, at most once a second.
+    InFlight {
+        /// Where they run.
+        worker: WorkerIx,
+        /// Now.
+        now: u32,
+        /// Most at once since the last such record.
+        most: u32,
+    },
+    /// How long a worker's blocks live and whether they are wanted again, from a sample; every few seconds.
+    BlockAges {
+        /// Whose.
+        worker: WorkerIx,
+        /// The figures.
+        ages: BlockAges,
+    },
+    /// What a process's `/metrics` said.
+    Scrape(Scrape<'a>),
+    /// A log said something of the event path, summed over at most a second.
+    LogSign {
+        /// Which worker it is about, if it says.
+        worker: Option<WorkerIx>,
+        /// What.
+        sign: LogSign,
+        /// How many times.
+        count: u64,
+    },
+    /// A check found something, or a finding changed; replaces what was said under its code.
+    Finding(Finding<'a>),
+    /// What was checked; replaces what was said before.
+    Checked(Vec<RuleStatus<'a>>),
     /// Messages known to be lost.
     Missed {
         /// Where they should have come from.
@@ -361,6 +421,82 @@ pub enum SequenceStep {
     Freed,
 }
 
+/// How KV events come from a worker (reference §2.1).
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
+pub enum EventLine {
+    /// Through a JetStream stream (0.8, 0.9 default): history is kept.
+    JetStream,
+    /// As plain NATS messages (0.9 with a worker-local indexer, all later versions): no history.
+    Core,
+}
+
+/// How we know that a worker left.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
+pub enum GoneWhy {
+    /// A frontend's log said that it removed the worker.
+    Log,
+    /// A frontend's list of instances no longer has it.
+    Health,
+}
+
+/// How long blocks live on a worker, over the last minute. Measured on the blocks whose hash falls into a fixed
+/// sample.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+pub struct BlockAges {
+    /// One of this many blocks is followed.
+    pub one_in: u16,
+    /// Followed blocks that were removed.
+    pub removed: u32,
+    /// From stored to removed, the median in milliseconds.
+    pub lifetime_p50_ms: Option<u64>,
+    /// The 95th percentile.
+    pub lifetime_p95_ms: Option<u64>,
+    /// Followed blocks that were stored again on the same worker after they had been removed.
+    pub came_back: u32,
+    /// From removed to stored again, the median in milliseconds.
+    pub came_back_p50_ms: Option<u64>,
+    /// From one use of a followed block to the next while it was held, the median in milliseconds. `None`: no source
+    /// tells of prompts.
+    pub reuse_p50_ms: Option<u64>,
+}
+
+/// What a log of a frontend or worker says of the event path (reference §7.3, §9).
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug, Serialize, Deserialize)]
+pub enum LogSign {
+    /// A router started.
+    RouterStarted,
+    /// The router did not know the parent of a stored event.
+    ParentUnknown,
+    /// The router did not know a block that was removed.
+    BlockUnknown,
+    /// Two workers name the same prefix differently (0.9 – 1.2).
+    HashMismatch,
+    /// A publisher left out blocks whose size is not its own: engine and publisher disagree.
+    PublisherSize {
+        /// Tokens per block of the publisher.
+        publisher: u32,
+        /// Tokens per block of the engine.
+        engine: u32,
+    },
+    /// A publisher dropped a block that is larger than its own (TensorRT-LLM ≤ 1.5).
+    Oversize {
+        /// Tokens per block of the publisher.
+        publisher: u32,
+        /// Tokens in the block.
+        engine: u32,
+    },
+    /// The overlap exceeded the prompt: router and publisher count in different sizes.
+    NegativePrefill,
+    /// Two endpoints of a model registered with different block sizes.
+    CardSizes,
+    /// The router found a gap in a worker's event ids (0.9 local indexer).
+    EventGap,
+    /// The router could not recover a worker's tree at the start (0.9 local indexer).
+    NoLocalIndexer,
+    /// The router listens to JetStream because not every worker has a local indexer (0.9).
+    UsesJetStream,
+}
+
 /// Kinds of source.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
 pub enum SourceKind {
@@ -370,6 +506,8 @@ pub enum SourceKind {
     Simulator,
     /// A log of Dynamo: a file that is followed, or a pipe.
     Logs,
+    /// Metrics that are scraped over HTTP.
+    Prometheus,
 }
 
 /// Where the link to a source stands.
@@ -404,6 +542,10 @@ pub enum Topic {
     RequestTrace,
     /// A line of a log.
     Log,
+    /// A scrape of `/metrics`.
+    Metrics,
+    /// A frontend's list of instances.
+    Health,
     /// None of the above.
     Other,
 }
@@ -454,7 +596,7 @@ macro_rules! words {
 }
 words! {
     /// Name in the API.
-    SourceKind { Nats => "nats", Simulator => "simulator", Logs => "logs" }
+    SourceKind { Nats => "nats", Simulator => "simulator", Logs => "logs", Prometheus => "prometheus" }
 }
 words! {
     /// Name in the API.
@@ -465,7 +607,7 @@ words! {
     Topic {
         KvEvents => "kv-events", KvHitRate => "kv-hit-rate", KvMetrics => "kv_metrics",
         ActiveSequences => "active_sequences_events", ModelCard => "model_card",
-        RequestTrace => "dynamo.request_trace.v1", Log => "log", Other => "other",
+        RequestTrace => "dynamo.request_trace.v1", Log => "log", Metrics => "metrics", Health => "health", Other => "other",
     }
 }
 words! {
@@ -494,6 +636,30 @@ words! {
     Completeness {
         ChosenOnly => "chosen only", Reconstructed => "reconstructed", AllCandidates => "all candidates",
     }
+}
+words! {
+    /// Name in the API.
+    EventLine { JetStream => "jetstream", Core => "core" }
+}
+words! {
+    /// Name in the API.
+    GoneWhy { Log => "log", Health => "health" }
+}
+words! {
+    /// Name in the API.
+    ProcessRole { Frontend => "frontend", Worker => "worker", Router => "router", Other => "other" }
+}
+words! {
+    /// Name in the API.
+    Severity { Info => "info", Warning => "warning", Critical => "critical" }
+}
+words! {
+    /// Name in the API.
+    Phase { Warn => "warn", Recheck => "recheck", Cleared => "cleared" }
+}
+words! {
+    /// Name in the API.
+    CheckStatus { Ok => "ok", Found => "found", Unknown => "unknown" }
 }
 words! {
     /// Name in the API.

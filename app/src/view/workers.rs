@@ -176,6 +176,7 @@ fn look(cluster: &Cluster, ix: WorkerIx, w: &WorkerState, now: Millis) -> Row {
             Sign::Active => "Active: heard within the last 10 s",
             Sign::Quiet => "Quiet: idle or gone, not heard for more than 10 s",
             Sign::NeverHeard => "Never heard: only routers speak of it",
+            Sign::Gone => "Gone: it left the deployment",
         },
         facts: facts(cluster, ix, w),
     }

@@ -1,11 +1,19 @@
 //! `state' = fold(state, record)`: the one place where the state changes.
 
-use super::{Cluster, MAX_SOURCES, MAX_WORKERS, RouterLoad, SourceState, WorkerState};
+use super::process::ProcessState;
+use super::router::Routers;
+use super::{
+    Cluster, Gone, MAX_PROCESSES, MAX_SOURCES, MAX_WORKERS, RouterLoad, SignState, SourceState, WorkerState,
+};
 use crate::id::{Millis, Seq, WorkerIx};
-use crate::record::{Entry, LinkState, Record, SequenceStep};
+use crate::record::{Decision, Entry, Finding, LinkState, LogSign, Record, RuleStatus, Scrape, SequenceStep};
 
 /// Resolution of "last touched" in the tree: four bytes then last for thirteen years.
 pub const TOUCH_MS: u64 = 100;
+/// Most findings and rules kept: far more than there are rules.
+const MAX_FINDINGS: usize = 128;
+/// Most kinds of signs kept apart; sizes that a log names make more than one of a kind.
+const MAX_SIGNS: usize = 64;
 /// Unix time at which touches begin, 2020-01-01: four bytes reach 2033.
 const TOUCH_EPOCH_MS: u64 = 1_577_836_800_000;
 
@@ -70,11 +78,64 @@ impl Cluster {
             }
             Record::Decision(decision) => {
                 if self.worker(decision.worker).is_some() {
-                    self.head.decisions.take(seq, at, decision);
+                    self.fold_decision(seq, at, decision);
                 }
             }
             Record::Progress { decision, progress } => self.head.decisions.progress(*decision, progress),
+            Record::Scrape(scrape) => self.fold_scrape(at, scrape),
+            Record::LogSign { worker, sign, count } => self.fold_sign(at, *worker, *sign, *count),
+            Record::Finding(finding) => self.fold_finding(finding),
+            Record::Checked(rules) => {
+                self.head.checked = rules.iter().take(MAX_FINDINGS).map(RuleStatus::to_static).collect();
+            }
             about_worker => self.fold_worker(at, about_worker),
+        }
+    }
+
+    fn fold_decision(&mut self, seq: Seq, at: Millis, decision: &Decision<'_>) {
+        let before = self.head.decisions.totals().count;
+        self.head.decisions.take(seq, at, decision);
+        let is_new = self.head.decisions.totals().count > before;
+        if let Some(router) = decision.router {
+            self.head.routers.heard(router, at, is_new);
+        }
+        if let Some(gone) = self.worker_mut(decision.worker).filter(|w| is_new && w.gone.is_some()) {
+            gone.choices_after_gone += 1;
+        }
+    }
+
+    fn fold_scrape(&mut self, at: Millis, scrape: &Scrape<'_>) {
+        let processes = &mut self.head.processes;
+        let known = processes.iter().position(|process| process.name == scrape.process);
+        let ix = known.unwrap_or(processes.len());
+        if ix == processes.len() {
+            if ix == MAX_PROCESSES {
+                return;
+            }
+            processes.push(ProcessState::new(scrape.process.to_string(), scrape.role, at));
+        }
+        processes[ix].scraped(at, scrape);
+    }
+
+    fn fold_sign(&mut self, at: Millis, worker: Option<WorkerIx>, sign: LogSign, count: u64) {
+        let signs = &mut self.head.signs;
+        let known = signs.iter().position(|state| state.sign == sign);
+        let ix = known.unwrap_or(signs.len());
+        if ix == signs.len() {
+            if ix == MAX_SIGNS {
+                return;
+            }
+            signs.push(SignState::new(sign, at));
+        }
+        signs[ix].said(at, worker, count);
+    }
+
+    fn fold_finding(&mut self, finding: &Finding<'_>) {
+        let findings = &mut self.head.findings;
+        if let Some(known) = findings.iter_mut().find(|known| known.code == finding.code) {
+            *known = finding.to_static();
+        } else if findings.len() < MAX_FINDINGS {
+            findings.push(finding.to_static());
         }
     }
 
@@ -126,12 +187,15 @@ impl Cluster {
                 w.heard(at);
                 w.engine_used_blocks = Some(*used_blocks);
             }
-            Record::RouterLoad { router, decode_blocks, prefill_tokens, .. } => w.estimate(RouterLoad {
-                router: *router,
-                at_ms: at,
-                decode_blocks: *decode_blocks,
-                prefill_tokens: *prefill_tokens,
-            }),
+            Record::RouterLoad { router, decode_blocks, prefill_tokens, .. } => {
+                w.estimate(RouterLoad {
+                    router: *router,
+                    at_ms: at,
+                    decode_blocks: *decode_blocks,
+                    prefill_tokens: *prefill_tokens,
+                });
+                head.routers.heard(*router, at, false);
+            }
             Record::Sequence { step, by_worker, .. } => {
                 if *by_worker {
                     w.heard(at);
@@ -144,6 +208,14 @@ impl Cluster {
                     (SequenceStep::Freed, _) => w.sequences.freed += 1,
                 }
             }
+            Record::EventLine { line, first_event_id, .. } => w.comes_by(*line, *first_event_id, at),
+            Record::Gone { why, .. } => {
+                w.left(Gone { at_ms: at, why: *why });
+                tree.clear(ix);
+            }
+            Record::Returned { .. } => w.gone = None,
+            Record::InFlight { now, most, .. } => w.in_flight.set(at, *now, *most),
+            Record::BlockAges { ages, .. } => w.ages = Some(*ages),
             Record::ModelCard { total_kv_blocks, block_size_tokens, .. } => {
                 w.capacity_blocks = *total_kv_blocks;
                 w.block_size_tokens = *block_size_tokens;

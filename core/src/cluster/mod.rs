@@ -8,7 +8,12 @@ mod explain;
 mod filter;
 mod fold;
 mod hint;
+mod in_flight;
+mod process;
+mod quantile;
 mod rates;
+mod router;
+mod sign;
 mod snapshot;
 mod source;
 mod ticket;
@@ -21,7 +26,7 @@ mod tests;
 use serde::{Deserialize, Serialize};
 
 use crate::id::{Millis, Seq, SourceIx, Worker, WorkerIx};
-use crate::record::Record;
+use crate::record::{Finding, LogSign, Record, RuleStatus};
 use crate::tree::{DEFAULT_LIMIT_NODES, Tree};
 
 pub use decisions::{Decided, DecisionTotals, Decisions, MAX_CANDIDATES, MAX_DECISIONS};
@@ -29,11 +34,16 @@ pub use explain::CostParts;
 pub use filter::{Filter, Kind, Picked};
 pub use fold::{TOUCH_MS, touched_ms};
 pub use hint::{Hint, Setting, candidates_hint};
+pub use in_flight::InFlight;
+pub use process::{MAX_PROCESSES, ProcessState, SCRAPE_WINDOW_MS};
+pub use quantile::{Distribution, Quantile};
 pub use rates::{Bucket, RATE_BUCKET_MS, RATE_WINDOW_S, Rates};
+pub use router::{MAX_ROUTERS_KNOWN, RouterState};
+pub use sign::SignState;
 pub use snapshot::{SnapshotError, SnapshotPart, SnapshotReader};
 pub use source::{MissedCount, RejectedCount, SourceState};
 pub use verdict::{HIT_SHARE, LostAffinity, NoMargin, Verdict};
-pub use worker::{QUIET_AFTER_MS, RouterLoad, Sequences, Sign, WorkerState};
+pub use worker::{Gone, Line, QUIET_AFTER_MS, RouterLoad, Sequences, Sign, WorkerState};
 
 /// Most workers kept apart. More would make every per-worker panel useless long before memory is a problem.
 pub const MAX_WORKERS: usize = 4096;
@@ -48,6 +58,11 @@ struct Head {
     sources: Vec<SourceState>,
     workers: Vec<WorkerState>,
     decisions: Decisions,
+    processes: Vec<ProcessState>,
+    routers: Vec<RouterState>,
+    signs: Vec<SignState>,
+    findings: Vec<Finding<'static>>,
+    checked: Vec<RuleStatus<'static>>,
     limit_nodes: u32,
 }
 
@@ -73,6 +88,11 @@ impl Cluster {
                 sources: Vec::new(),
                 workers: Vec::new(),
                 decisions: Decisions::default(),
+                processes: Vec::new(),
+                routers: Vec::new(),
+                signs: Vec::new(),
+                findings: Vec::new(),
+                checked: Vec::new(),
                 limit_nodes,
             },
             tree: Tree::with_limit(limit_nodes),
@@ -126,6 +146,36 @@ impl Cluster {
         &self.head.decisions
     }
 
+    /// Processes whose metrics are scraped, in order of first sight.
+    pub fn processes(&self) -> &[ProcessState] {
+        &self.head.processes
+    }
+
+    /// Routers heard of, in order of first sight.
+    pub fn routers(&self) -> &[RouterState] {
+        &self.head.routers
+    }
+
+    /// What logs said of the event path.
+    pub fn signs(&self) -> &[SignState] {
+        &self.head.signs
+    }
+
+    /// What one sign in the logs adds up to; `None`: no log said it.
+    pub fn sign(&self, wanted: impl Fn(&LogSign) -> bool) -> Option<&SignState> {
+        self.head.signs.iter().find(|state| wanted(&state.sign))
+    }
+
+    /// What checks found, by code, those that are over included.
+    pub fn findings(&self) -> &[Finding<'static>] {
+        &self.head.findings
+    }
+
+    /// What was checked last; empty before the first check.
+    pub fn checked(&self) -> &[RuleStatus<'static>] {
+        &self.head.checked
+    }
+
     /// Blocks that `worker` holds, those outside the picture included. `None`: no KV event of it was ever heard, so
     /// its cache is unknown.
     pub fn blocks(&self, worker: WorkerIx) -> Option<u64> {
@@ -148,8 +198,10 @@ impl Cluster {
     pub fn digest(&self) -> u64 {
         // Serialising a state of plain data into memory cannot fail; if it ever did, two digests would differ from
         // the truth and be seen to.
-        let Head { seq, now_ms, sources, workers, decisions, limit_nodes } = &self.head;
-        let small = (seq, now_ms, sources, workers, decisions.sums(), decisions.digest(), limit_nodes);
+        let Head { seq, now_ms, sources, workers, decisions, .. } = &self.head;
+        let Head { processes, routers, signs, findings, checked, limit_nodes, .. } = &self.head;
+        let heard = (seq, now_ms, sources, workers, decisions.sums(), decisions.digest());
+        let small = (heard, processes, routers, signs, findings, checked, limit_nodes);
         let bytes = postcard::to_allocvec(&small).unwrap_or_default();
         xxhash_rust::xxh3::xxh3_64_with_seed(&bytes, self.tree.digest())
     }
@@ -174,13 +226,21 @@ pub fn worker_of(record: &Record<'_>) -> Option<WorkerIx> {
         | Record::EngineLoad { worker, .. }
         | Record::RouterLoad { worker, .. }
         | Record::Sequence { worker, .. }
-        | Record::ModelCard { worker, .. } => Some(*worker),
+        | Record::ModelCard { worker, .. }
+        | Record::EventLine { worker, .. }
+        | Record::Gone { worker, .. }
+        | Record::Returned { worker }
+        | Record::InFlight { worker, .. }
+        | Record::BlockAges { worker, .. } => Some(*worker),
         Record::Decision(decision) => Some(decision.worker),
-        Record::Missed { worker, .. } => *worker,
+        Record::Missed { worker, .. } | Record::LogSign { worker, .. } => *worker,
         Record::Source { .. }
         | Record::SourceState { .. }
         | Record::Traffic { .. }
         | Record::Progress { .. }
+        | Record::Scrape(_)
+        | Record::Finding(_)
+        | Record::Checked(_)
         | Record::Rejected { .. } => None,
     }
 }

@@ -2,8 +2,9 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::Rates;
+use super::{InFlight, Rates};
 use crate::id::{Millis, Worker};
+use crate::record::{BlockAges, EventLine, GoneWhy};
 
 /// A worker is *quiet* when nothing was heard of it for this long while others spoke.
 pub const QUIET_AFTER_MS: u64 = 10_000;
@@ -57,6 +58,38 @@ pub struct WorkerState {
     pub sequences: Sequences,
     /// Blocks stored and removed per second.
     pub rates: Rates,
+    /// How its KV events come, in order of first sight; empty: none was heard.
+    pub lines: Vec<Line>,
+    /// It left. `None`: as far as we know it is there.
+    pub gone: Option<Gone>,
+    /// KV events of it after it left, since it left last.
+    pub events_after_gone: u64,
+    /// Requests that routers sent to it after it left, since it left last.
+    pub choices_after_gone: u64,
+    /// Requests on it, second by second.
+    pub in_flight: InFlight,
+    /// How long its blocks live. `None`: not known yet.
+    pub ages: Option<BlockAges>,
+}
+
+/// A way that KV events of a worker come.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct Line {
+    /// Which.
+    pub line: EventLine,
+    /// First event heard that way.
+    pub first_ms: Millis,
+    /// Its id. Publishers count from 0 or 1, so a larger one means that we came late.
+    pub first_event_id: u64,
+}
+
+/// That a worker left.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct Gone {
+    /// When we learned of it.
+    pub at_ms: Millis,
+    /// How.
+    pub why: GoneWhy,
 }
 
 /// Requests on a worker, as far as their steps are published.
@@ -92,6 +125,8 @@ pub enum Sign {
     Quiet,
     /// Only routers speak of it.
     NeverHeard,
+    /// It left.
+    Gone,
 }
 
 impl Sign {
@@ -101,6 +136,7 @@ impl Sign {
             Sign::Active => "active",
             Sign::Quiet => "quiet",
             Sign::NeverHeard => "never_heard",
+            Sign::Gone => "gone",
         }
     }
 }
@@ -130,12 +166,19 @@ impl WorkerState {
             block_size_tokens: None,
             sequences: Sequences::default(),
             rates: Rates::default(),
+            lines: Vec::new(),
+            gone: None,
+            events_after_gone: 0,
+            choices_after_gone: 0,
+            in_flight: InFlight::default(),
+            ages: None,
         }
     }
 
     /// Whether it shows signs of life at `now`.
     pub fn sign(&self, now: Millis) -> Sign {
         match self.last_sign_ms {
+            _ if self.gone.is_some() => Sign::Gone,
             None => Sign::NeverHeard,
             Some(last) if now.since(last) <= QUIET_AFTER_MS => Sign::Active,
             Some(_) => Sign::Quiet,
@@ -149,6 +192,22 @@ impl WorkerState {
     pub(super) fn heard_event(&mut self, at: Millis) {
         self.heard(at);
         self.last_event_ms = self.last_event_ms.max(Some(at));
+        self.events_after_gone += u64::from(self.gone.is_some());
+    }
+
+    pub(super) fn comes_by(&mut self, line: EventLine, first_event_id: u64, at: Millis) {
+        if self.lines.iter().all(|known| known.line != line) {
+            self.lines.push(Line { line, first_ms: at, first_event_id });
+        }
+    }
+
+    pub(super) fn left(&mut self, gone: Gone) {
+        self.gone = Some(gone);
+        self.events_after_gone = 0;
+        self.choices_after_gone = 0;
+        self.engine_used_blocks = None;
+        self.router_loads.clear();
+        self.in_flight.set(gone.at_ms, 0, 0);
     }
 
     pub(super) fn estimate(&mut self, load: RouterLoad) {

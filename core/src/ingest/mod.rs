@@ -38,6 +38,10 @@ use tally::Tally;
 pub const MODEL_CARD_PREFIX: &str = "v1/mdc/";
 /// Subjects of log lines begin so; the name of the log follows. One message is one line.
 pub const LOG_PREFIX: &str = "log/";
+/// Subjects of scraped metrics begin so; the name of the process follows. One message is one whole scrape.
+pub const METRICS_PREFIX: &str = "metrics/";
+/// Subjects of a frontend's list of instances begin so; the name of the process follows.
+pub const HEALTH_PREFIX: &str = "health/";
 /// Data-parallel ranks taken from one model card; a card that claims more is believed so far.
 const MAX_RANKS: u32 = 256;
 /// Largest message that is opened. NATS allows 1 MiB by default, 64 MiB at most; Dynamo's own stay below 1 MiB.
@@ -213,7 +217,12 @@ impl Ingest {
             Topic::KvHitRate => self.hit_rate(&context, out).map_err(Faults::from),
             Topic::KvMetrics => self.load(&context, out).map_err(Faults::from),
             Topic::ActiveSequences => self.sequences(&context, out),
-            Topic::ModelCard | Topic::RequestTrace | Topic::Log | Topic::Other => Ok(()),
+            Topic::ModelCard
+            | Topic::RequestTrace
+            | Topic::Log
+            | Topic::Metrics
+            | Topic::Health
+            | Topic::Other => Ok(()),
         }
         .map_err(|faults| (topic, faults))
     }

@@ -60,7 +60,9 @@ pub fn payload(
             }
             Err(error) => vec![error],
         },
-        Topic::ModelCard | Topic::Log | Topic::Other => unreachable!("not on NATS"),
+        Topic::ModelCard | Topic::Log | Topic::Metrics | Topic::Health | Topic::Other => {
+            unreachable!("not on NATS")
+        }
     };
     (said, errors)
 }

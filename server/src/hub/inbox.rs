@@ -17,7 +17,7 @@ use radixscope_core::record::{LinkState, MissedCause, Topic};
 const OVERHEAD_BYTES: usize = 160;
 
 /// Topics that losses are counted for.
-const TOPICS: [Topic; 8] = [
+const TOPICS: [Topic; 10] = [
     Topic::KvEvents,
     Topic::KvHitRate,
     Topic::KvMetrics,
@@ -25,6 +25,8 @@ const TOPICS: [Topic; 8] = [
     Topic::ModelCard,
     Topic::RequestTrace,
     Topic::Log,
+    Topic::Metrics,
+    Topic::Health,
     Topic::Other,
 ];
 

@@ -1,0 +1,8 @@
+//! The rules, one file each; adding one is a file and a line here.
+
+mod own_losses;
+
+use super::Rule;
+
+/// Every rule, in the order in which they are listed.
+pub(super) const ALL: &[&dyn Rule] = &[&own_losses::OwnLosses];

@@ -1,0 +1,149 @@
+//! What a check found, as it is logged, sent and shown. Knows no rule.
+
+use std::borrow::Cow;
+
+use serde::{Deserialize, Serialize};
+
+use crate::id::{Millis, WorkerIx};
+
+/// Something that is wrong, or worth knowing, with its evidence and its remedy.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct Finding<'a> {
+    /// Which rule found it; there is one finding a code.
+    pub code: Cow<'a, str>,
+    /// How bad.
+    pub severity: Severity,
+    /// Where it stands.
+    pub phase: Phase,
+    /// In half a sentence.
+    pub title: Cow<'a, str>,
+    /// What it means, in two sentences.
+    pub explanation: Cow<'a, str>,
+    /// The numbers it rests on.
+    pub evidence: Vec<Evidence<'a>>,
+    /// What to do, one setting each; proposed, never applied.
+    pub fix: Vec<Fix<'a>>,
+    /// The workers it is about; empty: the whole deployment.
+    pub workers: Vec<WorkerIx>,
+    /// Query of the panel that shows it (`view=decisions&worker=…`).
+    pub link: Cow<'a, str>,
+    /// When it was first seen.
+    pub first_ms: Millis,
+    /// When it was last seen to hold.
+    pub last_ms: Millis,
+}
+
+impl Finding<'_> {
+    /// The same without the bytes it was read from.
+    pub fn to_static(&self) -> Finding<'static> {
+        Finding {
+            code: own(&self.code),
+            severity: self.severity,
+            phase: self.phase,
+            title: own(&self.title),
+            explanation: own(&self.explanation),
+            evidence: self.evidence.iter().map(Evidence::to_static).collect(),
+            fix: self.fix.iter().map(Fix::to_static).collect(),
+            workers: self.workers.clone(),
+            link: own(&self.link),
+            first_ms: self.first_ms,
+            last_ms: self.last_ms,
+        }
+    }
+}
+
+impl Evidence<'_> {
+    fn to_static(&self) -> Evidence<'static> {
+        Evidence { label: own(&self.label), value: own(&self.value), unit: own(&self.unit) }
+    }
+}
+
+impl Fix<'_> {
+    fn to_static(&self) -> Fix<'static> {
+        Fix { text: own(&self.text), setting: own(&self.setting), value: own(&self.value) }
+    }
+}
+
+impl RuleStatus<'_> {
+    /// The same without the bytes it was read from.
+    pub fn to_static(&self) -> RuleStatus<'static> {
+        RuleStatus {
+            code: own(&self.code),
+            subject: own(&self.subject),
+            status: self.status,
+            missing: own(&self.missing),
+        }
+    }
+}
+
+fn own(text: &str) -> Cow<'static, str> {
+    Cow::Owned(text.to_owned())
+}
+
+/// How bad.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug, Serialize, Deserialize)]
+pub enum Severity {
+    /// Worth knowing; nothing has to be done.
+    Info,
+    /// Costs time or hides something.
+    Warning,
+    /// KV-aware routing does not work, or requests fail.
+    Critical,
+}
+
+/// Where a finding stands.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
+pub enum Phase {
+    /// It holds.
+    Warn,
+    /// It no longer shows, but not for long enough to say that it is over.
+    Recheck,
+    /// It is over.
+    Cleared,
+}
+
+/// A number behind a finding.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct Evidence<'a> {
+    /// Of what, with its source.
+    pub label: Cow<'a, str>,
+    /// The number as text, with its denominator if it has one.
+    pub value: Cow<'a, str>,
+    /// Its unit; empty: none.
+    pub unit: Cow<'a, str>,
+}
+
+/// A remedy.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct Fix<'a> {
+    /// What to do, and for which engine and version.
+    pub text: Cow<'a, str>,
+    /// The exact setting; empty: there is none.
+    pub setting: Cow<'a, str>,
+    /// What to set it to; empty: nothing to set.
+    pub value: Cow<'a, str>,
+}
+
+/// What became of one rule at the last check.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct RuleStatus<'a> {
+    /// Its code.
+    pub code: Cow<'a, str>,
+    /// What it looks at, in a few words.
+    pub subject: Cow<'a, str>,
+    /// What came of it.
+    pub status: CheckStatus,
+    /// What is missing to judge, and how to provide it; empty unless the status is [`CheckStatus::Unknown`].
+    pub missing: Cow<'a, str>,
+}
+
+/// What came of a rule.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
+pub enum CheckStatus {
+    /// Looked at, nothing found.
+    Ok,
+    /// There is a finding.
+    Found,
+    /// Not enough is known.
+    Unknown,
+}

@@ -1,0 +1,194 @@
+//! What a process's `/metrics` said, under our own names: the numbers of all versions of Dynamo in one form.
+//!
+//! Knows nothing of Dynamo's metric names; reference §4 has them. A figure that a process does not offer is not in its
+//! lists: absent is not 0.
+
+use std::borrow::Cow;
+
+use serde::{Deserialize, Serialize};
+
+use crate::id::WorkerIx;
+
+/// One scrape of one process.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct Scrape<'a> {
+    /// The process, as the operator named it.
+    pub process: Cow<'a, str>,
+    /// What it turned out to be.
+    pub role: ProcessRole,
+    /// Its own connection id, where its metrics carry it (≥ 1.0): a worker's is its worker id, a frontend's its
+    /// router's id.
+    pub instance: Option<u64>,
+    /// Present values.
+    pub gauges: Cow<'a, [(Gauge, f64)]>,
+    /// Values that only rise until the process restarts; summed over labels that are not told apart.
+    pub counters: Cow<'a, [(Counter, f64)]>,
+    /// Distributions, summed over models.
+    pub histograms: Vec<Histogram<'a>>,
+    /// What a frontend says of the models it serves.
+    pub models: Vec<ModelFigures<'a>>,
+    /// What a frontend says of workers (≥ 1.0).
+    pub workers: Cow<'a, [WorkerFigures]>,
+    /// What a worker says of its ranks.
+    pub ranks: Cow<'a, [RankFigures]>,
+}
+
+/// What a scraped process is, by the metrics it offers.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
+pub enum ProcessRole {
+    /// Takes requests over HTTP and, in Dynamo, routes them.
+    Frontend,
+    /// Runs an engine.
+    Worker,
+    /// A frontend's or router's own system port: the router's counters without the requests' (0.9).
+    Router,
+    /// Something whose metrics are none of Dynamo's.
+    Other,
+}
+
+/// A value that goes up and down.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug, Serialize, Deserialize)]
+pub enum Gauge {
+    /// Requests that the frontend has taken and not answered whole; a worker: that its work handler runs.
+    InFlightRequests,
+    /// Requests that wait at the frontend for their first token (Dynamo's HTTP queue, not the router's).
+    HttpQueuedRequests,
+    /// Requests that wait in the router for a worker (≥ 1.1).
+    RouterQueuedRequests,
+    /// Prompt tokens of those.
+    RouterQueuedTokens,
+    /// Seconds since the process started.
+    UptimeSeconds,
+    /// Requests that the engine runs.
+    EngineRunningRequests,
+    /// Requests that wait in the engine.
+    EngineWaitingRequests,
+    /// Workers from which the router gets no usable KV events (≥ 1.4).
+    EventSourceMismatchWorkers,
+}
+
+/// A value that only rises.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug, Serialize, Deserialize)]
+pub enum Counter {
+    /// Requests answered well.
+    RequestsOk,
+    /// Requests answered with an error.
+    RequestsFailed,
+    /// Tokens sent to clients.
+    OutputTokens,
+    /// Stored events that the router applied.
+    StoredOk,
+    /// Stored events whose parent the router did not know.
+    StoredParentUnknown,
+    /// Stored events that the router could not apply for another reason.
+    StoredOther,
+    /// Removed events that the router applied; 1.6 counts unknown blocks here too.
+    RemovedOk,
+    /// Removed events of blocks that the router did not know (≤ 1.5).
+    RemovedUnknown,
+    /// Removed events that the router could not apply for another reason.
+    RemovedOther,
+    /// Cleared events, whatever came of them.
+    Cleared,
+    /// Stores of a block that the router had already.
+    DuplicateStores,
+    /// Prompt tokens that the best worker had cached (1.6).
+    BestPrefixTokens,
+    /// Prompt tokens that the chosen worker had cached by the router's index (1.6).
+    SelectedPrefixTokens,
+    /// Prompt tokens that the engine really re-used (1.6).
+    ReusedTokens,
+    /// Tokens that the engine looked up in its prefix cache.
+    EnginePrefixQueries,
+    /// Tokens of those that it found.
+    EnginePrefixHits,
+    /// KV events that the worker's publisher got from the engine.
+    PublisherReceived,
+    /// KV events that it published.
+    PublisherAccepted,
+    /// Stores without a block that it published (≥ 1.2): the mark of a block size mismatch.
+    PublisherSuspicious,
+    /// KV events that the engine dropped before the publisher (≥ 1.1).
+    EngineDroppedEvents,
+    /// Requests moved to another worker.
+    Migrations,
+    /// Requests that a worker's handler took.
+    HandledRequests,
+}
+
+/// A distribution.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug, Serialize, Deserialize)]
+pub enum HistogramKind {
+    /// Time to first token, seconds.
+    Ttft,
+    /// Time between output tokens (ITL, TPOT), seconds.
+    Itl,
+    /// Whole requests, seconds.
+    Duration,
+    /// Prompt lengths, tokens.
+    InputTokens,
+    /// Answer lengths, tokens.
+    OutputTokens,
+    /// Prompt tokens that the engine had in its cache, by its own word, tokens.
+    CachedTokens,
+    /// Share of the prompt's blocks that the chosen worker held by the router's count, 0 to 1 (≥ 1.0).
+    HitRate,
+    /// The router's whole work on one request, milliseconds (≥ 1.0).
+    RouterOverheadMs,
+}
+
+/// A cumulative histogram since the process started.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct Histogram<'a> {
+    /// Of what.
+    pub kind: HistogramKind,
+    /// Finite upper bounds, ascending.
+    pub bounds: Cow<'a, [f64]>,
+    /// Samples in each bucket (not cumulated), the last one above every bound: one more than `bounds`.
+    pub counts: Cow<'a, [u64]>,
+    /// Sum of all samples.
+    pub sum: f64,
+}
+
+/// What a frontend says of a model.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct ModelFigures<'a> {
+    /// Its name.
+    pub name: Cow<'a, str>,
+    /// Tokens per KV block that the router uses.
+    pub block_size_tokens: Option<u32>,
+    /// KV blocks of one rank.
+    pub total_kv_blocks: Option<u64>,
+    /// Most sequences in a batch.
+    pub max_num_seqs: Option<u64>,
+    /// Most tokens in a step.
+    pub max_num_batched_tokens: Option<u64>,
+    /// Longest sequence, tokens.
+    pub context_length: Option<u64>,
+}
+
+/// What a frontend says of a worker.
+#[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
+pub struct WorkerFigures {
+    /// Which.
+    pub worker: WorkerIx,
+    /// Blocks of its active sequences as the router counts them.
+    pub decode_blocks: Option<u64>,
+    /// Prompt tokens routed there and not prefilled.
+    pub prefill_tokens: Option<u64>,
+    /// Whether it is registered with the router (≥ 1.1).
+    pub registered: Option<bool>,
+}
+
+/// What a worker's engine says of one rank.
+#[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
+pub struct RankFigures {
+    /// Data-parallel rank; 0 where there is only one.
+    pub dp_rank: u32,
+    /// Share of the KV cache that running requests use, 0 to 1.
+    pub kv_usage: Option<f64>,
+    /// KV blocks in use.
+    pub used_blocks: Option<u64>,
+    /// KV blocks there are.
+    pub total_blocks: Option<u64>,
+}
