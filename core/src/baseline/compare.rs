@@ -85,7 +85,8 @@ pub fn crossover(first: &Baseline, second: &Baseline, figure: Figure) -> Vec<Cro
         if let Some((from, before)) = differed
             && (before > 0.0) != (worse > 0.0)
         {
-            let between = from + (level - from) * (before / (before - worse));
+            // Rounding must not carry it over the level.
+            let between = (from + (level - from) * (before / (before - worse))).min(level);
             crossings.push(Crossover {
                 concurrency: equal.unwrap_or(between),
                 direction: if worse > 0.0 { Direction::FirstGetsWorse } else { Direction::FirstGetsBetter },

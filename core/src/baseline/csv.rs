@@ -3,9 +3,10 @@
 
 use std::collections::HashSet;
 
-use csv::{ReaderBuilder, StringRecord, Terminator, Trim, WriterBuilder};
-use thiserror::Error;
+use csv::{StringRecord, Terminator, WriterBuilder};
 
+use super::lines::Lines;
+use super::problem::{ImportError, MAX_NAMED, Notice, quoted};
 use super::{Baseline, Figure, Router, Row, is_concurrency};
 use crate::export::csv::{guard, unguard};
 
@@ -15,10 +16,6 @@ pub const MAX_BYTES: usize = 1 << 20;
 pub const MAX_ROWS: usize = 10_000;
 /// Most baselines of a file: more than anybody compares.
 pub const MAX_BASELINES: usize = 64;
-/// Most unknown columns that a notice names.
-const MAX_NAMED: usize = 20;
-/// Longest piece of a file that an error or notice repeats, in characters.
-const MAX_QUOTED_CHARS: usize = 40;
 
 const REFERENCE_CSV: &str = include_str!("reference.csv");
 
@@ -35,106 +32,6 @@ pub struct Import {
     pub baselines: Vec<Baseline>,
     /// What was passed over.
     pub notices: Vec<Notice>,
-}
-
-/// Something passed over.
-#[derive(Clone, PartialEq, Eq, Debug, Error)]
-#[non_exhaustive]
-pub enum Notice {
-    /// Columns that mean nothing here.
-    #[error("columns not understood and left out: {}{}", names.join(", "), and_more(*more))]
-    UnknownColumns {
-        /// Their names, the first twenty, each cut to a readable length.
-        names: Vec<String>,
-        /// How many more there are.
-        more: usize,
-    },
-}
-
-/// Why a file was not read. Nothing of it is taken then.
-#[derive(Clone, PartialEq, Eq, Debug, Error)]
-#[non_exhaustive]
-pub enum ImportError {
-    /// Too large.
-    #[error("the file has {0} bytes; at most {MAX_BYTES} are read")]
-    Bytes(usize),
-    /// No header, or no line below it.
-    #[error("the file has no lines below a header with column names such as concurrency and ttft_p50_ms")]
-    Empty,
-    /// The column without which a line means nothing.
-    #[error("line {line}: there is no column concurrency")]
-    NoConcurrency {
-        /// Line of the header, from 1.
-        line: usize,
-    },
-    /// No column of a figure.
-    #[error("line {line}: there is no column of a figure, such as ttft_p50_ms or hit_rate_percent")]
-    NoFigures {
-        /// Line of the header, from 1.
-        line: usize,
-    },
-    /// A column twice.
-    #[error("line {line}: column {column} is there twice")]
-    TwoColumns {
-        /// Line of the header, from 1.
-        line: usize,
-        /// Its name.
-        column: &'static str,
-    },
-    /// More fields than column names.
-    #[error("line {line}: {fields} fields, but the header has {columns}")]
-    Fields {
-        /// Line, from 1.
-        line: usize,
-        /// Fields of the line.
-        fields: usize,
-        /// Fields of the header.
-        columns: usize,
-    },
-    /// A field that cannot be.
-    #[error("line {line}, column {column}: {value:?} is not {wanted}")]
-    Value {
-        /// Line, from 1.
-        line: usize,
-        /// Name of the column.
-        column: &'static str,
-        /// The field, cut to a readable length.
-        value: String,
-        /// What may be there.
-        wanted: &'static str,
-    },
-    /// The same level twice.
-    #[error("line {line}, column concurrency: {concurrency} is there twice for the same baseline")]
-    TwoLevels {
-        /// Line of the second, from 1.
-        line: usize,
-        /// The concurrency as written.
-        concurrency: String,
-    },
-    /// Too many levels.
-    #[error("line {line}: at most {MAX_ROWS} levels are read")]
-    Rows {
-        /// Line, from 1.
-        line: usize,
-    },
-    /// Too many baselines.
-    #[error("line {line}: at most {MAX_BASELINES} baselines are read")]
-    Baselines {
-        /// Line, from 1.
-        line: usize,
-    },
-    /// The library's own complaint.
-    #[error("line {line}: {what}")]
-    Malformed {
-        /// Line, from 1.
-        line: usize,
-        /// What it says.
-        what: String,
-    },
-}
-
-fn and_more(more: usize) -> String {
-    if more == 0 { String::new() } else { format!(" and {more} more") }
 }
 
 #[derive(Clone, Copy, PartialEq)]
@@ -222,57 +119,6 @@ pub fn import(text: &str, name: &str) -> Result<Import, ImportError> {
         return Err(ImportError::Empty);
     }
     Ok(Import { baselines: sheet.finish(), notices: header.notices })
-}
-
-/// Records with the line on which each begins. The library's own count names the line of a comment that precedes a record.
-struct Lines<'a> {
-    text: &'a str,
-    reader: csv::Reader<&'a [u8]>,
-    /// Line on which the record begins that was read last, from 1.
-    line: usize,
-    /// Bytes and line feeds before the next record.
-    done: (usize, usize),
-}
-
-impl<'a> Lines<'a> {
-    fn new(text: &'a str) -> Self {
-        let reader = ReaderBuilder::new()
-            .has_headers(false)
-            .flexible(true)
-            .trim(Trim::None)
-            .comment(Some(b'#'))
-            .delimiter(separator(text))
-            .from_reader(text.as_bytes());
-        Self { text, reader, line: 1, done: (0, 0) }
-    }
-
-    fn next(&mut self) -> Result<Option<StringRecord>, ImportError> {
-        let mut record = StringRecord::new();
-        let malformed =
-            |line, error: csv::Error| ImportError::Malformed { line, what: quoted(&error.to_string()) };
-        let is_read =
-            self.reader.read_record(&mut record).map_err(|error| malformed(self.line + 1, error))?;
-        if !is_read {
-            return Ok(None);
-        }
-        let end = usize::try_from(self.reader.position().byte()).unwrap_or(usize::MAX).min(self.text.len());
-        let (bytes, feeds) = self.done;
-        let read = &self.text.as_bytes()[bytes..end];
-        let ended = read.trim_ascii_end().len();
-        let count = |bytes: &[u8]| bytes.iter().filter(|&&byte| byte == b'\n').count();
-        let inside: usize = record.iter().map(|field| count(field.as_bytes())).sum();
-        self.line = (1 + feeds + count(&read[..ended])).saturating_sub(inside);
-        self.done = (end, feeds + count(read));
-        Ok(Some(record))
-    }
-}
-
-/// What stands most often in the header.
-fn separator(text: &str) -> u8 {
-    let header = text.lines().find(|line| !line.is_empty() && !line.starts_with('#')).unwrap_or_default();
-    let count = |separator: u8| header.bytes().filter(|&byte| byte == separator).count();
-    // The last of equals wins.
-    [b'\t', b';', b','].into_iter().max_by_key(|&separator| count(separator)).unwrap_or(b',')
 }
 
 /// Where each column is.
@@ -430,12 +276,5 @@ impl Sheet {
             baseline.rows.sort_by(|a, b| a.concurrency.total_cmp(&b.concurrency));
         }
         self.baselines
-    }
-}
-
-fn quoted(text: &str) -> String {
-    match text.char_indices().nth(MAX_QUOTED_CHARS) {
-        Some((end, _)) => format!("{}…", &text[..end]),
-        None => text.to_owned(),
     }
 }

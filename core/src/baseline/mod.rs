@@ -4,13 +4,16 @@
 mod compare;
 mod csv;
 mod figure;
+mod lines;
+mod problem;
 #[cfg(test)]
 mod tests;
 mod window;
 
 pub use compare::{Crossover, Direction, Interpolated, crossover};
-pub use csv::{Import, ImportError, MAX_BASELINES, MAX_BYTES, MAX_ROWS, Notice, export, import, reference};
+pub use csv::{Import, MAX_BASELINES, MAX_BYTES, MAX_ROWS, export, import, reference};
 pub use figure::{ByFigure, Figure, Figures};
+pub use problem::{ImportError, Notice};
 pub use window::{Window, save_window};
 
 /// Highest concurrency of a level.
