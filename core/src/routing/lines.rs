@@ -154,7 +154,7 @@ impl Routing {
         worker: Option<WorkerIx>,
         cluster: &Cluster,
     ) -> Vec<Record<'static>> {
-        let at_ms = line.at_us.and_then(|us| u64::try_from(us / 1_000).ok()).map(Millis);
+        let at_ms = line.at_ms();
         let heard = Heard { at_ms: at_ms.unwrap_or(told.at_ms), decided_ms: at_ms, told_ms: told.at_ms };
         match (&line.said, worker) {
             (Words::Formula(formula), Some(worker)) => {
