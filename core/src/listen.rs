@@ -7,8 +7,8 @@ use crate::check::Checks;
 use crate::cluster::Cluster;
 use crate::id::{Millis, Seq, SourceIx};
 use crate::ingest::{Ingest, Message, Out, Sink, Told};
-use crate::record::{Entry, MissedCause, SourceKind, Topic};
-use crate::routing::Routing;
+use crate::record::{Entry, MissedCause, Record, SourceKind, Topic};
+use crate::routing::{Routing, returns};
 
 /// Where records go: numbered, folded and kept by the one who owns the state.
 pub trait Journal {
@@ -60,10 +60,13 @@ impl Listener {
         self.ingest.missed(source, topic, cause, count);
     }
 
-    /// Says what was summed up, see [`Ingest::flush`], and what the checks find now.
+    /// Says what was summed up, see [`Ingest::flush`] and [`Routing::flush`], and what the checks find now.
     pub fn flush(&mut self, at_ms: Millis, journal: &mut impl Journal) {
         let out: &mut Out<'_> = &mut |entry| journal.accept(&entry);
         self.ingest.flush(at_ms, out);
+        for record in self.routing.flush(at_ms, self.ingest.now(at_ms), journal.cluster()) {
+            journal.accept(&Entry { at_ms, record });
+        }
         for record in self.checks.tick(journal.cluster(), at_ms) {
             journal.accept(&Entry { at_ms, record });
         }
@@ -82,6 +85,9 @@ struct Through<'l, J> {
 
 impl<J: Journal> Sink for Through<'_, J> {
     fn record(&mut self, entry: Entry<'_>) {
+        if let Some(worker) = returns(&entry, self.journal.cluster()) {
+            self.journal.accept(&Entry { at_ms: entry.at_ms, record: Record::Returned { worker } });
+        }
         self.journal.accept(&entry);
     }
 
