@@ -143,7 +143,7 @@ impl Ages {
 
 #[inline]
 fn is_followed(hash: BlockHash) -> bool {
-    hash.0 % u64::from(ONE_IN) == 0
+    hash.0.is_multiple_of(ONE_IN.into())
 }
 
 impl OfWorker {
