@@ -38,6 +38,8 @@ use tally::Tally;
 pub const MODEL_CARD_PREFIX: &str = "v1/mdc/";
 /// Subjects of log lines begin so; the name of the log follows. One message is one line.
 pub const LOG_PREFIX: &str = "log/";
+/// Subjects of answers to a scrape of `/metrics` begin so; the name of the process follows.
+pub const METRICS_PREFIX: &str = "metrics/";
 /// Data-parallel ranks taken from one model card; a card that claims more is believed so far.
 const MAX_RANKS: u32 = 256;
 /// Largest message that is opened. NATS allows 1 MiB by default, 64 MiB at most; Dynamo's own stay below 1 MiB.
@@ -192,6 +194,10 @@ impl Ingest {
         }
         if let Some(log) = message.subject.strip_prefix(LOG_PREFIX) {
             return self.log_line(message, log, out).map_err(|error| (Topic::Log, error.into()));
+        }
+        // Not read yet.
+        if message.subject.starts_with(METRICS_PREFIX) {
+            return Ok(());
         }
         let Some(subject) = self.subjects.parse(message.subject) else {
             let text = format!("subject {:?} is none of Dynamo's", message.subject);

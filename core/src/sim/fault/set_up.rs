@@ -1,0 +1,71 @@
+//! Faults of the set-up: what the configuration of the cluster is with them.
+
+use super::super::config::{Config, EventLine, Workload};
+use super::Fault;
+
+/// Share of its blocks that a worker keeps where blocks churn, in percent.
+const CHURN_BLOCKS_PERCENT: u64 = 50;
+
+impl Config {
+    /// What is really set up: this configuration with its fault in it.
+    pub(in crate::sim) fn set_up(mut self) -> Self {
+        let Some(plan) = self.fault else { return self };
+        match plan.fault {
+            // Lost messages show in the numbers of envelopes, which JetStream does not have.
+            Fault::Gap => self.events = EventLine::LocalIndexer,
+            Fault::Replicas | Fault::Approximate => self.replica_sync = false,
+            Fault::Churn => {
+                self.blocks_per_worker =
+                    (u64::from(self.blocks_per_worker) * CHURN_BLOCKS_PERCENT / 100) as u32;
+                self.workload =
+                    Workload { starters: 200, think_ms: (20_000, 40_000), wave_percent: 0, ..self.workload };
+            }
+            Fault::MemoryFull => {
+                self.workload = Workload { starters: 400, starter_tokens: (12_000, 14_000), ..self.workload };
+            }
+            _ => {}
+        }
+        self
+    }
+
+    /// Tokens per block of the engines: what all others should say, too.
+    pub(in crate::sim) fn engine_block_size_tokens(&self) -> u32 {
+        let said = self.block_size_tokens;
+        match self.fault.map(|plan| plan.fault) {
+            Some(Fault::BlockSize | Fault::BlockSizeOversize | Fault::BlockSizeCard) => {
+                said.saturating_mul(2)
+            }
+            Some(Fault::BlockSizePartial) => said / 2,
+            _ => said,
+        }
+    }
+
+    /// Blocks of an engine: as many tokens as it should hold.
+    pub(in crate::sim) fn engine_blocks(&self) -> u32 {
+        let tokens = u64::from(self.blocks_per_worker) * u64::from(self.block_size_tokens);
+        u32::try_from(tokens / u64::from(self.engine_block_size_tokens().max(1))).unwrap_or(u32::MAX)
+    }
+
+    /// How the KV events of a worker travel.
+    pub(in crate::sim) fn event_line(&self, worker: u16) -> EventLine {
+        match self.fault.map(|plan| plan.fault) {
+            Some(Fault::MixedPlanes) if worker == self.odd_worker() => EventLine::LocalIndexer,
+            Some(Fault::MixedPlanes) => EventLine::JetStream,
+            _ => self.events,
+        }
+    }
+
+    /// Frontends that route.
+    pub(in crate::sim) fn frontends(&self) -> u8 {
+        if self.has(Fault::Replicas) { 2 } else { 1 }
+    }
+
+    /// The worker of a fault of one worker.
+    pub(in crate::sim) fn odd_worker(&self) -> u16 {
+        self.workers.saturating_sub(1)
+    }
+
+    pub(in crate::sim) fn has(&self, fault: Fault) -> bool {
+        self.fault.is_some_and(|plan| plan.fault == fault)
+    }
+}
