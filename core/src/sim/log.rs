@@ -69,9 +69,20 @@ impl Log {
         words: std::fmt::Arguments<'_>,
         out: Out<'_>,
     ) {
-        if !self.on {
-            return;
+        if self.on {
+            self.write(who, (Millis(at_us / 1_000), at_us), (level, target), words, out);
         }
+    }
+
+    /// A line that is heard at `at_ms` and carries the time `at_us`.
+    fn write(
+        &mut self,
+        who: &str,
+        (at_ms, at_us): (Millis, u64),
+        (level, target): (Level, &str),
+        words: std::fmt::Arguments<'_>,
+        out: Out<'_>,
+    ) {
         let level = match level {
             Level::Info => " INFO",
             Level::Warn => " WARN",
@@ -82,7 +93,7 @@ impl Log {
         let _ = stamp(&mut self.line, at_us);
         let _ = write!(self.line, " {level} {target}: {words}");
         let subject = format!("{LOG}{who}");
-        out(WireMessage { at_ms: Millis(at_us / 1_000), subject: &subject, payload: self.line.as_bytes() });
+        out(WireMessage { at_ms, subject: &subject, payload: self.line.as_bytes() });
     }
 
     /// Says a decision made at `at_us` of Unix time: a line for each worker, perhaps one about a tie, and the choice.
@@ -96,11 +107,12 @@ impl Log {
     ) {
         let Some((weight, breaks_ties)) = self.mode else { return };
         let who = frontend_name(frontend);
+        let at_ms = Millis(at_us / 1_000);
         let (block_size_tokens, blocks_per_worker) = (self.block_size_tokens, self.blocks_per_worker);
         let mut times = (0..).map(|line| at_us + line * LINE_US);
         let mut say = |words: std::fmt::Arguments<'_>| {
             let Some(at_us) = times.next() else { return };
-            self.say(&who, at_us, (Level::Info, SCHEDULER), words, out);
+            self.write(&who, (at_ms, at_us), (Level::Info, SCHEDULER), words, out);
         };
         let known =
             || decided.workers.iter().filter_map(|&w| Some((w, decided.candidates.get(usize::from(w))?)));
