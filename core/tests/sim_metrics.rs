@@ -38,8 +38,7 @@ fn scraped(config: Config, seconds: u64) -> (Simulation, BTreeMap<String, String
 
 const OF_REQUESTS: &str = "model=\"simulated/llama-70b-fp8\"";
 const OF_MODEL: &str = "model=\"simulated/Llama-70B-FP8\"";
-const HANDLER: &str =
-    "dynamo_component=\"backend\",dynamo_endpoint=\"generate\",dynamo_namespace=\"dynamo\"";
+const HANDLER: &str = "dynamo_component=\"backend\",dynamo_endpoint=\"generate\",dynamo_namespace=\"dynamo\"";
 const ENGINE: &str = "engine=\"0\",model_name=\"simulated/Llama-70B-FP8\"";
 
 #[test]
@@ -139,7 +138,10 @@ fn every_family_is_introduced_once_and_before_its_samples() {
             } else if !line.starts_with('#') {
                 let name = line.split(['{', ' ']).next().expect("a name");
                 let part = |end: &str| name.strip_suffix(end).is_some_and(|family| known.contains(family));
-                assert!(known.contains(name) || ["_bucket", "_sum", "_count"].into_iter().any(part), "{line}");
+                assert!(
+                    known.contains(name) || ["_bucket", "_sum", "_count"].into_iter().any(part),
+                    "{line}"
+                );
             }
         }
     }

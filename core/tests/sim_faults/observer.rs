@@ -61,7 +61,8 @@ pub(crate) fn run(config: Config, seconds: u64) -> Seen {
             } else if let Some(process) = m.subject.strip_prefix("metrics/") {
                 scraped.insert(process.to_owned(), (m.at_ms.since(START), text()));
             }
-            let message = Message { source, at_ms: m.at_ms, subject: m.subject, reply: None, payload: m.payload };
+            let message =
+                Message { source, at_ms: m.at_ms, subject: m.subject, reply: None, payload: m.payload };
             listener.message(message, &mut cluster);
         });
         listener.flush(until, &mut cluster);

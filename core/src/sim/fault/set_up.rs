@@ -4,7 +4,7 @@ use super::super::config::{Config, EventLine, Workload};
 use super::Fault;
 
 /// Share of its blocks that a worker keeps where blocks churn, in percent.
-const CHURN_BLOCKS_PERCENT: u64 = 50;
+const CHURN_BLOCKS_PERCENT: u64 = 40;
 
 impl Config {
     /// What is really set up: this configuration with its fault in it.
@@ -17,11 +17,22 @@ impl Config {
             Fault::Churn => {
                 self.blocks_per_worker =
                     (u64::from(self.blocks_per_worker) * CHURN_BLOCKS_PERCENT / 100) as u32;
-                self.workload =
-                    Workload { starters: 200, think_ms: (20_000, 40_000), wave_percent: 0, ..self.workload };
+                self.workload = Workload {
+                    starters: 1_000,
+                    think_ms: (20_000, 40_000),
+                    wave_percent: 0,
+                    ..self.workload
+                };
             }
             Fault::MemoryFull => {
-                self.workload = Workload { starters: 400, starter_tokens: (12_000, 14_000), ..self.workload };
+                // Long prompts that few share, and short answers: what is promised to them stays small.
+                self.workload = Workload {
+                    starters: 400,
+                    starter_tokens: (12_000, 14_000),
+                    answer_tokens: (200, 320),
+                    short_answer_tokens: (100, 200),
+                    ..self.workload
+                };
             }
             _ => {}
         }
