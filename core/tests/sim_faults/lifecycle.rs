@@ -61,7 +61,7 @@ fn a_ghost_is_removed_and_goes_on() {
 fn a_restarted_router_has_a_new_id_fresh_counters_and_a_cold_index_for_a_minute() {
     let (before, cold, warm) = (
         later(Fault::RouterRestart, 60, 59),
-        later(Fault::RouterRestart, 60, 110),
+        later(Fault::RouterRestart, 60, 75),
         later(Fault::RouterRestart, 60, 180),
     );
     let routers =
@@ -72,7 +72,7 @@ fn a_restarted_router_has_a_new_id_fresh_counters_and_a_cold_index_for_a_minute(
     assert!(started(&cold) < started(&before));
     let overlap = |seen: &Seen| {
         let now = seen.cluster.now_ms();
-        let totals = seen.cluster.decisions().window(now, 20_000);
+        let totals = seen.cluster.decisions().window(now, 10_000);
         totals.overlap_share().expect("decisions were made")
     };
     assert!(overlap(&before) > 0.6 && overlap(&warm) > 0.6);

@@ -1,7 +1,7 @@
 //! Load that is out of balance, memory that is too small, and slowness.
 
 use radixscope_core::id::Millis;
-use radixscope_core::sim::{Config, Fault, FaultPlan, Summary};
+use radixscope_core::sim::{Config, Fault, FaultPlan, Simulation, Summary};
 
 use crate::observer::{START, Seen, run, small, with};
 
@@ -12,6 +12,20 @@ fn reference(fault: Option<Fault>, seconds: u64) -> Seen {
 
 fn summary(seen: &Seen) -> Summary {
     seen.simulation.report().summary(Millis(START.0 + 60_000), Millis(u64::MAX))
+}
+
+/// Mean share of each worker's blocks that running requests used, from second 100 to 200.
+fn used(fault: Fault) -> Vec<f64> {
+    let fault = Some(FaultPlan { fault, after_ms: 0 });
+    let mut simulation =
+        Simulation::new(Config { fault, ..Config::default() }, START).expect("a valid configuration");
+    let capacity = f64::from(simulation.config().blocks_per_worker);
+    let mut sums = vec![0.0; 3];
+    for second in 101..=200 {
+        simulation.run_until(Millis(START.0 + second * 1_000), &mut |_| {});
+        (0..3_u16).zip(&mut sums).for_each(|(w, sum)| *sum += f64::from(simulation.used_blocks(w)));
+    }
+    sums.iter().map(|sum| sum / 100.0 / capacity).collect()
 }
 
 /// Share of all requests that went to a worker.
@@ -35,11 +49,12 @@ fn a_hot_worker_gets_most_requests_and_a_starved_one_next_to_none() {
 #[test]
 fn blocks_that_churn_are_gone_before_their_prompt_comes_again() {
     let (seen, healthy) = (reference(Some(Fault::Churn), 300), reference(None, 300));
-    assert!(seen.sum(|w| w.removed_total) > 4 * healthy.sum(|w| w.removed_total).max(1_000));
+    let removed = |seen: &Seen| seen.sum(|w| w.removed_total);
+    assert!(removed(&seen) > 3 * removed(&healthy), "{} and {}", removed(&seen), removed(&healthy));
     assert!(seen.engine_hits() < 0.4, "{}", seen.engine_hits());
     assert!((seen.overlap() - seen.engine_hits()).abs() < 0.05, "and the router knows it");
-    let used = |w| seen.value(&format!("worker-{w}"), "vllm:kv_cache_usage_perc");
-    assert!((1..=3).all(|w| used(w) < 0.9), "while running requests leave room");
+    let used = used(Fault::Churn);
+    assert!(used.iter().all(|&share| share < 0.75), "while running requests leave room: {used:?}");
     assert_eq!(seen.complaints(), 0);
 }
 
@@ -48,13 +63,15 @@ fn full_memory_is_full_of_running_requests_and_others_wait() {
     let seen = reference(Some(Fault::MemoryFull), 200);
     for worker in 0..3 {
         let process = format!("worker-{}", worker + 1);
-        assert!(seen.value(&process, "vllm:kv_cache_usage_perc") >= 0.95);
+        assert!(seen.value(&process, "vllm:kv_cache_usage_perc") >= 0.9);
         assert!(seen.value(&process, "vllm:num_requests_waiting") > 0.0);
         assert!(seen.value(&process, "vllm:num_requests_running") < 64.0, "the batch is not what limits");
         let state = seen.worker(worker);
         let used = state.engine_used_blocks.expect("the engine spoke") as f64;
-        assert!(used / state.capacity_blocks.expect("a card") as f64 >= 0.93);
+        assert!(used / state.capacity_blocks.expect("a card") as f64 >= 0.9);
     }
+    let used = used(Fault::MemoryFull);
+    assert!(used.iter().all(|&share| share >= 0.95), "{used:?}");
     assert_eq!(seen.complaints(), 0);
 }
 

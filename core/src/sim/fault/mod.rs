@@ -102,28 +102,46 @@ impl Fault {
 
     /// Its name on the command line.
     pub const fn name(self) -> &'static str {
+        self.words().0
+    }
+
+    /// What goes wrong, in one sentence without its full stop.
+    pub const fn summary(self) -> &'static str {
+        self.words().1
+    }
+
+    const fn words(self) -> (&'static str, &'static str) {
         match self {
-            Self::BlockSize => "block-size",
-            Self::BlockSizeOversize => "block-size-oversize",
-            Self::BlockSizePartial => "block-size-partial",
-            Self::BlockSizeCard => "block-size-card",
-            Self::NoEvents => "no-events",
-            Self::NoEventsOne => "no-events-one",
-            Self::HotWorker => "hot-worker",
-            Self::StarvedWorker => "starved-worker",
-            Self::Gap => "gap",
-            Self::KillWorker => "kill-worker",
-            Self::GhostWorker => "ghost-worker",
-            Self::RouterRestart => "router-restart",
-            Self::HashSeed => "hash-seed",
-            Self::MixedPlanes => "mixed-planes",
-            Self::UnknownParents => "unknown-parents",
-            Self::UnknownRemovals => "unknown-removals",
-            Self::Churn => "churn",
-            Self::MemoryFull => "memory-full",
-            Self::Slow => "slow",
-            Self::Replicas => "replicas",
-            Self::Approximate => "approximate",
+            Self::BlockSize => {
+                ("block-size", "Engines' blocks are twice as long as published: empty stored events")
+            }
+            Self::BlockSizeOversize => {
+                ("block-size-oversize", "The same with TensorRT-LLM: only removed events")
+            }
+            Self::BlockSizePartial => (
+                "block-size-partial",
+                "Engines' blocks are half as long, with TensorRT-LLM: empty stored events",
+            ),
+            Self::BlockSizeCard => {
+                ("block-size-card", "The model card names half the block size: full trees, no overlap")
+            }
+            Self::NoEvents => ("no-events", "No worker publishes KV events"),
+            Self::NoEventsOne => ("no-events-one", "One worker publishes no KV events"),
+            Self::HotWorker => ("hot-worker", "One worker gets 70 % of the conversations"),
+            Self::StarvedWorker => ("starved-worker", "One worker gets next to nothing"),
+            Self::Gap => ("gap", "KV events are lost on the way now and then"),
+            Self::KillWorker => ("kill-worker", "A worker is killed"),
+            Self::GhostWorker => ("ghost-worker", "A worker is removed from discovery and goes on"),
+            Self::RouterRestart => ("router-restart", "The frontend restarts with a cold index"),
+            Self::HashSeed => ("hash-seed", "Every engine hashes its blocks with a seed of its own"),
+            Self::MixedPlanes => ("mixed-planes", "One worker publishes where the router does not listen"),
+            Self::UnknownParents => ("unknown-parents", "Engines keep some stored events to themselves"),
+            Self::UnknownRemovals => ("unknown-removals", "Workers remove blocks that they never stored"),
+            Self::Churn => ("churn", "Blocks are evicted before their prompt comes again"),
+            Self::MemoryFull => ("memory-full", "The blocks of running requests fill the KV cache"),
+            Self::Slow => ("slow", "Prefill takes twice as long"),
+            Self::Replicas => ("replicas", "Two frontends route and do not tell each other"),
+            Self::Approximate => ("approximate", "The router runs without KV events and predicts"),
         }
     }
 

@@ -4,7 +4,9 @@ use super::super::config::{Config, EventLine, Workload};
 use super::Fault;
 
 /// Share of its blocks that a worker keeps where blocks churn, in percent.
-const CHURN_BLOCKS_PERCENT: u64 = 40;
+const CHURN_BLOCKS_PERCENT: u64 = 50;
+/// Share of its blocks that a worker keeps where memory is full, in percent.
+const FULL_BLOCKS_PERCENT: u64 = 90;
 
 impl Config {
     /// What is really set up: this configuration with its fault in it.
@@ -15,28 +17,33 @@ impl Config {
             Fault::Gap => self.events = EventLine::LocalIndexer,
             Fault::Replicas | Fault::Approximate => self.replica_sync = false,
             Fault::Churn => {
-                self.blocks_per_worker =
-                    (u64::from(self.blocks_per_worker) * CHURN_BLOCKS_PERCENT / 100) as u32;
+                self.shrink(CHURN_BLOCKS_PERCENT);
                 self.workload = Workload {
                     starters: 1_000,
-                    think_ms: (20_000, 40_000),
+                    think_ms: (30_000, 60_000),
                     wave_percent: 0,
                     ..self.workload
                 };
             }
             Fault::MemoryFull => {
                 // Long prompts that few share, and short answers: what is promised to them stays small.
+                self.shrink(FULL_BLOCKS_PERCENT);
                 self.workload = Workload {
                     starters: 400,
+                    wave_percent: 0,
                     starter_tokens: (12_000, 14_000),
-                    answer_tokens: (200, 320),
-                    short_answer_tokens: (100, 200),
+                    answer_tokens: (120, 200),
+                    short_answer_tokens: (60, 120),
                     ..self.workload
                 };
             }
             _ => {}
         }
         self
+    }
+
+    fn shrink(&mut self, percent: u64) {
+        self.blocks_per_worker = (u64::from(self.blocks_per_worker) * percent / 100) as u32;
     }
 
     /// Tokens per block of the engines: what all others should say, too.
