@@ -311,7 +311,7 @@ impl Config {
     /// # Errors
     /// The first thing that cannot, with the value given and what is allowed.
     pub fn validate(&self) -> Result<(), ConfigError> {
-        self.clone().set_up().validate_set_up()
+        self.set_up().validate_set_up()
     }
 
     fn validate_set_up(&self) -> Result<(), ConfigError> {

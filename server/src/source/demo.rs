@@ -68,6 +68,7 @@ pub async fn run(config: Config, pace: Pace, to: SourceHandle, stopped: Shutdown
 }
 
 fn in_words(config: &Config) -> String {
+    let config = &config.set_up();
     let router = match config.router {
         RouterMode::Kv { overlap_score_weight, temperature } => {
             format!("KV-aware routing with weight {overlap_score_weight} and temperature {temperature}")

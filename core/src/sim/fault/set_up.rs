@@ -9,37 +9,39 @@ const CHURN_BLOCKS_PERCENT: u64 = 50;
 const FULL_BLOCKS_PERCENT: u64 = 90;
 
 impl Config {
-    /// What is really set up: this configuration with its fault in it.
-    pub(in crate::sim) fn set_up(mut self) -> Self {
-        let Some(plan) = self.fault else { return self };
+    /// What is really set up: this configuration with the mistakes of its fault. To be asked once: what it gives has
+    /// them already.
+    pub fn set_up(&self) -> Self {
+        let mut real = self.clone();
+        let Some(plan) = self.fault else { return real };
         match plan.fault {
             // Lost messages show in the numbers of envelopes, which JetStream does not have.
-            Fault::Gap => self.events = EventLine::LocalIndexer,
-            Fault::Replicas | Fault::Approximate => self.replica_sync = false,
+            Fault::Gap => real.events = EventLine::LocalIndexer,
+            Fault::Replicas | Fault::Approximate => real.replica_sync = false,
             Fault::Churn => {
-                self.shrink(CHURN_BLOCKS_PERCENT);
-                self.workload = Workload {
+                real.shrink(CHURN_BLOCKS_PERCENT);
+                real.workload = Workload {
                     starters: 1_000,
                     think_ms: (30_000, 60_000),
                     wave_percent: 0,
-                    ..self.workload
+                    ..real.workload
                 };
             }
             Fault::MemoryFull => {
                 // Long prompts that few share, and short answers: what is promised to them stays small.
-                self.shrink(FULL_BLOCKS_PERCENT);
-                self.workload = Workload {
+                real.shrink(FULL_BLOCKS_PERCENT);
+                real.workload = Workload {
                     starters: 400,
                     wave_percent: 0,
                     starter_tokens: (12_000, 14_000),
                     answer_tokens: (120, 200),
                     short_answer_tokens: (60, 120),
-                    ..self.workload
+                    ..real.workload
                 };
             }
             _ => {}
         }
-        self
+        real
     }
 
     fn shrink(&mut self, percent: u64) {
