@@ -20,6 +20,7 @@ fn table() {
     }
 }
 
+#[expect(clippy::print_stdout, reason = "a table to read")]
 fn print(name: &str, seen: &Seen, seconds: u64) {
     let s = seen.simulation.report().summary(Millis(START.0 + 60_000), Millis(START.0 + seconds * 1_000));
     let used: Vec<u32> = (0..3).map(|w| seen.simulation.used_blocks(w)).collect();
