@@ -22,7 +22,7 @@ fn a_killed_worker_falls_silent_and_leaves_after_its_lease() {
     let seen = later(Fault::KillWorker, 30, 90);
     let (id, report) = (seen.simulation.worker_id(2), seen.simulation.report());
     let last = seen.worker(2).last_sign_ms.map(|at| at.since(START));
-    assert!(last.is_some_and(|ms| (29_000..30_100).contains(&ms) || ms < 36_100), "{last:?}");
+    assert!(last.is_some_and(|ms| ms <= 36_000), "only routers spoke of it after its death: {last:?}");
     assert!(seen.worker(2).last_event_ms.is_some_and(|at| at.since(START) <= 30_000));
     assert_eq!(seen.scraped["worker-3"].0, 28_000, "nor is it scraped");
     assert_eq!(seen.scraped["worker-1"].0, 90_000);
