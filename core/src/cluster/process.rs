@@ -124,12 +124,14 @@ impl ProcessState {
         for histogram in scrape.histograms.iter().filter(|h| h.counts.len() == h.bounds.len() + 1) {
             match self.histograms.iter_mut().find(|series| series.kind == histogram.kind) {
                 Some(series) if series.bounds == *histogram.bounds => series.grow(at, histogram),
-                // Other buckets: what came before cannot be added to what comes now.
-                Some(series) => *series = HistogramSeries::new(histogram, false),
-                None => {
+                known => {
+                    // Other buckets are another series: what came before cannot be added to what comes now.
                     let mut series = HistogramSeries::new(histogram, self.was_whole);
                     series.grow(at, histogram);
-                    self.histograms.push(series);
+                    match known {
+                        Some(known) => *known = series,
+                        None => self.histograms.push(series),
+                    }
                 }
             }
         }
@@ -267,3 +269,7 @@ impl HistogramSeries {
 fn owned(model: &ModelFigures<'_>) -> ModelFigures<'static> {
     ModelFigures { name: model.name.clone().into_owned().into(), ..*model }
 }
+
+#[cfg(test)]
+#[path = "process_tests.rs"]
+mod tests;
