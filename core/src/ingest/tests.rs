@@ -413,4 +413,60 @@ fn of_a_log_that_is_read_at_once_the_last_word_about_a_worker_counts() {
     }
     listener.flush(at_ms, cluster);
     assert_eq!((heard.is_gone(), heard.blocks()), (false, Some(2)), "it never seemed gone");
+/// A frontend's list of workers that take requests.
+fn listed(workers: &[u64]) -> serde_json::Value {
+    let instance = |id: &u64| json!({"component": "backend", "endpoint": "generate", "namespace": "dynamo", "instance_id": id});
+    json!({"status": "healthy", "instances": workers.iter().map(instance).collect::<Vec<_>>()})
+}
+
+#[test]
+fn a_frontends_list_introduces_workers_that_nothing_was_heard_of() {
+    let mut heard = Heard::new();
+    heard.hear_json("health/fe", listed(&[WORKER]));
+    let worker = &heard.cluster.workers()[0];
+    assert_eq!((worker.id, worker.component.as_str()), (Worker::new(WORKER, 0), "backend"));
+    // One known by another rank is the same worker.
+    let load =
+        json!({"worker_id": 7, "dp_rank": 1, "active_decode_blocks": 8, "active_prefill_tokens": null});
+    heard.hear(LOADS, &enveloped(7, 0, &load));
+    heard.hear_json("health/fe", listed(&[WORKER, 7]));
+    assert_eq!(heard.cluster.workers().len(), 2);
+    assert_eq!(heard.cluster.workers()[1].component, "backend");
+}
+
+#[test]
+fn a_worker_that_leaves_every_list_is_gone_with_all_its_ranks_and_returns_with_them() {
+    let mut heard = Heard::new();
+    for rank in [0, 1] {
+        let mut event = stored(WORKER, 0, None, &[1]);
+        event["event"]["dp_rank"] = json!(rank);
+        heard.hear_json(JETSTREAM, event);
+    }
+    heard.hear_json("health/fe", listed(&[WORKER]));
+    heard.hear_json("health/fe", listed(&[]));
+    assert!(heard.cluster.workers().iter().all(|worker| worker.gone.is_none()), "once may be a mistake");
+    heard.hear_json("health/fe", listed(&[]));
+    assert!(heard.cluster.workers().iter().all(|worker| worker.gone.is_some()));
+    assert_eq!(heard.cluster.tree().totals().resident, 0);
+    heard.hear_json("health/fe", listed(&[WORKER]));
+    assert!(heard.cluster.workers().iter().all(|worker| worker.gone.is_none()));
+}
+
+#[test]
+fn a_scrape_introduces_the_workers_it_speaks_of_and_is_kept_by_process() {
+    let mut heard = Heard::new();
+    let text =
+        format!("dynamo_frontend_worker_active_decode_blocks{{dp_rank=\"0\",worker_id=\"{WORKER}\"}} 12\n");
+    heard
+        .hear("metrics/fe", text.as_bytes())
+        .hear("metrics/other", b"up 1\n")
+        .hear("metrics/fe", b"<html>\n");
+    assert_eq!(heard.cluster.workers()[0].id, Worker::new(WORKER, 0));
+    let processes = heard.cluster.processes();
+    assert_eq!(processes.iter().map(|process| process.name.as_str()).collect::<Vec<_>>(), ["fe", "other"]);
+    assert_eq!(processes[0].workers[0].decode_blocks, Some(12));
+    let rejected: Vec<_> = heard.source().rejected.iter().map(|r| (r.topic, r.reason, r.count)).collect();
+    assert_eq!(rejected, [(Topic::Metrics, Reason::Malformed, 1)]);
+    heard.hear("metrics/fe", &vec![b'#'; MAX_PAYLOAD_BYTES + 1]);
+    assert!(heard.source().rejected.iter().any(|r| r.reason == Reason::TooLarge));
 }
