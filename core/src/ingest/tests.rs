@@ -413,6 +413,8 @@ fn of_a_log_that_is_read_at_once_the_last_word_about_a_worker_counts() {
     }
     listener.flush(at_ms, cluster);
     assert_eq!((heard.is_gone(), heard.blocks()), (false, Some(2)), "it never seemed gone");
+}
+
 /// A frontend's list of workers that take requests.
 fn listed(workers: &[u64]) -> serde_json::Value {
     let instance = |id: &u64| json!({"component": "backend", "endpoint": "generate", "namespace": "dynamo", "instance_id": id});
