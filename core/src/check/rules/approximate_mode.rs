@@ -55,8 +55,8 @@ impl Rule for ApproximateMode {
                 Severity::Info,
                 "No KV router is heard although requests are served",
                 "A KV router of 0.8 or 0.9 publishes every choice; here workers publish KV events and no router speaks. \
-                 Its frontend guesses caches from its own choices (--no-kv-events, forgotten after 120 s) or routes \
-                 without KV.",
+                 Its frontend guesses caches from its own choices (--no-kv-events, forgotten after 120 s), routes without \
+                 KV, or publishes over ZMQ.",
             )
             .evidence(format!("Requests served, by the frontends' metrics, {WINDOW}"), served, "requests")
             .evidence(format!("Choices published by routers, by NATS, {WINDOW}"), 0, "decisions")

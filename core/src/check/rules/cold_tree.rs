@@ -102,7 +102,7 @@ fn found(cold: &Cold) -> Found {
         found = found.evidence(label, cold.unindexed, "lines");
     }
     found
-        .fix("0.9 with --enable-local-indexer: use etcd for discovery; file discovery may start without the workers' trees", "--discovery-backend", "etcd")
+        .fix("0.9 with --enable-local-indexer: use etcd for discovery; file discovery may start without the workers' trees", "DYN_STORE_KV", "etcd")
         .fix("0.8, 0.9 over JetStream: keep snapshots, and do not reset them at the start", "--router-reset-states", "off")
         .fix("Any version: restart the workers to start all trees anew, or wait until the caches turn over", "", "")
 }

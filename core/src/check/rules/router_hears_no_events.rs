@@ -122,11 +122,8 @@ fn found(view: &View<'_>, deaf: &[&ProcessState], routers: usize) -> Found {
 fn fixes(found: Found) -> Found {
     found
         .fix("Dynamo from 1.3 on: one event plane for frontends and workers", "DYN_EVENT_PLANE", "nats")
-        .fix(
-            "Any version: remove this flag from the frontend, and let DYN_KV_EVENTS not turn events off",
-            "--no-kv-events",
-            "",
-        )
+        .fix("0.9: start the frontend without --no-kv-events", "DYN_KV_EVENTS", "true")
+        .fix("1.x: let the frontend use KV events", "DYN_ROUTER_USE_KV_EVENTS", "true")
         .fix("Any version: route by KV on every frontend", "--router-mode", "kv")
         .fix("0.9: the same on all workers or on none", "--enable-local-indexer", "")
 }

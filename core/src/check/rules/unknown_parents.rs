@@ -98,7 +98,7 @@ fn found(view: &View<'_>, workers: &[WorkerIx], (missed, stored): (u64, u64)) ->
     })
     .fix(
         "0.9 with --enable-local-indexer: a restarted router may not recover warm workers under file discovery; use etcd",
-        "DYN_DISCOVERY_BACKEND",
+        "DYN_STORE_KV",
         "etcd",
     )
     .fix("0.8, 0.9 over JetStream: keep the router's snapshot, so that a restarted router knows old blocks", "--router-snapshot-threshold", "")

@@ -96,7 +96,8 @@ fn fault() -> Found {
     )
     .fix("Dynamo from 1.3 on: one event plane for frontends and workers", "DYN_EVENT_PLANE", "nats")
     .fix("0.9: the same on all workers or on none, then restart the frontends", "--enable-local-indexer", "")
-    .fix("Any version: a weight of 0 turns the index off (0.9: --kv-overlap-score-weight)", "--router-kv-overlap-score-weight", "1.0")
+    .fix("0.9: a weight of 0 turns the router's index off", "--kv-overlap-score-weight", "1.0")
+    .fix("1.6: a credit of 0 does the same", "DYN_ROUTER_KV_OVERLAP_SCORE_CREDIT", "1.0")
     .fix("vLLM: LMCache and other connectors serve hits that no KV event tells; compare the engine's own hit rate", "", "")
 }
 
