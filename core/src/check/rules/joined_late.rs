@@ -1,6 +1,6 @@
 //! This dashboard came after workers had stored blocks that nobody repeats: part of the picture is missing, by nature.
 
-use super::event_path::{each, is_heard_late, is_history_expired, link, name, part};
+use super::event_path::{capacity_blocks, each, is_heard_late, is_history_expired, link, name, part};
 use crate::check::{Found, Look, Rule, View};
 use crate::id::WorkerIx;
 use crate::record::{MissedCause, Severity};
@@ -36,7 +36,7 @@ fn is_incomplete(view: &View<'_>, worker: WorkerIx) -> bool {
         return false;
     }
     let held = view.cluster.tree().holdings(worker);
-    let is_full = state.capacity_blocks.is_some_and(|of| held.resident * 100 >= of * KNOWN_PERCENT);
+    let is_full = capacity_blocks(view, worker).is_some_and(|of| held.resident * 100 >= of * KNOWN_PERCENT);
     !is_full || held.unattached > 0
 }
 
@@ -61,9 +61,9 @@ fn found(view: &View<'_>, late: &[WorkerIx]) -> Found {
         let who = name(view, worker);
         let Some(state) = view.cluster.worker(worker) else { return found };
         let known = view.cluster.tree().holdings(worker).resident;
-        let found = match state.capacity_blocks {
+        let found = match capacity_blocks(view, worker) {
             Some(capacity) => found.evidence(
-                format!("Known blocks of {who}, by KV events, of its capacity by its card"),
+                format!("Known blocks of {who}, by KV events, of its capacity by its card or the frontend"),
                 part(known, capacity),
                 "blocks",
             ),

@@ -43,7 +43,9 @@ fn misses(view: &View<'_>, worker: WorkerIx) -> bool {
     let Some(state) = view.cluster.worker(worker) else { return false };
     let rise = view.history.rise(view.cluster, worker, view.now, WINDOW_MS);
     let many = rise.unknown_parents >= MIN_EVENTS && rise.unknown_parents * ONE_IN >= rise.store_events;
-    many && !is_heard_late(state) && !has_lost_events(view, AFTER_LOSS_MS)
+    // A store without a block makes its children's parents unknown: the fault is the empty store.
+    let by_empty_stores = rise.empty_stores * 2 >= rise.unknown_parents;
+    many && !by_empty_stores && !is_heard_late(state) && !has_lost_events(view, AFTER_LOSS_MS)
 }
 
 /// Stored events that routers could not place lately, by their own counters, and all that they got.

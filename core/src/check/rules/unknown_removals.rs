@@ -2,7 +2,8 @@
 
 use super::block_size;
 use super::event_path::{
-    WINDOW, WINDOW_MS, each, has_lost_events, is_heard_late, is_history_expired, link, name, names, part,
+    WINDOW, WINDOW_MS, capacity_blocks, each, has_lost_events, is_heard_late, is_history_expired, link, name,
+    names, part,
 };
 use crate::check::{Found, Look, Rule, View};
 use crate::id::{Millis, WorkerIx};
@@ -48,7 +49,8 @@ fn misses(view: &View<'_>, worker: WorkerIx) -> bool {
     let many = rise.unknown_removed >= MIN_BLOCKS && rise.unknown_removed * ONE_IN >= rise.removed;
     // What a worker held when we came it can remove once; more than its cache holds was not held then.
     let came_late = is_heard_late(state) || is_history_expired(view);
-    let from_before = state.capacity_blocks.is_none_or(|capacity| state.unknown_removed_total <= capacity);
+    let from_before =
+        capacity_blocks(view, worker).is_none_or(|capacity| state.unknown_removed_total <= capacity);
     many && !(came_late && from_before) && !has_lost_events(view, AFTER_LOSS_MS)
 }
 

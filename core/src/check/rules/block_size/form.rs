@@ -1,6 +1,6 @@
 //! Which form of the mismatch it is (reference §9.1), by the signature on the wire and by what logs say.
 
-use super::super::event_path::{WINDOW_MS, cached_tokens, lately};
+use super::super::event_path::{WINDOW_MS, cached_tokens, capacity_blocks, lately};
 use super::chains::{Chains, chains};
 use crate::check::{Totals, View};
 use crate::id::WorkerIx;
@@ -134,8 +134,7 @@ fn form_of_empty_stores(view: &View<'_>, workers: &[WorkerIx]) -> Form {
         return Form::Relay;
     }
     // Prompts that would have filled every cache three times and no removal: they are swallowed.
-    let capacity = |&worker: &WorkerIx| view.cluster.worker(worker)?.capacity_blocks;
-    let capacities: Option<u64> = workers.iter().map(capacity).sum();
+    let capacities: Option<u64> = workers.iter().map(|&worker| capacity_blocks(view, worker)).sum();
     match capacities {
         Some(capacity) if all.remove_events == 0 && all.isl_blocks > 3 * capacity => Form::Partial,
         _ => Form::Emptied,
