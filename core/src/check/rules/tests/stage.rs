@@ -46,10 +46,6 @@ impl Stage {
         self.tell(Record::SourceState { source, state, detail: "told by a test".into() });
     }
 
-    pub(super) fn now(&self) -> Millis {
-        Millis(self.now_ms)
-    }
-
     pub(super) fn tell(&mut self, record: Record<'_>) {
         let seq = Seq(self.cluster.seq().0 + 1);
         self.cluster.fold(seq, &Entry { at_ms: Millis(self.now_ms), record });
