@@ -99,7 +99,9 @@ fn is_unscraped(view: &View<'_>, worker: WorkerIx) -> bool {
 }
 
 fn scrapes_work(view: &View<'_>) -> bool {
-    view.cluster.sources().iter().any(|s| s.kind == SourceKind::Prometheus && s.state == LinkState::Live)
+    view.cluster.sources().iter().any(|s| {
+        matches!(s.kind, SourceKind::Prometheus | SourceKind::Simulator) && s.state == LinkState::Live
+    })
 }
 
 fn found(view: &View<'_>, gone: &[WorkerIx], suspects: &[WorkerIx]) -> Found {
