@@ -4,9 +4,12 @@
 //! `wasm32-unknown-unknown`, so that the server, the browser and a recording run the same fold.
 //!
 //! Arrows point one way: `id ← router ← record ← dynamo, tree ← cluster ← ingest ← routing ← listen, whatif`; nothing here uses
-//! `sim` but `counterfactual`, which also reads `cluster`, `router` and `routing`, and its callers.
+//! `sim` but `counterfactual`, which also reads `cluster`, `router` and `routing`, and its callers. `capacity` and `baseline`
+//! use nothing of the others but `words` and a rule of `export`.
 #![forbid(unsafe_code)]
 
+pub mod baseline;
+pub mod capacity;
 pub mod check;
 pub mod cluster;
 pub mod counterfactual;
