@@ -1,9 +1,13 @@
 //! The rules, one file each; adding one is a file and a line here.
 
+mod churn;
 mod errors;
+mod memory_full;
 mod own_losses;
+mod queueing;
 
 use super::Rule;
 
 /// Every rule, in the order in which they are listed.
-pub(super) const ALL: &[&dyn Rule] = &[&own_losses::OwnLosses, &errors::Errors];
+pub(super) const ALL: &[&dyn Rule] =
+    &[&own_losses::OwnLosses, &churn::Churn, &memory_full::MemoryFull, &queueing::Queueing, &errors::Errors];
