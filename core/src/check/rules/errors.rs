@@ -75,7 +75,7 @@ impl Rule for Errors {
         found
             .workers(failing.iter().map(|&(worker, _)| worker))
             .fix(
-                "Frontend: let a request go on elsewhere when its worker dies; 0 is the default",
+                "Worker of Dynamo 0.8 and 0.9: let a request go on elsewhere when its worker dies; 0 is the default",
                 "--migration-limit",
                 "3",
             )

@@ -1,10 +1,14 @@
 //! The rules, one file each; adding one is a file and a line here.
 
+mod cascade;
 mod churn;
 mod errors;
+mod hot_worker;
 mod memory_full;
 mod own_losses;
 mod queueing;
+mod spread;
+mod starved_worker;
 
 use super::Rule;
 

@@ -1,0 +1,137 @@
+//! Momentary spread: one worker is above what it can run at once while another one has room.
+
+use crate::check::latency::{Against, Kind, Latency, in_words};
+use crate::check::peers::{batch_limit, gauge, name};
+use crate::check::spikes::{Spike, are_known, spikes};
+use crate::check::{Found, Look, Rule, View};
+use crate::record::{Gauge, ProcessRole, Severity};
+
+/// How far back, seconds.
+const WINDOW_S: u64 = 30;
+/// Seconds of a spike within the window that count.
+const MIN_SECONDS: u64 = 3;
+/// Said where requests in flight are not known.
+pub(super) const MISSING: &str = "Requests in flight are known for no two workers of one component; they are with \
+    --router-replica-sync on the frontends, or with their logs from 1.5 on (--logs)";
+
+/// See the module.
+pub(in crate::check) struct Spread;
+
+impl Rule for Spread {
+    fn code(&self) -> &'static str {
+        "spread"
+    }
+
+    fn subject(&self) -> &'static str {
+        "Momentary spread of requests over workers"
+    }
+
+    fn clear_ms(&self) -> u64 {
+        60_000
+    }
+
+    fn look(&self, view: &View<'_>) -> Look {
+        if !are_known(view) {
+            return Look::Unknown(MISSING.into());
+        }
+        let spikes: Vec<Spike> =
+            spikes(view, WINDOW_S).into_iter().filter(|s| s.seconds >= MIN_SECONDS).collect();
+        let Some(worst) = spikes.iter().max_by_key(|spike| spike.most - spike.least) else { return Look::Ok };
+        if !hurts(view) {
+            return Look::Ok;
+        }
+        let mut found = Found::new(
+            Severity::Warning,
+            format!("{} requests on one worker, {} on another", worst.most, worst.least),
+            "Conversations arrive in bursts where their prefixes are, so one worker queues while another one has room. \
+             Averages hide it, because the spike lasts seconds and moves.",
+        )
+        .evidence(
+            format!("Most in flight on {}, last {WINDOW_S} s, second by second", name(view, worst.worker)),
+            worst.most,
+            "requests",
+        )
+        .evidence("Fewest on another worker in that second", worst.least, "requests")
+        .evidence(format!("Seconds in which it held, of the last {WINDOW_S}"), worst.seconds, "s");
+        if let Some(limit) = batch_limit(view) {
+            found = found.evidence("Batch limit of a worker, frontends' metrics", limit, "requests");
+        }
+        if let Some(ttft) = Latency::of(view, Kind::Ttft) {
+            let label = format!("TTFT p95, {}, last 60 s, of {} requests", ttft.source, ttft.samples);
+            found = found.evidence(label, in_words(&ttft.p95), "ms");
+        }
+        found
+            .workers(spikes.iter().map(|spike| spike.worker).collect::<std::collections::BTreeSet<_>>())
+            .spread_out(view)
+            .fix("Add a worker, or send fewer requests at once", "", "")
+            .link("view=latency")
+            .into()
+    }
+}
+
+/// Whether a spike makes requests wait: it is above the batch limit by its definition where that is known, else something
+/// else has to say so.
+pub(super) fn hurts(view: &View<'_>) -> bool {
+    let waits = |n: Option<f64>| n.is_some_and(|n| n > 0.0);
+    let is_late = || {
+        let ttft = Latency::of(view, Kind::Ttft);
+        ttft.is_some_and(|ttft| {
+            ttft.samples >= crate::check::latency::MIN_SAMPLES
+                && ttft.against(view.given.targets.ttft_ms) == Against::Above
+        })
+    };
+    batch_limit(view).is_some()
+        || waits(gauge(view, ProcessRole::Worker, Gauge::EngineWaitingRequests))
+        || is_late()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::check::stage::{Process, Stage};
+    use crate::id::WorkerIx;
+
+    fn for_seconds(stage: &mut Stage, seconds: u64, requests: &[u32]) {
+        for _ in 0..seconds {
+            stage.in_flight(requests);
+            stage.pass(1_000);
+        }
+    }
+
+    #[test]
+    fn a_worker_above_its_batch_limit_while_another_has_room_is_found() {
+        let mut stage = Stage::new(3);
+        stage.scrape(&Process::frontend().batch_limit(64));
+        for_seconds(&mut stage, 5, &[72, 44, 60]);
+        let finding = stage.found(&Spread).unwrap();
+        assert_eq!(finding.workers, [WorkerIx(0)]);
+        assert_eq!((&*finding.evidence[0].value, &*finding.evidence[1].value), ("72", "44"));
+    }
+
+    #[test]
+    fn a_spread_below_the_limit_or_without_room_elsewhere_is_well() {
+        let mut stage = Stage::new(3);
+        stage.scrape(&Process::frontend().batch_limit(64));
+        for_seconds(&mut stage, 10, &[62, 38, 40]);
+        assert!(stage.is_ok(&Spread), "nobody waits");
+        for_seconds(&mut stage, 10, &[75, 52, 60]);
+        assert!(stage.is_ok(&Spread), "nobody has room");
+        for_seconds(&mut stage, 2, &[72, 44, 60]);
+        for_seconds(&mut stage, 5, &[60, 55, 60]);
+        assert!(stage.is_ok(&Spread), "too short");
+    }
+
+    #[test]
+    fn without_a_known_limit_a_queue_has_to_show() {
+        let mut stage = Stage::new(3);
+        for_seconds(&mut stage, 5, &[72, 44, 60]);
+        assert!(stage.is_ok(&Spread));
+        stage.scrape(&Process::of_worker(0).gauge(Gauge::EngineWaitingRequests, 3.0));
+        assert!(stage.found(&Spread).is_some());
+    }
+
+    #[test]
+    fn it_is_unknown_without_requests_in_flight() {
+        assert!(Stage::new(3).is_unknown(&Spread));
+    }
+}
