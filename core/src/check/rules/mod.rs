@@ -6,7 +6,9 @@ mod errors;
 mod hot_worker;
 mod memory_full;
 mod own_losses;
+mod prediction_differs;
 mod queueing;
+mod replicas_disagree;
 mod spread;
 mod starved_worker;
 
