@@ -1,7 +1,8 @@
-//! Decisions as others read them: JSON as the API gives it, and CSV. Knows no file and no request.
+//! Decisions and findings as others read them: JSON as the API gives it, and CSV. Knows no file and no request.
 //!
 //! Ids and hashes are decimal strings in JSON, because a JavaScript number keeps 53 bits.
 
+mod checks;
 pub mod csv;
 mod decisions;
 
@@ -9,6 +10,7 @@ use serde::{Serialize, Serializer};
 
 use crate::id::{BlockHash, TokensHash};
 
+pub use checks::{FindingsDto, Wanted};
 pub use decisions::{DecisionDto, DecisionsDto, finite};
 
 /// A full-range `u64`, as a decimal string.
