@@ -81,12 +81,12 @@ pub(super) fn gauge(view: &View<'_>, role: ProcessRole, gauge: Gauge) -> Option<
 /// The scraped process of a worker, where its metrics carry its id (≥ 1.0).
 pub(super) fn process_of<'v>(view: &View<'v>, worker: WorkerIx) -> Option<&'v ProcessState> {
     let id = view.cluster.worker(worker)?.id.id.0;
-    scraped(view, ProcessRole::Worker).find(|process| process.instance == Some(id))
+    scraped(view, ProcessRole::Worker).find(|process| process.instance() == Some(id))
 }
 
 /// The worker of a rank of a scraped process.
 pub(super) fn worker_of(view: &View<'_>, process: &ProcessState, dp_rank: u32) -> Option<WorkerIx> {
-    view.cluster.worker_ix(Worker::new(process.instance?, dp_rank))
+    view.cluster.worker_ix(Worker::new(process.instance()?, dp_rank))
 }
 
 /// Blocks that a worker's KV cache holds, and who says so. A frontend's word counts if it serves one model.
@@ -94,7 +94,7 @@ pub(super) fn capacity_blocks(view: &View<'_>, worker: WorkerIx) -> Option<(u64,
     let state = view.cluster.worker(worker)?;
     let card = || state.capacity_blocks.map(|blocks| (blocks, "model card"));
     let rank = || {
-        let ranks = &process_of(view, worker)?.ranks;
+        let ranks = process_of(view, worker)?.ranks();
         let rank = ranks.iter().find(|rank| rank.dp_rank == state.id.dp_rank)?;
         Some((rank.total_blocks?, "worker's metrics"))
     };
@@ -111,7 +111,7 @@ fn one_model(
     view: &View<'_>,
     of: impl Fn(&crate::record::ModelFigures<'static>) -> Option<u64>,
 ) -> Option<u64> {
-    let mut models = scraped(view, ProcessRole::Frontend).flat_map(|process| &process.models);
+    let mut models = scraped(view, ProcessRole::Frontend).flat_map(|process| process.models());
     let first = models.next()?;
     let is_one = models.all(|model| model.name == first.name && of(model) == of(first));
     is_one.then(|| of(first)).flatten()

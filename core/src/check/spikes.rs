@@ -1,86 +1,97 @@
-//! Spikes: seconds in which one worker has far more requests in flight than another one of its pool that has room. Second
-//! by second, because averages hide them. Free of what a rule makes of them.
+//! Spikes that make requests wait for nothing: one worker is above what it can run at once while another of its pool has
+//! room. A choice among the spikes of [`crate::spread`]; free of what a rule makes of them.
 
 use super::View;
-use super::peers::{batch_limit, pools};
-use crate::cluster::RATE_BUCKET_MS;
+use super::latency::{Against, Latency};
+use super::peers::{batch_limit, gauge, pools};
 use crate::id::WorkerIx;
+use crate::latency::Quantity;
+use crate::record::{Gauge, ProcessRole};
+use crate::spread::{self, Gap, HOLD_S, Series, Spike};
 
 /// Fewer requests between the fullest and the emptiest worker are no spike: at a healthy load chance makes 12 to 22.
-const MIN_SPREAD: u32 = 16;
+const MIN_WIDTH: u32 = 16;
 /// Of the batch limit, where that is known.
-const MIN_SPREAD_SHARE: f64 = 0.35;
+const MIN_WIDTH_SHARE: f64 = 0.35;
 /// The emptiest worker has room if it is no fuller than this share of the limit, or of the fullest one.
 const ROOM_SHARE: f64 = 0.75;
-/// Spikes of one worker that are no further apart are one, seconds.
-const JOIN_S: u64 = 5;
+/// Said where requests in flight are not known.
+pub(super) const MISSING: &str = "Requests in flight are known for no two workers of one component; they are with \
+    --router-replica-sync on the frontends, or with their logs from 1.5 on (--logs)";
 
-/// One worker above the others for a while.
+/// The part of a spike in which requests waited for nothing.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) struct Spike {
-    /// Who.
+pub(super) struct Harmful {
+    /// Whose.
     pub(super) worker: WorkerIx,
     /// First Unix second.
-    pub(super) first_s: u64,
-    /// Last Unix second.
-    pub(super) last_s: u64,
-    /// Seconds between them in which it held.
+    pub(super) from_s: u64,
+    /// Seconds in which it held.
     pub(super) seconds: u64,
-    /// Most requests in flight there.
+    /// Most requests in flight.
     pub(super) most: u32,
     /// Fewest on another worker in the second of the most.
     pub(super) least: u32,
 }
 
-/// Whether requests in flight are known for the workers of any pool.
-pub(super) fn are_known(view: &View<'_>) -> bool {
-    pools(view).iter().any(|pool| known(view, pool))
-}
-
-fn known(view: &View<'_>, pool: &[WorkerIx]) -> bool {
-    pool.iter().all(|&ix| view.cluster.worker(ix).is_some_and(|w| w.in_flight.now().is_some()))
-}
-
-/// Spikes of the last `seconds`, by their first second. With a known batch limit the worker has to be above it; without
-/// one the caller has to know that requests wait.
-pub(super) fn spikes(view: &View<'_>, seconds: u64) -> Vec<Spike> {
+/// Of the last `seconds`, by their beginning. `None`: requests in flight are known for no pool.
+pub(super) fn harmful(view: &View<'_>, seconds: u64) -> Option<Vec<Harmful>> {
     let limit = batch_limit(view);
-    let threshold = limit.map_or(MIN_SPREAD, |limit| {
-        MIN_SPREAD.max((limit as f64 * MIN_SPREAD_SHARE).ceil().min(f64::from(u32::MAX)) as u32)
-    });
-    let end = view.now.0 / RATE_BUCKET_MS;
-    let mut spikes: Vec<Spike> = Vec::new();
-    for pool in pools(view).iter().filter(|pool| known(view, pool)) {
-        for second in end.saturating_sub(seconds)..=end {
-            let most_in = |ix: WorkerIx| view.cluster.worker(ix)?.in_flight.most_in(second);
-            let in_flight: Vec<_> = pool.iter().filter_map(|&ix| Some((ix, most_in(ix)?))).collect();
-            let Some(least) = in_flight.iter().map(|&(_, n)| n).min() else { continue };
-            for (worker, n) in in_flight {
-                let bound = limit.map_or(f64::from(n), |limit| limit as f64);
-                let has_room = f64::from(least) <= ROOM_SHARE * bound;
-                let is_above = limit.is_none_or(|limit| u64::from(n) > limit);
-                if n.saturating_sub(least) >= threshold && has_room && is_above {
-                    extend(&mut spikes, worker, second, n, least);
-                }
-            }
+    let all = spread::series(view.cluster, view.now, seconds);
+    let mut found = Vec::new();
+    let mut is_known = false;
+    for pool in pools(view) {
+        let in_pool = all.workers.iter().filter(|(worker, _)| pool.contains(worker)).cloned();
+        let series = Series { first_s: all.first_s, workers: in_pool.collect() };
+        if series.workers.len() < pool.len() {
+            continue;
+        }
+        is_known = true;
+        let gaps = series.gaps();
+        for spike in spread::spikes(&series, limit) {
+            found.extend(harmful_part(&series, &gaps, &spike, limit).filter(|h| h.seconds >= HOLD_S));
         }
     }
-    spikes.sort_by_key(|spike| (spike.first_s, spike.worker));
-    spikes
+    if !found.is_empty() && limit.is_none() && !requests_wait(view) {
+        found.clear();
+    }
+    found.sort_by_key(|harmful| (harmful.from_s, harmful.worker));
+    is_known.then_some(found)
 }
 
-fn extend(spikes: &mut Vec<Spike>, worker: WorkerIx, second: u64, most: u32, least: u32) {
-    let is_same = |spike: &&mut Spike| spike.worker == worker && second - spike.last_s <= JOIN_S;
-    match spikes.iter_mut().rev().find(is_same) {
-        Some(spike) => {
-            spike.last_s = second;
-            spike.seconds += 1;
-            if most > spike.most {
-                (spike.most, spike.least) = (most, least);
-            }
+fn harmful_part(series: &Series, gaps: &[Option<Gap>], spike: &Spike, limit: Option<u64>) -> Option<Harmful> {
+    let (worker, values) = series.workers.iter().find(|(worker, _)| *worker == spike.worker)?;
+    let mut part: Option<Harmful> = None;
+    for second in spike.from_s..=spike.until_s {
+        let at = (second - series.first_s) as usize;
+        let value = values.get(at).copied().flatten();
+        let Some((most, gap)) = value.zip(gaps.get(at).copied().flatten()) else { continue };
+        if !is_harmful(most, gap.least, limit) {
+            continue;
         }
-        None => {
-            spikes.push(Spike { worker, first_s: second, last_s: second, seconds: 1, most, least });
+        let new = Harmful { worker: *worker, from_s: second, seconds: 0, most, least: gap.least };
+        let part = part.get_or_insert(new);
+        part.seconds += 1;
+        if most > part.most {
+            (part.most, part.least) = (most, gap.least);
         }
     }
+    part
+}
+
+fn is_harmful(most: u32, least: u32, limit: Option<u64>) -> bool {
+    let width =
+        limit.map_or(f64::from(MIN_WIDTH), |limit| f64::from(MIN_WIDTH).max(MIN_WIDTH_SHARE * limit as f64));
+    let room = ROOM_SHARE * limit.map_or(f64::from(most), |limit| limit as f64);
+    let is_above = limit.is_none_or(|limit| u64::from(most) > limit);
+    is_above && f64::from(most.saturating_sub(least)) >= width && f64::from(least) <= room
+}
+
+/// Where no batch limit is known, something else has to say that requests wait.
+fn requests_wait(view: &View<'_>) -> bool {
+    let is_late = || {
+        let judged = Latency::judged(view, Quantity::Ttft, view.given.targets.ttft_ms);
+        judged.is_some_and(|(_, against)| against == Against::Above)
+    };
+    gauge(view, ProcessRole::Worker, Gauge::EngineWaitingRequests).is_some_and(|n| n > 0.0) || is_late()
 }

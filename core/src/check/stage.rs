@@ -99,13 +99,14 @@ impl Stage {
 
     /// A process is scraped.
     pub(super) fn scrape(&mut self, process: &Process) {
-        self.tell(Record::Scrape(process.scrape()));
+        self.tell(Record::scrape(&process.scrape()));
     }
 
     /// A finding of another rule holds.
     pub(super) fn holds(&mut self, code: &'static str) {
         let found = super::Found::new(Severity::Critical, "Of another rule", "One. Two.");
-        self.tell(Record::Finding(found.into_finding(code, Millis(self.now), Millis(self.now))));
+        let finding = found.into_finding(code, Millis(self.now), Millis(self.now));
+        self.tell(Record::finding(&finding));
     }
 
     /// What a rule says.

@@ -222,6 +222,14 @@ pub fn latest(cluster: &Cluster, quantity: Quantity, now: Millis) -> Vec<Times> 
     all
 }
 
+/// Share of the samples of the last [`WINDOW_MS`] before `now` that were above `target`, 0 to 1, by the frontends'
+/// histograms; an estimate where the target lies within a bucket. `None` without a sample.
+pub fn share_above(cluster: &Cluster, quantity: Quantity, now: Millis, target: f64) -> Option<f64> {
+    let after = Millis(now.0.saturating_sub(WINDOW_MS));
+    let (sum, _) = merged(cluster, quantity.histogram(), |p, kind| p.distribution(kind, after, now))?;
+    sum.share_within(target / quantity.scale()).map(|within| 1.0 - within)
+}
+
 /// How many samples of the session were above `target`, from the same source as [`latest`]'s first one where that is
 /// possible.
 pub fn burn(cluster: &Cluster, quantity: Quantity, target: f64) -> Option<Burn> {

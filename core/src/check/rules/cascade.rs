@@ -1,17 +1,15 @@
 //! A spike of requests moves from one worker to another.
 
-use super::spread::{MISSING, hurts};
 use crate::check::peers::{batch_limit, name};
-use crate::check::spikes::{Spike, are_known, spikes};
+use crate::check::spikes::{Harmful, MISSING, harmful};
 use crate::check::{Found, Look, Rule, View};
 use crate::record::Severity;
+use crate::spread::FOLLOW_S;
 
 /// How far back, seconds.
 const WINDOW_S: u64 = 180;
 /// The second one begins at most so long after the first one, seconds.
-const MOVES_WITHIN_S: u64 = 90;
-/// Seconds of a spike that count.
-const MIN_SECONDS: u64 = 3;
+const MOVES_WITHIN_S: u64 = FOLLOW_S;
 
 /// See the module.
 pub(in crate::check) struct Cascade;
@@ -30,12 +28,8 @@ impl Rule for Cascade {
     }
 
     fn look(&self, view: &View<'_>) -> Look {
-        if !are_known(view) {
-            return Look::Unknown(MISSING.into());
-        }
-        let spikes: Vec<Spike> =
-            spikes(view, WINDOW_S).into_iter().filter(|s| s.seconds >= MIN_SECONDS).collect();
-        let Some((from, to)) = latest_move(&spikes).filter(|_| hurts(view)) else { return Look::Ok };
+        let Some(spikes) = harmful(view, WINDOW_S) else { return Look::Unknown(MISSING.into()) };
+        let Some((from, to)) = latest_move(&spikes) else { return Look::Ok };
         let mut found = Found::new(
             Severity::Warning,
             "A spike of requests moved from one worker to another",
@@ -49,7 +43,7 @@ impl Rule for Cascade {
         }
         found = found.evidence(
             "From the first one's beginning to the second one's",
-            to.first_s - from.first_s,
+            to.from_s - from.from_s,
             "s",
         );
         let label = format!("Such spikes within the last {WINDOW_S} s, second by second");
@@ -62,12 +56,12 @@ impl Rule for Cascade {
 }
 
 /// The last two spikes on different workers, the second of which began soon after the first. `spikes` ascend.
-fn latest_move(spikes: &[Spike]) -> Option<(Spike, Spike)> {
+fn latest_move(spikes: &[Harmful]) -> Option<(Harmful, Harmful)> {
     let follows = |at: usize| {
         let to = spikes[at];
-        let is_before = |from: &&Spike| {
-            from.worker != to.worker
-                && (1..=MOVES_WITHIN_S).contains(&to.first_s.saturating_sub(from.first_s))
+        let is_before = |from: &&Harmful| {
+            let later_s = to.from_s.saturating_sub(from.from_s);
+            from.worker != to.worker && (1..=MOVES_WITHIN_S).contains(&later_s)
         };
         spikes[..at].iter().rev().find(is_before).map(|&from| (from, to))
     };

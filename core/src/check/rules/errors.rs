@@ -1,9 +1,9 @@
 //! Requests fail.
 
-use crate::check::latency::WINDOW_MS;
 use crate::check::peers::{counted, name};
 use crate::check::{Found, Look, Rule, View};
 use crate::id::WorkerIx;
+use crate::latency::{ENABLE_FRONTEND, WINDOW_MS};
 use crate::record::{Counter, Outcome, Severity};
 use crate::words;
 
@@ -34,11 +34,10 @@ impl Rule for Errors {
 
     fn look(&self, view: &View<'_>) -> Look {
         let Some(ended) = by_frontends(view).or_else(|| by_requests(view)) else {
-            return Look::Unknown(
-                "No frontend is scraped, and no log or trace tells how requests end; give one with --prometheus \
-                 NAME=http://HOST:8000/metrics"
-                    .into(),
+            let text = format!(
+                "No frontend is scraped, and no log or trace tells how requests end: {ENABLE_FRONTEND}"
             );
+            return Look::Unknown(text.into());
         };
         let all = ended.ok + ended.failed;
         if all < MIN_REQUESTS {

@@ -120,7 +120,8 @@ fn fills(view: &View<'_>) -> Vec<Fill> {
     let mut fills: Vec<Fill> = view.present().filter_map(|ix| of_worker(view, ix)).collect();
     if fills.is_empty() {
         for process in scraped(view, ProcessRole::Worker) {
-            let ranks = process.ranks.iter().filter(|rank| worker_of(view, process, rank.dp_rank).is_none());
+            let ranks =
+                process.ranks().iter().filter(|rank| worker_of(view, process, rank.dp_rank).is_none());
             fills.extend(ranks.filter_map(|rank| of_rank(process, rank, process.name.clone(), None)));
         }
     }
@@ -132,7 +133,7 @@ fn of_worker(view: &View<'_>, worker: WorkerIx) -> Option<Fill> {
     let process = process_of(view, worker);
     let name = name(view, worker);
     let by_metrics = process.and_then(|process| {
-        let rank = process.ranks.iter().find(|rank| rank.dp_rank == state.id.dp_rank)?;
+        let rank = process.ranks().iter().find(|rank| rank.dp_rank == state.id.dp_rank)?;
         of_rank(process, rank, name.clone(), Some(worker))
     });
     by_metrics.or_else(|| {

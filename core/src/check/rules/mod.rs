@@ -9,8 +9,10 @@ mod own_losses;
 mod prediction_differs;
 mod queueing;
 mod replicas_disagree;
+mod slo_breach;
 mod spread;
 mod starved_worker;
+mod worse_than_round_robin;
 
 use super::Rule;
 

@@ -4,6 +4,7 @@ use crate::check::peers::{holding, scraped};
 use crate::check::{Found, Look, Rule, View};
 use crate::cluster::{ProcessState, SCRAPE_WINDOW_MS};
 use crate::id::Millis;
+use crate::latency::ENABLE_FRONTEND;
 use crate::record::{Counter, HistogramKind, ProcessRole, Severity};
 use crate::words;
 
@@ -49,10 +50,7 @@ impl Rule for PredictionDiffers {
             return Look::Unknown(format!("Both mean nothing while {code} holds").into());
         }
         let Some(interval) = Interval::of(view) else {
-            return Look::Unknown(
-                "No frontend is scraped; give each one with --prometheus NAME=http://HOST:8000/metrics"
-                    .into(),
-            );
+            return Look::Unknown(format!("No frontend is scraped: {ENABLE_FRONTEND}").into());
         };
         let compared = by_router_counters(view, &interval)
             .or_else(|| by_requests(view, &interval))
@@ -131,8 +129,10 @@ impl Interval {
         let oldest = Millis(view.now.0.saturating_sub(SCRAPE_WINDOW_MS));
         let mut interval: Option<Self> = None;
         for process in scraped(view, ProcessRole::Frontend) {
-            // What a step rose by belongs to the time before it.
-            let first = process.scraped_ms().find(|&at| at >= oldest).unwrap_or(process.last_ms);
+            let in_window = |&at: &Millis| at >= oldest;
+            let first =
+                Some(process.first_ms).filter(in_window).or_else(|| process.scraped_ms().find(in_window));
+            let first = first.unwrap_or(process.last_ms);
             let known = interval.get_or_insert(Self { after: first, until: process.last_ms });
             known.after = known.after.max(first);
             known.until = known.until.min(process.last_ms);
@@ -253,7 +253,7 @@ impl Overlap {
 }
 
 fn by_frontend(view: &View<'_>) -> Option<u32> {
-    scraped(view, ProcessRole::Frontend).flat_map(|p| &p.models).find_map(|model| model.block_size_tokens)
+    scraped(view, ProcessRole::Frontend).flat_map(|p| p.models()).find_map(|model| model.block_size_tokens)
 }
 
 #[cfg(test)]

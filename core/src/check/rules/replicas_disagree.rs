@@ -108,9 +108,9 @@ fn estimates(view: &View<'_>, worker: WorkerIx) -> Vec<(String, u64)> {
         }
     }
     for process in scraped(view, ProcessRole::Frontend).filter(|p| view.now.since(p.last_ms) <= FRESH_MS) {
-        let figures = process.workers.iter().find(|figures| figures.worker == worker);
+        let figures = process.workers().iter().find(|figures| figures.worker == worker);
         if let Some((router, blocks)) =
-            process.instance.zip(figures.and_then(|figures| figures.decode_blocks))
+            process.instance().zip(figures.and_then(|figures| figures.decode_blocks))
         {
             routers.entry(router).or_insert_with(|| (format!("{} (its metrics)", process.name), blocks));
         }

@@ -1,18 +1,16 @@
 //! Momentary spread: one worker is above what it can run at once while another one has room.
 
-use crate::check::latency::{Against, Kind, Latency, in_words};
-use crate::check::peers::{batch_limit, gauge, name};
-use crate::check::spikes::{Spike, are_known, spikes};
+use std::collections::BTreeSet;
+
+use crate::check::latency::Latency;
+use crate::check::peers::{batch_limit, name};
+use crate::check::spikes::{MISSING, harmful};
 use crate::check::{Found, Look, Rule, View};
-use crate::record::{Gauge, ProcessRole, Severity};
+use crate::latency::Quantity;
+use crate::record::Severity;
 
 /// How far back, seconds.
 const WINDOW_S: u64 = 30;
-/// Seconds of a spike within the window that count.
-const MIN_SECONDS: u64 = 3;
-/// Said where requests in flight are not known.
-pub(super) const MISSING: &str = "Requests in flight are known for no two workers of one component; they are with \
-    --router-replica-sync on the frontends, or with their logs from 1.5 on (--logs)";
 
 /// See the module.
 pub(in crate::check) struct Spread;
@@ -31,24 +29,18 @@ impl Rule for Spread {
     }
 
     fn look(&self, view: &View<'_>) -> Look {
-        if !are_known(view) {
-            return Look::Unknown(MISSING.into());
-        }
-        let spikes: Vec<Spike> =
-            spikes(view, WINDOW_S).into_iter().filter(|s| s.seconds >= MIN_SECONDS).collect();
-        let Some(worst) = spikes.iter().max_by_key(|spike| spike.most - spike.least) else { return Look::Ok };
-        if !hurts(view) {
-            return Look::Ok;
-        }
+        let Some(spikes) = harmful(view, WINDOW_S) else { return Look::Unknown(MISSING.into()) };
+        let Some(worst) = spikes.iter().max_by_key(|h| h.most - h.least) else { return Look::Ok };
+        let peak = worst.most;
         let mut found = Found::new(
             Severity::Warning,
-            format!("{} requests on one worker, {} on another", worst.most, worst.least),
+            format!("{peak} requests on one worker, {} on another", worst.least),
             "Conversations arrive in bursts where their prefixes are, so one worker queues while another one has room. \
              Averages hide it, because the spike lasts seconds and moves.",
         )
         .evidence(
             format!("Most in flight on {}, last {WINDOW_S} s, second by second", name(view, worst.worker)),
-            worst.most,
+            peak,
             "requests",
         )
         .evidence("Fewest on another worker in that second", worst.least, "requests")
@@ -56,12 +48,12 @@ impl Rule for Spread {
         if let Some(limit) = batch_limit(view) {
             found = found.evidence("Batch limit of a worker, frontends' metrics", limit, "requests");
         }
-        if let Some(ttft) = Latency::of(view, Kind::Ttft) {
-            let label = format!("TTFT p95, {}, last 60 s, of {} requests", ttft.source, ttft.samples);
-            found = found.evidence(label, in_words(&ttft.p95), "ms");
+        if let Some(ttft) = Latency::of(view, Quantity::Ttft) {
+            let label = format!("TTFT p95, {}, last 60 s, {} requests", ttft.source, ttft.samples);
+            found = found.evidence(label, ttft.words(&ttft.p95), "");
         }
         found
-            .workers(spikes.iter().map(|spike| spike.worker).collect::<std::collections::BTreeSet<_>>())
+            .workers(spikes.iter().map(|harmful| harmful.worker).collect::<BTreeSet<_>>())
             .spread_out(view)
             .fix("Add a worker, or send fewer requests at once", "", "")
             .link("view=latency")
@@ -69,27 +61,12 @@ impl Rule for Spread {
     }
 }
 
-/// Whether a spike makes requests wait: it is above the batch limit by its definition where that is known, else something
-/// else has to say so.
-pub(super) fn hurts(view: &View<'_>) -> bool {
-    let waits = |n: Option<f64>| n.is_some_and(|n| n > 0.0);
-    let is_late = || {
-        let ttft = Latency::of(view, Kind::Ttft);
-        ttft.is_some_and(|ttft| {
-            ttft.samples >= crate::check::latency::MIN_SAMPLES
-                && ttft.against(view.given.targets.ttft_ms) == Against::Above
-        })
-    };
-    batch_limit(view).is_some()
-        || waits(gauge(view, ProcessRole::Worker, Gauge::EngineWaitingRequests))
-        || is_late()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::check::stage::{Process, Stage};
     use crate::id::WorkerIx;
+    use crate::record::Gauge;
 
     fn for_seconds(stage: &mut Stage, seconds: u64, requests: &[u32]) {
         for _ in 0..seconds {
