@@ -17,5 +17,18 @@ mod worse_than_round_robin;
 use super::Rule;
 
 /// Every rule, in the order in which they are listed.
-pub(super) const ALL: &[&dyn Rule] =
-    &[&own_losses::OwnLosses, &churn::Churn, &memory_full::MemoryFull, &queueing::Queueing, &errors::Errors];
+pub(super) const ALL: &[&dyn Rule] = &[
+    &own_losses::OwnLosses,
+    &churn::Churn,
+    &memory_full::MemoryFull,
+    &hot_worker::HotWorker,
+    &starved_worker::StarvedWorker,
+    &spread::Spread,
+    &cascade::Cascade,
+    &queueing::Queueing,
+    &prediction_differs::PredictionDiffers,
+    &replicas_disagree::ReplicasDisagree,
+    &slo_breach::SloBreach,
+    &worse_than_round_robin::WorseThanRoundRobin,
+    &errors::Errors,
+];
