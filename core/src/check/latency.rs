@@ -1,7 +1,7 @@
 //! How the 95th percentile of a latency stands to its target, with certainty: a guess within a bucket is no finding.
 
 use super::View;
-use crate::latency::{Quantity, Reading, Times, latest};
+use crate::latency::{Quantity, Reading, Source, Times, latest, share_above};
 
 /// Fewer samples have no 95th percentile.
 pub(super) const MIN_SAMPLES: u64 = 50;
@@ -13,7 +13,7 @@ pub(super) struct Latency {
     /// Samples.
     pub(super) samples: u64,
     /// Where from.
-    pub(super) source: String,
+    pub(super) source: Source,
     /// Median, milliseconds.
     pub(super) p50: Reading,
     /// 95th percentile, milliseconds.
@@ -37,7 +37,7 @@ impl Latency {
         let enough = |times: &Times| times.samples >= MIN_SAMPLES;
         latest(view.cluster, quantity, view.now).into_iter().filter(enough).filter_map(move |times| {
             let [p50, p95, _] = times.quantiles?;
-            Some(Self { quantity, samples: times.samples, source: times.source.words(), p50, p95 })
+            Some(Self { quantity, samples: times.samples, source: times.source, p50, p95 })
         })
     }
 
@@ -57,6 +57,11 @@ impl Latency {
             return Some(first);
         }
         Some(all.find(|(_, against)| *against != Against::Unclear).unwrap_or(first))
+    }
+
+    /// Share of the samples above a limit in milliseconds, 0 to 1.
+    pub(super) fn share_above(&self, view: &View<'_>, limit_ms: f64) -> Option<f64> {
+        share_above(view.cluster, self.quantity, view.now, limit_ms, &self.source)
     }
 
     /// A percentile in words, with its bucket.

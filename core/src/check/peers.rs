@@ -47,11 +47,22 @@ pub(super) fn pools(view: &View<'_>) -> Vec<Vec<WorkerIx>> {
     pools
 }
 
-/// The middle of some numbers, the lower of two; `None` of none.
+/// Whether a worker has just started, so that its cache is cold and prompts are computed whole: its publisher's events are
+/// known from the first one on, and that is not long ago.
+pub(super) fn is_warming_up(view: &View<'_>) -> bool {
+    let has_just_begun = |ix: WorkerIx| {
+        let lines = view.cluster.worker(ix).map(|worker| worker.lines.as_slice()).unwrap_or_default();
+        // Publishers count from 0 or 1.
+        lines.iter().any(|line| line.first_event_id <= 1 && view.now.since(line.first_ms) < SETTLE_MS)
+    };
+    view.present().any(has_just_begun)
+}
+
+/// The middle of some numbers, the larger of two; `None` of none.
 pub(super) fn median<T: Copy + PartialOrd>(numbers: impl IntoIterator<Item = T>) -> Option<T> {
     let mut sorted: Vec<T> = numbers.into_iter().collect();
     sorted.sort_by(|a, b| a.partial_cmp(b).unwrap_or(std::cmp::Ordering::Equal));
-    sorted.get(sorted.len().checked_sub(1)? / 2).copied()
+    sorted.get(sorted.len() / 2).copied()
 }
 
 /// Processes of a role that were scraped lately.

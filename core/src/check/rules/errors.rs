@@ -1,6 +1,6 @@
 //! Requests fail.
 
-use crate::check::peers::{counted, name};
+use crate::check::peers::{counted, holding, name};
 use crate::check::{Found, Look, Rule, View};
 use crate::id::WorkerIx;
 use crate::latency::{ENABLE_FRONTEND, WINDOW_MS};
@@ -13,6 +13,9 @@ const MIN_REQUESTS: u64 = 50;
 const WARN_SHARE: f64 = 0.02;
 /// Share from which on it is critical.
 const CRITICAL_SHARE: f64 = 0.2;
+
+/// A worker that is gone takes its requests with it, and is named by its own finding.
+const EXPLAINED_BY: [&str; 2] = ["worker_gone", "ghost_worker"];
 
 /// See the module.
 pub(in crate::check) struct Errors;
@@ -49,7 +52,12 @@ impl Rule for Errors {
         if share < WARN_SHARE {
             return Look::Ok;
         }
-        let severity = if share >= CRITICAL_SHARE { Severity::Critical } else { Severity::Warning };
+        let is_explained = EXPLAINED_BY.iter().any(|code| holding(view, code).is_some());
+        let severity = match share {
+            CRITICAL_SHARE.. => Severity::Critical,
+            _ if is_explained => Severity::Info,
+            _ => Severity::Warning,
+        };
         let failed =
             format!("{} of {} ({:.1} %)", words::count(ended.failed), words::count(all), share * 100.0);
         let mut found = Found::new(
@@ -141,6 +149,16 @@ mod tests {
         assert_eq!(finding.severity, Severity::Warning);
         assert_eq!(finding.evidence[0].value, "2 of 100 (2.0 %)");
         assert_eq!(after(80.0, 20.0).found(&Errors).unwrap().severity, Severity::Critical);
+    }
+
+    #[test]
+    fn a_worker_that_is_gone_explains_some_failures() {
+        let mut stage = after(90.0, 10.0);
+        stage.holds("worker_gone");
+        assert_eq!(stage.found(&Errors).unwrap().severity, Severity::Info);
+        let mut stage = after(70.0, 30.0);
+        stage.holds("worker_gone");
+        assert_eq!(stage.found(&Errors).unwrap().severity, Severity::Critical);
     }
 
     #[test]

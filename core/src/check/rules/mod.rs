@@ -3,15 +3,15 @@
 mod cascade;
 mod churn;
 mod errors;
-mod hot_worker;
-mod memory_full;
+pub(super) mod hot_worker;
+pub(super) mod memory_full;
 mod own_losses;
 mod prediction_differs;
 mod queueing;
 mod replicas_disagree;
 mod slo_breach;
 mod spread;
-mod starved_worker;
+pub(super) mod starved_worker;
 mod worse_than_round_robin;
 
 use super::Rule;

@@ -14,8 +14,20 @@ const MIN_REQUESTS: u64 = 50;
 const NEAR: std::ops::RangeInclusive<f64> = 0.7..=1.3;
 /// Cached tokens of a request that either side has to have: of less, a block makes the difference.
 const MIN_TOKENS: f64 = 64.0;
-/// Faults that make the router's prediction wrong by themselves and say so.
-const EXPLAINED_BY: [&str; 1] = ["block_size_mismatch"];
+/// Faults of the event path that make the router's prediction wrong by themselves, and name the cause.
+const EXPLAINED_BY: [&str; 11] = [
+    "block_size_mismatch",
+    "no_events",
+    "nothing_heard",
+    "event_lines_mixed",
+    "router_hears_no_events",
+    "approximate_mode",
+    "zero_overlap",
+    "cold_tree",
+    "unknown_parents",
+    "event_gaps",
+    "router_restarted",
+];
 
 /// See the module.
 pub(in crate::check) struct PredictionDiffers;
@@ -47,7 +59,7 @@ impl Rule for PredictionDiffers {
 
     fn look(&self, view: &View<'_>) -> Look {
         if let Some(code) = EXPLAINED_BY.iter().find(|code| holding(view, code).is_some()) {
-            return Look::Unknown(format!("Both mean nothing while {code} holds").into());
+            return Look::Unknown(format!("{code} holds, which explains a difference").into());
         }
         let Some(interval) = Interval::of(view) else {
             return Look::Unknown(format!("No frontend is scraped: {ENABLE_FRONTEND}").into());

@@ -1,9 +1,17 @@
 //! Requests wait for a place: in the router, in an engine, or above what a worker runs at once.
 
-use crate::check::peers::{batch_limit, gauge, name, process_of, waiting};
+use crate::check::causes::{Cause, severity};
+use crate::check::peers::{batch_limit, gauge, is_warming_up, name, process_of, waiting};
 use crate::check::{Found, Look, Rule, View};
-use crate::record::{Gauge, ProcessRole, Severity};
+use crate::record::{Gauge, ProcessRole};
 use crate::words;
+
+/// Fewer are no queue: one or two wait for the next step now and then, and come and go.
+const MIN_WAITING: u64 = 3;
+
+/// Said while a worker's cache is cold.
+pub(super) const WARMING_UP: &str =
+    "A worker started less than 90 s ago: its cache is cold, and requests wait for it";
 
 /// See the module.
 pub(in crate::check) struct Queueing;
@@ -17,7 +25,7 @@ impl Rule for Queueing {
         "Requests that wait for a worker or in an engine"
     }
 
-    /// A request or two wait now and then for a step; a queue is what does not go away.
+    /// A queue is what does not go away.
     fn hold_ms(&self) -> u64 {
         20_000
     }
@@ -30,14 +38,20 @@ impl Rule for Queueing {
                     .into(),
             );
         };
-        if most == 0 {
+        if most < MIN_WAITING {
             return Look::Ok;
         }
+        if is_warming_up(view) {
+            return Look::Unknown(WARMING_UP.into());
+        }
+        let cause = Cause::of_waiting(view);
         let mut found = Found::new(
-            Severity::Warning,
+            severity(cause),
             format!("{} requests wait for a place", words::count(most)),
-            "They were taken, but no worker computes them, so their time to first token grows by the wait. A queue that \
-             stays means more work than the workers finish, or work in the wrong place.",
+            format!(
+                "They were taken, but no worker computes them, so their time to first token grows by the wait. {}",
+                cause.map_or("A queue that stays means more work than the workers finish, or more than they may run.", Cause::words)
+            ),
         )
         .evidence(format!("Waiting now, {source}"), words::count(most), "requests");
         if let Some(tokens) = gauge(view, ProcessRole::Frontend, Gauge::RouterQueuedTokens) {
@@ -83,7 +97,7 @@ mod tests {
     fn requests_above_the_batch_limit_wait() {
         let mut stage = Stage::new(2);
         stage.scrape(&Process::frontend().batch_limit(64));
-        stage.in_flight(&[64, 40]);
+        stage.in_flight(&[66, 40]);
         assert!(stage.is_ok(&Queueing));
         stage.in_flight(&[71, 40]);
         assert_eq!(stage.found(&Queueing).unwrap().evidence[0].value, "7");

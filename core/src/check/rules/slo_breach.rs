@@ -2,9 +2,11 @@
 
 use std::borrow::Cow;
 
+use super::queueing::WARMING_UP;
 use crate::capacity::RemedyKind;
+use crate::check::causes::{Cause, severity};
 use crate::check::latency::{Against, Latency, MIN_SAMPLES};
-use crate::check::peers::{holding, waiting};
+use crate::check::peers::{is_warming_up, waiting};
 use crate::check::spikes::harmful;
 use crate::check::{Found, Look, Rule, View};
 use crate::latency::{ENABLE_FRONTEND, Quantity, WINDOW_MS};
@@ -17,20 +19,19 @@ const SPIKE_S: u64 = 90;
 const MIN_DECISIONS: u64 = 50;
 /// Below it nothing is re-used.
 const NO_OVERLAP: f64 = 0.05;
-/// Faults of the event path after which nothing is re-used.
-const BLIND: [&str; 4] = ["block_size_mismatch", "no_events", "always_zero_overlap", "event_lines_mixed"];
-
 /// See the module.
 pub(in crate::check) struct SloBreach;
 
-/// What most likely makes requests slow, by what else is known.
+/// What most likely makes requests slow.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Cause {
-    Memory,
-    Blind,
+enum Why {
+    /// Another fault.
+    Other(Cause),
+    /// Requests crowd on one worker for seconds.
     Spread,
-    Churn,
+    /// More requests come than run at once.
     Queue,
+    /// None of these.
     Load,
 }
 
@@ -64,23 +65,27 @@ impl Rule for SloBreach {
         if above.is_empty() {
             return no_breach(&judged);
         }
+        if is_warming_up(view) {
+            return Look::Unknown(WARMING_UP.into());
+        }
         let names: Vec<&str> = above.iter().map(|(latency, ..)| label(latency.quantity)).collect();
-        let cause = cause(view);
+        let why = Why::of(view);
         let mut found = Found::new(
-            Severity::Warning,
-            format!("{} p95 is above its target", names.join(" and ")),
-            format!("One request in twenty waits longer than it should. {}", cause.words()),
+            why.severity(),
+            format!("{} p95 above target", names.join(" and ")),
+            format!("One request in twenty waits longer than it should. {}", why.words()),
         );
         for (latency, _, target_ms) in &judged {
             let what = label(latency.quantity);
-            let from = format!("{}, last 60 s, {} samples", latency.source, words::count(latency.samples));
+            let from =
+                format!("{}, last 60 s, {} samples", latency.source.words(), words::count(latency.samples));
             let p95 = format!("{}; target {target_ms} ms", latency.words(&latency.p95));
             found = found.evidence(format!("{what} p95, {from}"), p95, "").evidence(
                 format!("{what} p50, {from}"),
                 latency.words(&latency.p50),
                 "",
             );
-            if let Some(share) = share_above(view, latency.quantity, *target_ms) {
+            if let Some(share) = latency.share_above(view, *target_ms) {
                 let label = format!("{what} above its target, {from}");
                 found = found.evidence(label, format!("{:.1} % of the samples", share * 100.0), "");
             }
@@ -97,7 +102,7 @@ impl Rule for SloBreach {
             found = found.evidence(label, format!("{:.0} %", overlap * 100.0), "");
         }
         let tpot_alone = above.iter().all(|(latency, ..)| latency.quantity == Quantity::Tpot);
-        cause.remedy(found, view, tpot_alone).link(cause.link()).into()
+        why.remedy(found, view, tpot_alone).link(why.link()).into()
     }
 }
 
@@ -128,53 +133,50 @@ const fn label(quantity: Quantity) -> &'static str {
     }
 }
 
-/// Share of the window's samples above a target by the frontends' buckets; an estimate where the target lies within one.
-fn share_above(view: &View<'_>, quantity: Quantity, target_ms: f64) -> Option<f64> {
-    crate::latency::share_above(view.cluster, quantity, view.now, target_ms)
-}
-
-fn cause(view: &View<'_>) -> Cause {
-    let window = view.cluster.decisions().window(view.now, WINDOW_MS);
-    let overlap = window.overlap_share().filter(|_| window.count >= MIN_DECISIONS);
-    let is_blind = BLIND.iter().any(|code| holding(view, code).is_some());
-    let has_spikes = || harmful(view, SPIKE_S).is_some_and(|spikes| !spikes.is_empty());
-    if is_blind || overlap.is_some_and(|overlap| overlap < NO_OVERLAP) {
-        Cause::Blind
-    } else if holding(view, "memory_full").is_some() {
-        Cause::Memory
-    } else if holding(view, "hot_worker").is_some() || has_spikes() {
-        Cause::Spread
-    } else if holding(view, "churn").is_some() {
-        Cause::Churn
-    } else if waiting(view).is_some_and(|(requests, _)| requests > 0) {
-        Cause::Queue
-    } else {
-        Cause::Load
+impl Why {
+    fn of(view: &View<'_>) -> Self {
+        if let Some(cause) = Cause::of_slowness(view) {
+            return Self::Other(cause);
+        }
+        let window = view.cluster.decisions().window(view.now, WINDOW_MS);
+        let overlap = window.overlap_share().filter(|_| window.count >= MIN_DECISIONS);
+        if overlap.is_some_and(|overlap| overlap < NO_OVERLAP) {
+            Self::Other(Cause::NoReuse)
+        } else if harmful(view, SPIKE_S).is_some_and(|spikes| !spikes.is_empty()) {
+            Self::Spread
+        } else if waiting(view).is_some_and(|(requests, _)| requests > 0) {
+            Self::Queue
+        } else {
+            Self::Load
+        }
     }
-}
 
-impl Cause {
+    /// What follows from a fault that has its own finding is worth knowing; the rest is a warning.
+    const fn severity(self) -> Severity {
+        match self {
+            Self::Other(cause) => severity(Some(cause)),
+            _ => severity(None),
+        }
+    }
+
     const fn words(self) -> &'static str {
         match self {
-            Self::Memory => "The likeliest cause is that running requests fill the KV cache.",
-            Self::Blind => {
-                "The likeliest cause is that no prefix is re-used, so every prompt is computed whole."
-            }
+            Self::Other(cause) => cause.words(),
             Self::Spread => {
                 "The likeliest cause is that requests crowd on one worker while another one has room."
             }
-            Self::Churn => "The likeliest cause is that prefixes are evicted before they are wanted again.",
             Self::Queue => "The likeliest cause is the queue: more requests come than run at once.",
             Self::Load => {
-                "Nothing queues and prefixes are re-used, so the workers simply have more work than they finish in time."
+                "Nothing queues and no other fault is known, so the workers simply have more work than they finish in time."
             }
         }
     }
 
     const fn link(self) -> &'static str {
         match self {
-            Self::Memory | Self::Churn => "view=memory",
-            Self::Blind => "view=findings",
+            Self::Other(Cause::Memory | Cause::Churn) => "view=memory",
+            Self::Other(Cause::NoReuse) => "view=findings",
+            Self::Other(Cause::HotWorker | Cause::StarvedWorker) => "view=decisions",
             Self::Spread | Self::Queue | Self::Load => "view=latency",
         }
     }
@@ -185,14 +187,18 @@ impl Cause {
             found.fix("Add a worker, or send fewer requests at once", none.clone(), none)
         };
         match self {
-            Self::Memory => {
+            Self::Other(Cause::Memory) => {
                 found.remedy(RemedyKind::LowerBatch, None).remedy(RemedyKind::RaiseFraction, None)
             }
-            Self::Blind => {
+            Self::Other(Cause::NoReuse) => {
                 found.fix("Look at the other findings first: events, block sizes, overlap", "", "")
             }
-            Self::Spread => less(found.spread_out(view)),
-            Self::Churn => found.remedy(RemedyKind::RaiseFraction, None).remedy(RemedyKind::Retention, None),
+            Self::Spread | Self::Other(Cause::HotWorker | Cause::StarvedWorker) => {
+                less(found.spread_out(view))
+            }
+            Self::Other(Cause::Churn) => {
+                found.remedy(RemedyKind::RaiseFraction, None).remedy(RemedyKind::Retention, None)
+            }
             Self::Queue => less(found.larger_batch(None)),
             Self::Load if tpot_alone => less(found.smaller_steps().remedy(RemedyKind::LowerBatch, None)),
             Self::Load => less(found.smaller_steps()),
@@ -204,7 +210,8 @@ impl Cause {
 mod tests {
     use super::*;
     use crate::check::stage::{Process, Stage};
-    use crate::record::{Gauge, HistogramKind, Progress};
+    use crate::id::WorkerIx;
+    use crate::record::{EventLine, Gauge, HistogramKind, Progress, Record};
 
     const BOUNDS: [f64; 4] = [0.22, 0.47, 1.0, 2.2];
 
@@ -222,7 +229,7 @@ mod tests {
     #[test]
     fn a_percentile_that_is_certainly_above_its_target_is_found() {
         let finding = stage_of([50, 20, 20, 10, 0]).found(&SloBreach).unwrap();
-        assert_eq!(finding.title, "TTFT p95 is above its target");
+        assert_eq!(finding.title, "TTFT p95 above target");
         assert!(finding.evidence[0].value.contains("1 s–2.2 s"), "{}", finding.evidence[0].value);
         assert!(finding.evidence[2].value.starts_with("25.1 %"), "{}", finding.evidence[2].value);
     }
@@ -262,6 +269,17 @@ mod tests {
     }
 
     #[test]
+    fn while_a_worker_warms_up_it_is_unknown() {
+        let mut stage = stage_of([50, 20, 20, 10, 0]);
+        let (worker, line) = (WorkerIx(0), EventLine::JetStream);
+        stage.tell(Record::EventLine { worker, line, first_event_id: 0 });
+        assert!(stage.is_unknown(&SloBreach));
+        let mut stage = stage_of([50, 20, 20, 10, 0]);
+        stage.tell(Record::EventLine { worker, line, first_event_id: 7_000 });
+        assert!(stage.found(&SloBreach).is_some(), "it is only us who came late");
+    }
+
+    #[test]
     fn the_likeliest_cause_is_named() {
         let slow = || stage_of([50, 20, 20, 10, 0]);
         let explained = |stage: &Stage| stage.found(&SloBreach).unwrap().explanation.into_owned();
@@ -269,8 +287,9 @@ mod tests {
         let mut stage = slow();
         stage.scrape(&Process::of_worker(0).gauge(Gauge::EngineWaitingRequests, 4.0));
         assert!(explained(&stage).contains("the queue"));
-        stage.holds("memory_full");
+        stage.used(0, 99, 100);
         assert!(explained(&stage).contains("KV cache"));
+        stage.used(0, 9, 100);
         stage.choose(&[30, 30], 0);
         assert!(explained(&stage).contains("no prefix"));
     }

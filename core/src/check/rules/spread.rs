@@ -2,12 +2,12 @@
 
 use std::collections::BTreeSet;
 
+use crate::check::causes::{Cause, severity};
 use crate::check::latency::Latency;
 use crate::check::peers::{batch_limit, name};
 use crate::check::spikes::{MISSING, harmful};
 use crate::check::{Found, Look, Rule, View};
 use crate::latency::Quantity;
-use crate::record::Severity;
 
 /// How far back, seconds.
 const WINDOW_S: u64 = 30;
@@ -32,11 +32,15 @@ impl Rule for Spread {
         let Some(spikes) = harmful(view, WINDOW_S) else { return Look::Unknown(MISSING.into()) };
         let Some(worst) = spikes.iter().max_by_key(|h| h.most - h.least) else { return Look::Ok };
         let peak = worst.most;
+        // What a lasting imbalance does is not momentary.
+        let cause = Cause::of_waiting(view).filter(|cause| *cause != Cause::Memory);
         let mut found = Found::new(
-            Severity::Warning,
+            severity(cause),
             format!("{peak} requests on one worker, {} on another", worst.least),
-            "Conversations arrive in bursts where their prefixes are, so one worker queues while another one has room. \
-             Averages hide it, because the spike lasts seconds and moves.",
+            format!(
+                "Conversations arrive in bursts where their prefixes are, so one worker queues while another one has room. {}",
+                cause.map_or("Averages hide it, because the spike lasts seconds and moves.", Cause::words)
+            ),
         )
         .evidence(
             format!("Most in flight on {}, last {WINDOW_S} s, second by second", name(view, worst.worker)),
@@ -49,7 +53,7 @@ impl Rule for Spread {
             found = found.evidence("Batch limit of a worker, frontends' metrics", limit, "requests");
         }
         if let Some(ttft) = Latency::of(view, Quantity::Ttft) {
-            let label = format!("TTFT p95, {}, last 60 s, {} requests", ttft.source, ttft.samples);
+            let label = format!("TTFT p95, {}, last 60 s, {} requests", ttft.source.words(), ttft.samples);
             found = found.evidence(label, ttft.words(&ttft.p95), "");
         }
         found

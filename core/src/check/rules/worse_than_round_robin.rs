@@ -86,7 +86,7 @@ fn found(
          then, because the crowd lasts seconds and moves from worker to worker.",
     )
     .evidence(
-        format!("{name} now, {}, last 60 s, {} samples", latency.source, latency.samples),
+        format!("{name} now, {}, last 60 s, {} samples", latency.source.words(), latency.samples),
         latency.words(&latency.p95),
         "",
     )
