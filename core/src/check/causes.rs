@@ -47,7 +47,10 @@ impl Cause {
             (Self::StarvedWorker, &StarvedWorker),
             (Self::Churn, &Churn),
         ];
-        shows.into_iter().find(|(_, rule)| matches!(rule.look(view), Look::Found(_))).map(|(cause, _)| cause)
+        let holds = |rule: &dyn Rule| {
+            holding(view, rule.code()).is_some() || matches!(rule.look(view), Look::Found(_))
+        };
+        shows.into_iter().find(|(_, rule)| holds(*rule)).map(|(cause, _)| cause)
     }
 
     /// As a sentence.

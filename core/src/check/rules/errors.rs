@@ -37,6 +37,11 @@ impl Rule for Errors {
         "Requests that fail"
     }
 
+    /// As long as it takes to learn that a worker is gone.
+    fn hold_ms(&self) -> u64 {
+        10_000
+    }
+
     fn look(&self, view: &View<'_>) -> Look {
         let Some(ended) = by_frontends(view).or_else(|| by_requests(view)) else {
             let text = format!(
