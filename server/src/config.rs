@@ -1,18 +1,25 @@
 //! Command line and environment: every option with its default, its unit and its variable. Knows no network.
 
+use std::ffi::OsStr;
 use std::net::SocketAddr;
 use std::path::PathBuf;
+use std::time::Duration;
 
+use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
+use clap::error::ErrorKind;
 use clap::{Args, Parser, Subcommand, ValueEnum};
+use radixscope_core::sim::Fault;
 use url::Url;
 
 mod base_path;
 mod log_file;
+mod metrics_url;
 mod origin;
 mod secret;
 
 pub use base_path::BasePath;
 pub use log_file::LogFile;
+pub use metrics_url::MetricsUrl;
 pub use origin::{AllowedOrigin, FrameAncestors};
 pub use secret::Secret;
 
@@ -46,6 +53,9 @@ pub struct Serve {
     /// Which logs tell more.
     #[command(flatten)]
     pub logs: Logs,
+    /// Whose metrics are scraped.
+    #[command(flatten)]
+    pub prometheus: Prometheus,
     /// How we serve.
     #[command(flatten)]
     pub http: Http,
@@ -61,8 +71,9 @@ pub struct Serve {
 #[derive(Args, Debug, Clone)]
 #[command(next_help_heading = "NATS")]
 pub struct Nats {
-    /// NATS server that Dynamo uses; several, separated by commas, are servers of one cluster
-    #[arg(long, env = "RADIXSCOPE_NATS", value_name = "URL", value_delimiter = ',', required = true, value_parser = nats_url)]
+    /// NATS server that Dynamo uses; several, separated by commas, are servers of one cluster; without it, which needs
+    /// --prometheus or --logs, caches are not shown
+    #[arg(long, env = "RADIXSCOPE_NATS", value_name = "URL", value_delimiter = ',', required_unless_present_any = ["prometheus", "logs"], value_parser = nats_url)]
     pub nats: Vec<Url>,
     /// How we log in there.
     #[command(flatten)]
@@ -75,15 +86,39 @@ pub struct Nats {
     pub history_messages: u64,
 }
 
-/// Logs of Dynamo's frontends.
+/// Logs of Dynamo's frontends and workers.
 #[derive(Args, Debug, Clone)]
 #[command(next_help_heading = "Dynamo's logs")]
 pub struct Logs {
-    /// Log of a frontend, which says why a request went where it went; a file is read from its beginning and followed, also
+    /// Log of a frontend, which says why a request went where it went, or of a worker, which says what it does not
+    /// publish; a file is read from its beginning and followed, also
     /// when it is rotated, - reads standard input; may be given more than once, or several separated by commas in the
     /// variable [default: none; its name is that of the file]
     #[arg(long, env = "RADIXSCOPE_LOGS", value_name = "[NAME=]FILE|-", value_delimiter = ',')]
     pub logs: Vec<LogFile>,
+}
+
+/// Metrics of Dynamo's frontends and workers.
+#[derive(Args, Debug, Clone)]
+#[command(next_help_heading = "Dynamo's metrics")]
+pub struct Prometheus {
+    /// Frontend, or system port of a worker, whose metrics are scraped: latency, memory, load, and whether events are
+    /// applied; of frontends also the list of workers; may be given more than once, or several separated by commas in the
+    /// variable [default: none; its name is host:port, its path /metrics]
+    #[arg(long, env = "RADIXSCOPE_PROMETHEUS", value_name = "[NAME=]URL", value_delimiter = ',')]
+    pub prometheus: Vec<MetricsUrl>,
+    /// Seconds from one scrape to the next, 0.2 to 60; after failures they grow to 10
+    #[arg(long, env = "RADIXSCOPE_PROMETHEUS_INTERVAL", value_name = "SECONDS", default_value = "2", value_parser = seconds_to_minute)]
+    pub prometheus_interval: Duration,
+    /// Seconds that a scrape may take, 0.2 to 60
+    #[arg(long, env = "RADIXSCOPE_PROMETHEUS_TIMEOUT", value_name = "SECONDS", default_value = "5", value_parser = seconds_to_minute)]
+    pub prometheus_timeout: Duration,
+    /// Bearer token sent with every scrape; better given by its variable than on a command line that others can list
+    #[arg(long, env = "RADIXSCOPE_PROMETHEUS_TOKEN", value_name = "TOKEN", hide_env_values = true)]
+    pub prometheus_token: Option<Secret>,
+    /// Certificates of the authorities to trust, as a PEM file [default: the system's]
+    #[arg(long, env = "RADIXSCOPE_PROMETHEUS_TLS_CA", value_name = "FILE")]
+    pub prometheus_tls_ca: Option<PathBuf>,
 }
 
 /// Credentials for NATS.
@@ -167,12 +202,44 @@ pub struct Simulation {
     /// Temperature of the router's choice; 0 picks the cheapest worker
     #[arg(long, env = "RADIXSCOPE_TEMPERATURE", default_value_t = 0.0)]
     pub temperature: f64,
-    /// Simulated time that passed before the first viewer comes, in seconds
-    #[arg(long, env = "RADIXSCOPE_WARM_UP", value_name = "SECONDS", default_value_t = 120, value_parser = clap::value_parser!(u64).range(0..=86_400))]
-    pub warm_up: u64,
+    /// Simulated time that passed before the first viewer comes, in seconds [default: 120; 300 with a fault that shows
+    /// once blocks are evicted]
+    #[arg(long, env = "RADIXSCOPE_WARM_UP", value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(0..=86_400))]
+    pub warm_up: Option<u64>,
     /// Simulated seconds per second
     #[arg(long, env = "RADIXSCOPE_SPEED", value_name = "X", default_value_t = 1.0, value_parser = speed)]
     pub speed: f64,
+    /// What goes wrong in the cluster [default: nothing]
+    #[arg(long, env = "RADIXSCOPE_FAULT", value_name = "NAME", value_parser = FaultName)]
+    pub fault: Option<Fault>,
+    /// When it begins: simulated time since the start, warm-up included, in seconds [default: 0; for what was alive
+    /// before it is 30 s before the end of the warm-up]
+    #[arg(long, env = "RADIXSCOPE_FAULT_AFTER", value_name = "SECONDS", requires = "fault", value_parser = clap::value_parser!(u64).range(0..=86_400))]
+    pub fault_after: Option<u64>,
+}
+
+/// Reads the name of a fault.
+#[derive(Clone)]
+struct FaultName;
+
+impl TypedValueParser for FaultName {
+    type Value = Fault;
+
+    fn parse_ref(
+        &self,
+        cmd: &clap::Command,
+        arg: Option<&clap::Arg>,
+        value: &OsStr,
+    ) -> Result<Fault, clap::Error> {
+        let named = PossibleValuesParser::new(Fault::ALL.map(Fault::name)).parse_ref(cmd, arg, value)?;
+        let fault = Fault::ALL.into_iter().find(|fault| fault.name() == named);
+        fault.ok_or_else(|| clap::Error::new(ErrorKind::InvalidValue))
+    }
+
+    fn possible_values(&self) -> Option<Box<dyn Iterator<Item = PossibleValue> + '_>> {
+        let value = |fault: Fault| PossibleValue::new(fault.name()).help(fault.summary());
+        Some(Box::new(Fault::ALL.into_iter().map(value)))
+    }
 }
 
 /// How the simulated router works.
@@ -271,6 +338,14 @@ fn speed(text: &str) -> Result<f64, String> {
     }
 }
 
+fn seconds_to_minute(text: &str) -> Result<Duration, String> {
+    match text.parse::<f64>() {
+        Ok(seconds) if (0.2..=60.0).contains(&seconds) => Ok(Duration::from_secs_f64(seconds)),
+        Ok(_) => Err("expected 0.2 to 60 seconds".to_owned()),
+        Err(error) => Err(error.to_string()),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -306,6 +381,28 @@ mod tests {
     }
 
     #[test]
+    fn metrics_or_logs_alone_are_worth_serving() {
+        let cli =
+            parse(&["serve", "--prometheus", "fe=a:8000,b:8000", "--prometheus-interval", "0.5"]).unwrap();
+        let Command::Serve(serve) = cli.command else { panic!("not serve") };
+        let names: Vec<_> = serve.prometheus.prometheus.iter().map(|one| one.name.as_str()).collect();
+        assert_eq!((names, serve.nats.nats.len()), (vec!["fe", "b:8000"], 0));
+        assert_eq!(serve.prometheus.prometheus_interval, Duration::from_millis(500));
+        assert!(parse(&["serve", "--logs", "-"]).is_ok());
+    }
+
+    #[test]
+    fn scrapes_cannot_be_asked_for_too_often_or_with_a_token_that_shows() {
+        for seconds in ["0", "0.1", "61", "NaN", "-1"] {
+            assert!(
+                parse(&["serve", "--prometheus", "a", &format!("--prometheus-interval={seconds}")]).is_err()
+            );
+        }
+        let cli = parse(&["serve", "--prometheus", "a", "--prometheus-token", "hidden!"]).unwrap();
+        assert!(!format!("{cli:?}").contains("hidden!"));
+    }
+
+    #[test]
     fn a_url_of_another_scheme_is_refused_in_words() {
         let error = parse(&["serve", "--nats", "http://x:4222"]).unwrap_err();
         assert_eq!(error.exit_code(), 2);
@@ -334,5 +431,17 @@ mod tests {
     #[test]
     fn a_user_without_a_password_is_an_error() {
         assert!(parse(&["serve", "--nats", "nats://x", "--nats-user", "u"]).is_err());
+    }
+
+    #[test]
+    fn every_fault_has_its_name_and_only_a_fault_has_a_time() {
+        for fault in Fault::ALL {
+            let cli = parse(&["demo", "--fault", fault.name()]).unwrap();
+            let Command::Demo(demo) = cli.command else { panic!("not demo") };
+            assert_eq!(demo.simulation.fault, Some(fault));
+        }
+        let error = parse(&["demo", "--fault", "gremlins"]).unwrap_err();
+        assert!(error.to_string().contains("kill-worker"), "{error}");
+        assert!(parse(&["demo", "--fault-after", "60"]).is_err());
     }
 }

@@ -100,10 +100,13 @@ impl ProcessState {
         })
     }
 
-    /// Sums at the last scrape that was not after `at`; of earlier times than are kept, those of the first one.
+    /// Sums at the last scrape that was not after `at`; of times that are no longer kept, those of the first one kept.
     fn sums(&self, at: Millis) -> Sums {
         let step = self.steps.iter().rev().find(|(step, _)| *step <= at);
-        step.map_or(&self.first, |(_, sums)| sums).open().unwrap_or_default()
+        let is_forgotten =
+            self.steps.len() == MAX_STEPS || self.last_ms.since(self.first_ms) > SCRAPE_WINDOW_MS;
+        let oldest = || self.steps.front().filter(|_| is_forgotten && at >= self.first_ms);
+        step.or_else(oldest).map_or(&self.first, |(_, sums)| sums).open().unwrap_or_default()
     }
 
     /// Its connection id where its metrics carry it, see [`crate::record::Scrape::instance`].
