@@ -33,6 +33,7 @@ fn scrape(name: &'static str, ttft: [u64; 4], counters: Vec<(Counter, f64)>) -> 
         models: Vec::new(),
         workers: Vec::new().into(),
         ranks: Vec::new().into(),
+        is_whole: true,
     })
 }
 
