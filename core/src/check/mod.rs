@@ -5,6 +5,7 @@
 //! reported, and to be away for a while before it is over. What changed is a record, so that viewers, the API and
 //! recordings show the same findings. Knows no source and no screen.
 
+mod chains;
 mod history;
 mod rule;
 mod rules;
