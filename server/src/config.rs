@@ -2,9 +2,12 @@
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
+use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use url::Url;
+
+use radixscope_core::record::Severity;
 
 mod base_path;
 mod log_file;
@@ -35,17 +38,19 @@ pub enum Command {
     Serve(Serve),
     /// Show a simulated cluster; nothing else has to run
     Demo(Demo),
+    /// Listen to a Dynamo deployment for a while and say what is wrong with it, without serving anything
+    ///
+    /// Exit code 0: nothing, or only things worth knowing; 1: warnings; 2: critical findings; 3: it could not look, and
+    /// says why.
+    Check(Check),
 }
 
 /// `radixscope serve`.
 #[derive(Args, Debug)]
 pub struct Serve {
-    /// Where Dynamo publishes.
+    /// What we listen to.
     #[command(flatten)]
-    pub nats: Nats,
-    /// Which logs tell more.
-    #[command(flatten)]
-    pub logs: Logs,
+    pub from: Sources,
     /// How we serve.
     #[command(flatten)]
     pub http: Http,
@@ -55,6 +60,80 @@ pub struct Serve {
     /// How we log.
     #[command(flatten)]
     pub log: Log,
+}
+
+/// `radixscope check`.
+#[derive(Args, Debug)]
+pub struct Check {
+    /// What we listen to.
+    #[command(flatten)]
+    pub from: Sources,
+    /// How long we look, and how we answer.
+    #[command(flatten)]
+    pub look: Look,
+    /// How much we keep.
+    #[command(flatten)]
+    pub limits: Limits,
+    /// How we log.
+    #[command(flatten)]
+    pub log: Log,
+}
+
+/// How long a check looks, and how it answers.
+#[derive(Args, Debug, Clone, Copy)]
+#[command(next_help_heading = "Check")]
+pub struct Look {
+    /// How long to listen, as 30s or 5m, counted from when a source is connected and its history is read; a source is
+    /// waited for as long
+    #[arg(long = "for", env = "RADIXSCOPE_FOR", value_name = "TIME", default_value = "30s", value_parser = listening_time)]
+    pub listen_for: Duration,
+    /// Form of the answer on standard output
+    #[arg(long, env = "RADIXSCOPE_OUTPUT", value_enum, default_value_t = Output::Text)]
+    pub output: Output,
+    /// End as soon as something at least as bad is found [default: only after the time given with --for]
+    #[arg(long, env = "RADIXSCOPE_UNTIL_FOUND", value_enum, value_name = "SEVERITY")]
+    pub until_found: Option<Badness>,
+}
+
+/// Form of a check's answer.
+#[derive(ValueEnum, Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Output {
+    /// For people
+    Text,
+    /// The objects of /api/v1/findings
+    Json,
+}
+
+/// How bad a finding is.
+#[derive(ValueEnum, Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Badness {
+    /// Worth knowing
+    Info,
+    /// Costs time or hides something
+    Warning,
+    /// KV-aware routing does not work, or requests fail
+    Critical,
+}
+
+impl From<Badness> for Severity {
+    fn from(badness: Badness) -> Self {
+        match badness {
+            Badness::Info => Severity::Info,
+            Badness::Warning => Severity::Warning,
+            Badness::Critical => Severity::Critical,
+        }
+    }
+}
+
+/// What we listen to.
+#[derive(Args, Debug, Clone)]
+pub struct Sources {
+    /// Where Dynamo publishes.
+    #[command(flatten)]
+    pub nats: Nats,
+    /// Which logs tell more.
+    #[command(flatten)]
+    pub logs: Logs,
 }
 
 /// The NATS server to listen to.
@@ -230,7 +309,7 @@ pub struct Log {
     /// Form of our own log on standard error
     #[arg(long, env = "RADIXSCOPE_LOG_FORMAT", value_enum, default_value_t = LogFormat::Text)]
     pub log_format: LogFormat,
-    /// What to log, as target=level,… [default: info]
+    /// What to log, as target=level,… [default: info; check: warn]
     #[arg(long, env = "RADIXSCOPE_LOG", value_name = "FILTER")]
     pub log: Option<String>,
 }
@@ -260,6 +339,15 @@ fn namespace(text: &str) -> Result<String, String> {
     match radixscope_core::dynamo::subject::subscriptions_of(text) {
         Some(_) => Ok(text.to_owned()),
         None => Err("a namespace is one word without dots, wildcards or white space".to_owned()),
+    }
+}
+
+fn listening_time(text: &str) -> Result<Duration, String> {
+    const MOST: Duration = Duration::from_secs(24 * 60 * 60);
+    match humantime::parse_duration(text) {
+        Ok(time) if (Duration::from_secs(1)..=MOST).contains(&time) => Ok(time),
+        Ok(_) => Err("expected from 1s to 24h".to_owned()),
+        Err(error) => Err(format!("{error}; expected a time such as 30s or 5m")),
     }
 }
 
@@ -316,7 +404,7 @@ mod tests {
     fn a_bare_host_is_a_nats_url() {
         let cli = parse(&["serve", "--nats", "broker:4222"]).unwrap();
         let Command::Serve(serve) = cli.command else { panic!("not serve") };
-        assert_eq!(serve.nats.nats[0].as_str(), "nats://broker:4222");
+        assert_eq!(serve.from.nats.nats[0].as_str(), "nats://broker:4222");
     }
 
     #[test]

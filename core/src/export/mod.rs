@@ -5,6 +5,7 @@
 mod checks;
 pub mod csv;
 mod decisions;
+mod finding_text;
 
 use serde::{Serialize, Serializer};
 
@@ -12,6 +13,7 @@ use crate::id::{BlockHash, TokensHash};
 
 pub use checks::{FindingsDto, Wanted};
 pub use decisions::{DecisionDto, DecisionsDto, finite};
+pub use finding_text::finding_text;
 
 /// A full-range `u64`, as a decimal string.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

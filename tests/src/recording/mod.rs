@@ -1,0 +1,179 @@
+//! A recorded deployment said again through real sockets, faster if wanted: its messages by a real NATS server, its
+//! processes' metrics by an HTTP server, its logs by files that grow, all of them by the recording's own clock.
+
+mod clock;
+mod logs;
+mod messages;
+mod metrics;
+
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::time::Duration;
+
+use serde_json::Value;
+use tempfile::TempDir;
+use tokio::task::JoinHandle;
+
+use crate::capture::Capture;
+use crate::nats::Nats;
+use crate::radixscope::Radixscope;
+use crate::replay::create_streams;
+pub use clock::Clock;
+use metrics::Scraped;
+
+/// Time between two looks at what is found.
+const LOOK_EVERY: Duration = Duration::from_millis(200);
+/// Recorded seconds after the last message in which findings are still looked at: the processes' last metrics are then
+/// as old as they ever were.
+const AFTERWARDS_S: f64 = 2.0;
+
+/// A deployment that is ready to speak again, and what it needs to be heard.
+pub struct Recording {
+    capture: Capture,
+    nats: Nats,
+    logs: Vec<logs::Log>,
+    scraped: Scraped,
+    folder: TempDir,
+    speed: f64,
+}
+
+/// A finding, as it was seen first.
+#[derive(Clone, Debug)]
+pub struct Seen {
+    /// Worst severity that it ever had.
+    pub severity: String,
+    /// Recorded seconds after the recording's first message.
+    pub at_s: f64,
+    /// The latest answer about it.
+    pub finding: Value,
+}
+
+/// What a server said while a recording was replayed.
+pub struct Replayed {
+    /// The server, which has heard everything.
+    pub server: Radixscope,
+    /// Every finding that was ever present, by code.
+    pub seen: BTreeMap<String, Seen>,
+    /// What was checked, at the end.
+    pub checked: Value,
+    /// When the recording began, Unix seconds.
+    pub began_s: f64,
+    _recording: Recording,
+}
+
+impl Recording {
+    /// Prepares the capture `name`, to be said `speed` times as fast as it was.
+    pub async fn prepare(name: &'static str, speed: f64) -> Self {
+        let capture = Capture::load(name);
+        let nats = Nats::start().await;
+        let kept: Vec<_> = capture.messages.iter().filter(|m| m.stream().is_some()).cloned().collect();
+        create_streams(&nats.jetstream().await, &kept).await;
+        let folder = tempfile::tempdir().expect("a writable folder");
+        let logs = logs::load(name, folder.path());
+        let scraped = Scraped::load(name).await;
+        Self { capture, nats, logs, scraped, folder, speed }
+    }
+
+    /// The flags of `serve` and `check` that lead to all of it.
+    pub fn flags(&self) -> Vec<OsString> {
+        let mut flags: Vec<OsString> = vec!["--nats".into(), self.nats.url().into()];
+        for log in &self.logs {
+            flags.extend(["--logs".into(), log.path.clone().into_os_string()]);
+        }
+        for (name, url) in self.scraped.urls() {
+            flags.extend(["--prometheus".into(), format!("{name}={url}").into()]);
+        }
+        flags.extend(["--prometheus-interval".into(), "1".into()]);
+        flags
+    }
+
+    /// Begins to speak. The tasks end after the last word.
+    pub async fn start(&mut self) -> (Clock, Vec<JoinHandle<()>>) {
+        let clock = Clock::start(self.began_s(), self.speed);
+        self.scraped.start(clock);
+        let mut speaking = vec![tokio::spawn(messages::publish(
+            self.nats.client().await,
+            std::mem::take(&mut self.capture.messages),
+            clock,
+        ))];
+        speaking.extend(self.logs.iter_mut().map(|log| tokio::spawn(log.write(clock))));
+        (clock, speaking)
+    }
+
+    /// A server that hears all of it, and what it finds meanwhile.
+    pub async fn replay(mut self) -> Replayed {
+        let server = Radixscope::start([OsString::from("serve")].into_iter().chain(self.flags())).await;
+        self.until_listening(&server).await;
+        let (began_s, ended_s) = (self.began_s(), self.ended_s());
+        let (clock, speaking) = self.start().await;
+        let mut seen = BTreeMap::new();
+        while clock.now_s() < ended_s + AFTERWARDS_S {
+            let answer = server.json("/api/v1/findings").await;
+            look(&answer, clock.now_s() - began_s, &mut seen);
+            tokio::time::sleep(LOOK_EVERY).await;
+        }
+        for task in speaking {
+            task.await.expect("everything was said");
+        }
+        let last = server.json("/api/v1/findings").await;
+        look(&last, clock.now_s() - began_s, &mut seen);
+        Replayed { server, seen, checked: last["checked"].clone(), began_s, _recording: self }
+    }
+
+    /// Waits until the server hears NATS: what else there is comes later or is read from its beginning.
+    async fn until_listening(&self, server: &Radixscope) {
+        server.until_source_is("live").await;
+    }
+
+    /// When the first message was heard, Unix seconds.
+    fn began_s(&self) -> f64 {
+        self.scraped.began_s().min(self.capture.messages.first().expect("messages").at_s)
+    }
+
+    fn ended_s(&self) -> f64 {
+        self.capture.messages.last().expect("messages").at_s
+    }
+
+    /// Where its logs are.
+    pub fn folder(&self) -> &std::path::Path {
+        self.folder.path()
+    }
+}
+
+fn look(answer: &Value, at_s: f64, seen: &mut BTreeMap<String, Seen>) {
+    for finding in answer["findings"].as_array().expect("findings") {
+        let text = |field: &str| finding[field].as_str().expect("text").to_owned();
+        let entry = seen.entry(text("code")).or_insert_with(|| Seen {
+            severity: text("severity"),
+            at_s,
+            finding: finding.clone(),
+        });
+        if rank(&text("severity")) > rank(&entry.severity) {
+            entry.severity = text("severity");
+        }
+        entry.finding = finding.clone();
+    }
+}
+
+/// Order of severities.
+pub fn rank(severity: &str) -> u8 {
+    match severity {
+        "info" => 0,
+        "warning" => 1,
+        "critical" => 2,
+        other => panic!("{other} is no severity"),
+    }
+}
+
+impl Replayed {
+    /// The codes of warnings and critical findings.
+    pub fn faults(&self) -> Vec<&str> {
+        self.seen.iter().filter(|(_, seen)| rank(&seen.severity) > 0).map(|(code, _)| code.as_str()).collect()
+    }
+
+    /// A finding that has to have been there.
+    pub fn finding(&self, code: &str) -> &Seen {
+        let known: Vec<_> = self.seen.iter().map(|(code, seen)| (code, seen.at_s, &seen.severity)).collect();
+        self.seen.get(code).unwrap_or_else(|| panic!("{code} was not found, only {known:?}"))
+    }
+}
