@@ -16,5 +16,6 @@ pub mod process;
 pub mod radixscope;
 pub mod recording;
 pub mod replay;
+pub mod traffic;
 pub mod viewer;
 pub mod wait;

@@ -2,6 +2,7 @@
 //! processes' metrics by an HTTP server, its logs by files that grow, all of them by the recording's own clock.
 
 mod clock;
+pub mod expected;
 mod logs;
 mod messages;
 mod metrics;
@@ -10,12 +11,14 @@ use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::time::Duration;
 
+use serde::Deserialize;
 use serde_json::Value;
 use tempfile::TempDir;
 use tokio::task::JoinHandle;
 
 use crate::capture::Capture;
 use crate::nats::Nats;
+use crate::paths;
 use crate::radixscope::Radixscope;
 use crate::replay::create_streams;
 pub use clock::Clock;
@@ -33,7 +36,7 @@ pub struct Recording {
     nats: Nats,
     logs: Vec<logs::Log>,
     scraped: Scraped,
-    folder: TempDir,
+    _folder: TempDir,
     speed: f64,
 }
 
@@ -42,7 +45,7 @@ pub struct Recording {
 pub struct Seen {
     /// Worst severity that it ever had.
     pub severity: String,
-    /// Recorded seconds after the recording's first message.
+    /// Recorded time, Unix seconds.
     pub at_s: f64,
     /// The latest answer about it.
     pub finding: Value,
@@ -56,9 +59,15 @@ pub struct Replayed {
     pub seen: BTreeMap<String, Seen>,
     /// What was checked, at the end.
     pub checked: Value,
-    /// When the recording began, Unix seconds.
-    pub began_s: f64,
+    timeline: Vec<Event>,
     _recording: Recording,
+}
+
+/// Something that was done to the deployment while it was recorded.
+#[derive(Deserialize)]
+struct Event {
+    t: f64,
+    event: String,
 }
 
 impl Recording {
@@ -71,7 +80,7 @@ impl Recording {
         let folder = tempfile::tempdir().expect("a writable folder");
         let logs = logs::load(name, folder.path());
         let scraped = Scraped::load(name).await;
-        Self { capture, nats, logs, scraped, folder, speed }
+        Self { capture, nats, logs, scraped, _folder: folder, speed }
     }
 
     /// The flags of `serve` and `check` that lead to all of it.
@@ -104,20 +113,21 @@ impl Recording {
     pub async fn replay(mut self) -> Replayed {
         let server = Radixscope::start([OsString::from("serve")].into_iter().chain(self.flags())).await;
         self.until_listening(&server).await;
-        let (began_s, ended_s) = (self.began_s(), self.ended_s());
+        let ended_s = self.capture.messages.last().expect("messages").at_s;
         let (clock, speaking) = self.start().await;
         let mut seen = BTreeMap::new();
         while clock.now_s() < ended_s + AFTERWARDS_S {
             let answer = server.json("/api/v1/findings").await;
-            look(&answer, clock.now_s() - began_s, &mut seen);
+            look(&answer, clock.now_s(), &mut seen);
             tokio::time::sleep(LOOK_EVERY).await;
         }
         for task in speaking {
             task.await.expect("everything was said");
         }
         let last = server.json("/api/v1/findings").await;
-        look(&last, clock.now_s() - began_s, &mut seen);
-        Replayed { server, seen, checked: last["checked"].clone(), began_s, _recording: self }
+        look(&last, clock.now_s(), &mut seen);
+        let timeline = timeline(self.capture.name);
+        Replayed { server, seen, checked: last["checked"].clone(), timeline, _recording: self }
     }
 
     /// Waits until the server hears NATS: what else there is comes later or is read from its beginning.
@@ -129,15 +139,12 @@ impl Recording {
     fn began_s(&self) -> f64 {
         self.scraped.began_s().min(self.capture.messages.first().expect("messages").at_s)
     }
+}
 
-    fn ended_s(&self) -> f64 {
-        self.capture.messages.last().expect("messages").at_s
-    }
-
-    /// Where its logs are.
-    pub fn folder(&self) -> &std::path::Path {
-        self.folder.path()
-    }
+fn timeline(capture: &str) -> Vec<Event> {
+    let path = paths::fixture("captures").join(capture).join("timeline.jsonl");
+    let text = std::fs::read_to_string(path).expect("a recorded timeline");
+    text.lines().map(|line| serde_json::from_str(line).expect("an event a line")).collect()
 }
 
 fn look(answer: &Value, at_s: f64, seen: &mut BTreeMap<String, Seen>) {
@@ -166,6 +173,12 @@ pub fn rank(severity: &str) -> u8 {
 }
 
 impl Replayed {
+    /// When something was done to the deployment first, recorded Unix seconds.
+    pub fn event_s(&self, event: &str) -> f64 {
+        let found = self.timeline.iter().find(|known| known.event == event);
+        found.unwrap_or_else(|| panic!("no {event} in the timeline")).t
+    }
+
     /// The codes of warnings and critical findings.
     pub fn faults(&self) -> Vec<&str> {
         self.seen.iter().filter(|(_, seen)| rank(&seen.severity) > 0).map(|(code, _)| code.as_str()).collect()
