@@ -38,7 +38,7 @@ fn ids<'c>(cluster: &'c Value, is_meant: impl Fn(&Value) -> bool) -> Vec<&'c str
 async fn check_latency(replayed: &Replayed, capture: &str) {
     let latency = replayed.server.json("/api/v1/latency?window_s=300").await;
     let clients = traffic::ttft_s(capture);
-    let session = &latency["ttft"]["session"];
+    let session = &latency["ttft"]["histogram"]["session"];
     let counted = figures::number(session, "count");
     assert!(counted >= clients.len() as u64, "{capture}: {counted} of at least {}: {latency}", clients.len());
     for (name, q) in [("p50", 0.5), ("p95", 0.95)] {

@@ -23,14 +23,14 @@ impl Default for Wanted {
 }
 
 impl Wanted {
-    /// The findings meant, the worst first, of equals the one seen first.
+    /// The findings meant, the worst first, of equals the newest.
     pub fn of<'c>(self, cluster: &'c Cluster) -> Vec<&'c Finding<'static>> {
         let is_meant = |finding: &&Finding<'static>| {
             finding.severity >= self.severity && (self.cleared || finding.phase != Phase::Cleared)
         };
         let mut findings: Vec<_> = cluster.findings().iter().filter(is_meant).collect();
         let is_over = |finding: &Finding<'_>| finding.phase == Phase::Cleared;
-        findings.sort_by_key(|f| (is_over(f), std::cmp::Reverse(f.severity), f.first_ms));
+        findings.sort_by_key(|f| (is_over(f), std::cmp::Reverse((f.severity, f.first_ms))));
         findings
     }
 }
@@ -205,10 +205,10 @@ mod tests {
 
     #[test]
     fn the_worst_come_first_and_what_is_over_comes_last_if_it_is_asked_for() {
-        assert_eq!(codes(Wanted::default()), ["worst", "early", "late", "note"]);
+        assert_eq!(codes(Wanted::default()), ["worst", "late", "early", "note"]);
         assert_eq!(
             codes(Wanted { severity: Severity::Warning, cleared: true }),
-            ["worst", "early", "late", "over"]
+            ["worst", "late", "early", "over"]
         );
     }
 

@@ -1,11 +1,12 @@
-//! Decisions and findings as others read them: JSON as the API gives it, and CSV. Knows no file and no request.
+//! Decisions and findings as others read them: JSON as the API gives it, CSV, and findings in Markdown. Knows no file and
+//! no request.
 //!
 //! Ids and hashes are decimal strings in JSON, because a JavaScript number keeps 53 bits.
 
 mod checks;
 pub mod csv;
 mod decisions;
-mod finding_text;
+pub mod finding_ticket;
 
 use serde::{Serialize, Serializer};
 
@@ -13,7 +14,6 @@ use crate::id::{BlockHash, TokensHash};
 
 pub use checks::{FindingsDto, Wanted};
 pub use decisions::{DecisionDto, DecisionsDto, finite};
-pub use finding_text::finding_text;
 
 /// A full-range `u64`, as a decimal string.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -4,7 +4,8 @@ use serde::Serialize;
 use serde_json::{Map, Value, json};
 
 use radixscope_core::cluster::{Cluster, SourceState};
-use radixscope_core::export::{FindingsDto, Wanted, finding_text};
+use radixscope_core::export::finding_ticket::finding_ticket;
+use radixscope_core::export::{FindingsDto, Wanted};
 use radixscope_core::record::{CheckStatus, LinkState, Phase, RuleStatus, Severity};
 use radixscope_core::words::count;
 
@@ -50,7 +51,7 @@ impl Answer {
             blind: blind(cluster, listened),
             listened,
             worst: present().map(|finding| finding.severity).max(),
-            findings: findings.iter().map(|finding| finding_text(cluster, finding)).collect(),
+            findings: findings.iter().map(|finding| finding_ticket(cluster, finding)).collect(),
             counts: [Severity::Critical, Severity::Warning, Severity::Info].map(number),
             workers: cluster.workers().len(),
             received: received(cluster),
