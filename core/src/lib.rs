@@ -7,6 +7,7 @@
 //! `sim` but `counterfactual`, which also reads `cluster`, `router` and `routing`, and its callers.
 #![forbid(unsafe_code)]
 
+pub mod ages;
 pub mod check;
 pub mod cluster;
 pub mod counterfactual;
