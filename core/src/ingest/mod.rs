@@ -6,6 +6,7 @@
 
 mod interner;
 mod publishers;
+mod scrapes;
 mod signs;
 mod subjects;
 mod tally;
