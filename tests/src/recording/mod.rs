@@ -92,7 +92,7 @@ impl Recording {
         for (name, url) in self.scraped.urls() {
             flags.extend(["--prometheus".into(), format!("{name}={url}").into()]);
         }
-        flags.extend(["--prometheus-interval".into(), "1".into()]);
+        flags.extend(["--prometheus-interval".into(), "0.5".into()]);
         flags
     }
 
