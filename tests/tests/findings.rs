@@ -104,7 +104,7 @@ async fn a_router_that_was_restarted_is_noted() {
     let processes = cluster["processes"].as_array().expect("processes");
     let frontend = processes.iter().find(|process| process["name"] == "frontend").expect("it is scraped");
     assert_eq!(figures::number(frontend, "restarts"), 1, "{frontend}");
-    let seen = replayed.finding("router_restart");
+    let seen = replayed.finding("router_restarted");
     assert!(seen.at_s > replayed.event_s("kill_frontend"), "not before it was ended");
     assert_eq!(rank(&seen.severity), 0);
 }

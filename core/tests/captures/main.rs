@@ -4,5 +4,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test fails by panicking")]
 
 mod figures;
+mod findings;
 mod replay;
 mod routing;
+mod watch;

@@ -53,7 +53,7 @@ pub const ALL: &[Expected] = &[
     },
     Expected {
         capture: "1.6.1-router-restart",
-        must: &[Must { code: "router_restart", after: "kill_frontend", within_s: 30.0 }],
+        must: &[Must { code: "router_restarted", after: "kill_frontend", within_s: 30.0 }],
         may: &[],
     },
 ];
