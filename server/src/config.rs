@@ -7,15 +7,17 @@ use std::time::Duration;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use url::Url;
 
-use radixscope_core::record::Severity;
-
 mod base_path;
+mod check;
 mod log_file;
+mod metrics_url;
 mod origin;
 mod secret;
 
 pub use base_path::BasePath;
+pub use check::{Badness, Check, Look, Output};
 pub use log_file::LogFile;
+pub use metrics_url::MetricsUrl;
 pub use origin::{AllowedOrigin, FrameAncestors};
 pub use secret::Secret;
 
@@ -62,69 +64,6 @@ pub struct Serve {
     pub log: Log,
 }
 
-/// `radixscope check`.
-#[derive(Args, Debug)]
-pub struct Check {
-    /// What we listen to.
-    #[command(flatten)]
-    pub from: Sources,
-    /// How long we look, and how we answer.
-    #[command(flatten)]
-    pub look: Look,
-    /// How much we keep.
-    #[command(flatten)]
-    pub limits: Limits,
-    /// How we log.
-    #[command(flatten)]
-    pub log: Log,
-}
-
-/// How long a check looks, and how it answers.
-#[derive(Args, Debug, Clone, Copy)]
-#[command(next_help_heading = "Check")]
-pub struct Look {
-    /// How long to listen, as 30s or 5m, counted from when a source is connected and its history is read; a source is
-    /// waited for as long
-    #[arg(long = "for", env = "RADIXSCOPE_FOR", value_name = "TIME", default_value = "30s", value_parser = listening_time)]
-    pub listen_for: Duration,
-    /// Form of the answer on standard output
-    #[arg(long, env = "RADIXSCOPE_OUTPUT", value_enum, default_value_t = Output::Text)]
-    pub output: Output,
-    /// End as soon as something at least as bad is found [default: only after the time given with --for]
-    #[arg(long, env = "RADIXSCOPE_UNTIL_FOUND", value_enum, value_name = "SEVERITY")]
-    pub until_found: Option<Badness>,
-}
-
-/// Form of a check's answer.
-#[derive(ValueEnum, Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Output {
-    /// For people
-    Text,
-    /// The objects of /api/v1/findings
-    Json,
-}
-
-/// How bad a finding is.
-#[derive(ValueEnum, Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Badness {
-    /// Worth knowing
-    Info,
-    /// Costs time or hides something
-    Warning,
-    /// KV-aware routing does not work, or requests fail
-    Critical,
-}
-
-impl From<Badness> for Severity {
-    fn from(badness: Badness) -> Self {
-        match badness {
-            Badness::Info => Severity::Info,
-            Badness::Warning => Severity::Warning,
-            Badness::Critical => Severity::Critical,
-        }
-    }
-}
-
 /// What we listen to.
 #[derive(Args, Debug, Clone)]
 pub struct Sources {
@@ -134,14 +73,18 @@ pub struct Sources {
     /// Which logs tell more.
     #[command(flatten)]
     pub logs: Logs,
+    /// Whose metrics are scraped.
+    #[command(flatten)]
+    pub prometheus: Prometheus,
 }
 
 /// The NATS server to listen to.
 #[derive(Args, Debug, Clone)]
 #[command(next_help_heading = "NATS")]
 pub struct Nats {
-    /// NATS server that Dynamo uses; several, separated by commas, are servers of one cluster
-    #[arg(long, env = "RADIXSCOPE_NATS", value_name = "URL", value_delimiter = ',', required = true, value_parser = nats_url)]
+    /// NATS server that Dynamo uses; several, separated by commas, are servers of one cluster; without it, which needs
+    /// --prometheus or --logs, caches are not shown
+    #[arg(long, env = "RADIXSCOPE_NATS", value_name = "URL", value_delimiter = ',', required_unless_present_any = ["prometheus", "logs"], value_parser = nats_url)]
     pub nats: Vec<Url>,
     /// How we log in there.
     #[command(flatten)]
@@ -164,6 +107,29 @@ pub struct Logs {
     /// variable [default: none; its name is that of the file]
     #[arg(long, env = "RADIXSCOPE_LOGS", value_name = "[NAME=]FILE|-", value_delimiter = ',')]
     pub logs: Vec<LogFile>,
+}
+
+/// Metrics of Dynamo's frontends and workers.
+#[derive(Args, Debug, Clone)]
+#[command(next_help_heading = "Dynamo's metrics")]
+pub struct Prometheus {
+    /// Frontend, or system port of a worker, whose metrics are scraped: latency, memory, load, and whether events are
+    /// applied; of frontends also the list of workers; may be given more than once, or several separated by commas in the
+    /// variable [default: none; its name is host:port, its path /metrics]
+    #[arg(long, env = "RADIXSCOPE_PROMETHEUS", value_name = "[NAME=]URL", value_delimiter = ',')]
+    pub prometheus: Vec<MetricsUrl>,
+    /// Seconds from one scrape to the next, 0.2 to 60; after failures they grow to 10
+    #[arg(long, env = "RADIXSCOPE_PROMETHEUS_INTERVAL", value_name = "SECONDS", default_value = "2", value_parser = seconds_to_minute)]
+    pub prometheus_interval: Duration,
+    /// Seconds that a scrape may take, 0.2 to 60
+    #[arg(long, env = "RADIXSCOPE_PROMETHEUS_TIMEOUT", value_name = "SECONDS", default_value = "5", value_parser = seconds_to_minute)]
+    pub prometheus_timeout: Duration,
+    /// Bearer token sent with every scrape; better given by its variable than on a command line that others can list
+    #[arg(long, env = "RADIXSCOPE_PROMETHEUS_TOKEN", value_name = "TOKEN", hide_env_values = true)]
+    pub prometheus_token: Option<Secret>,
+    /// Certificates of the authorities to trust, as a PEM file [default: the system's]
+    #[arg(long, env = "RADIXSCOPE_PROMETHEUS_TLS_CA", value_name = "FILE")]
+    pub prometheus_tls_ca: Option<PathBuf>,
 }
 
 /// Credentials for NATS.
@@ -343,19 +309,18 @@ fn namespace(text: &str) -> Result<String, String> {
     }
 }
 
-fn listening_time(text: &str) -> Result<Duration, String> {
-    const MOST: Duration = Duration::from_secs(24 * 60 * 60);
-    match humantime::parse_duration(text) {
-        Ok(time) if (Duration::from_secs(1)..=MOST).contains(&time) => Ok(time),
-        Ok(_) => Err("expected from 1s to 24h".to_owned()),
-        Err(error) => Err(format!("{error}; expected a time such as 30s or 5m")),
-    }
-}
-
 fn speed(text: &str) -> Result<f64, String> {
     match text.parse::<f64>() {
         Ok(speed) if speed.is_finite() && speed > 0.0 && speed <= 1_000.0 => Ok(speed),
         Ok(_) => Err("expected more than 0 and at most 1000".to_owned()),
+        Err(error) => Err(error.to_string()),
+    }
+}
+
+fn seconds_to_minute(text: &str) -> Result<Duration, String> {
+    match text.parse::<f64>() {
+        Ok(seconds) if (0.2..=60.0).contains(&seconds) => Ok(Duration::from_secs_f64(seconds)),
+        Ok(_) => Err("expected 0.2 to 60 seconds".to_owned()),
         Err(error) => Err(error.to_string()),
     }
 }
@@ -392,6 +357,28 @@ mod tests {
         let error = parse(&["serve"]).unwrap_err();
         assert_eq!(error.exit_code(), 2);
         assert!(error.to_string().contains("--nats"), "{error}");
+    }
+
+    #[test]
+    fn metrics_or_logs_alone_are_worth_serving() {
+        let cli =
+            parse(&["serve", "--prometheus", "fe=a:8000,b:8000", "--prometheus-interval", "0.5"]).unwrap();
+        let Command::Serve(serve) = cli.command else { panic!("not serve") };
+        let names: Vec<_> = serve.from.prometheus.prometheus.iter().map(|one| one.name.as_str()).collect();
+        assert_eq!((names, serve.from.nats.nats.len()), (vec!["fe", "b:8000"], 0));
+        assert_eq!(serve.from.prometheus.prometheus_interval, Duration::from_millis(500));
+        assert!(parse(&["serve", "--logs", "-"]).is_ok());
+    }
+
+    #[test]
+    fn scrapes_cannot_be_asked_for_too_often_or_with_a_token_that_shows() {
+        for seconds in ["0", "0.1", "61", "NaN", "-1"] {
+            assert!(
+                parse(&["serve", "--prometheus", "a", &format!("--prometheus-interval={seconds}")]).is_err()
+            );
+        }
+        let cli = parse(&["serve", "--prometheus", "a", "--prometheus-token", "hidden!"]).unwrap();
+        assert!(!format!("{cli:?}").contains("hidden!"));
     }
 
     #[test]

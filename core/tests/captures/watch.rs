@@ -74,7 +74,14 @@ impl Watched {
     pub(crate) fn told(&self) -> String {
         let first = self.said.first().map_or(0.0, |(t, _)| *t);
         let line = |(t, f): &(f64, Finding<'static>)| {
-            format!("{:7.1} {} {} {} | {}\n", t - first, f.code, f.severity.as_str(), f.phase.as_str(), f.title)
+            format!(
+                "{:7.1} {} {} {} | {}\n",
+                t - first,
+                f.code,
+                f.severity.as_str(),
+                f.phase.as_str(),
+                f.title
+            )
         };
         self.said.iter().map(line).collect()
     }

@@ -1,4 +1,4 @@
-//! `radixscope serve`: a Dynamo deployment over NATS, and what its logs add.
+//! `radixscope serve`: a Dynamo deployment over NATS, and what its logs and metrics add.
 
 use super::{Failure, server, sources};
 use crate::config::Serve;

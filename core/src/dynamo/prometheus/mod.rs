@@ -15,6 +15,8 @@ use gather::Gather;
 
 /// Most samples that are read of one scrape; Dynamo's own have about a thousand.
 const MAX_SAMPLES: u64 = 100_000;
+/// Most lines of comments before the first sample.
+const MAX_HEADER_LINES: usize = 10_000;
 /// Longest prefix of a frontend's metrics.
 const MAX_PREFIX_BYTES: usize = 128;
 /// What follows a frontend's prefix in every version, as soon as it has a model.
@@ -103,6 +105,12 @@ pub fn decode(text: &[u8]) -> (Option<Scraped<'_>>, Result<(), Faults>) {
     }
     let scraped = gather.finish(&mut faults);
     (Some(scraped), faults.into_result())
+}
+
+/// Whether a text may be metrics: the first of its lines that says anything does. For who fetches it and does not read it.
+pub fn may_be_metrics(text: &[u8]) -> bool {
+    let first = text.split(|&byte| byte == b'\n').take(MAX_HEADER_LINES).map(line::read);
+    first.filter_map(Result::transpose).next().is_some_and(|first| first.is_ok())
 }
 
 /// The prefix of a frontend's metrics, with its underscore, if `DYN_METRICS_PREFIX` made it another than Dynamo's.

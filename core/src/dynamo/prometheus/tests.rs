@@ -243,11 +243,18 @@ fn what_is_no_metrics_at_all_is_one_fault_a_reason() {
     ] {
         let (scraped, understood) = decode(text);
         assert_eq!(scraped, None);
+        assert!(!may_be_metrics(text));
         assert_eq!(reasons(understood).first().map(|(reason, _)| *reason), Some(reason));
     }
     let many = "x 1\n".repeat(MAX_SAMPLES as usize + 1);
     let (scraped, understood) = decode(many.as_bytes());
     assert_eq!((scraped, reasons(understood)), (None, vec![(Reason::TooLarge, 1)]));
+}
+
+#[test]
+fn metrics_are_told_from_pages_by_their_first_line() {
+    assert!(may_be_metrics(b"# HELP up .\n# TYPE up gauge\nup 1\n"));
+    assert!(!may_be_metrics(b"{\"status\":\"healthy\"}\nup 1\n"));
 }
 
 #[test]
