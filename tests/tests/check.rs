@@ -10,9 +10,6 @@ use radixscope_tests::radixscope::Radixscope;
 use radixscope_tests::recording::{Recording, rank};
 use serde_json::Value;
 
-/// Recorded seconds a second.
-const SPEED: f64 = 6.0;
-
 fn text(bytes: &[u8]) -> &str {
     std::str::from_utf8(bytes).expect("text")
 }
@@ -23,9 +20,9 @@ async fn check(args: Vec<OsString>) -> Output {
     tokio::task::spawn_blocking(run).await.expect("it ran")
 }
 
-/// Checks a recording from its beginning.
-async fn check_recording(name: &'static str, more: &[&str]) -> (Option<i32>, Value) {
-    let mut recording = Recording::prepare(name, SPEED).await;
+/// Checks a recording from its beginning, said so many times as fast as it was.
+async fn check_recording(name: &'static str, speed: f64, more: &[&str]) -> (Option<i32>, Value) {
+    let mut recording = Recording::prepare(name, speed).await;
     let mut args = recording.flags();
     args.extend(["--output", "json"].iter().chain(more).map(OsString::from));
     let (_, speaking) = recording.start().await;
@@ -83,7 +80,7 @@ async fn a_check_that_is_asked_to_end_says_what_it_knows() {
 
 #[tokio::test]
 async fn a_healthy_deployment_ends_with_0() {
-    let (code, answer) = check_recording("0.9.1-healthy", &["--for", "12s"]).await;
+    let (code, answer) = check_recording("0.9.1-healthy", 6.0, &["--for", "12s"]).await;
     assert_eq!((code, &answer["exit_code"]), (Some(0), &0.into()), "{answer}");
     assert_eq!(answer["could_not_look"], Value::Null);
     let bad = |finding: &&Value| rank(finding["severity"].as_str().expect("text")) > 0;
@@ -94,7 +91,7 @@ async fn a_healthy_deployment_ends_with_0() {
 #[tokio::test]
 async fn a_mismatch_ends_with_2_as_soon_as_it_is_found_and_in_the_objects_of_the_api() {
     let (code, answer) =
-        check_recording("0.9.1-mismatch", &["--for", "1h", "--until-found", "critical"]).await;
+        check_recording("0.9.1-mismatch", 2.0, &["--for", "1h", "--until-found", "critical"]).await;
     assert_eq!((code, &answer["exit_code"]), (Some(2), &2.into()), "{answer}");
     let finding = &answer["findings"][0];
     assert_eq!((&finding["code"], &finding["severity"]), (&"block_size_mismatch".into(), &"critical".into()));

@@ -9,10 +9,14 @@ use serde_json::Value;
 
 /// Recorded seconds a second. Rules wait by our clock before they report, so what they report comes recorded seconds
 /// later than it would: order is judged here, times at the recorded pace.
-const SPEED: f64 = 6.0;
+const FAST: f64 = 6.0;
+/// Where a rule waits for long, before others see the consequences of the same fault.
+const SLOW: f64 = 2.0;
+/// Where it waits for almost as long as the recording has traffic.
+const AS_RECORDED: f64 = 1.0;
 
-async fn replayed(name: &'static str) -> Replayed {
-    let replayed = Recording::prepare(name, SPEED).await.replay().await;
+async fn replayed(name: &'static str, speed: f64) -> Replayed {
+    let replayed = Recording::prepare(name, speed).await.replay().await;
     if let Err(what) = of(name).check_codes(&replayed) {
         panic!("{name}: {what}");
     }
@@ -53,17 +57,17 @@ async fn check_latency(replayed: &Replayed, capture: &str) {
 
 #[tokio::test]
 async fn a_block_size_mismatch_of_0_9_1_is_found() {
-    replayed("0.9.1-mismatch").await;
+    replayed("0.9.1-mismatch", SLOW).await;
 }
 
 #[tokio::test]
 async fn a_block_size_mismatch_of_1_6_1_is_found() {
-    replayed("1.6.1-mismatch").await;
+    replayed("1.6.1-mismatch", SLOW).await;
 }
 
 #[tokio::test]
 async fn workers_without_events_are_all_named() {
-    let replayed = replayed("0.9.1-no-events").await;
+    let replayed = replayed("0.9.1-no-events", AS_RECORDED).await;
     let cluster = replayed.server.cluster().await;
     let all = ids(&cluster, |_| true);
     assert_eq!(all.len(), 3);
@@ -72,19 +76,19 @@ async fn workers_without_events_are_all_named() {
 
 #[tokio::test]
 async fn nothing_is_wrong_with_a_healthy_0_9_1_and_its_latency_is_that_of_its_clients() {
-    let replayed = replayed("0.9.1-healthy").await;
+    let replayed = replayed("0.9.1-healthy", FAST).await;
     check_latency(&replayed, "0.9.1-healthy").await;
 }
 
 #[tokio::test]
 async fn nothing_is_wrong_with_a_healthy_1_6_1_and_its_latency_is_that_of_its_clients() {
-    let replayed = replayed("1.6.1-healthy").await;
+    let replayed = replayed("1.6.1-healthy", FAST).await;
     check_latency(&replayed, "1.6.1-healthy").await;
 }
 
 #[tokio::test]
 async fn a_worker_that_was_killed_is_named_and_holds_nothing_any_more() {
-    let replayed = replayed("0.9.1-worker-restart").await;
+    let replayed = replayed("0.9.1-worker-restart", FAST).await;
     let cluster = replayed.server.cluster().await;
     let gone = ids(&cluster, |worker| worker["state"] == "gone");
     assert_eq!(gone.len(), 1, "{cluster}");
@@ -99,7 +103,7 @@ async fn a_worker_that_was_killed_is_named_and_holds_nothing_any_more() {
 
 #[tokio::test]
 async fn a_router_that_was_restarted_is_noted() {
-    let replayed = replayed("1.6.1-router-restart").await;
+    let replayed = replayed("1.6.1-router-restart", FAST).await;
     let cluster = replayed.server.cluster().await;
     let processes = cluster["processes"].as_array().expect("processes");
     let frontend = processes.iter().find(|process| process["name"] == "frontend").expect("it is scraped");
