@@ -7,6 +7,7 @@
 use std::collections::VecDeque;
 
 use indexmap::IndexMap;
+use indexmap::map::Entry;
 
 use crate::cluster::Cluster;
 use crate::id::{BlockHash, Millis, WorkerIx};
@@ -16,6 +17,8 @@ use crate::record::{BlockAges, Record};
 const ONE_IN: u16 = 16;
 /// Blocks followed at a time, held ones and removed ones: about 12 MiB. Two million held blocks need half of it.
 const MAX_FOLLOWED: usize = 1 << 18;
+/// Blocks for which there is room from the beginning, so that a small deployment never moves them: 200 KiB.
+const ROOM: usize = 1 << 12;
 /// Places looked at for a removed block to forget before a held one is forgotten.
 const LOOKED_AT: usize = 8;
 /// How far back the figures reach.
@@ -26,7 +29,6 @@ const EVERY_MS: u64 = 5_000;
 const MAX_DURATIONS: usize = 1 << 14;
 
 /// Follows blocks.
-#[derive(Default)]
 pub struct Ages {
     followed: IndexMap<(WorkerIx, BlockHash), Life, hashbrown::DefaultHashBuilder>,
     workers: Vec<OfWorker>,
@@ -54,6 +56,18 @@ struct OfWorker {
 /// Durations in milliseconds that ended within the window, with the times at which they did.
 #[derive(Default)]
 struct Durations(VecDeque<(Millis, u64)>);
+
+impl Default for Ages {
+    fn default() -> Self {
+        Self {
+            followed: IndexMap::with_capacity_and_hasher(ROOM, hashbrown::DefaultHashBuilder::default()),
+            workers: Vec::new(),
+            last_ms: None,
+            cursor: 0,
+            forgotten: 0,
+        }
+    }
+}
 
 impl Ages {
     /// A record passes, on its way to `cluster`.
@@ -96,17 +110,20 @@ impl Ages {
     }
 
     fn stored(&mut self, at: Millis, worker: WorkerIx, hash: BlockHash) {
-        if let Some(life) = self.followed.get_mut(&(worker, hash)) {
-            if let Life::Removed(since) = *life {
-                *life = Life::Held(at);
-                self.of(worker).away.push(at, at.since(since));
+        match self.followed.entry((worker, hash)) {
+            Entry::Occupied(mut known) => {
+                if let Life::Removed(since) = *known.get() {
+                    known.insert(Life::Held(at));
+                    self.of(worker).away.push(at, at.since(since));
+                }
             }
-            return;
+            Entry::Vacant(new) => {
+                new.insert(Life::Held(at));
+                if self.followed.len() > MAX_FOLLOWED {
+                    self.forget_one();
+                }
+            }
         }
-        if self.followed.len() == MAX_FOLLOWED {
-            self.forget_one();
-        }
-        self.followed.insert((worker, hash), Life::Held(at));
     }
 
     fn removed(&mut self, at: Millis, worker: WorkerIx, hash: BlockHash) {
@@ -143,7 +160,7 @@ impl Ages {
 
 #[inline]
 fn is_followed(hash: BlockHash) -> bool {
-    hash.0 % u64::from(ONE_IN) == 0
+    hash.0.is_multiple_of(ONE_IN.into())
 }
 
 impl OfWorker {

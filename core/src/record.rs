@@ -590,6 +590,8 @@ pub enum MissedCause {
     SlowConsumer,
     /// More workers than this build keeps apart.
     TooManyWorkers,
+    /// More scraped processes than this build keeps apart.
+    TooManyProcesses,
 }
 
 /// Why input was not understood.
@@ -640,6 +642,7 @@ words! {
     MissedCause {
         EnvelopeGap => "envelope_gap", EventIdGap => "event_id_gap", HistoryExpired => "history_expired",
         QueueFull => "queue_full", SlowConsumer => "slow_consumer", TooManyWorkers => "too_many_workers",
+        TooManyProcesses => "too_many_processes",
     }
 }
 words! {

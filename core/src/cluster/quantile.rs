@@ -105,3 +105,96 @@ impl Distribution {
         None
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn of(bounds: &[f64], counts: &[u64], sum: f64) -> Distribution {
+        let mut all = Distribution::empty(bounds);
+        all.add(counts.iter().copied(), sum);
+        all
+    }
+
+    #[test]
+    fn quantiles_are_those_of_prometheus() {
+        let all = of(&[1.0, 2.0, 4.0], &[2, 6, 2, 0], 18.0);
+        let estimate = |q| all.quantile(q).map(|quantile| quantile.estimate);
+        // Rank 5 of 10: the third of six samples between 1 and 2.
+        assert_eq!(estimate(0.5), Some(1.5));
+        assert_eq!(estimate(0.1), Some(0.5));
+        // Rank 9: the first of two between 2 and 4.
+        assert_eq!(estimate(0.9), Some(3.0));
+        assert_eq!(all.quantile(0.9), Some(Quantile { estimate: 3.0, lower: 2.0, upper: Some(4.0) }));
+        assert_eq!((all.count(), all.mean()), (10, Some(1.8)));
+    }
+
+    #[test]
+    fn above_every_bound_only_the_lower_end_is_known() {
+        let all = of(&[1.0], &[1, 9], 100.0);
+        assert_eq!(all.quantile(0.5), Some(Quantile { estimate: 1.0, lower: 1.0, upper: None }));
+    }
+
+    #[test]
+    fn shares_count_whole_buckets_and_a_part_of_the_one_that_is_cut() {
+        let all = of(&[1.0, 2.0, 4.0], &[2, 6, 2, 0], 18.0);
+        assert_eq!(
+            [0.0, 0.5, 1.0, 1.5, 3.0, 4.0, 9.0].map(|limit| all.share_within(limit)),
+            [Some(0.0), Some(0.1), Some(0.2), Some(0.5), Some(0.9), Some(1.0), Some(1.0)]
+        );
+    }
+
+    #[test]
+    fn of_no_samples_nothing_is_known() {
+        let none = Distribution::empty(&[1.0]);
+        assert_eq!((none.quantile(0.5), none.share_within(1.0), none.mean()), (None, None, None));
+    }
+
+    #[test]
+    fn distributions_with_other_bounds_are_not_added() {
+        let mut all = of(&[1.0], &[1, 1], 2.0);
+        assert!(!all.merge(&of(&[2.0], &[5, 5], 9.0)));
+        assert!(all.merge(&of(&[1.0], &[2, 0], 1.0)));
+        assert_eq!((all.count(), all.sum()), (4, 3.0));
+    }
+
+    /// Ascending bounds and a count for each bucket.
+    fn distributions() -> impl Strategy<Value = Distribution> {
+        let steps = prop::collection::vec((0.001f64..1_000.0, 0u64..1_000), 1..20);
+        (steps, 0u64..1_000, prop::bool::ANY).prop_map(|(steps, above, from_zero)| {
+            let mut bounds = if from_zero { vec![0.0] } else { Vec::new() };
+            let mut counts = if from_zero { vec![0] } else { Vec::new() };
+            let mut bound = 0.0;
+            for (step, count) in steps {
+                bound += step;
+                bounds.push(bound);
+                counts.push(count);
+            }
+            counts.push(above);
+            of(&bounds, &counts, 1.0)
+        })
+    }
+
+    proptest! {
+        #[test]
+        fn an_estimate_lies_in_its_bucket_and_rises_with_the_share(all in distributions(), a in 0.0f64..=1.0, b in 0.0f64..=1.0) {
+            let (low, high) = (all.quantile(a.min(b)), all.quantile(a.max(b)));
+            prop_assert_eq!(low.is_some(), all.count() > 0);
+            for quantile in [low, high].into_iter().flatten() {
+                prop_assert!(quantile.lower <= quantile.estimate);
+                prop_assert!(quantile.upper.is_none_or(|upper| quantile.estimate <= upper));
+            }
+            prop_assert!(low.zip(high).is_none_or(|(low, high)| low.estimate <= high.estimate));
+        }
+
+        #[test]
+        fn a_share_is_one_at_most_and_rises_with_the_limit(all in distributions(), a in 0.0f64..30_000.0, b in 0.0f64..30_000.0) {
+            if let (Some(low), Some(high)) = (all.share_within(a.min(b)), all.share_within(a.max(b))) {
+                prop_assert!((0.0..=1.0).contains(&low) && (0.0..=1.0).contains(&high));
+                prop_assert!(low <= high, "{} {}", low, high);
+            }
+        }
+    }
+}

@@ -36,6 +36,7 @@ use crate::record::{Entry, EventLine, MissedCause, Record, SourceKind, Topic};
 use instances::Instances;
 use interner::Interner;
 use publishers::{Heard, Lost, Publishers, Stream};
+use scrapes::Scrapes;
 use signs::Signs;
 use subjects::Subjects;
 use tally::Tally;
@@ -147,7 +148,7 @@ pub struct Ingest {
     interner: Interner,
     publishers: Publishers,
     instances: Instances,
-    scrapes: scrapes::Scrapes,
+    scrapes: Scrapes,
     tallies: Vec<Tally>,
     signs: Signs,
     /// Latest time that a message or a line told.

@@ -7,7 +7,7 @@ use crate::dynamo::error::{DecodeError, Faults};
 use crate::dynamo::subject::{Subject, Transport};
 use crate::dynamo::{health, prometheus};
 use crate::id::Worker;
-use crate::record::{GoneWhy, Record, Scrape, Topic, WorkerFigures};
+use crate::record::{GoneWhy, MissedCause, Record, Scrape, Topic, WorkerFigures};
 
 /// Longest name of a process, in characters; what is longer is cut.
 const MAX_NAME_CHARS: usize = 128;
@@ -42,8 +42,11 @@ impl Ingest {
             workers: workers.into(),
             ranks: scraped.ranks.into(),
         });
-        if let Some(scraped) = scraped {
-            out.record(context.entry(Record::Scrape(scraped)));
+        match scraped {
+            Some(scraped) => out.record(context.entry(Record::Scrape(scraped))),
+            None => {
+                self.tallies[message.source.at()].miss(None, Topic::Metrics, MissedCause::TooManyProcesses, 1)
+            }
         }
         understood
     }

@@ -1,6 +1,8 @@
 //! Counters of processes over their restarts: a process that restarts counts from 0 again, and what it counted before
 //! is added, so that the records' sums never fall.
 
+use std::borrow::Cow;
+
 use hashbrown::HashMap;
 
 use crate::cluster::MAX_PROCESSES;
@@ -17,6 +19,8 @@ struct Known {
     restarts: u32,
     instance: Option<u64>,
     uptime: Option<f64>,
+    /// Whether there was a scrape of which a part was not understood: what was not in it did not stand at 0.
+    was_partial: bool,
     counters: Vec<(Counter, Count)>,
     histograms: Vec<OfHistogram>,
 }
@@ -26,6 +30,12 @@ struct Known {
 struct Count {
     last: f64,
     before: f64,
+}
+
+impl Count {
+    fn sum(self) -> f64 {
+        self.before + self.last
+    }
 }
 
 struct OfHistogram {
@@ -51,13 +61,21 @@ impl Scrapes {
         }
         known.instance = scrape.instance;
         known.uptime = uptime(&scrape);
-        scrape
-            .counters
-            .to_mut()
-            .iter_mut()
-            .for_each(|(counter, value)| *value = known.count(*counter, *value));
         scrape.histograms.retain(|h| h.counts.len() == h.bounds.len() + 1);
         scrape.histograms.iter_mut().for_each(|histogram| known.grow(histogram));
+        let counters = scrape.counters.to_mut();
+        counters.iter_mut().for_each(|(counter, value)| *value = known.count(*counter, *value));
+        // Dynamo shows some counters only once they have counted, and a part may not have been understood: what was
+        // counted before is not forgotten.
+        let missing =
+            |&&(counter, _): &&(Counter, Count)| counters.iter().all(|(known, _)| *known != counter);
+        let kept: Vec<_> =
+            known.counters.iter().filter(missing).map(|&(counter, count)| (counter, count.sum())).collect();
+        counters.extend(kept);
+        let missing = |h: &&OfHistogram| scrape.histograms.iter().all(|known| known.kind != h.kind);
+        let kept: Vec<_> = known.histograms.iter().filter(missing).map(OfHistogram::sum).collect();
+        scrape.histograms.extend(kept);
+        known.was_partial = !scrape.is_whole;
         Some(Scraped::of(&scrape, known.restarts))
     }
 }
@@ -84,12 +102,14 @@ impl Known {
 
     fn count(&mut self, counter: Counter, value: f64) -> f64 {
         let at = self.counters.iter().position(|(known, _)| *known == counter).unwrap_or_else(|| {
-            self.counters.push((counter, Count::default()));
+            // What it counted while it was not understood is not known to be new.
+            let before = if self.was_partial { -value } else { 0.0 };
+            self.counters.push((counter, Count { last: 0.0, before }));
             self.counters.len() - 1
         });
         let count = &mut self.counters[at].1;
         count.last = value;
-        count.before + value
+        count.sum()
     }
 
     fn grow(&mut self, histogram: &mut Histogram<'_>) {
@@ -122,6 +142,14 @@ impl OfHistogram {
             *before = before.saturating_add(std::mem::take(last));
         }
         self.before.1 += std::mem::take(&mut self.last.1);
+    }
+
+    /// What was counted so far, over restarts.
+    fn sum(&self) -> Histogram<'static> {
+        let counts =
+            self.last.0.iter().zip(&self.before.0).map(|(last, before)| last.saturating_add(*before));
+        let (bounds, counts) = (self.bounds.clone().into(), counts.collect());
+        Histogram { kind: self.kind, bounds, counts: Cow::Owned(counts), sum: self.last.1 + self.before.1 }
     }
 
     fn grow(&mut self, histogram: &mut Histogram<'_>) {

@@ -7,4 +7,5 @@ mod figures;
 mod findings;
 mod replay;
 mod routing;
+mod signals;
 mod watch;

@@ -1,1 +1,315 @@
+//! A source against a real HTTP server that behaves, and misbehaves, as servers do.
 
+use std::io::Write as _;
+use std::sync::{Arc, Mutex};
+
+use axum::Router;
+use axum::body::Body;
+use axum::extract::{Request, State};
+use axum::http::HeaderMap;
+use axum::response::Response;
+use flate2::Compression;
+use flate2::write::GzEncoder;
+use tokio::net::TcpListener;
+use tokio::sync::watch;
+use tokio::task::JoinHandle;
+
+use radixscope_core::record::{Counter, ProcessRole, RejectReason, SourceKind, Topic};
+
+use super::*;
+use crate::hub::{Hub, HubConfig, QueueLimits, Started, View};
+
+const WORKER: &str = "7668682361666917894";
+
+/// How the server behaves now.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Mood {
+    /// A frontend that has answered so many requests and knows so many workers.
+    Frontend {
+        requests: u32,
+        workers: usize,
+    },
+    /// The same, compressed.
+    Zipped,
+    /// A worker: no list.
+    Worker,
+    /// 401 without the right token.
+    Locked,
+    NotFound,
+    Moved,
+    Slow,
+    Huge,
+    HugeZipped,
+    BreaksOff,
+    Page,
+    /// Metrics of which a line is bad.
+    Garbled,
+}
+
+/// What was asked for, and the mood.
+#[derive(Clone)]
+struct Told {
+    mood: Arc<Mutex<Mood>>,
+    asked: Arc<Mutex<Vec<String>>>,
+}
+
+fn metrics(requests: u32) -> String {
+    format!(
+        "dynamo_component_uptime_seconds 5\n\
+         dynamo_frontend_requests_total{{model=\"m\",status=\"success\"}} {requests}\n"
+    )
+}
+
+fn zipped(text: &[u8]) -> Body {
+    let mut zip = GzEncoder::new(Vec::new(), Compression::fast());
+    zip.write_all(text).unwrap();
+    Body::from(zip.finish().unwrap())
+}
+
+async fn answer(State(told): State<Told>, request: Request) -> Response {
+    let path = request.uri().path().to_owned();
+    told.asked.lock().unwrap().push(path.clone());
+    let mood = *told.mood.lock().unwrap();
+    let ok = |body: Body| Response::new(body);
+    let status = |status: StatusCode| {
+        let mut response = Response::new(Body::from("no"));
+        *response.status_mut() = status;
+        response
+    };
+    if path == "/health" {
+        return match mood {
+            Mood::Frontend { workers, .. } => {
+                let worker = format!(
+                    "{{\"component\":\"backend\",\"endpoint\":\"generate\",\"namespace\":\"dynamo\",\"instance_id\":{WORKER}}}"
+                );
+                let list = vec![worker; workers].join(",");
+                ok(Body::from(format!("{{\"status\":\"healthy\",\"instances\":[{list}]}}")))
+            }
+            Mood::Worker => ok(Body::from("{\"status\":\"ready\",\"endpoints\":{\"generate\":\"ready\"}}")),
+            _ => status(StatusCode::NOT_FOUND),
+        };
+    }
+    match mood {
+        Mood::Frontend { requests, .. } => ok(Body::from(metrics(requests))),
+        Mood::Worker => ok(Body::from("dynamo_component_requests_total{dynamo_endpoint=\"generate\"} 1\n")),
+        Mood::Zipped => {
+            let mut response = ok(zipped(metrics(7).as_bytes()));
+            response.headers_mut().insert("content-encoding", "gzip".parse().unwrap());
+            response
+        }
+        Mood::Locked => match bearer(request.headers()) {
+            Some("let me in") => ok(Body::from(metrics(1))),
+            _ => status(StatusCode::UNAUTHORIZED),
+        },
+        Mood::NotFound => status(StatusCode::NOT_FOUND),
+        Mood::Moved => {
+            let mut response = status(StatusCode::MOVED_PERMANENTLY);
+            response.headers_mut().insert("location", "/elsewhere".parse().unwrap());
+            response
+        }
+        Mood::Slow => std::future::pending().await,
+        Mood::Huge => ok(Body::from(vec![b'#'; 9 * 1024 * 1024])),
+        Mood::HugeZipped => {
+            let mut response = ok(zipped(&vec![b'#'; 64 * 1024 * 1024]));
+            response.headers_mut().insert("content-encoding", "gzip".parse().unwrap());
+            response
+        }
+        Mood::BreaksOff => {
+            let mut response = ok(Body::from_stream(futures_util::stream::iter([
+                Ok(Bytes::from(metrics(1))),
+                Err(std::io::Error::other("cut")),
+            ])));
+            response.headers_mut().insert("content-length", "100000".parse().unwrap());
+            response
+        }
+        Mood::Page => ok(Body::from("<!doctype html>\n<title>Hello</title>\n")),
+        Mood::Garbled => ok(Body::from(format!("{}dynamo_frontend_output_tokens_total lots\n", metrics(3)))),
+    }
+}
+
+fn bearer(headers: &HeaderMap) -> Option<&str> {
+    headers.get("authorization")?.to_str().ok()?.strip_prefix("Bearer ")
+}
+
+struct Scene {
+    hub: Hub,
+    told: Told,
+    port: u16,
+    server: Option<JoinHandle<()>>,
+    _shutdown: watch::Sender<bool>,
+}
+
+impl Scene {
+    async fn start(mood: Mood, token: Option<&str>) -> Self {
+        let (shutdown, stopped) = watch::channel(false);
+        let told = Told { mood: Arc::new(Mutex::new(mood)), asked: Arc::default() };
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let port = listener.local_addr().unwrap().port();
+        let options = Prometheus {
+            prometheus: vec![format!("fe=127.0.0.1:{port}").parse().unwrap()],
+            prometheus_interval: Duration::from_millis(5),
+            prometheus_timeout: Duration::from_millis(if mood == Mood::Slow { 50 } else { 20_000 }),
+            prometheus_token: token.map(|token| token.to_owned().into()),
+            prometheus_tls_ca: None,
+        };
+        let queue = QueueLimits { messages: 100, bytes: 1 << 24 };
+        let config = HubConfig { max_nodes: 1_000, queue, log_bytes: 1 << 20 };
+        let source = Source::all(options).unwrap().pop().unwrap();
+        let named = [(source.name().to_owned(), SourceKind::Prometheus)];
+        let Started { hub, sources, .. } = Hub::start(config, &named, stopped.clone());
+        tokio::spawn(source.run(sources.into_iter().next().unwrap(), stopped));
+        let mut scene = Self { hub, told, port, server: None, _shutdown: shutdown };
+        scene.serve(listener);
+        scene
+    }
+
+    fn serve(&mut self, listener: TcpListener) {
+        let router = Router::new().fallback(answer).with_state(self.told.clone());
+        self.server = Some(tokio::spawn(async move { axum::serve(listener, router).await.unwrap() }));
+    }
+
+    fn mood(&self, mood: Mood) {
+        *self.told.mood.lock().unwrap() = mood;
+    }
+
+    fn asked(&self, path: &str) -> usize {
+        self.told.asked.lock().unwrap().iter().filter(|asked| *asked == path).count()
+    }
+
+    /// Waits until the state is as expected.
+    async fn until<T: Send + 'static>(
+        &self,
+        what: &str,
+        read: impl Fn(&mut View<'_>) -> Option<T> + Clone + Send + 'static,
+    ) -> T {
+        let wait = async {
+            loop {
+                if let Some(found) = self.hub.read(read.clone()).await.unwrap() {
+                    return found;
+                }
+                tokio::time::sleep(Duration::from_millis(5)).await;
+            }
+        };
+        match tokio::time::timeout(Duration::from_secs(60), wait).await {
+            Ok(found) => found,
+            Err(_) => {
+                let said = self.hub.read(|view| format!("{:?}", view.cluster.sources())).await;
+                panic!("never {what}: {said:?}")
+            }
+        }
+    }
+
+    /// Waits for a state whose words hold `word`, and gives all of its words.
+    async fn says(&self, state: LinkState, word: &'static str) -> String {
+        self.until(word, move |view| {
+            let source = &view.cluster.sources()[0];
+            (source.state == state && source.detail.contains(word)).then(|| source.detail.clone())
+        })
+        .await
+    }
+
+    async fn counts(&self, counter: Counter, value: f64) {
+        self.until("counted", move |view| {
+            let process = view.cluster.processes().first()?;
+            (process.counter_value(counter) == Some(value)).then_some(())
+        })
+        .await;
+    }
+}
+
+#[tokio::test]
+async fn a_frontend_is_scraped_and_its_workers_are_known() {
+    let scene = Scene::start(Mood::Frontend { requests: 3, workers: 1 }, None).await;
+    scene.counts(Counter::RequestsOk, 3.0).await;
+    scene.says(LinkState::Live, "and its list of workers").await;
+    let (name, role) = scene
+        .until("known", |view| view.cluster.processes().first().map(|known| (known.name.clone(), known.role)))
+        .await;
+    assert_eq!((name.as_str(), role), ("fe", ProcessRole::Frontend));
+    let id = scene.until("a worker", |view| view.cluster.workers().first().map(|worker| worker.id)).await;
+    assert_eq!((id.id.0.to_string().as_str(), id.dp_rank), (WORKER, 0));
+    scene.mood(Mood::Frontend { requests: 9, workers: 1 });
+    scene.counts(Counter::RequestsOk, 9.0).await;
+}
+
+#[tokio::test]
+async fn a_compressed_answer_is_the_same_answer() {
+    let scene = Scene::start(Mood::Zipped, None).await;
+    scene.counts(Counter::RequestsOk, 7.0).await;
+}
+
+#[tokio::test]
+async fn a_process_without_a_list_is_not_asked_for_one_for_ever() {
+    let scene = Scene::start(Mood::Worker, None).await;
+    scene.says(LinkState::Live, "Scraping").await;
+    scene.until("scraped", |view| (view.cluster.sources()[0].received > 3).then_some(())).await;
+    assert_eq!(scene.asked("/health"), 1, "the next time is seconds away");
+}
+
+#[tokio::test]
+async fn a_token_is_asked_for_and_used() {
+    let without = Scene::start(Mood::Locked, None).await;
+    let words = without.says(LinkState::Refused, "401").await;
+    assert!(words.contains("Give a token with --prometheus-token"), "{words}");
+    let wrong = Scene::start(Mood::Locked, Some("hidden!")).await;
+    let words = wrong.says(LinkState::Refused, "refuses the token").await;
+    assert!(!words.contains("hidden!"), "{words}");
+    let right = Scene::start(Mood::Locked, Some("let me in")).await;
+    right.counts(Counter::RequestsOk, 1.0).await;
+}
+
+#[tokio::test]
+async fn what_is_in_the_way_is_said_with_what_to_do() {
+    for (mood, state, words) in [
+        (Mood::NotFound, LinkState::Refused, "There are no metrics at"),
+        (Mood::Moved, LinkState::Refused, "redirects to \"/elsewhere\""),
+        (Mood::Slow, LinkState::Connecting, "does not answer within 0.05 s"),
+        (Mood::Huge, LinkState::Refused, "larger than 8 MiB"),
+        (Mood::HugeZipped, LinkState::Refused, "larger than 8 MiB"),
+        (Mood::BreaksOff, LinkState::Connecting, "breaks off"),
+        (Mood::Page, LinkState::Refused, "not the text of Prometheus"),
+    ] {
+        let scene = Scene::start(mood, None).await;
+        let said = scene.says(state, words).await;
+        assert!(said.contains("Trying again in"), "{said}");
+        assert_eq!(scene.hub.read(|view| view.cluster.sources()[0].received).await.unwrap(), 0, "{mood:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_bad_line_is_counted_and_costs_no_other() {
+    let scene = Scene::start(Mood::Garbled, None).await;
+    scene.counts(Counter::RequestsOk, 3.0).await;
+    let (topic, reason) = scene
+        .until("counted", |view| {
+            view.cluster.sources()[0].rejected.first().map(|rejected| (rejected.topic, rejected.reason))
+        })
+        .await;
+    assert_eq!((topic, reason), (Topic::Metrics, RejectReason::Malformed));
+}
+
+#[tokio::test]
+async fn a_process_that_comes_back_is_scraped_again_and_counts_as_restarted() {
+    let mut scene = Scene::start(Mood::Frontend { requests: 5, workers: 1 }, None).await;
+    scene.counts(Counter::RequestsOk, 5.0).await;
+    // Connections that are open stay so until they are refused by mood; new ones find nobody.
+    scene.server.take().unwrap().abort();
+    scene.mood(Mood::BreaksOff);
+    scene.says(LinkState::Connecting, "Nothing listens at").await;
+    scene.mood(Mood::Frontend { requests: 2, workers: 1 });
+    let listener = TcpListener::bind(("127.0.0.1", scene.port)).await.unwrap();
+    scene.serve(listener);
+    scene.says(LinkState::Live, "Scraping").await;
+    scene.counts(Counter::RequestsOk, 2.0).await;
+    let restarts = scene.hub.read(|view| view.cluster.processes()[0].restarts).await.unwrap();
+    assert_eq!(restarts, 1);
+    assert!(scene.hub.read(|view| view.cluster.workers()[0].gone.is_none()).await.unwrap());
+}
+
+#[test]
+fn waits_grow_to_ten_seconds_and_never_below_the_interval() {
+    let two = Duration::from_secs(2);
+    let waits: Vec<u64> = (0..6).map(|failures| wait_after(two, failures).as_secs()).collect();
+    assert_eq!(waits, [2, 4, 8, 10, 10, 10]);
+    assert_eq!(wait_after(Duration::from_secs(30), 50).as_secs(), 30);
+}
