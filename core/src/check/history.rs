@@ -45,6 +45,7 @@ pub struct History {
     samples: VecDeque<(Millis, Vec<Totals>)>,
     /// Totals when what was said before we came had been read: none of it happened lately.
     before: Vec<Totals>,
+    latest_event_ms: Option<Millis>,
 }
 
 impl History {
@@ -56,6 +57,7 @@ impl History {
 
     pub(super) fn sample(&mut self, cluster: &Cluster, now: Millis) {
         let workers = cluster.workers().len();
+        self.latest_event_ms = cluster.workers().iter().filter_map(|w| w.last_event_ms).max();
         let every = if workers > MANY_WORKERS { 10 * EVERY_MS } else { EVERY_MS };
         if self.samples.back().is_some_and(|(last, _)| now.since(*last) < every) {
             return;
@@ -64,6 +66,11 @@ impl History {
         while self.samples.front().is_some_and(|(first, _)| now.since(*first) > REACH_MS) {
             self.samples.pop_front();
         }
+    }
+
+    /// When any worker's last KV event was heard.
+    pub fn latest_event_ms(&self) -> Option<Millis> {
+        self.latest_event_ms
     }
 
     /// A worker's totals since we listen; what was said before we came is not in them.

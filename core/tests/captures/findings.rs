@@ -21,6 +21,15 @@ fn noted(name: &str, event: &str) -> f64 {
     notes.into_iter().find(|note| note["event"] == event).unwrap()["t"].as_f64().unwrap()
 }
 
+fn assert_well_said(watched: &Watched) {
+    for (_, finding) in &watched.said {
+        let text = &finding.explanation;
+        let sentences = text.matches(". ").count() + usize::from(text.ends_with('.'));
+        assert_eq!(sentences, 2, "{}: {text}", finding.code);
+        assert!(!finding.evidence.is_empty() && !finding.fix.is_empty(), "{finding:#?}");
+    }
+}
+
 fn assert_silent(watched: &Watched, what: &str) {
     assert_eq!(watched.codes(Severity::Warning), [""; 0], "{what}: {}", watched.told());
 }
@@ -29,7 +38,9 @@ fn healthy(name: &str) {
     let tape = Tape::of(name);
     for sources in [NATS, NATS_AND_LOG, NATS_AND_METRICS, ALL] {
         for from in [0.0, tape.middle()] {
-            assert_silent(&tape.play(sources, from, IDLE_S), &format!("{name}, {sources:?}, from {from}"));
+            let watched = tape.play(sources, from, IDLE_S);
+            assert_silent(&watched, &format!("{name}, {sources:?}, from {from}"));
+            assert_well_said(&watched);
         }
     }
 }
@@ -93,6 +104,7 @@ fn mismatch(name: &str) {
         if sources.metrics {
             assert_eq!(evidence(finding, "Router's size"), "16");
         }
+        assert_well_said(&watched);
         let others = watched.codes(Severity::Warning);
         assert_eq!(others, ["block_size_mismatch"], "{name}, {sources:?}: {}", watched.told());
     }
@@ -115,6 +127,7 @@ fn workers_without_events_are_named_one_by_one() {
     for sources in [NATS, NATS_AND_LOG, NATS_AND_METRICS, ALL] {
         let watched = tape.play(sources, 0.0, 20);
         assert_eq!(watched.codes(Severity::Warning), ["no_events"], "{sources:?}: {}", watched.told());
+        assert_well_said(&watched);
         let last = watched.said.iter().rfind(|(_, f)| f.code == "no_events");
         let (_, finding) = last.unwrap();
         assert_eq!((finding.severity, finding.workers.len()), (Severity::Critical, 3), "{sources:?}");

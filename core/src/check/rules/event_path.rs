@@ -78,9 +78,8 @@ pub(super) fn lately(view: &View<'_>, worker: WorkerIx) -> (Totals, &'static str
     if rise.store_events + rise.remove_events > 0 {
         return (rise, WINDOW);
     }
-    let last = |w: &WorkerState| w.last_event_ms;
-    let latest = view.cluster.workers().iter().filter_map(last).max();
-    let own = view.cluster.worker(worker).and_then(last);
+    let latest = view.history.latest_event_ms();
+    let own = view.cluster.worker(worker).and_then(|w| w.last_event_ms);
     let is_stale = latest.zip(own).is_none_or(|(latest, own)| latest.since(own) > STALE_MS);
     if is_stale {
         return (Totals { chosen: rise.chosen, ..Totals::default() }, WINDOW);

@@ -51,22 +51,27 @@ fn left_lately(view: &View<'_>, worker: WorkerIx) -> Option<crate::cluster::Gone
 
 /// Workers that look dead.
 fn suspects(view: &View<'_>) -> Vec<WorkerIx> {
-    view.present()
-        .filter(|&worker| sent_into_silence(view, worker) >= MIN_CHOICES || is_unscraped(view, worker))
-        .collect()
+    let sent = sent_into_silence(view);
+    let is_suspect = |worker: &WorkerIx| sent[worker.at()] >= MIN_CHOICES || is_unscraped(view, *worker);
+    view.present().filter(is_suspect).collect()
 }
 
-/// Requests that were sent to a worker after its last sign and that should have shown; 0 while it is not silent.
-fn sent_into_silence(view: &View<'_>, worker: WorkerIx) -> u64 {
-    let Some(state) = view.cluster.worker(worker) else { return 0 };
-    let Some(last) = state.last_sign_ms else { return 0 };
-    let silent_ms = view.now.since(last);
-    if !(SILENT_MS..=TOLD_MS).contains(&silent_ms) || !is_heard(view) {
-        return 0;
+/// Requests that were sent to each worker after its last sign and that should have shown; 0 while it is not silent.
+fn sent_into_silence(view: &View<'_>) -> Vec<u64> {
+    let workers = view.cluster.workers();
+    let mut sent = vec![0; workers.len()];
+    if !is_heard(view) {
+        return sent;
     }
-    let after = view.decisions(silent_ms).filter(|d| d.decision.worker == worker && d.at_ms > last);
-    let due = after.filter(|d| view.now.since(d.at_ms) >= SHOWS_MS && must_show(state, d));
-    due.count() as u64
+    for decided in view.decisions(TOLD_MS).filter(|d| view.now.since(d.at_ms) >= SHOWS_MS) {
+        let at = decided.decision.worker.at();
+        let Some(last) = workers.get(at).and_then(|state| state.last_sign_ms) else { continue };
+        let is_silent = (SILENT_MS..=TOLD_MS).contains(&view.now.since(last));
+        if is_silent && decided.at_ms > last && must_show(&workers[at], decided) {
+            sent[at] += 1;
+        }
+    }
+    sent
 }
 
 /// Whether a request has to show on the worker: in its load if it tells that, else by blocks that it must store.
@@ -94,7 +99,9 @@ fn is_unscraped(view: &View<'_>, worker: WorkerIx) -> bool {
 }
 
 fn scrapes_work(view: &View<'_>) -> bool {
-    view.cluster.sources().iter().any(|s| s.kind == SourceKind::Prometheus && s.state == LinkState::Live)
+    view.cluster.sources().iter().any(|s| {
+        matches!(s.kind, SourceKind::Prometheus | SourceKind::Simulator) && s.state == LinkState::Live
+    })
 }
 
 fn found(view: &View<'_>, gone: &[WorkerIx], suspects: &[WorkerIx]) -> Found {
@@ -139,7 +146,7 @@ fn departure(found: Found, view: &View<'_>, worker: WorkerIx) -> Found {
 fn silence(found: Found, view: &View<'_>, worker: WorkerIx) -> Found {
     let who = name(view, worker);
     let found = last_sign(found, view, worker);
-    let sent = sent_into_silence(view, worker);
+    let sent = sent_into_silence(view).get(worker.at()).copied().unwrap_or(0);
     let found = if sent > 0 {
         found.evidence(format!("Requests sent to {who} since its last sign, by decisions"), sent, "requests")
     } else {

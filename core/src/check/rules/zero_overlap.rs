@@ -6,10 +6,11 @@ use super::{cold_tree, event_lines_mixed, no_events, router_hears_no_events};
 use crate::check::{Found, Look, Rule, View};
 use crate::id::Millis;
 use crate::record::{HistogramKind, Severity};
+use crate::words::count;
 
 /// Requests that make "never".
 const MIN_REQUESTS: u64 = 30;
-/// Blocks at which prompts part before they can be said to share prefixes.
+/// Times that prompts share a block before they can be said to share prefixes.
 const MIN_SHARED: u64 = 5;
 
 /// See the module.
@@ -44,9 +45,9 @@ impl Rule for ZeroOverlap {
             .evidence(format!("Overlap of routed prompts, by the router, {WINDOW}"), value, "blocks")
             .evidence(format!("Requests behind it, by the router, {WINDOW}"), requests, "requests")
             .evidence(
-                "Blocks behind which prompts part or that several workers hold, by the tree, now",
-                part(chains.shared, view.cluster.tree().totals().nodes),
-                "blocks",
+                "Times that prompts share a block, by the tree, now",
+                format!("{} in {} blocks", count(chains.shared), count(view.cluster.tree().totals().nodes)),
+                "",
             );
         let found = match cached {
             Some(tokens) => found.evidence(

@@ -9,12 +9,15 @@ use super::super::event_path::WINDOW_MS;
 /// Most steps of a walk: enough for any fault to show, and a few milliseconds of work.
 const MAX_STEPS: usize = 400_000;
 
+/// Continuations of one block that are counted.
+const MAX_CHILDREN: usize = 100;
+
 /// See the module.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(in crate::check::rules) struct Chains {
     /// Blocks of the longest chain whose end was stored lately.
     pub(in crate::check::rules) longest_blocks: u64,
-    /// Blocks behind which prompts part, or that several workers hold.
+    /// Times that a prompt continued a block which another one continues too, and blocks that several workers hold.
     pub(in crate::check::rules) shared: u64,
 }
 
@@ -31,8 +34,8 @@ pub(in crate::check::rules) fn chains(view: &View<'_>) -> Chains {
         if is_recent && !tree.owners(node).is_empty() {
             chains.longest_blocks = chains.longest_blocks.max(u64::from(depth));
         }
-        let parts = tree.children(node).nth(1).is_some();
-        chains.shared += u64::from(parts || tree.owners(node).len() > 1);
+        let continued = tree.children(node).take(MAX_CHILDREN).count() as u64;
+        chains.shared += continued.saturating_sub(1) + u64::from(tree.owners(node).len() > 1);
     }
     chains
 }

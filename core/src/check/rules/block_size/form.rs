@@ -16,7 +16,7 @@ const MIN_AGE_MS: u64 = 8_000;
 pub(super) const MIN_DECISIONS: u64 = 30;
 /// Blocks in the trees before a router can be said to miss them.
 const MIN_RESIDENT: u64 = 100;
-/// Blocks at which prompts part before they can be said to share prefixes.
+/// Times that prompts share a block before they can be said to share prefixes.
 const MIN_SHARED: u64 = 5;
 /// What a log says is believed for this long.
 const SIGN_MS: u64 = 300_000;

@@ -4,8 +4,6 @@
 mod chains;
 mod form;
 mod sizes;
-#[cfg(test)]
-mod tests;
 
 use super::event_path::{each, lately, link, name, names, part};
 use crate::check::{Found, Look, Rule, View};
@@ -121,7 +119,7 @@ fn found(view: &View<'_>, diagnosis: &Diagnosis) -> Found {
                 chains.longest_blocks,
                 "blocks of E",
             )
-            .evidence("Places where prompts share a prefix, by the tree", chains.shared, "blocks");
+            .evidence("Times that prompts share a block, by the tree, now", chains.shared, "times");
     }
     fixes(found, diagnosis.form, &sizes)
 }

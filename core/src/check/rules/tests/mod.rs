@@ -1,0 +1,11 @@
+//! Behaviour of the rules on states that are told record by record; recorded traffic is in the crate's `tests`.
+
+mod block_size;
+mod events;
+mod routers;
+mod sources;
+mod stage;
+mod words;
+mod workers;
+
+use stage::{Stage, evidence};

@@ -1,0 +1,80 @@
+//! What this dashboard cannot see, or sees late.
+
+use super::{Stage, evidence};
+use crate::id::SourceIx;
+use crate::record::{Counter, LinkState, ProcessRole, Record, Severity, SourceKind};
+
+fn traffic(stage: &mut Stage, received: u64, lag_ms: i64) {
+    stage.tell(Record::Traffic { source: SourceIx(0), received, lag_ms: Some(lag_ms) });
+}
+
+/// Messages that come late, second after second.
+pub(super) fn behind() -> Stage {
+    let mut stage = Stage::new();
+    for n in 0..20 {
+        traffic(&mut stage, n + 1, 5_000);
+        stage.pass(1);
+    }
+    stage
+}
+
+/// A source that cannot be reached.
+pub(super) fn down() -> Stage {
+    let mut stage = Stage::new();
+    traffic(&mut stage, 1, 3);
+    let source = stage.source("http://frontend:8000/metrics", SourceKind::Prometheus);
+    stage.link(source, LinkState::Connecting);
+    stage.pass(15);
+    stage
+}
+
+/// A NATS on which nothing is said.
+pub(super) fn silence() -> Stage {
+    let mut stage = Stage::mute();
+    stage.pass(35);
+    stage
+}
+
+#[test]
+fn messages_that_come_late_for_10_s_are_told() {
+    let stage = behind();
+    assert_eq!(stage.grave(), ["behind"]);
+    assert_eq!(evidence(stage.found("behind"), "Delay"), "5000");
+}
+
+#[test]
+fn one_late_message_is_not() {
+    let mut stage = Stage::new();
+    for n in 0..20 {
+        traffic(&mut stage, n + 1, if n == 5 { 30_000 } else { 3 });
+        stage.pass(1);
+    }
+    traffic(&mut stage, 21, 30_000);
+    stage.pass(60);
+    assert!(stage.codes().is_empty(), "the last one came late, and nothing after it: {:?}", stage.codes());
+}
+
+#[test]
+fn a_source_that_is_down_is_told_with_what_it_would_show() {
+    let mut stage = down();
+    assert_eq!(stage.grave(), ["source_down"]);
+    assert!(stage.found("source_down").explanation.contains("latency"));
+    stage.link(SourceIx(1), LinkState::Live);
+    stage.pass(7);
+    assert!(stage.codes().is_empty());
+}
+
+#[test]
+fn a_silent_nats_is_worth_knowing_and_a_fault_where_requests_are_served() {
+    let mut stage = silence();
+    assert_eq!(stage.codes(), ["nothing_heard"]);
+    assert_eq!(stage.found("nothing_heard").severity, Severity::Info);
+    for n in 0..10u32 {
+        stage.scrape(ProcessRole::Frontend, &[(Counter::RequestsOk, f64::from(n))], &[], Vec::new());
+        stage.pass(1);
+    }
+    assert_eq!(stage.found("nothing_heard").severity, Severity::Warning);
+    traffic(&mut stage, 1, 3);
+    stage.pass(2);
+    assert!(stage.finding("nothing_heard").is_none());
+}
