@@ -1,10 +1,19 @@
-//! What the reader must know before believing the rest: sources in trouble, a stale picture, a wrong version.
+//! What the reader must know before believing the rest: sources in trouble, a stale picture, a wrong version; and, above
+//! the overview, what was found.
 
 use leptos::prelude::*;
-use radixscope_core::record::LinkState;
+use radixscope_core::cluster::Cluster;
+use radixscope_core::export::Wanted;
+use radixscope_core::export::finding_ticket::severity_word;
+use radixscope_core::record::{LinkState, Severity};
 
 use crate::format;
 use crate::store::{Link, Opening, Store};
+use crate::url::Panel;
+use crate::view::figure::severity_mark;
+
+/// So many findings are named.
+const NAMED: usize = 3;
 
 #[derive(Clone, PartialEq)]
 struct Notice {
@@ -12,27 +21,36 @@ struct Notice {
     level: &'static str,
     text: String,
     /// What the reader can do about it.
-    retry: Option<Retry>,
+    act: Option<Act>,
 }
 
 #[derive(Clone, Copy, PartialEq)]
-enum Retry {
-    Connection,
-    Opening,
+enum Act {
+    Connect,
+    Open,
+    ShowFindings,
 }
 
-impl Retry {
+impl Act {
     fn now(self, store: Store) {
         match self {
-            Self::Connection => store.retry.update(|n| *n += 1),
-            Self::Opening => store.opening.set(Opening::No),
+            Self::Connect => store.retry.update(|n| *n += 1),
+            Self::Open => store.opening.set(Opening::No),
+            Self::ShowFindings => store.address.update(|a| a.panel = Panel::Findings),
+        }
+    }
+
+    const fn words(self) -> (&'static str, &'static str) {
+        match self {
+            Self::Connect | Self::Open => ("Try now", "retry"),
+            Self::ShowFindings => ("Show", "show-findings"),
         }
     }
 }
 
 impl Notice {
     fn new(id: &'static str, level: &'static str, text: String) -> Self {
-        Self { id, level, text, retry: None }
+        Self { id, level, text, act: None }
     }
 }
 
@@ -46,23 +64,25 @@ pub(super) fn Notices(store: Store) -> impl IntoView {
         all.extend(store.on_beat(|cluster| of_sources(cluster.sources())));
         all.extend(of_trust(store));
         all.extend(store.misread.get().into_iter().map(|text| Notice::new("notice-address", "warn", text)));
+        if store.address.with(|a| a.panel == Panel::Overview) {
+            all.extend(store.on_beat(of_findings));
+        }
         all
     });
     view! {
         <div class="notices" role="status" aria-live="polite" data-testid="notices">
             {move || {
                 let row = |notice: Notice| {
-                    let retry = notice.retry.map(|retry| {
+                    let act = notice.act.map(|act| {
+                        let (words, id) = act.words();
                         view! {
-                            <button class="plain" data-testid="retry" on:click=move |_| retry.now(store)>
-                                "Try now"
-                            </button>
+                            <button class="plain" data-testid=id on:click=move |_| act.now(store)>{words}</button>
                         }
                     });
                     view! {
                         <p class=format!("notice {}", notice.level) data-testid=notice.id>
                             <span>{notice.text}</span>
-                            {retry}
+                            {act}
                         </p>
                     }
                 };
@@ -70,6 +90,41 @@ pub(super) fn Notices(store: Store) -> impl IntoView {
             }}
         </div>
     }
+}
+
+/// The worst findings on one line; that there are none, where something was checked.
+fn of_findings(cluster: &Cluster) -> Option<Notice> {
+    let checked = cluster.checked().len();
+    if checked == 0 {
+        return None;
+    }
+    let found = Wanted::default().of(cluster);
+    let worst = found.first().map(|finding| finding.severity);
+    let mut text = String::new();
+    for finding in found.iter().take(NAMED) {
+        for part in [
+            severity_mark(finding.severity),
+            " ",
+            severity_word(finding.severity),
+            ": ",
+            &finding.title,
+            "   ",
+        ] {
+            text.push_str(part);
+        }
+    }
+    if found.len() > NAMED {
+        text.push_str(&format!("and {} more", found.len() - NAMED));
+    } else if found.is_empty() {
+        text = format!("✓ No findings · {checked} rules checked");
+    }
+    let level = match worst {
+        Some(Severity::Critical) => "bad",
+        Some(Severity::Warning) => "warn",
+        Some(Severity::Info) => "info",
+        None => "good",
+    };
+    Some(Notice { act: Some(Act::ShowFindings), ..Notice::new("notice-findings", level, text) })
 }
 
 fn of_opening(store: Store) -> Option<Notice> {
@@ -87,7 +142,7 @@ fn of_opening(store: Store) -> Option<Notice> {
                 "{} could not be opened: this server did not send the rest of the page.",
                 panel.title()
             );
-            Some(Notice { retry: Some(Retry::Opening), ..Notice::new("notice-not-opened", "bad", text) })
+            Some(Notice { act: Some(Act::Open), ..Notice::new("notice-not-opened", "bad", text) })
         }
     }
 }
@@ -98,7 +153,7 @@ fn of_link(store: Store) -> Option<Notice> {
         Link::Waiting { attempts, seconds } => {
             let tried = if attempts > 1 { format!(" after {attempts} attempts") } else { String::new() };
             let text = format!("No connection to the server{tried}. Next attempt in {seconds} s.{seen}");
-            Some(Notice { retry: Some(Retry::Connection), ..Notice::new("notice-reconnecting", "bad", text) })
+            Some(Notice { act: Some(Act::Connect), ..Notice::new("notice-reconnecting", "bad", text) })
         }
         Link::Connecting if store.ready() => {
             Some(Notice::new("notice-connecting", "warn", format!("Connecting again.{seen}")))
