@@ -3,10 +3,14 @@
 //! Pure: no I/O, no async, no clock, no randomness, nothing of the web. It compiles for the host and for
 //! `wasm32-unknown-unknown`, so that the server, the browser and a recording run the same fold.
 //!
-//! Arrows point one way: `id ← router ← record ← dynamo, tree ← cluster ← ingest ← routing ← listen, whatif`; nothing here uses
-//! `sim` but `counterfactual`, which also reads `cluster`, `router` and `routing`, and its callers.
+//! Arrows point one way: `id ← router ← record ← dynamo, tree ← cluster ← check ← ingest ← routing ← listen, whatif`; nothing here uses
+//! `sim` but `counterfactual`, which also reads `cluster`, `router` and `routing`, and its callers. `capacity` and `baseline`
+//! use nothing of the others but `words` and a rule of `export`.
 #![forbid(unsafe_code)]
 
+pub mod ages;
+pub mod baseline;
+pub mod capacity;
 pub mod check;
 pub mod cluster;
 pub mod counterfactual;

@@ -6,6 +6,7 @@
 
 mod finding;
 mod scrape;
+mod sealed;
 
 use std::borrow::Cow;
 
@@ -14,10 +15,12 @@ use serde::{Deserialize, Serialize};
 use crate::id::{BlockHash, DecisionId, Millis, SourceIx, TokensHash, Worker, WorkerIx};
 use crate::router::Formula;
 
-pub use finding::{CheckStatus, Evidence, Finding, Fix, Phase, RuleStatus, Severity};
+pub use finding::{CheckStatus, Evidence, Finding, FindingHead, Fix, Phase, RuleStatus, Severity};
 pub use scrape::{
-    Counter, Gauge, Histogram, HistogramKind, ModelFigures, ProcessRole, RankFigures, Scrape, WorkerFigures,
+    Counter, Gauge, Histogram, HistogramKind, ModelFigures, Present, ProcessRole, RankFigures, Scrape,
+    Scraped, Sums, WorkerFigures,
 };
+pub use sealed::{Opened, Sealed};
 
 /// Version of the binary form of everything in this file.
 pub const RECORD_VERSION: u8 = 3;
@@ -205,7 +208,7 @@ pub enum Record<'a> {
         ages: BlockAges,
     },
     /// What a process's `/metrics` said.
-    Scrape(Scrape<'a>),
+    Scrape(Scraped<'a>),
     /// A log said something of the event path, summed over at most a second.
     LogSign {
         /// Which worker it is about, if it says.
@@ -215,10 +218,15 @@ pub enum Record<'a> {
         /// How many times.
         count: u64,
     },
-    /// A check found something, or a finding changed; replaces what was said under its code.
-    Finding(Finding<'a>),
-    /// What was checked; replaces what was said before.
-    Checked(Vec<RuleStatus<'a>>),
+    /// A check found something, or a finding changed: a [`Finding`]; replaces what was said under its code.
+    Finding {
+        /// Its code.
+        code: Cow<'a, str>,
+        /// The whole of it.
+        finding: Sealed<'a>,
+    },
+    /// What was checked, as a list of [`RuleStatus`]; replaces what was said before.
+    Checked(Sealed<'a>),
     /// Messages known to be lost.
     Missed {
         /// Where they should have come from.
@@ -246,6 +254,23 @@ pub enum Record<'a> {
         #[serde(borrow)]
         sample: Cow<'a, str>,
     },
+}
+
+impl Record<'_> {
+    /// A finding.
+    pub fn finding(finding: &Finding<'_>) -> Record<'static> {
+        Record::Finding { code: Cow::Owned(finding.code.to_string()), finding: Sealed::of(finding) }
+    }
+
+    /// What was checked.
+    pub fn checked(rules: &[RuleStatus<'_>]) -> Record<'static> {
+        Record::Checked(Sealed::of(&rules))
+    }
+
+    /// A scrape of a process that did not restart since it was first scraped.
+    pub fn scrape(scrape: &Scrape<'_>) -> Record<'static> {
+        Record::Scrape(Scraped::of(scrape, 0))
+    }
 }
 
 /// A routing decision as far as one source tells it.

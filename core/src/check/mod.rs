@@ -75,12 +75,12 @@ impl Checks {
         let mut records = Vec::new();
         for running in &mut self.rules {
             let look = running.rule.look(&view);
-            records.extend(running.take(look, now).map(Record::Finding));
+            records.extend(running.take(look, now).as_ref().map(Record::finding));
         }
         let statuses: Vec<_> = self.rules.iter().map(Running::status).collect();
         if statuses != self.said {
             self.said.clone_from(&statuses);
-            records.push(Record::Checked(statuses));
+            records.push(Record::checked(&statuses));
         }
         records
     }

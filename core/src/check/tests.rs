@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::id::{Seq, SourceIx};
-use crate::record::{Entry, MissedCause, Topic};
+use crate::record::{Entry, FindingHead, MissedCause, Topic};
 
 const NOW: u64 = 1_800_000_000_000;
 
@@ -21,7 +21,9 @@ fn listening() -> Cluster {
 
 fn phases(records: &[Record<'static>], code: &str) -> Vec<Phase> {
     let of_code = |record: &Record<'static>| match record {
-        Record::Finding(finding) if finding.code == code => Some(finding.phase),
+        Record::Finding { code: of, finding } if of == code => {
+            Some(finding.open_front::<FindingHead>().unwrap().phase)
+        }
         _ => None,
     };
     records.iter().filter_map(of_code).collect()

@@ -6,12 +6,11 @@ use super::{
     Cluster, Gone, MAX_PROCESSES, MAX_SOURCES, MAX_WORKERS, RouterLoad, SignState, SourceState, WorkerState,
 };
 use crate::id::{Millis, Seq, WorkerIx};
-use crate::record::{Decision, Entry, Finding, LinkState, LogSign, Record, RuleStatus, Scrape, SequenceStep};
+use crate::record::{Decision, Entry, LinkState, LogSign, Record, Scraped, SequenceStep};
+use crate::tree::StoreOutcome;
 
 /// Resolution of "last touched" in the tree: four bytes then last for thirteen years.
 pub const TOUCH_MS: u64 = 100;
-/// Most findings and rules kept: far more than there are rules.
-const MAX_FINDINGS: usize = 128;
 /// Most kinds of signs kept apart; sizes that a log names make more than one of a kind.
 const MAX_SIGNS: usize = 64;
 /// Unix time at which touches begin, 2020-01-01: four bytes reach 2033.
@@ -84,10 +83,8 @@ impl Cluster {
             Record::Progress { decision, progress } => self.head.decisions.progress(*decision, progress),
             Record::Scrape(scrape) => self.fold_scrape(at, scrape),
             Record::LogSign { worker, sign, count } => self.fold_sign(at, *worker, *sign, *count),
-            Record::Finding(finding) => self.fold_finding(finding),
-            Record::Checked(rules) => {
-                self.head.checked = rules.iter().take(MAX_FINDINGS).map(RuleStatus::to_static).collect();
-            }
+            Record::Finding { code, finding } => self.head.findings.found(code, finding),
+            Record::Checked(rules) => self.head.findings.checked(rules),
             about_worker => self.fold_worker(at, about_worker),
         }
     }
@@ -104,7 +101,7 @@ impl Cluster {
         }
     }
 
-    fn fold_scrape(&mut self, at: Millis, scrape: &Scrape<'_>) {
+    fn fold_scrape(&mut self, at: Millis, scrape: &Scraped<'_>) {
         let processes = &mut self.head.processes;
         let known = processes.iter().position(|process| process.name == scrape.process);
         let ix = known.unwrap_or(processes.len());
@@ -112,9 +109,10 @@ impl Cluster {
             if ix == MAX_PROCESSES {
                 return;
             }
-            processes.push(ProcessState::new(scrape.process.to_string(), scrape.role, at));
+            processes.push(ProcessState::new(at, scrape));
+        } else {
+            processes[ix].scraped(at, scrape);
         }
-        processes[ix].scraped(at, scrape);
     }
 
     fn fold_sign(&mut self, at: Millis, worker: Option<WorkerIx>, sign: LogSign, count: u64) {
@@ -128,15 +126,6 @@ impl Cluster {
             signs.push(SignState::new(sign, at));
         }
         signs[ix].said(at, worker, count);
-    }
-
-    fn fold_finding(&mut self, finding: &Finding<'_>) {
-        let findings = &mut self.head.findings;
-        if let Some(known) = findings.iter_mut().find(|known| known.code == finding.code) {
-            *known = finding.to_static();
-        } else if findings.len() < MAX_FINDINGS {
-            findings.push(finding.to_static());
-        }
     }
 
     fn fold_worker(&mut self, at: Millis, record: &Record<'_>) {
@@ -161,16 +150,24 @@ impl Cluster {
         let Some(w) = head.workers.get_mut(ix.at()) else { return };
         match record {
             Record::Stored { parent, blocks, .. } => {
-                let outcome = tree.store(ix, *parent, blocks, touch(at));
+                // What a worker that left says, until it is known to be back, is late: nobody can use those blocks.
+                let is_late = w.gone.is_some();
+                let outcome = match is_late {
+                    true => StoreOutcome::default(),
+                    false => tree.store(ix, *parent, blocks, touch(at)),
+                };
                 w.heard_event(at);
                 w.store_events_total += 1;
                 w.stored_total += blocks.len() as u64;
                 w.empty_stores_total += u64::from(blocks.is_empty());
                 w.unknown_parents_total += u64::from(outcome.parent_unknown);
+                w.hashes_compared_total += u64::from(outcome.compared);
+                w.hashes_differing_total += u64::from(outcome.differing);
                 w.rates.add(at, blocks.len() as u32, 0);
             }
             Record::Removed { hashes, .. } => {
-                let unknown = hashes.iter().filter(|&&hash| !tree.remove(ix, hash)).count();
+                let is_late = w.gone.is_some();
+                let unknown = hashes.iter().filter(|&&hash| !is_late && !tree.remove(ix, hash)).count();
                 w.heard_event(at);
                 w.remove_events_total += 1;
                 w.removed_total += hashes.len() as u64;

@@ -6,6 +6,7 @@
 mod decisions;
 mod explain;
 mod filter;
+mod findings;
 mod fold;
 mod hint;
 mod in_flight;
@@ -26,8 +27,10 @@ mod tests;
 use serde::{Deserialize, Serialize};
 
 use crate::id::{Millis, Seq, SourceIx, Worker, WorkerIx};
-use crate::record::{Finding, LogSign, Record, RuleStatus};
+use crate::record::{Finding, FindingHead, LogSign, Record, RuleStatus};
+
 use crate::tree::{DEFAULT_LIMIT_NODES, Tree};
+use findings::Findings;
 
 pub use decisions::{Decided, DecisionTotals, Decisions, MAX_CANDIDATES, MAX_DECISIONS};
 pub use explain::CostParts;
@@ -61,8 +64,7 @@ struct Head {
     processes: Vec<ProcessState>,
     routers: Vec<RouterState>,
     signs: Vec<SignState>,
-    findings: Vec<Finding<'static>>,
-    checked: Vec<RuleStatus<'static>>,
+    findings: Findings,
     limit_nodes: u32,
 }
 
@@ -91,8 +93,7 @@ impl Cluster {
                 processes: Vec::new(),
                 routers: Vec::new(),
                 signs: Vec::new(),
-                findings: Vec::new(),
-                checked: Vec::new(),
+                findings: Findings::default(),
                 limit_nodes,
             },
             tree: Tree::with_limit(limit_nodes),
@@ -168,12 +169,17 @@ impl Cluster {
 
     /// What checks found, by code, those that are over included.
     pub fn findings(&self) -> &[Finding<'static>] {
-        &self.head.findings
+        self.head.findings.all()
+    }
+
+    /// The front of each finding, without taking the rest apart.
+    pub fn finding_heads(&self) -> impl Iterator<Item = FindingHead> + '_ {
+        self.head.findings.heads()
     }
 
     /// What was checked last; empty before the first check.
     pub fn checked(&self) -> &[RuleStatus<'static>] {
-        &self.head.checked
+        self.head.findings.rules()
     }
 
     /// Blocks that `worker` holds, those outside the picture included. `None`: no KV event of it was ever heard, so
@@ -199,9 +205,9 @@ impl Cluster {
         // Serialising a state of plain data into memory cannot fail; if it ever did, two digests would differ from
         // the truth and be seen to.
         let Head { seq, now_ms, sources, workers, decisions, .. } = &self.head;
-        let Head { processes, routers, signs, findings, checked, limit_nodes, .. } = &self.head;
+        let Head { processes, routers, signs, findings, limit_nodes, .. } = &self.head;
         let heard = (seq, now_ms, sources, workers, decisions.sums(), decisions.digest());
-        let small = (heard, processes, routers, signs, findings, checked, limit_nodes);
+        let small = (heard, processes, routers, signs, findings, limit_nodes);
         let bytes = postcard::to_allocvec(&small).unwrap_or_default();
         xxhash_rust::xxh3::xxh3_64_with_seed(&bytes, self.tree.digest())
     }
@@ -239,7 +245,7 @@ pub fn worker_of(record: &Record<'_>) -> Option<WorkerIx> {
         | Record::Traffic { .. }
         | Record::Progress { .. }
         | Record::Scrape(_)
-        | Record::Finding(_)
+        | Record::Finding { .. }
         | Record::Checked(_)
         | Record::Rejected { .. } => None,
     }

@@ -1,5 +1,7 @@
-//! Processes whose metrics are scraped: their present values, what their counters rose by, and distributions over the
-//! last minutes. A counter that falls belongs to a process that restarted: it counts from 0 again.
+//! Processes whose metrics are scraped: their present values, and what they counted over the last minutes.
+//!
+//! The fold keeps scrapes as they came; everything shown of them is derived when somebody asks. Counters never fall
+//! here: whoever writes the records adds up over restarts.
 
 use std::collections::VecDeque;
 
@@ -8,12 +10,13 @@ use serde::{Deserialize, Serialize};
 use super::quantile::Distribution;
 use crate::id::Millis;
 use crate::record::{
-    Counter, Gauge, Histogram, HistogramKind, ModelFigures, ProcessRole, RankFigures, Scrape, WorkerFigures,
+    Counter, Gauge, HistogramKind, ModelFigures, Opened, Present, ProcessRole, RankFigures, Scraped, Sealed,
+    Sums, WorkerFigures,
 };
 
 /// Most processes kept apart: frontends and workers of a large deployment.
 pub const MAX_PROCESSES: usize = 256;
-/// How long what happened is kept scrape by scrape.
+/// How long what was counted is kept scrape by scrape.
 pub const SCRAPE_WINDOW_MS: u64 = 300_000;
 /// Most scrapes kept of a process: one a second over the window.
 const MAX_STEPS: usize = 300;
@@ -25,8 +28,6 @@ pub struct ProcessState {
     pub name: String,
     /// What it turned out to be.
     pub role: ProcessRole,
-    /// Its connection id where its metrics carry it, see [`Scrape::instance`].
-    pub instance: Option<u64>,
     /// First scrape.
     pub first_ms: Millis,
     /// Last scrape.
@@ -35,220 +36,152 @@ pub struct ProcessState {
     pub restarts: u32,
     /// When the last restart was noticed.
     pub restarted_ms: Option<Millis>,
-    /// What a frontend says of its models.
-    pub models: Vec<ModelFigures<'static>>,
-    /// What a frontend says of workers.
-    pub workers: Vec<WorkerFigures>,
-    /// What a worker says of its ranks.
-    pub ranks: Vec<RankFigures>,
-    gauges: Vec<(Gauge, f64)>,
-    counters: Vec<CounterSeries>,
-    histograms: Vec<HistogramSeries>,
-}
-
-/// What a counter rose by.
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
-struct CounterSeries {
-    counter: Counter,
-    last: f64,
-    total: f64,
-    steps: VecDeque<(Millis, f64)>,
-}
-
-/// What a histogram grew by.
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
-struct HistogramSeries {
-    kind: HistogramKind,
-    bounds: Vec<f64>,
-    last: Vec<u64>,
-    last_sum: f64,
-    total: Vec<u64>,
-    total_sum: f64,
-    steps: VecDeque<Step>,
-}
-
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
-struct Step {
-    at_ms: Millis,
-    counts: Vec<u32>,
-    sum: f64,
+    present: Sealed<'static>,
+    first: Sealed<'static>,
+    steps: VecDeque<(Millis, Sealed<'static>)>,
+    #[serde(skip)]
+    open_present: Opened<Present>,
+    #[serde(skip)]
+    open_first: Opened<Sums>,
+    #[serde(skip)]
+    open_last: Opened<Sums>,
 }
 
 impl ProcessState {
-    pub(super) fn new(name: String, role: ProcessRole, at: Millis) -> Self {
+    pub(super) fn new(at: Millis, scraped: &Scraped<'_>) -> Self {
         Self {
-            name,
-            role,
-            instance: None,
+            name: scraped.process.to_string(),
+            role: scraped.role,
             first_ms: at,
             last_ms: at,
-            restarts: 0,
+            restarts: scraped.restarts,
             restarted_ms: None,
-            models: Vec::new(),
-            workers: Vec::new(),
-            ranks: Vec::new(),
-            gauges: Vec::new(),
-            counters: Vec::new(),
-            histograms: Vec::new(),
+            present: scraped.present.to_static(),
+            first: scraped.sums.to_static(),
+            steps: VecDeque::new(),
+            open_present: Opened::default(),
+            open_first: Opened::default(),
+            open_last: Opened::default(),
         }
     }
 
-    pub(super) fn scraped(&mut self, at: Millis, scrape: &Scrape<'_>) {
-        if self.has_restarted(scrape) {
-            self.restarts = self.restarts.saturating_add(1);
+    pub(super) fn scraped(&mut self, at: Millis, scraped: &Scraped<'_>) {
+        if scraped.restarts != self.restarts {
+            self.restarts = scraped.restarts;
             self.restarted_ms = Some(at);
-            self.forget_last();
         }
-        self.role = scrape.role;
-        self.instance = scrape.instance;
+        self.role = scraped.role;
         self.last_ms = at;
-        self.gauges = scrape.gauges.to_vec();
-        self.models = scrape.models.iter().map(owned).collect();
-        self.workers = scrape.workers.to_vec();
-        self.ranks = scrape.ranks.to_vec();
-        for &(counter, value) in scrape.counters.iter() {
-            match self.counters.iter_mut().find(|series| series.counter == counter) {
-                Some(series) => series.rise(at, value),
-                None => self.counters.push(CounterSeries {
-                    counter,
-                    last: value,
-                    total: 0.0,
-                    steps: VecDeque::new(),
-                }),
-            }
-        }
-        for histogram in scrape.histograms.iter().filter(|h| h.counts.len() == h.bounds.len() + 1) {
-            match self.histograms.iter_mut().find(|series| series.kind == histogram.kind) {
-                Some(series) if series.bounds == *histogram.bounds => series.grow(at, histogram),
-                Some(series) => *series = HistogramSeries::new(histogram),
-                None => self.histograms.push(HistogramSeries::new(histogram)),
-            }
-        }
-    }
-
-    /// Another process under the same name: it has another id, a shorter uptime, or a counter fell.
-    fn has_restarted(&self, scrape: &Scrape<'_>) -> bool {
-        let other = self.instance.is_some() && scrape.instance.is_some() && self.instance != scrape.instance;
-        let uptime = |gauges: &[(Gauge, f64)]| {
-            gauges.iter().find(|(gauge, _)| *gauge == Gauge::UptimeSeconds).map(|&(_, seconds)| seconds)
-        };
-        let younger = uptime(&self.gauges).zip(uptime(&scrape.gauges)).is_some_and(|(old, new)| new < old);
-        let fell = scrape.counters.iter().any(|&(counter, value)| {
-            self.counters.iter().any(|series| series.counter == counter && value < series.last)
-        });
-        other || younger || fell
-    }
-
-    /// What a new process counts, it counts from 0.
-    fn forget_last(&mut self) {
-        self.counters.iter_mut().for_each(|series| series.last = 0.0);
-        for series in &mut self.histograms {
-            series.last.fill(0);
-            series.last_sum = 0.0;
-        }
-    }
-
-    /// A present value; `None`: the process does not offer it.
-    pub fn gauge(&self, gauge: Gauge) -> Option<f64> {
-        self.gauges.iter().find(|(known, _)| *known == gauge).map(|&(_, value)| value)
-    }
-
-    /// What a counter rose by since it was first scraped; `None`: the process does not offer it.
-    pub fn counted(&self, counter: Counter) -> Option<f64> {
-        self.counter(counter).map(|series| series.total)
-    }
-
-    /// What a counter stands at by the process's own count, which begins with the process.
-    pub fn counter_value(&self, counter: Counter) -> Option<f64> {
-        self.counter(counter).map(|series| series.last)
-    }
-
-    /// What a counter rose by after `since`; `None`: the process does not offer it.
-    pub fn counted_since(&self, counter: Counter, since: Millis) -> Option<f64> {
-        let steps = &self.counter(counter)?.steps;
-        // From 0.0: an empty f64 sum is −0.
-        Some(steps.iter().rev().take_while(|(at, _)| *at > since).fold(0.0, |sum, (_, rise)| sum + rise))
-    }
-
-    fn counter(&self, counter: Counter) -> Option<&CounterSeries> {
-        self.counters.iter().find(|series| series.counter == counter)
-    }
-
-    /// The samples that came after `after` and not after `until`; `None`: the process does not offer it.
-    pub fn distribution(&self, kind: HistogramKind, after: Millis, until: Millis) -> Option<Distribution> {
-        let series = self.histograms.iter().find(|series| series.kind == kind)?;
-        let mut sum = Distribution::empty(&series.bounds);
-        for step in series.steps.iter().rev().skip_while(|step| step.at_ms > until) {
-            if step.at_ms <= after {
-                break;
-            }
-            sum.add(step.counts.iter().map(|&count| u64::from(count)), step.sum);
-        }
-        Some(sum)
-    }
-
-    /// The samples of the session: all since the first scrape.
-    pub fn session(&self, kind: HistogramKind) -> Option<Distribution> {
-        let series = self.histograms.iter().find(|series| series.kind == kind)?;
-        let mut sum = Distribution::empty(&series.bounds);
-        sum.add(series.total.iter().copied(), series.total_sum);
-        Some(sum)
-    }
-
-    /// When it was scraped, as far as it is kept, oldest first.
-    pub fn scraped_ms(&self) -> impl Iterator<Item = Millis> + '_ {
-        let longest = self.histograms.iter().max_by_key(|series| series.steps.len());
-        longest.into_iter().flat_map(|series| series.steps.iter().map(|step| step.at_ms))
-    }
-}
-
-impl CounterSeries {
-    fn rise(&mut self, at: Millis, value: f64) {
-        let rise = (value - self.last).max(0.0);
-        self.last = value;
-        self.total += rise;
-        self.steps.push_back((at, rise));
+        self.present = scraped.present.to_static();
+        self.steps.push_back((at, scraped.sums.to_static()));
         while self.steps.len() > MAX_STEPS
             || self.steps.front().is_some_and(|(first, _)| at.since(*first) > SCRAPE_WINDOW_MS)
         {
             self.steps.pop_front();
         }
+        self.open_present = Opened::default();
+        self.open_last = Opened::default();
+    }
+
+    fn present(&self) -> &Present {
+        self.open_present.get(|| self.present.open().unwrap_or_default())
+    }
+
+    /// Sums at the first scrape.
+    fn first(&self) -> &Sums {
+        self.open_first.get(|| self.first.open().unwrap_or_default())
+    }
+
+    /// Sums at the last scrape.
+    fn last(&self) -> &Sums {
+        self.open_last.get(|| {
+            let last = self.steps.back().map_or(&self.first, |(_, sums)| sums);
+            last.open().unwrap_or_default()
+        })
+    }
+
+    /// Sums at the last scrape that was not after `at`; of earlier times than are kept, those of the first one.
+    fn sums(&self, at: Millis) -> Sums {
+        let step = self.steps.iter().rev().find(|(step, _)| *step <= at);
+        step.map_or(&self.first, |(_, sums)| sums).open().unwrap_or_default()
+    }
+
+    /// Its connection id where its metrics carry it, see [`crate::record::Scrape::instance`].
+    pub fn instance(&self) -> Option<u64> {
+        self.present().instance
+    }
+
+    /// What a frontend says of its models.
+    pub fn models(&self) -> &[ModelFigures<'static>] {
+        &self.present().models
+    }
+
+    /// What a frontend says of workers.
+    pub fn workers(&self) -> &[WorkerFigures] {
+        &self.present().workers
+    }
+
+    /// What a worker says of its ranks.
+    pub fn ranks(&self) -> &[RankFigures] {
+        &self.present().ranks
+    }
+
+    /// A present value; `None`: the process does not offer it.
+    pub fn gauge(&self, gauge: Gauge) -> Option<f64> {
+        self.present().gauges.iter().find(|(known, _)| *known == gauge).map(|&(_, value)| value)
+    }
+
+    /// What a counter rose by since it was first scraped; `None`: the process does not offer it.
+    pub fn counted(&self, counter: Counter) -> Option<f64> {
+        Some(self.counter_value(counter)? - count(self.first(), counter).unwrap_or(0.0))
+    }
+
+    /// What a counter stands at by the process's own count, restarts added up; `None`: the process does not offer it.
+    pub fn counter_value(&self, counter: Counter) -> Option<f64> {
+        count(self.last(), counter)
+    }
+
+    /// What a counter rose by after `since`; `None`: the process does not offer it.
+    pub fn counted_since(&self, counter: Counter, since: Millis) -> Option<f64> {
+        Some(self.counter_value(counter)? - count(&self.sums(since), counter).unwrap_or(0.0))
+    }
+
+    /// The samples that came after `after` and not after `until`; `None`: the process does not offer it.
+    pub fn distribution(&self, kind: HistogramKind, after: Millis, until: Millis) -> Option<Distribution> {
+        let later = if until >= self.last_ms { None } else { Some(self.sums(until)) };
+        self.between(kind, &self.sums(after), later.as_ref().unwrap_or_else(|| self.last()))
+    }
+
+    /// The samples of the session: all since the first scrape.
+    pub fn session(&self, kind: HistogramKind) -> Option<Distribution> {
+        self.between(kind, self.first(), self.last())
+    }
+
+    fn between(&self, kind: HistogramKind, before: &Sums, after: &Sums) -> Option<Distribution> {
+        let (_, bounds) = self.present().bounds.iter().find(|(known, _)| *known == kind)?;
+        let (counts, sum) = histogram(after, kind)?;
+        let mut rise = Distribution::empty(bounds);
+        match histogram(before, kind).filter(|(before, _)| before.len() == counts.len()) {
+            Some((before, sum_before)) => rise.add(
+                counts.iter().zip(before).map(|(now, before)| now.saturating_sub(*before)),
+                sum - sum_before,
+            ),
+            None => rise.add(counts.iter().copied(), sum),
+        }
+        Some(rise)
+    }
+
+    /// When it was scraped, as far as it is kept, oldest first.
+    pub fn scraped_ms(&self) -> impl DoubleEndedIterator<Item = Millis> + '_ {
+        self.steps.iter().map(|(at, _)| *at)
     }
 }
 
-impl HistogramSeries {
-    fn new(histogram: &Histogram<'_>) -> Self {
-        Self {
-            kind: histogram.kind,
-            bounds: histogram.bounds.to_vec(),
-            last: histogram.counts.to_vec(),
-            last_sum: histogram.sum,
-            total: vec![0; histogram.counts.len()],
-            total_sum: 0.0,
-            steps: VecDeque::new(),
-        }
-    }
-
-    fn grow(&mut self, at: Millis, histogram: &Histogram<'_>) {
-        let rise = |(&now, &last): (&u64, &u64)| now.saturating_sub(last);
-        let counts: Vec<u64> = histogram.counts.iter().zip(&self.last).map(rise).collect();
-        let sum = histogram.sum - self.last_sum;
-        self.last.copy_from_slice(&histogram.counts);
-        self.last_sum = histogram.sum;
-        for (total, count) in self.total.iter_mut().zip(&counts) {
-            *total = total.saturating_add(*count);
-        }
-        self.total_sum += sum;
-        let counts = counts.iter().map(|&count| u32::try_from(count).unwrap_or(u32::MAX)).collect();
-        self.steps.push_back(Step { at_ms: at, counts, sum });
-        while self.steps.len() > MAX_STEPS
-            || self.steps.front().is_some_and(|first| at.since(first.at_ms) > SCRAPE_WINDOW_MS)
-        {
-            self.steps.pop_front();
-        }
-    }
+fn count(sums: &Sums, counter: Counter) -> Option<f64> {
+    sums.counters.iter().find(|(known, _)| *known == counter).map(|&(_, value)| value)
 }
 
-fn owned(model: &ModelFigures<'_>) -> ModelFigures<'static> {
-    ModelFigures { name: model.name.clone().into_owned().into(), ..*model }
+fn histogram(sums: &Sums, kind: HistogramKind) -> Option<(&[u64], f64)> {
+    let (_, counts, sum) = sums.histograms.iter().find(|(known, ..)| *known == kind)?;
+    Some((counts, *sum))
 }

@@ -8,15 +8,16 @@ use thiserror::Error;
 
 use super::sample::meant;
 use super::{Selection, Span, Trial};
+use crate::capacity::reference_blocks_per_worker;
 use crate::cluster::Cluster;
 use crate::id::{Millis, WorkerIx};
 use crate::router::Formula;
 use crate::router::frozen::Recorded;
 use crate::routing::{Arrivals, MAX_ARRIVALS};
+use crate::sim::RouterMode;
 use crate::sim::resimulation::{
     Arrival, MAX_REQUEST_TOKENS, Outcome, Percentiles, ResimulationError, Settings, WARM_UP_PERCENT, run,
 };
-use crate::sim::{RouterMode, reference_blocks_per_worker};
 
 /// Most blocks of the prompts played: 64 MiB. Prompts are stored shared but played one by one, so that a few long ones
 /// could otherwise grow without bound; the oldest are left out.

@@ -90,12 +90,30 @@ impl Fields<'_> {
     /// clients.
     fn text(&mut self, text: &str) {
         self.separate();
-        let guard = if text.starts_with(['=', '+', '-', '@', '\t', '\r']) { "'" } else { "" };
+        let guard = if is_formula(text) { "'" } else { "" };
         if guard.is_empty() && !text.contains(['"', ',', '\r', '\n']) {
             self.csv.push_str(text);
         } else {
             let _ = write!(self.csv, "\"{guard}{}\"", text.replace('"', "\"\""));
         }
+    }
+}
+
+/// Whether a spreadsheet would take `text` for a formula.
+fn is_formula(text: &str) -> bool {
+    text.starts_with(['=', '+', '-', '@', '\t', '\r'])
+}
+
+/// `text` with an apostrophe before it if it would be taken for a formula, or for such an apostrophe by [`unguard`].
+pub(crate) fn guard(text: &str) -> String {
+    if is_formula(text) || text.starts_with('\'') { format!("'{text}") } else { text.to_owned() }
+}
+
+/// The text that [`guard`] was given.
+pub(crate) fn unguard(text: &str) -> &str {
+    match text.strip_prefix('\'') {
+        Some(guarded) if is_formula(guarded) || guarded.starts_with('\'') => guarded,
+        _ => text,
     }
 }
 

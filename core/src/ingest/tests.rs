@@ -5,6 +5,7 @@ use serde_json::json;
 use super::*;
 use crate::cluster::Cluster;
 use crate::listen::Listener;
+use crate::record::{GoneWhy, LogSign};
 
 const WORKER: u64 = 7_668_682_361_150_630_931;
 const CORE: &str = "namespace.dynamo.component.backend.kv-events";
@@ -272,4 +273,144 @@ fn a_model_card_tells_the_capacity_of_every_rank() {
         heard.cluster.workers().iter().map(|w| (w.id.dp_rank, w.capacity_blocks)).collect();
     assert_eq!(capacities, [(0, Some(1600)), (1, Some(1600))]);
     assert_eq!(heard.cluster.workers()[0].block_size_tokens, Some(16));
+}
+
+/// A line written so long after eight o'clock, when these tests play.
+fn line(clock: &str, message: &str) -> Vec<u8> {
+    format!("2027-01-15T{clock}Z  WARN dynamo_llm::kv_router::x: {message}").into_bytes()
+}
+
+const PARENT: &str = "Failed to find parent block; skipping store operation worker_id=\"7\" dp_rank=0 id=9";
+const SIZE: &str = "Block not published. Block size must be 16 tokens to be published. Block size is: 32";
+
+#[test]
+fn a_sign_in_a_log_is_summed_with_the_worker_that_it_names() {
+    let mut heard = Heard::new();
+    let at_ms = Millis(heard.now);
+    let Heard { listener, cluster, source, .. } = &mut heard;
+    for clock in ["07:59:58.000000", "07:59:59.000000", "07:59:59.500000"] {
+        let payload = line(clock, PARENT);
+        let message = Message { source: *source, at_ms, subject: "log/a", reply: None, payload: &payload };
+        listener.message(message, cluster);
+    }
+    assert!(cluster.signs().is_empty(), "said at the flush");
+    listener.flush(at_ms, cluster);
+    let [sign] = cluster.signs() else { panic!("one sign: {:?}", cluster.signs()) };
+    assert_eq!((sign.sign, sign.count, &sign.workers[..]), (LogSign::ParentUnknown, 3, &[WorkerIx(0)][..]));
+    assert_eq!(cluster.workers()[0].id, Worker::new(7, 0), "introduced by the line");
+}
+
+#[test]
+fn old_lines_are_no_signs_of_the_present_but_sizes_stay_true() {
+    let mut heard = Heard::new();
+    heard.hear(CORE, &enveloped(WORKER, 0, &stored(WORKER, 1, None, &[2])));
+    heard.hear("log/a", &line("07:00:00.000000", PARENT)).hear("log/a", &line("07:00:00.000000", SIZE));
+    let signs: Vec<_> = heard.cluster.signs().iter().map(|state| state.sign).collect();
+    assert_eq!(signs, [LogSign::PublisherSize { publisher: 16, engine: 32 }]);
+    heard.hear("log/a", &line("07:59:30.000000", PARENT));
+    assert_eq!(heard.cluster.signs().len(), 2);
+}
+
+#[test]
+fn a_log_that_is_read_long_after_it_was_written_is_judged_by_its_own_present() {
+    let mut heard = Heard::new();
+    heard.now += 86_400_000;
+    heard.hear("log/a", &line("07:59:30.000000", PARENT)).hear("log/a", &line("08:00:00.000000", PARENT));
+    assert_eq!(heard.cluster.signs()[0].count, 2);
+}
+
+#[test]
+fn a_clock_that_is_ahead_makes_no_line_old() {
+    let mut heard = Heard::new();
+    heard.hear("log/a", &line("09:00:00.000000", PARENT)).hear("log/a", &line("08:00:00.000000", PARENT));
+    assert_eq!(heard.cluster.signs()[0].count, 2);
+}
+
+#[test]
+fn a_worker_whose_events_come_both_ways_says_each_way_once() {
+    let mut heard = Heard::new();
+    for event_id in 4..7 {
+        heard.hear_json(JETSTREAM, stored(WORKER, event_id, None, &[1]));
+        heard.hear(CORE, &enveloped(WORKER, event_id, &stored(WORKER, event_id + 10, None, &[2])));
+    }
+    let lines: Vec<_> =
+        heard.cluster.workers()[0].lines.iter().map(|line| (line.line, line.first_event_id)).collect();
+    assert_eq!(lines, [(EventLine::JetStream, 4), (EventLine::Core, 14)]);
+}
+
+const REMOVED: &str = "Removing worker WorkerWithDpRank { worker_id: 7668682361150630931, dp_rank: 0 }";
+const ADDED: &str = "Adding worker WorkerWithDpRank { worker_id: 7668682361150630931, dp_rank: 0 }";
+const INSTANCE: &str = "DISCOVERY: Generate endpoint instance removed, removing worker 7668682361150630931";
+
+/// A worker that holds two blocks, and left by the word of `message`.
+fn left(message: &str) -> Heard {
+    let mut heard = Heard::new();
+    heard.hear_json(JETSTREAM, stored(WORKER, 0, None, &[1, 2]));
+    heard.hear("log/a", &line("08:00:00.000000", message));
+    heard
+}
+
+impl Heard {
+    fn is_gone(&self) -> bool {
+        self.cluster.workers()[0].gone.is_some()
+    }
+
+    fn blocks(&self) -> Option<u64> {
+        self.cluster.blocks(WorkerIx(0))
+    }
+}
+
+#[test]
+fn a_worker_that_a_router_removed_is_gone_with_its_blocks() {
+    for message in [REMOVED, INSTANCE] {
+        let heard = left(message);
+        assert_eq!((heard.is_gone(), heard.blocks()), (true, Some(0)), "{message}");
+        assert_eq!(heard.cluster.workers()[0].gone.map(|gone| gone.why), Some(GoneWhy::Log));
+    }
+}
+
+#[test]
+fn a_removal_of_another_day_is_none_of_today() {
+    let mut heard = Heard::new();
+    heard.hear(CORE, &enveloped(WORKER, 0, &stored(WORKER, 0, None, &[1, 2])));
+    heard.hear("log/a", &line("07:00:00.000000", REMOVED));
+    assert_eq!((heard.is_gone(), heard.blocks()), (false, Some(2)));
+}
+
+#[test]
+fn what_a_worker_says_right_after_it_left_is_late_and_later_it_is_back() {
+    let mut heard = left(REMOVED);
+    heard.now += 1_500;
+    heard.hear_json(JETSTREAM, stored(WORKER, 1, None, &[3]));
+    assert_eq!((heard.is_gone(), heard.blocks()), (true, Some(0)), "late");
+    assert_eq!(heard.cluster.workers()[0].events_after_gone, 1);
+    assert_eq!(heard.cluster.workers()[0].unknown_removed_total, 0);
+    heard.now += 1_500;
+    heard.hear_json(JETSTREAM, stored(WORKER, 2, None, &[4]));
+    assert_eq!((heard.is_gone(), heard.blocks()), (false, Some(1)), "back");
+}
+
+#[test]
+fn a_worker_that_a_router_adds_again_is_back_and_an_older_line_changes_nothing() {
+    let mut heard = left(REMOVED);
+    heard.hear("log/b", &line("07:59:50.000000", ADDED));
+    assert!(heard.is_gone(), "added before it was removed");
+    heard.now += 1_000;
+    heard.hear("log/b", &line("08:00:01.000000", ADDED));
+    assert!(!heard.is_gone());
+}
+
+#[test]
+fn of_a_log_that_is_read_at_once_the_last_word_about_a_worker_counts() {
+    let mut heard = Heard::new();
+    heard.hear_json(JETSTREAM, stored(WORKER, 0, None, &[1, 2]));
+    let at_ms = Millis(heard.now);
+    let Heard { listener, cluster, source, .. } = &mut heard;
+    for (clock, message) in [("07:59:30.000000", REMOVED), ("07:59:40.000000", ADDED)] {
+        let payload = line(clock, message);
+        let message = Message { source: *source, at_ms, subject: "log/a", reply: None, payload: &payload };
+        listener.message(message, cluster);
+    }
+    listener.flush(at_ms, cluster);
+    assert_eq!((heard.is_gone(), heard.blocks()), (false, Some(2)), "it never seemed gone");
 }

@@ -6,7 +6,21 @@ use serde::{Deserialize, Serialize};
 
 use crate::id::{Millis, WorkerIx};
 
-/// Something that is wrong, or worth knowing, with its evidence and its remedy.
+/// The front of a [`Finding`]: all that a line needs.
+#[derive(Clone, PartialEq, Debug, Deserialize)]
+pub struct FindingHead {
+    /// See [`Finding::code`].
+    pub code: String,
+    /// See [`Finding::severity`].
+    pub severity: Severity,
+    /// See [`Finding::phase`].
+    pub phase: Phase,
+    /// See [`Finding::title`].
+    pub title: String,
+}
+
+/// Something that is wrong, or worth knowing, with its evidence and its remedy. Its first fields are those of
+/// [`FindingHead`], in the same order: they are read alone.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Finding<'a> {
     /// Which rule found it; there is one finding a code.
@@ -31,53 +45,6 @@ pub struct Finding<'a> {
     pub first_ms: Millis,
     /// When it was last seen to hold.
     pub last_ms: Millis,
-}
-
-impl Finding<'_> {
-    /// The same without the bytes it was read from.
-    pub fn to_static(&self) -> Finding<'static> {
-        Finding {
-            code: own(&self.code),
-            severity: self.severity,
-            phase: self.phase,
-            title: own(&self.title),
-            explanation: own(&self.explanation),
-            evidence: self.evidence.iter().map(Evidence::to_static).collect(),
-            fix: self.fix.iter().map(Fix::to_static).collect(),
-            workers: self.workers.clone(),
-            link: own(&self.link),
-            first_ms: self.first_ms,
-            last_ms: self.last_ms,
-        }
-    }
-}
-
-impl Evidence<'_> {
-    fn to_static(&self) -> Evidence<'static> {
-        Evidence { label: own(&self.label), value: own(&self.value), unit: own(&self.unit) }
-    }
-}
-
-impl Fix<'_> {
-    fn to_static(&self) -> Fix<'static> {
-        Fix { text: own(&self.text), setting: own(&self.setting), value: own(&self.value) }
-    }
-}
-
-impl RuleStatus<'_> {
-    /// The same without the bytes it was read from.
-    pub fn to_static(&self) -> RuleStatus<'static> {
-        RuleStatus {
-            code: own(&self.code),
-            subject: own(&self.subject),
-            status: self.status,
-            missing: own(&self.missing),
-        }
-    }
-}
-
-fn own(text: &str) -> Cow<'static, str> {
-    Cow::Owned(text.to_owned())
 }
 
 /// How bad.

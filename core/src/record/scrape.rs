@@ -7,10 +7,80 @@ use std::borrow::Cow;
 
 use serde::{Deserialize, Serialize};
 
+use super::Sealed;
 use crate::id::WorkerIx;
 
-/// One scrape of one process.
+/// One scrape of one process, in the form that is logged, sent and kept.
+///
+/// Its numbers stay sealed: few readers want them, and the fold only keeps them.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct Scraped<'a> {
+    /// The process, as the operator named it.
+    pub process: Cow<'a, str>,
+    /// What it turned out to be.
+    pub role: ProcessRole,
+    /// Times it was seen to have restarted.
+    pub restarts: u32,
+    /// A [`Present`].
+    pub present: Sealed<'a>,
+    /// A [`Sums`].
+    pub sums: Sealed<'a>,
+}
+
+/// What a scrape said of the present.
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
+pub struct Present {
+    /// See [`Scrape::instance`].
+    pub instance: Option<u64>,
+    /// Present values.
+    pub gauges: Vec<(Gauge, f64)>,
+    /// What a frontend says of its models.
+    pub models: Vec<ModelFigures<'static>>,
+    /// What a frontend says of workers.
+    pub workers: Vec<WorkerFigures>,
+    /// What a worker says of its ranks.
+    pub ranks: Vec<RankFigures>,
+    /// Bounds of the histograms of [`Sums`].
+    pub bounds: Vec<(HistogramKind, Vec<f64>)>,
+}
+
+/// What a process counted since it was first scraped or, if that is earlier, since it started. Never falls: what a
+/// restarted process counts is added to what it counted before.
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
+pub struct Sums {
+    /// Counters.
+    pub counters: Vec<(Counter, f64)>,
+    /// Samples by bucket, and their sum.
+    pub histograms: Vec<(HistogramKind, Vec<u64>, f64)>,
+}
+
+impl Scraped<'_> {
+    /// A scrape whose numbers never fell.
+    pub fn of(scrape: &Scrape<'_>, restarts: u32) -> Scraped<'static> {
+        let present = Present {
+            instance: scrape.instance,
+            gauges: scrape.gauges.to_vec(),
+            models: scrape.models.iter().map(ModelFigures::to_static).collect(),
+            workers: scrape.workers.to_vec(),
+            ranks: scrape.ranks.to_vec(),
+            bounds: scrape.histograms.iter().map(|h| (h.kind, h.bounds.to_vec())).collect(),
+        };
+        let sums = Sums {
+            counters: scrape.counters.to_vec(),
+            histograms: scrape.histograms.iter().map(|h| (h.kind, h.counts.to_vec(), h.sum)).collect(),
+        };
+        Scraped {
+            process: Cow::Owned(scrape.process.to_string()),
+            role: scrape.role,
+            restarts,
+            present: Sealed::of(&present),
+            sums: Sealed::of(&sums),
+        }
+    }
+}
+
+/// One scrape of one process.
+#[derive(Clone, PartialEq, Debug)]
 pub struct Scrape<'a> {
     /// The process, as the operator named it.
     pub process: Cow<'a, str>,
@@ -138,7 +208,7 @@ pub enum HistogramKind {
 }
 
 /// A cumulative histogram since the process started.
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Debug)]
 pub struct Histogram<'a> {
     /// Of what.
     pub kind: HistogramKind,
@@ -165,6 +235,13 @@ pub struct ModelFigures<'a> {
     pub max_num_batched_tokens: Option<u64>,
     /// Longest sequence, tokens.
     pub context_length: Option<u64>,
+}
+
+impl ModelFigures<'_> {
+    /// The same without the bytes it was read from.
+    pub fn to_static(&self) -> ModelFigures<'static> {
+        ModelFigures { name: Cow::Owned(self.name.to_string()), ..*self }
+    }
 }
 
 /// What a frontend says of a worker.

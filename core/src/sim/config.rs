@@ -5,24 +5,7 @@ use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
 use super::holders::MOST_WORKERS;
-
-/// HBM of one H200 in bytes, as its data sheet counts it.
-const H200_HBM_BYTES: u64 = 141_000_000_000;
-/// Weights of a 70-billion-parameter Llama in FP8, in bytes.
-const LLAMA_70B_FP8_WEIGHT_BYTES: u64 = 70_600_000_000;
-/// KV bytes per token of the same model: 80 layers × (key + value) × 8 KV heads × 128 dimensions × 1 byte (FP8).
-const LLAMA_70B_FP8_KV_BYTES_PER_TOKEN: u64 = 80 * 2 * 8 * 128;
-/// Share of the HBM given to weights and KV cache together, in percent.
-const FREE_PERCENT: u64 = 90;
-
-/// Blocks one worker of the reference scenario holds:
-/// `tokens = (HBM × free_fraction − weights) ÷ bytes_per_token`, `blocks = tokens ÷ block_size`.
-///
-/// With 32 tokens a block: (141 GB × 0.90 − 70.6 GB) ÷ 163,840 B = 343,627 tokens = 10,738 blocks.
-pub const fn reference_blocks_per_worker(block_size_tokens: u32) -> u32 {
-    let kv_bytes = H200_HBM_BYTES / 100 * FREE_PERCENT - LLAMA_70B_FP8_WEIGHT_BYTES;
-    (kv_bytes / LLAMA_70B_FP8_KV_BYTES_PER_TOKEN / block_size_tokens as u64) as u32
-}
+use crate::capacity::reference_blocks_per_worker;
 
 /// Most workers of one simulation: as many as the router's index tells apart.
 pub const MAX_WORKERS: u16 = MOST_WORKERS as u16;
@@ -385,7 +368,6 @@ mod tests {
     #[test]
     fn the_default_is_valid_and_has_the_capacity_of_the_arithmetic() {
         assert_eq!(Config::default().validate(), Ok(()));
-        assert_eq!(reference_blocks_per_worker(32), 10_738);
-        assert_eq!(reference_blocks_per_worker(16), 21_476);
+        assert_eq!(Config::default().blocks_per_worker, 10_738);
     }
 }

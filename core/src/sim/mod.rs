@@ -24,10 +24,7 @@ mod wire;
 use rand::SeedableRng;
 use rand_pcg::Pcg64Mcg;
 
-pub use self::config::{
-    Config, ConfigError, EventLine, MAX_CONCURRENCY, MAX_WORKERS, RouterMode, Workload,
-    reference_blocks_per_worker,
-};
+pub use self::config::{Config, ConfigError, EventLine, MAX_CONCURRENCY, MAX_WORKERS, RouterMode, Workload};
 pub use self::report::{
     DECISIONS_KEPT, DecisionRecord, Percentiles, REQUESTS_KEPT, Report, RequestRecord, SPREAD_EVERY_MS,
     SPREADS_KEPT, SpreadSample, Summary,

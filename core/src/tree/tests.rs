@@ -256,3 +256,14 @@ fn the_digest_tells_place_name_and_holder() {
     assert_ne!(digest(A, &[101], 105, 6), same);
     assert_ne!(digest(A, &[], 105, 5), same);
 }
+
+#[test]
+fn names_are_compared_where_another_worker_holds_the_block() {
+    let mut tree = tree(&[(A, &[101, 102, 103])]);
+    let alike = tree.store(B, None, &blocks(&[101, 102, 104]), 0);
+    assert_eq!((alike.new, alike.compared, alike.differing), (3, 2, 0));
+    let again = tree.store(B, None, &blocks(&[101, 102]), 0);
+    assert_eq!((again.known, again.compared), (2, 0), "a block that it holds is not compared again");
+    let other = tree.store(WorkerIx(2), None, &renamed(&[101, 102, 105], 1_000), 0);
+    assert_eq!((other.new, other.compared, other.differing), (3, 2, 2));
+}

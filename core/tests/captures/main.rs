@@ -6,3 +6,4 @@
 mod figures;
 mod replay;
 mod routing;
+mod signals;

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use base64::Engine;
 use radixscope_core::cluster::Cluster;
+use radixscope_core::dynamo::log_line;
 use radixscope_core::frame::{BatchWriter, Frame};
 use radixscope_core::id::{Millis, Seq};
 use radixscope_core::ingest::Message;
@@ -42,6 +43,29 @@ pub(crate) fn messages(name: &str) -> Vec<Captured> {
     let all = lines(name, "nats.jsonl.gz").map(|line| serde_json::from_str::<Captured>(&line).unwrap());
     // Captures hear everything; `serve` does not subscribe to this topic.
     all.filter(|message| !message.s.ends_with(".forward-pass-metrics")).collect()
+}
+
+/// A message of NATS or a line of a log.
+pub(crate) enum Heard {
+    Message(Captured),
+    /// Name of the log, and the line.
+    Line(&'static str, String),
+}
+
+/// Messages and lines of the logs of these processes, in order of time. A line without a time comes with the one before.
+pub(crate) fn heard(name: &str, logs: &[&'static str]) -> Vec<(f64, Heard)> {
+    let mut all = Vec::new();
+    for &log in logs {
+        let mut last = 0.0;
+        all.extend(lines(name, &format!("{log}.log.gz")).map(|line| {
+            let at_us = log_line::decode(line.as_bytes()).ok().flatten().and_then(|line| line.at_us);
+            last = at_us.map_or(last, |us| us as f64 / 1e6);
+            (last, Heard::Line(log, line))
+        }));
+    }
+    all.extend(messages(name).into_iter().map(|message| (message.t, Heard::Message(message))));
+    all.sort_by(|a, b| a.0.total_cmp(&b.0));
+    all
 }
 
 /// A state, and one that is told everything through the frames' codec.

@@ -2,47 +2,31 @@
 //! tells, and what is computed from the tree is what the router computed.
 
 use radixscope_core::cluster::{Cluster, Decided};
-use radixscope_core::dynamo::log_line;
 use radixscope_core::id::{Millis, SourceIx};
 use radixscope_core::ingest::Message;
 use radixscope_core::listen::Listener;
 use radixscope_core::record::{Candidate, Completeness, DecisionSource, Outcome, SourceKind};
 
-use crate::replay::{Captured, lines, messages};
-
-/// A message of NATS or a line of the log.
-enum Heard {
-    Message(Captured),
-    Line(String),
-}
-
-/// Both in order of time. A line without a time comes with the one before.
-fn heard(name: &str) -> Vec<(f64, Heard)> {
-    let mut last = 0.0;
-    let lines = lines(name, "frontend.log.gz").map(|line| {
-        let at_us = log_line::decode(line.as_bytes()).ok().flatten().and_then(|line| line.at_us);
-        last = at_us.map_or(last, |us| us as f64 / 1e6);
-        (last, Heard::Line(line))
-    });
-    let mut all: Vec<_> = lines.collect();
-    all.extend(messages(name).into_iter().map(|message| (message.t, Heard::Message(message))));
-    all.sort_by(|a, b| a.0.total_cmp(&b.0));
-    all
-}
+use crate::replay::{Heard, heard, lines};
 
 /// Plays a capture. `sources`: the messages, the log, or both.
 fn play(name: &str, with_messages: bool, with_log: bool) -> Cluster {
     let (mut listener, mut cluster) = (Listener::default(), Cluster::default());
     let nats = listener.source("nats", SourceKind::Nats, Millis(1), &mut cluster).unwrap();
     let log = listener.source("log", SourceKind::Logs, Millis(1), &mut cluster).unwrap();
-    for (t, heard) in heard(name) {
+    let mut flushed = 0;
+    for (t, heard) in heard(name, &["frontend"]) {
         let at_ms = Millis((t * 1000.0) as u64);
+        if at_ms.0 / 1_000 > flushed {
+            flushed = at_ms.0 / 1_000;
+            listener.flush(at_ms, &mut cluster);
+        }
         let mut tell = |source: SourceIx, subject: &str, reply: Option<&str>, payload: &[u8]| {
             listener.message(Message { source, at_ms, subject, reply, payload }, &mut cluster);
         };
         match heard {
             Heard::Message(m) if with_messages => tell(nats, &m.s, m.r.as_deref(), &m.payload()),
-            Heard::Line(line) if with_log => tell(log, "log/frontend", None, line.as_bytes()),
+            Heard::Line(of, line) if with_log => tell(log, &format!("log/{of}"), None, line.as_bytes()),
             _ => {}
         }
     }

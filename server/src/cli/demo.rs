@@ -1,7 +1,7 @@
 //! `radixscope demo`: the simulated cluster inside this process.
 
 use radixscope_core::record::SourceKind;
-use radixscope_core::sim;
+use radixscope_core::{capacity, sim};
 
 use super::server::Feed;
 use super::{Failure, server};
@@ -26,10 +26,7 @@ pub(super) fn pace(options: &Simulation) -> demo::Pace {
 /// The simulator's own configuration.
 pub(super) fn simulated(options: &Simulation) -> Result<sim::Config, Failure> {
     let block_size_tokens = options.block_size;
-    let blocks_of_an_h200 = || match block_size_tokens {
-        0 => 0,
-        size => sim::reference_blocks_per_worker(size),
-    };
+    let blocks_of_an_h200 = || capacity::reference_blocks_per_worker(block_size_tokens);
     let config = sim::Config {
         seed: options.seed,
         workers: options.workers,
