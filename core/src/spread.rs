@@ -88,7 +88,7 @@ pub fn series(cluster: &Cluster, now: Millis, seconds: u64) -> Series {
 
 /// Most sequences in a batch of one worker, as the frontends' metrics give it; `None`: nobody says, or models differ.
 pub fn batch_limit(cluster: &Cluster) -> Option<u64> {
-    let models = cluster.processes().iter().flat_map(|process| &process.models);
+    let models = cluster.processes().iter().flat_map(|process| process.models());
     let mut limits = models.filter_map(|model| model.max_num_seqs);
     let first = limits.next()?;
     limits.all(|limit| limit == first).then_some(first)

@@ -2,17 +2,22 @@
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
+use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use url::Url;
 
 mod base_path;
+mod check;
 mod log_file;
+mod metrics_url;
 mod origin;
 mod secret;
 
 pub use base_path::BasePath;
+pub use check::{Badness, Check, Look, Output};
 pub use log_file::LogFile;
+pub use metrics_url::MetricsUrl;
 pub use origin::{AllowedOrigin, FrameAncestors};
 pub use secret::Secret;
 
@@ -35,17 +40,19 @@ pub enum Command {
     Serve(Serve),
     /// Show a simulated cluster; nothing else has to run
     Demo(Demo),
+    /// Listen to a Dynamo deployment for a while and say what is wrong with it, without serving anything
+    ///
+    /// Exit code 0: nothing, or only things worth knowing; 1: warnings; 2: critical findings; 3: it could not look, and
+    /// says why.
+    Check(Check),
 }
 
 /// `radixscope serve`.
 #[derive(Args, Debug)]
 pub struct Serve {
-    /// Where Dynamo publishes.
+    /// What we listen to.
     #[command(flatten)]
-    pub nats: Nats,
-    /// Which logs tell more.
-    #[command(flatten)]
-    pub logs: Logs,
+    pub from: Sources,
     /// How we serve.
     #[command(flatten)]
     pub http: Http,
@@ -57,12 +64,27 @@ pub struct Serve {
     pub log: Log,
 }
 
+/// What we listen to.
+#[derive(Args, Debug, Clone)]
+pub struct Sources {
+    /// Where Dynamo publishes.
+    #[command(flatten)]
+    pub nats: Nats,
+    /// Which logs tell more.
+    #[command(flatten)]
+    pub logs: Logs,
+    /// Whose metrics are scraped.
+    #[command(flatten)]
+    pub prometheus: Prometheus,
+}
+
 /// The NATS server to listen to.
 #[derive(Args, Debug, Clone)]
 #[command(next_help_heading = "NATS")]
 pub struct Nats {
-    /// NATS server that Dynamo uses; several, separated by commas, are servers of one cluster
-    #[arg(long, env = "RADIXSCOPE_NATS", value_name = "URL", value_delimiter = ',', required = true, value_parser = nats_url)]
+    /// NATS server that Dynamo uses; several, separated by commas, are servers of one cluster; without it, which needs
+    /// --prometheus or --logs, caches are not shown
+    #[arg(long, env = "RADIXSCOPE_NATS", value_name = "URL", value_delimiter = ',', required_unless_present_any = ["prometheus", "logs"], value_parser = nats_url)]
     pub nats: Vec<Url>,
     /// How we log in there.
     #[command(flatten)]
@@ -85,6 +107,29 @@ pub struct Logs {
     /// variable [default: none; its name is that of the file]
     #[arg(long, env = "RADIXSCOPE_LOGS", value_name = "[NAME=]FILE|-", value_delimiter = ',')]
     pub logs: Vec<LogFile>,
+}
+
+/// Metrics of Dynamo's frontends and workers.
+#[derive(Args, Debug, Clone)]
+#[command(next_help_heading = "Dynamo's metrics")]
+pub struct Prometheus {
+    /// Frontend, or system port of a worker, whose metrics are scraped: latency, memory, load, and whether events are
+    /// applied; of frontends also the list of workers; may be given more than once, or several separated by commas in the
+    /// variable [default: none; its name is host:port, its path /metrics]
+    #[arg(long, env = "RADIXSCOPE_PROMETHEUS", value_name = "[NAME=]URL", value_delimiter = ',')]
+    pub prometheus: Vec<MetricsUrl>,
+    /// Seconds from one scrape to the next, 0.2 to 60; after failures they grow to 10
+    #[arg(long, env = "RADIXSCOPE_PROMETHEUS_INTERVAL", value_name = "SECONDS", default_value = "2", value_parser = seconds_to_minute)]
+    pub prometheus_interval: Duration,
+    /// Seconds that a scrape may take, 0.2 to 60
+    #[arg(long, env = "RADIXSCOPE_PROMETHEUS_TIMEOUT", value_name = "SECONDS", default_value = "5", value_parser = seconds_to_minute)]
+    pub prometheus_timeout: Duration,
+    /// Bearer token sent with every scrape; better given by its variable than on a command line that others can list
+    #[arg(long, env = "RADIXSCOPE_PROMETHEUS_TOKEN", value_name = "TOKEN", hide_env_values = true)]
+    pub prometheus_token: Option<Secret>,
+    /// Certificates of the authorities to trust, as a PEM file [default: the system's]
+    #[arg(long, env = "RADIXSCOPE_PROMETHEUS_TLS_CA", value_name = "FILE")]
+    pub prometheus_tls_ca: Option<PathBuf>,
 }
 
 /// Credentials for NATS.
@@ -231,7 +276,7 @@ pub struct Log {
     /// Form of our own log on standard error
     #[arg(long, env = "RADIXSCOPE_LOG_FORMAT", value_enum, default_value_t = LogFormat::Text)]
     pub log_format: LogFormat,
-    /// What to log, as target=level,… [default: info]
+    /// What to log, as target=level,… [default: info; check: warn]
     #[arg(long, env = "RADIXSCOPE_LOG", value_name = "FILTER")]
     pub log: Option<String>,
 }
@@ -272,6 +317,14 @@ fn speed(text: &str) -> Result<f64, String> {
     }
 }
 
+fn seconds_to_minute(text: &str) -> Result<Duration, String> {
+    match text.parse::<f64>() {
+        Ok(seconds) if (0.2..=60.0).contains(&seconds) => Ok(Duration::from_secs_f64(seconds)),
+        Ok(_) => Err("expected 0.2 to 60 seconds".to_owned()),
+        Err(error) => Err(error.to_string()),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -307,6 +360,28 @@ mod tests {
     }
 
     #[test]
+    fn metrics_or_logs_alone_are_worth_serving() {
+        let cli =
+            parse(&["serve", "--prometheus", "fe=a:8000,b:8000", "--prometheus-interval", "0.5"]).unwrap();
+        let Command::Serve(serve) = cli.command else { panic!("not serve") };
+        let names: Vec<_> = serve.from.prometheus.prometheus.iter().map(|one| one.name.as_str()).collect();
+        assert_eq!((names, serve.from.nats.nats.len()), (vec!["fe", "b:8000"], 0));
+        assert_eq!(serve.from.prometheus.prometheus_interval, Duration::from_millis(500));
+        assert!(parse(&["serve", "--logs", "-"]).is_ok());
+    }
+
+    #[test]
+    fn scrapes_cannot_be_asked_for_too_often_or_with_a_token_that_shows() {
+        for seconds in ["0", "0.1", "61", "NaN", "-1"] {
+            assert!(
+                parse(&["serve", "--prometheus", "a", &format!("--prometheus-interval={seconds}")]).is_err()
+            );
+        }
+        let cli = parse(&["serve", "--prometheus", "a", "--prometheus-token", "hidden!"]).unwrap();
+        assert!(!format!("{cli:?}").contains("hidden!"));
+    }
+
+    #[test]
     fn a_url_of_another_scheme_is_refused_in_words() {
         let error = parse(&["serve", "--nats", "http://x:4222"]).unwrap_err();
         assert_eq!(error.exit_code(), 2);
@@ -317,7 +392,7 @@ mod tests {
     fn a_bare_host_is_a_nats_url() {
         let cli = parse(&["serve", "--nats", "broker:4222"]).unwrap();
         let Command::Serve(serve) = cli.command else { panic!("not serve") };
-        assert_eq!(serve.nats.nats[0].as_str(), "nats://broker:4222");
+        assert_eq!(serve.from.nats.nats[0].as_str(), "nats://broker:4222");
     }
 
     #[test]

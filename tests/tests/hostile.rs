@@ -36,7 +36,7 @@ impl Noise {
 }
 
 fn message(subject: &str, payload: impl Into<Bytes>) -> Captured {
-    Captured { subject: subject.to_owned(), reply: None, payload: payload.into() }
+    Captured { at_s: 0.0, subject: subject.to_owned(), reply: None, payload: payload.into() }
 }
 
 fn pack(value: &Value) -> Vec<u8> {

@@ -43,28 +43,45 @@ pub struct Totals {
 #[derive(Default)]
 pub struct History {
     samples: VecDeque<(Millis, Vec<Totals>)>,
+    /// Totals when what was said before we came had been read: none of it happened lately.
+    before: Vec<Totals>,
 }
 
 impl History {
+    /// Begins anew: everything counted so far was said before we came.
+    pub(super) fn begin(&mut self, cluster: &Cluster) {
+        self.samples.clear();
+        self.before = totals(cluster);
+    }
+
     pub(super) fn sample(&mut self, cluster: &Cluster, now: Millis) {
         let workers = cluster.workers().len();
         let every = if workers > MANY_WORKERS { 10 * EVERY_MS } else { EVERY_MS };
         if self.samples.back().is_some_and(|(last, _)| now.since(*last) < every) {
             return;
         }
-        let totals = (0..workers as u16).map(|w| Totals::of(cluster, WorkerIx(w))).collect();
-        self.samples.push_back((now, totals));
+        self.samples.push_back((now, totals(cluster)));
         while self.samples.front().is_some_and(|(first, _)| now.since(*first) > REACH_MS) {
             self.samples.pop_front();
         }
     }
 
+    /// A worker's totals since we listen; what was said before we came is not in them.
+    pub fn session(&self, cluster: &Cluster, worker: WorkerIx) -> Totals {
+        Totals::of(cluster, worker).less(self.before.get(worker.at()).copied().unwrap_or_default())
+    }
+
     /// What a worker's totals rose by over the last `ms`, or since we listen if that is shorter.
     pub fn rise(&self, cluster: &Cluster, worker: WorkerIx, now: Millis, ms: u64) -> Totals {
         let then = self.samples.iter().rev().find(|(at, _)| now.since(*at) >= ms);
-        let before = then.and_then(|(_, totals)| totals.get(worker.at())).copied().unwrap_or_default();
+        let before = then.map_or(&self.before, |(_, totals)| totals).get(worker.at()).copied();
+        let before = before.unwrap_or_default();
         Totals::of(cluster, worker).less(before)
     }
+}
+
+fn totals(cluster: &Cluster) -> Vec<Totals> {
+    (0..cluster.workers().len() as u16).map(|w| Totals::of(cluster, WorkerIx(w))).collect()
 }
 
 impl Totals {

@@ -28,6 +28,8 @@ const RENEW_MS: u64 = 5_000;
 pub struct Checks {
     rules: Vec<Running>,
     history: History,
+    /// Whether the last look fell into the reading of history.
+    caught_up: bool,
     said: Vec<RuleStatus<'static>>,
 }
 
@@ -56,6 +58,7 @@ impl Default for Checks {
         Self {
             rules: rules::ALL.iter().map(running).collect(),
             history: History::default(),
+            caught_up: true,
             said: Vec::new(),
         }
     }
@@ -68,7 +71,11 @@ impl Checks {
         let catching_up =
             |s: &crate::cluster::SourceState| s.state == LinkState::CatchingUp && s.kind != SourceKind::Logs;
         if cluster.sources().iter().any(catching_up) {
+            self.caught_up = false;
             return Vec::new();
+        }
+        if !std::mem::replace(&mut self.caught_up, true) {
+            self.history.begin(cluster);
         }
         self.history.sample(cluster, now);
         let view = View { cluster, now, history: &self.history };

@@ -210,7 +210,7 @@ impl Cluster {
                 w.left(Gone { at_ms: at, why: *why });
                 tree.clear(ix);
             }
-            Record::Returned { .. } => w.gone = None,
+            Record::Returned { .. } => w.returned(at),
             Record::InFlight { now, most, .. } => w.in_flight.set(at, *now, *most),
             Record::BlockAges { ages, .. } => w.ages = Some(*ages),
             Record::ModelCard { total_kv_blocks, block_size_tokens, .. } => {

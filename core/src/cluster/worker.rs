@@ -66,6 +66,8 @@ pub struct WorkerState {
     pub lines: Vec<Line>,
     /// It left. `None`: as far as we know it is there.
     pub gone: Option<Gone>,
+    /// When it last came back after it had left: what it held until then is not known. `None`: it never did.
+    pub returned_ms: Option<Millis>,
     /// KV events of it after it left, since it left last.
     pub events_after_gone: u64,
     /// Requests that routers sent to it after it left, since it left last.
@@ -174,6 +176,7 @@ impl WorkerState {
             rates: Rates::default(),
             lines: Vec::new(),
             gone: None,
+            returned_ms: None,
             events_after_gone: 0,
             choices_after_gone: 0,
             in_flight: InFlight::default(),
@@ -214,6 +217,11 @@ impl WorkerState {
         self.engine_used_blocks = None;
         self.router_loads.clear();
         self.in_flight.set(gone.at_ms, 0, 0);
+    }
+
+    pub(super) fn returned(&mut self, at: Millis) {
+        self.gone = None;
+        self.returned_ms = Some(at);
     }
 
     pub(super) fn estimate(&mut self, load: RouterLoad) {

@@ -165,7 +165,7 @@ mod tests {
     use crate::record::{Entry, Record};
 
     fn finding(code: &'static str, severity: Severity, phase: Phase, first: u64) -> Record<'static> {
-        Record::Finding(Finding {
+        Record::finding(&Finding {
             code: code.into(),
             severity,
             phase,

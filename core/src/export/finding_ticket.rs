@@ -224,7 +224,7 @@ mod tests {
             finding("over", Severity::Critical, Phase::Cleared, NOW),
             finding("new_warning", Severity::Warning, Phase::Warn, NOW + 5),
         ];
-        let cluster = cluster(all.into_iter().map(Record::Finding).collect());
+        let cluster = cluster(all.iter().map(Record::finding).collect());
         let codes: Vec<&str> = Wanted::default().of(&cluster).iter().map(|f| &*f.code).collect();
         assert_eq!(codes, ["critical", "new_warning", "old_warning", "note"]);
     }
@@ -237,7 +237,7 @@ mod tests {
             status,
             missing: missing.into(),
         };
-        let checked = Record::Checked(vec![
+        let checked = Record::checked(&[
             status("slo", CheckStatus::Unknown, "no process is scraped: --prometheus frontend=URL"),
             status("gaps", CheckStatus::Ok, ""),
         ]);

@@ -22,10 +22,11 @@ fn scrape(name: &'static str, ttft: [u64; 4], counters: Vec<(Counter, f64)>) -> 
         counts: ttft.to_vec().into(),
         sum: 1.0,
     };
-    Record::Scrape(Scrape {
+    Record::scrape(&Scrape {
         process: name.into(),
         role: ProcessRole::Frontend,
         instance: None,
+        is_whole: true,
         gauges: vec![(Gauge::InFlightRequests, 7.0)].into(),
         counters: counters.into(),
         histograms: vec![histogram],

@@ -159,6 +159,10 @@ impl BlockIndex {
         self.per_node.get(&node).is_none_or(|&variants| (variants as usize) < owners)
     }
 
+    pub(super) fn variants(&self) -> u64 {
+        self.by_node.len() as u64
+    }
+
     pub(super) fn has_variant(&self, node: NodeId) -> bool {
         self.per_node.contains_key(&node)
     }

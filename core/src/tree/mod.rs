@@ -162,6 +162,11 @@ impl Tree {
         !self.index.has_variant(node)
     }
 
+    /// Blocks that a worker's engine names otherwise than the first present holder's engine does.
+    pub fn differing_names(&self) -> u64 {
+        self.index.variants()
+    }
+
     /// Workers that hold the block at `node`; empty where it only leads to held blocks.
     pub fn owners(&self, node: NodeId) -> &OwnerSet {
         self.sets.get(self.arena[node].set())

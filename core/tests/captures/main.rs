@@ -4,6 +4,8 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test fails by panicking")]
 
 mod figures;
+mod findings;
 mod replay;
 mod routing;
 mod signals;
+mod watch;

@@ -4,4 +4,5 @@
 pub mod demo;
 pub mod logs;
 pub mod nats;
+pub mod prometheus;
 mod words;

@@ -369,13 +369,13 @@ fn process(process: &ProcessState) -> ProcessDto {
     ProcessDto {
         name: process.name.clone(),
         role: process.role.as_str(),
-        instance: process.instance.map(Decimal),
+        instance: process.instance().map(Decimal),
         first_ms: process.first_ms.0,
         last_ms: process.last_ms.0,
         restarts: process.restarts,
         restarted_ms: ms(process.restarted_ms),
-        models: process.models.iter().map(model).collect(),
-        ranks: process.ranks.iter().map(rank).collect(),
+        models: process.models().iter().map(model).collect(),
+        ranks: process.ranks().iter().map(rank).collect(),
     }
 }
 

@@ -1,0 +1,108 @@
+//! Stored blocks whose parent nobody knows: whole branches that the router leaves out.
+
+use super::block_size;
+use super::event_path::{WINDOW, WINDOW_MS, each, has_lost_events, is_heard_late, link, name, names, part};
+use crate::check::{Found, Look, Rule, View};
+use crate::id::{Millis, WorkerIx};
+use crate::record::{Counter, LogSign, Severity};
+
+/// Stored events with an unknown parent that are more than a coincidence.
+const MIN_EVENTS: u64 = 10;
+/// One in so many stored events.
+const ONE_IN: u64 = 20;
+/// Losses explain unknown parents for this long.
+const AFTER_LOSS_MS: u64 = 300_000;
+
+/// See the module.
+pub(in crate::check) struct UnknownParents;
+
+impl Rule for UnknownParents {
+    fn code(&self) -> &'static str {
+        "unknown_parents"
+    }
+
+    fn subject(&self) -> &'static str {
+        "Stored blocks that continue a known block"
+    }
+
+    fn look(&self, view: &View<'_>) -> Look {
+        if view.cluster.workers().iter().all(|w| w.last_event_ms.is_none()) {
+            return Look::Unknown("No KV event was heard.".into());
+        }
+        let at_router = at_router(view);
+        let here: Vec<_> = view.present().filter(|&worker| misses(view, worker)).collect();
+        if block_size::is_there(view) || (at_router.0 < MIN_EVENTS && here.is_empty()) {
+            return Look::Ok;
+        }
+        Look::Found(found(view, &here, at_router))
+    }
+}
+
+/// Whether a worker's stores hang in the air as far as we heard, without losses or a late beginning to explain it.
+fn misses(view: &View<'_>, worker: WorkerIx) -> bool {
+    let Some(state) = view.cluster.worker(worker) else { return false };
+    let rise = view.history.rise(view.cluster, worker, view.now, WINDOW_MS);
+    let many = rise.unknown_parents >= MIN_EVENTS && rise.unknown_parents * ONE_IN >= rise.store_events;
+    // A store without a block makes its children's parents unknown: the fault is the empty store.
+    let by_empty_stores = rise.empty_stores * 2 >= rise.unknown_parents;
+    many && !by_empty_stores && !is_heard_late(state) && !has_lost_events(view, AFTER_LOSS_MS)
+}
+
+/// Stored events that routers could not place lately, by their own counters, and all that they got.
+fn at_router(view: &View<'_>) -> (u64, u64) {
+    let since = Millis(view.now.0.saturating_sub(WINDOW_MS));
+    let rise = |counter| {
+        let rises = view.cluster.processes().iter().filter_map(|p| p.counted_since(counter, since));
+        rises.fold(0.0, |sum, rise| sum + rise) as u64
+    };
+    let missed = rise(Counter::StoredParentUnknown);
+    (missed, missed + rise(Counter::StoredOk) + rise(Counter::StoredOther))
+}
+
+fn found(view: &View<'_>, workers: &[WorkerIx], (missed, stored): (u64, u64)) -> Found {
+    let title = if workers.is_empty() {
+        "The router does not know the parents of stored blocks".to_owned()
+    } else {
+        format!("Stored blocks continue unknown blocks: {}", names(view, workers))
+    };
+    let totals = view.cluster.tree().totals();
+    let mut found = Found::new(
+        Severity::Warning,
+        title,
+        "A router rejects a stored event whose parent it does not know, and with it everything stored below, so hits of \
+         those prompts are not seen. The cause is a lost event, or a router that started when workers were warm.",
+    )
+    .workers(workers.iter().copied())
+    .link(link(view, "tree", workers))
+    .evidence("Blocks in the tree that wait for a parent, by KV events, of all held", part(totals.unattached, totals.resident), "blocks");
+    if stored > 0 {
+        let label = format!("Stored events that routers could not place, by their metrics, {WINDOW}");
+        found = found.evidence(label, part(missed, stored), "events");
+    }
+    if let Some(sign) = view.cluster.sign(|sign| *sign == LogSign::ParentUnknown) {
+        found = found.evidence(
+            "Lines \"Failed to find parent block\", by logs, since we listen",
+            sign.count,
+            "lines",
+        );
+    }
+    if let Some(sign) = view.cluster.sign(|sign| *sign == LogSign::NoLocalIndexer) {
+        found = found.evidence(
+            "Lines \"does not have local indexer enabled\", by logs, since we listen",
+            sign.count,
+            "lines",
+        );
+    }
+    each(found, view, workers, |found, worker| {
+        let rise = view.history.rise(view.cluster, worker, view.now, WINDOW_MS);
+        let label = format!("Stored events with an unknown parent, {}, by KV events, {WINDOW}", name(view, worker));
+        found.evidence(label, part(rise.unknown_parents, rise.store_events), "events")
+    })
+    .fix(
+        "0.9 with --enable-local-indexer: a restarted router may not recover warm workers under file discovery; use etcd",
+        "DYN_STORE_KV",
+        "etcd",
+    )
+    .fix("0.8, 0.9 over JetStream: keep the router's snapshot, so that a restarted router knows old blocks", "--router-snapshot-threshold", "")
+    .fix("Any version: restart the workers named, which starts their trees anew", "", "")
+}

@@ -1,0 +1,215 @@
+//! One question over HTTP, answered within bounds of time and size, or in words why not.
+
+use std::io::{self, Read as _};
+use std::path::Path;
+use std::time::Duration;
+
+use bytes::Bytes;
+use flate2::read::MultiGzDecoder;
+use http_body_util::{BodyExt as _, Empty, Limited};
+use hyper_rustls::{ConfigBuilderExt as _, HttpsConnector, HttpsConnectorBuilder};
+use hyper_util::client::legacy::Client as HyperClient;
+use hyper_util::client::legacy::connect::HttpConnector;
+use hyper_util::rt::TokioExecutor;
+use rustls::crypto::ring;
+use rustls::pki_types::CertificateDer;
+use rustls::pki_types::pem::PemObject as _;
+use rustls::{ClientConfig, RootCertStore};
+use url::Url;
+
+use axum::http::header::{ACCEPT, ACCEPT_ENCODING, AUTHORIZATION, CONTENT_ENCODING, LOCATION, USER_AGENT};
+use axum::http::{HeaderValue, Request, StatusCode};
+
+use radixscope_core::ingest::MAX_PAYLOAD_BYTES;
+use radixscope_core::record::LinkState;
+
+use crate::config::Prometheus;
+
+/// A client for all processes.
+#[derive(Clone)]
+pub(super) struct Client {
+    http: HyperClient<HttpsConnector<HttpConnector>, Empty<Bytes>>,
+    authorization: Option<HeaderValue>,
+    within: Duration,
+}
+
+/// An option that cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum BadOption {
+    /// The file of certificates.
+    #[error("--prometheus-tls-ca {path}: {why}")]
+    Ca {
+        /// Its path.
+        path: String,
+        /// What is wrong.
+        why: String,
+    },
+    /// The token.
+    #[error("--prometheus-token: it holds characters that a header may not hold")]
+    Token,
+    /// TLS itself.
+    #[error("TLS cannot be set up: {0}")]
+    Tls(#[from] rustls::Error),
+}
+
+/// What was answered.
+#[derive(Debug)]
+pub(super) struct Answer {
+    pub(super) status: StatusCode,
+    pub(super) body: Bytes,
+    /// Where to go instead, if it says so.
+    pub(super) location: Option<String>,
+}
+
+/// Why there is no answer.
+#[derive(Debug)]
+pub(super) struct Failed {
+    /// [`LinkState::Refused`] if only the operator can help.
+    pub(super) state: LinkState,
+    /// What happened and what to do.
+    pub(super) words: String,
+}
+
+impl Client {
+    pub(super) fn new(options: &Prometheus) -> Result<Self, BadOption> {
+        let authorization = options.prometheus_token.as_ref().map(|token| {
+            let mut value =
+                HeaderValue::try_from(format!("Bearer {}", token.reveal())).map_err(|_| BadOption::Token)?;
+            value.set_sensitive(true);
+            Ok::<_, BadOption>(value)
+        });
+        let tls = tls(options.prometheus_tls_ca.as_deref())?;
+        let connector =
+            HttpsConnectorBuilder::new().with_tls_config(tls).https_or_http().enable_http1().build();
+        let http = HyperClient::builder(TokioExecutor::new()).build(connector);
+        Ok(Self { http, authorization: authorization.transpose()?, within: options.prometheus_timeout })
+    }
+
+    /// Asks once.
+    pub(super) async fn get(&self, url: &Url) -> Result<Answer, Failed> {
+        match tokio::time::timeout(self.within, self.ask(url)).await {
+            Ok(answer) => answer,
+            Err(_) => Err(connecting(format!(
+                "{url} does not answer within {} s. Check the address, and whether a firewall or network policy is in the \
+                 way; --prometheus-timeout allows more.",
+                self.within.as_secs_f64()
+            ))),
+        }
+    }
+
+    async fn ask(&self, url: &Url) -> Result<Answer, Failed> {
+        let mut request = Request::get(url.as_str())
+            .header(ACCEPT, "text/plain;version=0.0.4, */*;q=0.1")
+            .header(ACCEPT_ENCODING, "gzip")
+            .header(USER_AGENT, concat!("radixscope/", env!("CARGO_PKG_VERSION")));
+        if let Some(authorization) = &self.authorization {
+            request = request.header(AUTHORIZATION, authorization.clone());
+        }
+        let request = request
+            .body(Empty::new())
+            .map_err(|error| refused(format!("{url} is no address of an HTTP server: {error}.")))?;
+        let response = self.http.request(request).await.map_err(|error| unreachable(url, &error))?;
+        let (parts, body) = response.into_parts();
+        let body = Limited::new(body, MAX_PAYLOAD_BYTES).collect().await.map_err(|error| {
+            if error.is::<http_body_util::LengthLimitError>() {
+                too_large(url)
+            } else {
+                connecting(format!("The answer of {url} breaks off: {error}."))
+            }
+        })?;
+        let body = match parts.headers.get(CONTENT_ENCODING).map(HeaderValue::as_bytes) {
+            None | Some(b"" | b"identity") => body.to_bytes(),
+            Some(b"gzip") => unzipped(url, &body.to_bytes())?,
+            Some(other) => {
+                let other = String::from_utf8_lossy(other);
+                return Err(refused(format!(
+                    "{url} answers in the encoding {other:?}, which was not asked for."
+                )));
+            }
+        };
+        let location = parts.headers.get(LOCATION).and_then(|to| to.to_str().ok()).map(str::to_owned);
+        Ok(Answer { status: parts.status, body, location })
+    }
+}
+
+fn tls(ca: Option<&Path>) -> Result<ClientConfig, BadOption> {
+    let builder = || {
+        ClientConfig::builder_with_provider(ring::default_provider().into())
+            .with_safe_default_protocol_versions()
+    };
+    let Some(path) = ca else {
+        // Without certificates of the system plain HTTP still works, and HTTPS says what is missing.
+        let config = match builder()?.with_native_roots() {
+            Ok(config) => config,
+            Err(_) => builder()?.with_root_certificates(RootCertStore::empty()),
+        };
+        return Ok(config.with_no_client_auth());
+    };
+    let bad = |why: String| BadOption::Ca { path: path.display().to_string(), why };
+    let mut roots = RootCertStore::empty();
+    for certificate in CertificateDer::pem_file_iter(path).map_err(|error| bad(error.to_string()))? {
+        let certificate = certificate.map_err(|error| bad(error.to_string()))?;
+        roots.add(certificate).map_err(|error| bad(error.to_string()))?;
+    }
+    if roots.is_empty() {
+        return Err(bad("no certificate in it".to_owned()));
+    }
+    Ok(builder()?.with_root_certificates(roots).with_no_client_auth())
+}
+
+/// A body that was compressed, within the same bound as one that was not.
+fn unzipped(url: &Url, zipped: &[u8]) -> Result<Bytes, Failed> {
+    let mut body = Vec::new();
+    let most = MAX_PAYLOAD_BYTES as u64 + 1;
+    MultiGzDecoder::new(zipped)
+        .take(most)
+        .read_to_end(&mut body)
+        .map_err(|error| connecting(format!("The answer of {url} is compressed badly: {error}.")))?;
+    if body.len() as u64 == most { Err(too_large(url)) } else { Ok(body.into()) }
+}
+
+fn unreachable(url: &Url, error: &hyper_util::client::legacy::Error) -> Failed {
+    let mut cause: &dyn std::error::Error = error;
+    let mut is_tls = false;
+    let mut is_refused = false;
+    while let Some(deeper) = cause.source() {
+        cause = deeper;
+        if let Some(io) = cause.downcast_ref::<io::Error>() {
+            is_refused |= io.kind() == io::ErrorKind::ConnectionRefused;
+            is_tls |= io.get_ref().is_some_and(|inner| inner.is::<rustls::Error>());
+        }
+    }
+    if is_tls {
+        return refused(format!(
+            "TLS with {url} fails: {cause}. If its certificate comes from an authority of your own, name that with \
+             --prometheus-tls-ca (RADIXSCOPE_PROMETHEUS_TLS_CA)."
+        ));
+    }
+    if is_refused {
+        return connecting(format!(
+            "Nothing listens at {url}. Is the process running, and is the port right? A frontend's metrics are at its \
+             HTTP port, a worker's at DYN_SYSTEM_PORT."
+        ));
+    }
+    if error.is_connect() {
+        return connecting(format!(
+            "{url} cannot be reached: {cause}. Check --prometheus (RADIXSCOPE_PROMETHEUS)."
+        ));
+    }
+    connecting(format!("{url} was asked and did not answer as HTTP does: {cause}."))
+}
+
+fn too_large(url: &Url) -> Failed {
+    let mib = MAX_PAYLOAD_BYTES / (1024 * 1024);
+    refused(format!(
+        "The answer of {url} is larger than {mib} MiB; that is more than metrics of a process of Dynamo."
+    ))
+}
+
+pub(super) fn connecting(words: String) -> Failed {
+    Failed { state: LinkState::Connecting, words }
+}
+
+pub(super) fn refused(words: String) -> Failed {
+    Failed { state: LinkState::Refused, words }
+}

@@ -1,0 +1,229 @@
+//! Metrics of one process, scraped over HTTP, and of a frontend the list of workers beside them.
+
+mod client;
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use tokio::time::Instant;
+use url::Url;
+
+use axum::http::StatusCode;
+
+use radixscope_core::dynamo::prometheus::may_be_metrics;
+use radixscope_core::ingest::{HEALTH_PREFIX, METRICS_PREFIX};
+use radixscope_core::record::LinkState;
+
+use crate::config::{MetricsUrl, Prometheus};
+use crate::hub::{HubEnded, SourceHandle};
+use crate::shutdown::{Shutdown, over};
+use crate::source::words;
+use crate::time::now;
+pub use client::BadOption;
+use client::{Answer, Client, Failed, connecting, refused};
+
+/// Longest wait after failures, unless the interval itself is longer.
+const LONGEST_WAIT: Duration = Duration::from_secs(10);
+/// How often a frontend is asked for its list of workers.
+const LIST_EVERY: Duration = Duration::from_secs(5);
+/// Answers without a list, in a row, after which a process is not asked for one any more.
+const NO_LISTS: u8 = 2;
+
+/// A process to scrape.
+pub struct Source {
+    process: MetricsUrl,
+    subject: String,
+    interval: Duration,
+    has_token: bool,
+    client: Client,
+}
+
+impl Source {
+    /// Sources as the command line describes them.
+    ///
+    /// # Errors
+    /// An option that cannot be used.
+    pub fn all(options: Prometheus) -> Result<Vec<Self>, BadOption> {
+        if options.prometheus.is_empty() {
+            return Ok(Vec::new());
+        }
+        let client = Client::new(&options)?;
+        let source = |process: &MetricsUrl| Self {
+            process: process.clone(),
+            subject: format!("{METRICS_PREFIX}{}", process.name),
+            interval: options.prometheus_interval,
+            has_token: options.prometheus_token.is_some(),
+            client: client.clone(),
+        };
+        Ok(options.prometheus.iter().map(source).collect())
+    }
+
+    /// Subject of its scrapes, and its name.
+    pub fn name(&self) -> &str {
+        &self.subject
+    }
+
+    /// Scrapes until the process ends.
+    pub async fn run(self, to: SourceHandle, shutdown: Shutdown) {
+        let mut end = shutdown;
+        tokio::select! {
+            () = over(&mut end) => {}
+            // The hub ends only with the process.
+            _ = self.scrape(&to) => {}
+        }
+    }
+
+    async fn scrape(&self, to: &SourceHandle) -> Result<(), HubEnded> {
+        let url = &self.process.url;
+        let mut said = Said::default();
+        let mut list = List::new(&self.process);
+        let mut failures = 0;
+        said.say(to, &self.subject, LinkState::Connecting, format!("Asking {url} for its metrics.")).await?;
+        loop {
+            let started = Instant::now();
+            let wait = match self.fetch().await {
+                Ok(text) => {
+                    to.deliver(now(), &self.subject, text).await?;
+                    if failures > 0 {
+                        list.start_again();
+                    }
+                    failures = 0;
+                    list.ask(&self.client, to).await?;
+                    let words = format!(
+                        "Scraping {url} every {} s{}.",
+                        self.interval.as_secs_f64(),
+                        if list.is_given { ", and its list of workers" } else { "" }
+                    );
+                    said.say(to, &self.subject, LinkState::Live, words).await?;
+                    self.interval
+                }
+                Err(Failed { state, words }) => {
+                    let wait = wait_after(self.interval, failures);
+                    failures = failures.saturating_add(1);
+                    let words = format!("{words} Trying again in {}.", words::seconds(wait));
+                    said.say(to, &self.subject, state, words).await?;
+                    wait
+                }
+            };
+            tokio::time::sleep_until(started + wait).await;
+        }
+    }
+
+    async fn fetch(&self) -> Result<Bytes, Failed> {
+        let answer = self.client.get(&self.process.url).await?;
+        self.metrics(answer)
+    }
+
+    /// The metrics of an answer, or what it was instead.
+    fn metrics(&self, answer: Answer) -> Result<Bytes, Failed> {
+        let url = &self.process.url;
+        let Answer { status, body, location } = answer;
+        match status {
+            StatusCode::OK if may_be_metrics(&body) => Ok(body),
+            StatusCode::OK => Err(refused(format!(
+                "What {url} answers is not the text of Prometheus. Is the path right? Dynamo's is /metrics."
+            ))),
+            StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => Err(refused(if self.has_token {
+                format!(
+                    "{url} refuses the token ({status}). Check --prometheus-token (RADIXSCOPE_PROMETHEUS_TOKEN)."
+                )
+            } else {
+                format!(
+                    "{url} asks for a login ({status}). Give a token with --prometheus-token \
+                     (RADIXSCOPE_PROMETHEUS_TOKEN)."
+                )
+            })),
+            StatusCode::NOT_FOUND => Err(refused(format!(
+                "There are no metrics at {url} (404). A frontend's are at /metrics of its HTTP port, a worker's at /metrics \
+                 of DYN_SYSTEM_PORT."
+            ))),
+            status if status.is_redirection() => {
+                let location = location.map(|to| format!(" to {to:?}")).unwrap_or_default();
+                Err(refused(format!("{url} redirects{location} ({status}); give that address instead.")))
+            }
+            status => Err(connecting(format!("{url} answers {status}."))),
+        }
+    }
+}
+
+/// A frontend's list of workers.
+struct List {
+    url: Url,
+    subject: String,
+    /// Whether the process gave a list.
+    is_given: bool,
+    /// Answers without one since.
+    without: u8,
+    due: Instant,
+}
+
+impl List {
+    fn new(process: &MetricsUrl) -> Self {
+        let mut url = process.url.clone();
+        url.set_path("/health");
+        url.set_query(None);
+        let subject = format!("{HEALTH_PREFIX}{}", process.name);
+        Self { url, subject, is_given: false, without: 0, due: Instant::now() }
+    }
+
+    /// It may be another process now.
+    fn start_again(&mut self) {
+        self.without = 0;
+        self.due = Instant::now();
+    }
+
+    /// Asks if it is time to, and hands over what comes. That nothing comes is no failure: most processes have no list.
+    async fn ask(&mut self, client: &Client, to: &SourceHandle) -> Result<(), HubEnded> {
+        if self.without >= NO_LISTS || Instant::now() < self.due {
+            return Ok(());
+        }
+        self.due = Instant::now() + LIST_EVERY;
+        // Neither a list nor its absence: asked again.
+        let Ok(Answer { status, body, .. }) = client.get(&self.url).await else { return Ok(()) };
+        // A frontend without workers answers 503, with its list.
+        let is_answer = matches!(status, StatusCode::OK | StatusCode::SERVICE_UNAVAILABLE);
+        if is_answer && memchr::memmem::find(&body, b"\"instances\"").is_some() {
+            self.is_given = true;
+            self.without = 0;
+            return to.deliver(now(), &self.subject, body).await;
+        }
+        self.without += 1;
+        if self.without >= NO_LISTS {
+            self.is_given = false;
+        }
+        Ok(())
+    }
+}
+
+/// The state that the hub was told last.
+#[derive(Default)]
+struct Said(Option<(LinkState, String)>);
+
+impl Said {
+    /// Says where the source stands, unless that was said last.
+    async fn say(
+        &mut self,
+        to: &SourceHandle,
+        name: &str,
+        state: LinkState,
+        words: String,
+    ) -> Result<(), HubEnded> {
+        if self.0.as_ref().is_some_and(|(known, said)| *known == state && *said == words) {
+            return Ok(());
+        }
+        if self.0.as_ref().is_none_or(|(known, _)| *known != state) {
+            tracing::info!(metrics = name, state = state.as_str(), "{words}");
+        }
+        to.state(state, words.clone()).await?;
+        self.0 = Some((state, words));
+        Ok(())
+    }
+}
+
+/// How long to wait after failed scrape number `failures`, from 0: doubling.
+fn wait_after(interval: Duration, failures: u32) -> Duration {
+    interval.saturating_mul(2u32.saturating_pow(failures)).min(LONGEST_WAIT.max(interval))
+}
+
+#[cfg(test)]
+mod tests;
