@@ -1,5 +1,5 @@
-//! The simulated cluster next to the measured reference scenario: its lesson as a test, and the whole table to read
-//! with `cargo test --release -p radixscope-core --test sim_calibration -- --ignored --nocapture`.
+//! The simulated cluster next to the measured reference scenario: its lesson as a test. The whole table is printed by
+//! `cargo xtask bench scenario`.
 #![expect(clippy::expect_used, reason = "a test fails by panicking")]
 
 use radixscope_core::id::Millis;
@@ -58,38 +58,4 @@ fn speed() {
         bytes += m.payload.len();
     });
     println!("600 s in {:?}: {messages} messages, {bytes} bytes", began.elapsed());
-}
-
-#[test]
-#[ignore = "a table to read, not a check"]
-fn table() {
-    println!(
-        "conc      TTFT p50/p95    hit%  tok/s  req/s  ITL p50/p95  E2E p50/p95   ISL p50/p95  queue p95  spread p50/p95/max  fullest p50/p95"
-    );
-    for concurrency in [60, 80, 100, 120, 140, 160, 180] {
-        for (name, router) in [("RR", RouterMode::RoundRobin), ("KV", KV)] {
-            let s: Vec<Summary> = (1..=SWEEPS).map(|seed| level(concurrency, router, seed)).collect();
-            let m = |of: fn(&Summary) -> f64| mean(s.iter().map(of));
-            println!(
-                "{concurrency:4} {name} {:6.0} {:6.0}   {:6.1} {:6.0} {:6.2}   {:4.0} {:4.0}    {:5.1} {:5.1}   {:6.0} {:6.0}  {:7.0}   {:4.0} {:4.0} {:4.0}        {:4.0} {:4.0}",
-                m(|s| s.ttft_ms.p50),
-                m(|s| s.ttft_ms.p95),
-                m(|s| s.hit_rate * 100.0),
-                m(|s| s.output_tokens_per_s),
-                m(|s| s.requests_per_s),
-                m(|s| s.itl_ms.p50),
-                m(|s| s.itl_ms.p95),
-                m(|s| s.e2e_ms.p50 / 1e3),
-                m(|s| s.e2e_ms.p95 / 1e3),
-                m(|s| s.isl_tokens.p50),
-                m(|s| s.isl_tokens.p95),
-                m(|s| s.queued_ms.p95),
-                m(|s| s.spread.p50),
-                m(|s| s.spread.p95),
-                m(|s| s.spread.max),
-                m(|s| s.fullest.p50),
-                m(|s| s.fullest.p95),
-            );
-        }
-    }
 }

@@ -3,9 +3,8 @@
 
 use leptos::prelude::*;
 use radixscope_core::cluster::Cluster;
-use radixscope_core::export::Wanted;
 use radixscope_core::export::finding_ticket::severity_word;
-use radixscope_core::record::{LinkState, Severity};
+use radixscope_core::record::{FindingHead, LinkState, Phase, Severity};
 
 use crate::format;
 use crate::store::{Link, Opening, Store};
@@ -94,36 +93,29 @@ pub(super) fn Notices(store: Store) -> impl IntoView {
 
 /// The worst findings on one line; that there are none, where something was checked.
 fn of_findings(cluster: &Cluster) -> Option<Notice> {
-    let checked = cluster.checked().len();
+    let checked = cluster.checked_count();
     if checked == 0 {
         return None;
     }
-    let found = Wanted::default().of(cluster);
-    let worst = found.first().map(|finding| finding.severity);
-    let mut text = String::new();
-    for finding in found.iter().take(NAMED) {
-        for part in [
-            severity_mark(finding.severity),
-            " ",
-            severity_word(finding.severity),
-            ": ",
-            &finding.title,
-            "   ",
-        ] {
-            text.push_str(part);
+    let (mut text, mut found, mut level) = (String::new(), 0, "good");
+    for severity in [Severity::Critical, Severity::Warning, Severity::Info] {
+        let is_held = |head: &FindingHead| head.severity == severity && head.phase != Phase::Cleared;
+        for head in cluster.finding_heads().filter(is_held) {
+            if found == 0 {
+                level = ["info", "warn", "bad"][severity as usize];
+            }
+            if found < NAMED {
+                let words = [severity_mark(severity), " ", severity_word(severity), ": ", &head.title, "   "];
+                words.into_iter().for_each(|part| text.push_str(part));
+            }
+            found += 1;
         }
     }
-    if found.len() > NAMED {
-        text.push_str(&format!("and {} more", found.len() - NAMED));
-    } else if found.is_empty() {
+    if found > NAMED {
+        text.push_str(&format!("and {} more", found - NAMED));
+    } else if found == 0 {
         text = format!("✓ No findings · {checked} rules checked");
     }
-    let level = match worst {
-        Some(Severity::Critical) => "bad",
-        Some(Severity::Warning) => "warn",
-        Some(Severity::Info) => "info",
-        None => "good",
-    };
     Some(Notice { act: Some(Act::ShowFindings), ..Notice::new("notice-findings", level, text) })
 }
 

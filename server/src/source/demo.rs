@@ -68,6 +68,7 @@ pub async fn run(config: Config, pace: Pace, to: SourceHandle, stopped: Shutdown
 }
 
 fn in_words(config: &Config) -> String {
+    let config = &config.set_up();
     let router = match config.router {
         RouterMode::Kv { overlap_score_weight, temperature } => {
             format!("KV-aware routing with weight {overlap_score_weight} and temperature {temperature}")
@@ -75,9 +76,14 @@ fn in_words(config: &Config) -> String {
         RouterMode::RoundRobin => "round-robin routing".to_owned(),
     };
     let Config { workers, blocks_per_worker, block_size_tokens, concurrency, seed, .. } = config;
+    let fault = config.fault.map_or_else(String::new, |plan| {
+        let when =
+            if plan.after_ms > 0 { format!(" after {} s", plan.after_ms / 1_000) } else { String::new() };
+        format!(", with the fault {}{when}", plan.fault.name())
+    });
     format!(
         "Dynamo 0.9, {workers} workers of {blocks_per_worker} blocks of {block_size_tokens} tokens, {concurrency} \
-         users, {router}, seed {seed}"
+         users, {router}, seed {seed}{fault}"
     )
 }
 

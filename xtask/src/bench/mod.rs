@@ -37,6 +37,17 @@ pub(crate) enum Part {
     Sizes,
     /// Counterfactuals of 10,000 decisions, natively and in the browser
     Counterfactual,
+    /// The simulated reference scenario: seven levels under two routers
+    Scenario,
+}
+
+/// A program that measures.
+#[derive(Clone, Copy)]
+struct Program {
+    package: &'static str,
+    name: &'static str,
+    /// Whether it is an example of its package.
+    is_example: bool,
 }
 
 impl Part {
@@ -47,18 +58,33 @@ impl Part {
             Self::Ledger => "ledger",
             Self::Sizes => "sizes",
             Self::Counterfactual => "counterfactual",
+            Self::Scenario => "scenario",
         }
     }
 
-    /// The program that measures: package and binary.
-    const fn program(self) -> Option<(&'static str, &'static str)> {
-        match self {
-            Self::Core => Some(("radixscope-oracle", "bench")),
-            Self::Latency => Some(("radixscope-tests", "latency")),
-            Self::Ledger => Some(("radixscope-tests", "ledger")),
-            Self::Counterfactual => Some(("radixscope-tests", "counterfactual")),
-            Self::Sizes => None,
-        }
+    /// The program that measures.
+    const fn program(self) -> Option<Program> {
+        let (package, name) = match self {
+            Self::Core => ("radixscope-oracle", "bench"),
+            Self::Latency => ("radixscope-tests", "latency"),
+            Self::Ledger => ("radixscope-tests", "ledger"),
+            Self::Counterfactual => ("radixscope-tests", "counterfactual"),
+            Self::Scenario => ("radixscope-core", "scenario"),
+            Self::Sizes => return None,
+        };
+        Some(Program { package, name, is_example: matches!(self, Self::Scenario) })
+    }
+
+    /// Whether it needs the page, the server and their tools.
+    const fn needs_server(self) -> bool {
+        !matches!(self, Self::Scenario)
+    }
+}
+
+impl Program {
+    fn path(self, workspace: &Workspace) -> PathBuf {
+        let folder = workspace.target.join("release");
+        if self.is_example { folder.join("examples").join(self.name) } else { folder.join(self.name) }
     }
 }
 
@@ -68,18 +94,23 @@ impl Part {
 /// When something cannot be built or a measurement does not end well. A missed budget is shown, not an error.
 pub(crate) fn run(workspace: &Workspace, parts: &[Part], args: &[String]) -> Result<ExitCode> {
     let parts = if parts.is_empty() { Part::value_variants() } else { parts };
-    let missing = setup::missing(workspace, Purpose::Test)?;
+    let needs_server = parts.iter().any(|part| part.needs_server());
+    let missing = if needs_server { setup::missing(workspace, Purpose::Test)? } else { Vec::new() };
     let programs: Vec<_> = parts.iter().filter_map(|part| part.program()).collect();
-    let mut steps =
-        Steps::new(workspace, missing.len() + 2 + usize::from(!programs.is_empty()) + parts.len());
-    setup::meet(&mut steps, &missing)?;
-    app::build(&mut steps, workspace)?;
-    demo::build_server(&mut steps, workspace)?;
+    let mut steps = Steps::new(
+        workspace,
+        missing.len() + if needs_server { 2 } else { 0 } + programs.len().min(1) + parts.len(),
+    );
+    if needs_server {
+        setup::meet(&mut steps, &missing)?;
+        app::build(&mut steps, workspace)?;
+        demo::build_server(&mut steps, workspace)?;
+    }
     if !programs.is_empty() {
         steps.step("The measuring programs", "about 3 min on two cores", |step| {
             let mut command = workspace.cargo(["build", "--locked", "--release"]);
-            for (package, binary) in &programs {
-                command.args(["--package", package, "--bin", binary]);
+            for Program { package, name, is_example } in &programs {
+                command.args(["--package", package, if *is_example { "--example" } else { "--bin" }, name]);
             }
             step.run(command)
         })?;
@@ -90,11 +121,11 @@ pub(crate) fn run(workspace: &Workspace, parts: &[Part], args: &[String]) -> Res
     for part in parts {
         let file = folder.join(format!("{}.json", part.name()));
         let mut report = steps.step(&format!("Measuring {}", part.name()), "", |step| {
-            let Some((_, binary)) = part.program() else {
+            let Some(program) = part.program() else {
                 return Ok(json!({"rows": sizes::measure(&workspace.root.join("app/dist"))?}));
             };
             let _ = fs::remove_file(&file);
-            let mut command = workspace.command(workspace.target.join("release").join(binary));
+            let mut command = workspace.command(program.path(workspace));
             command
                 .args(args)
                 .arg("--json")
