@@ -5,19 +5,29 @@
 //! reported, and to be away for a while before it is over. What changed is a record, so that viewers, the API and
 //! recordings show the same findings. Knows no source and no screen.
 
+mod causes;
+mod engine;
+mod given;
 mod history;
+mod latency;
+mod peers;
 mod rule;
 mod rules;
+mod spikes;
 
+#[cfg(test)]
+mod stage;
 #[cfg(test)]
 mod tests;
 
 use std::borrow::Cow;
 
+use crate::baseline::Baseline;
 use crate::cluster::Cluster;
 use crate::id::Millis;
 use crate::record::{CheckStatus, Finding, LinkState, Phase, Record, RuleStatus, SourceKind};
 
+pub use given::{Given, Targets};
 pub use history::{History, Totals};
 pub use rule::{Found, Look, Rule, View};
 
@@ -27,6 +37,7 @@ const RENEW_MS: u64 = 5_000;
 /// All rules with their phases.
 pub struct Checks {
     rules: Vec<Running>,
+    given: Given,
     history: History,
     /// Whether the last look fell into the reading of history.
     caught_up: bool,
@@ -57,6 +68,7 @@ impl Default for Checks {
         };
         Self {
             rules: rules::ALL.iter().map(running).collect(),
+            given: Given::default(),
             history: History::default(),
             caught_up: true,
             said: Vec::new(),
@@ -65,6 +77,18 @@ impl Default for Checks {
 }
 
 impl Checks {
+    /// With latency targets other than the default.
+    pub fn new(targets: Targets) -> Self {
+        Self { given: Given { targets, ..Given::default() }, ..Self::default() }
+    }
+
+    /// With measured sweeps to compare live figures with.
+    #[must_use]
+    pub fn with_baselines(mut self, baselines: Vec<Baseline>) -> Self {
+        self.given.baselines = baselines;
+        self
+    }
+
     /// Runs every rule on the state at `now` and gives what changed. Call it about once a second. Says nothing while a
     /// source still reads history: what it tells of is not now.
     pub fn tick(&mut self, cluster: &Cluster, now: Millis) -> Vec<Record<'static>> {
@@ -78,7 +102,7 @@ impl Checks {
             self.history.begin(cluster);
         }
         self.history.sample(cluster, now);
-        let view = View { cluster, now, history: &self.history };
+        let view = View { cluster, now, history: &self.history, given: &self.given };
         let mut records = Vec::new();
         for running in &mut self.rules {
             let look = running.rule.look(&view);

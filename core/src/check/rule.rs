@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use super::History;
+use super::{Given, History};
 use crate::cluster::{Cluster, Decided};
 use crate::id::{Millis, WorkerIx};
 use crate::record::{Evidence, Finding, Fix, LinkState, Phase, Severity, SourceKind};
@@ -116,6 +116,12 @@ impl Found {
     }
 }
 
+impl From<Found> for Look {
+    fn from(found: Found) -> Self {
+        Self::Found(found)
+    }
+}
+
 /// What rules may look at.
 #[derive(Clone, Copy)]
 pub struct View<'v> {
@@ -125,6 +131,8 @@ pub struct View<'v> {
     pub now: Millis,
     /// Its totals over the last minutes.
     pub history: &'v History,
+    /// What the operator gave.
+    pub given: &'v Given,
 }
 
 impl<'v> View<'v> {

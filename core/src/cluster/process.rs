@@ -74,120 +74,6 @@ impl ProcessState {
         self.last_ms = at;
         self.present = scraped.present.to_static();
         self.steps.push_back((at, scraped.sums.to_static()));
-        self.gauges = scrape.gauges.to_vec();
-        self.models = scrape.models.iter().map(owned).collect();
-        self.workers = scrape.workers.to_vec();
-        self.ranks = scrape.ranks.to_vec();
-        for &(counter, value) in scrape.counters.iter() {
-            match self.counters.iter_mut().find(|series| series.counter == counter) {
-                Some(series) => series.rise(at, value),
-                None => {
-                    let last = if self.was_whole { 0.0 } else { value };
-                    let mut series = CounterSeries { counter, last, total: 0.0, steps: VecDeque::new() };
-                    series.rise(at, value);
-                    self.counters.push(series);
-                }
-            }
-        }
-        for histogram in scrape.histograms.iter().filter(|h| h.counts.len() == h.bounds.len() + 1) {
-            match self.histograms.iter_mut().find(|series| series.kind == histogram.kind) {
-                Some(series) if series.bounds == *histogram.bounds => series.grow(at, histogram),
-                known => {
-                    // Other buckets are another series: what came before cannot be added to what comes now.
-                    let mut series = HistogramSeries::new(histogram, self.was_whole);
-                    series.grow(at, histogram);
-                    match known {
-                        Some(known) => *known = series,
-                        None => self.histograms.push(series),
-                    }
-                }
-            }
-        }
-        self.was_whole = scrape.is_whole;
-    }
-
-    /// Another process under the same name: it has another id, a shorter uptime, or a counter fell.
-    fn has_restarted(&self, scrape: &Scrape<'_>) -> bool {
-        let other = self.instance.is_some() && scrape.instance.is_some() && self.instance != scrape.instance;
-        let uptime = |gauges: &[(Gauge, f64)]| {
-            gauges.iter().find(|(gauge, _)| *gauge == Gauge::UptimeSeconds).map(|&(_, seconds)| seconds)
-        };
-        let younger = uptime(&self.gauges).zip(uptime(&scrape.gauges)).is_some_and(|(old, new)| new < old);
-        let fell = scrape.counters.iter().any(|&(counter, value)| {
-            self.counters.iter().any(|series| series.counter == counter && value < series.last)
-        });
-        other || younger || fell
-    }
-
-    /// What a new process counts, it counts from 0.
-    fn forget_last(&mut self) {
-        self.counters.iter_mut().for_each(|series| series.last = 0.0);
-        for series in &mut self.histograms {
-            series.last.fill(0);
-            series.last_sum = 0.0;
-        }
-    }
-
-    /// A present value; `None`: the process does not offer it.
-    pub fn gauge(&self, gauge: Gauge) -> Option<f64> {
-        self.gauges.iter().find(|(known, _)| *known == gauge).map(|&(_, value)| value)
-    }
-
-    /// What a counter rose by since it was first scraped; `None`: the process does not offer it.
-    pub fn counted(&self, counter: Counter) -> Option<f64> {
-        self.counter(counter).map(|series| series.total)
-    }
-
-    /// What a counter stands at by the process's own count, which begins with the process.
-    pub fn counter_value(&self, counter: Counter) -> Option<f64> {
-        self.counter(counter).map(|series| series.last)
-    }
-
-    /// What a counter rose by after `since`; `None`: the process does not offer it.
-    pub fn counted_since(&self, counter: Counter, since: Millis) -> Option<f64> {
-        let steps = &self.counter(counter)?.steps;
-        // From 0.0: an empty f64 sum is −0.
-        Some(steps.iter().rev().take_while(|(at, _)| *at > since).fold(0.0, |sum, (_, rise)| sum + rise))
-    }
-
-    fn counter(&self, counter: Counter) -> Option<&CounterSeries> {
-        self.counters.iter().find(|series| series.counter == counter)
-    }
-
-    /// The samples that came after `after` and not after `until`; `None`: the process does not offer it.
-    pub fn distribution(&self, kind: HistogramKind, after: Millis, until: Millis) -> Option<Distribution> {
-        let series = self.histograms.iter().find(|series| series.kind == kind)?;
-        let mut sum = Distribution::empty(&series.bounds);
-        for step in series.steps.iter().rev().skip_while(|step| step.at_ms > until) {
-            if step.at_ms <= after {
-                break;
-            }
-            sum.add(step.counts.iter().map(|&count| u64::from(count)), step.sum);
-        }
-        Some(sum)
-    }
-
-    /// The samples of the session: all since the first scrape.
-    pub fn session(&self, kind: HistogramKind) -> Option<Distribution> {
-        let series = self.histograms.iter().find(|series| series.kind == kind)?;
-        let mut sum = Distribution::empty(&series.bounds);
-        sum.add(series.total.iter().copied(), series.total_sum);
-        Some(sum)
-    }
-
-    /// When it was scraped, as far as it is kept, oldest first.
-    pub fn scraped_ms(&self) -> impl Iterator<Item = Millis> + '_ {
-        let longest = self.histograms.iter().max_by_key(|series| series.steps.len());
-        longest.into_iter().flat_map(|series| series.steps.iter().map(|step| step.at_ms))
-    }
-}
-
-impl CounterSeries {
-    fn rise(&mut self, at: Millis, value: f64) {
-        let rise = (value - self.last).max(0.0);
-        self.last = value;
-        self.total += rise;
-        self.steps.push_back((at, rise));
         while self.steps.len() > MAX_STEPS
             || self.steps.front().is_some_and(|(first, _)| at.since(*first) > SCRAPE_WINDOW_MS)
         {
@@ -214,10 +100,13 @@ impl CounterSeries {
         })
     }
 
-    /// Sums at the last scrape that was not after `at`; of earlier times than are kept, those of the first one.
+    /// Sums at the last scrape that was not after `at`; of times that are no longer kept, those of the first one kept.
     fn sums(&self, at: Millis) -> Sums {
         let step = self.steps.iter().rev().find(|(step, _)| *step <= at);
-        step.map_or(&self.first, |(_, sums)| sums).open().unwrap_or_default()
+        let is_forgotten =
+            self.steps.len() == MAX_STEPS || self.last_ms.since(self.first_ms) > SCRAPE_WINDOW_MS;
+        let oldest = || self.steps.front().filter(|_| is_forgotten && at >= self.first_ms);
+        step.or_else(oldest).map_or(&self.first, |(_, sums)| sums).open().unwrap_or_default()
     }
 
     /// Its connection id where its metrics carry it, see [`crate::record::Scrape::instance`].
@@ -299,7 +188,3 @@ fn histogram(sums: &Sums, kind: HistogramKind) -> Option<(&[u64], f64)> {
     let (_, counts, sum) = sums.histograms.iter().find(|(known, ..)| *known == kind)?;
     Some((counts, *sum))
 }
-
-#[cfg(test)]
-#[path = "process_tests.rs"]
-mod tests;

@@ -164,3 +164,7 @@ impl OfHistogram {
 fn uptime(scrape: &Scrape<'_>) -> Option<f64> {
     scrape.gauges.iter().find(|(gauge, _)| *gauge == Gauge::UptimeSeconds).map(|&(_, seconds)| seconds)
 }
+
+#[cfg(test)]
+#[path = "scrapes_tests.rs"]
+mod tests;

@@ -413,6 +413,8 @@ fn of_a_log_that_is_read_at_once_the_last_word_about_a_worker_counts() {
     }
     listener.flush(at_ms, cluster);
     assert_eq!((heard.is_gone(), heard.blocks()), (false, Some(2)), "it never seemed gone");
+}
+
 /// A frontend's list of workers that take requests.
 fn listed(workers: &[u64]) -> serde_json::Value {
     let instance = |id: &u64| json!({"component": "backend", "endpoint": "generate", "namespace": "dynamo", "instance_id": id});
@@ -464,7 +466,7 @@ fn a_scrape_introduces_the_workers_it_speaks_of_and_is_kept_by_process() {
     assert_eq!(heard.cluster.workers()[0].id, Worker::new(WORKER, 0));
     let processes = heard.cluster.processes();
     assert_eq!(processes.iter().map(|process| process.name.as_str()).collect::<Vec<_>>(), ["fe", "other"]);
-    assert_eq!(processes[0].workers[0].decode_blocks, Some(12));
+    assert_eq!(processes[0].workers()[0].decode_blocks, Some(12));
     let rejected: Vec<_> = heard.source().rejected.iter().map(|r| (r.topic, r.reason, r.count)).collect();
     assert_eq!(rejected, [(Topic::Metrics, Reason::Malformed, 1)]);
     heard.hear("metrics/fe", &vec![b'#'; MAX_PAYLOAD_BYTES + 1]);

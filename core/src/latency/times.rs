@@ -226,6 +226,25 @@ pub fn requests(cluster: &Cluster, quantity: Quantity, until: Millis, window_ms:
     Some(Times { source, samples, quantiles: of_values(values) })
 }
 
+/// Share of the samples of the last [`WINDOW_MS`] before `now` that were above `target`, 0 to 1, by a source that
+/// [`latest`] gave; an estimate where the target lies within a bucket. `None` without a sample.
+pub fn share_above(
+    cluster: &Cluster,
+    quantity: Quantity,
+    now: Millis,
+    target: f64,
+    source: &Source,
+) -> Option<f64> {
+    if matches!(source, Source::Histograms { .. }) {
+        let after = Millis(now.0.saturating_sub(WINDOW_MS));
+        let (sum, _) = merged(cluster, quantity.histogram(), |p, kind| p.distribution(kind, after, now))?;
+        return sum.share_within(target / quantity.scale()).map(|within| 1.0 - within);
+    }
+    let (_, values) = exact_values(cluster, quantity, now, WINDOW_MS)?;
+    let above = values.iter().filter(|&&value| value > target).count();
+    (!values.is_empty()).then(|| above as f64 / values.len() as f64)
+}
+
 /// How many samples of the session were above `target`, from the same source as [`latest`]'s first one where that is
 /// possible.
 pub fn burn(cluster: &Cluster, quantity: Quantity, target: f64) -> Option<Burn> {

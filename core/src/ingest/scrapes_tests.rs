@@ -1,11 +1,16 @@
 //! Processes under hand-made scrapes: windows, restarts, and what is new when it first appears.
 
 use super::*;
+use crate::cluster::{Cluster, ProcessState};
+use crate::id::{Millis, Seq};
+use crate::record::{Entry, ProcessRole, Record};
 
 const NOW: u64 = 1_800_000_000_000;
 
+#[derive(Default)]
 struct Process {
-    state: ProcessState,
+    scrapes: Scrapes,
+    cluster: Cluster,
     at: u64,
 }
 
@@ -22,7 +27,11 @@ const BOUNDS: [f64; 2] = [0.1, 1.0];
 
 impl Process {
     fn new() -> Self {
-        Self { state: ProcessState::new("fe".into(), ProcessRole::Frontend, Millis(NOW)), at: NOW }
+        Self { at: NOW, ..Self::default() }
+    }
+
+    fn state(&self) -> &ProcessState {
+        &self.cluster.processes()[0]
     }
 
     /// A scrape, two seconds after the last one.
@@ -47,9 +56,15 @@ impl Process {
             workers: Vec::new().into(),
             ranks: Vec::new().into(),
         };
-        self.at += 2_000;
-        self.state.scraped(Millis(self.at), &scrape);
+        self.scraped(scrape);
         self
+    }
+
+    fn scraped(&mut self, scrape: Scrape<'_>) {
+        self.at += 2_000;
+        let record = Record::Scrape(self.scrapes.scraped(scrape).expect("one process"));
+        let seq = Seq(self.cluster.seq().0 + 1);
+        self.cluster.fold(seq, &Entry { at_ms: Millis(self.at), record });
     }
 
     fn requests(&mut self, value: f64) -> &mut Self {
@@ -57,7 +72,7 @@ impl Process {
     }
 
     fn counted(&self) -> Option<f64> {
-        self.state.counted(Counter::RequestsOk)
+        self.state().counted(Counter::RequestsOk)
     }
 }
 
@@ -66,7 +81,7 @@ fn what_a_process_had_counted_before_the_first_scrape_is_not_ours() {
     let mut process = Process::new();
     process.requests(1_000.0);
     assert_eq!(
-        (process.counted(), process.state.counter_value(Counter::RequestsOk)),
+        (process.counted(), process.state().counter_value(Counter::RequestsOk)),
         (Some(0.0), Some(1_000.0))
     );
     process.requests(1_007.0);
@@ -83,7 +98,7 @@ fn a_counter_that_appears_later_rose_from_zero_unless_a_scrape_was_broken() {
     assert_eq!(process.counted(), Some(0.0));
     let mut process = Process::new();
     process.says(Says::default()).says(Says { ttft: Some((&[1, 2, 0], 1.5)), ..Says::default() });
-    let all = process.state.session(HistogramKind::Ttft).expect("offered");
+    let all = process.state().session(HistogramKind::Ttft).expect("offered");
     assert_eq!((all.count(), all.sum()), (3, 1.5));
 }
 
@@ -97,13 +112,13 @@ fn a_restart_is_noticed_by_counters_uptime_or_id_and_nothing_is_counted_twice() 
     ] {
         let mut process = Process::new();
         process.requests(0.0).says(full).says(after);
-        assert_eq!(process.state.restarts, 1);
-        assert_eq!(process.state.restarted_ms, Some(Millis(process.at)));
+        assert_eq!(process.state().restarts, 1);
+        assert_eq!(process.state().restarted_ms, Some(Millis(process.at)));
         assert_eq!(process.counted(), Some(10.0 + after.requests.unwrap()));
     }
     let mut process = Process::new();
     process.says(full).says(Says { requests: Some(12.0), uptime_s: Some(102.0), ..full });
-    assert_eq!((process.state.restarts, process.counted()), (0, Some(2.0)));
+    assert_eq!((process.state().restarts, process.counted()), (0, Some(2.0)));
 }
 
 #[test]
@@ -118,15 +133,16 @@ fn a_window_holds_what_came_in_it() {
     }
     let now = Millis(process.at);
     let since = |seconds: u64| Millis(process.at - seconds * 1_000);
-    assert_eq!(process.state.counted_since(Counter::RequestsOk, since(60)), Some(30.0));
-    let last = process.state.distribution(HistogramKind::Ttft, since(60), now).expect("offered");
-    let before = process.state.distribution(HistogramKind::Ttft, since(120), since(60)).expect("offered");
+    assert_eq!(process.state().counted_since(Counter::RequestsOk, since(60)), Some(30.0));
+    let last = process.state().distribution(HistogramKind::Ttft, since(60), now).expect("offered");
+    let before = process.state().distribution(HistogramKind::Ttft, since(120), since(60)).expect("offered");
     assert_eq!((last.count(), before.count()), (30, 30));
     assert!((last.mean().unwrap() - 0.05).abs() < 1e-9);
-    // Beyond the window only the session knows.
-    assert_eq!(process.state.counted_since(Counter::RequestsOk, since(600)), Some(151.0));
-    assert_eq!(process.state.session(HistogramKind::Ttft).unwrap().count(), 199);
-    assert_eq!(process.state.counted_since(Counter::Migrations, since(60)), None);
+    // Of a time that is no longer kept, what is; of a time before the first scrape, all.
+    assert_eq!(process.state().counted_since(Counter::RequestsOk, since(350)), Some(150.0));
+    assert_eq!(process.state().counted_since(Counter::RequestsOk, since(600)), Some(199.0));
+    assert_eq!(process.state().session(HistogramKind::Ttft).unwrap().count(), 199);
+    assert_eq!(process.state().counted_since(Counter::Migrations, since(60)), None);
 }
 
 #[test]
@@ -151,6 +167,6 @@ fn a_histogram_with_other_buckets_begins_anew() {
         workers: Vec::new().into(),
         ranks: Vec::new().into(),
     };
-    process.state.scraped(Millis(process.at + 2_000), &scrape);
-    assert_eq!(process.state.session(HistogramKind::Ttft).unwrap().count(), 7);
+    process.scraped(scrape);
+    assert_eq!(process.state().session(HistogramKind::Ttft).unwrap().count(), 7);
 }

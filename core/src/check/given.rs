@@ -1,0 +1,27 @@
+//! What the operator gives the checks: targets, and sweeps to compare with.
+
+use crate::baseline::Baseline;
+
+/// Latency targets, milliseconds, of the 95th percentile.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Targets {
+    /// Time to first token.
+    pub ttft_ms: f64,
+    /// Time between output tokens (TPOT, ITL).
+    pub tpot_ms: f64,
+}
+
+impl Default for Targets {
+    fn default() -> Self {
+        Self { ttft_ms: 600.0, tpot_ms: 60.0 }
+    }
+}
+
+/// All of it.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub struct Given {
+    /// Latency targets.
+    pub targets: Targets,
+    /// Sweeps; empty: none.
+    pub baselines: Vec<Baseline>,
+}
