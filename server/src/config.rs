@@ -13,6 +13,7 @@ use url::Url;
 
 mod base_path;
 mod check;
+mod judged;
 mod log_file;
 mod metrics_url;
 mod origin;
@@ -20,6 +21,7 @@ mod secret;
 
 pub use base_path::BasePath;
 pub use check::{Badness, Check, Look, Output};
+pub use judged::Judged;
 pub use log_file::LogFile;
 pub use metrics_url::MetricsUrl;
 pub use origin::{AllowedOrigin, FrameAncestors};
@@ -57,6 +59,9 @@ pub struct Serve {
     /// What we listen to.
     #[command(flatten)]
     pub from: Sources,
+    /// What live figures are held against.
+    #[command(flatten)]
+    pub judged: Judged,
     /// How we serve.
     #[command(flatten)]
     pub http: Http,
@@ -178,6 +183,9 @@ pub struct Demo {
     /// How we log in there.
     #[command(flatten)]
     pub login: NatsLogin,
+    /// What live figures are held against.
+    #[command(flatten)]
+    pub judged: Judged,
     /// How we serve.
     #[command(flatten)]
     pub http: Http,

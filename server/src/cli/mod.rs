@@ -1,6 +1,7 @@
 //! The commands: put sources, hub and HTTP together, and say in words why they cannot run.
 
 mod check;
+mod checks;
 mod demo;
 mod publish;
 mod serve;

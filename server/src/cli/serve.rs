@@ -1,11 +1,12 @@
 //! `radixscope serve`: a Dynamo deployment over NATS, and what its logs and metrics add.
 
+use super::checks::checks;
 use super::{Failure, server, sources};
 use crate::config::Serve;
 use crate::shutdown::Shutdown;
 
 /// Runs until asked to stop.
 pub(super) async fn run(options: Serve, stopped: Shutdown) -> Result<(), Failure> {
-    let Serve { from, http, limits, .. } = options;
-    server::run(http, &limits, sources::feeds(from)?, stopped).await
+    let Serve { from, judged, http, limits, .. } = options;
+    server::run(http, &limits, checks(&judged)?, sources::feeds(from)?, stopped).await
 }

@@ -8,6 +8,7 @@ use futures_util::future::BoxFuture;
 use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
 
+use radixscope_core::check::Checks;
 use radixscope_core::record::SourceKind;
 
 use super::Failure;
@@ -49,7 +50,12 @@ pub(super) struct Listening {
 }
 
 /// Starts the hub and its sources, until `stopped`.
-pub(super) fn listen(limits: &Limits, feeds: Vec<Feed>, stopped: &Shutdown) -> Result<Listening, Failure> {
+pub(super) fn listen(
+    limits: &Limits,
+    checks: Checks,
+    feeds: Vec<Feed>,
+    stopped: &Shutdown,
+) -> Result<Listening, Failure> {
     let config = HubConfig {
         max_nodes: limits.max_nodes,
         queue: QueueLimits {
@@ -59,7 +65,7 @@ pub(super) fn listen(limits: &Limits, feeds: Vec<Feed>, stopped: &Shutdown) -> R
         log_bytes: limits.log_mib as usize * MIB,
     };
     let named: Vec<_> = feeds.iter().map(|feed| feed.named.clone()).collect();
-    let Started { hub, sources, task } = Hub::start(config, &named, stopped.clone());
+    let Started { hub, sources, task } = Hub::start(config, checks, &named, stopped.clone());
     if sources.len() < feeds.len() {
         return Err(Failure::Usage(anyhow!(
             "{} sources; at most {} are kept apart",
@@ -85,11 +91,12 @@ impl Listening {
 pub(super) async fn run(
     http: Http,
     limits: &Limits,
+    checks: Checks,
     feeds: Vec<Feed>,
     mut stopped: Shutdown,
 ) -> Result<(), Failure> {
     let listener = bind(&http).await?;
-    let listening = listen(limits, feeds, &stopped)?;
+    let listening = listen(limits, checks, feeds, &stopped)?;
     let options = ServeOptions {
         base_path: http.base_path,
         frame_ancestors: http.frame_ancestors,

@@ -6,7 +6,7 @@ use clap::{Args, ValueEnum};
 
 use radixscope_core::record::Severity;
 
-use super::{Limits, Log, Sources};
+use super::{Judged, Limits, Log, Sources};
 
 /// `radixscope check`.
 #[derive(Args, Debug)]
@@ -14,6 +14,9 @@ pub struct Check {
     /// What we listen to.
     #[command(flatten)]
     pub from: Sources,
+    /// What live figures are held against.
+    #[command(flatten)]
+    pub judged: Judged,
     /// How long we look, and how we answer.
     #[command(flatten)]
     pub look: Look,

@@ -13,6 +13,7 @@ use tokio::sync::watch;
 use tokio::time::MissedTickBehavior;
 
 use super::Failure;
+use super::checks::checks;
 use super::server::listen;
 use super::sources;
 use crate::config::{Check, Look, Output};
@@ -32,10 +33,10 @@ const SAY_EVERY: Duration = Duration::from_secs(5);
 
 /// Listens, then prints what was found.
 pub(super) async fn run(options: Check, stopped: Shutdown) -> Result<ExitCode, Failure> {
-    let Check { from, look, limits, .. } = options;
+    let Check { from, judged, look, limits, .. } = options;
     // The hub has to answer after we were asked to stop: it ends by a signal of its own.
     let (end, ended) = watch::channel(false);
-    let listening = listen(&limits, sources::feeds(from)?, &ended)?;
+    let listening = listen(&limits, checks(&judged)?, sources::feeds(from)?, &ended)?;
     let listened = watch_over(&listening.hub, &look, stopped).await?;
     let answer = listening.hub.read(move |view| Answer::of(view, listened)).await.map_err(failed)?;
     end.send_replace(true);
