@@ -66,7 +66,7 @@ fn every_recorded_scrape_is_understood_and_its_process_known_for_what_it_is() {
                 _ => ProcessRole::Worker,
             };
             assert_eq!(process.role, expected, "{capture}: {}", process.name);
-            assert_eq!(process.instance.is_some(), capture.starts_with('1'), "{capture}: {}", process.name);
+            assert_eq!(process.instance().is_some(), capture.starts_with('1'), "{capture}: {}", process.name);
         }
     }
 }
@@ -88,8 +88,8 @@ fn a_frontend_of_0_9_says_what_it_served() {
     assert_eq!(frontend.counter_value(Counter::StoredOk), None);
     assert_eq!(frontend.gauge(Gauge::InFlightRequests), Some(1.0));
     assert_eq!(frontend.gauge(Gauge::RouterQueuedRequests), None);
-    let model = &frontend.models[0];
-    assert_eq!((&*model.name, frontend.models.len()), ("models/tiny-llama", 1));
+    let model = &frontend.models()[0];
+    assert_eq!((&*model.name, frontend.models().len()), ("models/tiny-llama", 1));
     assert_eq!((model.block_size_tokens, model.total_kv_blocks), (Some(16), Some(800)));
     assert_eq!((model.max_num_seqs, model.max_num_batched_tokens), (Some(256), Some(8_192)));
     assert_eq!(model.context_length, Some(32_768));
@@ -122,7 +122,7 @@ fn a_router_of_0_9_says_on_its_own_port_what_became_of_events() {
 fn a_frontend_of_1_6_also_says_what_its_router_does() {
     let cluster = scraped("1.6.1-mismatch");
     let frontend = process(&cluster, "frontend");
-    assert_eq!(frontend.instance, Some(0x6a6c_a1fa_3e75_d627));
+    assert_eq!(frontend.instance(), Some(0x6a6c_a1fa_3e75_d627));
     for (counter, value) in [
         (Counter::StoredOk, 59.0),
         (Counter::StoredParentUnknown, 703.0),
@@ -150,8 +150,8 @@ fn a_frontend_of_1_6_also_says_what_its_router_does() {
     assert_eq!(frontend.gauge(Gauge::RouterQueuedRequests), Some(0.0));
     assert_eq!(frontend.gauge(Gauge::EventSourceMismatchWorkers), Some(0.0));
     let ids = [7_668_682_361_666_917_894, 7_668_682_361_666_917_905, 7_668_682_361_666_917_907];
-    assert_eq!(frontend.workers.len(), 3);
-    for (said, id) in frontend.workers.iter().zip(ids) {
+    assert_eq!(frontend.workers().len(), 3);
+    for (said, id) in frontend.workers().iter().zip(ids) {
         assert_eq!(cluster.worker(said.worker).unwrap().id.id.0, id);
         assert_eq!(
             (said.registered, said.decode_blocks, said.prefill_tokens),
@@ -164,7 +164,7 @@ fn a_frontend_of_1_6_also_says_what_its_router_does() {
 fn workers_of_1_6_say_what_they_published_and_of_other_endpoints_nothing() {
     let cluster = scraped("1.6.1-mismatch");
     let worker = process(&cluster, "worker1");
-    assert_eq!(worker.instance, Some(0x6a6c_a1fa_3e75_d606));
+    assert_eq!(worker.instance(), Some(0x6a6c_a1fa_3e75_d606));
     for (counter, value) in [
         (Counter::PublisherSuspicious, 257.0),
         (Counter::PublisherReceived, 485.0),
@@ -182,7 +182,7 @@ fn workers_of_1_6_say_what_they_published_and_of_other_endpoints_nothing() {
         None,
         "no event was, so it is not offered"
     );
-    assert_eq!((worker.ranks.len(), worker.ranks[0].kv_usage), (1, Some(0.0)));
+    assert_eq!((worker.ranks().len(), worker.ranks()[0].kv_usage), (1, Some(0.0)));
     assert_eq!(worker.gauge(Gauge::EngineRunningRequests), Some(0.0));
 }
 

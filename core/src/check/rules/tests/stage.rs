@@ -123,7 +123,7 @@ impl Stage {
         gauges: &[(Gauge, f64)],
         histograms: Vec<Histogram<'_>>,
     ) {
-        self.tell(Record::Scrape(Scrape {
+        self.tell(Record::scrape(&Scrape {
             process: role.as_str().into(),
             role,
             instance: None,
