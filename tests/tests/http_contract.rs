@@ -95,7 +95,10 @@ async fn findings_and_latency_have_the_promised_shape() {
     .await;
     has(&answer, "seq at_ms findings checked");
     let finding = &answer["findings"][0];
-    has(finding, "code severity title explanation evidence fix workers first_seen_ms last_seen_ms state link");
+    has(
+        finding,
+        "code severity title explanation evidence fix workers first_seen_ms last_seen_ms state link",
+    );
     has(&finding["evidence"][0], "label value unit");
     has(&finding["fix"][0], "text setting value");
     has(&finding["workers"][0], "worker_id dp_rank");
