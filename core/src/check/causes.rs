@@ -2,7 +2,9 @@
 //! that fault is what has to be mended.
 
 use super::peers::holding;
-use super::rules::{hot_worker::HotWorker, memory_full::MemoryFull, starved_worker::StarvedWorker};
+use super::rules::{
+    churn::Churn, hot_worker::HotWorker, memory_full::MemoryFull, starved_worker::StarvedWorker,
+};
 use super::{Look, Rule, View};
 use crate::record::Severity;
 
@@ -34,23 +36,21 @@ pub(super) enum Cause {
 }
 
 impl Cause {
-    /// What explains that requests wait somewhere: it shows now, though it may not have held for long enough to be
-    /// reported.
-    pub(super) fn of_waiting(view: &View<'_>) -> Option<Self> {
-        let causes: [(Self, &dyn Rule); 3] = [
-            (Self::Memory, &MemoryFull),
-            (Self::HotWorker, &HotWorker),
-            (Self::StarvedWorker, &StarvedWorker),
-        ];
-        causes.into_iter().find(|(_, rule)| matches!(rule.look(view), Look::Found(_))).map(|(cause, _)| cause)
-    }
-
-    /// What explains slow answers.
-    pub(super) fn of_slowness(view: &View<'_>) -> Option<Self> {
+    /// What explains that requests wait or are slow: reported, or seen now though not yet for long enough.
+    pub(super) fn of(view: &View<'_>) -> Option<Self> {
         if NO_REUSE.iter().any(|code| holding(view, code).is_some()) {
             return Some(Self::NoReuse);
         }
-        Self::of_waiting(view).or_else(|| holding(view, "churn").map(|_| Self::Churn))
+        let shows: [(Self, &dyn Rule); 4] = [
+            (Self::Memory, &MemoryFull),
+            (Self::HotWorker, &HotWorker),
+            (Self::StarvedWorker, &StarvedWorker),
+            (Self::Churn, &Churn),
+        ];
+        let holds = |rule: &dyn Rule| {
+            holding(view, rule.code()).is_some() || matches!(rule.look(view), Look::Found(_))
+        };
+        shows.into_iter().find(|(_, rule)| holds(*rule)).map(|(cause, _)| cause)
     }
 
     /// As a sentence.
@@ -60,7 +60,7 @@ impl Cause {
             Self::HotWorker => "The likeliest cause is that one worker gets far more than the others.",
             Self::StarvedWorker => "The likeliest cause is that one worker gets nearly nothing.",
             Self::NoReuse => {
-                "The likeliest cause is that no prefix is re-used, so every prompt is computed whole."
+                "The likeliest cause is a fault that keeps prefixes from being re-used, so prompts are computed whole."
             }
             Self::Churn => "The likeliest cause is that prefixes are evicted before they are wanted again.",
         }

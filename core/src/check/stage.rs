@@ -211,6 +211,7 @@ impl Process {
             models: self.models.clone(),
             workers: self.workers.clone().into(),
             ranks: self.ranks.clone().into(),
+            is_whole: true,
         }
     }
 }

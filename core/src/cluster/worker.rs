@@ -66,6 +66,8 @@ pub struct WorkerState {
     pub lines: Vec<Line>,
     /// It left. `None`: as far as we know it is there.
     pub gone: Option<Gone>,
+    /// When and how it left last, also when it is back.
+    pub last_gone: Option<Gone>,
     /// When it last came back after it had left: what it held until then is not known. `None`: it never did.
     pub returned_ms: Option<Millis>,
     /// KV events of it after it left, since it left last.
@@ -176,6 +178,7 @@ impl WorkerState {
             rates: Rates::default(),
             lines: Vec::new(),
             gone: None,
+            last_gone: None,
             returned_ms: None,
             events_after_gone: 0,
             choices_after_gone: 0,
@@ -212,6 +215,7 @@ impl WorkerState {
 
     pub(super) fn left(&mut self, gone: Gone) {
         self.gone = Some(gone);
+        self.last_gone = Some(gone);
         self.events_after_gone = 0;
         self.choices_after_gone = 0;
         self.engine_used_blocks = None;

@@ -23,6 +23,7 @@ fn scrape(name: &'static str, ttft: [u64; 4], counters: Vec<(Counter, f64)>) -> 
         sum: 1.0,
     };
     Record::scrape(&Scrape {
+        is_whole: true,
         process: name.into(),
         role: ProcessRole::Frontend,
         instance: None,

@@ -103,7 +103,8 @@ impl Journal for Keeps {
 
     fn accept(&mut self, entry: &Entry<'_>) {
         if let Record::Finding { finding, .. } = &entry.record {
-            self.watched.said.push((entry.at_ms.0 as f64 / 1_000.0, finding.open().expect("a finding")));
+            let finding: Finding<'static> = finding.open().unwrap();
+            self.watched.said.push((entry.at_ms.0 as f64 / 1_000.0, finding));
         }
         self.watched.cluster.accept(entry);
     }

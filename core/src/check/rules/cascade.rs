@@ -31,7 +31,7 @@ impl Rule for Cascade {
         let Some(spikes) = harmful(view, WINDOW_S) else { return Look::Unknown(MISSING.into()) };
         let Some((from, to)) = latest_move(&spikes) else { return Look::Ok };
         let mut found = Found::new(
-            severity(Cause::of_waiting(view)),
+            severity(Cause::of(view)),
             "A spike of requests moved from one worker to another",
             "The router turns away from the full worker all at once, and the next one fills in its turn. Every worker on \
              the way makes its requests wait.",

@@ -15,8 +15,9 @@ const MIN_REMOVED: u64 = 200;
 const MIN_SAMPLE: u64 = 30;
 /// Decisions that an overlap needs.
 const MIN_DECISIONS: u64 = 20;
-/// Healthy deployments store 8 to 20 % of evicted blocks again.
-const CAME_BACK_SHARE: f64 = 0.4;
+/// Healthy deployments store 8 to 20 % of evicted blocks again. Far from all do even under heavy churn: a prompt whose
+/// blocks are gone everywhere may be computed on another worker.
+const CAME_BACK_SHARE: f64 = 0.3;
 /// Above it enough is re-used all the same: healthy deployments reach 0.8.
 const LOW_OVERLAP: f64 = 0.5;
 
@@ -133,26 +134,26 @@ mod tests {
 
     #[test]
     fn blocks_that_come_back_while_overlap_is_low_are_found() {
-        let finding = with(100, 45, 30).found(&Churn).unwrap();
-        assert_eq!(finding.evidence[0].value, "45 of 100 (45 %)");
+        let finding = with(100, 35, 30).found(&Churn).unwrap();
+        assert_eq!(finding.evidence[0].value, "35 of 100 (35 %)");
         assert_eq!(finding.evidence[2].value, "4.0, then 2.5");
         assert!(finding.fix.iter().any(|fix| fix.setting.contains("enable_block_reuse")));
     }
 
     #[test]
     fn what_does_not_hurt_or_does_not_come_back_is_well() {
-        assert!(with(100, 45, 80).is_ok(&Churn), "enough is re-used all the same");
-        assert!(with(100, 39, 30).is_ok(&Churn), "eviction takes what is not wanted");
+        assert!(with(100, 35, 80).is_ok(&Churn), "enough is re-used all the same");
+        assert!(with(100, 29, 30).is_ok(&Churn), "eviction takes what is not wanted");
         assert!(with(24, 20, 30).is_ok(&Churn), "too few");
     }
 
     #[test]
     fn it_is_unknown_without_ages_or_overlap_or_while_block_sizes_disagree() {
         assert!(Stage::new(1).is_unknown(&Churn));
-        let mut stage = with(100, 45, 30);
+        let mut stage = with(100, 35, 30);
         stage.holds("block_size_mismatch");
         assert!(stage.is_unknown(&Churn));
-        stage = with(100, 45, 30);
+        stage = with(100, 35, 30);
         stage.pass(61_000);
         assert!(stage.is_unknown(&Churn));
     }

@@ -14,6 +14,8 @@ const WARN_SHARE: f64 = 0.02;
 /// Share from which on it is critical.
 const CRITICAL_SHARE: f64 = 0.2;
 
+/// Share that no single worker explains.
+const MOST_SHARE: f64 = 0.5;
 /// A worker that is gone takes its requests with it, and is named by its own finding.
 const EXPLAINED_BY: [&str; 2] = ["worker_gone", "ghost_worker"];
 
@@ -35,6 +37,11 @@ impl Rule for Errors {
         "Requests that fail"
     }
 
+    /// As long as it takes to learn that a worker is gone.
+    fn hold_ms(&self) -> u64 {
+        10_000
+    }
+
     fn look(&self, view: &View<'_>) -> Look {
         let Some(ended) = by_frontends(view).or_else(|| by_requests(view)) else {
             let text = format!(
@@ -54,8 +61,9 @@ impl Rule for Errors {
         }
         let is_explained = EXPLAINED_BY.iter().any(|code| holding(view, code).is_some());
         let severity = match share {
-            CRITICAL_SHARE.. => Severity::Critical,
+            MOST_SHARE.. => Severity::Critical,
             _ if is_explained => Severity::Info,
+            CRITICAL_SHARE.. => Severity::Critical,
             _ => Severity::Warning,
         };
         let failed =
@@ -153,10 +161,10 @@ mod tests {
 
     #[test]
     fn a_worker_that_is_gone_explains_some_failures() {
-        let mut stage = after(90.0, 10.0);
+        let mut stage = after(70.0, 30.0);
         stage.holds("worker_gone");
         assert_eq!(stage.found(&Errors).unwrap().severity, Severity::Info);
-        let mut stage = after(70.0, 30.0);
+        let mut stage = after(45.0, 55.0);
         stage.holds("worker_gone");
         assert_eq!(stage.found(&Errors).unwrap().severity, Severity::Critical);
     }

@@ -8,9 +8,12 @@ use crate::record::Severity;
 /// A departure is known everywhere after this time; a worker that is stopped gently finishes what it has.
 const SPREADS_MS: u64 = 5_000;
 const DRAINS_MS: u64 = 60_000;
-/// Choices, or events, that are no stragglers.
+/// A process needs longer than this to start.
+const RESTARTS_MS: u64 = 10_000;
+/// A departure matters for this long.
+const TOLD_MS: u64 = 300_000;
+/// Choices that are no stragglers.
 const MIN_CHOICES: u64 = 3;
-const MIN_EVENTS: u64 = 10;
 
 /// See the module.
 pub(in crate::check) struct GhostWorker;
@@ -41,11 +44,16 @@ fn choices(view: &View<'_>, worker: WorkerIx, gone_ms: Millis) -> u64 {
 
 fn is_ghost(view: &View<'_>, worker: WorkerIx) -> bool {
     let Some(state) = view.cluster.worker(worker) else { return false };
-    let Some(gone) = state.gone else { return false };
+    let Some(gone) = state.last_gone.filter(|gone| view.now.since(gone.at_ms) <= TOLD_MS) else {
+        return false;
+    };
+    // Whoever starts anew is away for longer: this one never was.
+    let was_away =
+        state.gone.is_none() && state.returned_ms.is_none_or(|at| at.since(gone.at_ms) > RESTARTS_MS);
     let speaks = state
         .last_event_ms
         .is_some_and(|last| last.since(gone.at_ms) >= DRAINS_MS && view.now.since(last) <= WINDOW_MS);
-    choices(view, worker, gone.at_ms) >= MIN_CHOICES || (speaks && state.events_after_gone >= MIN_EVENTS)
+    !was_away && (choices(view, worker, gone.at_ms) >= MIN_CHOICES || speaks)
 }
 
 fn found(view: &View<'_>, ghosts: &[WorkerIx]) -> Found {
@@ -59,9 +67,9 @@ fn found(view: &View<'_>, ghosts: &[WorkerIx]) -> Found {
     .link(link(view, "workers", ghosts));
     each(found, view, ghosts, |found, worker| {
         let Some(state) = view.cluster.worker(worker) else { return found };
-        let Some(gone) = state.gone else { return found };
+        let Some(gone) = state.last_gone else { return found };
         let who = name(view, worker);
-        found
+        let found = found
             .evidence(
                 format!("Departure of {who}, by {}", gone.why.as_str()),
                 seconds_since(view, gone.at_ms),
@@ -71,12 +79,13 @@ fn found(view: &View<'_>, ghosts: &[WorkerIx]) -> Found {
                 format!("Requests sent to {who} after it left, by decisions, {WINDOW}"),
                 choices(view, worker, gone.at_ms),
                 "requests",
-            )
-            .evidence(
-                format!("KV events of {who} after it left, by NATS, since then"),
-                state.events_after_gone,
-                "events",
-            )
+            );
+        match state.last_event_ms {
+            Some(last) => {
+                found.evidence(format!("Last KV event of {who}, by NATS"), seconds_since(view, last), "s ago")
+            }
+            None => found,
+        }
     })
     .fix(
         "Any version: restart the frontend that still routes there; its watch of the discovery store hangs",

@@ -4,7 +4,7 @@ mod approximate_mode;
 mod behind;
 mod block_size;
 mod cascade;
-mod churn;
+pub(super) mod churn;
 mod cold_tree;
 mod engine_hashes_differ;
 mod errors;

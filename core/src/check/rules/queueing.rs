@@ -44,7 +44,7 @@ impl Rule for Queueing {
         if is_warming_up(view) {
             return Look::Unknown(WARMING_UP.into());
         }
-        let cause = Cause::of_waiting(view);
+        let cause = Cause::of(view);
         let mut found = Found::new(
             severity(cause),
             format!("{} requests wait for a place", words::count(most)),

@@ -135,7 +135,7 @@ const fn label(quantity: Quantity) -> &'static str {
 
 impl Why {
     fn of(view: &View<'_>) -> Self {
-        if let Some(cause) = Cause::of_slowness(view) {
+        if let Some(cause) = Cause::of(view) {
             return Self::Other(cause);
         }
         let window = view.cluster.decisions().window(view.now, WINDOW_MS);
@@ -291,6 +291,6 @@ mod tests {
         assert!(explained(&stage).contains("KV cache"));
         stage.used(0, 9, 100);
         stage.choose(&[30, 30], 0);
-        assert!(explained(&stage).contains("no prefix"));
+        assert!(explained(&stage).contains("computed whole"));
     }
 }

@@ -33,7 +33,7 @@ impl Rule for Spread {
         let Some(worst) = spikes.iter().max_by_key(|h| h.most - h.least) else { return Look::Ok };
         let peak = worst.most;
         // What a lasting imbalance does is not momentary.
-        let cause = Cause::of_waiting(view).filter(|cause| *cause != Cause::Memory);
+        let cause = Cause::of(view).filter(|cause| !matches!(cause, Cause::Memory | Cause::Churn));
         let mut found = Found::new(
             severity(cause),
             format!("{peak} requests on one worker, {} on another", worst.least),

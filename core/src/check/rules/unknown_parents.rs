@@ -6,10 +6,13 @@ use crate::check::{Found, Look, Rule, View};
 use crate::id::{Millis, WorkerIx};
 use crate::record::{Counter, LogSign, Severity};
 
-/// Stored events with an unknown parent that are more than a coincidence.
+/// Stored events with an unknown parent that are more than a coincidence, of all workers and of one.
 const MIN_EVENTS: u64 = 10;
-/// One in so many stored events.
+const MIN_OF_WORKER: u64 = 3;
+/// One in so many stored events, or blocks that wait for a parent one in so many of those held.
 const ONE_IN: u64 = 20;
+/// How far back these events, which are few, are counted.
+const REACH_MS: u64 = 120_000;
 /// Losses explain unknown parents for this long.
 const AFTER_LOSS_MS: u64 = 300_000;
 
@@ -30,7 +33,12 @@ impl Rule for UnknownParents {
             return Look::Unknown("No KV event was heard.".into());
         }
         let at_router = at_router(view);
-        let here: Vec<_> = view.present().filter(|&worker| misses(view, worker)).collect();
+        let mut here: Vec<_> = view.present().filter(|&worker| misses(view, worker)).collect();
+        let of =
+            |&worker: &WorkerIx| view.history.rise(view.cluster, worker, view.now, REACH_MS).unknown_parents;
+        if here.iter().map(of).sum::<u64>() < MIN_EVENTS {
+            here.clear();
+        }
         if block_size::is_there(view) || (at_router.0 < MIN_EVENTS && here.is_empty()) {
             return Look::Ok;
         }
@@ -41,8 +49,10 @@ impl Rule for UnknownParents {
 /// Whether a worker's stores hang in the air as far as we heard, without losses or a late beginning to explain it.
 fn misses(view: &View<'_>, worker: WorkerIx) -> bool {
     let Some(state) = view.cluster.worker(worker) else { return false };
-    let rise = view.history.rise(view.cluster, worker, view.now, WINDOW_MS);
-    let many = rise.unknown_parents >= MIN_EVENTS && rise.unknown_parents * ONE_IN >= rise.store_events;
+    let rise = view.history.rise(view.cluster, worker, view.now, REACH_MS);
+    let held = view.cluster.tree().holdings(worker);
+    let many = rise.unknown_parents >= MIN_OF_WORKER
+        && (rise.unknown_parents * ONE_IN >= rise.store_events || held.unattached * ONE_IN >= held.resident);
     // A store without a block makes its children's parents unknown: the fault is the empty store.
     let by_empty_stores = rise.empty_stores * 2 >= rise.unknown_parents;
     many && !by_empty_stores && !is_heard_late(state) && !has_lost_events(view, AFTER_LOSS_MS)
@@ -94,8 +104,8 @@ fn found(view: &View<'_>, workers: &[WorkerIx], (missed, stored): (u64, u64)) ->
         );
     }
     each(found, view, workers, |found, worker| {
-        let rise = view.history.rise(view.cluster, worker, view.now, WINDOW_MS);
-        let label = format!("Stored events with an unknown parent, {}, by KV events, {WINDOW}", name(view, worker));
+        let rise = view.history.rise(view.cluster, worker, view.now, REACH_MS);
+        let label = format!("Stored events with an unknown parent, {}, by KV events, last 120 s", name(view, worker));
         found.evidence(label, part(rise.unknown_parents, rise.store_events), "events")
     })
     .fix(

@@ -9,9 +9,11 @@ use crate::check::{Found, Look, Rule, View};
 use crate::id::{Millis, WorkerIx};
 use crate::record::{Counter, Severity};
 
-/// Removed blocks, and one in so many of all removed, that are more than a coincidence.
-const MIN_BLOCKS: u64 = 50;
-const ONE_IN: u64 = 10;
+/// Removed blocks, and one in so many of all removed, that are more than a coincidence: worth knowing, and a fault.
+const MIN_BLOCKS: u64 = 10;
+const KNOWN_ONE_IN: u64 = 200;
+const FAULT_BLOCKS: u64 = 50;
+const FAULT_ONE_IN: u64 = 10;
 /// Losses explain unknown removals for this long.
 const AFTER_LOSS_MS: u64 = 300_000;
 
@@ -46,7 +48,7 @@ impl Rule for UnknownRemovals {
 fn misses(view: &View<'_>, worker: WorkerIx) -> bool {
     let Some(state) = view.cluster.worker(worker) else { return false };
     let rise = view.history.rise(view.cluster, worker, view.now, WINDOW_MS);
-    let many = rise.unknown_removed >= MIN_BLOCKS && rise.unknown_removed * ONE_IN >= rise.removed;
+    let many = rise.unknown_removed >= MIN_BLOCKS && rise.unknown_removed * KNOWN_ONE_IN >= rise.removed;
     // What a worker held when we came it can remove once; more than its cache holds was not held then.
     let came_late = is_heard_late(state) || is_history_expired(view);
     let from_before =
@@ -54,15 +56,26 @@ fn misses(view: &View<'_>, worker: WorkerIx) -> bool {
     many && !(came_late && from_before) && !has_lost_events(view, AFTER_LOSS_MS)
 }
 
+const FAULT: &str = "Stored events of these blocks were left out by the publisher or lost, so the router never knew blocks \
+                     that the engine held. Hits on them were not seen.";
+const FACT: &str = "A small share of the removals names blocks that were not known. Engines that hold a block twice \
+                    remove it twice, which is harmless; else a stored event was left out.";
+
+fn is_fault(view: &View<'_>, worker: WorkerIx) -> bool {
+    let rise = view.history.rise(view.cluster, worker, view.now, WINDOW_MS);
+    rise.unknown_removed >= FAULT_BLOCKS && rise.unknown_removed * FAULT_ONE_IN >= rise.removed
+}
+
 fn found(view: &View<'_>, workers: &[WorkerIx]) -> Found {
-    let mut found = Found::new(
-        Severity::Warning,
-        format!("Blocks are removed that were never stored: {}", names(view, workers)),
-        "Stored events of these blocks were left out by the publisher or lost, so the router never knew blocks that the \
-         engine held. Hits on them were not seen.",
-    )
-    .workers(workers.iter().copied())
-    .link(link(view, "tree", workers));
+    let (severity, explanation) = if workers.iter().any(|&worker| is_fault(view, worker)) {
+        (Severity::Warning, FAULT)
+    } else {
+        (Severity::Info, FACT)
+    };
+    let title = format!("Blocks are removed that were never stored: {}", names(view, workers));
+    let mut found = Found::new(severity, title, explanation)
+        .workers(workers.iter().copied())
+        .link(link(view, "tree", workers));
     found = each(found, view, workers, |found, worker| {
         let rise = view.history.rise(view.cluster, worker, view.now, WINDOW_MS);
         let label =

@@ -108,11 +108,20 @@ fn signature(view: &View<'_>, worker: WorkerIx) -> Option<Form> {
         && totals.unknown_removed * 10 >= totals.removed * 9
         && totals.remove_events >= MIN_EVENTS;
     // An engine evicts because it stores: removals alone mean that the stores were dropped on the way.
-    if state.store_events_total == 0 && unknown_removals {
+    if state.store_events_total == 0 && (unknown_removals || logs_dropped_stores(view, worker, totals.chosen))
+    {
         return Some(Form::Oversize);
     }
     let all_empty = totals.store_events >= MIN_EVENTS && totals.empty_stores * 20 >= totals.store_events * 19;
     (all_empty && continues_something(&totals)).then_some(Form::Emptied)
+}
+
+/// Whether a worker's log says that stores are dropped, and this worker, which gets requests, stores nothing.
+fn logs_dropped_stores(view: &View<'_>, worker: WorkerIx, chosen: u64) -> bool {
+    let signs = view.cluster.signs().iter();
+    let mut dropped = signs.filter(|state| matches!(state.sign, LogSign::Oversize { .. }));
+    let says = dropped.any(|state| state.workers.is_empty() || state.workers.contains(&worker));
+    says && chosen >= MIN_EVENTS
 }
 
 /// Prompts shorter than a block also come as empty stores (TensorRT-LLM); those of longer ones continue a block, and
@@ -133,10 +142,10 @@ fn form_of_empty_stores(view: &View<'_>, workers: &[WorkerIx]) -> Form {
     if all.unknown_removed >= MIN_UNKNOWN_BLOCKS {
         return Form::Relay;
     }
-    // Prompts that would have filled every cache three times and no removal: they are swallowed.
+    // Every stored event is a new block at least: more than the caches hold and no removal means that they are swallowed.
     let capacities: Option<u64> = workers.iter().map(|&worker| capacity_blocks(view, worker)).sum();
     match capacities {
-        Some(capacity) if all.remove_events == 0 && all.isl_blocks > 3 * capacity => Form::Partial,
+        Some(capacity) if all.remove_events == 0 && all.store_events > capacity => Form::Partial,
         _ => Form::Emptied,
     }
 }

@@ -72,6 +72,20 @@ fn removals_without_any_store_are_blocks_too_large_for_the_publisher() {
 }
 
 #[test]
+fn stores_that_a_log_says_are_dropped_are_found_before_the_first_removal() {
+    let mut stage = Stage::new();
+    let worker = stage.quiet_worker(7);
+    stage.says(LogSign::Oversize { publisher: 16, engine: 32 }, 3);
+    for _ in 0..30 {
+        stage.used(worker, 100);
+        stage.decide(worker, 260, 0);
+        stage.pass(1);
+    }
+    assert!(form(&stage).starts_with("1:"));
+    assert_eq!(stage.grave(), [CODE], "that no event comes is explained");
+}
+
+#[test]
 fn empty_stores_alone_do_not_tell_relay_from_small_blocks() {
     let mut stage = emptied();
     assert!(form(&stage).starts_with("2 or 3:"));
@@ -88,9 +102,9 @@ fn empty_stores_alone_do_not_tell_relay_from_small_blocks() {
 fn empty_stores_and_no_removal_although_caches_must_be_full_are_small_blocks() {
     let mut stage = emptied();
     let worker = stage.cluster.worker_ix(crate::id::Worker::new(7, 0)).unwrap();
-    stage.tell(Record::ModelCard { worker, total_kv_blocks: Some(800), block_size_tokens: Some(32) });
+    stage.tell(Record::ModelCard { worker, total_kv_blocks: Some(15), block_size_tokens: Some(32) });
     stage.pass(6);
-    assert!(form(&stage).starts_with("2:"), "5,200 blocks were asked for, 800 fit");
+    assert!(form(&stage).starts_with("2:"), "20 stores of a block at least, 15 fit");
 }
 
 #[test]

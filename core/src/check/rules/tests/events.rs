@@ -212,6 +212,19 @@ fn removals_of_unknown_blocks_are_a_fault_beyond_what_was_held_before_us() {
 }
 
 #[test]
+fn a_few_removals_of_unknown_blocks_are_worth_knowing_and_no_fault() {
+    let mut stage = Stage::new();
+    let worker = stage.worker(7);
+    for n in 0..40 {
+        stage.store(worker, None, n * 100..n * 100 + 60);
+        stage.remove(worker, (n * 100..n * 100 + 60).chain([1_000_000 + n]));
+        stage.pass(1);
+    }
+    assert_eq!(stage.codes(), ["unknown_removals"]);
+    assert_eq!(stage.found("unknown_removals").severity, Severity::Info);
+}
+
+#[test]
 fn a_late_beginning_is_told_with_what_is_known_of_each_cache() {
     let mut stage = late();
     stage.pass(6);

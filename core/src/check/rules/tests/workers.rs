@@ -100,3 +100,37 @@ fn a_worker_that_finishes_what_it_has_is_no_ghost() {
     }
     assert_eq!(stage.grave(), ["worker_gone"]);
 }
+
+#[test]
+fn a_worker_that_was_removed_and_works_on_as_if_nothing_had_happened_is_a_ghost() {
+    let mut stage = Stage::new();
+    let worker = stage.worker(7);
+    stage.store(worker, None, 1..20);
+    stage.pass(1);
+    stage.tell(Record::Gone { worker, why: GoneWhy::Log });
+    stage.pass(3);
+    stage.tell(Record::Returned { worker });
+    for n in 0..20 {
+        stage.store(worker, None, n * 100..n * 100 + 20);
+        stage.decide(worker, 20, 0);
+        stage.pass(1);
+    }
+    assert!(stage.grave().contains(&"ghost_worker"), "{:?}", stage.codes());
+}
+
+#[test]
+fn a_worker_that_starts_anew_under_its_old_id_is_no_ghost() {
+    let mut stage = Stage::new();
+    let worker = stage.worker(7);
+    stage.store(worker, None, 1..20);
+    stage.pass(1);
+    stage.tell(Record::Gone { worker, why: GoneWhy::Log });
+    stage.pass(30);
+    stage.tell(Record::Returned { worker });
+    for n in 0..90 {
+        stage.store(worker, None, n * 100..n * 100 + 20);
+        stage.decide(worker, 20, 0);
+        stage.pass(1);
+    }
+    assert!(stage.finding("ghost_worker").is_none(), "{:?}", stage.codes());
+}
