@@ -86,6 +86,10 @@ macro_rules! panels {
 }
 
 panels! {
+    /// What is wrong, why, and what to set.
+    Findings "findings" "Findings" full,
+    /// How long requests take, and how they lie on the workers.
+    Latency "latency" "Latency" full,
     /// The tree alone.
     Tree "tree" "Tree" first,
     /// The workers alone.
@@ -180,6 +184,25 @@ impl Address {
     pub fn other(&self, key: &str) -> Option<String> {
         let parts = self.rest.iter().map(|part| part.split_once('=').unwrap_or((part, "")));
         parts.into_iter().find(|(name, _)| *name == key).map(|(_, value)| decode(value))
+    }
+
+    /// The same view with `worker` picked out, if there is one.
+    pub fn with_worker(&self, worker: Option<Worker>) -> Self {
+        Self { worker: worker.or(self.worker), ..self.clone() }
+    }
+
+    /// The same view with another value of a key that only one panel reads; `None` takes it out.
+    pub fn with_other(&self, key: &str, value: Option<&str>) -> Self {
+        let mut address = self.clone();
+        address.rest.retain(|part| part.split_once('=').map_or(part.as_str(), |(name, _)| name) != key);
+        address.rest.extend(value.map(|value| format!("{key}={}", encode(value))));
+        address
+    }
+
+    /// The view that `query` names, looking as this one does: its theme, its order, with or without the status bar.
+    pub fn following(&self, query: &str) -> Self {
+        let (there, _) = Self::parse(query);
+        Self { theme: self.theme, kiosk: self.kiosk, order: self.order, ..there }
     }
 
     /// The query, with `?` unless it is empty; defaults are left out.
@@ -317,6 +340,23 @@ mod tests {
         assert_eq!(address.other("prefix").as_deref(), Some("7/0:5"));
         assert_eq!(address.other("pre"), None);
         assert_eq!(address.query(), query);
+    }
+
+    #[test]
+    fn what_only_one_panel_reads_can_be_set_and_taken_out() {
+        let address = Address::parse("?view=latency&ttft_slo=500&from=now-5m").0;
+        let other = address.with_other("ttft_slo", Some("1 000"));
+        assert_eq!(other.other("ttft_slo").as_deref(), Some("1 000"));
+        assert_eq!(other.with_other("ttft_slo", None).query(), "?view=latency&from=now-5m");
+    }
+
+    #[test]
+    fn a_link_leads_elsewhere_and_looks_the_same() {
+        let here = Address::parse("?view=findings&theme=light&kiosk&severity=critical").0;
+        assert_eq!(
+            here.following("view=decisions&worker=7/1").query(),
+            "?view=decisions&worker=7/1&theme=light&kiosk"
+        );
     }
 
     #[test]

@@ -12,12 +12,16 @@ use radixscope_core::sim::Fault;
 use url::Url;
 
 mod base_path;
+mod check;
+mod judged;
 mod log_file;
 mod metrics_url;
 mod origin;
 mod secret;
 
 pub use base_path::BasePath;
+pub use check::{Badness, Check, Look, Output};
+pub use judged::Judged;
 pub use log_file::LogFile;
 pub use metrics_url::MetricsUrl;
 pub use origin::{AllowedOrigin, FrameAncestors};
@@ -42,20 +46,22 @@ pub enum Command {
     Serve(Serve),
     /// Show a simulated cluster; nothing else has to run
     Demo(Demo),
+    /// Listen to a Dynamo deployment for a while and say what is wrong with it, without serving anything
+    ///
+    /// Exit code 0: nothing, or only things worth knowing; 1: warnings; 2: critical findings; 3: it could not look, and
+    /// says why.
+    Check(Check),
 }
 
 /// `radixscope serve`.
 #[derive(Args, Debug)]
 pub struct Serve {
-    /// Where Dynamo publishes.
+    /// What we listen to.
     #[command(flatten)]
-    pub nats: Nats,
-    /// Which logs tell more.
+    pub from: Sources,
+    /// What live figures are held against.
     #[command(flatten)]
-    pub logs: Logs,
-    /// Whose metrics are scraped.
-    #[command(flatten)]
-    pub prometheus: Prometheus,
+    pub judged: Judged,
     /// How we serve.
     #[command(flatten)]
     pub http: Http,
@@ -65,6 +71,20 @@ pub struct Serve {
     /// How we log.
     #[command(flatten)]
     pub log: Log,
+}
+
+/// What we listen to.
+#[derive(Args, Debug, Clone)]
+pub struct Sources {
+    /// Where Dynamo publishes.
+    #[command(flatten)]
+    pub nats: Nats,
+    /// Which logs tell more.
+    #[command(flatten)]
+    pub logs: Logs,
+    /// Whose metrics are scraped.
+    #[command(flatten)]
+    pub prometheus: Prometheus,
 }
 
 /// The NATS server to listen to.
@@ -163,6 +183,9 @@ pub struct Demo {
     /// How we log in there.
     #[command(flatten)]
     pub login: NatsLogin,
+    /// What live figures are held against.
+    #[command(flatten)]
+    pub judged: Judged,
     /// How we serve.
     #[command(flatten)]
     pub http: Http,
@@ -297,7 +320,7 @@ pub struct Log {
     /// Form of our own log on standard error
     #[arg(long, env = "RADIXSCOPE_LOG_FORMAT", value_enum, default_value_t = LogFormat::Text)]
     pub log_format: LogFormat,
-    /// What to log, as target=level,… [default: info]
+    /// What to log, as target=level,… [default: info; check: warn]
     #[arg(long, env = "RADIXSCOPE_LOG", value_name = "FILTER")]
     pub log: Option<String>,
 }
@@ -385,9 +408,9 @@ mod tests {
         let cli =
             parse(&["serve", "--prometheus", "fe=a:8000,b:8000", "--prometheus-interval", "0.5"]).unwrap();
         let Command::Serve(serve) = cli.command else { panic!("not serve") };
-        let names: Vec<_> = serve.prometheus.prometheus.iter().map(|one| one.name.as_str()).collect();
-        assert_eq!((names, serve.nats.nats.len()), (vec!["fe", "b:8000"], 0));
-        assert_eq!(serve.prometheus.prometheus_interval, Duration::from_millis(500));
+        let names: Vec<_> = serve.from.prometheus.prometheus.iter().map(|one| one.name.as_str()).collect();
+        assert_eq!((names, serve.from.nats.nats.len()), (vec!["fe", "b:8000"], 0));
+        assert_eq!(serve.from.prometheus.prometheus_interval, Duration::from_millis(500));
         assert!(parse(&["serve", "--logs", "-"]).is_ok());
     }
 
@@ -413,7 +436,7 @@ mod tests {
     fn a_bare_host_is_a_nats_url() {
         let cli = parse(&["serve", "--nats", "broker:4222"]).unwrap();
         let Command::Serve(serve) = cli.command else { panic!("not serve") };
-        assert_eq!(serve.nats.nats[0].as_str(), "nats://broker:4222");
+        assert_eq!(serve.from.nats.nats[0].as_str(), "nats://broker:4222");
     }
 
     #[test]

@@ -7,14 +7,14 @@ use crate::config::LogFormat;
 
 /// What is logged unless `RADIXSCOPE_LOG` says otherwise. Our own log tells in words what the NATS client
 /// tells of its connection.
-const DEFAULT_FILTER: &str = "info,async_nats=off";
+pub(crate) const DEFAULT_FILTER: &str = "info,async_nats=off";
 
 /// Starts the log.
 ///
 /// # Errors
 /// `filter` is not a list of `target=level`.
-pub(crate) fn start(format: LogFormat, filter: Option<&str>) -> anyhow::Result<()> {
-    let filter = EnvFilter::try_new(filter.unwrap_or(DEFAULT_FILTER))?;
+pub(crate) fn start(format: LogFormat, filter: &str) -> anyhow::Result<()> {
+    let filter = EnvFilter::try_new(filter)?;
     let to_stderr = fmt().with_env_filter(filter).with_writer(std::io::stderr);
     let started = match format {
         LogFormat::Text => {

@@ -7,5 +7,8 @@ use clap::Parser;
 use radixscope_server::{cli, config::Cli};
 
 fn main() -> ExitCode {
-    cli::run(Cli::parse())
+    match Cli::try_parse() {
+        Ok(cli) => cli::run(cli),
+        Err(said) => cli::not_run(&said),
+    }
 }

@@ -118,11 +118,11 @@ impl Page {
         self.client.goto(url).await.unwrap_or_else(|e| panic!("{url}: {e}"));
     }
 
-    /// Opens our page and waits until it is where the API is, as `cluster` says; gives the digest of both.
+    /// Opens our page and waits until it is where the API is, which is not before `cluster`; gives the digest of both.
     pub async fn open_at(&self, server: &Radixscope, path: &str, cluster: &Value) -> String {
         self.open(&server.url(path)).await;
-        let digest = self.digest_at(number(cluster, "seq")).await;
-        assert_eq!(cluster["digest"], digest, "browser and server agree on the state");
+        let (seq, digest) = self.agrees_with(server).await;
+        assert!(seq >= number(cluster, "seq"), "at {seq}");
         digest
     }
 
@@ -176,13 +176,18 @@ impl Page {
         .await;
     }
 
-    /// Waits until the page has folded record `seq` and says which digest it came to.
-    pub async fn digest_at(&self, seq: u64) -> String {
-        self.until(&format!("the page is at {seq}"), async |page| {
+    /// Waits until the page has folded the same record as the server's API and compared digests there, and compares them
+    /// too; gives both. Asks anew each time, because the checks go on saying things when nobody else does.
+    pub async fn agrees_with(&self, server: &Radixscope) -> (u64, String) {
+        self.until("the page is where the server is", async |page| {
             let now = page.eval("({...document.body.dataset})").await;
+            let cluster = server.cluster().await;
+            let seq = number(&cluster, "seq");
             let at = |key: &str| now[key].as_str().and_then(|n| n.parse::<u64>().ok());
-            wait::expect(at("seq") == Some(seq) && at("digestSeq") == Some(seq), || now.to_string())?;
-            now["digest"].as_str().map(str::to_owned).ok_or_else(|| now.to_string())
+            let is_there = at("seq") == Some(seq) && at("digestSeq") == Some(seq);
+            wait::expect(is_there, || format!("{now}, the server at {seq}"))?;
+            assert_eq!(cluster["digest"], now["digest"], "browser and server agree on the state");
+            Ok((seq, now["digest"].as_str().expect("a digest").to_owned()))
         })
         .await
     }

@@ -31,6 +31,8 @@ pub const JETSTREAM: [&str; 5] =
 /// One message as it was heard on the wire.
 #[derive(Clone, Debug)]
 pub struct Captured {
+    /// When it was heard, Unix seconds.
+    pub at_s: f64,
     /// Subject.
     pub subject: String,
     /// Reply subject.
@@ -66,6 +68,7 @@ impl Capture {
     pub fn load(name: &'static str) -> Self {
         #[derive(Deserialize)]
         struct Line {
+            t: f64,
             s: String,
             r: Option<String>,
             p: String,
@@ -76,7 +79,7 @@ impl Capture {
         let messages = lines.map(|line| {
             let line: Line = serde_json::from_str(&line.expect("a complete file")).expect("a message a line");
             let payload = base64::engine::general_purpose::STANDARD.decode(line.p).expect("base64");
-            Captured { subject: line.s, reply: line.r, payload: payload.into() }
+            Captured { at_s: line.t, subject: line.s, reply: line.r, payload: payload.into() }
         });
         let messages = messages.filter(|m| !m.subject.ends_with(".forward-pass-metrics")).collect();
         Self { name, messages }

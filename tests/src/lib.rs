@@ -14,6 +14,8 @@ pub mod pages;
 pub mod paths;
 pub mod process;
 pub mod radixscope;
+pub mod recording;
 pub mod replay;
+pub mod traffic;
 pub mod viewer;
 pub mod wait;

@@ -12,6 +12,7 @@ use tokio::task::JoinHandle;
 use tokio_tungstenite::tungstenite::Message;
 use tokio_tungstenite::{MaybeTlsStream, WebSocketStream, client_async, connect_async};
 
+use crate::radixscope::Radixscope;
 use crate::wait;
 
 /// Where a viewer stopped: its state and the run of the server that it belongs to.
@@ -117,14 +118,16 @@ impl Viewer {
         .await
     }
 
-    /// Waits until it has folded record `seq`, and gives the digest there.
-    pub async fn digest_at(&self, seq: Seq) -> u64 {
-        self.until(&format!("the viewer is at {seq}"), |seen| {
-            let state = seen.state.as_ref().ok_or("no state yet")?;
-            if state.seq() > seq {
-                panic!("the viewer is at {}, past {seq}", state.seq());
-            }
-            if state.seq() == seq { Ok(state.digest()) } else { Err(format!("at {}", state.seq())) }
+    /// Waits until it is at the same record as the server's API, and compares the digests there; gives the record. Asks
+    /// anew each time, because the checks go on saying things when nobody else does.
+    pub async fn agrees_with(&self, server: &Radixscope) -> Seq {
+        wait::until("the viewer is where the server is", async || {
+            let cluster = server.cluster().await;
+            let here = self.with(|seen| seen.state.as_ref().map(|state| (state.seq(), state.digest())));
+            let (seq, digest) = here.ok_or("no state yet")?;
+            wait::expect(cluster["seq"] == seq.0, || format!("at {seq}, the server at {}", cluster["seq"]))?;
+            assert_eq!(cluster["digest"], digest.to_string(), "at {seq}");
+            Ok(seq)
         })
         .await
     }

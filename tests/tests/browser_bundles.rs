@@ -5,24 +5,22 @@ use radixscope_app::worker::{Answer, Job, Outcome, Request};
 use radixscope_core::cluster::Cluster;
 use radixscope_core::frame::Frame;
 use radixscope_tests::browser::{Page, with_page};
-use radixscope_tests::figures::number;
 use radixscope_tests::metrics;
 use radixscope_tests::radixscope::Radixscope;
 use radixscope_tests::replay::replayed;
 use radixscope_tests::wait;
-use serde_json::{Value, json};
+use serde_json::json;
 
 const CAPTURE: &str = "0.9.1-healthy";
 /// What only the full bundle shows.
 const LEDGER: &str = "document.getElementById('decisions-title')?.innerText === 'Ledger'";
 const OVERVIEW: &str = "!!document.querySelector('[data-testid=tree-panel]')";
 
-/// Waits until the page is in the full bundle, live, and at `cluster`.
-async fn is_handed_over(page: &Page, cluster: &Value) {
+/// Waits until the page is in the full bundle, live, and where the server is.
+async fn is_handed_over(page: &Page, server: &Radixscope) {
     page.until_true("the ledger is open", LEDGER).await;
     page.until_true("it is live", "document.body.dataset.connection === 'live'").await;
-    let digest = page.digest_at(number(cluster, "seq")).await;
-    assert_eq!(cluster["digest"], digest, "the full bundle has the server's state");
+    page.agrees_with(server).await;
     assert_eq!(page.eval("document.querySelectorAll('.page').length").await, 1, "and the first is gone");
 }
 
@@ -51,7 +49,7 @@ async fn an_address_of_a_full_panel_opens_it_without_a_flash_of_the_overview() {
             .observe(document, {subtree: true, childList: true});";
         page.devtools("Page.addScriptToEvaluateOnNewDocument", json!({"source": watch})).await;
         page.open_at(&server, "/?view=decisions&theme=dark", &cluster).await;
-        is_handed_over(page, &cluster).await;
+        is_handed_over(page, &server).await;
         assert_eq!(page.eval("window.flashed ?? false").await, false);
         assert_eq!(page.address().await.query(), Some("view=decisions&theme=dark"));
         let sockets = page.sockets().await;
@@ -68,7 +66,7 @@ async fn a_full_panel_opened_by_link_takes_the_state_along_and_back_leads_to_the
         page.open_at(&server, "/?kiosk=0&theme=dark", &cluster).await;
         let before = viewers(&server, 1.0).await;
         page.click("nav-decisions").await;
-        is_handed_over(page, &cluster).await;
+        is_handed_over(page, &server).await;
         page.until_true("the heading has the focus", "document.activeElement.id === 'decisions-title'").await;
         assert_eq!(page.address().await.query(), Some("view=decisions&theme=dark"));
         assert_eq!(
@@ -139,7 +137,7 @@ async fn what_another_version_hands_over_is_left_and_the_state_fetched() {
         page.open_at(&server, "/", &cluster).await;
         page.eval("(give => window.radixscopeHandOver = () => { give(); return [new Uint8Array([99, 1, 2])]; })(window.radixscopeHandOver) && 1").await;
         page.click("nav-decisions").await;
-        is_handed_over(page, &cluster).await;
+        is_handed_over(page, &server).await;
         let sockets = page.sockets().await;
         assert!(!sockets[1].0.contains("after=") && snapshot_parts(&sockets[1].1) > 0, "{}", sockets[1].0);
     })
@@ -172,7 +170,7 @@ async fn a_full_bundle_that_does_not_load_is_told_and_can_be_tried_again() {
             page.until("it is told again", told).await;
             page.devtools("Network.setBlockedURLs", json!({"urls": []})).await;
             page.click("retry").await;
-            is_handed_over(page, &cluster).await;
+            is_handed_over(page, &server).await;
         }
     })
     .await;

@@ -2,7 +2,6 @@
 
 use radixscope_tests::browser::{Page, with_page};
 use radixscope_tests::capture::Capture;
-use radixscope_tests::figures::number;
 use radixscope_tests::nats::Nats;
 use radixscope_tests::pages::Site;
 use radixscope_tests::radixscope::Radixscope;
@@ -17,12 +16,6 @@ async fn until_live(page: &Page) {
     .await;
 }
 
-/// Waits for the state of the API on the page, at a moment when nothing changes.
-async fn agrees(page: &Page, cluster: &Value) {
-    let digest = page.digest_at(number(cluster, "seq")).await;
-    assert_eq!(cluster["digest"], digest);
-}
-
 #[tokio::test]
 async fn a_killed_server_is_noticed_and_a_restarted_one_taken_up_again() {
     let nats = Nats::start().await;
@@ -33,10 +26,10 @@ async fn a_killed_server_is_noticed_and_a_restarted_one_taken_up_again() {
     replay::publish_kept(&jetstream, &kept).await;
     let mut server = Radixscope::serve(&nats.url()).await;
     server.until_ready().await;
-    let before = server.until_quiet(kept.len() as u64).await;
+    server.until_quiet(kept.len() as u64).await;
     with_page(async |page| {
         page.open(&server.url("/")).await;
-        agrees(page, &before).await;
+        page.agrees_with(&server).await;
         let held = page.texts("[data-testid=held]").await;
         page.expect_complaints(); // the browser itself reports the refused connections
 
@@ -53,8 +46,8 @@ async fn a_killed_server_is_noticed_and_a_restarted_one_taken_up_again() {
 
         server.start_again().await;
         server.until_ready().await;
-        let after = server.until_quiet(kept.len() as u64).await;
-        agrees(page, &after).await;
+        server.until_quiet(kept.len() as u64).await;
+        page.agrees_with(&server).await;
         until_live(page).await;
         assert_eq!(page.text("notice-reconnecting").await, None);
         assert_eq!(page.texts("[data-testid=held]").await, held, "history brings the same back");

@@ -9,7 +9,7 @@ use radixscope_tests::figures::number;
 use radixscope_tests::http::{Answer, Http};
 use radixscope_tests::nats::Nats;
 use radixscope_tests::radixscope::Radixscope;
-use radixscope_tests::{metrics, replay};
+use radixscope_tests::{metrics, replay, wait};
 use serde_json::Value;
 use tokio_tungstenite::tungstenite;
 use tokio_tungstenite::tungstenite::client::IntoClientRequest;
@@ -47,12 +47,12 @@ fn has(value: &Value, names: &str) {
 async fn answers_have_the_promised_shape_and_ids_are_strings() {
     let server = demo(&[]).await;
     let cluster = server.cluster().await;
-    has(&cluster, "seq at_ms digest sources workers tree");
+    has(&cluster, "seq at_ms digest sources workers processes routers tree");
     has(&cluster["sources"][0], "name kind state detail received dropped last_ms");
     has(
         &cluster["workers"][0],
         "worker_id dp_rank blocks unattached_blocks capacity_blocks used_blocks stored_total removed_total \
-         cleared_total missed last_event_ms state",
+         cleared_total missed last_event_ms state in_flight lines gone block_ages",
     );
     has(&cluster["tree"], "nodes resident shared max_depth shown total");
     let tree = server.json("/api/v1/tree?limit=50").await;
@@ -82,6 +82,36 @@ async fn answers_have_the_promised_shape_and_ids_are_strings() {
         let text = id.as_str().unwrap_or_else(|| panic!("{id} is no string"));
         assert!(text.parse::<u64>().is_ok(), "{text} is no decimal u64");
     }
+}
+
+#[tokio::test]
+async fn findings_and_latency_have_the_promised_shape() {
+    let server = demo(&["--fault", "no-events"]).await;
+    let found = |answer: &Value| answer["findings"].as_array().is_some_and(|all| !all.is_empty());
+    let answer = wait::until("a fault is found", async || {
+        let answer = server.json("/api/v1/findings").await;
+        wait::expect(found(&answer), || answer.to_string()).map(|()| answer)
+    })
+    .await;
+    has(&answer, "seq at_ms findings checked");
+    let finding = &answer["findings"][0];
+    has(
+        finding,
+        "code severity title explanation evidence fix workers first_seen_ms last_seen_ms state link",
+    );
+    has(&finding["evidence"][0], "label value unit");
+    has(&finding["fix"][0], "text setting value");
+    has(&finding["workers"][0], "worker_id dp_rank");
+    has(&answer["checked"][0], "code subject status missing");
+    assert!(finding["workers"][0]["worker_id"].as_str().is_some_and(|id| id.parse::<u64>().is_ok()));
+    check_numbers(&answer, "$");
+    let samples = metrics::parse(server.get("/metrics").await.text()).expect("our own figures");
+    let labels = [("code", finding["code"].as_str().unwrap())];
+    assert_eq!(metrics::value(&samples, "radixscope_findings", &labels), Some(1.0));
+    let latency = server.json("/api/v1/latency?window_s=30").await;
+    has(&latency, "seq at_ms window_s ttft itl duration input_tokens output_tokens router_overhead");
+    has(&latency["ttft"], "unit histogram requests");
+    check_numbers(&latency, "$");
 }
 
 #[tokio::test]
@@ -147,6 +177,10 @@ async fn errors_say_what_is_wrong_in_one_form() {
         "/api/v1/tree?limit=5&limit=6",
         "/api/v1/decisions?worker=abc",
         "/api/v1/cluster?x=1",
+        "/api/v1/findings?severity=bad",
+        "/api/v1/findings?state=over",
+        "/api/v1/latency?window_s=0",
+        "/api/v1/latency?window_s=301",
     ] {
         is_error(&server.get(path).await, 400, "bad_parameter");
     }

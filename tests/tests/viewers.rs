@@ -1,6 +1,5 @@
 //! Viewers on the socket: whenever they come, and however often they are cut off, they end in the server's state.
 
-use radixscope_core::id::Seq;
 use radixscope_tests::capture::Capture;
 use radixscope_tests::figures::number;
 use radixscope_tests::nats::Nats;
@@ -32,13 +31,13 @@ async fn early_late_and_resumed_viewers_end_in_the_state_of_the_api() {
 
     let cluster = server.until_quiet(capture.publications() as u64).await;
     let late = server.viewer().await;
-    let seq = Seq(number(&cluster, "seq"));
-    for (who, viewer) in [("early", &early), ("middle", &middle), ("resumed", &resumed), ("late", &late)] {
-        assert_eq!(viewer.digest_at(seq).await.to_string(), cluster["digest"], "the {who} viewer");
+    for viewer in [&early, &middle, &resumed, &late] {
+        assert!(viewer.agrees_with(&server).await.0 >= number(&cluster, "seq"));
     }
     resumed.with(|seen| {
         assert_eq!(seen.snapshots, 0, "a short absence needs no snapshot");
-        assert_eq!(seen.records, seq.0 - stopped_at.0, "exactly the records after the cut");
+        let at = seen.state.as_ref().expect("a state").seq();
+        assert_eq!(seen.records, at.0 - stopped_at.0, "exactly the records after the cut");
     });
     early.with(|seen| {
         assert!(seen.checks > 0, "digests came along and were compared");
@@ -56,7 +55,7 @@ async fn after_a_restart_of_the_server_a_returning_viewer_is_given_the_new_state
     replay::publish(&client, &capture.messages).await;
     let before = server.until_quiet(capture.publications() as u64).await;
     let viewer = server.viewer().await;
-    viewer.digest_at(Seq(number(&before, "seq"))).await;
+    assert!(viewer.agrees_with(&server).await.0 >= number(&before, "seq"));
     let resume = viewer.cut();
 
     server.start_again().await;
@@ -65,13 +64,13 @@ async fn after_a_restart_of_the_server_a_returning_viewer_is_given_the_new_state
     replay::publish(&client, &capture.messages).await;
     let after = server.until_quiet(capture.publications() as u64).await;
     let viewer = server.viewer_after(resume).await;
-    let digest = viewer
+    viewer
         .until("it is given a snapshot", |seen| {
-            let state = seen.state.as_ref().filter(|_| seen.snapshots > 0).ok_or("none yet")?;
-            Ok(state.digest())
+            seen.state.as_ref().filter(|_| seen.snapshots > 0).map(drop).ok_or("none yet".to_owned())
         })
         .await;
-    assert_eq!(digest.to_string(), after["digest"], "nothing of the run before is left");
+    // Nothing of the run before is left.
+    assert!(viewer.agrees_with(&server).await.0 >= number(&after, "seq"));
 }
 
 #[tokio::test]
@@ -87,10 +86,9 @@ async fn two_hundred_viewers_get_the_same_and_a_stalled_one_holds_nobody_up() {
     }
     let capture = Capture::load("0.9.1-healthy-vllm");
     replay::publish(&nats.client().await, &capture.messages).await;
-    let cluster = server.until_quiet(capture.publications() as u64).await;
-    let seq = Seq(number(&cluster, "seq"));
+    server.until_quiet(capture.publications() as u64).await;
     for viewer in &viewers {
-        assert_eq!(viewer.digest_at(seq).await.to_string(), cluster["digest"]);
+        viewer.agrees_with(&server).await;
         viewer.with(|seen| assert_eq!((seen.snapshots, seen.skipped), (1, 0), "nobody was resynchronised"));
     }
 }
@@ -123,15 +121,14 @@ async fn a_viewer_that_fell_behind_is_told_so_and_given_the_state_anew() {
         wait::expect(sent >= 6000 && batches > 200, || format!("{sent} events, {batches} batches"))
     })
     .await;
-    let cluster = server.until_quiet(sent).await;
-    let seq = Seq(number(&cluster, "seq"));
+    server.until_quiet(sent).await;
     let late = Viewer::follow(stalled, None);
-    assert_eq!(late.digest_at(seq).await.to_string(), cluster["digest"]);
+    let seq = late.agrees_with(&server).await;
     late.with(|seen| {
         assert!(seen.skipped > 0, "it is told how much it missed");
         assert!(seen.records < seq.0, "and did not get it: {} records", seen.records);
     });
-    assert_eq!(quick.digest_at(seq).await.to_string(), cluster["digest"]);
+    quick.agrees_with(&server).await;
     quick.with(|seen| assert_eq!((seen.snapshots, seen.skipped), (1, 0), "the quick one noticed nothing"));
     let metrics = metrics::parse(server.get("/metrics").await.text()).unwrap();
     assert_eq!(metrics::value(&metrics, "radixscope_viewer_resyncs_total", &[]), Some(1.0));

@@ -39,7 +39,11 @@ enum Command {
         args: Vec<String>,
     },
     /// Run every check and every test: sets up what is missing, builds, tests
-    Test,
+    Test {
+        /// Only this one, which the rest leaves out because it takes long
+        #[arg(value_enum)]
+        part: Option<test::Part>,
+    },
     /// Measure: throughput, memory, latency, sizes; prints one table, keeps `target/bench/*.json`
     Bench {
         /// Only these; everything when none is named
@@ -101,7 +105,8 @@ fn run(command: Command) -> anyhow::Result<ExitCode> {
     let workspace = Workspace::find()?;
     match command {
         Command::Demo { args } => demo::run(&workspace, &args),
-        Command::Test => test::run(&workspace),
+        Command::Test { part: None } => test::run(&workspace),
+        Command::Test { part: Some(part) } => test::run_part(&workspace, part),
         Command::Check => check::run(&workspace),
         Command::Setup { purpose } => setup::run(&workspace, purpose),
         Command::Bench { parts, args } => bench::run(&workspace, &parts, &args),

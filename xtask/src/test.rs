@@ -16,6 +16,36 @@ use crate::{
 /// another choice would build it twice.
 pub(crate) const SELECTION: [&str; 2] = ["--locked", "--workspace"];
 
+/// A test that takes too long for every run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum Part {
+    /// Every recorded deployment at its own pace, with a table of what is found in it and when; about 5 min
+    Findings,
+}
+
+/// Runs a test that is not in [`run`].
+///
+/// # Errors
+/// When something cannot be set up or built, or the test fails.
+pub(crate) fn run_part(workspace: &Workspace, part: Part) -> Result<ExitCode> {
+    let Part::Findings = part;
+    let missing = setup::missing(workspace, Purpose::Test)?;
+    let mut steps = Steps::new(workspace, missing.len() + 3);
+    setup::meet(&mut steps, &missing)?;
+    app::build(&mut steps, workspace)?;
+    build(&mut steps, workspace)?;
+    let mut table = Vec::new();
+    let tested = steps.step("Recorded deployments at their own pace", "about 5 min", |step| {
+        let command = workspace.command(workspace.target.join("debug/findings"));
+        step.run_with(told(command, workspace), |line| {
+            table.push(line.to_owned());
+            true
+        })
+    });
+    println!("\n{}\n", table.join("\n"));
+    tested.map(|()| ExitCode::SUCCESS)
+}
+
 /// Sets up, checks, builds and tests.
 ///
 /// # Errors
@@ -63,8 +93,13 @@ pub(crate) fn build(steps: &mut Steps<'_>, workspace: &Workspace) -> Result<()> 
 /// The tests of `selection`, told where to find what they start.
 pub(crate) fn command(workspace: &Workspace, selection: &[&str]) -> Command {
     let mut command = workspace.cargo(["test", "--no-fail-fast"]);
+    command.args(selection);
+    told(command, workspace)
+}
+
+/// The command, told where the server and NATS are.
+fn told(mut command: Command, workspace: &Workspace) -> Command {
     command
-        .args(selection)
         .env("RADIXSCOPE_BIN", workspace.target.join("debug/radixscope"))
         .env("RADIXSCOPE_NATS_SERVER", workspace.tools_bin().join("nats-server"));
     command

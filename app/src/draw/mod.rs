@@ -2,9 +2,14 @@
 
 pub mod palette;
 pub mod raster;
+pub mod strip;
 pub mod viewport;
 
 #[cfg(target_arch = "wasm32")]
 pub mod chart;
 #[cfg(target_arch = "wasm32")]
+pub mod rates;
+#[cfg(target_arch = "wasm32")]
 pub mod surface;
+#[cfg(target_arch = "wasm32")]
+pub mod trend;

@@ -1,6 +1,7 @@
 //! Parts that panels share: their frame, a number with its name, what an empty panel says.
 
 use leptos::prelude::*;
+use radixscope_core::record::Severity;
 
 use crate::store::Store;
 use crate::url::Panel;
@@ -80,5 +81,14 @@ pub(super) fn Empty(
             <p class="empty-head">{head}</p>
             {children.map(|children| children())}
         </div>
+    }
+}
+
+/// The mark of a severity, which is never told by colour alone.
+pub(super) const fn severity_mark(severity: Severity) -> &'static str {
+    match severity {
+        Severity::Info => "●",
+        Severity::Warning => "▲",
+        Severity::Critical => "◆",
     }
 }

@@ -1,10 +1,18 @@
-//! What the reader must know before believing the rest: sources in trouble, a stale picture, a wrong version.
+//! What the reader must know before believing the rest: sources in trouble, a stale picture, a wrong version; and, above
+//! the overview, what was found.
 
 use leptos::prelude::*;
-use radixscope_core::record::LinkState;
+use radixscope_core::cluster::Cluster;
+use radixscope_core::export::finding_ticket::severity_word;
+use radixscope_core::record::{FindingHead, LinkState, Phase, Severity};
 
 use crate::format;
 use crate::store::{Link, Opening, Store};
+use crate::url::Panel;
+use crate::view::figure::severity_mark;
+
+/// So many findings are named.
+const NAMED: usize = 3;
 
 #[derive(Clone, PartialEq)]
 struct Notice {
@@ -12,27 +20,36 @@ struct Notice {
     level: &'static str,
     text: String,
     /// What the reader can do about it.
-    retry: Option<Retry>,
+    act: Option<Act>,
 }
 
 #[derive(Clone, Copy, PartialEq)]
-enum Retry {
-    Connection,
-    Opening,
+enum Act {
+    Connect,
+    Open,
+    ShowFindings,
 }
 
-impl Retry {
+impl Act {
     fn now(self, store: Store) {
         match self {
-            Self::Connection => store.retry.update(|n| *n += 1),
-            Self::Opening => store.opening.set(Opening::No),
+            Self::Connect => store.retry.update(|n| *n += 1),
+            Self::Open => store.opening.set(Opening::No),
+            Self::ShowFindings => store.address.update(|a| a.panel = Panel::Findings),
+        }
+    }
+
+    const fn words(self) -> (&'static str, &'static str) {
+        match self {
+            Self::Connect | Self::Open => ("Try now", "retry"),
+            Self::ShowFindings => ("Show", "show-findings"),
         }
     }
 }
 
 impl Notice {
     fn new(id: &'static str, level: &'static str, text: String) -> Self {
-        Self { id, level, text, retry: None }
+        Self { id, level, text, act: None }
     }
 }
 
@@ -46,23 +63,25 @@ pub(super) fn Notices(store: Store) -> impl IntoView {
         all.extend(store.on_beat(|cluster| of_sources(cluster.sources())));
         all.extend(of_trust(store));
         all.extend(store.misread.get().into_iter().map(|text| Notice::new("notice-address", "warn", text)));
+        if store.address.with(|a| a.panel == Panel::Overview) {
+            all.extend(store.on_beat(of_findings));
+        }
         all
     });
     view! {
         <div class="notices" role="status" aria-live="polite" data-testid="notices">
             {move || {
                 let row = |notice: Notice| {
-                    let retry = notice.retry.map(|retry| {
+                    let act = notice.act.map(|act| {
+                        let (words, id) = act.words();
                         view! {
-                            <button class="plain" data-testid="retry" on:click=move |_| retry.now(store)>
-                                "Try now"
-                            </button>
+                            <button class="plain" data-testid=id on:click=move |_| act.now(store)>{words}</button>
                         }
                     });
                     view! {
                         <p class=format!("notice {}", notice.level) data-testid=notice.id>
                             <span>{notice.text}</span>
-                            {retry}
+                            {act}
                         </p>
                     }
                 };
@@ -70,6 +89,34 @@ pub(super) fn Notices(store: Store) -> impl IntoView {
             }}
         </div>
     }
+}
+
+/// The worst findings on one line; that there are none, where something was checked.
+fn of_findings(cluster: &Cluster) -> Option<Notice> {
+    let checked = cluster.checked_count();
+    if checked == 0 {
+        return None;
+    }
+    let (mut text, mut found, mut level) = (String::new(), 0, "good");
+    for severity in [Severity::Critical, Severity::Warning, Severity::Info] {
+        let is_held = |head: &FindingHead| head.severity == severity && head.phase != Phase::Cleared;
+        for head in cluster.finding_heads().filter(is_held) {
+            if found == 0 {
+                level = ["info", "warn", "bad"][severity as usize];
+            }
+            if found < NAMED {
+                let words = [severity_mark(severity), " ", severity_word(severity), ": ", &head.title, "   "];
+                words.into_iter().for_each(|part| text.push_str(part));
+            }
+            found += 1;
+        }
+    }
+    if found > NAMED {
+        text.push_str(&format!("and {} more", found - NAMED));
+    } else if found == 0 {
+        text = format!("✓ No findings · {checked} rules checked");
+    }
+    Some(Notice { act: Some(Act::ShowFindings), ..Notice::new("notice-findings", level, text) })
 }
 
 fn of_opening(store: Store) -> Option<Notice> {
@@ -87,7 +134,7 @@ fn of_opening(store: Store) -> Option<Notice> {
                 "{} could not be opened: this server did not send the rest of the page.",
                 panel.title()
             );
-            Some(Notice { retry: Some(Retry::Opening), ..Notice::new("notice-not-opened", "bad", text) })
+            Some(Notice { act: Some(Act::Open), ..Notice::new("notice-not-opened", "bad", text) })
         }
     }
 }
@@ -98,7 +145,7 @@ fn of_link(store: Store) -> Option<Notice> {
         Link::Waiting { attempts, seconds } => {
             let tried = if attempts > 1 { format!(" after {attempts} attempts") } else { String::new() };
             let text = format!("No connection to the server{tried}. Next attempt in {seconds} s.{seen}");
-            Some(Notice { retry: Some(Retry::Connection), ..Notice::new("notice-reconnecting", "bad", text) })
+            Some(Notice { act: Some(Act::Connect), ..Notice::new("notice-reconnecting", "bad", text) })
         }
         Link::Connecting if store.ready() => {
             Some(Notice::new("notice-connecting", "warn", format!("Connecting again.{seen}")))

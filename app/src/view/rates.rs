@@ -1,16 +1,16 @@
 //! Blocks stored and removed per second over the last minutes, one band per worker.
 
-use gloo_timers::future::TimeoutFuture;
 use leptos::html;
 use leptos::prelude::*;
 use radixscope_core::cluster::{Cluster, RATE_WINDOW_S};
 use radixscope_core::id::{Millis, WorkerIx};
 
+use super::charted::{load_after_first_paint, root_font_px};
 use super::chip::Chip;
 use super::figure::{Figure, PanelHead};
-use super::resize;
-use crate::draw::chart::{Band, RatesChart};
+use crate::draw::chart::Chart;
 use crate::draw::palette::{Palette, label};
+use crate::draw::rates::{self, Band};
 use crate::format;
 use crate::store::{Store, now_ms};
 use crate::theme;
@@ -18,8 +18,6 @@ use crate::url::Panel;
 
 /// Shortest time between two drawings: buckets are whole seconds.
 const REDRAW_MS: f64 = 500.0;
-/// Wait before the chart's library is fetched again after a failure.
-const RETRY_MS: u32 = 3_000;
 /// More workers than this are drawn as one band: they could not be told apart.
 const MAX_BANDS: usize = 24;
 /// Up to so many workers are named in the head; more would leave no room for the figures.
@@ -44,7 +42,7 @@ pub(super) fn RatesPanel(store: Store, dark: Signal<bool>) -> impl IntoView {
     let removed =
         Signal::derive(move || sums.get().map_or(format::UNKNOWN.to_owned(), |s| format::rate(s.1)));
     let frame = NodeRef::<html::Div>::new();
-    let chart = StoredValue::new_local(None::<RatesChart>);
+    let chart = StoredValue::new_local(None::<Chart>);
     let failed = RwSignal::new(false);
     let loaded = RwSignal::new(false);
     load_after_first_paint(frame, chart, loaded, failed);
@@ -75,57 +73,10 @@ pub(super) fn RatesPanel(store: Store, dark: Signal<bool>) -> impl IntoView {
     }
 }
 
-fn load_after_first_paint(
-    frame: NodeRef<html::Div>,
-    chart: StoredValue<Option<RatesChart>, LocalStorage>,
-    loaded: RwSignal<bool>,
-    failed: RwSignal<bool>,
-) {
-    Effect::new(move |_| {
-        let Some(element) = frame.get() else { return };
-        resize::observe(&element, move || {
-            chart.try_with_value(|c| c.iter().for_each(RatesChart::resize)).unwrap_or_default()
-        });
-        // Two frames: the first paints the page.
-        request_animation_frame(move || {
-            request_animation_frame(move || {
-                leptos::task::spawn_local(async move {
-                    while !mount(&element, chart, loaded, failed).await {
-                        TimeoutFuture::new(RETRY_MS).await;
-                    }
-                });
-            });
-        });
-    });
-    on_cleanup(move || {
-        chart.try_update_value(Option::take);
-    });
-}
-
-/// Puts the chart into `element`. `false`: the library could not be fetched, the server being away perhaps, and the
-/// panel is still there to try again for.
-async fn mount(
-    element: &web_sys::Element,
-    chart: StoredValue<Option<RatesChart>, LocalStorage>,
-    loaded: RwSignal<bool>,
-    failed: RwSignal<bool>,
-) -> bool {
-    let made = RatesChart::new(element).await;
-    let ok = made.is_ok();
-    // Setting a signal gives the value back where the panel is gone; then the chart goes too.
-    let gone = failed.try_set(!ok).is_some();
-    if let Ok(made) = made
-        && chart.try_update_value(|c| *c = Some(made)).is_some()
-    {
-        loaded.try_set(true);
-    }
-    ok || gone
-}
-
 fn keep_drawn(
     store: Store,
     dark: Signal<bool>,
-    chart: StoredValue<Option<RatesChart>, LocalStorage>,
+    chart: StoredValue<Option<Chart>, LocalStorage>,
     loaded: RwSignal<bool>,
 ) {
     Effect::new(move |before: Option<(f64, u64, (bool, usize))>| {
@@ -146,7 +97,7 @@ fn keep_drawn(
             let palette = Palette::read(theme::token, dark, cluster.workers().len());
             let bands = bands(cluster, &palette, picked, now);
             let font = root_font_px() * 0.85;
-            chart.with_value(|c| c.iter().for_each(|c| c.show(&bands, &palette, font)));
+            chart.with_value(|c| c.iter().for_each(|c| rates::show(c, &bands, &palette, font)));
         });
         (now_ms(), second, look)
     });
@@ -174,11 +125,4 @@ fn bands(cluster: &Cluster, palette: &Palette, picked: Option<WorkerIx>, now: Mi
         }
     }
     bands
-}
-
-fn root_font_px() -> f64 {
-    let root = document().document_element();
-    let style = root.and_then(|root| window().get_computed_style(&root).ok().flatten());
-    let size = style.and_then(|style| style.get_property_value("font-size").ok());
-    size.map(|size| js_sys::parse_float(&size)).filter(|px| px.is_finite()).unwrap_or(13.0)
 }

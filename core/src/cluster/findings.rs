@@ -41,6 +41,11 @@ impl Findings {
         self.found.iter().filter_map(|(_, finding)| finding.open_front())
     }
 
+    /// A list begins with its length.
+    pub(super) fn rules_count(&self) -> u32 {
+        self.checked.as_ref().and_then(Sealed::open_front).unwrap_or(0)
+    }
+
     pub(super) fn rules(&self) -> &[RuleStatus<'static>] {
         self.open_checked.get(|| self.checked.as_ref().and_then(Sealed::open).unwrap_or_default())
     }

@@ -182,6 +182,11 @@ impl Cluster {
         self.head.findings.rules()
     }
 
+    /// How many rules were checked last, without taking the list apart.
+    pub fn checked_count(&self) -> u32 {
+        self.head.findings.rules_count()
+    }
+
     /// Blocks that `worker` holds, those outside the picture included. `None`: no KV event of it was ever heard, so
     /// its cache is unknown.
     pub fn blocks(&self, worker: WorkerIx) -> Option<u64> {

@@ -208,7 +208,7 @@ mod tests {
         assert_eq!(codes(Wanted::default()), ["worst", "late", "early", "note"]);
         assert_eq!(
             codes(Wanted { severity: Severity::Warning, cleared: true }),
-            ["worst", "early", "late", "over"]
+            ["worst", "late", "early", "over"]
         );
     }
 

@@ -63,6 +63,8 @@ pub struct EventCount {
 /// A number of requests that are somewhere now.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Load {
+    /// Name for programs.
+    pub id: &'static str,
     /// Where they are.
     pub what: &'static str,
     /// How many; `None`: nobody tells.
@@ -176,7 +178,7 @@ fn events(cluster: &Cluster, now: Millis) -> Vec<EventCount> {
 
 /// Requests in flight and waiting, each place with its source.
 pub fn loads(cluster: &Cluster) -> Loads {
-    let of_gauge = |what, gauge, role: ProcessRole, missing: &str| {
+    let of_gauge = |id, what, gauge, role: ProcessRole, missing: &str| {
         let tell = |p: &&ProcessState| (p.role == ProcessRole::Worker) == (role == ProcessRole::Worker);
         let told: Vec<f64> = cluster.processes().iter().filter(tell).filter_map(|p| p.gauge(gauge)).collect();
         let source = match told.len() {
@@ -184,10 +186,11 @@ pub fn loads(cluster: &Cluster) -> Loads {
             1 => "1 scraped process".to_owned(),
             n => format!("{n} scraped processes"),
         };
-        Load { what, requests: told.into_iter().reduce(|a, b| a + b), source }
+        Load { id, what, requests: told.into_iter().reduce(|a, b| a + b), source }
     };
     let routed: Vec<u32> = cluster.workers().iter().filter_map(|w| w.in_flight.now()).collect();
     let by_routing = Load {
+        id: "in-flight-routing",
         what: "In flight, by choice and end",
         requests: (!routed.is_empty()).then(|| routed.iter().copied().map(f64::from).sum()),
         source: if routed.is_empty() {
@@ -201,11 +204,11 @@ pub fn loads(cluster: &Cluster) -> Loads {
     let of_router = format!("absent: only from Dynamo 1.1; {ENABLE_FRONTEND}");
     let of_worker = format!("absent: {ENABLE_WORKER} of every worker");
     vec![
-        of_gauge("In flight, frontends", Gauge::InFlightRequests, frontend, &of_frontend),
+        of_gauge("in-flight", "In flight, frontends", Gauge::InFlightRequests, frontend, &of_frontend),
         by_routing,
-        of_gauge("HTTP queue", Gauge::HttpQueuedRequests, frontend, &of_frontend),
-        of_gauge("Router queue", Gauge::RouterQueuedRequests, frontend, &of_router),
-        of_gauge("Engines, running", Gauge::EngineRunningRequests, worker, &of_worker),
-        of_gauge("Engines, waiting", Gauge::EngineWaitingRequests, worker, &of_worker),
+        of_gauge("http-queue", "HTTP queue", Gauge::HttpQueuedRequests, frontend, &of_frontend),
+        of_gauge("router-queue", "Router queue", Gauge::RouterQueuedRequests, frontend, &of_router),
+        of_gauge("running", "Engines, running", Gauge::EngineRunningRequests, worker, &of_worker),
+        of_gauge("waiting", "Engines, waiting", Gauge::EngineWaitingRequests, worker, &of_worker),
     ]
 }

@@ -9,7 +9,9 @@ mod times;
 mod trend;
 
 pub use counts::{Counts, Errors, EventCount, Load, Loads, Throughput, counts, loads};
-pub use times::{Burn, Quantity, Reading, Source, Standing, Times, burn, latest, share_above};
+pub use times::{
+    Burn, Quantity, Reading, Source, Standing, Times, burn, latest, merged, requests, share_above,
+};
 pub use trend::{TREND_STEP_MS, Trend, trend};
 
 /// Figures are taken over this long, milliseconds.

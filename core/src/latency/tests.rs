@@ -27,6 +27,7 @@ fn scrape(name: &'static str, ttft: [u64; 4], counters: Vec<(Counter, f64)>) -> 
         process: name.into(),
         role: ProcessRole::Frontend,
         instance: None,
+        is_whole: true,
         gauges: vec![(Gauge::InFlightRequests, 7.0)].into(),
         counters: counters.into(),
         histograms: vec![histogram],

@@ -202,10 +202,7 @@ pub struct Burn {
 /// Quantiles over the last [`WINDOW_MS`] before `now`, from every source that tells the quantity, the best one first:
 /// requests one by one if they are nearly all of them, else histograms. Empty: nobody tells.
 pub fn latest(cluster: &Cluster, quantity: Quantity, now: Millis) -> Vec<Times> {
-    let exact = exact_values(cluster, quantity, now, WINDOW_MS).map(|(source, values)| {
-        let samples = values.len() as u64;
-        Times { source, samples, quantiles: of_values(values) }
-    });
+    let exact = requests(cluster, quantity, now, WINDOW_MS);
     let after = Millis(now.0.saturating_sub(WINDOW_MS));
     let buckets = merged(cluster, quantity.histogram(), |p, kind| p.distribution(kind, after, now));
     let buckets = buckets.map(|(sum, source)| Times {
@@ -220,6 +217,13 @@ pub fn latest(cluster: &Cluster, quantity: Quantity, now: Millis) -> Vec<Times> 
         all.reverse();
     }
     all
+}
+
+/// Quantiles over requests that were told one by one, within `window_ms` before `until`. `None`: nobody tells.
+pub fn requests(cluster: &Cluster, quantity: Quantity, until: Millis, window_ms: u64) -> Option<Times> {
+    let (source, values) = exact_values(cluster, quantity, until, window_ms)?;
+    let samples = values.len() as u64;
+    Some(Times { source, samples, quantiles: of_values(values) })
 }
 
 /// Share of the samples of the last [`WINDOW_MS`] before `now` that were above `target`, 0 to 1, by a source that
@@ -312,8 +316,9 @@ pub(super) fn of_buckets(sum: &Distribution, scale: f64) -> Option<[Reading; 3]>
     Some([at(0.5)?, at(0.95)?, at(0.99)?])
 }
 
-/// What the processes that see whole requests say, added up. A worker sees its own part of a request only.
-pub(super) fn merged(
+/// What the processes that see whole requests say, added up. A worker sees its own part of a request only. `None`: no
+/// process offers it.
+pub fn merged(
     cluster: &Cluster,
     kind: HistogramKind,
     of: impl Fn(&ProcessState, HistogramKind) -> Option<Distribution>,

@@ -4,6 +4,7 @@ use radixscope_core::capacity;
 use radixscope_core::record::SourceKind;
 use radixscope_core::sim::{self, Fault, FaultPlan};
 
+use super::checks::checks;
 use super::server::Feed;
 use super::{Failure, server};
 use crate::config::{Demo, Router, Simulation};
@@ -17,7 +18,7 @@ pub(super) async fn run(options: Demo, stopped: Shutdown) -> Result<(), Failure>
     let name = "simulated cluster".to_owned();
     let feed =
         Feed::new(name, SourceKind::Simulator, move |to, stopped| demo::run(config, pace, to, stopped));
-    server::run(options.http, &options.limits, vec![feed], stopped).await
+    server::run(options.http, &options.limits, checks(&options.judged)?, vec![feed], stopped).await
 }
 
 pub(super) fn pace(options: &Simulation) -> demo::Pace {

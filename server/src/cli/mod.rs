@@ -1,10 +1,12 @@
 //! The commands: put sources, hub and HTTP together, and say in words why they cannot run.
 
+mod check;
+mod checks;
 mod demo;
 mod publish;
 mod serve;
-
 mod server;
+mod sources;
 
 use std::process::ExitCode;
 
@@ -29,11 +31,15 @@ pub(crate) enum Failure {
 
 /// Runs the command that `cli` names.
 pub fn run(cli: Cli) -> ExitCode {
-    let log = match &cli.command {
-        Command::Serve(serve) => &serve.log,
-        Command::Demo(demo) => &demo.log,
+    let (log, default) = match &cli.command {
+        Command::Serve(serve) => (&serve.log, logging::DEFAULT_FILTER),
+        Command::Demo(demo) => (&demo.log, logging::DEFAULT_FILTER),
+        Command::Check(check) => (&check.log, check::DEFAULT_LOG),
     };
-    let outcome = logging::start(log.log_format, log.log.as_deref())
+    // A pipeline must not take what stands in the way of a check for a finding.
+    let is_check = matches!(cli.command, Command::Check(_));
+    let code = |code| if is_check { check::EXIT_BLIND } else { code };
+    let outcome = logging::start(log.log_format, log.log.as_deref().unwrap_or(default))
         .map_err(|error| Failure::Usage(error.context("--log")))
         .and_then(|()| {
             let runtime = tokio::runtime::Runtime::new().map_err(|error| Failure::Failed(error.into()))?;
@@ -42,9 +48,22 @@ pub fn run(cli: Cli) -> ExitCode {
             done
         });
     match outcome {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(Failure::Usage(error)) => ended(&error, EXIT_USAGE),
-        Err(Failure::Failed(error)) => ended(&error, EXIT_FAILED),
+        Ok(done) => done,
+        Err(Failure::Usage(error)) => ended(&error, code(EXIT_USAGE)),
+        Err(Failure::Failed(error)) => ended(&error, code(EXIT_FAILED)),
+    }
+}
+
+/// Ends because the command line asks for help or cannot be read.
+pub fn not_run(said: &clap::Error) -> ExitCode {
+    // Nobody is left to tell if the terminal is gone.
+    let _ = said.print();
+    match said.exit_code() {
+        0 => ExitCode::SUCCESS,
+        _ if std::env::args().nth(1).is_some_and(|command| command == "check") => {
+            ExitCode::from(check::EXIT_BLIND)
+        }
+        _ => ExitCode::from(EXIT_USAGE),
     }
 }
 
@@ -54,7 +73,7 @@ fn ended(error: &anyhow::Error, code: u8) -> ExitCode {
     ExitCode::from(code)
 }
 
-async fn run_async(command: Command) -> Result<(), Failure> {
+async fn run_async(command: Command) -> Result<ExitCode, Failure> {
     let (stop, stopped) = watch::channel(false);
     tokio::spawn(async move {
         asked_to_end().await;
@@ -65,12 +84,14 @@ async fn run_async(command: Command) -> Result<(), Failure> {
         std::process::exit(i32::from(EXIT_FAILED));
     });
     match command {
+        Command::Check(options) => return check::run(options, stopped).await,
         Command::Serve(options) => serve::run(options, stopped).await,
         Command::Demo(options) => match options.nats.clone() {
             Some(url) => publish::run(options, url, stopped).await,
             None => demo::run(options, stopped).await,
         },
     }
+    .map(|()| ExitCode::SUCCESS)
 }
 
 /// Waits for Ctrl-C or, where there is such a thing, SIGTERM.

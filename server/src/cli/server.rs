@@ -1,4 +1,4 @@
-//! What `serve` and `demo` share: a listener, the hub, and an orderly end.
+//! What `serve`, `demo` and `check` share: the hub with its sources, a listener, and an orderly end.
 
 use std::future::Future;
 use std::time::Duration;
@@ -6,7 +6,9 @@ use std::time::Duration;
 use anyhow::anyhow;
 use futures_util::future::BoxFuture;
 use tokio::net::TcpListener;
+use tokio::task::JoinHandle;
 
+use radixscope_core::check::Checks;
 use radixscope_core::record::SourceKind;
 
 use super::Failure;
@@ -39,14 +41,21 @@ impl Feed {
     }
 }
 
-/// Serves what the sources say until asked to stop.
-pub(super) async fn run(
-    http: Http,
+/// The hub and its sources at work.
+pub(super) struct Listening {
+    /// For readers.
+    pub(super) hub: Hub,
+    sources: Vec<JoinHandle<()>>,
+    task: JoinHandle<()>,
+}
+
+/// Starts the hub and its sources, until `stopped`.
+pub(super) fn listen(
     limits: &Limits,
+    checks: Checks,
     feeds: Vec<Feed>,
-    mut stopped: Shutdown,
-) -> Result<(), Failure> {
-    let listener = bind(&http).await?;
+    stopped: &Shutdown,
+) -> Result<Listening, Failure> {
     let config = HubConfig {
         max_nodes: limits.max_nodes,
         queue: QueueLimits {
@@ -56,7 +65,7 @@ pub(super) async fn run(
         log_bytes: limits.log_mib as usize * MIB,
     };
     let named: Vec<_> = feeds.iter().map(|feed| feed.named.clone()).collect();
-    let Started { hub, sources, task } = Hub::start(config, &named, stopped.clone());
+    let Started { hub, sources, task } = Hub::start(config, checks, &named, stopped.clone());
     if sources.len() < feeds.len() {
         return Err(Failure::Usage(anyhow!(
             "{} sources; at most {} are kept apart",
@@ -65,24 +74,45 @@ pub(super) async fn run(
         )));
     }
     let start = |(feed, to): (Feed, SourceHandle)| tokio::spawn((feed.run)(to, stopped.clone()));
-    let running: Vec<_> = feeds.into_iter().zip(sources).map(start).collect();
+    let sources = feeds.into_iter().zip(sources).map(start).collect();
+    Ok(Listening { hub, sources, task })
+}
+
+impl Listening {
+    /// Ends the sources and waits for the hub, which ends by the signal it was started with.
+    pub(super) async fn end(self) {
+        self.sources.iter().for_each(JoinHandle::abort);
+        // It has nothing left to wait for.
+        let _ = tokio::time::timeout(GRACE, self.task).await;
+    }
+}
+
+/// Serves what the sources say until asked to stop.
+pub(super) async fn run(
+    http: Http,
+    limits: &Limits,
+    checks: Checks,
+    feeds: Vec<Feed>,
+    mut stopped: Shutdown,
+) -> Result<(), Failure> {
+    let listener = bind(&http).await?;
+    let listening = listen(limits, checks, feeds, &stopped)?;
     let options = ServeOptions {
         base_path: http.base_path,
         frame_ancestors: http.frame_ancestors,
         allow_origin: http.allow_origin,
         max_viewers: http.max_viewers,
     };
+    let hub = listening.hub.clone();
     let serving = tokio::spawn(http::serve(listener, hub, options, stopped.clone()));
     over(&mut stopped).await;
-    running.iter().for_each(tokio::task::JoinHandle::abort);
+    listening.end().await;
     match tokio::time::timeout(GRACE, serving).await {
         Ok(Ok(Err(error))) => return Err(Failure::Failed(anyhow!(error).context("serving"))),
         Ok(Ok(Ok(()))) => {}
         Ok(Err(error)) => return Err(Failure::Failed(anyhow!(error).context("serving"))),
         Err(_) => tracing::info!("some connections did not end in time and are cut"),
     }
-    // The hub ends by the same signal and has nothing left to wait for.
-    let _ = tokio::time::timeout(GRACE, task).await;
     Ok(())
 }
 

@@ -7,6 +7,7 @@ use serde_json::Value;
 use tokio::sync::watch;
 use tower::ServiceExt as _;
 
+use radixscope_core::check::Checks;
 use radixscope_core::record::{LinkState, SourceKind};
 
 use axum::http::HeaderMap;
@@ -27,7 +28,8 @@ impl Server {
         let (shutdown, stopped) = watch::channel(false);
         let queue = QueueLimits { messages: 100, bytes: 1 << 20 };
         let config = HubConfig { max_nodes: 1_000, queue, log_bytes: 1 << 20 };
-        let Started { hub, sources, .. } = Hub::start(config, &[("test".into(), SourceKind::Nats)], stopped);
+        let Started { hub, sources, .. } =
+            Hub::start(config, Checks::default(), &[("test".into(), SourceKind::Nats)], stopped);
         let options = ServeOptions {
             base_path: base_path.parse().unwrap(),
             frame_ancestors: "'self'".parse().unwrap(),

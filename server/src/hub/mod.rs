@@ -108,12 +108,17 @@ pub struct Started {
 }
 
 impl Hub {
-    /// Starts the hub with `sources`, named as the operator knows them.
-    pub fn start(config: HubConfig, sources: &[(String, SourceKind)], shutdown: Shutdown) -> Started {
+    /// Starts the hub with `sources`, named as the operator knows them, and runs `checks` on what they say.
+    pub fn start(
+        config: HubConfig,
+        checks: Checks,
+        sources: &[(String, SourceKind)],
+        shutdown: Shutdown,
+    ) -> Started {
         let epoch = random();
         let mut task = HubTask {
             listener: Listener::default(),
-            checks: Checks::default(),
+            checks,
             state: State::new(config.max_nodes, config.log_bytes, epoch),
             inbox: Inbox::new(config.queue),
             refused: Vec::new(),

@@ -1,8 +1,11 @@
 //! The panels of the full bundle: each fills the page. What is here is in no other bundle.
 
+mod clipboard;
 mod costs;
 mod counterfactual;
+mod findings;
 mod hint;
+mod latency;
 mod ledger;
 pub(crate) mod painted;
 mod prompt_text;
@@ -14,8 +17,10 @@ use crate::store::Store;
 use crate::url::Panel;
 
 /// A panel of the full bundle; `None` for those that the first has too.
-pub(crate) fn panel(panel: Panel, store: Store, _dark: Signal<bool>) -> Option<AnyView> {
+pub(crate) fn panel(panel: Panel, store: Store, dark: Signal<bool>) -> Option<AnyView> {
     Some(match panel {
+        Panel::Findings => view! { <findings::FindingsPanel store/> }.into_any(),
+        Panel::Latency => view! { <latency::LatencyPanel store dark/> }.into_any(),
         Panel::Decisions => view! { <ledger::LedgerPanel store/> }.into_any(),
         Panel::WhatIf => view! { <whatif::WhatIfPanel store/> }.into_any(),
         Panel::Counterfactual => view! { <counterfactual::CounterfactualPanel store/> }.into_any(),

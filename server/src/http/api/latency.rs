@@ -1,5 +1,5 @@
-//! `GET /api/v1/latency`: times and lengths of requests as the frontends' own histograms tell them, over the last seconds
-//! and over the session. What no frontend offers is `null`.
+//! `GET /api/v1/latency`: times and lengths of requests over the last seconds and over the session, by the frontends'
+//! histograms and, where logs or traces tell of requests one by one, by those. What nobody tells is `null`.
 
 use axum::Json;
 use axum::extract::State;
@@ -8,7 +8,8 @@ use serde::Serialize;
 
 use radixscope_core::cluster::{Cluster, Distribution, ProcessState, Quantile, SCRAPE_WINDOW_MS};
 use radixscope_core::id::Millis;
-use radixscope_core::record::{HistogramKind, ProcessRole};
+use radixscope_core::latency::{self, Quantity, Source, Times};
+use radixscope_core::record::HistogramKind;
 
 use super::params::Params;
 use crate::http::error::ApiError;
@@ -16,7 +17,7 @@ use crate::hub::{Hub, View};
 
 const DEFAULT_WINDOW_S: u64 = 60;
 
-/// The answer. Times are in the unit of their figure, which says it.
+/// The answer. A figure's values are in its own `unit`.
 #[derive(Serialize)]
 pub(super) struct LatencyDto {
     /// The last record folded.
@@ -24,20 +25,28 @@ pub(super) struct LatencyDto {
     at_ms: u64,
     /// Length of every `window`, seconds.
     window_s: u64,
-    ttft: Option<FigureDto>,
-    itl: Option<FigureDto>,
-    duration: Option<FigureDto>,
-    input_tokens: Option<FigureDto>,
-    output_tokens: Option<FigureDto>,
-    cached_tokens: Option<FigureDto>,
-    hit_rate: Option<FigureDto>,
-    router_overhead: Option<FigureDto>,
+    ttft: FigureDto,
+    itl: FigureDto,
+    duration: FigureDto,
+    input_tokens: FigureDto,
+    output_tokens: FigureDto,
+    cached_tokens: FigureDto,
+    hit_rate: FigureDto,
+    router_overhead: FigureDto,
+}
+
+#[derive(Serialize)]
+struct FigureDto {
+    unit: &'static str,
+    /// By histograms, which know a value by its bucket; `null`: no scraped process offers one.
+    histogram: Option<HistogramDto>,
+    /// By requests that logs or traces tell one by one, exact; `null`: none do.
+    requests: Option<RequestsDto>,
 }
 
 /// One distribution, summed over the processes that offer it.
 #[derive(Serialize)]
-struct FigureDto {
-    unit: &'static str,
+struct HistogramDto {
     window: SamplesDto,
     /// Since each process was first scraped.
     session: SamplesDto,
@@ -67,6 +76,17 @@ struct QuantileDto {
     upper: Option<f64>,
 }
 
+/// Requests of the window.
+#[derive(Serialize)]
+struct RequestsDto {
+    count: u64,
+    p50: Option<f64>,
+    p95: Option<f64>,
+    p99: Option<f64>,
+    /// Who measured, in words.
+    source: String,
+}
+
 pub(super) async fn latency(State(hub): State<Hub>, uri: Uri) -> Result<Json<LatencyDto>, ApiError> {
     let params = Params::of(&uri, &["window_s"])?;
     let window_s = params.within("window_s", 1, SCRAPE_WINDOW_MS / 1_000)?.unwrap_or(DEFAULT_WINDOW_S);
@@ -77,49 +97,34 @@ fn of(view: &View<'_>, window_s: u64) -> LatencyDto {
     use HistogramKind::{
         CachedTokens, Duration, HitRate, InputTokens, Itl, OutputTokens, RouterOverheadMs, Ttft,
     };
-    let after = Millis(view.at_ms.0.saturating_sub(window_s * 1_000));
-    let figure = |kind, unit| figure(view.cluster, kind, unit, after, view.at_ms);
+    let (cluster, now, window_ms) = (view.cluster, view.at_ms, window_s * 1_000);
+    let figure = |unit, kind, quantity: Option<Quantity>| FigureDto {
+        unit,
+        histogram: histogram(cluster, kind, now, window_ms),
+        requests: quantity.and_then(|quantity| requests(cluster, quantity, now, window_ms)),
+    };
     LatencyDto {
-        seq: view.cluster.seq().0,
-        at_ms: view.at_ms.0,
+        seq: cluster.seq().0,
+        at_ms: now.0,
         window_s,
-        ttft: figure(Ttft, "s"),
-        itl: figure(Itl, "s"),
-        duration: figure(Duration, "s"),
-        input_tokens: figure(InputTokens, "tokens"),
-        output_tokens: figure(OutputTokens, "tokens"),
-        cached_tokens: figure(CachedTokens, "tokens"),
-        hit_rate: figure(HitRate, "share of the prompt's blocks"),
-        router_overhead: figure(RouterOverheadMs, "ms"),
+        ttft: figure("s", Ttft, Some(Quantity::Ttft)),
+        itl: figure("s", Itl, Some(Quantity::Tpot)),
+        duration: figure("s", Duration, None),
+        input_tokens: figure("tokens", InputTokens, Some(Quantity::InputTokens)),
+        output_tokens: figure("tokens", OutputTokens, Some(Quantity::OutputTokens)),
+        cached_tokens: figure("tokens", CachedTokens, None),
+        hit_rate: figure("share of the prompt's blocks", HitRate, None),
+        router_overhead: figure("ms", RouterOverheadMs, None),
     }
 }
 
-fn figure(
-    cluster: &Cluster,
-    kind: HistogramKind,
-    unit: &'static str,
-    after: Millis,
-    until: Millis,
-) -> Option<FigureDto> {
-    // What a worker measures of its part of a request would count every request twice.
-    let is_asked = |process: &&ProcessState| process.role != ProcessRole::Worker;
-    let mut sum: Option<(Distribution, Distribution)> = None;
-    let (mut sources, mut left_out) = (Vec::new(), Vec::new());
-    for process in cluster.processes().iter().filter(is_asked) {
-        let pair = process.distribution(kind, after, until).zip(process.session(kind));
-        let Some((window, session)) = pair else { continue };
-        let is_in = match &mut sum {
-            Some((windows, sessions)) => windows.merge(&window) && sessions.merge(&session),
-            none => {
-                *none = Some((window, session));
-                true
-            }
-        };
-        let names = if is_in { &mut sources } else { &mut left_out };
-        names.push(process.name.clone());
-    }
-    let (window, session) = sum?;
-    Some(FigureDto { unit, window: samples(&window), session: samples(&session), sources, left_out })
+fn histogram(cluster: &Cluster, kind: HistogramKind, now: Millis, window_ms: u64) -> Option<HistogramDto> {
+    let after = Millis(now.0.saturating_sub(window_ms));
+    let (window, source) =
+        latency::merged(cluster, kind, |process, kind| process.distribution(kind, after, now))?;
+    let (session, _) = latency::merged(cluster, kind, ProcessState::session)?;
+    let Source::Histograms { processes, left_out } = source else { return None };
+    Some(HistogramDto { window: samples(&window), session: samples(&session), sources: processes, left_out })
 }
 
 fn samples(of: &Distribution) -> SamplesDto {
@@ -134,4 +139,18 @@ fn samples(of: &Distribution) -> SamplesDto {
         p95: quantile(0.95),
         p99: quantile(0.99),
     }
+}
+
+fn requests(cluster: &Cluster, quantity: Quantity, now: Millis, window_ms: u64) -> Option<RequestsDto> {
+    let Times { source, samples, quantiles } = latency::requests(cluster, quantity, now, window_ms)?;
+    // Times of single requests come in milliseconds, those of Dynamo's histograms in seconds.
+    let scale = match quantity {
+        Quantity::Ttft | Quantity::Tpot => 1e-3,
+        Quantity::InputTokens | Quantity::OutputTokens | Quantity::RouterOverhead => 1.0,
+    };
+    let [p50, p95, p99] = match quantiles {
+        Some(readings) => readings.map(|reading| Some(reading.value * scale)),
+        None => [None; 3],
+    };
+    Some(RequestsDto { count: samples, p50, p95, p99, source: source.words() })
 }

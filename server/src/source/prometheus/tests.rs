@@ -15,6 +15,7 @@ use tokio::net::TcpListener;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
+use radixscope_core::check::Checks;
 use radixscope_core::record::{Counter, ProcessRole, RejectReason, SourceKind, Topic};
 
 use super::*;
@@ -160,7 +161,7 @@ impl Scene {
         let config = HubConfig { max_nodes: 1_000, queue, log_bytes: 1 << 20 };
         let source = Source::all(options).unwrap().pop().unwrap();
         let named = [(source.name().to_owned(), SourceKind::Prometheus)];
-        let Started { hub, sources, .. } = Hub::start(config, &named, stopped.clone());
+        let Started { hub, sources, .. } = Hub::start(config, Checks::default(), &named, stopped.clone());
         tokio::spawn(source.run(sources.into_iter().next().unwrap(), stopped));
         let mut scene = Self { hub, told, port, server: None, _shutdown: shutdown };
         scene.serve(listener);

@@ -14,6 +14,7 @@ use crate::draw::palette::label;
 use crate::format;
 use crate::url::Panel;
 use crate::view::chip::Chip;
+use crate::view::full::clipboard::copy;
 use crate::view::full::hint::HintList;
 
 #[derive(Clone, PartialEq)]
@@ -165,7 +166,7 @@ fn Ticket(ledger: Ledger, decided: Decided) -> impl IntoView {
         })
     });
     let copied = text.clone();
-    let copy = move |_| match super::save::copy(&copied) {
+    let copy = move |_| match copy(&copied) {
         true => ledger.said.set("Copied".to_owned()),
         false => ledger.said.set("This browser lets no page copy; select the text below".to_owned()),
     };

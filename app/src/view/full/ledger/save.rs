@@ -66,13 +66,3 @@ fn offer(name: &str, kind: &str, text: &str) -> Result<(), JsValue> {
     set_timeout(move || drop(Url::revoke_object_url(&url)), KEPT_FOR);
     Ok(())
 }
-
-/// Copies text; says whether the browser lets pages do so. Pages from other machines must come by HTTPS for that.
-pub(super) fn copy(text: &str) -> bool {
-    if !window().is_secure_context() {
-        return false;
-    }
-    // The promise fails where the reader forbids it; the text is in the page as well.
-    let _ = window().navigator().clipboard().write_text(text);
-    true
-}

@@ -1,0 +1,213 @@
+//! What is wrong, why, and what to set; and what was checked to say so. Renders what the checks said, and judges nothing.
+
+mod card;
+mod checked;
+
+use leptos::prelude::*;
+use radixscope_core::cluster::Cluster;
+use radixscope_core::export::Wanted;
+use radixscope_core::export::finding_ticket::{findings_ticket, severity_word, summary, unknown};
+use radixscope_core::id::WorkerIx;
+use radixscope_core::record::{Finding, Phase, Severity};
+
+use card::Card;
+use checked::Checked;
+
+use super::clipboard::CopyButton;
+use crate::format;
+use crate::store::Store;
+use crate::url::Panel;
+use crate::view::chip::Chip;
+use crate::view::figure::{Empty, Figure, PanelHead, severity_mark};
+
+/// Key of the address that picks a severity.
+const SEVERITY: &str = "severity";
+
+/// Severities, the worst first.
+const ALL: [Severity; 3] = [Severity::Critical, Severity::Warning, Severity::Info];
+
+/// Which findings are listed.
+#[derive(Clone, Copy, PartialEq)]
+struct Filter {
+    severity: Option<Severity>,
+    worker: Option<WorkerIx>,
+}
+
+impl Filter {
+    fn takes(self, finding: &Finding<'_>) -> bool {
+        self.severity.is_none_or(|severity| severity == finding.severity)
+            && self.worker.is_none_or(|w| finding.workers.is_empty() || finding.workers.contains(&w))
+    }
+}
+
+/// The panel.
+#[component]
+pub(crate) fn FindingsPanel(store: Store) -> impl IntoView {
+    let filter = Memo::new(move |_| {
+        let asked = store.address.with(|address| address.other(SEVERITY));
+        let severity = ALL.into_iter().find(|severity| asked.as_deref() == Some(severity.as_str()));
+        Filter { severity, worker: store.picked() }
+    });
+    let codes = move |is_over: bool| {
+        Memo::new(move |_| {
+            let filter = filter.get();
+            store.on_beat(|cluster| codes_of(cluster, filter, is_over))
+        })
+    };
+    let (held, over) = (codes(false), codes(true));
+    let counts = Memo::new(move |_| store.on_beat(|cluster| ALL.map(|severity| count(cluster, severity))));
+    let figure = move |at: usize| Signal::derive(move || format::count(counts.get()[at]));
+    let is_checked = Memo::new(move |_| store.on_beat(|cluster| !cluster.checked().is_empty()));
+    let all = Callback::new(move |()| store.peek(findings_ticket));
+    view! {
+        <section class="panel findings" aria-labelledby="findings-title" data-testid="findings">
+            <PanelHead store panel=Panel::Findings title="Findings">
+                <span class="quiet cf-sub">"What is wrong, why, and what to set. Nothing is changed from here."</span>
+                <Figure id="findings-critical" label="critical" value=figure(0) title="Findings that hold"/>
+                <Figure id="findings-warning" label="warnings" value=figure(1) title="Findings that hold"/>
+                <Figure id="findings-info" label="notes" value=figure(2) title="Findings that hold"/>
+            </PanelHead>
+            <div class="filters">
+                <Severities store filter/>
+                <Picked store filter/>
+                <span class="spacer"></span>
+                <CopyButton label="Copy all as text" id="copy-findings" text=all/>
+            </div>
+            <News store/>
+            <div class="scroll findings-columns">
+                <div class="findings-list">
+                    <Show when=move || held.with(Vec::is_empty)>
+                        <Nothing store filter is_checked/>
+                    </Show>
+                    <ul class="cards" aria-label="Findings" data-testid="finding-list">
+                        <For each=move || held.get() key=String::clone let:code><Card store code/></For>
+                    </ul>
+                    <Show when=move || !over.with(Vec::is_empty)>
+                        <details class="over" data-testid="findings-over">
+                            <summary>{move || format!("Over: {}", over.with(Vec::len))}</summary>
+                            <ul class="cards" aria-label="Findings that are over">
+                                <For each=move || over.get() key=String::clone let:code><Card store code/></For>
+                            </ul>
+                        </details>
+                    </Show>
+                </div>
+                <Checked store/>
+            </div>
+        </section>
+    }
+}
+
+fn codes_of(cluster: &Cluster, filter: Filter, is_over: bool) -> Vec<String> {
+    let all = Wanted { severity: Severity::Info, cleared: true }.of(cluster);
+    let meant = all.into_iter().filter(|f| (f.phase == Phase::Cleared) == is_over && filter.takes(f));
+    meant.map(|finding| finding.code.to_string()).collect()
+}
+
+fn count(cluster: &Cluster, severity: Severity) -> u64 {
+    let held = |f: &&Finding<'_>| f.phase != Phase::Cleared && f.severity == severity;
+    cluster.findings().iter().filter(held).count() as u64
+}
+
+#[component]
+fn Severities(store: Store, filter: Memo<Filter>) -> impl IntoView {
+    let button = move |severity: Option<Severity>| {
+        let value = severity.map(Severity::as_str);
+        let is_on = move || filter.get().severity == severity;
+        let pick = move |_| store.address.update(|address| *address = address.with_other(SEVERITY, value));
+        let words =
+            severity.map_or("All".to_owned(), |s| format!("{} {}", severity_mark(s), severity_word(s)));
+        view! {
+            <button class="filter" class:on=is_on aria-pressed=move || is_on().to_string() on:click=pick
+                data-testid=format!("severity-{}", value.unwrap_or("all"))>{words}</button>
+        }
+    };
+    view! {
+        <div class="kinds" role="group" aria-label="Severity">
+            {button(None)} {ALL.map(|severity| button(Some(severity))).collect_view()}
+        </div>
+    }
+}
+
+#[component]
+fn Picked(store: Store, filter: Memo<Filter>) -> impl IntoView {
+    move || {
+        filter.get().worker.map(|worker| {
+            view! {
+                <button class="filter on" data-testid="findings-worker" title="Show all workers again"
+                    on:click=move |_| store.pick(worker)>
+                    <Chip store worker/> " only ×"
+                </button>
+            }
+        })
+    }
+}
+
+/// Says what was not there before, for those who hear the page.
+#[component]
+fn News(store: Store) -> impl IntoView {
+    let held = Memo::new(move |_| {
+        store.on_beat(|cluster| {
+            let all = Wanted::default().of(cluster);
+            all.into_iter().map(|f| (f.code.to_string(), f.title.to_string())).collect::<Vec<_>>()
+        })
+    });
+    let said = RwSignal::new(String::new());
+    Effect::new(move |before: Option<Vec<String>>| {
+        let now = held.get();
+        if let Some(before) = before {
+            let new: Vec<_> = now.iter().filter(|(code, _)| !before.contains(code)).collect();
+            if !new.is_empty() {
+                let titles: Vec<_> = new.iter().map(|(_, title)| title.as_str()).collect();
+                said.set(format!("New finding: {}", titles.join("; ")));
+            }
+        }
+        now.into_iter().map(|(code, _)| code).collect()
+    });
+    view! { <p class="hidden" role="status" aria-live="polite" data-testid="findings-news">{said}</p> }
+}
+
+/// What stands where no finding does.
+#[component]
+fn Nothing(store: Store, filter: Memo<Filter>, is_checked: Memo<bool>) -> impl IntoView {
+    let text = Memo::new(move |_| {
+        let now = store.now_ms();
+        store.on_beat(|cluster| {
+            let since = cluster.sources().iter().map(|source| source.since_ms).min();
+            let since =
+                since.map_or(String::new(), |at| format!("Listening since {}. ", card::moment(at, now)));
+            let missing = unknown(cluster).len() as u64;
+            let judged = match missing {
+                0 => "Every rule could judge.".to_owned(),
+                n => format!(
+                    "{} could not judge: what is missing stands beside it.",
+                    format::plural(n, "rule", "rules")
+                ),
+            };
+            (summary(cluster), format!("{since}{judged}"))
+        })
+    });
+    let is_filtered = move || filter.with(|f| f.severity.is_some() || f.worker.is_some());
+    move || {
+        if !store.ready() {
+            return view! { <Empty id="findings-wait" head="Waiting for the server's state"/> }.into_any();
+        }
+        if !is_checked.get() {
+            return view! {
+                <Empty id="findings-unchecked" head="Nothing was checked yet">
+                    <p>"Rules run once a second as soon as a source is connected and its history is read."</p>
+                </Empty>
+            }
+            .into_any();
+        }
+        if is_filtered() {
+            return view! { <Empty id="findings-filtered" head="No finding of this kind"/> }.into_any();
+        }
+        view! {
+            <div class="healthy" data-testid="findings-none">
+                <p class="cf-headline"><span class="good-mark" aria-hidden="true">"✓ "</span>{move || text.get().0}</p>
+                <p class="quiet">{move || text.get().1}</p>
+            </div>
+        }
+        .into_any()
+    }
+}

@@ -1,0 +1,146 @@
+//! Throughput, errors, queues, lengths, the router's own work, and what became of KV events: each with its source.
+
+use leptos::prelude::*;
+use radixscope_core::id::Millis;
+use radixscope_core::latency::{self, Counts, ENABLE_FRONTEND, Errors, EventCount, Load, Quantity, Times};
+use radixscope_core::words;
+
+use crate::format;
+use crate::store::Store;
+
+/// A line: what, how much, from where.
+#[derive(Clone, PartialEq)]
+struct Row {
+    id: &'static str,
+    what: &'static str,
+    /// `None`: absent.
+    value: Option<String>,
+    source: String,
+}
+
+/// All of them.
+#[component]
+pub(super) fn Numbers(store: Store, second: Memo<Millis>) -> impl IntoView {
+    let counts = Memo::new(move |_| {
+        let now = second.get();
+        store.peek(|cluster| latency::counts(cluster, now))
+    });
+    let rows = Memo::new(move |_| {
+        let now = second.get();
+        let mut rows = counts.with(of_counts);
+        store.peek(|cluster| {
+            rows.extend(latency::loads(cluster).into_iter().map(of_load));
+            for (quantity, id, what, since) in [
+                (Quantity::InputTokens, "input", "Prompt length p50 / p95", ""),
+                (Quantity::OutputTokens, "output", "Answer length p50 / p95", ""),
+                (Quantity::RouterOverhead, "overhead", "Router overhead p50 / p95", "only from Dynamo 1.0; "),
+            ] {
+                rows.push(of_quantity(id, what, since, quantity, &latency::latest(cluster, quantity, now)));
+            }
+        });
+        rows
+    });
+    let events = Memo::new(move |_| counts.with(|counts| counts.events.clone()));
+    let row = |row: Row| {
+        let value = match row.value {
+            Some(value) => view! { <b>{value}</b> }.into_any(),
+            None => view! { <span class="absent">"absent"</span> }.into_any(),
+        };
+        view! { <tr data-testid=format!("count-{}", row.id)><th scope="row">{row.what}</th><td class="n">{value}</td><td class="quiet source">{row.source}</td></tr> }
+    };
+    view! {
+        <section class="numbers" aria-labelledby="numbers-title">
+            <h3 id="numbers-title">"Load" <span class="quiet">" rates and shares over the last 60 s"</span></h3>
+            <table data-testid="counts"><tbody>{move || rows.get().into_iter().map(row).collect_view()}</tbody></table>
+            <h3>"KV events in the router" <span class="quiet">" by what became of them, events"</span></h3>
+            {move || events_table(events.get())}
+        </section>
+    }
+}
+
+fn of_counts(counts: &Counts) -> Vec<Row> {
+    let absent = || format!("{ENABLE_FRONTEND}, or a log that tells when requests end");
+    let throughput = counts.throughput.as_ref();
+    let from = || throughput.map_or_else(absent, |t| t.source.to_owned());
+    let errors = counts.errors.map(|errors| share_words(errors, "ended"));
+    let session = counts.session_errors.map_or_else(absent, |e| format!("session: {}", share_words(e, "")));
+    vec![
+        Row {
+            id: "requests",
+            what: "Requests ended",
+            value: throughput.map(|t| format!("{}/s", words::digits(t.requests_per_s))),
+            source: from(),
+        },
+        Row {
+            id: "tokens",
+            what: "Output tokens",
+            value: throughput.and_then(|t| t.output_tokens_per_s).map(|n| format!("{}/s", words::digits(n))),
+            source: from(),
+        },
+        Row { id: "errors", what: "Errors", value: errors, source: session },
+    ]
+}
+
+fn share_words(errors: Errors, of: &str) -> String {
+    let share = errors.share().map_or(String::new(), |share| format!("{}, ", format::percent(share)));
+    let words = format!("{share}{} of {} {of}", format::count(errors.failed), format::count(errors.of));
+    words.trim_end().to_owned()
+}
+
+fn of_load(load: Load) -> Row {
+    Row {
+        id: load.id,
+        what: load.what,
+        value: load.requests.map(|n| format::count(n.round().max(0.0) as u64)),
+        source: load.source.trim_start_matches("absent: ").to_owned(),
+    }
+}
+
+fn of_quantity(id: &'static str, what: &'static str, since: &str, quantity: Quantity, all: &[Times]) -> Row {
+    let first = all.first();
+    let value = first.map(|times| match times.quantiles {
+        Some([p50, p95, _]) => {
+            let about = if p50.bucket.is_some() { "≈ " } else { "" };
+            format!(
+                "{about}{} / {}",
+                quantity.words(p50.value).trim_end_matches(" tokens"),
+                quantity.words(p95.value)
+            )
+        }
+        None => "no sample".to_owned(),
+    });
+    let source = first.map_or_else(
+        || format!("{since}{ENABLE_FRONTEND}"),
+        |times| {
+            format!("{} from {}", format::plural(times.samples, "sample", "samples"), times.source.words())
+        },
+    );
+    Row { id, what, value, source }
+}
+
+fn events_table(events: Vec<EventCount>) -> AnyView {
+    if events.is_empty() {
+        return view! {
+            <p class="caption" data-testid="events-absent">
+                <span class="absent">"absent"</span> " only frontends from Dynamo 1.0 on count them: " <code>{ENABLE_FRONTEND}</code>
+            </p>
+        }
+        .into_any();
+    }
+    let row = |event: EventCount| {
+        let bad = !event.is_good && event.latest > 0.0;
+        view! {
+            <tr class:bad=bad>
+                <th scope="row">{event.what} {bad.then_some(" ▲")}</th>
+                <td class="n">{format::count(event.latest as u64)}</td><td class="n">{format::count(event.session as u64)}</td>
+            </tr>
+        }
+    };
+    view! {
+        <table data-testid="events">
+            <thead><tr><th scope="col">"Event"</th><th scope="col" class="n">"60 s"</th><th scope="col" class="n">"session"</th></tr></thead>
+            <tbody>{events.into_iter().map(row).collect_view()}</tbody>
+        </table>
+    }
+    .into_any()
+}

@@ -1,0 +1,71 @@
+//! Targets: in the address, so that a link holds them, and in a field to change them.
+
+use leptos::prelude::*;
+
+use crate::store::Store;
+
+/// Largest target that is taken, milliseconds: ten minutes.
+const MOST_MS: f64 = 600_000.0;
+
+/// Where a target is in the address, and what it is if nobody says.
+#[derive(Clone, Copy)]
+pub(super) struct Kind {
+    key: &'static str,
+    default_ms: f64,
+}
+
+/// Time to first token.
+pub(super) const TTFT: Kind = Kind { key: "ttft_slo", default_ms: 600.0 };
+/// Time per output token.
+pub(super) const TPOT: Kind = Kind { key: "tpot_slo", default_ms: 60.0 };
+
+/// A target.
+#[derive(Clone, Copy)]
+pub(super) struct Goal {
+    store: Store,
+    kind: Kind,
+    /// In milliseconds.
+    pub(super) ms: Memo<f64>,
+    fault: Memo<Option<String>>,
+}
+
+impl Goal {
+    /// As the address says.
+    pub(super) fn of(store: Store, kind: Kind) -> Self {
+        let said = Memo::new(move |_| store.address.with(|address| address.other(kind.key)));
+        let ms = Memo::new(move |_| said.get().and_then(|said| parse(&said)).unwrap_or(kind.default_ms));
+        let fault = Memo::new(move |_| {
+            let said = said.get().filter(|said| parse(said).is_none())?;
+            Some(format!(
+                "{}={said} in the address is not understood: milliseconds above 0; {} is used",
+                kind.key, kind.default_ms
+            ))
+        });
+        Self { store, kind, ms, fault }
+    }
+
+    fn set(self, said: &str) {
+        let Some(ms) = parse(said) else { return };
+        let value = (ms != self.kind.default_ms).then(|| ms.to_string());
+        self.store.address.update(|address| *address = address.with_other(self.kind.key, value.as_deref()));
+    }
+}
+
+fn parse(said: &str) -> Option<f64> {
+    said.trim().parse().ok().filter(|ms| *ms > 0.0 && *ms <= MOST_MS)
+}
+
+/// The field.
+#[component]
+pub(super) fn GoalField(goal: Goal, id: &'static str) -> impl IntoView {
+    view! {
+        <label class="goal">
+            "Target for p95"
+            <input type="number" min="1" max=MOST_MS step="any" data-testid=format!("{id}-target")
+                prop:value=move || goal.ms.get().to_string()
+                on:change=move |event| goal.set(&event_target_value(&event))/>
+            "ms"
+        </label>
+        {move || goal.fault.get().map(|fault| view! { <span class="field-fault" role="alert">{fault}</span> })}
+    }
+}

@@ -1,0 +1,47 @@
+//! How long requests take against their targets, how many there are, and how evenly they lie on the workers.
+
+mod counts;
+mod goals;
+mod quantity;
+mod spread;
+
+use leptos::prelude::*;
+use radixscope_core::id::Millis;
+use radixscope_core::latency::Quantity;
+
+use counts::Numbers;
+use goals::{Goal, TPOT, TTFT};
+use quantity::QuantityCard;
+use spread::SpreadSection;
+
+use crate::store::Store;
+use crate::url::Panel;
+use crate::view::figure::PanelHead;
+
+/// The panel.
+#[component]
+pub(crate) fn LatencyPanel(store: Store, dark: Signal<bool>) -> impl IntoView {
+    // What is worked out once a second: figures over a minute do not change faster.
+    let second = Memo::new(move |_| {
+        let now = store.now_ms();
+        store.on_beat(|_| Millis(now.0 / 1000 * 1000))
+    });
+    let (ttft, tpot) = (Goal::of(store, TTFT), Goal::of(store, TPOT));
+    view! {
+        <section class="panel latency" aria-labelledby="latency-title" data-testid="latency">
+            <PanelHead store panel=Panel::Latency title="Latency">
+                <span class="quiet cf-sub">"Last 60 s against the targets; how evenly requests lie on the workers"</span>
+            </PanelHead>
+            <div class="scroll latency-scroll">
+                <div class="latency-two">
+                    <QuantityCard store dark second goal=ttft quantity=Quantity::Ttft id="ttft" title="TTFT" long="time to first token"/>
+                    <QuantityCard store dark second goal=tpot quantity=Quantity::Tpot id="tpot" title="TPOT" long="time per output token"/>
+                </div>
+                <div class="latency-two uneven">
+                    <SpreadSection store second/>
+                    <Numbers store second/>
+                </div>
+            </div>
+        </section>
+    }
+}

@@ -1,0 +1,253 @@
+//! Requests in flight per worker, second by second, the gap between fullest and emptiest, and spikes that moved.
+
+use leptos::prelude::*;
+use radixscope_core::cluster::{Cluster, RATE_WINDOW_S};
+use radixscope_core::id::{Millis, WorkerIx};
+use radixscope_core::spread::{self, Episode, Gap, Series, Spike};
+
+use crate::draw::palette::{label, token};
+use crate::draw::strip::area;
+use crate::format::{self, UNKNOWN};
+use crate::store::Store;
+use crate::view::chip::Chip;
+
+/// More workers than this are not drawn one by one; the gap counts all of them.
+const MAX_STRIPS: usize = 32;
+/// Height of a strip in its own units.
+const HEIGHT: f64 = 40.0;
+
+#[derive(Clone, PartialEq, Default)]
+struct Shown {
+    series: Series,
+    gaps: Vec<Option<Gap>>,
+    limit: Option<u64>,
+    spikes: Vec<Spike>,
+    episodes: Vec<Episode>,
+    /// What routers say of workers whose requests are not known: worker, active decode blocks now.
+    estimates: Vec<(WorkerIx, Option<u64>)>,
+}
+
+impl Shown {
+    fn of(cluster: &Cluster, now: Millis) -> Self {
+        let series = spread::series(cluster, now, RATE_WINDOW_S);
+        let limit = spread::batch_limit(cluster);
+        let others = cluster
+            .workers()
+            .iter()
+            .enumerate()
+            .filter(|(_, w)| w.gone.is_none() && w.in_flight.now().is_none());
+        let estimates = others
+            .map(|(at, w)| (WorkerIx(at as u16), w.router_loads.first().and_then(|load| load.decode_blocks)));
+        Self {
+            gaps: series.gaps(),
+            spikes: spread::spikes(&series, limit),
+            episodes: spread::episodes(&series, limit),
+            estimates: estimates.collect(),
+            limit,
+            series,
+        }
+    }
+
+    /// The top of every strip: the same for all.
+    fn most(&self) -> f64 {
+        let values = self.series.workers.iter().flat_map(|(_, values)| values.iter().flatten());
+        let most = u64::from(values.copied().max().unwrap_or(0)).max(self.limit.unwrap_or(0));
+        most.max(4) as f64 * 1.05
+    }
+}
+
+/// The section.
+#[component]
+pub(super) fn SpreadSection(store: Store, second: Memo<Millis>) -> impl IntoView {
+    let shown = Memo::new(move |_| {
+        let now = second.get();
+        store.peek(|cluster| Shown::of(cluster, now))
+    });
+    let known = Memo::new(move |_| shown.with(|shown| !shown.series.workers.is_empty()));
+    let workers = Memo::new(move |_| {
+        shown.with(|shown| {
+            shown.series.workers.iter().take(MAX_STRIPS).map(|(worker, _)| *worker).collect::<Vec<_>>()
+        })
+    });
+    let limit = move || match shown.with(|shown| shown.limit) {
+        Some(limit) => format!("dashed: batch limit {limit}, by the model's max_num_seqs"),
+        None => "batch limit unknown: a scraped frontend tells max_num_seqs".to_owned(),
+    };
+    let left_out = move || shown.with(|shown| shown.series.workers.len().saturating_sub(MAX_STRIPS));
+    view! {
+        <section class="spread" aria-labelledby="spread-title" data-testid="spread">
+            <h3 id="spread-title">"Spread" <span class="quiet">" requests in flight per worker, most in each second, last 5 min"</span></h3>
+            <Show when=move || known.get() fallback=move || view! { <Absent/> }>
+                <p class="caption" data-testid="spread-limit">{limit}</p>
+                <div class="strips">
+                    <For each=move || workers.get() key=|worker| *worker let:worker><WorkerStrip store shown worker/></For>
+                    <GapStrip shown/>
+                </div>
+                <p class="strip-axis" aria-hidden="true"><span>"−5 min"</span><span>"now"</span></p>
+                {move || (left_out() > 0).then(|| view! { <p class="caption">{format!("{} more workers are not drawn; the gap counts them", left_out())}</p> })}
+                <Episodes shown/>
+            </Show>
+            <Estimates store shown/>
+        </section>
+    }
+}
+
+/// Where nothing tells requests' beginnings and ends.
+#[component]
+fn Absent() -> impl IntoView {
+    view! {
+        <div class="empty" data-testid="spread-absent">
+            <p class="empty-head">"Absent: nobody tells when requests begin and end on a worker"</p>
+            <p>"Known from "<code>"active_sequences_events"</code>" (routers with "<code>"--router-replica-sync"</code>"), or from a frontend's log: "<code>"--logs FILE"</code>" (Dynamo ≥ 1.5)"</p>
+        </div>
+    }
+}
+
+#[component]
+fn WorkerStrip(store: Store, shown: Memo<Shown>, worker: WorkerIx) -> impl IntoView {
+    let of = move |shown: &Shown| {
+        shown.series.workers.iter().find(|(w, _)| *w == worker).map(|(_, values)| values.clone())
+    };
+    let path = Memo::new(move |_| {
+        shown.with(|shown| {
+            let values = of(shown).unwrap_or_default();
+            area(values.into_iter().map(|value| value.map(f64::from)), shown.most(), HEIGHT)
+        })
+    });
+    let figures = Memo::new(move |_| {
+        shown.with(|shown| {
+            let values = of(shown).unwrap_or_default();
+            (values.last().copied().flatten(), values.iter().copied().flatten().max())
+        })
+    });
+    let spikes = Memo::new(move |_| {
+        shown.with(|shown| {
+            let mine = shown.spikes.iter().filter(|spike| spike.worker == worker);
+            mine.map(|spike| (spike.from_s - shown.series.first_s, spike.until_s - spike.from_s + 1))
+                .collect::<Vec<_>>()
+        })
+    });
+    let limit_y = Memo::new(move |_| {
+        shown.with(|shown| {
+            shown.limit.map(|limit| format!("M0 {0:.1}H300", HEIGHT - limit as f64 / shown.most() * HEIGHT))
+        })
+    });
+    let colour = move || format!("--c: var({})", token(worker, store.workers.get()));
+    let now = move || figures.get().0.map_or(UNKNOWN.to_owned(), |n| n.to_string());
+    let most = move || figures.get().1.map_or(UNKNOWN.to_owned(), |n| n.to_string());
+    let words = move || {
+        format!(
+            "{}: {} in flight now, most {} in the last 5 minutes, {} spikes",
+            label(worker),
+            now(),
+            most(),
+            spikes.with(Vec::len)
+        )
+    };
+    view! {
+        <div class="strip-row" style=colour data-testid="spread-worker">
+            <Chip store worker/>
+            <svg viewBox="0 0 300 40" preserveAspectRatio="none" role="img" aria-label=words>
+                {move || spikes.get().into_iter().map(|(from, len)| view! { <rect class="spike" x=from.to_string() y="0" width=len.to_string() height="40"/> }).collect_view()}
+                <path class="area" d=path/>
+                {move || limit_y.get().map(|d| view! { <path class="limit" d=d/> })}
+            </svg>
+            <span class="strip-figures"><b data-testid="spread-now">{now}</b>" now, most "<b>{most}</b></span>
+        </div>
+    }
+}
+
+#[component]
+fn GapStrip(shown: Memo<Shown>) -> impl IntoView {
+    let widths = Memo::new(move |_| {
+        shown.with(|shown| shown.gaps.iter().map(|gap| gap.map(Gap::width)).collect::<Vec<_>>())
+    });
+    let path = Memo::new(move |_| {
+        let most = shown.with(Shown::most);
+        widths.with(|widths| area(widths.iter().map(|width| width.map(f64::from)), most, HEIGHT))
+    });
+    let figures = Memo::new(move |_| {
+        widths.with(|widths| {
+            let mut known: Vec<u32> = widths.iter().copied().flatten().collect();
+            known.sort_unstable();
+            let p95 = (known.len() * 95).div_ceil(100).checked_sub(1).and_then(|at| known.get(at).copied());
+            [widths.last().copied().flatten(), known.last().copied(), p95]
+        })
+    });
+    let figure = move |at: usize| move || figures.get()[at].map_or(UNKNOWN.to_owned(), |n| n.to_string());
+    let words = move || {
+        format!(
+            "Difference between fullest and emptiest worker: {} now, most {}, p95 {} in the last 5 minutes",
+            figure(0)(),
+            figure(1)(),
+            figure(2)()
+        )
+    };
+    view! {
+        <div class="strip-row gap" data-testid="spread-gap">
+            <span class="chip">"max − min"</span>
+            <svg viewBox="0 0 300 40" preserveAspectRatio="none" role="img" aria-label=words>
+                <path class="area" d=path/>
+            </svg>
+            <span class="strip-figures">
+                <b data-testid="gap-now">{figure(0)}</b>" now, most "<b data-testid="gap-max">{figure(1)}</b>", p95 "<b data-testid="gap-p95">{figure(2)}</b>
+            </span>
+        </div>
+    }
+}
+
+/// Spikes that moved, the last one first.
+#[component]
+fn Episodes(shown: Memo<Shown>) -> impl IntoView {
+    let zone_ms = js_sys::Date::new_0().get_timezone_offset() as i64 * -60_000;
+    let words = Memo::new(move |_| {
+        let one = |episode: &Episode| {
+            let part = |spike: &Spike| {
+                format!(
+                    "{} {} (up to {})",
+                    format::clock(spike.from_s * 1000, zone_ms),
+                    label(spike.worker),
+                    spike.peak
+                )
+            };
+            episode.spikes.iter().map(part).collect::<Vec<_>>().join(" → ")
+        };
+        shown.with(|shown| shown.episodes.iter().rev().map(one).collect::<Vec<_>>())
+    });
+    let single = Memo::new(move |_| shown.with(|shown| shown.spikes.len()));
+    view! {
+        <div class="episodes" data-testid="episodes">
+            <h4>"Spikes that moved from worker to worker"</h4>
+            {move || {
+                let all = words.get();
+                if all.is_empty() {
+                    let n = single.get() as u64;
+                    let spikes = format::plural(n, "spike stayed", "spikes stayed");
+                    let text = if n == 0 { "None in the last 5 minutes, and no spike at all".to_owned() } else { format!("None in the last 5 minutes; {spikes} where it was") };
+                    view! { <p class="quiet">{text}</p> }.into_any()
+                } else {
+                    view! { <ol>{all.into_iter().map(|text| view! { <li>"▲ " {text}</li> }).collect_view()}</ol> }.into_any()
+                }
+            }}
+        </div>
+    }
+}
+
+/// What is known of workers without counted requests.
+#[component]
+fn Estimates(store: Store, shown: Memo<Shown>) -> impl IntoView {
+    let known = Memo::new(move |_| {
+        shown.with(|shown| {
+            shown.estimates.iter().filter(|(_, blocks)| blocks.is_some()).copied().collect::<Vec<_>>()
+        })
+    });
+    move || {
+        let all = known.get();
+        (!all.is_empty()).then(|| {
+            let one = |(worker, blocks): (WorkerIx, Option<u64>)| view! { <span><Chip store worker/> " " {blocks.map(format::count)}</span> };
+            view! {
+                <p class="caption estimates" data-testid="spread-estimates">"Active decode blocks now, as a router estimates them: " {all.into_iter().map(one).collect_view()}</p>
+            }
+        })
+    }
+}

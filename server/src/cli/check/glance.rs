@@ -1,0 +1,49 @@
+//! How it goes while a check listens: what decides when it ends, and a line for the person who waits.
+
+use std::fmt;
+
+use radixscope_core::cluster::Cluster;
+use radixscope_core::export::Wanted;
+use radixscope_core::record::{LinkState, Severity};
+use radixscope_core::words::count;
+
+/// The state in a few numbers.
+pub(super) struct Glance {
+    /// A source is connected and current, or has said all it will ever say.
+    pub(super) any_live: bool,
+    /// A source still reads what was kept before we came.
+    pub(super) catching_up: bool,
+    /// Of the findings that are present.
+    pub(super) worst: Option<Severity>,
+    findings: usize,
+    workers: usize,
+    received: u64,
+}
+
+impl Glance {
+    pub(super) fn of(cluster: &Cluster) -> Self {
+        let any = |wanted: &[LinkState]| cluster.sources().iter().any(|s| wanted.contains(&s.state));
+        let findings = Wanted::default().of(cluster);
+        Self {
+            any_live: any(&[LinkState::Live, LinkState::Ended]),
+            catching_up: any(&[LinkState::CatchingUp]),
+            worst: findings.iter().map(|finding| finding.severity).max(),
+            findings: findings.len(),
+            workers: cluster.workers().len(),
+            received: cluster.sources().iter().map(|source| source.received).sum(),
+        }
+    }
+}
+
+impl fmt::Display for Glance {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.catching_up {
+            f.write_str("reading what was kept, ")?;
+        } else if !self.any_live {
+            f.write_str("connecting, ")?;
+        }
+        let (messages, workers, findings) =
+            (count(self.received), count(self.workers as u64), count(self.findings as u64));
+        write!(f, "messages {messages}, workers {workers}, findings {findings}")
+    }
+}

@@ -1,0 +1,84 @@
+//! Options of `radixscope check`.
+
+use std::time::Duration;
+
+use clap::{Args, ValueEnum};
+
+use radixscope_core::record::Severity;
+
+use super::{Judged, Limits, Log, Sources};
+
+/// `radixscope check`.
+#[derive(Args, Debug)]
+pub struct Check {
+    /// What we listen to.
+    #[command(flatten)]
+    pub from: Sources,
+    /// What live figures are held against.
+    #[command(flatten)]
+    pub judged: Judged,
+    /// How long we look, and how we answer.
+    #[command(flatten)]
+    pub look: Look,
+    /// How much we keep.
+    #[command(flatten)]
+    pub limits: Limits,
+    /// How we log.
+    #[command(flatten)]
+    pub log: Log,
+}
+
+/// How long a check looks, and how it answers.
+#[derive(Args, Debug, Clone, Copy)]
+#[command(next_help_heading = "Check")]
+pub struct Look {
+    /// How long to listen, as 30s or 5m, counted from when a source is connected and its history is read; a source is
+    /// waited for as long
+    #[arg(long = "for", env = "RADIXSCOPE_FOR", value_name = "TIME", default_value = "30s", value_parser = listening_time)]
+    pub listen_for: Duration,
+    /// Form of the answer on standard output
+    #[arg(long, env = "RADIXSCOPE_OUTPUT", value_enum, default_value_t = Output::Text)]
+    pub output: Output,
+    /// End as soon as something at least as bad is found [default: only after the time given with --for]
+    #[arg(long, env = "RADIXSCOPE_UNTIL_FOUND", value_enum, value_name = "SEVERITY")]
+    pub until_found: Option<Badness>,
+}
+
+/// Form of a check's answer.
+#[derive(ValueEnum, Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Output {
+    /// For people
+    Text,
+    /// The objects of /api/v1/findings
+    Json,
+}
+
+/// How bad a finding is.
+#[derive(ValueEnum, Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Badness {
+    /// Worth knowing
+    Info,
+    /// Costs time or hides something
+    Warning,
+    /// KV-aware routing does not work, or requests fail
+    Critical,
+}
+
+impl From<Badness> for Severity {
+    fn from(badness: Badness) -> Self {
+        match badness {
+            Badness::Info => Severity::Info,
+            Badness::Warning => Severity::Warning,
+            Badness::Critical => Severity::Critical,
+        }
+    }
+}
+
+fn listening_time(text: &str) -> Result<Duration, String> {
+    const MOST: Duration = Duration::from_secs(24 * 60 * 60);
+    match humantime::parse_duration(text) {
+        Ok(time) if (Duration::from_secs(1)..=MOST).contains(&time) => Ok(time),
+        Ok(_) => Err("expected from 1s to 24h".to_owned()),
+        Err(error) => Err(format!("{error}; expected a time such as 30s or 5m")),
+    }
+}

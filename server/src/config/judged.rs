@@ -1,0 +1,29 @@
+//! What the checks hold live figures against.
+
+use std::path::PathBuf;
+
+use clap::Args;
+
+/// Targets and sweeps.
+#[derive(Args, Debug, Clone)]
+#[command(next_help_heading = "Checks")]
+pub struct Judged {
+    /// Target of the 95th percentile of the time to first token, in milliseconds
+    #[arg(long, env = "RADIXSCOPE_SLO_TTFT_MS", value_name = "MS", default_value_t = 600.0, value_parser = milliseconds)]
+    pub slo_ttft_ms: f64,
+    /// Target of the 95th percentile of the time between output tokens, in milliseconds
+    #[arg(long, env = "RADIXSCOPE_SLO_ITL_MS", value_name = "MS", default_value_t = 60.0, value_parser = milliseconds)]
+    pub slo_itl_ms: f64,
+    /// Sweep by concurrency to compare live figures with, as CSV with columns such as router, concurrency and
+    /// ttft_p95_ms; may be given more than once [default: none]
+    #[arg(long, env = "RADIXSCOPE_BASELINE", value_name = "FILE", value_delimiter = ',')]
+    pub baseline: Vec<PathBuf>,
+}
+
+fn milliseconds(text: &str) -> Result<f64, String> {
+    match text.parse::<f64>() {
+        Ok(ms) if ms > 0.0 && ms <= 3_600_000.0 => Ok(ms),
+        Ok(_) => Err("expected more than 0 and at most an hour".to_owned()),
+        Err(error) => Err(error.to_string()),
+    }
+}

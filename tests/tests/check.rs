@@ -1,0 +1,104 @@
+//! `radixscope check`: what it prints and how it ends, for pipelines that read either.
+
+use std::collections::BTreeSet;
+use std::ffi::OsString;
+use std::process::Output;
+
+use radixscope_tests::nats::Nats;
+use radixscope_tests::process::Process;
+use radixscope_tests::radixscope::Radixscope;
+use radixscope_tests::recording::{Recording, rank};
+use serde_json::Value;
+
+fn text(bytes: &[u8]) -> &str {
+    std::str::from_utf8(bytes).expect("text")
+}
+
+/// Runs a check to its end while other tasks go on.
+async fn check(args: Vec<OsString>) -> Output {
+    let run = || Radixscope::command().arg("check").args(args).output().expect("the program can be started");
+    tokio::task::spawn_blocking(run).await.expect("it ran")
+}
+
+/// Checks a recording from its beginning, said so many times as fast as it was.
+async fn check_recording(name: &'static str, speed: f64, more: &[&str]) -> (Option<i32>, Value) {
+    let mut recording = Recording::prepare(name, speed).await;
+    let mut args = recording.flags();
+    args.extend(["--output", "json"].iter().chain(more).map(OsString::from));
+    let (_, speaking) = recording.start().await;
+    let output = check(args).await;
+    speaking.iter().for_each(tokio::task::JoinHandle::abort);
+    let json = serde_json::from_slice(&output.stdout)
+        .unwrap_or_else(|error| panic!("{error}: {} {}", text(&output.stdout), text(&output.stderr)));
+    (output.status.code(), json)
+}
+
+fn keys(value: &Value) -> BTreeSet<&str> {
+    value.as_object().unwrap_or_else(|| panic!("no object: {value}")).keys().map(String::as_str).collect()
+}
+
+#[test]
+fn nothing_that_listens_ends_with_3_and_names_the_address() {
+    let output = Radixscope::run(&["check", "--nats", "nats://127.0.0.1:1", "--for", "1s"]);
+    let said = text(&output.stdout);
+    assert_eq!(output.status.code(), Some(3), "{said}");
+    assert!(said.contains("Could not look. No source was reached") && said.contains("127.0.0.1:1"), "{said}");
+}
+
+#[tokio::test]
+async fn a_broker_on_which_nothing_is_said_ends_with_3() {
+    let nats = Nats::start().await;
+    let output = check(["--nats", &nats.url(), "--for", "1s"].map(OsString::from).to_vec()).await;
+    let said = text(&output.stdout);
+    assert_eq!(output.status.code(), Some(3), "{said}");
+    assert!(said.contains("Nothing was heard") && said.contains("--namespace"), "{said}");
+}
+
+#[test]
+fn options_that_cannot_be_meant_do_not_look_like_findings() {
+    for wrong in
+        [&["--for", "soon"][..], &["--for", "0s"], &["--unknown"], &["--nats-creds", "no/such.creds"]]
+    {
+        let output = Radixscope::run(&[&["check", "--nats", "nats://127.0.0.1:1"], wrong].concat());
+        assert_eq!(output.status.code(), Some(3), "{wrong:?}");
+        assert!(text(&output.stderr).contains(wrong[wrong.len() - 1]), "{wrong:?}: {}", text(&output.stderr));
+    }
+    assert_eq!(Radixscope::run(&["check", "--help"]).status.code(), Some(0));
+}
+
+#[tokio::test]
+async fn a_check_that_is_asked_to_end_says_what_it_knows() {
+    let nats = Nats::start().await;
+    let mut command = Radixscope::command();
+    command.args(["check", "--nats", &nats.url(), "--for", "1h", "--log", "info"]);
+    let mut process = Process::start("radixscope check", &mut command);
+    process.line("that it is connected", |line| line.contains("connected").then_some(())).await;
+    process.terminate();
+    assert_eq!(process.ended().await.code(), Some(3));
+    process.line("what it knows", |line| line.contains("Nothing was heard").then_some(())).await;
+}
+
+#[tokio::test]
+async fn a_healthy_deployment_ends_with_0() {
+    let (code, answer) = check_recording("0.9.1-healthy", 6.0, &["--for", "12s"]).await;
+    assert_eq!((code, &answer["exit_code"]), (Some(0), &0.into()), "{answer}");
+    assert_eq!(answer["could_not_look"], Value::Null);
+    let bad = |finding: &&Value| rank(finding["severity"].as_str().expect("text")) > 0;
+    assert_eq!(answer["findings"].as_array().expect("findings").iter().find(bad), None);
+    assert!(answer["checked"].as_array().is_some_and(|rules| !rules.is_empty()), "{answer}");
+}
+
+#[tokio::test]
+async fn a_mismatch_ends_with_2_as_soon_as_it_is_found_and_in_the_objects_of_the_api() {
+    let (code, answer) =
+        check_recording("0.9.1-mismatch", 2.0, &["--for", "1h", "--until-found", "critical"]).await;
+    assert_eq!((code, &answer["exit_code"]), (Some(2), &2.into()), "{answer}");
+    let finding = &answer["findings"][0];
+    assert_eq!((&finding["code"], &finding["severity"]), (&"block_size_mismatch".into(), &"critical".into()));
+    let names = "code severity title explanation evidence fix workers first_seen_ms last_seen_ms state link";
+    assert_eq!(keys(finding), names.split(' ').collect());
+    assert_eq!(keys(&finding["evidence"][0]), BTreeSet::from(["label", "unit", "value"]));
+    assert_eq!(keys(&finding["fix"][0]), BTreeSet::from(["setting", "text", "value"]));
+    assert_eq!(keys(&answer["checked"][0]), BTreeSet::from(["code", "missing", "status", "subject"]));
+    assert!(answer["seq"].is_u64() && answer["at_ms"].is_u64());
+}
