@@ -52,7 +52,11 @@ async fn percentiles_are_the_apis_and_stand_against_their_targets() {
             })
             .await;
         }
-        page.until_true("the chart is drawn", "document.querySelector('[data-testid=ttft-trend]').dataset.ready === 'true'").await;
+        page.until_true(
+            "the chart is drawn",
+            "document.querySelector('[data-testid=ttft-trend]').dataset.ready === 'true'",
+        )
+        .await;
     })
     .await;
 }
@@ -62,8 +66,13 @@ async fn a_target_set_in_its_field_is_in_the_address_and_a_bad_one_is_named() {
     let server = standing().await;
     with_page(async |page| {
         open(page, &server, "&ttft_slo=soon").await;
-        page.until_true("it is named", "document.querySelector('[data-testid=ttft] .field-fault').innerText.includes('ttft_slo=soon')").await;
-        let set = "(() => { const field = document.querySelector('[data-testid=tpot-target]'); field.value = '45';
+        page.until_true(
+            "it is named",
+            "document.querySelector('[data-testid=ttft] .field-fault').innerText.includes('ttft_slo=soon')",
+        )
+        .await;
+        let set =
+            "(() => { const field = document.querySelector('[data-testid=tpot-target]'); field.value = '45';
             field.dispatchEvent(new Event('change', {bubbles: true})); })()";
         page.eval(set).await;
         page.until("the address has it", async |page| {
@@ -71,7 +80,11 @@ async fn a_target_set_in_its_field_is_in_the_address_and_a_bad_one_is_named() {
             wait::expect(query.contains("tpot_slo=45"), || query)
         })
         .await;
-        page.until_true("the session is counted against it", "document.querySelector('[data-testid=tpot-burn]').innerText.includes('over 45 ms')").await;
+        page.until_true(
+            "the session is counted against it",
+            "document.querySelector('[data-testid=tpot-burn]').innerText.includes('over 45 ms')",
+        )
+        .await;
     })
     .await;
 }
