@@ -1,7 +1,7 @@
 //! The way to every panel: a rail of links at the left, a menu where the window is narrow.
 
 use leptos::prelude::*;
-use radixscope_core::record::{Phase, Severity};
+use radixscope_core::record::{FindingHead, Phase, Severity};
 use web_sys::MouseEvent;
 
 use crate::store::Store;
@@ -15,17 +15,11 @@ const NAV_ID: &str = "nav";
 pub(super) fn Nav(store: Store) -> impl IntoView {
     let current = Memo::new(move |_| store.address.with(|a| a.panel));
     let found = Memo::new(move |_| {
-        store.on_beat(|cluster| {
-            let held =
-                cluster.finding_heads().filter(|f| f.phase != Phase::Cleared && f.severity > Severity::Info);
-            held.fold((0, false), |(n, bad), f| (n + 1, bad || f.severity == Severity::Critical))
-        })
+        let is_bad = |f: &FindingHead| f.phase != Phase::Cleared && f.severity > Severity::Info;
+        store.on_beat(|cluster| cluster.finding_heads().filter(is_bad).count())
     });
     // In one attribute, drawn by the style sheet: so it costs the first bundle little.
-    let badge = move |panel| {
-        let (n, bad) = found.get();
-        (panel == Panel::Findings && n > 0).then(|| format!("{}{n}", if bad { "◆ " } else { "▲ " }))
-    };
+    let badge = move |panel| (panel == Panel::Findings && found.get() > 0).then(|| found.get().to_string());
     let link = |&panel: &Panel| {
         let address = move || format!("./{}", store.address.with(|a| a.with_panel(panel).query()));
         let open = move |event: MouseEvent| {
@@ -36,10 +30,11 @@ pub(super) fn Nav(store: Store) -> impl IntoView {
             store.address.update(|a| a.panel = panel);
             crate::keys::close(NAV_ID);
         };
-        // Fixed text of ours.
+        // Fixed text of ours. The marks are in a file of their own, by the address's words, so that they are not in the
+        // first bundle; a panel without one there has none.
         let inner = format!(
-            "<svg viewBox='0 0 16 16' aria-hidden='true'><path d='{}'/></svg><span>{}</span>",
-            icon(panel),
+            "<svg aria-hidden='true'><use href='nav.svg#{}'/></svg><span>{}</span>",
+            panel.as_str(),
             panel.title()
         );
         view! {
@@ -55,24 +50,4 @@ pub(super) fn Nav(store: Store) -> impl IntoView {
         </button>
         <nav id=NAV_ID class="nav" popover="auto" aria-label="Panels">{Panel::ALL.iter().map(link).collect_view()}</nav>
     }
-}
-
-/// Marks by the address's word; a panel without one has a plain box.
-const ICONS: [(&str, &str); 11] = [
-    ("overview", "M2 2h5v5H2zM9 2h5v5H9zM2 9h5v5H2zM9 9h5v5H9z"),
-    ("findings", "M8 2l6.5 12h-13zM8 6.5v3.5M8 12v.2"),
-    ("latency", "M8 3a6 6 0 1 1 0 12a6 6 0 1 1 0-12M8 9V5.5M6 1h4"),
-    ("memory", "M3 4h10v8H3zM6 1.5V4M10 1.5V4M6 12v2.5M10 12v2.5"),
-    ("tree", "M2 2h12v3H2zM2 7h7v3H2zM11 7h3v3h-3zM2 12h3v2H2z"),
-    ("workers", "M2 3h12v4H2zM2 9h12v4H2zM4.5 5h.2M4.5 11h.2"),
-    ("rates", "M1.5 13l4-6 3 3 5.5-7"),
-    ("decisions", "M2 8h4l4-5h4M6 8l4 5h4"),
-    ("whatif", "M5.5 6a2.5 2.5 0 1 1 3.5 2.3c-.7.4-1 .8-1 1.7M8 12.8v.2"),
-    ("counterfactual", "M2 5h11l-3-3M14 11H3l3 3"),
-    ("compare", "M3 14V6M7 14V2M11 14V9M14.5 14h-13"),
-];
-
-fn icon(panel: Panel) -> &'static str {
-    let known = ICONS.iter().find(|(name, _)| *name == panel.as_str());
-    known.map_or("M3 3h10v10H3z", |&(_, path)| path)
 }
