@@ -191,11 +191,12 @@ fn a_restart_is_seen_and_what_it_counts_is_added() {
     let cluster = scraped("1.6.1-router-restart");
     let frontend = process(&cluster, "frontend");
     assert_eq!(frontend.restarts, 1);
-    let (counted, now) = (
-        frontend.counted(Counter::RequestsOk).unwrap(),
-        frontend.counter_value(Counter::RequestsOk).unwrap(),
-    );
-    assert!(counted > now + 50.0, "{counted} requests in two runs, {now} in the second");
+    let counted = frontend.counted(Counter::RequestsOk).unwrap();
+    let answered =
+        lines("1.6.1-router-restart", "traffic.jsonl.gz").filter(|line| line["status"] == 200).count();
+    // Those between the last scrape of the first run and its end were counted and never scraped.
+    let lost = answered as f64 - counted;
+    assert!((0.0..=40.0).contains(&lost), "{counted} counted in two runs, {answered} answered");
     let tokens = frontend.session(HistogramKind::Ttft).unwrap().count() as f64;
     // Eight users: what they waited for when the frontend ended was begun and never answered.
     assert!((0.0..=8.0).contains(&(tokens - counted)), "{tokens} first tokens of {counted} requests");
