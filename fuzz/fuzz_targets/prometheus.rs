@@ -13,7 +13,8 @@ fuzz_target!(|text: &[u8]| {
         assert!(understood.is_err(), "nothing was understood, and nothing was wrong");
         return;
     };
-    let values = scraped.gauges.iter().map(|(_, value)| value).chain(scraped.counters.iter().map(|(_, value)| value));
+    let values =
+        scraped.gauges.iter().map(|(_, value)| value).chain(scraped.counters.iter().map(|(_, value)| value));
     values.for_each(|value| assert!(*value >= 0.0));
     for histogram in &scraped.histograms {
         assert_eq!(histogram.counts.len(), histogram.bounds.len() + 1);

@@ -209,8 +209,11 @@ async fn everything_can_be_reached_with_the_keyboard() {
         page.press("0").await;
         page.until_true("and let go", "!new URL(location).searchParams.has('worker')").await;
         page.press("v").await;
-        page.until_true("one panel fills the page", "new URL(location).searchParams.get('view') === 'tree'")
-            .await;
+        page.until_true(
+            "one panel fills the page",
+            "new URL(location).searchParams.get('view') === 'findings'",
+        )
+        .await;
     })
     .await;
 }

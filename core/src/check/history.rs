@@ -1,7 +1,9 @@
 //! The state's totals over the last minutes, so that rules can ask what happened lately.
 
 use std::collections::VecDeque;
+use std::sync::OnceLock;
 
+use super::chains::Chains;
 use crate::cluster::Cluster;
 use crate::id::{Millis, WorkerIx};
 
@@ -46,6 +48,8 @@ pub struct History {
     /// Totals when what was said before we came had been read: none of it happened lately.
     before: Vec<Totals>,
     latest_event_ms: Option<Millis>,
+    /// What the tree tells, if a rule asked since the last sample.
+    pub(super) chains: OnceLock<Chains>,
 }
 
 impl History {
@@ -57,6 +61,7 @@ impl History {
 
     pub(super) fn sample(&mut self, cluster: &Cluster, now: Millis) {
         let workers = cluster.workers().len();
+        self.chains = OnceLock::new();
         self.latest_event_ms = cluster.workers().iter().filter_map(|w| w.last_event_ms).max();
         let every = if workers > MANY_WORKERS { 10 * EVERY_MS } else { EVERY_MS };
         if self.samples.back().is_some_and(|(last, _)| now.since(*last) < every) {

@@ -6,6 +6,7 @@
 //! recordings show the same findings. Knows no source and no screen.
 
 mod causes;
+mod chains;
 mod engine;
 mod given;
 mod history;

@@ -65,3 +65,24 @@ fn nothing_is_judged_while_history_is_read() {
     fold(&mut cluster, NOW, Record::SourceState { source, state, detail: "".into() });
     assert!(Checks::default().tick(&cluster, Millis(NOW)).is_empty());
 }
+
+#[test]
+fn what_was_said_before_we_came_did_not_happen_lately() {
+    use crate::id::{BlockHash, Worker, WorkerIx};
+    let mut cluster = listening();
+    let (source, worker, id) = (SourceIx(0), WorkerIx(0), Worker::new(7, 0));
+    let link = |state| Record::SourceState { source, state, detail: "".into() };
+    let remove = |n| Record::Removed { worker, hashes: vec![BlockHash(n)].into() };
+    let mut checks = Checks::default();
+    fold(&mut cluster, NOW, link(LinkState::CatchingUp));
+    fold(&mut cluster, NOW, Record::Worker { worker, id, namespace: "".into(), component: "".into() });
+    (0..50).for_each(|n| fold(&mut cluster, NOW, remove(n)));
+    checks.tick(&cluster, Millis(NOW));
+    fold(&mut cluster, NOW, link(LinkState::Live));
+    checks.tick(&cluster, Millis(NOW + 1_000));
+    (50..53).for_each(|n| fold(&mut cluster, NOW + 1_500, remove(n)));
+    checks.tick(&cluster, Millis(NOW + 2_000));
+    let rise = checks.history.rise(&cluster, worker, Millis(NOW + 2_000), 60_000);
+    assert_eq!((rise.removed, rise.remove_events), (3, 3), "and not 53");
+    assert_eq!(checks.history.session(&cluster, worker), rise);
+}

@@ -30,6 +30,11 @@ pub const fn phase_word(phase: Phase) -> &'static str {
 /// The setting with its value as one line to copy: `--flag value`, `VARIABLE=value`; empty: nothing to set.
 pub fn setting_line(fix: &Fix<'_>) -> String {
     let (setting, value) = (fix.setting.trim(), fix.value.trim());
+    // What a shell would take apart.
+    let quoted = format!("'{value}'");
+    let needs_quotes =
+        setting.starts_with('-') && value.contains(['{', '"', ' ', '*', '$']) && !value.contains('\'');
+    let value = if needs_quotes { quoted.as_str() } else { value };
     let is_variable = !setting.is_empty()
         && setting.chars().all(|c| c.is_ascii_uppercase() || c.is_ascii_digit() || c == '_');
     match (setting, value) {
@@ -256,6 +261,7 @@ mod tests {
         };
         assert_eq!(fix("DYN_KV_CACHE_BLOCK_SIZE", "32"), "DYN_KV_CACHE_BLOCK_SIZE=32");
         assert_eq!(fix("--block-size", "32"), "--block-size 32");
+        assert_eq!(fix("--config", r#"{"a":1}"#), r#"--config '{"a":1}'"#);
         assert_eq!(fix("max_batch_size:", "48"), "max_batch_size: 48");
         assert_eq!(fix("--enable-local-indexer", ""), "--enable-local-indexer");
         assert_eq!(fix("", ""), "");

@@ -23,17 +23,16 @@ fn scrape(name: &'static str, ttft: [u64; 4], counters: Vec<(Counter, f64)>) -> 
         sum: 1.0,
     };
     Record::scrape(&Scrape {
-        is_whole: true,
         process: name.into(),
         role: ProcessRole::Frontend,
         instance: None,
-        is_whole: true,
         gauges: vec![(Gauge::InFlightRequests, 7.0)].into(),
         counters: counters.into(),
         histograms: vec![histogram],
         models: Vec::new(),
         workers: Vec::new().into(),
         ranks: Vec::new().into(),
+        is_whole: true,
     })
 }
 

@@ -2,7 +2,7 @@
 
 use super::event_path::{WINDOW, WINDOW_MS, requests_served};
 use crate::check::{Found, Look, Rule, View};
-use crate::record::{Counter, HistogramKind, ProcessRole, Severity};
+use crate::record::{Counter, DecisionSource, HistogramKind, ProcessRole, Severity};
 
 /// Requests that a KV router would have published.
 const MIN_REQUESTS: u64 = 10;
@@ -38,7 +38,7 @@ impl Rule for ApproximateMode {
         if view.cluster.processes().iter().any(is_new) || served < MIN_REQUESTS {
             return Look::Ok;
         }
-        let heard = view.decisions(WINDOW_MS).next().is_some()
+        let heard = view.decisions(WINDOW_MS).any(|d| d.is_from(DecisionSource::KvHitRate))
             || view
                 .cluster
                 .workers()

@@ -15,6 +15,17 @@ const RATIO: f64 = 2.0;
 /// Their difference as a share of the worker's capacity.
 const DIFFERENCE: f64 = 0.1;
 
+/// What a router, by its name, counts on a worker: active blocks.
+type Estimate = (String, u64);
+
+/// The estimates of one worker that are furthest apart.
+struct Worst<'e> {
+    worker: WorkerIx,
+    least: &'e Estimate,
+    most: &'e Estimate,
+    capacity: u64,
+}
+
 /// See the module.
 pub(in crate::check) struct ReplicasDisagree;
 
@@ -32,7 +43,7 @@ impl Rule for ReplicasDisagree {
     }
 
     fn look(&self, view: &View<'_>) -> Look {
-        let estimates: Vec<(WorkerIx, Vec<(String, u64)>)> =
+        let estimates: Vec<(WorkerIx, Vec<Estimate>)> =
             view.present().map(|ix| (ix, estimates(view, ix))).collect();
         let several: Vec<_> = estimates.iter().filter(|(_, routers)| routers.len() > 1).collect();
         if several.is_empty() {
@@ -47,13 +58,13 @@ impl Rule for ReplicasDisagree {
                 ),
             };
         }
-        let mut worst: Option<(WorkerIx, &(String, u64), &(String, u64), u64)> = None;
+        let mut worst: Option<Worst<'_>> = None;
         let mut workers = Vec::new();
         let mut is_judged = false;
         for (ix, routers) in several {
             let Some((capacity, _)) = capacity_blocks(view, *ix) else { continue };
             is_judged = true;
-            let by = |router: &&(String, u64)| router.1;
+            let by = |router: &&Estimate| router.1;
             let (Some(least), Some(most)) = (routers.iter().min_by_key(by), routers.iter().max_by_key(by))
             else {
                 continue;
@@ -63,8 +74,8 @@ impl Rule for ReplicasDisagree {
                 most.1 as f64 >= RATIO * least.1 as f64 && difference as f64 >= DIFFERENCE * capacity as f64;
             if differ {
                 workers.push(*ix);
-                if worst.is_none_or(|(_, least, most, _)| most.1 - least.1 < difference) {
-                    worst = Some((*ix, least, most, capacity));
+                if worst.as_ref().is_none_or(|known| known.most.1 - known.least.1 < difference) {
+                    worst = Some(Worst { worker: *ix, least, most, capacity });
                 }
             }
         }
@@ -73,7 +84,7 @@ impl Rule for ReplicasDisagree {
                 "The workers' capacity is not known; model cards or metrics tell it".into(),
             );
         }
-        let Some((worker, least, most, capacity)) = worst else { return Look::Ok };
+        let Some(Worst { worker, least, most, capacity }) = worst else { return Look::Ok };
         let mut found = Found::new(
             Severity::Warning,
             "Routers count very different loads on the same worker",
@@ -99,9 +110,9 @@ impl Rule for ReplicasDisagree {
 }
 
 /// What each router counts on a worker: by its messages and by its metrics.
-fn estimates(view: &View<'_>, worker: WorkerIx) -> Vec<(String, u64)> {
+fn estimates(view: &View<'_>, worker: WorkerIx) -> Vec<Estimate> {
     let Some(state) = view.cluster.worker(worker) else { return Vec::new() };
-    let mut routers: BTreeMap<u64, (String, u64)> = BTreeMap::new();
+    let mut routers: BTreeMap<u64, Estimate> = BTreeMap::new();
     for load in state.router_loads.iter().filter(|load| view.now.since(load.at_ms) <= FRESH_MS) {
         if let Some(blocks) = load.decode_blocks {
             routers.insert(load.router, (format!("router {} (its messages)", load.router), blocks));

@@ -9,8 +9,8 @@ use crate::record::{Counter, LogSign, Severity};
 /// Stored events with an unknown parent that are more than a coincidence, of all workers and of one.
 const MIN_EVENTS: u64 = 10;
 const MIN_OF_WORKER: u64 = 3;
-/// One in so many stored events, or blocks that wait for a parent one in so many of those held.
-const ONE_IN: u64 = 20;
+/// One in so many stored events; where nothing is wrong there is none at all.
+const ONE_IN: u64 = 200;
 /// How far back these events, which are few, are counted.
 const REACH_MS: u64 = 120_000;
 /// Losses explain unknown parents for this long.
@@ -33,12 +33,7 @@ impl Rule for UnknownParents {
             return Look::Unknown("No KV event was heard.".into());
         }
         let at_router = at_router(view);
-        let mut here: Vec<_> = view.present().filter(|&worker| misses(view, worker)).collect();
-        let of =
-            |&worker: &WorkerIx| view.history.rise(view.cluster, worker, view.now, REACH_MS).unknown_parents;
-        if here.iter().map(of).sum::<u64>() < MIN_EVENTS {
-            here.clear();
-        }
+        let here = missing(view);
         if block_size::is_there(view) || (at_router.0 < MIN_EVENTS && here.is_empty()) {
             return Look::Ok;
         }
@@ -46,16 +41,25 @@ impl Rule for UnknownParents {
     }
 }
 
-/// Whether a worker's stores hang in the air as far as we heard, without losses or a late beginning to explain it.
-fn misses(view: &View<'_>, worker: WorkerIx) -> bool {
-    let Some(state) = view.cluster.worker(worker) else { return false };
-    let rise = view.history.rise(view.cluster, worker, view.now, REACH_MS);
-    let held = view.cluster.tree().holdings(worker);
-    let many = rise.unknown_parents >= MIN_OF_WORKER
-        && (rise.unknown_parents * ONE_IN >= rise.store_events || held.unattached * ONE_IN >= held.resident);
-    // A store without a block makes its children's parents unknown: the fault is the empty store.
-    let by_empty_stores = rise.empty_stores * 2 >= rise.unknown_parents;
-    many && !by_empty_stores && !is_heard_late(state) && !has_lost_events(view, AFTER_LOSS_MS)
+/// Workers whose stores hang in the air as far as we heard, without losses or a late beginning to explain it.
+pub(super) fn missing(view: &View<'_>) -> Vec<WorkerIx> {
+    if has_lost_events(view, AFTER_LOSS_MS) {
+        return Vec::new();
+    }
+    let rise = |worker| view.history.rise(view.cluster, worker, view.now, REACH_MS);
+    let (mut workers, mut unknown, mut stored) = (Vec::new(), 0, 0);
+    for worker in view.present() {
+        let totals = rise(worker);
+        // A store without a block makes its children's parents unknown: the fault is the empty store.
+        let by_empty_stores = totals.empty_stores * 2 >= totals.unknown_parents;
+        let is_late = view.cluster.worker(worker).is_none_or(is_heard_late);
+        if totals.unknown_parents >= MIN_OF_WORKER && !by_empty_stores && !is_late {
+            workers.push(worker);
+            unknown += totals.unknown_parents;
+            stored += totals.store_events;
+        }
+    }
+    if unknown >= MIN_EVENTS && unknown * ONE_IN >= stored { workers } else { Vec::new() }
 }
 
 /// Stored events that routers could not place lately, by their own counters, and all that they got.

@@ -1,10 +1,10 @@
 //! Workers remove blocks that they never stored as far as anybody heard: stores are lost or left out.
 
-use super::block_size;
 use super::event_path::{
     WINDOW, WINDOW_MS, capacity_blocks, each, has_lost_events, is_heard_late, is_history_expired, link, name,
     names, part,
 };
+use super::{block_size, unknown_parents};
 use crate::check::{Found, Look, Rule, View};
 use crate::id::{Millis, WorkerIx};
 use crate::record::{Counter, Severity};
@@ -38,7 +38,9 @@ impl Rule for UnknownRemovals {
             return Look::Unknown("No worker removed a block yet.".into());
         }
         let workers: Vec<_> = view.present().filter(|&worker| misses(view, worker)).collect();
-        if workers.is_empty() || block_size::is_there(view) {
+        // Stores that are missing make both: their children lack a parent, and their removals are unknown.
+        let is_explained = || block_size::is_there(view) || !unknown_parents::missing(view).is_empty();
+        if workers.is_empty() || is_explained() {
             return Look::Ok;
         }
         Look::Found(found(view, &workers))

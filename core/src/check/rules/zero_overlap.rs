@@ -1,6 +1,6 @@
 //! No routed prompt ever meets a cached block: a fault if prompts do share prefixes, a fact worth knowing if not.
 
-use super::block_size::{self, chains};
+use super::block_size;
 use super::event_path::{WINDOW, WINDOW_MS, cached_tokens, part};
 use super::{cold_tree, event_lines_mixed, no_events, router_hears_no_events};
 use crate::check::{Found, Look, Rule, View};
@@ -37,7 +37,7 @@ impl Rule for ZeroOverlap {
         if blocks > 0.0 || is_explained(view) {
             return Look::Ok;
         }
-        let chains = chains(view);
+        let chains = view.chains();
         let cached = cached_tokens(view, WINDOW_MS);
         let shares = chains.shared >= MIN_SHARED || cached.is_some_and(|tokens| tokens > 0);
         let found = if shares { fault() } else { fact() };

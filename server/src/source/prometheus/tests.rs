@@ -10,6 +10,7 @@ use axum::http::HeaderMap;
 use axum::response::Response;
 use flate2::Compression;
 use flate2::write::GzEncoder;
+use futures_util::StreamExt as _;
 use tokio::net::TcpListener;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
@@ -116,10 +117,13 @@ async fn answer(State(told): State<Told>, request: Request) -> Response {
             response
         }
         Mood::BreaksOff => {
-            let mut response = ok(Body::from_stream(futures_util::stream::iter([
-                Ok(Bytes::from(metrics(1))),
-                Err(std::io::Error::other("cut")),
-            ])));
+            // What is sent before the pause reaches the client.
+            let cut = async {
+                tokio::task::yield_now().await;
+                Err(std::io::Error::other("cut"))
+            };
+            let begun = futures_util::stream::once(async { Ok(Bytes::from(metrics(1))) });
+            let mut response = ok(Body::from_stream(begun.chain(futures_util::stream::once(cut))));
             response.headers_mut().insert("content-length", "100000".parse().unwrap());
             response
         }

@@ -49,7 +49,7 @@ fn row(rule: &RuleStatus<'static>) -> impl IntoView + use<> {
     view! {
         <li class=class data-testid="rule" data-code=rule.code.to_string() data-status=rule.status.as_str()>
             <span class="rule-mark" aria-hidden="true">{mark}</span>
-            <div><span>{rule.subject.to_string()}</span> <span class="quiet">{word}</span>{missing}</div>
+            <div><span>{rule.subject.to_string()}</span>" "<span class="quiet">{word}</span>{missing}</div>
         </li>
     }
 }

@@ -49,7 +49,7 @@ pub(super) fn QuantityCard(
     view! {
         <section class="quantity" aria-labelledby=format!("{id}-title") data-testid=id>
             <header>
-                <h3 id=format!("{id}-title")>{title} <span class="quiet">{long}</span></h3>
+                <h3 id=format!("{id}-title")>{title}" "<span class="quiet">{long}</span></h3>
                 <span class="spacer"></span>
                 <GoalField goal id/>
             </header>
@@ -71,7 +71,11 @@ fn Value(reading: Reading, quantity: Quantity, target: f64) -> impl IntoView {
         Standing::Close => "▲",
         Standing::Over => "◆",
     };
-    let unsure = if reading.is_unsure(target) { ", the target lies in this bucket" } else { "" };
+    let (unsure, why) = if reading.is_unsure(target) {
+        (", by estimate", "The target lies inside this bucket: the true value may be on its other side")
+    } else {
+        ("", "")
+    };
     let words = reading.words(quantity);
     let (value, bucket) =
         words.split_once(" (").map_or((words.as_str(), None), |(v, b)| (v, Some(format!("({b}"))));
@@ -79,7 +83,7 @@ fn Value(reading: Reading, quantity: Quantity, target: f64) -> impl IntoView {
         <dd class=format!("reading {}", standing.as_str())>
             <b>{value.to_owned()}</b>
             {bucket.map(|bucket| view! { <span class="quiet">" "{bucket}</span> })}
-            <span class="standing">" " {mark} " " {standing.as_str()} {unsure}</span>
+            <span class="standing" title=why>" " {mark} " " {standing.as_str()} {unsure}</span>
         </dd>
     }
 }

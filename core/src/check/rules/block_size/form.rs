@@ -1,7 +1,7 @@
 //! Which form of the mismatch it is (reference §9.1), by the signature on the wire and by what logs say.
 
 use super::super::event_path::{WINDOW_MS, cached_tokens, capacity_blocks, lately};
-use super::chains::{Chains, chains};
+use crate::check::chains::Chains;
 use crate::check::{Totals, View};
 use crate::id::WorkerIx;
 use crate::record::{Counter, LogSign};
@@ -168,7 +168,7 @@ fn router_differs(view: &View<'_>) -> Option<Diagnosis> {
     if !is_full || !(zero || negative) {
         return None;
     }
-    let chains = chains(view);
+    let chains = view.chains();
     let repeats =
         chains.shared >= MIN_SHARED || cached_tokens(view, WINDOW_MS).is_some_and(|tokens| tokens > 0);
     let ratio = engine_per_router(view, &chains);

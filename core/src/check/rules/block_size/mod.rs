@@ -1,7 +1,6 @@
 //! Engine, publisher and router count in blocks of different sizes: the fault everybody meets first, and the one that no
 //! version of Dynamo reports (reference §9.1). `evidence` tells the forms apart, this file words them.
 
-mod chains;
 mod form;
 mod sizes;
 
@@ -9,7 +8,6 @@ use super::event_path::{each, lately, link, name, names, part};
 use crate::check::{Found, Look, Rule, View};
 use crate::record::{Counter, Severity};
 
-pub(super) use chains::chains;
 pub(super) use form::overlap;
 use form::{Diagnosis, Form, diagnose};
 use sizes::Sizes;

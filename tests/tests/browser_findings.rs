@@ -1,0 +1,179 @@
+//! Findings as a person reads them: a cluster with a fault, a healthy one, and what the API says of both.
+
+use radixscope_tests::browser::{Page, with_page};
+use radixscope_tests::radixscope::Radixscope;
+use radixscope_tests::wait;
+use serde_json::Value;
+
+/// A demo with a fault, once its finding holds.
+async fn faulty() -> (Radixscope, Value) {
+    let server = Radixscope::start(["demo", "--fault", "no-events"]).await;
+    server.until_source_is("live").await;
+    let finding = wait::until("the fault is found", async || {
+        let all = server.json("/api/v1/findings").await;
+        let found = all["findings"].as_array().unwrap().iter().find(|f| f["code"] == "no_events").cloned();
+        found.ok_or_else(|| all.to_string())
+    })
+    .await;
+    (server, finding)
+}
+
+async fn open(page: &Page, server: &Radixscope, more: &str) {
+    page.open(&server.url(&format!("/?view=findings{more}"))).await;
+    page.until_true("the panel is there", "!!document.querySelector('[data-testid=checked] li')").await;
+}
+
+const CARD: &str = "[data-code=no_events][data-testid=finding]";
+
+/// Gives pages a clipboard that the test can read.
+const CLIPBOARD: &str = "Object.defineProperty(navigator, 'clipboard', {value: {writeText: async text => { window.copied = text; }}})";
+
+#[tokio::test]
+async fn a_finding_says_what_the_api_says_and_its_fix_can_be_copied() {
+    let (server, finding) = faulty().await;
+    with_page(async |page| {
+        open(page, &server, "&theme=dark").await;
+        let texts = async |what: &str| page.texts(&format!("{CARD} {what}")).await;
+        assert_eq!(texts("h3").await, [finding["title"].as_str().unwrap()]);
+        let severity = finding["severity"].as_str().unwrap();
+        let word = texts(".severity").await.concat();
+        assert!(word.to_lowercase().contains(severity), "{word} is {severity}");
+        let labels: Vec<&str> =
+            finding["evidence"].as_array().unwrap().iter().map(|e| e["label"].as_str().unwrap()).collect();
+        assert_eq!(texts("[data-testid=evidence] tbody th").await, labels);
+        let fixes = finding["fix"].as_array().unwrap();
+        assert_eq!(texts("[data-testid=fixes] > li").await.len(), fixes.len());
+        assert_eq!(
+            texts("[data-testid=finding-worker]").await.len(),
+            finding["workers"].as_array().unwrap().len()
+        );
+
+        page.eval(CLIPBOARD).await;
+        // By the keyboard alone.
+        page.eval(&format!("document.querySelector('{CARD} [data-testid=copy-setting]').focus()")).await;
+        page.press("Enter").await;
+        page.until_true(
+            "the button says so",
+            &format!("document.querySelector('{CARD} .copied').innerText === 'Copied'"),
+        )
+        .await;
+        let setting = texts("[data-testid=setting]").await[0].clone();
+        assert_eq!(page.eval("window.copied").await, setting.as_str());
+        page.click("copy-finding").await;
+        let ticket = page.eval("window.copied").await.as_str().unwrap().to_owned();
+        assert!(
+            ticket.starts_with("### ") && ticket.contains(finding["title"].as_str().unwrap()),
+            "{ticket}"
+        );
+        page.screenshot("findings-faulty").await;
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn filters_are_in_the_address_and_links_lead_to_the_panel() {
+    let (server, finding) = faulty().await;
+    with_page(async |page| {
+        let severity = finding["severity"].as_str().unwrap();
+        let other = if severity == "critical" { "info" } else { "critical" };
+        open(page, &server, &format!("&severity={severity}")).await;
+        assert_eq!(page.texts(CARD).await.len(), 1);
+        page.click(&format!("severity-{other}")).await;
+        page.until_true("it is filtered out", &format!("!document.querySelector('{CARD}')")).await;
+        assert!(page.address().await.query().unwrap().contains(&format!("severity={other}")));
+        page.click("severity-all").await;
+        page.until_true("it is there again", &format!("!!document.querySelector('{CARD}')")).await;
+        let link = finding["link"].as_str().unwrap();
+        if !link.is_empty() {
+            page.eval(&format!("document.querySelector('{CARD} [data-testid=show-it]').click()")).await;
+            page.until("its panel is open", async |page| {
+                let query = page.address().await.query().unwrap_or_default().to_owned();
+                let view = link.split('&').next().unwrap();
+                wait::expect(query.contains(view) || view == "view=overview", || {
+                    format!("{query} is not {link}")
+                })
+            })
+            .await;
+        }
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn the_overview_names_the_findings_and_leads_to_them() {
+    let (server, finding) = faulty().await;
+    with_page(async |page| {
+        page.open(&server.url("/?theme=light")).await;
+        let title = finding["title"].as_str().unwrap();
+        page.until("it is named", async |page| {
+            let text = page.text("notice-findings").await.unwrap_or_default();
+            wait::expect(text.contains(title), || text)
+        })
+        .await;
+        page.until_true(
+            "it is counted",
+            "/[1-9]/.test(document.querySelector('[data-testid=nav-findings]').dataset.found)",
+        )
+        .await;
+        page.screenshot("overview-faulty").await;
+        page.click("show-findings").await;
+        page.until_true("the panel opens", &format!("!!document.querySelector('{CARD}')")).await;
+        page.until_true("the heading has the focus", "document.activeElement.id === 'findings-title'").await;
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_healthy_cluster_says_what_was_checked() {
+    let server = Radixscope::start(["demo", "--warm-up", "60"]).await;
+    server.until_source_is("live").await;
+    let checked = wait::until("rules have run", async || {
+        let all = server.json("/api/v1/findings").await;
+        let rules = all["checked"].as_array().unwrap().len();
+        wait::expect(rules > 0, || all.to_string()).map(|()| rules)
+    })
+    .await;
+    with_page(async |page| {
+        page.open(&server.url("/?theme=dark")).await;
+        let words = format!("No findings · {checked} rules checked");
+        page.until("the overview says so", async |page| {
+            let text = page.text("notice-findings").await.unwrap_or_default();
+            wait::expect(text.contains(&words), || text)
+        })
+        .await;
+        open(page, &server, "&theme=dark").await;
+        page.until("the panel says so", async |page| {
+            let text = page.text("findings-none").await.unwrap_or_default();
+            wait::expect(text.contains(&words), || text)
+        })
+        .await;
+        assert_eq!(page.texts("[data-testid=rule]").await.len(), checked);
+        page.screenshot("findings-healthy").await;
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn the_way_to_every_panel_is_on_one_line_and_stays_reachable() {
+    let server = Radixscope::start(["demo", "--warm-up", "10"]).await;
+    server.until_source_is("live").await;
+    with_page(async |page| {
+        for (width, height) in [(1280, 720), (1024, 768), (800, 600), (1280, 560)] {
+            page.size(width, height).await;
+            page.open(&server.url("/?theme=dark")).await;
+            page.until_true("it is live", "document.body.dataset.connection === 'live'").await;
+            if width > 900 {
+                let bar = page.eval("document.querySelector('.bar').offsetHeight").await.as_f64().unwrap();
+                assert!(bar < 60.0, "the bar is one line at {width}: {bar}");
+                let cut = "[...document.querySelectorAll('.nav a')].filter(a => a.getBoundingClientRect().right > document.querySelector('.nav').getBoundingClientRect().right + 1).length";
+                assert_eq!(page.eval(cut).await, 0);
+                let over = "document.querySelector('.facts').scrollWidth - document.querySelector('.facts').clientWidth";
+                assert!(page.eval(over).await.as_f64().unwrap() <= 1.0, "every fact is in sight at {width}");
+            }
+            let across = "document.documentElement.scrollWidth - window.innerWidth";
+            assert!(page.eval(across).await.as_f64().unwrap() <= 0.0, "nothing is wider than the window of {width}");
+            page.screenshot(&format!("nav-{width}x{height}")).await;
+        }
+    })
+    .await;
+}
