@@ -123,11 +123,14 @@ impl Viewer {
     pub async fn agrees_with(&self, server: &Radixscope) -> Seq {
         wait::until("the viewer is where the server is", async || {
             let cluster = server.cluster().await;
-            let here = self.with(|seen| seen.state.as_ref().map(|state| (state.seq(), state.digest())));
-            let (seq, digest) = here.ok_or("no state yet")?;
-            wait::expect(cluster["seq"] == seq.0, || format!("at {seq}, the server at {}", cluster["seq"]))?;
-            assert_eq!(cluster["digest"], digest.to_string(), "at {seq}");
-            Ok(seq)
+            self.with(|seen| {
+                assert_eq!(seen.ended, None, "the viewer ended");
+                let state = seen.state.as_ref().ok_or("no state yet")?;
+                let (here, there) = (state.seq(), &cluster["seq"]);
+                wait::expect(*there == here.0, || format!("at {here}, the server at {there}"))?;
+                assert_eq!(cluster["digest"], state.digest().to_string(), "at {here}");
+                Ok(here)
+            })
         })
         .await
     }

@@ -102,3 +102,10 @@ async fn a_mismatch_ends_with_2_as_soon_as_it_is_found_and_in_the_objects_of_the
     assert_eq!(keys(&answer["checked"][0]), BTreeSet::from(["code", "missing", "status", "subject"]));
     assert!(answer["seq"].is_u64() && answer["at_ms"].is_u64());
 }
+
+#[tokio::test]
+async fn a_worker_that_left_ends_with_1() {
+    let (code, answer) =
+        check_recording("0.9.1-worker-restart", 6.0, &["--for", "1h", "--until-found", "warning"]).await;
+    assert_eq!((code, &answer["findings"][0]["code"]), (Some(1), &"worker_gone".into()), "{answer}");
+}

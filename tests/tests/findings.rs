@@ -31,7 +31,7 @@ fn named(finding: &Value) -> Vec<&str> {
     ids
 }
 
-fn ids<'c>(cluster: &'c Value, is_meant: impl Fn(&Value) -> bool) -> Vec<&'c str> {
+fn ids(cluster: &Value, is_meant: impl Fn(&Value) -> bool) -> Vec<&str> {
     let workers = cluster["workers"].as_array().expect("workers").iter().filter(|w| is_meant(w));
     let mut ids: Vec<&str> = workers.map(|w| w["worker_id"].as_str().expect("a string")).collect();
     ids.sort_unstable();

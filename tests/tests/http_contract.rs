@@ -87,14 +87,17 @@ async fn answers_have_the_promised_shape_and_ids_are_strings() {
 #[tokio::test]
 async fn findings_and_latency_have_the_promised_shape() {
     let server = demo(&["--fault", "no-events"]).await;
-    let found = |answer: &Value| answer["findings"].as_array().is_some_and(|all| !all.is_empty());
-    let answer = wait::until("a fault is found", async || {
+    let found = |answer: &Value| {
+        let all = answer["findings"].as_array().expect("findings");
+        all.iter().find(|finding| finding["code"] == "no_events").cloned().ok_or_else(|| answer.to_string())
+    };
+    let (answer, finding) = wait::until("the fault is found", async || {
         let answer = server.json("/api/v1/findings").await;
-        wait::expect(found(&answer), || answer.to_string()).map(|()| answer)
+        found(&answer).map(|finding| (answer, finding))
     })
     .await;
     has(&answer, "seq at_ms findings checked");
-    let finding = &answer["findings"][0];
+    let finding = &finding;
     has(
         finding,
         "code severity title explanation evidence fix workers first_seen_ms last_seen_ms state link",

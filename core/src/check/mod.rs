@@ -136,7 +136,9 @@ impl Running {
                 let since = *self.found_since.get_or_insert(now);
                 let is_known = self.said.as_ref().is_some_and(|(said, _)| said.phase != Phase::Cleared);
                 if !is_known && now.since(since) < self.rule.hold_ms() {
-                    // Not yet: it may pass.
+                    // Not yet: it may pass. Nobody may take that for nothing found.
+                    self.status = CheckStatus::Unknown;
+                    self.missing = Cow::Borrowed("It shows, but not for long enough yet to be reported.");
                     return None;
                 }
                 self.status = CheckStatus::Found;

@@ -24,7 +24,7 @@ impl Default for Wanted {
 
 impl Wanted {
     /// The findings meant, the worst first, of equals the newest.
-    pub fn of<'c>(self, cluster: &'c Cluster) -> Vec<&'c Finding<'static>> {
+    pub fn of(self, cluster: &Cluster) -> Vec<&Finding<'static>> {
         let is_meant = |finding: &&Finding<'static>| {
             finding.severity >= self.severity && (self.cleared || finding.phase != Phase::Cleared)
         };

@@ -49,7 +49,8 @@ pub const ALL: &[Expected] = &[
         capture: "0.9.1-worker-restart",
         // Ten seconds after its last sign, which it gave just before it was killed.
         must: &[Must { code: "worker_gone", after: "kill_worker", within_s: 11.0 }],
-        may: &[],
+        // For half a minute its metrics are not there.
+        may: &["source_down"],
     },
     Expected {
         capture: "1.6.1-router-restart",
