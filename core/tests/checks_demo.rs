@@ -79,3 +79,21 @@ fn faults_of_load_are_called_by_their_name_and_explain_their_symptoms() {
     assert_eq!(with(Fault::MemoryFull, 150), ["memory_full"]);
     assert_eq!(with(Fault::Replicas, 150), ["replicas_disagree"]);
 }
+
+/// What each fault has to be called, and for how many simulated seconds it is looked at.
+fn own_finding(fault: Fault) -> (&'static str, u64) {
+    match fault {
+        Fault::BlockSize => ("block_size_mismatch", 150),
+        _ => ("?", 260),
+    }
+}
+
+#[test]
+#[ignore = "prints"]
+fn table() {
+    for fault in Fault::ALL {
+        let (_, seconds) = own_finding(fault);
+        let t = std::time::Instant::now();
+        println!("{:24} {:?} {:.1}s", fault.name(), with(fault, seconds), t.elapsed().as_secs_f64());
+    }
+}

@@ -84,6 +84,7 @@ const fn missed_in_words(cause: MissedCause) -> &'static str {
         MissedCause::QueueFull => "Lost: our own queue was full",
         MissedCause::SlowConsumer => "Lost: the broker dropped us as a slow consumer (at least)",
         MissedCause::TooManyWorkers => "Lost: more workers than are kept apart",
+        MissedCause::TooManyProcesses => "Lost: more scraped processes than are kept apart",
     }
 }
 
