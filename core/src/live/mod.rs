@@ -1,0 +1,182 @@
+//! The last seconds of live traffic as figures that baselines know, each with its source and its samples. A pure reading of
+//! the state: exact where requests were told one by one, else by the frontends' histograms.
+
+mod counts;
+mod lengths;
+#[cfg(test)]
+mod tests;
+mod times;
+
+pub use lengths::{Lengths, lengths};
+
+use crate::baseline::{ByFigure, Figure, Figures, Window};
+use crate::cluster::{Cluster, ProcessState, RATE_BUCKET_MS};
+use crate::id::Millis;
+use crate::record::{Gauge, HistogramKind, ProcessRole};
+
+/// Where a figure comes from.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Source {
+    /// Histograms and counters of the frontends' metrics; quantiles are known to their bucket.
+    Scraped,
+    /// Each request, as its frontend measured it.
+    Requests,
+    /// Each request, by the times at which its steps were told.
+    Told,
+    /// Each decision, by the router's own count.
+    Decisions,
+}
+
+impl Source {
+    /// Name on screen.
+    pub const fn label(self) -> &'static str {
+        match self {
+            Self::Scraped => "frontends' metrics",
+            Self::Requests => "request traces",
+            Self::Told => "times of requests' events",
+            Self::Decisions => "router's decisions",
+        }
+    }
+}
+
+/// How the requests in flight are known.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum ConcurrencySource {
+    /// Second by second, between decision and end of each request.
+    InFlight,
+    /// Time spent in all requests that ended, over the window: their mean number in flight.
+    Durations,
+    /// The frontends' gauges at this moment, no mean.
+    Gauges,
+}
+
+impl ConcurrencySource {
+    /// Name on screen.
+    pub const fn label(self) -> &'static str {
+        match self {
+            Self::InFlight => "mean of requests in flight, second by second",
+            Self::Durations => "mean in flight: sum of durations ÷ window",
+            Self::Gauges => "frontends' gauges at this moment",
+        }
+    }
+}
+
+/// Live figures with their sources.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Live {
+    /// Figures and samples. Its concurrency is 0 where that is not known.
+    pub window: Window,
+    /// Where each known figure comes from.
+    pub sources: ByFigure<Option<Source>>,
+    /// Mean requests in flight and how they are known.
+    pub concurrency: Option<(f64, ConcurrencySource)>,
+}
+
+/// The `ms` milliseconds before `now`, at most [`crate::cluster::SCRAPE_WINDOW_MS`].
+pub fn live(cluster: &Cluster, now: Millis, ms: u64) -> Live {
+    let span = Span { cluster, now, ms };
+    let mut figures = Figures::default();
+    let mut samples = ByFigure::default();
+    let mut sources = ByFigure::default();
+    for (figure, known) in times::times(&span).into_iter().chain(counts::counts(&span)) {
+        if let Some(Known { value, samples: count, source }) =
+            known.filter(|known| figure.allows(known.value))
+        {
+            figures.set(figure, Some(value));
+            samples.set(figure, count);
+            sources.set(figure, Some(source));
+        }
+    }
+    let concurrency = span.concurrency();
+    let window =
+        Window { concurrency: concurrency.map_or(0.0, |(mean, _)| mean), duration_ms: ms, figures, samples };
+    Live { window, sources, concurrency }
+}
+
+/// The same without sources: what is saved as a level of a baseline.
+pub fn live_window(cluster: &Cluster, now: Millis, ms: u64) -> Window {
+    live(cluster, now, ms).window
+}
+
+/// A figure.
+#[derive(Clone, Copy)]
+struct Known {
+    /// In the figure's unit.
+    value: f64,
+    samples: u64,
+    source: Source,
+}
+
+type Pair = (Figure, Option<Known>);
+
+/// What is looked at.
+struct Span<'c> {
+    cluster: &'c Cluster,
+    now: Millis,
+    ms: u64,
+}
+
+impl<'c> Span<'c> {
+    fn after(&self) -> Millis {
+        Millis(self.now.0.saturating_sub(self.ms))
+    }
+
+    fn holds(&self, at: Millis) -> bool {
+        at > self.after() && at <= self.now
+    }
+
+    /// Processes that see whole requests. What a worker measures of its part would count every request twice.
+    fn frontends(&self) -> impl Iterator<Item = &'c ProcessState> + use<'c> {
+        self.cluster.processes().iter().filter(|process| process.role != ProcessRole::Worker)
+    }
+
+    /// The scraped samples of `kind`, over frontends whose buckets are the same as the first one's.
+    fn scraped(&self, kind: HistogramKind) -> Option<crate::cluster::Distribution> {
+        let each = self.frontends().filter_map(|process| process.distribution(kind, self.after(), self.now));
+        let sum = each.reduce(|mut sum, more| {
+            sum.merge(&more);
+            sum
+        });
+        sum.filter(|sum| sum.count() > 0)
+    }
+
+    /// Seconds of the window in which `process` was scraped; `None` before the second scrape.
+    fn scraped_s(&self, process: &ProcessState) -> Option<f64> {
+        let ms = self.now.since(process.first_ms).min(self.ms);
+        (ms > 0 && process.last_ms > process.first_ms).then_some(ms as f64 / 1e3)
+    }
+
+    fn concurrency(&self) -> Option<(f64, ConcurrencySource)> {
+        let in_flight = self.in_flight().map(|mean| (mean, ConcurrencySource::InFlight));
+        in_flight.or_else(|| self.in_flight_by_durations()).or_else(|| {
+            let gauges: Vec<f64> =
+                self.frontends().filter_map(|process| process.gauge(Gauge::InFlightRequests)).collect();
+            let sum = gauges.iter().sum::<f64>();
+            (!gauges.is_empty() && sum > 0.0).then_some((sum, ConcurrencySource::Gauges))
+        })
+    }
+
+    /// The mean over the full seconds in which requests of any worker are known. A second counts with the most at once,
+    /// which is a little above its mean.
+    fn in_flight(&self) -> Option<f64> {
+        let end = self.now.0 / RATE_BUCKET_MS;
+        let workers = || self.cluster.workers().iter();
+        let at = |second| {
+            let known = workers().filter_map(move |worker| worker.in_flight.most_in(second));
+            known.map(u64::from).reduce(|sum, more| sum + more)
+        };
+        let known: Vec<u64> = (end.saturating_sub(self.ms / RATE_BUCKET_MS)..end).filter_map(at).collect();
+        let mean = known.iter().sum::<u64>() as f64 / known.len().max(1) as f64;
+        (mean > 0.0).then_some(mean)
+    }
+
+    /// By Little's law: time spent in requests that ended in the window, over its length.
+    fn in_flight_by_durations(&self) -> Option<(f64, ConcurrencySource)> {
+        let each = self.frontends().filter_map(|process| {
+            let spent = process.distribution(HistogramKind::Duration, self.after(), self.now)?;
+            Some(spent.sum() / self.scraped_s(process)?)
+        });
+        let mean: f64 = each.sum();
+        (mean > 0.0).then_some((mean, ConcurrencySource::Durations))
+    }
+}
