@@ -1,9 +1,13 @@
 //! Command line and environment: every option with its default, its unit and its variable. Knows no network.
 
+use std::ffi::OsStr;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
+use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
+use clap::error::ErrorKind;
 use clap::{Args, Parser, Subcommand, ValueEnum};
+use radixscope_core::sim::Fault;
 use url::Url;
 
 mod base_path;
@@ -167,12 +171,44 @@ pub struct Simulation {
     /// Temperature of the router's choice; 0 picks the cheapest worker
     #[arg(long, env = "RADIXSCOPE_TEMPERATURE", default_value_t = 0.0)]
     pub temperature: f64,
-    /// Simulated time that passed before the first viewer comes, in seconds
-    #[arg(long, env = "RADIXSCOPE_WARM_UP", value_name = "SECONDS", default_value_t = 120, value_parser = clap::value_parser!(u64).range(0..=86_400))]
-    pub warm_up: u64,
+    /// Simulated time that passed before the first viewer comes, in seconds [default: 120; 300 with a fault that shows
+    /// once blocks are evicted]
+    #[arg(long, env = "RADIXSCOPE_WARM_UP", value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(0..=86_400))]
+    pub warm_up: Option<u64>,
     /// Simulated seconds per second
     #[arg(long, env = "RADIXSCOPE_SPEED", value_name = "X", default_value_t = 1.0, value_parser = speed)]
     pub speed: f64,
+    /// What goes wrong in the cluster [default: nothing]
+    #[arg(long, env = "RADIXSCOPE_FAULT", value_name = "NAME", value_parser = FaultName)]
+    pub fault: Option<Fault>,
+    /// When it begins: simulated time since the start, warm-up included, in seconds [default: 0; for what was alive
+    /// before it is 30 s before the end of the warm-up]
+    #[arg(long, env = "RADIXSCOPE_FAULT_AFTER", value_name = "SECONDS", requires = "fault", value_parser = clap::value_parser!(u64).range(0..=86_400))]
+    pub fault_after: Option<u64>,
+}
+
+/// Reads the name of a fault.
+#[derive(Clone)]
+struct FaultName;
+
+impl TypedValueParser for FaultName {
+    type Value = Fault;
+
+    fn parse_ref(
+        &self,
+        cmd: &clap::Command,
+        arg: Option<&clap::Arg>,
+        value: &OsStr,
+    ) -> Result<Fault, clap::Error> {
+        let named = PossibleValuesParser::new(Fault::ALL.map(Fault::name)).parse_ref(cmd, arg, value)?;
+        let fault = Fault::ALL.into_iter().find(|fault| fault.name() == named);
+        fault.ok_or_else(|| clap::Error::new(ErrorKind::InvalidValue))
+    }
+
+    fn possible_values(&self) -> Option<Box<dyn Iterator<Item = PossibleValue> + '_>> {
+        let value = |fault: Fault| PossibleValue::new(fault.name()).help(fault.summary());
+        Some(Box::new(Fault::ALL.into_iter().map(value)))
+    }
 }
 
 /// How the simulated router works.
@@ -334,5 +370,17 @@ mod tests {
     #[test]
     fn a_user_without_a_password_is_an_error() {
         assert!(parse(&["serve", "--nats", "nats://x", "--nats-user", "u"]).is_err());
+    }
+
+    #[test]
+    fn every_fault_has_its_name_and_only_a_fault_has_a_time() {
+        for fault in Fault::ALL {
+            let cli = parse(&["demo", "--fault", fault.name()]).unwrap();
+            let Command::Demo(demo) = cli.command else { panic!("not demo") };
+            assert_eq!(demo.simulation.fault, Some(fault));
+        }
+        let error = parse(&["demo", "--fault", "gremlins"]).unwrap_err();
+        assert!(error.to_string().contains("kill-worker"), "{error}");
+        assert!(parse(&["demo", "--fault-after", "60"]).is_err());
     }
 }

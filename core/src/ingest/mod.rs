@@ -197,6 +197,10 @@ impl Ingest {
         if let Some(log) = message.subject.strip_prefix(LOG_PREFIX) {
             return self.log_line(message, log, out).map_err(|error| (Topic::Log, error.into()));
         }
+        // Not read yet.
+        if message.subject.starts_with(METRICS_PREFIX) {
+            return Ok(());
+        }
         let Some(subject) = self.subjects.parse(message.subject) else {
             let text = format!("subject {:?} is none of Dynamo's", message.subject);
             return Err((Topic::Other, DecodeError::new(Reason::UnknownKind, text).into()));

@@ -74,6 +74,11 @@ impl BlockCache {
         }
     }
 
+    /// Blocks it can hold.
+    pub(super) fn capacity(&self) -> u32 {
+        self.capacity
+    }
+
     /// Full blocks in the cache.
     pub(super) fn cached(&self) -> u32 {
         self.by_hash.len() as u32

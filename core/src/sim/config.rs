@@ -4,6 +4,7 @@
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
+use super::fault::{Fault, FaultPlan};
 use super::holders::MOST_WORKERS;
 use crate::capacity::reference_blocks_per_worker;
 
@@ -24,7 +25,8 @@ pub struct Config {
     pub workers: u16,
     /// KV blocks each worker holds.
     pub blocks_per_worker: u32,
-    /// Tokens per block; engine, publisher and router agree on it.
+    /// Tokens per block; engine, publisher and router agree on it, unless the fault is that they do not: then it is what
+    /// the model card says.
     pub block_size_tokens: u32,
     /// Users, each with one request in flight (closed loop).
     pub concurrency: u32,
@@ -40,6 +42,10 @@ pub struct Config {
     pub replica_sync: bool,
     /// Whether the frontend's log is heard: the lines of its decisions at INFO.
     pub log: bool,
+    /// Whether frontend and workers are scraped: what they answer to a request for `/metrics`, every 2 s.
+    pub metrics: bool,
+    /// What goes wrong, if anything.
+    pub fault: Option<FaultPlan>,
     /// What the users do.
     pub workload: Workload,
     /// Same seed, same bytes.
@@ -55,6 +61,12 @@ pub(super) struct Fleet {
     pub(super) max_batch: u32,
     pub(super) max_num_tokens: u32,
     pub(super) router: RouterMode,
+    /// Tokens per block as the router counts them.
+    pub(super) router_block_size_tokens: u32,
+    /// Frontends that route.
+    pub(super) frontends: u8,
+    /// Whether the router predicts what workers hold, instead of hearing their events.
+    pub(super) predicts: bool,
 }
 
 /// How requests find a worker.
@@ -132,6 +144,8 @@ impl Default for Config {
             events: EventLine::JetStream,
             replica_sync: true,
             log: true,
+            metrics: true,
+            fault: None,
             workload: Workload::default(),
             seed: 1,
         }
@@ -239,6 +253,28 @@ pub enum ConfigError {
         /// The value given.
         value: u32,
     },
+    /// A fault of one worker among others, and there are no others.
+    #[error("fault {name} needs at least 2 workers")]
+    FaultWorkers {
+        /// Which fault.
+        name: &'static str,
+    },
+    /// A mistake in the set-up is there from the beginning.
+    #[error("fault {name} is a mistake in the set-up: it is there from the beginning and cannot come later")]
+    FaultLater {
+        /// Which fault.
+        name: &'static str,
+    },
+    /// What stops must have run.
+    #[error("fault {name} after {after_ms} ms is too early; it must come after at least {least_ms} ms")]
+    FaultEarly {
+        /// Which fault.
+        name: &'static str,
+        /// The value given.
+        after_ms: u64,
+        /// The earliest that makes sense.
+        least_ms: u64,
+    },
     /// No shared starter.
     #[error("workload.starters is 0; conversations need at least 1 shared starter")]
     Starters,
@@ -258,7 +294,14 @@ impl Config {
     /// # Errors
     /// The first thing that cannot, with the value given and what is allowed.
     pub fn validate(&self) -> Result<(), ConfigError> {
+        self.clone().set_up().validate_set_up()
+    }
+
+    fn validate_set_up(&self) -> Result<(), ConfigError> {
         self.fleet().validate()?;
+        if let Some(plan) = self.fault {
+            plan.validate(self)?;
+        }
         if self.concurrency == 0 || self.concurrency > MAX_CONCURRENCY {
             return Err(ConfigError::Concurrency(self.concurrency));
         }
@@ -275,11 +318,14 @@ impl Config {
     pub(super) fn fleet(&self) -> Fleet {
         Fleet {
             workers: self.workers,
-            blocks_per_worker: self.blocks_per_worker,
-            block_size_tokens: self.block_size_tokens,
+            blocks_per_worker: self.engine_blocks(),
+            block_size_tokens: self.engine_block_size_tokens(),
             max_batch: self.max_batch,
             max_num_tokens: self.max_num_tokens,
             router: self.router,
+            router_block_size_tokens: self.block_size_tokens,
+            frontends: self.frontends(),
+            predicts: self.has(Fault::Approximate) && self.router.indexes(),
         }
     }
 

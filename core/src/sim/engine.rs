@@ -79,6 +79,8 @@ pub(super) struct Engine {
     max_batch: u32,
     max_num_tokens: u32,
     stepping: bool,
+    /// What prefill takes, in percent of what it should.
+    prefill_percent: u64,
 }
 
 impl Engine {
@@ -92,6 +94,7 @@ impl Engine {
             max_batch: fleet.max_batch,
             max_num_tokens: fleet.max_num_tokens,
             stepping: false,
+            prefill_percent: 100,
         }
     }
 
@@ -112,6 +115,25 @@ impl Engine {
     /// Whether a step is under way.
     pub(super) fn is_stepping(&self) -> bool {
         self.stepping
+    }
+
+    /// From now on prefill takes so much of the time it should, in percent.
+    pub(super) fn slow_prefill(&mut self, percent: u64) {
+        self.prefill_percent = percent;
+    }
+
+    /// Requests that the last step gave a token, but not their first.
+    pub(super) fn continued(&self) -> impl Iterator<Item = u32> + '_ {
+        let seen = SEEN_AFTER_STEPS + 1;
+        self.running.iter().filter(move |s| s.generated > seen).map(|s| s.job.request)
+    }
+
+    /// Gives up every request. A step under way ends all the same.
+    pub(super) fn abort(&mut self) {
+        self.queue.clear();
+        for Sequence { lease, .. } in self.running.drain(..) {
+            self.spare.push(self.cache.release(lease));
+        }
     }
 
     /// Takes a request into the queue.
@@ -136,7 +158,7 @@ impl Engine {
             self.running.push(sequence);
         }
         self.stepping = !self.running.is_empty();
-        self.stepping.then(|| timing::step_us(decoding, kv_tokens, prefilling))
+        self.stepping.then(|| timing::step_us(decoding, kv_tokens, prefilling, self.prefill_percent))
     }
 
     /// Ends the step under way.

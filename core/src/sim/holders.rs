@@ -48,6 +48,24 @@ impl Holders {
         }
     }
 
+    /// Whether a worker holds a block.
+    pub(super) fn holds(&self, worker: u16, hash: BlockHash) -> bool {
+        match self {
+            Self::Small(map) => map.holds(worker, hash),
+            Self::Medium(map) => map.holds(worker, hash),
+            Self::Large(map) => map.holds(worker, hash),
+        }
+    }
+
+    /// A worker holds nothing any more.
+    pub(super) fn forget(&mut self, worker: u16) {
+        match self {
+            Self::Small(map) => map.forget(worker),
+            Self::Medium(map) => map.forget(worker),
+            Self::Large(map) => map.forget(worker),
+        }
+    }
+
     /// Counts for each worker the blocks of `prompt` it holds. As in Dynamo's tree, the path ends where nobody holds
     /// the next block.
     pub(super) fn count(&self, prompt: &[Block], candidates: &mut [Candidate]) {
@@ -94,6 +112,19 @@ impl<const WORDS: usize> Map<WORDS> {
             self.0.remove(&hash);
         }
         held
+    }
+
+    fn holds(&self, worker: u16, hash: BlockHash) -> bool {
+        let (word, bit) = Self::place(worker);
+        self.0.get(&hash).is_some_and(|words| words[word] & bit != 0)
+    }
+
+    fn forget(&mut self, worker: u16) {
+        let (word, bit) = Self::place(worker);
+        self.0.retain(|_, words| {
+            words[word] &= !bit;
+            *words != [0; WORDS]
+        });
     }
 
     fn count(&self, prompt: &[Block], candidates: &mut [Candidate]) {

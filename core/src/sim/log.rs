@@ -1,15 +1,20 @@
-//! The frontend's log: the lines that Dynamo 0.9 writes at INFO about a decision (reference §7.3), letter by letter.
-//! Must not know why a worker was chosen, only what from.
+//! The logs: the lines that Dynamo 0.9 writes at INFO about a decision (reference §7.3), letter by letter, and what it
+//! says about faults. Must not know why a worker was chosen, only what from.
 
 use std::fmt::Write as _;
 
 use time::OffsetDateTime;
 
 use super::config::{Config, RouterMode};
+use super::metrics::frontend_name;
 use super::router::Candidate;
-use super::wire::{FRONTEND_LOG, Out, WireMessage};
+use super::wire::{Out, WireMessage};
 use crate::id::Millis;
 
+/// Where the lines of a process's log are heard; its name follows.
+const LOG: &str = "log/";
+/// What writes the lines of decisions.
+const SCHEDULER: &str = "dynamo_llm::kv_router::scheduler";
 /// Time from one line of a decision to the next, in microseconds, about as in a real log.
 const LINE_US: u64 = 4;
 
@@ -17,12 +22,25 @@ const LINE_US: u64 = 4;
 pub(super) struct Decided<'a> {
     pub(super) isl_tokens: u32,
     pub(super) worker: u16,
+    /// Workers in discovery.
+    pub(super) workers: &'a [u16],
+    /// By worker.
     pub(super) candidates: &'a [Candidate],
 }
 
-/// Writes the log of the frontend.
+/// How bad it is what a line says, as it is written.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Level {
+    Info,
+    Warn,
+    Error,
+}
+
+/// Writes the logs.
 #[derive(Debug)]
 pub(super) struct Log {
+    /// Whether anybody hears them.
+    on: bool,
     /// Weight of the prefill term, and whether ties are resolved, which a temperature above 0 leaves to chance.
     mode: Option<(f64, bool)>,
     block_size_tokens: u32,
@@ -38,42 +56,79 @@ impl Log {
             }
             _ => None,
         };
-        let Config { block_size_tokens, blocks_per_worker, .. } = *config;
-        Self { mode, block_size_tokens, blocks_per_worker, line: String::new() }
+        let (block_size_tokens, blocks_per_worker) = (config.block_size_tokens, config.engine_blocks());
+        Self { on: config.log, mode, block_size_tokens, blocks_per_worker, line: String::new() }
+    }
+
+    /// Says `words` in the log of the process `who`, at `at_us` of Unix time.
+    pub(super) fn say(
+        &mut self,
+        who: &str,
+        at_us: u64,
+        (level, target): (Level, &str),
+        words: std::fmt::Arguments<'_>,
+        out: Out<'_>,
+    ) {
+        if self.on {
+            self.write(who, (Millis(at_us / 1_000), at_us), (level, target), words, out);
+        }
+    }
+
+    /// A line that is heard at `at_ms` and carries the time `at_us`.
+    fn write(
+        &mut self,
+        who: &str,
+        (at_ms, at_us): (Millis, u64),
+        (level, target): (Level, &str),
+        words: std::fmt::Arguments<'_>,
+        out: Out<'_>,
+    ) {
+        let level = match level {
+            Level::Info => " INFO",
+            Level::Warn => " WARN",
+            Level::Error => "ERROR",
+        };
+        self.line.clear();
+        // Writing to a String cannot fail.
+        let _ = stamp(&mut self.line, at_us);
+        let _ = write!(self.line, " {level} {target}: {words}");
+        let subject = format!("{LOG}{who}");
+        out(WireMessage { at_ms, subject: &subject, payload: self.line.as_bytes() });
     }
 
     /// Says a decision made at `at_us` of Unix time: a line for each worker, perhaps one about a tie, and the choice.
     pub(super) fn decided(
         &mut self,
+        frontend: u8,
         at_us: u64,
         decided: &Decided<'_>,
         worker_id: impl Fn(u16) -> u64,
         out: Out<'_>,
     ) {
         let Some((weight, breaks_ties)) = self.mode else { return };
+        let who = frontend_name(frontend);
         let at_ms = Millis(at_us / 1_000);
+        let (block_size_tokens, blocks_per_worker) = (self.block_size_tokens, self.blocks_per_worker);
         let mut times = (0..).map(|line| at_us + line * LINE_US);
         let mut say = |words: std::fmt::Arguments<'_>| {
             let Some(at_us) = times.next() else { return };
-            self.line.clear();
-            // Writing to a String cannot fail.
-            let _ = stamp(&mut self.line, at_us);
-            let _ = write!(self.line, "  INFO dynamo_llm::kv_router::scheduler: {words}");
-            out(WireMessage { at_ms, subject: FRONTEND_LOG, payload: self.line.as_bytes() });
+            self.write(&who, (at_ms, at_us), (Level::Info, SCHEDULER), words, out);
         };
-        for (worker, candidate) in (0..).zip(decided.candidates) {
+        let known =
+            || decided.workers.iter().filter_map(|&w| Some((w, decided.candidates.get(usize::from(w))?)));
+        for (worker, candidate) in known() {
             say(format_args!(
                 "Formula for worker_id={} dp_rank=0 with {} cached blocks: {:.3} = {weight:.1} * prefill_blocks + \
                  decode_blocks = {weight:.1} * {:.3} + {:.3}",
                 worker_id(worker),
                 candidate.overlap_blocks,
                 candidate.cost,
-                candidate.prefill_blocks(decided.isl_tokens, self.block_size_tokens),
+                candidate.prefill_blocks(decided.isl_tokens, block_size_tokens),
                 candidate.potential_decode_blocks() as f64,
             ));
         }
-        let least = decided.candidates.iter().map(|c| c.cost).fold(f64::INFINITY, f64::min);
-        if breaks_ties && decided.candidates.iter().filter(|c| c.cost == least).count() > 1 {
+        let least = known().map(|(_, c)| c.cost).fold(f64::INFINITY, f64::min);
+        if breaks_ties && known().filter(|(_, c)| c.cost == least).count() > 1 {
             say(format_args!("Multiple workers tied with same logit, using tree size as tie-breaker"));
         }
         if let Some(chosen) = decided.candidates.get(usize::from(decided.worker)) {
@@ -84,7 +139,7 @@ impl Log {
                 chosen.cost,
                 chosen.overlap_blocks,
                 chosen.tree_blocks,
-                self.blocks_per_worker,
+                blocks_per_worker,
             ));
         }
     }
@@ -116,8 +171,10 @@ mod tests {
     fn lines(router: RouterMode, isl_tokens: u32, worker: u16, candidates: &[Candidate]) -> Vec<String> {
         let config = Config { router, block_size_tokens: 16, blocks_per_worker: 1_600, ..Config::default() };
         let mut lines = Vec::new();
-        let decided = Decided { isl_tokens, worker, candidates };
+        let workers: Vec<u16> = (0..candidates.len() as u16).collect();
+        let decided = Decided { isl_tokens, worker, workers: &workers, candidates };
         Log::new(&config).decided(
+            0,
             1_795_198_427_080_747,
             &decided,
             |w| 7668682361323730182 + u64::from(w),

@@ -1,5 +1,5 @@
-//! A simulated Dynamo 0.9 cluster that emits Dynamo's own wire bytes: workers with LRU block caches, a KV-aware or
-//! round-robin router, and multi-turn users.
+//! A simulated Dynamo 0.9 cluster that emits Dynamo's own wire bytes, logs and metrics: workers with LRU block caches, a
+//! KV-aware or round-robin router, and multi-turn users. On demand something is wrong in it ([`Fault`]).
 //!
 //! A discrete-event simulation, pure and deterministic by seed: no clock, no I/O, no threads. What it emits goes
 //! through the same decoders as NATS messages, so it must not know them, nor the state that is folded from them.
@@ -8,8 +8,11 @@ mod agenda;
 mod cache;
 mod config;
 mod engine;
+mod fault;
 mod holders;
 mod log;
+mod metrics;
+mod predicted;
 mod report;
 pub mod resimulation;
 mod router;
@@ -18,6 +21,7 @@ mod serving;
 mod shape;
 mod timing;
 mod tokens;
+mod troubles;
 mod users;
 mod wire;
 
@@ -25,6 +29,7 @@ use rand::SeedableRng;
 use rand_pcg::Pcg64Mcg;
 
 pub use self::config::{Config, ConfigError, EventLine, MAX_CONCURRENCY, MAX_WORKERS, RouterMode, Workload};
+pub use self::fault::{Fault, FaultPlan};
 pub use self::report::{
     DECISIONS_KEPT, DecisionRecord, Percentiles, REQUESTS_KEPT, Report, RequestRecord, SPREAD_EVERY_MS,
     SPREADS_KEPT, SpreadSample, Summary,
@@ -50,6 +55,7 @@ impl Simulation {
     /// What in `config` cannot be simulated.
     pub fn new(config: Config, start: Millis) -> Result<Self, ConfigError> {
         config.validate()?;
+        let config = config.set_up();
         let router_rng = stream(config.seed, 0x726f_7574_6572);
         let serving = Serving::new(&config.fleet(), config.concurrency as usize, router_rng);
         Ok(Self { serving, scene: Scene::new(config, start) })
@@ -65,7 +71,7 @@ impl Simulation {
         self.scene.report()
     }
 
-    /// What is simulated.
+    /// What is simulated: with a fault of the set-up, the configuration that this makes.
     pub fn config(&self) -> &Config {
         self.scene.config()
     }

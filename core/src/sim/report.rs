@@ -89,6 +89,8 @@ pub struct Report {
     pub routed_total: u64,
     /// Requests finished since the start.
     pub finished_total: u64,
+    /// Requests that failed since the start.
+    pub failed_total: u64,
     /// Blocks stored since the start, by worker.
     pub stored_blocks_total: Vec<u64>,
     /// Blocks evicted since the start, by worker.

@@ -7,7 +7,9 @@ use rand_pcg::Pcg64Mcg;
 use rustc_hash::FxHashMap;
 
 use super::config::{Fleet, RouterMode};
+use super::fault::Steer;
 use super::holders::Holders;
+use super::predicted::Predicted;
 use crate::id::BlockHash;
 use crate::record::Block;
 use crate::router::{TieBreak, pick};
@@ -66,7 +68,14 @@ pub(super) struct Router {
     block_size_tokens: u32,
     holders: Holders,
     tree_blocks: Vec<u64>,
-    active: Vec<Active>,
+    /// By frontend and worker.
+    active: Vec<Vec<Active>>,
+    /// Workers in discovery, ascending.
+    workers: Vec<u16>,
+    /// Of these, the ones that may be chosen now.
+    eligible: Vec<u16>,
+    /// What stands in for events, where the router does without them.
+    predicted: Option<Predicted>,
     next_in_turn: u16,
     candidates: Vec<Candidate>,
     costs: Vec<f64>,
@@ -82,7 +91,10 @@ impl Router {
             block_size_tokens: fleet.block_size_tokens,
             holders: Holders::new(workers),
             tree_blocks: vec![0; workers],
-            active: (0..workers).map(|_| Active::default()).collect(),
+            active: idle(fleet.frontends, workers),
+            workers: (0..fleet.workers).collect(),
+            eligible: Vec::with_capacity(workers),
+            predicted: fleet.predicts.then(Predicted::default),
             next_in_turn: 0,
             candidates: Vec::with_capacity(workers),
             costs: Vec::with_capacity(workers),
@@ -96,38 +108,90 @@ impl Router {
         matches!(self.mode, RouterMode::Kv { .. })
     }
 
-    /// A worker stored blocks.
-    pub(super) fn stored(&mut self, worker: u16, blocks: &[Block]) {
+    /// A worker stored blocks below one of its own. Returns whether it was known to have that one: otherwise the blocks
+    /// are passed over.
+    pub(super) fn stored(&mut self, worker: u16, parent: Option<BlockHash>, blocks: &[Block]) -> bool {
         if !self.mode.indexes() {
-            return;
+            return true;
         }
-        for block in blocks {
-            let is_new = self.holders.insert(worker, block.block_hash);
+        if parent.is_some_and(|parent| !self.holders.holds(worker, parent)) {
+            return false;
+        }
+        self.learn(worker, blocks.iter().map(|block| block.block_hash));
+        true
+    }
+
+    /// A worker holds blocks, whatever is above them.
+    pub(super) fn learn(&mut self, worker: u16, blocks: impl Iterator<Item = BlockHash>) {
+        for hash in blocks {
+            let is_new = self.holders.insert(worker, hash);
             self.tree_blocks[usize::from(worker)] += u64::from(is_new);
         }
     }
 
-    /// A worker removed a block.
-    pub(super) fn removed(&mut self, worker: u16, hash: BlockHash) {
+    /// A worker removed a block. Returns whether it was known to have it.
+    pub(super) fn removed(&mut self, worker: u16, hash: BlockHash) -> bool {
         let held = self.holders.remove(worker, hash);
         self.tree_blocks[usize::from(worker)] -= u64::from(held);
+        held || !self.mode.indexes()
     }
 
-    /// Chooses a worker for a prompt of `isl_tokens` whose full blocks are `prompt`.
-    pub(super) fn choose(&mut self, isl_tokens: u32, prompt: &[Block]) -> Choice {
+    /// Nothing is known of what a worker holds any more.
+    pub(super) fn forget(&mut self, worker: u16) {
+        self.holders.forget(worker);
+        self.tree_blocks[usize::from(worker)] = 0;
+    }
+
+    /// A worker left discovery.
+    pub(super) fn leave(&mut self, worker: u16) {
+        self.workers.retain(|&at| at != worker);
+        self.forget(worker);
+    }
+
+    /// Workers in discovery, ascending.
+    pub(super) fn workers(&self) -> &[u16] {
+        &self.workers
+    }
+
+    /// The router begins anew: without index or load.
+    pub(super) fn restart(&mut self) {
+        for worker in 0..self.tree_blocks.len() as u16 {
+            self.forget(worker);
+        }
+        self.active = idle(self.active.len() as u8, self.tree_blocks.len());
+        self.next_in_turn = 0;
+    }
+
+    /// Chooses a worker for a prompt of `isl_tokens` whose full blocks are `prompt`, as `frontend` sees the load.
+    pub(super) fn choose(&mut self, frontend: u8, isl_tokens: u32, prompt: &[Block], steer: Steer) -> Choice {
         match self.mode {
             RouterMode::RoundRobin => {
-                let worker = self.next_in_turn;
-                self.next_in_turn = (worker + 1) % self.active.len() as u16;
+                let turn = usize::from(self.next_in_turn) % self.workers.len();
+                self.next_in_turn = (turn + 1) as u16;
+                let turn = self.workers[turn];
+                let other = self.workers.iter().copied().find(|&worker| steer.allows(worker));
+                let worker = if steer.allows(turn) { turn } else { other.unwrap_or(turn) };
                 Choice { worker, overlap_blocks: 0 }
             }
             RouterMode::Kv { overlap_score_weight, temperature } => {
-                self.score(overlap_score_weight, isl_tokens, prompt);
+                self.score(frontend, overlap_score_weight, isl_tokens, prompt);
                 let draw = self.rng.random();
-                let worker = self.pick(temperature, draw);
+                let worker = self.pick(temperature, draw, steer);
                 Choice { worker, overlap_blocks: self.candidates[usize::from(worker)].overlap_blocks }
             }
         }
+    }
+
+    /// A router without events believes that a worker now holds what was sent to it, and no longer what was sent long
+    /// ago.
+    pub(super) fn predict(&mut self, now_us: u64, worker: u16, prompt: &[Block]) {
+        let Some(mut predicted) = self.predicted.take() else { return };
+        predicted.sent(now_us, worker, prompt);
+        self.learn(worker, prompt.iter().map(|block| block.block_hash));
+        while let Some((worker, hash)) = predicted.expired(now_us) {
+            self.removed(worker, hash);
+        }
+        self.predicted = Some(predicted);
     }
 
     /// What the last choice was made from, by worker; empty in round-robin.
@@ -135,9 +199,9 @@ impl Router {
         &self.candidates
     }
 
-    fn score(&mut self, weight: f64, isl_tokens: u32, prompt: &[Block]) {
+    fn score(&mut self, frontend: u8, weight: f64, isl_tokens: u32, prompt: &[Block]) {
         self.candidates.clear();
-        self.candidates.extend(self.active.iter().map(|active| Candidate {
+        self.candidates.extend(self.active[usize::from(frontend)].iter().map(|active| Candidate {
             overlap_blocks: 0,
             prefill_tokens: active.prefill_tokens,
             decode_blocks: active.blocks.len() as u64,
@@ -157,20 +221,31 @@ impl Router {
 
     /// The candidate that a draw in [0, 1) takes. Where Dynamo takes whichever its hash map yields first, the draw
     /// stands for that.
-    fn pick(&mut self, temperature: f64, draw: f64) -> u16 {
-        let Self { candidates, costs, chances, .. } = self;
+    fn pick(&mut self, temperature: f64, draw: f64, steer: Steer) -> u16 {
+        let Self { candidates, costs, chances, workers, eligible, .. } = self;
+        eligible.clear();
+        eligible.extend(workers.iter().filter(|&&worker| steer.allows(worker)));
+        if eligible.is_empty() {
+            eligible.extend_from_slice(workers);
+        }
+        let candidate = |at: usize| &candidates[usize::from(eligible[at])];
         costs.clear();
-        costs.extend(candidates.iter().map(|candidate| candidate.cost));
+        costs.extend((0..eligible.len()).map(|at| candidate(at).cost));
         chances.resize(costs.len(), 0.0);
-        let tree_size = |at: usize| candidates[at].tree_blocks;
-        pick::probabilities(costs, temperature, TieBreak::SmallestTree, tree_size, chances);
-        pick::draw(chances, draw).unwrap_or(0) as u16
+        pick::probabilities(
+            costs,
+            temperature,
+            TieBreak::SmallestTree,
+            |at| candidate(at).tree_blocks,
+            chances,
+        );
+        eligible[pick::draw(chances, draw).unwrap_or(0)]
     }
 
     /// A request was sent to `worker`; `prefill_tokens` of its prompt are not cached there.
-    pub(super) fn add(&mut self, worker: u16, prompt: &[Block], prefill_tokens: u64) {
+    pub(super) fn add(&mut self, frontend: u8, worker: u16, prompt: &[Block], prefill_tokens: u64) {
         let kv = self.is_kv();
-        let active = &mut self.active[usize::from(worker)];
+        let active = &mut self.active[usize::from(frontend)][usize::from(worker)];
         active.in_flight += 1;
         if kv {
             active.prefill_tokens += prefill_tokens;
@@ -181,14 +256,14 @@ impl Router {
     }
 
     /// The first token of a request came from `worker`.
-    pub(super) fn prefill_completed(&mut self, worker: u16, prefill_tokens: u64) {
-        let active = &mut self.active[usize::from(worker)];
+    pub(super) fn prefill_completed(&mut self, frontend: u8, worker: u16, prefill_tokens: u64) {
+        let active = &mut self.active[usize::from(frontend)][usize::from(worker)];
         active.prefill_tokens = active.prefill_tokens.saturating_sub(prefill_tokens);
     }
 
     /// A request on `worker` finished.
-    pub(super) fn free(&mut self, worker: u16, prompt: &[Block]) {
-        let active = &mut self.active[usize::from(worker)];
+    pub(super) fn free(&mut self, frontend: u8, worker: u16, prompt: &[Block]) {
+        let active = &mut self.active[usize::from(frontend)][usize::from(worker)];
         active.in_flight -= 1;
         for block in prompt {
             if let Some(uses) = active.blocks.get_mut(&block.block_hash) {
@@ -200,16 +275,20 @@ impl Router {
         }
     }
 
-    /// `D_w` and `A_w` of a worker.
-    pub(super) fn load(&self, worker: u16) -> (u64, u64) {
-        let active = &self.active[usize::from(worker)];
+    /// `D_w` and `A_w` of a worker, as `frontend` sees them.
+    pub(super) fn load(&self, frontend: u8, worker: u16) -> (u64, u64) {
+        let active = &self.active[usize::from(frontend)][usize::from(worker)];
         (active.blocks.len() as u64, active.prefill_tokens)
     }
 
     /// Requests routed to each worker and not finished.
     pub(super) fn in_flight(&self) -> impl Iterator<Item = u32> + '_ {
-        self.active.iter().map(|a| a.in_flight)
+        (0..self.tree_blocks.len()).map(|worker| self.active.iter().map(|of| of[worker].in_flight).sum())
     }
+}
+
+fn idle(frontends: u8, workers: usize) -> Vec<Vec<Active>> {
+    (0..frontends).map(|_| (0..workers).map(|_| Active::default()).collect()).collect()
 }
 
 impl Active {
@@ -246,11 +325,11 @@ mod tests {
     fn costs_equal_those_a_real_dynamo_logged() {
         let mut router = router(1, kv(1.0));
         for (isl, cost) in [(122, 14.625), (42, 4.625), (3858, 482.125)] {
-            router.choose(isl, &prompt(isl));
+            router.choose(0, isl, &prompt(isl), Steer::Free);
             assert_eq!(router.candidates()[0].cost, cost);
         }
-        router.stored(0, &prompt(122));
-        router.choose(122, &prompt(122));
+        router.stored(0, None, &prompt(122));
+        router.choose(0, 122, &prompt(122), Steer::Free);
         assert_eq!(router.candidates()[0].cost, 7.625);
     }
 
@@ -258,26 +337,26 @@ mod tests {
     fn a_request_loads_its_worker_from_choice_to_end() {
         let mut router = router(2, kv(1.0));
         let prompt = prompt(122);
-        router.add(1, &prompt, 122);
-        assert_eq!(router.load(1), (7, 122));
-        router.add(1, &prompt, 122);
-        assert_eq!(router.load(1), (7, 244), "equal blocks count once");
-        router.prefill_completed(1, 122);
-        router.free(1, &prompt);
-        assert_eq!(router.load(1), (7, 122));
-        router.prefill_completed(1, 122);
-        router.free(1, &prompt);
-        assert_eq!(router.load(1), (0, 0));
+        router.add(0, 1, &prompt, 122);
+        assert_eq!(router.load(0, 1), (7, 122));
+        router.add(0, 1, &prompt, 122);
+        assert_eq!(router.load(0, 1), (7, 244), "equal blocks count once");
+        router.prefill_completed(0, 1, 122);
+        router.free(0, 1, &prompt);
+        assert_eq!(router.load(0, 1), (7, 122));
+        router.prefill_completed(0, 1, 122);
+        router.free(0, 1, &prompt);
+        assert_eq!(router.load(0, 1), (0, 0));
     }
 
     #[test]
     fn a_tie_goes_to_the_worker_with_the_smaller_tree() {
         let mut router = router(2, kv(1.0));
         let prompt = prompt(32);
-        router.stored(0, &prompt);
-        router.stored(1, &prompt[..1]);
-        router.add(0, &[Block { block_hash: BlockHash(99), tokens_hash: TokensHash(0) }], 0);
-        let choice = router.choose(32, &prompt);
+        router.stored(0, None, &prompt);
+        router.stored(1, None, &prompt[..1]);
+        router.add(0, 0, &[Block { block_hash: BlockHash(99), tokens_hash: TokensHash(0) }], 0);
+        let choice = router.choose(0, 32, &prompt, Steer::Free);
         assert_eq!(router.candidates()[0].cost, router.candidates()[1].cost);
         assert_eq!(choice, Choice { worker: 1, overlap_blocks: 1 });
     }
@@ -287,11 +366,14 @@ mod tests {
         for workers in [64, 65, 256, 257, 1_024] {
             let mut router = router(workers, kv(1.0));
             let (last, prompt) = (workers - 1, prompt(64));
-            router.stored(0, &prompt[..1]);
-            router.stored(last, &prompt);
-            assert_eq!(router.choose(64, &prompt), Choice { worker: last, overlap_blocks: 4 });
+            router.stored(0, None, &prompt[..1]);
+            router.stored(last, None, &prompt);
+            assert_eq!(
+                router.choose(0, 64, &prompt, Steer::Free),
+                Choice { worker: last, overlap_blocks: 4 }
+            );
             router.removed(last, prompt[3].block_hash);
-            assert_eq!(router.choose(64, &prompt).overlap_blocks, 3);
+            assert_eq!(router.choose(0, 64, &prompt, Steer::Free).overlap_blocks, 3);
             assert_eq!(router.candidates()[0].overlap_blocks, 1);
             assert_eq!(router.candidates().iter().filter(|c| c.overlap_blocks > 0).count(), 2);
             assert_eq!(router.candidates()[usize::from(last)].tree_blocks, 3);
@@ -302,7 +384,7 @@ mod tests {
     fn weight_0_and_round_robin_keep_no_index() {
         for mode in [kv(0.0), RouterMode::RoundRobin] {
             let mut router = router(3, mode);
-            router.stored(0, &prompt(64));
+            router.stored(0, None, &prompt(64));
             assert!(router.holders.is_empty());
         }
     }
@@ -310,7 +392,8 @@ mod tests {
     #[test]
     fn round_robin_goes_round() {
         let mut router = router(3, RouterMode::RoundRobin);
-        let workers: Vec<u16> = (0..4).map(|_| router.choose(64, &prompt(64)).worker).collect();
+        let workers: Vec<u16> =
+            (0..4).map(|_| router.choose(0, 64, &prompt(64), Steer::Free).worker).collect();
         assert_eq!(workers, [0, 1, 2, 0]);
     }
 }

@@ -167,8 +167,16 @@ pub(super) struct RuntimeConfig {
     pub(super) enable_local_indexer: bool,
 }
 
+/// Name of the model as its card writes it.
+pub(super) const DISPLAY_NAME: &str = "simulated/Llama-70B-FP8";
+
+/// Most tokens of a request, as the model card tells it.
+pub(super) fn context_length(config: &Config) -> u64 {
+    config.workload.longest_request_tokens().next_power_of_two()
+}
+
 impl<'a> ModelEntry<'a> {
-    pub(super) fn new(config: &'a Config, instance_id: u64) -> Self {
+    pub(super) fn new(config: &'a Config, worker: u16, instance_id: u64) -> Self {
         Self {
             r#type: "Model",
             namespace: &config.namespace,
@@ -176,21 +184,21 @@ impl<'a> ModelEntry<'a> {
             endpoint: "generate",
             instance_id,
             card_json: ModelCard {
-                display_name: "simulated/llama-70b-fp8",
+                display_name: DISPLAY_NAME,
                 slug: "simulated_llama-70b-fp8",
-                context_length: config.workload.longest_request_tokens().next_power_of_two(),
+                context_length: context_length(config),
                 kv_cache_block_size: config.block_size_tokens,
                 migration_limit: 0,
                 model_type: "Chat | Completions",
                 model_input: "Tokens",
                 runtime_config: RuntimeConfig {
-                    total_kv_blocks: config.blocks_per_worker,
+                    total_kv_blocks: config.engine_blocks(),
                     max_num_seqs: config.max_batch,
                     max_num_batched_tokens: config.max_num_tokens,
                     tool_call_parser: None,
                     reasoning_parser: None,
                     data_parallel_size: 1,
-                    enable_local_indexer: config.events == EventLine::LocalIndexer,
+                    enable_local_indexer: config.event_line(worker) == EventLine::LocalIndexer,
                 },
             },
         }

@@ -21,11 +21,12 @@ const FRONTEND_PER_TOKEN_US: u64 = 8;
 pub(super) const FIRST_TOKEN_BACK_US: u64 = 40_000;
 
 /// Duration of a step in microseconds: `decoding` sequences with `kv_tokens` of context together, and
-/// `prefill_tokens` of prompts.
-pub(super) fn step_us(decoding: u32, kv_tokens: u64, prefill_tokens: u32) -> u64 {
+/// `prefill_tokens` of prompts, each of which takes `prefill_percent` of its usual time.
+pub(super) fn step_us(decoding: u32, kv_tokens: u64, prefill_tokens: u32, prefill_percent: u64) -> u64 {
     let decode_ns = u64::from(graph_size(decoding)) * STEP_PER_GRAPH_SEQUENCE_NS
         + kv_tokens * STEP_PER_KV_TOKEN_PS / 1_000;
-    (STEP_BASE_NS + decode_ns + u64::from(prefill_tokens) * STEP_PER_PREFILL_TOKEN_NS) / 1_000
+    let prefill_ns = u64::from(prefill_tokens) * STEP_PER_PREFILL_TOKEN_NS * prefill_percent / 100;
+    (STEP_BASE_NS + decode_ns + prefill_ns) / 1_000
 }
 
 /// Decode runs as a captured graph of 1, 2, 4 … sequences; a batch is padded to the next one.
@@ -61,9 +62,9 @@ mod tests {
 
     #[test]
     fn a_step_gets_longer_with_batch_context_and_prefill() {
-        assert!(step_us(20, 100_000, 0) < step_us(40, 100_000, 0));
-        assert!(step_us(20, 100_000, 0) < step_us(20, 200_000, 0));
-        assert!(step_us(20, 100_000, 0) < step_us(20, 100_000, 500));
-        assert_eq!(step_us(33, 0, 0), step_us(64, 0, 0), "33 sequences run in the graph of 64");
+        assert!(step_us(20, 100_000, 0, 100) < step_us(40, 100_000, 0, 100));
+        assert!(step_us(20, 100_000, 0, 100) < step_us(20, 200_000, 0, 100));
+        assert!(step_us(20, 100_000, 0, 100) < step_us(20, 100_000, 500, 100));
+        assert_eq!(step_us(33, 0, 0, 100), step_us(64, 0, 0, 100), "33 sequences run in the graph of 64");
     }
 }

@@ -18,6 +18,7 @@ struct Starter {
     name: u64,
     len_tokens: u32,
     blocks: Vec<Block>,
+    routed: Vec<Block>,
 }
 
 /// One user and the conversation under way.
@@ -29,6 +30,8 @@ struct User {
     isl_tokens: u32,
     osl_tokens: u32,
     blocks: Vec<Block>,
+    /// The text in blocks of the router's size, where that is another.
+    routed: Vec<Block>,
 }
 
 /// All users.
@@ -42,6 +45,8 @@ pub(super) struct Users {
     /// What the wave is about.
     topic: u32,
     hasher: BlockHasher,
+    /// Makes the blocks that the router sees, where its size is another.
+    router_hasher: Option<BlockHasher>,
     rng: Pcg64Mcg,
 }
 
@@ -55,12 +60,18 @@ impl Texts for Users {
 impl Users {
     pub(super) fn new(config: &Config) -> Self {
         let mut rng = Pcg64Mcg::seed_from_u64(config.seed);
-        let mut hasher = BlockHasher::new(config.block_size_tokens);
+        let engine_size = config.engine_block_size_tokens();
+        let mut hasher = BlockHasher::new(engine_size);
+        let mut router_hasher =
+            (engine_size != config.block_size_tokens).then(|| BlockHasher::new(config.block_size_tokens));
         let starter = |_| {
             let (name, len_tokens) = (rng.random(), between(&mut rng, config.workload.starter_tokens));
-            let mut blocks = Vec::new();
+            let (mut blocks, mut routed) = (Vec::new(), Vec::new());
             hasher.extend(&mut blocks, len_tokens, |at| token_id(name, at));
-            Starter { name, len_tokens, blocks }
+            if let Some(hasher) = &mut router_hasher {
+                hasher.extend(&mut routed, len_tokens, |at| token_id(name, at));
+            }
+            Starter { name, len_tokens, blocks, routed }
         };
         Self {
             starters: (0..config.workload.starters).map(starter).collect(),
@@ -69,8 +80,20 @@ impl Users {
             topic: 0,
             workload: config.workload.clone(),
             hasher,
+            router_hasher,
             rng,
         }
+    }
+
+    /// Full blocks of a request's prompt and answer, of the size that the router takes for everybody's.
+    pub(super) fn routed_blocks(&self, request: u32) -> &[Block] {
+        let user = &self.users[request as usize];
+        if self.router_hasher.is_some() { &user.routed } else { &user.blocks }
+    }
+
+    /// The conversation of a request.
+    pub(super) fn conversation(&self, request: u32) -> u64 {
+        self.users[request as usize].name
     }
 
     /// Number of users.
@@ -124,6 +147,8 @@ impl Users {
         let starter = &self.starters[starter as usize];
         user.blocks.clear();
         user.blocks.extend_from_slice(&starter.blocks);
+        user.routed.clear();
+        user.routed.extend_from_slice(&starter.routed);
         let history = starter.len_tokens;
         self.next_turn(at, history);
     }
@@ -142,9 +167,11 @@ impl Users {
         user.osl_tokens = answer;
         let starter = &self.starters[user.starter as usize];
         let (starter_name, starter_len, name) = (starter.name, starter.len_tokens, user.name);
-        self.hasher.extend(&mut user.blocks, user.isl_tokens + answer, |position| {
-            token_id(if position < starter_len { starter_name } else { name }, position)
-        });
+        let token = |position| token_id(if position < starter_len { starter_name } else { name }, position);
+        self.hasher.extend(&mut user.blocks, user.isl_tokens + answer, token);
+        if let Some(hasher) = &mut self.router_hasher {
+            hasher.extend(&mut user.routed, user.isl_tokens + answer, token);
+        }
     }
 
     /// Popularity falls with rank as in Zipf's law: the n-th starter is chosen 1/n as often as the first.

@@ -4,6 +4,7 @@
 use serde::Serialize;
 
 use super::config::{Config, EventLine};
+use super::fault::{Delivery, Fault, HashSeeds};
 use super::shape::{
     ActiveLoad, ActiveSequenceEvent, Envelope, KvCacheEvent, KvCacheEventData, KvHitRateEvent, ModelEntry,
     RouterEvent, StoredBlocks, WorkerWithDpRank,
@@ -18,7 +19,8 @@ use crate::record::Block;
 pub struct WireMessage<'a> {
     /// When it was published.
     pub at_ms: Millis,
-    /// NATS subject; for a model card the discovery key (`v1/mdc/…`), for a line of a log `log/` and whose log.
+    /// NATS subject; for a model card the discovery key (`v1/mdc/…`), for a line of a log `log/` and whose log, for an
+    /// answer to a scrape `metrics/` and whose.
     pub subject: &'a str,
     /// Body; for a model card the discovery value, for a line of a log the line without its end.
     pub payload: &'a [u8],
@@ -42,20 +44,37 @@ impl Sequence {
 #[derive(Debug)]
 struct WorkerLine {
     id: u64,
+    line: EventLine,
     event_id: Sequence,
     events: Sequence,
     metrics: Sequence,
 }
 
+#[derive(Debug)]
+struct RouterLine {
+    id: u64,
+    hits: Sequence,
+    metrics: Sequence,
+    sequences: Sequence,
+}
+
+impl RouterLine {
+    fn new(id: u64) -> Self {
+        Self { id, hits: Sequence::default(), metrics: Sequence::default(), sequences: Sequence::default() }
+    }
+}
+
 /// The publishers of all workers and of the router.
 #[derive(Debug)]
 pub(super) struct Wire {
-    line: EventLine,
     workers: Vec<WorkerLine>,
-    router_id: u64,
-    router_hits: Sequence,
-    router_metrics: Sequence,
-    router_sequences: Sequence,
+    /// By frontend.
+    routers: Vec<RouterLine>,
+    /// Whether routers publish at all.
+    routers_publish: bool,
+    /// Whether every engine hashes with a seed of its own.
+    seeded: bool,
+    stream_subject: String,
     events_subject: String,
     hits_subject: String,
     metrics_subject: String,
@@ -64,36 +83,36 @@ pub(super) struct Wire {
     message: Vec<u8>,
 }
 
+/// From one lease to the next that is taken at the same time.
+const LEASE_STEP: u64 = 6;
+/// From the lease of a process to that of its next life.
+const RESTART_STEP: u64 = 0x100;
+
 const KV_EVENTS: &str = "kv-events";
 const KV_HIT_RATE: &str = "kv-hit-rate";
 const KV_METRICS: &str = "kv_metrics";
 const ACTIVE_SEQUENCES: &str = "active_sequences_events";
 
-/// Where the lines of the frontend's log are heard.
-pub(super) const FRONTEND_LOG: &str = "log/frontend";
-
 impl Wire {
     pub(super) fn new(config: &Config) -> Self {
         let Config { namespace, component, .. } = config;
-        let events_subject = match config.events {
-            EventLine::JetStream => format!("{}.{KV_EVENTS}", stream_name(namespace, component)),
-            EventLine::LocalIndexer => format!("namespace.{namespace}.component.{component}.{KV_EVENTS}"),
-        };
         let (workers, router_id) = instance_ids(config);
-        let line = |&id: &u64| WorkerLine {
+        let line = |(worker, &id)| WorkerLine {
             id,
+            line: config.event_line(worker),
             event_id: Sequence::default(),
             events: Sequence::default(),
             metrics: Sequence::default(),
         };
         Self {
-            line: config.events,
-            workers: workers.iter().map(line).collect(),
-            router_id,
-            router_hits: Sequence::default(),
-            router_metrics: Sequence::default(),
-            router_sequences: Sequence::default(),
-            events_subject,
+            workers: (0..).zip(&workers).map(line).collect(),
+            routers: (0..u64::from(config.frontends()))
+                .map(|at| RouterLine::new(router_id + at * LEASE_STEP))
+                .collect(),
+            routers_publish: !config.has(Fault::Approximate),
+            seeded: config.has(Fault::HashSeed),
+            stream_subject: format!("{}.{KV_EVENTS}", stream_name(namespace, component)),
+            events_subject: format!("namespace.{namespace}.component.{component}.{KV_EVENTS}"),
             hits_subject: format!("namespace.{namespace}.{KV_HIT_RATE}"),
             metrics_subject: format!("namespace.{namespace}.{KV_METRICS}"),
             sequences_subject: format!("namespace.{namespace}.component.{component}.{ACTIVE_SEQUENCES}"),
@@ -109,13 +128,30 @@ impl Wire {
 
     /// Discovery instance id of the frontend that routes.
     pub(super) fn router_id(&self) -> u64 {
-        self.router_id
+        self.routers[0].id
+    }
+
+    /// The frontends begin anew, each with a new id.
+    pub(super) fn restart_routers(&mut self) {
+        for router in &mut self.routers {
+            *router = RouterLine::new(router.id + RESTART_STEP);
+        }
+    }
+
+    /// Number of a worker's last event.
+    pub(super) fn last_event_id(&self, worker: u16) -> u64 {
+        self.workers[usize::from(worker)].event_id.0.saturating_sub(1)
+    }
+
+    /// What a worker's engine calls a block.
+    pub(super) fn own_hash(&self, worker: u16, hash: BlockHash) -> BlockHash {
+        if self.seeded { HashSeeds::seeded(worker, hash) } else { hash }
     }
 
     /// The model card of each worker, as discovery keys and values.
     pub(super) fn model_cards(&mut self, config: &Config, at_ms: Millis, out: Out<'_>) {
-        for worker in &self.workers {
-            let card = ModelEntry::new(config, worker.id);
+        for (at, worker) in (0..).zip(&self.workers) {
+            let card = ModelEntry::new(config, at, worker.id);
             self.payload.clear();
             written(serde_json::to_writer(&mut self.payload, &card));
             let (namespace, component) = (&config.namespace, &config.component);
@@ -129,33 +165,57 @@ impl Wire {
         &mut self,
         at_ms: Millis,
         worker: u16,
-        parent: Option<BlockHash>,
-        blocks: &[Block],
+        (parent, blocks): (Option<BlockHash>, &[Block]),
+        delivery: Delivery,
         out: Out<'_>,
     ) {
-        let parent_hash = parent.map(|p| p.0);
-        self.kv_event(
-            at_ms,
-            worker,
-            KvCacheEventData::Stored { parent_hash, blocks: StoredBlocks(blocks) },
-            out,
-        );
+        let parent_hash = parent.map(|hash| self.own_hash(worker, hash).0);
+        let own = |block: &Block| Block { block_hash: self.own_hash(worker, block.block_hash), ..*block };
+        let own: Vec<Block> = if self.seeded { blocks.iter().map(own).collect() } else { Vec::new() };
+        let blocks = match delivery {
+            Delivery::Emptied => &[],
+            _ if self.seeded => own.as_slice(),
+            _ => blocks,
+        };
+        let data = KvCacheEventData::Stored { parent_hash, blocks: StoredBlocks(blocks) };
+        self.kv_event(at_ms, worker, data, delivery, out);
     }
 
     /// A worker evicted a block.
-    pub(super) fn removed(&mut self, at_ms: Millis, worker: u16, hash: BlockHash, out: Out<'_>) {
-        self.kv_event(at_ms, worker, KvCacheEventData::Removed { block_hashes: [hash.0] }, out);
+    pub(super) fn removed(
+        &mut self,
+        at_ms: Millis,
+        worker: u16,
+        hash: BlockHash,
+        delivery: Delivery,
+        out: Out<'_>,
+    ) {
+        let block_hashes = [self.own_hash(worker, hash).0];
+        self.kv_event(at_ms, worker, KvCacheEventData::Removed { block_hashes }, delivery, out);
     }
 
-    fn kv_event(&mut self, at_ms: Millis, worker: u16, data: KvCacheEventData<'_>, out: Out<'_>) {
+    fn kv_event(
+        &mut self,
+        at_ms: Millis,
+        worker: u16,
+        data: KvCacheEventData<'_>,
+        delivery: Delivery,
+        out: Out<'_>,
+    ) {
+        if delivery == Delivery::Unpublished {
+            return;
+        }
+        // What is lost on the way has its number all the same.
+        let nobody: Out<'_> = &mut |_| {};
+        let out = if delivery == Delivery::Lost { nobody } else { out };
         let line = &mut self.workers[usize::from(worker)];
         let event = KvCacheEvent { event_id: line.event_id.next(), data, dp_rank: 0 };
         let event = RouterEvent { worker_id: line.id, event };
         self.payload.clear();
-        match self.line {
+        match line.line {
             EventLine::JetStream => {
                 written(serde_json::to_writer(&mut self.payload, &event));
-                out(WireMessage { at_ms, subject: &self.events_subject, payload: &self.payload });
+                out(WireMessage { at_ms, subject: &self.stream_subject, payload: &self.payload });
             }
             EventLine::LocalIndexer => {
                 pack(&mut self.payload, &event);
@@ -170,16 +230,20 @@ impl Wire {
     pub(super) fn hit_rate(
         &mut self,
         at_ms: Millis,
+        frontend: u8,
         worker: u16,
         isl_blocks: u32,
         overlap_blocks: u32,
         out: Out<'_>,
     ) {
+        if !self.routers_publish {
+            return;
+        }
         let worker_id = self.worker_id(worker);
         self.payload.clear();
         pack(&mut self.payload, &KvHitRateEvent { worker_id, dp_rank: 0, isl_blocks, overlap_blocks });
-        let sequence = self.router_hits.next();
-        let envelope = Envelope::new(self.router_id, sequence, at_ms, KV_HIT_RATE, &self.payload);
+        let router = &mut self.routers[usize::from(frontend)];
+        let envelope = Envelope::new(router.id, router.hits.next(), at_ms, KV_HIT_RATE, &self.payload);
         send(&mut self.message, &envelope, &self.hits_subject, out);
     }
 
@@ -193,11 +257,12 @@ impl Wire {
         out: Out<'_>,
     ) {
         let worker = WorkerWithDpRank { worker_id: self.worker_id(worker), dp_rank: 0 };
-        let router_id = self.router_id;
+        let router = &mut self.routers[0];
+        let router_id = router.id;
         self.payload.clear();
         pack(&mut self.payload, &ActiveSequenceEvent { request_id, worker, data, router_id });
-        let sequence = self.router_sequences.next();
-        let envelope = Envelope::new(router_id, sequence, at_ms, ACTIVE_SEQUENCES, &self.payload);
+        let envelope =
+            Envelope::new(router_id, router.sequences.next(), at_ms, ACTIVE_SEQUENCES, &self.payload);
         send(&mut self.message, &envelope, &self.sequences_subject, out);
     }
 
@@ -205,13 +270,17 @@ impl Wire {
     pub(super) fn router_load(
         &mut self,
         at_ms: Millis,
+        frontend: u8,
         worker: u16,
-        decode_blocks: u64,
-        prefill_tokens: u64,
+        (decode_blocks, prefill_tokens): (u64, u64),
         out: Out<'_>,
     ) {
-        let sequence = self.router_metrics.next();
-        self.load(at_ms, (self.router_id, sequence), worker, decode_blocks, Some(prefill_tokens), out);
+        if !self.routers_publish {
+            return;
+        }
+        let router = &mut self.routers[usize::from(frontend)];
+        let publisher = (router.id, router.metrics.next());
+        self.load(at_ms, publisher, worker, decode_blocks, Some(prefill_tokens), out);
     }
 
     /// What a worker's engine uses.
@@ -252,10 +321,9 @@ fn stream_name(namespace: &str, component: &str) -> String {
 /// Ids as etcd hands them out: one lease after the other, far above what a JavaScript number holds.
 fn instance_ids(config: &Config) -> (Vec<u64>, u64) {
     const LEASES: u64 = 0x6a6c_0000_0000_0000;
-    const STEP: u64 = 6;
     let first = LEASES | (config.seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 16 & !0xfff);
-    let workers: Vec<u64> = (1..=u64::from(config.workers)).map(|n| first + n * STEP).collect();
-    (workers, first + (u64::from(config.workers) + 1) * STEP + 1)
+    let workers: Vec<u64> = (1..=u64::from(config.workers)).map(|n| first + n * LEASE_STEP).collect();
+    (workers, first + (u64::from(config.workers) + 1) * LEASE_STEP + 1)
 }
 
 #[expect(
@@ -288,7 +356,7 @@ mod tests {
     fn heard(events: EventLine, say: impl FnOnce(&mut Wire, Out<'_>)) -> (String, Vec<u8>) {
         let mut wire = Wire::new(&Config { workers: 1, events, ..Config::default() });
         wire.workers[0].id = WORKER;
-        wire.router_id = ROUTER;
+        wire.routers[0].id = ROUTER;
         let mut heard = Vec::new();
         say(&mut wire, &mut |m| heard.push((m.subject.to_owned(), m.payload.to_owned())));
         assert_eq!(heard.len(), 1);
@@ -307,7 +375,7 @@ mod tests {
     #[test]
     fn a_decision_equals_the_recorded_bytes() {
         let (subject, bytes) =
-            heard(EventLine::JetStream, |wire, out| wire.hit_rate(Millis(0x1a1_fa23_d3dc), 0, 3, 0, out));
+            heard(EventLine::JetStream, |wire, out| wire.hit_rate(Millis(0x1a1_fa23_d3dc), 0, 0, 3, 0, out));
         assert_eq!(subject, "namespace.dynamo.kv-hit-rate");
         assert_eq!(
             hex(&bytes),
@@ -319,8 +387,9 @@ mod tests {
 
     #[test]
     fn a_load_of_the_router_equals_the_recorded_bytes() {
-        let (subject, bytes) =
-            heard(EventLine::JetStream, |wire, out| wire.router_load(Millis(0x1a1_fa23_d3dd), 0, 2, 42, out));
+        let (subject, bytes) = heard(EventLine::JetStream, |wire, out| {
+            wire.router_load(Millis(0x1a1_fa23_d3dd), 0, 0, (2, 42), out)
+        });
         assert_eq!(subject, "namespace.dynamo.kv_metrics");
         assert_eq!(
             hex(&bytes),
@@ -395,7 +464,7 @@ mod tests {
             (0x9b3e_eddc_fd32_dfef, 0xc1d4_e735_5a1a_9907),
         ]);
         let (subject, bytes) = heard(EventLine::LocalIndexer, |wire, out| {
-            wire.stored(Millis(1795198014434), 0, None, &blocks, out);
+            wire.stored(Millis(1795198014434), 0, (None, &blocks), Delivery::Whole, out);
         });
         assert_eq!(subject, "namespace.dynamo.component.backend.kv-events");
         assert_eq!(bytes.len(), 276);
@@ -414,8 +483,9 @@ mod tests {
     fn a_stored_event_on_jetstream_equals_the_recorded_text() {
         let blocks =
             blocks([(7585370176810793920, 7585370176810793920), (5214045902298629111, 8781325924315300312)]);
-        let (subject, bytes) =
-            heard(EventLine::JetStream, |wire, out| wire.stored(Millis(0), 0, None, &blocks, out));
+        let (subject, bytes) = heard(EventLine::JetStream, |wire, out| {
+            wire.stored(Millis(0), 0, (None, &blocks), Delivery::Whole, out)
+        });
         assert_eq!(subject, "namespace-dynamo-component-backend-kv-events.kv-events");
         assert_eq!(
             String::from_utf8(bytes).expect("JSON is UTF-8"),
@@ -425,8 +495,9 @@ mod tests {
 
     #[test]
     fn a_removed_event_names_one_block() {
-        let (_, bytes) =
-            heard(EventLine::JetStream, |wire, out| wire.removed(Millis(0), 0, BlockHash(u64::MAX), out));
+        let (_, bytes) = heard(EventLine::JetStream, |wire, out| {
+            wire.removed(Millis(0), 0, BlockHash(u64::MAX), Delivery::Whole, out)
+        });
         assert_eq!(
             String::from_utf8(bytes).expect("JSON is UTF-8"),
             r#"{"worker_id":1099996435276239473,"event":{"event_id":0,"data":{"removed":{"block_hashes":[18446744073709551615]}},"dp_rank":0}}"#

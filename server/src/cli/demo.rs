@@ -1,7 +1,8 @@
 //! `radixscope demo`: the simulated cluster inside this process.
 
+use radixscope_core::capacity;
 use radixscope_core::record::SourceKind;
-use radixscope_core::{capacity, sim};
+use radixscope_core::sim::{self, Fault, FaultPlan};
 
 use super::server::Feed;
 use super::{Failure, server};
@@ -20,7 +21,20 @@ pub(super) async fn run(options: Demo, stopped: Shutdown) -> Result<(), Failure>
 }
 
 pub(super) fn pace(options: &Simulation) -> demo::Pace {
-    demo::Pace { warm_up_ms: options.warm_up * 1_000, speed: options.speed }
+    demo::Pace { warm_up_ms: warm_up_s(options) * 1_000, speed: options.speed }
+}
+
+/// Some faults show in evictions alone, and the caches of an H200 are full after about 260 s.
+fn warm_up_s(options: &Simulation) -> u64 {
+    let evictions = options.fault.is_some_and(Fault::shows_in_evictions);
+    options.warm_up.unwrap_or(if evictions { 300 } else { 120 })
+}
+
+/// The fault, and when it begins: what ends something, shortly before the first viewer comes.
+fn fault_plan(options: &Simulation) -> Option<FaultPlan> {
+    let fault = options.fault?;
+    let usual_s = if fault.ends_something() { warm_up_s(options).saturating_sub(30).max(10) } else { 0 };
+    Some(FaultPlan { fault, after_ms: options.fault_after.unwrap_or(usual_s) * 1_000 })
 }
 
 /// The simulator's own configuration.
@@ -39,8 +53,45 @@ pub(super) fn simulated(options: &Simulation) -> Result<sim::Config, Failure> {
             }
             Router::RoundRobin => sim::RouterMode::RoundRobin,
         },
+        fault: fault_plan(options),
         ..sim::Config::default()
     };
     config.validate().map_err(|error| Failure::Usage(error.into()))?;
     Ok(config)
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser as _;
+
+    use super::*;
+    use crate::config::{Cli, Command};
+
+    fn planned(args: &[&str]) -> (u64, Result<sim::Config, Failure>) {
+        let cli = Cli::try_parse_from(["radixscope", "demo"].iter().chain(args)).unwrap();
+        let Command::Demo(demo) = cli.command else { panic!("not demo") };
+        (pace(&demo.simulation).warm_up_ms, simulated(&demo.simulation))
+    }
+
+    #[test]
+    fn a_fault_has_begun_when_the_first_viewer_comes() {
+        let after = |args: &[&str]| {
+            let (warm_up_ms, config) = planned(args);
+            (warm_up_ms, config.unwrap().fault.map(|plan| plan.after_ms))
+        };
+        assert_eq!(after(&[]), (120_000, None));
+        assert_eq!(after(&["--fault", "slow"]), (120_000, Some(0)));
+        assert_eq!(after(&["--fault", "block-size"]), (300_000, Some(0)));
+        assert_eq!(after(&["--fault", "kill-worker"]), (120_000, Some(90_000)));
+        assert_eq!(after(&["--fault", "kill-worker", "--warm-up", "0"]), (0, Some(10_000)));
+        assert_eq!(after(&["--fault", "gap", "--warm-up", "5"]), (5_000, Some(0)));
+        assert_eq!(after(&["--fault", "slow", "--fault-after", "150"]), (120_000, Some(150_000)));
+    }
+
+    #[test]
+    fn a_mistake_in_the_set_up_cannot_come_later() {
+        let (_, refused) = planned(&["--fault", "churn", "--fault-after", "60"]);
+        let Err(Failure::Usage(error)) = refused else { panic!("not refused") };
+        assert!(error.to_string().contains("fault churn is a mistake in the set-up"), "{error}");
+    }
 }

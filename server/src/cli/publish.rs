@@ -26,8 +26,8 @@ const FLUSH_WITHIN: Duration = Duration::from_secs(5);
 
 /// Publishes until asked to stop.
 pub(super) async fn run(options: Demo, url: Url, mut stopped: Shutdown) -> Result<(), Failure> {
-    // A log is nothing that Dynamo sends through NATS.
-    let config = Config { log: false, ..simulated(&options.simulation)? };
+    // Logs and metrics are nothing that Dynamo sends through NATS.
+    let config = Config { log: false, metrics: false, ..simulated(&options.simulation)? };
     let target = Target::new(&[url], &options.login).map_err(|error| Failure::Usage(error.into()))?;
     let (client, signals) = target
         .connect()

@@ -75,9 +75,14 @@ fn in_words(config: &Config) -> String {
         RouterMode::RoundRobin => "round-robin routing".to_owned(),
     };
     let Config { workers, blocks_per_worker, block_size_tokens, concurrency, seed, .. } = config;
+    let fault = config.fault.map_or_else(String::new, |plan| {
+        let when =
+            if plan.after_ms > 0 { format!(" after {} s", plan.after_ms / 1_000) } else { String::new() };
+        format!(", with the fault {}{when}", plan.fault.name())
+    });
     format!(
         "Dynamo 0.9, {workers} workers of {blocks_per_worker} blocks of {block_size_tokens} tokens, {concurrency} \
-         users, {router}, seed {seed}"
+         users, {router}, seed {seed}{fault}"
     )
 }
 

@@ -124,6 +124,9 @@ impl Settings {
             max_batch: self.max_batch,
             max_num_tokens: self.max_num_tokens,
             router: self.router,
+            router_block_size_tokens: self.block_size_tokens,
+            frontends: 1,
+            predicts: false,
         }
     }
 

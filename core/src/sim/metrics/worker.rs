@@ -1,0 +1,114 @@
+//! `/metrics` of a worker: the request handler of Dynamo 0.9.1 and the engine behind it (reference §4.4).
+
+use std::fmt::Write as _;
+
+use super::super::config::Config;
+use super::super::engine::Engine;
+use super::super::shape::DISPLAY_NAME;
+use super::histogram::{Bounds, Histogram};
+use super::text::{Micros, family, single};
+
+const DURATION: &Bounds = &[
+    ("0.005", 5_000),
+    ("0.01", 10_000),
+    ("0.025", 25_000),
+    ("0.05", 50_000),
+    ("0.1", 100_000),
+    ("0.25", 250_000),
+    ("0.5", 500_000),
+    ("1", 1_000_000),
+    ("2.5", 2_500_000),
+    ("5", 5_000_000),
+    ("10", 10_000_000),
+];
+
+/// What a worker counts.
+#[derive(Clone, Debug)]
+pub(super) struct Worker {
+    pub(super) requests: u64,
+    pub(super) duration: Histogram,
+    /// Prompt tokens looked up in the prefix cache.
+    pub(super) queried_tokens: u64,
+    /// Of these, found there.
+    pub(super) hit_tokens: u64,
+    /// When the engine last ended a step, in microseconds since the start.
+    pub(super) step_ended_us: u64,
+}
+
+impl Default for Worker {
+    fn default() -> Self {
+        Self {
+            requests: 0,
+            duration: Histogram::of_times(DURATION),
+            queried_tokens: 0,
+            hit_tokens: 0,
+            step_ended_us: 0,
+        }
+    }
+}
+
+impl Worker {
+    pub(super) fn write(&self, config: &Config, engine: &Engine, now_us: u64, text: &mut String) {
+        let Config { namespace, component, .. } = config;
+        let handler = format!(
+            "dynamo_component=\"{component}\",dynamo_endpoint=\"generate\",dynamo_namespace=\"{namespace}\""
+        );
+        single(
+            text,
+            "dynamo_component_inflight_requests",
+            "gauge",
+            "Number of requests currently being processed by work handler",
+            &handler,
+            engine.running() + engine.queued(),
+        );
+        let duration = "dynamo_component_request_duration_seconds";
+        family(text, duration, "histogram", "Time spent processing requests by work handler");
+        self.duration.write(text, duration, &handler);
+        single(
+            text,
+            "dynamo_component_requests_total",
+            "counter",
+            "Total number of requests processed by work handler",
+            &handler,
+            self.requests,
+        );
+        single(
+            text,
+            "dynamo_component_uptime_seconds",
+            "gauge",
+            "Total uptime of the DistributedRuntime in seconds",
+            "",
+            Micros(now_us),
+        );
+        self.write_engine(engine, text);
+    }
+
+    /// As vLLM's Python client prints numbers.
+    fn write_engine(&self, engine: &Engine, text: &mut String) {
+        let (used, all) = (u64::from(engine.cache().in_use()), u64::from(engine.cache().capacity()));
+        let ten_thousandths = used * 10_000 / all.max(1);
+        let of_engine = format!("engine=\"0\",model_name=\"{DISPLAY_NAME}\"");
+        let usage = "vllm:kv_cache_usage_perc";
+        family(text, usage, "gauge", "KV-cache usage. 1 means 100 percent usage.");
+        let _ = writeln!(
+            text,
+            "{usage}{{{of_engine}}} {}.{:04}",
+            ten_thousandths / 10_000,
+            ten_thousandths % 10_000
+        );
+        let counts = [
+            ("num_requests_running", "gauge", "Requests in the batch.", u64::from(engine.running())),
+            ("num_requests_waiting", "gauge", "Requests waiting for the batch.", u64::from(engine.queued())),
+            ("prefix_cache_hits_total", "counter", "Prompt tokens found in the cache.", self.hit_tokens),
+            (
+                "prefix_cache_queries_total",
+                "counter",
+                "Prompt tokens looked up in the cache.",
+                self.queried_tokens,
+            ),
+        ];
+        for (name, kind, help, value) in counts {
+            single(text, &format!("vllm:{name}"), kind, help, &of_engine, format_args!("{value}.0"));
+        }
+    }
+}
