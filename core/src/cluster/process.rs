@@ -44,6 +44,9 @@ pub struct ProcessState {
     gauges: Vec<(Gauge, f64)>,
     counters: Vec<CounterSeries>,
     histograms: Vec<HistogramSeries>,
+    /// Whether the last scrape was whole: a counter that it did not have stood at 0, because Dynamo shows some counters
+    /// only once they have counted.
+    was_whole: bool,
 }
 
 /// What a counter rose by.
@@ -90,6 +93,7 @@ impl ProcessState {
             gauges: Vec::new(),
             counters: Vec::new(),
             histograms: Vec::new(),
+            was_whole: false,
         }
     }
 
@@ -109,21 +113,27 @@ impl ProcessState {
         for &(counter, value) in scrape.counters.iter() {
             match self.counters.iter_mut().find(|series| series.counter == counter) {
                 Some(series) => series.rise(at, value),
-                None => self.counters.push(CounterSeries {
-                    counter,
-                    last: value,
-                    total: 0.0,
-                    steps: VecDeque::new(),
-                }),
+                None => {
+                    let last = if self.was_whole { 0.0 } else { value };
+                    let mut series = CounterSeries { counter, last, total: 0.0, steps: VecDeque::new() };
+                    series.rise(at, value);
+                    self.counters.push(series);
+                }
             }
         }
         for histogram in scrape.histograms.iter().filter(|h| h.counts.len() == h.bounds.len() + 1) {
             match self.histograms.iter_mut().find(|series| series.kind == histogram.kind) {
                 Some(series) if series.bounds == *histogram.bounds => series.grow(at, histogram),
-                Some(series) => *series = HistogramSeries::new(histogram),
-                None => self.histograms.push(HistogramSeries::new(histogram)),
+                // Other buckets: what came before cannot be added to what comes now.
+                Some(series) => *series = HistogramSeries::new(histogram, false),
+                None => {
+                    let mut series = HistogramSeries::new(histogram, self.was_whole);
+                    series.grow(at, histogram);
+                    self.histograms.push(series);
+                }
             }
         }
+        self.was_whole = scrape.is_whole;
     }
 
     /// Another process under the same name: it has another id, a shorter uptime, or a counter fell.
@@ -217,12 +227,17 @@ impl CounterSeries {
 }
 
 impl HistogramSeries {
-    fn new(histogram: &Histogram<'_>) -> Self {
+    /// `from_zero`: what it holds already is new.
+    fn new(histogram: &Histogram<'_>, from_zero: bool) -> Self {
+        let (last, last_sum) = match from_zero {
+            true => (vec![0; histogram.counts.len()], 0.0),
+            false => (histogram.counts.to_vec(), histogram.sum),
+        };
         Self {
             kind: histogram.kind,
             bounds: histogram.bounds.to_vec(),
-            last: histogram.counts.to_vec(),
-            last_sum: histogram.sum,
+            last,
+            last_sum,
             total: vec![0; histogram.counts.len()],
             total_sum: 0.0,
             steps: VecDeque::new(),

@@ -3,7 +3,7 @@
 use hashbrown::HashMap;
 
 use crate::cluster::MAX_WORKERS;
-use crate::id::{Worker, WorkerIx};
+use crate::id::{Worker, WorkerId, WorkerIx};
 
 #[derive(Default)]
 pub(super) struct Interner {
@@ -43,6 +43,14 @@ impl Interner {
         self.by_id.insert(id, worker);
         self.workers.push(Known { has_component, last_event_id: None });
         Some((worker, true))
+    }
+
+    /// The ranks of a worker that are known, in the order in which they were first heard of.
+    pub(super) fn ranks_of(&self, id: WorkerId) -> Vec<(Worker, WorkerIx)> {
+        let is_its = |(worker, _): &(&Worker, &WorkerIx)| worker.id == id;
+        let mut ranks: Vec<_> = self.by_id.iter().filter(is_its).map(|(&worker, &ix)| (worker, ix)).collect();
+        ranks.sort_unstable_by_key(|(_, ix)| ix.at());
+        ranks
     }
 
     /// Events lost before `event_id`, where ids are contiguous. Ids that start again are a worker that did.

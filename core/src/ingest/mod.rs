@@ -4,8 +4,10 @@
 //! the publishers' sequence numbers and sums up what was lost or not understood. Stateful but pure: the same messages
 //! give the same records. It does no I/O and knows nothing of the state that the records are folded into.
 
+mod instances;
 mod interner;
 mod publishers;
+mod scrape;
 mod subjects;
 mod tally;
 
@@ -29,6 +31,7 @@ use crate::dynamo::trace::{self, RequestTrace};
 use crate::id::{Millis, SourceIx, Worker, WorkerIx};
 use crate::record::{Entry, MissedCause, Record, SourceKind, Topic};
 
+use instances::Instances;
 use interner::Interner;
 use publishers::{Heard, Lost, Publishers, Stream};
 use subjects::Subjects;
@@ -135,6 +138,7 @@ pub struct Ingest {
     subjects: Subjects,
     interner: Interner,
     publishers: Publishers,
+    instances: Instances,
     tallies: Vec<Tally>,
     kv: KvEvents,
 }
@@ -197,19 +201,18 @@ impl Ingest {
         if let Some(log) = message.subject.strip_prefix(LOG_PREFIX) {
             return self.log_line(message, log, out).map_err(|error| (Topic::Log, error.into()));
         }
-        // Not read yet.
-        if message.subject.starts_with(METRICS_PREFIX) {
-            return Ok(());
+        if let Some(process) = message.subject.strip_prefix(METRICS_PREFIX) {
+            return self.metrics(message, process, out).map_err(|faults| (Topic::Metrics, faults));
+        }
+        if let Some(frontend) = message.subject.strip_prefix(HEALTH_PREFIX) {
+            return self.health(message, frontend, out).map_err(|error| (Topic::Health, error.into()));
         }
         let Some(subject) = self.subjects.parse(message.subject) else {
             let text = format!("subject {:?} is none of Dynamo's", message.subject);
             return Err((Topic::Other, DecodeError::new(Reason::UnknownKind, text).into()));
         };
         let topic = subject.topic;
-        if message.payload.len() > MAX_PAYLOAD_BYTES {
-            let text = format!("{} bytes; at most {MAX_PAYLOAD_BYTES} are read", message.payload.len());
-            return Err((topic, DecodeError::new(Reason::TooLarge, text).into()));
-        }
+        within_bounds(message).map_err(|error| (topic, error.into()))?;
         if topic == Topic::RequestTrace {
             return self.trace(message, out).map_err(|error| (topic, error.into()));
         }
@@ -396,6 +399,15 @@ impl Ingest {
             self.tallies[context.message.source.at()].miss(Some(worker), topic, cause, lost);
         }
     }
+}
+
+/// Whether a message is small enough to be opened.
+fn within_bounds(message: &Message<'_>) -> Result<(), DecodeError> {
+    if message.payload.len() > MAX_PAYLOAD_BYTES {
+        let text = format!("{} bytes; at most {MAX_PAYLOAD_BYTES} are read", message.payload.len());
+        return Err(DecodeError::new(Reason::TooLarge, text));
+    }
+    Ok(())
 }
 
 /// A message, opened.

@@ -19,6 +19,9 @@ pub struct Scrape<'a> {
     /// Its own connection id, where its metrics carry it (≥ 1.0): a worker's is its worker id, a frontend's its
     /// router's id.
     pub instance: Option<u64>,
+    /// Whether all of it was understood: then what is absent is not offered. Figures of which a part was not understood
+    /// are left out.
+    pub is_whole: bool,
     /// Present values.
     pub gauges: Cow<'a, [(Gauge, f64)]>,
     /// Values that only rise until the process restarts; summed over labels that are not told apart.
@@ -42,7 +45,7 @@ pub enum ProcessRole {
     Worker,
     /// A frontend's or router's own system port: the router's counters without the requests' (0.9).
     Router,
-    /// Something whose metrics are none of Dynamo's.
+    /// Something whose metrics are none of Dynamo's, or do not tell (yet) what it is.
     Other,
 }
 
