@@ -8,6 +8,7 @@
 //! use nothing of the others but `words` and a rule of `export`; `memory` and `live` read `cluster` into them.
 #![forbid(unsafe_code)]
 
+pub mod ages;
 pub mod baseline;
 pub mod capacity;
 pub mod check;

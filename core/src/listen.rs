@@ -3,12 +3,13 @@
 //! What is said of a request is joined and completed with what the state knows at that moment, and only then a record:
 //! so the log, every viewer and every recording hold the finished decision, and no viewer needs the prompts.
 
+use crate::ages::Ages;
 use crate::check::Checks;
 use crate::cluster::Cluster;
 use crate::id::{Millis, Seq, SourceIx};
 use crate::ingest::{Ingest, Message, Out, Sink, Told};
-use crate::record::{Entry, MissedCause, SourceKind, Topic};
-use crate::routing::Routing;
+use crate::record::{Entry, MissedCause, Record, SourceKind, Topic};
+use crate::routing::{Routing, returns};
 
 /// Where records go: numbered, folded and kept by the one who owns the state.
 pub trait Journal {
@@ -34,6 +35,7 @@ impl Journal for Cluster {
 pub struct Listener {
     ingest: Ingest,
     routing: Routing,
+    ages: Ages,
     checks: Checks,
 }
 
@@ -51,8 +53,8 @@ impl Listener {
 
     /// Takes one message, see [`Ingest::message`].
     pub fn message(&mut self, message: Message<'_>, journal: &mut impl Journal) {
-        let Self { ingest, routing, .. } = self;
-        ingest.message(message, &mut Through { routing, journal });
+        let Self { ingest, routing, ages, .. } = self;
+        ingest.message(message, &mut Through { routing, ages, journal });
     }
 
     /// Loss that a source itself noticed, see [`Ingest::missed`].
@@ -60,13 +62,25 @@ impl Listener {
         self.ingest.missed(source, topic, cause, count);
     }
 
-    /// Says what was summed up, see [`Ingest::flush`], and what the checks find now.
+    /// Says what was summed up, see [`Ingest::flush`] and [`Routing::flush`], and what the checks find now.
     pub fn flush(&mut self, at_ms: Millis, journal: &mut impl Journal) {
         let out: &mut Out<'_> = &mut |entry| journal.accept(&entry);
         self.ingest.flush(at_ms, out);
+        for record in self.routing.flush(at_ms, self.ingest.now(at_ms), journal.cluster()) {
+            self.ages.see(at_ms, &record, journal.cluster());
+            journal.accept(&Entry { at_ms, record });
+        }
+        for record in self.ages.flush(at_ms) {
+            journal.accept(&Entry { at_ms, record });
+        }
         for record in self.checks.tick(journal.cluster(), at_ms) {
             journal.accept(&Entry { at_ms, record });
         }
+    }
+
+    /// How long blocks live.
+    pub fn ages(&self) -> &Ages {
+        &self.ages
     }
 
     /// What is known of requests beyond the state: their prompts, and the load they make.
@@ -77,11 +91,16 @@ impl Listener {
 
 struct Through<'l, J> {
     routing: &'l mut Routing,
+    ages: &'l mut Ages,
     journal: &'l mut J,
 }
 
 impl<J: Journal> Sink for Through<'_, J> {
     fn record(&mut self, entry: Entry<'_>) {
+        if let Some(worker) = returns(&entry, self.journal.cluster()) {
+            self.journal.accept(&Entry { at_ms: entry.at_ms, record: Record::Returned { worker } });
+        }
+        self.ages.see(entry.at_ms, &entry.record, self.journal.cluster());
         self.journal.accept(&entry);
     }
 

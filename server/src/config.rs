@@ -79,11 +79,12 @@ pub struct Nats {
     pub history_messages: u64,
 }
 
-/// Logs of Dynamo's frontends.
+/// Logs of Dynamo's frontends and workers.
 #[derive(Args, Debug, Clone)]
 #[command(next_help_heading = "Dynamo's logs")]
 pub struct Logs {
-    /// Log of a frontend, which says why a request went where it went; a file is read from its beginning and followed, also
+    /// Log of a frontend, which says why a request went where it went, or of a worker, which says what it does not
+    /// publish; a file is read from its beginning and followed, also
     /// when it is rotated, - reads standard input; may be given more than once, or several separated by commas in the
     /// variable [default: none; its name is that of the file]
     #[arg(long, env = "RADIXSCOPE_LOGS", value_name = "[NAME=]FILE|-", value_delimiter = ',')]

@@ -7,6 +7,7 @@ use super::{
 };
 use crate::id::{Millis, Seq, WorkerIx};
 use crate::record::{Decision, Entry, Finding, LinkState, LogSign, Record, RuleStatus, Scrape, SequenceStep};
+use crate::tree::StoreOutcome;
 
 /// Resolution of "last touched" in the tree: four bytes then last for thirteen years.
 pub const TOUCH_MS: u64 = 100;
@@ -161,16 +162,24 @@ impl Cluster {
         let Some(w) = head.workers.get_mut(ix.at()) else { return };
         match record {
             Record::Stored { parent, blocks, .. } => {
-                let outcome = tree.store(ix, *parent, blocks, touch(at));
+                // What a worker that left says, until it is known to be back, is late: nobody can use those blocks.
+                let is_late = w.gone.is_some();
+                let outcome = match is_late {
+                    true => StoreOutcome::default(),
+                    false => tree.store(ix, *parent, blocks, touch(at)),
+                };
                 w.heard_event(at);
                 w.store_events_total += 1;
                 w.stored_total += blocks.len() as u64;
                 w.empty_stores_total += u64::from(blocks.is_empty());
                 w.unknown_parents_total += u64::from(outcome.parent_unknown);
+                w.hashes_compared_total += u64::from(outcome.compared);
+                w.hashes_differing_total += u64::from(outcome.differing);
                 w.rates.add(at, blocks.len() as u32, 0);
             }
             Record::Removed { hashes, .. } => {
-                let unknown = hashes.iter().filter(|&&hash| !tree.remove(ix, hash)).count();
+                let is_late = w.gone.is_some();
+                let unknown = hashes.iter().filter(|&&hash| !is_late && !tree.remove(ix, hash)).count();
                 w.heard_event(at);
                 w.remove_events_total += 1;
                 w.removed_total += hashes.len() as u64;

@@ -38,6 +38,10 @@ pub struct WorkerState {
     pub empty_stores_total: u64,
     /// Stored events whose parent was not known when they came.
     pub unknown_parents_total: u64,
+    /// Blocks that it stored where others hold the same ones, whose names could so be compared.
+    pub hashes_compared_total: u64,
+    /// Of those, the ones that it names differently: engines hash differently (reference §9.2).
+    pub hashes_differing_total: u64,
     /// Removed events.
     pub remove_events_total: u64,
     /// Times it dropped everything.
@@ -158,6 +162,8 @@ impl WorkerState {
             store_events_total: 0,
             empty_stores_total: 0,
             unknown_parents_total: 0,
+            hashes_compared_total: 0,
+            hashes_differing_total: 0,
             remove_events_total: 0,
             cleared_total: 0,
             missed_total: 0,

@@ -1,9 +1,10 @@
-//! Workers by index, and the last event id of each.
+//! Workers by index, the last event id of each, and how its events come.
 
 use hashbrown::HashMap;
 
 use crate::cluster::MAX_WORKERS;
 use crate::id::{Worker, WorkerId, WorkerIx};
+use crate::record::EventLine;
 
 #[derive(Default)]
 pub(super) struct Interner {
@@ -15,6 +16,8 @@ pub(super) struct Interner {
 
 struct Known {
     has_component: bool,
+    /// Ways its KV events come, one bit each.
+    lines: u8,
     last_event_id: Option<u64>,
 }
 
@@ -41,7 +44,7 @@ impl Interner {
         }
         let worker = WorkerIx(self.workers.len() as u16);
         self.by_id.insert(id, worker);
-        self.workers.push(Known { has_component, last_event_id: None });
+        self.workers.push(Known { has_component, lines: 0, last_event_id: None });
         Some((worker, true))
     }
 
@@ -51,6 +54,14 @@ impl Interner {
         let mut ranks: Vec<_> = self.by_id.iter().filter(is_its).map(|(&worker, &ix)| (worker, ix)).collect();
         ranks.sort_unstable_by_key(|(_, ix)| ix.at());
         ranks
+    }
+
+    /// Whether an event of `worker` came this way for the first time.
+    pub(super) fn comes_newly_by(&mut self, worker: WorkerIx, line: EventLine) -> bool {
+        let (known, bit) = (&mut self.workers[worker.at()].lines, 1 << line as u8);
+        let is_new = *known & bit == 0;
+        *known |= bit;
+        is_new
     }
 
     /// Events lost before `event_id`, where ids are contiguous. Ids that start again are a worker that did.

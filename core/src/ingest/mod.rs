@@ -8,6 +8,7 @@ mod instances;
 mod interner;
 mod publishers;
 mod scrape;
+mod signs;
 mod subjects;
 mod tally;
 
@@ -29,11 +30,12 @@ use crate::dynamo::log_line::{self, LogLine};
 use crate::dynamo::subject::{self, Subject, Transport};
 use crate::dynamo::trace::{self, RequestTrace};
 use crate::id::{Millis, SourceIx, Worker, WorkerIx};
-use crate::record::{Entry, MissedCause, Record, SourceKind, Topic};
+use crate::record::{Entry, EventLine, MissedCause, Record, SourceKind, Topic};
 
 use instances::Instances;
 use interner::Interner;
 use publishers::{Heard, Lost, Publishers, Stream};
+use signs::Signs;
 use subjects::Subjects;
 use tally::Tally;
 
@@ -47,6 +49,9 @@ pub const METRICS_PREFIX: &str = "metrics/";
 pub const HEALTH_PREFIX: &str = "health/";
 /// Data-parallel ranks taken from one model card; a card that claims more is believed so far.
 const MAX_RANKS: u32 = 256;
+/// What a line says is of the present unless the line is older than this. A log is read from its beginning: faults of
+/// yesterday are none of today.
+pub const FRESH_MS: u64 = 60_000;
 /// Largest message that is opened. NATS allows 1 MiB by default, 64 MiB at most; Dynamo's own stay below 1 MiB.
 pub const MAX_PAYLOAD_BYTES: usize = 8 * 1024 * 1024;
 
@@ -81,6 +86,8 @@ pub struct Told<'a> {
     pub at_ms: Millis,
     /// When it was said, by the clock of who said it, if it tells.
     pub said_ms: Option<Millis>,
+    /// What time it is for who speaks, see [`Ingest::now`].
+    pub now_ms: Millis,
     /// What was said.
     pub said: Said<'a>,
 }
@@ -140,6 +147,9 @@ pub struct Ingest {
     publishers: Publishers,
     instances: Instances,
     tallies: Vec<Tally>,
+    signs: Signs,
+    /// Latest time that a message or a line told.
+    clock: Option<Millis>,
     kv: KvEvents,
 }
 
@@ -192,6 +202,29 @@ impl Ingest {
         for (i, tally) in self.tallies.iter_mut().enumerate() {
             tally.flush(SourceIx(i as u8), &mut |record| out(Entry { at_ms, record }));
         }
+        for ((sign, id), count) in self.signs.flush(self.now(at_ms)) {
+            let known = id.and_then(|id| Some((id, self.interner.intern(id, "", "")?)));
+            if let Some((id, (worker, true))) = known {
+                let (namespace, component) = (Cow::Borrowed(""), Cow::Borrowed(""));
+                out(Entry { at_ms, record: Record::Worker { worker, id, namespace, component } });
+            }
+            let worker = known.map(|(_, (worker, _))| worker);
+            out(Entry { at_ms, record: Record::LogSign { worker, sign, count } });
+        }
+    }
+
+    /// The latest time that any message or line told, else `at_ms`: the present of the deployment. Recorded traffic has
+    /// another than we have.
+    pub fn now(&self, at_ms: Millis) -> Millis {
+        self.clock.unwrap_or(at_ms)
+    }
+
+    /// Takes a time that was told. One that is ahead of ours by more than clocks are is passed over: it would make
+    /// everything else old.
+    fn hear_time(&mut self, told: Millis, at_ms: Millis) {
+        if told.0 <= at_ms.0.saturating_add(FRESH_MS) {
+            self.clock = self.clock.max(Some(told));
+        }
     }
 
     fn take(&mut self, message: &Message<'_>, out: &mut dyn Sink) -> Result<(), (Topic, Faults)> {
@@ -239,8 +272,16 @@ impl Ingest {
         let mut kv = std::mem::take(&mut self.kv);
         let understood = kv.decode(context.payload, context.format);
         self.heard(context, kv.events.first().map(|event| event.worker), out);
+        let line = match context.subject.transport {
+            Transport::JetStream => EventLine::JetStream,
+            Transport::Core => EventLine::Core,
+        };
         for event in &kv.events {
             if let Some(worker) = self.worker(context, event.worker, out) {
+                if self.interner.comes_newly_by(worker, line) {
+                    let first_event_id = event.event_id;
+                    out.record(context.entry(Record::EventLine { worker, line, first_event_id }));
+                }
                 if kv.batch {
                     self.event_id(context, worker, event);
                 }
@@ -258,7 +299,7 @@ impl Ingest {
         if let Some(worker) = self.worker(context, said.worker, out) {
             let (isl_blocks, overlap_blocks) = (said.isl_blocks, said.overlap_blocks);
             let router = context.publisher_id();
-            out.told(context.told(Said::HitRate { worker, router, isl_blocks, overlap_blocks }));
+            out.told(context.told(self, Said::HitRate { worker, router, isl_blocks, overlap_blocks }));
         }
         Ok(())
     }
@@ -290,7 +331,7 @@ impl Ingest {
             if let Some(worker) = self.worker(context, step.worker, out) {
                 let record = Record::Sequence { worker, step: step.step.kind(), by_worker: step.by_worker };
                 out.record(context.entry(record));
-                out.told(context.told(Said::Sequence { worker, step: &step }));
+                out.told(context.told(self, Said::Sequence { worker, step: &step }));
             }
         }
         understood
@@ -302,9 +343,15 @@ impl Ingest {
             return Err(DecodeError::new(Reason::TooLarge, text));
         }
         let Some(line) = log_line::decode(message.payload)? else { return Ok(()) };
+        let at_ms = line.at_ms().unwrap_or(message.at_ms);
+        self.hear_time(at_ms, message.at_ms);
+        if let log_line::Said::Sign { sign, worker } = line.said {
+            self.signs.said(at_ms, sign, worker);
+            return Ok(());
+        }
         let context = Context::without_subject(message, Topic::Log);
         let worker = line.said.worker().and_then(|id| self.worker(&context, id, out));
-        out.told(context.told(Said::Line { log, line: &line, worker }));
+        out.told(context.told(self, Said::Line { log, line: &line, worker }));
         Ok(())
     }
 
@@ -314,7 +361,7 @@ impl Ingest {
         // The prefill worker's cache is the one that was matched.
         let id = trace.prefill_worker.or(trace.decode_worker);
         let worker = id.and_then(|id| self.worker(&context, id, out));
-        out.told(context.told(Said::Trace { trace: &trace, worker }));
+        out.told(context.told(self, Said::Trace { trace: &trace, worker }));
         Ok(())
     }
 
@@ -366,6 +413,7 @@ impl Ingest {
         let Some(envelope) = &context.envelope else { return };
         let source = context.message.source;
         self.tallies[source.at()].lag(context.message.at_ms, envelope.published_at);
+        self.hear_time(envelope.published_at, context.message.at_ms);
         let stream = Stream { source, topic: context.subject.topic, publisher_id: envelope.publisher_id };
         match self.publishers.heard(stream, envelope.sequence) {
             Heard::InOrder => {}
@@ -438,9 +486,10 @@ impl<'a> Context<'a> {
     }
 
     /// What is said of a request, at the message's time.
-    fn told<'s>(&self, said: Said<'s>) -> Told<'s> {
+    fn told<'s>(&self, ingest: &Ingest, said: Said<'s>) -> Told<'s> {
         let Message { source, at_ms, .. } = *self.message;
-        Told { source, at_ms, said_ms: self.envelope.map(|envelope| envelope.published_at), said }
+        let said_ms = self.envelope.map(|envelope| envelope.published_at);
+        Told { source, at_ms, said_ms, now_ms: ingest.now(at_ms), said }
     }
 }
 

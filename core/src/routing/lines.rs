@@ -6,13 +6,11 @@
 use std::borrow::Cow;
 use std::collections::VecDeque;
 
-use hashbrown::HashSet;
-
 use super::{Asked, Length, Marks, Prompt, Routing, micros, progress};
 use crate::cluster::Cluster;
 use crate::dynamo::log_line::{self, Ending, LogLine, RoutingInput, Said as Words, Selected, Terms};
 use crate::id::{DecisionId, Millis, SourceIx, WorkerIx};
-use crate::ingest::Told;
+use crate::ingest::{FRESH_MS, Told};
 use crate::record::{Candidate, Completeness, Decision, DecisionSource, Outcome, Progress, Record, Scoring};
 use crate::router::Formula;
 
@@ -34,7 +32,6 @@ pub(super) struct Lines {
     inputs: VecDeque<(Box<str>, Input)>,
     /// Prompts of the latest choices that were not followed by a word that the worker was given them.
     chosen: VecDeque<(DecisionId, Length, Vec<u64>)>,
-    gone: HashSet<WorkerIx>,
     weight: Option<f64>,
 }
 
@@ -53,11 +50,6 @@ struct Input {
 }
 
 impl Lines {
-    /// Whether the router said that it removed the worker.
-    pub(super) fn is_gone(&self, worker: WorkerIx) -> bool {
-        self.gone.contains(&worker)
-    }
-
     /// Weight in the latest line that tells one.
     pub(super) fn weight(&self) -> Option<f64> {
         self.weight
@@ -154,7 +146,7 @@ impl Routing {
         worker: Option<WorkerIx>,
         cluster: &Cluster,
     ) -> Vec<Record<'static>> {
-        let at_ms = line.at_us.and_then(|us| u64::try_from(us / 1_000).ok()).map(Millis);
+        let at_ms = line.at_ms();
         let heard = Heard { at_ms: at_ms.unwrap_or(told.at_ms), decided_ms: at_ms, told_ms: told.at_ms };
         match (&line.said, worker) {
             (Words::Formula(formula), Some(worker)) => {
@@ -169,7 +161,11 @@ impl Routing {
             }
             (Words::Selected(selected), Some(worker)) => {
                 let pending = self.lines.log(told.source, log).map(std::mem::take).unwrap_or_default();
-                vec![Record::Decision(self.selected(&heard, pending, selected, worker, cluster))]
+                let decision = self.selected(&heard, pending, selected, worker, cluster);
+                if selected.request_id.is_some() && told.now_ms.since(heard.at_ms) <= FRESH_MS {
+                    self.in_flight.begin(told.at_ms, decision.id, worker);
+                }
+                vec![Record::Decision(decision)]
             }
             (Words::RoutingInput(input), _) => {
                 self.routing_input(input);
@@ -189,6 +185,7 @@ impl Routing {
                 let decision = self.piece(&marks);
                 let id = decision.id;
                 self.active.free(id);
+                self.in_flight.end(id, Some(worker));
                 let outcome = match done.ending {
                     Ending::Completed => Outcome::Success,
                     Ending::Cancelled => Outcome::Cancelled,
@@ -200,6 +197,8 @@ impl Routing {
             }
             (Words::RequestDone(done), _) => {
                 let Some(id) = self.joiner.of_request(&done.request_id) else { return Vec::new() };
+                // Also of a query that ran nothing.
+                self.in_flight.end(id, None);
                 if let Some(tokens) = done.output_tokens {
                     self.arrivals.finished(id, tokens);
                 }
@@ -214,11 +213,18 @@ impl Routing {
                 )
             }
             (Words::WorkerAdded(_), Some(worker)) => {
-                self.lines.gone.remove(&worker);
+                self.departures.said(worker, heard.at_ms, false);
                 Vec::new()
             }
             (Words::WorkerRemoved(_), Some(worker)) => {
-                self.lines.gone.insert(worker);
+                self.departures.said(worker, heard.at_ms, true);
+                Vec::new()
+            }
+            (Words::InstanceRemoved(id), _) => {
+                let ranks = cluster.workers().iter().enumerate().filter(|(_, worker)| worker.id.id == *id);
+                for (ix, _) in ranks {
+                    self.departures.said(WorkerIx(ix as u16), heard.at_ms, true);
+                }
                 Vec::new()
             }
             _ => Vec::new(),

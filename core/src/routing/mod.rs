@@ -5,6 +5,8 @@
 
 mod active;
 mod arrivals;
+mod departures;
+mod in_flight;
 mod joiner;
 mod lines;
 mod paths;
@@ -26,6 +28,9 @@ use crate::router::Formula;
 pub(crate) use active::EXPIRE_MS;
 pub use active::{ActiveLoad, ActiveSequences};
 pub use arrivals::{Arrival, Arrivals, MAX_ARRIVAL_BLOCKS, MAX_ARRIVALS};
+use departures::Departures;
+pub(crate) use departures::returns;
+use in_flight::InFlight;
 use joiner::{Joiner, Marks};
 use lines::Lines;
 pub use paths::Prompt;
@@ -43,6 +48,8 @@ pub struct Routing {
     active: ActiveSequences,
     arrivals: Arrivals,
     lines: Lines,
+    departures: Departures,
+    in_flight: InFlight,
     reconstructor: Reconstructor,
     /// Tokens per block as requests show them, by worker.
     block_sizes: Vec<Option<u32>>,
@@ -85,9 +92,12 @@ impl Routing {
         &self.active
     }
 
-    /// Whether a router said that it removed the worker.
-    pub fn is_gone(&self, worker: WorkerIx) -> bool {
-        self.lines.is_gone(worker)
+    /// Says what was gathered since the last call: workers that left or are there again, and requests in flight. Call
+    /// it about once a second. `now_ms` is the present of those who speak, see [`crate::ingest::Ingest::now`].
+    pub fn flush(&mut self, at_ms: Millis, now_ms: Millis, cluster: &Cluster) -> Vec<Record<'static>> {
+        let mut records = self.departures.flush(now_ms, cluster);
+        self.in_flight.flush(at_ms, |worker| self.departures.is_gone(worker, cluster), &mut records);
+        records
     }
 
     /// The latest requests with their prompts.
@@ -122,6 +132,7 @@ impl Routing {
             Step::Freed => {
                 let Some(id) = self.joiner.of_request(&said.request_id) else { return Vec::new() };
                 self.active.free(id);
+                self.in_flight.end(id, Some(worker));
                 progress(id, Progress { ended_ms: Some(at), ..Progress::default() })
             }
         }
@@ -161,6 +172,7 @@ impl Routing {
             self.arrived(decision.id, told.at_ms, &length, chain);
             self.active.add(at, decision.id, worker, chain, length.prefill_tokens.unwrap_or(0));
         }
+        self.in_flight.begin(told.at_ms, decision.id, worker);
         Record::Decision(decision)
     }
 
@@ -217,8 +229,8 @@ impl Routing {
         asked: &Asked,
         cluster: &Cluster,
     ) {
-        let Self { reconstructor, active, lines, .. } = self;
-        let gone = |worker: WorkerIx| lines.is_gone(worker);
+        let Self { reconstructor, active, departures, .. } = self;
+        let gone = |worker: WorkerIx| departures.is_gone(worker, cluster);
         let found = reconstructor.candidates(cluster, active, decision.worker, prompt, asked, gone);
         decision.path = found.path;
         if !found.candidates.is_empty() {
@@ -273,6 +285,7 @@ impl Routing {
             self.arrivals.finished(id, tokens);
         }
         self.active.free(id);
+        self.in_flight.end(id, None);
         let progress = Progress {
             ended_ms,
             ttft_us: trace.ttft_ms.and_then(micros),

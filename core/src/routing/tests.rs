@@ -40,7 +40,8 @@ impl Scene {
     }
 
     fn tell(&mut self, said: Said<'_>) {
-        let told = Told { source: SourceIx(0), at_ms: Millis(self.at), said_ms: Some(Millis(self.at)), said };
+        let at = Millis(self.at);
+        let told = Told { source: SourceIx(0), at_ms: at, said_ms: Some(at), now_ms: at, said };
         for record in self.routing.told(&told, &self.cluster) {
             self.fold(record);
         }

@@ -12,8 +12,23 @@ pub struct StoreOutcome {
     pub new: u32,
     /// Blocks it held already, in the same place under the same name.
     pub known: u32,
+    /// Of the new ones, those that other workers held in the same place.
+    pub compared: u32,
+    /// Of those, the ones that the first of the others calls by another name.
+    pub differing: u32,
     /// Whether the parent was unknown, so that the blocks wait for it.
     pub parent_unknown: bool,
+}
+
+/// How a worker came to hold a node.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Acquired {
+    /// It held it before, under the same name.
+    Known,
+    /// It held it under another name, or nobody did.
+    New,
+    /// Others held it, under the same name or another one.
+    Joined { differs: bool },
 }
 
 impl Tree {
@@ -49,9 +64,13 @@ impl Tree {
                     self.append(worker, above, block.tokens_hash.0, key)
                 }
                 Some(node) => {
-                    let is_new = self.acquire(worker, node, key);
-                    outcome.new += u32::from(is_new);
-                    outcome.known += u32::from(!is_new);
+                    let acquired = self.acquire(worker, node, key);
+                    outcome.known += u32::from(acquired == Acquired::Known);
+                    outcome.new += u32::from(acquired != Acquired::Known);
+                    if let Acquired::Joined { differs } = acquired {
+                        outcome.compared += 1;
+                        outcome.differing += u32::from(differs);
+                    }
                     node
                 }
             };
@@ -132,13 +151,14 @@ impl Tree {
         anchor
     }
 
-    /// `worker` holds `node` and calls it so. `false`: it already did.
-    pub(super) fn acquire(&mut self, worker: WorkerIx, node: NodeId, key: Key) -> bool {
+    /// `worker` holds `node` and calls it so.
+    pub(super) fn acquire(&mut self, worker: WorkerIx, node: NodeId, key: Key) -> Acquired {
         // A hash names one block of a worker: held elsewhere under this name, it has moved here.
         let elsewhere = match self.index.find(&self.arena, &self.sets, worker, key) {
-            Some(held) if held == node => return false,
+            Some(held) if held == node => return Acquired::Known,
             other => other,
         };
+        let mut acquired = Acquired::New;
         let owners = self.sets.get(self.arena[node].set());
         let count = owners.len();
         if owners.contains(worker) {
@@ -147,8 +167,12 @@ impl Tree {
             if count == 0 {
                 self.arena[node].block = key.hash;
                 self.index.enter(&self.arena, node, key);
-            } else if self.arena[node].block != key.hash {
-                self.index.set_variant(node, worker, key.hash);
+            } else {
+                let differs = self.arena[node].block != key.hash;
+                if differs {
+                    self.index.set_variant(node, worker, key.hash);
+                }
+                acquired = Acquired::Joined { differs };
             }
             self.digest = self.digest.wrapping_add(self.term(worker, node, key.hash));
             self.toggle(worker, node);
@@ -157,7 +181,7 @@ impl Tree {
         if let Some(held) = elsewhere {
             self.release(worker, held);
         }
-        true
+        acquired
     }
 
     /// `worker` already holds `node` and now calls it `hash`.

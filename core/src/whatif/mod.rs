@@ -108,7 +108,7 @@ impl WhatIf {
 
     /// Weighs the workers as they are now.
     fn live(&mut self, state: State<'_>, question: &Question) -> Result<Request, Refused> {
-        let State { cluster, routing, .. } = state;
+        let cluster = state.cluster;
         let options = &question.options;
         let found = self.resolve(cluster, question)?;
         cluster.tree().overlap(overlap_rule(options), self.local.iter().copied(), &mut self.overlaps);
@@ -118,7 +118,7 @@ impl WhatIf {
         let mut unheard = 0;
         for (ix, worker) in cluster.workers().iter().enumerate() {
             let ix = WorkerIx(ix as u16);
-            if routing.is_some_and(|routing| routing.is_gone(ix)) {
+            if worker.gone.is_some() {
                 continue;
             }
             if pool.and_then(|pool| cluster.worker(pool)).is_some_and(|like| !is_peer(worker, like)) {

@@ -12,7 +12,14 @@ const JSON: &[&str] = &[
     r#"{"time":"2026-11-20T18:19:03.722832Z","level":"INFO","target":"request_span","message":"route request completed","dp_rank":"0","otel.kind":"client","overlap_blocks":"0","phase":"Aggregated","request.outcome":"success","request_id":"9b17cd7a","span_name":"kv_router.route_request","worker_id":"7668682361404475427"}"#,
     r#"{"level":"DEBUG","target":"x","message":"[ROUTING_INPUT] request local hashes","block_size":16,"isl_tokens":40,"local_hashes":"[1, 2]","num_blocks":2,"request_id":"e9980da3"}"#,
     r#"{"level":"INFO","target":"x","message":"Formula for worker_id=7 dp_rank=0 with 0 cached blocks: 4.625 = 1.0 * prefill_blocks + decode_blocks = 1.0 * 2.625 + 2.000"}"#,
+    r#"{"level":"WARN","target":"x","message":"DISCOVERY: Generate endpoint instance removed, removing worker 7"}"#,
+    r#"{"level":"WARN","target":"x","message":"Failed to find block to remove; skipping remove operation","worker_id":"7","dp_rank":0,"id":3,"block_hash":"ExternalSequenceBlockHash(9)"}"#,
 ];
+
+#[test]
+fn every_whole_line_of_jsonl_says_something() {
+    assert!(JSON.iter().all(|line| decode(line.as_bytes()).unwrap().is_some()));
+}
 
 fn reason(line: &str) -> Reason {
     decode(line.as_bytes()).expect_err(line).reason

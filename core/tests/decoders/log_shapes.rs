@@ -29,6 +29,21 @@ pub const LINES: &[&str] = &[
     "2026-11-20T18:06:54.428894Z  INFO http-request:kv_router.route_request: request_span: route request cancelled request.outcome=\"cancelled\" cancellation.signal=\"kill\" method=POST request_id=ffe1b34c otel.kind=\"client\" request_id=71128c4b dp_rank=0 overlap_blocks=3 phase=Prefill worker_id=7",
     "2026-11-20T18:06:54.428894Z  INFO http-request: dynamo_llm::http::service::metrics: request completed request_id=71128c4b model=m endpoint=chat_completions request_type=stream status=error elapsed_ms=16 method=POST request_id=ffe1b34c",
     "2026-11-20T18:06:54.428894Z  WARN dynamo_llm::kv_router::sequence: Removing worker WorkerWithDpRank { worker_id: 7, dp_rank: 3 }",
+    // The path of events.
+    "2026-11-20T18:06:54.428894Z  WARN dynamo_llm::kv_router::subscriber: DISCOVERY: Generate endpoint instance removed, removing worker 7668682361245869064",
+    "2026-11-20T18:06:54.428894Z  WARN dynamo_llm::kv_router::indexer: Failed to find parent block; skipping store operation worker_id=\"7668682361161377814\" dp_rank=1 id=96 parent_hash=Some(ExternalSequenceBlockHash(9)) num_blocks=0",
+    "2026-11-20T18:06:54.428894Z  WARN dynamo_kv_router::indexer::radix_tree: Failed to find block to remove; skipping remove operation worker_id=7 dp_rank=0 event_id=237 block_hash=ExternalSequenceBlockHash(9)",
+    "2026-11-20T18:06:54.428894Z  WARN dynamo_llm::kv_router::indexer: block_hash mismatch: sequence hashes should be uniform across workers expected=ExternalSequenceBlockHash(1) actual=Some(ExternalSequenceBlockHash(2))",
+    "2026-11-20T18:06:54.428894Z  WARN dynamo_llm::kv_router::publisher: Block not published. Block size must be 16 tokens to be published. Block size is: 32",
+    "2026-11-20T18:06:54.428894Z ERROR dynamo.trtllm.publisher: Block -7 contains 32 tokens, which is greater than kv_block_size 16",
+    "2026-11-20T18:06:54.428894Z ERROR dynamo.trtllm.publisher: Block contains 64 tokens, which is greater than kv_block_size 32",
+    "2026-11-20T18:06:54.428894Z ERROR dynamo_llm::kv_router::sequence: prefill_tokens < 0 with ISL 100 < cached_tokens 160",
+    "2026-11-20T18:06:54.428894Z  WARN dynamo_llm::discovery::model_manager: KV Router block size mismatch! Endpoint is requesting a different kv_cache_block_size than the existing router. This will cause routing to fail silently. Consider using the same block size or restarting the router. endpoint=dynamo/backend/generate existing_block_size=16 requested_block_size=32",
+    "2026-11-20T18:06:54.428894Z ERROR dynamo_llm::discovery::watcher: Checksum for new model does not match existing model. model_name=\"m\"",
+    "2026-11-20T18:06:54.428894Z  WARN dynamo_llm::kv_router::subscriber: Event ID gap detected for worker 7, recovering events [3, 5], gap_size: 3",
+    "2026-11-20T18:06:54.428894Z  WARN dynamo_llm::kv_router::worker_query: Worker 7 does not have local indexer enabled, skipping recovery",
+    "2026-11-20T18:06:54.428894Z  INFO dynamo_llm::kv_router: Not all workers have local_indexer enabled, using JetStream subscription",
+    "2026-11-20T18:06:54.428894Z  INFO dynamo_llm::kv_router: KV Routing initialized",
 ];
 
 fn read(line: &str) -> LogLine<'_> {
@@ -66,6 +81,20 @@ const EXPECTED: Expect = expect![[r#"
     Info RouteDone(RouteDone { request_id: "71128c4b", worker: Worker { id: WorkerId(7), dp_rank: 0 }, overlap_blocks: Some(3), phase: Some("Prefill"), ending: Cancelled, outcome: Some("cancelled") })
     Info RequestDone(RequestDone { request_id: "71128c4b", status: Some("error"), input_tokens: None, output_tokens: None, ttft_ms: None, avg_itl_ms: None, elapsed_ms: Some(16.0), prefill_worker: None, decode_worker: None })
     Warn WorkerRemoved(Worker { id: WorkerId(7), dp_rank: 3 })
+    Warn InstanceRemoved(WorkerId(7668682361245869064))
+    Warn Sign { sign: ParentUnknown, worker: Some(Worker { id: WorkerId(7668682361161377814), dp_rank: 1 }) }
+    Warn Sign { sign: BlockUnknown, worker: Some(Worker { id: WorkerId(7), dp_rank: 0 }) }
+    Warn Sign { sign: HashMismatch, worker: None }
+    Warn Sign { sign: PublisherSize { publisher: 16, engine: 32 }, worker: None }
+    Error Sign { sign: Oversize { publisher: 16, engine: 32 }, worker: None }
+    Error Sign { sign: Oversize { publisher: 32, engine: 64 }, worker: None }
+    Error Sign { sign: NegativePrefill, worker: None }
+    Warn Sign { sign: CardSizes, worker: None }
+    Error Sign { sign: CardSizes, worker: None }
+    Warn Sign { sign: EventGap, worker: Some(Worker { id: WorkerId(7), dp_rank: 0 }) }
+    Warn Sign { sign: NoLocalIndexer, worker: Some(Worker { id: WorkerId(7), dp_rank: 0 }) }
+    Info Sign { sign: UsesJetStream, worker: None }
+    Info Sign { sign: RouterStarted, worker: None }
 "#]];
 
 #[test]

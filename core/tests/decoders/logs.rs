@@ -1,4 +1,4 @@
-//! Every line of every recorded log of a frontend: nothing about routing is overlooked, printed costs are those of their
+//! Every line of every recorded log: nothing about routing or the path of events is overlooked, printed costs are those of their
 //! printed terms, and what was chosen is what the costs say.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -6,18 +6,22 @@ use std::fmt::Write as _;
 use std::path::Path;
 
 use radixscope_core::dynamo::log_line::{Formula, LogLine, Said, Selected, decode, may_matter};
+use radixscope_core::record::LogSign;
 use serde_json::Value;
 
 use crate::wire;
 
-/// The logs of a capture, each with a name to show: one more for every frontend that was started again.
+/// The logs of a capture, each with a name to show: of the frontend, one more for every time that it was started again,
+/// and of the workers.
 fn logs(capture: &Path) -> Vec<(String, Vec<String>)> {
     let log = |file: &str| {
         let path = capture.join(file);
         let name = format!("{}/{file}", capture.file_name().expect("a name").to_string_lossy());
         path.exists().then(|| (name, wire::gunzipped_lines(&path).collect()))
     };
-    ["frontend.log.gz", "frontend.2.log.gz"].into_iter().filter_map(log).collect()
+    let files =
+        ["frontend.log.gz", "frontend.2.log.gz", "worker1.log.gz", "worker2.log.gz", "worker3.log.gz"];
+    files.into_iter().filter_map(log).collect()
 }
 
 fn all_logs(version: &str) -> Vec<(String, Vec<String>)> {
@@ -43,13 +47,22 @@ fn kind(said: &Said<'_>) -> &'static str {
         Said::RequestDone(_) => "request done",
         Said::WorkerAdded(_) => "added",
         Said::WorkerRemoved(_) => "removed",
+        Said::InstanceRemoved(_) => "instance removed",
+        Said::Sign { sign, .. } => match sign {
+            LogSign::RouterStarted => "router started",
+            LogSign::ParentUnknown => "parent unknown",
+            LogSign::BlockUnknown => "block unknown",
+            LogSign::PublisherSize { publisher: 16, engine: 32 } => "publisher size",
+            LogSign::UsesJetStream => "uses JetStream",
+            other => panic!("no recorded log says {other:?}"),
+        },
     }
 }
 
 /// Counted without the decoder: the words that only lines of this kind have.
 fn expected(lines: &[String]) -> BTreeMap<&'static str, usize> {
     let has = |line: &str, words: &[&str]| words.iter().all(|word| line.contains(word));
-    let kinds: [(&'static str, &[&str]); 10] = [
+    let kinds: [(&'static str, &[&str]); 16] = [
         ("formula", &["ormula for worker_id="]),
         ("tie", &["Multiple workers tied"]),
         ("selected", &["Selected worker"]),
@@ -60,6 +73,12 @@ fn expected(lines: &[String]) -> BTreeMap<&'static str, usize> {
         ("request done", &["service::metrics", "request completed"]),
         ("added", &["Adding worker WorkerWithDpRank"]),
         ("removed", &["Removing worker WorkerWithDpRank"]),
+        ("instance removed", &["instance removed, removing worker"]),
+        ("router started", &["KV Routing initialized"]),
+        ("parent unknown", &["skipping store operation"]),
+        ("block unknown", &["skipping remove operation"]),
+        ("publisher size", &["Block size must be 16", "Block size is: 32"]),
+        ("uses JetStream", &["using JetStream subscription"]),
     ];
     let count = |words: &[&str]| lines.iter().filter(|line| has(line, words)).count();
     kinds.iter().map(|(kind, words)| (*kind, count(words))).filter(|(_, count)| *count > 0).collect()

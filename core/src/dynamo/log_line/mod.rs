@@ -1,4 +1,5 @@
-//! Lines of Dynamo's log that say something about routing (reference §7.2, §7.3), as text or JSONL, of 0.8 to 1.6.
+//! Lines of Dynamo's log that say something about routing or about the path of KV events to the router (reference §7.2,
+//! §7.3, §9.1), as text or JSONL, of 0.8 to 1.6; of frontends and workers.
 //!
 //! The log names all candidates of a decision (up to 1.5) and joins request, decision and outcome (from 1.5), which
 //! no message does. By far the most lines say nothing about routing and are turned away by a search for fixed phrases.
@@ -9,6 +10,7 @@ mod printed;
 mod read;
 mod said;
 mod scan;
+mod sign;
 mod text;
 
 use std::borrow::Cow;
@@ -24,6 +26,7 @@ pub use said::{
 
 use super::error::{DecodeError, Reason};
 use super::wire::Fault;
+use crate::id::Millis;
 use crate::record::Topic;
 use fields::{Fields, Key};
 use read::{Told, said};
@@ -70,7 +73,7 @@ impl Level {
 
 /// One of these is in every line that says something about routing; none has a character that JSON escapes or that
 /// could be coloured.
-const PHRASES: [&str; 9] = [
+const PHRASES: [&str; 21] = [
     "ormula for worker_id=",
     "Multiple workers tied with same logit",
     "Selected worker",
@@ -80,6 +83,18 @@ const PHRASES: [&str; 9] = [
     "request completed",
     "request received",
     "ing worker WorkerWithDpRank",
+    "endpoint instance removed, removing worker",
+    "Failed to find ",
+    "block_hash mismatch: sequence",
+    "Block not published.",
+    "which is greater than kv_block_size",
+    "prefill_tokens < 0",
+    "Router block size mismatch",
+    "Checksum for new model",
+    "Event ID gap detected",
+    "does not have local indexer",
+    "using JetStream subscription",
+    "KV Routing initialized",
 ];
 
 /// Whether a line can say something about routing: a cheap search for fixed phrases, for a source that wants to hand
@@ -139,6 +154,11 @@ fn in_json(object: &str) -> Result<Option<LogLine<'_>>, Fault> {
 }
 
 impl LogLine<'_> {
+    /// When it was written, in milliseconds of Unix time.
+    pub fn at_ms(&self) -> Option<Millis> {
+        self.at_us.and_then(|us| u64::try_from(us / 1_000).ok()).map(Millis)
+    }
+
     /// The same without the line it was read from.
     pub fn into_owned(self) -> LogLine<'static> {
         LogLine { at_us: self.at_us, level: self.level, said: self.said.into_owned() }

@@ -9,9 +9,10 @@ use super::said::{
     Terms,
 };
 use super::scan::Scan;
+use super::sign::sign;
 use crate::dynamo::error::Reason;
 use crate::dynamo::wire::{Fault, InField};
-use crate::id::Worker;
+use crate::id::{Worker, WorkerId};
 
 /// A message with what is known around it.
 pub(super) struct Told<'a> {
@@ -25,7 +26,7 @@ pub(super) struct Told<'a> {
 
 impl<'a> Told<'a> {
     /// The fields, `behind` the words of the message.
-    fn fields(self, behind: &'a str) -> Fields<'a> {
+    pub(super) fn fields(self, behind: &'a str) -> Fields<'a> {
         self.fields.unwrap_or_else(|| Fields::of_text(behind))
     }
 
@@ -81,7 +82,13 @@ pub(super) fn said(told: Told<'_>) -> Result<Option<Said<'_>>, Fault> {
     if let Some(rest) = message.strip_prefix("Removing worker WorkerWithDpRank ") {
         return worker_with_rank(rest).field("worker").map(|worker| Some(Said::WorkerRemoved(worker)));
     }
-    Ok(None)
+    // In text its first word passes for a target.
+    let words = message.strip_prefix("DISCOVERY: ").unwrap_or(message);
+    if let Some(rest) = words.strip_prefix("Generate endpoint instance removed, removing worker ") {
+        let id = Scan::new(rest).u64().field("worker")?;
+        return Ok(Some(Said::InstanceRemoved(WorkerId(id))));
+    }
+    sign(told)
 }
 
 /// Whether a message begins with the second of two phrases, and what follows.

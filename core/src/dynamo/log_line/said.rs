@@ -4,6 +4,7 @@ use std::borrow::Cow;
 
 use super::printed::Printed;
 use crate::id::{Worker, WorkerId};
+use crate::record::LogSign;
 
 /// What a line says.
 #[derive(Clone, PartialEq, Debug)]
@@ -29,6 +30,15 @@ pub enum Said<'a> {
     WorkerAdded(Worker),
     /// The router forgets the load of a worker.
     WorkerRemoved(Worker),
+    /// The router forgets all ranks of a worker, because its instance left the discovery (0.9).
+    InstanceRemoved(WorkerId),
+    /// Something of the path of KV events, of both kinds of process.
+    Sign {
+        /// What.
+        sign: LogSign,
+        /// Of which worker, if the line names one; rank 0 where it names none.
+        worker: Option<Worker>,
+    },
 }
 
 impl Said<'_> {
@@ -40,7 +50,12 @@ impl Said<'_> {
             Said::RoutingBest(best) => Some(best.worker),
             Said::RouteDone(done) => Some(done.worker),
             Said::WorkerAdded(worker) | Said::WorkerRemoved(worker) => Some(*worker),
-            Said::Tie | Said::RoutingInput(_) | Said::RequestReceived(_) | Said::RequestDone(_) => None,
+            Said::Sign { worker, .. } => *worker,
+            Said::Tie
+            | Said::RoutingInput(_)
+            | Said::RequestReceived(_)
+            | Said::RequestDone(_)
+            | Said::InstanceRemoved(_) => None,
         }
     }
 
@@ -52,6 +67,8 @@ impl Said<'_> {
             Said::Tie => Said::Tie,
             Said::WorkerAdded(worker) => Said::WorkerAdded(worker),
             Said::WorkerRemoved(worker) => Said::WorkerRemoved(worker),
+            Said::InstanceRemoved(id) => Said::InstanceRemoved(id),
+            Said::Sign { sign, worker } => Said::Sign { sign, worker },
             Said::Selected(said) => Said::Selected(Selected {
                 request_id: said.request_id.map(own),
                 worker_type: said.worker_type.map(own),
