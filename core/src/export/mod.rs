@@ -1,14 +1,18 @@
-//! Decisions as others read them: JSON as the API gives it, and CSV. Knows no file and no request.
+//! Decisions and findings as others read them: JSON as the API gives it, CSV, and findings in Markdown. Knows no file and
+//! no request.
 //!
 //! Ids and hashes are decimal strings in JSON, because a JavaScript number keeps 53 bits.
 
+mod checks;
 pub mod csv;
 mod decisions;
+pub mod finding_ticket;
 
 use serde::{Serialize, Serializer};
 
 use crate::id::{BlockHash, TokensHash};
 
+pub use checks::{FindingsDto, Wanted};
 pub use decisions::{DecisionDto, DecisionsDto, finite};
 
 /// A full-range `u64`, as a decimal string.

@@ -16,6 +16,7 @@ use prometheus_client::metrics::gauge::ConstGauge;
 use prometheus_client::registry::Registry;
 
 use radixscope_core::cluster::Cluster;
+use radixscope_core::record::{Phase, Severity};
 use radixscope_core::tree::Totals;
 
 use super::error::{ApiError, code};
@@ -50,6 +51,8 @@ struct Scrape {
     decisions: u64,
     sources: Vec<Source>,
     workers: Vec<Worker>,
+    processes: Vec<Process>,
+    findings: Vec<Finding>,
     viewers: u64,
     viewers_total: u64,
     resyncs: u64,
@@ -78,6 +81,23 @@ struct Worker {
     cleared: u64,
     missed: u64,
     decisions: u64,
+    in_flight: Option<u32>,
+}
+
+/// A process whose own metrics we scrape.
+#[derive(Debug)]
+struct Process {
+    name: String,
+    role: &'static str,
+    age_s: f64,
+    restarts: u64,
+}
+
+#[derive(Debug)]
+struct Finding {
+    code: String,
+    severity: &'static str,
+    is_present: bool,
 }
 
 impl Scrape {
@@ -104,8 +124,20 @@ impl Scrape {
                 cleared: w.cleared_total,
                 missed: w.missed_total,
                 decisions: cluster.decisions().totals_of(ix).count,
+                in_flight: w.in_flight.now(),
             })
         });
+        let process = |p: &radixscope_core::cluster::ProcessState| Process {
+            name: p.name.clone(),
+            role: p.role.as_str(),
+            age_s: view.at_ms.since(p.last_ms) as f64 / 1_000.0,
+            restarts: p.restarts.into(),
+        };
+        let finding = |f: &radixscope_core::record::Finding<'_>| Finding {
+            code: f.code.to_string(),
+            severity: f.severity.as_str(),
+            is_present: f.phase != Phase::Cleared,
+        };
         Self {
             seq: cluster.seq().0,
             stats: view.stats.clone(),
@@ -116,6 +148,8 @@ impl Scrape {
             decisions: cluster.decisions().totals().count,
             sources: cluster.sources().iter().map(source).collect(),
             workers: workers.collect(),
+            processes: cluster.processes().iter().map(process).collect(),
+            findings: cluster.findings().iter().map(finding).collect(),
             viewers: 0,
             viewers_total: 0,
             resyncs: 0,
@@ -229,7 +263,31 @@ impl Scrape {
         to.counters("worker_removed_blocks", "Blocks in its removed events", counted(|w| w.removed))?;
         to.counters("worker_cleared", "Times it dropped everything", counted(|w| w.cleared))?;
         to.counters("worker_missed", "Messages or events of it known to be lost", counted(|w| w.missed))?;
-        to.counters("worker_decisions", "Routing decisions that chose it", counted(|w| w.decisions))
+        to.counters("worker_decisions", "Routing decisions that chose it", counted(|w| w.decisions))?;
+        let help = "Requests between choice and end; absent where no source tells when requests end";
+        to.gauges("worker_in_flight_requests", help, known(|w| w.in_flight.map(u64::from)))
+    }
+
+    fn of_processes(&self, to: &mut Writer<'_>) -> fmt::Result {
+        let labels = |p: &Process| [("process", p.name.clone()), ("role", p.role.to_owned())];
+        let ages = self.processes.iter().map(|p| (labels(p), p.age_s));
+        to.gauges("process_scrape_age_seconds", "Time since it last answered a scrape", ages)?;
+        let restarts = self.processes.iter().map(|p| (labels(p), p.restarts));
+        to.counters("process_restarts", "Times it was seen to have restarted", restarts)
+    }
+
+    fn of_findings(&self, to: &mut Writer<'_>) -> fmt::Result {
+        let each = self.findings.iter().map(|f| {
+            let labels = [("code", f.code.as_str()), ("severity", f.severity)];
+            (labels, if f.is_present { 1.0 } else { 0.0 })
+        });
+        to.gauges("findings", "1 while the finding is present, 0 once it is over", each)?;
+        let totals = [Severity::Info, Severity::Warning, Severity::Critical].map(|severity| {
+            let severity = severity.as_str();
+            let present = self.findings.iter().filter(|f| f.is_present && f.severity == severity).count();
+            ([("severity", severity)], present as f64)
+        });
+        to.gauges("findings_present", "Findings that are present", totals)
     }
 }
 
@@ -245,7 +303,9 @@ impl Collector for Scrape {
         self.of_ourselves(&mut to)?;
         self.of_sources(&mut to)?;
         self.of_tree(&mut to)?;
-        self.of_workers(&mut to)
+        self.of_workers(&mut to)?;
+        self.of_processes(&mut to)?;
+        self.of_findings(&mut to)
     }
 }
 

@@ -17,6 +17,7 @@ use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinHandle;
 use tokio::time::MissedTickBehavior;
 
+use radixscope_core::check::Checks;
 use radixscope_core::ingest::Message;
 use radixscope_core::listen::{Journal, Listener};
 use radixscope_core::record::{Entry, MissedCause, Record, SourceKind};
@@ -112,6 +113,7 @@ impl Hub {
         let epoch = random();
         let mut task = HubTask {
             listener: Listener::default(),
+            checks: Checks::default(),
             state: State::new(config.max_nodes, config.log_bytes, epoch),
             inbox: Inbox::new(config.queue),
             refused: Vec::new(),
@@ -166,6 +168,7 @@ impl Hub {
 
 struct HubTask {
     listener: Listener,
+    checks: Checks,
     state: State,
     inbox: Inbox,
     refused: Vec<(SourceHandle, Arc<Refused>)>,
@@ -229,13 +232,18 @@ impl HubTask {
     }
 
     fn flush(&mut self) {
-        let Self { listener, state, refused, stats, .. } = self;
+        let Self { listener, checks, state, refused, stats, .. } = self;
         for (handle, refused) in refused.iter() {
             for (topic, count) in refused.take() {
                 listener.missed(handle.source(), topic, MissedCause::QueueFull, count);
             }
         }
-        listener.flush(now(), state);
+        let at_ms = now();
+        listener.flush(at_ms, state);
+        // After what this second said is summed up, so that a loss is judged at once.
+        for record in checks.tick(&state.cluster, at_ms) {
+            state.accept(&Entry { at_ms, record });
+        }
         stats.end_second();
     }
 

@@ -1,13 +1,14 @@
-//! `GET /api/v1/cluster`: sources, workers and totals of the tree.
+//! `GET /api/v1/cluster`: sources, workers, scraped processes, routers and totals of the tree.
 
 use axum::Json;
 use axum::extract::State;
 use axum::http::Uri;
 use serde::Serialize;
 
-use radixscope_core::cluster::{Cluster, SourceState, WorkerState};
+use radixscope_core::cluster::{Cluster, Line, ProcessState, RouterState, SourceState, WorkerState};
 use radixscope_core::export::Decimal;
 use radixscope_core::id::WorkerIx;
+use radixscope_core::record::{BlockAges, ModelFigures, RankFigures};
 
 use super::json::ms;
 use super::params::Params;
@@ -23,6 +24,10 @@ pub(super) struct ClusterDto {
     digest: Decimal,
     sources: Vec<SourceDto>,
     workers: Vec<WorkerDto>,
+    /// Processes whose metrics are scraped.
+    processes: Vec<ProcessDto>,
+    /// Routers heard of, by their messages, logs or metrics.
+    routers: Vec<RouterDto>,
     tree: TreeDto,
 }
 
@@ -90,6 +95,87 @@ struct WorkerDto {
     router_loads: Vec<RouterLoadDto>,
     requests: RequestsDto,
     decisions_total: u64,
+    /// Requests between choice and end; `null`: no source tells when requests end.
+    in_flight: Option<u32>,
+    /// How its KV events come.
+    lines: Vec<LineDto>,
+    /// `null`: as far as is known it is there.
+    gone: Option<GoneDto>,
+    /// How long its blocks live, from a sample; `null`: not known yet.
+    block_ages: Option<BlockAgesDto>,
+}
+
+#[derive(Serialize)]
+struct LineDto {
+    line: &'static str,
+    first_ms: u64,
+    /// Publishers count from 0 or 1: a larger one means that listening began later.
+    first_event_id: Decimal,
+}
+
+#[derive(Serialize)]
+struct GoneDto {
+    at_ms: u64,
+    /// How that is known.
+    why: &'static str,
+    /// KV events of it and requests sent to it since then.
+    events_after: u64,
+    choices_after: u64,
+}
+
+#[derive(Serialize)]
+struct BlockAgesDto {
+    one_in: u16,
+    removed: u32,
+    lifetime_p50_ms: Option<u64>,
+    lifetime_p95_ms: Option<u64>,
+    came_back: u32,
+    came_back_p50_ms: Option<u64>,
+    reuse_p50_ms: Option<u64>,
+}
+
+#[derive(Serialize)]
+struct ProcessDto {
+    name: String,
+    role: &'static str,
+    /// Its connection id: a worker's is its worker id, a frontend's its router's id; `null` below Dynamo 1.0.
+    instance: Option<Decimal>,
+    first_ms: u64,
+    /// Last scrape that it answered.
+    last_ms: u64,
+    restarts: u32,
+    restarted_ms: Option<u64>,
+    /// What a frontend says of its models.
+    models: Vec<ModelDto>,
+    /// What a worker's engine says of its ranks.
+    ranks: Vec<RankDto>,
+}
+
+#[derive(Serialize)]
+struct ModelDto {
+    name: String,
+    block_size_tokens: Option<u32>,
+    total_kv_blocks: Option<u64>,
+    max_num_seqs: Option<u64>,
+    max_num_batched_tokens: Option<u64>,
+    context_length: Option<u64>,
+}
+
+#[derive(Serialize)]
+struct RankDto {
+    dp_rank: u32,
+    /// 0 to 1.
+    kv_usage: Option<f64>,
+    used_blocks: Option<u64>,
+    total_blocks: Option<u64>,
+}
+
+#[derive(Serialize)]
+struct RouterDto {
+    router_id: Decimal,
+    first_ms: u64,
+    last_ms: u64,
+    decisions_total: u64,
 }
 
 #[derive(Serialize)]
@@ -138,6 +224,8 @@ fn of(view: &mut View<'_>) -> ClusterDto {
         digest: Decimal(cluster.digest()),
         sources: cluster.sources().iter().map(source).collect(),
         workers: cluster.workers_by_id().into_iter().filter_map(|ix| worker(cluster, ix)).collect(),
+        processes: cluster.processes().iter().map(process).collect(),
+        routers: cluster.routers().iter().map(router).collect(),
         tree: TreeDto {
             nodes: totals.nodes,
             shared: totals.shared,
@@ -229,5 +317,73 @@ fn worker(cluster: &Cluster, ix: WorkerIx) -> Option<WorkerDto> {
             freed_total: w.sequences.freed,
         },
         decisions_total: cluster.decisions().totals_of(ix).count,
+        in_flight: w.in_flight.now(),
+        lines: w.lines.iter().map(line).collect(),
+        gone: w.gone.map(|gone| GoneDto {
+            at_ms: gone.at_ms.0,
+            why: gone.why.as_str(),
+            events_after: w.events_after_gone,
+            choices_after: w.choices_after_gone,
+        }),
+        block_ages: w.ages.map(ages),
     })
+}
+
+fn line(line: &Line) -> LineDto {
+    LineDto {
+        line: line.line.as_str(),
+        first_ms: line.first_ms.0,
+        first_event_id: Decimal(line.first_event_id),
+    }
+}
+
+fn ages(ages: BlockAges) -> BlockAgesDto {
+    let BlockAges { one_in, removed, lifetime_p50_ms, lifetime_p95_ms, came_back, .. } = ages;
+    let BlockAges { came_back_p50_ms, reuse_p50_ms, .. } = ages;
+    BlockAgesDto {
+        one_in,
+        removed,
+        lifetime_p50_ms,
+        lifetime_p95_ms,
+        came_back,
+        came_back_p50_ms,
+        reuse_p50_ms,
+    }
+}
+
+fn process(process: &ProcessState) -> ProcessDto {
+    let model = |m: &ModelFigures<'_>| ModelDto {
+        name: m.name.to_string(),
+        block_size_tokens: m.block_size_tokens,
+        total_kv_blocks: m.total_kv_blocks,
+        max_num_seqs: m.max_num_seqs,
+        max_num_batched_tokens: m.max_num_batched_tokens,
+        context_length: m.context_length,
+    };
+    let rank = |r: &RankFigures| RankDto {
+        dp_rank: r.dp_rank,
+        kv_usage: r.kv_usage,
+        used_blocks: r.used_blocks,
+        total_blocks: r.total_blocks,
+    };
+    ProcessDto {
+        name: process.name.clone(),
+        role: process.role.as_str(),
+        instance: process.instance.map(Decimal),
+        first_ms: process.first_ms.0,
+        last_ms: process.last_ms.0,
+        restarts: process.restarts,
+        restarted_ms: ms(process.restarted_ms),
+        models: process.models.iter().map(model).collect(),
+        ranks: process.ranks.iter().map(rank).collect(),
+    }
+}
+
+fn router(router: &RouterState) -> RouterDto {
+    RouterDto {
+        router_id: Decimal(router.id),
+        first_ms: router.first_ms.0,
+        last_ms: router.last_ms.0,
+        decisions_total: router.decisions,
+    }
 }

@@ -59,6 +59,18 @@ impl Params {
         }
     }
 
+    /// One of a few words.
+    pub(super) fn one_of<T: Copy>(&self, name: &str, words: &[(&str, T)]) -> Result<Option<T>, ApiError> {
+        let Some(text) = self.get(name) else { return Ok(None) };
+        match words.iter().find(|(word, _)| *word == text) {
+            Some(&(_, meaning)) => Ok(Some(meaning)),
+            None => {
+                let known: Vec<&str> = words.iter().map(|&(word, _)| word).collect();
+                Err(ApiError::bad_parameter(name, text, &format!("one of {}", known.join(", "))))
+            }
+        }
+    }
+
     /// The worker filter.
     pub(super) fn worker(&self) -> Result<Option<WorkerFilter>, ApiError> {
         self.get("worker").map(WorkerFilter::parse).transpose()
@@ -124,6 +136,15 @@ mod tests {
         let error = format!("{:?}", params("limit=ten").unwrap().u64("limit").unwrap_err());
         assert!(error.contains("limit=") && error.contains("ten"), "{error}");
         assert!(params("limit=11").unwrap().within("limit", 1, 10).is_err());
+    }
+
+    #[test]
+    fn a_word_that_is_none_of_those_known_is_an_error_that_names_them() {
+        let words = [("ten", 10), ("two", 2)];
+        assert_eq!(params("limit=two").unwrap().one_of("limit", &words), Ok(Some(2)));
+        assert_eq!(params("").unwrap().one_of("limit", &words), Ok(None));
+        let error = format!("{:?}", params("limit=three").unwrap().one_of("limit", &words).unwrap_err());
+        assert!(error.contains("ten, two"), "{error}");
     }
 
     #[test]

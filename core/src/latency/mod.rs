@@ -1,0 +1,23 @@
+//! How long requests take and how many there are: times to first token and between tokens against their targets,
+//! throughput, errors, queues, lengths. Everything names its source; what nobody tells is `None`, never 0.
+//!
+//! Two kinds of source: what logs and traces tell of requests one by one (exact), and the frontends' histograms (known
+//! by bucket). Knows no screen.
+
+mod counts;
+mod times;
+mod trend;
+
+pub use counts::{Counts, Errors, EventCount, Load, Loads, Throughput, counts, loads};
+pub use times::{Burn, Quantity, Reading, Source, Standing, Times, burn, latest};
+pub use trend::{TREND_STEP_MS, Trend, trend};
+
+/// Figures are taken over this long, milliseconds.
+pub const WINDOW_MS: u64 = 60_000;
+/// What makes a frontend's metrics known; said wherever they are missing.
+pub const ENABLE_FRONTEND: &str = "--prometheus frontend=http://HOST:8000/metrics";
+/// The same of a worker.
+pub const ENABLE_WORKER: &str = "--prometheus worker1=http://HOST:PORT/metrics";
+
+#[cfg(test)]
+mod tests;

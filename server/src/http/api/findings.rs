@@ -1,0 +1,26 @@
+//! `GET /api/v1/findings`: what is wrong with the cluster, why, what to set, and what was checked.
+
+use axum::Json;
+use axum::extract::State;
+use axum::http::Uri;
+
+use radixscope_core::export::{FindingsDto, Wanted};
+use radixscope_core::record::Severity;
+
+use super::params::Params;
+use crate::http::error::ApiError;
+use crate::hub::Hub;
+
+const STATES: [(&str, bool); 2] = [("present", false), ("all", true)];
+const SEVERITIES: [(&str, Severity); 3] =
+    [("info", Severity::Info), ("warning", Severity::Warning), ("critical", Severity::Critical)];
+
+pub(super) async fn findings(State(hub): State<Hub>, uri: Uri) -> Result<Json<FindingsDto>, ApiError> {
+    let params = Params::of(&uri, &["state", "severity"])?;
+    let default = Wanted::default();
+    let wanted = Wanted {
+        severity: params.one_of("severity", &SEVERITIES)?.unwrap_or(default.severity),
+        cleared: params.one_of("state", &STATES)?.unwrap_or(default.cleared),
+    };
+    Ok(Json(hub.read(move |view| FindingsDto::of(view.cluster, wanted, view.at_ms.0)).await?))
+}
