@@ -8,8 +8,10 @@ mod counts;
 mod times;
 mod trend;
 
+pub(crate) use counts::covered_s;
 pub use counts::{Counts, Errors, EventCount, Load, Loads, Throughput, counts, loads};
-pub use times::{Burn, Quantity, Reading, Source, Standing, Times, burn, latest};
+pub use times::{Burn, Quantity, Reading, Source, Standing, Times, burn, latest, within};
+pub(crate) use times::{frontends, merged};
 pub use trend::{TREND_STEP_MS, Trend, trend};
 
 /// Figures are taken over this long, milliseconds.

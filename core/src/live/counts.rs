@@ -45,10 +45,7 @@ fn routed(span: &Span<'_>) -> Option<Known> {
 
 /// What a counter rose by in a second; samples are those of a histogram that has one for each request.
 fn scraped_rate(span: &Span<'_>, counter: Counter, requests: HistogramKind) -> Option<Known> {
-    let each = span
-        .frontends()
-        .filter_map(|process| Some(process.counted_since(counter, span.after())? / span.scraped_s(process)?));
-    let value = each.reduce(|sum, more| sum + more)?;
+    let value = span.per_s(|process| process.counted_since(counter, span.after()))?;
     let samples = span.scraped(requests).map_or(0, |scraped| scraped.count());
     Some(Known { value, samples, source: Source::Scraped })
 }

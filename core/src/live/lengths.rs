@@ -1,6 +1,5 @@
 //! Lengths of sequences, prompt and output together, for the capacity calculator.
 
-use super::times::quantile;
 use super::{Source, Span};
 use crate::cluster::{Cluster, SCRAPE_WINDOW_MS};
 use crate::id::Millis;
@@ -26,15 +25,15 @@ pub struct Lengths {
 /// Lengths of the sequences that ended lately; `None`: nobody tells them.
 pub fn lengths(cluster: &Cluster, now: Millis) -> Option<Lengths> {
     let each = cluster.decisions().newest_first().filter_map(|decided| {
-        Some(decided.decision.isl_tokens?.saturating_add(decided.progress.output_tokens?) as f64)
+        Some(decided.decision.isl_tokens?.saturating_add(decided.progress.output_tokens?))
     });
-    let mut told: Vec<f64> = each.collect();
+    let mut told: Vec<u64> = each.collect();
     if told.len() >= ENOUGH {
-        told.sort_by(f64::total_cmp);
-        let at = |q| quantile(&told, q) as u64;
+        told.sort_unstable();
+        let at = |percent: usize| told[(told.len() * percent).div_ceil(100).saturating_sub(1)];
         return Some(Lengths {
-            p50: at(0.5),
-            p95: at(0.95),
+            p50: at(50),
+            p95: at(95),
             samples: told.len() as u64,
             source: Source::Requests,
         });

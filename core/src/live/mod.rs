@@ -10,9 +10,10 @@ mod times;
 pub use lengths::{Lengths, lengths};
 
 use crate::baseline::{ByFigure, Figure, Figures, Window};
-use crate::cluster::{Cluster, ProcessState, RATE_BUCKET_MS};
+use crate::cluster::{Cluster, Distribution, ProcessState, RATE_BUCKET_MS};
 use crate::id::Millis;
-use crate::record::{Gauge, HistogramKind, ProcessRole};
+use crate::latency::{covered_s, frontends, merged};
+use crate::record::{Gauge, HistogramKind};
 
 /// Where a figure comes from.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -116,7 +117,7 @@ struct Span<'c> {
     ms: u64,
 }
 
-impl<'c> Span<'c> {
+impl Span<'_> {
     fn after(&self) -> Millis {
         Millis(self.now.0.saturating_sub(self.ms))
     }
@@ -125,32 +126,28 @@ impl<'c> Span<'c> {
         at > self.after() && at <= self.now
     }
 
-    /// Processes that see whole requests. What a worker measures of its part would count every request twice.
-    fn frontends(&self) -> impl Iterator<Item = &'c ProcessState> + use<'c> {
-        self.cluster.processes().iter().filter(|process| process.role != ProcessRole::Worker)
+    /// The scraped samples of `kind` of all frontends; `None` without one.
+    fn scraped(&self, kind: HistogramKind) -> Option<Distribution> {
+        let (sum, _) =
+            merged(self.cluster, kind, |process, kind| process.distribution(kind, self.after(), self.now))?;
+        (sum.count() > 0).then_some(sum)
     }
 
-    /// The scraped samples of `kind`, over frontends whose buckets are the same as the first one's.
-    fn scraped(&self, kind: HistogramKind) -> Option<crate::cluster::Distribution> {
-        let each = self.frontends().filter_map(|process| process.distribution(kind, self.after(), self.now));
-        let sum = each.reduce(|mut sum, more| {
-            sum.merge(&more);
-            sum
+    /// What each frontend tells, for each second that its scrapes cover, summed; `None`: none tells.
+    fn per_s(&self, of: impl Fn(&ProcessState) -> Option<f64>) -> Option<f64> {
+        let each = frontends(self.cluster).filter_map(|process| {
+            let seconds = covered_s(process, self.after());
+            (seconds > 0.0).then_some(of(process)? / seconds)
         });
-        sum.filter(|sum| sum.count() > 0)
-    }
-
-    /// Seconds of the window in which `process` was scraped; `None` before the second scrape.
-    fn scraped_s(&self, process: &ProcessState) -> Option<f64> {
-        let ms = self.now.since(process.first_ms).min(self.ms);
-        (ms > 0 && process.last_ms > process.first_ms).then_some(ms as f64 / 1e3)
+        each.reduce(|sum, more| sum + more)
     }
 
     fn concurrency(&self) -> Option<(f64, ConcurrencySource)> {
         let in_flight = self.in_flight().map(|mean| (mean, ConcurrencySource::InFlight));
         in_flight.or_else(|| self.in_flight_by_durations()).or_else(|| {
-            let gauges: Vec<f64> =
-                self.frontends().filter_map(|process| process.gauge(Gauge::InFlightRequests)).collect();
+            let gauges: Vec<f64> = frontends(self.cluster)
+                .filter_map(|process| process.gauge(Gauge::InFlightRequests))
+                .collect();
             let sum = gauges.iter().sum::<f64>();
             (!gauges.is_empty() && sum > 0.0).then_some((sum, ConcurrencySource::Gauges))
         })
@@ -172,11 +169,9 @@ impl<'c> Span<'c> {
 
     /// By Little's law: time spent in requests that ended in the window, over its length.
     fn in_flight_by_durations(&self) -> Option<(f64, ConcurrencySource)> {
-        let each = self.frontends().filter_map(|process| {
-            let spent = process.distribution(HistogramKind::Duration, self.after(), self.now)?;
-            Some(spent.sum() / self.scraped_s(process)?)
-        });
-        let mean: f64 = each.sum();
+        let mean = self.per_s(|process| {
+            Some(process.distribution(HistogramKind::Duration, self.after(), self.now)?.sum())
+        })?;
         (mean > 0.0).then_some((mean, ConcurrencySource::Durations))
     }
 }

@@ -221,3 +221,32 @@ fn churn(state: &WorkerState, now: Millis) -> Option<Churn> {
     }
     Some(churn)
 }
+
+/// What the deployment tells of the calculator's inputs.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Facts {
+    /// Tokens of a block, where all workers agree.
+    pub block_size_tokens: Option<u32>,
+    /// Workers that are there.
+    pub workers: Option<u64>,
+    /// Most sequences at once on a worker, where all models agree.
+    pub max_num_seqs: Option<u64>,
+    /// Least and most blocks of a worker that is there.
+    pub blocks_per_worker: Option<(u64, u64)>,
+}
+
+/// What the deployment tells for the calculator.
+pub fn live_facts(cluster: &Cluster) -> Facts {
+    let there = || cluster.workers().iter().filter(|state| state.gone.is_none());
+    let sizes: Vec<u32> = there().filter_map(|state| block_size(cluster, state)).collect();
+    let blocks: Vec<u64> = there()
+        .filter_map(|state| said::capacities(cluster, state).first().map(|said| said.blocks))
+        .collect();
+    let workers = there().count() as u64;
+    Facts {
+        block_size_tokens: sizes.first().copied().filter(|first| sizes.iter().all(|size| size == first)),
+        workers: (workers > 0).then_some(workers),
+        max_num_seqs: said::agreed(cluster, |model| model.max_num_seqs),
+        blocks_per_worker: blocks.iter().min().copied().zip(blocks.iter().max().copied()),
+    }
+}

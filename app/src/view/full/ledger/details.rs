@@ -165,7 +165,7 @@ fn Ticket(ledger: Ledger, decided: Decided) -> impl IntoView {
         })
     });
     let copied = text.clone();
-    let copy = move |_| match super::save::copy(&copied) {
+    let copy = move |_| match crate::view::full::file::copy(&copied) {
         true => ledger.said.set("Copied".to_owned()),
         false => ledger.said.set("This browser lets no page copy; select the text below".to_owned()),
     };
