@@ -1,4 +1,4 @@
-//! The chart of rates: stored upward, removed downward, one band per worker. The only file that knows ECharts, which
+//! The chart of rates: stored upward, removed downward, one band per worker. This file and `curves` alone know ECharts, which
 //! is fetched from the page's own server when a chart is first shown.
 //!
 //! The option is built as a plain object: typed wrappers of ECharts cost a fifth of the page's size and have no words
@@ -21,15 +21,15 @@ const MAX_LINES: usize = 8;
 #[wasm_bindgen]
 extern "C" {
     #[wasm_bindgen(js_name = echarts)]
-    type Echarts;
+    pub(super) type Echarts;
     #[wasm_bindgen(js_namespace = echarts, js_name = init, catch)]
-    fn init(element: &Element) -> Result<Echarts, JsValue>;
+    pub(super) fn init(element: &Element) -> Result<Echarts, JsValue>;
     #[wasm_bindgen(method, js_name = setOption)]
-    fn set_option(this: &Echarts, option: &JsValue, how: &JsValue);
+    pub(super) fn set_option(this: &Echarts, option: &JsValue, how: &JsValue);
     #[wasm_bindgen(method)]
-    fn resize(this: &Echarts);
+    pub(super) fn resize(this: &Echarts);
     #[wasm_bindgen(method)]
-    fn dispose(this: &Echarts);
+    pub(super) fn dispose(this: &Echarts);
 }
 
 /// One worker's band.
@@ -152,13 +152,13 @@ fn rate_axis(grid: u32, palette: &Palette, font_px: f64) -> JsValue {
     ])
 }
 
-fn label(palette: &Palette, font_px: f64, more: &[(&str, JsValue)]) -> JsValue {
+pub(super) fn label(palette: &Palette, font_px: f64, more: &[(&str, JsValue)]) -> JsValue {
     let label = object(&[("color", s(&css(palette.quiet))), ("fontSize", n(font_px))]);
     more.iter().for_each(|(key, value)| set(&label, key, value));
     label
 }
 
-fn line_style(palette: &Palette) -> JsValue {
+pub(super) fn line_style(palette: &Palette) -> JsValue {
     object(&[("lineStyle", object(&[("color", s(&css(palette.line)))]))])
 }
 
@@ -192,30 +192,30 @@ fn series(bands: &[Band], whole: bool) -> JsValue {
     all.into()
 }
 
-fn s(text: &str) -> JsValue {
+pub(super) fn s(text: &str) -> JsValue {
     JsValue::from_str(text)
 }
 
-fn n(number: f64) -> JsValue {
+pub(super) fn n(number: f64) -> JsValue {
     JsValue::from_f64(number)
 }
 
-fn list<const N: usize>(items: [JsValue; N]) -> JsValue {
+pub(super) fn list<const N: usize>(items: [JsValue; N]) -> JsValue {
     items.into_iter().collect::<Array>().into()
 }
 
-fn set(target: &JsValue, key: &str, value: &JsValue) {
+pub(super) fn set(target: &JsValue, key: &str, value: &JsValue) {
     // Fails only for what is no object.
     let _ = Reflect::set(target, &s(key), value);
 }
 
-fn object(entries: &[(&str, JsValue)]) -> JsValue {
+pub(super) fn object(entries: &[(&str, JsValue)]) -> JsValue {
     let object = Object::new().into();
     entries.iter().for_each(|(key, value)| set(&object, key, value));
     object
 }
 
-async fn load() -> Result<(), JsValue> {
+pub(super) async fn load() -> Result<(), JsValue> {
     if Reflect::has(&js_sys::global(), &s("echarts")).unwrap_or(false) {
         return Ok(());
     }

@@ -176,7 +176,7 @@ fn bands(cluster: &Cluster, palette: &Palette, picked: Option<WorkerIx>, now: Mi
     bands
 }
 
-fn root_font_px() -> f64 {
+pub(super) fn root_font_px() -> f64 {
     let root = document().document_element();
     let style = root.and_then(|root| window().get_computed_style(&root).ok().flatten());
     let size = style.and_then(|style| style.get_property_value("font-size").ok());
