@@ -4,5 +4,6 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test fails by panicking")]
 
 mod figures;
+mod live;
 mod replay;
 mod routing;
