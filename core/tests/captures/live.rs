@@ -37,7 +37,7 @@ fn folded(name: &str) -> (Cluster, Vec<f64>) {
         let subject = format!("{METRICS_PREFIX}{}", scrape.src);
         let at_ms = Millis((scrape.t * 1e3) as u64);
         let payload = scrape.text.as_bytes();
-        listener.hear(&Message { source, at_ms, subject: &subject, reply: None, payload }, &mut cluster);
+        listener.message(Message { source, at_ms, subject: &subject, reply: None, payload }, &mut cluster);
         if scrape.src.starts_with("frontend") {
             frontend.push(scrape.t);
         }
