@@ -64,7 +64,8 @@ fn picture(choice: Choice, live: &Live, playing: &[Option<Baseline>; 2], dark: b
         let (x, y) = (concurrency?, live.window.figures.get(figure)?);
         let end = if figures.len() > 1 { figure.label().rsplit(' ').next().unwrap_or("") } else { "" };
         // Rounded, so that what is not seen draws nothing anew.
-        Some((x.round(), y, format!("Live {end} {}", digits(figure, y)).replace("  ", " ")))
+        let text = digits(figure, y);
+        Some((x.round(), text.parse().unwrap_or(y), format!("Live {end} {text}").replace("  ", " ")))
     };
     let unit = figures.first().map_or("", |figure| figure.unit());
     Picture {

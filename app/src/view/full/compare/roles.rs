@@ -81,8 +81,10 @@ impl Baselines {
 
     /// Samples first. Tracked.
     pub(super) fn all(self) -> Vec<Baseline> {
-        let mut all = self.samples.get_value();
-        all.extend(self.own.get());
+        let (mut all, own) = (self.samples.get_value(), self.own.get());
+        // One of the reader's takes the place of the sample of the same name.
+        all.retain(|sample| own.iter().all(|baseline| name_of(baseline) != name_of(sample)));
+        all.extend(own);
         all
     }
 
@@ -107,7 +109,9 @@ impl Baselines {
         let name = file.trim_end_matches(".csv");
         match baseline::import(text, name) {
             Err(error) => self.said.set(Err(format!("{file} was not taken: {error}."))),
-            Ok(import) => {
+            Ok(mut import) => {
+                // An export holds the samples, too.
+                import.baselines.retain(|baseline| !self.is_sample(baseline));
                 let names: HashSet<String> = import.baselines.iter().map(name_of).collect();
                 let levels: usize = import.baselines.iter().map(|baseline| baseline.rows().len()).sum();
                 let mut said = format!(
