@@ -86,7 +86,7 @@ fn option(picture: &Picture, palette: &Palette, font_px: f64) -> JsValue {
         ("borderColor", s(&css(palette.line))),
         ("textStyle", text),
     ]);
-    let grid = object(&[("left", n(64.0)), ("right", n(130.0)), ("top", n(34.0)), ("bottom", n(44.0))]);
+    let grid = object(&[("left", n(64.0)), ("right", n(130.0)), ("top", n(56.0)), ("bottom", n(44.0))]);
     object(&[
         ("animation", JsValue::FALSE),
         ("grid", grid),
@@ -161,8 +161,15 @@ fn marks(picture: &Picture, palette: &Palette, font_px: f64) -> JsValue {
     let data: Array = picture
         .marks
         .iter()
-        .map(|(at, said)| {
-            let tag = label(palette, font_px, &[("formatter", s(said)), ("position", s("end"))]);
+        .enumerate()
+        .map(|(place, (at, said))| {
+            // Neighbours stand on different heights, so that they can be read.
+            let distance = n(4.0 + (place % 3) as f64 * font_px * 1.2);
+            let tag = label(
+                palette,
+                font_px,
+                &[("formatter", s(said)), ("position", s("end")), ("distance", distance)],
+            );
             object(&[("xAxis", n(*at)), ("label", tag)])
         })
         .collect();

@@ -30,16 +30,22 @@ const CHOICES: [Choice; 6] = [
     ("hits", "Hit rate", &[Figure::HitRate]),
 ];
 
-/// Crossovers of a figure: concurrency and what happens there.
-fn crossings(figure: Figure, [kv, rr]: &[Option<Baseline>; 2]) -> Vec<(f64, String)> {
+/// Crossovers of a figure: concurrency, a mark in the chart, and what happens there.
+fn crossings(figure: Figure, [kv, rr]: &[Option<Baseline>; 2]) -> Vec<(f64, String, String)> {
     let (Some(kv), Some(rr)) = (kv, rr) else { return Vec::new() };
     let all = crossover(kv, rr, figure).into_iter();
     all.map(|crossing| {
-        let direction = match crossing.direction {
-            Direction::FirstGetsWorse => "KV-aware gets worse",
-            Direction::FirstGetsBetter => "KV-aware gets better",
+        let (icon, direction) = match crossing.direction {
+            Direction::FirstGetsWorse => ("▼", "KV-aware gets worse"),
+            Direction::FirstGetsBetter => ("▲", "KV-aware gets better"),
         };
-        (crossing.concurrency, format!("{} at {:.0}: {direction}", figure.label(), crossing.concurrency))
+        let at = crossing.concurrency;
+        let quantile = figure.label().rsplit(' ').next().filter(|word| word.starts_with('p')).unwrap_or("");
+        (
+            at,
+            format!("{quantile} × {at:.0} {icon}").trim().to_owned(),
+            format!("{} at {at:.0}: {direction}", figure.label()),
+        )
     })
     .collect()
 }
@@ -71,7 +77,11 @@ fn picture(choice: Choice, live: &Live, playing: &[Option<Baseline>; 2], dark: b
     Picture {
         curves,
         live: figures.iter().filter_map(point).collect(),
-        marks: figures.iter().flat_map(|&figure| crossings(figure, playing)).collect(),
+        marks: figures
+            .iter()
+            .flat_map(|&figure| crossings(figure, playing))
+            .map(|(at, mark, _)| (at, mark))
+            .collect(),
         values: format!("{name}, {unit}"),
     }
 }
@@ -92,14 +102,14 @@ pub(super) fn Curves(
         live.with(|live| playing.with(|playing| picture(CHOICES[choice.get()], live, playing, dark.get())))
     });
     let said = Memo::new(move |_| {
-        let (_, name, _) = CHOICES[choice.get()];
-        shown.with(|picture| match picture.marks.is_empty() {
+        let (_, name, figures) = CHOICES[choice.get()];
+        let all: Vec<String> = playing.with(|playing| {
+            figures.iter().flat_map(|&figure| crossings(figure, playing)).map(|(.., said)| said).collect()
+        });
+        match all.is_empty() {
             true => format!("{name}: the baselines do not cross."),
-            false => {
-                let all: Vec<&str> = picture.marks.iter().map(|(_, said)| said.as_str()).collect();
-                format!("Crossovers: {}.", all.join("; "))
-            }
-        })
+            false => format!("Crossovers: {}.", all.join("; ")),
+        }
     });
     let frame = NodeRef::<html::Div>::new();
     let chart = StoredValue::new_local(None::<CurvesChart>);

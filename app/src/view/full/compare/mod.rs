@@ -36,7 +36,8 @@ pub(crate) fn ComparePanel(store: Store, dark: Signal<bool>) -> impl IntoView {
     });
     let second = Memo::new(move |_| store.on_beat(|_| store.now_ms().0 / EVERY_MS));
     let live = Memo::new(move |_| {
-        second.track();
+        // Read, not only tracked: a memo that nobody reads never runs, and then never tells of a change.
+        let _ = second.get();
         let (.., ms) = window.get();
         store.peek(|cluster| live::live(cluster, store.now_ms(), ms))
     });
