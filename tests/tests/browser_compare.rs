@@ -52,7 +52,8 @@ async fn live_stands_beside_the_baselines_at_its_own_concurrency() {
         let source = page.text("cmp-source").await.unwrap();
         let (_, rest) = source.split_once("concurrency ").unwrap();
         let shown: f64 = rest.split(' ').next().unwrap().parse().unwrap();
-        assert!((80.0..=130.0).contains(&shown), "{source}");
+        // A second counts with its most, so the mean lies a little above the 120 users.
+        assert!((110.0..=140.0).contains(&shown), "{source}");
         let samples = reference();
         for (column, baseline) in [("kv", &samples[0]), ("rr", &samples[1])] {
             // The panel reads at the unrounded concurrency, within half a request of what it shows.
