@@ -102,6 +102,10 @@ panels! {
     WhatIf "whatif" "What-if" full,
     /// What other settings would have made of the latest decisions.
     Counterfactual "counterfactual" "Counterfactual" full,
+    /// What the workers' memory is filled with, and what would fit.
+    Memory "memory" "Memory" full,
+    /// Live traffic beside baselines.
+    Compare "compare" "Compare" full,
 }
 
 /// What the query says.
@@ -194,8 +198,7 @@ impl Address {
     /// The same view with another value of a key that only one panel reads; `None` takes it out.
     pub fn with_other(&self, key: &str, value: Option<&str>) -> Self {
         let mut address = self.clone();
-        address.rest.retain(|part| part.split_once('=').map_or(part.as_str(), |(name, _)| name) != key);
-        address.rest.extend(value.map(|value| format!("{key}={}", encode(value))));
+        address.set_other(key, value);
         address
     }
 
@@ -203,6 +206,18 @@ impl Address {
     pub fn following(&self, query: &str) -> Self {
         let (there, _) = Self::parse(query);
         Self { theme: self.theme, kiosk: self.kiosk, order: self.order, ..there }
+    }
+
+    /// Sets a key that only one panel reads, at its place if it is there; `None` takes it out.
+    pub fn set_other(&mut self, key: &str, value: Option<&str>) {
+        let is_it = |part: &String| part.split_once('=').map_or(part.as_str(), |(name, _)| name) == key;
+        let new = value.map(|value| format!("{key}={}", encode(value)));
+        let at = self.rest.iter().position(is_it);
+        match (at, new) {
+            (Some(at), Some(new)) => self.rest[at] = new,
+            (None, Some(new)) => self.rest.push(new),
+            (_, None) => self.rest.retain(|part| !is_it(part)),
+        }
     }
 
     /// The query, with `?` unless it is empty; defaults are left out.
@@ -360,6 +375,20 @@ mod tests {
     }
 
     #[test]
+    fn what_only_one_panel_reads_is_changed_at_its_place() {
+        let mut address = Address::parse("?cap.hbm=80&x=1").0;
+        address.set_other("cap.hbm", Some("141 GB"));
+        address.set_other("cap.p95", Some(""));
+        assert_eq!(address.query(), "?cap.hbm=141%20GB&x=1&cap.p95=");
+        assert_eq!(
+            (address.other("cap.hbm").as_deref(), address.other("cap.p95").as_deref()),
+            (Some("141 GB"), Some(""))
+        );
+        address.set_other("cap.hbm", None);
+        assert_eq!(address.query(), "?x=1&cap.p95=");
+    }
+
+    #[test]
     fn a_bad_value_is_named_and_the_default_taken() {
         let (address, notices) = Address::parse("?theme=blue&worker=W1&kiosk=maybe&view=&order=");
         assert_eq!(address, Address::default());
@@ -394,7 +423,7 @@ mod tests {
         }
         let notices = Address::parse("view=forest").1;
         assert!(notices[0].ends_with(
-            "one of overview, tree, workers, rates, decisions, whatif, counterfactual; overview is shown"
+            "one of overview, tree, workers, rates, decisions, whatif, counterfactual, memory, compare; overview is shown"
         ));
     }
 

@@ -5,7 +5,7 @@
 //!
 //! Arrows point one way: `id ← router ← record ← dynamo, tree ← cluster ← check ← ingest ← routing ← listen, whatif`; nothing here uses
 //! `sim` but `counterfactual`, which also reads `cluster`, `router` and `routing`, and its callers. `capacity` and `baseline`
-//! use nothing of the others but `words` and a rule of `export`.
+//! use nothing of the others but `words` and a rule of `export`; `memory` and `live` read `cluster` into them.
 #![forbid(unsafe_code)]
 
 pub mod ages;
@@ -21,6 +21,8 @@ pub mod id;
 pub mod ingest;
 pub mod latency;
 pub mod listen;
+pub mod live;
+pub mod memory;
 pub mod record;
 pub mod router;
 pub mod routing;

@@ -19,15 +19,15 @@ const SCRIPT: &str = "vendor/echarts-5.6.0.min.js";
 #[wasm_bindgen]
 extern "C" {
     #[wasm_bindgen(js_name = echarts)]
-    type Echarts;
+    pub(super) type Echarts;
     #[wasm_bindgen(js_namespace = echarts, js_name = init, catch)]
-    fn init(element: &Element) -> Result<Echarts, JsValue>;
+    pub(super) fn init(element: &Element) -> Result<Echarts, JsValue>;
     #[wasm_bindgen(method, js_name = setOption)]
-    fn set_option(this: &Echarts, option: &JsValue, how: &JsValue);
+    pub(super) fn set_option(this: &Echarts, option: &JsValue, how: &JsValue);
     #[wasm_bindgen(method)]
-    fn resize(this: &Echarts);
+    pub(super) fn resize(this: &Echarts);
     #[wasm_bindgen(method)]
-    fn dispose(this: &Echarts);
+    pub(super) fn dispose(this: &Echarts);
 }
 
 /// What an update of the data alone must not change.
@@ -139,7 +139,7 @@ pub(super) fn object(entries: &[(&str, JsValue)]) -> JsValue {
     object
 }
 
-async fn load() -> Result<(), JsValue> {
+pub(super) async fn load() -> Result<(), JsValue> {
     if Reflect::has(&js_sys::global(), &s("echarts")).unwrap_or(false) {
         return Ok(());
     }

@@ -8,6 +8,8 @@ pub mod viewport;
 #[cfg(target_arch = "wasm32")]
 pub mod chart;
 #[cfg(target_arch = "wasm32")]
+pub mod curves;
+#[cfg(target_arch = "wasm32")]
 pub mod rates;
 #[cfg(target_arch = "wasm32")]
 pub mod surface;

@@ -6,17 +6,23 @@
 
 mod arithmetic;
 mod error;
+mod form;
+#[cfg(test)]
+mod form_tests;
 mod inputs;
 mod presets;
 mod remedies;
 #[cfg(test)]
 mod tests;
+mod words;
 
 pub use arithmetic::{Capacity, Fit, MaxBatch};
 pub use error::Error;
+pub use form::{Fault, Field, Form};
 pub use inputs::{Convention, Engine, Input, Inputs, KvBytes};
 pub use presets::{PRESETS, Preset, REFERENCE, reference_blocks_per_worker};
 pub use remedies::{Advice, Live, Remedy, RemedyKind, Setting, TEST_FIRST, remedies};
+pub use words::{Verdict, against_live, verdicts};
 
 /// Bytes of a GB, as data sheets count HBM.
 pub const GB: u64 = 1_000_000_000;

@@ -183,6 +183,7 @@ impl Cluster {
             Record::EngineLoad { used_blocks, .. } => {
                 w.heard(at);
                 w.engine_used_blocks = Some(*used_blocks);
+                w.engine_used_ms = Some(at);
             }
             Record::RouterLoad { router, decode_blocks, prefill_tokens, .. } => {
                 w.estimate(RouterLoad {

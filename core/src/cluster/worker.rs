@@ -52,6 +52,8 @@ pub struct WorkerState {
     pub other_tier: (u64, u64),
     /// Blocks that running requests use, by its engine. `None`: it never said.
     pub engine_used_blocks: Option<u64>,
+    /// When it said so last.
+    pub engine_used_ms: Option<Millis>,
     /// What routers estimate of it, latest first.
     pub router_loads: Vec<RouterLoad>,
     /// Blocks its KV cache holds, by its model card. `None`: no card was read, or it does not say.
@@ -171,6 +173,7 @@ impl WorkerState {
             missed_total: 0,
             other_tier: (0, 0),
             engine_used_blocks: None,
+            engine_used_ms: None,
             router_loads: Vec::new(),
             capacity_blocks: None,
             block_size_tokens: None,
@@ -219,6 +222,7 @@ impl WorkerState {
         self.events_after_gone = 0;
         self.choices_after_gone = 0;
         self.engine_used_blocks = None;
+        self.engine_used_ms = None;
         self.router_loads.clear();
         self.in_flight.set(gone.at_ms, 0, 0);
     }

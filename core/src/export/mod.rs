@@ -7,6 +7,7 @@ mod checks;
 pub mod csv;
 mod decisions;
 pub mod finding_ticket;
+mod memory;
 
 use serde::{Serialize, Serializer};
 
@@ -14,6 +15,7 @@ use crate::id::{BlockHash, TokensHash};
 
 pub use checks::{FindingsDto, Wanted};
 pub use decisions::{DecisionDto, DecisionsDto, finite};
+pub use memory::MemoryDto;
 
 /// A full-range `u64`, as a decimal string.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

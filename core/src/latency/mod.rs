@@ -8,9 +8,11 @@ mod counts;
 mod times;
 mod trend;
 
+pub(crate) use counts::covered_s;
 pub use counts::{Counts, Errors, EventCount, Load, Loads, Throughput, counts, loads};
+pub(crate) use times::frontends;
 pub use times::{
-    Burn, Quantity, Reading, Source, Standing, Times, burn, latest, merged, requests, share_above,
+    Burn, Quantity, Reading, Source, Standing, Times, burn, latest, merged, requests, share_above, within,
 };
 pub use trend::{TREND_STEP_MS, Trend, trend};
 

@@ -24,6 +24,7 @@ fn scrape(name: &'static str, ttft: [u64; 4], counters: Vec<(Counter, f64)>) -> 
     };
     Record::scrape(&Scrape {
         process: name.into(),
+        is_whole: true,
         role: ProcessRole::Frontend,
         instance: None,
         gauges: vec![(Gauge::InFlightRequests, 7.0)].into(),
@@ -32,7 +33,6 @@ fn scrape(name: &'static str, ttft: [u64; 4], counters: Vec<(Counter, f64)>) -> 
         models: Vec::new(),
         workers: Vec::new().into(),
         ranks: Vec::new().into(),
-        is_whole: true,
     })
 }
 

@@ -27,10 +27,12 @@ pub enum Quantity {
     OutputTokens,
     /// The router's work on one request, milliseconds (≥ 1.0).
     RouterOverhead,
+    /// Whole requests, from choice to end, milliseconds.
+    EndToEnd,
 }
 
 impl Quantity {
-    /// Every quantity.
+    /// Every quantity that has targets or a place of its own; whole requests are only compared.
     pub const ALL: [Self; 5] =
         [Self::Ttft, Self::Tpot, Self::InputTokens, Self::OutputTokens, Self::RouterOverhead];
 
@@ -41,13 +43,14 @@ impl Quantity {
             Self::InputTokens => HistogramKind::InputTokens,
             Self::OutputTokens => HistogramKind::OutputTokens,
             Self::RouterOverhead => HistogramKind::RouterOverheadMs,
+            Self::EndToEnd => HistogramKind::Duration,
         }
     }
 
     /// What a histogram's values are multiplied with: Dynamo's are in seconds but for the router's.
     pub(super) const fn scale(self) -> f64 {
         match self {
-            Self::Ttft | Self::Tpot => 1_000.0,
+            Self::Ttft | Self::Tpot | Self::EndToEnd => 1_000.0,
             Self::InputTokens | Self::OutputTokens | Self::RouterOverhead => 1.0,
         }
     }
@@ -55,7 +58,7 @@ impl Quantity {
     /// A value in words, with its unit.
     pub fn words(self, value: f64) -> String {
         match self {
-            Self::Ttft | Self::Tpot | Self::RouterOverhead => words::duration(value),
+            Self::Ttft | Self::Tpot | Self::RouterOverhead | Self::EndToEnd => words::duration(value),
             Self::InputTokens | Self::OutputTokens => format!("{} tokens", words::digits(value.round())),
         }
     }
@@ -73,6 +76,10 @@ impl Quantity {
             Self::Tpot => Some((ended, progress.itl_us? as f64 / 1_000.0, true)),
             Self::InputTokens => Some((decided.decided_ms(), decided.decision.isl_tokens? as f64, true)),
             Self::OutputTokens => Some((ended, progress.output_tokens? as f64, true)),
+            Self::EndToEnd => {
+                let ended = progress.ended_ms?;
+                Some((ended, ended.since(decided.decided_ms()) as f64, false))
+            }
             Self::RouterOverhead => None,
         }
     }
@@ -202,8 +209,13 @@ pub struct Burn {
 /// Quantiles over the last [`WINDOW_MS`] before `now`, from every source that tells the quantity, the best one first:
 /// requests one by one if they are nearly all of them, else histograms. Empty: nobody tells.
 pub fn latest(cluster: &Cluster, quantity: Quantity, now: Millis) -> Vec<Times> {
-    let exact = requests(cluster, quantity, now, WINDOW_MS);
-    let after = Millis(now.0.saturating_sub(WINDOW_MS));
+    within(cluster, quantity, now, WINDOW_MS)
+}
+
+/// The same over the last `window_ms`.
+pub fn within(cluster: &Cluster, quantity: Quantity, now: Millis, window_ms: u64) -> Vec<Times> {
+    let exact = requests(cluster, quantity, now, window_ms);
+    let after = Millis(now.0.saturating_sub(window_ms));
     let buckets = merged(cluster, quantity.histogram(), |p, kind| p.distribution(kind, after, now));
     let buckets = buckets.map(|(sum, source)| Times {
         source,
@@ -340,6 +352,6 @@ pub fn merged(
 }
 
 /// Processes that take requests or route them.
-pub(super) fn frontends(cluster: &Cluster) -> impl Iterator<Item = &ProcessState> {
+pub(crate) fn frontends(cluster: &Cluster) -> impl Iterator<Item = &ProcessState> {
     cluster.processes().iter().filter(|process| process.role != ProcessRole::Worker)
 }

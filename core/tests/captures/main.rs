@@ -5,6 +5,7 @@
 
 mod figures;
 mod findings;
+mod live;
 mod replay;
 mod routing;
 mod signals;

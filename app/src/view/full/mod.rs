@@ -1,12 +1,15 @@
 //! The panels of the full bundle: each fills the page. What is here is in no other bundle.
 
 mod clipboard;
+mod compare;
 mod costs;
 mod counterfactual;
+mod file;
 mod findings;
 mod hint;
 mod latency;
 mod ledger;
+mod memory;
 pub(crate) mod painted;
 mod prompt_text;
 mod whatif;
@@ -24,6 +27,8 @@ pub(crate) fn panel(panel: Panel, store: Store, dark: Signal<bool>) -> Option<An
         Panel::Decisions => view! { <ledger::LedgerPanel store/> }.into_any(),
         Panel::WhatIf => view! { <whatif::WhatIfPanel store/> }.into_any(),
         Panel::Counterfactual => view! { <counterfactual::CounterfactualPanel store/> }.into_any(),
+        Panel::Memory => view! { <memory::MemoryPanel store/> }.into_any(),
+        Panel::Compare => view! { <compare::ComparePanel store dark/> }.into_any(),
         Panel::Overview | Panel::Tree | Panel::Workers | Panel::Rates => return None,
     })
 }

@@ -145,7 +145,7 @@ fn requests(cluster: &Cluster, quantity: Quantity, now: Millis, window_ms: u64) 
     let Times { source, samples, quantiles } = latency::requests(cluster, quantity, now, window_ms)?;
     // Times of single requests come in milliseconds, those of Dynamo's histograms in seconds.
     let scale = match quantity {
-        Quantity::Ttft | Quantity::Tpot => 1e-3,
+        Quantity::Ttft | Quantity::Tpot | Quantity::EndToEnd => 1e-3,
         Quantity::InputTokens | Quantity::OutputTokens | Quantity::RouterOverhead => 1.0,
     };
     let [p50, p95, p99] = match quantiles {

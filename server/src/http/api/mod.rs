@@ -6,6 +6,7 @@ mod decisions;
 mod findings;
 mod json;
 mod latency;
+mod memory;
 pub(super) mod params;
 mod prompt;
 mod score;
@@ -25,6 +26,7 @@ pub(super) fn router() -> Router<App> {
         .route("/api/v1/decisions", get(decisions::decisions))
         .route("/api/v1/findings", get(findings::findings))
         .route("/api/v1/latency", get(latency::latency))
+        .route("/api/v1/memory", get(memory::memory))
         .route("/api/v1/prompt", get(prompt::prompt))
         .route("/api/v1/score", post(score::score).layer(DefaultBodyLimit::max(score::MAX_BODY_BYTES)))
         .route("/api/v1/arrivals", get(counterfactual::arrivals))
@@ -46,7 +48,7 @@ async fn only_post(method: axum::http::Method) -> ApiError {
 async fn unknown(uri: axum::http::Uri) -> ApiError {
     let message = format!(
         "there is no {} here; there are /api/v1/cluster, /api/v1/tree, /api/v1/decisions, /api/v1/findings, /api/v1/latency, \
-         /api/v1/prompt, /api/v1/score, /api/v1/arrivals and /api/v1/counterfactual",
+         /api/v1/memory, /api/v1/prompt, /api/v1/score, /api/v1/arrivals and /api/v1/counterfactual",
         uri.path().chars().take(200).collect::<String>()
     );
     ApiError::new(code::NOT_FOUND, message)

@@ -1,19 +1,12 @@
-//! What is shown as a file, saved by the browser without leaving the page.
+//! The lines that are shown, as a file.
 
-use std::time::Duration;
-
-use js_sys::Array;
 use leptos::prelude::*;
 use radixscope_core::cluster::Decided;
 use radixscope_core::export::{DecisionsDto, csv};
-use wasm_bindgen::{JsCast, JsValue};
-use web_sys::{Blob, BlobPropertyBag, HtmlAnchorElement, Url};
 
 use super::state::{Ledger, Shown};
 use crate::format;
-
-/// How long the file stays with the page for the browser to take it.
-const KEPT_FOR: Duration = Duration::from_secs(30);
+use crate::view::full::file::offer;
 
 /// All lines as CSV.
 pub(super) fn csv(ledger: Ledger) {
@@ -51,18 +44,4 @@ fn save(ledger: Ledger, name: &str, kind: &str, text: &str) {
         Err(_) => format!("{name} could not be saved: the browser refused"),
     };
     ledger.said.set(said);
-}
-
-fn offer(name: &str, kind: &str, text: &str) -> Result<(), JsValue> {
-    let bag = BlobPropertyBag::new();
-    bag.set_type(kind);
-    let blob = Blob::new_with_str_sequence_and_options(&Array::of1(&text.into()), &bag)?;
-    let url = Url::create_object_url_with_blob(&blob)?;
-    let link: HtmlAnchorElement = document().create_element("a")?.unchecked_into();
-    link.set_href(&url);
-    link.set_download(name);
-    link.click();
-    // Some browsers read the address only after the click.
-    set_timeout(move || drop(Url::revoke_object_url(&url)), KEPT_FOR);
-    Ok(())
 }

@@ -1,0 +1,170 @@
+//! The figures by concurrency as a chart, and what it shows in words.
+
+use gloo_timers::future::TimeoutFuture;
+use leptos::html;
+use leptos::prelude::*;
+use radixscope_core::baseline::{Baseline, Direction, Figure, crossover};
+use radixscope_core::live::Live;
+
+use super::roles::{Baselines, Role};
+use super::table::digits;
+use crate::draw::curves::{Curve, CurvesChart, Picture};
+use crate::draw::palette::{Palette, parse};
+use crate::store::Store;
+use crate::theme;
+use crate::view::charted::root_font_px;
+use crate::view::resize;
+
+/// Key of the chart's figure in the address.
+const FIGURE_KEY: &str = "cmp.figure";
+/// Wait before the chart's library is fetched again after a failure.
+const RETRY_MS: u32 = 3_000;
+
+/// Value in the address, name, figures that are drawn together.
+type Choice = (&'static str, &'static str, &'static [Figure]);
+const CHOICES: [Choice; 6] = [
+    ("ttft", "TTFT", &[Figure::TtftP50, Figure::TtftP95]),
+    ("itl", "ITL", &[Figure::ItlP50, Figure::ItlP95]),
+    ("e2e", "E2E", &[Figure::E2eP50, Figure::E2eP95]),
+    ("tokens", "Output tokens", &[Figure::OutputTokens]),
+    ("requests", "Requests", &[Figure::Requests]),
+    ("hits", "Hit rate", &[Figure::HitRate]),
+];
+
+/// Crossovers of a figure: concurrency, a mark in the chart, and what happens there.
+fn crossings(figure: Figure, [kv, rr]: &[Option<Baseline>; 2]) -> Vec<(f64, String, String)> {
+    let (Some(kv), Some(rr)) = (kv, rr) else { return Vec::new() };
+    let all = crossover(kv, rr, figure).into_iter();
+    all.map(|crossing| {
+        let (icon, direction) = match crossing.direction {
+            Direction::FirstGetsWorse => ("▼", "KV-aware gets worse"),
+            Direction::FirstGetsBetter => ("▲", "KV-aware gets better"),
+        };
+        let at = crossing.concurrency;
+        let quantile = figure.label().rsplit(' ').next().filter(|word| word.starts_with('p')).unwrap_or("");
+        (
+            at,
+            format!("{quantile} × {at:.0} {icon}").trim().to_owned(),
+            format!("{} at {at:.0}: {direction}", figure.label()),
+        )
+    })
+    .collect()
+}
+
+fn picture(choice: Choice, live: &Live, playing: &[Option<Baseline>; 2], dark: bool) -> Picture {
+    let (_, name, figures) = choice;
+    let colour = |token: &str| parse(&theme::token(token), dark).unwrap_or_default();
+    let looks =
+        [("KV-aware", colour("--cost-prefill"), "circle"), ("Round-robin", colour("--cost-decode"), "rect")];
+    let mut curves = Vec::new();
+    for (baseline, (who, colour, symbol)) in playing.iter().zip(looks) {
+        for (at, &figure) in figures.iter().enumerate() {
+            let rows = baseline.iter().flat_map(Baseline::rows);
+            let points: Vec<(f64, f64)> =
+                rows.filter_map(|row| Some((row.concurrency, row.figures.get(figure)?))).collect();
+            let end = if figures.len() > 1 { [" p50", " p95"][at.min(1)] } else { "" };
+            curves.push(Curve { name: format!("{who}{end}"), colour, dashed: at == 1, symbol, points });
+        }
+    }
+    let concurrency = live.concurrency.map(|(mean, _)| mean);
+    let point = |&figure: &Figure| {
+        let (x, y) = (concurrency?, live.window.figures.get(figure)?);
+        let end = if figures.len() > 1 { figure.label().rsplit(' ').next().unwrap_or("") } else { "" };
+        // Rounded, so that what is not seen draws nothing anew.
+        let text = digits(figure, y);
+        Some((x.round(), text.parse().unwrap_or(y), format!("Live {end} {text}").replace("  ", " ")))
+    };
+    let unit = figures.first().map_or("", |figure| figure.unit());
+    Picture {
+        curves,
+        live: figures.iter().filter_map(point).collect(),
+        marks: figures
+            .iter()
+            .flat_map(|&figure| crossings(figure, playing))
+            .map(|(at, mark, _)| (at, mark))
+            .collect(),
+        values: format!("{name}, {unit}"),
+    }
+}
+
+#[component]
+pub(super) fn Curves(
+    store: Store,
+    dark: Signal<bool>,
+    live: Memo<Live>,
+    baselines: Baselines,
+) -> impl IntoView {
+    let choice = Memo::new(move |_| {
+        let asked = store.address.with(|address| address.other(FIGURE_KEY));
+        CHOICES.iter().position(|(key, ..)| asked.as_deref() == Some(key)).unwrap_or(0)
+    });
+    let playing = Memo::new(move |_| Role::ALL.map(|role| baselines.playing(role)));
+    let shown = Memo::new(move |_| {
+        live.with(|live| playing.with(|playing| picture(CHOICES[choice.get()], live, playing, dark.get())))
+    });
+    let said = Memo::new(move |_| {
+        let (_, name, figures) = CHOICES[choice.get()];
+        let all: Vec<String> = playing.with(|playing| {
+            figures.iter().flat_map(|&figure| crossings(figure, playing)).map(|(.., said)| said).collect()
+        });
+        match all.is_empty() {
+            true => format!("{name}: the baselines do not cross."),
+            false => format!("Crossovers: {}.", all.join("; ")),
+        }
+    });
+    let frame = NodeRef::<html::Div>::new();
+    let chart = StoredValue::new_local(None::<CurvesChart>);
+    let loaded = RwSignal::new(false);
+    let failed = RwSignal::new(false);
+    Effect::new(move |_| {
+        let Some(element) = frame.get() else { return };
+        resize::observe(&element, move || {
+            chart.try_with_value(|chart| chart.iter().for_each(CurvesChart::resize)).unwrap_or_default();
+        });
+        leptos::task::spawn_local(async move {
+            // Until the panel is gone or the library is there.
+            loop {
+                let made = CurvesChart::new(&element).await;
+                let ok = made.is_ok();
+                if failed.try_set(!ok).is_some() {
+                    return;
+                }
+                if let Ok(made) = made {
+                    if chart.try_update_value(|chart| *chart = Some(made)).is_some() {
+                        loaded.try_set(true);
+                    }
+                    return;
+                }
+                TimeoutFuture::new(RETRY_MS).await;
+            }
+        });
+    });
+    on_cleanup(move || {
+        chart.try_update_value(Option::take);
+    });
+    Effect::new(move |_| {
+        if loaded.get() {
+            let palette = Palette::read(theme::token, dark.get(), 1);
+            let font = root_font_px() * 0.85;
+            shown.with(|picture| {
+                chart.with_value(|chart| chart.iter().for_each(|chart| chart.show(picture, &palette, font)))
+            });
+        }
+    });
+    let choose =
+        move |key: &'static str| store.address.update(|address| address.set_other(FIGURE_KEY, Some(key)));
+    view! {
+        <fieldset class="tabs"><legend class="hidden">"Figure of the chart"</legend>
+            {CHOICES.iter().enumerate().map(|(at, &(key, name, _))| view! {
+                <label class="tab"><input type="radio" name="cmp-figure" data-testid=format!("cmp-figure-{key}")
+                    prop:checked=move || choice.get() == at on:change=move |_| choose(key)/><span>{name}</span></label>
+            }).collect_view()}
+        </fieldset>
+        <div class="cmp-chart" node_ref=frame role="img" data-testid="cmp-chart" data-ready=move || loaded.get().to_string()
+            aria-label=move || format!("{} by concurrency. {} The table has the figures.", CHOICES[choice.get()].1, said.get())></div>
+        <Show when=move || failed.get()>
+            <p class="empty">"The chart library could not be fetched from this server. Trying again every few seconds."</p>
+        </Show>
+        <p class="caption" data-testid="cmp-crossovers">{said}</p>
+    }
+}

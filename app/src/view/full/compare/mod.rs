@@ -1,0 +1,100 @@
+//! Live traffic beside baselines at the same concurrency. Core computes; this shows, and keeps the reader's own baselines.
+
+mod curves;
+mod manage;
+mod roles;
+mod table;
+
+use leptos::prelude::*;
+use radixscope_core::live;
+use radixscope_core::record::SourceKind;
+
+use curves::Curves;
+use manage::{Manage, Roles};
+use roles::Baselines;
+use table::Table;
+
+use crate::format;
+use crate::store::Store;
+use crate::url::Panel;
+use crate::view::figure::PanelHead;
+
+/// Key of the window's length in the address.
+const WINDOW_KEY: &str = "cmp.window";
+/// Lengths: value in the address, name, milliseconds.
+const WINDOWS: [(&str, &str, u64); 2] = [("60s", "60 s", 60_000), ("5min", "5 min", 300_000)];
+/// Figures are taken anew this often: a window's mean does not move faster.
+const EVERY_MS: u64 = 1_000;
+
+/// The panel.
+#[component]
+pub(crate) fn ComparePanel(store: Store, dark: Signal<bool>) -> impl IntoView {
+    let baselines = Baselines::new(store);
+    let window = Memo::new(move |_| {
+        let asked = store.address.with(|address| address.other(WINDOW_KEY));
+        WINDOWS.into_iter().find(|(key, ..)| asked.as_deref() == Some(key)).unwrap_or(WINDOWS[0])
+    });
+    let second = Memo::new(move |_| store.on_beat(|_| store.now_ms().0 / EVERY_MS));
+    let live = Memo::new(move |_| {
+        // Read, not only tracked: a memo that nobody reads never runs, and then never tells of a change.
+        let _ = second.get();
+        let (.., ms) = window.get();
+        store.peek(|cluster| live::live(cluster, store.now_ms(), ms))
+    });
+    let is_simulated = Memo::new(move |_| {
+        store.on_beat(|cluster| cluster.sources().iter().any(|source| source.kind == SourceKind::Simulator))
+    });
+    let source = move || {
+        let what = if is_simulated.get() { "Live: simulated cluster" } else { "Live" };
+        let (_, name, _) = window.get();
+        live.with(|live| match live.concurrency {
+            Some((mean, how)) => {
+                format!("{what}, last {name}, concurrency {} ({}).", whole(mean), how.label())
+            }
+            None => format!("{what}, last {name}, concurrency not known."),
+        })
+    };
+    let tells_nothing = Memo::new(move |_| {
+        live.with(|live| {
+            radixscope_core::baseline::Figure::ALL
+                .iter()
+                .all(|&figure| live.window.figures.get(figure).is_none())
+        })
+    });
+    let choose =
+        move |key: &'static str| store.address.update(|address| address.set_other(WINDOW_KEY, Some(key)));
+    view! {
+        <section class="panel compare" aria-labelledby="compare-title" data-testid="compare">
+            <PanelHead store panel=Panel::Compare title="Compare">
+                <span class="quiet cf-sub" data-testid="cmp-source">{source}</span>
+            </PanelHead>
+            <div class="scroll cmp-scroll" tabindex="0" role="region" aria-label="Live traffic beside baselines">
+                <div class="cap-line cmp-top">
+                    <fieldset class="tabs"><legend class="hidden">"Window"</legend>
+                        {WINDOWS.map(|(key, name, _)| view! {
+                            <label class="tab"><input type="radio" name="cmp-window" data-testid=format!("cmp-window-{key}")
+                                prop:checked=move || window.get().0 == key on:change=move |_| choose(key)/><span>{name}</span></label>
+                        }).into_iter().collect_view()}
+                    </fieldset>
+                    <Roles baselines/>
+                </div>
+                <Show when=move || tells_nothing.get()>
+                    <p class="mem-missing" data-testid="cmp-empty">
+                        "Nothing is told of live requests in this window: "<code>"--prometheus frontend=http://HOST:8000/metrics"</code>
+                        " brings latencies, lengths and throughput; logs of 1.5 and later or request traces bring each request."
+                    </p>
+                </Show>
+                <div class="cmp-columns">
+                    <div class="cmp-column"><Table live baselines/></div>
+                    <div class="cmp-column"><Curves store dark live baselines/></div>
+                </div>
+                <Manage baselines live/>
+            </div>
+        </section>
+    }
+}
+
+/// A mean of requests, to the nearest whole one; below ten with a decimal.
+fn whole(mean: f64) -> String {
+    if mean < 10.0 { format!("{mean:.1}") } else { format::count(mean.round() as u64) }
+}

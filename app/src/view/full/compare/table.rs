@@ -1,0 +1,133 @@
+//! The three layers side by side: live, and both baselines at the same concurrency.
+
+use leptos::prelude::*;
+use radixscope_core::baseline::{Baseline, Figure};
+use radixscope_core::live::Live;
+
+use super::roles::{Baselines, Role};
+use crate::format::{self, UNKNOWN};
+
+/// Differences below this share are called equal, in percent.
+const EQUAL_PERCENT: f64 = 1.0;
+
+/// Figures with as many digits as their unit bears.
+pub(super) fn digits(figure: Figure, value: f64) -> String {
+    match figure.unit() {
+        "ms" => format!("{value:.0}"),
+        "req/s" => format!("{value:.2}"),
+        _ => format!("{value:.1}"),
+    }
+}
+
+/// A baseline's figure at a concurrency: text, explanation, value.
+fn at(
+    baseline: Option<&Baseline>,
+    figure: Figure,
+    concurrency: Option<f64>,
+) -> (String, String, Option<f64>) {
+    let none = |text: String, why: String| (text, why, None);
+    let Some(baseline) = baseline else { return none(UNKNOWN.to_owned(), "No such baseline".to_owned()) };
+    let Some(concurrency) = concurrency else {
+        return none(UNKNOWN.to_owned(), "The present concurrency is not known".to_owned());
+    };
+    match (baseline.interpolate(concurrency, figure), baseline.range(figure)) {
+        (Some(read), _) => {
+            let (from, to) = read.between;
+            let why = if from == to {
+                format!("Measured at {from}")
+            } else {
+                format!("Between the levels {from} and {to}, on the straight line")
+            };
+            (digits(figure, read.value), why, Some(read.value))
+        }
+        (None, Some((least, most))) => {
+            let why = format!("Measured from {least} to {most} only; nothing is guessed outside");
+            none("outside".to_owned(), why)
+        }
+        (None, None) => none(UNKNOWN.to_owned(), "Not measured in this baseline".to_owned()),
+    }
+}
+
+/// How live stands to a baseline: percent with sign, in a word, with an icon; class.
+fn difference(figure: Figure, live: Option<f64>, base: Option<f64>) -> (String, &'static str) {
+    let (Some(live), Some(base)) = (live, base.filter(|&base| base > 0.0)) else {
+        return (UNKNOWN.to_owned(), "");
+    };
+    let percent = (live - base) / base * 100.0;
+    if percent.abs() < EQUAL_PERCENT {
+        return ("= equal".to_owned(), "");
+    }
+    let is_better = (percent < 0.0) == figure.lower_is_better();
+    let sign = if percent < 0.0 { '−' } else { '+' };
+    let (icon, word, class) = if is_better { ("▲", "better", "better") } else { ("▼", "worse", "worse") };
+    (format!("{sign}{:.0} % {icon} {word}", percent.abs()), class)
+}
+
+#[derive(Clone, PartialEq)]
+struct Line {
+    figure: Figure,
+    live: (String, String),
+    base: [(String, String); 2],
+    differences: [(String, &'static str); 2],
+}
+
+fn lines(live: &Live, baselines: &[Option<Baseline>; 2]) -> Vec<Line> {
+    let concurrency = live.concurrency.map(|(mean, _)| mean);
+    let line = |figure: Figure| {
+        let value = live.window.figures.get(figure);
+        let source = live.sources.get(figure);
+        let samples = live.window.samples.get(figure);
+        let told = match (value, source) {
+            (Some(value), Some(source)) => (
+                digits(figure, value),
+                format!("{}, {}", format::plural(samples, "sample", "samples"), source.label()),
+            ),
+            _ => (UNKNOWN.to_owned(), "not told".to_owned()),
+        };
+        let read = baselines.each_ref().map(|baseline| at(baseline.as_ref(), figure, concurrency));
+        let differences = read.each_ref().map(|(_, _, base)| difference(figure, value, *base));
+        Line { figure, live: told, base: read.map(|(text, why, _)| (text, why)), differences }
+    };
+    Figure::ALL.into_iter().map(line).collect()
+}
+
+#[component]
+pub(super) fn Table(live: Memo<Live>, baselines: Baselines) -> impl IntoView {
+    let playing = Memo::new(move |_| Role::ALL.map(|role| baselines.playing(role)));
+    let all = Memo::new(move |_| live.with(|live| playing.with(|playing| lines(live, playing))));
+    let row = move |at: usize| {
+        let figure = Figure::ALL[at];
+        let of = move |read: fn(&Line) -> String| {
+            Memo::new(move |_| all.with(|all| all.get(at).map(read)).unwrap_or_default())
+        };
+        let id = |column: &str| format!("cmp-{}-{column}", figure.column());
+        let (live_text, live_sub) = (of(|l| l.live.0.clone()), of(|l| l.live.1.clone()));
+        let bases = [of(|l| l.base[0].0.clone()), of(|l| l.base[1].0.clone())];
+        let whys = [of(|l| l.base[0].1.clone()), of(|l| l.base[1].1.clone())];
+        let diffs = [of(|l| l.differences[0].0.clone()), of(|l| l.differences[1].0.clone())];
+        let classes = [of(|l| l.differences[0].1.to_owned()), of(|l| l.differences[1].1.to_owned())];
+        view! {
+            <tr>
+                <th scope="row">{figure.label()}" "<span class="quiet">{figure.unit()}</span></th>
+                <td class="n"><b data-testid=id("live")>{live_text}</b><span class="mem-sub">{live_sub}</span></td>
+                <td class="n" title=whys[0] data-testid=id("kv")>{bases[0]}</td>
+                <td class=move || format!("n cmp-diff {}", classes[0].get()) data-testid=id("kv-diff")>{diffs[0]}</td>
+                <td class="n" title=whys[1] data-testid=id("rr")>{bases[1]}</td>
+                <td class=move || format!("n cmp-diff {}", classes[1].get()) data-testid=id("rr-diff")>{diffs[1]}</td>
+            </tr>
+        }
+    };
+    view! {
+        <table class="cmp-table" data-testid="cmp-table">
+            <thead><tr>
+                <th scope="col">"Figure"</th>
+                <th scope="col" class="n">"Live"</th>
+                <th scope="col" class="n">"KV-aware"</th>
+                <th scope="col" class="n" title="Live against the KV-aware baseline at the same concurrency">"Live against it"</th>
+                <th scope="col" class="n">"Round-robin"</th>
+                <th scope="col" class="n" title="Live against the round-robin baseline at the same concurrency">"Live against it"</th>
+            </tr></thead>
+            <tbody>{(0..Figure::ALL.len()).map(row).collect_view()}</tbody>
+        </table>
+    }
+}

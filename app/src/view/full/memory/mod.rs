@@ -1,0 +1,132 @@
+//! What the workers' KV memory is filled with, and below it what would fit. Everything is computed by core; this shows it.
+
+mod calculator;
+mod remedies;
+mod results;
+mod row;
+mod workers;
+
+use leptos::prelude::*;
+use radixscope_core::capacity::{Fault, Form, Inputs};
+use radixscope_core::memory::{self, Part};
+
+use crate::format::{self, UNKNOWN};
+use crate::store::Store;
+use crate::url::Panel;
+use crate::view::figure::{Empty, Figure, PanelHead};
+
+/// The calculator's keys in the address begin so.
+const KEY_PREFIX: &str = "cap.";
+
+/// The calculator as the address has it: the one place where it is kept.
+#[derive(Clone, Copy)]
+struct Calculator {
+    store: Store,
+    form: Memo<Form>,
+    read: Memo<Result<Inputs, Vec<Fault>>>,
+}
+
+impl Calculator {
+    fn new(store: Store) -> Self {
+        let form = Memo::new(move |_| {
+            store
+                .address
+                .with(|address| Form::from_address(|key| address.other(&format!("{KEY_PREFIX}{key}"))))
+        });
+        Self { store, form, read: Memo::new(move |_| form.with(Form::read)) }
+    }
+
+    /// Changes what is typed or chosen.
+    fn change(self, change: impl FnOnce(&mut Form)) {
+        let mut form = self.form.get_untracked();
+        change(&mut form);
+        self.store.address.update(|address| {
+            for (key, value) in form.to_address() {
+                address.set_other(&format!("{KEY_PREFIX}{key}"), value.as_deref());
+            }
+        });
+    }
+
+    /// Bytes of a token, if the address says how many: the preset of an untouched form is not the reader's model.
+    fn bytes_per_token(self) -> Option<u64> {
+        let is_touched =
+            self.store.address.with(|address| address.other(&format!("{KEY_PREFIX}preset")).is_some());
+        let capacity = self.read.with(|read| read.as_ref().ok().and_then(|inputs| inputs.capacity().ok()));
+        capacity.filter(|_| is_touched).map(|capacity| capacity.kv_bytes_per_token)
+    }
+}
+
+/// The panel.
+#[component]
+pub(crate) fn MemoryPanel(store: Store) -> impl IntoView {
+    let calculator = Calculator::new(store);
+    let sums = Memo::new(move |_| store.on_beat(|cluster| memory::live(cluster, store.now_ms())));
+    let share = move |of: fn(&radixscope_core::capacity::Live) -> Option<u64>| {
+        Signal::derive(move || {
+            sums.with(|live| {
+                let capacity = live.capacity_blocks.filter(|&all| all > 0)?;
+                Some(format::percent(of(live)? as f64 / capacity as f64))
+            })
+            .unwrap_or(UNKNOWN.to_owned())
+        })
+    };
+    let of_all = move || {
+        sums.with(|live| match live.capacity_blocks {
+            Some(all) => format!("Of {} blocks of all workers that are there", format::count(all)),
+            None => "The capacity of at least one worker is not known".to_owned(),
+        })
+    };
+    let title = Signal::derive(of_all);
+    let any = Memo::new(move |_| store.workers.get() != 0);
+    view! {
+        <section class="panel memory" aria-labelledby="memory-title" data-testid="memory">
+            <PanelHead store panel=Panel::Memory title="Memory">
+                <Figure id="mem-used-all" label="used by running requests" value=share(|live| live.used_blocks) title/>
+                <Figure id="mem-retained-all" label="kept for re-use" value=share(|live| live.retained_blocks) title/>
+            </PanelHead>
+            <div class="scroll mem-scroll" tabindex="0" role="region" aria-label="Memory of the workers and capacity calculator">
+                <Show when=move || any.get() fallback=move || view! { <Nothing store/> }>
+                    <workers::Workers store calculator/>
+                </Show>
+                <calculator::CalculatorView calculator/>
+            </div>
+        </section>
+    }
+}
+
+/// Names and patterns of the stretches of a bar.
+#[component]
+fn Legend() -> impl IntoView {
+    let parts = [Part::Used, Part::Retained, Part::Held, Part::Free, Part::Rest];
+    view! {
+        <p class="mem-legend">
+            {parts.map(|part| view! { <span><i class=format!("mem-key {}", class(part)) aria-hidden="true"></i>{part.label()}</span> }).into_iter().collect_view()}
+        </p>
+    }
+}
+
+/// Class of a stretch.
+const fn class(part: Part) -> &'static str {
+    match part {
+        Part::Used => "used",
+        Part::Retained => "retained",
+        Part::Held => "held-part",
+        Part::Free => "free",
+        Part::Rest => "rest",
+    }
+}
+
+#[component]
+fn Nothing(store: Store) -> impl IntoView {
+    view! {
+        <Show when=move || store.ready() fallback=|| view! { <Empty id="mem-wait" head="Waiting for the server's state"/> }>
+            <Empty id="mem-empty" head="No worker heard yet">
+                <p>
+                    "Workers appear with their first KV event or load report over NATS; "
+                    <code>"--prometheus frontend=http://HOST:8000/metrics"</code>
+                    " adds block size and capacity, and the same with a worker's system port its engine's own figures. The calculator below works without any."
+                </p>
+            </Empty>
+        </Show>
+    }
+}

@@ -1,0 +1,170 @@
+//! A worker's memory as text: figures with their shares, tokens and GiB, and the sentences below them.
+
+use radixscope_core::capacity::GIB;
+use radixscope_core::cluster::Cluster;
+use radixscope_core::id::{Millis, WorkerIx};
+use radixscope_core::memory::{Memory, Part, Said, seconds};
+
+use crate::format::{self, UNKNOWN};
+
+/// A figure, what it is in other units, and how it is known.
+#[derive(Clone, PartialEq, Default)]
+pub(super) struct Cell {
+    pub(super) main: String,
+    pub(super) sub: String,
+    pub(super) title: String,
+}
+
+/// A row.
+#[derive(Clone, PartialEq, Default)]
+pub(super) struct Row {
+    pub(super) id: String,
+    pub(super) tail: String,
+    pub(super) is_gone: bool,
+    /// Class, width and text of each stretch.
+    pub(super) parts: Vec<(&'static str, String, String)>,
+    pub(super) used: Cell,
+    pub(super) retained: Cell,
+    pub(super) free: Cell,
+    pub(super) capacity: Cell,
+    pub(super) churn: Cell,
+    pub(super) lifetime: Cell,
+    pub(super) gap: Cell,
+    /// Sentences: belief against truth, contradictions, lifetimes.
+    pub(super) said: Vec<String>,
+    pub(super) missing: Vec<&'static str>,
+}
+
+/// Blocks in other units.
+struct Units {
+    tokens_per_block: Option<u32>,
+    bytes_per_token: Option<u64>,
+    capacity: Option<u64>,
+}
+
+impl Units {
+    fn cell(&self, blocks: Option<u64>, title: String) -> Cell {
+        let Some(blocks) = blocks else {
+            return Cell { main: UNKNOWN.to_owned(), sub: String::new(), title };
+        };
+        let mut sub = Vec::new();
+        let capacity = self.capacity.filter(|&all| all > 0);
+        sub.extend(capacity.map(|all| format::percent(blocks as f64 / all as f64)));
+        let tokens = self.tokens_per_block.map(|size| blocks.saturating_mul(u64::from(size)));
+        sub.extend(tokens.map(|tokens| format!("{} tok", format::short(tokens))));
+        let bytes = tokens.zip(self.bytes_per_token).map(|(tokens, bytes)| tokens as f64 * bytes as f64);
+        sub.extend(bytes.map(|bytes| format!("{:.1} GiB", bytes / GIB as f64)));
+        Cell { main: format::count(blocks), sub: sub.join(" · "), title }
+    }
+}
+
+fn ago(at: Option<Millis>, now: Millis) -> String {
+    at.map_or(String::new(), |at| format!(", said {}", format::ago(now.since(at))))
+}
+
+fn source<S>(said: Option<Said<S>>, label: fn(&S) -> &'static str, now: Millis, unknown: &str) -> String {
+    match said {
+        Some(said) => format!("By {}{}", label(&said.source), ago(said.at_ms, now)),
+        None => unknown.to_owned(),
+    }
+}
+
+pub(super) fn look(
+    cluster: &Cluster,
+    worker: WorkerIx,
+    bytes_per_token: Option<u64>,
+    now: Millis,
+) -> Option<Row> {
+    let state = cluster.worker(worker)?;
+    let memory = Memory::of(cluster, worker, now)?;
+    let capacity = memory.capacity.map(|said| said.blocks);
+    let units = Units { tokens_per_block: memory.block_size_tokens, bytes_per_token, capacity };
+    let rank = if state.id.dp_rank > 0 { format!(" dp {}", state.id.dp_rank) } else { String::new() };
+    let ages = memory.ages.as_ref();
+    let sampled = ages.map_or("Not known yet: no followed block was removed".to_owned(), |ages| {
+        format!(
+            "Median and 95th percentile from stored to removed, last minute: age at eviction. One block in {} is followed, {} were removed",
+            ages.one_in,
+            format::count(u64::from(ages.removed))
+        )
+    });
+    let span = |ms: Option<u64>| ms.map_or(UNKNOWN.to_owned(), seconds);
+    let said_by = |label: &str| if label.is_empty() { String::new() } else { label.to_owned() };
+    Some(Row {
+        id: state.id.to_string(),
+        tail: format!("{}{rank}", format::tail(state.id.id.0)),
+        is_gone: state.gone.is_some(),
+        parts: parts(&memory),
+        used: {
+            let title = source(memory.used, |s| s.label(), now, "The engine never said what running requests use");
+            units.cell(memory.used.map(|said| said.blocks), title)
+        },
+        retained: units.cell(
+            memory.retained_blocks(),
+            "The mirror's blocks less those in use by the engine: belief, from KV events stored and removed".to_owned(),
+        ),
+        free: units.cell(
+            memory.free_blocks(),
+            "Capacity less what is held or used, whichever is more".to_owned(),
+        ),
+        capacity: {
+            let title = source(memory.capacity, |s| s.label(), now, "No source tells the capacity");
+            let mut cell = units.cell(capacity, title);
+            // Its share of itself says nothing; who said it does.
+            let label = memory.capacity.map_or("", |said| said.source.label());
+            let rest = cell.sub.split_once(" · ").map_or(String::new(), |(_, rest)| rest.to_owned());
+            cell.sub = [rest, said_by(label)].into_iter().filter(|s| !s.is_empty()).collect::<Vec<_>>().join(" · ");
+            cell
+        },
+        churn: Cell {
+            main: memory.churn.and_then(|churn| churn.ratio()).map_or(UNKNOWN.to_owned(), format::share),
+            sub: memory.churn.map_or(String::new(), |churn| {
+                format!("{} ÷ {}", format::short(churn.removed), format::short(churn.stored))
+            }),
+            title: memory.churn_words().unwrap_or("No KV event heard".to_owned()),
+        },
+        lifetime: Cell {
+            main: span(ages.and_then(|ages| ages.lifetime_p50_ms)),
+            sub: ages.and_then(|ages| ages.lifetime_p95_ms).map_or(String::new(), |ms| format!("p95 {}", seconds(ms))),
+            title: sampled.clone(),
+        },
+        gap: Cell {
+            main: span(ages.and_then(|ages| ages.reuse_p50_ms)),
+            sub: ages.filter(|ages| ages.came_back > 0).map_or(String::new(), |ages| {
+                format!("{} back after {}", format::count(u64::from(ages.came_back)), span(ages.came_back_p50_ms))
+            }),
+            title: "Median from one use of a block to the next while it was held; below, followed blocks that came back after they had been removed".to_owned(),
+        },
+        said: said(&memory, now),
+        missing: memory.missing(),
+    })
+}
+
+fn parts(memory: &Memory) -> Vec<(&'static str, String, String)> {
+    let parts = memory.parts();
+    let sum = parts.iter().map(|(_, blocks)| *blocks as f64).sum::<f64>().max(1.0);
+    // Without a capacity a bar has no end to be a share of.
+    if memory.capacity.is_none() {
+        return Vec::new();
+    }
+    let part = |&(part, blocks): &(Part, u64)| {
+        let text = format!("{} {}", format::count(blocks), part.label());
+        (super::class(part), format::width(blocks as f64 / sum), text)
+    };
+    parts.iter().map(part).collect()
+}
+
+fn said(memory: &Memory, now: Millis) -> Vec<String> {
+    let mirror = memory.mirror.map(|mirror| {
+        format!("Mirror {} blocks{}", format::count(mirror.blocks), ago(Some(mirror.at_ms), now))
+    });
+    let engine = memory.used.map(|used| {
+        format!("engine {} by {}{}", format::count(used.blocks), used.source.label(), ago(used.at_ms, now))
+    });
+    let witnesses: Vec<String> = [mirror, engine].into_iter().flatten().collect();
+    let belief = match witnesses.is_empty() {
+        true => memory.belief_words(),
+        false => format!("{}. {}", witnesses.join("; "), memory.belief_words()),
+    };
+    [Some(belief), memory.capacity_words(), memory.lifetime_words()].into_iter().flatten().collect()
+}

@@ -1,0 +1,124 @@
+//! The table of workers: a stacked bar with figures, and below each what the sources say of each other.
+
+use leptos::prelude::*;
+use radixscope_core::id::WorkerIx;
+
+use super::row::{Cell, Row, look};
+use super::{Calculator, Legend};
+use crate::format;
+use crate::store::Store;
+use crate::view::chip::Chip;
+
+#[component]
+pub(super) fn Workers(store: Store, calculator: Calculator) -> impl IntoView {
+    let bytes = Memo::new(move |_| calculator.bytes_per_token());
+    let unknown = Memo::new(move |_| {
+        store.on_beat(|cluster| {
+            let now = store.now_ms();
+            let mut missing: Vec<(&'static str, Vec<String>)> = Vec::new();
+            for worker in (0..cluster.workers().len() as u16).map(WorkerIx) {
+                let row = look(cluster, worker, None, now).filter(|row| !row.is_gone);
+                for what in row.into_iter().flat_map(|row| row.missing) {
+                    let label = crate::draw::palette::label(worker);
+                    match missing.iter_mut().find(|(known, _)| *known == what) {
+                        Some((_, workers)) => workers.push(label),
+                        None => missing.push((what, vec![label])),
+                    }
+                }
+            }
+            missing
+        })
+    });
+    let gib = move || match bytes.get() {
+        Some(bytes) => format!("GiB by the calculator's {} bytes per token.", format::count(bytes)),
+        None => "GiB appear once the calculator below is given the model.".to_owned(),
+    };
+    view! {
+        <table class="mem-table" data-testid="mem-table">
+            <thead><tr>
+                <th scope="col">"Worker"</th>
+                <th scope="col" class="mem-bar-head">"KV memory"</th>
+                <th scope="col" class="n" title="Blocks of running requests, by the engine's own word">"In use"</th>
+                <th scope="col" class="n" title="The mirror's blocks less those in use: belief, not measured">"Kept for re-use"</th>
+                <th scope="col" class="n" title="Capacity less what is held or used">"Free"</th>
+                <th scope="col" class="n" title="Blocks there are">"Capacity, blocks"</th>
+                <th scope="col" class="n" title="Removed ÷ stored blocks over the last 60 s">"Churn 60 s"</th>
+                <th scope="col" class="n" title="From stored to removed; sampled">"Lifetime p50"</th>
+                <th scope="col" class="n" title="From one use to the next; sampled">"Re-use gap p50"</th>
+            </tr></thead>
+            <For each=move || 0..store.workers.get() as u16 key=|i| *i let:i>
+                <WorkerRow store bytes worker=WorkerIx(i)/>
+            </For>
+        </table>
+        <div class="mem-notes">
+            <Legend/>
+            <p class="quiet">{gib}" Lifetimes and gaps are measured on a sample of blocks."</p>
+            {move || unknown.get().into_iter().map(|(what, workers)| view! {
+                <p class="mem-missing" data-testid="mem-missing">{format!("Not known for {}: {what}.", listed(&workers))}</p>
+            }).collect_view()}
+        </div>
+    }
+}
+
+/// A few names, then how many more.
+fn listed(workers: &[String]) -> String {
+    match workers.len() {
+        0..=6 => workers.join(", "),
+        n => format!("{} and {} more", workers[..5].join(", "), n - 5),
+    }
+}
+
+#[component]
+fn WorkerRow(store: Store, bytes: Memo<Option<u64>>, worker: WorkerIx) -> impl IntoView {
+    let row = Memo::new(move |_| {
+        let now = store.now_ms();
+        store.on_beat(|cluster| look(cluster, worker, bytes.get(), now)).unwrap_or_default()
+    });
+    let parts = Memo::new(move |_| row.with(|row| row.parts.clone()));
+    let said = Memo::new(move |_| row.with(|row| row.said.clone()));
+    let is_gone = move || row.with(|row| row.is_gone);
+    let picked = move || store.picked() == Some(worker);
+    let id = move || row.with(|row| row.id.clone());
+    let cell = move |name: &'static str, of: fn(&Row) -> &Cell| {
+        let cell = Memo::new(move |_| row.with(|row| of(row).clone()));
+        view! {
+            <td class="n" title=move || cell.with(|c| c.title.clone())>
+                <b data-testid=name>{move || cell.with(|c| c.main.clone())}</b>
+                <span class="mem-sub">{move || cell.with(|c| c.sub.clone())}</span>
+            </td>
+        }
+    };
+    let spoken = move || {
+        parts.with(|parts| parts.iter().map(|(_, _, text)| text.as_str()).collect::<Vec<_>>().join(", "))
+    };
+    view! {
+        <tbody class="mem-worker" class:picked=picked class:other=move || store.picked().is_some_and(|p| p != worker)
+            data-testid="mem-worker" data-worker=id>
+            <tr>
+                <th scope="row">
+                    <button class="pick" aria-pressed=move || picked().to_string() on:click=move |_| store.pick(worker)
+                        title=move || format!("Worker {}, click to pick it out", id())>
+                        <Chip store worker/>
+                        <span class="id">{move || row.with(|row| row.tail.clone())}</span>
+                    </button>
+                </th>
+                <td class="mem-bar-cell">
+                    <div class="mem-bar" role="img" aria-label=spoken title=spoken>
+                        {move || parts.get().into_iter().map(|(class, width, _)| view! { <i class=class style=format!("width:{width}")></i> }).collect_view()}
+                    </div>
+                </td>
+                {cell("mem-used", |row| &row.used)}
+                {cell("mem-retained", |row| &row.retained)}
+                {cell("mem-free", |row| &row.free)}
+                {cell("mem-capacity", |row| &row.capacity)}
+                {cell("mem-churn", |row| &row.churn)}
+                {cell("mem-lifetime", |row| &row.lifetime)}
+                {cell("mem-gap", |row| &row.gap)}
+            </tr>
+            <tr class="mem-said"><td colspan="9">
+                <Show when=is_gone><span>"It left the deployment. "</span></Show>
+                {move || said.get().into_iter().map(|text| view! { <span data-testid="mem-said">{text}</span>" " }).collect_view()}
+            </td></tr>
+        </tbody>
+    }
+}

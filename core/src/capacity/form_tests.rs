@@ -1,0 +1,85 @@
+//! What is typed, what the address keeps of it, and what is said of it.
+
+use super::*;
+
+fn via_address(form: &Form) -> Form {
+    let keys: Vec<(&str, String)> =
+        form.to_address().into_iter().filter_map(|(key, value)| Some((key, value?))).collect();
+    Form::from_address(|wanted| keys.iter().find(|(key, _)| *key == wanted).map(|(_, value)| value.clone()))
+}
+
+#[test]
+fn every_preset_reads_as_its_own_inputs() {
+    for (at, preset) in PRESETS.iter().enumerate() {
+        assert_eq!(Form::of_preset(at).read().as_ref(), Ok(&preset.inputs), "{}", preset.name);
+    }
+    assert_eq!(Form::of_preset(99), Form::default());
+}
+
+#[test]
+fn an_address_keeps_what_differs_from_the_preset_and_gives_it_back() {
+    let untouched = Form::default().to_address();
+    assert!(untouched.iter().all(|(key, value)| value.is_some() == (*key == "preset")));
+    let mut form = Form::of_preset(2);
+    form.engine = Engine::Sglang;
+    form.by_shape = false;
+    form.convention = Convention::FreeMemory;
+    form.set(Input::P95, "12 700".to_owned());
+    form.set(Input::Weights, "much".to_owned());
+    assert_eq!(form.to_address().iter().filter(|(_, value)| value.is_some()).count(), 6);
+    assert_eq!(via_address(&form), form);
+}
+
+#[test]
+fn every_bad_field_is_named_with_what_is_wrong() {
+    let mut form = Form::default();
+    form.set(Input::HbmPerGpu, "lots".to_owned());
+    form.set(Input::Fraction, "1.5".to_owned());
+    form.set(Input::BlockSize, "16.5".to_owned());
+    form.set(Input::Workers, " ".to_owned());
+    form.set(Input::P95, String::new());
+    let faults = form.read().unwrap_err();
+    let inputs: Vec<Input> = faults.iter().map(|fault| fault.input).collect();
+    assert_eq!(inputs, [Input::HbmPerGpu, Input::Fraction, Input::BlockSize, Input::Workers]);
+    assert_eq!(faults[0].message, "HBM per GPU: \"lots\" is no number");
+    assert_eq!(faults[1].message, "Memory fraction is 1.5; it must be between 0.01 and 1");
+    assert_eq!(faults[2].message, "Block size is 16.5; it must be a whole number");
+    assert_eq!(faults[3].message, "Workers is needed");
+}
+
+#[test]
+fn the_shape_is_not_asked_for_where_bytes_per_token_are_given() {
+    let mut form = Form::default();
+    form.by_shape = false;
+    form.set(Input::Layers, "none".to_owned());
+    let inputs = form.read().unwrap();
+    assert_eq!(inputs.kv, KvBytes::PerToken(163_840));
+    assert!(form.fields().all(|field| !field.is_shape()));
+}
+
+#[test]
+fn the_reference_does_not_fit_its_full_batch_and_says_by_how_much() {
+    let capacity = REFERENCE.capacity().unwrap();
+    let said = verdicts(&REFERENCE, &capacity);
+    assert_eq!(said[0].fits, Some(false));
+    assert!(
+        said[0].text.starts_with(
+            "64 sequences of 13,530 tokens (p95) need 27,072 blocks: above the capacity of 10,738"
+        ),
+        "{}",
+        said[0].text
+    );
+    assert!(said[0].text.contains("16,334 blocks (152 %)"), "{}", said[0].text);
+    let small = Inputs { max_num_seqs: Some(20), ..REFERENCE };
+    assert_eq!(verdicts(&small, &small.capacity().unwrap())[0].fits, Some(true));
+    let unknown = Inputs { max_num_seqs: None, ..REFERENCE };
+    assert_eq!(verdicts(&unknown, &unknown.capacity().unwrap())[0].fits, None);
+}
+
+#[test]
+fn the_live_capacity_stands_beside_the_computed_one() {
+    let capacity = REFERENCE.capacity().unwrap();
+    assert!(against_live(&capacity, 10_738).ends_with("exactly as computed."));
+    assert!(against_live(&capacity, 10_000).contains("738 (7 %) fewer"));
+    assert!(against_live(&capacity, 20_000).contains("9,262 (46 %) more"));
+}

@@ -1,0 +1,16 @@
+//! `GET /api/v1/memory`: what every worker's KV memory is filled with, and who says so.
+
+use axum::Json;
+use axum::extract::State;
+use axum::http::Uri;
+
+use radixscope_core::export::MemoryDto;
+
+use super::params::Params;
+use crate::http::error::ApiError;
+use crate::hub::Hub;
+
+pub(super) async fn memory(State(hub): State<Hub>, uri: Uri) -> Result<Json<MemoryDto>, ApiError> {
+    Params::of(&uri, &[])?;
+    Ok(Json(hub.read(|view| MemoryDto::of(view.cluster, view.at_ms)).await?))
+}

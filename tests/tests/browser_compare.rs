@@ -1,0 +1,132 @@
+//! The compare panel: live beside the sample baselines, CSV in and out, windows saved in the browser.
+
+use std::fs;
+use std::path::Path;
+
+use radixscope_core::baseline::{Figure, reference};
+use radixscope_tests::browser::{Page, with_page};
+use radixscope_tests::radixscope::Radixscope;
+use radixscope_tests::wait;
+use serde_json::json;
+
+const VIEW: &str = "/?view=compare";
+
+async fn paused() -> Radixscope {
+    let fixed = ["demo", "--warm-up", "300", "--speed", "0.000001", "--concurrency", "120"];
+    let server = Radixscope::start(fixed).await;
+    server.until_source_is("live").await;
+    server
+}
+
+async fn open(page: &Page, server: &Radixscope, path: &str) {
+    page.open(&server.url(path)).await;
+    page.until_true(
+        "the chart is there",
+        "document.querySelector('[data-testid=cmp-chart]')?.dataset.ready === 'true'",
+    )
+    .await;
+}
+
+async fn says(page: &Page, id: &str, words: &str) {
+    page.until(words, async |page| {
+        let text = page.text(id).await.unwrap_or_default();
+        wait::expect(text.contains(words), || text.clone())
+    })
+    .await;
+}
+
+/// Chooses a file as a person does.
+async fn choose(page: &Page, path: &Path) {
+    let found = json!({"expression": "document.getElementById('cmp-file')"});
+    let found = page.devtools("Runtime.evaluate", found).await;
+    let input = json!({"objectId": found["result"]["objectId"], "files": [path]});
+    page.devtools("DOM.setFileInputFiles", input).await;
+}
+
+#[tokio::test]
+async fn live_stands_beside_the_baselines_at_its_own_concurrency() {
+    let server = paused().await;
+    with_page(async |page| {
+        open(page, &server, VIEW).await;
+        says(page, "cmp-source", "simulated cluster, last 60 s, concurrency ").await;
+        let source = page.text("cmp-source").await.unwrap();
+        let (_, rest) = source.split_once("concurrency ").unwrap();
+        let shown: f64 = rest.split(' ').next().unwrap().parse().unwrap();
+        // A second counts with its most, so the mean lies a little above the 120 users.
+        assert!((110.0..=140.0).contains(&shown), "{source}");
+        let samples = reference();
+        for (column, baseline) in [("kv", &samples[0]), ("rr", &samples[1])] {
+            // The panel reads at the unrounded concurrency, within half a request of what it shows.
+            let at = |c: f64| baseline.interpolate(c, Figure::TtftP50).unwrap().value;
+            let text = page.text(&format!("cmp-ttft_p50_ms-{column}")).await.unwrap();
+            let value: f64 = text.parse().unwrap();
+            let (low, high) = (at(shown - 0.5).min(at(shown + 0.5)), at(shown - 0.5).max(at(shown + 0.5)));
+            assert!(value >= low.floor() && value <= high.ceil(), "{column}: {value}, not {low} to {high}");
+        }
+        let difference = page.text("cmp-ttft_p50_ms-kv-diff").await.unwrap();
+        assert!(["better", "worse", "equal"].iter().any(|word| difference.contains(word)), "{difference}");
+        says(page, "cmp-crossovers", "KV-aware gets worse").await;
+        assert!(page.texts("[data-testid=cmp-baseline]").await[0].contains("your hardware differs"));
+        page.eval("(document.querySelector('[data-testid=cmp-figure-hits]').click(), true)").await;
+        page.until_true("the address has the figure", "location.search.includes('cmp.figure=hits')").await;
+        page.reload().await;
+        page.until_true(
+            "it is still chosen",
+            "!!document.querySelector('[data-testid=cmp-figure-hits]:checked')",
+        )
+        .await;
+        for (theme, width, height) in
+            [("dark", 1280, 720), ("light", 1280, 720), ("dark", 1920, 1080), ("light", 1920, 1080)]
+        {
+            page.size(width, height).await;
+            open(page, &server, &format!("{VIEW}&theme={theme}")).await;
+            page.screenshot(&format!("compare-{theme}-{width}x{height}")).await;
+        }
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn files_are_taken_whole_or_refused_with_line_and_column() {
+    let server = paused().await;
+    let folder = tempfile::tempdir().unwrap();
+    let (good, bad) = (folder.path().join("mine.csv"), folder.path().join("bad.csv"));
+    fs::write(&good, "router,concurrency,ttft_p50_ms\nkv-aware,60,100\nkv-aware,180,400\n").unwrap();
+    fs::write(&bad, "concurrency,ttft_p50_ms\n60,fast\n").unwrap();
+    with_page(async |page| {
+        open(page, &server, VIEW).await;
+        choose(page, &bad).await;
+        says(page, "cmp-said", "bad.csv was not taken: line 2, column ttft_p50_ms: \"fast\" is not").await;
+        assert_eq!(page.texts("[data-testid=cmp-baseline]").await.len(), 2);
+        choose(page, &good).await;
+        says(page, "cmp-said", "mine.csv: 1 baseline with 2 levels taken.").await;
+        assert_eq!(page.texts("[data-testid=cmp-baseline]").await.len(), 3);
+        page.reload().await;
+        page.until_true("it is kept", "document.querySelectorAll('[data-testid=cmp-baseline]').length === 3")
+            .await;
+        page.eval("(document.querySelector('[data-testid=cmp-delete]').click(), true)").await;
+        page.until_true("it is gone", "document.querySelectorAll('[data-testid=cmp-baseline]').length === 2")
+            .await;
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_window_is_saved_plays_its_role_and_survives_a_reload() {
+    let server = paused().await;
+    with_page(async |page| {
+        open(page, &server, VIEW).await;
+        page.eval("(document.querySelector('[data-testid=cmp-save]').click(), true)").await;
+        says(page, "cmp-said", "Saved as My sweep, concurrency").await;
+        page.eval(
+            "(e => { e.value = 'kv-aware:My sweep'; e.dispatchEvent(new Event('change', {bubbles: true})); return true; })\
+             (document.querySelector('[data-testid=cmp-kv]'))",
+        )
+        .await;
+        page.until_true("the address says so", "location.search.includes('cmp.kv=kv-aware%3aMy%20sweep')").await;
+        page.reload().await;
+        page.until_true("it is kept", "document.querySelectorAll('[data-testid=cmp-baseline]').length === 3").await;
+        assert_eq!(page.eval("document.querySelector('[data-testid=cmp-kv]').value").await, "kv-aware:My sweep");
+    })
+    .await;
+}

@@ -1,0 +1,132 @@
+//! The memory panel: its figures are the API's, the calculator is typed with the keyboard and lives in the address.
+
+use radixscope_core::capacity::REFERENCE;
+use radixscope_core::words::count;
+use radixscope_tests::browser::{Page, with_page};
+use radixscope_tests::radixscope::Radixscope;
+use radixscope_tests::wait;
+use serde_json::Value;
+
+const VIEW: &str = "/?view=memory";
+
+/// A cluster that stands still, so that page and API say the same.
+async fn paused(more: &[&str]) -> Radixscope {
+    let fixed = ["demo", "--warm-up", "120", "--speed", "0.000001"];
+    let server = Radixscope::start(fixed.iter().chain(more).copied()).await;
+    server.until_source_is("live").await;
+    server
+}
+
+async fn open(page: &Page, server: &Radixscope, path: &str) {
+    page.open(&server.url(path)).await;
+    page.until_true("the panel is there", "!!document.querySelector('[data-testid=cap]')").await;
+}
+
+/// Empties the field and types as a person does.
+async fn type_into(page: &Page, id: &str, text: &str) {
+    page.eval(&format!("(e => (e.focus(), e.select(), true))(document.getElementById('{id}'))")).await;
+    page.press("Backspace").await;
+    for key in text.chars() {
+        page.press(&key.to_string()).await;
+    }
+}
+
+async fn says(page: &Page, id: &str, words: &str) {
+    page.until(words, async |page| {
+        let text = page.text(id).await.unwrap_or_default();
+        wait::expect(text.contains(words), || text.clone())
+    })
+    .await;
+}
+
+fn shown(value: &Value) -> String {
+    value.as_u64().map_or("–".to_owned(), count)
+}
+
+#[tokio::test]
+async fn every_workers_figures_are_the_apis() {
+    let server = paused(&[]).await;
+    with_page(async |page| {
+        open(page, &server, VIEW).await;
+        let memory = server.json("/api/v1/memory").await;
+        let workers = memory["workers"].as_array().unwrap();
+        assert_eq!(workers.len(), 3);
+        for worker in workers {
+            let id = worker["worker_id"].as_str().unwrap();
+            for (cell, key) in [
+                ("mem-used", "used_blocks"),
+                ("mem-retained", "retained_blocks"),
+                ("mem-free", "free_blocks"),
+                ("mem-capacity", "capacity_blocks"),
+            ] {
+                let wanted = shown(&worker[key]);
+                page.until(key, async |page| {
+                    let texts = page
+                        .texts(&format!("[data-testid=mem-worker][data-worker^='{id}'] [data-testid={cell}]"))
+                        .await;
+                    wait::expect(texts == [wanted.clone()], || format!("{texts:?}, not {wanted}"))
+                })
+                .await;
+            }
+            let said = page
+                .texts(&format!("[data-testid=mem-worker][data-worker^='{id}'] [data-testid=mem-said]"))
+                .await;
+            assert!(said[0].contains(worker["belief_words"].as_str().unwrap()), "{said:?}");
+            assert!(worker["mirror_blocks"].is_u64(), "{worker}");
+        }
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn the_calculator_is_typed_with_the_keyboard_and_bad_values_are_named_in_place() {
+    let server = paused(&[]).await;
+    with_page(async |page| {
+        open(page, &server, VIEW).await;
+        let reference = REFERENCE.capacity().unwrap();
+        says(page, "cap-blocks", &count(reference.blocks_per_worker)).await;
+        says(page, "cap-verdicts", "Does not fit").await;
+        type_into(page, "cap-seqs", "16").await;
+        says(page, "cap-verdicts", "Fits.").await;
+        type_into(page, "cap-fraction", "much").await;
+        says(page, "cap-fraction-fault", "Memory fraction: \"much\" is no number").await;
+        assert_eq!(page.attribute("#cap-fraction", "aria-invalid").await.as_deref(), Some("true"));
+        assert_eq!(page.eval("document.activeElement.id").await, "cap-fraction", "typing keeps the focus");
+        says(page, "cap-error", "is no number").await;
+        type_into(page, "cap-fraction", "0.4").await;
+        says(page, "cap-weights-fault", "nothing is left for KV").await;
+        type_into(page, "cap-fraction", "0.80").await;
+        let inputs = radixscope_core::capacity::Inputs { fraction: 0.8, max_num_seqs: Some(16), ..REFERENCE };
+        let blocks = count(inputs.capacity().unwrap().blocks_per_worker);
+        says(page, "cap-blocks", &blocks).await;
+        let address = page.address().await;
+        assert!(
+            address.query().unwrap().contains("cap.seqs=16&cap.fraction=0.80")
+                || address.query().unwrap().contains("cap.fraction=0.80"),
+            "{address}"
+        );
+        page.reload().await;
+        says(page, "cap-blocks", &blocks).await;
+        assert_eq!(page.eval("document.getElementById('cap-seqs').value").await, "16");
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn what_the_deployment_tells_is_taken_and_the_rest_is_named() {
+    let server = paused(&[]).await;
+    with_page(async |page| {
+        open(page, &server, VIEW).await;
+        page.eval("(document.querySelector('[data-testid=cap-take]').click(), true)").await;
+        says(page, "cap-taken", "block size 32").await;
+        says(page, "cap-taken", "workers 3").await;
+        for (theme, width, height) in
+            [("dark", 1280, 720), ("light", 1280, 720), ("dark", 1920, 1080), ("light", 1920, 1080)]
+        {
+            page.size(width, height).await;
+            open(page, &server, &format!("{VIEW}&theme={theme}")).await;
+            page.screenshot(&format!("memory-{theme}-{width}x{height}")).await;
+        }
+    })
+    .await;
+}
