@@ -90,6 +90,8 @@ panels! {
     Findings "findings" "Findings" full,
     /// How long requests take, and how they lie on the workers.
     Latency "latency" "Latency" full,
+    /// What the workers' memory is filled with, and what would fit.
+    Memory "memory" "Memory" full,
     /// The tree alone.
     Tree "tree" "Tree" first,
     /// The workers alone.
@@ -102,8 +104,6 @@ panels! {
     WhatIf "whatif" "What-if" full,
     /// What other settings would have made of the latest decisions.
     Counterfactual "counterfactual" "Counterfactual" full,
-    /// What the workers' memory is filled with, and what would fit.
-    Memory "memory" "Memory" full,
     /// Live traffic beside baselines.
     Compare "compare" "Compare" full,
 }

@@ -70,8 +70,10 @@ pub(super) fn Card(store: Store, code: String) -> impl IntoView {
                 <span class="phase">{phase}</span>
             </header>
             <p>{explanation}</p>
-            {move || Some(evidence.get()).filter(|all| !all.is_empty()).map(evidence_table)}
-            {move || Some(fixes.get()).filter(|all| !all.is_empty()).map(fix_list)}
+            <div class="finding-body">
+                {move || Some(fixes.get()).filter(|all| !all.is_empty()).map(fix_list)}
+                {move || Some(evidence.get()).filter(|all| !all.is_empty()).map(evidence_table)}
+            </div>
             <p class="finding-foot">
                 {move || workers.get().into_iter().map(|worker| view! { <WorkerLink store worker link=link.get()/> }).collect_view()}
                 {move || Some(link.get()).filter(|link| !link.is_empty()).map(|link| view! { <ShowIt store link/> })}

@@ -44,7 +44,6 @@ impl Rule for BlockSizeMismatch {
 
 fn found(view: &View<'_>, diagnosis: &Diagnosis) -> Found {
     let sizes = Sizes::of(view, diagnosis);
-    let who = names(view, &diagnosis.workers);
     let (severity, title, explanation) = match diagnosis.form {
         Form::Oversize => (
             Severity::Critical,
@@ -97,7 +96,7 @@ fn found(view: &View<'_>, diagnosis: &Diagnosis) -> Found {
         )
         .evidence(
             "Workers with it, by their KV events and cards",
-            format!("{} ({who})", part(diagnosis.workers.len() as u64, view.present().count() as u64)),
+            part(diagnosis.workers.len() as u64, view.present().count() as u64),
             "workers",
         );
     found = sizes.evidence(found);
