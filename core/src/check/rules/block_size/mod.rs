@@ -4,7 +4,7 @@
 mod form;
 mod sizes;
 
-use super::event_path::{each, lately, link, name, names, part};
+use super::event_path::{each, lately, link, name, part};
 use crate::check::{Found, Look, Rule, View};
 use crate::record::{Counter, Severity};
 
