@@ -7,8 +7,7 @@ pub fn area(values: impl IntoIterator<Item = Option<f64>>, most: f64, height: f6
     let y = |value: f64| height - (value / most.max(1.0)).clamp(0.0, 1.0) * height;
     let mut path = String::new();
     let mut is_open = false;
-    let mut x = 0usize;
-    for value in values {
+    for (x, value) in values.into_iter().enumerate() {
         // Writing into a string cannot fail.
         match value {
             Some(value) => {
@@ -24,7 +23,6 @@ pub fn area(values: impl IntoIterator<Item = Option<f64>>, most: f64, height: f6
             None => {}
         }
         is_open = value.is_some();
-        x += 1;
     }
     if is_open {
         let _ = write!(path, "V{height}Z");
