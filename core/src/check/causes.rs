@@ -6,6 +6,8 @@ use super::rules::{
     churn::Churn, hot_worker::HotWorker, memory_full::MemoryFull, starved_worker::StarvedWorker,
 };
 use super::{Look, Rule, View};
+use crate::cluster::Line;
+use crate::id::WorkerIx;
 use crate::record::Severity;
 
 /// Faults after which prefixes are not re-used, or not yet again.
@@ -20,6 +22,13 @@ const NO_REUSE: [&str; 8] = [
     "worker_gone",
 ];
 
+/// A cache of usual size and load is full within this time.
+const FILLS_MS: u64 = 300_000;
+/// Over which the overlap is taken.
+const OVERLAP_MS: u64 = 60_000;
+/// Below it most of a prompt is computed.
+const LITTLE_REUSE: f64 = 0.5;
+
 /// A fault that explains symptoms.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Cause {
@@ -33,6 +42,8 @@ pub(super) enum Cause {
     NoReuse,
     /// Prefixes are evicted too early.
     Churn,
+    /// Workers started lately, and most of what prompts ask for was never computed before.
+    CachesFill,
 }
 
 impl Cause {
@@ -50,7 +61,8 @@ impl Cause {
         let holds = |rule: &dyn Rule| {
             holding(view, rule.code()).is_some() || matches!(rule.look(view), Look::Found(_))
         };
-        shows.into_iter().find(|(_, rule)| holds(*rule)).map(|(cause, _)| cause)
+        let shows = shows.into_iter().find(|(_, rule)| holds(*rule)).map(|(cause, _)| cause);
+        shows.or_else(|| caches_fill(view).then_some(Self::CachesFill))
     }
 
     /// As a sentence.
@@ -63,8 +75,25 @@ impl Cause {
                 "The likeliest cause is a fault that keeps prefixes from being re-used, so prompts are computed whole."
             }
             Self::Churn => "The likeliest cause is that prefixes are evicted before they are wanted again.",
+            Self::CachesFill => {
+                "The likeliest cause is that the workers started lately and their caches still fill, so most of each prompt is \
+                 computed for the first time."
+            }
         }
     }
+}
+
+/// Whether all workers are new, their publishers heard from the first event on, have not replaced half of what they stored,
+/// and little of the prompts is re-used.
+fn caches_fill(view: &View<'_>) -> bool {
+    let is_new = |ix: WorkerIx| {
+        let Some(worker) = view.cluster.worker(ix) else { return false };
+        let begun = |line: &Line| line.first_event_id <= 1 && view.now.since(line.first_ms) < FILLS_MS;
+        worker.lines.iter().any(begun) && worker.removed_total * 2 < worker.stored_total
+    };
+    let window = view.cluster.decisions().window(view.now, OVERLAP_MS);
+    let is_low = window.overlap_share().is_some_and(|overlap| overlap < LITTLE_REUSE);
+    is_low && view.present().all(is_new)
 }
 
 /// A symptom is a warning only where nothing explains it.

@@ -14,8 +14,9 @@ const MIN_REQUESTS: u64 = 50;
 const NEAR: std::ops::RangeInclusive<f64> = 0.7..=1.3;
 /// Cached tokens of a request that either side has to have: of less, a block makes the difference.
 const MIN_TOKENS: f64 = 64.0;
-/// Faults of the event path that make the router's prediction wrong by themselves, and name the cause.
-const EXPLAINED_BY: [&str; 11] = [
+/// Faults that make the router's prediction wrong by themselves, and name the cause: of the event path, or of memory, where
+/// blocks are evicted while the request that counts on them waits.
+const EXPLAINED_BY: [&str; 13] = [
     "block_size_mismatch",
     "no_events",
     "nothing_heard",
@@ -27,6 +28,8 @@ const EXPLAINED_BY: [&str; 11] = [
     "unknown_parents",
     "event_gaps",
     "router_restarted",
+    "memory_full",
+    "churn",
 ];
 
 /// See the module.

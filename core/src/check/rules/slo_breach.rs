@@ -44,8 +44,9 @@ impl Rule for SloBreach {
         "Time to first token and between tokens against their targets"
     }
 
+    /// Faults that explain it are told over longer windows: they come first.
     fn hold_ms(&self) -> u64 {
-        20_000
+        45_000
     }
 
     fn clear_ms(&self) -> u64 {
@@ -175,7 +176,7 @@ impl Why {
     const fn link(self) -> &'static str {
         match self {
             Self::Other(Cause::Memory | Cause::Churn) => "view=memory",
-            Self::Other(Cause::NoReuse) => "view=findings",
+            Self::Other(Cause::NoReuse | Cause::CachesFill) => "view=findings",
             Self::Other(Cause::HotWorker | Cause::StarvedWorker) => "view=decisions",
             Self::Spread | Self::Queue | Self::Load => "view=latency",
         }
@@ -198,6 +199,9 @@ impl Why {
             }
             Self::Other(Cause::Churn) => {
                 found.remedy(RemedyKind::RaiseFraction, None).remedy(RemedyKind::Retention, None)
+            }
+            Self::Other(Cause::CachesFill) => {
+                found.fix("Wait until the caches have been filled once, then look again", "", "")
             }
             Self::Queue => less(found.larger_batch(None)),
             Self::Load if tpot_alone => less(found.smaller_steps().remedy(RemedyKind::LowerBatch, None)),

@@ -30,6 +30,10 @@ impl Rule for Spread {
 
     fn look(&self, view: &View<'_>) -> Look {
         let Some(spikes) = harmful(view, WINDOW_S) else { return Look::Unknown(MISSING.into()) };
+        // What makes it last, a worker that gets nearly nothing, is told by decisions since we listen.
+        if view.listening_ms().is_some_and(|ms| ms < WINDOW_S * 1_000) {
+            return Look::Unknown(format!("{WINDOW_S} s of listening are needed").into());
+        }
         let Some(worst) = spikes.iter().max_by_key(|h| h.most - h.least) else { return Look::Ok };
         let peak = worst.most;
         // What a lasting imbalance does is not momentary.
@@ -79,9 +83,16 @@ mod tests {
         }
     }
 
+    /// So many workers, heard for long enough.
+    fn stage_of(workers: u16) -> Stage {
+        let mut stage = Stage::new(workers);
+        stage.pass(WINDOW_S * 1_000);
+        stage
+    }
+
     #[test]
     fn a_worker_above_its_batch_limit_while_another_has_room_is_found() {
-        let mut stage = Stage::new(3);
+        let mut stage = stage_of(3);
         stage.scrape(&Process::frontend().batch_limit(64));
         for_seconds(&mut stage, 5, &[72, 44, 60]);
         let finding = stage.found(&Spread).unwrap();
@@ -91,7 +102,7 @@ mod tests {
 
     #[test]
     fn a_spread_below_the_limit_or_without_room_elsewhere_is_well() {
-        let mut stage = Stage::new(3);
+        let mut stage = stage_of(3);
         stage.scrape(&Process::frontend().batch_limit(64));
         for_seconds(&mut stage, 10, &[62, 38, 40]);
         assert!(stage.is_ok(&Spread), "nobody waits");
@@ -104,7 +115,7 @@ mod tests {
 
     #[test]
     fn without_a_known_limit_a_queue_has_to_show() {
-        let mut stage = Stage::new(3);
+        let mut stage = stage_of(3);
         for_seconds(&mut stage, 5, &[72, 44, 60]);
         assert!(stage.is_ok(&Spread));
         stage.scrape(&Process::of_worker(0).gauge(Gauge::EngineWaitingRequests, 3.0));
@@ -113,6 +124,16 @@ mod tests {
 
     #[test]
     fn it_is_unknown_without_requests_in_flight() {
-        assert!(Stage::new(3).is_unknown(&Spread));
+        assert!(stage_of(3).is_unknown(&Spread));
+    }
+
+    #[test]
+    fn it_is_unknown_for_the_first_30_s_of_listening() {
+        let mut stage = Stage::new(3);
+        stage.scrape(&Process::frontend().batch_limit(64));
+        for_seconds(&mut stage, 20, &[72, 44, 60]);
+        assert!(stage.is_unknown(&Spread));
+        for_seconds(&mut stage, 10, &[72, 44, 60]);
+        assert!(stage.found(&Spread).is_some());
     }
 }

@@ -11,6 +11,9 @@ const MIN_EVENTS: u64 = 10;
 const MIN_OF_WORKER: u64 = 3;
 /// One in so many stored events; where nothing is wrong there is none at all.
 const ONE_IN: u64 = 200;
+/// Or one in so many held blocks below them: of a branch only its first event has an unknown parent, while every block that
+/// an answer fills makes an event of its own.
+const HELD_ONE_IN: u64 = 100;
 /// How far back these events, which are few, are counted.
 const REACH_MS: u64 = 120_000;
 /// Losses explain unknown parents for this long.
@@ -59,7 +62,9 @@ pub(super) fn missing(view: &View<'_>) -> Vec<WorkerIx> {
             stored += totals.store_events;
         }
     }
-    if unknown >= MIN_EVENTS && unknown * ONE_IN >= stored { workers } else { Vec::new() }
+    let held = view.cluster.tree().totals();
+    let is_much = unknown * ONE_IN >= stored || held.unattached * HELD_ONE_IN >= held.resident;
+    if unknown >= MIN_EVENTS && is_much { workers } else { Vec::new() }
 }
 
 /// Stored events that routers could not place lately, by their own counters, and all that they got.

@@ -29,8 +29,9 @@ impl Rule for WorkerGone {
         "Workers that left or fell silent"
     }
 
+    /// Who goes on speaking was only removed from a list: the next events tell.
     fn hold_ms(&self) -> u64 {
-        0
+        2_000
     }
 
     fn look(&self, view: &View<'_>) -> Look {

@@ -25,8 +25,9 @@ impl Rule for ZeroOverlap {
         "Whether routed prompts ever meet cached blocks"
     }
 
+    /// Silent workers, which would explain it, are told after 15 s of listening.
     fn hold_ms(&self) -> u64 {
-        10_000
+        20_000
     }
 
     fn look(&self, view: &View<'_>) -> Look {
