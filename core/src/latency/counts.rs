@@ -121,7 +121,7 @@ fn of_metrics(cluster: &Cluster, now: Millis) -> Option<OfRequests> {
 
 /// Seconds that the scrapes after `since` tell of: from the one before them to the last.
 fn covered_s(process: &ProcessState, since: Millis) -> f64 {
-    let before = process.scraped_ms().filter(|at| *at <= since).next_back().unwrap_or(process.first_ms);
+    let before = process.scraped_ms().rfind(|at| *at <= since).unwrap_or(process.first_ms);
     process.last_ms.since(before) as f64 / 1_000.0
 }
 
