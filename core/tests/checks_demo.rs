@@ -146,11 +146,11 @@ fn symptoms(fault: Fault) -> &'static [&'static str] {
         Fault::BlockSizeOversize | Fault::Churn => &["slo_breach"],
         Fault::HotWorker => &["spread", "queueing", "slo_breach"],
         Fault::StarvedWorker => &["spread", "cascade", "slo_breach"],
-        Fault::KillWorker => &["errors"],
+        Fault::KillWorker => &["errors", "queueing", "slo_breach"],
         Fault::GhostWorker => &["joined_late"],
         Fault::RouterRestart => &["router_restarted"],
         Fault::MixedPlanes => &["spread"],
-        Fault::MemoryFull => &["queueing", "slo_breach"],
+        Fault::MemoryFull => &["queueing", "slo_breach", "churn"],
         _ => &[],
     }
 }

@@ -22,7 +22,7 @@ const NO_REUSE: [&str; 8] = [
     "worker_gone",
 ];
 
-/// A cache of usual size and load is full within this time.
+/// A cache of usual size and load is full, and shows what becomes of evicted blocks, within this time.
 const FILLS_MS: u64 = 300_000;
 /// Over which the overlap is taken.
 const OVERLAP_MS: u64 = 60_000;
@@ -83,15 +83,11 @@ impl Cause {
     }
 }
 
-/// Whether all workers are new, their publishers heard from the first event on, have not replaced what they hold twice,
-/// and less of the prompts is re-used than will be.
+/// Whether all workers are new, their publishers heard from the first event on, and less of the prompts is re-used than
+/// will be.
 fn caches_fill(view: &View<'_>) -> bool {
-    let is_new = |ix: WorkerIx| {
-        let Some(worker) = view.cluster.worker(ix) else { return false };
-        let begun = |line: &Line| line.first_event_id <= 1 && view.now.since(line.first_ms) < FILLS_MS;
-        worker.lines.iter().any(begun)
-            && worker.removed_total < 2 * worker.stored_total.saturating_sub(worker.removed_total)
-    };
+    let begun = |line: &Line| line.first_event_id <= 1 && view.now.since(line.first_ms) < FILLS_MS;
+    let is_new = |ix: WorkerIx| view.cluster.worker(ix).is_some_and(|w| w.lines.iter().any(begun));
     let window = view.cluster.decisions().window(view.now, OVERLAP_MS);
     let is_low = window.overlap_share().is_some_and(|overlap| overlap < LITTLE_REUSE);
     is_low && view.present().all(is_new)
