@@ -1,6 +1,6 @@
 //! How long blocks live on each worker and whether they are wanted again, from a sample of them.
 //!
-//! A look at records on their way to the state. Every block whose engine hash is divisible by [`ONE_IN`] is followed:
+//! A look at records on their way to the state. Every block whose engine hash is divisible by `ONE_IN` is followed:
 //! engines hash evenly, so the sample is fair, and the choice needs no memory. Whoever hashes otherwise has no sample.
 //! When prompts touch a held block again is not known here: prompts name blocks by the router's hashes.
 

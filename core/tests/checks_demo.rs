@@ -103,7 +103,9 @@ fn as_the_demo(fault: Fault) -> Watched {
 
 #[test]
 fn a_healthy_cluster_at_a_load_it_can_take_raises_nothing() {
-    assert_eq!(watch(Config::default(), 0, 200).grave(), [""; 0]);
+    for (warm_up_s, seconds) in [(0, 200), (120, LIVE_S)] {
+        assert_eq!(watch(Config::default(), warm_up_s, seconds).told(), "");
+    }
 }
 
 #[test]
@@ -111,6 +113,86 @@ fn above_the_knee_requests_crowd_and_answers_are_late() {
     let watched = watch(Config { concurrency: 180, ..Config::default() }, 0, 180);
     let codes = watched.grave();
     assert!(codes.contains(&"spread") && codes.contains(&"slo_breach"), "{codes:?}");
+}
+
+/// What a fault has to be called, and for how many seconds from the beginning on it is looked at.
+fn own_finding(fault: Fault) -> (&'static str, u64) {
+    match fault {
+        Fault::BlockSize | Fault::BlockSizeOversize | Fault::BlockSizePartial | Fault::BlockSizeCard => {
+            ("block_size_mismatch", 100)
+        }
+        Fault::NoEvents | Fault::NoEventsOne => ("no_events", 200),
+        Fault::HotWorker => ("hot_worker", 180),
+        Fault::StarvedWorker => ("starved_worker", 200),
+        Fault::Gap => ("event_gaps", 100),
+        Fault::KillWorker => ("worker_gone", 150),
+        Fault::GhostWorker => ("ghost_worker", 150),
+        Fault::RouterRestart => ("cold_tree", 180),
+        Fault::HashSeed => ("engine_hashes_differ", 100),
+        Fault::MixedPlanes => ("event_lines_mixed", 150),
+        Fault::UnknownParents => ("unknown_parents", 260),
+        Fault::UnknownRemovals => ("unknown_removals", 150),
+        Fault::Churn => ("churn", 220),
+        Fault::MemoryFull => ("memory_full", 180),
+        Fault::Slow => ("slo_breach", 180),
+        Fault::Replicas => ("replicas_disagree", 120),
+        Fault::Approximate => ("approximate_mode", 200),
+    }
+}
+
+/// What may be worth knowing beside it, because it follows from the fault.
+fn symptoms(fault: Fault) -> &'static [&'static str] {
+    match fault {
+        Fault::BlockSizeOversize | Fault::Churn => &["slo_breach"],
+        Fault::HotWorker => &["spread", "queueing", "slo_breach"],
+        Fault::StarvedWorker => &["spread", "cascade", "slo_breach"],
+        Fault::KillWorker => &["errors", "queueing", "slo_breach"],
+        Fault::GhostWorker => &["joined_late"],
+        Fault::RouterRestart => &["router_restarted"],
+        Fault::MixedPlanes => &["spread"],
+        Fault::MemoryFull => &["queueing", "slo_breach", "churn"],
+        _ => &[],
+    }
+}
+
+fn assert_own(fault: Fault, watched: &Watched, way: &str) {
+    let (own, _) = own_finding(fault);
+    let what = format!("{} {way}: {}", fault.name(), watched.told());
+    // A deployment may want to run without events: that is said, and no warning.
+    let grave: &[&str] = if fault == Fault::Approximate { &[] } else { &[own] };
+    assert_eq!(watched.grave(), grave, "{what}");
+    assert!(watched.codes(|_| true).contains(own), "{what}");
+    let beside = watched.codes(|severity| severity == Severity::Info);
+    assert!(beside.iter().all(|code| *code == own || symptoms(fault).contains(code)), "{what}");
+}
+
+/// Each fault of some raises its own finding and no other, from whenever on it is looked at.
+fn raise_their_own(faults: &[Fault]) {
+    for &fault in faults {
+        let (_, seconds) = own_finding(fault);
+        assert_own(fault, &from_the_beginning(fault, seconds), "from the beginning");
+        assert_own(fault, &as_the_demo(fault), "as the demo");
+    }
+}
+
+/// In parts, which run side by side.
+fn part(nth: usize, of: usize) {
+    raise_their_own(&Fault::ALL.into_iter().skip(nth).step_by(of).collect::<Vec<_>>());
+}
+
+#[test]
+fn every_fault_raises_its_own_finding_and_no_other_part_1() {
+    part(0, 3);
+}
+
+#[test]
+fn every_fault_raises_its_own_finding_and_no_other_part_2() {
+    part(1, 3);
+}
+
+#[test]
+fn every_fault_raises_its_own_finding_and_no_other_part_3() {
+    part(2, 3);
 }
 
 #[test]
@@ -121,27 +203,4 @@ fn table() {
         println!("{:20} {}", "", as_the_demo(fault).told());
     }
     println!("{:20} {}", "healthy", watch(Config::default(), 120, LIVE_S).told());
-}
-
-#[test]
-#[ignore = "prints"]
-fn dbg_parents() {
-    let w = from_the_beginning(Fault::UnknownParents, 200);
-    for x in w.cluster.workers() {
-        println!(
-            "{} {} {} {:?} {:?}",
-            x.unknown_parents_total, x.store_events_total, x.empty_stores_total, x.lines, x.returned_ms
-        );
-    }
-    for s in w.cluster.sources() {
-        println!("{:?}", s.missed);
-    }
-    println!("{:?}", w.cluster.tree().totals());
-    let w = as_the_demo(Fault::MemoryFull);
-    for (t, f) in &w.said {
-        if f.code == "prediction_differs" {
-            println!("{t} {f:#?}");
-            break;
-        }
-    }
 }

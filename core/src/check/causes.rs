@@ -22,12 +22,12 @@ const NO_REUSE: [&str; 8] = [
     "worker_gone",
 ];
 
-/// A cache of usual size and load is full within this time.
+/// A cache of usual size and load is full, and shows what becomes of evicted blocks, within this time.
 const FILLS_MS: u64 = 300_000;
 /// Over which the overlap is taken.
 const OVERLAP_MS: u64 = 60_000;
-/// Below it most of a prompt is computed.
-const LITTLE_REUSE: f64 = 0.5;
+/// Healthy deployments re-use more of their prompts once their caches are full.
+const LITTLE_REUSE: f64 = 0.8;
 
 /// A fault that explains symptoms.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -42,7 +42,7 @@ pub(super) enum Cause {
     NoReuse,
     /// Prefixes are evicted too early.
     Churn,
-    /// Workers started lately, and most of what prompts ask for was never computed before.
+    /// Workers started lately, and much of what prompts ask for was never computed before.
     CachesFill,
 }
 
@@ -76,21 +76,18 @@ impl Cause {
             }
             Self::Churn => "The likeliest cause is that prefixes are evicted before they are wanted again.",
             Self::CachesFill => {
-                "The likeliest cause is that the workers started lately and their caches still fill, so most of each prompt is \
+                "The likeliest cause is that the workers started lately and their caches still fill, so prompts are \
                  computed for the first time."
             }
         }
     }
 }
 
-/// Whether all workers are new, their publishers heard from the first event on, have not replaced half of what they stored,
-/// and little of the prompts is re-used.
+/// Whether all workers are new, their publishers heard from the first event on, and less of the prompts is re-used than
+/// will be.
 fn caches_fill(view: &View<'_>) -> bool {
-    let is_new = |ix: WorkerIx| {
-        let Some(worker) = view.cluster.worker(ix) else { return false };
-        let begun = |line: &Line| line.first_event_id <= 1 && view.now.since(line.first_ms) < FILLS_MS;
-        worker.lines.iter().any(begun) && worker.removed_total * 2 < worker.stored_total
-    };
+    let begun = |line: &Line| line.first_event_id <= 1 && view.now.since(line.first_ms) < FILLS_MS;
+    let is_new = |ix: WorkerIx| view.cluster.worker(ix).is_some_and(|w| w.lines.iter().any(begun));
     let window = view.cluster.decisions().window(view.now, OVERLAP_MS);
     let is_low = window.overlap_share().is_some_and(|overlap| overlap < LITTLE_REUSE);
     is_low && view.present().all(is_new)

@@ -8,7 +8,7 @@
 //! ```
 //!
 //! It keeps what the engines said (residency) and nothing of what a router made of it; the routers' matching rules
-//! are answered in [`overlap`]. No recursion anywhere: depth comes from outside. Knows nothing of messages or time
+//! are answered in `overlap`. No recursion anywhere: depth comes from outside. Knows nothing of messages or time
 //! zones; `touched` is a number the caller chooses to mean time.
 
 mod arena;

@@ -103,7 +103,7 @@ impl Seen {
     }
 
     /// Sum over all workers.
-    pub(crate) fn sum(&self, of: fn(&WorkerState) -> u64) -> u64 {
+    pub(crate) fn sum(&self, of: impl Fn(&WorkerState) -> u64) -> u64 {
         self.cluster.workers().iter().map(of).sum()
     }
 

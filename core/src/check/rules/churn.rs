@@ -1,10 +1,12 @@
 //! Blocks are evicted before they are wanted again, and prompts are computed anew for it.
 
+use super::memory_full::MemoryFull;
 use crate::capacity::RemedyKind;
+use crate::check::causes::{Cause, severity};
 use crate::check::peers::{holding, name};
 use crate::check::{Found, Look, Rule, View};
 use crate::id::WorkerIx;
-use crate::record::{BlockAges, Severity};
+use crate::record::BlockAges;
 use crate::words;
 
 /// Window of the overlap, milliseconds; the ages' is the same.
@@ -66,8 +68,11 @@ impl Rule for Churn {
         if overlap >= LOW_OVERLAP {
             return Look::Ok;
         }
+        let is_memory_full =
+            holding(view, "memory_full").is_some() || matches!(MemoryFull.look(view), Look::Found(_));
         let mut found = Found::new(
-            Severity::Warning,
+            // Running requests that fill the memory push out what was cached: one fault.
+            severity(is_memory_full.then_some(Cause::Memory)),
             "Blocks are evicted before they are wanted again",
             "The KV cache is too small for what the traffic re-uses, so prefixes are computed again shortly after they \
              were evicted. Give KV more memory, run fewer sequences at once, or keep evicted blocks in host memory.",

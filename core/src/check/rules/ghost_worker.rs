@@ -9,7 +9,7 @@ use crate::record::Severity;
 const SPREADS_MS: u64 = 5_000;
 const DRAINS_MS: u64 = 60_000;
 /// A process needs longer than this to start.
-const RESTARTS_MS: u64 = 10_000;
+pub(super) const RESTARTS_MS: u64 = 10_000;
 /// A departure matters for this long.
 const TOLD_MS: u64 = 300_000;
 /// Choices that are no stragglers.
@@ -42,7 +42,8 @@ fn choices(view: &View<'_>, worker: WorkerIx, gone_ms: Millis) -> u64 {
     sent.count() as u64
 }
 
-fn is_ghost(view: &View<'_>, worker: WorkerIx) -> bool {
+/// Whether a worker left and is still in use.
+pub(super) fn is_ghost(view: &View<'_>, worker: WorkerIx) -> bool {
     let Some(state) = view.cluster.worker(worker) else { return false };
     let Some(gone) = state.last_gone.filter(|gone| view.now.since(gone.at_ms) <= TOLD_MS) else {
         return false;

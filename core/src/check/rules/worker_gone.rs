@@ -1,6 +1,7 @@
 //! A worker left, or is silent while routers still send it requests: its cache is lost and its requests may fail.
 
 use super::event_path::{each, link, name, names, seconds_since};
+use super::ghost_worker::{RESTARTS_MS, is_ghost};
 use crate::check::{Found, Look, Rule, View};
 use crate::cluster::WorkerState;
 use crate::id::{Millis, WorkerIx};
@@ -8,6 +9,8 @@ use crate::record::{GoneWhy, LinkState, Severity, SourceKind};
 
 /// A departure is told for this long.
 const TOLD_MS: u64 = 300_000;
+/// Silence after which a worker that left has finished what it had.
+const DRAINED_MS: u64 = 10_000;
 /// Silence that arouses suspicion, if requests were sent to it meanwhile.
 const SILENT_MS: u64 = 5_000;
 /// A request shows on a worker within this time.
@@ -29,9 +32,9 @@ impl Rule for WorkerGone {
         "Workers that left or fell silent"
     }
 
-    /// Who goes on speaking was only removed from a list: the next events tell.
+    /// Who goes on speaking was only removed from a list. What comes within 2 s was on its way, later events tell.
     fn hold_ms(&self) -> u64 {
-        2_000
+        3_000
     }
 
     fn look(&self, view: &View<'_>) -> Look {
@@ -47,14 +50,23 @@ impl Rule for WorkerGone {
 }
 
 fn left_lately(view: &View<'_>, worker: WorkerIx) -> Option<crate::cluster::Gone> {
-    view.cluster.worker(worker)?.gone.filter(|gone| view.now.since(gone.at_ms) <= TOLD_MS)
+    let state = view.cluster.worker(worker)?;
+    let gone = state.gone.or_else(|| state.last_gone.filter(|gone| has_drained(view, worker, state, gone)));
+    gone.filter(|gone| view.now.since(gone.at_ms) <= TOLD_MS)
+}
+
+/// Whether a worker spoke on after it had left, and fell silent: it finished what it had.
+fn has_drained(view: &View<'_>, worker: WorkerIx, state: &WorkerState, gone: &crate::cluster::Gone) -> bool {
+    let spoke_on = state.returned_ms.is_some_and(|at| at.since(gone.at_ms) <= RESTARTS_MS);
+    let is_silent = state.last_sign_ms.is_some_and(|last| view.now.since(last) >= DRAINED_MS);
+    spoke_on && is_silent && !is_ghost(view, worker)
 }
 
 /// Workers that look dead.
 fn suspects(view: &View<'_>) -> Vec<WorkerIx> {
     let sent = sent_into_silence(view);
     let is_suspect = |worker: &WorkerIx| sent[worker.at()] >= MIN_CHOICES || is_unscraped(view, *worker);
-    view.present().filter(is_suspect).collect()
+    view.present().filter(|&worker| left_lately(view, worker).is_none()).filter(is_suspect).collect()
 }
 
 /// Requests that were sent to each worker after its last sign and that should have shown; 0 while it is not silent.

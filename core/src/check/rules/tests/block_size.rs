@@ -33,7 +33,7 @@ pub(super) fn emptied() -> Stage {
 pub(super) fn router(router_blocks: u64) -> Stage {
     let mut stage = Stage::new();
     let worker = stage.worker(7);
-    for n in 0..40 {
+    for n in 0..55 {
         // One common beginning, different ends.
         stage.store(worker, None, 1..101);
         stage.store(worker, Some(100), 1_000 * (n + 1)..1_000 * (n + 1) + 30);

@@ -76,7 +76,7 @@ fn a_departure_is_told_for_five_minutes() {
     stage.pass(5);
     let finding = stage.found("worker_gone");
     assert_eq!(finding.title, "Left: worker 7/0");
-    assert_eq!(evidence(finding, "Departure of worker 7/0, by a frontend's log"), "1", "as first told");
+    assert_eq!(evidence(finding, "Departure of worker 7/0, by a frontend's log"), "4", "as first told");
     stage.pass(360);
     assert!(stage.finding("worker_gone").is_none());
 }
@@ -116,6 +116,24 @@ fn a_worker_that_was_removed_and_works_on_as_if_nothing_had_happened_is_a_ghost(
         stage.pass(1);
     }
     assert!(stage.grave().contains(&"ghost_worker"), "{:?}", stage.codes());
+}
+
+#[test]
+fn a_worker_that_falls_silent_when_it_has_finished_what_it_had_has_left() {
+    let mut stage = Stage::new();
+    let worker = stage.worker(7);
+    stage.store(worker, None, 1..20);
+    stage.pass(1);
+    stage.tell(Record::Gone { worker, why: GoneWhy::Log });
+    stage.pass(2);
+    stage.tell(Record::Returned { worker });
+    for n in 1..10 {
+        stage.store(worker, None, n * 100..n * 100 + 20);
+        stage.pass(1);
+    }
+    assert!(stage.finding("worker_gone").is_none(), "it speaks: {:?}", stage.codes());
+    stage.pass(13);
+    assert_eq!(stage.grave(), ["worker_gone"]);
 }
 
 #[test]
