@@ -5,6 +5,7 @@
 use std::error::Error;
 use std::fmt::Write as _;
 
+use radixscope_core::baseline;
 use radixscope_core::id::Millis;
 use radixscope_core::sim::{Config, ConfigError, RouterMode, Simulation, Summary};
 use serde_json::{Value, json};
@@ -79,8 +80,23 @@ impl Level {
 }
 
 /// What was measured of a figure on the real scenario.
-fn reference(_concurrency: u32, _is_kv: bool, _figure: &str) -> Option<f64> {
-    None
+fn reference(concurrency: u32, is_kv: bool, figure: &str) -> Option<f64> {
+    let figure = match figure {
+        "TTFT p50" => baseline::Figure::TtftP50,
+        "TTFT p95" => baseline::Figure::TtftP95,
+        "hit rate" => baseline::Figure::HitRate,
+        "output" => baseline::Figure::OutputTokens,
+        "requests" => baseline::Figure::Requests,
+        "ITL p50" => baseline::Figure::ItlP50,
+        "ITL p95" => baseline::Figure::ItlP95,
+        "E2E p50" => baseline::Figure::E2eP50,
+        "E2E p95" => baseline::Figure::E2eP95,
+        _ => return None,
+    };
+    let router = if is_kv { baseline::Router::KvAware } else { baseline::Router::RoundRobin };
+    let sweeps = baseline::reference();
+    let sweep = sweeps.iter().find(|sweep| sweep.router() == router)?;
+    sweep.interpolate(f64::from(concurrency), figure).map(|read| read.value)
 }
 
 /// The levels as a Markdown table, each figure with its reference in brackets.
