@@ -423,7 +423,7 @@ mod tests {
         }
         let notices = Address::parse("view=forest").1;
         assert!(notices[0].ends_with(
-            "one of overview, tree, workers, rates, decisions, whatif, counterfactual, memory, compare; overview is shown"
+            "one of overview, findings, latency, memory, tree, workers, rates, decisions, whatif, counterfactual, compare; overview is shown"
         ));
     }
 

@@ -26,7 +26,7 @@ async fn open(page: &Page, server: &Radixscope, more: &str) {
 const CARD: &str = "[data-code=no_events][data-testid=finding]";
 
 /// Gives pages a clipboard that the test can read.
-const CLIPBOARD: &str = "Object.defineProperty(navigator, 'clipboard', {value: {writeText: async text => { window.copied = text; }}})";
+const CLIPBOARD: &str = "(Object.defineProperty(navigator, 'clipboard', {value: {writeText: async text => { window.copied = text; }}}), true)";
 
 #[tokio::test]
 async fn a_finding_says_what_the_api_says_and_its_fix_can_be_copied() {

@@ -117,6 +117,7 @@ async fn what_the_deployment_tells_is_taken_and_the_rest_is_named() {
     let server = paused(&[]).await;
     with_page(async |page| {
         open(page, &server, VIEW).await;
+        says(page, "cap-live", "Live workers have").await;
         page.eval("(document.querySelector('[data-testid=cap-take]').click(), true)").await;
         says(page, "cap-taken", "block size 32").await;
         says(page, "cap-taken", "workers 3").await;

@@ -9,8 +9,8 @@ use crate::record::Topic;
 pub const MAX_INSTANCES: usize = 4_096;
 /// The endpoint that takes requests; others answer the router's questions.
 const REQUESTS: &str = "generate";
-/// A component that has such an endpoint and is no worker.
-const ROUTER: &str = "router";
+/// Components that have such an endpoint and are no workers: the standalone router, and the router in a frontend (0.9).
+const ROUTERS: [&str; 2] = ["router", "kv-router"];
 
 /// What a frontend says of itself and of the workers it knows.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -82,7 +82,7 @@ fn instance<'a, W: Wire<'a>>(wire: &mut W) -> Result<Option<Instance>, Fault> {
         }
     }
     let (endpoint, component) = (required(endpoint, "endpoint", at)?, required(component, "component", at)?);
-    if endpoint != REQUESTS || component == ROUTER {
+    if endpoint != REQUESTS || ROUTERS.contains(&component) {
         return Ok(None);
     }
     Ok(Some(Instance {
@@ -113,7 +113,7 @@ mod tests {
     fn the_workers_of_a_list_are_those_that_take_requests() {
         let body = json!({"status": "healthy", "endpoints": ["dyn://dynamo.backend.generate"], "instances": [
             instance("backend", "generate"), instance("backend", "worker_kv_query_source_cd50057603889"),
-            instance("router", "generate")]});
+            instance("router", "generate"), instance("kv-router", "generate")]});
         let worker =
             Instance { id: WorkerId(WORKER), namespace: "dynamo".into(), component: "backend".into() };
         assert_eq!(read(&body), Ok(Some(Health { is_ready: true, workers: vec![worker] })));

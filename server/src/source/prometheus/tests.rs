@@ -305,7 +305,8 @@ async fn a_process_that_comes_back_is_scraped_again_and_counts_as_restarted() {
     let listener = TcpListener::bind(("127.0.0.1", scene.port)).await.unwrap();
     scene.serve(listener);
     scene.says(LinkState::Live, "Scraping").await;
-    scene.counts(Counter::RequestsOk, 2.0).await;
+    // What two runs counted is added up.
+    scene.counts(Counter::RequestsOk, 7.0).await;
     let restarts = scene.hub.read(|view| view.cluster.processes()[0].restarts).await.unwrap();
     assert_eq!(restarts, 1);
     assert!(scene.hub.read(|view| view.cluster.workers()[0].gone.is_none()).await.unwrap());
