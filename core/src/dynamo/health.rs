@@ -82,7 +82,7 @@ fn instance<'a, W: Wire<'a>>(wire: &mut W) -> Result<Option<Instance>, Fault> {
         }
     }
     let (endpoint, component) = (required(endpoint, "endpoint", at)?, required(component, "component", at)?);
-    if endpoint != REQUESTS || ROUTERS.contains(&component) {
+    if endpoint != REQUESTS || ROUTERS.contains(&&*component) {
         return Ok(None);
     }
     Ok(Some(Instance {
