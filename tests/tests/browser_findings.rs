@@ -59,6 +59,10 @@ async fn a_finding_says_what_the_api_says_and_its_fix_can_be_copied() {
         .await;
         let setting = texts("[data-testid=setting]").await[0].clone();
         assert_eq!(page.eval("window.copied").await, setting.as_str());
+        page.eval(
+            "(document.querySelector('[data-testid=copy-finding]').scrollIntoView({block: 'center'}), true)",
+        )
+        .await;
         page.click("copy-finding").await;
         let ticket = page.eval("window.copied").await.as_str().unwrap().to_owned();
         assert!(

@@ -96,7 +96,9 @@ impl Place {
 
     /// Brings what is to stay back to where it was, after lines came or went.
     fn keep(self, ledger: Ledger) {
-        let line = match self.anchor.get_value() {
+        // Called in a later frame, when the panel may be gone.
+        let Some(anchor) = self.anchor.try_get_value() else { return };
+        let line = match anchor {
             None => 0,
             Some((id, cut)) => {
                 let line = ledger.line_of(id);
