@@ -37,7 +37,11 @@ impl Rule for UnknownParents {
         }
         let at_router = at_router(view);
         let here = missing(view);
-        if block_size::is_there(view) || (at_router.0 < MIN_EVENTS && here.is_empty()) {
+        // A store without a block leaves its children without a parent at the router too: the fault is the empty store.
+        let rise = |worker| view.history.rise(view.cluster, worker, view.now, REACH_MS).empty_stores;
+        let by_empty_stores = view.present().map(rise).sum::<u64>() * 2 >= at_router.0;
+        let is_few = at_router.0 < MIN_EVENTS || by_empty_stores;
+        if block_size::is_there(view) || (is_few && here.is_empty()) {
             return Look::Ok;
         }
         Look::Found(found(view, &here, at_router))
