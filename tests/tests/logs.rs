@@ -22,7 +22,13 @@ fn recorded(capture: &str) -> Vec<String> {
 
 /// Lines about routing, counted by their words.
 fn about_routing(lines: &[String]) -> u64 {
-    let words = ["Formula for worker_id", "Multiple workers tied", "Selected worker"];
+    let words = [
+        "Formula for worker_id",
+        "Multiple workers tied",
+        "Selected worker",
+        "KV Routing initialized",
+        "using JetStream",
+    ];
     lines.iter().filter(|line| words.iter().any(|word| line.contains(word))).count() as u64
 }
 
