@@ -57,7 +57,7 @@ struct SaidDto {
 
 /// Lifetimes over the last minute, of one block in `one_in`; milliseconds.
 #[derive(Serialize, Debug)]
-struct AgesDto {
+pub struct AgesDto {
     one_in: u16,
     removed: u32,
     lifetime_p50_ms: Option<u64>,
@@ -105,7 +105,7 @@ impl WorkerMemoryDto {
             free_blocks: memory.free_blocks(),
             belief: belief(memory.belief()),
             belief_words: memory.belief_words(),
-            ages: memory.ages.as_ref().map(ages),
+            ages: memory.ages.as_ref().map(AgesDto::from),
             stored_blocks: memory.churn.map(|churn| churn.stored),
             removed_blocks: memory.churn.map(|churn| churn.removed),
             missing: memory.missing(),
@@ -124,14 +124,16 @@ const fn belief(belief: Belief) -> &'static str {
     }
 }
 
-fn ages(ages: &BlockAges) -> AgesDto {
-    AgesDto {
-        one_in: ages.one_in,
-        removed: ages.removed,
-        lifetime_p50_ms: ages.lifetime_p50_ms,
-        lifetime_p95_ms: ages.lifetime_p95_ms,
-        came_back: ages.came_back,
-        came_back_p50_ms: ages.came_back_p50_ms,
-        reuse_p50_ms: ages.reuse_p50_ms,
+impl From<&BlockAges> for AgesDto {
+    fn from(ages: &BlockAges) -> Self {
+        Self {
+            one_in: ages.one_in,
+            removed: ages.removed,
+            lifetime_p50_ms: ages.lifetime_p50_ms,
+            lifetime_p95_ms: ages.lifetime_p95_ms,
+            came_back: ages.came_back,
+            came_back_p50_ms: ages.came_back_p50_ms,
+            reuse_p50_ms: ages.reuse_p50_ms,
+        }
     }
 }

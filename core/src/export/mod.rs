@@ -15,7 +15,7 @@ use crate::id::{BlockHash, TokensHash};
 
 pub use checks::{FindingsDto, Wanted};
 pub use decisions::{DecisionDto, DecisionsDto, finite};
-pub use memory::MemoryDto;
+pub use memory::{AgesDto, MemoryDto};
 
 /// A full-range `u64`, as a decimal string.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -4,8 +4,8 @@ use super::*;
 use crate::cluster::Cluster;
 use crate::id::{DecisionId, Millis, Seq, SourceIx, Worker, WorkerIx};
 use crate::record::{
-    Completeness, Counter, Decision, DecisionSource, Entry, Gauge, Histogram, HistogramKind, Outcome,
-    ProcessRole, Progress, Record, Scrape, SourceKind,
+    Counter, Decision, DecisionSource, Entry, Gauge, Histogram, HistogramKind, Outcome, ProcessRole,
+    Progress, Record, Scrape, SourceKind,
 };
 
 const NOW: u64 = 1_800_000_000_000;
@@ -37,24 +37,8 @@ fn scrape(name: &'static str, ttft: [u64; 4], counters: Vec<(Counter, f64)>) -> 
 }
 
 fn decided(cluster: &mut Cluster, id: u64, at: u64, ttft_ms: u64, outcome: Outcome) {
-    let decision = Decision {
-        id: DecisionId(id),
-        worker: WorkerIx(0),
-        source: DecisionSource::Log,
-        decided_ms: Some(Millis(at)),
-        router: None,
-        request_id: None,
-        isl_tokens: Some(1_000),
-        isl_blocks: None,
-        block_size_tokens: None,
-        overlap_blocks: None,
-        logit: None,
-        scoring: None,
-        tied: false,
-        candidates: Vec::new().into(),
-        completeness: Completeness::ChosenOnly,
-        path: None,
-    };
+    let new = Decision::new(DecisionId(id), WorkerIx(0), DecisionSource::Log);
+    let decision = Decision { decided_ms: Some(Millis(at)), isl_tokens: Some(1_000), ..new };
     fold(cluster, at, Record::Decision(decision));
     let progress = Progress {
         ended_ms: Some(Millis(at + 2_000)),

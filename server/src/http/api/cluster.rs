@@ -6,9 +6,9 @@ use axum::http::Uri;
 use serde::Serialize;
 
 use radixscope_core::cluster::{Cluster, Line, ProcessState, RouterState, SourceState, WorkerState};
-use radixscope_core::export::Decimal;
+use radixscope_core::export::{AgesDto, Decimal};
 use radixscope_core::id::WorkerIx;
-use radixscope_core::record::{BlockAges, ModelFigures, RankFigures};
+use radixscope_core::record::{ModelFigures, RankFigures};
 
 use super::json::ms;
 use super::params::Params;
@@ -102,7 +102,7 @@ struct WorkerDto {
     /// `null`: as far as is known it is there.
     gone: Option<GoneDto>,
     /// How long its blocks live, from a sample; `null`: not known yet.
-    block_ages: Option<BlockAgesDto>,
+    block_ages: Option<AgesDto>,
 }
 
 #[derive(Serialize)]
@@ -121,17 +121,6 @@ struct GoneDto {
     /// KV events of it and requests sent to it since then.
     events_after: u64,
     choices_after: u64,
-}
-
-#[derive(Serialize)]
-struct BlockAgesDto {
-    one_in: u16,
-    removed: u32,
-    lifetime_p50_ms: Option<u64>,
-    lifetime_p95_ms: Option<u64>,
-    came_back: u32,
-    came_back_p50_ms: Option<u64>,
-    reuse_p50_ms: Option<u64>,
 }
 
 #[derive(Serialize)]
@@ -325,7 +314,7 @@ fn worker(cluster: &Cluster, ix: WorkerIx) -> Option<WorkerDto> {
             events_after: w.events_after_gone,
             choices_after: w.choices_after_gone,
         }),
-        block_ages: w.ages.map(ages),
+        block_ages: w.ages.as_ref().map(AgesDto::from),
     })
 }
 
@@ -334,20 +323,6 @@ fn line(line: &Line) -> LineDto {
         line: line.line.as_str(),
         first_ms: line.first_ms.0,
         first_event_id: Decimal(line.first_event_id),
-    }
-}
-
-fn ages(ages: BlockAges) -> BlockAgesDto {
-    let BlockAges { one_in, removed, lifetime_p50_ms, lifetime_p95_ms, came_back, .. } = ages;
-    let BlockAges { came_back_p50_ms, reuse_p50_ms, .. } = ages;
-    BlockAgesDto {
-        one_in,
-        removed,
-        lifetime_p50_ms,
-        lifetime_p95_ms,
-        came_back,
-        came_back_p50_ms,
-        reuse_p50_ms,
     }
 }
 
