@@ -19,15 +19,15 @@ const SCRIPT: &str = "vendor/echarts-5.6.0.min.js";
 #[wasm_bindgen]
 extern "C" {
     #[wasm_bindgen(js_name = echarts)]
-    pub(super) type Echarts;
+    type Echarts;
     #[wasm_bindgen(js_namespace = echarts, js_name = init, catch)]
-    pub(super) fn init(element: &Element) -> Result<Echarts, JsValue>;
+    fn init(element: &Element) -> Result<Echarts, JsValue>;
     #[wasm_bindgen(method, js_name = setOption)]
-    pub(super) fn set_option(this: &Echarts, option: &JsValue, how: &JsValue);
+    fn set_option(this: &Echarts, option: &JsValue, how: &JsValue);
     #[wasm_bindgen(method)]
-    pub(super) fn resize(this: &Echarts);
+    fn resize(this: &Echarts);
     #[wasm_bindgen(method)]
-    pub(super) fn dispose(this: &Echarts);
+    fn dispose(this: &Echarts);
 }
 
 /// What an update of the data alone must not change.
@@ -69,6 +69,12 @@ impl Chart {
             self.shown.replace(Some(shape));
         }
         self.echarts.set_option(&series, &object(&[("lazyUpdate", JsValue::TRUE)]));
+    }
+
+    /// Shows `option` instead of what was shown.
+    pub(super) fn put_whole(&self, option: &JsValue) {
+        self.shown.take();
+        self.echarts.set_option(option, &object(&[("notMerge", JsValue::TRUE)]));
     }
 
     /// Fits the element's new size.
@@ -139,7 +145,7 @@ pub(super) fn object(entries: &[(&str, JsValue)]) -> JsValue {
     object
 }
 
-pub(super) async fn load() -> Result<(), JsValue> {
+async fn load() -> Result<(), JsValue> {
     if Reflect::has(&js_sys::global(), &s("echarts")).unwrap_or(false) {
         return Ok(());
     }

@@ -2,9 +2,8 @@
 
 use js_sys::Array;
 use wasm_bindgen::prelude::*;
-use web_sys::Element;
 
-use super::chart::{Echarts, init, label, line_style, list, load, n, object, s};
+use super::chart::{Chart, label, line_style, list, n, object, s};
 use super::palette::{Palette, Rgb, css};
 
 /// A line between measured levels.
@@ -35,31 +34,9 @@ pub struct Picture {
     pub values: String,
 }
 
-/// A chart in an element.
-pub struct CurvesChart(Echarts);
-
-impl CurvesChart {
-    /// Fetches ECharts if it is not there yet and puts a chart into `element`.
-    pub async fn new(element: &Element) -> Result<Self, JsValue> {
-        load().await?;
-        Ok(Self(init(element)?))
-    }
-
-    /// Shows `picture`.
-    pub fn show(&self, picture: &Picture, palette: &Palette, font_px: f64) {
-        self.0.set_option(&option(picture, palette, font_px), &object(&[("notMerge", JsValue::TRUE)]));
-    }
-
-    /// Fits the element's new size.
-    pub fn resize(&self) {
-        self.0.resize();
-    }
-}
-
-impl Drop for CurvesChart {
-    fn drop(&mut self) {
-        self.0.dispose();
-    }
+/// Shows `picture` in `chart`.
+pub fn show(chart: &Chart, picture: &Picture, palette: &Palette, font_px: f64) {
+    chart.put_whole(&option(picture, palette, font_px));
 }
 
 fn option(picture: &Picture, palette: &Palette, font_px: f64) -> JsValue {

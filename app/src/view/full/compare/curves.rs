@@ -1,6 +1,5 @@
 //! The figures by concurrency as a chart, and what it shows in words.
 
-use gloo_timers::future::TimeoutFuture;
 use leptos::html;
 use leptos::prelude::*;
 use radixscope_core::baseline::{Baseline, Direction, Figure, crossover};
@@ -8,17 +7,15 @@ use radixscope_core::live::Live;
 
 use super::roles::{Baselines, Role};
 use super::table::digits;
-use crate::draw::curves::{Curve, CurvesChart, Picture};
+use crate::draw::chart::Chart;
+use crate::draw::curves::{self, Curve, Picture};
 use crate::draw::palette::{Palette, parse};
 use crate::store::Store;
 use crate::theme;
-use crate::view::charted::root_font_px;
-use crate::view::resize;
+use crate::view::charted::{load_after_first_paint, root_font_px};
 
 /// Key of the chart's figure in the address.
 const FIGURE_KEY: &str = "cmp.figure";
-/// Wait before the chart's library is fetched again after a failure.
-const RETRY_MS: u32 = 3_000;
 
 /// Value in the address, name, figures that are drawn together.
 type Choice = (&'static str, &'static str, &'static [Figure]);
@@ -113,41 +110,18 @@ pub(super) fn Curves(
         }
     });
     let frame = NodeRef::<html::Div>::new();
-    let chart = StoredValue::new_local(None::<CurvesChart>);
+    let chart = StoredValue::new_local(None::<Chart>);
     let loaded = RwSignal::new(false);
     let failed = RwSignal::new(false);
-    Effect::new(move |_| {
-        let Some(element) = frame.get() else { return };
-        resize::observe(&element, move || {
-            chart.try_with_value(|chart| chart.iter().for_each(CurvesChart::resize)).unwrap_or_default();
-        });
-        leptos::task::spawn_local(async move {
-            // Until the panel is gone or the library is there.
-            loop {
-                let made = CurvesChart::new(&element).await;
-                let ok = made.is_ok();
-                if failed.try_set(!ok).is_some() {
-                    return;
-                }
-                if let Ok(made) = made {
-                    if chart.try_update_value(|chart| *chart = Some(made)).is_some() {
-                        loaded.try_set(true);
-                    }
-                    return;
-                }
-                TimeoutFuture::new(RETRY_MS).await;
-            }
-        });
-    });
-    on_cleanup(move || {
-        chart.try_update_value(Option::take);
-    });
+    load_after_first_paint(frame, chart, loaded, failed);
     Effect::new(move |_| {
         if loaded.get() {
             let palette = Palette::read(theme::token, dark.get(), 1);
             let font = root_font_px() * 0.85;
             shown.with(|picture| {
-                chart.with_value(|chart| chart.iter().for_each(|chart| chart.show(picture, &palette, font)))
+                chart.with_value(|chart| {
+                    chart.iter().for_each(|chart| curves::show(chart, picture, &palette, font))
+                })
             });
         }
     });
