@@ -62,6 +62,7 @@ impl Tree {
         }
         if attach {
             self.attach_below(worker, child);
+            self.tell(|forest, ground| forest.grafted(ground, child));
         }
     }
 

@@ -14,6 +14,7 @@
 mod arena;
 mod children;
 mod coldest;
+pub mod forest;
 mod index;
 mod join;
 pub mod layout;
@@ -39,6 +40,7 @@ pub use walk::{Step, Walk};
 
 use arena::Arena;
 use children::Families;
+use forest::{Forest, Ground};
 use index::BlockIndex;
 use owners::OwnerSets;
 
@@ -96,6 +98,7 @@ pub struct Tree {
     totals: Totals,
     digest: u64,
     limit: u32,
+    forest: Option<Box<Forest>>,
 }
 
 impl Default for Tree {
@@ -117,6 +120,7 @@ impl Tree {
             totals: Totals::default(),
             digest: 0,
             limit: limit.max(1),
+            forest: None,
         }
     }
 
@@ -231,6 +235,14 @@ impl Tree {
             + self.index.heap_bytes()
             + self.anchors.capacity() * size_of::<((WorkerIx, BlockHash), NodeId)>()
             + self.holdings.capacity() * size_of::<Holdings>()
+    }
+
+    /// Tells the forest, if one is kept, of a change.
+    #[inline]
+    fn tell(&mut self, tell: impl FnOnce(&mut Forest, Ground<'_>)) {
+        if let Some(forest) = &mut self.forest {
+            tell(forest, Ground { arena: &self.arena, families: &self.families });
+        }
     }
 
     #[inline]

@@ -75,6 +75,7 @@ impl Tree {
                 }
             };
             self.arena[node].touched = touched;
+            self.tell(|forest, _| forest.touched(node, touched));
             if !self.anchors.is_empty()
                 && let Some(&anchor) = self.anchors.get(&(worker, block.block_hash))
             {
@@ -135,6 +136,7 @@ impl Tree {
         self.digest = self.digest.wrapping_add(self.term(worker, node, key.hash));
         self.toggle(worker, node);
         self.count(worker, node, 0, 1);
+        self.tell(|forest, ground| forest.added(ground, node));
         if let Some(held) = elsewhere {
             self.release(worker, held);
         }
@@ -177,6 +179,7 @@ impl Tree {
             self.digest = self.digest.wrapping_add(self.term(worker, node, key.hash));
             self.toggle(worker, node);
             self.count(worker, node, count, 1);
+            self.tell(|forest, ground| forest.owners_changed(ground, node));
         }
         if let Some(held) = elsewhere {
             self.release(worker, held);
@@ -214,6 +217,9 @@ impl Tree {
             self.prune(node);
         } else {
             self.settle_name(node);
+        }
+        if !self.arena[node].is_free() {
+            self.tell(|forest, ground| forest.owners_changed(ground, node));
         }
     }
 
@@ -261,6 +267,7 @@ impl Tree {
             }
             self.families.unlink(&mut self.arena, at);
             self.arena.free(at);
+            self.tell(|forest, ground| forest.removed(ground, at, n.parent));
             at = n.parent;
         }
     }

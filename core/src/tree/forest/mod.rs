@@ -1,0 +1,354 @@
+//! The tree as an icicle, kept up to date while it changes: which box stands where, and what it sums up.
+//!
+//! A run of blocks with one child each and the same owners is a *chain*, drawn as one box. Down is the block's position
+//! in its prompt. Across is counted in **units**: blocks held, or hits, see [`Width`]. A box is exactly as wide as its
+//! subtree has units, wherever it stands, so that widths compare; its children stand side by side from its left edge,
+//! and what they leave free at the right are the chain's own units.
+//!
+//! The tree tells of every change (`grow`); that touches one or two chains. [`Tree::settle_forest`] then sums up and
+//! orders what changed and the way from there to the top. [`Forest::visit`] goes through what a window shows and
+//! nothing else. Knows nothing of pixels, colours or zoom. A tree keeps a forest only if asked to, see
+//! [`Tree::grow_forest`]: the server does not.
+
+mod grow;
+mod rank;
+mod settle;
+mod visit;
+
+#[cfg(test)]
+mod tests;
+
+use super::owners::OwnerSet;
+use super::{NodeId, Tree};
+use crate::id::WorkerIx;
+
+pub(in crate::tree) use grow::Ground;
+pub use visit::{Run, Seen, Sliver, Window};
+
+/// In which order siblings stand, left to right.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Order {
+    /// Most units first, then by tokens hash.
+    #[default]
+    LeftHeavy,
+    /// By tokens hash alone: a box changes its width but never its neighbours.
+    Stable,
+}
+
+/// What a box is as wide as.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Width {
+    /// Blocks in its subtree that somebody holds.
+    #[default]
+    Blocks,
+    /// Requests within [`Arrangement::hits_window`] that found its first block held. Boxes without a hit have no width.
+    Hits,
+}
+
+/// How the forest is to be arranged.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Arrangement {
+    /// Order of siblings.
+    pub order: Order,
+    /// What widths are.
+    pub width: Width,
+    /// How far back hits count, in the units of [`Tree::touched`].
+    pub hits_window: u32,
+}
+
+impl Default for Arrangement {
+    fn default() -> Self {
+        Self { order: Order::default(), width: Width::default(), hits_window: u32::MAX }
+    }
+}
+
+/// Who holds the blocks of a subtree.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Holder {
+    /// Nobody.
+    #[default]
+    Nobody,
+    /// This worker alone holds every held block.
+    One(WorkerIx),
+    /// Two workers or more.
+    Several,
+}
+
+impl Holder {
+    /// Of a set of owners.
+    pub fn of(owners: &OwnerSet) -> Self {
+        let mut workers = owners.iter();
+        match (workers.next(), workers.next()) {
+            (None, _) => Holder::Nobody,
+            (Some(only), None) => Holder::One(only),
+            _ => Holder::Several,
+        }
+    }
+
+    /// Of both together.
+    #[must_use]
+    pub fn with(self, other: Self) -> Self {
+        match (self, other) {
+            (Holder::Nobody, any) | (any, Holder::Nobody) => any,
+            (a, b) if a == b => a,
+            _ => Holder::Several,
+        }
+    }
+}
+
+/// Address of a chain. Valid until the next change of the tree; what outlasts that is a block's hash.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
+pub struct ChainId(u32);
+
+impl ChainId {
+    const NONE: ChainId = ChainId(u32::MAX);
+
+    const fn at(self) -> usize {
+        self.0 as usize
+    }
+}
+
+/// Sums over a chain and everything below it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Sums {
+    /// Blocks that somebody holds.
+    pub blocks: u32,
+    /// Of those, held by two workers or more.
+    pub shared: u32,
+    /// Copies beyond the first: the sum of holders over the blocks, less `blocks`.
+    pub copies: u64,
+    /// Hits that ended here, within the arrangement's window.
+    pub hits: u32,
+    /// Position behind the deepest block.
+    pub bottom: u32,
+    /// When a worker last stored, or a request last used, one of these blocks, as long as the chain stands.
+    pub touched: u32,
+    /// Who holds them.
+    pub holder: Holder,
+    /// Workers 0 … 63 that hold one of them, a bit each.
+    pub workers: u64,
+    /// Chains, this one included.
+    pub chains: u32,
+}
+
+/// A run of blocks with one child each and the same owners.
+#[derive(Clone, Debug)]
+pub struct Chain {
+    /// Its first block.
+    pub first: NodeId,
+    /// Its last block.
+    pub last: NodeId,
+    /// Blocks in the chain.
+    pub len: u32,
+    /// Position of the first block in its prompt, from 0.
+    pub position: u32,
+    /// Router's hash of the first block, by which siblings are ordered.
+    tokens: u64,
+    parent: ChainId,
+    /// Units of the siblings to the left.
+    before: u32,
+    /// Units of this box.
+    width: u32,
+    /// Owner set of every block of the chain.
+    owners: u32,
+    own_hits: u32,
+    /// Latest touch of a block of the chain itself.
+    own_touched: u32,
+    /// Over the chain and everything below, as of the last settling.
+    pub sums: Sums,
+    children: Vec<ChainId>,
+    is_stale: bool,
+    is_dead: bool,
+}
+
+impl Chain {
+    /// The chain above; `None` at the top.
+    pub fn parent(&self) -> Option<ChainId> {
+        (self.parent != ChainId::NONE).then_some(self.parent)
+    }
+
+    /// Width of the box in units.
+    pub fn width(&self) -> u32 {
+        self.width
+    }
+
+    /// Position behind the chain's last block.
+    pub fn end(&self) -> u32 {
+        self.position + self.len
+    }
+}
+
+/// Longest chain in blocks: splitting one costs at most half of this. Longer runs are several boxes.
+pub const MAX_CHAIN: u32 = 16 * 1024;
+
+/// The chains of a tree. See the module's documentation.
+pub struct Forest {
+    chains: Vec<Chain>,
+    free: Vec<ChainId>,
+    dead: Vec<ChainId>,
+    /// By node: the chain it is in.
+    of_node: Vec<ChainId>,
+    top: Vec<ChainId>,
+    /// Sums over everything.
+    sums: Sums,
+    width: u32,
+    arrangement: Arrangement,
+    stale: Vec<ChainId>,
+    top_is_stale: bool,
+    /// Chains with hits of their own.
+    hot: Vec<ChainId>,
+    hits_moved: bool,
+    counted_since: u32,
+    revision: u64,
+}
+
+impl Forest {
+    fn new(arrangement: Arrangement) -> Self {
+        Self {
+            chains: Vec::new(),
+            free: Vec::new(),
+            dead: Vec::new(),
+            of_node: Vec::new(),
+            top: Vec::new(),
+            sums: Sums::default(),
+            width: 0,
+            arrangement,
+            stale: Vec::new(),
+            top_is_stale: true,
+            hot: Vec::new(),
+            hits_moved: true,
+            counted_since: 0,
+            revision: 0,
+        }
+    }
+
+    /// Rises whenever settling changed something.
+    pub fn revision(&self) -> u64 {
+        self.revision
+    }
+
+    /// How the chains are arranged.
+    pub fn arrangement(&self) -> Arrangement {
+        self.arrangement
+    }
+
+    /// Sums over all attached blocks.
+    pub fn sums(&self) -> &Sums {
+        &self.sums
+    }
+
+    /// Units of the whole picture.
+    pub fn width(&self) -> u32 {
+        self.width
+    }
+
+    /// A chain.
+    pub fn chain(&self, id: ChainId) -> &Chain {
+        &self.chains[id.at()]
+    }
+
+    /// Chains below one, or those at the top, from left to right.
+    pub fn children(&self, parent: Option<ChainId>) -> &[ChainId] {
+        parent.map_or(&self.top, |id| &self.chains[id.at()].children)
+    }
+
+    /// The chain that a block is in; `None` for unattached ones.
+    pub fn chain_of(&self, node: NodeId) -> Option<ChainId> {
+        self.of_node.get(node.at()).copied().filter(|&id| id != ChainId::NONE)
+    }
+
+    /// Left edge of a box, in units from the left edge of everything. Walks up.
+    pub fn left(&self, id: ChainId) -> u32 {
+        self.up(id).map(|id| self.chains[id.at()].before).sum()
+    }
+
+    /// The chain and those above it, upward.
+    pub fn up(&self, id: ChainId) -> impl Iterator<Item = ChainId> + '_ {
+        std::iter::successors(Some(id), |id| self.chains[id.at()].parent())
+    }
+
+    /// The chain over `x` units from the left that covers the block position `position`.
+    pub fn at(&self, x: f64, position: f64) -> Option<ChainId> {
+        let (mut above, mut left) = (None, 0.0);
+        loop {
+            let here = self.child_at(above, x - left)?;
+            let chain = self.chain(here);
+            if position < f64::from(chain.position) {
+                return None;
+            }
+            if position < f64::from(chain.end()) {
+                return Some(here);
+            }
+            left += f64::from(chain.before);
+            above = Some(here);
+        }
+    }
+
+    /// The child of `parent` over `x` units from its left edge.
+    fn child_at(&self, parent: Option<ChainId>, x: f64) -> Option<ChainId> {
+        let children = self.children(parent);
+        let behind = children.partition_point(|&id| f64::from(self.chain(id).before) <= x);
+        // Boxes without width stand at the same place as their right neighbour.
+        let found = children[..behind].iter().rev().find(|&&id| self.chain(id).width > 0)?;
+        let chain = self.chain(*found);
+        (x < f64::from(chain.before) + f64::from(chain.width)).then_some(*found)
+    }
+
+    /// Bytes of heap in use.
+    pub fn heap_bytes(&self) -> usize {
+        let children: usize = self.chains.iter().map(|chain| chain.children.capacity()).sum();
+        self.chains.capacity() * size_of::<Chain>()
+            + (children + self.of_node.capacity() + self.top.capacity()) * size_of::<ChainId>()
+            + (self.free.capacity() + self.dead.capacity() + self.stale.capacity() + self.hot.capacity())
+                * size_of::<ChainId>()
+    }
+}
+
+impl Tree {
+    /// Keeps a forest from now on, arranged like this. One that is kept already is arranged anew.
+    pub fn grow_forest(&mut self, arrangement: Arrangement) {
+        if let Some(forest) = &mut self.forest {
+            forest.arrange(arrangement);
+            return;
+        }
+        let mut forest = Box::new(Forest::new(arrangement));
+        forest.plant(self);
+        self.forest = Some(forest);
+        self.settle_forest();
+    }
+
+    /// The forest, if one is kept.
+    pub fn forest(&self) -> Option<&Forest> {
+        self.forest.as_deref()
+    }
+
+    /// Brings sums and orders up to date with all that changed. Without a forest it does nothing.
+    pub fn settle_forest(&mut self) {
+        if let Some(mut forest) = self.forest.take() {
+            forest.settle(self);
+            self.forest = Some(forest);
+        }
+    }
+
+    /// Owners of a chain's blocks.
+    pub fn chain_owners(&self, chain: &Chain) -> &OwnerSet {
+        self.owners(chain.first)
+    }
+
+    /// Blocks of the chain itself that somebody holds: all or none.
+    pub fn held_in(&self, chain: &Chain) -> u32 {
+        if self.chain_owners(chain).is_empty() { 0 } else { chain.len }
+    }
+
+    /// The block of `chain` at `position`, which lies within it. Walks within the chain.
+    pub fn block_at(&self, chain: &Chain, position: u32) -> NodeId {
+        let (down, up) = (position.saturating_sub(chain.position), chain.end().saturating_sub(position + 1));
+        let step_up = |node: NodeId| self.parent(node).unwrap_or(node);
+        let step_down = |node: NodeId| self.children(node).next().unwrap_or(node);
+        if up < down {
+            (0..up).fold(chain.last, |node, _| step_up(node))
+        } else {
+            (0..down).fold(chain.first, |node, _| step_down(node))
+        }
+    }
+}
