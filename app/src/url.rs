@@ -4,7 +4,7 @@
 
 use radixscope_core::cluster::Kind;
 use radixscope_core::id::{DecisionId, Worker};
-use radixscope_core::tree::layout::Order;
+use radixscope_core::tree::forest::Order;
 
 /// Which theme.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]

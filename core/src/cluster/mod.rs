@@ -29,6 +29,7 @@ use serde::{Deserialize, Serialize};
 use crate::id::{Millis, Seq, SourceIx, Worker, WorkerIx};
 use crate::record::{Finding, FindingHead, LogSign, Record, RuleStatus};
 
+use crate::tree::forest::Arrangement;
 use crate::tree::{DEFAULT_LIMIT_NODES, Tree};
 use findings::Findings;
 
@@ -113,6 +114,22 @@ impl Cluster {
     /// The prefix tree mirror.
     pub fn tree(&self) -> &Tree {
         &self.tree
+    }
+
+    /// Keeps the tree's forest from now on, arranged like this and up to date.
+    pub fn arrange_forest(&mut self, arrangement: Arrangement) {
+        self.tree.grow_forest(arrangement);
+        self.tree.settle_forest();
+    }
+
+    /// Brings the forest up to date, if one is kept.
+    pub fn settle_forest(&mut self) {
+        self.tree.settle_forest();
+    }
+
+    /// Keeps no forest any more.
+    pub fn fell_forest(&mut self) {
+        self.tree.fell_forest();
     }
 
     /// Sources, by [`SourceIx`].

@@ -17,7 +17,6 @@ mod coldest;
 pub mod forest;
 mod index;
 mod join;
-pub mod layout;
 mod overlap;
 mod owners;
 mod snapshot;

@@ -8,7 +8,7 @@ mod scene;
 use leptos::html;
 use leptos::prelude::*;
 use radixscope_core::cluster::{Cluster, WorkerState};
-use radixscope_core::tree::layout::Order;
+use radixscope_core::tree::forest::Order;
 use web_sys::{KeyboardEvent, MouseEvent, PointerEvent};
 
 use super::figure::{Empty, Figure, PanelHead};
@@ -137,7 +137,7 @@ fn Icicle(store: Store, dark: Signal<bool>, look: Look) -> impl IntoView {
     let at = move |event: &PointerEvent| scene::device_point(&frame, event);
     let click = move |event: MouseEvent| {
         if let Some(point) = scene::device_point(&frame, &event) {
-            moves::click(look, point);
+            moves::click(store, look, point);
         }
     };
     let key = move |event: KeyboardEvent| {
