@@ -147,6 +147,13 @@ impl Cluster {
         self.head.workers.get(worker.at())
     }
 
+    /// Tokens per block, if every worker that tells it tells the same.
+    pub fn block_tokens(&self) -> Option<u32> {
+        let mut sizes = self.head.workers.iter().filter_map(|w| w.block_size_tokens);
+        let first = sizes.next()?;
+        sizes.all(|size| size == first).then_some(first)
+    }
+
     /// Index of a worker known by its id.
     pub fn worker_ix(&self, id: Worker) -> Option<WorkerIx> {
         self.head.workers.iter().position(|w| w.id == id).map(|i| WorkerIx(i as u16))

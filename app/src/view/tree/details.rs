@@ -5,7 +5,6 @@ use radixscope_core::cluster::{Cluster, touched_ms};
 use radixscope_core::id::{BlockHash, Millis, TokensHash, WorkerIx};
 use radixscope_core::tree::forest::{ChainId, Forest};
 
-use super::scene::block_tokens;
 use crate::draw::palette::label;
 use crate::format;
 use crate::store::Store;
@@ -55,7 +54,7 @@ pub(super) fn of(cluster: &Cluster, forest: &Forest, id: ChainId, position: u32)
         hash: tree.block_hash(node),
         tokens: tree.tokens_hash(node),
         position,
-        block_tokens: block_tokens(cluster),
+        block_tokens: cluster.block_tokens(),
         owners: tree.owners(node).iter().collect(),
         len: chain.len,
         blocks: chain.sums.blocks,
@@ -116,7 +115,7 @@ fn Told(store: Store, detail: Detail) -> impl IntoView {
 #[component]
 fn Legend(store: Store) -> impl IntoView {
     let unit =
-        Memo::new(move |_| if store.on_beat(|c| block_tokens(c).is_some()) { "tokens" } else { "blocks" });
+        Memo::new(move |_| if store.on_beat(|c| c.block_tokens().is_some()) { "tokens" } else { "blocks" });
     view! {
         <p class="legend">
             <span><i class="key one"></i>"Held by one worker"</span>

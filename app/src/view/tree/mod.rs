@@ -1,5 +1,6 @@
 //! The tree: an icicle on canvas, with what belongs around it. The canvas itself is in `scene`.
 
+pub(crate) mod crumb;
 mod details;
 mod moves;
 mod paint;
@@ -16,10 +17,11 @@ use super::resize;
 use crate::format;
 use crate::store::Store;
 use crate::url::Panel;
+use crumb::Crumb;
 use details::{Detail, DetailBar};
 use moves::Move;
 pub use paint::{Canvas, Painted, Painter};
-use scene::{Crumb, Scene};
+use scene::Scene;
 
 /// Everything about the view of the tree that the reader chooses.
 #[derive(Clone, Copy)]
@@ -172,7 +174,7 @@ fn Icicle(store: Store, dark: Signal<bool>, look: Look) -> impl IntoView {
 }
 
 #[component]
-fn EmptyTree(store: Store) -> impl IntoView {
+pub(crate) fn EmptyTree(store: Store) -> impl IntoView {
     // Events come but store nothing: the reason is another one than no events.
     let hollow = Memo::new(move |_| store.on_beat(hollow_events));
     view! {

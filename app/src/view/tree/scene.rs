@@ -4,65 +4,24 @@ use std::time::Duration;
 
 use leptos::html;
 use leptos::prelude::*;
-use radixscope_core::cluster::Cluster;
-use radixscope_core::id::{BlockHash, TokensHash, WorkerIx};
+use radixscope_core::id::WorkerIx;
+use radixscope_core::tree::Tree;
 use radixscope_core::tree::forest::{Arrangement, ChainId, Forest};
-use radixscope_core::tree::{NodeId, Tree};
 use web_sys::HtmlCanvasElement;
 
+use super::crumb::Crumb;
 use super::details;
 use super::{Canvas, Look};
-use crate::draw::palette::{Palette, Pattern, blend, ink, label};
-use crate::draw::raster::{ByOwner, Drawn, Labelled, MAX_TICKS, Pixels, raster};
+use crate::draw::palette::Palette;
+use crate::draw::raster::{ByOwner, Drawn, Pixels, raster};
 use crate::draw::surface::Surface;
-use crate::draw::viewport::{Region, Viewport, marks};
-use crate::format;
+use crate::draw::viewport::{Region, Viewport};
+use crate::draw::words::{self, GUTTER};
 use crate::store::{Store, now_ms};
 use crate::theme;
 
-/// Width of the axis, CSS pixels.
-const GUTTER: f64 = 46.0;
 /// How long a zoom takes.
 const ZOOM_MS: f64 = 220.0;
-/// Distance of the axis's marks, CSS pixels.
-const MARK_GAP: f64 = 36.0;
-
-/// A box by what stays when the tree changes: its first block.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) struct Crumb {
-    /// Engine's hash of the block.
-    pub hash: BlockHash,
-    tokens: TokensHash,
-    /// Position of the block.
-    pub position: u32,
-}
-
-impl Crumb {
-    /// Of a box.
-    pub(super) fn of(tree: &Tree, forest: &Forest, id: ChainId) -> Self {
-        let chain = forest.chain(id);
-        Self {
-            hash: tree.block_hash(chain.first),
-            tokens: tree.tokens_hash(chain.first),
-            position: chain.position,
-        }
-    }
-
-    /// For the path.
-    pub(super) fn words(self) -> String {
-        format!("block {}", format::count(u64::from(self.position)))
-    }
-
-    /// The node it names now.
-    fn node(self, tree: &Tree) -> Option<NodeId> {
-        tree.find_any(self.hash).filter(|&n| tree.is_attached(n) && tree.tokens_hash(n) == self.tokens)
-    }
-
-    /// The box that its block is in now.
-    pub(super) fn chain(self, tree: &Tree) -> Option<ChainId> {
-        tree.forest()?.chain_of(self.node(tree)?)
-    }
-}
 
 struct Journey {
     from: Region,
@@ -177,13 +136,9 @@ impl Scene {
         let Some(view) = self.viewport() else { return };
         let surface = &self.surface;
         surface.clear_above();
-        surface.font(600);
-        for labelled in &self.drawn.labelled {
-            self.write_label(tree, forest, labelled, picked);
-        }
-        surface.font(400);
+        words::labels(surface, tree, forest, &self.drawn.labelled, picked);
         if forest.width() > 0 {
-            self.write_axis(&view, block_tokens);
+            words::axis(surface, &view, &self.palette, block_tokens);
         }
         if let Some(id) = hover {
             surface.outline(view.rect_of(forest, id), self.palette.text, 1.5, 0.0);
@@ -191,54 +146,6 @@ impl Scene {
         if let Some(id) = focus {
             surface.outline(view.rect_of(forest, id), self.palette.ground, 4.0, 0.0);
             surface.outline(view.rect_of(forest, id), self.palette.focus, 2.5, 0.0);
-        }
-    }
-
-    fn write_label(&self, tree: &Tree, forest: &Forest, labelled: &Labelled, picked: Option<WorkerIx>) {
-        let chain = forest.chain(labelled.id);
-        let owners = tree.chain_owners(chain);
-        let len =
-            if chain.len > 1 { format!("×{}", format::count(u64::from(chain.len))) } else { String::new() };
-        let names = match owners.len() {
-            0 => "held by nobody".to_owned(),
-            n if n > MAX_TICKS => format!("{n} workers"),
-            _ => owners.iter().map(label).collect::<Vec<_>>().join(" "),
-        };
-        let few = format!("{} workers", owners.len());
-        let scale = self.surface.scale;
-        let room = labelled.rect.right - labelled.rect.left - 10.0 * scale;
-        let candidates = [format!("{names} {len}"), format!("{few} {len}"), len, names];
-        let text =
-            candidates.iter().map(|t| t.trim()).find(|t| !t.is_empty() && self.surface.measure(t) <= room);
-        let Some(text) = text else { return };
-        let strong = ink(labelled.fill.colour);
-        let dimmed = picked.is_some_and(|picked| !owners.contains(picked));
-        let colour = if dimmed { blend(labelled.fill.colour, strong, 0.75) } else { strong };
-        let ticks = if owners.len() > 1 { 5.0 * scale } else { 0.0 };
-        let y = labelled.rect.top + ticks + 9.0 * scale;
-        if y + 5.0 * scale <= labelled.rect.bottom {
-            let x = labelled.rect.left + 5.0 * scale;
-            if labelled.fill.pattern != Pattern::Plain {
-                self.surface.plate(text, x, y, labelled.fill.colour);
-            }
-            self.surface.text(text, x, y, colour, false);
-        }
-    }
-
-    fn write_axis(&self, view: &Viewport, block_tokens: Option<u32>) {
-        let scale = self.surface.scale;
-        let height = f64::from(view.height);
-        let region = view.region;
-        for mark in marks(region.top, region.bottom, height, MARK_GAP * scale) {
-            let y = view.y(mark as f64);
-            self.surface.tick(y.min(height - scale), self.palette.quiet);
-            let text = match block_tokens {
-                Some(tokens) => format::short(mark * u64::from(tokens)),
-                None => format::short(mark),
-            };
-            // Not `clamp`, which panics where there is no room, and brings the formatting of fractions for saying so.
-            let y = y.min(height - 7.0 * scale).max(7.0 * scale);
-            self.surface.text(&text, -8.0 * scale, y, self.palette.quiet, true);
         }
     }
 }
@@ -273,7 +180,7 @@ pub(super) fn keep_drawn(store: Store, dark: Signal<bool>, look: Look, frame: No
                 let focused = focus.and_then(|crumb| Some((crumb.chain(tree)?, crumb.position)));
                 let hovered = pointer.and_then(|p| scene.under(forest, p));
                 let (focused_box, hovered_box) = (focused.map(|f| f.0), hovered.map(|h| h.0));
-                scene.annotate(tree, forest, picked, focused_box, hovered_box, block_tokens(cluster));
+                scene.annotate(tree, forest, picked, focused_box, hovered_box, cluster.block_tokens());
                 if let (Some(painter), Some(canvas)) = (look.painter, scene.canvas(forest)) {
                     (painter.paint)(cluster, &canvas, decision, look.painted);
                 }
@@ -301,13 +208,6 @@ fn leave_what_is_gone(look: Look, tree: &Tree) {
         .zoom
         .with_untracked(|zoom| zoom.iter().rposition(|c| c.chain(tree).is_some()).map_or(0, |i| i + 1));
     set_timeout(move || look.zoom.update(|zoom| zoom.truncate(left)), Duration::ZERO);
-}
-
-/// Tokens per block, if every worker that says says the same.
-pub(super) fn block_tokens(cluster: &Cluster) -> Option<u32> {
-    let mut sizes = cluster.workers().iter().filter_map(|w| w.block_size_tokens);
-    let first = sizes.next()?;
-    sizes.all(|size| size == first).then_some(first)
 }
 
 /// A pointer's place on the canvas in device pixels.
