@@ -347,6 +347,11 @@ impl Tree {
         self.settle_forest();
     }
 
+    /// Keeps no forest any more.
+    pub fn fell_forest(&mut self) {
+        self.forest = None;
+    }
+
     /// The forest, if one is kept.
     pub fn forest(&self) -> Option<&Forest> {
         self.forest.as_deref()
