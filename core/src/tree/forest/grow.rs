@@ -44,10 +44,30 @@ impl Forest {
         let ground = tree.ground();
         let tops: Vec<NodeId> = tree.children(NodeId::ROOT).collect();
         tops.into_iter().for_each(|top| self.grafted(ground, top));
+        for (node, at) in tree.hits() {
+            self.hit(node, at);
+        }
+    }
+
+    /// It is `at` now, in units of `touched`.
+    pub(in crate::tree) fn passed(&mut self, at: u32) {
+        self.now = self.now.max(at);
+    }
+
+    /// A request's held beginning ended at `node`.
+    pub(in crate::tree) fn hit(&mut self, node: NodeId, at: u32) {
+        self.touched(node, at);
+        self.hits_moved = true;
+    }
+
+    /// Hits are elsewhere now, or forgotten.
+    pub(in crate::tree) fn hits_moved(&mut self) {
+        self.hits_moved = true;
     }
 
     /// `top` and everything below it have become attached.
     pub(in crate::tree) fn grafted(&mut self, ground: Ground<'_>, top: NodeId) {
+        self.hits_moved = true;
         let mut todo = vec![top];
         while let Some(node) = todo.pop() {
             self.added(ground, node);
@@ -94,6 +114,7 @@ impl Forest {
     /// A worker stored `node`, or a request used it.
     #[inline]
     pub(in crate::tree) fn touched(&mut self, node: NodeId, at: u32) {
+        self.passed(at);
         let Some(id) = self.chain_of(node) else { return };
         let chain = &mut self.chains[id.at()];
         if chain.own_touched < at {
@@ -205,7 +226,8 @@ impl Forest {
         let new_above = whole.new.saturating_sub(whole.len - len);
         self.hits_moved |= whole.own_hits > 0;
         let added = if is_upper_smaller {
-            let upper = self.put(Chain { last, len, new: new_above, ..whole.clone_without_children() });
+            let upper =
+                self.put(Chain { last, len, new: new_above, own_hits: 0, ..whole.clone_without_children() });
             self.relabel(ground, whole.first, last, upper);
             let lower = &mut self.chains[id.at()];
             lower.first = first;
@@ -223,6 +245,7 @@ impl Forest {
                 position: whole.position + len,
                 tokens: ground.arena[first].tokens,
                 new: whole.new - new_above,
+                own_hits: 0,
                 ..whole
             });
             self.relabel(ground, first, whole.last, lower);
