@@ -284,8 +284,8 @@ impl Forest {
         }
     }
 
-    /// The child of `parent` over `x` units from its left edge.
-    fn child_at(&self, parent: Option<ChainId>, x: f64) -> Option<ChainId> {
+    /// The child of `parent` over `x` units from its left edge; with `None` the box at the top.
+    pub fn child_at(&self, parent: Option<ChainId>, x: f64) -> Option<ChainId> {
         let children = self.children(parent);
         let behind = children.partition_point(|&id| f64::from(self.chain(id).before) <= x);
         // Boxes without width stand at the same place as their right neighbour.
