@@ -14,11 +14,11 @@ use radixscope_core::tree::forest::{Forest, Row, RowOrder};
 use web_sys::KeyboardEvent;
 
 use super::state::TreeView;
+use crate::draw::crumb::Crumb;
 use crate::draw::palette::label;
 use crate::format::{self, UNKNOWN};
 use crate::view::chip::Chip;
 use crate::view::resize;
-use crate::view::tree::crumb::Crumb;
 
 /// Id of what takes the focus.
 const GRID_ID: &str = "tree-grid";
@@ -257,7 +257,7 @@ pub(super) fn TreeGrid(tree: TreeView) -> impl IntoView {
         let arrangement = tree.choice.with(|choice| choice.arrangement);
         store.on_tree_beat(arrangement, |cluster, forest| grid.refill(cluster.tree(), forest));
     });
-    on_cleanup(move || store.no_tree_frames());
+    store.keep_forest();
     let slots = Memo::new(move |_| ((grid.height.get() / LINE).ceil() as usize + SPARE).min(MOST_SLOTS));
     let in_sight = fill(grid, slots);
     let count = Memo::new(move |_| grid.lines.with(Vec::len));
