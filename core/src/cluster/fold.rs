@@ -6,23 +6,30 @@ use super::{
     Cluster, Gone, MAX_PROCESSES, MAX_SOURCES, MAX_WORKERS, RouterLoad, SignState, SourceState, WorkerState,
 };
 use crate::id::{Millis, Seq, WorkerIx};
-use crate::record::{Decision, Entry, LinkState, LogSign, Record, Scraped, SequenceStep};
-use crate::tree::StoreOutcome;
+use crate::record::{Completeness, Decision, Entry, LinkState, LogSign, Record, Scraped, SequenceStep};
+use crate::tree::{HIT_WINDOW, NodeId, StoreOutcome};
 
 /// Resolution of "last touched" in the tree: four bytes then last for thirteen years.
 pub const TOUCH_MS: u64 = 100;
+const _: () = assert!(HIT_WINDOW as u64 * TOUCH_MS == 15 * 60_000, "hits are kept for 15 minutes");
 /// Most kinds of signs kept apart; sizes that a log names make more than one of a kind.
 const MAX_SIGNS: usize = 64;
 /// Unix time at which touches begin, 2020-01-01: four bytes reach 2033.
 const TOUCH_EPOCH_MS: u64 = 1_577_836_800_000;
 
-fn touch(at: Millis) -> u32 {
+/// A time as the tree keeps it, in steps of [`TOUCH_MS`].
+pub fn touch(at: Millis) -> u32 {
     u32::try_from(at.0.saturating_sub(TOUCH_EPOCH_MS) / TOUCH_MS).unwrap_or(u32::MAX)
 }
 
 /// Unix time of a touch.
 pub fn touched_ms(touched: u32) -> Millis {
     Millis(TOUCH_EPOCH_MS + u64::from(touched) * TOUCH_MS)
+}
+
+/// Whether the decision tells where in the tree the prompt's held prefix ended, or that nobody held its first block.
+fn has_prompt(decision: &Decision<'_>) -> bool {
+    decision.path.is_some() || decision.completeness == Completeness::Reconstructed
 }
 
 impl Cluster {
@@ -36,7 +43,7 @@ impl Cluster {
         }
         self.head.seq = seq;
         let at = entry.at_ms;
-        self.head.now_ms = self.head.now_ms.max(at);
+        self.pass_time(at);
         match &entry.record {
             Record::Source { source, name, kind } => {
                 if source.at() == self.head.sources.len() && source.at() < MAX_SOURCES {
@@ -89,9 +96,25 @@ impl Cluster {
         }
     }
 
+    fn pass_time(&mut self, at: Millis) {
+        if at <= self.head.now_ms {
+            return;
+        }
+        let before = touch(self.head.now_ms);
+        self.head.now_ms = at;
+        if touch(at) > before {
+            self.tree.expire_hits(touch(at));
+        }
+    }
+
     fn fold_decision(&mut self, seq: Seq, at: Millis, decision: &Decision<'_>) {
         let before = self.head.decisions.totals().count;
+        let was_judged =
+            self.head.decisions.get(decision.id).is_some_and(|known| has_prompt(&known.decision));
         self.head.decisions.take(seq, at, decision);
+        if !was_judged && has_prompt(decision) {
+            self.judge(decision);
+        }
         let is_new = self.head.decisions.totals().count > before;
         if let Some(router) = decision.router {
             self.head.routers.heard(router, at, is_new);
@@ -99,6 +122,23 @@ impl Cluster {
         if let Some(gone) = self.worker_mut(decision.worker).filter(|w| is_new && w.gone.is_some()) {
             gone.choices_after_gone += 1;
         }
+    }
+
+    /// Notes where what the chosen worker held of the prompt ended, as the tree shows it.
+    fn judge(&mut self, told: &Decision<'_>) {
+        let Self { head, tree } = self;
+        let Some(decided) = head.decisions.get(told.id) else { return };
+        let worker = decided.decision.worker;
+        // What was computed from the tree counts before what the router says: its blocks may be of another size.
+        let ours = told.candidates.iter().find(|candidate| candidate.worker == worker);
+        let known = ours.or_else(|| decided.chosen()).map(|candidate| u64::from(candidate.overlap_blocks));
+        let Some(held_blocks) = known.or(decided.decision.overlap_blocks) else { return };
+        let end = told.path.filter(|_| held_blocks > 0);
+        let node = end.and_then(|end| tree.find(end.worker, end.block_hash)).unwrap_or(NodeId::ROOT);
+        let beyond = end.map_or(0, |end| u64::from(end.blocks).saturating_sub(held_blocks));
+        let mut above = std::iter::successors(Some(node), |&node| tree.parent(node)).skip(beyond as usize);
+        let held = above.find(|&node| tree.owners(node).contains(worker));
+        tree.hit(held.unwrap_or(NodeId::ROOT), touch(head.now_ms));
     }
 
     fn fold_scrape(&mut self, at: Millis, scrape: &Scraped<'_>) {

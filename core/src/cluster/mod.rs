@@ -35,7 +35,7 @@ use findings::Findings;
 pub use decisions::{Decided, DecisionTotals, Decisions, MAX_CANDIDATES, MAX_DECISIONS};
 pub use explain::CostParts;
 pub use filter::{Filter, Kind, Picked};
-pub use fold::{TOUCH_MS, touched_ms};
+pub use fold::{TOUCH_MS, touch, touched_ms};
 pub use hint::{Hint, Setting, candidates_hint};
 pub use in_flight::InFlight;
 pub use process::{MAX_PROCESSES, ProcessState, SCRAPE_WINDOW_MS};

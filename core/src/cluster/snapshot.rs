@@ -12,7 +12,7 @@ pub enum SnapshotPart {
     /// Everything but the tree.
     Head(Vec<u8>),
     /// A run of the tree.
-    Tree(TreePart),
+    Tree(Box<TreePart>),
     /// That was all. Blocks per worker outside the picture, and the digest that the restored state must have.
     End {
         /// Blocks per worker that the limit keeps out of the picture.

@@ -6,7 +6,7 @@ use super::NodeId;
 use super::owners::SetId;
 
 const CHUNK_BITS: u32 = 10;
-/// Nodes per chunk: 32 KiB at 32 bytes a node, the most that is ever idle at the end.
+/// Nodes per chunk: 36 KiB at 36 bytes a node, the most that is ever idle at the end.
 const CHUNK: usize = 1 << CHUNK_BITS;
 
 /// In [`Node::child`]: nothing below.
@@ -23,7 +23,7 @@ pub(super) struct Node {
     pub(super) parent: NodeId,
     /// None, one child, or a family of them (see `children`).
     pub(super) child: u32,
-    /// Owner set and the two flags below.
+    /// Owner set and the three flags below.
     set_and_flags: u32,
     /// When a worker last stored this block.
     pub(super) touched: u32,
@@ -31,7 +31,9 @@ pub(super) struct Node {
 
 const UNATTACHED: u32 = 1 << 31;
 const ANCHOR: u32 = 1 << 30;
-const SET_MASK: u32 = ANCHOR - 1;
+/// Requests' held prefixes ended here (see `hits`).
+const HIT: u32 = 1 << 29;
+const SET_MASK: u32 = HIT - 1;
 const FREE: u32 = u32::MAX;
 
 impl Node {
@@ -56,6 +58,14 @@ impl Node {
         self.set_and_flags & ANCHOR != 0
     }
 
+    pub(super) const fn is_hit(&self) -> bool {
+        self.set_and_flags & HIT != 0
+    }
+
+    pub(super) fn change_hit(&mut self, is_hit: bool) {
+        self.set_and_flags = (self.set_and_flags & !HIT) | if is_hit { HIT } else { 0 };
+    }
+
     pub(super) const fn is_free(&self) -> bool {
         self.set_and_flags == FREE
     }
@@ -63,6 +73,8 @@ impl Node {
 
 pub(super) struct Arena {
     chunks: Vec<Box<[Node; CHUNK]>>,
+    /// When a worker first stored each node's block. Beside the nodes, because hardly anything asks for it.
+    first_stored: Vec<Box<[u32; CHUNK]>>,
     /// Slots ever used.
     len: u32,
     free: NodeId,
@@ -71,7 +83,8 @@ pub(super) struct Arena {
 
 impl Arena {
     pub(super) fn new() -> Self {
-        let mut arena = Self { chunks: Vec::new(), len: 0, free: NodeId::NONE, live: 0 };
+        let mut arena =
+            Self { chunks: Vec::new(), first_stored: Vec::new(), len: 0, free: NodeId::NONE, live: 0 };
         let root = arena.push(Node {
             tokens: 0,
             block: 0,
@@ -90,11 +103,12 @@ impl Arena {
         self.live
     }
 
-    /// Adds a node that nobody holds, below `parent` but not among its children yet; attached if `parent` is.
+    /// Adds a node that nobody holds, below `parent` but not among its children yet; attached if `parent` is. It is
+    /// first stored and touched at `touched`.
     #[inline]
-    pub(super) fn add(&mut self, parent: NodeId, tokens: u64, block: u64) -> NodeId {
+    pub(super) fn add(&mut self, parent: NodeId, tokens: u64, block: u64, touched: u32) -> NodeId {
         let set_and_flags = self[parent].set_and_flags & UNATTACHED;
-        self.push(Node { tokens, block, parent, child: NO_CHILD, set_and_flags, touched: 0 })
+        self.push(Node { tokens, block, parent, child: NO_CHILD, set_and_flags, touched })
     }
 
     pub(super) fn add_anchor(&mut self, worker: u64, missing: u64) -> NodeId {
@@ -114,13 +128,16 @@ impl Arena {
             let id = self.free;
             self.free = self[id].parent;
             self[id] = node;
+            self.set_first_stored(id, node.touched);
             return id;
         }
         let id = NodeId(self.len);
         if self.len as usize == self.chunks.len() * CHUNK {
             self.chunks.push(chunk_of(node));
+            self.first_stored.push(chunk_of(node.touched));
         } else {
             self[id] = node;
+            self.set_first_stored(id, node.touched);
         }
         self.len += 1;
         id
@@ -136,23 +153,34 @@ impl Arena {
         self.live -= 1;
     }
 
+    #[inline]
+    pub(super) fn first_stored(&self, id: NodeId) -> u32 {
+        self.first_stored[id.at() >> CHUNK_BITS][id.at() & (CHUNK - 1)]
+    }
+
+    #[inline]
+    pub(super) fn set_first_stored(&mut self, id: NodeId, touched: u32) {
+        self.first_stored[id.at() >> CHUNK_BITS][id.at() & (CHUNK - 1)] = touched;
+    }
+
     /// Every id ever used, the root and free slots included.
     pub(super) fn ids(&self) -> impl Iterator<Item = NodeId> + use<> {
         (0..self.len).map(NodeId)
     }
 
     pub(super) fn heap_bytes(&self) -> usize {
-        self.chunks.len() * CHUNK * size_of::<Node>()
+        self.chunks.len() * CHUNK * (size_of::<Node>() + size_of::<u32>())
             + self.chunks.capacity() * size_of::<Box<[Node; CHUNK]>>()
+            + self.first_stored.capacity() * size_of::<Box<[u32; CHUNK]>>()
     }
 }
 
-/// A chunk full of copies of `node`, made on the heap: it is too large for the stack of a browser.
-fn chunk_of(node: Node) -> Box<[Node; CHUNK]> {
-    let chunk = vec![node; CHUNK].into_boxed_slice();
+/// A chunk full of copies of `value`, made on the heap: it is too large for the stack of a browser.
+fn chunk_of<T: Clone>(value: T) -> Box<[T; CHUNK]> {
+    let chunk = vec![value; CHUNK].into_boxed_slice();
     match chunk.try_into() {
         Ok(chunk) => chunk,
-        Err(_) => unreachable!("it was made with as many nodes as a chunk has"),
+        Err(_) => unreachable!("it was made as long as a chunk is"),
     }
 }
 

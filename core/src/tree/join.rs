@@ -16,6 +16,7 @@ impl Tree {
         let worker = WorkerIx(waiting.tokens as u16);
         self.anchors.remove(&(worker, BlockHash(waiting.block)));
         let attach = !self.arena[parent].is_unattached();
+        self.pass_hits(anchor, parent);
         let mut merges = vec![(anchor, parent)];
         while let Some((from, to)) = merges.pop() {
             let children: Vec<NodeId> = self.families.of(&self.arena, from).collect();
@@ -23,6 +24,9 @@ impl Tree {
                 let tokens = self.arena[child].tokens;
                 match self.families.find(&self.arena, to, tokens) {
                     Some(twin) => {
+                        self.pass_hits(child, twin);
+                        let first = self.first_stored(child).min(self.first_stored(twin));
+                        self.arena.set_first_stored(twin, first);
                         self.hand_over(worker, child, twin);
                         // Freed already if nothing hangs below it.
                         if !self.arena[child].is_free() {

@@ -5,6 +5,7 @@
 //! owners   per node the id of an interned set of workers: neighbours nearly always share one
 //! index    engine hash → node, with the worker checked in the node's owners
 //! anchors  (worker, missing parent's hash) → a subtree that waits for that parent
+//! hits     where the held prefixes of the latest requests ended
 //! ```
 //!
 //! It keeps what the engines said (residency) and nothing of what a router made of it; the routers' matching rules
@@ -15,6 +16,7 @@ mod arena;
 mod children;
 mod coldest;
 pub mod forest;
+mod hits;
 mod index;
 mod join;
 pub mod layout;
@@ -32,6 +34,7 @@ use hashbrown::{DefaultHashBuilder, HashMap};
 use crate::id::{BlockHash, TokensHash, WorkerIx};
 
 pub use children::Children;
+pub use hits::{HIT_WINDOW, MAX_HITS};
 pub use overlap::OverlapRule;
 pub use owners::OwnerSet;
 pub use snapshot::{RestoreError, TreePart, TreeReader};
@@ -41,6 +44,7 @@ pub use walk::{Step, Walk};
 use arena::Arena;
 use children::Families;
 use forest::{Forest, Ground};
+use hits::Hits;
 use index::BlockIndex;
 use owners::OwnerSets;
 
@@ -96,6 +100,7 @@ pub struct Tree {
     anchors: HashMap<(WorkerIx, BlockHash), NodeId>,
     holdings: Vec<Holdings>,
     totals: Totals,
+    hits: Hits,
     digest: u64,
     limit: u32,
     forest: Option<Box<Forest>>,
@@ -118,6 +123,7 @@ impl Tree {
             anchors: HashMap::with_hasher(DefaultHashBuilder::default()),
             holdings: Vec::new(),
             totals: Totals::default(),
+            hits: Hits::default(),
             digest: 0,
             limit: limit.max(1),
             forest: None,
@@ -144,11 +150,12 @@ impl Tree {
         self.arena.live()
     }
 
-    /// Order-independent digest of who holds what where: equal on two trees that heard the same.
+    /// Order-independent digest of who holds what where, and of the hits: equal on two trees that heard the same.
     pub fn digest(&self) -> u64 {
         self.digest
             .wrapping_add(mix(self.totals.nodes, self.totals.hidden))
             .wrapping_add(mix(self.totals.shared, self.totals.resident))
+            .wrapping_add(self.hits.digest())
     }
 
     /// The router's hash of the block at `node`.
@@ -184,6 +191,12 @@ impl Tree {
     /// When a worker last stored this block, in the caller's units.
     pub fn touched(&self, node: NodeId) -> u32 {
         self.arena[node].touched
+    }
+
+    /// When a worker first stored this block since it is in the tree, in the caller's units; 0 for the root and for
+    /// anchors.
+    pub fn first_stored(&self, node: NodeId) -> u32 {
+        self.arena.first_stored(node)
     }
 
     /// The block before this one, [`NodeId::ROOT`] for the first block of a prompt, `None` for the root and for
@@ -233,6 +246,7 @@ impl Tree {
             + self.families.heap_bytes()
             + self.sets.heap_bytes()
             + self.index.heap_bytes()
+            + self.hits.heap_bytes()
             + self.anchors.capacity() * size_of::<((WorkerIx, BlockHash), NodeId)>()
             + self.holdings.capacity() * size_of::<Holdings>()
     }

@@ -23,11 +23,16 @@ pub struct TreePart {
     #[serde(with = "words")]
     blocks: Vec<u64>,
     touched: Vec<u32>,
+    /// How long before that each was first stored, wrapping: small where the times themselves are not.
+    kept: Vec<u32>,
     /// Owner sets of this part, and per node which one.
     sets: Vec<Vec<u16>>,
     set: Vec<u32>,
     /// Names that differ: index of the node, worker, its name.
     variants: Vec<(u32, WorkerIx, BlockHash)>,
+    /// In the last part: where requests' held prefixes ended, as the place of the node in pre-order over all parts, the
+    /// root being 0, and when; the oldest first.
+    hits: Vec<(u32, u32)>,
 }
 
 /// Hashes as raw little-endian bytes: as varints they would take ten each.
@@ -70,9 +75,10 @@ mod words {
 }
 
 impl Tree {
-    /// Calls `part` with the tree in parts, in order. An empty tree gives none.
+    /// Calls `part` with the tree in parts, in order. An empty tree without hits gives none.
     pub fn snapshot<E>(&self, mut part: impl FnMut(&TreePart) -> Result<(), E>) -> Result<(), E> {
-        let mut writer = Writer { part: TreePart::default(), local: hashbrown::HashMap::new(), depth: 0 };
+        let mut writer = Writer::default();
+        writer.hit.insert(NodeId::ROOT, 0);
         let mut anchors: Vec<NodeId> = self.anchors().collect();
         // Node ids differ between two trees that heard the same; the bytes should not.
         anchors.sort_unstable_by_key(|&a| (self.arena[a].tokens, self.arena[a].block));
@@ -89,12 +95,18 @@ impl Tree {
                 }
             }
         }
-        if writer.part.up.is_empty() { Ok(()) } else { part(&writer.part) }
+        writer.hits(self);
+        if writer.part.up.is_empty() && writer.part.hits.is_empty() { Ok(()) } else { part(&writer.part) }
     }
 }
 
+#[derive(Default)]
 struct Writer {
     part: TreePart,
+    /// Nodes written, in all parts.
+    count: u32,
+    /// Of those with hits, the place in pre-order.
+    hit: hashbrown::HashMap<NodeId, u32>,
     local: hashbrown::HashMap<u32, u32>,
     /// Depth of the node before, counted from the root or the anchor.
     depth: u32,
@@ -120,6 +132,11 @@ impl Writer {
         part.tokens.push(n.tokens);
         part.blocks.push(n.block);
         part.touched.push(n.touched);
+        part.kept.push(n.touched.wrapping_sub(tree.first_stored(node)));
+        self.count += 1;
+        if n.is_hit() {
+            self.hit.insert(node, self.count);
+        }
         let owners = tree.owners(node);
         let next = part.sets.len() as u32;
         let set = *self.local.entry(n.set().0).or_insert_with(|| {
@@ -135,6 +152,11 @@ impl Writer {
                 }
             }
         }
+    }
+
+    fn hits(&mut self, tree: &Tree) {
+        let placed = tree.hits().filter_map(|(node, touch)| Some((*self.hit.get(&node)?, touch)));
+        self.part.hits.extend(placed);
     }
 }
 
@@ -183,8 +205,8 @@ impl TreeReader {
     /// Adds the next part.
     pub fn part(&mut self, part: &TreePart) -> Result<(), RestoreError> {
         let n = part.up.len();
-        let columns = [part.tokens.len(), part.blocks.len(), part.touched.len(), part.set.len()];
-        if columns != [n; 4] {
+        let hashes = [part.tokens.len(), part.blocks.len()];
+        if hashes != [n; 2] || [part.touched.len(), part.kept.len(), part.set.len()] != [n; 3] {
             return Err(RestoreError::Columns);
         }
         self.tree.index.reserve(&self.tree.arena, n.min(PART_NODES));
@@ -200,6 +222,7 @@ impl TreeReader {
             };
             self.count += 1;
             self.tree.arena[node].touched = part.touched[i];
+            self.tree.arena.set_first_stored(node, part.touched[i].wrapping_sub(part.kept[i]));
             let set = *ids.get(part.set[i] as usize).ok_or(RestoreError::Columns)?;
             self.tree.sets.add_use(set);
             self.tree.arena[node].change_set(set);
@@ -212,6 +235,13 @@ impl TreeReader {
         }
         if anchors.next().is_some() || variants.next().is_some() {
             return Err(RestoreError::Columns);
+        }
+        for &(place, touch) in &part.hits {
+            if place > self.count {
+                return Err(RestoreError::Columns);
+            }
+            // Nothing was ever freed here: a node's id is its place.
+            self.tree.hit(NodeId(place), touch);
         }
         Ok(())
     }
@@ -259,7 +289,7 @@ impl TreeReader {
         if self.tree.families.find(&self.tree.arena, parent, tokens).is_some() {
             return Err(RestoreError::Twice(self.count));
         }
-        let node = self.tree.arena.add(parent, tokens, block);
+        let node = self.tree.arena.add(parent, tokens, block, 0);
         self.tree.families.link(&mut self.tree.arena, parent, node);
         self.path.push(node);
         Ok(node)

@@ -61,7 +61,7 @@ impl Tree {
             let node = match self.families.find(&self.arena, above, block.tokens_hash.0) {
                 None => {
                     outcome.new += 1;
-                    self.append(worker, above, block.tokens_hash.0, key)
+                    self.append(worker, above, block.tokens_hash.0, key, touched)
                 }
                 Some(node) => {
                     let acquired = self.acquire(worker, node, key);
@@ -128,9 +128,9 @@ impl Tree {
 
     /// A new block below `above`, held by `worker`: what [`Tree::acquire`] does, without all that cannot be.
     #[inline]
-    fn append(&mut self, worker: WorkerIx, above: NodeId, tokens: u64, key: Key) -> NodeId {
+    fn append(&mut self, worker: WorkerIx, above: NodeId, tokens: u64, key: Key, touched: u32) -> NodeId {
         let elsewhere = self.index.find(&self.arena, &self.sets, worker, key);
-        let node = self.arena.add(above, tokens, key.hash);
+        let node = self.arena.add(above, tokens, key.hash, touched);
         self.families.link(&mut self.arena, above, node);
         self.index.enter(&self.arena, node, key);
         self.digest = self.digest.wrapping_add(self.term(worker, node, key.hash));
@@ -252,7 +252,8 @@ impl Tree {
         }
     }
 
-    /// Frees `node` and what is above it as far as nobody holds it and nothing hangs below it.
+    /// Frees `node` and what is above it as far as nobody holds it and nothing hangs below it. Hits at what goes are
+    /// hits at what is above it.
     pub(super) fn prune(&mut self, node: NodeId) {
         let mut at = node;
         while at != NodeId::ROOT {
@@ -262,9 +263,11 @@ impl Tree {
             }
             if n.is_anchor() {
                 self.anchors.remove(&(WorkerIx(n.tokens as u16), BlockHash(n.block)));
+                self.pass_hits(at, NodeId::ROOT);
                 self.arena.free(at);
                 return;
             }
+            self.pass_hits(at, n.parent);
             self.families.unlink(&mut self.arena, at);
             self.arena.free(at);
             self.tell(|forest, ground| forest.removed(ground, at, n.parent));

@@ -1,6 +1,7 @@
 //! Looking at the tree: children and walks in pre-order, without recursion.
 
 use super::{Children, NodeId, Tree};
+use crate::id::TokensHash;
 
 /// One step of a [`Walk`].
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -64,6 +65,29 @@ impl Tree {
     /// unspecified.
     pub fn anchors(&self) -> impl Iterator<Item = NodeId> + '_ {
         self.anchors.values().copied()
+    }
+
+    /// Blocks that somebody holds and whose tokens have this hash, wherever they are: at most `most`, those of known
+    /// paths first, else in no order. Linear in the tree.
+    pub fn find_tokens(&self, tokens: TokensHash, most: usize) -> Vec<NodeId> {
+        let (mut found, mut waiting) = (Vec::new(), Vec::new());
+        for node in self.arena.ids().skip(1) {
+            if found.len() == most {
+                break;
+            }
+            let n = &self.arena[node];
+            if n.tokens != tokens.0 || n.is_free() || n.is_anchor() || self.owners(node).is_empty() {
+                continue;
+            }
+            match n.is_unattached() {
+                false => found.push(node),
+                true if waiting.len() < most => waiting.push(node),
+                true => {}
+            }
+        }
+        waiting.truncate(most - found.len());
+        found.append(&mut waiting);
+        found
     }
 
     /// Length in blocks of the longest attached path that ends in a held block. Linear in the tree.

@@ -90,9 +90,11 @@ struct Columns {
     tokens: Vec<[u8; 8]>,
     blocks: Vec<[u8; 8]>,
     touched: Vec<u32>,
+    kept: Vec<u32>,
     sets: Vec<Vec<u16>>,
     set: Vec<u32>,
     variants: Vec<(u32, u16, [u8; 8])>,
+    hits: Vec<(u32, u32)>,
 }
 
 /// A chain of blocks 1, 2, … each held by the workers given.
@@ -104,9 +106,11 @@ fn columns(owners: &[&[u16]]) -> Columns {
         tokens: (1..=n).map(u64::to_le_bytes).collect(),
         blocks: (1..=n).map(u64::to_le_bytes).collect(),
         touched: vec![0; owners.len()],
+        kept: vec![0; owners.len()],
         sets: owners.iter().map(|o| o.to_vec()).collect(),
         set: (0..owners.len() as u32).collect(),
         variants: Vec::new(),
+        hits: Vec::new(),
     }
 }
 
@@ -203,6 +207,7 @@ proptest! {
         set in proptest::collection::vec(0u32..3, 12),
         anchors in proptest::collection::vec((0u32..12, 0u16..4, 0u64..4), 0..3),
         variants in proptest::collection::vec((0u32..12, 0u16..4, 0u64..30), 0..3),
+        hits in proptest::collection::vec((0u32..12, 0u32..20_000), 0..6),
         after in ops(20),
     ) {
         let n = up.len();
@@ -214,10 +219,12 @@ proptest! {
             tokens: hashes[..n].iter().map(|h| word(h.0)).collect(),
             blocks: hashes[..n].iter().map(|h| word(h.1)).collect(),
             touched: vec![0; n],
+            kept: vec![0; n],
             sets,
             set: set[..n].to_vec(),
             anchors: anchors.into_iter().map(|(at, w, h)| (at, w, word(h))).collect(),
             variants: variants.into_iter().map(|(at, w, h)| (at, w, word(h))).collect(),
+            hits,
             up,
         };
         if let Ok(tree) = read_columns(&columns) {
