@@ -4,7 +4,7 @@
 
 use radixscope_core::cluster::Kind;
 use radixscope_core::id::{DecisionId, Worker};
-use radixscope_core::tree::layout::Order;
+use radixscope_core::tree::forest::Order;
 
 /// Which theme.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -92,8 +92,8 @@ panels! {
     Latency "latency" "Latency" full,
     /// What the workers' memory is filled with, and what would fit.
     Memory "memory" "Memory" full,
-    /// The tree alone.
-    Tree "tree" "Tree" first,
+    /// The tree, with everything to find one's way in it.
+    Tree "tree" "Tree" full,
     /// The workers alone.
     Workers "workers" "Workers" first,
     /// The rates alone.

@@ -15,3 +15,5 @@ pub mod rates;
 pub mod surface;
 #[cfg(target_arch = "wasm32")]
 pub mod trend;
+#[cfg(target_arch = "wasm32")]
+pub mod words;

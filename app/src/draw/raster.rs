@@ -1,11 +1,11 @@
-//! The icicle as pixels: a pure function of layout, viewport and colours, written into a byte buffer that is put on
+//! The icicle as pixels: a pure function of tree, viewport and colours, written into a byte buffer that is put on
 //! the screen at once. Knows no canvas and no text.
 //!
-//! Cost follows what is visible: subtrees outside are skipped, subtrees narrower than a pixel become one column.
+//! Cost follows what is visible, see [`radixscope_core::tree::forest::Forest::visit`].
 
 use radixscope_core::id::WorkerIx;
-use radixscope_core::tree::OwnerSet;
-use radixscope_core::tree::layout::{ChainBox, Holder, Layout};
+use radixscope_core::tree::forest::{Chain, ChainId, Holder, Run, Seen, Sliver};
+use radixscope_core::tree::{OwnerSet, Tree};
 
 use super::palette::{Palette, Pattern, Rgb, blend};
 use super::viewport::{Rect, Viewport};
@@ -81,11 +81,34 @@ impl Pattern {
     }
 }
 
-#[derive(Clone, Copy)]
-struct Fill {
-    colour: Rgb,
-    mark: Rgb,
-    pattern: Pattern,
+/// What a box is filled with.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Fill {
+    /// Its colour.
+    pub colour: Rgb,
+    /// Colour of the pattern's marks.
+    pub mark: Rgb,
+    /// What tells apart workers of the same hue.
+    pub pattern: Pattern,
+}
+
+impl Fill {
+    /// One colour.
+    pub const fn plain(colour: Rgb) -> Self {
+        Self { colour, mark: colour, pattern: Pattern::Plain }
+    }
+}
+
+/// Which fill boxes have.
+pub trait Fills {
+    /// Of a chain.
+    fn of_chain(&self, tree: &Tree, chain: &Chain) -> Fill;
+
+    /// Of what is too narrow to be told apart.
+    fn of_sliver(&self, sliver: &Sliver) -> Fill;
+
+    /// Of the tick of one owner among several; `None` where owners have none.
+    fn of_tick(&self, worker: WorkerIx) -> Option<Fill>;
 }
 
 const fn opaque([r, g, b]: Rgb) -> [u8; 4] {
@@ -95,86 +118,68 @@ const fn opaque([r, g, b]: Rgb) -> [u8; 4] {
 /// A box that has room for text.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Labelled {
-    /// Index in the layout.
-    pub index: usize,
+    /// Which.
+    pub id: ChainId,
     /// The visible part of the box.
     pub rect: Rect,
     /// What it is filled with.
-    pub colour: Rgb,
+    pub fill: Fill,
 }
 
-/// A subtree narrower than a pixel.
-struct Sliver {
-    column: usize,
-    y: (usize, usize),
-    holder: Holder,
+/// What was drawn, as far as words belong to it.
+#[derive(Default)]
+pub struct Drawn {
+    /// Boxes that have room for text.
+    pub labelled: Vec<Labelled>,
+    /// Neighbours too narrow for boxes of their own that together are wide enough to be pointed at.
+    pub runs: Vec<Run>,
 }
 
-/// Draws `layout` into `pixels` and returns the boxes that have room for text. `picked` dims what another holds.
+/// Draws what `view` shows of the tree's forest into `pixels`.
 pub fn raster(
-    layout: &Layout,
+    tree: &Tree,
     view: &Viewport,
     palette: &Palette,
-    picked: Option<WorkerIx>,
+    fills: &dyn Fills,
     pixels: &mut Pixels,
-) -> Vec<Labelled> {
+) -> Drawn {
     pixels.reset(view.width, view.height, palette.ground);
-    let painter = Painter { palette, picked, scale: view.scale.round().max(1.0) as usize };
-    let mut labelled = Vec::new();
+    let mut drawn = Drawn::default();
+    let Some(forest) = tree.forest() else { return drawn };
+    let painter = Painter { palette, fills, scale: view.scale.round().max(1.0) as usize };
     let mut slivers = Vec::new();
     let (width, height) = (f64::from(view.width), f64::from(view.height));
-    let boxes = layout.boxes();
-    let mut i = 0;
-    while let Some(b) = boxes.get(i) {
-        let rect = view.rect(b);
-        let subtree_bottom = view.y(f64::from(b.bottom));
-        if rect.right <= 0.0 || rect.left >= width || rect.top >= height || subtree_bottom <= 0.0 {
-            i = b.end as usize;
-            continue;
-        }
-        if rect.right - rect.left < 1.0 {
-            let column = (rect.left.max(0.0) as usize).min(pixels.width - 1);
-            slivers.push(Sliver {
-                column,
-                y: span(rect.top, subtree_bottom, pixels.height),
-                holder: b.holder,
-            });
-            i = b.end as usize;
-            continue;
-        }
-        if rect.bottom > 0.0 {
-            let owners = layout.owners(b);
-            let fill = painter.of_owners(owners);
-            painter.draw(b, owners, rect, fill, pixels);
+    forest.visit(&view.window(), |seen| match seen {
+        Seen::Chain { id, x0 } => {
+            let chain = forest.chain(id);
+            let rect = view.rect(x0, f64::from(chain.width()), chain.position, chain.end());
+            if rect.bottom <= 0.0 {
+                return;
+            }
+            let fill = fills.of_chain(tree, chain);
+            painter.draw(tree.chain_owners(chain), rect, fill, pixels);
             let rect = visible(rect, width, height);
             let (least_width, least_height) = (LABEL_FROM.0 * view.scale, LABEL_FROM.1 * view.scale);
             if rect.right - rect.left >= least_width && rect.bottom - rect.top >= least_height {
-                labelled.push(Labelled { index: i, rect, colour: fill.colour });
+                drawn.labelled.push(Labelled { id, rect, fill });
             }
         }
-        i += 1;
-    }
-    painter.draw_slivers(&slivers, pixels);
-    labelled
+        Seen::Sliver(sliver) => slivers.push(sliver),
+        Seen::Run(run) => drawn.runs.push(run),
+    });
+    painter.draw_slivers(view, &slivers, pixels);
+    drawn
 }
 
-struct Painter<'a> {
-    palette: &'a Palette,
-    picked: Option<WorkerIx>,
-    scale: usize,
+/// Fills by owner: a worker's colour where it alone holds, the neutral one where several do.
+pub struct ByOwner<'a> {
+    /// Colours.
+    pub palette: &'a Palette,
+    /// The worker picked out: what others hold is dimmed.
+    pub picked: Option<WorkerIx>,
 }
 
-impl Painter<'_> {
-    fn of_owners(&self, owners: &OwnerSet) -> Fill {
-        let mut workers = owners.iter();
-        let holder = match (workers.next(), workers.next()) {
-            (None, _) => Holder::Nobody,
-            (Some(only), None) => Holder::One(only),
-            _ => Holder::Several,
-        };
-        self.fill(holder, self.picked.is_some_and(|picked| !owners.contains(picked)))
-    }
-
+impl ByOwner<'_> {
     fn fill(&self, holder: Holder, dimmed: bool) -> Fill {
         let Palette { ground, shared, nobody, .. } = *self.palette;
         let (colour, pattern) = match holder {
@@ -185,8 +190,37 @@ impl Painter<'_> {
         let colour = if dimmed { blend(ground, colour, DIMMED) } else { colour };
         Fill { colour, mark: blend(colour, ground, 0.45), pattern }
     }
+}
 
-    fn draw(&self, b: &ChainBox, owners: &OwnerSet, rect: Rect, fill: Fill, pixels: &mut Pixels) {
+impl Fills for ByOwner<'_> {
+    fn of_chain(&self, tree: &Tree, chain: &Chain) -> Fill {
+        let owners = tree.chain_owners(chain);
+        self.fill(Holder::of(owners), self.picked.is_some_and(|picked| !owners.contains(picked)))
+    }
+
+    fn of_sliver(&self, sliver: &Sliver) -> Fill {
+        let dimmed = self.picked.is_some_and(|picked| match sliver.holder {
+            Holder::One(only) => only != picked,
+            Holder::Nobody => true,
+            Holder::Several => picked.0 < 64 && sliver.workers & (1 << picked.0) == 0,
+        });
+        self.fill(sliver.holder, dimmed)
+    }
+
+    fn of_tick(&self, worker: WorkerIx) -> Option<Fill> {
+        let dimmed = self.picked.is_some_and(|picked| picked != worker);
+        Some(self.fill(Holder::One(worker), dimmed))
+    }
+}
+
+struct Painter<'a> {
+    palette: &'a Palette,
+    fills: &'a dyn Fills,
+    scale: usize,
+}
+
+impl Painter<'_> {
+    fn draw(&self, owners: &OwnerSet, rect: Rect, fill: Fill, pixels: &mut Pixels) {
         let mut x = span(rect.left, rect.right, pixels.width);
         let mut y = span(rect.top, rect.bottom, pixels.height);
         let gap = self.scale;
@@ -198,7 +232,7 @@ impl Painter<'_> {
         }
         pixels.paint(x, y, fill, self.scale);
         let above_is_visible = rect.top >= -0.5;
-        if b.len > 0 && owners.len() > 1 && above_is_visible {
+        if owners.len() > 1 && above_is_visible {
             self.draw_ticks(owners, x, y, pixels);
         }
     }
@@ -213,27 +247,27 @@ impl Painter<'_> {
         if n > MAX_TICKS || step < 2 * gap + 1 || y.1 - y.0 < height + 3 * gap {
             return;
         }
-        pixels.fill(x, (y.0, y.0 + height + gap), self.palette.ground);
+        let mut ground = Some(self.palette.ground);
         for (i, worker) in owners.iter().enumerate() {
+            let Some(fill) = self.fills.of_tick(worker) else { return };
+            if let Some(ground) = ground.take() {
+                pixels.fill(x, (y.0, y.0 + height + gap), ground);
+            }
             let left = x.0 + i * step;
-            let dimmed = self.picked.is_some_and(|picked| picked != worker);
-            let fill = self.fill(Holder::One(worker), dimmed);
             pixels.paint((left, left + step - gap), (y.0, y.0 + height), fill, self.scale);
         }
     }
 
     /// Slivers come last: a neighbour that rounds onto their column must not hide them.
-    fn draw_slivers(&self, slivers: &[Sliver], pixels: &mut Pixels) {
+    fn draw_slivers(&self, view: &Viewport, slivers: &[Sliver], pixels: &mut Pixels) {
         let mut painted: Vec<Option<(usize, usize)>> = vec![None; pixels.width];
         for sliver in slivers {
-            let dimmed = self.picked.is_some_and(|picked| match sliver.holder {
-                Holder::One(only) => only != picked,
-                Holder::Nobody | Holder::Several => true,
-            });
-            let fill = self.fill(sliver.holder, dimmed);
-            let columns = (sliver.column, sliver.column + 1);
-            let (top, bottom) = sliver.y;
-            let known = painted[sliver.column];
+            let fill = self.fills.of_sliver(sliver);
+            let column = sliver.column as usize;
+            let columns = (column, column + 1);
+            let (top, bottom) =
+                span(view.y(f64::from(sliver.top)), view.y(f64::from(sliver.bottom)), pixels.height);
+            let known = painted[column];
             match known {
                 // The first, which in the order by size is the largest, keeps its place.
                 Some((from, to)) => {
@@ -243,11 +277,11 @@ impl Painter<'_> {
                     if bottom > to {
                         pixels.fill(columns, (to, bottom), fill.colour);
                     }
-                    painted[sliver.column] = Some((from.min(top), to.max(bottom)));
+                    painted[column] = Some((from.min(top), to.max(bottom)));
                 }
                 None => {
                     pixels.fill(columns, (top, bottom), fill.colour);
-                    painted[sliver.column] = Some((top, bottom));
+                    painted[column] = Some((top, bottom));
                 }
             }
         }
@@ -274,8 +308,7 @@ fn visible(rect: Rect, width: f64, height: f64) -> Rect {
 mod tests {
     use radixscope_core::id::{BlockHash, TokensHash};
     use radixscope_core::record::Block;
-    use radixscope_core::tree::Tree;
-    use radixscope_core::tree::layout::Order;
+    use radixscope_core::tree::forest::Arrangement;
 
     use super::super::viewport::Region;
     use super::*;
@@ -298,12 +331,14 @@ mod tests {
         tree.store(WorkerIx(worker), None, &blocks, 0);
     }
 
-    fn draw(tree: &Tree, width: u32, height: u32, picked: Option<u16>) -> (Pixels, Vec<Labelled>) {
-        let layout = Layout::new(tree, Order::LeftHeavy, &[]);
-        let view = Viewport { region: Region::all(&layout), width, height, scale: 1.0 };
-        let mut pixels = Pixels::default();
-        let labelled = raster(&layout, &view, &palette(), picked.map(WorkerIx), &mut pixels);
-        (pixels, labelled)
+    fn draw(tree: &mut Tree, width: u32, height: u32, picked: Option<u16>) -> (Pixels, Drawn) {
+        tree.grow_forest(Arrangement::default());
+        let region = Region::all(tree.forest().expect("grown"));
+        let view = Viewport { region, width, height, scale: 1.0 };
+        let (mut pixels, palette) = (Pixels::default(), palette());
+        let fills = ByOwner { palette: &palette, picked: picked.map(WorkerIx) };
+        let drawn = raster(tree, &view, &palette, &fills, &mut pixels);
+        (pixels, drawn)
     }
 
     /// Worker 0 alone holds 60 blocks, workers 0 and 1 share 30, worker 2 alone holds 10.
@@ -318,7 +353,7 @@ mod tests {
 
     #[test]
     fn one_owner_gives_its_colour_and_several_give_the_neutral_one() {
-        let (pixels, _) = draw(&three(), 100, 60, None);
+        let (pixels, _) = draw(&mut three(), 100, 60, None);
         let p = palette();
         assert_eq!(pixels.at(30, 30), p.worker(WorkerIx(0)));
         assert_eq!(pixels.at(75, 20), p.shared);
@@ -329,14 +364,14 @@ mod tests {
 
     #[test]
     fn a_gap_parts_neighbours() {
-        let (pixels, _) = draw(&three(), 100, 60, None);
+        let (pixels, _) = draw(&mut three(), 100, 60, None);
         assert_eq!(pixels.at(59, 30), palette().ground);
         assert_eq!(pixels.at(58, 30), palette().worker(WorkerIx(0)));
     }
 
     #[test]
     fn a_shared_box_has_one_tick_per_owner() {
-        let (pixels, _) = draw(&three(), 100, 60, None);
+        let (pixels, _) = draw(&mut three(), 100, 60, None);
         let p = palette();
         assert_eq!(pixels.at(62, 1), p.worker(WorkerIx(0)));
         assert_eq!(pixels.at(76, 1), p.worker(WorkerIx(1)));
@@ -349,13 +384,13 @@ mod tests {
     fn more_owners_than_ticks_leave_the_box_neutral() {
         let mut tree = Tree::default();
         (0..MAX_TICKS as u16 + 1).for_each(|w| store(&mut tree, w, 1..=50));
-        let (pixels, _) = draw(&tree, 400, 100, None);
+        let (pixels, _) = draw(&mut tree, 400, 100, None);
         assert_eq!(pixels.at(5, 1), palette().shared);
     }
 
     #[test]
     fn what_another_holds_is_dimmed() {
-        let (pixels, _) = draw(&three(), 100, 60, Some(1));
+        let (pixels, _) = draw(&mut three(), 100, 60, Some(1));
         let p = palette();
         assert_eq!(pixels.at(30, 30), blend(p.ground, p.worker(WorkerIx(0)), DIMMED));
         assert_eq!(pixels.at(75, 20), p.shared);
@@ -366,7 +401,7 @@ mod tests {
         let mut tree = Tree::default();
         store(&mut tree, 0, 1..=5000);
         store(&mut tree, 1, [9001, 9002]);
-        let (pixels, _) = draw(&tree, 100, 5000, None);
+        let (pixels, _) = draw(&mut tree, 100, 5000, None);
         assert_eq!(pixels.at(99, 1), palette().worker(WorkerIx(1)));
         assert_eq!(pixels.at(99, 3), palette().worker(WorkerIx(0)), "only as deep as the subtree");
         assert_eq!(pixels.at(98, 1), palette().worker(WorkerIx(0)));
@@ -378,7 +413,7 @@ mod tests {
         store(&mut tree, 0, 1..=100_000);
         store(&mut tree, 1, [200_001, 200_002, 200_003]);
         store(&mut tree, 2, [200_001, 200_004]);
-        let (pixels, _) = draw(&tree, 10, 100, None);
+        let (pixels, _) = draw(&mut tree, 10, 100, None);
         assert_eq!(pixels.at(9, 0), palette().shared);
     }
 
@@ -386,21 +421,22 @@ mod tests {
     fn a_repeated_hue_has_its_pattern() {
         let mut tree = Tree::default();
         store(&mut tree, 9, 1..=10);
-        let (pixels, _) = draw(&tree, 40, 40, None);
+        let (pixels, _) = draw(&mut tree, 40, 40, None);
         let seen: std::collections::BTreeSet<Rgb> = (0..12).map(|x| pixels.at(x, 10)).collect();
         assert_eq!(seen.len(), 2);
     }
 
     #[test]
     fn only_boxes_with_room_have_labels() {
-        let (_, labelled) = draw(&three(), 100, 60, None);
-        assert_eq!(labelled.iter().map(|l| l.index).collect::<Vec<_>>(), [0, 1]);
+        let (_, labelled) = draw(&mut three(), 100, 60, None);
+        let labelled = labelled.labelled;
+        assert_eq!(labelled.len(), 2);
         assert_eq!(labelled[0].rect, Rect { left: 0.0, top: 0.0, right: 60.0, bottom: 60.0 });
     }
 
     #[test]
     fn an_empty_tree_is_ground() {
-        let (pixels, labelled) = draw(&Tree::default(), 4, 4, None);
-        assert!(labelled.is_empty() && pixels.bytes().chunks(4).all(|p| p == [16, 16, 16, 255]));
+        let (pixels, labelled) = draw(&mut Tree::default(), 4, 4, None);
+        assert!(labelled.labelled.is_empty() && pixels.bytes().chunks(4).all(|p| p == [16, 16, 16, 255]));
     }
 }

@@ -1,11 +1,11 @@
-//! Which part of a layout is looked at, and how its coordinates become pixels. Knows no colour and no canvas.
+//! Which part of the tree is looked at, and how its coordinates become pixels. Knows no colour and no canvas.
 
-use radixscope_core::tree::layout::{ChainBox, Layout};
+use radixscope_core::tree::forest::{ChainId, Forest, Window};
 
-/// A rectangle in a layout's coordinates: shares of the width, block positions downward.
+/// A rectangle of the tree: units across (see [`radixscope_core::tree::forest`]), block positions downward.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Region {
-    /// Left edge, 0 … 1.
+    /// Left edge, units.
     pub x0: f64,
     /// Right edge.
     pub x1: f64,
@@ -17,13 +17,25 @@ pub struct Region {
 
 impl Region {
     /// Everything.
-    pub fn all(layout: &Layout) -> Self {
-        Self { x0: 0.0, x1: 1.0, top: 0.0, bottom: f64::from(layout.bottom().max(1)) }
+    pub fn all(forest: &Forest) -> Self {
+        Self {
+            x0: 0.0,
+            x1: f64::from(forest.width().max(1)),
+            top: 0.0,
+            bottom: f64::from(forest.sums().bottom.max(1)),
+        }
     }
 
-    /// A box and everything below it.
-    pub fn of(b: &ChainBox) -> Self {
-        Self { x0: b.x0, x1: b.x1, top: f64::from(b.position), bottom: f64::from(b.bottom) }
+    /// A box from the block at `position` on, and everything below it.
+    pub fn of(forest: &Forest, id: ChainId, position: u32) -> Self {
+        let chain = forest.chain(id);
+        let left = f64::from(forest.left(id));
+        Self {
+            x0: left,
+            x1: left + f64::from(chain.width().max(1)),
+            top: f64::from(position),
+            bottom: f64::from(chain.sums.bottom),
+        }
     }
 
     /// On the way from `self` to `to`: 0 … 1.
@@ -65,7 +77,7 @@ pub struct Rect {
 }
 
 impl Viewport {
-    /// Pixel of a share of the width.
+    /// Pixel of a place in units.
     pub fn x(&self, x: f64) -> f64 {
         (x - self.region.x0) / (self.region.x1 - self.region.x0) * f64::from(self.width)
     }
@@ -75,17 +87,29 @@ impl Viewport {
         (position - self.region.top) / (self.region.bottom - self.region.top) * f64::from(self.height)
     }
 
-    /// Where a box stands; may reach beyond the surface.
-    pub fn rect(&self, b: &ChainBox) -> Rect {
+    /// The region with the columns it is drawn on.
+    pub fn window(&self) -> Window {
+        let Region { x0, x1, top, bottom } = self.region;
+        Window { x0, x1, top, bottom, columns: self.width }
+    }
+
+    /// Where something of so many units at `x0` stands, between two block positions; may reach beyond the surface.
+    pub fn rect(&self, x0: f64, units: f64, top: u32, bottom: u32) -> Rect {
         Rect {
-            left: self.x(b.x0),
-            top: self.y(f64::from(b.position)),
-            right: self.x(b.x1),
-            bottom: self.y(f64::from(b.position + b.len)),
+            left: self.x(x0),
+            top: self.y(f64::from(top)),
+            right: self.x(x0 + units),
+            bottom: self.y(f64::from(bottom)),
         }
     }
 
-    /// What lies under a device pixel: share of the width and block position.
+    /// Where a box stands.
+    pub fn rect_of(&self, forest: &Forest, id: ChainId) -> Rect {
+        let chain = forest.chain(id);
+        self.rect(f64::from(forest.left(id)), f64::from(chain.width()), chain.position, chain.end())
+    }
+
+    /// What lies under a device pixel: units and block position.
     pub fn under(&self, x: f64, y: f64) -> (f64, f64) {
         let r = self.region;
         let across = x / f64::from(self.width.max(1));

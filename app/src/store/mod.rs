@@ -12,6 +12,8 @@ mod link;
 use leptos::prelude::*;
 use radixscope_core::cluster::{Cluster, SnapshotReader};
 use radixscope_core::id::{Millis, Seq, WorkerIx};
+use radixscope_core::tree::Tree;
+use radixscope_core::tree::forest::{Arrangement, Forest};
 
 pub use apply::Broken;
 pub(crate) use clock::now_ms;
@@ -106,6 +108,32 @@ impl Store {
     pub fn on_frame<T>(self, look: impl FnOnce(&Cluster) -> T) -> T {
         self.version.track();
         self.peek(look)
+    }
+
+    /// Looks at the state with its forest arranged and settled, and again whenever it changed: once per drawn frame.
+    /// Until [`Store::no_tree_frames`] the forest is kept.
+    pub fn on_tree_frame(self, arrangement: Arrangement, look: impl FnOnce(&Cluster, &Forest)) {
+        self.version.track();
+        self.live.update_value(|live| live.cluster.arrange_forest(arrangement));
+        self.peek(|cluster| cluster.tree().forest().map(|forest| look(cluster, forest)));
+    }
+
+    /// Like [`Store::on_tree_frame`], at a readable pace.
+    pub fn on_tree_beat(self, arrangement: Arrangement, look: impl FnOnce(&Cluster, &Forest)) {
+        self.beat.track();
+        self.live.update_value(|live| live.cluster.arrange_forest(arrangement));
+        self.peek(|cluster| cluster.tree().forest().map(|forest| look(cluster, forest)));
+    }
+
+    /// Looks at the tree with its forest settled, once; `None` where none is kept.
+    pub fn with_tree<T>(self, look: impl FnOnce(&Tree, &Forest) -> T) -> Option<T> {
+        self.live.update_value(|live| live.cluster.settle_forest());
+        self.peek(|cluster| cluster.tree().forest().map(|forest| look(cluster.tree(), forest)))
+    }
+
+    /// Nobody draws the tree any more.
+    pub fn no_tree_frames(self) {
+        self.live.try_update_value(|live| live.cluster.fell_forest());
     }
 
     /// Looks at the state, and again at a readable pace.

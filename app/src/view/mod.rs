@@ -92,7 +92,6 @@ fn panel_views(store: Store, dark: Signal<bool>, panel: Panel, painter: Option<t
             </div>
         }
         .into_any(),
-        Panel::Tree => view! { <tree::TreePanel store dark painter/> }.into_any(),
         Panel::Workers => view! { <workers::WorkersPanel store/> }.into_any(),
         Panel::Rates => view! { <rates::RatesPanel store dark/> }.into_any(),
         // The others are the bundle's.

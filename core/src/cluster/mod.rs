@@ -29,6 +29,7 @@ use serde::{Deserialize, Serialize};
 use crate::id::{Millis, Seq, SourceIx, Worker, WorkerIx};
 use crate::record::{Finding, FindingHead, LogSign, Record, RuleStatus};
 
+use crate::tree::forest::Arrangement;
 use crate::tree::{DEFAULT_LIMIT_NODES, Tree};
 use findings::Findings;
 
@@ -115,6 +116,22 @@ impl Cluster {
         &self.tree
     }
 
+    /// Keeps the tree's forest from now on, arranged like this and up to date.
+    pub fn arrange_forest(&mut self, arrangement: Arrangement) {
+        self.tree.grow_forest(arrangement);
+        self.tree.settle_forest();
+    }
+
+    /// Brings the forest up to date, if one is kept.
+    pub fn settle_forest(&mut self) {
+        self.tree.settle_forest();
+    }
+
+    /// Keeps no forest any more.
+    pub fn fell_forest(&mut self) {
+        self.tree.fell_forest();
+    }
+
     /// Sources, by [`SourceIx`].
     pub fn sources(&self) -> &[SourceState] {
         &self.head.sources
@@ -128,6 +145,13 @@ impl Cluster {
     /// One worker.
     pub fn worker(&self, worker: WorkerIx) -> Option<&WorkerState> {
         self.head.workers.get(worker.at())
+    }
+
+    /// Tokens per block, if every worker that tells it tells the same.
+    pub fn block_tokens(&self) -> Option<u32> {
+        let mut sizes = self.head.workers.iter().filter_map(|w| w.block_size_tokens);
+        let first = sizes.next()?;
+        sizes.all(|size| size == first).then_some(first)
     }
 
     /// Index of a worker known by its id.

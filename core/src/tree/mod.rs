@@ -19,7 +19,6 @@ pub mod forest;
 mod hits;
 mod index;
 mod join;
-pub mod layout;
 mod overlap;
 mod owners;
 mod snapshot;

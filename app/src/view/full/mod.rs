@@ -12,6 +12,7 @@ mod ledger;
 mod memory;
 pub(crate) mod painted;
 mod prompt_text;
+mod tree;
 mod whatif;
 
 use leptos::prelude::*;
@@ -29,6 +30,7 @@ pub(crate) fn panel(panel: Panel, store: Store, dark: Signal<bool>) -> Option<An
         Panel::Counterfactual => view! { <counterfactual::CounterfactualPanel store/> }.into_any(),
         Panel::Memory => view! { <memory::MemoryPanel store/> }.into_any(),
         Panel::Compare => view! { <compare::ComparePanel store dark/> }.into_any(),
-        Panel::Overview | Panel::Tree | Panel::Workers | Panel::Rates => return None,
+        Panel::Tree => view! { <tree::TreePanel store dark/> }.into_any(),
+        Panel::Overview | Panel::Workers | Panel::Rates => return None,
     })
 }

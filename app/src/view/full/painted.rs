@@ -2,7 +2,7 @@
 
 use leptos::prelude::*;
 use radixscope_core::cluster::{Cluster, Decided};
-use radixscope_core::id::{DecisionId, TokensHash, WorkerIx};
+use radixscope_core::id::{DecisionId, WorkerIx};
 use radixscope_core::tree::NodeId;
 
 use super::super::tree::{Canvas, Painted, Painter};
@@ -58,9 +58,9 @@ fn path_of(cluster: &Cluster, canvas: &Canvas<'_>, id: DecisionId) -> (String, S
             label(end.worker)
         ));
     };
-    let tokens = path(cluster, node);
-    let Some(rects) = rects(canvas, &tokens) else {
-        return without(format!("The path of decision {id} is being laid out"));
+    let depth = cluster.tree().position(node) + 1;
+    let Some(rects) = rects(canvas, node, depth) else {
+        return without(format!("The blocks of decision {id} wait for a parent that was never heard of"));
     };
     for &rect in &rects {
         canvas.surface.outline(rect, canvas.palette.ground, 5.0, 0.0);
@@ -69,7 +69,7 @@ fn path_of(cluster: &Cluster, canvas: &Canvas<'_>, id: DecisionId) -> (String, S
         canvas.surface.outline(rect, canvas.palette.focus, 2.5, 0.0);
     }
     let last = rects.last().copied();
-    let depth = tokens.len() as u64;
+    let depth = u64::from(depth);
     let end_label = format!("decision {id}, block {}", format::count(depth));
     if let Some(last) = last {
         canvas.surface.font(600);
@@ -84,30 +84,16 @@ fn path_of(cluster: &Cluster, canvas: &Canvas<'_>, id: DecisionId) -> (String, S
     (words, end_label)
 }
 
-/// Hashes from the first block to the one at `node`.
-fn path(cluster: &Cluster, node: NodeId) -> Vec<TokensHash> {
-    let tree = cluster.tree();
-    let up = std::iter::successors(Some(node), |&node| tree.parent(node));
-    let mut tokens: Vec<TokensHash> =
-        up.take_while(|&node| node != NodeId::ROOT).map(|node| tree.tokens_hash(node)).collect();
-    tokens.reverse();
-    tokens
-}
-
-/// The boxes along the path on the canvas, the last one as far as the path goes. `None` where the layout is of another
-/// moment.
-fn rects(canvas: &Canvas<'_>, tokens: &[TokensHash]) -> Option<Vec<Rect>> {
-    let boxes = canvas.layout.boxes();
-    let (mut rects, mut above, mut position) = (Vec::new(), None, 0);
-    while let Some(&wanted) = tokens.get(position) {
-        let at = canvas.layout.siblings(above).find(|&at| boxes[at].first_tokens == wanted)?;
-        let rect = canvas.view.rect(&boxes[at]);
-        position = (boxes[at].position + boxes[at].len) as usize;
-        let bottom = canvas.view.y(position.min(tokens.len()) as f64);
-        rects.push(Rect { bottom, ..rect });
-        above = Some(at);
+/// The boxes along the path to `node` on the canvas, from the top, the last one as far as the path goes.
+fn rects(canvas: &Canvas<'_>, node: NodeId, depth: u32) -> Option<Vec<Rect>> {
+    let forest = canvas.forest;
+    let end = forest.chain_of(node)?;
+    let mut rects: Vec<Rect> = forest.up(end).map(|id| canvas.view.rect_of(forest, id)).collect();
+    if let Some(last) = rects.first_mut() {
+        last.bottom = canvas.view.y(f64::from(depth));
     }
-    (!rects.is_empty()).then_some(rects)
+    rects.reverse();
+    Some(rects)
 }
 
 /// A bracket at each depth that a candidate held. Gives where the next label has room, in device pixels from the top.

@@ -3,8 +3,8 @@
 use leptos::prelude::*;
 use radixscope_core::cluster::{Cluster, touched_ms};
 use radixscope_core::id::{BlockHash, Millis, TokensHash, WorkerIx};
+use radixscope_core::tree::forest::{ChainId, Forest};
 
-use super::scene::{Scene, block_tokens};
 use crate::draw::palette::label;
 use crate::format;
 use crate::store::Store;
@@ -25,7 +25,7 @@ pub(super) struct Detail {
     len: u32,
     blocks: u32,
     /// When a worker last stored the block.
-    touched: Option<Millis>,
+    touched: Millis,
     names_differ: bool,
 }
 
@@ -34,11 +34,9 @@ impl Detail {
     pub(super) fn sentence(&self, store: Store) -> String {
         let names: Vec<String> = self.owners.iter().map(|&w| label(w)).collect();
         let holders = if names.is_empty() { "nobody".to_owned() } else { names.join(", ") };
-        let age = self
-            .touched
-            .map_or(String::new(), |at| format!(", last stored {}", format::ago(store.now_ms().since(at))));
+        let age = format::ago(store.now_ms().since(self.touched));
         format!(
-            "Block {} of the prompt, {} in a row, held by {holders}, {} in the subtree{age}, hash {}",
+            "Block {} of the prompt, {} in a row, held by {holders}, {} in the subtree, last stored {age}, hash {}",
             self.position,
             format::plural(u64::from(self.len), "block", "blocks"),
             format::plural(u64::from(self.blocks), "block", "blocks"),
@@ -47,36 +45,22 @@ impl Detail {
     }
 }
 
-/// The block at `position` of box `index`. Hashes within a chain are read from the tree, so only while the layout is
-/// that of the tree.
-pub(super) fn of(cluster: &Cluster, scene: &Scene, index: usize, position: u32) -> Option<Detail> {
-    let b = scene.layout.boxes().get(index)?;
-    let tree = cluster.tree();
-    let fresh = scene.is_fresh(cluster);
-    let mut position = position.clamp(b.position, b.position + b.len - 1);
-    let (mut hash, mut tokens, mut touched, mut names_differ) = (b.first_hash, b.first_tokens, None, false);
-    if fresh {
-        let mut node = b.first;
-        for _ in b.position..position {
-            node = tree.children(node).next()?;
-        }
-        (hash, tokens) = (tree.block_hash(node), tree.tokens_hash(node));
-        touched = Some(touched_ms(tree.touched(node)));
-        names_differ = !tree.hashes_agree(node);
-    } else {
-        position = b.position;
-    }
-    Some(Detail {
-        hash,
-        tokens,
+/// The block at `position` of a box.
+pub(super) fn of(cluster: &Cluster, forest: &Forest, id: ChainId, position: u32) -> Detail {
+    let (tree, chain) = (cluster.tree(), forest.chain(id));
+    let position = position.max(chain.position).min(chain.end().saturating_sub(1));
+    let node = tree.block_at(chain, position);
+    Detail {
+        hash: tree.block_hash(node),
+        tokens: tree.tokens_hash(node),
         position,
-        block_tokens: block_tokens(cluster),
-        owners: scene.layout.owners(b).iter().collect(),
-        len: b.len,
-        blocks: b.blocks,
-        touched,
-        names_differ,
-    })
+        block_tokens: cluster.block_tokens(),
+        owners: tree.owners(node).iter().collect(),
+        len: chain.len,
+        blocks: chain.sums.blocks,
+        touched: touched_ms(tree.touched(node)),
+        names_differ: !tree.hashes_agree(node),
+    }
 }
 
 /// The bar below the tree. It keeps its height, so that nothing jumps.
@@ -106,7 +90,7 @@ fn Told(store: Store, detail: Detail) -> impl IntoView {
     let touched = detail.touched;
     let age = Memo::new(move |_| {
         let now = store.on_beat(|_| store.now_ms());
-        touched.map_or(format::UNKNOWN.to_owned(), |at| format::ago(now.since(at)))
+        format::ago(now.since(touched))
     });
     let all = detail.owners.iter().map(|&w| label(w)).collect::<Vec<_>>().join(" ");
     let more = detail.owners.len().saturating_sub(OWNERS);
@@ -131,7 +115,7 @@ fn Told(store: Store, detail: Detail) -> impl IntoView {
 #[component]
 fn Legend(store: Store) -> impl IntoView {
     let unit =
-        Memo::new(move |_| if store.on_beat(|c| block_tokens(c).is_some()) { "tokens" } else { "blocks" });
+        Memo::new(move |_| if store.on_beat(|c| c.block_tokens().is_some()) { "tokens" } else { "blocks" });
     view! {
         <p class="legend">
             <span><i class="key one"></i>"Held by one worker"</span>

@@ -1,5 +1,6 @@
 //! The tree: an icicle on canvas, with what belongs around it. The canvas itself is in `scene`.
 
+pub(crate) mod crumb;
 mod details;
 mod moves;
 mod paint;
@@ -8,7 +9,7 @@ mod scene;
 use leptos::html;
 use leptos::prelude::*;
 use radixscope_core::cluster::{Cluster, WorkerState};
-use radixscope_core::tree::layout::Order;
+use radixscope_core::tree::forest::Order;
 use web_sys::{KeyboardEvent, MouseEvent, PointerEvent};
 
 use super::figure::{Empty, Figure, PanelHead};
@@ -16,10 +17,11 @@ use super::resize;
 use crate::format;
 use crate::store::Store;
 use crate::url::Panel;
+use crumb::Crumb;
 use details::{Detail, DetailBar};
 use moves::Move;
 pub use paint::{Canvas, Painted, Painter};
-use scene::{Crumb, Scene};
+use scene::Scene;
 
 /// Everything about the view of the tree that the reader chooses.
 #[derive(Clone, Copy)]
@@ -137,7 +139,7 @@ fn Icicle(store: Store, dark: Signal<bool>, look: Look) -> impl IntoView {
     let at = move |event: &PointerEvent| scene::device_point(&frame, event);
     let click = move |event: MouseEvent| {
         if let Some(point) = scene::device_point(&frame, &event) {
-            moves::click(look, point);
+            moves::click(store, look, point);
         }
     };
     let key = move |event: KeyboardEvent| {
@@ -172,7 +174,7 @@ fn Icicle(store: Store, dark: Signal<bool>, look: Look) -> impl IntoView {
 }
 
 #[component]
-fn EmptyTree(store: Store) -> impl IntoView {
+pub(crate) fn EmptyTree(store: Store) -> impl IntoView {
     // Events come but store nothing: the reason is another one than no events.
     let hollow = Memo::new(move |_| store.on_beat(hollow_events));
     view! {

@@ -1,10 +1,11 @@
 //! Moving in the tree: clicks and keys into focus and zoom.
 
 use leptos::prelude::*;
-use radixscope_core::tree::layout::Layout;
+use radixscope_core::tree::Tree;
+use radixscope_core::tree::forest::{ChainId, Forest};
 
 use super::Look;
-use super::scene::Scene;
+use super::scene::path_to;
 use crate::store::Store;
 
 /// What a key asks for.
@@ -43,13 +44,12 @@ impl Move {
 }
 
 /// Zooms to what was clicked; a click on the box zoomed to goes up.
-pub(super) fn click(look: Look, point: (f64, f64)) {
-    let hit = look.scene.with_value(|scene| {
-        let scene = scene.as_ref()?;
-        let (index, _) = scene.under(point)?;
-        Some((scene.path_to(index), is_held(scene, index)))
+pub(super) fn click(store: Store, look: Look, point: (f64, f64)) {
+    let hit = store.with_tree(|tree, forest| {
+        let (id, _) = look.scene.with_value(|scene| scene.as_ref()?.under(forest, point))?;
+        Some((path_to(tree, forest, id), is_held(tree, forest, id)))
     });
-    let Some((path, held)) = hit else { return };
+    let Some((path, held)) = hit.flatten() else { return };
     look.focus.set(None);
     if look.zoom.with_untracked(|zoom| zoom.last() == path.last()) {
         look.zoom.update(|zoom| {
@@ -70,18 +70,17 @@ pub(super) fn make(store: Store, look: Look, to: Move) -> bool {
         }
         Move::Out => leave(store, look),
         Move::Enter => {
-            let path = look.scene.with_value(|scene| {
-                let scene = scene.as_ref()?;
-                let index = scene.index_of(look.focus.get_untracked()?)?;
-                is_held(scene, index).then(|| scene.path_to(index))
+            let path = store.with_tree(|tree, forest| {
+                let id = look.focus.get_untracked()?.chain(tree)?;
+                is_held(tree, forest, id).then(|| path_to(tree, forest, id))
             });
-            if let Some(path) = path {
+            if let Some(path) = path.flatten() {
                 look.zoom.set(path);
                 return true;
             }
             false
         }
-        Move::Above | Move::Below | Move::Left | Move::Right => step(look, to),
+        Move::Above | Move::Below | Move::Left | Move::Right => step(store, look, to),
     }
 }
 
@@ -100,17 +99,17 @@ fn leave(store: Store, look: Look) -> bool {
     true
 }
 
-fn step(look: Look, to: Move) -> bool {
-    let next = look.scene.with_value(|scene| {
-        let scene = scene.as_ref()?;
-        let boxes = scene.layout.boxes();
-        let focused = look.focus.get_untracked().and_then(|f| scene.index_of(f));
-        let zoomed = look.zoom.with_untracked(|zoom| zoom.last().and_then(|&c| scene.index_of(c)));
-        let Some(at) = focused else { return zoomed.or_else(|| scene.layout.siblings(None).next()) };
-        neighbour(&scene.layout, at, to).filter(|&i| i < boxes.len())
+fn step(store: Store, look: Look, to: Move) -> bool {
+    let path = store.with_tree(|tree, forest| {
+        let focused = look.focus.get_untracked().and_then(|crumb| crumb.chain(tree));
+        let zoomed = look.zoom.with_untracked(|zoom| zoom.last().and_then(|crumb| crumb.chain(tree)));
+        let next = match focused {
+            Some(at) => neighbour(forest, at, to),
+            None => zoomed.or_else(|| first_wide(forest, None)),
+        };
+        Some(path_to(tree, forest, next?))
     });
-    let Some(next) = next else { return true };
-    let path = look.scene.with_value(|scene| scene.as_ref().map(|s| s.path_to(next))).unwrap_or_default();
+    let Some(path) = path.flatten() else { return true };
     look.pointer.set(None);
     look.focus.set(path.last().copied());
     // The focus must not leave the picture: the view follows it up.
@@ -121,18 +120,25 @@ fn step(look: Look, to: Move) -> bool {
     true
 }
 
-fn neighbour(layout: &Layout, at: usize, to: Move) -> Option<usize> {
-    let parent = layout.boxes()[at].parent.map(|p| p as usize);
+/// The leftmost box below `parent` that has a width.
+fn first_wide(forest: &Forest, parent: Option<ChainId>) -> Option<ChainId> {
+    forest.children(parent).iter().copied().find(|&id| forest.chain(id).width() > 0)
+}
+
+fn neighbour(forest: &Forest, at: ChainId, to: Move) -> Option<ChainId> {
+    let parent = forest.chain(at).parent();
+    let siblings = forest.children(parent);
+    let here = || siblings.iter().position(|&id| id == at);
     match to {
         Move::Above => parent,
-        Move::Below => layout.siblings(Some(at)).next(),
-        Move::Left => layout.siblings(parent).take_while(|&i| i < at).last(),
-        Move::Right => layout.siblings(parent).find(|&i| i > at),
+        Move::Below => first_wide(forest, Some(at)),
+        Move::Left => siblings.get(here()?.checked_sub(1)?).copied(),
+        Move::Right => siblings.get(here()? + 1).copied().filter(|&id| forest.chain(id).width() > 0),
         Move::Enter | Move::Out | Move::Home => None,
     }
 }
 
 /// A box that nobody holds cannot be found again once the tree changes.
-fn is_held(scene: &Scene, index: usize) -> bool {
-    scene.layout.boxes().get(index).is_some_and(|b| !scene.layout.owners(b).is_empty())
+fn is_held(tree: &Tree, forest: &Forest, id: ChainId) -> bool {
+    tree.held_in(forest.chain(id)) > 0
 }

@@ -3,7 +3,7 @@
 use leptos::prelude::*;
 use radixscope_core::cluster::Cluster;
 use radixscope_core::id::DecisionId;
-use radixscope_core::tree::layout::Layout;
+use radixscope_core::tree::forest::Forest;
 
 use crate::draw::palette::Palette;
 use crate::draw::surface::Surface;
@@ -17,7 +17,7 @@ pub struct Canvas<'a> {
     /// Where on it what stands.
     pub view: Viewport,
     /// The boxes.
-    pub layout: &'a Layout,
+    pub forest: &'a Forest,
     /// Colours.
     pub palette: &'a Palette,
 }

@@ -12,6 +12,7 @@
 
 mod grow;
 mod rank;
+mod rows;
 mod settle;
 mod visit;
 
@@ -23,6 +24,7 @@ use super::{NodeId, Tree};
 use crate::id::WorkerIx;
 
 pub(in crate::tree) use grow::Ground;
+pub use rows::{Row, RowOrder};
 pub use visit::{Run, Seen, Sliver, Window};
 
 /// In which order siblings stand, left to right.
@@ -320,6 +322,11 @@ impl Tree {
             return;
         }
         self.forest = Some(Box::new(Forest::of(self, arrangement)));
+    }
+
+    /// Keeps no forest any more.
+    pub fn fell_forest(&mut self) {
+        self.forest = None;
     }
 
     /// The forest, if one is kept.
