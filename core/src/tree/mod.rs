@@ -79,6 +79,13 @@ pub struct Totals {
     pub hidden: u64,
 }
 
+impl Totals {
+    /// Copies beyond the first in the picture: the holders of every attached block, less one each.
+    pub fn copies(&self) -> u64 {
+        self.resident.saturating_sub(self.unattached + self.hidden + self.nodes)
+    }
+}
+
 /// What one worker holds. All are counts of blocks.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, serde::Serialize, serde::Deserialize)]
 pub struct Holdings {
@@ -129,6 +136,24 @@ impl Tree {
         }
     }
 
+    /// A copy for a reader that takes its time, without a forest. Takes some tens of milliseconds for a million nodes.
+    #[must_use]
+    pub fn frozen(&self) -> Self {
+        Self {
+            arena: self.arena.clone(),
+            families: self.families.clone(),
+            sets: self.sets.clone(),
+            index: self.index.clone(),
+            anchors: self.anchors.clone(),
+            holdings: self.holdings.clone(),
+            totals: self.totals,
+            hits: self.hits.clone(),
+            digest: self.digest,
+            limit: self.limit,
+            forest: None,
+        }
+    }
+
     /// Most nodes this tree keeps.
     pub fn limit(&self) -> u32 {
         self.limit
@@ -165,6 +190,11 @@ impl Tree {
     /// The engine's hash of the block at `node`, as one of its present holders calls it.
     pub fn block_hash(&self, node: NodeId) -> BlockHash {
         BlockHash(self.arena[node].block)
+    }
+
+    /// What `worker`, which holds `node`, calls its block.
+    pub fn block_hash_by(&self, node: NodeId, worker: WorkerIx) -> BlockHash {
+        BlockHash(self.index.name(&self.arena, node, worker))
     }
 
     /// Whether all holders of `node` gave it the same engine hash.
