@@ -12,8 +12,8 @@ use super::viewport::{Rect, Viewport};
 
 /// More owners than this are not drawn as ticks one by one; the label counts them.
 pub const MAX_TICKS: usize = 16;
-/// What is left of the colour of a box that does not belong to the worker picked out.
-const DIMMED: f64 = 0.22;
+/// What is left of the colour of a box that the worker picked out does not hold.
+pub const DIMMED: f64 = 0.22;
 /// A box at least this wide, in CSS pixels, has a gap to its neighbour.
 const GAP_FROM: f64 = 4.0;
 /// Height of the ticks, in CSS pixels.
@@ -109,6 +109,25 @@ pub trait Fills {
 
     /// Of the tick of one owner among several; `None` where owners have none.
     fn of_tick(&self, worker: WorkerIx) -> Option<Fill>;
+
+    /// What is written into a chain in place of its owners.
+    fn word(&self, _tree: &Tree, _chain: &Chain) -> Option<String> {
+        None
+    }
+}
+
+/// Whether a worker is picked out that is none of `owners`.
+pub fn lacks(picked: Option<WorkerIx>, owners: &OwnerSet) -> bool {
+    picked.is_some_and(|picked| !owners.contains(picked))
+}
+
+/// Whether a worker is picked out that surely holds nothing of a sliver: workers from 64 on have no bit.
+pub fn lacks_sliver(picked: Option<WorkerIx>, sliver: &Sliver) -> bool {
+    picked.is_some_and(|picked| match sliver.holder {
+        Holder::One(only) => only != picked,
+        Holder::Nobody => true,
+        Holder::Several => picked.0 < 64 && sliver.workers & (1 << picked.0) == 0,
+    })
 }
 
 const fn opaque([r, g, b]: Rgb) -> [u8; 4] {
@@ -195,16 +214,11 @@ impl ByOwner<'_> {
 impl Fills for ByOwner<'_> {
     fn of_chain(&self, tree: &Tree, chain: &Chain) -> Fill {
         let owners = tree.chain_owners(chain);
-        self.fill(Holder::of(owners), self.picked.is_some_and(|picked| !owners.contains(picked)))
+        self.fill(Holder::of(owners), lacks(self.picked, owners))
     }
 
     fn of_sliver(&self, sliver: &Sliver) -> Fill {
-        let dimmed = self.picked.is_some_and(|picked| match sliver.holder {
-            Holder::One(only) => only != picked,
-            Holder::Nobody => true,
-            Holder::Several => picked.0 < 64 && sliver.workers & (1 << picked.0) == 0,
-        });
-        self.fill(sliver.holder, dimmed)
+        self.fill(sliver.holder, lacks_sliver(self.picked, sliver))
     }
 
     fn of_tick(&self, worker: WorkerIx) -> Option<Fill> {

@@ -5,20 +5,30 @@ use radixscope_core::tree::Tree;
 use radixscope_core::tree::forest::Forest;
 
 use super::palette::{Palette, Pattern, blend, ink, label};
-use super::raster::{Labelled, MAX_TICKS};
+use super::raster::{Fills, Labelled, MAX_TICKS};
 use super::surface::Surface;
 use super::viewport::{Viewport, marks};
 use crate::format;
 
 /// Width of the axis, CSS pixels.
 pub const GUTTER: f64 = 46.0;
+/// What is free at both sides of a label, CSS pixels; of a count in a narrow box.
+const PAD: f64 = 5.0;
+const TIGHT_PAD: f64 = 2.0;
 /// Distance of the axis's marks, CSS pixels.
 const MARK_GAP: f64 = 36.0;
 
 /// Writes into boxes who holds them and how many blocks they are, as far as there is room.
-pub fn labels(surface: &Surface, tree: &Tree, forest: &Forest, boxes: &[Labelled], picked: Option<WorkerIx>) {
+pub fn labels(
+    surface: &Surface,
+    tree: &Tree,
+    forest: &Forest,
+    boxes: &[Labelled],
+    fills: &dyn Fills,
+    picked: Option<WorkerIx>,
+) {
     surface.font(600);
-    boxes.iter().for_each(|labelled| write_label(surface, tree, forest, labelled, picked));
+    boxes.iter().for_each(|labelled| write_label(surface, tree, forest, labelled, fills, picked));
 }
 
 fn write_label(
@@ -26,30 +36,46 @@ fn write_label(
     tree: &Tree,
     forest: &Forest,
     labelled: &Labelled,
+    fills: &dyn Fills,
     picked: Option<WorkerIx>,
 ) {
     let chain = forest.chain(labelled.id);
     let owners = tree.chain_owners(chain);
     let len =
         if chain.len > 1 { format!("×{}", format::count(u64::from(chain.len))) } else { String::new() };
-    let names = match owners.len() {
-        0 => "held by nobody".to_owned(),
-        n if n > MAX_TICKS => format!("{n} workers"),
-        _ => owners.iter().map(label).collect::<Vec<_>>().join(" "),
+    let word = fills.word(tree, chain);
+    let has_ticks = (2..=MAX_TICKS).contains(&owners.len()) && word.is_none();
+    // What only the label can say, a count, goes before the length, and without its unit where there is no room.
+    let mut bare = String::new();
+    let candidates = match (word, owners.len()) {
+        (Some(word), _) => {
+            word.split(' ').next().unwrap_or_default().clone_into(&mut bare);
+            [format!("{word} {len}"), word, if bare.is_empty() { len } else { String::new() }, String::new()]
+        }
+        (None, n) if n > MAX_TICKS => {
+            bare = n.to_string();
+            [format!("{n} workers {len}"), format!("{n} workers"), String::new(), String::new()]
+        }
+        (None, n) => {
+            let names = match n {
+                0 => "held by nobody".to_owned(),
+                _ => owners.iter().map(label).collect::<Vec<_>>().join(" "),
+            };
+            [format!("{names} {len}"), format!("{n} workers {len}"), len, names]
+        }
     };
-    let few = format!("{} workers", owners.len());
     let scale = surface.scale;
-    let room = labelled.rect.right - labelled.rect.left - 10.0 * scale;
-    let candidates = [format!("{names} {len}"), format!("{few} {len}"), len, names];
-    let text = candidates.iter().map(|t| t.trim()).find(|t| !t.is_empty() && surface.measure(t) <= room);
-    let Some(text) = text else { return };
+    let width = labelled.rect.right - labelled.rect.left;
+    let fits = |text: &str, pad: f64| !text.is_empty() && surface.measure(text) <= width - 2.0 * pad * scale;
+    let texts = candidates.iter().map(|text| (text.trim(), PAD)).chain([(bare.as_str(), TIGHT_PAD)]);
+    let Some((text, pad)) = texts.into_iter().find(|&(text, pad)| fits(text, pad)) else { return };
     let strong = ink(labelled.fill.colour);
     let dimmed = picked.is_some_and(|picked| !owners.contains(picked));
     let colour = if dimmed { blend(labelled.fill.colour, strong, 0.75) } else { strong };
-    let ticks = if owners.len() > 1 { 5.0 * scale } else { 0.0 };
+    let ticks = if has_ticks { 5.0 * scale } else { 0.0 };
     let y = labelled.rect.top + ticks + 9.0 * scale;
     if y + 5.0 * scale <= labelled.rect.bottom {
-        let x = labelled.rect.left + 5.0 * scale;
+        let x = labelled.rect.left + pad * scale;
         if labelled.fill.pattern != Pattern::Plain {
             surface.plate(text, x, y, labelled.fill.colour);
         }
