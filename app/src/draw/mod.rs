@@ -1,10 +1,14 @@
 //! Drawing: what stands where in pixels and in which colour. Only `surface` knows a canvas.
 
 pub mod heat;
+pub mod lanes;
 pub mod palette;
 pub mod raster;
 pub mod strip;
 pub mod viewport;
+
+#[cfg(test)]
+mod testing;
 
 #[cfg(target_arch = "wasm32")]
 pub mod chart;
