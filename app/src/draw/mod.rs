@@ -1,5 +1,6 @@
 //! Drawing: what stands where in pixels and in which colour. Only `surface` knows a canvas.
 
+pub mod fading;
 pub mod heat;
 pub mod lanes;
 pub mod palette;
