@@ -4,6 +4,7 @@ use radixscope_core::id::WorkerIx;
 use radixscope_core::tree::Tree;
 use radixscope_core::tree::forest::Forest;
 
+use super::lanes::Lanes;
 use super::palette::{Palette, Pattern, blend, ink, label};
 use super::raster::{Fills, Labelled, MAX_TICKS};
 use super::surface::Surface;
@@ -17,6 +18,8 @@ const PAD: f64 = 5.0;
 const TIGHT_PAD: f64 = 2.0;
 /// Distance of the axis's marks, CSS pixels.
 const MARK_GAP: f64 = 36.0;
+/// The same in a lane.
+const LANE_MARK_GAP: f64 = 18.0;
 
 /// Writes into boxes who holds them and how many blocks they are, as far as there is room.
 pub fn labels(
@@ -90,14 +93,48 @@ pub fn axis(surface: &Surface, view: &Viewport, palette: &Palette, block_tokens:
     let region = view.region;
     surface.font(400);
     for mark in marks(region.top, region.bottom, height, MARK_GAP * scale) {
-        let y = view.y(mark as f64);
-        surface.tick(y.min(height - scale), palette.quiet);
-        let text = match block_tokens {
-            Some(tokens) => format::short(mark * u64::from(tokens)),
-            None => format::short(mark),
-        };
         // Not `clamp`, which panics where there is no room, and brings the formatting of fractions for saying so.
-        let y = y.min(height - 7.0 * scale).max(7.0 * scale);
-        surface.text(&text, -8.0 * scale, y, palette.quiet, true);
+        write_mark(surface, view.y(mark as f64), (0.0, height), mark, palette, block_tokens);
     }
+}
+
+/// The first and the last mark of every lane.
+pub fn lanes_axis(
+    surface: &Surface,
+    view: &Viewport,
+    lanes: &Lanes,
+    palette: &Palette,
+    block_tokens: Option<u32>,
+) {
+    let inner = lanes.lane_view(view);
+    let (region, height) = (inner.region, f64::from(inner.height));
+    let marks = marks(region.top, region.bottom, height, LANE_MARK_GAP * surface.scale);
+    let (Some(&first), Some(&last)) = (marks.first(), marks.last()) else { return };
+    surface.font(400);
+    for lane in lanes.visible(f64::from(view.height)) {
+        let top = lanes.top(lane);
+        for mark in if first == last { vec![first] } else { vec![first, last] } {
+            let y = top + inner.y(mark as f64);
+            write_mark(surface, y, (top, top + height), mark, palette, block_tokens);
+        }
+    }
+}
+
+/// A mark at `y` and its text, both within `from … to`.
+fn write_mark(
+    surface: &Surface,
+    y: f64,
+    (from, to): (f64, f64),
+    mark: u64,
+    palette: &Palette,
+    block_tokens: Option<u32>,
+) {
+    let scale = surface.scale;
+    surface.tick(y.min(to - scale), palette.quiet);
+    let text = match block_tokens {
+        Some(tokens) => format::short(mark * u64::from(tokens)),
+        None => format::short(mark),
+    };
+    let y = y.min(to - 7.0 * scale).max(from + 7.0 * scale);
+    surface.text(&text, -8.0 * scale, y, palette.quiet, true);
 }

@@ -1,6 +1,9 @@
 //! The tree at full size, with everything to find one's way in it.
 
 mod camera;
+mod lanes;
+mod legend;
+mod paint;
 mod stage;
 mod state;
 
@@ -28,9 +31,11 @@ pub(super) fn TreePanel(store: Store, dark: Signal<bool>) -> impl IntoView {
                 <Figure id="nodes" label="distinct blocks" value=nodes title="Distinct blocks in the tree, held by at least one worker"/>
             </PanelHead>
             <div class="icicle-box">
+                <Show when=move || tree.choice.get().lanes><lanes::Heads tree/></Show>
                 <stage::Canvas tree/>
                 <Show when=move || empty.get()><EmptyTree store/></Show>
             </div>
+            <legend::Legend tree/>
         </section>
     }
 }

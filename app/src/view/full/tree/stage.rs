@@ -3,13 +3,13 @@
 use leptos::html;
 use leptos::prelude::*;
 use radixscope_core::cluster::Cluster;
-use radixscope_core::id::WorkerIx;
 use radixscope_core::tree::Tree;
 use radixscope_core::tree::forest::Forest;
 
+use super::paint::{Brush, How};
 use super::state::{Choice, TreeView};
 use crate::draw::palette::Palette;
-use crate::draw::raster::{ByOwner, Drawn, Pixels, raster};
+use crate::draw::raster::{Drawn, Pixels};
 use crate::draw::surface::Surface;
 use crate::draw::viewport::{Region, Viewport};
 use crate::draw::words::{self, GUTTER};
@@ -21,9 +21,9 @@ use crate::view::resize;
 struct Made {
     revision: u64,
     region: Region,
-    picked: Option<WorkerIx>,
     palette_of: (bool, usize),
     choice: Choice,
+    how: How,
     size: (u32, u32),
 }
 
@@ -35,6 +35,7 @@ struct Stage {
     pixels: Pixels,
     drawn: Drawn,
     made: Option<Made>,
+    brush: Brush,
 }
 
 /// The picture.
@@ -53,13 +54,16 @@ pub(super) fn Canvas(tree: TreeView) -> impl IntoView {
             pixels: Pixels::default(),
             drawn: Drawn::default(),
             made: None,
+            brush: Brush::default(),
         }));
         resize::observe(&frame, move || tree.redraw.update(|n| *n += 1));
     });
     Effect::new(move |_| {
         tree.redraw.track();
         let (dark, picked, choice) = (tree.dark.get(), tree.store.picked(), tree.choice.get());
+        let scrolled = tree.scrolled.get();
         let Some(frame) = frame.get() else { return };
+        tree.store.keep_tree_changes();
         tree.store.on_tree_frame(choice.arrangement, |cluster, forest| {
             stage.update_value(|stage| {
                 let Some(stage) = stage else { return };
@@ -71,8 +75,9 @@ pub(super) fn Canvas(tree: TreeView) -> impl IntoView {
                 }
                 let moved = tree.camera.try_update_value(|camera| camera.step(cluster.tree(), forest));
                 let Some((region, goes_on)) = moved else { return };
-                stage.paint(cluster, forest, region, picked, choice, palette_of);
-                if goes_on {
+                let seen = (cluster, forest);
+                let how = stage.brush.how(tree.store, seen, (choice, picked, dark), &stage.surface, scrolled);
+                if stage.paint(seen, region, goes_on, how, choice, palette_of) | goes_on {
                     request_animation_frame(move || tree.redraw.update(|n| *n += 1));
                 }
             });
@@ -89,33 +94,32 @@ pub(super) fn Canvas(tree: TreeView) -> impl IntoView {
 }
 
 impl Stage {
+    /// Says whether something goes on to move.
     fn paint(
         &mut self,
-        cluster: &Cluster,
-        forest: &Forest,
+        (cluster, forest): (&Cluster, &Forest),
         region: Region,
-        picked: Option<WorkerIx>,
+        is_moving: bool,
+        how: How,
         choice: Choice,
         palette_of: (bool, usize),
-    ) {
+    ) -> bool {
         let (width, height) = self.surface.size;
         if width == 0 || height == 0 {
-            return;
+            return false;
         }
         let tree: &Tree = cluster.tree();
         let view = Viewport { region, width, height, scale: self.surface.scale };
         let size = (width, height);
-        let made = Made { revision: forest.revision(), region, picked, palette_of, choice, size };
+        let made = Made { revision: forest.revision(), region, palette_of, choice, how, size };
         if self.made != Some(made) {
-            let fills = ByOwner { palette: &self.palette, picked };
-            self.drawn = raster(tree, &view, &self.palette, &fills, &mut self.pixels);
+            self.drawn = self.brush.raster(&how, tree, &view, &self.palette, &mut self.pixels);
             self.surface.put(&self.pixels);
             self.made = Some(made);
         }
         self.surface.clear_above();
-        words::labels(&self.surface, tree, forest, &self.drawn.labelled, picked);
-        if forest.width() > 0 {
-            words::axis(&self.surface, &view, &self.palette, cluster.block_tokens());
-        }
+        let fades = self.brush.fade(&how, &self.surface, forest, &view, &self.palette, is_moving);
+        self.brush.words(&how, &self.surface, (cluster, forest), &view, &self.palette, &self.drawn);
+        fades
     }
 }

@@ -1,7 +1,8 @@
 //! What the reader chose about the tree, where the camera is, what is selected: shared by the panel's parts.
 
 use leptos::prelude::*;
-use radixscope_core::cluster::TOUCH_MS;
+use radixscope_core::cluster::{Cluster, TOUCH_MS, touch};
+use radixscope_core::id::Millis;
 use radixscope_core::tree::forest::{Arrangement, Width};
 
 use super::camera::{Camera, Goal};
@@ -81,6 +82,13 @@ pub(super) struct TreeView {
     pub hovered: RwSignal<Option<Crumb>>,
     /// What a search found; outlined in the picture.
     pub found: RwSignal<Vec<Crumb>>,
+    /// How far the lanes are scrolled, CSS pixels.
+    pub scrolled: RwSignal<f64>,
+}
+
+/// Requests within the window of hits of which it is known how much of the prompt the chosen worker held.
+pub(super) fn known_requests(cluster: &Cluster, now: Millis) -> u32 {
+    cluster.tree().requests(touch(now).saturating_sub((HITS_WINDOW_MS / TOUCH_MS) as u32))
 }
 
 impl TreeView {
@@ -110,6 +118,7 @@ impl TreeView {
             selected: RwSignal::new(None),
             hovered: RwSignal::new(None),
             found: RwSignal::new(Vec::new()),
+            scrolled: RwSignal::new(0.0),
         }
     }
 
