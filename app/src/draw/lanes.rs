@@ -56,6 +56,18 @@ impl Lanes {
         (lane as f64 * self.height - self.scrolled).round()
     }
 
+    /// The same in CSS pixels, of which `scale` device pixels are one.
+    #[must_use]
+    pub fn in_css(&self, scale: f64) -> Self {
+        Self { height: self.height / scale, scrolled: self.scrolled / scale, ..*self }
+    }
+
+    /// How far down its lane a place of the surface is, in CSS pixels like the lanes: 0 at its top, 1 at its bottom,
+    /// beyond that between two lanes.
+    pub fn share(&self, y: f64) -> f64 {
+        (y + self.scrolled).rem_euclid(self.height) / (self.height - GAP).max(1.0)
+    }
+
     /// The window as one lane shows it: as `view`, but as high as a lane.
     pub fn lane_view(&self, view: &Viewport) -> Viewport {
         Viewport { height: (self.height - GAP * view.scale).floor().max(1.0) as u32, ..*view }

@@ -1,10 +1,13 @@
 //! Drawing: what stands where in pixels and in which colour. Only `surface` knows a canvas.
 
+pub mod camera;
+pub mod crumb;
 pub mod fading;
 pub mod heat;
 pub mod lanes;
 pub mod palette;
 pub mod raster;
+pub mod sight;
 pub mod strip;
 pub mod viewport;
 

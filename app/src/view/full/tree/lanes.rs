@@ -108,6 +108,14 @@ pub(super) fn Heads(tree: TreeView) -> impl IntoView {
         let measured = frame.clone();
         resize::observe(&frame, move || stage.set(f64::from(measured.client_height())));
     });
+    // The wheel over the picture scrolls too. What is too far comes back from the browser as far as it goes.
+    Effect::new(move |_| {
+        let to = tree.scrolled.get();
+        if let Some(frame) = frame.get_untracked().filter(|frame| f64::from(frame.scroll_top()) != to) {
+            frame.set_scroll_top(to as i32);
+            tree.scrolled.set(f64::from(frame.scroll_top()));
+        }
+    });
     let scrolled = move |_| {
         let Some(frame) = frame.get_untracked() else { return };
         tree.scrolled.set(f64::from(frame.scroll_top()));

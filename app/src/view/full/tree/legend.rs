@@ -3,7 +3,7 @@
 use leptos::prelude::*;
 use radixscope_core::id::WorkerIx;
 
-use super::state::{HITS_WINDOW_MS, Heat, TreeView, known_requests};
+use super::state::{HITS_WINDOW_MS, Heat, TreeView};
 use crate::draw::heat::{hits_end, most_hits};
 use crate::draw::palette::label;
 use crate::draw::raster::MAX_TICKS;
@@ -67,9 +67,7 @@ fn Bar(
 #[component]
 fn Hits(tree: TreeView) -> impl IntoView {
     let most = Memo::new(move |_| {
-        let now = tree.store.on_beat(|_| tree.store.now_ms());
-        let is_known = tree.store.peek(|cluster| known_requests(cluster, now)) > 0;
-        if is_known { tree.store.with_tree(|_, forest| most_hits(forest)) } else { None }
+        if tree.known_requests() > 0 { tree.store.with_tree(|_, forest| most_hits(forest)) } else { None }
     });
     let minutes = HITS_WINDOW_MS / 60_000;
     let end = move || {
