@@ -6,8 +6,6 @@
 
 use std::cmp::Reverse;
 
-use hashbrown::{DefaultHashBuilder, HashMap};
-
 use super::grow::Ground;
 use super::{ChainId, Forest, Holder};
 use crate::tree::Tree;
@@ -56,12 +54,25 @@ pub(super) struct Changes {
     /// The next settling tells nothing: it arranges anew.
     is_skipped: bool,
     told: Vec<Change>,
-    gone: Vec<(ChainId, Change)>,
-    /// Left edge, as of the settling before, of chains that split or merged since.
-    edges: HashMap<ChainId, u32, DefaultHashBuilder>,
-    /// By chain: its latest entry in `gone`.
-    open: HashMap<ChainId, usize, DefaultHashBuilder>,
+    gone: Vec<Change>,
+    /// By chain, as far as needed.
+    notes: Vec<Note>,
+    /// Chains with a note that says something.
+    noted: Vec<ChainId>,
 }
+
+const NONE: u32 = u32::MAX;
+
+/// What is remembered of a chain until the next settling.
+#[derive(Clone, Copy)]
+struct Note {
+    /// Left edge as of the settling before, if the chain split or merged since.
+    edge: u32,
+    /// Its latest entry in `gone`.
+    gone: u32,
+}
+
+const NO_NOTE: Note = Note { edge: NONE, gone: NONE };
 
 impl Changes {
     pub(super) fn keep(&mut self, keep: bool) {
@@ -79,40 +90,59 @@ impl Changes {
         self.told.clear();
     }
 
-    fn end(&mut self) {
-        self.is_skipped = false;
+    /// Forgets what was noted since the last settling.
+    fn forget(&mut self) {
         self.gone.clear();
-        self.edges.clear();
-        self.open.clear();
+        for id in self.noted.drain(..) {
+            self.notes[id.at()] = NO_NOTE;
+        }
+    }
+
+    fn edge(&self, id: ChainId) -> Option<u32> {
+        self.notes.get(id.at()).map(|note| note.edge).filter(|&edge| edge != NONE)
+    }
+
+    fn note_mut(&mut self, id: ChainId) -> &mut Note {
+        if self.notes.len() <= id.at() {
+            self.notes.resize(id.at() + 1, NO_NOTE);
+        }
+        let note = &mut self.notes[id.at()];
+        if (note.edge, note.gone) == (NONE, NONE) {
+            self.noted.push(id);
+        }
+        note
     }
 
     /// The block at `position` of a chain has gone.
-    fn note(&mut self, id: ChainId, position: u32, x0: u32, width: u32, holder: Holder) {
-        if let Some(&at) = self.open.get(&id)
-            && let Some((_, change)) = self.gone.get_mut(at)
-            && change.top == position + 1
-            && change.holder == holder
-        {
-            change.top = position;
-            return;
+    fn note_gone(&mut self, id: ChainId, position: u32, x0: u32, width: u32, holder: Holder) {
+        let (x0, width) = (f64::from(x0), f64::from(width));
+        // The one noted last is asked too: a chain goes from its end, but what was one may be several by then.
+        for latest in [self.note_mut(id).gone as usize, self.gone.len().wrapping_sub(1)] {
+            if let Some(change) = self.gone.get_mut(latest)
+                && (change.x0, change.width, change.top) == (x0, width, position + 1)
+            {
+                change.top = position;
+                change.holder = change.holder.with(holder);
+                return;
+            }
         }
         if self.gone.len() >= MAX_NOTED {
-            self.gone.select_nth_unstable_by_key(MAX_CHANGES, |(_, change)| Reverse(change.area()));
+            self.gone.select_nth_unstable_by_key(MAX_CHANGES, |change| Reverse(change.area()));
             self.gone.truncate(MAX_CHANGES);
-            self.open.clear();
+            for id in &self.noted {
+                self.notes[id.at()].gone = NONE;
+            }
         }
-        self.open.insert(id, self.gone.len());
-        let (x0, width) = (f64::from(x0), f64::from(width));
+        self.note_mut(id).gone = self.gone.len() as u32;
         let change =
             Change { x0, width, top: position, bottom: position + 1, kind: ChangeKind::Gone, holder };
-        self.gone.push((id, change));
+        self.gone.push(change);
     }
 
     pub(super) fn heap_bytes(&self) -> usize {
-        self.told.capacity() * size_of::<Change>()
-            + self.gone.capacity() * size_of::<(ChainId, Change)>()
-            + self.edges.capacity() * (size_of::<(ChainId, u32)>() + 1)
-            + self.open.capacity() * (size_of::<(ChainId, usize)>() + 1)
+        (self.told.capacity() + self.gone.capacity()) * size_of::<Change>()
+            + self.notes.capacity() * size_of::<Note>()
+            + self.noted.capacity() * size_of::<ChainId>()
     }
 }
 
@@ -124,40 +154,47 @@ impl Forest {
         &self.changes.told
     }
 
-    /// Left edge as of the settling before.
-    fn left_before(&self, id: ChainId) -> u32 {
+    /// Left edge, in the arrangement of the settling before while the tree changes. Notes that of all on the way, so that
+    /// no way is gone twice, however deep.
+    fn left_noted(&mut self, id: ChainId) -> u32 {
         let mut left = 0;
+        let mut way = Vec::new();
         for id in self.up(id) {
-            match self.changes.edges.get(&id) {
-                Some(edge) => return left + edge,
-                None => left += self.before(id),
+            if let Some(edge) = self.changes.edge(id) {
+                left = edge;
+                break;
             }
+            way.push(id);
+        }
+        for id in way.into_iter().rev() {
+            left += self.before(id);
+            self.changes.note_mut(id).edge = left;
         }
         left
     }
 
     /// The last block of a chain is about to go.
     pub(super) fn note_gone(&mut self, ground: Ground<'_>, id: ChainId) {
-        let chain = self.chain(id);
-        if !self.changes.is_kept || chain.new > 0 {
+        if !self.changes.is_kept || self.chain(id).new > 0 {
             return;
         }
-        let (x0, holder) = (self.left_before(id), Holder::of(ground.set(chain.owners)));
-        self.changes.note(id, chain.end() - 1, x0, chain.width, holder);
+        let x0 = self.left_noted(id);
+        let chain = &self.chains[id.at()];
+        let holder = Holder::of(ground.set(chain.owners));
+        self.changes.note_gone(id, chain.end() - 1, x0, chain.width, holder);
     }
 
     /// A chain is about to be parted.
     pub(super) fn note_split(&mut self, id: ChainId) {
         if self.changes.is_kept {
-            let edge = self.left_before(id);
-            self.changes.edges.insert(id, edge);
+            self.left_noted(id);
         }
     }
 
     /// `part` has been parted from `id`.
     pub(super) fn note_parted(&mut self, id: ChainId, part: ChainId) {
-        if let Some(&edge) = self.changes.edges.get(&id) {
-            self.changes.edges.insert(part, edge);
+        if let Some(edge) = self.changes.edge(id) {
+            self.changes.note_mut(part).edge = edge;
         }
     }
 
@@ -169,17 +206,16 @@ impl Forest {
         // What goes first is the end, and what hangs below is placed by the lower one.
         let lower_is_new = self.chain(lower).new == self.chain(lower).len;
         let place = if lower_is_new { upper } else { lower };
-        let (edge, width) = (self.left_before(place), self.chain(place).width);
-        self.changes.edges.insert(one, edge);
+        let (edge, width) = (self.left_noted(place), self.chain(place).width);
+        self.changes.note_mut(one).edge = edge;
         self.chains[one.at()].width = width;
     }
 
     /// Tells what appeared, now that it has its place, and what went.
     pub(super) fn tell_changes(&mut self, ground: Ground<'_>, stale: &[ChainId]) {
         if self.changes.is_kept && !self.changes.is_skipped {
-            let gone = std::mem::take(&mut self.changes.gone);
-            let mut all: Vec<(Option<ChainId>, Change)> = gone.iter().map(|gone| (None, gone.1)).collect();
-            self.changes.gone = gone;
+            let gone = self.changes.gone.iter().map(|&change| (None, change));
+            let mut all: Vec<(Option<ChainId>, Change)> = gone.collect();
             let appeared = stale.iter().map(|&id| (id, self.chain(id)));
             all.extend(appeared.filter(|(_, chain)| !chain.is_dead() && chain.new > 0).map(|(id, chain)| {
                 let change = Change {
@@ -197,15 +233,18 @@ impl Forest {
                 all.select_nth_unstable_by_key(MAX_CHANGES, |(_, change)| rank(change));
                 all.truncate(MAX_CHANGES);
             }
+            // From here on places are those of the new arrangement.
+            self.changes.forget();
             for (id, change) in &mut all {
                 if let Some(id) = *id {
-                    change.x0 = f64::from(self.left(id));
+                    change.x0 = f64::from(self.left_noted(id));
                 }
             }
             all.sort_by(|(_, a), (_, b)| rank(a).cmp(&rank(b)).then(a.x0.total_cmp(&b.x0)));
             self.changes.told.extend(all.into_iter().map(|(_, change)| change));
         }
-        self.changes.end();
+        self.changes.is_skipped = false;
+        self.changes.forget();
     }
 }
 

@@ -201,8 +201,8 @@ impl Family {
         let mut anew = Vec::with_capacity(groups.len() + moved.len() / GROUP + 1);
         let (mut rest, mut some) = (&moved[..], Vec::new());
         for (i, group) in groups.iter().enumerate() {
-            let behind =
-                groups.get(i + 1).map_or(rest.len(), |next| rest.partition_point(|m| m.0 < next.key));
+            let limit = groups.get(i + 1).map(|next| next.key);
+            let behind = rest.iter().take_while(|moved| limit.is_none_or(|limit| moved.0 < limit)).count();
             let (here, later) = rest.split_at(behind);
             rest = later;
             let members = &old[group.from as usize..(group.from + group.len) as usize];

@@ -44,10 +44,30 @@ impl Forest {
         let ground = tree.ground();
         let tops: Vec<NodeId> = tree.children(NodeId::ROOT).collect();
         tops.into_iter().for_each(|top| self.grafted(ground, top));
+        for (node, at) in tree.hits() {
+            self.hit(node, at);
+        }
+    }
+
+    /// It is `at` now, in units of `touched`.
+    pub(in crate::tree) fn passed(&mut self, at: u32) {
+        self.now = self.now.max(at);
+    }
+
+    /// A request's held beginning ended at `node`.
+    pub(in crate::tree) fn hit(&mut self, node: NodeId, at: u32) {
+        self.touched(node, at);
+        self.hits_moved = true;
+    }
+
+    /// Hits are elsewhere now, or forgotten.
+    pub(in crate::tree) fn hits_moved(&mut self) {
+        self.hits_moved = true;
     }
 
     /// `top` and everything below it have become attached.
     pub(in crate::tree) fn grafted(&mut self, ground: Ground<'_>, top: NodeId) {
+        self.hits_moved = true;
         let mut todo = vec![top];
         while let Some(node) = todo.pop() {
             self.added(ground, node);
@@ -94,6 +114,7 @@ impl Forest {
     /// A worker stored `node`, or a request used it.
     #[inline]
     pub(in crate::tree) fn touched(&mut self, node: NodeId, at: u32) {
+        self.passed(at);
         let Some(id) = self.chain_of(node) else { return };
         let chain = &mut self.chains[id.at()];
         if chain.own_touched < at {
@@ -107,6 +128,9 @@ impl Forest {
         let Some(mut id) = self.chain_of(node) else { return };
         let owners = ground.owners(node);
         if self.chains[id.at()].owners == owners {
+            return;
+        }
+        if self.shift(ground, id, node, owners) {
             return;
         }
         if self.chains[id.at()].first != node {
@@ -127,6 +151,59 @@ impl Forest {
         }
         let last = self.chains[self.of_node[node.at()].at()].last;
         self.merge_below(ground, last);
+    }
+
+    /// Lets the chain right above or right below have `node`, which is at that end of its chain `id` and has the owners of
+    /// that one now: so it goes block by block where a worker comes to hold, or ceases to hold, a path that others hold.
+    fn shift(&mut self, ground: Ground<'_>, id: ChainId, node: NodeId, owners: u32) -> bool {
+        let chain = &self.chains[id.at()];
+        if chain.len == 1 {
+            return false;
+        }
+        let above = ground.parent(node);
+        if chain.first == node && ground.only_child(above) == Some(node) {
+            let Some(upper) = self.chain_of(above).filter(|&upper| self.takes(upper, owners)) else {
+                return false;
+            };
+            let Some(next) = ground.only_child(node) else { return false };
+            self.note_split(id);
+            let chain = &mut self.chains[id.at()];
+            let is_new = u32::from(chain.new == chain.len);
+            (chain.first, chain.tokens) = (next, ground.arena[next].tokens);
+            (chain.position, chain.len, chain.new) = (chain.position + 1, chain.len - 1, chain.new - is_new);
+            let to = &mut self.chains[upper.at()];
+            (to.last, to.len, to.new) = (node, to.len + 1, to.new + is_new);
+            self.shifted(ground, id, node, upper);
+            return true;
+        }
+        if chain.last == node {
+            let below = ground.only_child(node).and_then(|below| self.chain_of(below));
+            let Some(lower) = below.filter(|&lower| self.takes(lower, owners)) else { return false };
+            self.note_split(lower);
+            let chain = &mut self.chains[id.at()];
+            let is_new = u32::from(chain.new > 0);
+            (chain.last, chain.len, chain.new) = (above, chain.len - 1, chain.new - is_new);
+            let to = &mut self.chains[lower.at()];
+            (to.first, to.tokens) = (node, ground.arena[node].tokens);
+            (to.position, to.len, to.new) = (to.position - 1, to.len + 1, to.new + is_new);
+            self.shifted(ground, id, node, lower);
+            return true;
+        }
+        false
+    }
+
+    fn takes(&self, id: ChainId, owners: u32) -> bool {
+        let chain = &self.chains[id.at()];
+        chain.owners == owners && chain.len < MAX_CHAIN
+    }
+
+    fn shifted(&mut self, ground: Ground<'_>, from: ChainId, node: NodeId, to: ChainId) {
+        self.hits_moved |= self.chains[from.at()].own_hits > 0;
+        self.label(node, to);
+        let touched = &mut self.chains[to.at()].own_touched;
+        *touched = ground.arena[node].touched.max(*touched);
+        self.mark(from);
+        self.mark(to);
     }
 
     /// `node`, which had no child, is gone; it was below `above`.
@@ -205,7 +282,8 @@ impl Forest {
         let new_above = whole.new.saturating_sub(whole.len - len);
         self.hits_moved |= whole.own_hits > 0;
         let added = if is_upper_smaller {
-            let upper = self.put(Chain { last, len, new: new_above, ..whole.clone_without_children() });
+            let upper =
+                self.put(Chain { last, len, new: new_above, own_hits: 0, ..whole.clone_without_children() });
             self.relabel(ground, whole.first, last, upper);
             let lower = &mut self.chains[id.at()];
             lower.first = first;
@@ -223,6 +301,7 @@ impl Forest {
                 position: whole.position + len,
                 tokens: ground.arena[first].tokens,
                 new: whole.new - new_above,
+                own_hits: 0,
                 ..whole
             });
             self.relabel(ground, first, whole.last, lower);

@@ -18,6 +18,8 @@ mod settle;
 mod visit;
 
 #[cfg(test)]
+mod properties;
+#[cfg(test)]
 mod tests;
 
 use super::owners::OwnerSet;
@@ -211,8 +213,12 @@ pub struct Forest {
     top_is_stale: bool,
     /// Chains with hits of their own.
     hot: Vec<ChainId>,
+    /// Whether hits, or the chains that have some, are others than those counted.
     hits_moved: bool,
-    counted_since: u32,
+    hits_since: u32,
+    requests: u32,
+    /// The latest time that the tree was told.
+    now: u32,
     changes: Changes,
     revision: u64,
 }
@@ -233,7 +239,9 @@ impl Forest {
             top_is_stale: true,
             hot: Vec::new(),
             hits_moved: true,
-            counted_since: 0,
+            hits_since: 0,
+            requests: 0,
+            now: 0,
             changes: Changes::default(),
             revision: 0,
         }
@@ -252,6 +260,24 @@ impl Forest {
     /// Sums over all attached blocks.
     pub fn sums(&self) -> &Sums {
         &self.sums
+    }
+
+    /// Hits that are counted: requests of the window of which a held beginning ended at an attached block. The denominator
+    /// of any chain's hits within the picture.
+    pub fn hits_total(&self) -> u32 {
+        self.sums.hits
+    }
+
+    /// Requests of the window of which it is known how much the chosen worker held, those of which it held nothing
+    /// included: the denominator of a hit rate.
+    pub fn requests(&self) -> u32 {
+        self.requests
+    }
+
+    /// Hits count from this time on, in the units of [`Tree::touched`]: the latest time that the tree was told, less
+    /// [`Arrangement::hits_window`].
+    pub fn hits_since(&self) -> u32 {
+        self.hits_since
     }
 
     /// Units of the whole picture.

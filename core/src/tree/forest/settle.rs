@@ -3,10 +3,13 @@
 use super::family::Kin;
 use super::grow::Ground;
 use super::{Arrangement, ChainId, Forest, Holder, Sums, Width};
-use crate::tree::{NodeId, Tree};
+use crate::tree::Tree;
 
 /// In [`super::Chain::pending`]: its sums are made.
 const DONE: u32 = u32::MAX;
+/// The beginning of the hits' window moves in steps of this, in units of `touched`: a second as the state's fold counts
+/// time.
+const HIT_STEP: u32 = 10;
 
 impl Forest {
     /// Arranges everything anew at the next settling.
@@ -123,24 +126,43 @@ impl Forest {
         (chain.family, chain.sums, chain.width) = (family, sums, width);
     }
 
-    /// Counts the hits of the window into the chains where they ended.
+    /// Counts the hits of the window into the chains where they ended, and marks those whose count has changed.
     fn count_hits(&mut self, tree: &Tree) {
-        let since = 0;
-        if !self.hits_moved && since == self.counted_since {
+        let since = self.now.saturating_sub(self.arrangement.hits_window) / HIT_STEP * HIT_STEP;
+        if !self.hits_moved && since == self.hits_since {
             return;
         }
-        (self.hits_moved, self.counted_since) = (false, since);
-        for id in std::mem::take(&mut self.hot) {
-            self.chains[id.at()].own_hits = 0;
-            self.mark(id);
+        (self.hits_moved, self.hits_since) = (false, since);
+        self.requests = tree.requests(since);
+        let before = std::mem::take(&mut self.hot);
+        for id in &before {
+            let chain = &mut self.chains[id.at()];
+            (chain.pending, chain.own_hits) = (chain.own_hits, 0);
         }
-        let hits: [(NodeId, u32); 0] = [];
-        let _ = tree;
-        for (node, _) in hits {
+        for (node, touch) in tree.hits().rev() {
+            if touch < since {
+                break;
+            }
             let Some(id) = self.chain_of(node) else { continue };
-            self.chains[id.at()].own_hits += 1;
-            self.hot.push(id);
-            self.mark(id);
+            let hits = &mut self.chains[id.at()].own_hits;
+            if *hits == 0 {
+                self.hot.push(id);
+            }
+            *hits += 1;
+        }
+        for i in 0..self.hot.len() {
+            let id = self.hot[i];
+            if self.chains[id.at()].own_hits != self.chains[id.at()].pending {
+                self.mark(id);
+            }
+        }
+        for id in before {
+            let chain = &mut self.chains[id.at()];
+            let is_cold = chain.own_hits == 0 && chain.pending > 0;
+            chain.pending = 0;
+            if is_cold {
+                self.mark(id);
+            }
         }
     }
 }
