@@ -63,7 +63,9 @@ impl Input {
         let frame = self.frame.get_untracked();
         let size = frame.map(|frame| (f64::from(frame.client_width()), f64::from(frame.client_height())));
         let lane = self.tree.lanes.get_value().map(|lanes| lanes.height);
-        size.map_or((1.0, 1.0), |(width, height)| ((width - GUTTER).max(1.0), lane.unwrap_or(height).max(1.0)))
+        size.map_or((1.0, 1.0), |(width, height)| {
+            ((width - GUTTER).max(1.0), lane.unwrap_or(height).max(1.0))
+        })
     }
 
     /// The same place as shares of the window.

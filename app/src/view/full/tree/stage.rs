@@ -3,6 +3,7 @@
 use leptos::html;
 use leptos::prelude::*;
 use radixscope_core::cluster::Cluster;
+use radixscope_core::id::WorkerIx;
 use radixscope_core::tree::Tree;
 use radixscope_core::tree::forest::{ChainId, Forest};
 use web_sys::HtmlElement;
@@ -170,14 +171,7 @@ impl Stage {
     }
 
     /// The lower canvas: boxes.
-    fn paint(
-        &mut self,
-        tree: &Tree,
-        forest: &Forest,
-        view: &Viewport,
-        how: How,
-        choice: Choice,
-    ) {
+    fn paint(&mut self, tree: &Tree, forest: &Forest, view: &Viewport, how: How, choice: Choice) {
         let Some(palette_of) = self.palette_of else { return };
         let (region, size) = (view.region, self.surface.size);
         let made = Made { revision: forest.revision(), region, palette_of, choice, how, size };
