@@ -3,7 +3,10 @@
 mod breadcrumb;
 mod grid;
 mod input;
+mod lanes;
+mod legend;
 mod minimap;
+mod paint;
 mod speech;
 mod stage;
 mod state;
@@ -55,13 +58,14 @@ pub(super) fn TreePanel(store: Store, dark: Signal<bool>) -> impl IntoView {
             <toolbar::HitsNote tree/>
             <div class="tree-body">
                 <div class="icicle-box">
+                    <Show when=move || tree.choice.get().lanes && !is_table.get()><lanes::Heads tree/></Show>
                     {move || if is_table.get() { view! { <grid::TreeGrid tree/> }.into_any() } else { view! { <stage::Canvas tree/> }.into_any() }}
                     <Show when=move || empty.get()><EmptyTree store/></Show>
                     <Show when=move || !empty.get()><toolbar::NoHits tree/></Show>
                 </div>
                 <aside class="tree-side" aria-label="Details and lists"></aside>
             </div>
-            <div class="tree-legend"></div>
+            <legend::Legend tree/>
         </section>
     }
 }

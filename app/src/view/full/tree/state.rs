@@ -1,11 +1,13 @@
 //! What the reader chose about the tree, where the camera is, what is selected: shared by the panel's parts.
 
 use leptos::prelude::*;
-use radixscope_core::cluster::{TOUCH_MS, touch};
+use radixscope_core::cluster::{Cluster, TOUCH_MS, touch};
+use radixscope_core::id::Millis;
 use radixscope_core::tree::forest::{Arrangement, Run, Width};
 
 use crate::draw::camera::{Camera, Goal};
 use crate::draw::crumb::Crumb;
+use crate::draw::lanes::Lanes;
 use crate::store::Store;
 
 /// Keys in the address that only this panel reads.
@@ -124,6 +126,15 @@ pub(super) struct TreeView {
     pub showing: RwSignal<String>,
     /// What a search found; outlined in the picture.
     pub found: RwSignal<Vec<Crumb>>,
+    /// How far the lanes are scrolled, CSS pixels.
+    pub scrolled: RwSignal<f64>,
+    /// Where the lanes stood in the last frame, CSS pixels; `None`: there are none.
+    pub lanes: StoredValue<Option<Lanes>>,
+}
+
+/// Requests within the window of hits of which it is known how much of the prompt the chosen worker held.
+pub(super) fn known_requests(cluster: &Cluster, now: Millis) -> u32 {
+    cluster.tree().requests(touch(now).saturating_sub((HITS_WINDOW_MS / TOUCH_MS) as u32))
 }
 
 impl TreeView {
@@ -157,6 +168,8 @@ impl TreeView {
             path: RwSignal::new(Vec::new()),
             showing: RwSignal::new(String::new()),
             found: RwSignal::new(Vec::new()),
+            scrolled: RwSignal::new(0.0),
+            lanes: StoredValue::new(None),
         }
     }
 
@@ -192,8 +205,6 @@ impl TreeView {
 
     /// Requests within the window of hits of which it is known how much of the prompt the chosen worker held. Tracked.
     pub(super) fn known_requests(self) -> u32 {
-        let now = self.store.on_beat(|_| self.store.now_ms());
-        let since = touch(now).saturating_sub((HITS_WINDOW_MS / TOUCH_MS) as u32);
-        self.store.peek(|cluster| cluster.tree().requests(since))
+        self.store.on_beat(|cluster| known_requests(cluster, self.store.now_ms()))
     }
 }
