@@ -79,6 +79,13 @@ pub struct Totals {
     pub hidden: u64,
 }
 
+impl Totals {
+    /// Copies beyond the first in the picture: the holders of every attached block, less one each.
+    pub fn copies(&self) -> u64 {
+        self.resident.saturating_sub(self.unattached + self.hidden + self.nodes)
+    }
+}
+
 /// What one worker holds. All are counts of blocks.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, serde::Serialize, serde::Deserialize)]
 pub struct Holdings {
@@ -165,6 +172,11 @@ impl Tree {
     /// The engine's hash of the block at `node`, as one of its present holders calls it.
     pub fn block_hash(&self, node: NodeId) -> BlockHash {
         BlockHash(self.arena[node].block)
+    }
+
+    /// What `worker`, which holds `node`, calls its block.
+    pub fn block_hash_by(&self, node: NodeId, worker: WorkerIx) -> BlockHash {
+        BlockHash(self.index.name(&self.arena, node, worker))
     }
 
     /// Whether all holders of `node` gave it the same engine hash.

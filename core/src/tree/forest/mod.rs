@@ -10,6 +10,7 @@
 //! nothing else. Knows nothing of pixels, colours or zoom. A tree keeps a forest only if asked to, see
 //! [`Tree::grow_forest`]: the server does not.
 
+mod block;
 mod grow;
 mod rank;
 mod settle;
@@ -22,6 +23,7 @@ use super::owners::OwnerSet;
 use super::{NodeId, Tree};
 use crate::id::WorkerIx;
 
+pub use block::Prefix;
 pub(in crate::tree) use grow::Ground;
 pub use visit::{Run, Seen, Sliver, Window};
 

@@ -191,3 +191,16 @@ proptest! {
         prop_assert_eq!(seen, forest.sums().blocks);
     }
 }
+
+#[test]
+fn a_prefix_that_ends_within_a_box_counts_what_is_at_and_below_it() {
+    let tree = forked(Order::LeftHeavy);
+    let prefix = |worker, hash| {
+        let p = tree.prefix(tree.find(w(worker), BlockHash(hash)).expect("held")).expect("attached");
+        ((p.position, p.place, p.chain_len), (p.blocks, p.shared, p.copies), p.bottom, p.children)
+    };
+    assert_eq!(prefix(0, 1000), ((0, 0, 2), (7, 2, 2), 5, 1));
+    assert_eq!(prefix(1, 2000), ((1, 1, 2), (6, 1, 1), 5, 2));
+    assert_eq!(prefix(0, 4000), ((3, 1, 3), (2, 0, 0), 5, 1));
+    assert_eq!(prefix(0, 5000), ((4, 2, 3), (1, 0, 0), 5, 0));
+}
