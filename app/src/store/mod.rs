@@ -118,6 +118,13 @@ impl Store {
         self.peek(|cluster| cluster.tree().forest().map(|forest| look(cluster, forest)));
     }
 
+    /// Like [`Store::on_tree_frame`], at a readable pace.
+    pub fn on_tree_beat(self, arrangement: Arrangement, look: impl FnOnce(&Cluster, &Forest)) {
+        self.beat.track();
+        self.live.update_value(|live| live.cluster.arrange_forest(arrangement));
+        self.peek(|cluster| cluster.tree().forest().map(|forest| look(cluster, forest)));
+    }
+
     /// Looks at the tree with its forest settled, once; `None` where none is kept.
     pub fn with_tree<T>(self, look: impl FnOnce(&Tree, &Forest) -> T) -> Option<T> {
         self.live.update_value(|live| live.cluster.settle_forest());

@@ -13,6 +13,7 @@
 mod block;
 mod grow;
 mod rank;
+mod rows;
 mod settle;
 mod visit;
 
@@ -25,6 +26,7 @@ use crate::id::WorkerIx;
 
 pub use block::Prefix;
 pub(in crate::tree) use grow::Ground;
+pub use rows::{Row, RowOrder};
 pub use visit::{Run, Seen, Sliver, Window};
 
 /// In which order siblings stand, left to right.

@@ -1,6 +1,7 @@
 //! The tree at full size, with everything to find one's way in it.
 
 mod camera;
+mod grid;
 mod stage;
 mod state;
 
@@ -28,7 +29,7 @@ pub(super) fn TreePanel(store: Store, dark: Signal<bool>) -> impl IntoView {
                 <Figure id="nodes" label="distinct blocks" value=nodes title="Distinct blocks in the tree, held by at least one worker"/>
             </PanelHead>
             <div class="icicle-box">
-                <stage::Canvas tree/>
+                {move || if tree.choice.with(|choice| choice.table) { view! { <grid::TreeGrid tree/> }.into_any() } else { view! { <stage::Canvas tree/> }.into_any() }}
                 <Show when=move || empty.get()><EmptyTree store/></Show>
             </div>
         </section>
