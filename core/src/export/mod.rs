@@ -8,6 +8,7 @@ pub mod csv;
 mod decisions;
 pub mod finding_ticket;
 mod memory;
+pub mod tree;
 
 use serde::{Serialize, Serializer};
 

@@ -71,6 +71,7 @@ impl Node {
     }
 }
 
+#[derive(Clone)]
 pub(super) struct Arena {
     chunks: Vec<Box<[Node; CHUNK]>>,
     /// When a worker first stored each node's block. Beside the nodes, because hardly anything asks for it.

@@ -12,7 +12,7 @@ const FAMILY: u32 = 1 << 31;
 type Family = IndexMap<u64, NodeId, DefaultHashBuilder>;
 
 /// The children of every node that has two or more, by tokens hash, in order of first sight.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub(super) struct Families {
     families: Vec<Family>,
     free: Vec<u32>,

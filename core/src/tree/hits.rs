@@ -21,6 +21,7 @@ pub const HIT_WINDOW: u32 = 9_000;
 pub const MAX_HITS: usize = 1 << 16;
 
 /// Where one request's held beginning ended.
+#[derive(Clone, Copy)]
 struct End {
     touch: u32,
     group: u32,
@@ -49,7 +50,7 @@ impl Group {
 }
 
 /// The ends of a tree.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub(super) struct Hits {
     ring: VecDeque<End>,
     /// Number of the oldest end. Ends are numbered as they come; numbers may wrap.

@@ -11,7 +11,7 @@ use super::owners::{OwnerSet, OwnerSets};
 use super::{NodeId, table_hash};
 use crate::id::{BlockHash, WorkerIx};
 
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub(super) struct BlockIndex {
     hasher: DefaultHashBuilder,
     /// Every node with owners, by `Node::block`.

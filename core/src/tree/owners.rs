@@ -131,6 +131,7 @@ struct Move {
 const NO_MOVE: Move = Move { from: SetId(u32::MAX), worker: WorkerIx(0), to: SetId(0) };
 
 /// All sets in use, each with the number of nodes that use it.
+#[derive(Clone)]
 pub(super) struct OwnerSets {
     sets: Vec<OwnerSet>,
     uses: Vec<u32>,

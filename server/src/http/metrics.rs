@@ -226,6 +226,8 @@ impl Scrape {
         let tree = &self.tree;
         to.gauge("tree_nodes", "Distinct blocks held by at least one worker", tree.nodes as f64)?;
         to.gauge("tree_shared_nodes", "Distinct blocks held by two workers or more", tree.shared as f64)?;
+        let help = "Holders beyond the first, over all distinct blocks";
+        to.gauge("tree_copies", help, tree.copies() as f64)?;
         to.gauge("tree_blocks", "Sum of the blocks that each worker holds", tree.resident as f64)?;
         let shown = tree.resident - tree.hidden;
         to.gauge("tree_blocks_shown", "Of those, in the picture", shown as f64)?;

@@ -51,6 +51,8 @@ struct App {
     shutdown: Shutdown,
     /// Places for long computations.
     runs: Arc<Semaphore>,
+    /// Places for reading a copy of the tree.
+    tree_reads: Arc<Semaphore>,
 }
 
 impl FromRef<App> for Hub {
@@ -105,7 +107,8 @@ fn router(hub: Hub, options: ServeOptions, shutdown: Shutdown) -> Router {
     let assets = Arc::new(Assets::new());
     assets.prepare();
     let runs = api::counterfactual::runs();
-    let app = App { hub, options: Arc::new(options), assets, shutdown, runs };
+    let tree_reads = api::tree::reads();
+    let app = App { hub, options: Arc::new(options), assets, shutdown, runs, tree_reads };
     Router::new()
         .route("/ws", get(ws::open))
         .route("/healthz", get(health::alive))

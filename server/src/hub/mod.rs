@@ -32,7 +32,7 @@ use crate::shutdown::{Shutdown, over};
 use crate::time::{now, random};
 use inbox::{Inbox, Input, Received, Refused};
 use state::State;
-use view::DepthCache;
+use view::{DepthCache, PictureCache};
 
 /// How often viewers get a batch.
 const BATCH_EVERY: Duration = Duration::from_millis(100);
@@ -124,6 +124,7 @@ impl Hub {
             refused: Vec::new(),
             stats: Stats::new(sources.len()),
             depth: DepthCache::default(),
+            picture: PictureCache::default(),
         };
         let handles = sources.iter().filter_map(|(name, kind)| task.add_source(name, *kind)).collect();
         let (asks, questions) = mpsc::channel(MAX_QUESTIONS);
@@ -179,6 +180,7 @@ struct HubTask {
     refused: Vec<(SourceHandle, Arc<Refused>)>,
     stats: Stats,
     depth: DepthCache,
+    picture: PictureCache,
 }
 
 impl HubTask {
@@ -237,7 +239,7 @@ impl HubTask {
     }
 
     fn flush(&mut self) {
-        let Self { listener, checks, state, refused, stats, .. } = self;
+        let Self { listener, checks, state, refused, stats, picture, .. } = self;
         for (handle, refused) in refused.iter() {
             for (topic, count) in refused.take() {
                 listener.missed(handle.source(), topic, MissedCause::QueueFull, count);
@@ -250,6 +252,7 @@ impl HubTask {
             state.accept(&Entry { at_ms, record });
         }
         stats.end_second();
+        picture.forget_unused();
     }
 
     fn answer(&mut self, ask: Ask) {
@@ -270,6 +273,7 @@ impl HubTask {
                     stats: &self.stats,
                     at_ms: now(),
                     depth: &mut self.depth,
+                    picture: &mut self.picture,
                 });
                 tracing::trace!(us = started.elapsed().as_micros() as u64, "read answered");
             }

@@ -1,8 +1,10 @@
 //! What a reader sees: the state, the hub's own counts, and figures that cost a walk and are therefore kept a while.
 
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use radixscope_core::cluster::Cluster;
+use radixscope_core::export::tree::Picture;
 use radixscope_core::id::{Millis, Seq, SourceIx};
 use radixscope_core::routing::Routing;
 
@@ -24,12 +26,71 @@ pub struct View<'a> {
     /// Now.
     pub at_ms: Millis,
     pub(super) depth: &'a mut DepthCache,
+    pub(super) picture: &'a mut PictureCache,
 }
 
 impl View<'_> {
     /// Length in blocks of the longest path; of a large tree it may be a second old.
     pub fn max_depth(&mut self) -> u32 {
         self.depth.of(self.cluster)
+    }
+
+    /// A copy of the tree, for what takes longer than the hub can wait; of a large tree it may be some seconds old.
+    pub fn picture(&mut self) -> Arc<Picture> {
+        self.picture.of(self.cluster, self.at_ms)
+    }
+}
+
+/// How long a copy is used that is of the latest record; of a large tree also if it is not.
+const PICTURE_LIFE: Duration = Duration::from_secs(1);
+/// It is used at least this many times as long as it took to make, so that making copies stays below a twentieth of a core.
+const PICTURE_LIFE_PER_COST: u32 = 20;
+/// A copy that nobody asked for this long is dropped.
+const PICTURE_KEPT: Duration = Duration::from_secs(10);
+
+/// The latest copy of the tree.
+#[derive(Default)]
+pub(super) struct PictureCache(Option<KeptPicture>);
+
+struct KeptPicture {
+    picture: Arc<Picture>,
+    made: Instant,
+    life: Duration,
+    used: Instant,
+}
+
+impl PictureCache {
+    fn of(&mut self, cluster: &Cluster, at_ms: Millis) -> Arc<Picture> {
+        let now = Instant::now();
+        let is_large = cluster.tree().allocated() > WALKED_ALWAYS_NODES;
+        if let Some(kept) = &mut self.0
+            && now.duration_since(kept.made) < kept.life
+            && (is_large || kept.picture.seq() == cluster.seq())
+        {
+            kept.used = now;
+            return Arc::clone(&kept.picture);
+        }
+        let picture = Arc::new(Picture::of(cluster, at_ms));
+        let cost = now.elapsed();
+        tracing::debug!(nodes = cluster.tree().allocated(), cost_us = cost.as_micros() as u64, "tree copied");
+        let life = PICTURE_LIFE.max(cost * PICTURE_LIFE_PER_COST);
+        let kept = KeptPicture { picture: Arc::clone(&picture), made: now, life, used: now };
+        drop_aside(self.0.replace(kept));
+        picture
+    }
+
+    /// Called once a second.
+    pub(super) fn forget_unused(&mut self) {
+        if self.0.as_ref().is_some_and(|kept| kept.used.elapsed() > PICTURE_KEPT) {
+            drop_aside(self.0.take());
+        }
+    }
+}
+
+/// A large copy takes milliseconds to drop.
+fn drop_aside(kept: Option<KeptPicture>) {
+    if let Some(kept) = kept {
+        tokio::task::spawn_blocking(move || drop(kept));
     }
 }
 

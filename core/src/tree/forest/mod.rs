@@ -226,6 +226,14 @@ impl Forest {
         }
     }
 
+    /// The forest of a tree as it is, arranged like this. Linear in the tree.
+    pub fn of(tree: &Tree, arrangement: Arrangement) -> Self {
+        let mut forest = Self::new(arrangement);
+        forest.plant(tree);
+        forest.settle(tree);
+        forest
+    }
+
     /// Rises whenever settling changed something.
     pub fn revision(&self) -> u64 {
         self.revision
@@ -315,10 +323,7 @@ impl Tree {
             forest.arrange(arrangement);
             return;
         }
-        let mut forest = Box::new(Forest::new(arrangement));
-        forest.plant(self);
-        self.forest = Some(forest);
-        self.settle_forest();
+        self.forest = Some(Box::new(Forest::of(self, arrangement)));
     }
 
     /// Keeps no forest any more.

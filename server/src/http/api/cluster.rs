@@ -182,13 +182,14 @@ struct RequestsDto {
     freed_total: u64,
 }
 
-/// `resident` and `total` are the sum of `blocks` over the workers, `shown` the part of it in the picture. All are
-/// counts of blocks but for `max_depth`, which is a length in blocks, and `allocated` and `limit`, which
-/// count nodes in memory.
+/// `resident` and `total` are the sum of `blocks` over the workers, `shown` the part of it in the picture. `copies` are the
+/// holders beyond the first of the blocks in `nodes`. All are counts of blocks but for `max_depth`, which is a length in
+/// blocks, and `allocated` and `limit`, which count nodes in memory.
 #[derive(Serialize)]
 struct TreeDto {
     nodes: u64,
     shared: u64,
+    copies: u64,
     resident: u64,
     unattached: u64,
     max_depth: u32,
@@ -218,6 +219,7 @@ fn of(view: &mut View<'_>) -> ClusterDto {
         tree: TreeDto {
             nodes: totals.nodes,
             shared: totals.shared,
+            copies: totals.copies(),
             resident: totals.resident,
             unattached: totals.unattached,
             max_depth,

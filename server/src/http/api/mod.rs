@@ -10,7 +10,7 @@ mod memory;
 pub(super) mod params;
 mod prompt;
 mod score;
-mod tree;
+pub(super) mod tree;
 
 use axum::Router;
 use axum::extract::DefaultBodyLimit;
@@ -23,6 +23,9 @@ pub(super) fn router() -> Router<App> {
     Router::new()
         .route("/api/v1/cluster", get(cluster::cluster))
         .route("/api/v1/tree", get(tree::tree))
+        .route("/api/v1/tree/block", get(tree::block))
+        .route("/api/v1/tree/prefixes", get(tree::prefixes))
+        .route("/api/v1/tree.svg", get(tree::svg))
         .route("/api/v1/decisions", get(decisions::decisions))
         .route("/api/v1/findings", get(findings::findings))
         .route("/api/v1/latency", get(latency::latency))
@@ -47,7 +50,8 @@ async fn only_post(method: axum::http::Method) -> ApiError {
 
 async fn unknown(uri: axum::http::Uri) -> ApiError {
     let message = format!(
-        "there is no {} here; there are /api/v1/cluster, /api/v1/tree, /api/v1/decisions, /api/v1/findings, /api/v1/latency, \
+        "there is no {} here; there are /api/v1/cluster, /api/v1/tree, /api/v1/tree/block, \
+         /api/v1/tree/prefixes, /api/v1/tree.svg, /api/v1/decisions, /api/v1/findings, /api/v1/latency, \
          /api/v1/memory, /api/v1/prompt, /api/v1/score, /api/v1/arrivals and /api/v1/counterfactual",
         uri.path().chars().take(200).collect::<String>()
     );

@@ -35,7 +35,7 @@ impl Params {
     }
 
     /// The value of `name`; `None` if it is missing or empty.
-    fn get(&self, name: &str) -> Option<&str> {
+    pub(super) fn get(&self, name: &str) -> Option<&str> {
         self.0.iter().find(|(key, _)| key == name).map(|(_, value)| value.as_str()).filter(|v| !v.is_empty())
     }
 

@@ -1,0 +1,152 @@
+//! `GET /api/v1/tree`, `/api/v1/tree/block`, `/api/v1/tree/prefixes`, `/api/v1/tree.svg`: the prefix tree, read from a copy.
+//!
+//! The hub only copies the tree, and for a large one at most once in some time; everything else runs on a thread for
+//! long work, a few at a time.
+
+mod picture;
+
+use std::sync::Arc;
+
+use axum::extract::State;
+use axum::http::{Uri, header};
+use axum::response::{IntoResponse, Response};
+use tokio::sync::Semaphore;
+
+use radixscope_core::export::tree::{Asked, By, Cursor, MAX_HITS_WINDOW_MS, NotFound, Page, Picture, Sort};
+use radixscope_core::id::{BlockHash, TokensHash, WorkerIx};
+
+use super::params::{Params, WorkerFilter};
+use crate::http::App;
+use crate::http::error::{ApiError, code};
+use crate::hub::Hub;
+
+pub(super) use picture::svg;
+
+const MAX_LIMIT: u64 = 100_000;
+const MAX_LEVELS: u64 = 10_000;
+const MAX_PREFIXES: u64 = 1_000;
+const DEFAULT_PREFIXES: u64 = 20;
+/// KV bytes of a token beyond which no model goes.
+const MAX_KV_BYTES_PER_TOKEN: u64 = 1 << 40;
+/// Reads at a time: the hub has to keep a core. Others wait for their turn.
+const MAX_READS: usize = 2;
+
+/// As many places as there may be reads.
+pub(in crate::http) fn reads() -> Arc<Semaphore> {
+    Arc::new(Semaphore::new(MAX_READS))
+}
+
+pub(super) async fn tree(State(app): State<App>, uri: Uri) -> Result<Response, ApiError> {
+    let known = ["worker", "root", "depth", "limit", "sort", "after", "window_s", "kv_bytes_per_token"];
+    let params = Params::of(&uri, &known)?;
+    let standard = Page::default();
+    let after = after(&params)?;
+    let sort = sort(&params, after.as_ref())?;
+    let page = Page {
+        root: params.u64("root")?.map(BlockHash),
+        workers: workers(&app.hub, params.worker()?).await?,
+        // Each level is an array and an object, and common JSON readers stop at 128.
+        levels: params.within("depth", 1, MAX_LEVELS)?.map_or(standard.levels, |levels| levels as usize),
+        limit: params.within("limit", 1, MAX_LIMIT)?.unwrap_or(standard.limit),
+        sort,
+        after,
+        hits_window_ms: window_ms(&params)?,
+        kv_bytes_per_token: kv_bytes_per_token(&params)?,
+    };
+    json(read(&app, move |picture| picture.page(&page)).await??)
+}
+
+pub(super) async fn block(State(app): State<App>, uri: Uri) -> Result<Response, ApiError> {
+    let params = Params::of(&uri, &["hash", "tokens", "worker", "window_s"])?;
+    let workers = workers(&app.hub, params.worker()?).await?;
+    let asked = match (params.u64("hash")?, params.u64("tokens")?, workers) {
+        (Some(hash), None, workers) => Asked::Block(BlockHash(hash), workers),
+        (None, Some(tokens), None) => Asked::Tokens(TokensHash(tokens)),
+        _ => {
+            let message =
+                "which block? hash=, the engine's, if need be with worker=, or tokens=, the router's";
+            return Err(ApiError::new(code::BAD_PARAMETER, message));
+        }
+    };
+    let window_ms = window_ms(&params)?;
+    json(read(&app, move |picture| picture.block(&asked, window_ms)).await??)
+}
+
+pub(super) async fn prefixes(State(app): State<App>, uri: Uri) -> Result<Response, ApiError> {
+    let params = Params::of(&uri, &["by", "limit", "window_s", "kv_bytes_per_token"])?;
+    let by = params.one_of("by", &BY)?.unwrap_or_default();
+    let most = params.within("limit", 1, MAX_PREFIXES)?.unwrap_or(DEFAULT_PREFIXES) as usize;
+    let (window_ms, bytes) = (window_ms(&params)?, kv_bytes_per_token(&params)?);
+    json(read(&app, move |picture| picture.prefixes(by, most, window_ms, bytes)).await?)
+}
+
+const BY: [(&str, By); 2] = [("blocks", By::Blocks), ("hits", By::Hits)];
+
+/// Runs `read` on a copy of the tree, beside the hub.
+async fn read<T: Send + 'static>(
+    app: &App,
+    read: impl FnOnce(&Picture) -> T + Send + 'static,
+) -> Result<T, ApiError> {
+    let ended = || ApiError::new(code::SHUTTING_DOWN, "the server is shutting down");
+    let permit = Arc::clone(&app.tree_reads).acquire_owned().await.map_err(|_| ended())?;
+    let picture = app.hub.read(|view| view.picture()).await?;
+    let run = tokio::task::spawn_blocking(move || {
+        let answer = read(&picture);
+        drop((picture, permit));
+        answer
+    });
+    run.await.map_err(|error| {
+        tracing::error!(%error, "reading the tree broke off");
+        ApiError::new(code::INTERNAL, "reading the tree broke off")
+    })
+}
+
+fn json(text: String) -> Result<Response, ApiError> {
+    Ok(([(header::CONTENT_TYPE, "application/json")], text).into_response())
+}
+
+/// The workers meant by a filter.
+async fn workers(hub: &Hub, filter: Option<WorkerFilter>) -> Result<Option<Vec<WorkerIx>>, ApiError> {
+    match filter {
+        Some(filter) => Ok(Some(hub.read(move |view| filter.among(view.cluster)).await??)),
+        None => Ok(None),
+    }
+}
+
+fn after(params: &Params) -> Result<Option<Cursor>, ApiError> {
+    let Some(text) = params.get("after") else { return Ok(None) };
+    let expected = "what an answer before gave as next";
+    text.parse().map(Some).map_err(|_| ApiError::bad_parameter("after", text, expected))
+}
+
+/// A page goes on in the order of the one before.
+fn sort(params: &Params, after: Option<&Cursor>) -> Result<Sort, ApiError> {
+    let asked = params.one_of("sort", &Sort::NAMES)?;
+    match (asked, after.map(Cursor::sort)) {
+        (Some(asked), Some(before)) if asked != before => {
+            let message =
+                format!("after= goes on with sort={}, but sort={} is asked for", before.name(), asked.name());
+            Err(ApiError::new(code::BAD_PARAMETER, message))
+        }
+        (asked, before) => Ok(asked.or(before).unwrap_or_default()),
+    }
+}
+
+/// How far back hits count.
+fn window_ms(params: &Params) -> Result<u64, ApiError> {
+    let most_s = MAX_HITS_WINDOW_MS / 1_000;
+    Ok(params.within("window_s", 1, most_s)?.map_or(MAX_HITS_WINDOW_MS, |seconds| seconds * 1_000))
+}
+
+fn kv_bytes_per_token(params: &Params) -> Result<Option<u64>, ApiError> {
+    params.within("kv_bytes_per_token", 1, MAX_KV_BYTES_PER_TOKEN)
+}
+
+impl From<NotFound> for ApiError {
+    fn from(error: NotFound) -> Self {
+        match error {
+            NotFound::Elsewhere => Self::new(code::BAD_PARAMETER, error.to_string()),
+            _ => Self::new(code::NOT_FOUND, error.to_string()),
+        }
+    }
+}
