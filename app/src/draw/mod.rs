@@ -1,4 +1,4 @@
-//! Drawing: what stands where in pixels and in which colour. Only `surface` knows a canvas.
+//! Drawing: what stands where in pixels and in which colour. Only `surface` and `photo` know a canvas.
 
 pub mod palette;
 pub mod raster;
@@ -9,6 +9,8 @@ pub mod viewport;
 pub mod chart;
 #[cfg(target_arch = "wasm32")]
 pub mod curves;
+#[cfg(target_arch = "wasm32")]
+pub mod photo;
 #[cfg(target_arch = "wasm32")]
 pub mod rates;
 #[cfg(target_arch = "wasm32")]

@@ -1,6 +1,6 @@
 //! A block within its chain: the sums of a prefix that ends in the midst of a box.
 
-use super::ChainId;
+use super::{ChainId, Forest};
 use crate::tree::{NodeId, Tree};
 
 /// A block with the sums over it and everything below it.
@@ -28,6 +28,13 @@ pub struct Prefix {
     pub touched: u32,
     /// Blocks that follow it.
     pub children: u32,
+}
+
+impl Forest {
+    /// Hits count from here on, in the units of [`Tree::touched`], as of the last settling.
+    pub fn hits_since(&self) -> u32 {
+        self.counted_since
+    }
 }
 
 impl Tree {

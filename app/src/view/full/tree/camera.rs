@@ -14,6 +14,8 @@ pub(super) enum Goal {
     All,
     /// A block, the rest of its box, and everything below it; follows them when the tree changes.
     Block(Crumb),
+    /// The way from the top to a block, with what stands beside it; follows it when the tree changes.
+    Path(Crumb),
 }
 
 /// The camera.
@@ -39,6 +41,7 @@ impl Camera {
         let region = match self.goal {
             Goal::All => None,
             Goal::Block(crumb) => crumb.chain(tree).map(|id| Region::of(forest, id, crumb.position)),
+            Goal::Path(crumb) => crumb.chain(tree).map(|id| Region::to(forest, id, crumb.position)),
         };
         let region = region.unwrap_or_else(|| Region::all(forest));
         self.shown = Some(region);

@@ -14,7 +14,9 @@ use crate::draw::surface::Surface;
 use crate::draw::viewport::{Region, Viewport};
 use crate::draw::words::{self, GUTTER};
 use crate::theme;
+use crate::view::full::painted::PAINTER;
 use crate::view::resize;
+use crate::view::tree::Canvas as Layer;
 
 /// Everything that pixels are made of.
 #[derive(Clone, Copy, PartialEq)]
@@ -59,6 +61,7 @@ pub(super) fn Canvas(tree: TreeView) -> impl IntoView {
     Effect::new(move |_| {
         tree.redraw.track();
         let (dark, picked, choice) = (tree.dark.get(), tree.store.picked(), tree.choice.get());
+        let decision = tree.store.address.with(|address| address.decision);
         let Some(frame) = frame.get() else { return };
         tree.store.on_tree_frame(choice.arrangement, |cluster, forest| {
             stage.update_value(|stage| {
@@ -72,6 +75,10 @@ pub(super) fn Canvas(tree: TreeView) -> impl IntoView {
                 let moved = tree.camera.try_update_value(|camera| camera.step(cluster.tree(), forest));
                 let Some((region, goes_on)) = moved else { return };
                 stage.paint(cluster, forest, region, picked, choice, palette_of);
+                let (width, height) = stage.surface.size;
+                let view = Viewport { region, width, height, scale: stage.surface.scale };
+                let canvas = Layer { surface: &stage.surface, view, forest, palette: &stage.palette };
+                (PAINTER.paint)(cluster, &canvas, decision, tree.painted);
                 if goes_on {
                     request_animation_frame(move || tree.redraw.update(|n| *n += 1));
                 }

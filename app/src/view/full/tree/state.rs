@@ -6,6 +6,7 @@ use radixscope_core::tree::forest::{Arrangement, Width};
 
 use super::camera::{Camera, Goal};
 use crate::store::Store;
+use crate::view::tree::Painted;
 use crate::view::tree::crumb::Crumb;
 
 /// Keys in the address that only this panel reads.
@@ -18,6 +19,8 @@ pub(super) mod key {
     pub(in super::super) const LANES: &str = "tree.lanes";
     /// `1`: the table in place of the picture.
     pub(in super::super) const TABLE: &str = "tree.table";
+    /// The engine's hash of the selected block.
+    pub(in super::super) const BLOCK: &str = "tree.block";
 }
 
 /// How far back hits count.
@@ -81,6 +84,8 @@ pub(super) struct TreeView {
     pub hovered: RwSignal<Option<Crumb>>,
     /// What a search found; outlined in the picture.
     pub found: RwSignal<Vec<Crumb>>,
+    /// What is said of the open decision's path.
+    pub painted: Painted,
 }
 
 impl TreeView {
@@ -110,6 +115,7 @@ impl TreeView {
             selected: RwSignal::new(None),
             hovered: RwSignal::new(None),
             found: RwSignal::new(Vec::new()),
+            painted: Painted { words: RwSignal::new(String::new()), end: RwSignal::new(String::new()) },
         }
     }
 
