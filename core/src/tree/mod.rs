@@ -284,8 +284,12 @@ impl Tree {
     #[inline]
     fn tell(&mut self, tell: impl FnOnce(&mut Forest, Ground<'_>)) {
         if let Some(forest) = &mut self.forest {
-            tell(forest, Ground { arena: &self.arena, families: &self.families });
+            tell(forest, Ground { arena: &self.arena, families: &self.families, sets: &self.sets });
         }
+    }
+
+    fn ground(&self) -> Ground<'_> {
+        Ground { arena: &self.arena, families: &self.families, sets: &self.sets }
     }
 
     #[inline]

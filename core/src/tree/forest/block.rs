@@ -1,6 +1,6 @@
 //! A block within its chain: the sums of a prefix that ends in the midst of a box.
 
-use super::{ChainId, Forest};
+use super::ChainId;
 use crate::tree::{NodeId, Tree};
 
 /// A block with the sums over it and everything below it.
@@ -30,13 +30,6 @@ pub struct Prefix {
     pub children: u32,
 }
 
-impl Forest {
-    /// Hits count from here on, in the units of [`Tree::touched`], as of the last settling.
-    pub fn hits_since(&self) -> u32 {
-        self.counted_since
-    }
-}
-
 impl Tree {
     /// The sums of a block, as of the last settling; `None` without a forest, or where the way from the top to the block
     /// is not known. Walks within the chain.
@@ -48,7 +41,7 @@ impl Tree {
         let mut at = node;
         while at != chain.first {
             at = self.parent(at)?;
-            above += self.hits_at(at, forest.counted_since);
+            above += self.hits_at(at, forest.hits_since());
             place += 1;
         }
         let holders = self.chain_owners(chain).len() as u32;

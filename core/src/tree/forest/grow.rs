@@ -6,7 +6,9 @@
 
 use super::super::arena::Arena;
 use super::super::children::Families;
+use super::super::owners::{OwnerSet, OwnerSets, SetId};
 use super::super::{NodeId, Tree};
+use super::family::Family;
 use super::{Chain, ChainId, Forest, MAX_CHAIN, Sums};
 
 /// What the tree shows of itself while it changes.
@@ -14,9 +16,10 @@ use super::{Chain, ChainId, Forest, MAX_CHAIN, Sums};
 pub(in crate::tree) struct Ground<'a> {
     pub(in crate::tree) arena: &'a Arena,
     pub(in crate::tree) families: &'a Families,
+    pub(in crate::tree) sets: &'a OwnerSets,
 }
 
-impl Ground<'_> {
+impl<'a> Ground<'a> {
     fn parent(self, node: NodeId) -> NodeId {
         self.arena[node].parent
     }
@@ -29,18 +32,42 @@ impl Ground<'_> {
     fn owners(self, node: NodeId) -> u32 {
         self.arena[node].set().0
     }
+
+    pub(super) fn set(self, owners: u32) -> &'a OwnerSet {
+        self.sets.get(SetId(owners))
+    }
 }
 
 impl Forest {
     /// Takes in a whole tree.
     pub(super) fn plant(&mut self, tree: &Tree) {
-        let ground = Ground { arena: &tree.arena, families: &tree.families };
+        let ground = tree.ground();
         let tops: Vec<NodeId> = tree.children(NodeId::ROOT).collect();
         tops.into_iter().for_each(|top| self.grafted(ground, top));
+        for (node, at) in tree.hits() {
+            self.hit(node, at);
+        }
+    }
+
+    /// It is `at` now, in units of `touched`.
+    pub(in crate::tree) fn passed(&mut self, at: u32) {
+        self.now = self.now.max(at);
+    }
+
+    /// A request's held beginning ended at `node`.
+    pub(in crate::tree) fn hit(&mut self, node: NodeId, at: u32) {
+        self.touched(node, at);
+        self.hits_moved = true;
+    }
+
+    /// Hits are elsewhere now, or forgotten.
+    pub(in crate::tree) fn hits_moved(&mut self) {
+        self.hits_moved = true;
     }
 
     /// `top` and everything below it have become attached.
     pub(in crate::tree) fn grafted(&mut self, ground: Ground<'_>, top: NodeId) {
+        self.hits_moved = true;
         let mut todo = vec![top];
         while let Some(node) = todo.pop() {
             self.added(ground, node);
@@ -67,6 +94,7 @@ impl Forest {
         {
             chain.last = node;
             chain.len += 1;
+            chain.new += 1;
             self.label(node, upper);
             self.mark(upper);
             return;
@@ -86,6 +114,7 @@ impl Forest {
     /// A worker stored `node`, or a request used it.
     #[inline]
     pub(in crate::tree) fn touched(&mut self, node: NodeId, at: u32) {
+        self.passed(at);
         let Some(id) = self.chain_of(node) else { return };
         let chain = &mut self.chains[id.at()];
         if chain.own_touched < at {
@@ -125,9 +154,11 @@ impl Forest {
     pub(in crate::tree) fn removed(&mut self, ground: Ground<'_>, node: NodeId, above: NodeId) {
         let Some(id) = self.chain_of(node) else { return };
         self.of_node[node.at()] = ChainId::NONE;
+        self.note_gone(ground, id);
         let chain = &mut self.chains[id.at()];
         debug_assert_eq!(chain.last, node, "what goes has no child, so it is a chain's last block");
         chain.len -= 1;
+        chain.new = chain.new.saturating_sub(1);
         if chain.len == 0 {
             self.kill(id);
         } else {
@@ -148,12 +179,17 @@ impl Forest {
             return;
         }
         let (len, touched) = (u.len + l.len, u.own_touched.max(l.own_touched));
+        let new = u.new + l.new;
         self.hits_moved |= u.own_hits + l.own_hits > 0;
-        if (u.len as usize) < l.len as usize + l.children.len() {
+        let is_upper_smaller = (u.len as usize) < l.len as usize + l.family.ids.len();
+        self.note_merge(upper, lower, if is_upper_smaller { lower } else { upper });
+        let (u, l) = (&self.chains[upper.at()], &self.chains[lower.at()]);
+        if is_upper_smaller {
             let (begin, tokens, position, parent) = (u.first, u.tokens, u.position, u.parent);
             self.relabel(ground, begin, last, lower);
             let l = &mut self.chains[lower.at()];
-            (l.first, l.tokens, l.position, l.len, l.own_touched) = (begin, tokens, position, len, touched);
+            (l.first, l.tokens, l.position) = (begin, tokens, position);
+            (l.len, l.own_touched, l.new) = (len, touched, new);
             self.hang(lower, parent);
             self.mark(lower);
             self.kill(upper);
@@ -162,57 +198,65 @@ impl Forest {
             self.relabel(ground, first, end, upper);
             self.move_children(lower, upper);
             let u = &mut self.chains[upper.at()];
-            (u.last, u.len, u.own_touched) = (end, len, touched);
+            (u.last, u.len, u.own_touched, u.new) = (end, len, touched, new);
             self.mark(upper);
             self.kill(lower);
         }
     }
 
-    /// Parts a chain between `last` and `first`, which follows it. The smaller part becomes a new chain.
+    /// Parts a chain between `last` and `first`, which follows it. The part that is less to move becomes a new chain.
     fn split(&mut self, ground: Ground<'_>, id: ChainId, last: NodeId, first: NodeId) {
+        self.note_split(id);
         let chain = &self.chains[id.at()];
-        let (mut up, mut down, mut len) = (last, first, 1);
-        let is_upper_smaller = loop {
+        let (mut up, mut down, mut walked) = (last, first, 1);
+        let (is_upper_smaller, len) = loop {
             if up == chain.first {
-                break true;
+                break (true, walked);
             }
             if down == chain.last {
-                break false;
+                let (upper, children) = (chain.len - walked, chain.family.ids.len());
+                break ((upper as usize) < walked as usize + children, upper);
             }
             up = ground.parent(up);
-            let Some(next) = ground.only_child(down) else { break true };
+            let Some(next) = ground.only_child(down) else { break (true, walked) };
             down = next;
-            len += 1;
+            walked += 1;
         };
         let whole = chain.clone_without_children();
+        let new_above = whole.new.saturating_sub(whole.len - len);
         self.hits_moved |= whole.own_hits > 0;
-        if is_upper_smaller {
-            let upper = self.put(Chain { last, len, ..whole.clone_without_children() });
+        let added = if is_upper_smaller {
+            let upper =
+                self.put(Chain { last, len, new: new_above, own_hits: 0, ..whole.clone_without_children() });
             self.relabel(ground, whole.first, last, upper);
             let lower = &mut self.chains[id.at()];
             lower.first = first;
             lower.tokens = ground.arena[first].tokens;
             lower.position += len;
             lower.len -= len;
+            lower.new -= new_above;
             self.hang(upper, whole.parent);
             self.hang(id, upper);
-            self.mark(upper);
+            upper
         } else {
-            let rest = whole.len - len;
             let lower = self.put(Chain {
                 first,
-                len,
-                position: whole.position + rest,
+                len: whole.len - len,
+                position: whole.position + len,
                 tokens: ground.arena[first].tokens,
+                new: whole.new - new_above,
+                own_hits: 0,
                 ..whole
             });
-            self.relabel(ground, first, down, lower);
+            self.relabel(ground, first, whole.last, lower);
             self.move_children(id, lower);
             let upper = &mut self.chains[id.at()];
-            (upper.last, upper.len) = (last, rest);
+            (upper.last, upper.len, upper.new) = (last, len, new_above);
             self.hang(lower, id);
-            self.mark(lower);
-        }
+            lower
+        };
+        self.note_parted(id, added);
+        self.mark(added);
         self.mark(id);
     }
 
@@ -230,10 +274,10 @@ impl Forest {
             owners: ground.owners(node),
             own_hits: 0,
             own_touched: 0,
+            new: 1,
+            pending: 0,
             sums: Sums::default(),
-            children: Vec::new(),
-            is_stale: false,
-            is_dead: false,
+            family: Family::default(),
         });
         self.label(node, id);
         self.hang(id, parent);
@@ -257,31 +301,31 @@ impl Forest {
     fn hang(&mut self, id: ChainId, parent: ChainId) {
         self.chains[id.at()].parent = parent;
         if parent == ChainId::NONE {
-            self.top.push(id);
+            self.top.ids.push(id);
             self.top_is_stale = true;
         } else {
-            self.chains[parent.at()].children.push(id);
+            self.chains[parent.at()].family.ids.push(id);
             self.mark(parent);
         }
     }
 
+    /// What is listed but no longer there is cleaned at the next settling, as anywhere.
     fn move_children(&mut self, from: ChainId, to: ChainId) {
-        let mut children = std::mem::take(&mut self.chains[from.at()].children);
-        children.retain(|child| {
+        let family = std::mem::take(&mut self.chains[from.at()].family);
+        for child in &family.ids {
             let child = &mut self.chains[child.at()];
-            let is_here = child.parent == from && !child.is_dead;
-            if is_here {
+            if child.parent == from {
                 child.parent = to;
             }
-            is_here
-        });
-        self.chains[to.at()].children = children;
+        }
+        self.chains[to.at()].family = family;
     }
 
     fn kill(&mut self, id: ChainId) {
+        self.mark(id);
         let chain = &mut self.chains[id.at()];
-        chain.is_dead = true;
-        chain.children = Vec::new();
+        chain.len = 0;
+        chain.family = Family::default();
         self.hits_moved |= chain.own_hits > 0;
         let parent = chain.parent;
         self.dead.push(id);
@@ -314,6 +358,6 @@ impl Forest {
 
 impl Chain {
     fn clone_without_children(&self) -> Chain {
-        Chain { children: Vec::new(), is_stale: false, ..*self }
+        Chain { family: Family::default(), ..*self }
     }
 }

@@ -11,6 +11,8 @@
 //! [`Tree::grow_forest`]: the server does not.
 
 mod block;
+mod changes;
+mod family;
 mod grow;
 mod rank;
 mod rows;
@@ -18,13 +20,19 @@ mod settle;
 mod visit;
 
 #[cfg(test)]
+mod properties;
+#[cfg(test)]
 mod tests;
 
 use super::owners::OwnerSet;
 use super::{NodeId, Tree};
 use crate::id::WorkerIx;
 
+use changes::Changes;
+use family::{Family, Marks};
+
 pub use block::Prefix;
+pub use changes::{Change, ChangeKind, MAX_CHANGES};
 pub(in crate::tree) use grow::Ground;
 pub use rows::{Row, RowOrder};
 pub use visit::{Run, Seen, Sliver, Window};
@@ -35,7 +43,7 @@ pub enum Order {
     /// Most units first, then by tokens hash.
     #[default]
     LeftHeavy,
-    /// By tokens hash alone: a box changes its width but never its neighbours.
+    /// By tokens hash alone: a box changes its width but never its neighbours. Those without width come last.
     Stable,
 }
 
@@ -149,7 +157,7 @@ pub struct Chain {
     /// Router's hash of the first block, by which siblings are ordered.
     tokens: u64,
     parent: ChainId,
-    /// Units of the siblings to the left.
+    /// Units of the siblings to the left, of those in the same group where the family has groups.
     before: u32,
     /// Units of this box.
     width: u32,
@@ -158,11 +166,13 @@ pub struct Chain {
     own_hits: u32,
     /// Latest touch of a block of the chain itself.
     own_touched: u32,
+    /// Of its last blocks, how many are new since the last settling. Nothing old ever comes to hang below them.
+    new: u32,
+    /// While settling: children whose sums are to be made first.
+    pending: u32,
     /// Over the chain and everything below, as of the last settling.
     pub sums: Sums,
-    children: Vec<ChainId>,
-    is_stale: bool,
-    is_dead: bool,
+    family: Family,
 }
 
 impl Chain {
@@ -180,10 +190,14 @@ impl Chain {
     pub fn end(&self) -> u32 {
         self.position + self.len
     }
+
+    fn is_dead(&self) -> bool {
+        self.len == 0
+    }
 }
 
 /// Longest chain in blocks: splitting one costs at most half of this. Longer runs are several boxes.
-pub const MAX_CHAIN: u32 = 16 * 1024;
+pub const MAX_CHAIN: u32 = if cfg!(test) { 12 } else { 16 * 1024 };
 
 /// The chains of a tree. See the module's documentation.
 pub struct Forest {
@@ -192,17 +206,24 @@ pub struct Forest {
     dead: Vec<ChainId>,
     /// By node: the chain it is in.
     of_node: Vec<ChainId>,
-    top: Vec<ChainId>,
+    top: Family,
     /// Sums over everything.
     sums: Sums,
     width: u32,
     arrangement: Arrangement,
+    /// Chains whose sums are to be made anew, those that died included, each once: those that are marked.
     stale: Vec<ChainId>,
+    marks: Marks,
     top_is_stale: bool,
     /// Chains with hits of their own.
     hot: Vec<ChainId>,
+    /// Whether hits, or the chains that have some, are others than those counted.
     hits_moved: bool,
-    counted_since: u32,
+    hits_since: u32,
+    requests: u32,
+    /// The latest time that the tree was told.
+    now: u32,
+    changes: Changes,
     revision: u64,
 }
 
@@ -213,15 +234,19 @@ impl Forest {
             free: Vec::new(),
             dead: Vec::new(),
             of_node: Vec::new(),
-            top: Vec::new(),
+            top: Family::default(),
             sums: Sums::default(),
             width: 0,
             arrangement,
             stale: Vec::new(),
+            marks: Marks::default(),
             top_is_stale: true,
             hot: Vec::new(),
             hits_moved: true,
-            counted_since: 0,
+            hits_since: 0,
+            requests: 0,
+            now: 0,
+            changes: Changes::default(),
             revision: 0,
         }
     }
@@ -249,6 +274,24 @@ impl Forest {
         &self.sums
     }
 
+    /// Hits that are counted: requests of the window of which a held beginning ended at an attached block. The denominator
+    /// of any chain's hits within the picture.
+    pub fn hits_total(&self) -> u32 {
+        self.sums.hits
+    }
+
+    /// Requests of the window of which it is known how much the chosen worker held, those of which it held nothing
+    /// included: the denominator of a hit rate.
+    pub fn requests(&self) -> u32 {
+        self.requests
+    }
+
+    /// Hits count from this time on, in the units of [`Tree::touched`]: the latest time that the tree was told, less
+    /// [`Arrangement::hits_window`].
+    pub fn hits_since(&self) -> u32 {
+        self.hits_since
+    }
+
     /// Units of the whole picture.
     pub fn width(&self) -> u32 {
         self.width
@@ -261,7 +304,11 @@ impl Forest {
 
     /// Chains below one, or those at the top, from left to right.
     pub fn children(&self, parent: Option<ChainId>) -> &[ChainId] {
-        parent.map_or(&self.top, |id| &self.chains[id.at()].children)
+        &self.family(parent).ids
+    }
+
+    fn family(&self, parent: Option<ChainId>) -> &Family {
+        parent.map_or(&self.top, |id| &self.chains[id.at()].family)
     }
 
     /// The chain that a block is in; `None` for unattached ones.
@@ -271,7 +318,13 @@ impl Forest {
 
     /// Left edge of a box, in units from the left edge of everything. Walks up.
     pub fn left(&self, id: ChainId) -> u32 {
-        self.up(id).map(|id| self.chains[id.at()].before).sum()
+        self.up(id).map(|id| self.before(id)).sum()
+    }
+
+    /// Units of the siblings to the left.
+    fn before(&self, id: ChainId) -> u32 {
+        let chain = self.chain(id);
+        chain.before + self.family(chain.parent()).group_before(chain, self.arrangement.order)
     }
 
     /// The chain and those above it, upward.
@@ -291,28 +344,31 @@ impl Forest {
             if position < f64::from(chain.end()) {
                 return Some(here);
             }
-            left += f64::from(chain.before);
+            left += f64::from(self.before(here));
             above = Some(here);
         }
     }
 
     /// The child of `parent` over `x` units from its left edge.
     fn child_at(&self, parent: Option<ChainId>, x: f64) -> Option<ChainId> {
-        let children = self.children(parent);
-        let behind = children.partition_point(|&id| f64::from(self.chain(id).before) <= x);
-        // Boxes without width stand at the same place as their right neighbour.
-        let found = children[..behind].iter().rev().find(|&&id| self.chain(id).width > 0)?;
-        let chain = self.chain(*found);
-        (x < f64::from(chain.before) + f64::from(chain.width)).then_some(*found)
+        let (ids, before) = self.family(parent).near(x);
+        let behind = ids.partition_point(|&id| f64::from(before + self.chain(id).before) <= x);
+        // Boxes without width stand behind all others, so the last that begins left of `x` is the only one it can be.
+        let found = *ids.get(behind.checked_sub(1)?)?;
+        let chain = self.chain(found);
+        (x < f64::from(before + chain.before) + f64::from(chain.width)).then_some(found)
     }
 
     /// Bytes of heap in use.
     pub fn heap_bytes(&self) -> usize {
-        let children: usize = self.chains.iter().map(|chain| chain.children.capacity()).sum();
+        let families: usize = self.chains.iter().map(|chain| chain.family.heap_bytes()).sum();
         self.chains.capacity() * size_of::<Chain>()
-            + (children + self.of_node.capacity() + self.top.capacity()) * size_of::<ChainId>()
-            + (self.free.capacity() + self.dead.capacity() + self.stale.capacity() + self.hot.capacity())
-                * size_of::<ChainId>()
+            + families
+            + self.top.heap_bytes()
+            + (self.of_node.capacity() + self.free.capacity() + self.dead.capacity()) * size_of::<ChainId>()
+            + (self.stale.capacity() + self.hot.capacity()) * size_of::<ChainId>()
+            + self.marks.heap_bytes()
+            + self.changes.heap_bytes()
     }
 }
 
@@ -342,6 +398,13 @@ impl Tree {
             forest.settle(self);
             self.forest = Some(forest);
         }
+    }
+
+    /// What waits for the next settling: chains to sum up and dead ones, whose memory is used again after it. Grows for
+    /// as long as nobody settles; who only folds, such as a page in a hidden tab, should settle when it is some ten
+    /// thousands. 0 without a forest.
+    pub fn forest_backlog(&self) -> usize {
+        self.forest.as_ref().map_or(0, |forest| forest.stale.len() + forest.dead.len())
     }
 
     /// Owners of a chain's blocks.

@@ -1,9 +1,15 @@
 //! Summing up and ordering what changed, from below upward.
 
-use std::cmp::Reverse;
+use super::family::Kin;
+use super::grow::Ground;
+use super::{Arrangement, ChainId, Forest, Holder, Sums, Width};
+use crate::tree::Tree;
 
-use super::{Arrangement, Chain, ChainId, Forest, Holder, Order, Sums, Width};
-use crate::tree::{NodeId, Tree};
+/// In [`super::Chain::pending`]: its sums are made.
+const DONE: u32 = u32::MAX;
+/// The beginning of the hits' window moves in steps of this, in units of `touched`: a second as the state's fold counts
+/// time.
+const HIT_STEP: u32 = 10;
 
 impl Forest {
     /// Arranges everything anew at the next settling.
@@ -14,62 +20,90 @@ impl Forest {
         self.hits_moved |= self.arrangement.hits_window != arrangement.hits_window;
         self.arrangement = arrangement;
         for at in 0..self.chains.len() {
-            if !self.chains[at].is_dead {
+            if !self.chains[at].is_dead() {
                 self.mark(ChainId(at as u32));
             }
         }
         self.top_is_stale = true;
+        self.changes.skip();
     }
 
     /// Remembers that a chain's sums are to be made anew.
     pub(super) fn mark(&mut self, id: ChainId) {
-        let chain = &mut self.chains[id.at()];
-        if !chain.is_stale {
-            chain.is_stale = true;
+        if self.marks.set(id) {
             self.stale.push(id);
         }
     }
 
     pub(super) fn settle(&mut self, tree: &Tree) {
         self.count_hits(tree);
+        self.changes.begin();
         if self.stale.is_empty() && !self.top_is_stale {
             return;
         }
-        // What is above something stale is stale.
-        let mut i = 0;
-        while let Some(&id) = self.stale.get(i) {
-            if let Some(parent) = self.chains[id.at()].parent() {
-                self.mark(parent);
-            }
-            i += 1;
-        }
-        let mut stale = std::mem::take(&mut self.stale);
-        // A chain begins below its parent, so deeper ones first are children before parents.
-        stale.sort_unstable_by_key(|id| Reverse(self.chains[id.at()].position));
+        self.climb();
+        let stale = std::mem::take(&mut self.stale);
+        let ground = tree.ground();
         for &id in &stale {
-            self.chains[id.at()].is_stale = false;
-            if !self.chains[id.at()].is_dead {
-                self.sum_up(tree, id);
-            }
+            self.sum_up_from(ground, id);
         }
-        stale.clear();
-        self.stale = stale;
         let mut top = std::mem::take(&mut self.top);
         let mut sums = Sums::default();
-        self.width = self.line_up(ChainId::NONE, &mut top, &mut sums);
+        let order = self.arrangement.order;
+        let mut kin = Kin { parent: ChainId::NONE, chains: &mut self.chains, marks: &self.marks, order };
+        self.width = top.line_up(&mut kin, &mut sums);
         (self.top, self.sums) = (top, sums);
         self.top_is_stale = false;
+        self.tell_changes(ground, &stale);
+        for &id in &stale {
+            self.marks.unset(id);
+            let chain = &mut self.chains[id.at()];
+            (chain.pending, chain.new) = (0, 0);
+        }
+        self.stale = stale;
+        self.stale.clear();
         self.free.append(&mut self.dead);
         self.revision += 1;
     }
 
-    fn sum_up(&mut self, tree: &Tree, id: ChainId) {
-        let mut children = std::mem::take(&mut self.chains[id.at()].children);
-        let chain = &self.chains[id.at()];
-        let owners = tree.chain_owners(chain);
+    /// Marks all that is above something stale, and counts for each chain the stale ones right below it.
+    fn climb(&mut self) {
+        let mut i = 0;
+        while let Some(&id) = self.stale.get(i) {
+            i += 1;
+            let chain = &self.chains[id.at()];
+            if let Some(parent) = chain.parent()
+                && !chain.is_dead()
+            {
+                self.chains[parent.at()].pending += 1;
+                self.mark(parent);
+            }
+        }
+    }
+
+    /// Makes the sums of `id` if nothing below it is to be made first, and of those above it that waited for it alone.
+    fn sum_up_from(&mut self, ground: Ground<'_>, mut id: ChainId) {
+        loop {
+            let chain = &self.chains[id.at()];
+            if chain.pending > 0 || chain.is_dead() {
+                return;
+            }
+            self.sum_up(ground, id);
+            let chain = &mut self.chains[id.at()];
+            chain.pending = DONE;
+            let Some(parent) = chain.parent() else { return };
+            self.chains[parent.at()].pending -= 1;
+            id = parent;
+        }
+    }
+
+    fn sum_up(&mut self, ground: Ground<'_>, id: ChainId) {
+        let chain = &mut self.chains[id.at()];
+        let mut family = std::mem::take(&mut chain.family);
+        let owners = ground.set(chain.owners);
         let holders = owners.len() as u32;
         let mut sums = Sums {
-            blocks: tree.held_in(chain),
+            blocks: if holders > 0 { chain.len } else { 0 },
             shared: if holders > 1 { chain.len } else { 0 },
             copies: u64::from(chain.len) * u64::from(holders.saturating_sub(1)),
             hits: chain.own_hits,
@@ -79,65 +113,56 @@ impl Forest {
             workers: owners.low(),
             chains: 1,
         };
-        self.line_up(id, &mut children, &mut sums);
-        let width = self.units(&sums);
+        let order = self.arrangement.order;
+        let mut kin = Kin { parent: id, chains: &mut self.chains, marks: &self.marks, order };
+        family.line_up(&mut kin, &mut sums);
+        let width = match self.arrangement.width {
+            Width::Blocks => sums.blocks,
+            Width::Hits => sums.hits,
+        };
         let chain = &mut self.chains[id.at()];
         // Blocks in use stay used when what made them so goes.
         chain.own_touched = sums.touched;
-        (chain.children, chain.sums, chain.width) = (children, sums, width);
+        (chain.family, chain.sums, chain.width) = (family, sums, width);
     }
 
-    fn units(&self, sums: &Sums) -> u32 {
-        match self.arrangement.width {
-            Width::Blocks => sums.blocks,
-            Width::Hits => sums.hits,
-        }
-    }
-
-    /// Cleans the list of those below `parent`, puts them into their order and place and adds their sums to `sums`.
-    /// Gives the units of all of them.
-    fn line_up(&mut self, parent: ChainId, family: &mut Vec<ChainId>, sums: &mut Sums) -> u32 {
-        let chains = &mut self.chains;
-        family.retain(|id| {
-            let chain = &chains[id.at()];
-            chain.parent == parent && !chain.is_dead
-        });
-        let heavy = self.arrangement.order == Order::LeftHeavy;
-        let key = |chain: &Chain| (Reverse(if heavy { chain.width } else { 0 }), chain.tokens);
-        if !family.is_sorted_by_key(|id| key(&chains[id.at()])) {
-            // A sort that profits from what is in order already.
-            family.sort_by_key(|id| key(&chains[id.at()]));
-        }
-        // What moved away and back is listed twice.
-        family.dedup();
-        let mut before = 0;
-        for &id in family.iter() {
-            let chain = &mut chains[id.at()];
-            chain.before = before;
-            before += chain.width;
-            sums.add(&chain.sums);
-        }
-        before
-    }
-
-    /// Counts the hits of the window into the chains where they ended.
+    /// Counts the hits of the window into the chains where they ended, and marks those whose count has changed.
     fn count_hits(&mut self, tree: &Tree) {
-        let since = 0;
-        if !self.hits_moved && since == self.counted_since {
+        let since = self.now.saturating_sub(self.arrangement.hits_window) / HIT_STEP * HIT_STEP;
+        if !self.hits_moved && since == self.hits_since {
             return;
         }
-        (self.hits_moved, self.counted_since) = (false, since);
-        for id in std::mem::take(&mut self.hot) {
-            self.chains[id.at()].own_hits = 0;
-            self.mark(id);
+        (self.hits_moved, self.hits_since) = (false, since);
+        self.requests = tree.requests(since);
+        let before = std::mem::take(&mut self.hot);
+        for id in &before {
+            let chain = &mut self.chains[id.at()];
+            (chain.pending, chain.own_hits) = (chain.own_hits, 0);
         }
-        let hits: [(NodeId, u32); 0] = [];
-        let _ = tree;
-        for (node, _) in hits {
+        for (node, touch) in tree.hits().rev() {
+            if touch < since {
+                break;
+            }
             let Some(id) = self.chain_of(node) else { continue };
-            self.chains[id.at()].own_hits += 1;
-            self.hot.push(id);
-            self.mark(id);
+            let hits = &mut self.chains[id.at()].own_hits;
+            if *hits == 0 {
+                self.hot.push(id);
+            }
+            *hits += 1;
+        }
+        for i in 0..self.hot.len() {
+            let id = self.hot[i];
+            if self.chains[id.at()].own_hits != self.chains[id.at()].pending {
+                self.mark(id);
+            }
+        }
+        for id in before {
+            let chain = &mut self.chains[id.at()];
+            let is_cold = chain.own_hits == 0 && chain.pending > 0;
+            chain.pending = 0;
+            if is_cold {
+                self.mark(id);
+            }
         }
     }
 }

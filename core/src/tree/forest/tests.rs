@@ -1,16 +1,15 @@
-//! Known small trees, and random ones held against a forest planted anew.
+//! Known small trees.
 
 use super::*;
 use crate::id::{BlockHash, TokensHash};
 use crate::record::Block;
-use proptest::prelude::*;
 
-fn blocks(tokens: impl IntoIterator<Item = u64>) -> Vec<Block> {
+pub(super) fn blocks(tokens: impl IntoIterator<Item = u64>) -> Vec<Block> {
     let block = |t| Block { block_hash: BlockHash(t * 1000), tokens_hash: TokensHash(t) };
     tokens.into_iter().map(block).collect()
 }
 
-fn w(i: u16) -> WorkerIx {
+pub(super) fn w(i: u16) -> WorkerIx {
     WorkerIx(i)
 }
 
@@ -25,18 +24,26 @@ fn forked(order: Order) -> Tree {
     tree
 }
 
-type Shape = (u64, u32, u32, u32, u32);
+pub(super) type Shape = (u64, u32, u32, u32, u32);
 
-/// First tokens hash, position, length, left edge, width; in pre-order.
-fn shapes(tree: &Tree) -> Vec<Shape> {
+/// First tokens hash, position, length, left edge, width; in pre-order. A run that is too long for one chain counts as
+/// one: where it is cut depends on how it came about.
+pub(super) fn shapes(tree: &Tree) -> Vec<Shape> {
     let forest = tree.forest().expect("grown");
     let mut shapes = Vec::new();
     let mut todo: Vec<ChainId> = forest.children(None).iter().rev().copied().collect();
     while let Some(id) = todo.pop() {
         let chain = forest.chain(id);
+        let (mut last, mut len) = (id, chain.len);
+        while let [only] = forest.children(Some(last))
+            && forest.chain(*only).owners == chain.owners
+        {
+            last = *only;
+            len += forest.chain(last).len;
+        }
         let tokens = tree.tokens_hash(chain.first).0;
-        shapes.push((tokens, chain.position, chain.len, forest.left(id), chain.width()));
-        todo.extend(forest.children(Some(id)).iter().rev());
+        shapes.push((tokens, chain.position, len, forest.left(id), chain.width()));
+        todo.extend(forest.children(Some(last)).iter().rev());
     }
     shapes
 }
@@ -94,102 +101,168 @@ fn what_is_narrower_than_a_column_is_gathered() {
     assert_eq!((slivers, seen.len()), (2, 5));
 }
 
-/// Sums over a subtree, made from the tree block by block.
-fn naive(tree: &Tree, from: NodeId, depth: u32) -> (u32, u32, u64, u32) {
-    let (mut held, mut shared, mut copies, mut bottom) = (0, 0, 0, 0);
-    for step in tree.walk(from) {
-        if let super::super::Step::Enter { node, depth: below } = step {
-            let owners = tree.owners(node).len() as u64;
-            held += u32::from(owners > 0);
-            shared += u32::from(owners > 1);
-            copies += owners.saturating_sub(1);
-            bottom = bottom.max(depth + below + 1);
-        }
+#[test]
+fn a_long_run_is_several_boxes_of_the_same_width() {
+    let mut tree = Tree::default();
+    tree.grow_forest(Arrangement::default());
+    let long = u64::from(MAX_CHAIN) * 2 + 3;
+    tree.store(w(0), None, &blocks(1..=long), 0);
+    tree.settle_forest();
+    let forest = tree.forest().expect("grown");
+    assert_eq!(lens_below(forest, 0.0), [MAX_CHAIN, MAX_CHAIN, 3]);
+    assert_eq!(shapes(&tree), [(1, 0, long as u32, 0, long as u32)]);
+    tree.remove(w(0), BlockHash(20_000));
+    tree.settle_forest();
+    let forest = tree.forest().expect("grown");
+    assert_eq!(lens_below(forest, 0.0), [MAX_CHAIN, 7, 1, MAX_CHAIN - 8, 3], "a hole");
+}
+
+/// Lengths of the chains over `x`, from the top to the bottom of everything.
+fn lens_below(forest: &Forest, x: f64) -> Vec<u32> {
+    let bottom = forest.at(x, f64::from(forest.sums().bottom) - 0.5).expect("held");
+    let mut lens: Vec<u32> = forest.up(bottom).map(|id| forest.chain(id).len).collect();
+    lens.reverse();
+    lens
+}
+
+/// Prefixes 1 2 3 and 1 2 4 5. Of the five requests that were routed one found nothing held, one 1 2 and three more.
+fn hit(hits_window: u32) -> Tree {
+    let mut tree = Tree::default();
+    tree.grow_forest(Arrangement { width: Width::Hits, hits_window, ..Arrangement::default() });
+    tree.store(w(0), None, &blocks([1, 2, 3]), 0);
+    tree.store(w(1), None, &blocks([1, 2, 4, 5]), 0);
+    let node = |tree: &Tree, t: u64| tree.find_any(BlockHash(t * 1000)).expect("held");
+    for (token, at) in [(3, 100), (4, 300), (5, 320), (2, 330)] {
+        tree.hit(node(&tree, token), at);
     }
-    (held, shared, copies, bottom)
+    tree.hit(NodeId::ROOT, 340);
+    tree.settle_forest();
+    tree
 }
 
-#[derive(Clone, Debug)]
-enum Op {
-    Store { worker: u16, parent: Option<u64>, tokens: Vec<u64> },
-    Remove { worker: u16, token: u64 },
-    Clear { worker: u16 },
-    Settle,
+#[test]
+fn a_box_is_as_wide_as_the_requests_that_found_its_beginning_held() {
+    let tree = hit(u32::MAX);
+    assert_eq!(shapes(&tree), [(1, 0, 2, 0, 4), (4, 2, 2, 0, 2), (3, 2, 1, 2, 1)]);
+    let forest = tree.forest().expect("grown");
+    assert_eq!((forest.hits_total(), forest.requests(), forest.hits_since()), (4, 5, 0));
+    let touched = |t: u64| {
+        let node = tree.find_any(BlockHash(t * 1000)).expect("held");
+        forest.chain(forest.chain_of(node).expect("attached")).sums.touched
+    };
+    assert_eq!([touched(1), touched(3), touched(4)], [330, 100, 320], "a hit touches, from its end upward");
 }
 
-fn ops() -> impl Strategy<Value = Vec<Op>> {
-    let op = prop_oneof![
-        6 => (0u16..3, proptest::option::of(1u64..24), proptest::collection::vec(1u64..24, 1..7))
-            .prop_map(|(worker, parent, tokens)| Op::Store { worker, parent, tokens }),
-        6 => (0u16..3, 1u64..24).prop_map(|(worker, token)| Op::Remove { worker, token }),
-        1 => (0u16..3).prop_map(|worker| Op::Clear { worker }),
-        2 => Just(Op::Settle),
+#[test]
+fn hits_that_leave_the_window_leave_the_picture() {
+    let mut tree = hit(150);
+    assert_eq!(shapes(&tree), [(1, 0, 2, 0, 3), (4, 2, 2, 0, 2), (3, 2, 1, 2, 0)]);
+    let forest = tree.forest().expect("grown");
+    assert_eq!((forest.hits_total(), forest.requests(), forest.hits_since()), (3, 4, 190));
+    tree.expire_hits(475);
+    tree.settle_forest();
+    let forest = tree.forest().expect("grown");
+    assert_eq!((forest.hits_since(), forest.hits_total()), (320, 2), "in whole seconds");
+    let revision = forest.revision();
+    tree.expire_hits(479);
+    tree.settle_forest();
+    assert_eq!(tree.forest().expect("grown").revision(), revision, "nothing has moved");
+}
+
+#[test]
+fn hits_of_a_block_that_goes_are_hits_of_the_one_above() {
+    let mut tree = hit(u32::MAX);
+    tree.remove(w(1), BlockHash(5000));
+    tree.remove(w(1), BlockHash(4000));
+    tree.settle_forest();
+    assert_eq!(shapes(&tree), [(1, 0, 2, 0, 4), (3, 2, 1, 0, 1)]);
+    assert_eq!(tree.forest().expect("grown").sums().touched, 330);
+}
+
+fn told(tree: &Tree) -> Vec<(ChangeKind, f64, f64, u32, u32, Holder)> {
+    let changes = tree.forest().expect("grown").changes();
+    changes.iter().map(|c| (c.kind, c.x0, c.width, c.top, c.bottom, c.holder)).collect()
+}
+
+/// [`forked`], with 8 behind 7, and changes asked for.
+fn watched() -> Tree {
+    let mut tree = forked(Order::LeftHeavy);
+    tree.store(w(1), Some(BlockHash(7000)), &blocks([8]), 1);
+    tree.settle_forest();
+    assert_eq!(told(&tree), [], "not asked for");
+    tree.keep_forest_changes(true);
+    tree
+}
+
+#[test]
+fn what_appears_and_what_goes_is_told_where_it_stands_and_stood() {
+    use ChangeKind::{Appeared, Gone};
+    let one = |i| Holder::One(w(i));
+    let mut tree = watched();
+    tree.store(w(2), Some(BlockHash(9000)), &blocks([10, 11]), 2);
+    tree.store(w(0), Some(BlockHash(2000)), &blocks([12]), 2);
+    tree.remove(w(1), BlockHash(8000));
+    tree.remove(w(1), BlockHash(7000));
+    tree.settle_forest();
+    let expected = [
+        (Appeared, 7.0, 3.0, 1, 3, one(2)),
+        (Gone, 3.0, 3.0, 3, 5, one(1)),
+        (Appeared, 4.0, 1.0, 2, 3, one(0)),
     ];
-    proptest::collection::vec(op, 1..60)
+    assert_eq!(told(&tree), expected);
+    tree.clear(w(2));
+    tree.settle_forest();
+    assert_eq!(told(&tree), [(Gone, 7.0, 3.0, 0, 3, one(2))]);
 }
 
-proptest! {
-    #[test]
-    fn a_forest_that_grew_equals_one_planted_anew(ops in ops(), limit in prop_oneof![Just(16u32), Just(1000)]) {
-        let mut tree = Tree::with_limit(limit);
-        tree.grow_forest(Arrangement::default());
-        for (i, op) in ops.into_iter().enumerate() {
-            match op {
-                Op::Store { worker, parent, tokens } => {
-                    tree.store(w(worker), parent.map(|p| BlockHash(p * 1000)), &blocks(tokens), i as u32);
-                }
-                Op::Remove { worker, token } => {
-                    tree.remove(w(worker), BlockHash(token * 1000));
-                }
-                Op::Clear { worker } => {
-                    tree.clear(w(worker));
-                }
-                Op::Settle => tree.settle_forest(),
-            }
-        }
-        tree.settle_forest();
-        let grown = shapes(&tree);
-        {
-            let forest = tree.forest().expect("grown");
-            for at in tree.arena.ids().skip(1) {
-                let node = &tree.arena[at];
-                let is_in = !node.is_free() && !node.is_unattached();
-                prop_assert_eq!(forest.chain_of(at).is_some(), is_in);
-                if let Some(id) = forest.chain_of(at) {
-                    let chain = forest.chain(id);
-                    prop_assert_eq!(chain.owners, tree.owners_key(at));
-                    if chain.first == at {
-                        let s = &chain.sums;
-                        prop_assert_eq!((s.blocks, s.shared, s.copies, s.bottom), naive(&tree, at, chain.position));
-                        prop_assert_eq!(chain.position, tree.position(at));
-                    }
-                }
-            }
-        }
-        tree.forest = None;
-        tree.grow_forest(Arrangement::default());
-        prop_assert_eq!(grown, shapes(&tree));
-    }
+#[test]
+fn a_change_of_owners_a_visit_between_two_settlings_and_a_new_arrangement_are_no_changes() {
+    let mut tree = watched();
+    tree.settle_forest();
+    assert_eq!(told(&tree), [], "nothing happened");
+    tree.store(w(1), None, &blocks(1..=5), 3);
+    tree.settle_forest();
+    assert_eq!(told(&tree), [], "only owners changed");
+    tree.store(w(2), None, &blocks([13]), 4);
+    tree.remove(w(2), BlockHash(13_000));
+    tree.settle_forest();
+    assert_eq!(told(&tree), [], "came and went");
+    tree.store(w(2), None, &blocks([13]), 4);
+    tree.grow_forest(Arrangement { order: Order::Stable, ..Arrangement::default() });
+    tree.settle_forest();
+    assert_eq!(told(&tree), [], "arranged anew");
+}
 
-    #[test]
-    fn a_window_shows_every_unit_once(ops in ops(), columns in 1u32..30) {
-        let mut tree = Tree::default();
-        for op in ops {
-            if let Op::Store { worker, tokens, .. } = op {
-                tree.store(w(worker), None, &blocks(tokens), 0);
-            }
-        }
-        tree.grow_forest(Arrangement::default());
-        let forest = tree.forest().expect("grown");
-        let window = Window { x0: 0.0, x1: f64::from(forest.width()), top: 0.0, bottom: 100.0, columns };
-        let mut seen = 0;
-        forest.visit(&window, |what| match what {
-            Seen::Chain { id, .. } => seen += tree.held_in(forest.chain(id)),
-            Seen::Run(run) => seen += run.blocks,
-            Seen::Sliver(sliver) => assert!(sliver.column < columns),
-        });
-        prop_assert_eq!(seen, forest.sums().blocks);
+#[test]
+fn blocks_that_split_off_go_from_where_they_stood() {
+    let mut tree = watched();
+    tree.remove(w(0), BlockHash(3000));
+    tree.remove(w(0), BlockHash(4000));
+    tree.remove(w(0), BlockHash(5000));
+    tree.settle_forest();
+    let changes = told(&tree);
+    assert_eq!(changes.iter().map(|c| c.4 - c.3).sum::<u32>(), 3);
+    assert!(changes.iter().all(|c| (c.0, c.1, c.2) == (ChangeKind::Gone, 0.0, 3.0)), "{changes:?}");
+}
+
+#[test]
+fn of_very_many_changes_the_largest_are_told() {
+    let mut tree = Tree::default();
+    tree.grow_forest(Arrangement::default());
+    tree.keep_forest_changes(true);
+    for i in 0..2 * MAX_CHANGES as u64 {
+        let len = if i < 3 { 2 } else { 1 };
+        tree.store(w(0), None, &blocks(10 * i + 1..=10 * i + len), 0);
     }
+    tree.settle_forest();
+    let changes = tree.forest().expect("grown").changes();
+    assert_eq!(changes.len(), MAX_CHANGES);
+    assert_eq!(changes[..4].iter().map(|c| c.bottom).collect::<Vec<_>>(), [2, 2, 2, 1]);
+    assert_eq!(tree.forest_backlog(), 0);
+    tree.clear(w(0));
+    assert!(tree.forest_backlog() > 0);
+    tree.settle_forest();
+    assert_eq!(tree.forest().expect("grown").changes().len(), MAX_CHANGES);
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! Going through what a window shows, and nothing else.
 
-use super::{ChainId, Forest, Holder};
+use super::family::Family;
+use super::{ChainId, Forest, Holder, Sums};
 
 /// What is looked at, and how finely.
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -88,124 +89,162 @@ pub enum Seen {
 
 impl Forest {
     /// Goes through what lies within `window`.
+    ///
+    /// Boxes too narrow count towards their column and run even where they end above the window, so that both look the
+    /// same while the window moves down; a column or run that ends above it as a whole is left out.
     pub fn visit(&self, window: &Window, mut see: impl FnMut(Seen)) {
         let least = window.units_per_column();
-        if least <= 0.0 {
+        if least <= 0.0 || least.is_nan() {
             return;
         }
-        // A family: the chain above, its children from the first visible one on, the left edge of the family.
+        // The chain above a family, and the family's left edge.
         let mut todo = vec![(None, 0.0)];
         while let Some((parent, left)) = todo.pop() {
-            let family = self.children(parent);
-            let from = family.partition_point(|&id| {
-                let chain = self.chain(id);
-                left + f64::from(chain.before) + f64::from(chain.width) <= window.x0
-            });
+            let top = parent.map_or(0, |id| self.chain(id).end());
+            if f64::from(top) >= window.bottom {
+                continue;
+            }
             let begin = todo.len();
-            let mut narrow = Narrow::new(self, window, least, parent);
-            for &id in &family[from..] {
-                let chain = self.chain(id);
-                let (x0, width) = (left + f64::from(chain.before), f64::from(chain.width));
-                if x0 >= window.x1 || f64::from(chain.position) >= window.bottom {
-                    break;
+            let narrow = Narrow { window, least, parent, top, sliver: None, run: None };
+            let mut visit = Visit { forest: self, narrow, see: &mut see, todo: &mut todo };
+            visit.family(self.family(parent), left);
+            visit.narrow.end(visit.see);
+            todo[begin..].reverse();
+        }
+    }
+}
+
+/// On the way through a family.
+struct Visit<'a, S> {
+    forest: &'a Forest,
+    narrow: Narrow<'a>,
+    see: &'a mut S,
+    todo: &'a mut Vec<(Option<ChainId>, f64)>,
+}
+
+impl<S: FnMut(Seen)> Visit<'_, S> {
+    fn family(&mut self, family: &Family, left: f64) {
+        let groups = family.groups();
+        if groups.is_empty() {
+            self.siblings(&family.ids, left);
+            return;
+        }
+        let (window, least) = (self.narrow.window, self.narrow.least);
+        let from = groups.partition_point(|group| left + f64::from(group.before + group.width) <= window.x0);
+        for group in &groups[from..] {
+            let x0 = left + f64::from(group.before);
+            let x1 = x0 + f64::from(group.width);
+            // Those without width are the last.
+            if x0 >= window.x1 || group.width == 0 {
+                return;
+            }
+            let is_inside = x0 >= window.x0 && x1 <= window.x1;
+            let are_narrow = f64::from(group.widest) < least && group.narrowest > 0;
+            // Each has a unit at least, so the last one begins no farther right.
+            if is_inside && are_narrow && self.narrow.column(x0) == self.narrow.column(x1 - 1.0) {
+                if let Some(&first) = family.members(group).first() {
+                    self.narrow.take(first, x0, x1, &group.sums, self.see);
                 }
-                if width == 0.0 || f64::from(chain.sums.bottom) <= window.top {
-                    continue;
-                }
-                if width < least {
-                    narrow.take(id, x0, &mut see);
-                    continue;
-                }
-                narrow.end(&mut see);
-                see(Seen::Chain { id, x0 });
-                if !chain.children.is_empty() {
-                    todo.push((Some(id), x0));
+            } else {
+                self.siblings(family.members(group), x0);
+            }
+        }
+    }
+
+    /// Siblings side by side from `left` on.
+    fn siblings(&mut self, ids: &[ChainId], left: f64) {
+        let (forest, window) = (self.forest, self.narrow.window);
+        let from = ids.partition_point(|&id| {
+            let chain = forest.chain(id);
+            left + f64::from(chain.before) + f64::from(chain.width) <= window.x0
+        });
+        for &id in &ids[from..] {
+            let chain = forest.chain(id);
+            let (x0, width) = (left + f64::from(chain.before), f64::from(chain.width));
+            if x0 >= window.x1 || chain.width == 0 {
+                return;
+            }
+            if width < self.narrow.least {
+                self.narrow.take(id, x0, x0 + width, &chain.sums, self.see);
+                continue;
+            }
+            self.narrow.end(self.see);
+            if f64::from(chain.sums.bottom) > window.top {
+                (self.see)(Seen::Chain { id, x0 });
+                if !chain.family.ids.is_empty() {
+                    self.todo.push((Some(id), x0));
                 }
             }
-            narrow.end(&mut see);
-            todo[begin..].reverse();
         }
     }
 }
 
 /// Gathers neighbours that are too narrow.
 struct Narrow<'a> {
-    forest: &'a Forest,
     window: &'a Window,
     least: f64,
     parent: Option<ChainId>,
+    /// Position of the family.
+    top: u32,
     sliver: Option<Sliver>,
     run: Option<Run>,
 }
 
-impl<'a> Narrow<'a> {
-    fn new(forest: &'a Forest, window: &'a Window, least: f64, parent: Option<ChainId>) -> Self {
-        Self { forest, window, least, parent, sliver: None, run: None }
+impl Narrow<'_> {
+    fn column(&self, x: f64) -> u32 {
+        let across = ((x - self.window.x0) / self.least).max(0.0) as u32;
+        across.min(self.window.columns.saturating_sub(1))
     }
 
+    /// Takes in what stands from `x0` to `x1`: one, or several of the same column with `first` as the leftmost.
     #[inline]
-    fn take(&mut self, id: ChainId, x0: f64, see: &mut impl FnMut(Seen)) {
-        let chain = self.forest.chain(id);
-        let sums = &chain.sums;
-        let across = ((x0 - self.window.x0) / self.least).max(0.0) as u32;
-        let column = across.min(self.window.columns.saturating_sub(1));
+    fn take(&mut self, first: ChainId, x0: f64, x1: f64, sums: &Sums, see: &mut impl FnMut(Seen)) {
+        let (column, top) = (self.column(x0), self.top);
+        let &Sums { bottom, holder, workers, touched, hits, chains, blocks, .. } = sums;
         match &mut self.sliver {
             Some(sliver) if sliver.column == column => {
-                sliver.bottom = sliver.bottom.max(sums.bottom);
-                sliver.holder = sliver.holder.with(sums.holder);
-                sliver.workers |= sums.workers;
-                sliver.touched = sliver.touched.max(sums.touched);
-                sliver.hits += sums.hits;
+                sliver.bottom = sliver.bottom.max(bottom);
+                sliver.holder = sliver.holder.with(holder);
+                sliver.workers |= workers;
+                sliver.touched = sliver.touched.max(touched);
+                sliver.hits += hits;
             }
-            other => {
-                let new = Sliver {
-                    column,
-                    top: chain.position,
-                    bottom: sums.bottom,
-                    holder: sums.holder,
-                    workers: sums.workers,
-                    touched: sums.touched,
-                    hits: sums.hits,
-                };
-                if let Some(done) = other.replace(new) {
-                    see(Seen::Sliver(done));
-                }
+            _ => {
+                self.end_sliver(see);
+                self.sliver = Some(Sliver { column, top, bottom, holder, workers, touched, hits });
             }
         }
-        let x1 = x0 + f64::from(chain.width);
         match &mut self.run {
             Some(run) => {
                 run.x1 = x1;
-                run.bottom = run.bottom.max(sums.bottom);
-                run.chains += sums.chains;
-                run.blocks += sums.blocks;
-                run.hits += sums.hits;
-                run.holder = run.holder.with(sums.holder);
-                run.workers |= sums.workers;
+                run.bottom = run.bottom.max(bottom);
+                run.chains += chains;
+                run.blocks += blocks;
+                run.hits += hits;
+                run.holder = run.holder.with(holder);
+                run.workers |= workers;
             }
             none => {
-                *none = Some(Run {
-                    x0,
-                    x1,
-                    top: chain.position,
-                    bottom: sums.bottom,
-                    parent: self.parent,
-                    first: id,
-                    chains: sums.chains,
-                    blocks: sums.blocks,
-                    hits: sums.hits,
-                    holder: sums.holder,
-                    workers: sums.workers,
-                });
+                let parent = self.parent;
+                *none =
+                    Some(Run { x0, x1, top, bottom, parent, first, chains, blocks, hits, holder, workers });
             }
+        }
+    }
+
+    fn end_sliver(&mut self, see: &mut impl FnMut(Seen)) {
+        if let Some(sliver) = self.sliver.take()
+            && f64::from(sliver.bottom) > self.window.top
+        {
+            see(Seen::Sliver(sliver));
         }
     }
 
     fn end(&mut self, see: &mut impl FnMut(Seen)) {
-        if let Some(sliver) = self.sliver.take() {
-            see(Seen::Sliver(sliver));
-        }
-        if let Some(run) = self.run.take() {
+        self.end_sliver(see);
+        if let Some(run) = self.run.take()
+            && f64::from(run.bottom) > self.window.top
+        {
             see(Seen::Run(run));
         }
     }

@@ -63,7 +63,7 @@ fn of(cluster: &Cluster, forest: &Forest, crumb: Crumb) -> Option<Detail> {
         first_stored: touched_ms(tree.first_stored(node)),
         last_stored: touched_ms(tree.touched(node)),
         last_used: touched_ms(prefix.touched),
-        requests: tree.requests(forest.hits_since()),
+        requests: forest.requests(),
         all: forest.sums().blocks,
         above: above.map(|id| Crumb::of(tree, forest, id)),
         prefix,

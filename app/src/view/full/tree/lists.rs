@@ -121,7 +121,7 @@ fn of(cluster: &Cluster, forest: &Forest, by: Ranked, most: usize) -> Lines {
     let mut lines: Vec<Line> = ranked.into_iter().map(line).filter(|line| !line.owners.is_empty()).collect();
     let is_cut = lines.len() > most;
     lines.truncate(most);
-    Lines { lines, is_cut, blocks: forest.sums().blocks, requests: tree.requests(forest.hits_since()) }
+    Lines { lines, is_cut, blocks: forest.sums().blocks, requests: forest.requests() }
 }
 
 #[component]

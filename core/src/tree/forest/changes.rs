@@ -1,0 +1,249 @@
+//! What the last settling brought and took, as boxes: for who shows it.
+//!
+//! What appeared is known once all has its place: each chain counts the blocks at its end that are new. What goes is
+//! noted when it goes, with its place as of the settling before; chains that split or merge meanwhile take that place
+//! along.
+
+use std::cmp::Reverse;
+
+use super::grow::Ground;
+use super::{ChainId, Forest, Holder};
+use crate::tree::Tree;
+
+/// Most changes told of one settling: more cannot be told apart.
+pub const MAX_CHANGES: usize = 256;
+/// Most boxes noted as gone between two settlings; of more, only the largest are kept.
+const MAX_NOTED: usize = 16 * MAX_CHANGES;
+
+/// Which way a change went.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub enum ChangeKind {
+    /// Blocks that were not in the tree before.
+    Appeared,
+    /// Blocks that are not in the tree any more.
+    Gone,
+}
+
+/// Blocks of one chain that appeared or went together.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Change {
+    /// Left edge in units: of the new arrangement for what appeared, of the one before for what is gone.
+    pub x0: f64,
+    /// Width in units, likewise.
+    pub width: f64,
+    /// Position of the first block.
+    pub top: u32,
+    /// Position behind the last block.
+    pub bottom: u32,
+    /// Which way it went.
+    pub kind: ChangeKind,
+    /// Who holds them, or held them last.
+    pub holder: Holder,
+}
+
+impl Change {
+    /// Width × blocks.
+    fn area(&self) -> u64 {
+        self.width as u64 * u64::from(self.bottom - self.top)
+    }
+}
+
+#[derive(Default)]
+pub(super) struct Changes {
+    is_kept: bool,
+    /// The next settling tells nothing: it arranges anew.
+    is_skipped: bool,
+    told: Vec<Change>,
+    gone: Vec<Change>,
+    /// By chain, as far as needed.
+    notes: Vec<Note>,
+    /// Chains with a note that says something.
+    noted: Vec<ChainId>,
+}
+
+const NONE: u32 = u32::MAX;
+
+/// What is remembered of a chain until the next settling.
+#[derive(Clone, Copy)]
+struct Note {
+    /// Left edge as of the settling before, if the chain split or merged since.
+    edge: u32,
+    /// Its latest entry in `gone`.
+    gone: u32,
+}
+
+const NO_NOTE: Note = Note { edge: NONE, gone: NONE };
+
+impl Changes {
+    pub(super) fn keep(&mut self, keep: bool) {
+        if self.is_kept != keep {
+            *self = Self { is_kept: keep, ..Self::default() };
+        }
+    }
+
+    pub(super) fn skip(&mut self) {
+        self.is_skipped = true;
+    }
+
+    /// A settling begins.
+    pub(super) fn begin(&mut self) {
+        self.told.clear();
+    }
+
+    fn end(&mut self) {
+        self.is_skipped = false;
+        self.gone.clear();
+        for id in self.noted.drain(..) {
+            self.notes[id.at()] = NO_NOTE;
+        }
+    }
+
+    fn edge(&self, id: ChainId) -> Option<u32> {
+        self.notes.get(id.at()).map(|note| note.edge).filter(|&edge| edge != NONE)
+    }
+
+    fn note_mut(&mut self, id: ChainId) -> &mut Note {
+        if self.notes.len() <= id.at() {
+            self.notes.resize(id.at() + 1, NO_NOTE);
+        }
+        let note = &mut self.notes[id.at()];
+        if (note.edge, note.gone) == (NONE, NONE) {
+            self.noted.push(id);
+        }
+        note
+    }
+
+    /// The block at `position` of a chain has gone.
+    fn note_gone(&mut self, id: ChainId, position: u32, x0: u32, width: u32, holder: Holder) {
+        let (x0, width) = (f64::from(x0), f64::from(width));
+        // The one noted last is asked too: a chain goes from its end, but what was one may be several by then.
+        for latest in [self.note_mut(id).gone as usize, self.gone.len().wrapping_sub(1)] {
+            if let Some(change) = self.gone.get_mut(latest)
+                && (change.x0, change.width, change.top) == (x0, width, position + 1)
+            {
+                change.top = position;
+                change.holder = change.holder.with(holder);
+                return;
+            }
+        }
+        if self.gone.len() >= MAX_NOTED {
+            self.gone.select_nth_unstable_by_key(MAX_CHANGES, |change| Reverse(change.area()));
+            self.gone.truncate(MAX_CHANGES);
+            for id in &self.noted {
+                self.notes[id.at()].gone = NONE;
+            }
+        }
+        self.note_mut(id).gone = self.gone.len() as u32;
+        let change =
+            Change { x0, width, top: position, bottom: position + 1, kind: ChangeKind::Gone, holder };
+        self.gone.push(change);
+    }
+
+    pub(super) fn heap_bytes(&self) -> usize {
+        (self.told.capacity() + self.gone.capacity()) * size_of::<Change>()
+            + self.notes.capacity() * size_of::<Note>()
+            + self.noted.capacity() * size_of::<ChainId>()
+    }
+}
+
+impl Forest {
+    /// What the last settling brought and took, the largest first, at most [`MAX_CHANGES`]. Empty unless asked for, see
+    /// [`Tree::keep_forest_changes`], and after planting or arranging anew. Blocks that only changed owners are not in
+    /// it, nor are those that came and went between two settlings.
+    pub fn changes(&self) -> &[Change] {
+        &self.changes.told
+    }
+
+    /// Left edge as of the settling before.
+    fn left_before(&self, id: ChainId) -> u32 {
+        let mut left = 0;
+        for id in self.up(id) {
+            match self.changes.edge(id) {
+                Some(edge) => return left + edge,
+                None => left += self.before(id),
+            }
+        }
+        left
+    }
+
+    /// The last block of a chain is about to go.
+    pub(super) fn note_gone(&mut self, ground: Ground<'_>, id: ChainId) {
+        let chain = self.chain(id);
+        if !self.changes.is_kept || chain.new > 0 {
+            return;
+        }
+        let (x0, holder) = (self.left_before(id), Holder::of(ground.set(chain.owners)));
+        self.changes.note_gone(id, chain.end() - 1, x0, chain.width, holder);
+    }
+
+    /// A chain is about to be parted.
+    pub(super) fn note_split(&mut self, id: ChainId) {
+        if self.changes.is_kept {
+            let edge = self.left_before(id);
+            self.changes.note_mut(id).edge = edge;
+        }
+    }
+
+    /// `part` has been parted from `id`.
+    pub(super) fn note_parted(&mut self, id: ChainId, part: ChainId) {
+        if let Some(edge) = self.changes.edge(id) {
+            self.changes.note_mut(part).edge = edge;
+        }
+    }
+
+    /// `upper` and `lower` are about to become `one` of them.
+    pub(super) fn note_merge(&mut self, upper: ChainId, lower: ChainId, one: ChainId) {
+        if !self.changes.is_kept {
+            return;
+        }
+        // What goes first is the end, and what hangs below is placed by the lower one.
+        let lower_is_new = self.chain(lower).new == self.chain(lower).len;
+        let place = if lower_is_new { upper } else { lower };
+        let (edge, width) = (self.left_before(place), self.chain(place).width);
+        self.changes.note_mut(one).edge = edge;
+        self.chains[one.at()].width = width;
+    }
+
+    /// Tells what appeared, now that it has its place, and what went.
+    pub(super) fn tell_changes(&mut self, ground: Ground<'_>, stale: &[ChainId]) {
+        if self.changes.is_kept && !self.changes.is_skipped {
+            let gone = self.changes.gone.iter().map(|&change| (None, change));
+            let mut all: Vec<(Option<ChainId>, Change)> = gone.collect();
+            let appeared = stale.iter().map(|&id| (id, self.chain(id)));
+            all.extend(appeared.filter(|(_, chain)| !chain.is_dead() && chain.new > 0).map(|(id, chain)| {
+                let change = Change {
+                    x0: 0.0,
+                    width: f64::from(chain.width),
+                    top: chain.end() - chain.new,
+                    bottom: chain.end(),
+                    kind: ChangeKind::Appeared,
+                    holder: Holder::of(ground.set(chain.owners)),
+                };
+                (Some(id), change)
+            }));
+            let rank = |change: &Change| (Reverse(change.area()), change.top, change.kind);
+            if all.len() > MAX_CHANGES {
+                all.select_nth_unstable_by_key(MAX_CHANGES, |(_, change)| rank(change));
+                all.truncate(MAX_CHANGES);
+            }
+            for (id, change) in &mut all {
+                if let Some(id) = *id {
+                    change.x0 = f64::from(self.left(id));
+                }
+            }
+            all.sort_by(|(_, a), (_, b)| rank(a).cmp(&rank(b)).then(a.x0.total_cmp(&b.x0)));
+            self.changes.told.extend(all.into_iter().map(|(_, change)| change));
+        }
+        self.changes.end();
+    }
+}
+
+impl Tree {
+    /// Whether settling is to tell what appeared and what went, see [`Forest::changes`]. Off at first: nothing is
+    /// collected then. Does nothing without a forest.
+    pub fn keep_forest_changes(&mut self, keep: bool) {
+        if let Some(forest) = &mut self.forest {
+            forest.changes.keep(keep);
+        }
+    }
+}
