@@ -1,7 +1,10 @@
 //! Drawing: what stands where in pixels and in which colour. Only `surface` and `photo` know a canvas.
 
+pub mod camera;
+pub mod crumb;
 pub mod palette;
 pub mod raster;
+pub mod sight;
 pub mod strip;
 pub mod viewport;
 

@@ -36,6 +36,8 @@ struct Live {
     /// Digest of the state after the record it was computed for.
     digest: Option<(Seq, u64)>,
     pace: clock::Pace,
+    /// How many draw the tree.
+    forest_keepers: u32,
 }
 
 /// Handle to everything the page knows; copied freely.
@@ -111,7 +113,7 @@ impl Store {
     }
 
     /// Looks at the state with its forest arranged and settled, and again whenever it changed: once per drawn frame.
-    /// Until [`Store::no_tree_frames`] the forest is kept.
+    /// The forest is kept from one frame to the next as long as somebody has asked for that, see [`Store::keep_forest`].
     pub fn on_tree_frame(self, arrangement: Arrangement, look: impl FnOnce(&Cluster, &Forest)) {
         self.version.track();
         self.live.update_value(|live| live.cluster.arrange_forest(arrangement));
@@ -131,9 +133,18 @@ impl Store {
         self.peek(|cluster| cluster.tree().forest().map(|forest| look(cluster.tree(), forest)))
     }
 
-    /// Nobody draws the tree any more.
-    pub fn no_tree_frames(self) {
-        self.live.try_update_value(|live| live.cluster.fell_forest());
+    /// The forest is kept until the present owner is cleaned up. When a panel with the tree follows another one, the
+    /// new one asks before the old one is gone, so it is counted who asked.
+    pub fn keep_forest(self) {
+        self.live.update_value(|live| live.forest_keepers += 1);
+        on_cleanup(move || {
+            self.live.try_update_value(|live| {
+                live.forest_keepers -= 1;
+                if live.forest_keepers == 0 {
+                    live.cluster.fell_forest();
+                }
+            });
+        });
     }
 
     /// Looks at the state, and again at a readable pace.

@@ -3,8 +3,8 @@
 
 use std::fmt::Write as _;
 
-use super::verdict::NoMargin;
 use super::Decided;
+use super::verdict::NoMargin;
 use crate::id::WorkerIx;
 use crate::record::{Candidate, Completeness};
 use crate::router::explain::Short;

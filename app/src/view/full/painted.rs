@@ -130,8 +130,11 @@ fn depths(canvas: &Canvas<'_>, decided: &Decided, rects: &[Rect], last: Rect) ->
         for x in [left, right - thick] {
             canvas.surface.fill(Rect { left: x, right: x + thick, top: y - thick - arm, bottom: y }, colour);
         }
-        let words =
-            if worker == chosen { format!(" chosen, {}", decided.margin_words(label)) } else { String::new() };
+        let words = if worker == chosen {
+            format!(" chosen, {}", decided.margin_words(label))
+        } else {
+            String::new()
+        };
         let text = format!("{} {}{words}", label(worker), format::count(depth.into()));
         let at = y.max(free_from).min(f64::from(canvas.view.height) - 2.0 * LABEL_GAP * scale);
         tag(canvas, Rect { left, right, ..on }, at, &text, Some(worker));

@@ -349,8 +349,8 @@ impl Forest {
         }
     }
 
-    /// The child of `parent` over `x` units from its left edge.
-    fn child_at(&self, parent: Option<ChainId>, x: f64) -> Option<ChainId> {
+    /// The child of `parent` over `x` units from its left edge; with `None` the box at the top.
+    pub fn child_at(&self, parent: Option<ChainId>, x: f64) -> Option<ChainId> {
         let (ids, before) = self.family(parent).near(x);
         let behind = ids.partition_point(|&id| f64::from(before + self.chain(id).before) <= x);
         // Boxes without width stand behind all others, so the last that begins left of `x` is the only one it can be.

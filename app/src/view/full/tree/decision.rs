@@ -5,14 +5,14 @@ use radixscope_core::cluster::{Cluster, Decided};
 use radixscope_core::id::DecisionId;
 use radixscope_core::router::explain::Short;
 
-use super::camera::Goal;
 use super::side;
 use super::state::TreeView;
+use crate::draw::camera::Goal;
+use crate::draw::crumb::Crumb;
 use crate::draw::palette::label;
 use crate::format::{self, UNKNOWN};
 use crate::url::Panel;
 use crate::view::chip::Chip;
-use crate::view::tree::crumb::Crumb;
 
 /// Candidates listed at most: the cheapest.
 const CANDIDATES: usize = 24;
@@ -96,7 +96,7 @@ pub(super) fn DecisionOnTree(tree: TreeView) -> impl IntoView {
             {button(Step::Newer, "Newer ›", "decision-newer", "The next decision that names blocks")}
             {button(Step::Latest, "Latest", "decision-latest", "The latest decision that names blocks")}
             <Show when=move || open.get().is_some()>
-                <button class="plain" data-testid="decision-close" on:click=move |_| store.address.update(|address| address.decision = None)>"Hide"</button>
+                <button class="plain" data-testid="painted-close" on:click=move |_| store.address.update(|address| address.decision = None)>"Hide"</button>
             </Show>
         </p>
         {move || match (open.get(), decided.get()) {
@@ -138,14 +138,19 @@ fn One(tree: TreeView, decided: Decided) -> impl IntoView {
             </table>
         }
     });
-    let more = (left_out > 0).then(|| format!("{} dearer ones are in the ledger.", format::count(left_out as u64)));
-    let prompt = decided.decision.isl_blocks.map_or(UNKNOWN.to_owned(), |blocks| format::plural(blocks, "block", "blocks"));
+    let more =
+        (left_out > 0).then(|| format!("{} dearer ones are in the ledger.", format::count(left_out as u64)));
+    let prompt = decided
+        .decision
+        .isl_blocks
+        .map_or(UNKNOWN.to_owned(), |blocks| format::plural(blocks, "block", "blocks"));
     let head = format!(
         "#{id}, prompt of {prompt}{}",
         decided.decision.request_id.as_ref().map_or(String::new(), |request| format!(", request {request}"))
     );
     let margin = format!("{} {}", label(chosen), decided.margin_words(label));
-    let to_ledger = move |_| store.address.update(|address| *address = address.with_decision(Panel::Decisions, id));
+    let to_ledger =
+        move |_| store.address.update(|address| *address = address.with_decision(Panel::Decisions, id));
     view! {
         <h3 class="side-title" data-testid="decision-head">{head}</h3>
         <p class="caption" role="status" data-testid="painted">{tree.painted.words}</p>

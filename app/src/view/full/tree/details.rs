@@ -7,15 +7,49 @@ use radixscope_core::redundancy::{BlockSize, Redundancy, gib};
 use radixscope_core::tree::forest::{Forest, Prefix};
 
 use super::side;
-use super::state::TreeView;
+use super::state::{Hovered, TreeView, key};
+use crate::draw::crumb::Crumb;
 use crate::draw::palette::label;
 use crate::format::{self, UNKNOWN};
 use crate::store::Store;
 use crate::view::full::clipboard::CopyButton;
-use crate::view::tree::crumb::Crumb;
 
 /// Holders named one by one; a cluster may have thousands.
 const HOLDERS: usize = 64;
+
+/// Begins at the block that a link names, and keeps the address at the one that is selected, so that the page's address is
+/// such a link.
+pub(super) fn begin_at(tree: TreeView) {
+    let store = tree.store;
+    let named = store.address.with_untracked(|address| address.other(key::BLOCK));
+    let wanted = StoredValue::new(named.and_then(|hash| hash.parse().ok()).map(BlockHash));
+    Effect::new(move |_| {
+        let selected = tree.selected.get();
+        if let Some(hash) = wanted.get_value().filter(|_| selected.is_none()) {
+            store.on_beat(|_| ());
+            // The state or its forest may not be there yet.
+            let found = side::look(store, |cluster, _| {
+                let tree = cluster.tree();
+                let node = tree.find_any(hash).filter(|&node| tree.is_attached(node))?;
+                Some(Crumb::at(tree, node, tree.position(node)))
+            });
+            if store.ready()
+                && let Some(found) = found
+            {
+                wanted.set_value(None);
+                if let Some(crumb) = found {
+                    tree.go_to(crumb);
+                }
+            }
+            return;
+        }
+        wanted.set_value(None);
+        let hash = selected.map(|crumb| crumb.hash.to_string());
+        if store.address.with_untracked(|address| address.other(key::BLOCK)) != hash {
+            store.address.update(|address| address.set_other(key::BLOCK, hash.as_deref()));
+        }
+    });
+}
 
 /// What is known of a block.
 #[derive(Clone, PartialEq)]
@@ -75,13 +109,18 @@ fn of(cluster: &Cluster, forest: &Forest, crumb: Crumb) -> Option<Detail> {
 pub(super) fn Details(tree: TreeView, size: Memo<BlockSize>) -> impl IntoView {
     let store = tree.store;
     let shown = Memo::new(move |_| {
-        let Some(crumb) = tree.selected.get().or_else(|| tree.hovered.get()) else { return Shown::Nothing };
+        let under = || match tree.hovered.get() {
+            Some(Hovered::Block(crumb)) => Some(crumb),
+            Some(Hovered::Run(_)) | None => None,
+        };
+        let Some(crumb) = tree.selected.get().or_else(under) else { return Shown::Nothing };
         store.on_beat(|_| ());
         let detail = side::look(store, |cluster, forest| of(cluster, forest, crumb)).flatten();
         detail.map_or(Shown::Gone(crumb), |detail| Shown::Block(Box::new(detail)))
     });
     let is_block = Memo::new(move |_| shown.with(|shown| matches!(shown, Shown::Block(_))));
-    let head = move || if tree.selected.get().is_some() { "Selected block" } else { "Block under the pointer" };
+    let head =
+        move || if tree.selected.get().is_some() { "Selected block" } else { "Block under the pointer" };
     view! {
         <section class="side-block" aria-label="Block" data-testid="block-details"
             data-hash=move || shown.with(|shown| match shown { Shown::Block(d) => Some(d.crumb.hash.to_string()), _ => None })>
@@ -101,7 +140,8 @@ pub(super) fn Details(tree: TreeView, size: Memo<BlockSize>) -> impl IntoView {
 
 #[component]
 fn Other(tree: TreeView, shown: Memo<Shown>) -> impl IntoView {
-    move || match shown.get() {
+    move || {
+        match shown.get() {
         Shown::Gone(crumb) => {
             let text = format!(
                 "Block {} at position {} is gone: nobody holds it any more.",
@@ -123,29 +163,40 @@ fn Other(tree: TreeView, shown: Memo<Shown>) -> impl IntoView {
         }
         .into_any(),
     }
+    }
 }
 
 /// Lines of figures that stay where they are while the figures change.
 #[component]
 fn Rows(store: Store, shown: Memo<Shown>, size: Memo<BlockSize>) -> impl IntoView {
     let text = move |of: fn(&Detail) -> String| {
-        Signal::derive(move || shown.with(|shown| if let Shown::Block(d) = shown { of(d) } else { String::new() }))
+        Signal::derive(move || {
+            shown.with(|shown| if let Shown::Block(d) = shown { of(d) } else { String::new() })
+        })
     };
     let age = move |of: fn(&Detail) -> Millis| {
         Signal::derive(move || {
             let now = store.on_beat(|_| store.now_ms());
-            shown.with(|shown| if let Shown::Block(d) = shown { format::ago(now.since(of(d))) } else { String::new() })
+            shown.with(|shown| {
+                if let Shown::Block(d) = shown { format::ago(now.since(of(d))) } else { String::new() }
+            })
         })
     };
-    let owners = Memo::new(move |_| shown.with(|shown| if let Shown::Block(d) = shown { d.owners.clone() } else { Vec::new() }));
-    let names = Memo::new(move |_| shown.with(|shown| if let Shown::Block(d) = shown { d.names.clone() } else { Vec::new() }));
+    let owners = Memo::new(move |_| {
+        shown.with(|shown| if let Shown::Block(d) = shown { d.owners.clone() } else { Vec::new() })
+    });
+    let names = Memo::new(move |_| {
+        shown.with(|shown| if let Shown::Block(d) = shown { d.names.clone() } else { Vec::new() })
+    });
     let holders = move || {
         let n = owners.with(Vec::len) as u64;
         format!("{} of {}", format::count(n), format::plural(store.workers.get() as u64, "worker", "workers"))
     };
     let place = Signal::derive(move || {
         let tokens = size.get().tokens;
-        shown.with(|shown| if let Shown::Block(d) = shown { position(d.crumb.position, tokens) } else { String::new() })
+        shown.with(|shown| {
+            if let Shown::Block(d) = shown { position(d.crumb.position, tokens) } else { String::new() }
+        })
     });
     let copies = Signal::derive(move || {
         let size = size.get();
@@ -192,7 +243,8 @@ fn Fact(name: &'static str, id: &'static str, title: &'static str, value: Signal
 #[component]
 fn Hash(name: &'static str, id: &'static str, copy: [&'static str; 2], value: Signal<u64>) -> impl IntoView {
     let hex = move || format!("0x{}", format::hex(value.get()));
-    let copies = if id == "block-hash" { ["copy-hash", "copy-hash-hex"] } else { ["copy-tokens", "copy-tokens-hex"] };
+    let copies =
+        if id == "block-hash" { ["copy-hash", "copy-hash-hex"] } else { ["copy-tokens", "copy-tokens-hex"] };
     let hex_id = format!("{id}-hex");
     view! {
         <div class="wide"><dt>{name}</dt>
@@ -216,14 +268,23 @@ fn hits(detail: &Detail) -> String {
         0 => format!("{UNKNOWN} no prompt told"),
         requests => {
             let share = f64::from(detail.prefix.hits) / f64::from(requests);
-            format!("{} of {}, {}", format::count(detail.prefix.hits.into()), format::plural(requests.into(), "request", "requests"), format::percent(share))
+            format!(
+                "{} of {}, {}",
+                format::count(detail.prefix.hits.into()),
+                format::plural(requests.into(), "request", "requests"),
+                format::percent(share)
+            )
         }
     }
 }
 
 fn subtree(detail: &Detail) -> String {
     let share = f64::from(detail.prefix.blocks) / f64::from(detail.all.max(1));
-    format!("{}, {} of all", format::plural(detail.prefix.blocks.into(), "block", "blocks"), format::percent(share))
+    format!(
+        "{}, {} of all",
+        format::plural(detail.prefix.blocks.into(), "block", "blocks"),
+        format::percent(share)
+    )
 }
 
 fn shared(detail: &Detail) -> String {

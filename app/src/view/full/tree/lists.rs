@@ -7,10 +7,10 @@ use radixscope_core::tree::forest::{ChainId, Forest};
 
 use super::side;
 use super::state::TreeView;
+use crate::draw::crumb::Crumb;
 use crate::format;
 use crate::store::now_ms;
 use crate::view::full::hint::HintList;
-use crate::view::tree::crumb::Crumb;
 
 /// Lines at first, and by how many more there are at a press.
 const LINES: usize = 10;
@@ -62,29 +62,36 @@ pub(super) fn List(tree: TreeView, by: Ranked) -> impl IntoView {
         store.on_beat(|_| ());
         let (at, what) = computed.get_value();
         match before {
-            Some(before) if now_ms() - at < PACE_MS && what == most && !before.lines.is_empty() => before.clone(),
+            Some(before) if now_ms() - at < PACE_MS && what == most && !before.lines.is_empty() => {
+                before.clone()
+            }
             _ => {
                 computed.set_value((now_ms(), most));
                 side::look(store, |cluster, forest| of(cluster, forest, by, most)).unwrap_or_default()
             }
         }
     });
-    let keys = Memo::new(move |_| lines.with(|l| l.lines.iter().map(|line| (line.crumb.hash, line.crumb.tokens)).collect::<Vec<_>>()));
+    let keys = Memo::new(move |_| {
+        lines.with(|l| l.lines.iter().map(|line| (line.crumb.hash, line.crumb.tokens)).collect::<Vec<_>>())
+    });
     let row = move |key| {
         let line = Memo::new(move |before: Option<&Option<Line>>| {
-            let now = lines.with(|l| l.lines.iter().find(|line| (line.crumb.hash, line.crumb.tokens) == key).cloned());
+            let now = lines
+                .with(|l| l.lines.iter().find(|line| (line.crumb.hash, line.crumb.tokens) == key).cloned());
             now.or_else(|| before.cloned().flatten())
         });
         view! { <Row tree by line lines/> }
     };
     let is_empty = Memo::new(move |_| lines.with(|l| l.lines.is_empty()));
     let is_cut = Memo::new(move |_| lines.with(|l| l.is_cut) && most.get() < MOST_LINES);
-    let head = move || match by {
+    let head = move || {
+        match by {
         Ranked::Largest => "By held blocks at and below them. A prefix is left out if it is nearly all of one listed above it.".to_owned(),
         Ranked::Hottest => format!(
             "By requests of the last 5 min that found them held, of {} known.",
             lines.with(|l| format::plural(l.requests.into(), "request", "requests"))
         ),
+    }
     };
     let list_id = if by == Ranked::Largest { "list-largest" } else { "list-hottest" };
     view! {
@@ -136,7 +143,9 @@ fn Row(tree: TreeView, by: Ranked, line: Memo<Option<Line>>, lines: Memo<Lines>)
         move || line.with(|line| line.as_ref().map(|line| lines.with(|lines| of(line, lines))))
     };
     let is_on = move || line.with(|line| line.as_ref().map(|line| line.crumb) == tree.selected.get());
-    let owners = Memo::new(move |_| line.with(|line| line.as_ref().map(|line| line.owners.clone())).unwrap_or_default());
+    let owners = Memo::new(move |_| {
+        line.with(|line| line.as_ref().map(|line| line.owners.clone())).unwrap_or_default()
+    });
     let main = match by {
         Ranked::Largest => text(blocks_of),
         Ranked::Hottest => text(hits_of),
@@ -172,7 +181,11 @@ fn hits_of(line: &Line, lines: &Lines) -> String {
 }
 
 fn copies(copies: u64) -> String {
-    if copies == 0 { "· no copies".to_owned() } else { format!("· {}", format::plural(copies, "copy", "copies")) }
+    if copies == 0 {
+        "· no copies".to_owned()
+    } else {
+        format!("· {}", format::plural(copies, "copy", "copies"))
+    }
 }
 
 /// Positions of blocks in their prompt.
@@ -187,7 +200,8 @@ fn place(first: u32, last: u32) -> String {
 fn Nothing(tree: TreeView, by: Ranked, lines: Memo<Lines>) -> impl IntoView {
     let requests = Memo::new(move |_| lines.with(|lines| lines.requests));
     let blocks = Memo::new(move |_| lines.with(|lines| lines.blocks));
-    move || match (by, requests.get(), blocks.get()) {
+    move || {
+        match (by, requests.get(), blocks.get()) {
         (_, _, 0) => view! { <p class="caption" data-testid="list-empty">"No worker holds a block. The list fills with the first stored one."</p> }.into_any(),
         (Ranked::Hottest, 0, _) => {
             let hint = tree.store.peek(Cluster::decisions_hint).unwrap_or(candidates_hint());
@@ -204,5 +218,6 @@ fn Nothing(tree: TreeView, by: Ranked, lines: Memo<Lines>) -> impl IntoView {
             view! { <p class="caption" data-testid="list-empty">{text}</p> }.into_any()
         }
         (Ranked::Largest, ..) => view! { <p class="caption" data-testid="list-empty">"No prefix is known from its beginning."</p> }.into_any(),
+    }
     }
 }

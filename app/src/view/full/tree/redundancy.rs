@@ -21,10 +21,22 @@ pub(super) fn CopiesFigures(store: Store) -> impl IntoView {
     let all = in_all(store);
     let share = move |of: fn(&Redundancy) -> Option<f64>| percent(all.with(of));
     let shared_title = Signal::derive(move || {
-        all.with(|all| format!("{} of {} distinct blocks are held by two workers or more", format::count(all.shared), format::count(all.blocks)))
+        all.with(|all| {
+            format!(
+                "{} of {} distinct blocks are held by two workers or more",
+                format::count(all.shared),
+                format::count(all.blocks)
+            )
+        })
     });
     let copies_title = Signal::derive(move || {
-        all.with(|all| format!("{} of {} blocks that workers hold are copies beyond the first", format::count(all.copies), format::count(all.held())))
+        all.with(|all| {
+            format!(
+                "{} of {} blocks that workers hold are copies beyond the first",
+                format::count(all.copies),
+                format::count(all.held())
+            )
+        })
     });
     view! {
         <Figure id="shared" label="shared" value=Signal::derive(move || share(Redundancy::shared_share)) title=shared_title/>
@@ -44,7 +56,8 @@ pub(super) fn Copies(tree: TreeView, size: Memo<BlockSize>) -> impl IntoView {
         Some(Redundancy::from(&of.flatten()?))
     });
     let row = move |name: &'static str, id: &'static str, of: fn(Redundancy, BlockSize) -> String| {
-        let cell = move |from: Option<Redundancy>| from.map_or(UNKNOWN.to_owned(), |from| of(from, size.get()));
+        let cell =
+            move |from: Option<Redundancy>| from.map_or(UNKNOWN.to_owned(), |from| of(from, size.get()));
         view! {
             <tr>
                 <th scope="row">{name}</th>

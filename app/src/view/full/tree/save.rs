@@ -72,11 +72,14 @@ impl Facts {
 fn view<T>(tree: TreeView, see: impl FnOnce(&Cluster, &Forest, Region, Choice) -> T) -> Option<T> {
     let choice = tree.choice.get_untracked();
     let region = tree.camera.with_value(|camera| camera.region());
-    side::look(tree.store, |cluster, forest| see(cluster, forest, region.unwrap_or_else(|| Region::all(forest)), choice))
+    side::look(tree.store, |cluster, forest| {
+        see(cluster, forest, region.unwrap_or_else(|| Region::all(forest)), choice)
+    })
 }
 
 fn save_svg(tree: TreeView) -> String {
-    let (width, height) = canvas(".above").map_or((1600, 900), |above| (above.client_width(), above.client_height()));
+    let (width, height) =
+        canvas(".above").map_or((1600, 900), |above| (above.client_width(), above.client_height()));
     let dark = tree.dark.get_untracked();
     let drawn = view(tree, |cluster, forest, region, choice| {
         let facts = Facts::of(tree, cluster, forest, region, choice);
@@ -136,7 +139,11 @@ fn save_png(tree: TreeView, said: RwSignal<String>) {
     let done = move |blob: Option<web_sys::Blob>| {
         let saved = blob.is_some_and(|blob| file::offer_blob(&name, &blob).is_ok());
         // The panel may be gone by then.
-        said.try_set(if saved { format!("{name} saved") } else { format!("{name} could not be saved: the browser refused") });
+        said.try_set(if saved {
+            format!("{name} saved")
+        } else {
+            format!("{name} could not be saved: the browser refused")
+        });
     };
     if photo::take(&below, &above, &caption, done).is_none() {
         said.set("The browser gives no canvas to put the picture together".to_owned());

@@ -12,10 +12,10 @@ use radixscope_core::tree::NodeId;
 use web_sys::KeyboardEvent;
 
 use super::state::TreeView;
+use crate::draw::crumb::Crumb;
 use crate::draw::palette::label;
 use crate::format;
 use crate::keys;
-use crate::view::tree::crumb::Crumb;
 
 /// Results shown at most.
 const MOST: usize = 20;
@@ -106,9 +106,9 @@ impl Line {
             }
             Found::Worker(ix) => {
                 let worker = cluster.worker(ix)?;
-                let holds = cluster
-                    .blocks(ix)
-                    .map_or("blocks unknown".to_owned(), |n| format!("holds {}", format::plural(n, "block", "blocks")));
+                let holds = cluster.blocks(ix).map_or("blocks unknown".to_owned(), |n| {
+                    format!("holds {}", format::plural(n, "block", "blocks"))
+                });
                 Self {
                     group: "Workers",
                     main: format!("{}  {}", label(ix), worker.id),
@@ -137,7 +137,12 @@ impl Line {
         let holders = format::plural(tree.owners(node).len() as u64, "holder", "holders");
         if !tree.is_attached(node) {
             let main = "Waits for a parent that was never heard of".to_owned();
-            return Self { group, main, more: format!("{name}, {holders}; not in the picture"), way: Way::Nowhere };
+            return Self {
+                group,
+                main,
+                more: format!("{name}, {holders}; not in the picture"),
+                way: Way::Nowhere,
+            };
         }
         let crumb = Crumb::at(tree, node, tree.position(node));
         let main = format!("Block at position {}", format::count(crumb.position.into()));
@@ -162,7 +167,7 @@ pub(super) fn Search(tree: TreeView) -> impl IntoView {
         let now = text.get_untracked();
         let found = (!now.trim().is_empty()).then(|| store.peek(|cluster| Answer::of(cluster, &now)));
         tree.found.set(found.as_ref().map(Answer::blocks).unwrap_or_default());
-        tree.redraw.update(|n| *n += 1);
+        tree.redraw_soon();
         at.set(0);
         answer.set(found);
     };
@@ -183,7 +188,10 @@ pub(super) fn Search(tree: TreeView) -> impl IntoView {
         match way {
             Way::Block(crumb) => tree.go_to(crumb),
             // Picking twice lets go, and who searches wants it picked.
-            Way::Worker(ix) if store.address.with_untracked(|a| a.worker) != store.peek(|c| c.worker(ix).map(|w| w.id)) => {
+            Way::Worker(ix)
+                if store.address.with_untracked(|a| a.worker)
+                    != store.peek(|c| c.worker(ix).map(|w| w.id)) =>
+            {
                 store.pick(ix);
             }
             Way::Worker(_) => {}
@@ -192,7 +200,8 @@ pub(super) fn Search(tree: TreeView) -> impl IntoView {
         }
         is_open.set(false);
     };
-    let lines = move || answer.with_untracked(|answer| answer.as_ref().map_or(0, |answer| answer.lines.len()));
+    let lines =
+        move || answer.with_untracked(|answer| answer.as_ref().map_or(0, |answer| answer.lines.len()));
     let key = move |event: KeyboardEvent| {
         match event.key().as_str() {
             "ArrowDown" | "ArrowUp" if lines() > 0 => {
@@ -204,12 +213,14 @@ pub(super) fn Search(tree: TreeView) -> impl IntoView {
                 is_open.set(true);
             }
             "Enter" => {
-                let is_fresh = answer.with_untracked(|a| a.as_ref().is_some_and(|a| a.text == text.get_untracked().trim()));
+                let is_fresh = answer
+                    .with_untracked(|a| a.as_ref().is_some_and(|a| a.text == text.get_untracked().trim()));
                 if !is_fresh {
                     look();
                 }
                 is_open.set(true);
-                let way = answer.with_untracked(|a| a.as_ref()?.lines.get(at.get_untracked()).map(|line| line.way));
+                let way =
+                    answer.with_untracked(|a| a.as_ref()?.lines.get(at.get_untracked()).map(|line| line.way));
                 way.into_iter().for_each(go);
             }
             "Escape" if is_open.get_untracked() => is_open.set(false),

@@ -11,6 +11,8 @@ use super::decision::DecisionOnTree;
 use super::details::Details;
 use super::lists::{List, Ranked};
 use super::redundancy::Copies;
+use super::save::Save;
+use super::search::Search;
 use super::state::TreeView;
 use crate::store::Store;
 use crate::view::chip::Chip;
@@ -69,6 +71,7 @@ pub(super) fn Side(tree: TreeView) -> impl IntoView {
         format!("side-tab-{id}")
     };
     view! {
+        <Search tree/>
         <Details tree size/>
         <div class="side-tabs" role="tablist" aria-label="Beside the tree">
             {TABS.into_iter().enumerate().map(tab).collect_view()}
@@ -81,6 +84,7 @@ pub(super) fn Side(tree: TreeView) -> impl IntoView {
                 Tab::Decision => view! { <DecisionOnTree tree/> }.into_any(),
             }}
         </div>
+        <Save tree/>
     }
 }
 
@@ -108,8 +112,7 @@ pub(super) fn chips(store: Store, workers: &[WorkerIx], most: usize) -> AnyView 
         return "nobody".into_any();
     }
     let more = workers.len().saturating_sub(most);
-    let chips: Vec<_> =
-        workers.iter().take(most).map(|&worker| view! { <Chip store worker/> " " }).collect();
+    let chips: Vec<_> = workers.iter().take(most).map(|&worker| view! { <Chip store worker/> " " }).collect();
     view! { <span class="side-chips">{chips} {(more > 0).then(|| view! { <span class="quiet">{format!("+{more}")}</span> })}</span> }
         .into_any()
 }
