@@ -7,6 +7,7 @@ pub mod browser;
 pub mod capture;
 pub mod envelope;
 pub mod figures;
+pub mod grown;
 pub mod http;
 pub mod metrics;
 pub mod nats;
