@@ -5,6 +5,7 @@
 
 pub mod browser;
 pub mod capture;
+pub mod devtools;
 pub mod envelope;
 pub mod figures;
 pub mod grown;

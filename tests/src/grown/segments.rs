@@ -136,7 +136,8 @@ impl Segments {
     fn blocks(&self, above: Option<BlockHash>, first: u64, len: u64) -> Vec<Block> {
         let mut above = above;
         let block = |number: u64| {
-            let tokens_hash = TokensHash(mixed(self.seed.wrapping_add(number.wrapping_mul(0x9e37_79b9_7f4a_7c15))));
+            let tokens_hash =
+                TokensHash(mixed(self.seed.wrapping_add(number.wrapping_mul(0x9e37_79b9_7f4a_7c15))));
             let block_hash = chain_hash(above, tokens_hash);
             above = Some(block_hash);
             Block { block_hash, tokens_hash }

@@ -1,6 +1,5 @@
 use std::collections::{HashMap, HashSet};
 
-
 use super::*;
 
 const SIZE: u64 = 10_000;
@@ -74,8 +73,7 @@ fn system_prompts_are_everybodys_and_most_of_the_rest_is_one_workers() {
 fn few_system_prompts_have_most_conversations() {
     let mut grown = Grown::new(100_000, WORKERS, 1);
     grown.by_ref().for_each(drop);
-    let mut widths: Vec<u64> =
-        grown.boxes().iter().filter(|b| b.parent.is_none()).map(|b| b.width).collect();
+    let mut widths: Vec<u64> = grown.boxes().iter().filter(|b| b.parent.is_none()).map(|b| b.width).collect();
     widths.sort_unstable();
     let most: u64 = widths.iter().rev().take(10).sum();
     assert!(most * 2 > widths.iter().sum(), "{widths:?}");

@@ -1,0 +1,64 @@
+// Runs before the page's own scripts: keeps what cannot be asked for later, and says in the trace where frames begin.
+(() => {
+  const seen = { memories: [], socketBytes: 0, frames: [], draws: 0, content: null };
+  globalThis.__seen = seen;
+
+  const keep = (result) => {
+    const exports = (result.instance ?? result).exports;
+    if (exports.memory) seen.memories.push(exports.memory);
+    return result;
+  };
+  for (const name of ["instantiate", "instantiateStreaming"]) {
+    const original = WebAssembly[name];
+    WebAssembly[name] = (...args) => original.apply(WebAssembly, args).then(keep);
+  }
+
+  globalThis.WebSocket = class extends WebSocket {
+    constructor(...args) {
+      super(...args);
+      this.addEventListener("message", ({ data }) => {
+        seen.socketBytes += data.byteLength ?? data.size ?? data.length;
+      });
+    }
+  };
+
+  // A picture has content when some colours are in it: a ground and an axis are few. Afterwards nobody looks any more.
+  const COLOURS = 4;
+  const put = CanvasRenderingContext2D.prototype.putImageData;
+  CanvasRenderingContext2D.prototype.putImageData = function (image, ...rest) {
+    put.call(this, image, ...rest);
+    if (!this.canvas.closest("[data-testid=tree]")) return;
+    seen.draws += 1;
+    if (seen.counting) performance.mark("radixscope-draw");
+    if (seen.content) return;
+    const pixels = new Uint32Array(image.data.buffer, image.data.byteOffset, image.data.length >> 2);
+    const colours = new Set();
+    for (let at = 0; at < pixels.length && colours.size < COLOURS; at += 97) colours.add(pixels[at]);
+    if (colours.size < COLOURS) return;
+    const content = { putMs: performance.now(), bytes: seen.socketBytes };
+    seen.content = content;
+    // What was put is seen after the frame in which it was put.
+    requestAnimationFrame(() => setTimeout(() => (content.shownMs = performance.now())));
+  };
+
+  // A frame each, with its mark in the trace, while `counting`: the loop itself asks for frames.
+  seen.count = () => {
+    seen.counting = true;
+    let before = 0;
+    const frame = (now) => {
+      if (!seen.counting) return;
+      performance.mark("radixscope-frame");
+      if (before) seen.frames.push(now - before);
+      before = now;
+      requestAnimationFrame(frame);
+    };
+    requestAnimationFrame(frame);
+  };
+  seen.stop = () => {
+    seen.counting = false;
+    performance.clearMarks();
+    const frames = seen.frames;
+    seen.frames = [];
+    return frames;
+  };
+})();
