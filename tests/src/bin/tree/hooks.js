@@ -5,7 +5,8 @@
 
   const keep = (result) => {
     const exports = (result.instance ?? result).exports;
-    if (exports.memory) seen.memories.push(exports.memory);
+    if (exports.memory) seen.memories.push(new WeakRef(exports.memory));
+    seen.startedMs = performance.now();
     return result;
   };
   for (const name of ["instantiate", "instantiateStreaming"]) {
@@ -18,6 +19,7 @@
       super(...args);
       this.addEventListener("message", ({ data }) => {
         seen.socketBytes += data.byteLength ?? data.size ?? data.length;
+        seen.heardMs = performance.now();
       });
     }
   };
@@ -35,7 +37,8 @@
     const colours = new Set();
     for (let at = 0; at < pixels.length && colours.size < COLOURS; at += 97) colours.add(pixels[at]);
     if (colours.size < COLOURS) return;
-    const content = { putMs: performance.now(), bytes: seen.socketBytes };
+    const { startedMs, heardMs, socketBytes: bytes } = seen;
+    const content = { startedMs, heardMs, putMs: performance.now(), bytes };
     seen.content = content;
     // What was put is seen after the frame in which it was put.
     requestAnimationFrame(() => setTimeout(() => (content.shownMs = performance.now())));

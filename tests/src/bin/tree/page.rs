@@ -31,6 +31,8 @@ pub(crate) struct Opening {
     pub(crate) shown_ms: f64,
     /// Bytes on the socket until then: the snapshot, and what came beside it.
     pub(crate) socket_bytes: f64,
+    /// The same with its steps: WebAssembly started, the socket's last message heard, the picture put.
+    pub(crate) steps: Value,
 }
 
 /// A page with the hooks.
@@ -79,6 +81,7 @@ impl<'a> Viewer<'a> {
             openings.push(Opening {
                 shown_ms: float(&content["shownMs"]),
                 socket_bytes: float(&content["bytes"]),
+                steps: content,
             });
         }
         openings
@@ -129,7 +132,7 @@ impl<'a> Viewer<'a> {
     /// Bytes of all WebAssembly memories of the page, and of its JavaScript heap without garbage.
     pub(crate) async fn heap_bytes(&self) -> (f64, f64) {
         self.devtools.call("HeapProfiler.collectGarbage", json!({})).await.expect("a collection");
-        let memories = "__seen.memories.map((memory) => memory.buffer.byteLength)";
+        let memories = "__seen.memories.map((memory) => memory.deref()?.buffer.byteLength ?? 0)";
         let memories: Vec<f64> = serde_json::from_value(self.eval(memories).await).expect("numbers");
         (memories.iter().sum(), self.metrics().await.heap_bytes)
     }
@@ -149,9 +152,13 @@ impl<'a> Viewer<'a> {
             self.eval("__seen.count()").await;
         }
         let draws = number(&self.eval("({draws: __seen.draws})").await, "draws");
-        let before = self.metrics().await;
-        let ((), trace) = trace::record(&self.devtools, work).await;
-        let after = self.metrics().await;
+        // The counters are read within the trace: to begin and to end it costs the main thread something too.
+        let counted = async || {
+            let before = self.metrics().await;
+            work().await;
+            (before, self.metrics().await)
+        };
+        let ((before, after), trace) = trace::record(&self.devtools, counted).await;
         let draws = number(&self.eval("({draws: __seen.draws})").await, "draws") - draws;
         let frames = self.eval("__seen.stop()").await;
         Measured {
@@ -238,4 +245,52 @@ async fn resyncs(server: &Radixscope) -> u64 {
 
 fn float(value: &Value) -> f64 {
     value.as_f64().unwrap_or_else(|| panic!("{value} should be a number"))
+}
+
+#[cfg(test)]
+mod tests {
+    use radixscope_tests::browser::with_unrecorded_page;
+    use radixscope_tests::pages::Site;
+
+    use super::*;
+
+    /// Follows the wheel and the pointer, with five milliseconds of work for each picture.
+    const FOLLOWER: &str = "<!doctype html><link rel=icon href='data:,'><style>canvas { touch-action: none }</style>\
+        <canvas data-testid=tree tabindex=0 width=800 height=400></canvas><script>\
+        const canvas = document.querySelector('canvas'), context = canvas.getContext('2d');\
+        const image = context.createImageData(800, 400); let asked = false;\
+        const draw = () => { asked = false; const until = performance.now() + 5; while (performance.now() < until);\
+        context.putImageData(image, 0, 0); };\
+        const ask = () => { if (!asked) { asked = true; requestAnimationFrame(draw); } };\
+        canvas.addEventListener('wheel', e => { e.preventDefault(); ask(); }, {passive: false});\
+        canvas.addEventListener('pointermove', ask);</script>";
+
+    #[tokio::test]
+    async fn a_page_that_follows_is_measured_with_all_its_work() {
+        let site = Site::of_page(FOLLOWER).await;
+        with_unrecorded_page(async |page| {
+            let viewer = Viewer::new(page).await;
+            page.open(&site.url()).await;
+            let (measured, inputs) = viewer.moved(Duration::from_secs(1)).await;
+            assert!(measured.draws * 4 > inputs, "{} pictures after {inputs} inputs", measured.draws);
+            let work = measured.trace.drawn_frames_ms();
+            assert!(work.len() as u64 * 2 > measured.draws, "{} frames", work.len());
+            assert!(work.iter().all(|&(wall, _)| wall >= 5.0), "{work:?}");
+            assert!(measured.tasks_ms >= 5.0 * measured.draws as f64, "{}", measured.tasks_ms);
+        })
+        .await;
+    }
+
+    #[tokio::test]
+    async fn a_page_that_stays_still_has_no_pictures() {
+        let site = Site::of_page(&FOLLOWER.replace("asked = true;", "return;")).await;
+        with_unrecorded_page(async |page| {
+            let viewer = Viewer::new(page).await;
+            page.open(&site.url()).await;
+            let (measured, inputs) = viewer.moved(Duration::from_secs(1)).await;
+            assert!(inputs > 0 && measured.draws == 0);
+            assert!(measured.trace.drawn_frames_ms().is_empty());
+        })
+        .await;
+    }
 }

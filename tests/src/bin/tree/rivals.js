@@ -29,7 +29,7 @@
       context.fillRect(x, y, width, boxes[at + 4] * high);
       drawn += 1;
     }
-    // Drawing is put off until somebody looks.
+    // What was put off is drawn now.
     context.getImageData(0, 0, 1, 1);
     return drawn;
   };
@@ -81,7 +81,7 @@
       canvas = document.createElement("canvas");
       [canvas.width, canvas.height] = size;
       document.body.append(canvas);
-      context = canvas.getContext("2d", { alpha: false });
+      context = canvas.getContext("2d", { alpha: false, willReadFrequently: true });
     },
     rectangles: (zoom, isCulled) =>
       several(40, (time) => rectangles(look(zoom, zoom > 1 ? time * 12 : 0), isCulled)),

@@ -162,6 +162,6 @@ mod tests {
         assert_eq!(wall, [5.0, 4.0]);
         let windows: Vec<f64> = trace.windows_ms().into_iter().map(|(wall, _)| wall).collect();
         assert_eq!(windows, [10.0, 0.0]);
-        assert_eq!(trace.share(), 0.05);
+        assert_eq!((trace.all_ms(), trace.seconds()), (10.0, 0.2));
     }
 }
