@@ -18,7 +18,7 @@ impl Random {
     /// From 0 to below `end`.
     pub(super) fn below(&mut self, end: u64) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        (u128::from(mixed(self.0)) * u128::from(end) >> 64) as u64
+        ((u128::from(mixed(self.0)) * u128::from(end)) >> 64) as u64
     }
 
     /// True in `percent` of a hundred cases.

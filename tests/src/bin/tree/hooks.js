@@ -26,22 +26,32 @@
 
   // A picture has content when some colours are in it: a ground and an axis are few. Afterwards nobody looks any more.
   const COLOURS = 4;
-  const put = CanvasRenderingContext2D.prototype.putImageData;
-  CanvasRenderingContext2D.prototype.putImageData = function (image, ...rest) {
-    put.call(this, image, ...rest);
-    if (!this.canvas.closest("[data-testid=tree]")) return;
-    seen.draws += 1;
-    if (seen.counting) performance.mark("radixscope-draw");
-    if (seen.content) return;
-    const pixels = new Uint32Array(image.data.buffer, image.data.byteOffset, image.data.length >> 2);
+  const coloursOf = ({ data }) => {
+    const pixels = new Uint32Array(data.buffer, data.byteOffset, data.length >> 2);
     const colours = new Set();
     for (let at = 0; at < pixels.length && colours.size < COLOURS; at += 97) colours.add(pixels[at]);
-    if (colours.size < COLOURS) return;
+    return colours.size;
+  };
+  const drawn = (canvas, picture) => {
+    if (!canvas.closest("[data-testid=tree]")) return;
+    seen.draws += 1;
+    if (seen.counting) performance.mark("radixscope-draw");
+    if (seen.content || coloursOf(picture()) < COLOURS) return;
     const { startedMs, heardMs, socketBytes: bytes } = seen;
     const content = { startedMs, heardMs, putMs: performance.now(), bytes };
     seen.content = content;
     // What was put is seen after the frame in which it was put.
     requestAnimationFrame(() => setTimeout(() => (content.shownMs = performance.now())));
+  };
+  const context = CanvasRenderingContext2D.prototype;
+  const { putImageData, drawImage } = context;
+  context.putImageData = function (image, ...rest) {
+    putImageData.call(this, image, ...rest);
+    drawn(this.canvas, () => image);
+  };
+  context.drawImage = function (...args) {
+    drawImage.apply(this, args);
+    drawn(this.canvas, () => this.getImageData(0, 0, this.canvas.width, this.canvas.height));
   };
 
   // A frame each, with its mark in the trace, while `counting`: the loop itself asks for frames.

@@ -166,10 +166,10 @@ fn moving(table: &mut Table, size: &str, blocks: u64, measured: &Measured, input
     });
     table.detail(size, "moving", &details);
     println!("{size} moving: {details}");
-    let followed = measured.draws as f64 / inputs as f64 * 100.0;
+    let followed = work.len() as f64 / inputs as f64 * 100.0;
     table.row(size, "moving, inputs followed by a picture", followed, "%");
     if followed < FOLLOWED_PERCENT {
-        let why = format!("the page does not follow: {} pictures after {inputs} inputs", measured.draws);
+        let why = format!("the page does not follow: pictures in {} frames for {inputs} inputs", work.len());
         table.failed(size, "moving, main thread per frame, p95", &why);
         return;
     }
