@@ -16,6 +16,7 @@ use std::time::Duration;
 
 use radixscope_tests::browser::with_unrecorded_page;
 use serde_json::json;
+use tokio::signal::unix::{SignalKind, signal};
 
 use page::{Lived, Measured, Viewer};
 use stage::{Stage, WORKERS};
@@ -106,11 +107,19 @@ async fn main() {
 async fn serve(blocks: u64, port: u16, events_per_s: u64) {
     let mut stage = Stage::with(blocks, port).await;
     println!("{} blocks of {WORKERS} workers on {}", millions(blocks), stage.server.url("/?view=tree"));
-    if events_per_s > 0 {
-        println!("{events_per_s} events/s");
-        stage.live(events_per_s, u64::from(u32::MAX)).await;
+    let mut ended = signal(SignalKind::terminate()).expect("the system tells when to end");
+    let live = async {
+        if events_per_s > 0 {
+            stage.live(events_per_s, u64::from(u32::MAX)).await;
+        }
+        std::future::pending::<()>().await;
+    };
+    // The servers end with what holds them.
+    tokio::select! {
+        () = live => {}
+        _ = ended.recv() => {}
+        _ = tokio::signal::ctrl_c() => {}
     }
-    std::future::pending().await
 }
 
 /// Everything about a tree of one size.
@@ -129,8 +138,8 @@ async fn measure(table: &mut Table, blocks: u64, seconds: u64) {
         table.detail(&size, "openings", &steps);
         table.row(&size, "first picture, median of 3 openings", quantile(&shown, 0.5), "ms");
         table.row(&size, "on the socket until then", openings[0].socket_bytes / 1e6, "MB");
-        let (share, frames_ms) = viewer.idle().await;
-        table.row(&size, "idle, share of the main thread", share * 100.0, "%");
+        let (percent, frames_ms) = viewer.idle().await;
+        table.row(&size, "idle, share of the main thread", percent, "%");
         table.row(&size, "idle, time between frames, p95", quantile(&frames_ms, 0.95), "ms");
         let (measured, inputs) = viewer.moved(MOVING).await;
         moving(table, &size, blocks, &measured, inputs);
@@ -139,6 +148,7 @@ async fn measure(table: &mut Table, blocks: u64, seconds: u64) {
             let lived = viewer.live(&mut stage, rate, seconds).await;
             living(table, &size, rate, &lived);
         }
+        table.row(&size, "load of the machine, of the last minute", load(), "");
         let (wasm, script) = viewer.heap_bytes().await;
         table.budget(&size, "WebAssembly memory", wasm / 1e6, "MB", BUDGET_HEAP_MB);
         table.row(&size, "JavaScript heap", script / 1e6, "MB");
@@ -153,6 +163,12 @@ async fn measure(table: &mut Table, blocks: u64, seconds: u64) {
         }
     })
     .await;
+}
+
+/// How many programs wanted a processor: with more than there are, times by the clock are those of others too.
+fn load() -> f64 {
+    let text = std::fs::read_to_string("/proc/loadavg").unwrap_or_default();
+    text.split(' ').next().and_then(|load| load.parse().ok()).unwrap_or(f64::NAN)
 }
 
 /// What a reader who moves costs.
@@ -173,23 +189,27 @@ fn moving(table: &mut Table, size: &str, blocks: u64, measured: &Measured, input
         table.failed(size, "moving, main thread per frame, p95", &why);
         return;
     }
-    let wall: Vec<f64> = work.iter().map(|work| work.0).collect();
-    let processor: Vec<f64> = work.iter().map(|work| work.1).collect();
-    table.row(size, "moving, main thread per frame, p50", quantile(&wall, 0.5), "ms");
-    let p95 = quantile(&wall, 0.95);
-    if blocks == BUDGET_FRAME_BLOCKS {
-        table.budget(size, "moving, main thread per frame, p95", p95, "ms", BUDGET_FRAME_MS);
-    } else {
-        table.row(size, "moving, main thread per frame, p95", p95, "ms");
+    for (whose, took) in by_clock_and_processor(&work) {
+        table.row(size, &format!("moving, main thread per frame{whose}, p50"), quantile(&took, 0.5), "ms");
+        let (what, p95) = (format!("moving, main thread per frame{whose}, p95"), quantile(&took, 0.95));
+        if blocks == BUDGET_FRAME_BLOCKS {
+            table.budget(size, &what, p95, "ms", BUDGET_FRAME_MS);
+        } else {
+            table.row(size, &what, p95, "ms");
+        }
     }
-    table.row(size, "moving, processor time of it, p95", quantile(&processor, 0.95), "ms");
     table.row(size, "moving, time between frames, p95", quantile(&measured.frames_ms, 0.95), "ms");
+}
+
+/// The same work by the clock, as the reader feels it, and by the processor, which others on the machine do not lengthen.
+fn by_clock_and_processor(work: &[(f64, f64)]) -> [(&'static str, Vec<f64>); 2] {
+    let (clock, processor) = work.iter().copied().unzip();
+    [("", clock), (" (processor time)", processor)]
 }
 
 /// What events that come cost.
 fn living(table: &mut Table, size: &str, rate: u64, lived: &Lived) {
     let measured = &lived.measured;
-    let wall: Vec<f64> = measured.trace.windows_ms().iter().map(|work| work.0).collect();
     let details = json!({
         "events": lived.events, "pictures": measured.draws, "tasks by Chromium's counters, ms": measured.tasks_ms,
         "scripts by Chromium's counters, ms": measured.scripts_ms, "tasks by the trace, ms": measured.trace.all_ms(),
@@ -204,13 +224,19 @@ fn living(table: &mut Table, size: &str, rate: u64, lived: &Lived) {
     if measured.draws == 0 {
         table.failed(size, &what("pictures"), "nothing was drawn");
     }
-    table.row(size, &what("main thread per 100 ms, p50"), quantile(&wall, 0.5), "ms");
-    table.row(size, &what("main thread per 100 ms, p95"), quantile(&wall, 0.95), "ms");
-    let percent = measured.trace.share() * 100.0;
-    if rate == EVENTS_PER_S[1] {
-        table.budget(size, &what("share of the main thread"), percent, "%", BUDGET_SHARE_PERCENT);
-    } else {
-        table.row(size, &what("share of the main thread"), percent, "%");
+    let (by_clock, of_processor) = measured.trace.percent();
+    let percents = [by_clock, of_processor];
+    for ((whose, took), percent) in
+        by_clock_and_processor(&measured.trace.windows_ms()).into_iter().zip(percents)
+    {
+        let name = |figure: &str| what(&format!("main thread{whose}, {figure}"));
+        table.row(size, &name("per 100 ms, p50"), quantile(&took, 0.5), "ms");
+        table.row(size, &name("per 100 ms, p95"), quantile(&took, 0.95), "ms");
+        if rate == EVENTS_PER_S[1] {
+            table.budget(size, &name("share"), percent, "%", BUDGET_SHARE_PERCENT);
+        } else {
+            table.row(size, &name("share"), percent, "%");
+        }
     }
     table.row(size, &what("pictures"), measured.draws as f64 / measured.trace.seconds(), "a second");
 }

@@ -87,11 +87,11 @@ impl<'a> Viewer<'a> {
         openings
     }
 
-    /// Nothing happens: the share of the main thread that goes away by itself, and the frame clock.
+    /// Nothing happens: per cent of the main thread that go away by themselves, and the frame clock.
     pub(crate) async fn idle(&self) -> (f64, Vec<f64>) {
         let still = self.measured(false, async || tokio::time::sleep(IDLE).await).await;
         let counting = self.measured(true, async || tokio::time::sleep(IDLE).await).await;
-        (still.trace.share(), counting.frames_ms)
+        (still.trace.percent().0, counting.frames_ms)
     }
 
     /// Moves in the tree as a reader does. Gives the inputs too.

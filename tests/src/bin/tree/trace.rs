@@ -107,9 +107,9 @@ impl Trace {
         (0..n).map(|window| self.work_ms(at(window), at(window + 1))).collect()
     }
 
-    /// Milliseconds of work in all.
-    pub(crate) fn all_ms(&self) -> f64 {
-        self.work_ms(self.begin, self.end).0
+    /// Milliseconds of work in all, by the clock and by the processor.
+    pub(crate) fn all_ms(&self) -> (f64, f64) {
+        self.work_ms(self.begin, self.end)
     }
 
     /// How long it was.
@@ -117,9 +117,10 @@ impl Trace {
         (self.end - self.begin) / 1e6
     }
 
-    /// Share of the time that the main thread worked.
-    pub(crate) fn share(&self) -> f64 {
-        self.all_ms() / 1e3 / self.seconds()
+    /// Per cent of the time that the main thread worked, by the clock and by the processor.
+    pub(crate) fn percent(&self) -> (f64, f64) {
+        let (wall, processor) = self.all_ms();
+        (wall / 10.0 / self.seconds(), processor / 10.0 / self.seconds())
     }
 
     /// Work between two times, by the clock and by the processor.
@@ -153,7 +154,8 @@ mod tests {
             task(7, 30_000, 4_000),
             mark(FRAME, 31_000),
             mark(DRAW, 31_500),
-            task(7, 60_000, 1_000),
+            // Held up by others most of the time.
+            json!({"name": TASK, "ph": "X", "pid": 1, "tid": 7, "ts": 60_000, "dur": 1_000, "tdur": 250}),
             mark(FRAME, 60_500),
             mark(END, 201_000),
         ];
@@ -162,6 +164,6 @@ mod tests {
         assert_eq!(wall, [5.0, 4.0]);
         let windows: Vec<f64> = trace.windows_ms().into_iter().map(|(wall, _)| wall).collect();
         assert_eq!(windows, [10.0, 0.0]);
-        assert_eq!((trace.all_ms(), trace.seconds()), (10.0, 0.2));
+        assert_eq!((trace.all_ms(), trace.seconds()), ((10.0, 9.25), 0.2));
     }
 }
