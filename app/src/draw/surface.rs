@@ -1,4 +1,5 @@
-//! Two canvases, one above the other: pixels below, text and outlines above. The only file that draws on a canvas.
+//! Two canvases, one above the other: pixels below, text and outlines above. With `photo` the only file that draws on
+//! a canvas.
 
 use leptos::prelude::*;
 use wasm_bindgen::{Clamped, JsCast, JsValue};
@@ -116,6 +117,13 @@ impl Surface {
         self.above.set_fill_style_str(&css(colour));
         let left = rect.left + f64::from(self.gutter);
         self.above.fill_rect(left, rect.top, rect.right - rect.left, rect.bottom - rect.top);
+    }
+
+    /// A filled rectangle of the tree through which what is below is seen; `opacity` 0 … 1.
+    pub fn veil(&self, rect: Rect, colour: Rgb, opacity: f64) {
+        self.above.set_global_alpha(opacity);
+        self.fill(rect, colour);
+        self.above.set_global_alpha(1.0);
     }
 
     /// A short line of the axis at `y`.

@@ -36,6 +36,8 @@ struct Live {
     /// Digest of the state after the record it was computed for.
     digest: Option<(Seq, u64)>,
     pace: clock::Pace,
+    /// How many draw the tree.
+    forest_keepers: u32,
 }
 
 /// Handle to everything the page knows; copied freely.
@@ -111,7 +113,7 @@ impl Store {
     }
 
     /// Looks at the state with its forest arranged and settled, and again whenever it changed: once per drawn frame.
-    /// Until [`Store::no_tree_frames`] the forest is kept.
+    /// The forest is kept from one frame to the next as long as somebody has asked for that, see [`Store::keep_forest`].
     pub fn on_tree_frame(self, arrangement: Arrangement, look: impl FnOnce(&Cluster, &Forest)) {
         self.version.track();
         self.live.update_value(|live| live.cluster.arrange_forest(arrangement));
@@ -125,15 +127,31 @@ impl Store {
         self.peek(|cluster| cluster.tree().forest().map(|forest| look(cluster, forest)));
     }
 
+    /// From now on the forest tells what each frame brought and took, see
+    /// [`radixscope_core::tree::forest::Forest::changes`]. To be said with every frame: a forest that is kept anew has
+    /// forgotten it.
+    pub fn keep_tree_changes(self) {
+        self.live.update_value(|live| live.cluster.keep_forest_changes(true));
+    }
+
     /// Looks at the tree with its forest settled, once; `None` where none is kept.
     pub fn with_tree<T>(self, look: impl FnOnce(&Tree, &Forest) -> T) -> Option<T> {
         self.live.update_value(|live| live.cluster.settle_forest());
         self.peek(|cluster| cluster.tree().forest().map(|forest| look(cluster.tree(), forest)))
     }
 
-    /// Nobody draws the tree any more.
-    pub fn no_tree_frames(self) {
-        self.live.try_update_value(|live| live.cluster.fell_forest());
+    /// The forest is kept until the present owner is cleaned up. When a panel with the tree follows another one, the
+    /// new one asks before the old one is gone, so it is counted who asked.
+    pub fn keep_forest(self) {
+        self.live.update_value(|live| live.forest_keepers += 1);
+        on_cleanup(move || {
+            self.live.try_update_value(|live| {
+                live.forest_keepers -= 1;
+                if live.forest_keepers == 0 {
+                    live.cluster.fell_forest();
+                }
+            });
+        });
     }
 
     /// Looks at the state, and again at a readable pace.

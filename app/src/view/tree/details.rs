@@ -15,23 +15,33 @@ const OWNERS: usize = 3;
 
 /// A block in a box.
 #[derive(Clone, PartialEq, Debug)]
-pub(super) struct Detail {
+pub(crate) struct Detail {
     /// Engine's hash of the block.
     pub hash: BlockHash,
     tokens: TokensHash,
-    position: u32,
+    /// Position of the block in its prompt.
+    pub position: u32,
     block_tokens: Option<u32>,
-    owners: Vec<WorkerIx>,
-    len: u32,
-    blocks: u32,
+    /// Who holds it.
+    pub owners: Vec<WorkerIx>,
+    /// Blocks in its box.
+    pub len: u32,
+    /// Held blocks in the box and below.
+    pub blocks: u32,
     /// When a worker last stored the block.
     touched: Millis,
     names_differ: bool,
 }
 
 impl Detail {
+    /// The tokens that the block stands for, first to last; `None` where a block's size is not known.
+    pub(crate) fn tokens_of(&self) -> Option<String> {
+        let (size, position) = (u64::from(self.block_tokens?), u64::from(self.position));
+        Some(format!("{}–{}", format::count(position * size), format::count((position + 1) * size - 1)))
+    }
+
     /// For those who hear the page.
-    pub(super) fn sentence(&self, store: Store) -> String {
+    pub(crate) fn sentence(&self, store: Store) -> String {
         let names: Vec<String> = self.owners.iter().map(|&w| label(w)).collect();
         let holders = if names.is_empty() { "nobody".to_owned() } else { names.join(", ") };
         let age = format::ago(store.now_ms().since(self.touched));
@@ -46,7 +56,7 @@ impl Detail {
 }
 
 /// The block at `position` of a box.
-pub(super) fn of(cluster: &Cluster, forest: &Forest, id: ChainId, position: u32) -> Detail {
+pub(crate) fn of(cluster: &Cluster, forest: &Forest, id: ChainId, position: u32) -> Detail {
     let (tree, chain) = (cluster.tree(), forest.chain(id));
     let position = position.max(chain.position).min(chain.end().saturating_sub(1));
     let node = tree.block_at(chain, position);
@@ -78,14 +88,10 @@ pub(super) fn DetailBar(store: Store, detail: RwSignal<Option<Detail>>) -> impl 
 
 #[component]
 fn Told(store: Store, detail: Detail) -> impl IntoView {
-    let place = match detail.block_tokens {
-        Some(size) => format!(
-            "{} (tokens {}–{})",
-            format::count(u64::from(detail.position)),
-            format::count(u64::from(detail.position) * u64::from(size)),
-            format::count((u64::from(detail.position) + 1) * u64::from(size) - 1)
-        ),
-        None => format::count(u64::from(detail.position)),
+    let position = format::count(u64::from(detail.position));
+    let place = match detail.tokens_of() {
+        Some(tokens) => format!("{position} (tokens {tokens})"),
+        None => position,
     };
     let touched = detail.touched;
     let age = Memo::new(move |_| {

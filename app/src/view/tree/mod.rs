@@ -1,8 +1,7 @@
 //! The tree: an icicle on canvas, with what belongs around it. The canvas itself is in `scene`.
 
-pub(crate) mod crumb;
-mod details;
-mod moves;
+pub(crate) mod details;
+pub(crate) mod moves;
 mod paint;
 mod scene;
 
@@ -14,10 +13,10 @@ use web_sys::{KeyboardEvent, MouseEvent, PointerEvent};
 
 use super::figure::{Empty, Figure, PanelHead};
 use super::resize;
+use crate::draw::crumb::Crumb;
 use crate::format;
 use crate::store::Store;
 use crate::url::Panel;
-use crumb::Crumb;
 use details::{Detail, DetailBar};
 use moves::Move;
 pub use paint::{Canvas, Painted, Painter};

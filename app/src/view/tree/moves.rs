@@ -10,7 +10,7 @@ use crate::store::Store;
 
 /// What a key asks for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Move {
+pub(crate) enum Move {
     /// To the box above.
     Above,
     /// To the largest box below.
@@ -29,7 +29,7 @@ pub(super) enum Move {
 
 impl Move {
     /// Of a key's name.
-    pub(super) fn of(key: &str) -> Option<Self> {
+    pub(crate) fn of(key: &str) -> Option<Self> {
         Some(match key {
             "ArrowUp" => Move::Above,
             "ArrowDown" => Move::Below,
@@ -121,11 +121,12 @@ fn step(store: Store, look: Look, to: Move) -> bool {
 }
 
 /// The leftmost box below `parent` that has a width.
-fn first_wide(forest: &Forest, parent: Option<ChainId>) -> Option<ChainId> {
+pub(crate) fn first_wide(forest: &Forest, parent: Option<ChainId>) -> Option<ChainId> {
     forest.children(parent).iter().copied().find(|&id| forest.chain(id).width() > 0)
 }
 
-fn neighbour(forest: &Forest, at: ChainId, to: Move) -> Option<ChainId> {
+/// The box beside, above or below `at`.
+pub(crate) fn neighbour(forest: &Forest, at: ChainId, to: Move) -> Option<ChainId> {
     let parent = forest.chain(at).parent();
     let siblings = forest.children(parent);
     let here = || siblings.iter().position(|&id| id == at);
@@ -139,6 +140,6 @@ fn neighbour(forest: &Forest, at: ChainId, to: Move) -> Option<ChainId> {
 }
 
 /// A box that nobody holds cannot be found again once the tree changes.
-fn is_held(tree: &Tree, forest: &Forest, id: ChainId) -> bool {
+pub(crate) fn is_held(tree: &Tree, forest: &Forest, id: ChainId) -> bool {
     tree.held_in(forest.chain(id)) > 0
 }

@@ -9,9 +9,9 @@ use radixscope_core::tree::Tree;
 use radixscope_core::tree::forest::{Arrangement, ChainId, Forest};
 use web_sys::HtmlCanvasElement;
 
-use super::crumb::Crumb;
 use super::details;
 use super::{Canvas, Look};
+use crate::draw::crumb::Crumb;
 use crate::draw::palette::Palette;
 use crate::draw::raster::{ByOwner, Drawn, Pixels, raster};
 use crate::draw::surface::Surface;
@@ -136,7 +136,8 @@ impl Scene {
         let Some(view) = self.viewport() else { return };
         let surface = &self.surface;
         surface.clear_above();
-        words::labels(surface, tree, forest, &self.drawn.labelled, picked);
+        let fills = ByOwner { palette: &self.palette, picked };
+        words::labels(surface, tree, forest, &self.drawn.labelled, &fills, picked);
         if forest.width() > 0 {
             words::axis(surface, &view, &self.palette, block_tokens);
         }
@@ -152,6 +153,7 @@ impl Scene {
 
 /// Draws whenever something that is drawn changed.
 pub(super) fn keep_drawn(store: Store, dark: Signal<bool>, look: Look, frame: NodeRef<html::Div>) {
+    store.keep_forest();
     let animate = RwSignal::new(0u32);
     Effect::new(move |_| {
         animate.track();
@@ -192,7 +194,6 @@ pub(super) fn keep_drawn(store: Store, dark: Signal<bool>, look: Look, frame: No
             });
         });
     });
-    on_cleanup(move || store.no_tree_frames());
 }
 
 /// Boxes from the top to `id`.

@@ -10,6 +10,7 @@
 //! nothing else. Knows nothing of pixels, colours or zoom. A tree keeps a forest only if asked to, see
 //! [`Tree::grow_forest`]: the server does not.
 
+mod block;
 mod changes;
 mod family;
 mod grow;
@@ -30,6 +31,7 @@ use crate::id::WorkerIx;
 use changes::Changes;
 use family::{Family, Marks};
 
+pub use block::Prefix;
 pub use changes::{Change, ChangeKind, MAX_CHANGES};
 pub(in crate::tree) use grow::Ground;
 pub use rows::{Row, RowOrder};
@@ -347,8 +349,8 @@ impl Forest {
         }
     }
 
-    /// The child of `parent` over `x` units from its left edge.
-    fn child_at(&self, parent: Option<ChainId>, x: f64) -> Option<ChainId> {
+    /// The child of `parent` over `x` units from its left edge; with `None` the box at the top.
+    pub fn child_at(&self, parent: Option<ChainId>, x: f64) -> Option<ChainId> {
         let (ids, before) = self.family(parent).near(x);
         let behind = ids.partition_point(|&id| f64::from(before + self.chain(id).before) <= x);
         // Boxes without width stand behind all others, so the last that begins left of `x` is the only one it can be.

@@ -14,11 +14,11 @@ use radixscope_core::tree::forest::{Forest, Row, RowOrder};
 use web_sys::KeyboardEvent;
 
 use super::state::TreeView;
+use crate::draw::crumb::Crumb;
 use crate::draw::palette::label;
 use crate::format::{self, UNKNOWN};
 use crate::view::chip::Chip;
 use crate::view::resize;
-use crate::view::tree::crumb::Crumb;
 
 /// Id of what takes the focus.
 const GRID_ID: &str = "tree-grid";
@@ -251,13 +251,13 @@ pub(super) fn TreeGrid(tree: TreeView) -> impl IntoView {
             resize::observe(&element, move || grid.height.set(f64::from(of.client_height())));
         }
     });
+    store.keep_forest();
     Effect::new(move |_| {
         grid.asked.track();
         grid.order.track();
         let arrangement = tree.choice.with(|choice| choice.arrangement);
         store.on_tree_beat(arrangement, |cluster, forest| grid.refill(cluster.tree(), forest));
     });
-    on_cleanup(move || store.no_tree_frames());
     let slots = Memo::new(move |_| ((grid.height.get() / LINE).ceil() as usize + SPARE).min(MOST_SLOTS));
     let in_sight = fill(grid, slots);
     let count = Memo::new(move |_| grid.lines.with(Vec::len));

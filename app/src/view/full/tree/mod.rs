@@ -1,11 +1,27 @@
 //! The tree at full size, with everything to find one's way in it.
 
-mod camera;
+mod breadcrumb;
+mod decision;
+mod details;
 mod grid;
+mod input;
+mod lanes;
+mod legend;
+mod lists;
+mod minimap;
+mod paint;
+mod redundancy;
+mod save;
+mod search;
+mod side;
+mod speech;
 mod stage;
 mod state;
+mod tip;
+mod toolbar;
 
 use leptos::prelude::*;
+use radixscope_core::tree::Totals;
 
 use super::super::figure::{Figure, PanelHead};
 use super::super::tree::EmptyTree;
@@ -18,20 +34,49 @@ use state::TreeView;
 #[component]
 pub(super) fn TreePanel(store: Store, dark: Signal<bool>) -> impl IntoView {
     let tree = TreeView::new(store, dark);
+    decision::follow(tree);
+    details::begin_at(tree);
     let totals = Memo::new(move |_| store.on_beat(|c| c.tree().totals()));
     let nodes = Signal::derive(move || {
         if store.heard() { format::count(totals.get().nodes) } else { format::UNKNOWN.to_owned() }
     });
+    let hidden = Memo::new(move |_| totals.get().hidden);
+    let unattached = Memo::new(move |_| totals.get().unattached);
     let empty = Memo::new(move |_| totals.get().nodes == 0);
+    let is_table = Memo::new(move |_| tree.choice.with(|choice| choice.table));
     view! {
-        <section class="panel tree" aria-labelledby="tree-title" data-testid="tree-panel">
+        <section class="panel tree tree-full" aria-labelledby="tree-title" data-testid="tree-panel">
             <PanelHead store panel=Panel::Tree title="Prefix tree">
+                <Show when=move || unattached.get() != 0>
+                    <Figure id="unattached" label="unattached" value=Signal::derive(move || format::count(unattached.get()))
+                        title="Blocks whose parent was never heard of. They wait for it outside the picture"/>
+                </Show>
                 <Figure id="nodes" label="distinct blocks" value=nodes title="Distinct blocks in the tree, held by at least one worker"/>
+                <Show when=move || hidden.get() != 0>
+                    <Figure id="tree-hidden" label="held blocks shown, coldest left out" value=Signal::derive(move || shown_of(totals.get()))
+                        title="Blocks that workers hold, one by one: those in the tree, of all. The tree is full, so what was stored longest ago is left out"/>
+                </Show>
+                <redundancy::CopiesFigures store/>
             </PanelHead>
-            <div class="icicle-box">
-                {move || if tree.choice.with(|choice| choice.table) { view! { <grid::TreeGrid tree/> }.into_any() } else { view! { <stage::Canvas tree/> }.into_any() }}
-                <Show when=move || empty.get()><EmptyTree store/></Show>
+            <toolbar::Toolbar tree/>
+            <breadcrumb::Breadcrumb tree/>
+            <toolbar::HitsNote tree/>
+            <div class="tree-body">
+                <div class="icicle-box">
+                    <Show when=move || tree.choice.get().lanes && !is_table.get()><lanes::Heads tree/></Show>
+                    {move || if is_table.get() { view! { <grid::TreeGrid tree/> }.into_any() } else { view! { <stage::Canvas tree/> }.into_any() }}
+                    <Show when=move || empty.get()><EmptyTree store/></Show>
+                    <Show when=move || !empty.get()><toolbar::NoHits tree/></Show>
+                </div>
+                <aside class="tree-side" aria-label="Details and lists"><side::Side tree/></aside>
             </div>
+            <legend::Legend tree/>
         </section>
     }
+}
+
+/// Blocks that workers hold: those in the tree, of all.
+fn shown_of(totals: Totals) -> String {
+    let shown = totals.resident.saturating_sub(totals.hidden);
+    format!("{}/{}", format::count(shown), format::count(totals.resident))
 }

@@ -1,12 +1,15 @@
 //! What the reader chose about the tree, where the camera is, what is selected: shared by the panel's parts.
 
 use leptos::prelude::*;
-use radixscope_core::cluster::TOUCH_MS;
-use radixscope_core::tree::forest::{Arrangement, Width};
+use radixscope_core::cluster::{Cluster, TOUCH_MS, touch};
+use radixscope_core::id::Millis;
+use radixscope_core::tree::forest::{Arrangement, Run, Width};
 
-use super::camera::{Camera, Goal};
+use crate::draw::camera::{Camera, Goal};
+use crate::draw::crumb::Crumb;
+use crate::draw::lanes::Lanes;
 use crate::store::Store;
-use crate::view::tree::crumb::Crumb;
+use crate::view::tree::Painted;
 
 /// Keys in the address that only this panel reads.
 pub(super) mod key {
@@ -18,6 +21,8 @@ pub(super) mod key {
     pub(in super::super) const LANES: &str = "tree.lanes";
     /// `1`: the table in place of the picture.
     pub(in super::super) const TABLE: &str = "tree.table";
+    /// The engine's hash of the block to begin at.
+    pub(in super::super) const BLOCK: &str = "tree.block";
 }
 
 /// How far back hits count.
@@ -62,6 +67,41 @@ pub(super) struct Choice {
     pub table: bool,
 }
 
+impl Choice {
+    /// Whether the picture cannot be drawn without hits.
+    pub(super) fn needs_hits(&self) -> bool {
+        self.arrangement.width == Width::Hits || self.heat == Heat::Hits
+    }
+}
+
+/// What is under the pointer.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub(super) enum Hovered {
+    /// A block.
+    Block(Crumb),
+    /// Neighbours that are too narrow to be told apart.
+    Run(Narrow),
+}
+
+/// Sums over neighbours that are too narrow to be told apart, and all that is below them.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Narrow {
+    /// Boxes.
+    pub boxes: u32,
+    /// Blocks that somebody holds.
+    pub blocks: u32,
+    /// Workers 0 … 63 that hold one of them, a bit each.
+    pub workers: u64,
+    /// Hits.
+    pub hits: u32,
+}
+
+impl Narrow {
+    pub(super) fn of(run: &Run) -> Self {
+        Self { boxes: run.chains, blocks: run.blocks, workers: run.workers, hits: run.hits }
+    }
+}
+
 /// Handle to what the panel's parts share; copied freely.
 #[derive(Clone, Copy)]
 pub(super) struct TreeView {
@@ -73,14 +113,33 @@ pub(super) struct TreeView {
     pub choice: Memo<Choice>,
     /// Where the camera is and goes to. No signal: it changes with every frame of a movement.
     pub camera: StoredValue<Camera, LocalStorage>,
-    /// Raised when the picture must be drawn again though the state did not change.
+    /// Raised when the picture must be drawn again though the state did not change. At most once a frame:
+    /// [`TreeView::redraw_soon`].
     pub redraw: RwSignal<u32>,
+    frame_asked: StoredValue<bool>,
     /// The block that is selected, by click, key, search or list. Its details are shown.
     pub selected: RwSignal<Option<Crumb>>,
-    /// The block under the pointer.
-    pub hovered: RwSignal<Option<Crumb>>,
+    /// What is under the pointer.
+    pub hovered: RwSignal<Option<Hovered>>,
+    /// Pointer over the picture, CSS pixels from its upper left corner, the axis included.
+    pub pointer: RwSignal<Option<(f64, f64)>>,
+    /// Boxes from the top to the one that spans the window, or that is looked at.
+    pub path: RwSignal<Vec<Crumb>>,
+    /// What the camera shows, in words.
+    pub showing: RwSignal<String>,
     /// What a search found; outlined in the picture.
     pub found: RwSignal<Vec<Crumb>>,
+    /// How far the lanes are scrolled, CSS pixels.
+    pub scrolled: RwSignal<f64>,
+    /// Where the lanes stood in the last frame, CSS pixels; `None`: there are none.
+    pub lanes: StoredValue<Option<Lanes>>,
+    /// What is said of the open decision's path.
+    pub painted: Painted,
+}
+
+/// Requests within the window of hits of which it is known how much of the prompt the chosen worker held.
+pub(super) fn known_requests(cluster: &Cluster, now: Millis) -> u32 {
+    cluster.tree().requests(touch(now).saturating_sub((HITS_WINDOW_MS / TOUCH_MS) as u32))
 }
 
 impl TreeView {
@@ -107,9 +166,16 @@ impl TreeView {
             choice,
             camera: StoredValue::new_local(Camera::default()),
             redraw: RwSignal::new(0),
+            frame_asked: StoredValue::new(false),
             selected: RwSignal::new(None),
             hovered: RwSignal::new(None),
+            pointer: RwSignal::new(None),
+            path: RwSignal::new(Vec::new()),
+            showing: RwSignal::new(String::new()),
             found: RwSignal::new(Vec::new()),
+            scrolled: RwSignal::new(0.0),
+            lanes: StoredValue::new(None),
+            painted: Painted { words: RwSignal::new(String::new()), end: RwSignal::new(String::new()) },
         }
     }
 
@@ -121,7 +187,30 @@ impl TreeView {
 
     /// Moves the camera.
     pub(super) fn look_at(self, goal: Goal) {
-        self.camera.update_value(|camera| camera.go(goal));
-        self.redraw.update(|n| *n += 1);
+        self.steer(|camera| camera.go(goal));
+    }
+
+    /// Moves the camera by hand.
+    pub(super) fn steer(self, how: impl FnOnce(&mut Camera)) {
+        self.camera.update_value(how);
+        self.redraw_soon();
+    }
+
+    /// Draws once more with the next frame, however often it is asked for until then.
+    pub(super) fn redraw_soon(self) {
+        if self.frame_asked.try_update_value(|asked| std::mem::replace(asked, true)) != Some(false) {
+            return;
+        }
+        request_animation_frame(move || {
+            // Both are gone when the panel is.
+            if self.frame_asked.try_set_value(false).is_none() {
+                self.redraw.try_update(|n| *n += 1);
+            }
+        });
+    }
+
+    /// Requests within the window of hits of which it is known how much of the prompt the chosen worker held. Tracked.
+    pub(super) fn known_requests(self) -> u32 {
+        self.store.on_beat(|cluster| known_requests(cluster, self.store.now_ms()))
     }
 }

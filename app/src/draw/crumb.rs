@@ -8,7 +8,7 @@ use crate::format;
 
 /// A block: the hashes it has, and where it is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct Crumb {
+pub struct Crumb {
     /// Engine's hash of the block.
     pub hash: BlockHash,
     /// Router's hash of its tokens.
@@ -19,28 +19,28 @@ pub(crate) struct Crumb {
 
 impl Crumb {
     /// The first block of a box.
-    pub(crate) fn of(tree: &Tree, forest: &Forest, id: ChainId) -> Self {
+    pub fn of(tree: &Tree, forest: &Forest, id: ChainId) -> Self {
         let chain = forest.chain(id);
         Self::at(tree, chain.first, chain.position)
     }
 
     /// A block whose position is known.
-    pub(crate) fn at(tree: &Tree, node: NodeId, position: u32) -> Self {
+    pub fn at(tree: &Tree, node: NodeId, position: u32) -> Self {
         Self { hash: tree.block_hash(node), tokens: tree.tokens_hash(node), position }
     }
 
     /// For the path.
-    pub(crate) fn words(self) -> String {
+    pub fn words(self) -> String {
         format!("block {}", format::count(u64::from(self.position)))
     }
 
     /// The node it names now; `None` once nobody holds it.
-    pub(crate) fn node(self, tree: &Tree) -> Option<NodeId> {
+    pub fn node(self, tree: &Tree) -> Option<NodeId> {
         tree.find_any(self.hash).filter(|&n| tree.is_attached(n) && tree.tokens_hash(n) == self.tokens)
     }
 
     /// The box that its block is in now.
-    pub(crate) fn chain(self, tree: &Tree) -> Option<ChainId> {
+    pub fn chain(self, tree: &Tree) -> Option<ChainId> {
         tree.forest()?.chain_of(self.node(tree)?)
     }
 }

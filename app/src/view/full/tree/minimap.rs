@@ -1,0 +1,165 @@
+//! The whole tree, small, with the window as a frame in it that can be dragged.
+
+use std::time::Duration;
+
+use leptos::html;
+use leptos::prelude::*;
+use radixscope_core::tree::Tree;
+use radixscope_core::tree::forest::Forest;
+use web_sys::PointerEvent;
+
+use super::state::TreeView;
+use crate::draw::camera::Goal;
+use crate::draw::palette::Palette;
+use crate::draw::raster::{ByOwner, Pixels, raster};
+use crate::draw::surface::Surface;
+use crate::draw::viewport::{Region, Viewport};
+use crate::store::now_ms;
+
+/// A live tree is drawn small no more often than this.
+const EVERY_MS: f64 = 500.0;
+
+/// What it was drawn from.
+#[derive(Clone, Copy, PartialEq)]
+struct Made {
+    revision: u64,
+    palette_of: (bool, usize),
+    size: (u32, u32),
+}
+
+#[derive(Default)]
+struct Small {
+    surface: Option<Surface>,
+    pixels: Pixels,
+    made: Option<Made>,
+    made_ms: f64,
+    /// Whether it will be drawn once that is due.
+    is_asked: bool,
+    /// The whole tree when it was last seen.
+    all: Option<Region>,
+}
+
+/// Handle to the small picture.
+#[derive(Clone, Copy)]
+pub(super) struct Minimap {
+    tree: TreeView,
+    small: StoredValue<Small, LocalStorage>,
+    is_seen: RwSignal<bool>,
+    below: NodeRef<html::Canvas>,
+    above: NodeRef<html::Canvas>,
+    dragging: RwSignal<bool>,
+}
+
+impl Minimap {
+    pub(super) fn new(tree: TreeView) -> Self {
+        Self {
+            tree,
+            small: StoredValue::new_local(Small::default()),
+            is_seen: RwSignal::new(false),
+            below: NodeRef::new(),
+            above: NodeRef::new(),
+            dragging: RwSignal::new(false),
+        }
+    }
+
+    pub(super) fn view(self) -> impl IntoView {
+        let Self { tree, small, is_seen, below, above, dragging } = self;
+        Effect::new(move |_| {
+            let (Some(below), Some(above)) = (below.get(), above.get()) else { return };
+            small.update_value(|small| {
+                small.surface = Surface::new(&below, &above);
+                small.made = None;
+            });
+            tree.redraw_soon();
+        });
+        let down = move |event: PointerEvent| {
+            event.stop_propagation();
+            dragging.set(true);
+            if let Some(canvas) = above.get_untracked() {
+                let _ = canvas.set_pointer_capture(event.pointer_id());
+            }
+            self.centre(&event);
+        };
+        let moved = move |event: PointerEvent| {
+            if dragging.get_untracked() {
+                self.centre(&event);
+            }
+        };
+        // Keys and the bar above do the same for those who do not point.
+        view! {
+            <Show when=move || is_seen.get()>
+                <div class="minimap" aria-hidden="true" data-testid="minimap" title="The whole tree: click or drag to move the window">
+                    <canvas node_ref=below></canvas>
+                    <canvas node_ref=above on:pointerdown=down on:pointermove=moved
+                        on:pointerup=move |_| dragging.set(false) on:pointercancel=move |_| dragging.set(false)></canvas>
+                </div>
+            </Show>
+        }
+    }
+
+    fn centre(self, event: &PointerEvent) {
+        let (Some(canvas), Some(all)) =
+            (self.above.get_untracked(), self.small.with_value(|small| small.all))
+        else {
+            return;
+        };
+        let rect = canvas.get_bounding_client_rect();
+        let across = (f64::from(event.client_x()) - rect.left()) / rect.width().max(1.0);
+        let down = (f64::from(event.client_y()) - rect.top()) / rect.height().max(1.0);
+        self.tree.steer(|camera| camera.centre_on(across * all.x1, down * all.bottom));
+    }
+
+    /// Draws the tree if that is due, and the frame.
+    pub(super) fn draw(
+        self,
+        tree: &Tree,
+        forest: &Forest,
+        palette: &Palette,
+        palette_of: (bool, usize),
+        region: Region,
+    ) {
+        let is_all = self.tree.camera.with_value(|camera| camera.goal()) == Goal::All;
+        if self.is_seen.get_untracked() == is_all {
+            self.is_seen.set(!is_all);
+        }
+        self.small.update_value(|small| {
+            let all = Region::all(forest);
+            small.all = Some(all);
+            let Small { surface: Some(surface), pixels, made, made_ms, is_asked, .. } = small else { return };
+            if is_all {
+                return;
+            }
+            if let Some(canvas) = self.above.get_untracked() {
+                surface.fit(f64::from(canvas.client_width()), f64::from(canvas.client_height()), 0.0);
+            }
+            let (width, height) = surface.size;
+            if width == 0 || height == 0 {
+                return;
+            }
+            let view = Viewport { region: all, width, height, scale: surface.scale };
+            let now = Made { revision: forest.revision(), palette_of, size: surface.size };
+            if *made != Some(now) {
+                let wait_ms = EVERY_MS - (now_ms() - *made_ms);
+                let is_live = made.is_some_and(|made| Made { revision: now.revision, ..made } == now);
+                if is_live && wait_ms > 0.0 {
+                    if !std::mem::replace(is_asked, true) {
+                        set_timeout(
+                            move || self.tree.redraw_soon(),
+                            Duration::from_millis(wait_ms as u64 + 1),
+                        );
+                    }
+                } else {
+                    *is_asked = false;
+                    raster(tree, &view, palette, &ByOwner { palette, picked: None }, pixels);
+                    surface.put(pixels);
+                    (*made, *made_ms) = (Some(now), now_ms());
+                }
+            }
+            surface.clear_above();
+            let units = region.x1 - region.x0;
+            let rect = view.rect(region.x0, units, region.top.max(0.0) as u32, region.bottom.ceil() as u32);
+            surface.outline(rect, palette.ground, 4.0, 0.0);
+            surface.outline(rect, palette.focus, 2.0, 0.0);
+        });
+    }
+}
