@@ -8,7 +8,7 @@ use crate::store::Store;
 use crate::url::Panel;
 
 /// Every key and what it does.
-pub const KEYS: [(&str, &str); 15] = [
+pub const KEYS: [(&str, &str); 17] = [
     ("?", "Show this list"),
     ("T", "Theme: auto, dark, light"),
     ("K", "Hide or show the status bar"),
@@ -20,6 +20,8 @@ pub const KEYS: [(&str, &str); 15] = [
     ("Escape, Backspace", "In the tree: one level up"),
     ("Home", "In the tree: show everything"),
     ("/", "In the tree's panel: search"),
+    ("+, −, wheel", "In the tree's own panel: zoom; with Alt the width alone, with Shift sideways"),
+    ("Drag, double click", "In the tree's own panel: move, zoom to a box"),
     ("Space, P", "In the ledger: pause, go on"),
     ("Arrow keys, Page, Home, End", "In the ledger: move between decisions"),
     ("Enter, Escape", "In the ledger: open a decision, close it"),

@@ -247,6 +247,43 @@ impl Page {
         self.mouse(vec![move_to(x, y), PointerAction::Down { button }, PointerAction::Up { button }]).await;
     }
 
+    /// Moves the mouse and clicks twice.
+    pub async fn double_click_at(&self, x: f64, y: f64) {
+        for count in [1, 2] {
+            for kind in ["mousePressed", "mouseReleased"] {
+                let event = json!({"type": kind, "x": x, "y": y, "button": "left", "clickCount": count});
+                self.devtools("Input.dispatchMouseEvent", event).await;
+            }
+        }
+    }
+
+    /// Presses the mouse's button at the first of `places`, moves on to each of the others, and lets go.
+    pub async fn drag(&self, places: &[(f64, f64)]) {
+        let mut places = places.iter().map(|&(x, y)| move_to(x, y));
+        let button = MOUSE_BUTTON_LEFT;
+        let mut actions: Vec<PointerAction> = places.next().into_iter().collect();
+        actions.push(PointerAction::Down { button });
+        actions.extend(places);
+        actions.push(PointerAction::Up { button });
+        self.mouse(actions).await;
+    }
+
+    /// Turns the mouse's wheel over a place by so many pixels to the right and down, with DevTools' bits of the keys
+    /// that are held: 1 Alt, 2 Ctrl, 8 Shift.
+    pub async fn wheel(&self, (x, y): (f64, f64), (right, down): (f64, f64), held: u8) {
+        let event = json!({
+            "type": "mouseWheel", "x": x, "y": y, "deltaX": right, "deltaY": down, "modifiers": held,
+        });
+        self.devtools("Input.dispatchMouseEvent", event).await;
+    }
+
+    /// Fingers on the screen: none lets go of all.
+    pub async fn fingers(&self, kind: &str, at: &[(f64, f64)]) {
+        let points: Vec<Value> =
+            at.iter().enumerate().map(|(id, (x, y))| json!({"x": x, "y": y, "id": id})).collect();
+        self.devtools("Input.dispatchTouchEvent", json!({"type": kind, "touchPoints": points})).await;
+    }
+
     async fn mouse(&self, actions: Vec<PointerAction>) {
         let actions = actions.into_iter().fold(MouseActions::new("mouse".to_owned()), MouseActions::then);
         self.client.perform_actions(actions).await.expect("the mouse moves");

@@ -148,7 +148,7 @@ async fn the_tree_is_drawn_and_tells_of_the_block_under_the_mouse() {
 async fn a_click_zooms_and_the_path_leads_back() {
     let (_nats, server, cluster) = replayed("0.9.1-healthy", &[]).await;
     with_page(async |page| {
-        page.open_at(&server, "/?view=tree", &cluster).await;
+        page.open_at(&server, "/", &cluster).await;
         page.until("the tree is drawn", async |page| {
             let colours = page.colours("#tree canvas.below").await;
             wait::expect(colours > 4, || format!("{colours} colours"))
@@ -163,7 +163,6 @@ async fn a_click_zooms_and_the_path_leads_back() {
             .await;
         block(&server, &zoom).await;
         assert!(page.texts("[data-testid=path] button").await.len() >= 2, "the path shows where we are");
-        page.screenshot("tree-zoomed").await;
         let (x, y) = page.centre("[data-testid=path] li:first-child button").await;
         page.click_at(x, y).await;
         page.until_true("everything is shown again", "!document.querySelector('#tree').dataset.zoom").await;

@@ -16,6 +16,9 @@ pub enum Broken {
     Resync,
 }
 
+/// Changes of the tree that may wait for the next frame to be summed up. A page that is not looked at draws no frame.
+const MOST_UNSETTLED: usize = 65_536;
+
 /// What a batch did.
 enum Folded {
     /// Folded; the digests were equal, or were not compared.
@@ -157,6 +160,9 @@ impl Live {
                 Ok((seq, entry)) => self.cluster.fold(seq, &entry),
                 Err(error) => return Folded::Unreadable(error.to_string()),
             }
+        }
+        if self.cluster.tree().forest_backlog() > MOST_UNSETTLED {
+            self.cluster.settle_forest();
         }
         let seq = self.cluster.seq();
         if let Some(theirs) = batch.check {

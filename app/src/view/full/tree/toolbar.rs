@@ -174,47 +174,49 @@ fn Segments(tree: TreeView, name: &'static str, of: Vec<Segment>) -> impl IntoVi
 pub(super) fn HitsNote(tree: TreeView) -> impl IntoView {
     let needs = Memo::new(move |_| tree.choice.get().needs_hits());
     let known = Memo::new(move |_| if needs.get() { tree.known_requests() } else { 0 });
-    let left_out = Memo::new(move |_| {
-        if tree.choice.get().arrangement.width != Width::Hits {
-            return None;
+    let words = Memo::new(move |_| {
+        let requests = known.get();
+        if requests == 0 {
+            return "No hit is known of the last 5 minutes, so nothing is told apart by hits".to_owned();
         }
         tree.store.on_beat(|_| ());
-        let counted = tree.store.with_tree(|mirror, forest| {
-            // The picture may be one frame behind the choice.
+        let left_out = tree.store.with_tree(|mirror, forest| {
+            let all = forest.sums().blocks;
             let is_hits = forest.arrangement().width == Width::Hits;
-            is_hits.then(|| (sight::without_hit(mirror, forest), forest.sums().blocks))
+            let without = if is_hits { sight::without_hit(mirror, forest) } else { 0 };
+            let (blocks, of) = (format::count(without.into()), format::count(all.into()));
+            (without > 0)
+                .then(|| format!(". {blocks} of {of} blocks are in boxes without a hit and are left out"))
         });
-        counted.flatten()
-    });
-    let words = move || {
-        let requests = format::plural(known.get().into(), "request", "requests");
-        let left_out = left_out.get().filter(|&(without, _)| without > 0).map(|(without, all)| {
-            let (without, all) = (format::count(without.into()), format::count(all.into()));
-            format!(". {without} of {all} blocks are in boxes without a hit and are left out")
-        });
+        let requests = format::plural(requests.into(), "request", "requests");
+        let left_out = left_out.flatten().unwrap_or_default();
         format!(
-            "Hits of the last 5 minutes, from {requests} of which it is known what the chosen worker held{}",
-            left_out.unwrap_or_default()
+            "Hits of the last 5 minutes, from {requests} of which what the chosen worker held is known{left_out}"
         )
-    };
+    });
     view! {
-        <Show when=move || needs.get() && known.get() != 0>
+        <Show when=move || needs.get() && tree.store.ready()>
             <p class="tree-note quiet" data-testid="tree-hits-note">{words}</p>
         </Show>
     }
 }
 
-/// Stands in for the picture where it needs hits and none are known.
+/// Stands in for the picture where its widths are hits and none are known.
 #[component]
 pub(super) fn NoHits(tree: TreeView) -> impl IntoView {
     let hint = Memo::new(move |_| tree.store.on_beat(|cluster| cluster.decisions_hint()));
     let is_missing = Memo::new(move |_| {
-        tree.choice.get().needs_hits() && tree.known_requests() == 0 && tree.store.ready()
+        let choice = tree.choice.get();
+        let is_asked = choice.arrangement.width == Width::Hits && !choice.table;
+        is_asked && tree.known_requests() == 0 && tree.store.ready()
     });
     view! {
         <Show when=move || is_missing.get()>
             <Empty id="tree-no-hits" head="No hit is known of the last 5 minutes">
-                <p>"A hit is a request that the router sent to a worker that already held the beginning of its prompt. It takes routing decisions that tell the worker and the prompt's blocks."</p>
+                <p>
+                    "A hit is a request that the router sent to a worker that already held the beginning of its prompt.
+                    It takes routing decisions that tell the worker and the prompt's blocks."
+                </p>
                 {move || hint.get().map(|hint| view! { <HintList hint/> })}
             </Empty>
         </Show>
