@@ -148,14 +148,8 @@ fn luminance(rgb: Rgb) -> f64 {
 
 #[cfg(test)]
 mod tests {
+    use super::super::testing::token_text;
     use super::*;
-
-    /// The text of a token as a browser gives it.
-    fn token_text(name: &str) -> String {
-        let sheet = include_str!("../../../style/tokens.css");
-        let line = sheet.lines().find_map(|l| l.trim().strip_prefix(name)?.strip_prefix(':'));
-        line.unwrap_or_else(|| panic!("{name} is no token")).trim().trim_end_matches(';').to_owned()
-    }
 
     fn each_theme(check: impl Fn(bool, Palette, usize)) {
         for dark in [false, true] {
