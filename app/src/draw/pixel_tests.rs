@@ -90,6 +90,29 @@ fn a_hue_that_repeats_is_drawn_with_its_pattern() {
 }
 
 #[test]
+fn a_pattern_goes_through_from_box_to_box() {
+    let mut tree = Tree::default();
+    // Worker 16 has dots, worker 24 has bars, worker 8 stripes; each has a box of 30 pixels and 30 blocks.
+    for (i, worker) in [8, 16, 24].into_iter().enumerate() {
+        store(&mut tree, worker, 100 * i as u64 + 1..100 * i as u64 + 31);
+    }
+    let stable = Arrangement { order: Order::Stable, ..Arrangement::default() };
+    let (pixels, _) = by_owner(&mut tree, stable, (90, 30));
+    let mark = |worker| blend(palette().worker(WorkerIx(worker)), palette().ground, 0.45);
+    for y in 0..29 {
+        for x in 0..29 {
+            assert_eq!(pixels.at(x, y) == mark(8), (x + y) % 6 < 2, "stripes at {x}, {y}");
+        }
+        for x in 30..59 {
+            assert_eq!(pixels.at(x, y) == mark(16), x % 5 < 2 && y % 5 < 2, "dots at {x}, {y}");
+        }
+        for x in 60..89 {
+            assert_eq!(pixels.at(x, y) == mark(24), y % 5 < 2, "bars at {x}, {y}");
+        }
+    }
+}
+
+#[test]
 fn a_box_of_more_owners_than_ticks_has_room_for_their_number_from_24_pixels_on() {
     for (width, labels) in [(24, 1), (23, 0)] {
         let mut tree = Tree::default();
