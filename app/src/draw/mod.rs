@@ -12,6 +12,8 @@ pub mod strip;
 pub mod viewport;
 
 #[cfg(test)]
+mod pixel_tests;
+#[cfg(test)]
 mod testing;
 
 #[cfg(target_arch = "wasm32")]

@@ -157,6 +157,7 @@ fn to_the_2_4(x: f64) -> f64 {
 
 #[cfg(test)]
 mod tests {
+    use super::super::testing::token_text;
     use super::*;
 
     #[test]
@@ -165,13 +166,6 @@ mod tests {
             let x = (f64::from(shade) / 255.0 + 0.055) / 1.055;
             assert!((to_the_2_4(x) - x.powf(2.4)).abs() < 1e-12, "{shade}");
         }
-    }
-
-    /// The text of a token as a browser gives it.
-    fn token_text(name: &str) -> String {
-        let sheet = include_str!("../../../style/tokens.css");
-        let line = sheet.lines().find_map(|l| l.trim().strip_prefix(name)?.strip_prefix(':'));
-        line.unwrap_or_else(|| panic!("{name} is no token")).trim().trim_end_matches(';').to_owned()
     }
 
     fn each_theme(check: impl Fn(bool, Palette, usize)) {
