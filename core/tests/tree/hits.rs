@@ -287,6 +287,17 @@ fn a_block_that_comes_again_is_first_stored_then() {
 }
 
 #[test]
+fn what_ended_at_a_missing_parent_is_at_the_parent_once_it_comes() {
+    let mut tree = Tree::default();
+    tree.store(W, Some(BlockHash(9)), &[block(1, 1)], 0);
+    tree.store(W, Some(BlockHash(9)), &[block(2, 2)], 0);
+    tree.hit(tree.find(W, BlockHash(1)).unwrap(), 0);
+    tree.remove(W, BlockHash(1));
+    tree.store(W, None, &[block(9, 9)], 0);
+    assert_eq!(tree.hits_at(tree.find(W, BlockHash(9)).unwrap(), 0), 1);
+}
+
+#[test]
 fn an_empty_tree_with_ends_goes_through_bytes() {
     let mut tree = Tree::default();
     tree.hit(NodeId::ROOT, 4);
