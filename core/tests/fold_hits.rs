@@ -1,5 +1,7 @@
 //! Which decisions become hits, and where.
 
+use std::borrow::Cow;
+
 use radixscope_core::cluster::{Cluster, touch};
 use radixscope_core::id::{BlockHash, DecisionId, Millis, Seq, TokensHash, Worker, WorkerIx};
 use radixscope_core::record::{
@@ -25,8 +27,8 @@ impl Fold {
         }
         for (worker, last) in [(0, 5), (1, 3)] {
             let block = |n| Block { block_hash: BlockHash(n), tokens_hash: TokensHash(n) };
-            let blocks = (1..=last).map(block).collect::<Vec<_>>().into();
-            fold.fold(Record::Stored { worker: WorkerIx(worker), parent: None, blocks });
+            let blocks = (1..=last).map(block).collect();
+            fold.fold(Record::Stored { worker: WorkerIx(worker), parent: None, blocks: Cow::Owned(blocks) });
         }
         fold
     }
@@ -54,7 +56,7 @@ fn path() -> Option<PathEnd> {
     Some(PathEnd { worker: WorkerIx(0), block_hash: BlockHash(5), blocks: 5 })
 }
 
-fn weighed(overlaps: [u32; 2]) -> Vec<Candidate> {
+fn weighed(overlaps: [u32; 2]) -> Cow<'static, [Candidate]> {
     let candidate = |(worker, overlap_blocks)| Candidate {
         worker: WorkerIx(worker),
         overlap_blocks,
@@ -63,7 +65,7 @@ fn weighed(overlaps: [u32; 2]) -> Vec<Candidate> {
         cost: 0.0,
         tree_size: None,
     };
-    [0, 1].into_iter().zip(overlaps).map(candidate).collect()
+    Cow::Owned([0, 1].into_iter().zip(overlaps).map(candidate).collect())
 }
 
 #[test]
@@ -71,7 +73,7 @@ fn a_hit_ends_where_what_the_chosen_worker_held_ended() {
     let mut fold = Fold::new();
     for (id, worker) in [(1, 0), (2, 1)] {
         fold.decide(id, worker, |d| {
-            (d.path, d.candidates) = (path(), weighed([5, 3]).into());
+            (d.path, d.candidates) = (path(), weighed([5, 3]));
             // The router counts in other blocks; what the tree shows goes before it.
             d.overlap_blocks = Some(1);
         });
@@ -95,7 +97,7 @@ fn a_request_of_which_the_chosen_worker_held_nothing_is_counted_at_the_root() {
     fold.decide(1, 0, |d| (d.path, d.overlap_blocks) = (path(), Some(0)));
     fold.decide(2, 0, |d| {
         // Nobody held its first block.
-        (d.completeness, d.candidates) = (Completeness::Reconstructed, weighed([0, 0]).into());
+        (d.completeness, d.candidates) = (Completeness::Reconstructed, weighed([0, 0]));
     });
     assert_eq!(fold.hits(), [0, 0]);
 }
@@ -107,19 +109,19 @@ fn what_is_not_known_is_neither_a_hit_nor_a_request() {
     fold.decide(2, 0, |d| d.overlap_blocks = Some(3));
     fold.decide(3, 0, |_| ());
     fold.decide(4, 9, |d| (d.path, d.overlap_blocks) = (path(), Some(3)));
-    assert_eq!(fold.hits(), []);
+    assert_eq!(fold.hits(), [0; 0]);
 }
 
 #[test]
 fn a_decision_counts_once_as_soon_as_its_path_is_known() {
     let mut fold = Fold::new();
     fold.decide(1, 0, |d| d.overlap_blocks = Some(3));
-    assert_eq!(fold.hits(), []);
+    assert_eq!(fold.hits(), [0; 0]);
     fold.at += MINUTE;
     fold.decide(1, 0, |d| d.path = path());
     assert_eq!(fold.hits(), [3]);
     assert!(fold.cluster.tree().hits().all(|(_, at)| at == touch(Millis(AT + MINUTE))));
-    fold.decide(1, 0, |d| (d.path, d.candidates) = (path(), weighed([5, 3]).into()));
+    fold.decide(1, 0, |d| (d.path, d.candidates) = (path(), weighed([5, 3])));
     assert_eq!(fold.hits(), [3]);
 }
 
@@ -127,10 +129,10 @@ fn a_decision_counts_once_as_soon_as_its_path_is_known() {
 fn a_miss_that_is_told_once_more_after_its_blocks_were_stored_stays_a_miss() {
     let mut fold = Fold::new();
     let unheld = |d: &mut Decision<'static>| {
-        (d.completeness, d.candidates) = (Completeness::Reconstructed, weighed([0, 0]).into());
+        (d.completeness, d.candidates) = (Completeness::Reconstructed, weighed([0, 0]));
     };
     fold.decide(1, 0, unheld);
-    fold.decide(1, 0, |d| (d.path, d.candidates) = (path(), weighed([5, 3]).into()));
+    fold.decide(1, 0, |d| (d.path, d.candidates) = (path(), weighed([5, 3])));
     assert_eq!(fold.hits(), [0]);
 }
 
@@ -153,5 +155,5 @@ fn hits_go_after_fifteen_minutes_whatever_is_heard() {
     assert_eq!(fold.hits(), [3]);
     fold.at += 100;
     fold.fold(Record::Returned { worker: WorkerIx(1) });
-    assert_eq!(fold.hits(), []);
+    assert_eq!(fold.hits(), [0; 0]);
 }
