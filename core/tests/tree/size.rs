@@ -139,8 +139,8 @@ fn a_block_takes_36_bytes_and_its_place_in_the_index() {
     }
     let bytes = tree.heap_bytes() as f64 / BLOCKS as f64;
     println!("{bytes:.2} bytes a block");
-    // Where the index is just over the size at which it doubles it takes ten bytes a block, elsewhere less.
-    assert!((36.0..=47.0).contains(&bytes), "{bytes} bytes a block");
+    // The index is just over the size at which it doubles, and takes eleven bytes a block; elsewhere it takes less.
+    assert!((36.0..=48.0).contains(&bytes), "{bytes} bytes a block");
 }
 
 #[test]
