@@ -54,9 +54,14 @@ async fn answers_have_the_promised_shape_and_ids_are_strings() {
         "worker_id dp_rank blocks unattached_blocks capacity_blocks used_blocks stored_total removed_total \
          cleared_total missed last_event_ms state in_flight lines gone block_ages",
     );
-    has(&cluster["tree"], "nodes resident shared max_depth shown total");
+    has(&cluster["tree"], "nodes resident shared copies max_depth shown total");
     let tree = server.json("/api/v1/tree?limit=50").await;
-    has(&tree["children"][0], "block_hash tokens_hash len workers children subtree_blocks last_touch_ms");
+    has(&tree, "seq at_ms root sort blocks shared_blocks copies totals children truncated next");
+    has(
+        &tree["children"][0],
+        "block_hash tokens_hash len last_block_hash workers branches children subtree_blocks last_touch_ms position level \
+         subtree_shared_blocks subtree_copies subtree_depth_blocks hits first_stored_ms subtree_last_touch_ms",
+    );
     let decisions = server.json("/api/v1/decisions?limit=5").await;
     assert_eq!(decisions["decisions"].as_array().unwrap().len(), 5);
     let decision = &decisions["decisions"][0];

@@ -2,11 +2,17 @@
 
 pub mod camera;
 pub mod crumb;
+pub mod fading;
+pub mod heat;
+pub mod lanes;
 pub mod palette;
 pub mod raster;
 pub mod sight;
 pub mod strip;
 pub mod viewport;
+
+#[cfg(test)]
+mod testing;
 
 #[cfg(target_arch = "wasm32")]
 pub mod chart;

@@ -12,8 +12,8 @@ use super::viewport::{Rect, Viewport};
 
 /// More owners than this are not drawn as ticks one by one; the label counts them.
 pub const MAX_TICKS: usize = 16;
-/// What is left of the colour of a box that does not belong to the worker picked out.
-const DIMMED: f64 = 0.22;
+/// What is left of the colour of a box that the worker picked out does not hold.
+pub const DIMMED: f64 = 0.22;
 /// A box at least this wide, in CSS pixels, has a gap to its neighbour.
 const GAP_FROM: f64 = 4.0;
 /// Height of the ticks, in CSS pixels.
@@ -43,20 +43,28 @@ impl Pixels {
         [r, g, b]
     }
 
-    fn reset(&mut self, width: u32, height: u32, ground: Rgb) {
+    pub(super) fn reset(&mut self, width: u32, height: u32, ground: Rgb) {
         (self.width, self.height) = (width as usize, height as usize);
         self.data.clear();
         self.data.resize(self.width * self.height, opaque(ground));
     }
 
-    fn fill(&mut self, x: (usize, usize), y: (usize, usize), colour: Rgb) {
+    pub(super) fn fill(&mut self, x: (usize, usize), y: (usize, usize), colour: Rgb) {
         for row in y.0..y.1.min(self.height) {
             let from = row * self.width;
             self.data[from + x.0.min(self.width)..from + x.1.min(self.width)].fill(opaque(colour));
         }
     }
 
-    fn paint(&mut self, x: (usize, usize), y: (usize, usize), fill: Fill, scale: usize) {
+    /// In the row `at`: the columns of which `depths` says more than `depth`.
+    pub(super) fn fill_deeper(&mut self, at: usize, depths: &[u32], depth: u32, colour: Rgb) {
+        let Some(row) = self.data.get_mut(at * self.width..(at + 1) * self.width) else { return };
+        for (pixel, &deep) in row.iter_mut().zip(depths) {
+            *pixel = if deep > depth { opaque(colour) } else { *pixel };
+        }
+    }
+
+    pub(super) fn paint(&mut self, x: (usize, usize), y: (usize, usize), fill: Fill, scale: usize) {
         if fill.pattern == Pattern::Plain {
             return self.fill(x, y, fill.colour);
         }
@@ -109,6 +117,25 @@ pub trait Fills {
 
     /// Of the tick of one owner among several; `None` where owners have none.
     fn of_tick(&self, worker: WorkerIx) -> Option<Fill>;
+
+    /// What is written into a chain in place of its owners.
+    fn word(&self, _tree: &Tree, _chain: &Chain) -> Option<String> {
+        None
+    }
+}
+
+/// Whether a worker is picked out that is none of `owners`.
+pub fn lacks(picked: Option<WorkerIx>, owners: &OwnerSet) -> bool {
+    picked.is_some_and(|picked| !owners.contains(picked))
+}
+
+/// Whether a worker is picked out that surely holds nothing of a sliver: workers from 64 on have no bit.
+pub fn lacks_sliver(picked: Option<WorkerIx>, sliver: &Sliver) -> bool {
+    picked.is_some_and(|picked| match sliver.holder {
+        Holder::One(only) => only != picked,
+        Holder::Nobody => true,
+        Holder::Several => picked.0 < 64 && sliver.workers & (1 << picked.0) == 0,
+    })
 }
 
 const fn opaque([r, g, b]: Rgb) -> [u8; 4] {
@@ -159,8 +186,7 @@ pub fn raster(
             let fill = fills.of_chain(tree, chain);
             painter.draw(tree.chain_owners(chain), rect, fill, pixels);
             let rect = visible(rect, width, height);
-            let (least_width, least_height) = (LABEL_FROM.0 * view.scale, LABEL_FROM.1 * view.scale);
-            if rect.right - rect.left >= least_width && rect.bottom - rect.top >= least_height {
+            if has_label(rect, view.scale) {
                 drawn.labelled.push(Labelled { id, rect, fill });
             }
         }
@@ -195,16 +221,11 @@ impl ByOwner<'_> {
 impl Fills for ByOwner<'_> {
     fn of_chain(&self, tree: &Tree, chain: &Chain) -> Fill {
         let owners = tree.chain_owners(chain);
-        self.fill(Holder::of(owners), self.picked.is_some_and(|picked| !owners.contains(picked)))
+        self.fill(Holder::of(owners), lacks(self.picked, owners))
     }
 
     fn of_sliver(&self, sliver: &Sliver) -> Fill {
-        let dimmed = self.picked.is_some_and(|picked| match sliver.holder {
-            Holder::One(only) => only != picked,
-            Holder::Nobody => true,
-            Holder::Several => picked.0 < 64 && sliver.workers & (1 << picked.0) == 0,
-        });
-        self.fill(sliver.holder, dimmed)
+        self.fill(sliver.holder, lacks_sliver(self.picked, sliver))
     }
 
     fn of_tick(&self, worker: WorkerIx) -> Option<Fill> {
@@ -221,15 +242,7 @@ struct Painter<'a> {
 
 impl Painter<'_> {
     fn draw(&self, owners: &OwnerSet, rect: Rect, fill: Fill, pixels: &mut Pixels) {
-        let mut x = span(rect.left, rect.right, pixels.width);
-        let mut y = span(rect.top, rect.bottom, pixels.height);
-        let gap = self.scale;
-        if rect.right - rect.left >= GAP_FROM * gap as f64 && x.1 < pixels.width {
-            x.1 -= gap.min(x.1 - x.0);
-        }
-        if y.1 - y.0 >= 3 * gap && y.1 < pixels.height {
-            y.1 -= gap;
-        }
+        let (x, y) = body(rect, (pixels.width, pixels.height), self.scale);
         pixels.paint(x, y, fill, self.scale);
         let above_is_visible = rect.top >= -0.5;
         if owners.len() > 1 && above_is_visible {
@@ -288,8 +301,26 @@ impl Painter<'_> {
     }
 }
 
+/// Columns and rows that a box covers of so many, without the gap to its neighbours.
+pub(super) fn body(rect: Rect, size: (usize, usize), gap: usize) -> ((usize, usize), (usize, usize)) {
+    let (mut x, mut y) = (span(rect.left, rect.right, size.0), span(rect.top, rect.bottom, size.1));
+    if rect.right - rect.left >= GAP_FROM * gap as f64 && x.1 < size.0 {
+        x.1 -= gap.min(x.1 - x.0);
+    }
+    if y.1 - y.0 >= 3 * gap && y.1 < size.1 {
+        y.1 -= gap;
+    }
+    (x, y)
+}
+
+/// Whether the visible part of a box has room for text.
+pub(super) fn has_label(visible: Rect, scale: f64) -> bool {
+    visible.right - visible.left >= LABEL_FROM.0 * scale
+        && visible.bottom - visible.top >= LABEL_FROM.1 * scale
+}
+
 /// Whole pixels from `from` to `to`, at least one, within `0 … limit`.
-fn span(from: f64, to: f64, limit: usize) -> (usize, usize) {
+pub(super) fn span(from: f64, to: f64, limit: usize) -> (usize, usize) {
     let first = (from.round().max(0.0) as usize).min(limit.saturating_sub(1));
     let behind = (to.round().max(0.0) as usize).clamp(first + 1, limit.max(first + 1));
     (first, behind)
@@ -306,30 +337,11 @@ fn visible(rect: Rect, width: f64, height: f64) -> Rect {
 
 #[cfg(test)]
 mod tests {
-    use radixscope_core::id::{BlockHash, TokensHash};
-    use radixscope_core::record::Block;
     use radixscope_core::tree::forest::Arrangement;
 
+    use super::super::testing::{palette, store};
     use super::super::viewport::Region;
     use super::*;
-
-    const GROUND: &str = "#101010";
-
-    fn palette() -> Palette {
-        let value = |name: &str| match name {
-            "--panel" => GROUND.to_owned(),
-            "--tree-shared" => "#808080".to_owned(),
-            "--tree-nobody" => "#202020".to_owned(),
-            other => format!("#{0}{0}{0}0{0}", other.bytes().last().map_or(0, |b| b - b'0').min(9)),
-        };
-        Palette::read(value, true, 4)
-    }
-
-    fn store(tree: &mut Tree, worker: u16, tokens: impl IntoIterator<Item = u64>) {
-        let block = |t| Block { block_hash: BlockHash(t), tokens_hash: TokensHash(t) };
-        let blocks: Vec<Block> = tokens.into_iter().map(block).collect();
-        tree.store(WorkerIx(worker), None, &blocks, 0);
-    }
 
     fn draw(tree: &mut Tree, width: u32, height: u32, picked: Option<u16>) -> (Pixels, Drawn) {
         tree.grow_forest(Arrangement::default());

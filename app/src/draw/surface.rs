@@ -119,6 +119,13 @@ impl Surface {
         self.above.fill_rect(left, rect.top, rect.right - rect.left, rect.bottom - rect.top);
     }
 
+    /// A filled rectangle of the tree through which what is below is seen; `opacity` 0 … 1.
+    pub fn veil(&self, rect: Rect, colour: Rgb, opacity: f64) {
+        self.above.set_global_alpha(opacity);
+        self.fill(rect, colour);
+        self.above.set_global_alpha(1.0);
+    }
+
     /// A short line of the axis at `y`.
     pub fn tick(&self, y: f64, colour: Rgb) {
         self.above.set_fill_style_str(&css(colour));

@@ -4,21 +4,34 @@ use radixscope_core::id::WorkerIx;
 use radixscope_core::tree::Tree;
 use radixscope_core::tree::forest::Forest;
 
+use super::lanes::Lanes;
 use super::palette::{Palette, Pattern, blend, ink, label};
-use super::raster::{Labelled, MAX_TICKS};
+use super::raster::{Fills, Labelled, MAX_TICKS};
 use super::surface::Surface;
 use super::viewport::{Viewport, marks};
 use crate::format;
 
 /// Width of the axis, CSS pixels.
 pub const GUTTER: f64 = 46.0;
+/// What is free at both sides of a label, CSS pixels; of a count in a narrow box.
+const PAD: f64 = 5.0;
+const TIGHT_PAD: f64 = 2.0;
 /// Distance of the axis's marks, CSS pixels.
 const MARK_GAP: f64 = 36.0;
+/// The same in a lane.
+const LANE_MARK_GAP: f64 = 18.0;
 
 /// Writes into boxes who holds them and how many blocks they are, as far as there is room.
-pub fn labels(surface: &Surface, tree: &Tree, forest: &Forest, boxes: &[Labelled], picked: Option<WorkerIx>) {
+pub fn labels(
+    surface: &Surface,
+    tree: &Tree,
+    forest: &Forest,
+    boxes: &[Labelled],
+    fills: &dyn Fills,
+    picked: Option<WorkerIx>,
+) {
     surface.font(600);
-    boxes.iter().for_each(|labelled| write_label(surface, tree, forest, labelled, picked));
+    boxes.iter().for_each(|labelled| write_label(surface, tree, forest, labelled, fills, picked));
 }
 
 fn write_label(
@@ -26,30 +39,46 @@ fn write_label(
     tree: &Tree,
     forest: &Forest,
     labelled: &Labelled,
+    fills: &dyn Fills,
     picked: Option<WorkerIx>,
 ) {
     let chain = forest.chain(labelled.id);
     let owners = tree.chain_owners(chain);
     let len =
         if chain.len > 1 { format!("×{}", format::count(u64::from(chain.len))) } else { String::new() };
-    let names = match owners.len() {
-        0 => "held by nobody".to_owned(),
-        n if n > MAX_TICKS => format!("{n} workers"),
-        _ => owners.iter().map(label).collect::<Vec<_>>().join(" "),
+    let word = fills.word(tree, chain);
+    let has_ticks = (2..=MAX_TICKS).contains(&owners.len()) && word.is_none();
+    // What only the label can say, a count, goes before the length, and without its unit where there is no room.
+    let mut bare = String::new();
+    let candidates = match (word, owners.len()) {
+        (Some(word), _) => {
+            word.split(' ').next().unwrap_or_default().clone_into(&mut bare);
+            [format!("{word} {len}"), word, if bare.is_empty() { len } else { String::new() }, String::new()]
+        }
+        (None, n) if n > MAX_TICKS => {
+            bare = n.to_string();
+            [format!("{n} workers {len}"), format!("{n} workers"), String::new(), String::new()]
+        }
+        (None, n) => {
+            let names = match n {
+                0 => "held by nobody".to_owned(),
+                _ => owners.iter().map(label).collect::<Vec<_>>().join(" "),
+            };
+            [format!("{names} {len}"), format!("{n} workers {len}"), len, names]
+        }
     };
-    let few = format!("{} workers", owners.len());
     let scale = surface.scale;
-    let room = labelled.rect.right - labelled.rect.left - 10.0 * scale;
-    let candidates = [format!("{names} {len}"), format!("{few} {len}"), len, names];
-    let text = candidates.iter().map(|t| t.trim()).find(|t| !t.is_empty() && surface.measure(t) <= room);
-    let Some(text) = text else { return };
+    let width = labelled.rect.right - labelled.rect.left;
+    let fits = |text: &str, pad: f64| !text.is_empty() && surface.measure(text) <= width - 2.0 * pad * scale;
+    let texts = candidates.iter().map(|text| (text.trim(), PAD)).chain([(bare.as_str(), TIGHT_PAD)]);
+    let Some((text, pad)) = texts.into_iter().find(|&(text, pad)| fits(text, pad)) else { return };
     let strong = ink(labelled.fill.colour);
     let dimmed = picked.is_some_and(|picked| !owners.contains(picked));
     let colour = if dimmed { blend(labelled.fill.colour, strong, 0.75) } else { strong };
-    let ticks = if owners.len() > 1 { 5.0 * scale } else { 0.0 };
+    let ticks = if has_ticks { 5.0 * scale } else { 0.0 };
     let y = labelled.rect.top + ticks + 9.0 * scale;
     if y + 5.0 * scale <= labelled.rect.bottom {
-        let x = labelled.rect.left + 5.0 * scale;
+        let x = labelled.rect.left + pad * scale;
         if labelled.fill.pattern != Pattern::Plain {
             surface.plate(text, x, y, labelled.fill.colour);
         }
@@ -64,14 +93,48 @@ pub fn axis(surface: &Surface, view: &Viewport, palette: &Palette, block_tokens:
     let region = view.region;
     surface.font(400);
     for mark in marks(region.top, region.bottom, height, MARK_GAP * scale) {
-        let y = view.y(mark as f64);
-        surface.tick(y.min(height - scale), palette.quiet);
-        let text = match block_tokens {
-            Some(tokens) => format::short(mark * u64::from(tokens)),
-            None => format::short(mark),
-        };
         // Not `clamp`, which panics where there is no room, and brings the formatting of fractions for saying so.
-        let y = y.min(height - 7.0 * scale).max(7.0 * scale);
-        surface.text(&text, -8.0 * scale, y, palette.quiet, true);
+        write_mark(surface, view.y(mark as f64), (0.0, height), mark, palette, block_tokens);
     }
+}
+
+/// The first and the last mark of every lane.
+pub fn lanes_axis(
+    surface: &Surface,
+    view: &Viewport,
+    lanes: &Lanes,
+    palette: &Palette,
+    block_tokens: Option<u32>,
+) {
+    let inner = lanes.lane_view(view);
+    let (region, height) = (inner.region, f64::from(inner.height));
+    let marks = marks(region.top, region.bottom, height, LANE_MARK_GAP * surface.scale);
+    let (Some(&first), Some(&last)) = (marks.first(), marks.last()) else { return };
+    surface.font(400);
+    for lane in lanes.visible(f64::from(view.height)) {
+        let top = lanes.top(lane);
+        for mark in if first == last { vec![first] } else { vec![first, last] } {
+            let y = top + inner.y(mark as f64);
+            write_mark(surface, y, (top, top + height), mark, palette, block_tokens);
+        }
+    }
+}
+
+/// A mark at `y` and its text, both within `from … to`.
+fn write_mark(
+    surface: &Surface,
+    y: f64,
+    (from, to): (f64, f64),
+    mark: u64,
+    palette: &Palette,
+    block_tokens: Option<u32>,
+) {
+    let scale = surface.scale;
+    surface.tick(y.min(to - scale), palette.quiet);
+    let text = match block_tokens {
+        Some(tokens) => format::short(mark * u64::from(tokens)),
+        None => format::short(mark),
+    };
+    let y = y.min(to - 7.0 * scale).max(from + 7.0 * scale);
+    surface.text(&text, -8.0 * scale, y, palette.quiet, true);
 }

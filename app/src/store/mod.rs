@@ -127,6 +127,13 @@ impl Store {
         self.peek(|cluster| cluster.tree().forest().map(|forest| look(cluster, forest)));
     }
 
+    /// From now on the forest tells what each frame brought and took, see
+    /// [`radixscope_core::tree::forest::Forest::changes`]. To be said with every frame: a forest that is kept anew has
+    /// forgotten it.
+    pub fn keep_tree_changes(self) {
+        self.live.update_value(|live| live.cluster.keep_forest_changes(true));
+    }
+
     /// Looks at the tree with its forest settled, once; `None` where none is kept.
     pub fn with_tree<T>(self, look: impl FnOnce(&Tree, &Forest) -> T) -> Option<T> {
         self.live.update_value(|live| live.cluster.settle_forest());

@@ -127,6 +127,11 @@ impl Cluster {
         self.tree.settle_forest();
     }
 
+    /// Whether bringing the forest up to date is to tell what appeared and what went. Does nothing without a forest.
+    pub fn keep_forest_changes(&mut self, keep: bool) {
+        self.tree.keep_forest_changes(keep);
+    }
+
     /// Keeps no forest any more.
     pub fn fell_forest(&mut self) {
         self.tree.fell_forest();

@@ -52,6 +52,30 @@ fn equal_prefixes_of_two_workers_are_one_path() {
 }
 
 #[test]
+fn copies_are_the_holders_beyond_the_first_of_what_is_in_the_picture() {
+    let mut tree = tree(&[(A, &[101, 102, 103]), (B, &[101, 102])]);
+    let copies = |tree: &Tree| tree.totals().copies();
+    assert_eq!(copies(&tree), 2);
+    tree.store(B, Some(BlockHash(999)), &blocks(&[150, 151]), 0);
+    assert_eq!(copies(&tree), 2, "blocks that wait for a parent are nobody's copies");
+    assert!(tree.remove(B, BlockHash(102)));
+    assert_eq!(copies(&tree), 1);
+}
+
+#[test]
+fn a_frozen_tree_is_as_the_tree_was_and_stays_so() {
+    let mut tree = tree(&[(A, &[101, 102, 103]), (B, &[101, 104])]);
+    tree.hit(NodeId::ROOT, 5);
+    let frozen = tree.frozen();
+    assert_eq!((frozen.digest(), frozen.totals()), (tree.digest(), tree.totals()));
+    assert_eq!(frozen.find(B, BlockHash(104)), tree.find(B, BlockHash(104)));
+    let before = tree.digest();
+    tree.store(B, Some(BlockHash(104)), &blocks(&[105]), 0);
+    assert!(tree.remove(A, BlockHash(103)));
+    assert_eq!((frozen.digest(), frozen.max_depth()), (before, 3));
+}
+
+#[test]
 fn removing_the_last_owner_frees_the_chain() {
     let mut tree = tree(&[(A, &[101, 102]), (B, &[101, 102])]);
     for worker in [A, B] {

@@ -24,6 +24,19 @@ fn the_coldest_leaves_leave_the_picture_and_are_counted() {
 }
 
 #[test]
+fn blocks_outside_the_picture_are_no_copies() {
+    let mut tree = Tree::with_limit(32);
+    for i in 0..40u64 {
+        for worker in 0..3 {
+            tree.store(WorkerIx(worker), None, &[block(i, i)], i as u32);
+        }
+    }
+    let totals = tree.totals();
+    assert!(totals.hidden > 0);
+    assert_eq!((totals.shared, totals.copies()), (totals.nodes, 2 * totals.nodes));
+}
+
+#[test]
 fn a_leaf_goes_before_what_it_hangs_on() {
     let mut tree = Tree::with_limit(32);
     let old: Vec<Block> = (0..20).map(|i| block(i, i)).collect();

@@ -159,6 +159,11 @@ pub(crate) fn path_of(tree: &Tree, node: NodeId) -> Vec<u64> {
 /// Everything the tree says, against the model.
 pub(crate) fn check(tree: &Tree, model: &Model, hashes: &[u64], prompts: &[Vec<u64>]) {
     assert_eq!(tree.totals(), model.totals());
+    let blocks = tree.walk(NodeId::ROOT).filter_map(|step| match step {
+        Step::Enter { node, .. } => Some(tree.owners(node).len() as u64),
+        Step::Leave { .. } => None,
+    });
+    assert_eq!(tree.totals().copies(), blocks.map(|holders| holders.saturating_sub(1)).sum::<u64>());
     for (&worker, held) in &model.workers {
         check_worker(tree, worker, held, hashes);
     }

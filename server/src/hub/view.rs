@@ -175,3 +175,63 @@ impl Stats {
         self.fold_lag = self.fold_lag_now.take();
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use radixscope_core::id::{BlockHash, TokensHash, Worker, WorkerIx};
+    use radixscope_core::record::{Block, Entry, Record};
+
+    fn fold(cluster: &mut Cluster, record: Record<'_>) {
+        let seq = Seq(cluster.seq().0 + 1);
+        cluster.fold(seq, &Entry { at_ms: Millis(1_800_000_000_000), record });
+    }
+
+    /// One worker with so many blocks.
+    fn cluster(blocks: u64) -> Cluster {
+        let mut cluster = Cluster::default();
+        let (namespace, component) = ("dynamo".into(), "backend".into());
+        fold(
+            &mut cluster,
+            Record::Worker { worker: WorkerIx(0), id: Worker::new(1, 0), namespace, component },
+        );
+        let block = |i| Block { block_hash: BlockHash(i), tokens_hash: TokensHash(i) };
+        let blocks: Vec<Block> = (1..=blocks).map(block).collect();
+        fold(&mut cluster, Record::Stored { worker: WorkerIx(0), parent: None, blocks: blocks.into() });
+        cluster
+    }
+
+    #[tokio::test]
+    async fn readers_of_one_moment_share_a_copy_of_the_tree() {
+        let (mut cluster, mut cache, at) = (cluster(3), PictureCache::default(), Millis(1));
+        let first = cache.of(&cluster, at);
+        assert!(Arc::ptr_eq(&first, &cache.of(&cluster, at)));
+        fold(&mut cluster, Record::Cleared { worker: WorkerIx(0) });
+        assert_eq!(cache.of(&cluster, at).tree().totals().nodes, 0, "a small tree is never outdated");
+        assert_eq!(first.tree().totals().nodes, 3);
+    }
+
+    #[tokio::test]
+    async fn a_copy_of_a_large_tree_serves_for_a_while_and_is_dropped_when_nobody_asks() {
+        let blocks = u64::from(WALKED_ALWAYS_NODES) + 1;
+        let (mut cluster, mut cache, at) = (cluster(blocks), PictureCache::default(), Millis(1));
+        let first = cache.of(&cluster, at);
+        if let Some(kept) = &mut cache.0 {
+            kept.life = Duration::from_secs(3_600);
+        }
+        fold(&mut cluster, Record::Removed { worker: WorkerIx(0), hashes: vec![BlockHash(blocks)].into() });
+        assert!(Arc::ptr_eq(&first, &cache.of(&cluster, at)));
+        if let Some(kept) = &mut cache.0 {
+            kept.life = Duration::ZERO;
+        }
+        assert_eq!(cache.of(&cluster, at).seq(), cluster.seq());
+        cache.forget_unused();
+        assert!(cache.0.is_some(), "it was just asked for");
+        if let Some(kept) = &mut cache.0 {
+            kept.used -= PICTURE_KEPT * 2;
+        }
+        cache.forget_unused();
+        assert!(cache.0.is_none());
+        assert_eq!(first.tree().totals().nodes, blocks);
+    }
+}

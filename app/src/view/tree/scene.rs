@@ -136,7 +136,8 @@ impl Scene {
         let Some(view) = self.viewport() else { return };
         let surface = &self.surface;
         surface.clear_above();
-        words::labels(surface, tree, forest, &self.drawn.labelled, picked);
+        let fills = ByOwner { palette: &self.palette, picked };
+        words::labels(surface, tree, forest, &self.drawn.labelled, &fills, picked);
         if forest.width() > 0 {
             words::axis(surface, &view, &self.palette, block_tokens);
         }

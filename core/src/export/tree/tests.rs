@@ -307,6 +307,22 @@ fn the_largest_prefixes_are_those_of_the_forest() {
 }
 
 #[test]
+fn the_hottest_prefixes_are_those_that_most_requests_found_held() {
+    let cluster = forked();
+    let mut picture = picture(&cluster);
+    let now = touch(cluster.now_ms());
+    let at = |picture: &Picture, tokens: u64| picture.tree.find_any(BlockHash(tokens * 100)).expect("held");
+    for tokens in [9, 9, 9, 4, 2] {
+        let node = at(&picture, tokens);
+        picture.tree.hit(node, now);
+    }
+    let prefixes = parse(&picture.prefixes(By::Hits, 10, MAX_HITS_WINDOW_MS, None));
+    let hits = prefixes["prefixes"].as_array().expect("prefixes").iter().map(|e| e["hits"].as_u64());
+    assert_eq!(hashes(&prefixes["prefixes"]), ["900", "100", "300"]);
+    assert_eq!(hits.collect::<Vec<_>>(), [Some(3), Some(2), Some(1)]);
+}
+
+#[test]
 fn a_page_goes_on_behind_an_element_that_has_gone_since() {
     let mut cluster = cluster(1);
     for tokens in [2, 4, 6, 8] {

@@ -90,8 +90,8 @@ impl Changes {
         self.told.clear();
     }
 
-    fn end(&mut self) {
-        self.is_skipped = false;
+    /// Forgets what was noted since the last settling.
+    fn forget(&mut self) {
         self.gone.clear();
         for id in self.noted.drain(..) {
             self.notes[id.at()] = NO_NOTE;
@@ -154,33 +154,40 @@ impl Forest {
         &self.changes.told
     }
 
-    /// Left edge as of the settling before.
-    fn left_before(&self, id: ChainId) -> u32 {
+    /// Left edge, in the arrangement of the settling before while the tree changes. Notes that of all on the way, so that
+    /// no way is gone twice, however deep.
+    fn left_noted(&mut self, id: ChainId) -> u32 {
         let mut left = 0;
+        let mut way = Vec::new();
         for id in self.up(id) {
-            match self.changes.edge(id) {
-                Some(edge) => return left + edge,
-                None => left += self.before(id),
+            if let Some(edge) = self.changes.edge(id) {
+                left = edge;
+                break;
             }
+            way.push(id);
+        }
+        for id in way.into_iter().rev() {
+            left += self.before(id);
+            self.changes.note_mut(id).edge = left;
         }
         left
     }
 
     /// The last block of a chain is about to go.
     pub(super) fn note_gone(&mut self, ground: Ground<'_>, id: ChainId) {
-        let chain = self.chain(id);
-        if !self.changes.is_kept || chain.new > 0 {
+        if !self.changes.is_kept || self.chain(id).new > 0 {
             return;
         }
-        let (x0, holder) = (self.left_before(id), Holder::of(ground.set(chain.owners)));
+        let x0 = self.left_noted(id);
+        let chain = &self.chains[id.at()];
+        let holder = Holder::of(ground.set(chain.owners));
         self.changes.note_gone(id, chain.end() - 1, x0, chain.width, holder);
     }
 
     /// A chain is about to be parted.
     pub(super) fn note_split(&mut self, id: ChainId) {
         if self.changes.is_kept {
-            let edge = self.left_before(id);
-            self.changes.note_mut(id).edge = edge;
+            self.left_noted(id);
         }
     }
 
@@ -199,7 +206,7 @@ impl Forest {
         // What goes first is the end, and what hangs below is placed by the lower one.
         let lower_is_new = self.chain(lower).new == self.chain(lower).len;
         let place = if lower_is_new { upper } else { lower };
-        let (edge, width) = (self.left_before(place), self.chain(place).width);
+        let (edge, width) = (self.left_noted(place), self.chain(place).width);
         self.changes.note_mut(one).edge = edge;
         self.chains[one.at()].width = width;
     }
@@ -226,15 +233,18 @@ impl Forest {
                 all.select_nth_unstable_by_key(MAX_CHANGES, |(_, change)| rank(change));
                 all.truncate(MAX_CHANGES);
             }
+            // From here on places are those of the new arrangement.
+            self.changes.forget();
             for (id, change) in &mut all {
                 if let Some(id) = *id {
-                    change.x0 = f64::from(self.left(id));
+                    change.x0 = f64::from(self.left_noted(id));
                 }
             }
             all.sort_by(|(_, a), (_, b)| rank(a).cmp(&rank(b)).then(a.x0.total_cmp(&b.x0)));
             self.changes.told.extend(all.into_iter().map(|(_, change)| change));
         }
-        self.changes.end();
+        self.changes.is_skipped = false;
+        self.changes.forget();
     }
 }
 

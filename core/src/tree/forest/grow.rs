@@ -130,6 +130,9 @@ impl Forest {
         if self.chains[id.at()].owners == owners {
             return;
         }
+        if self.shift(ground, id, node, owners) {
+            return;
+        }
         if self.chains[id.at()].first != node {
             self.split(ground, id, ground.parent(node), node);
             id = self.of_node[node.at()];
@@ -148,6 +151,59 @@ impl Forest {
         }
         let last = self.chains[self.of_node[node.at()].at()].last;
         self.merge_below(ground, last);
+    }
+
+    /// Lets the chain right above or right below have `node`, which is at that end of its chain `id` and has the owners of
+    /// that one now: so it goes block by block where a worker comes to hold, or ceases to hold, a path that others hold.
+    fn shift(&mut self, ground: Ground<'_>, id: ChainId, node: NodeId, owners: u32) -> bool {
+        let chain = &self.chains[id.at()];
+        if chain.len == 1 {
+            return false;
+        }
+        let above = ground.parent(node);
+        if chain.first == node && ground.only_child(above) == Some(node) {
+            let Some(upper) = self.chain_of(above).filter(|&upper| self.takes(upper, owners)) else {
+                return false;
+            };
+            let Some(next) = ground.only_child(node) else { return false };
+            self.note_split(id);
+            let chain = &mut self.chains[id.at()];
+            let is_new = u32::from(chain.new == chain.len);
+            (chain.first, chain.tokens) = (next, ground.arena[next].tokens);
+            (chain.position, chain.len, chain.new) = (chain.position + 1, chain.len - 1, chain.new - is_new);
+            let to = &mut self.chains[upper.at()];
+            (to.last, to.len, to.new) = (node, to.len + 1, to.new + is_new);
+            self.shifted(ground, id, node, upper);
+            return true;
+        }
+        if chain.last == node {
+            let below = ground.only_child(node).and_then(|below| self.chain_of(below));
+            let Some(lower) = below.filter(|&lower| self.takes(lower, owners)) else { return false };
+            self.note_split(lower);
+            let chain = &mut self.chains[id.at()];
+            let is_new = u32::from(chain.new > 0);
+            (chain.last, chain.len, chain.new) = (above, chain.len - 1, chain.new - is_new);
+            let to = &mut self.chains[lower.at()];
+            (to.first, to.tokens) = (node, ground.arena[node].tokens);
+            (to.position, to.len, to.new) = (to.position - 1, to.len + 1, to.new + is_new);
+            self.shifted(ground, id, node, lower);
+            return true;
+        }
+        false
+    }
+
+    fn takes(&self, id: ChainId, owners: u32) -> bool {
+        let chain = &self.chains[id.at()];
+        chain.owners == owners && chain.len < MAX_CHAIN
+    }
+
+    fn shifted(&mut self, ground: Ground<'_>, from: ChainId, node: NodeId, to: ChainId) {
+        self.hits_moved |= self.chains[from.at()].own_hits > 0;
+        self.label(node, to);
+        let touched = &mut self.chains[to.at()].own_touched;
+        *touched = ground.arena[node].touched.max(*touched);
+        self.mark(from);
+        self.mark(to);
     }
 
     /// `node`, which had no child, is gone; it was below `above`.

@@ -8,11 +8,9 @@ use radixscope_core::counterfactual::{SweepReport, present_setting, weight_name}
 use radixscope_core::router::frozen::{Grid, Outcome};
 
 use super::table::{flips, percent, signed};
+use crate::draw::heat::STEPS;
 use crate::format;
 use crate::keys;
-
-/// Steps of the colour scale.
-const STEPS: usize = 9;
 
 /// What the cells show.
 #[derive(Clone, Copy, PartialEq, Eq)]

@@ -58,17 +58,21 @@ impl Input {
         (f64::from(event.client_x()) - left, f64::from(event.client_y()) - top)
     }
 
-    /// Width and height of the picture without the axis, CSS pixels.
+    /// Width and height of the picture, or of one of its lanes, without the axis, CSS pixels.
     fn size(self) -> (f64, f64) {
         let frame = self.frame.get_untracked();
         let size = frame.map(|frame| (f64::from(frame.client_width()), f64::from(frame.client_height())));
-        size.map_or((1.0, 1.0), |(width, height)| ((width - GUTTER).max(1.0), height.max(1.0)))
+        let lane = self.tree.lanes.get_value().map(|lanes| lanes.height);
+        size.map_or((1.0, 1.0), |(width, height)| {
+            ((width - GUTTER).max(1.0), lane.unwrap_or(height).max(1.0))
+        })
     }
 
     /// The same place as shares of the window.
     fn share(self, (x, y): (f64, f64)) -> (f64, f64) {
         let (width, height) = self.size();
-        (((x - GUTTER) / width).clamp(0.0, 1.0), (y / height).clamp(0.0, 1.0))
+        let down = self.tree.lanes.get_value().map_or(y / height, |lanes| lanes.share(y));
+        (((x - GUTTER) / width).clamp(0.0, 1.0), down.clamp(0.0, 1.0))
     }
 
     pub(super) fn wheel(self, event: &WheelEvent) {
@@ -81,6 +85,10 @@ impl Input {
         let (dx, dy) = (event.delta_x() * line, event.delta_y() * line);
         let sideways = if event.shift_key() && dx == 0.0 { dy } else { dx };
         if !event.ctrl_key() && (event.shift_key() || dx.abs() > dy.abs()) {
+            // Sideways there are drags and keys; the lanes below have but this.
+            if event.shift_key() && self.tree.lanes.get_value().is_some() {
+                return self.tree.scrolled.update(|scrolled| *scrolled = (*scrolled + sideways).max(0.0));
+            }
             let width = self.size().0;
             return self.tree.steer(|camera| camera.pan(sideways / width, 0.0));
         }
@@ -297,7 +305,11 @@ fn own_place(forest: &Forest, id: ChainId) -> Region {
 /// The box and block position under shares of the window.
 pub(super) fn under(view: TreeView, forest: &Forest, (across, down): (f64, f64)) -> Option<(ChainId, u32)> {
     let r = view.camera.with_value(|camera| camera.region())?;
-    let (x, position) = (r.x0 + across * (r.x1 - r.x0), r.top + down * (r.bottom - r.top));
+    at(forest, r.x0 + across * (r.x1 - r.x0), r.top + down * (r.bottom - r.top))
+}
+
+/// The box over `x` units and its block at a position.
+pub(super) fn at(forest: &Forest, x: f64, position: f64) -> Option<(ChainId, u32)> {
     if x < 0.0 || position < 0.0 {
         return None;
     }

@@ -5,8 +5,11 @@ mod decision;
 mod details;
 mod grid;
 mod input;
+mod lanes;
+mod legend;
 mod lists;
 mod minimap;
+mod paint;
 mod redundancy;
 mod save;
 mod search;
@@ -40,6 +43,7 @@ pub(super) fn TreePanel(store: Store, dark: Signal<bool>) -> impl IntoView {
     let hidden = Memo::new(move |_| totals.get().hidden);
     let unattached = Memo::new(move |_| totals.get().unattached);
     let empty = Memo::new(move |_| totals.get().nodes == 0);
+    let is_table = Memo::new(move |_| tree.choice.with(|choice| choice.table));
     view! {
         <section class="panel tree tree-full" aria-labelledby="tree-title" data-testid="tree-panel">
             <PanelHead store panel=Panel::Tree title="Prefix tree">
@@ -59,13 +63,14 @@ pub(super) fn TreePanel(store: Store, dark: Signal<bool>) -> impl IntoView {
             <toolbar::HitsNote tree/>
             <div class="tree-body">
                 <div class="icicle-box">
-                    {move || if tree.choice.with(|choice| choice.table) { view! { <grid::TreeGrid tree/> }.into_any() } else { view! { <stage::Canvas tree/> }.into_any() }}
+                    <Show when=move || tree.choice.get().lanes && !is_table.get()><lanes::Heads tree/></Show>
+                    {move || if is_table.get() { view! { <grid::TreeGrid tree/> }.into_any() } else { view! { <stage::Canvas tree/> }.into_any() }}
                     <Show when=move || empty.get()><EmptyTree store/></Show>
                     <Show when=move || !empty.get()><toolbar::NoHits tree/></Show>
                 </div>
                 <aside class="tree-side" aria-label="Details and lists"><side::Side tree/></aside>
             </div>
-            <div class="tree-legend"></div>
+            <legend::Legend tree/>
         </section>
     }
 }

@@ -10,17 +10,18 @@ use web_sys::HtmlElement;
 
 use super::input::{self, Input};
 use super::minimap::Minimap;
+use super::paint::{Brush, How};
 use super::speech::Speech;
 use super::state::{Choice, Hovered, Narrow, TreeView};
 use super::tip::Tip;
 use crate::draw::camera::Goal;
 use crate::draw::crumb::Crumb;
 use crate::draw::palette::Palette;
-use crate::draw::raster::{ByOwner, Drawn, Pixels, raster};
+use crate::draw::raster::{Drawn, Pixels};
 use crate::draw::sight;
 use crate::draw::surface::Surface;
 use crate::draw::viewport::{Region, Viewport};
-use crate::draw::words::{self, GUTTER};
+use crate::draw::words::GUTTER;
 use crate::store::now_ms;
 use crate::theme;
 use crate::view::full::painted::PAINTER;
@@ -33,9 +34,9 @@ use crate::view::tree::details::{self, Detail};
 struct Made {
     revision: u64,
     region: Region,
-    picked: Option<WorkerIx>,
     palette_of: (bool, usize),
     choice: Choice,
+    how: How,
     size: (u32, u32),
 }
 
@@ -47,6 +48,7 @@ struct Stage {
     pixels: Pixels,
     drawn: Drawn,
     made: Option<Made>,
+    brush: Brush,
 }
 
 /// The picture.
@@ -69,6 +71,7 @@ pub(super) fn Canvas(tree: TreeView) -> impl IntoView {
             pixels: Pixels::default(),
             drawn: Drawn::default(),
             made: None,
+            brush: Brush::default(),
         }));
         resize::observe(&frame, move || tree.redraw_soon());
     });
@@ -78,6 +81,7 @@ pub(super) fn Canvas(tree: TreeView) -> impl IntoView {
         tree.choice.track();
         tree.selected.track();
         tree.found.track();
+        tree.scrolled.track();
         tree.store.address.track();
         tree.store.on_frame(|_| ());
         tree.redraw_soon();
@@ -131,6 +135,7 @@ fn draw(
     told: RwSignal<Option<Detail>>,
 ) {
     let (dark, picked, choice) = (tree.dark.get(), tree.store.picked(), tree.choice.get());
+    tree.store.keep_tree_changes();
     tree.store.on_tree_frame(choice.arrangement, |cluster, forest| {
         stage.update_value(|stage| {
             let Some(stage) = stage else { return };
@@ -145,11 +150,17 @@ fn draw(
                 tree.camera.try_update_value(|camera| camera.step(cluster.tree(), forest, now_ms(), still));
             let Some((region, goes_on)) = moved else { return };
             let Some(view) = stage.view(region) else { return };
-            stage.paint(cluster.tree(), forest, &view, picked, choice);
-            stage.annotate(tree, cluster, forest, &view, picked, told);
+            let seen = (cluster, forest);
+            let scrolled = tree.scrolled.get();
+            let how = stage.brush.how(tree.store, seen, (choice, picked, dark), &stage.surface, scrolled);
+            tree.lanes.set_value(how.lanes.map(|lanes| lanes.in_css(view.scale)));
+            stage.paint(cluster.tree(), forest, &view, how, choice);
+            stage.surface.clear_above();
+            let fades = stage.brush.fade(&how, &stage.surface, forest, &view, &stage.palette, goes_on);
+            stage.annotate(tree, seen, &view, &how, told);
             say(tree, cluster, forest, region, frame);
             minimap.draw(cluster.tree(), forest, &stage.palette, palette_of, region);
-            if goes_on {
+            if goes_on || fades {
                 tree.redraw_soon();
             }
         });
@@ -163,22 +174,14 @@ impl Stage {
     }
 
     /// The lower canvas: boxes.
-    fn paint(
-        &mut self,
-        tree: &Tree,
-        forest: &Forest,
-        view: &Viewport,
-        picked: Option<WorkerIx>,
-        choice: Choice,
-    ) {
+    fn paint(&mut self, tree: &Tree, forest: &Forest, view: &Viewport, how: How, choice: Choice) {
         let Some(palette_of) = self.palette_of else { return };
         let (region, size) = (view.region, self.surface.size);
-        let made = Made { revision: forest.revision(), region, picked, palette_of, choice, size };
+        let made = Made { revision: forest.revision(), region, palette_of, choice, how, size };
         if self.made == Some(made) {
             return;
         }
-        let fills = ByOwner { palette: &self.palette, picked };
-        self.drawn = raster(tree, view, &self.palette, &fills, &mut self.pixels);
+        self.drawn = self.brush.raster(&how, tree, view, &self.palette, &mut self.pixels);
         self.surface.put(&self.pixels);
         self.made = Some(made);
     }
@@ -187,36 +190,38 @@ impl Stage {
     fn annotate(
         &self,
         tree: TreeView,
-        cluster: &Cluster,
-        forest: &Forest,
+        (cluster, forest): (&Cluster, &Forest),
         view: &Viewport,
-        picked: Option<WorkerIx>,
+        how: &How,
         told: RwSignal<Option<Detail>>,
     ) {
         let (surface, palette, mirror) = (&self.surface, &self.palette, cluster.tree());
-        surface.clear_above();
-        words::labels(surface, mirror, forest, &self.drawn.labelled, picked);
-        if forest.width() > 0 {
-            words::axis(surface, view, palette, cluster.block_tokens());
-        }
+        self.brush.words(how, surface, (cluster, forest), view, palette, &self.drawn);
+        let outline = |id: ChainId, colour, width: f64, dash: f64| {
+            for place in how.places(mirror, forest, view, id) {
+                surface.outline(place, colour, width, dash);
+            }
+        };
         let pointer = tree.pointer.get().and_then(|at| self.on_tree(view, at));
-        let (hovered, box_under) = self.hovered(tree, mirror, forest, view, pointer);
+        let (hovered, box_under) = self.hovered(mirror, forest, view, how, pointer);
         let detail = box_under.map(|(id, position)| details::of(cluster, forest, id, position));
         for crumb in tree.found.get() {
             if let Some(id) = crumb.chain(mirror) {
-                surface.outline(view.rect_of(forest, id), palette.text, 2.0, 4.0);
+                outline(id, palette.text, 2.0, 4.0);
             }
         }
         if let Some((id, _)) = box_under {
-            surface.outline(view.rect_of(forest, id), palette.text, 1.5, 0.0);
+            outline(id, palette.text, 1.5, 0.0);
         }
         if let Some(crumb) = tree.selected.get()
             && let Some(id) = crumb.chain(mirror)
         {
-            surface.outline(view.rect_of(forest, id), palette.ground, 4.0, 0.0);
-            surface.outline(view.rect_of(forest, id), palette.focus, 2.5, 0.0);
+            outline(id, palette.ground, 4.0, 0.0);
+            outline(id, palette.focus, 2.5, 0.0);
         }
-        let decision = tree.store.address.with_untracked(|address| address.decision);
+        // A path belongs to all workers at once: lanes have no place for it.
+        let has_lanes = tree.choice.with_untracked(|choice| choice.lanes);
+        let decision = tree.store.address.with_untracked(|address| address.decision).filter(|_| !has_lanes);
         let layer = Layer { surface, view: *view, forest, palette };
         (PAINTER.paint)(cluster, &layer, decision, tree.painted);
         set_if_new(tree.hovered, hovered);
@@ -232,14 +237,14 @@ impl Stage {
     /// What is under the pointer, and the box if it is one.
     fn hovered(
         &self,
-        tree: TreeView,
         mirror: &Tree,
         forest: &Forest,
         view: &Viewport,
+        how: &How,
         pointer: Option<(f64, f64)>,
     ) -> (Option<Hovered>, Option<(ChainId, u32)>) {
         let Some((x, y)) = pointer else { return (None, None) };
-        let (across, position) = view.under(x, y);
+        let Some((across, position)) = how.under(view, x, y) else { return (None, None) };
         // Slivers have a column each, so a pointer beside a narrow one by less than a column still means it.
         let slack = view.window().units_per_column();
         let run = self.drawn.runs.iter().find(|run| {
@@ -249,8 +254,7 @@ impl Stage {
         if let Some(run) = run {
             return (Some(Hovered::Run(Narrow::of(run))), None);
         }
-        let share = (x / f64::from(view.width), y / f64::from(view.height));
-        let Some((id, position)) = input::under(tree, forest, share) else { return (None, None) };
+        let Some((id, position)) = input::at(forest, across, position) else { return (None, None) };
         let crumb = Crumb::at(mirror, mirror.block_at(forest.chain(id), position), position);
         (Some(Hovered::Block(crumb)), Some((id, position)))
     }

@@ -1,11 +1,13 @@
 //! What the reader chose about the tree, where the camera is, what is selected: shared by the panel's parts.
 
 use leptos::prelude::*;
-use radixscope_core::cluster::{TOUCH_MS, touch};
+use radixscope_core::cluster::{Cluster, TOUCH_MS, touch};
+use radixscope_core::id::Millis;
 use radixscope_core::tree::forest::{Arrangement, Run, Width};
 
 use crate::draw::camera::{Camera, Goal};
 use crate::draw::crumb::Crumb;
+use crate::draw::lanes::Lanes;
 use crate::store::Store;
 use crate::view::tree::Painted;
 
@@ -129,6 +131,15 @@ pub(super) struct TreeView {
     pub found: RwSignal<Vec<Crumb>>,
     /// What is said of the open decision's path.
     pub painted: Painted,
+    /// How far the lanes are scrolled, CSS pixels.
+    pub scrolled: RwSignal<f64>,
+    /// Where the lanes stood in the last frame, CSS pixels; `None`: there are none.
+    pub lanes: StoredValue<Option<Lanes>>,
+}
+
+/// Requests within the window of hits of which it is known how much of the prompt the chosen worker held.
+pub(super) fn known_requests(cluster: &Cluster, now: Millis) -> u32 {
+    cluster.tree().requests(touch(now).saturating_sub((HITS_WINDOW_MS / TOUCH_MS) as u32))
 }
 
 impl TreeView {
@@ -163,6 +174,8 @@ impl TreeView {
             showing: RwSignal::new(String::new()),
             found: RwSignal::new(Vec::new()),
             painted: Painted { words: RwSignal::new(String::new()), end: RwSignal::new(String::new()) },
+            scrolled: RwSignal::new(0.0),
+            lanes: StoredValue::new(None),
         }
     }
 
@@ -198,8 +211,6 @@ impl TreeView {
 
     /// Requests within the window of hits of which it is known how much of the prompt the chosen worker held. Tracked.
     pub(super) fn known_requests(self) -> u32 {
-        let now = self.store.on_beat(|_| self.store.now_ms());
-        let since = touch(now).saturating_sub((HITS_WINDOW_MS / TOUCH_MS) as u32);
-        self.store.peek(|cluster| cluster.tree().requests(since))
+        self.store.on_beat(|cluster| known_requests(cluster, self.store.now_ms()))
     }
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
-use super::colours::{Rgb, css, ink, ramp};
+use super::colours::{Rgb, Theme, css, ink, ramp};
 use super::frame::Plot;
 use super::text::{Px, width_px};
 use super::{Drawing, Heat, MAX_BOXES, label};
@@ -14,8 +14,9 @@ use crate::words::count;
 
 /// More owners than this are told as a number.
 const MAX_TICKS: usize = 16;
-/// Side of an owner's tick, and the room that one takes.
-const TICK_PX: (f64, f64) = (3.0, 5.0);
+/// Least and most of the side of an owner's tick, and the gap to the next.
+const TICK_PX: (f64, f64) = (3.0, 7.0);
+const TICK_GAP_PX: f64 = 2.0;
 /// A box at least this wide and high says what it is when pointed at.
 const TOLD_PX: f64 = 3.0;
 /// A box at least this high has a label.
@@ -68,13 +69,14 @@ impl Boxes {
         painter.boxes
     }
 
-    pub(super) fn write(&self, plot: &Plot, svg: &mut String) {
+    pub(super) fn write(&self, theme: &Theme, plot: &Plot, svg: &mut String) {
         let Plot { left, top, width, height, .. } = plot;
         let (left, top, width, height) = (Px(*left), Px(*top), Px(*width), Px(*height));
         let _ = writeln!(
             svg,
             "<clipPath id=\"plot\"><path d=\"M{left} {top}h{width}v{height}h-{width}Z\"/></clipPath>\n\
-             <g clip-path=\"url(#plot)\">\n<g>{}</g>",
+             <g clip-path=\"url(#plot)\">\n<g stroke=\"{}\" stroke-width=\"0\">{}</g>",
+            css(theme.quiet),
             self.svg
         );
         for (worker, outlines) in &self.ticks {
@@ -135,6 +137,8 @@ struct Rect {
     y: f64,
     width: f64,
     height: f64,
+    /// Whether it has a line round it: the colours of a scale may be near that of the ground.
+    is_outlined: bool,
 }
 
 impl Painter<'_> {
@@ -144,11 +148,13 @@ impl Painter<'_> {
         let (top, bottom) = (top.max(region.top), bottom.min(region.bottom));
         // A hairline of ground keeps neighbours of one colour apart, where there is room for it.
         let apart = |px: f64| if px > 3.0 { px - 1.0 } else { px };
+        let (width, height) = ((x1 - x0) * self.plot.px_per_unit, (bottom - top) * self.plot.px_per_block);
         Rect {
             x: self.plot.x(x0),
             y: self.plot.y(top),
-            width: apart((x1 - x0) * self.plot.px_per_unit),
-            height: apart((bottom - top) * self.plot.px_per_block).max(ROW_PX),
+            width: apart(width),
+            height: apart(height).max(ROW_PX),
+            is_outlined: self.drawing.heat != Heat::Owner && width > 3.0 && height > 3.0,
         }
     }
 
@@ -290,12 +296,16 @@ impl Painter<'_> {
     }
 
     fn ticks(&mut self, rect: &Rect, chain: &Chain, owners: usize) {
-        let (side, step) = TICK_PX;
-        let (has_height, has_width) = (rect.height >= 2.0 * side, rect.width >= owners as f64 * step);
-        if !(2..=MAX_TICKS).contains(&owners) || !has_height || !has_width || self.drawing.heat != Heat::Owner
-        {
+        if !(2..=MAX_TICKS).contains(&owners) || self.drawing.heat != Heat::Owner {
             return;
         }
+        let (least, most) = TICK_PX;
+        let room = (rect.width / owners as f64 - TICK_GAP_PX).min(rect.height / 2.0);
+        if room < least {
+            return;
+        }
+        let side = room.min(most).floor();
+        let step = side + TICK_GAP_PX;
         let y = rect.y + rect.height - side - 1.0;
         for (i, worker) in self.tree.chain_owners(chain).iter().enumerate() {
             let x = rect.x + 1.0 + i as f64 * step;
@@ -325,6 +335,9 @@ pub(super) fn fill_of(drawing: &Drawing<'_>, worker: WorkerIx) -> String {
 fn write_rect(svg: &mut String, rect: &Rect, fill: &str, inside: impl FnOnce(&mut String)) {
     let (x, y, width, height) = (Px(rect.x), Px(rect.y), Px(rect.width), Px(rect.height));
     let _ = write!(svg, "<rect x=\"{x}\" y=\"{y}\" width=\"{width}\" height=\"{height}\" fill=\"{fill}\"");
+    if rect.is_outlined {
+        svg.push_str(" stroke-width=\"0.5\"");
+    }
     let before = svg.len();
     svg.push('>');
     let begin = svg.len();

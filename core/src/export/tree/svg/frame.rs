@@ -11,7 +11,7 @@ use crate::tree::Tree;
 use crate::tree::forest::{Forest, Order, Width};
 use crate::words::count;
 
-const HEADING_PX: f64 = 44.0;
+const HEADING_PX: f64 = 58.0;
 const LEGEND_PX: f64 = 30.0;
 const AXIS_PX: f64 = 60.0;
 const MARGIN_PX: f64 = 12.0;

@@ -128,7 +128,7 @@ pub fn draw(tree: &Tree, forest: &Forest, drawing: &Drawing<'_>) -> String {
     );
     frame::heading(&drawing, &facts, &mut svg);
     frame::axes(&drawing, &plot, &mut svg);
-    boxes.write(&plot, &mut svg);
+    boxes.write(drawing.theme, &plot, &mut svg);
     frame::legend(tree, forest, &drawing, &boxes, &mut svg);
     svg.push_str("</svg>\n");
     svg

@@ -94,10 +94,10 @@ fn every_box_is_drawn_once_where_it_stands_in_the_colour_of_who_holds_it() {
     let svg = Shot::of(forked()).take();
     // 6 blocks on 520 pixels; 40 pixels a block downward, from the heading on.
     let expected = [
-        ("60", "44", css(Theme::LIGHT.shared)),
-        ("493.33", "44", css(Theme::LIGHT.few[2])),
-        ("60", "124", css(Theme::LIGHT.few[0])),
-        ("233.33", "124", css(Theme::LIGHT.few[1])),
+        ("60", "58", css(Theme::LIGHT.shared)),
+        ("493.33", "58", css(Theme::LIGHT.few[2])),
+        ("60", "138", css(Theme::LIGHT.few[0])),
+        ("233.33", "138", css(Theme::LIGHT.few[1])),
     ];
     let mut found = boxes(&svg);
     found.sort_by_key(|(x, y, _)| (y.len(), y.clone(), x.len(), x.clone()));

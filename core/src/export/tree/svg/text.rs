@@ -32,9 +32,12 @@ impl fmt::Display for Px {
     }
 }
 
-/// Width of text of this size, as fonts of this kind are: an estimate.
+/// Width of a character of this size in a wide font of this kind: an estimate, because fonts differ.
+const CHAR_PX: f64 = 6.9;
+
+/// Width of text, rather too much than too little.
 pub(super) fn width_px(text: &str) -> f64 {
-    text.chars().count() as f64 * 6.3
+    text.chars().count() as f64 * CHAR_PX
 }
 
 /// As much of `text` as fits.
@@ -42,6 +45,6 @@ pub(super) fn cut(text: &str, width: f64) -> String {
     if width_px(text) <= width {
         return text.to_owned();
     }
-    let most = (width / 6.3) as usize;
+    let most = (width / CHAR_PX) as usize;
     text.chars().take(most.saturating_sub(1)).chain(std::iter::once('…')).collect()
 }

@@ -1,0 +1,224 @@
+//! What has just come into the tree lights up, what has just gone fades away. Knows no canvas and no clock.
+//!
+//! It lies above the picture, which shows the present alone: whatever happens here, nothing of it stays.
+
+use std::collections::VecDeque;
+
+use radixscope_core::id::WorkerIx;
+use radixscope_core::tree::forest::{Change, ChangeKind, Holder};
+
+use super::lanes::Lanes;
+use super::palette::{Palette, Rgb};
+use super::viewport::{Rect, Viewport};
+
+/// How long what is new takes to be there, ms.
+const APPEARS_MS: f64 = 400.0;
+/// How long what is gone takes to vanish, ms.
+const VANISHES_MS: f64 = 600.0;
+/// Changes shown at a time, so that a storm of them costs no more than a breeze; of more, the oldest end at once.
+const MOST: usize = 512;
+/// Narrower or lower boxes are not shown, device pixels.
+const LEAST: f64 = 1.5;
+/// Width of the bright edge of what is new, CSS pixels.
+const EDGE: f64 = 2.0;
+
+struct Fading {
+    change: Change,
+    born_ms: f64,
+}
+
+/// A rectangle to be laid over the picture.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Veil {
+    /// Where, device pixels.
+    pub rect: Rect,
+    /// Which colour.
+    pub colour: Rgb,
+    /// How much of it, 0 … 1.
+    pub opacity: f64,
+}
+
+/// What is fading now.
+#[derive(Default)]
+pub struct Fadings {
+    alive: VecDeque<Fading>,
+    /// The settling whose changes were taken last.
+    revision: u64,
+}
+
+impl Fadings {
+    /// Takes the changes of the settling with this revision, once.
+    pub fn take(&mut self, revision: u64, changes: &[Change], now_ms: f64) {
+        if std::mem::replace(&mut self.revision, revision) == revision {
+            return;
+        }
+        for &change in changes.iter().take(MOST) {
+            if self.alive.len() == MOST {
+                self.alive.pop_front();
+            }
+            self.alive.push_back(Fading { change, born_ms: now_ms });
+        }
+    }
+
+    /// Nothing fades any more, and the changes of this settling do not begin to.
+    pub fn stop(&mut self, revision: u64) {
+        self.revision = revision;
+        self.alive.clear();
+    }
+
+    /// Lets go what is over. Says whether anything still fades.
+    pub fn go_on(&mut self, now_ms: f64) -> bool {
+        self.alive.retain(|fading| now_ms - fading.born_ms < lasts_ms(fading.change.kind));
+        !self.alive.is_empty()
+    }
+
+    /// The veils to lay over the picture, or over its lanes: there only what one worker holds is shown.
+    pub fn veils(
+        &self,
+        view: &Viewport,
+        lanes: Option<&Lanes>,
+        palette: &Palette,
+        now_ms: f64,
+        mut lay: impl FnMut(Veil),
+    ) {
+        let inner = lanes.map_or(*view, |lanes| lanes.lane_view(view));
+        for Fading { change, born_ms } in &self.alive {
+            let rect = inner.rect(change.x0, change.width, change.top, change.bottom);
+            if rect.right - rect.left < LEAST || rect.bottom - rect.top < LEAST {
+                continue;
+            }
+            let placed = match (lanes, change.holder) {
+                (Some(lanes), Holder::One(worker)) => lanes.place(view, worker, rect),
+                (Some(_), _) => None,
+                (None, _) => Some(rect),
+            };
+            let Some(rect) = placed.and_then(|rect| visible(rect, view)) else { continue };
+            let left = 1.0 - (now_ms - born_ms) / lasts_ms(change.kind);
+            let opacity = left.max(0.0).min(1.0);
+            match change.kind {
+                ChangeKind::Gone => lay(Veil { rect, colour: colour(palette, change.holder), opacity }),
+                ChangeKind::Appeared => {
+                    lay(Veil { rect, colour: palette.ground, opacity });
+                    let bottom = rect.bottom.min(rect.top + EDGE * view.scale);
+                    lay(Veil { rect: Rect { bottom, ..rect }, colour: palette.text, opacity });
+                }
+            }
+        }
+    }
+}
+
+const fn lasts_ms(kind: ChangeKind) -> f64 {
+    match kind {
+        ChangeKind::Appeared => APPEARS_MS,
+        ChangeKind::Gone => VANISHES_MS,
+    }
+}
+
+fn colour(palette: &Palette, holder: Holder) -> Rgb {
+    match holder {
+        Holder::Nobody => palette.nobody,
+        Holder::One(WorkerIx(worker)) => palette.worker(WorkerIx(worker)),
+        Holder::Several => palette.shared,
+    }
+}
+
+/// The part of a rectangle on the surface.
+fn visible(rect: Rect, view: &Viewport) -> Option<Rect> {
+    let (right, bottom) = (f64::from(view.width), f64::from(view.height));
+    let inside = Rect {
+        left: rect.left.max(0.0),
+        top: rect.top.max(0.0),
+        right: rect.right.min(right),
+        bottom: rect.bottom.min(bottom),
+    };
+    (inside.left < inside.right && inside.top < inside.bottom).then_some(inside)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::palette;
+    use super::super::viewport::Region;
+    use super::*;
+
+    const VIEW: Viewport = Viewport {
+        region: Region { x0: 0.0, x1: 100.0, top: 0.0, bottom: 50.0 },
+        width: 100,
+        height: 50,
+        scale: 1.0,
+    };
+
+    fn change(kind: ChangeKind, x0: f64, width: f64) -> Change {
+        Change { x0, width, top: 10, bottom: 20, kind, holder: Holder::One(WorkerIx(1)) }
+    }
+
+    fn veils(fadings: &Fadings, lanes: Option<&Lanes>, now_ms: f64) -> Vec<Veil> {
+        let mut veils = Vec::new();
+        fadings.veils(&VIEW, lanes, &palette(), now_ms, |veil| veils.push(veil));
+        veils
+    }
+
+    #[test]
+    fn what_is_new_comes_out_of_the_ground_and_what_is_gone_keeps_its_colour_for_a_while() {
+        let mut fadings = Fadings::default();
+        let changes = [change(ChangeKind::Appeared, 0.0, 10.0), change(ChangeKind::Gone, 50.0, 10.0)];
+        fadings.take(1, &changes, 1000.0);
+        let now = veils(&fadings, None, 1200.0);
+        let p = palette();
+        assert_eq!(
+            now.iter().map(|v| v.colour).collect::<Vec<_>>(),
+            [p.ground, p.text, p.worker(WorkerIx(1))]
+        );
+        assert_eq!(now[0].rect, Rect { left: 0.0, top: 10.0, right: 10.0, bottom: 20.0 });
+        assert!((now[0].opacity - 0.5).abs() < 1e-9 && (now[2].opacity - 2.0 / 3.0).abs() < 1e-9);
+    }
+
+    #[test]
+    fn everything_ends() {
+        let mut fadings = Fadings::default();
+        fadings.take(1, &[change(ChangeKind::Appeared, 0.0, 10.0), change(ChangeKind::Gone, 0.0, 10.0)], 0.0);
+        assert!(fadings.go_on(APPEARS_MS));
+        assert_eq!(veils(&fadings, None, APPEARS_MS).len(), 1);
+        assert!(!fadings.go_on(VANISHES_MS));
+        assert!(veils(&fadings, None, VANISHES_MS).is_empty());
+    }
+
+    #[test]
+    fn a_settling_is_taken_once_and_not_at_all_after_a_stop() {
+        let mut fadings = Fadings::default();
+        let changes = [change(ChangeKind::Gone, 0.0, 10.0)];
+        fadings.take(1, &changes, 0.0);
+        fadings.take(1, &changes, 10.0);
+        assert_eq!(veils(&fadings, None, 10.0).len(), 1);
+        fadings.stop(2);
+        fadings.take(2, &changes, 20.0);
+        assert!(!fadings.go_on(20.0) && veils(&fadings, None, 20.0).is_empty());
+    }
+
+    #[test]
+    fn a_storm_costs_no_more_than_its_bound() {
+        let mut fadings = Fadings::default();
+        let changes = [change(ChangeKind::Gone, 0.0, 10.0); 200];
+        (1..=10).for_each(|revision| fadings.take(revision, &changes, f64::from(revision as u32)));
+        let now = veils(&fadings, None, 10.0);
+        assert_eq!(now.len(), MOST);
+        assert!(now[MOST - 1].opacity > now[0].opacity, "the latest are kept");
+    }
+
+    #[test]
+    fn what_is_hardly_seen_or_outside_is_not_shown() {
+        let mut fadings = Fadings::default();
+        let changes =
+            [(0.0, 1.4), (100.0, 10.0), (-20.0, 15.0)].map(|(x0, w)| change(ChangeKind::Gone, x0, w));
+        fadings.take(1, &changes, 0.0);
+        assert!(veils(&fadings, None, 0.0).is_empty());
+    }
+
+    #[test]
+    fn in_lanes_it_fades_in_the_lane_of_its_worker() {
+        let mut fadings = Fadings::default();
+        fadings.take(1, &[change(ChangeKind::Gone, 0.0, 10.0)], 0.0);
+        let lanes = Lanes { count: 2, height: 25.0, scrolled: 0.0 };
+        let veil = veils(&fadings, Some(&lanes), 0.0)[0];
+        assert!(veil.rect.top > 25.0 && veil.rect.bottom < 50.0, "{veil:?}");
+    }
+}

@@ -1,0 +1,402 @@
+//! The icicle once per worker, one lane below the other: the same blocks stand at the same place across in every lane,
+//! so that what several workers hold stands above each other and what one alone holds stands out.
+//!
+//! A lane shows the whole window, its depth squeezed into the lane's height. Only lanes that are seen cost anything,
+//! and one visit of the forest paints all of them.
+
+use radixscope_core::id::WorkerIx;
+use radixscope_core::tree::forest::{Forest, Holder, Run, Seen, Sliver};
+use radixscope_core::tree::{OwnerSet, Tree};
+
+use super::palette::{Palette, Pattern, blend};
+use super::raster::{
+    DIMMED, Drawn, Fill, Fills, Labelled, Pixels, body, has_label, lacks, lacks_sliver, span,
+};
+use super::viewport::{Rect, Viewport};
+
+/// Least and greatest height of a lane, CSS pixels.
+const HEIGHTS: (f64, f64) = (56.0, 200.0);
+/// What is free between lanes, CSS pixels.
+const GAP: f64 = 3.0;
+/// What is left of a worker's colour where others hold the same blocks.
+const SHARED: f64 = 0.5;
+/// The same where the worker picked out does not hold them.
+const SHARED_DIMMED: f64 = 0.14;
+/// How much of the neutral colour shows where others hold blocks and this worker does not.
+const SILHOUETTE: f64 = 0.10;
+/// Height of the edge that says that others hold a box too, CSS pixels; boxes lower than three of it have none.
+const EDGE: usize = 2;
+
+/// Where the lanes stand on the surface. Lane *i* is that of worker *i*.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Lanes {
+    /// How many.
+    pub count: usize,
+    /// From the top of one to the top of the next, device pixels.
+    pub height: f64,
+    /// Device pixels scrolled away at the top.
+    pub scrolled: f64,
+}
+
+impl Lanes {
+    /// Height of a lane, CSS pixels, where `stage` CSS pixels are there for `count` lanes: they fill it if they can.
+    pub fn height_css(stage: f64, count: usize) -> f64 {
+        (stage / count.max(1) as f64).floor().max(HEIGHTS.0).min(HEIGHTS.1)
+    }
+
+    /// Lanes of which something is seen on a surface so many device pixels high.
+    pub fn visible(&self, height: f64) -> std::ops::Range<usize> {
+        let first = (self.scrolled / self.height).max(0.0) as usize;
+        let behind = ((self.scrolled + height) / self.height).ceil().max(0.0) as usize;
+        first.min(self.count)..behind.min(self.count)
+    }
+
+    /// Upper edge of a lane on the surface, device pixels; may lie outside.
+    pub fn top(&self, lane: usize) -> f64 {
+        (lane as f64 * self.height - self.scrolled).round()
+    }
+
+    /// The same in CSS pixels, of which `scale` device pixels are one.
+    #[must_use]
+    pub fn in_css(&self, scale: f64) -> Self {
+        Self { height: self.height / scale, scrolled: self.scrolled / scale, ..*self }
+    }
+
+    /// How far down its lane a place of the surface is, in CSS pixels like the lanes: 0 at its top, 1 at its bottom,
+    /// beyond that between two lanes.
+    pub fn share(&self, y: f64) -> f64 {
+        (y + self.scrolled).rem_euclid(self.height) / (self.height - GAP).max(1.0)
+    }
+
+    /// The window as one lane shows it: as `view`, but as high as a lane.
+    pub fn lane_view(&self, view: &Viewport) -> Viewport {
+        Viewport { height: (self.height - GAP * view.scale).floor().max(1.0) as u32, ..*view }
+    }
+
+    /// Where in the lane of `worker` a rectangle of the tree stands, its depth cut off at the lane's edges. `rect` is
+    /// one of [`Lanes::lane_view`]. `None` where nothing of it is inside.
+    pub fn place(&self, view: &Viewport, worker: WorkerIx, rect: Rect) -> Option<Rect> {
+        let (top, height) = (self.top(worker.at()), f64::from(self.lane_view(view).height));
+        let is_inside = worker.at() < self.count && rect.bottom > 0.0 && rect.top < height;
+        is_inside.then(|| Rect {
+            top: top + rect.top.max(0.0),
+            bottom: top + rect.bottom.min(height),
+            ..rect
+        })
+    }
+}
+
+/// What lies under a device pixel: the lane's worker, units and block position. `None` between and below the lanes.
+pub fn under(view: &Viewport, lanes: &Lanes, x: f64, y: f64) -> Option<(WorkerIx, f64, f64)> {
+    let lane = ((y + lanes.scrolled) / lanes.height).floor();
+    if lane < 0.0 || lane >= lanes.count as f64 {
+        return None;
+    }
+    let lane = lane as usize;
+    let (within, inner) = (y - lanes.top(lane), lanes.lane_view(view));
+    let (units, position) = inner.under(x, within);
+    (within < f64::from(inner.height)).then_some((WorkerIx(lane as u16), units, position))
+}
+
+/// Draws the lanes that are seen. With `heat`, boxes have its colours and not their workers'.
+pub fn raster(
+    tree: &Tree,
+    view: &Viewport,
+    lanes: &Lanes,
+    palette: &Palette,
+    heat: Option<&dyn Fills>,
+    picked: Option<WorkerIx>,
+    pixels: &mut Pixels,
+) -> Drawn {
+    pixels.reset(view.width, view.height, palette.ground);
+    let mut drawn = Drawn::default();
+    let Some(forest) = tree.forest() else { return drawn };
+    let inner = lanes.lane_view(view);
+    let bands: Vec<Band> = lanes
+        .visible(f64::from(view.height))
+        .map(|lane| Band { worker: WorkerIx(lane as u16), top: lanes.top(lane) as isize })
+        .collect();
+    let painter = Painter { palette, heat, inner: &inner, bands: &bands };
+    painter.silhouettes(forest, pixels);
+    let mut slivers = Vec::new();
+    forest.visit(&inner.window(), |seen| match seen {
+        Seen::Chain { id, x0 } => {
+            let chain = forest.chain(id);
+            let rect = inner.rect(x0, f64::from(chain.width()), chain.position, chain.end());
+            if rect.bottom <= 0.0 {
+                return;
+            }
+            let owners = tree.chain_owners(chain);
+            let heat = heat.map(|fills| fills.of_chain(tree, chain));
+            let style = Style { is_shared: owners.len() > 1, is_dimmed: lacks(picked, owners), heat };
+            for band in painter.bands_of(owners) {
+                let fill = painter.fill(band.worker, style);
+                if let Some(rect) = painter.draw(band, rect, style, fill, pixels)
+                    && has_label(rect, view.scale)
+                {
+                    drawn.labelled.push(Labelled { id, rect, fill });
+                }
+            }
+        }
+        Seen::Sliver(sliver) => slivers.push(sliver),
+        Seen::Run(run) => drawn.runs.push(run),
+    });
+    // The first of a column, in the order by size the largest, is painted last and so keeps its place.
+    slivers.iter().rev().for_each(|sliver| painter.draw_sliver(sliver, picked, pixels));
+    drawn
+}
+
+/// Whether some of what is too narrow to be told apart may be this worker's; of workers from 64 on it is not known.
+pub fn may_hold(run: &Run, worker: WorkerIx) -> bool {
+    match run.holder {
+        Holder::Nobody => false,
+        Holder::One(only) => only == worker,
+        Holder::Several => worker.0 >= 64 || run.workers & (1 << worker.0) != 0,
+    }
+}
+
+/// A lane on the surface.
+#[derive(Clone, Copy)]
+struct Band {
+    worker: WorkerIx,
+    /// First row; above the surface it is negative.
+    top: isize,
+}
+
+impl Band {
+    /// Rows of the lane as rows of the surface; what is above it is cut off.
+    fn rows(self, y: (usize, usize)) -> (usize, usize) {
+        let at = |row: usize| (self.top + row as isize).max(0) as usize;
+        (at(y.0), at(y.1))
+    }
+}
+
+struct Painter<'a> {
+    palette: &'a Palette,
+    heat: Option<&'a dyn Fills>,
+    inner: &'a Viewport,
+    bands: &'a [Band],
+}
+
+/// How a box looks in a lane.
+#[derive(Clone, Copy)]
+struct Style {
+    is_shared: bool,
+    is_dimmed: bool,
+    heat: Option<Fill>,
+}
+
+impl<'a> Painter<'a> {
+    /// Visible lanes of some owners.
+    fn bands_of<'b>(&self, owners: &'b OwnerSet) -> impl Iterator<Item = Band> + use<'a, 'b> {
+        let (bands, first) = (self.bands, self.bands.first().map_or(0, |band| band.worker.at()));
+        owners.iter().filter_map(move |worker| bands.get(worker.at().checked_sub(first)?).copied())
+    }
+
+    fn fill(&self, worker: WorkerIx, style: Style) -> Fill {
+        if let Some(heat) = style.heat {
+            return heat;
+        }
+        let ground = self.palette.ground;
+        let strength = match (style.is_shared, style.is_dimmed) {
+            (false, false) => 1.0,
+            (true, false) => SHARED,
+            (false, true) => DIMMED,
+            (true, true) => SHARED_DIMMED,
+        };
+        let colour = blend(ground, self.palette.worker(worker), strength);
+        Fill { colour, mark: blend(colour, ground, 0.45), pattern: Pattern::of(worker) }
+    }
+
+    /// Draws a box into a lane. Gives its visible part on the surface.
+    fn draw(&self, band: Band, rect: Rect, style: Style, fill: Fill, pixels: &mut Pixels) -> Option<Rect> {
+        let scale = self.inner.scale.round().max(1.0) as usize;
+        let (x, y) = body(rect, (self.inner.width as usize, self.inner.height as usize), scale);
+        pixels.paint(x, band.rows(y), fill, scale);
+        let edge = EDGE * scale;
+        if style.is_shared && rect.top >= -0.5 && y.1 - y.0 >= 3 * edge {
+            let Palette { ground, shared, .. } = *self.palette;
+            let neutral = if style.is_dimmed { blend(ground, shared, DIMMED) } else { shared };
+            pixels.fill(x, band.rows((y.0, y.0 + edge)), neutral);
+        }
+        let (top, bottom) = band.rows(y);
+        let at = |pixel: usize| pixel as f64;
+        (bottom > top).then(|| Rect { left: at(x.0), top: at(top), right: at(x.1), bottom: at(bottom) })
+    }
+
+    /// A sliver of several owners is in the lanes of those that have a bit; a single owner is known in any case.
+    fn draw_sliver(&self, sliver: &Sliver, picked: Option<WorkerIx>, pixels: &mut Pixels) {
+        let style = Style {
+            is_shared: sliver.holder == Holder::Several,
+            is_dimmed: lacks_sliver(picked, sliver),
+            heat: self.heat.map(|fills| fills.of_sliver(sliver)),
+        };
+        let column = sliver.column as usize;
+        let (top, bottom) = (self.inner.y(f64::from(sliver.top)), self.inner.y(f64::from(sliver.bottom)));
+        let y = span(top, bottom, self.inner.height as usize);
+        for band in self.bands {
+            let holds = match sliver.holder {
+                Holder::Nobody => false,
+                Holder::One(only) => only == band.worker,
+                Holder::Several => band.worker.0 < 64 && sliver.workers & (1 << band.worker.0) != 0,
+            };
+            if holds {
+                let fill = self.fill(band.worker, style);
+                pixels.fill((column, column + 1), band.rows(y), fill.colour);
+            }
+        }
+    }
+
+    /// The outline of the whole tree into every lane, so that the eye keeps its place: as deep in each column as the
+    /// deepest box there.
+    fn silhouettes(&self, forest: &Forest, pixels: &mut Pixels) {
+        let (width, height) = (self.inner.width as usize, self.inner.height as usize);
+        let mut depths = vec![0u32; width];
+        forest.visit(&self.inner.window(), |seen| {
+            let (x, bottom) = match seen {
+                Seen::Chain { id, x0 } => {
+                    let chain = forest.chain(id);
+                    let (left, right) = (self.inner.x(x0), self.inner.x(x0 + f64::from(chain.width())));
+                    (span(left, right, width), chain.end())
+                }
+                Seen::Sliver(sliver) => ((sliver.column as usize, sliver.column as usize + 1), sliver.bottom),
+                Seen::Run(_) => return,
+            };
+            let (_, bottom) = span(0.0, self.inner.y(f64::from(bottom)), height);
+            depths[x.0..x.1].iter_mut().for_each(|depth| *depth = (*depth).max(bottom as u32));
+        });
+        let faint = blend(self.palette.ground, self.palette.shared, SILHOUETTE);
+        for band in self.bands {
+            for depth in 0..height {
+                if let Ok(at) = usize::try_from(band.top + depth as isize) {
+                    pixels.fill_deeper(at, &depths, depth as u32, faint);
+                }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use radixscope_core::tree::forest::Arrangement;
+
+    use super::super::testing::{palette, store};
+    use super::super::viewport::Region;
+    use super::*;
+
+    const W: [WorkerIx; 3] = [WorkerIx(0), WorkerIx(1), WorkerIx(2)];
+
+    /// Worker 0 alone holds 60 blocks, workers 0 and 1 share 30, worker 2 alone holds 10, side by side.
+    fn three() -> Tree {
+        let mut tree = Tree::default();
+        store(&mut tree, 0, 1..=60);
+        store(&mut tree, 0, 101..=130);
+        store(&mut tree, 1, 101..=130);
+        store(&mut tree, 2, 201..=210);
+        tree.grow_forest(Arrangement::default());
+        tree
+    }
+
+    /// Three lanes of 63 pixels, one a block and three between, on 100 columns.
+    const LANES: Lanes = Lanes { count: 3, height: 63.0, scrolled: 0.0 };
+
+    fn view(tree: &Tree, height: u32) -> Viewport {
+        let region = Region::all(tree.forest().expect("grown"));
+        Viewport { region, width: 100, height, scale: 1.0 }
+    }
+
+    fn draw(tree: &Tree, lanes: Lanes, height: u32, picked: Option<u16>) -> (Pixels, Drawn) {
+        let (mut pixels, view, picked) = (Pixels::default(), view(tree, height), picked.map(WorkerIx));
+        let drawn = raster(tree, &view, &lanes, &palette(), None, picked, &mut pixels);
+        (pixels, drawn)
+    }
+
+    #[test]
+    fn a_shared_prefix_stands_at_the_same_place_in_the_lanes_of_its_owners_alone() {
+        let (pixels, p) = (draw(&three(), LANES, 189, None).0, palette());
+        let muted = |worker| blend(p.ground, p.worker(worker), SHARED);
+        for x in [61, 75, 88] {
+            assert_eq!(pixels.at(x, 20), muted(W[0]));
+            assert_eq!(pixels.at(x, 63 + 20), muted(W[1]));
+            assert_eq!(
+                [pixels.at(x, 0), pixels.at(x, 63)],
+                [p.shared; 2],
+                "the edge of what others hold too"
+            );
+        }
+        assert_ne!(pixels.at(75, 126 + 20), muted(W[2]));
+    }
+
+    #[test]
+    fn what_one_alone_holds_is_in_its_lane_alone_and_the_others_keep_its_outline() {
+        let (pixels, p) = (draw(&three(), LANES, 189, None).0, palette());
+        let faint = blend(p.ground, p.shared, SILHOUETTE);
+        assert_eq!(pixels.at(30, 30), p.worker(W[0]));
+        assert_eq!([pixels.at(30, 63 + 30), pixels.at(30, 126 + 30)], [faint; 2]);
+        assert_eq!(
+            [pixels.at(95, 5), pixels.at(95, 63 + 5), pixels.at(95, 126 + 5)],
+            [faint, faint, p.worker(W[2])]
+        );
+        assert_eq!(pixels.at(95, 126 + 12), p.ground, "below the ten blocks");
+        assert_eq!([pixels.at(30, 61), pixels.at(30, 62)], [p.ground; 2], "between two lanes");
+    }
+
+    #[test]
+    fn with_a_worker_picked_out_the_lanes_keep_what_it_holds_too() {
+        let (pixels, p) = (draw(&three(), LANES, 189, Some(1)).0, palette());
+        assert_eq!(pixels.at(75, 20), blend(p.ground, p.worker(W[0]), SHARED), "worker 1 holds it too");
+        assert_eq!(pixels.at(30, 30), blend(p.ground, p.worker(W[0]), DIMMED));
+        assert_eq!(pixels.at(95, 126 + 5), blend(p.ground, p.worker(W[2]), DIMMED));
+    }
+
+    #[test]
+    fn lanes_scrolled_away_leave_no_trace_and_the_others_keep_their_distance() {
+        let lanes = Lanes { scrolled: 83.0, ..LANES };
+        let (pixels, p) = (draw(&three(), lanes, 80, None).0, palette());
+        assert_eq!(lanes.visible(80.0), 1..3);
+        assert_eq!(pixels.at(75, 0), blend(p.ground, p.worker(W[1]), SHARED), "20 rows of lane 1 are above");
+        assert_eq!(pixels.at(95, 43 + 5), p.worker(W[2]));
+    }
+
+    #[test]
+    fn a_pixel_leads_to_the_worker_and_the_place_in_its_lane() {
+        let tree = three();
+        let view = view(&tree, 189);
+        assert_eq!(under(&view, &LANES, 30.0, 15.0), Some((W[0], 30.0, 15.0)));
+        assert_eq!(under(&view, &LANES, 30.0, 126.0 + 15.0), Some((W[2], 30.0, 15.0)));
+        assert_eq!(under(&view, &LANES, 30.0, 61.0), None, "between two lanes");
+        assert_eq!(under(&view, &LANES, 30.0, 190.0), None, "below all");
+        let scrolled = Lanes { scrolled: 70.0, ..LANES };
+        assert_eq!(under(&view, &scrolled, 30.0, 0.0), Some((W[1], 30.0, 7.0)));
+    }
+
+    #[test]
+    fn a_place_in_the_tree_leads_to_its_pixels_in_a_lane() {
+        let tree = three();
+        let view = view(&tree, 189);
+        let rect = LANES.lane_view(&view).rect(60.0, 30.0, 0, 30);
+        let placed = LANES.place(&view, W[1], rect).expect("inside");
+        assert_eq!((placed.left, placed.top, placed.right, placed.bottom), (60.0, 63.0, 90.0, 93.0));
+        assert_eq!(LANES.place(&view, WorkerIx(9), rect), None);
+    }
+
+    #[test]
+    fn slivers_are_in_the_lanes_of_those_that_hold_them() {
+        let mut tree = Tree::default();
+        store(&mut tree, 0, 1..=5000);
+        store(&mut tree, 1, [9001, 9002]);
+        store(&mut tree, 70, [9001, 9002]);
+        tree.grow_forest(Arrangement::default());
+        let lanes = Lanes { count: 71, height: 5003.0, scrolled: 5003.0 };
+        let (pixels, p) = (draw(&tree, lanes, 5000, None).0, palette());
+        assert_eq!(pixels.at(99, 1), blend(p.ground, p.worker(W[1]), SHARED));
+        let far = Lanes { scrolled: 70.0 * 5003.0, ..lanes };
+        let (pixels, _) = draw(&tree, far, 5000, None);
+        assert_ne!(pixels.at(99, 1), p.worker(WorkerIx(70)), "of several owners only the first 64 are known");
+    }
+
+    #[test]
+    fn lanes_fill_the_stage_while_they_can_be_read() {
+        assert_eq!([3, 8, 200].map(|n| Lanes::height_css(800.0, n)), [200.0, 100.0, 56.0]);
+    }
+}

@@ -1,0 +1,30 @@
+//! Small trees and known colours for tests.
+
+use radixscope_core::id::{BlockHash, TokensHash, WorkerIx};
+use radixscope_core::record::Block;
+use radixscope_core::tree::Tree;
+
+use super::palette::Palette;
+
+/// Colours that are told apart.
+pub(super) fn palette() -> Palette {
+    let value = |name: &str| match name {
+        "--panel" => "#101010".to_owned(),
+        "--tree-shared" => "#808080".to_owned(),
+        "--tree-nobody" => "#202020".to_owned(),
+        other => format!("#{0}{0}{0}0{0}", other.bytes().last().map_or(0, |b| b - b'0').min(9)),
+    };
+    Palette::read(value, true, 4)
+}
+
+/// `worker` stores a prompt.
+pub(super) fn store(tree: &mut Tree, worker: u16, tokens: impl IntoIterator<Item = u64>) {
+    store_at(tree, worker, tokens, 0);
+}
+
+/// `worker` stores a prompt at a time in the tree's own units.
+pub(super) fn store_at(tree: &mut Tree, worker: u16, tokens: impl IntoIterator<Item = u64>, at: u32) {
+    let block = |t| Block { block_hash: BlockHash(t), tokens_hash: TokensHash(t) };
+    let blocks: Vec<Block> = tokens.into_iter().map(block).collect();
+    tree.store(WorkerIx(worker), None, &blocks, at);
+}

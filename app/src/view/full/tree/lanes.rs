@@ -1,0 +1,191 @@
+//! Beside each lane: whose it is, how much that worker holds, and what it stored and removed in the last minute. The
+//! column scrolls, and the lanes follow it.
+
+use leptos::html;
+use leptos::prelude::*;
+use radixscope_core::cluster::{Cluster, Sign};
+use radixscope_core::id::{Millis, WorkerIx};
+use radixscope_core::memory::Memory;
+
+use super::state::TreeView;
+use crate::draw::lanes::Lanes;
+use crate::draw::palette::{label, token};
+use crate::draw::strip::area;
+use crate::format::{self, UNKNOWN};
+use crate::view::chip::Chip;
+use crate::view::resize;
+
+/// Seconds of the small curve.
+const SECONDS: u64 = 60;
+/// Height of each half of it in its own units.
+const HALF: f64 = 10.0;
+
+/// What stands beside a lane.
+#[derive(Clone, PartialEq, Default)]
+struct Head {
+    id: String,
+    /// Blocks held, with their unit.
+    held: String,
+    /// Share of the capacity, if that is known.
+    filled: Option<String>,
+    occupancy: String,
+    /// Why it may say nothing.
+    sign: &'static str,
+    stored: String,
+    removed: String,
+    /// Everything in words.
+    words: String,
+}
+
+impl Head {
+    fn of(cluster: &Cluster, worker: WorkerIx, now: Millis, most: f64) -> Option<Self> {
+        let state = cluster.worker(worker)?;
+        let blocks = cluster.blocks(worker);
+        let capacity = Memory::of(cluster, worker, now)?.capacity.map(|said| said.blocks);
+        let share =
+            blocks.zip(capacity).filter(|&(_, all)| all > 0).map(|(held, all)| held as f64 / all as f64);
+        let sign = match state.sign(now) {
+            Sign::Active => "",
+            Sign::Quiet => "quiet",
+            Sign::NeverHeard => "never heard",
+            Sign::Gone => "gone",
+        };
+        let held =
+            blocks.map_or_else(|| UNKNOWN.to_owned(), |blocks| format::plural(blocks, "block", "blocks"));
+        let occupancy = match (share, capacity) {
+            (Some(share), Some(all)) => format!("{} of {}", format::percent(share), format::short(all)),
+            _ => "capacity unknown".to_owned(),
+        };
+        let heard = state.last_event_ms.is_some();
+        let path = |of: fn(&radixscope_core::cluster::Bucket) -> u32| {
+            let values =
+                state.rates.last(now, SECONDS).map(|(_, bucket)| heard.then(|| f64::from(of(&bucket))));
+            area(values, most, HALF)
+        };
+        let (stored, removed) =
+            state.rates.last(now, SECONDS).fold((0u64, 0u64), |(stored, removed), (_, b)| {
+                (stored + u64::from(b.stored), removed + u64::from(b.removed))
+            });
+        let rates = if heard {
+            format!(
+                "{} blocks stored, {} removed in the last {SECONDS} s",
+                format::count(stored),
+                format::count(removed)
+            )
+        } else {
+            "no KV event heard, so what it holds is unknown".to_owned()
+        };
+        let said = if sign.is_empty() { String::new() } else { format!(", {sign}") };
+        let known = if blocks.is_some() { held.as_str() } else { "blocks unknown" };
+        Some(Self {
+            id: state.id.to_string(),
+            words: format!("{}, worker {}{said}: {known}, {occupancy}; {rates}", label(worker), state.id),
+            held,
+            filled: share.map(format::width),
+            occupancy,
+            sign,
+            stored: path(|bucket| bucket.stored),
+            removed: path(|bucket| bucket.removed),
+        })
+    }
+}
+
+/// Most blocks that any worker stored or removed in one of the last seconds: the top of every curve.
+fn most(cluster: &Cluster, now: Millis) -> f64 {
+    let buckets = cluster.workers().iter().flat_map(|w| w.rates.last(now, SECONDS));
+    f64::from(buckets.map(|(_, bucket)| bucket.stored.max(bucket.removed)).max().unwrap_or(0).max(1))
+}
+
+/// The column.
+#[component]
+pub(super) fn Heads(tree: TreeView) -> impl IntoView {
+    let store = tree.store;
+    let frame = NodeRef::<html::Div>::new();
+    let stage = RwSignal::new(0.0);
+    Effect::new(move |_| {
+        let Some(frame) = frame.get() else { return };
+        frame.set_scroll_top(tree.scrolled.get_untracked() as i32);
+        let measured = frame.clone();
+        resize::observe(&frame, move || stage.set(f64::from(measured.client_height())));
+    });
+    // The wheel over the picture scrolls too. What is too far comes back from the browser as far as it goes.
+    Effect::new(move |_| {
+        let to = tree.scrolled.get();
+        if let Some(frame) = frame.get_untracked().filter(|frame| f64::from(frame.scroll_top()) != to) {
+            frame.set_scroll_top(to as i32);
+            tree.scrolled.set(f64::from(frame.scroll_top()));
+        }
+    });
+    let scrolled = move |_| {
+        let Some(frame) = frame.get_untracked() else { return };
+        tree.scrolled.set(f64::from(frame.scroll_top()));
+    };
+    let height = Memo::new(move |_| Lanes::height_css(stage.get(), store.workers.get()));
+    let seen = Memo::new(move |_| {
+        let lanes = Lanes { count: store.workers.get(), height: height.get(), scrolled: tree.scrolled.get() };
+        lanes.visible(stage.get())
+    });
+    // Full seconds: the curve moves on with them.
+    let second = Memo::new(move |_| store.on_beat(|_| Millis(store.now_ms().0 / 1000 * 1000)));
+    let most = Memo::new(move |_| store.peek(|cluster| most(cluster, second.get())));
+    let all = move || format!("height:{}px", height.get() * store.workers.get() as f64);
+    view! {
+        <div class="lane-heads" node_ref=frame on:scroll=scrolled tabindex="0" role="region"
+            aria-label="Workers of the lanes" data-testid="lane-heads">
+            <ul style=all>
+                <For each=move || seen.get().map(|lane| lane as u16) key=|lane| *lane let:lane>
+                    <LaneHead tree second most height worker=WorkerIx(lane)/>
+                </For>
+            </ul>
+        </div>
+    }
+}
+
+#[component]
+fn LaneHead(
+    tree: TreeView,
+    second: Memo<Millis>,
+    most: Memo<f64>,
+    height: Memo<f64>,
+    worker: WorkerIx,
+) -> impl IntoView {
+    let store = tree.store;
+    let head = Memo::new(move |_| {
+        let (now, most) = (second.get(), most.get());
+        store.on_beat(|cluster| Head::of(cluster, worker, now, most)).unwrap_or_default()
+    });
+    let of = move |part: fn(&Head) -> &String| move || head.with(|head| part(head).clone());
+    let picked = move || store.picked() == Some(worker);
+    let place = move || {
+        let height = height.get();
+        format!(
+            "top:{}px;height:{height}px;--c:var({})",
+            height * worker.0 as f64,
+            token(worker, store.workers.get())
+        )
+    };
+    view! {
+        <li class="lane-head" class:picked=picked class:other=move || store.picked().is_some_and(|p| p != worker) style=place
+            data-testid="lane-head" data-worker=of(|head| &head.id)>
+            <button aria-pressed=move || picked().to_string() title=of(|head| &head.words) aria-label=of(|head| &head.words)
+                on:click=move |_| store.pick(worker)>
+                <span class="lane-line">
+                    <Chip store worker/>
+                    <span class="lane-sign">{move || head.with(|head| head.sign)}</span>
+                    <b data-testid="lane-held">{of(|head| &head.held)}</b>
+                </span>
+                <span class="lane-line quiet">
+                    <span class="meter" aria-hidden="true" class:unknown=move || head.with(|head| head.filled.is_none())>
+                        <i style=move || head.with(|head| format!("width:{}", head.filled.as_deref().unwrap_or("0")))></i>
+                    </span>
+                    <span data-testid="lane-occupancy">{of(|head| &head.occupancy)}</span>
+                </span>
+                <svg viewBox="0 0 60 20" preserveAspectRatio="none" aria-hidden="true">
+                    <path class="stored" d=of(|head| &head.stored)/>
+                    <path class="removed" d=of(|head| &head.removed) transform="matrix(1 0 0 -1 0 20)"/>
+                    <path class="zero" d="M0 10H60"/>
+                </svg>
+            </button>
+        </li>
+    }
+}

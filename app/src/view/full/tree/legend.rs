@@ -1,0 +1,112 @@
+//! What the colours of the picture mean, with numbers and units.
+
+use leptos::prelude::*;
+use radixscope_core::id::WorkerIx;
+
+use super::state::{HITS_WINDOW_MS, Heat, TreeView};
+use crate::draw::heat::{hits_end, most_hits};
+use crate::draw::palette::label;
+use crate::draw::raster::MAX_TICKS;
+use crate::format;
+use crate::view::chip::Chip;
+
+/// Workers whose colours are listed; of more, it is said how many.
+const LISTED: usize = 20;
+
+/// The line below the picture.
+#[component]
+pub(super) fn Legend(tree: TreeView) -> impl IntoView {
+    let heat = Memo::new(move |_| tree.choice.get().heat);
+    let lanes = Memo::new(move |_| tree.choice.get().lanes);
+    let picked = move || tree.store.picked().map(|worker| format!("dimmed: not held by {}", label(worker)));
+    view! {
+        <div class="tree-legend" role="group" aria-label="Legend" data-testid="tree-legend">
+            {move || match heat.get() {
+                Heat::Owner => view! { <Owners tree lanes/> }.into_any(),
+                Heat::Recency => view! {
+                    <Bar what="latest store or use" from=|| "1 h ago or more".to_owned() to=|| "just now".to_owned()/>
+                }.into_any(),
+                Heat::Hits => view! { <Hits tree/> }.into_any(),
+                Heat::Owners => view! { <Bar what="held by" from=|| "1".to_owned() to=move || of_workers(tree)/> }.into_any(),
+            }}
+            {move || picked().map(|text| view! { <span class="tl-note" data-testid="legend-picked">{text}</span> })}
+        </div>
+    }
+}
+
+fn of_workers(tree: TreeView) -> String {
+    let workers = tree.store.workers.get();
+    let steps = if workers > MAX_TICKS { ", in steps from 17 on" } else { "" };
+    format!("{}{steps}", format::plural(workers as u64, "worker", "workers"))
+}
+
+/// The scale between its ends.
+#[component]
+fn Bar(
+    /// What is measured.
+    what: &'static str,
+    /// The dark end.
+    #[prop(into)]
+    from: Signal<String>,
+    /// The bright end.
+    #[prop(into)]
+    to: Signal<String>,
+) -> impl IntoView {
+    view! {
+        <span class="tl-scale" data-testid="legend-scale">
+            <span>{what}</span>
+            <b>{from}</b>
+            <i class="heat-bar" aria-hidden="true"></i>
+            <span class="hidden">" to "</span>
+            <b>{to}</b>
+        </span>
+    }
+}
+
+/// Hits of the window, or that nothing is known of them.
+#[component]
+fn Hits(tree: TreeView) -> impl IntoView {
+    let most = Memo::new(move |_| {
+        if tree.known_requests() > 0 { tree.store.with_tree(|_, forest| most_hits(forest)) } else { None }
+    });
+    let minutes = HITS_WINDOW_MS / 60_000;
+    let end = move || {
+        let most = most.get().unwrap_or(0);
+        let end = format::plural(hits_end(most).into(), "hit", "hits");
+        format!("{end} in {minutes} min (most: {})", format::count(most.into()))
+    };
+    view! {
+        <Show when=move || most.get().is_some() fallback=move || view! {
+            <span class="tl-note" data-testid="legend-hits-unknown">
+                {format!("Hits unknown: of no request in the last {minutes} min was heard which worker it went to. Routing decisions on NATS or a frontend's log would tell.")}
+            </span>
+        }>
+            <Bar what="requests that found it held" from=|| "0".to_owned() to=end/>
+        </Show>
+    }
+}
+
+/// Workers' colours, and what stands for several of them.
+#[component]
+fn Owners(tree: TreeView, lanes: Memo<bool>) -> impl IntoView {
+    let store = tree.store;
+    let listed = move || 0..store.workers.get().min(LISTED) as u16;
+    let more = move || store.workers.get().saturating_sub(LISTED);
+    view! {
+        <span class="tl-workers" data-testid="legend-workers">
+            <For each=listed key=|i| *i let:i><Chip store worker=WorkerIx(i)/></For>
+            {move || (more() > 0).then(|| view! { <span>{format!("+{} more", more())}</span> })}
+        </span>
+        <Show when=move || lanes.get() fallback=move || view! {
+            <span><i class="key many" aria-hidden="true"></i>"shared: one tick per owner"</span>
+            <Show when=move || { store.workers.get() > MAX_TICKS }>
+                <span><i class="key count" aria-hidden="true">"17"</i>{format!("more than {MAX_TICKS} owners: their number")}</span>
+            </Show>
+        }>
+            <span><i class="key alone" aria-hidden="true"></i>"held by this worker alone"</span>
+            <span><i class="key shared-lane" aria-hidden="true"></i>"muted, with an edge: others hold it too"</span>
+            <span><i class="key outline" aria-hidden="true"></i>"held by others"</span>
+        </Show>
+        <span><i class="key nobody" aria-hidden="true"></i>"held by nobody, leads to held blocks"</span>
+    }
+}

@@ -1,0 +1,160 @@
+//! How the picture is painted: by owners or by heat, as one or in lanes, and what fades over it.
+
+use radixscope_core::cluster::Cluster;
+use radixscope_core::id::WorkerIx;
+use radixscope_core::tree::Tree;
+use radixscope_core::tree::forest::{ChainId, Forest};
+
+use super::state::{Choice, Heat, known_requests};
+use crate::draw::fading::Fadings;
+use crate::draw::heat::{self, ByHeat, Measure, Scale};
+use crate::draw::lanes::{self, Lanes};
+use crate::draw::palette::Palette;
+use crate::draw::raster::{ByOwner, Drawn, Fills, Pixels, raster};
+use crate::draw::surface::Surface;
+use crate::draw::viewport::{Rect, Viewport};
+use crate::draw::words;
+use crate::store::{Store, now_ms};
+use crate::theme;
+
+/// What the pixels depend on beside the tree, the window and the theme.
+#[derive(Clone, Copy, PartialEq)]
+pub(super) struct How {
+    /// What boxes are coloured by; `None`: their owners.
+    pub measure: Option<Measure>,
+    /// Where the lanes stand; `None`: one picture of all.
+    pub lanes: Option<Lanes>,
+    /// The worker picked out.
+    pub picked: Option<WorkerIx>,
+}
+
+impl How {
+    /// Units and block position under a device pixel of the picture.
+    pub(super) fn under(&self, view: &Viewport, x: f64, y: f64) -> Option<(f64, f64)> {
+        match &self.lanes {
+            None => Some(view.under(x, y)),
+            Some(lanes) => lanes::under(view, lanes, x, y).map(|(_, units, position)| (units, position)),
+        }
+    }
+
+    /// Where a box stands: once, or in the visible lanes of its owners.
+    pub(super) fn places(&self, tree: &Tree, forest: &Forest, view: &Viewport, id: ChainId) -> Vec<Rect> {
+        let Some(lanes) = &self.lanes else { return vec![view.rect_of(forest, id)] };
+        let (rect, seen) = (lanes.lane_view(view).rect_of(forest, id), lanes.visible(f64::from(view.height)));
+        let owners = tree.chain_owners(forest.chain(id)).iter().filter(|worker| seen.contains(&worker.at()));
+        owners.filter_map(|worker| lanes.place(view, worker, rect)).collect()
+    }
+}
+
+/// What painting keeps between frames.
+#[derive(Default)]
+pub(super) struct Brush {
+    scale: Option<(bool, Scale)>,
+    fadings: Fadings,
+}
+
+impl Brush {
+    /// How to paint now. `size` in device pixels, `scrolled` the CSS pixels of lanes above the picture.
+    pub(super) fn how(
+        &mut self,
+        store: Store,
+        (cluster, forest): (&Cluster, &Forest),
+        (choice, picked, dark): (Choice, Option<WorkerIx>, bool),
+        surface: &Surface,
+        scrolled: f64,
+    ) -> How {
+        if self.scale.as_ref().is_none_or(|(of, _)| *of != dark) {
+            self.scale = Some((dark, Scale::read(theme::token, dark)));
+        }
+        let now = store.now_ms();
+        let measure = match choice.heat {
+            Heat::Owner => None,
+            Heat::Recency => Some(Measure::Recency { now: heat::clock(now) }),
+            Heat::Hits => {
+                let is_known = known_requests(cluster, now) > 0;
+                Some(Measure::Hits { end: is_known.then(|| heat::hits_end(heat::most_hits(forest))) })
+            }
+            Heat::Owners => Some(Measure::Owners { workers: cluster.workers().len() }),
+        };
+        let count = cluster.workers().len();
+        let lanes = (choice.lanes && count > 0).then(|| {
+            let height = Lanes::height_css(f64::from(surface.size.1) / surface.scale, count) * surface.scale;
+            Lanes { count, height, scrolled: scrolled * surface.scale }
+        });
+        How { measure, lanes, picked }
+    }
+
+    /// Draws what `view` shows.
+    pub(super) fn raster(
+        &self,
+        how: &How,
+        tree: &Tree,
+        view: &Viewport,
+        palette: &Palette,
+        pixels: &mut Pixels,
+    ) -> Drawn {
+        self.with_fills(how, palette, |fills| match &how.lanes {
+            None => raster(tree, view, palette, fills, pixels),
+            Some(lanes) => {
+                let heat = how.measure.map(|_| fills);
+                lanes::raster(tree, view, lanes, palette, heat, how.picked, pixels)
+            }
+        })
+    }
+
+    /// Writes into boxes and beside the picture.
+    pub(super) fn words(
+        &self,
+        how: &How,
+        surface: &Surface,
+        (cluster, forest): (&Cluster, &Forest),
+        view: &Viewport,
+        palette: &Palette,
+        drawn: &Drawn,
+    ) {
+        let (tree, block_tokens) = (cluster.tree(), cluster.block_tokens());
+        self.with_fills(how, palette, |fills| {
+            words::labels(surface, tree, forest, &drawn.labelled, fills, how.picked);
+        });
+        match &how.lanes {
+            _ if forest.width() == 0 => {}
+            None => words::axis(surface, view, palette, block_tokens),
+            Some(lanes) => words::lanes_axis(surface, view, lanes, palette, block_tokens),
+        }
+    }
+
+    /// Lays what fades over the picture. Says whether that goes on with the next frame.
+    pub(super) fn fade(
+        &mut self,
+        how: &How,
+        surface: &Surface,
+        forest: &Forest,
+        view: &Viewport,
+        palette: &Palette,
+        is_moving: bool,
+    ) -> bool {
+        let now = now_ms();
+        let goes_on = self.fadings.go_on(now);
+        if !goes_on && forest.changes().is_empty() {
+            return false;
+        }
+        // What is gone stands where it stood: with a moving camera it would only confuse.
+        if is_moving || theme::less_motion() {
+            self.fadings.stop(forest.revision());
+            return false;
+        }
+        self.fadings.take(forest.revision(), forest.changes(), now);
+        self.fadings.veils(view, how.lanes.as_ref(), palette, now, |veil| {
+            surface.veil(veil.rect, veil.colour, veil.opacity);
+        });
+        self.fadings.go_on(now)
+    }
+
+    fn with_fills<T>(&self, how: &How, palette: &Palette, look: impl FnOnce(&dyn Fills) -> T) -> T {
+        let picked = how.picked;
+        match (how.measure, &self.scale) {
+            (Some(measure), Some((_, scale))) => look(&ByHeat { palette, scale, measure, picked }),
+            _ => look(&ByOwner { palette, picked }),
+        }
+    }
+}

@@ -1,0 +1,214 @@
+//! The tree over HTTP: page by page, block by block, its largest prefixes, its picture, and what is said of bad questions.
+
+use radixscope_tests::figures::number;
+use radixscope_tests::http::Answer;
+use radixscope_tests::metrics;
+use radixscope_tests::radixscope::Radixscope;
+use roxmltree::Document;
+use serde_json::Value;
+
+/// A simulated cluster that stands still once it is warm.
+async fn still() -> Radixscope {
+    let server = Radixscope::start(["demo", "--warm-up", "20", "--speed", "0.000001"]).await;
+    server.until_source_is("live").await;
+    server
+}
+
+/// Every element in order, without what is below it.
+fn flat(elements: &Value) -> Vec<Value> {
+    let mut flat = Vec::new();
+    let mut open: Vec<Value> = elements.as_array().unwrap().iter().rev().cloned().collect();
+    while let Some(mut element) = open.pop() {
+        let children = element["children"].take();
+        open.extend(children.as_array().unwrap().iter().rev().cloned());
+        flat.push(element);
+    }
+    flat
+}
+
+fn text<'v>(value: &'v Value, name: &str) -> &'v str {
+    value[name].as_str().unwrap_or_else(|| panic!("{name} is no text in {value}"))
+}
+
+#[tokio::test]
+async fn the_tree_is_read_page_by_page_in_every_order() {
+    let server = still().await;
+    for sort in ["first", "blocks", "hits", "recent", "hash"] {
+        let whole = server.json(&format!("/api/v1/tree?limit=100000&sort={sort}")).await;
+        assert_eq!((&whole["truncated"], &whole["next"]), (&false.into(), &Value::Null));
+        let mut pages = Vec::new();
+        let mut path = format!("/api/v1/tree?limit=37&sort={sort}");
+        loop {
+            let page = server.json(&path).await;
+            assert_eq!((&page["blocks"], &page["sort"]), (&whole["blocks"], &sort.into()));
+            pages.extend(flat(&page["children"]));
+            let Some(next) = page["next"].as_str() else { break };
+            assert_eq!(page["truncated"], true);
+            path = format!("/api/v1/tree?limit=37&after={next}");
+        }
+        assert!(pages.len() > 100, "{}", pages.len());
+        assert_eq!(pages, flat(&whole["children"]), "{sort}");
+    }
+}
+
+#[tokio::test]
+async fn totals_of_the_tree_agree_wherever_they_are_told() {
+    let server = still().await;
+    let cluster = server.cluster().await;
+    let tree = server.json("/api/v1/tree?limit=100000&kv_bytes_per_token=1000").await;
+    let totals = &tree["totals"];
+    for (ours, theirs) in [
+        ("blocks", "nodes"),
+        ("shared_blocks", "shared"),
+        ("copies", "copies"),
+        ("total", "total"),
+        ("shown", "shown"),
+    ] {
+        assert_eq!(totals[ours], cluster["tree"][theirs], "{ours}");
+    }
+    let all = flat(&tree["children"]);
+    let copies: u64 =
+        all.iter().map(|e| number(e, "len") * (e["workers"].as_array().unwrap().len() as u64 - 1)).sum();
+    assert_eq!(copies, number(totals, "copies"));
+    assert!(copies > 0, "starters are shared");
+    let size = number(&cluster["workers"][0], "block_size_tokens");
+    assert_eq!(number(totals, "copies_tokens"), copies * size);
+    assert_eq!(number(totals, "copies_bytes"), copies * size * 1000);
+    assert_eq!(server.json("/api/v1/tree?limit=1").await["totals"]["copies_bytes"], Value::Null);
+    let samples = metrics::parse(server.get("/metrics").await.text()).expect("our own figures");
+    assert_eq!(metrics::value(&samples, "radixscope_tree_copies", &[]), Some(copies as f64));
+}
+
+#[tokio::test]
+async fn a_block_is_found_by_either_hash_and_tells_what_the_tree_tells() {
+    let server = still().await;
+    let tree = server.json("/api/v1/tree?limit=100000").await;
+    let elements = flat(&tree["children"]);
+    for element in elements.iter().step_by(elements.len() / 20) {
+        let (hash, tokens) = (text(element, "block_hash"), text(element, "tokens_hash"));
+        let by_hash = server.json(&format!("/api/v1/tree/block?hash={hash}")).await;
+        let block = &by_hash["block"];
+        for same in [
+            "block_hash",
+            "tokens_hash",
+            "position",
+            "len",
+            "workers",
+            "subtree_blocks",
+            "subtree_shared_blocks",
+            "subtree_copies",
+            "subtree_depth_blocks",
+            "hits",
+            "first_stored_ms",
+        ] {
+            assert_eq!(block[same], element[same], "{same} of {hash}");
+        }
+        let hex = u64::from_str_radix(text(block, "block_hash_hex").trim_start_matches("0x"), 16).unwrap();
+        assert_eq!(hex.to_string(), hash);
+        let path = block["path"].as_array().unwrap();
+        assert_eq!(
+            (path.len() as u64, text(&path[path.len() - 1], "block_hash")),
+            (number(element, "level") + 1, hash)
+        );
+        let owner = text(&element["workers"][0], "worker_id");
+        let of_owner = server.json(&format!("/api/v1/tree/block?hash={hash}&worker={owner}")).await;
+        assert_eq!(of_owner["block"], by_hash["block"]);
+        let by_tokens = server.json(&format!("/api/v1/tree/block?tokens={tokens}")).await;
+        let places: Vec<&str> =
+            by_tokens["matches"].as_array().unwrap().iter().map(|m| text(m, "block_hash")).collect();
+        assert!(places.contains(&hash), "{hash} in {places:?}");
+    }
+}
+
+#[tokio::test]
+async fn the_largest_prefixes_are_those_with_the_most_blocks() {
+    let server = still().await;
+    let tree = server.json("/api/v1/tree?limit=100000").await;
+    let most = flat(&tree["children"]).iter().map(|e| number(e, "subtree_blocks")).max().unwrap();
+    let answer = server.json("/api/v1/tree/prefixes?limit=5").await;
+    let prefixes = answer["prefixes"].as_array().unwrap();
+    assert_eq!((prefixes.len(), number(&prefixes[0], "subtree_blocks")), (5, most));
+    assert!(
+        prefixes
+            .windows(2)
+            .all(|pair| number(&pair[0], "subtree_blocks") >= number(&pair[1], "subtree_blocks"))
+    );
+    assert_eq!((&answer["by"], &answer["totals"]), (&"blocks".into(), &tree["totals"]));
+}
+
+#[tokio::test]
+async fn the_tree_is_drawn_as_a_picture_that_needs_nothing_else() {
+    let server = still().await;
+    let answer = server.get("/api/v1/tree.svg?width=800&height=600&theme=dark&heat=recency").await;
+    assert_eq!((answer.status, answer.header("content-type")), (200, "image/svg+xml"));
+    assert_eq!(answer.header("content-security-policy"), "default-src 'none'");
+    assert_eq!(
+        (answer.header("content-disposition"), answer.header("x-content-type-options")),
+        ("", "nosniff")
+    );
+    let picture = Document::parse(answer.text()).expect("XML");
+    let root = picture.root_element();
+    assert_eq!((root.attribute("width"), root.attribute("height")), (Some("800"), Some("600")));
+    assert!(!answer.text().contains("<script") && !answer.text().contains("href"));
+    let boxes = |answer: &Answer| {
+        let picture = Document::parse(answer.text()).expect("XML");
+        picture.descendants().filter(|node| node.has_tag_name("rect")).count()
+    };
+    let all = boxes(&answer);
+    assert!(all > 50, "{all}");
+    let largest = server.json("/api/v1/tree/prefixes?limit=1").await;
+    let root = text(&largest["prefixes"][0], "block_hash").to_owned();
+    let part = server.get(&format!("/api/v1/tree.svg?root={root}&order=stable&download=1")).await;
+    assert!(part.header("content-disposition").starts_with("attachment"), "{:?}", part.headers);
+    assert!((1..=all).contains(&boxes(&part)));
+    let owner = text(&largest["prefixes"][0]["workers"][0], "worker_id").to_owned();
+    let own = server.get(&format!("/api/v1/tree.svg?worker={owner}&by=blocks&heat=owners")).await;
+    assert!(own.text().contains(&owner) && boxes(&own) < all * 2, "{}", own.text());
+}
+
+fn is_error(answer: &Answer, status: u16, code: &str, says: &str) {
+    let body = answer.json();
+    assert_eq!((answer.status, &body["error"]["code"]), (status, &code.into()), "{body}");
+    let message = text(&body["error"], "message");
+    assert!(message.contains(says) && message.len() < 400, "{says:?} in {message}");
+}
+
+#[tokio::test]
+async fn bad_questions_are_answered_in_words() {
+    let server = still().await;
+    let first = server.json("/api/v1/tree?limit=2&sort=blocks").await;
+    let next = text(&first, "next");
+    let long = "9".repeat(5_000);
+    for (path, says) in [
+        ("/api/v1/tree?after=b.1.2", "after="),
+        (&format!("/api/v1/tree?after={long}"), "after="),
+        (&format!("/api/v1/tree?after={next}.7"), "after="),
+        (&format!("/api/v1/tree?sort=hash&after={next}"), "goes on with sort=blocks"),
+        ("/api/v1/tree?sort=largest", "one of first, blocks, hits, recent, hash"),
+        ("/api/v1/tree?limit=100001", "from 1 to 100000"),
+        ("/api/v1/tree?depth=0", "from 1 to 10000"),
+        ("/api/v1/tree?window_s=901", "from 1 to 900"),
+        ("/api/v1/tree?kv_bytes_per_token=0", "kv_bytes_per_token"),
+        ("/api/v1/tree/block", "which block"),
+        ("/api/v1/tree/block?hash=1&tokens=2", "which block"),
+        ("/api/v1/tree/block?hash=0x1f", "decimal"),
+        ("/api/v1/tree/prefixes?by=size", "one of blocks, hits"),
+        ("/api/v1/tree/prefixes?limit=1001", "from 1 to 1000"),
+        ("/api/v1/tree.svg?width=100", "from 240 to 8192"),
+        ("/api/v1/tree.svg?heat=red", "one of owner, recency, hits, owners"),
+        ("/api/v1/tree.svg?theme=sepia", "one of light, dark"),
+        ("/api/v1/tree.svg?colour=1", "there is no parameter"),
+    ] {
+        is_error(&server.get(path).await, 400, "bad_parameter", says);
+    }
+    for (path, says) in [
+        ("/api/v1/tree/block?hash=1", "hash=1 is no block that any worker holds"),
+        ("/api/v1/tree/block?tokens=1", "tokens=1 is no block that any worker holds"),
+        ("/api/v1/tree/block?hash=1&worker=5", "nothing was ever heard of worker 5"),
+        ("/api/v1/tree.svg?root=1", "root=1 is no block that any worker holds"),
+        ("/api/v1/tree?after=b.1.2.3.4.5", "has left the tree"),
+        ("/api/v1/tree/blocks", "there is no /api/v1/tree/blocks here"),
+    ] {
+        is_error(&server.get(path).await, 404, "not_found", says);
+    }
+}
