@@ -153,7 +153,11 @@ fn One(tree: TreeView, decided: Decided) -> impl IntoView {
         move |_| store.address.update(|address| *address = address.with_decision(Panel::Decisions, id));
     view! {
         <h3 class="side-title" data-testid="decision-head">{head}</h3>
-        <p class="caption" role="status" data-testid="painted">{tree.painted.words}</p>
+        <p class="caption" role="status" data-testid="painted">{move || match tree.choice.get() {
+            choice if choice.table => "The table shows no path: choose Icicle to see it.".to_owned(),
+            choice if choice.lanes => "Lanes show no path: choose Icicle to see it.".to_owned(),
+            _ => tree.painted.words.get(),
+        }}</p>
         <p class="side-margin" data-testid="decision-margin">{margin}</p>
         <p class="caption">{decided.why(label)}</p>
         {table}

@@ -115,8 +115,12 @@ pub(super) fn Details(tree: TreeView, size: Memo<BlockSize>) -> impl IntoView {
         };
         let Some(crumb) = tree.selected.get().or_else(under) else { return Shown::Nothing };
         store.on_beat(|_| ());
-        let detail = side::look(store, |cluster, forest| of(cluster, forest, crumb)).flatten();
-        detail.map_or(Shown::Gone(crumb), |detail| Shown::Block(Box::new(detail)))
+        match side::look(store, |cluster, forest| of(cluster, forest, crumb)).flatten() {
+            Some(detail) => Shown::Block(Box::new(detail)),
+            // What nobody holds can be pointed at, but has no name.
+            None if tree.selected.get().is_some() => Shown::Gone(crumb),
+            None => Shown::Nothing,
+        }
     });
     let is_block = Memo::new(move |_| shown.with(|shown| matches!(shown, Shown::Block(_))));
     let head =

@@ -219,7 +219,9 @@ impl Stage {
             outline(id, palette.ground, 4.0, 0.0);
             outline(id, palette.focus, 2.5, 0.0);
         }
-        let decision = tree.store.address.with_untracked(|address| address.decision);
+        // A path belongs to all workers at once: lanes have no place for it.
+        let has_lanes = tree.choice.with_untracked(|choice| choice.lanes);
+        let decision = tree.store.address.with_untracked(|address| address.decision).filter(|_| !has_lanes);
         let layer = Layer { surface, view: *view, forest, palette };
         (PAINTER.paint)(cluster, &layer, decision, tree.painted);
         set_if_new(tree.hovered, hovered);
