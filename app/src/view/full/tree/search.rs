@@ -276,7 +276,7 @@ fn groups(answer: &Answer, at: RwSignal<usize>, go: impl Fn(Way) + Copy + Send +
                 aria-selected=move || (at.get() == i).to_string() aria-disabled=(way == Way::Nowhere).then_some("true")
                 on:mousedown=|event| event.prevent_default() on:mousemove=move |_| if at.get_untracked() != i { at.set(i) }
                 on:click=move |_| go(way)>
-                <b>{line.main}</b> <span class="quiet">{line.more}</span>
+                <b>{line.main}</b> " " <span class="quiet">{line.more}</span>
             </div>
         }
     };
