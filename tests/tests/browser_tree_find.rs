@@ -155,6 +155,8 @@ async fn a_line_of_the_lists_jumps_and_the_details_are_the_apis() {
         assert_eq!(chain, format!("block 1 of {}", block["chain"]["len"]));
         let stand_in = "(Object.defineProperty(navigator, 'clipboard', {value: {writeText: text => { window.copied = text; return Promise.resolve(); }}}), true)";
         page.eval(stand_in).await;
+        // The column scrolls where the window is low.
+        page.eval("document.querySelector('[data-testid=copy-tokens-hex]').scrollIntoView({block: 'center'})").await;
         page.click("copy-tokens-hex").await;
         page.until_true("it is copied", &format!("window.copied === {}", block["tokens_hash_hex"])).await;
         page.click("side-copies").await;
