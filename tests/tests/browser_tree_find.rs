@@ -89,12 +89,12 @@ async fn whatever_is_pasted_is_found() {
         let role = page.attribute("#tree-search", "role").await;
         assert_eq!(role.as_deref(), Some("combobox"));
         search(page, tokens, "for block hash or tokens hash").await;
-        assert!(
-            page.texts("[data-testid=found]")
-                .await
-                .iter()
-                .any(|line| line.contains(&format!("block hash {hash}")))
-        );
+        let wanted = format!("block hash {hash}");
+        page.until("it is found by its tokens", async |page| {
+            let lines = page.texts("[data-testid=found]").await;
+            wait::expect(lines.iter().any(|line| line.contains(&wanted)), || format!("{lines:?}"))
+        })
+        .await;
         page.press("ArrowDown").await;
         search(page, "W2", "worker W2").await;
         page.press("Enter").await;
@@ -153,8 +153,10 @@ async fn a_line_of_the_lists_jumps_and_the_details_are_the_apis() {
         assert!(owners.contains(&format!("{holders} of 3 workers")), "{owners}");
         let chain = page.text("block-chain").await.unwrap();
         assert_eq!(chain, format!("block 1 of {}", block["chain"]["len"]));
-        let stand_in = "Object.defineProperty(navigator, 'clipboard', {value: {writeText: text => { window.copied = text; return Promise.resolve(); }}})";
+        let stand_in = "(Object.defineProperty(navigator, 'clipboard', {value: {writeText: text => { window.copied = text; return Promise.resolve(); }}}), true)";
         page.eval(stand_in).await;
+        // The column scrolls where the window is low.
+        page.eval("document.querySelector('[data-testid=copy-tokens-hex]').scrollIntoView({block: 'center'})").await;
         page.click("copy-tokens-hex").await;
         page.until_true("it is copied", &format!("window.copied === {}", block["tokens_hash_hex"])).await;
         page.click("side-copies").await;

@@ -456,6 +456,16 @@ mod tests {
     }
 
     #[test]
+    fn a_path_is_seen_from_the_top_to_its_end_with_what_stands_beside() {
+        let (tree, mut camera) = (tree(), Camera::default());
+        settled(&mut camera, &tree);
+        camera.go(Goal::Path(crumb(&tree, 3000)));
+        let r = settled(&mut camera, &tree);
+        assert_eq!((r.x0, r.x1, r.top), (200.0, 500.0, 0.0));
+        assert!(r.bottom > 101.0 && r.bottom < 120.0, "{r:?}");
+    }
+
+    #[test]
     fn a_journey_begins_where_it_was_and_an_input_takes_over() {
         let (tree, mut camera) = (tree(), Camera::default());
         let all = step(&mut camera, &tree, 0.0).0;

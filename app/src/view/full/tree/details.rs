@@ -207,7 +207,7 @@ fn Rows(store: Store, shown: Memo<Shown>, size: Memo<BlockSize>) -> impl IntoVie
         shown.with(|shown| if let Shown::Block(d) = shown { copies_of(d, size) } else { String::new() })
     });
     view! {
-        <dl class="facts">
+        <dl class="block-facts">
             <Hash name="Block hash" id="block-hash" copy=["Copy the block hash in decimal", "Copy the block hash in hexadecimal"]
                 value=Signal::derive(move || shown.with(|s| if let Shown::Block(d) = s { d.crumb.hash.0 } else { 0 }))/>
             <Show when=move || names.with(|names| !names.is_empty())>

@@ -86,7 +86,7 @@ pub(super) fn List(tree: TreeView, by: Ranked) -> impl IntoView {
     let is_cut = Memo::new(move |_| lines.with(|l| l.is_cut) && most.get() < MOST_LINES);
     let head = move || {
         match by {
-        Ranked::Largest => "By held blocks at and below them. A prefix is left out if it is nearly all of one listed above it.".to_owned(),
+        Ranked::Largest => "By held blocks at and below. What is nearly all of a line above is left out.".to_owned(),
         Ranked::Hottest => format!(
             "By requests of the last 5 min that found them held, of {} known.",
             lines.with(|l| format::plural(l.requests.into(), "request", "requests"))
@@ -182,9 +182,9 @@ fn hits_of(line: &Line, lines: &Lines) -> String {
 
 fn copies(copies: u64) -> String {
     if copies == 0 {
-        "· no copies".to_owned()
+        " · no copies".to_owned()
     } else {
-        format!("· {}", format::plural(copies, "copy", "copies"))
+        format!(" · {}", format::plural(copies, "copy", "copies"))
     }
 }
 

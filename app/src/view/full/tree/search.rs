@@ -255,7 +255,7 @@ pub(super) fn Search(tree: TreeView) -> impl IntoView {
                 aria-activedescendant=active
                 prop:value=text on:input=typed on:keydown=key
                 on:focus=move |_| is_open.set(true) on:blur=move |_| is_open.set(false)/>
-            <div class="found" class:shown=move || is_shown.get()>
+            <div class="found-list" class:shown=move || is_shown.get()>
                 <p class="caption" role="status" data-testid="found-summary">{move || answer.with(|a| a.as_ref().map(Answer::summary))}</p>
                 <div id="found" role="listbox" aria-label="Found">
                     {move || answer.with(|a| a.as_ref().map(|a| groups(a, at, go)))}
@@ -276,7 +276,7 @@ fn groups(answer: &Answer, at: RwSignal<usize>, go: impl Fn(Way) + Copy + Send +
                 aria-selected=move || (at.get() == i).to_string() aria-disabled=(way == Way::Nowhere).then_some("true")
                 on:mousedown=|event| event.prevent_default() on:mousemove=move |_| if at.get_untracked() != i { at.set(i) }
                 on:click=move |_| go(way)>
-                <b>{line.main}</b> <span class="quiet">{line.more}</span>
+                <b>{line.main}</b> " " <span class="quiet">{line.more}</span>
             </div>
         }
     };
