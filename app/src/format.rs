@@ -97,8 +97,7 @@ pub fn hex(hash: u64) -> String {
 
 /// The end of an id, enough to tell workers apart by eye.
 pub fn tail(id: u64) -> String {
-    let digits = id.to_string();
-    if digits.len() <= 6 { digits } else { format!("…{}", &digits[digits.len() - 5..]) }
+    if id < 1_000_000 { id.to_string() } else { format!("…{:05}", id % 100_000) }
 }
 
 /// `1 block`, `2 blocks`.
@@ -166,7 +165,7 @@ mod tests {
     #[test]
     fn ids_are_told_apart_by_their_end() {
         assert_eq!(tail(u64::MAX), "…51615");
-        assert_eq!(tail(42), "42");
+        assert_eq!([42, 999_999, 1_000_007].map(tail), ["42", "999999", "…00007"]);
         assert_eq!(hex(255), "00000000000000ff");
     }
 }

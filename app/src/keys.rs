@@ -8,7 +8,7 @@ use crate::store::Store;
 use crate::url::Panel;
 
 /// Every key and what it does.
-pub const KEYS: [(&str, &str); 16] = [
+pub const KEYS: [(&str, &str); 17] = [
     ("?", "Show this list"),
     ("T", "Theme: auto, dark, light"),
     ("K", "Hide or show the status bar"),
@@ -19,6 +19,7 @@ pub const KEYS: [(&str, &str); 16] = [
     ("Enter", "In the tree: zoom to the box"),
     ("Escape, Backspace", "In the tree: one level up"),
     ("Home", "In the tree: show everything"),
+    ("/", "In the tree's panel: search"),
     ("+, −, wheel", "In the tree's own panel: zoom; with Alt the width alone, with Shift sideways"),
     ("Drag, double click", "In the tree's own panel: move, zoom to a box"),
     ("Space, P", "In the ledger: pause, go on"),
@@ -30,11 +31,7 @@ pub const KEYS: [(&str, &str); 16] = [
 /// Listens for the page's keys for as long as it is open. `help` is raised for `?`.
 pub fn listen(store: Store, help: RwSignal<u32>) {
     let handle = window_event_listener(leptos::ev::keydown, move |event| {
-        let typing = event
-            .target()
-            .and_then(|target| target.dyn_into::<web_sys::Element>().ok())
-            .is_some_and(|element| matches!(element.tag_name().as_str(), "INPUT" | "TEXTAREA" | "SELECT"));
-        if typing || event.ctrl_key() || event.meta_key() || event.alt_key() || event.default_prevented() {
+        if is_elsewhere(&event) {
             return;
         }
         let key = event.key();
@@ -53,6 +50,15 @@ pub fn listen(store: Store, help: RwSignal<u32>) {
         event.prevent_default();
     });
     on_cleanup(move || handle.remove());
+}
+
+/// Whether a key is meant for a field, the browser, or somebody who took it already.
+pub(crate) fn is_elsewhere(event: &web_sys::KeyboardEvent) -> bool {
+    let typing = event
+        .target()
+        .and_then(|target| target.dyn_into::<web_sys::Element>().ok())
+        .is_some_and(|element| matches!(element.tag_name().as_str(), "INPUT" | "TEXTAREA" | "SELECT"));
+    typing || event.ctrl_key() || event.meta_key() || event.alt_key() || event.default_prevented()
 }
 
 /// Moves the focus to the element with this id.

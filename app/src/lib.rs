@@ -18,6 +18,9 @@ pub mod worker;
 #[cfg(target_arch = "wasm32")]
 pub mod bundle;
 #[cfg(target_arch = "wasm32")]
+#[expect(unreachable_pub, reason = "what the component macro writes is public whatever the component is")]
+mod erased;
+#[cfg(target_arch = "wasm32")]
 pub mod keys;
 #[cfg(target_arch = "wasm32")]
 pub mod store;

@@ -3,6 +3,7 @@
 use leptos::prelude::*;
 use wasm_bindgen::prelude::*;
 
+use crate::erased::effect;
 use crate::store::Store;
 use crate::url::Theme;
 
@@ -19,13 +20,12 @@ pub fn provide(store: Store) -> Signal<bool> {
         let kept = StoredValue::new_local((query, changed));
         on_cleanup(move || kept.with_value(|(query, _)| query.set_onchange(None)));
     }
-    let theme = Memo::new(move |_| store.address.with(|address| address.theme));
-    let dark = Memo::new(move |_| match theme.get() {
+    let dark = Memo::new(move |_| match store.address.with(|address| address.theme) {
         Theme::Auto => prefers_dark.get(),
         Theme::Dark => true,
         Theme::Light => false,
     });
-    Effect::new(move |_| {
+    effect(move || {
         if let Some(root) = document().document_element() {
             let _ = root.set_attribute("data-theme", if dark.get() { "dark" } else { "light" });
         }

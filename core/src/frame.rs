@@ -10,7 +10,8 @@ use serde::{Deserialize, Serialize};
 use crate::id::{Millis, Seq};
 use crate::record::{Entry, RECORD_VERSION, Record};
 
-/// First byte of every frame. It changes with this file and with [`RECORD_VERSION`], which is therefore part of it.
+/// First byte of every frame. It changes with this file, with the form of a snapshot, and with [`RECORD_VERSION`], which
+/// is therefore part of it.
 pub const PROTOCOL_VERSION: u8 = 4;
 const _: () = assert!(RECORD_VERSION == PROTOCOL_VERSION, "raise both together: viewers check one byte");
 

@@ -44,11 +44,25 @@ pub struct Page {
     /// The session at the driver.
     session: String,
     browser_id: Option<u32>,
+    /// Where the browser itself can be asked, host and port.
+    debugger: String,
+    /// Whether everything that goes over the network is kept.
+    is_recorded: bool,
     complaints_are_expected: AtomicBool,
 }
 
 /// Runs a test in a browser with a window of 1280 × 720, then ends the browser.
 pub async fn with_page(test: impl AsyncFnOnce(&Page)) {
+    with_page_of(true, test).await;
+}
+
+/// The same, but nobody keeps what goes over the network, for measuring: the page's own thread copies every frame of a
+/// socket for whoever does.
+pub async fn with_unrecorded_page(test: impl AsyncFnOnce(&Page)) {
+    with_page_of(false, test).await;
+}
+
+async fn with_page_of(is_recorded: bool, test: impl AsyncFnOnce(&Page)) {
     let mut command = Command::new(paths::on_path("chromedriver"));
     let profile =
         tempfile::Builder::new().prefix("radixscope-chromium-").tempdir().expect("a writable folder");
@@ -61,7 +75,7 @@ pub async fn with_page(test: impl AsyncFnOnce(&Page)) {
             rest.trim_end_matches('.').parse().ok()
         })
         .await;
-    let page = Page::open_browser(port, &profile).await;
+    let page = Page::open_browser(port, &profile, is_recorded).await;
     let browser_id = page.browser_id;
     let outcome = AssertUnwindSafe(async {
         test(&page).await;
@@ -84,12 +98,12 @@ pub async fn with_page(test: impl AsyncFnOnce(&Page)) {
 }
 
 impl Page {
-    async fn open_browser(port: u16, profile: &TempDir) -> Self {
+    async fn open_browser(port: u16, profile: &TempDir, is_recorded: bool) -> Self {
         let profile = format!("--user-data-dir={}", profile.path().display());
         let args: Vec<&str> = ARGUMENTS.into_iter().chain([profile.as_str()]).collect();
         let capabilities = json!({
             "goog:chromeOptions": {"binary": paths::on_path("chromium"), "args": args},
-            "goog:loggingPrefs": {"browser": "ALL", "performance": "ALL"},
+            "goog:loggingPrefs": {"browser": "ALL", "performance": if is_recorded { "ALL" } else { "OFF" }},
         });
         let Value::Object(capabilities) = capabilities else { unreachable!("written as an object") };
         let driver = format!("http://127.0.0.1:{port}");
@@ -101,9 +115,13 @@ impl Page {
         let id = client.session_id().await.expect("the driver answers").expect("a session");
         let browser_id = client.capabilities().and_then(|c| c.get("goog:processID")?.as_u64());
         let browser_id = browser_id.and_then(|id| u32::try_from(id).ok());
+        let debugger =
+            client.capabilities().and_then(|c| c.get("goog:chromeOptions")?["debuggerAddress"].as_str());
+        let debugger = debugger.expect("Chromium says where it can be asked").to_owned();
         let session = format!("{driver}/session/{id}");
         let http = Http::default();
-        let page = Self { client, http, session, browser_id, complaints_are_expected: false.into() };
+        let complaints_are_expected = false.into();
+        let page = Self { client, http, session, browser_id, debugger, is_recorded, complaints_are_expected };
         page.size(1280, 720).await;
         page
     }
@@ -111,6 +129,11 @@ impl Page {
     /// The browser's process.
     pub fn browser_id(&self) -> Option<u32> {
         self.browser_id
+    }
+
+    /// Where the browser itself can be asked, host and port: see [`crate::devtools`].
+    pub fn debugger(&self) -> &str {
+        &self.debugger
     }
 
     /// Opens an address.
@@ -399,6 +422,9 @@ impl Page {
         let complaints = self.complaints().await;
         let may = self.complaints_are_expected.load(Ordering::Relaxed);
         assert!(may || complaints.is_empty(), "the page complained: {complaints:#?}");
+        if !self.is_recorded {
+            return;
+        }
         for request in self.requests().await {
             let url = Url::parse(&request).unwrap_or_else(|e| panic!("{request}: {e}"));
             let is_local = matches!(url.host_str(), Some("127.0.0.1" | "localhost"));

@@ -5,8 +5,10 @@
 
 pub mod browser;
 pub mod capture;
+pub mod devtools;
 pub mod envelope;
 pub mod figures;
+pub mod grown;
 pub mod http;
 pub mod metrics;
 pub mod nats;

@@ -51,3 +51,8 @@ pub fn screens() -> PathBuf {
 pub fn fixture(name: &str) -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("fixtures").join(name)
 }
+
+/// The checkout that the tests were built from.
+pub fn checkout() -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR")).parent().expect("the crate is in the checkout").to_owned()
+}

@@ -25,12 +25,17 @@ pub struct Radixscope {
 impl Radixscope {
     /// Starts `radixscope <args>` on a free port and waits until it listens.
     pub async fn start<A: Into<OsString>>(args: impl IntoIterator<Item = A>) -> Self {
+        Self::start_on(0, args).await
+    }
+
+    /// Starts `radixscope <args>` on a port, or on a free one if that is 0, and waits until it listens.
+    pub async fn start_on<A: Into<OsString>>(port: u16, args: impl IntoIterator<Item = A>) -> Self {
         let args: Vec<OsString> = args.into_iter().map(Into::into).collect();
         let base_path = args
             .iter()
             .position(|arg| arg == "--base-path")
             .map_or_else(String::new, |at| args[at + 1].to_string_lossy().trim_end_matches('/').to_owned());
-        let (process, port) = launch(&args, 0, Stdio::null()).await;
+        let (process, port) = launch(&args, port, Stdio::null()).await;
         Self { process, args, port, base_path, http: Http::default() }
     }
 

@@ -6,6 +6,7 @@ use leptos::prelude::*;
 use wasm_bindgen::prelude::*;
 use web_sys::{HtmlLinkElement, HtmlScriptElement};
 
+use crate::erased::effect;
 use crate::store::{Opening, Store};
 
 /// The module that loads the full bundle.
@@ -22,7 +23,7 @@ const GIVE_UP_AFTER: Duration = Duration::from_secs(30);
 /// Loads the full bundle whenever `wanted`, and keeps [`Store::opening`] true to how that goes.
 pub(crate) fn keep_open(store: Store, wanted: Memo<bool>) {
     let attempts = StoredValue::new(0_u32);
-    Effect::new(move |_| match (wanted.get(), store.opening.get()) {
+    effect(move || match (wanted.get(), store.opening.get()) {
         (true, Opening::No) => {
             let attempt = attempts.get_value();
             attempts.set_value(attempt + 1);

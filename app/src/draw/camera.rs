@@ -28,6 +28,8 @@ pub enum Goal {
     All,
     /// A block, the rest of its box, and everything below it; follows them when the tree changes.
     Block(Crumb),
+    /// The way from the top to a block, with what stands beside its end; follows it when the tree changes.
+    Path(Crumb),
     /// Where the reader's hand has moved it.
     Free,
 }
@@ -159,6 +161,9 @@ impl Camera {
             Goal::Block(crumb) => {
                 crumb.chain(tree).map_or(all, |id| bounded(Region::of(forest, id, crumb.position), all))
             }
+            Goal::Path(crumb) => {
+                crumb.chain(tree).map_or(all, |id| bounded(Region::to(forest, id, crumb.position), all))
+            }
             Goal::Free => bounded(self.free.unwrap_or(all), all),
         };
         let share = match &mut self.journey {
@@ -209,7 +214,7 @@ impl Camera {
 
     /// Shifts a free camera with the deepest box above it that is still there; goes up from a block that is gone.
     fn follow(&mut self, tree: &Tree, forest: &Forest) {
-        if let Goal::Block(crumb) = self.goal
+        if let Goal::Block(crumb) | Goal::Path(crumb) = self.goal
             && crumb.chain(tree).is_none()
         {
             let left = self.anchors.iter().find(|anchor| anchor.crumb.chain(tree).is_some());
@@ -243,7 +248,7 @@ impl Camera {
         let middle = (region.x0 + region.x1) / 2.0;
         let half = (region.x1 - region.x0) / 2.0;
         let mut path = sight::over(forest, middle, middle, region.bottom);
-        if let Goal::Block(crumb) = self.goal {
+        if let Goal::Block(crumb) | Goal::Path(crumb) = self.goal {
             path = crumb.chain(tree).map(|id| forest.up(id).skip(1).collect()).unwrap_or_default();
             path.reverse();
         } else {

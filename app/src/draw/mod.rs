@@ -1,4 +1,4 @@
-//! Drawing: what stands where in pixels and in which colour. Only `surface` knows a canvas.
+//! Drawing: what stands where in pixels and in which colour. Only `surface` and `photo` know a canvas.
 
 pub mod camera;
 pub mod crumb;
@@ -12,12 +12,16 @@ pub mod strip;
 pub mod viewport;
 
 #[cfg(test)]
+mod pixel_tests;
+#[cfg(test)]
 mod testing;
 
 #[cfg(target_arch = "wasm32")]
 pub mod chart;
 #[cfg(target_arch = "wasm32")]
 pub mod curves;
+#[cfg(target_arch = "wasm32")]
+pub mod photo;
 #[cfg(target_arch = "wasm32")]
 pub mod rates;
 #[cfg(target_arch = "wasm32")]

@@ -68,23 +68,37 @@ impl Pixels {
         if fill.pattern == Pattern::Plain {
             return self.fill(x, y, fill.colour);
         }
+        let (left, right) = (x.0.min(self.width), x.1.min(self.width));
         for row in y.0..y.1.min(self.height) {
-            for column in x.0..x.1.min(self.width) {
-                let colour =
-                    if fill.pattern.marks(column / scale, row / scale) { fill.mark } else { fill.colour };
-                self.data[row * self.width + column] = opaque(colour);
+            let line = &mut self.data[row * self.width + left..row * self.width + right];
+            line.fill(opaque(fill.colour));
+            let Some(Marks { phase, period, len }) = fill.pattern.marks(row / scale) else { continue };
+            // From the mark that begins at the box's left edge or before it.
+            let mut at = (left / scale) as isize - ((left / scale + phase) % period) as isize;
+            while at * (scale as isize) < right as isize {
+                let begin = |cell: isize| (cell.max(0) as usize * scale).max(left) - left;
+                let to = begin(at + len as isize).min(line.len());
+                line[begin(at).min(to)..to].fill(opaque(fill.mark));
+                at += period as isize;
             }
         }
     }
 }
 
+/// Where a row of a pattern is marked: `len` cells of every `period`, beginning where cell + `phase` is a multiple of it.
+struct Marks {
+    phase: usize,
+    period: usize,
+    len: usize,
+}
+
 impl Pattern {
-    const fn marks(self, x: usize, y: usize) -> bool {
+    const fn marks(self, y: usize) -> Option<Marks> {
         match self {
-            Pattern::Plain => false,
-            Pattern::Stripes => (x + y) % 6 < 2,
-            Pattern::Dots => x % 5 < 2 && y % 5 < 2,
-            Pattern::Bars => y % 5 < 2,
+            Pattern::Stripes => Some(Marks { phase: y % 6, period: 6, len: 2 }),
+            Pattern::Dots if y % 5 < 2 => Some(Marks { phase: 0, period: 5, len: 2 }),
+            Pattern::Bars if y % 5 < 2 => Some(Marks { phase: 0, period: 1, len: 1 }),
+            _ => None,
         }
     }
 }

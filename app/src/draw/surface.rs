@@ -1,4 +1,5 @@
-//! Two canvases, one above the other: pixels below, text and outlines above. The only file that draws on a canvas.
+//! Two canvases, one above the other: pixels below, text and outlines above. With `photo` the only file that draws on
+//! a canvas.
 
 use leptos::prelude::*;
 use wasm_bindgen::{Clamped, JsCast, JsValue};

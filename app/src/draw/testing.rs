@@ -28,3 +28,10 @@ pub(super) fn store_at(tree: &mut Tree, worker: u16, tokens: impl IntoIterator<I
     let blocks: Vec<Block> = tokens.into_iter().map(block).collect();
     tree.store(WorkerIx(worker), None, &blocks, at);
 }
+
+/// The text of a token as a browser gives it.
+pub(super) fn token_text(name: &str) -> String {
+    let sheet = include_str!("../../../style/tokens.css");
+    let line = sheet.lines().find_map(|l| l.trim().strip_prefix(name)?.strip_prefix(':'));
+    line.unwrap_or_else(|| panic!("{name} is no token")).trim().trim_end_matches(';').to_owned()
+}

@@ -38,6 +38,21 @@ impl Region {
         }
     }
 
+    /// The way from the top to the block at `position` of a box, with the box in the middle third and a little below it.
+    pub fn to(forest: &Forest, id: ChainId, position: u32) -> Self {
+        let all = Self::all(forest);
+        let end = Self::of(forest, id, position);
+        // The end of a path may be a hair beside a box of millions: without its neighbours it says nothing.
+        let side = (end.x1 - end.x0).max(all.x1 / 200.0);
+        let depth = f64::from(position) + 1.0;
+        Self {
+            x0: (end.x0 - side).max(0.0),
+            x1: (end.x1 + side).min(all.x1),
+            top: 0.0,
+            bottom: (depth + (depth / 8.0).max(1.0)).min(all.bottom),
+        }
+    }
+
     /// On the way from `self` to `to`: 0 … 1.
     pub fn towards(self, to: Self, share: f64) -> Self {
         let mix = |a: f64, b: f64| a + (b - a) * share;

@@ -16,7 +16,7 @@ pub struct Backoff {
 impl Backoff {
     /// The next wait in milliseconds; `chance` is in 0 … 1.
     pub fn next_ms(&mut self, chance: f64) -> u32 {
-        let full = (FIRST_MS * 2f64.powi(self.attempts.min(16) as i32)).min(LONGEST_MS);
+        let full = (FIRST_MS * f64::from(1_u32 << self.attempts.min(16))).min(LONGEST_MS);
         self.attempts += 1;
         (full * (1.0 - JITTER * chance)) as u32
     }

@@ -5,6 +5,7 @@ use std::time::Duration;
 use leptos::prelude::*;
 
 use super::Store;
+use crate::erased::next_frame;
 
 /// Shortest time between two updates of numbers. Faster is flicker; slower is felt.
 const BEAT_MS: f64 = 150.0;
@@ -25,7 +26,7 @@ impl Store {
         }
         let asked = self.live.try_update_value(|live| std::mem::replace(&mut live.pace.frame_asked, true));
         if asked == Some(false) {
-            request_animation_frame(move || self.draw());
+            next_frame(move || self.draw());
         }
     }
 

@@ -7,6 +7,7 @@ use radixscope_core::record::DecisionSource;
 
 use super::chip::Chip;
 use super::figure::{Empty, Figure, PanelHead};
+use crate::erased::{Show, list};
 use crate::format::{self, UNKNOWN};
 use crate::store::Store;
 use crate::url::Panel;
@@ -82,9 +83,11 @@ pub(super) fn DecisionsPanel(store: Store) -> impl IntoView {
                             <th scope="col" class="c-source">"Source"</th>
                         </tr></thead>
                         <tbody>
-                            <For each=move || rows.get() key=|row| row.seq let:row>
-                                <DecisionRow store row/>
-                            </For>
+                            {list(
+                                move || rows.get(),
+                                |row| row.seq,
+                                move |row| view! { <DecisionRow store row/> }.into_any(),
+                            )}
                         </tbody>
                     </table>
                 </div>

@@ -47,6 +47,10 @@ pub(super) fn PanelHead(
     };
     let name =
         move || if whole.get() { "Back to all panels".to_owned() } else { format!("{title}: whole page") };
+    let arrows = move || match whole.get() {
+        true => "M6 2v4H2M10 14v-4h4M10 2v4h4M6 14v-4H2",
+        false => "M2 6V2h4M14 10v4h-4M10 2h4v4M6 14H2v-4",
+    };
     view! {
         <header class="panel-head">
             <h2 id=heading_id(panel) tabindex="-1">{title}</h2>
@@ -54,11 +58,7 @@ pub(super) fn PanelHead(
             <button class="icon" on:click=toggle title=name aria-label=name aria-pressed=move || whole.get().to_string()
                 data-testid=format!("{}-whole", panel.as_str())>
                 <svg viewBox="0 0 16 16" aria-hidden="true">
-                    {move || if whole.get() {
-                        view! { <path d="M6 2v4H2M10 14v-4h4M10 2v4h4M6 14v-4H2"/> }
-                    } else {
-                        view! { <path d="M2 6V2h4M14 10v4h-4M10 2h4v4M6 14H2v-4"/> }
-                    }}
+                    <path d=arrows/>
                 </svg>
             </button>
         </header>

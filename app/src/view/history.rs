@@ -3,6 +3,7 @@
 use leptos::prelude::*;
 use wasm_bindgen::JsValue;
 
+use crate::erased::effect;
 use crate::store::Store;
 use crate::url::{Address, Panel};
 
@@ -11,7 +12,7 @@ use crate::url::{Address, Panel};
 pub(super) fn keep_address(store: Store) {
     let now = move || store.address.with_untracked(|address| (address.query(), address.panel));
     let written = StoredValue::new(now());
-    Effect::new(move |_| {
+    effect(move || {
         store.address.track();
         let (query, panel) = now();
         let (old_query, old_panel) = written.get_value();

@@ -4,13 +4,13 @@ use leptos::prelude::*;
 use radixscope_core::cluster::SourceState;
 use radixscope_core::record::{MissedCause, RejectReason};
 
+use crate::erased::Show;
 use crate::format;
 use crate::store::Store;
 
 /// Id of the popover.
 pub(super) const LOSSES_ID: &str = "losses";
 
-#[derive(Clone, PartialEq)]
 struct Row {
     source: String,
     topic: &'static str,
@@ -23,19 +23,31 @@ struct Row {
 /// The popover; the button that opens it is in the status bar.
 #[component]
 pub(super) fn Losses(store: Store) -> impl IntoView {
-    let rows = Memo::new(move |_| {
+    let rows = move || {
         let now = store.now_ms();
         store.on_beat(|cluster| {
-            cluster.sources().iter().flat_map(|source| rows_of(source, now)).collect::<Vec<_>>()
+            let mut rows = Vec::new();
+            cluster.sources().iter().for_each(|source| add_rows(&mut rows, source, now));
+            rows
         })
-    });
+    };
+    let row = |row: Row| {
+        view! {
+            <tr>
+                <td>{row.source}</td><td>{row.topic}</td><td>{row.cause}</td>
+                <td class="n">{row.count}</td><td class="n">{row.last}</td>
+                <td class="sample">{row.sample}</td>
+            </tr>
+        }
+        .into_any()
+    };
     view! {
         <div id=LOSSES_ID class="popover" popover="auto" aria-label="Lost and rejected messages" data-testid="losses">
             <h2>"Lost and rejected messages"</h2>
             <p class="quiet">
                 "Lost: published but never folded in. Rejected: received but not understood. Both since the server started."
             </p>
-            <Show when=move || !rows.with(Vec::is_empty)
+            <Show when=move || !rows().is_empty()
                 fallback=|| view! { <p>"None: every message that is known of was received and understood."</p> }>
                 <table>
                     <thead><tr>
@@ -43,37 +55,30 @@ pub(super) fn Losses(store: Store) -> impl IntoView {
                         <th scope="col" class="n">"Messages"</th><th scope="col" class="n">"Last"</th>
                         <th scope="col">"Last sample"</th>
                     </tr></thead>
-                    <tbody>{move || rows.get().into_iter().map(|row| view! {
-                        <tr>
-                            <td>{row.source}</td><td>{row.topic}</td><td>{row.cause}</td>
-                            <td class="n">{row.count}</td><td class="n">{row.last}</td>
-                            <td class="sample">{row.sample}</td>
-                        </tr>
-                    }).collect_view()}</tbody>
+                    <tbody>{move || rows().into_iter().map(row).collect_view()}</tbody>
                 </table>
             </Show>
         </div>
     }
 }
 
-fn rows_of(source: &SourceState, now: radixscope_core::id::Millis) -> Vec<Row> {
-    let missed = source.missed.iter().map(|m| Row {
+fn add_rows(rows: &mut Vec<Row>, source: &SourceState, now: radixscope_core::id::Millis) {
+    rows.extend(source.missed.iter().map(|m| Row {
         source: source.name.clone(),
         topic: m.topic.as_str(),
         cause: missed_in_words(m.cause),
         count: format::count(m.count),
         last: format::ago(now.since(m.last_ms)),
         sample: String::new(),
-    });
-    let rejected = source.rejected.iter().map(|r| Row {
+    }));
+    rows.extend(source.rejected.iter().map(|r| Row {
         source: source.name.clone(),
         topic: r.topic.as_str(),
         cause: rejected_in_words(r.reason),
         count: format::count(r.count),
         last: format::ago(now.since(r.last_ms)),
         sample: r.sample.clone(),
-    });
-    missed.chain(rejected).collect()
+    }));
 }
 
 const fn missed_in_words(cause: MissedCause) -> &'static str {

@@ -21,6 +21,7 @@ use futures_util::future::abortable;
 use leptos::prelude::*;
 
 use crate::bundle::{self, Bundle, Handed};
+use crate::erased::{Show, effect, next_frame};
 use crate::store::{Link, Store};
 use crate::url::{Address, Panel};
 use crate::{keys, net, theme};
@@ -41,14 +42,14 @@ pub(crate) fn app<B: Bundle>(handed: Option<Handed>) -> impl IntoView {
     let seen_again = window_event_listener_untyped("visibilitychange", move |_| store.shown_again());
     on_cleanup(move || seen_again.remove());
 
-    let incompatible = Memo::new(move |_| match store.link.get() {
-        Link::Incompatible { theirs } => Some(theirs),
+    let incompatible = move || match store.link.get() {
+        Link::Incompatible { theirs } => Some(view! { <notices::Incompatible store theirs/> }.into_any()),
         _ => None,
-    });
-    let asked = Memo::new(move |_| store.address.with(|a| a.panel));
+    };
+    let asked = move || store.address.with(|a| a.panel);
     // While a panel is being opened that this bundle has not, the one before stays; at first there is none.
     let shown = Memo::new(move |before: Option<&Option<Panel>>| {
-        let panel = asked.get();
+        let panel = asked();
         if B::FULL || !panel.is_full() { Some(panel) } else { before.copied().flatten() }
     });
     if !B::FULL {
@@ -64,7 +65,7 @@ pub(crate) fn app<B: Bundle>(handed: Option<Handed>) -> impl IntoView {
         }>
             "Skip to the tree"
         </a>
-        <div class="page" class:kiosk=move || kiosk.get() data-view=move || shown.get().unwrap_or(asked.get()).as_str()>
+        <div class="page" class:kiosk=move || kiosk.get() data-view=move || shown.get().unwrap_or(asked()).as_str()>
             <Show when=move || !kiosk.get()>
                 <status::StatusBar store help/>
             </Show>
@@ -75,7 +76,7 @@ pub(crate) fn app<B: Bundle>(handed: Option<Handed>) -> impl IntoView {
         </div>
         <losses::Losses store/>
         <help::Help raised=help/>
-        {move || incompatible.get().map(|theirs| view! { <notices::Incompatible store theirs/> })}
+        {incompatible}
     }
 }
 
@@ -105,17 +106,16 @@ fn follow(store: Store, shown: Memo<Option<Panel>>, is_opened: bool) {
     let (link, stop) = abortable(net::socket::run(store));
     on_cleanup(move || stop.abort());
     let mut link = Some(link);
-    Effect::new(move |before: Option<Option<Panel>>| {
-        let before = before.flatten();
-        let panel = shown.get()?;
+    let mut before = None;
+    effect(move || {
+        let Some(panel) = shown.get() else { return };
         if let Some(link) = link.take() {
             leptos::task::spawn_local(link.map(drop));
         }
-        if before.map_or(is_opened, |before| before != panel) {
+        if before.replace(panel).map_or(is_opened, |before| before != panel) {
             // The next frame has it in the document.
-            request_animation_frame(move || keys::focus(&figure::heading_id(panel)));
+            next_frame(move || keys::focus(&figure::heading_id(panel)));
         }
-        Some(panel)
     });
 }
 
@@ -128,13 +128,13 @@ fn keep_attributes(store: Store) {
             let _ = body.set_attribute(name, value);
         }
     };
-    Effect::new(move |_| {
+    effect(move || {
         set("data-seq", &store.on_frame(|cluster| cluster.seq().to_string()));
         if let Some((seq, digest)) = store.digest() {
             set("data-digest", &digest.to_string());
             set("data-digest-seq", &seq.to_string());
         }
     });
-    Effect::new(move |_| set("data-connection", store.link.get().as_str()));
-    Effect::new(move |_| set("data-stale", if store.stale.get() { "true" } else { "false" }));
+    effect(move || set("data-connection", store.link.get().as_str()));
+    effect(move || set("data-stale", if store.stale.get() { "true" } else { "false" }));
 }

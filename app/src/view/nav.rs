@@ -13,7 +13,7 @@ const NAV_ID: &str = "nav";
 /// Links to all panels. They are true links: they can be copied and opened in another tab.
 #[component]
 pub(super) fn Nav(store: Store) -> impl IntoView {
-    let current = Memo::new(move |_| store.address.with(|a| a.panel));
+    let current = move || store.address.with(|a| a.panel);
     let found = Memo::new(move |_| {
         let is_bad = |f: &FindingHead| f.phase != Phase::Cleared && f.severity > Severity::Info;
         store.on_beat(|cluster| cluster.finding_heads().filter(is_bad).count())
@@ -37,16 +37,18 @@ pub(super) fn Nav(store: Store) -> impl IntoView {
             panel.as_str(),
             panel.title()
         );
+        let group = if matches!(panel, Panel::Latency | Panel::WhatIf) { "group" } else { "" };
         view! {
-            <a href=address on:click=open aria-current=move || (current.get() == panel).then_some("page")
-                class:group=matches!(panel, Panel::Latency | Panel::WhatIf) data-found=move || badge(panel)
+            <a href=address on:click=open aria-current=move || (current() == panel).then_some("page")
+                class=group data-found=move || badge(panel)
                 data-testid=format!("nav-{}", panel.as_str()) inner_html=inner>
             </a>
         }
+        .into_any()
     };
     view! {
         <button class="menu" popovertarget=NAV_ID aria-label="Panels" data-testid="menu">
-            {move || current.get().title()}
+            {move || current().title()}
         </button>
         <nav id=NAV_ID class="nav" popover="auto" aria-label="Panels">{Panel::ALL.iter().map(link).collect_view()}</nav>
     }

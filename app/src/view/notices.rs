@@ -77,6 +77,7 @@ pub(super) fn Notices(store: Store) -> impl IntoView {
                         view! {
                             <button class="plain" data-testid=id on:click=move |_| act.now(store)>{words}</button>
                         }
+                        .into_any()
                     });
                     view! {
                         <p class=format!("notice {}", notice.level) data-testid=notice.id>
@@ -84,6 +85,7 @@ pub(super) fn Notices(store: Store) -> impl IntoView {
                             {act}
                         </p>
                     }
+                    .into_any()
                 };
                 notices.get().into_iter().map(row).collect_view()
             }}

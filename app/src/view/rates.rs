@@ -2,7 +2,7 @@
 
 use leptos::html;
 use leptos::prelude::*;
-use radixscope_core::cluster::{Cluster, RATE_WINDOW_S};
+use radixscope_core::cluster::{Cluster, RATE_WINDOW_S, WorkerState};
 use radixscope_core::id::{Millis, WorkerIx};
 
 use super::charted::{load_after_first_paint, root_font_px};
@@ -11,6 +11,7 @@ use super::figure::{Figure, PanelHead};
 use crate::draw::chart::Chart;
 use crate::draw::palette::{Palette, label};
 use crate::draw::rates::{self, Band};
+use crate::erased::{Show, effect};
 use crate::format;
 use crate::store::{Store, now_ms};
 use crate::theme;
@@ -28,19 +29,18 @@ const MEAN_SECONDS: u64 = 10;
 /// The panel.
 #[component]
 pub(super) fn RatesPanel(store: Store, dark: Signal<bool>) -> impl IntoView {
-    let sums = Memo::new(move |_| {
-        let now = store.now_ms();
-        let heard = store.heard();
-        heard.then(|| {
-            store.on_beat(|c| {
-                let each = c.workers().iter().map(|w| w.rates.per_second(now, MEAN_SECONDS));
-                each.fold((0.0, 0.0), |sum, rate| (sum.0 + rate.0, sum.1 + rate.1))
-            })
+    let sum = |of: fn((f64, f64)) -> f64| {
+        Memo::new(move |_| {
+            let now = store.now_ms();
+            if !store.heard() {
+                return format::UNKNOWN.to_owned();
+            }
+            let each = |w: &WorkerState| of(w.rates.per_second(now, MEAN_SECONDS));
+            format::rate(store.on_beat(|c| c.workers().iter().map(each).sum()))
         })
-    });
-    let stored = Signal::derive(move || sums.get().map_or(format::UNKNOWN.to_owned(), |s| format::rate(s.0)));
-    let removed =
-        Signal::derive(move || sums.get().map_or(format::UNKNOWN.to_owned(), |s| format::rate(s.1)));
+    };
+    let stored = sum(|rates| rates.0);
+    let removed = sum(|rates| rates.1);
     let frame = NodeRef::<html::Div>::new();
     let chart = StoredValue::new_local(None::<Chart>);
     let failed = RwSignal::new(false);
@@ -52,9 +52,10 @@ pub(super) fn RatesPanel(store: Store, dark: Signal<bool>) -> impl IntoView {
             <PanelHead store panel=Panel::Rates title="Block rates">
                 <Show when=move || store.workers.get() <= LEGEND_WORKERS>
                     <span class="chips" aria-hidden="true">
-                        <For each=move || 0..store.workers.get() as u16 key=|i| *i let:i>
-                            <Chip store worker=WorkerIx(i)/>
-                        </For>
+                        {move || {
+                            let chip = |i| view! { <Chip store worker=WorkerIx(i)/> }.into_any();
+                            (0..store.workers.get() as u16).map(chip).collect_view()
+                        }}
                     </span>
                 </Show>
                 <Figure id="stored-rate-all" label="stored/s" value=stored title="All workers, mean of the last 10 s"/>
@@ -79,19 +80,21 @@ fn keep_drawn(
     chart: StoredValue<Option<Chart>, LocalStorage>,
     loaded: RwSignal<bool>,
 ) {
-    Effect::new(move |before: Option<(f64, u64, (bool, usize))>| {
+    let mut drawn = None;
+    effect(move || {
         let (dark, picked) = (dark.get(), store.picked());
         let now = store.now_ms();
         let second = store.on_beat(|_| now.0 / 1000);
         if !loaded.get() {
-            return (f64::NEG_INFINITY, 0, (dark, usize::MAX));
+            drawn = None;
+            return;
         }
-        let look = (dark, picked.map_or(usize::MAX, WorkerIx::at));
-        if let Some((drawn_ms, drawn_second, drawn_look)) = before
+        let look = (dark, picked);
+        if let Some((drawn_ms, drawn_second, drawn_look)) = drawn
             && drawn_look == look
             && (drawn_second == second || now_ms() - drawn_ms < REDRAW_MS)
         {
-            return (drawn_ms, drawn_second, drawn_look);
+            return;
         }
         store.peek(|cluster| {
             let palette = Palette::read(theme::token, dark, cluster.workers().len());
@@ -99,7 +102,7 @@ fn keep_drawn(
             let font = root_font_px() * 0.85;
             chart.with_value(|c| c.iter().for_each(|c| rates::show(c, &bands, &palette, font)));
         });
-        (now_ms(), second, look)
+        drawn = Some((now_ms(), second, look));
     });
 }
 

@@ -83,8 +83,8 @@ fn source_words(store: Store) -> (&'static str, String) {
 
 #[component]
 fn Facts(store: Store) -> impl IntoView {
-    let look = move |text: fn(&Cluster) -> String| {
-        Memo::new(move |_| if store.ready() { store.on_beat(text) } else { UNKNOWN.to_owned() })
+    let look = move |text: fn(&Cluster) -> String| -> Signal<String> {
+        Memo::new(move |_| if store.ready() { store.on_beat(text) } else { UNKNOWN.to_owned() }).into()
     };
     let coverage = look(|c| {
         let heard = c.workers().iter().filter(|w| w.last_event_ms.is_some()).count();
@@ -164,16 +164,16 @@ fn Fact(
 
 #[component]
 fn ThemeButton(store: Store) -> impl IntoView {
-    let theme = Memo::new(move |_| store.address.with(|a| a.theme));
-    let name = move || format!("Theme: {} (T)", theme.get().as_str());
-    let path = move || match theme.get() {
+    let theme = move || store.address.with(|a| a.theme);
+    let name = move || format!("Theme: {} (T)", theme().as_str());
+    let path = move || match theme() {
         Theme::Auto => "M8 1.5a6.5 6.5 0 1 0 0 13a6.5 6.5 0 1 0 0-13",
         Theme::Dark => "M13.5 9.8A6 6 0 1 1 6.2 2.5a4.8 4.8 0 0 0 7.3 7.3z",
         Theme::Light => {
             "M8 5a3 3 0 1 0 0 6 3 3 0 0 0 0-6M8 1v1.5M8 13.5v1.5M1 8h1.5M13.5 8h1.5M3 3l1 1M12 12l1 1M13 3l-1 1M4 12l-1 1"
         }
     };
-    let half = move || if theme.get() == Theme::Auto { "M8 1.5a6.5 6.5 0 0 0 0 13z" } else { "" };
+    let half = move || if theme() == Theme::Auto { "M8 1.5a6.5 6.5 0 0 0 0 13z" } else { "" };
     view! {
         <button class="icon" on:click=move |_| store.address.update(|a| a.theme = a.theme.next()) title=name
             aria-label=name data-testid="theme">

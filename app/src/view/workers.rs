@@ -6,6 +6,7 @@ use radixscope_core::id::{Millis, WorkerIx};
 
 use super::chip::Chip;
 use super::figure::{Empty, Figure, PanelHead};
+use crate::erased::{Show, list};
 use crate::format::{self, UNKNOWN};
 use crate::store::Store;
 use crate::url::Panel;
@@ -68,9 +69,11 @@ pub(super) fn WorkersPanel(store: Store) -> impl IntoView {
                             <th scope="col" class="n c-overlap" title="Overlap of prompt blocks over the decisions for this worker">"Overlap"</th>
                             <th scope="col" class="n c-age" title="Time since its last KV event">"Event"</th>
                         </tr></thead>
-                        <For each=move || 0..count() as u16 key=|i| *i let:i>
-                            <WorkerRow store worker=WorkerIx(i)/>
-                        </For>
+                        {list(
+                            move || (0..count() as u16).map(WorkerIx).collect(),
+                            |worker| worker.0.into(),
+                            move |worker| view! { <WorkerRow store worker/> }.into_any(),
+                        )}
                     </table>
                 </div>
                 <Show when=move || unsized_workers.get() != 0>
@@ -111,7 +114,6 @@ fn WorkerRow(store: Store, worker: WorkerIx) -> impl IntoView {
             .unwrap_or_default()
     });
     let picked = move || store.picked() == Some(worker);
-    let facts = Memo::new(move |_| row.with(|r| r.facts.clone()));
     let pick = move |_| store.pick(worker);
     let id = move || row.with(|r| r.id.clone());
     let of = move |part: fn(&Row) -> &String| move || row.with(|r| part(r).clone());
@@ -140,9 +142,12 @@ fn WorkerRow(store: Store, worker: WorkerIx) -> impl IntoView {
                 <td class="n c-overlap" title=of(|r| &r.overlap_title) data-testid="overlap">{of(|r| &r.overlap)}</td>
                 <td class="n c-age">{of(|r| &r.age)}</td>
             </tr>
-            <Show when=move || !facts.with(Vec::is_empty)>
+            <Show when=move || row.with(|r| !r.facts.is_empty())>
                 <tr class="worker-facts"><td colspan="7">
-                    {move || facts.get().into_iter().map(|(id, text)| view! { <span data-testid=id>{text}</span> }).collect_view()}
+                    {move || {
+                        let fact = |(id, text)| view! { <span data-testid=id>{text}</span> }.into_any();
+                        row.with(|r| r.facts.clone()).into_iter().map(fact).collect_view()
+                    }}
                 </td></tr>
             </Show>
         </tbody>

@@ -4,6 +4,7 @@
 use std::fmt::Write as _;
 
 use super::Decided;
+use super::verdict::NoMargin;
 use crate::id::WorkerIx;
 use crate::record::{Candidate, Completeness};
 use crate::router::explain::Short;
@@ -148,6 +149,20 @@ impl Decided {
         }
     }
 
+    /// By how much the chosen worker won, in a few words that follow its name.
+    pub fn margin_words(&self, name: impl Fn(WorkerIx) -> String) -> String {
+        let (margin, next) = match (self.margin_blocks(), self.next_best()) {
+            (Ok(margin), Ok(next)) => (margin, name(next.worker)),
+            (Err(NoMargin::Alone), _) => return "the only candidate".to_owned(),
+            (Err(why), _) | (_, Err(why)) => return format!("margin unknown: {}", why.as_str()),
+        };
+        match margin {
+            0.0 => format!("ties with {next}"),
+            less if less < 0.0 => format!("{} dearer than {next}", blocks(-tenth(less))),
+            more => format!("{} cheaper than {next}", blocks(tenth(more))),
+        }
+    }
+
     /// Who held more and why it lost, in a sentence; `None` where nobody held more.
     pub fn why_affinity_was_lost(&self, name: impl Fn(WorkerIx) -> String) -> Option<String> {
         let lost = self.lost_affinity()?;
@@ -183,6 +198,11 @@ fn ratio(of: f64, over: f64) -> f64 {
     if ratio.is_finite() { ratio } else { 1.0 }
 }
 
+/// To a tenth, as the ledger shows margins; what is smaller keeps its digits, so that no difference reads as none.
+fn tenth(n: f64) -> f64 {
+    if n.abs() < 0.1 { n } else { (n * 10.0).round() / 10.0 }
+}
+
 fn blocks(n: f64) -> String {
     format!("{} {}", Short(n), if n == 1.0 { "block" } else { "blocks" })
 }
@@ -195,6 +215,16 @@ mod tests {
 
     fn name(worker: WorkerIx) -> String {
         format!("W{}", worker.0 + 1)
+    }
+
+    #[test]
+    fn the_margin_names_the_next_best() {
+        let words = |candidates: &[(u32, f64)]| decided(Some(100), None, candidates).margin_words(name);
+        assert_eq!(words(&[(20, 90.04), (75, 30.0)]), "60 blocks cheaper than W1");
+        assert_eq!(words(&[(20, 30.0), (75, 30.0), (1, 31.0)]), "ties with W1");
+        assert_eq!(words(&[(20, 29.0), (75, 30.0)]), "1 block dearer than W1");
+        assert_eq!(words(&[(20, 30.01), (75, 30.0)]), "0.01 blocks cheaper than W1");
+        assert_eq!(words(&[]), "margin unknown: only the chosen worker's part is known");
     }
 
     /// The example everybody knows, with its loads.

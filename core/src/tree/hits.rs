@@ -242,12 +242,18 @@ impl Tree {
     #[inline]
     pub(super) fn pass_hits(&mut self, from: NodeId, to: NodeId) {
         if self.arena[from].is_hit() {
-            self.arena[from].change_hit(false);
-            self.arena[to].change_hit(true);
-            let place = self.place(to);
-            self.hits.pass(from, to, place);
-            self.tell(|forest, _| forest.hits_moved());
+            self.pass_known_hits(from, to);
         }
+    }
+
+    /// Out of the way: nearly no block that goes has any.
+    #[cold]
+    fn pass_known_hits(&mut self, from: NodeId, to: NodeId) {
+        self.arena[from].change_hit(false);
+        self.arena[to].change_hit(true);
+        let place = self.place(to);
+        self.hits.pass(from, to, place);
+        self.tell(|forest, _| forest.hits_moved());
     }
 
     fn drop_oldest_hit(&mut self) {

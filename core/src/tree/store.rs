@@ -64,6 +64,7 @@ impl Tree {
                     self.append(worker, above, block.tokens_hash.0, key, touched)
                 }
                 Some(node) => {
+                    self.arena[node].touched = touched;
                     let acquired = self.acquire(worker, node, key);
                     outcome.known += u32::from(acquired == Acquired::Known);
                     outcome.new += u32::from(acquired != Acquired::Known);
@@ -74,7 +75,6 @@ impl Tree {
                     node
                 }
             };
-            self.arena[node].touched = touched;
             self.tell(|forest, _| forest.touched(node, touched));
             if !self.anchors.is_empty()
                 && let Some(&anchor) = self.anchors.get(&(worker, block.block_hash))

@@ -5,6 +5,7 @@
 
 mod figures;
 mod findings;
+mod hits;
 mod live;
 mod replay;
 mod routing;

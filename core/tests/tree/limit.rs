@@ -122,7 +122,7 @@ proptest! {
                 worker: *worker, parent: None, blocks: (0..*len).map(|k| (at(k), at(k))).collect(),
             };
             op.apply(&mut tree, i as u32);
-            model.apply(&op);
+            model.apply(&op, i as u32);
         }
         let held = |w: u16| model.workers.get(&w).map_or(0, |held| held.len() as u64);
         for w in 0..70 {

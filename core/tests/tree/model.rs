@@ -7,6 +7,8 @@ use radixscope_core::id::{BlockHash, TokensHash, WorkerIx};
 use radixscope_core::record::Block;
 use radixscope_core::tree::{Holdings, NodeId, OverlapRule, Step, Totals, Tree};
 
+use crate::hits::Times;
+
 /// Where a path begins.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub(crate) enum Top {
@@ -21,15 +23,33 @@ pub(crate) type Path = (Top, Vec<u64>);
 /// A change of the tree.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) enum Op {
-    Store { worker: u16, parent: Option<u64>, blocks: Vec<(u64, u64)> },
-    Remove { worker: u16, hash: u64 },
-    Clear { worker: u16 },
+    Store {
+        worker: u16,
+        parent: Option<u64>,
+        blocks: Vec<(u64, u64)>,
+    },
+    Remove {
+        worker: u16,
+        hash: u64,
+    },
+    Clear {
+        worker: u16,
+    },
+    /// A request whose held prefix ended so many blocks above the one that `worker` calls `hash`.
+    Hit {
+        worker: u16,
+        hash: u64,
+        above: usize,
+    },
 }
 
 impl Op {
     pub(crate) fn worker(&self) -> u16 {
         match self {
-            Op::Store { worker, .. } | Op::Remove { worker, .. } | Op::Clear { worker } => *worker,
+            Op::Store { worker, .. }
+            | Op::Remove { worker, .. }
+            | Op::Clear { worker }
+            | Op::Hit { worker, .. } => *worker,
         }
     }
 
@@ -45,6 +65,11 @@ impl Op {
             Op::Clear { worker } => {
                 tree.clear(WorkerIx(*worker));
             }
+            Op::Hit { worker, hash, above } => {
+                let held = tree.find(WorkerIx(*worker), BlockHash(*hash));
+                let up = std::iter::successors(held, |&node| tree.parent(node)).take(above + 1);
+                tree.hit(up.last().unwrap_or(NodeId::ROOT), touched);
+            }
         }
     }
 }
@@ -57,20 +82,35 @@ pub(crate) fn block(hash: u64, tokens: u64) -> Block {
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub(crate) struct Model {
     pub(crate) workers: BTreeMap<u16, BTreeMap<u64, Path>>,
+    pub(crate) times: Times,
 }
 
 impl Model {
-    pub(crate) fn apply(&mut self, op: &Op) {
+    pub(crate) fn apply(&mut self, op: &Op, touched: u32) {
         match op {
-            Op::Store { worker, parent, blocks } => self.store(*worker, *parent, blocks),
+            Op::Store { worker, parent, blocks } => self.store(*worker, *parent, blocks, touched),
             Op::Remove { worker, hash } => {
                 self.workers.entry(*worker).or_default().remove(hash);
+                self.settle();
             }
-            Op::Clear { worker } => self.workers.entry(*worker).or_default().clear(),
+            Op::Clear { worker } => {
+                self.workers.entry(*worker).or_default().clear();
+                self.settle();
+            }
+            Op::Hit { worker, hash, above } => {
+                let held = self.workers.get(worker).and_then(|held| held.get(hash));
+                self.times.hit(held, *above, touched);
+            }
         }
     }
 
-    fn store(&mut self, worker: u16, parent: Option<u64>, blocks: &[(u64, u64)]) {
+    /// What is no longer in the tree loses its times.
+    fn settle(&mut self) {
+        let needed = self.needed();
+        self.times.settle(&needed);
+    }
+
+    fn store(&mut self, worker: u16, parent: Option<u64>, blocks: &[(u64, u64)], touched: u32) {
         let held = self.workers.entry(worker).or_default();
         let mut path = match parent {
             None => (Top::Root, Vec::new()),
@@ -78,14 +118,22 @@ impl Model {
         };
         for &(hash, tokens) in blocks {
             path.1.push(tokens);
-            place(held, hash, &path);
+            let held = self.workers.entry(worker).or_default();
+            let has_moved = place(held, hash, &path);
+            self.times.store(&path, touched);
+            if has_moved {
+                self.settle();
+            }
+            let held = self.workers.entry(worker).or_default();
             let waiting = Top::Missing(worker, hash);
-            if path.0 != waiting {
+            if path.0 != waiting && held.values().any(|p| p.0 == waiting) {
                 let joined: Vec<_> =
                     held.iter().filter(|(_, p)| p.0 == waiting).map(|(&h, p)| (h, p.clone())).collect();
                 for (name, (_, below)) in joined {
                     place(held, name, &(path.0, [path.1.clone(), below].concat()));
                 }
+                self.times.join(waiting, &path);
+                self.settle();
             }
         }
     }
@@ -99,6 +147,16 @@ impl Model {
             }
         }
         paths
+    }
+
+    /// Paths that are in the tree: the held ones and all that lead to them.
+    pub(crate) fn needed(&self) -> BTreeSet<Path> {
+        let mut needed = BTreeSet::new();
+        for (top, path) in self.paths().keys() {
+            let from = usize::from(*top == Top::Root);
+            needed.extend((from..=path.len()).map(|len| (*top, path[..len].to_vec())));
+        }
+        needed
     }
 
     /// State without the workers that hold nothing: what two trees must agree in.
@@ -138,10 +196,10 @@ impl Model {
     }
 }
 
-/// A worker calls one place one name, and one name means one place.
-fn place(held: &mut BTreeMap<u64, Path>, hash: u64, path: &Path) {
+/// A worker calls one place one name, and one name means one place: `true` if it meant another one before.
+fn place(held: &mut BTreeMap<u64, Path>, hash: u64, path: &Path) -> bool {
     held.retain(|_, at| at != path);
-    held.insert(hash, path.clone());
+    held.insert(hash, path.clone()).is_some()
 }
 
 /// The path of a node, read from the tree upwards.
@@ -201,11 +259,7 @@ fn check_worker(tree: &Tree, worker: u16, held: &BTreeMap<u64, Path>, hashes: &[
 /// Every node of the tree is a held path or leads to one, has exactly its holders, and nothing else is allocated.
 fn check_nodes(tree: &Tree, model: &Model) {
     let mut want = model.paths();
-    let mut needed: BTreeSet<Path> = BTreeSet::new();
-    for (top, path) in want.keys() {
-        let from = usize::from(*top == Top::Root);
-        needed.extend((from..=path.len()).map(|len| (*top, path[..len].to_vec())));
-    }
+    let needed = model.needed();
     assert_eq!(tree.allocated() as usize, needed.len(), "nothing but held paths and what leads to them");
     let mut seen = 0;
     for top in std::iter::once(NodeId::ROOT).chain(tree.anchors()) {

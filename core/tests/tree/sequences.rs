@@ -9,7 +9,7 @@ fn run(ops: &[Op]) -> (Tree, Model) {
     let (mut tree, mut model) = (Tree::default(), Model::default());
     for (i, op) in ops.iter().enumerate() {
         op.apply(&mut tree, i as u32);
-        model.apply(op);
+        model.apply(op, i as u32);
     }
     (tree, model)
 }
@@ -44,7 +44,7 @@ proptest! {
         let hashes: Vec<u64> = (0..FEW_HASHES).collect();
         for (i, op) in ops.iter().enumerate() {
             op.apply(&mut tree, i as u32);
-            model.apply(op);
+            model.apply(op, i as u32);
             check(&tree, &model, &hashes, &prompts);
         }
     }
@@ -87,7 +87,7 @@ proptest! {
             for hash in held.into_keys() {
                 let op = Op::Remove { worker, hash };
                 op.apply(&mut tree, 0);
-                model.apply(&op);
+                model.apply(&op, 0);
             }
         }
         prop_assert_eq!(tree.digest(), Tree::default().digest());

@@ -130,6 +130,20 @@ fn memory_of_what_is_gone_is_used_again() {
 }
 
 #[test]
+fn a_block_takes_36_bytes_and_its_place_in_the_index() {
+    const BLOCKS: u64 = 1 << 20;
+    let mut tree = Tree::default();
+    for first in (0..BLOCKS).step_by(64) {
+        let blocks: Vec<Block> = (first..first + 64).map(|i| block(i, i)).collect();
+        tree.store(WorkerIx((first / 64 % 8) as u16), None, &blocks, 0);
+    }
+    let bytes = tree.heap_bytes() as f64 / BLOCKS as f64;
+    println!("{bytes:.2} bytes a block");
+    // The index is just over the size at which it doubles, and takes eleven bytes a block; elsewhere it takes less.
+    assert!((36.0..=48.0).contains(&bytes), "{bytes} bytes a block");
+}
+
+#[test]
 fn owner_sets_that_nobody_needs_any_more_are_forgotten() {
     let mut tree = Tree::default();
     tree.store(W, None, &[block(1, 1)], 0);

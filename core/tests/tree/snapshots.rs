@@ -2,7 +2,7 @@
 
 use proptest::prelude::*;
 use radixscope_core::id::WorkerIx;
-use radixscope_core::tree::{RestoreError, Tree, TreePart, TreeReader};
+use radixscope_core::tree::{NodeId, RestoreError, Tree, TreePart, TreeReader};
 
 use crate::model::{Op, block, ops};
 
@@ -56,7 +56,12 @@ fn live_on(mut tree: Tree, ops: &[Op]) {
     }
     assert_eq!(tree.totals(), Tree::default().totals());
     assert_eq!(tree.allocated(), 0);
-    assert_eq!(tree.digest(), Tree::default().digest());
+    let mut empty = Tree::default();
+    for (node, touched) in tree.hits() {
+        assert_eq!(node, NodeId::ROOT);
+        empty.hit(node, touched);
+    }
+    assert_eq!(tree.digest(), empty.digest());
 }
 
 #[test]
@@ -133,6 +138,15 @@ fn a_leaf_that_nobody_holds_is_refused() {
     let mut bare_anchor = columns(&[&[]]);
     bare_anchor.anchors = vec![(0, 0, [9; 8])];
     assert!(refused(&bare_anchor));
+}
+
+#[test]
+fn hits_at_nodes_that_were_not_written_are_refused() {
+    let mut hit = columns(&[&[0], &[0]]);
+    hit.hits = vec![(0, 5), (2, 5)];
+    assert_eq!(read_columns(&hit).unwrap().requests(5), 2);
+    hit.hits.push((3, 5));
+    assert!(matches!(read_columns(&hit), Err(ReadError::Restore(RestoreError::Columns))));
 }
 
 #[test]

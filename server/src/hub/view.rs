@@ -206,14 +206,15 @@ mod tests {
         let (mut cluster, mut cache, at) = (cluster(3), PictureCache::default(), Millis(1));
         let first = cache.of(&cluster, at);
         assert!(Arc::ptr_eq(&first, &cache.of(&cluster, at)));
-        fold(&mut cluster, Record::Cleared { worker: WorkerIx(0) });
+        let hashes: Vec<BlockHash> = (1..=3).map(BlockHash).collect();
+        fold(&mut cluster, Record::Removed { worker: WorkerIx(0), hashes: hashes.into() });
         assert_eq!(cache.of(&cluster, at).tree().totals().nodes, 0, "a small tree is never outdated");
         assert_eq!(first.tree().totals().nodes, 3);
     }
 
     #[tokio::test]
     async fn a_copy_of_a_large_tree_serves_for_a_while_and_is_dropped_when_nobody_asks() {
-        let blocks = u64::from(WALKED_ALWAYS_NODES) + 1;
+        let blocks = u64::from(WALKED_ALWAYS_NODES) + 2;
         let (mut cluster, mut cache, at) = (cluster(blocks), PictureCache::default(), Millis(1));
         let first = cache.of(&cluster, at);
         if let Some(kept) = &mut cache.0 {

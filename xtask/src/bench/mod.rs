@@ -33,6 +33,8 @@ pub(crate) enum Part {
     Latency,
     /// The page's main thread with the ledger open, at 1,000 decisions a second
     Ledger,
+    /// The page with prefix trees of 10,000 to a million blocks; `-- --blocks 1m` for one, `-- --serve 1m` to look at it
+    Tree,
     /// Sizes of what the browser loads
     Sizes,
     /// Counterfactuals of 10,000 decisions, natively and in the browser
@@ -56,6 +58,7 @@ impl Part {
             Self::Core => "core",
             Self::Latency => "latency",
             Self::Ledger => "ledger",
+            Self::Tree => "tree",
             Self::Sizes => "sizes",
             Self::Counterfactual => "counterfactual",
             Self::Scenario => "scenario",
@@ -68,6 +71,7 @@ impl Part {
             Self::Core => ("radixscope-oracle", "bench"),
             Self::Latency => ("radixscope-tests", "latency"),
             Self::Ledger => ("radixscope-tests", "ledger"),
+            Self::Tree => ("radixscope-tests", "tree"),
             Self::Counterfactual => ("radixscope-tests", "counterfactual"),
             Self::Scenario => ("radixscope-core", "scenario"),
             Self::Sizes => return None,

@@ -14,6 +14,9 @@ pub(super) fn CopyButton(
     label: &'static str,
     /// For tests.
     id: &'static str,
+    /// What is copied, where the label does not say it.
+    #[prop(optional)]
+    name: Option<&'static str>,
     /// Called at each press.
     #[prop(into)]
     text: Callback<(), String>,
@@ -30,7 +33,7 @@ pub(super) fn CopyButton(
     };
     view! {
         <span class="copy">
-            <button class="plain" data-testid=id on:click=press>{label}</button>
+            <button class="plain" data-testid=id aria-label=name title=name on:click=press>{label}</button>
             <span role="status" class="copied">{said}</span>
         </span>
     }

@@ -1,4 +1,4 @@
-//! Text given to the reader as a file that the browser saves. Nothing leaves the page.
+//! Text or a picture given to the reader as a file that the browser saves. Nothing leaves the page.
 
 use std::time::Duration;
 
@@ -14,8 +14,12 @@ const KEPT_FOR: Duration = Duration::from_secs(30);
 pub(super) fn offer(name: &str, kind: &str, text: &str) -> Result<(), JsValue> {
     let bag = BlobPropertyBag::new();
     bag.set_type(kind);
-    let blob = Blob::new_with_str_sequence_and_options(&Array::of1(&text.into()), &bag)?;
-    let url = Url::create_object_url_with_blob(&blob)?;
+    offer_blob(name, &Blob::new_with_str_sequence_and_options(&Array::of1(&text.into()), &bag)?)
+}
+
+/// Has the browser save what it holds.
+pub(super) fn offer_blob(name: &str, blob: &Blob) -> Result<(), JsValue> {
+    let url = Url::create_object_url_with_blob(blob)?;
     let link: HtmlAnchorElement = document().create_element("a")?.unchecked_into();
     link.set_href(&url);
     link.set_download(name);

@@ -62,13 +62,17 @@ fn path_of(cluster: &Cluster, canvas: &Canvas<'_>, id: DecisionId) -> (String, S
     let Some(rects) = rects(canvas, node, depth) else {
         return without(format!("The blocks of decision {id} wait for a parent that was never heard of"));
     };
-    for &rect in &rects {
+    let is_in_sight = |rect: &&Rect| {
+        let (right, bottom) = (f64::from(canvas.view.width), f64::from(canvas.view.height));
+        rect.right >= 0.0 && rect.left <= right && rect.bottom >= 0.0 && rect.top <= bottom
+    };
+    for &rect in rects.iter().filter(is_in_sight) {
         canvas.surface.outline(rect, canvas.palette.ground, 5.0, 0.0);
     }
-    for &rect in &rects {
+    for &rect in rects.iter().filter(is_in_sight) {
         canvas.surface.outline(rect, canvas.palette.focus, 2.5, 0.0);
     }
-    let last = rects.last().copied();
+    let last = rects.last().copied().filter(|last| is_in_sight(&last));
     let depth = u64::from(depth);
     let end_label = format!("decision {id}, block {}", format::count(depth));
     if let Some(last) = last {
@@ -78,10 +82,16 @@ fn path_of(cluster: &Cluster, canvas: &Canvas<'_>, id: DecisionId) -> (String, S
     }
     let blocks = format::plural(depth, "block", "blocks");
     let words = format!(
-        "Decision {id} for {}: its prompt was held for {blocks}, outlined; brackets show how far each worker held it",
-        label(decided.decision.worker)
+        "Decision {id} for {}: its prompt was held for {blocks}, outlined; brackets show how far each worker held it. {}",
+        label(decided.decision.worker),
+        won(decided)
     );
     (words, end_label)
+}
+
+/// By how much the chosen worker won, in a sentence.
+fn won(decided: &Decided) -> String {
+    format!("{}: {}.", label(decided.decision.worker), decided.margin_words(label))
 }
 
 /// The boxes along the path to `node` on the canvas, from the top, the last one as far as the path goes.
@@ -120,7 +130,11 @@ fn depths(canvas: &Canvas<'_>, decided: &Decided, rects: &[Rect], last: Rect) ->
         for x in [left, right - thick] {
             canvas.surface.fill(Rect { left: x, right: x + thick, top: y - thick - arm, bottom: y }, colour);
         }
-        let words = if worker == chosen { " chosen" } else { "" };
+        let words = if worker == chosen {
+            format!(" chosen, {}", decided.margin_words(label))
+        } else {
+            String::new()
+        };
         let text = format!("{} {}{words}", label(worker), format::count(depth.into()));
         let at = y.max(free_from).min(f64::from(canvas.view.height) - 2.0 * LABEL_GAP * scale);
         tag(canvas, Rect { left, right, ..on }, at, &text, Some(worker));

@@ -48,18 +48,27 @@ impl Change {
     }
 }
 
+/// The largest first, and no more than are told.
+fn keep_largest(all: &mut Vec<Found>) {
+    all.sort_by_key(|(_, change)| (Reverse(change.area()), change.top, change.kind));
+    all.truncate(MAX_CHANGES);
+}
+
 #[derive(Default)]
 pub(super) struct Changes {
     is_kept: bool,
     /// The next settling tells nothing: it arranges anew.
     is_skipped: bool,
     told: Vec<Change>,
-    gone: Vec<Change>,
+    gone: Vec<Found>,
     /// By chain, as far as needed.
     notes: Vec<Note>,
     /// Chains with a note that says something.
     noted: Vec<ChainId>,
 }
+
+/// A change, with the chain whose left edge it is to get, if it has none yet.
+type Found = (Option<ChainId>, Change);
 
 const NONE: u32 = u32::MAX;
 
@@ -118,7 +127,7 @@ impl Changes {
         let (x0, width) = (f64::from(x0), f64::from(width));
         // The one noted last is asked too: a chain goes from its end, but what was one may be several by then.
         for latest in [self.note_mut(id).gone as usize, self.gone.len().wrapping_sub(1)] {
-            if let Some(change) = self.gone.get_mut(latest)
+            if let Some((_, change)) = self.gone.get_mut(latest)
                 && (change.x0, change.width, change.top) == (x0, width, position + 1)
             {
                 change.top = position;
@@ -127,8 +136,7 @@ impl Changes {
             }
         }
         if self.gone.len() >= MAX_NOTED {
-            self.gone.select_nth_unstable_by_key(MAX_CHANGES, |change| Reverse(change.area()));
-            self.gone.truncate(MAX_CHANGES);
+            keep_largest(&mut self.gone);
             for id in &self.noted {
                 self.notes[id.at()].gone = NONE;
             }
@@ -136,11 +144,12 @@ impl Changes {
         self.note_mut(id).gone = self.gone.len() as u32;
         let change =
             Change { x0, width, top: position, bottom: position + 1, kind: ChangeKind::Gone, holder };
-        self.gone.push(change);
+        self.gone.push((None, change));
     }
 
     pub(super) fn heap_bytes(&self) -> usize {
-        (self.told.capacity() + self.gone.capacity()) * size_of::<Change>()
+        self.told.capacity() * size_of::<Change>()
+            + self.gone.capacity() * size_of::<Found>()
             + self.notes.capacity() * size_of::<Note>()
             + self.noted.capacity() * size_of::<ChainId>()
     }
@@ -214,8 +223,7 @@ impl Forest {
     /// Tells what appeared, now that it has its place, and what went.
     pub(super) fn tell_changes(&mut self, ground: Ground<'_>, stale: &[ChainId]) {
         if self.changes.is_kept && !self.changes.is_skipped {
-            let gone = self.changes.gone.iter().map(|&change| (None, change));
-            let mut all: Vec<(Option<ChainId>, Change)> = gone.collect();
+            let mut all = std::mem::take(&mut self.changes.gone);
             let appeared = stale.iter().map(|&id| (id, self.chain(id)));
             all.extend(appeared.filter(|(_, chain)| !chain.is_dead() && chain.new > 0).map(|(id, chain)| {
                 let change = Change {
@@ -228,11 +236,7 @@ impl Forest {
                 };
                 (Some(id), change)
             }));
-            let rank = |change: &Change| (Reverse(change.area()), change.top, change.kind);
-            if all.len() > MAX_CHANGES {
-                all.select_nth_unstable_by_key(MAX_CHANGES, |(_, change)| rank(change));
-                all.truncate(MAX_CHANGES);
-            }
+            keep_largest(&mut all);
             // From here on places are those of the new arrangement.
             self.changes.forget();
             for (id, change) in &mut all {
@@ -240,7 +244,6 @@ impl Forest {
                     change.x0 = f64::from(self.left_noted(id));
                 }
             }
-            all.sort_by(|(_, a), (_, b)| rank(a).cmp(&rank(b)).then(a.x0.total_cmp(&b.x0)));
             self.changes.told.extend(all.into_iter().map(|(_, change)| change));
         }
         self.changes.is_skipped = false;

@@ -153,19 +153,20 @@ impl Family {
 
     fn line_up_all(&mut self, kin: &mut Kin<'_>, sums: &mut Sums) -> u32 {
         self.ids.retain(|&id| kin.has(id));
-        if self.ids.len() > SMALL {
+        let is_large = self.ids.len() > SMALL;
+        if is_large || !self.ids.is_sorted_by_key(|&id| kin.key(id)) {
             let mut all: Vec<(Key, ChainId)> = self.ids.iter().map(|&id| (kin.key(id), id)).collect();
             // A sort that profits from what is in order already.
             all.sort();
-            // What moved away and back is listed twice.
-            all.dedup();
-            self.ids.clear();
-            let mut groups = Vec::with_capacity(all.len() * 4 / GROUP / 3 + 1);
-            self.group(kin, &all, &mut groups);
-            return self.close(groups, sums);
-        }
-        if !self.ids.is_sorted_by_key(|&id| kin.key(id)) {
-            self.ids.sort_by_key(|&id| kin.key(id));
+            if is_large {
+                // What moved away and back is listed twice.
+                all.dedup();
+                self.ids.clear();
+                let mut groups = Vec::with_capacity(all.len() * 4 / GROUP / 3 + 1);
+                self.group(kin, &all, &mut groups);
+                return self.close(groups, sums);
+            }
+            self.ids.iter_mut().zip(&all).for_each(|(id, entry)| *id = entry.1);
         }
         self.ids.dedup();
         kin.place(&self.ids, |chain| sums.add(&chain.sums))
@@ -195,7 +196,7 @@ impl Family {
         if moved.len() > covered / 4 {
             return self.line_up_all(kin, sums);
         }
-        moved.sort_unstable();
+        moved.sort();
         moved.dedup();
         let old = std::mem::replace(&mut self.ids, Vec::with_capacity(covered + moved.len()));
         let mut anew = Vec::with_capacity(groups.len() + moved.len() / GROUP + 1);
@@ -220,7 +221,7 @@ impl Family {
             {
                 some.extend(self.ids.drain(last.from as usize..).map(|id| (kin.key(id), id)));
             }
-            some.sort_unstable();
+            some.sort();
             self.group(kin, &some, &mut anew);
         }
         self.close(anew, sums)

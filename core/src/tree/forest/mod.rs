@@ -10,6 +10,7 @@
 //! nothing else. Knows nothing of pixels, colours or zoom. A tree keeps a forest only if asked to, see
 //! [`Tree::grow_forest`]: the server does not.
 
+mod block;
 mod changes;
 mod family;
 mod grow;
@@ -30,6 +31,7 @@ use crate::id::WorkerIx;
 use changes::Changes;
 use family::{Family, Marks};
 
+pub use block::Prefix;
 pub use changes::{Change, ChangeKind, MAX_CHANGES};
 pub(in crate::tree) use grow::Ground;
 pub use rows::{Row, RowOrder};

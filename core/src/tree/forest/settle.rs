@@ -66,17 +66,20 @@ impl Forest {
         self.revision += 1;
     }
 
-    /// Marks all that is above something stale, and counts for each chain the stale ones right below it.
+    /// Marks all that is above something stale, and counts for each chain the stale ones right below it. One way up after
+    /// the other: the chains of a way lie close to each other in memory.
     fn climb(&mut self) {
-        let mut i = 0;
-        while let Some(&id) = self.stale.get(i) {
-            i += 1;
-            let chain = &self.chains[id.at()];
-            if let Some(parent) = chain.parent()
-                && !chain.is_dead()
+        for i in 0..self.stale.len() {
+            let mut id = self.stale[i];
+            while let Some(parent) = self.chains[id.at()].parent()
+                && !self.chains[id.at()].is_dead()
             {
                 self.chains[parent.at()].pending += 1;
-                self.mark(parent);
+                if !self.marks.set(parent) {
+                    break;
+                }
+                self.stale.push(parent);
+                id = parent;
             }
         }
     }

@@ -264,3 +264,16 @@ fn of_very_many_changes_the_largest_are_told() {
     tree.settle_forest();
     assert_eq!(tree.forest().expect("grown").changes().len(), MAX_CHANGES);
 }
+
+#[test]
+fn a_prefix_that_ends_within_a_box_counts_what_is_at_and_below_it() {
+    let tree = forked(Order::LeftHeavy);
+    let prefix = |worker, hash| {
+        let p = tree.prefix(tree.find(w(worker), BlockHash(hash)).expect("held")).expect("attached");
+        ((p.position, p.place, p.chain_len), (p.blocks, p.shared, p.copies), p.bottom, p.children)
+    };
+    assert_eq!(prefix(0, 1000), ((0, 0, 2), (7, 2, 2), 5, 1));
+    assert_eq!(prefix(1, 2000), ((1, 1, 2), (6, 1, 1), 5, 2));
+    assert_eq!(prefix(0, 4000), ((3, 1, 3), (2, 0, 0), 5, 1));
+    assert_eq!(prefix(0, 5000), ((4, 2, 3), (1, 0, 0), 5, 0));
+}

@@ -56,6 +56,12 @@ impl Calculator {
     }
 }
 
+/// Bytes of KV cache that a token takes, if the calculator was given the model.
+pub(super) fn bytes_per_token(store: Store) -> Memo<Option<u64>> {
+    let calculator = Calculator::new(store);
+    Memo::new(move |_| calculator.bytes_per_token())
+}
+
 /// The panel.
 #[component]
 pub(crate) fn MemoryPanel(store: Store) -> impl IntoView {

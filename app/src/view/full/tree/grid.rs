@@ -251,13 +251,13 @@ pub(super) fn TreeGrid(tree: TreeView) -> impl IntoView {
             resize::observe(&element, move || grid.height.set(f64::from(of.client_height())));
         }
     });
+    store.keep_forest();
     Effect::new(move |_| {
         grid.asked.track();
         grid.order.track();
         let arrangement = tree.choice.with(|choice| choice.arrangement);
         store.on_tree_beat(arrangement, |cluster, forest| grid.refill(cluster.tree(), forest));
     });
-    store.keep_forest();
     let slots = Memo::new(move |_| ((grid.height.get() / LINE).ceil() as usize + SPARE).min(MOST_SLOTS));
     let in_sight = fill(grid, slots);
     let count = Memo::new(move |_| grid.lines.with(Vec::len));

@@ -246,7 +246,7 @@ fn leave(view: TreeView) -> bool {
         let path = view.path.get_untracked();
         let above = match goal {
             Goal::Block(at) => path.into_iter().rev().find(|crumb| crumb.position < at.position),
-            Goal::All | Goal::Free => path.last().copied(),
+            Goal::All | Goal::Free | Goal::Path(_) => path.last().copied(),
         };
         view.look_at(above.map_or(Goal::All, Goal::Block));
     } else if view.selected.get_untracked().is_some() {

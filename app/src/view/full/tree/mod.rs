@@ -1,12 +1,19 @@
 //! The tree at full size, with everything to find one's way in it.
 
 mod breadcrumb;
+mod decision;
+mod details;
 mod grid;
 mod input;
 mod lanes;
 mod legend;
+mod lists;
 mod minimap;
 mod paint;
+mod redundancy;
+mod save;
+mod search;
+mod side;
 mod speech;
 mod stage;
 mod state;
@@ -27,13 +34,11 @@ use state::TreeView;
 #[component]
 pub(super) fn TreePanel(store: Store, dark: Signal<bool>) -> impl IntoView {
     let tree = TreeView::new(store, dark);
+    decision::follow(tree);
+    details::begin_at(tree);
     let totals = Memo::new(move |_| store.on_beat(|c| c.tree().totals()));
     let nodes = Signal::derive(move || {
         if store.heard() { format::count(totals.get().nodes) } else { format::UNKNOWN.to_owned() }
-    });
-    let shared = Signal::derive(move || match totals.get() {
-        t if t.nodes == 0 => format::UNKNOWN.to_owned(),
-        t => format::percent(t.shared as f64 / t.nodes as f64),
     });
     let hidden = Memo::new(move |_| totals.get().hidden);
     let unattached = Memo::new(move |_| totals.get().unattached);
@@ -51,7 +56,7 @@ pub(super) fn TreePanel(store: Store, dark: Signal<bool>) -> impl IntoView {
                     <Figure id="tree-hidden" label="held blocks shown, coldest left out" value=Signal::derive(move || shown_of(totals.get()))
                         title="Blocks that workers hold, one by one: those in the tree, of all. The tree is full, so what was stored longest ago is left out"/>
                 </Show>
-                <Figure id="shared" label="shared" value=shared title="Distinct blocks held by two workers or more"/>
+                <redundancy::CopiesFigures store/>
             </PanelHead>
             <toolbar::Toolbar tree/>
             <breadcrumb::Breadcrumb tree/>
@@ -63,7 +68,7 @@ pub(super) fn TreePanel(store: Store, dark: Signal<bool>) -> impl IntoView {
                     <Show when=move || empty.get()><EmptyTree store/></Show>
                     <Show when=move || !empty.get()><toolbar::NoHits tree/></Show>
                 </div>
-                <aside class="tree-side" aria-label="Details and lists"></aside>
+                <aside class="tree-side" aria-label="Details and lists"><side::Side tree/></aside>
             </div>
             <legend::Legend tree/>
         </section>

@@ -51,6 +51,8 @@ impl How {
 pub(super) struct Brush {
     scale: Option<(bool, Scale)>,
     fadings: Fadings,
+    /// Most hits of any box, as of a settling.
+    most_hits: Option<(u64, u32)>,
 }
 
 impl Brush {
@@ -72,7 +74,10 @@ impl Brush {
             Heat::Recency => Some(Measure::Recency { now: heat::clock(now) }),
             Heat::Hits => {
                 let is_known = known_requests(cluster, now) > 0;
-                Some(Measure::Hits { end: is_known.then(|| heat::hits_end(heat::most_hits(forest))) })
+                let fresh = self.most_hits.filter(|&(revision, _)| revision == forest.revision());
+                let (_, most) = fresh.unwrap_or_else(|| (forest.revision(), heat::most_hits(forest)));
+                self.most_hits = Some((forest.revision(), most));
+                Some(Measure::Hits { end: is_known.then(|| heat::hits_end(most)) })
             }
             Heat::Owners => Some(Measure::Owners { workers: cluster.workers().len() }),
         };

@@ -24,7 +24,9 @@ use crate::draw::viewport::{Region, Viewport};
 use crate::draw::words::GUTTER;
 use crate::store::now_ms;
 use crate::theme;
+use crate::view::full::painted::PAINTER;
 use crate::view::resize;
+use crate::view::tree::Canvas as Layer;
 use crate::view::tree::details::{self, Detail};
 
 /// Everything that pixels are made of.
@@ -108,6 +110,7 @@ pub(super) fn Canvas(tree: TreeView) -> impl IntoView {
             aria-label="Prefix tree. Arrow keys move between boxes, Enter zooms to one, Escape goes up, plus and minus zoom, Home shows everything."
             aria-describedby="tree-said" data-testid="tree" class:dragging=input.dragging
             data-hover-hash=hash data-hover-workers=workers data-hover-blocks=blocks
+            data-path-end=tree.painted.end
             data-focus-hash=move || tree.selected.with(|s| s.map(|s| s.hash.to_string()))
             on:wheel=move |event| input.wheel(&event)
             on:pointerdown=move |event| input.down(&event) on:pointermove=move |event| input.moved(&event)
@@ -216,6 +219,11 @@ impl Stage {
             outline(id, palette.ground, 4.0, 0.0);
             outline(id, palette.focus, 2.5, 0.0);
         }
+        // A path belongs to all workers at once: lanes have no place for it.
+        let has_lanes = tree.choice.with_untracked(|choice| choice.lanes);
+        let decision = tree.store.address.with_untracked(|address| address.decision).filter(|_| !has_lanes);
+        let layer = Layer { surface, view: *view, forest, palette };
+        (PAINTER.paint)(cluster, &layer, decision, tree.painted);
         set_if_new(tree.hovered, hovered);
         set_if_new(told, detail);
     }
@@ -259,7 +267,7 @@ fn say(tree: TreeView, cluster: &Cluster, forest: &Forest, region: Region, frame
     let boxes = match goal {
         Goal::All => Vec::new(),
         Goal::Free => sight::spanning(forest, region),
-        Goal::Block(crumb) => {
+        Goal::Block(crumb) | Goal::Path(crumb) => {
             let mut path: Vec<ChainId> =
                 crumb.chain(mirror).map(|id| forest.up(id).collect()).unwrap_or_default();
             path.reverse();
@@ -268,7 +276,7 @@ fn say(tree: TreeView, cluster: &Cluster, forest: &Forest, region: Region, frame
     };
     let held = boxes.into_iter().filter(|&id| mirror.held_in(forest.chain(id)) > 0);
     let mut path: Vec<Crumb> = held.map(|id| Crumb::of(mirror, forest, id)).collect();
-    if let (Goal::Block(crumb), Some(last)) = (goal, path.last_mut()) {
+    if let (Goal::Block(crumb) | Goal::Path(crumb), Some(last)) = (goal, path.last_mut()) {
         *last = crumb;
     }
     set_if_new(tree.path, path);
@@ -282,6 +290,7 @@ fn say(tree: TreeView, cluster: &Cluster, forest: &Forest, region: Region, frame
         Goal::All => "all".to_owned(),
         Goal::Free => "free".to_owned(),
         Goal::Block(crumb) => crumb.hash.to_string(),
+        Goal::Path(crumb) => format!("path to {}", crumb.hash),
     };
     set("data-zoom", &zoom);
     let Region { x0, x1, top, bottom } = region;

@@ -9,6 +9,7 @@ use crate::draw::camera::{Camera, Goal};
 use crate::draw::crumb::Crumb;
 use crate::draw::lanes::Lanes;
 use crate::store::Store;
+use crate::view::tree::Painted;
 
 /// Keys in the address that only this panel reads.
 pub(super) mod key {
@@ -20,6 +21,8 @@ pub(super) mod key {
     pub(in super::super) const LANES: &str = "tree.lanes";
     /// `1`: the table in place of the picture.
     pub(in super::super) const TABLE: &str = "tree.table";
+    /// The engine's hash of the block to begin at.
+    pub(in super::super) const BLOCK: &str = "tree.block";
 }
 
 /// How far back hits count.
@@ -130,6 +133,8 @@ pub(super) struct TreeView {
     pub scrolled: RwSignal<f64>,
     /// Where the lanes stood in the last frame, CSS pixels; `None`: there are none.
     pub lanes: StoredValue<Option<Lanes>>,
+    /// What is said of the open decision's path.
+    pub painted: Painted,
 }
 
 /// Requests within the window of hits of which it is known how much of the prompt the chosen worker held.
@@ -170,6 +175,7 @@ impl TreeView {
             found: RwSignal::new(Vec::new()),
             scrolled: RwSignal::new(0.0),
             lanes: StoredValue::new(None),
+            painted: Painted { words: RwSignal::new(String::new()), end: RwSignal::new(String::new()) },
         }
     }
 

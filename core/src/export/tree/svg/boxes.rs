@@ -25,8 +25,8 @@ const LABELLED_PX: f64 = 13.0;
 const ROW_PX: f64 = 0.5;
 /// Columns below which a picture is not made coarser.
 const MIN_COLUMNS: u32 = 16;
-/// Age at which recency is coldest.
-pub(super) const COLD_S: f64 = 900.0;
+/// Age from which recency is coldest; up to a second it is hottest.
+const COLD_S: f64 = 3_600.0;
 
 /// All of them, as text.
 pub(super) struct Boxes {
@@ -355,10 +355,10 @@ pub(super) fn blocks(n: u32) -> String {
     format!("{} block{}", count(n.into()), if n == 1 { "" } else { "s" })
 }
 
-/// 1 for what was touched just now, 0 from a quarter of an hour on.
+/// 1 for what was touched just now, 0 from an hour on; equal ratios are equally far apart.
 fn recency(age: u32) -> f64 {
     let age_s = f64::from(age) * crate::cluster::TOUCH_MS as f64 / 1_000.0;
-    1.0 - logarithmic(age_s, COLD_S)
+    1.0 - (age_s.max(1.0).ln() / COLD_S.ln()).min(1.0)
 }
 
 /// 0 for 0, 1 for `most`; equal ratios are equally far apart.

@@ -176,7 +176,7 @@ pub(super) fn legend(tree: &Tree, forest: &Forest, drawing: &Drawing<'_>, boxes:
     }
     match drawing.heat {
         Heat::Owner => workers(drawing, y, svg),
-        Heat::Recency => scale("last stored or used, or below it", "15 min ago or more", "now", y, svg),
+        Heat::Recency => scale("last stored or used, or below it", "1 h ago or more", "now", y, svg),
         Heat::Hits => {
             let most = count(boxes.most_hits.into());
             let what = match tree.hits().len() {

@@ -1,0 +1,167 @@
+//! The open decision beside the tree: in words, with every candidate's depth and cost, and the way to the next one.
+
+use leptos::prelude::*;
+use radixscope_core::cluster::{Cluster, Decided};
+use radixscope_core::id::DecisionId;
+use radixscope_core::router::explain::Short;
+
+use super::side;
+use super::state::TreeView;
+use crate::draw::camera::Goal;
+use crate::draw::crumb::Crumb;
+use crate::draw::palette::label;
+use crate::format::{self, UNKNOWN};
+use crate::url::Panel;
+use crate::view::chip::Chip;
+
+/// Candidates listed at most: the cheapest.
+const CANDIDATES: usize = 24;
+
+/// Moves the camera to the path of a decision when it is opened.
+pub(super) fn follow(tree: TreeView) {
+    let store = tree.store;
+    let open = Memo::new(move |_| store.address.with(|address| address.decision));
+    let seen = StoredValue::new(None::<DecisionId>);
+    Effect::new(move |_| {
+        let Some(id) = open.get() else {
+            seen.set_value(None);
+            return;
+        };
+        // The state or its forest may not be there yet.
+        store.on_beat(|_| ());
+        if seen.get_value() == Some(id) {
+            return;
+        }
+        let end = side::look(store, |cluster, _| end_of(cluster, id));
+        if let Some(end) = end.filter(|_| store.ready()) {
+            seen.set_value(Some(id));
+            if let Some(crumb) = end {
+                tree.selected.set(Some(crumb));
+                tree.look_at(Goal::Path(crumb));
+            }
+        }
+    });
+}
+
+/// The last block of a decision's path that is still there.
+fn end_of(cluster: &Cluster, id: DecisionId) -> Option<Crumb> {
+    let (tree, path) = (cluster.tree(), cluster.decisions().get(id)?.decision.path?);
+    let node = tree.find(path.worker, path.block_hash).filter(|&node| tree.is_attached(node))?;
+    Some(Crumb::at(tree, node, tree.position(node)))
+}
+
+/// Which way from the open decision.
+#[derive(Clone, Copy)]
+enum Step {
+    Older,
+    Newer,
+    Latest,
+}
+
+/// The next decision in this direction that names blocks.
+fn next(cluster: &Cluster, from: Option<DecisionId>, step: Step) -> Option<DecisionId> {
+    let mut paths =
+        cluster.decisions().newest_first().filter(|d| d.decision.path.is_some()).map(|d| d.decision.id);
+    match (step, from) {
+        (Step::Latest, _) | (_, None) => paths.next(),
+        (Step::Older, Some(from)) => paths.find(|&id| id < from),
+        (Step::Newer, Some(from)) => paths.rev().find(|&id| id > from),
+    }
+}
+
+/// The tab.
+#[component]
+pub(super) fn DecisionOnTree(tree: TreeView) -> impl IntoView {
+    let store = tree.store;
+    let open = Memo::new(move |_| store.address.with(|address| address.decision));
+    let button = move |step: Step, name: &'static str, id: &'static str, title: &'static str| {
+        let to = Memo::new(move |_| {
+            let from = open.get();
+            store.on_beat(|cluster| next(cluster, from, step)).filter(|&id| Some(id) != from)
+        });
+        let go = move |_| {
+            if let Some(to) = to.get_untracked() {
+                store.address.update(|address| address.decision = Some(to));
+            }
+        };
+        view! { <button class="plain" data-testid=id title=title disabled=move || to.get().is_none() on:click=go>{name}</button> }
+    };
+    let decided = Memo::new(move |_| {
+        let id = open.get()?;
+        store.on_beat(|cluster| cluster.decisions().get(id).cloned())
+    });
+    view! {
+        <p class="side-actions" role="group" aria-label="Latest decisions with a path">
+            {button(Step::Older, "‹ Older", "decision-older", "The decision before it that names blocks")}
+            {button(Step::Newer, "Newer ›", "decision-newer", "The next decision that names blocks")}
+            {button(Step::Latest, "Latest", "decision-latest", "The latest decision that names blocks")}
+            <Show when=move || open.get().is_some()>
+                <button class="plain" data-testid="painted-close" on:click=move |_| store.address.update(|address| address.decision = None)>"Hide"</button>
+            </Show>
+        </p>
+        {move || match (open.get(), decided.get()) {
+            (None, _) => view! {
+                <p class="caption" data-testid="decision-none">"No decision is open. The latest one with a known prompt is a press away; the ledger and the search open any other. Its path is then outlined, with a bracket where each candidate's part of it ends."</p>
+            }.into_any(),
+            (Some(id), None) => {
+                let text = format!("Decision {id} is not kept any more, or was not heard yet.");
+                view! { <p class="caption" data-testid="decision-none">{text}</p> }.into_any()
+            }
+            (Some(_), Some(decided)) => view! { <One tree decided/> }.into_any(),
+        }}
+    }
+}
+
+#[component]
+fn One(tree: TreeView, decided: Decided) -> impl IntoView {
+    let store = tree.store;
+    let id = decided.decision.id;
+    let chosen = decided.decision.worker;
+    let mut candidates = decided.decision.candidates.to_vec();
+    candidates.sort_by(|a, b| a.cost.total_cmp(&b.cost).then(a.worker.cmp(&b.worker)));
+    let left_out = candidates.len().saturating_sub(CANDIDATES);
+    let line = |c: radixscope_core::record::Candidate| {
+        let is_chosen = c.worker == chosen;
+        view! {
+            <tr class:chosen=is_chosen data-testid="tree-candidate" data-worker=label(c.worker) data-depth=c.overlap_blocks>
+                <th scope="row"><Chip store worker=c.worker/> {is_chosen.then_some(" chosen")}</th>
+                <td>{format::count(c.overlap_blocks.into())}</td>
+                <td>{Short((c.cost * 10.0).round() / 10.0).to_string()}</td>
+            </tr>
+        }
+    };
+    let table = (!candidates.is_empty()).then(|| {
+        view! {
+            <table class="copies-table">
+                <thead><tr><th scope="col">"Worker"</th><th scope="col">"Held, blocks"</th><th scope="col">"Cost, blocks"</th></tr></thead>
+                <tbody>{candidates.into_iter().take(CANDIDATES).map(line).collect_view()}</tbody>
+            </table>
+        }
+    });
+    let more =
+        (left_out > 0).then(|| format!("{} dearer ones are in the ledger.", format::count(left_out as u64)));
+    let prompt = decided
+        .decision
+        .isl_blocks
+        .map_or(UNKNOWN.to_owned(), |blocks| format::plural(blocks, "block", "blocks"));
+    let head = format!(
+        "#{id}, prompt of {prompt}{}",
+        decided.decision.request_id.as_ref().map_or(String::new(), |request| format!(", request {request}"))
+    );
+    let margin = format!("{} {}", label(chosen), decided.margin_words(label));
+    let to_ledger =
+        move |_| store.address.update(|address| *address = address.with_decision(Panel::Decisions, id));
+    view! {
+        <h3 class="side-title" data-testid="decision-head">{head}</h3>
+        <p class="caption" role="status" data-testid="painted">{move || match tree.choice.get() {
+            choice if choice.table => "The table shows no path: choose Icicle to see it.".to_owned(),
+            choice if choice.lanes => "Lanes show no path: choose Icicle to see it.".to_owned(),
+            _ => tree.painted.words.get(),
+        }}</p>
+        <p class="side-margin" data-testid="decision-margin">{margin}</p>
+        <p class="caption">{decided.why(label)}</p>
+        {table}
+        {more.map(|more| view! { <p class="caption">{more}</p> })}
+        <p class="side-actions"><button class="plain" on:click=to_ledger>"Open in the ledger"</button></p>
+    }
+}

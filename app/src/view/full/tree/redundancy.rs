@@ -1,0 +1,97 @@
+//! What it costs that workers hold the same blocks: in all, and below the selected block.
+
+use leptos::prelude::*;
+use radixscope_core::redundancy::{BlockSize, Redundancy, gib};
+
+use super::side;
+use super::state::TreeView;
+use crate::format::{self, UNKNOWN};
+use crate::store::Store;
+use crate::url::Panel;
+use crate::view::figure::Figure;
+
+/// Copies in all.
+fn in_all(store: Store) -> Memo<Redundancy> {
+    Memo::new(move |_| store.on_beat(|cluster| Redundancy::from(cluster.tree().totals())))
+}
+
+/// Figures for the panel's head.
+#[component]
+pub(super) fn CopiesFigures(store: Store) -> impl IntoView {
+    let all = in_all(store);
+    let share = move |of: fn(&Redundancy) -> Option<f64>| percent(all.with(of));
+    let shared_title = Signal::derive(move || {
+        all.with(|all| {
+            format!(
+                "{} of {} distinct blocks are held by two workers or more",
+                format::count(all.shared),
+                format::count(all.blocks)
+            )
+        })
+    });
+    let copies_title = Signal::derive(move || {
+        all.with(|all| {
+            format!(
+                "{} of {} blocks that workers hold are copies beyond the first",
+                format::count(all.copies),
+                format::count(all.held())
+            )
+        })
+    });
+    view! {
+        <Figure id="shared" label="shared" value=Signal::derive(move || share(Redundancy::shared_share)) title=shared_title/>
+        <Figure id="copies" label="of memory are copies" value=Signal::derive(move || share(Redundancy::copies_share)) title=copies_title/>
+    }
+}
+
+/// The section.
+#[component]
+pub(super) fn Copies(tree: TreeView, size: Memo<BlockSize>) -> impl IntoView {
+    let store = tree.store;
+    let all = in_all(store);
+    let below = Memo::new(move |_| {
+        let crumb = tree.selected.get()?;
+        store.on_beat(|_| ());
+        let of = side::look(store, |cluster, _| cluster.tree().prefix(crumb.node(cluster.tree())?));
+        Some(Redundancy::from(&of.flatten()?))
+    });
+    let row = move |name: &'static str, id: &'static str, of: fn(Redundancy, BlockSize) -> String| {
+        let cell =
+            move |from: Option<Redundancy>| from.map_or(UNKNOWN.to_owned(), |from| of(from, size.get()));
+        view! {
+            <tr>
+                <th scope="row">{name}</th>
+                <td data-testid=format!("{id}-all")>{move || cell(Some(all.get()))}</td>
+                <td data-testid=format!("{id}-below")>{move || cell(below.get())}</td>
+            </tr>
+        }
+    };
+    view! {
+        <table class="copies-table">
+            <thead><tr><td></td><th scope="col">"In all"</th><th scope="col">"Selected prefix"</th></tr></thead>
+            <tbody>
+                {row("Distinct blocks", "distinct", |of, _| format::count(of.blocks))}
+                {row("Held by several", "several", |of, _| format!("{}, {}", format::count(of.shared), percent(of.shared_share())))}
+                {row("Copies, in blocks", "copies-blocks", |of, _| format::count(of.copies))}
+                {row("Share of memory", "copies-share", |of, _| percent(of.copies_share()))}
+                {row("In tokens", "copies-tokens", |of, size| size.tokens(of.copies).map_or(UNKNOWN.to_owned(), format::count))}
+                {row("In GiB", "copies-bytes", |of, size| size.bytes(of.copies).map_or(UNKNOWN.to_owned(), gib))}
+            </tbody>
+        </table>
+        <p class="caption" data-testid="copies-sentence">{move || match below.get() {
+            Some(below) => format!("Selected prefix: {}", below.sentence(size.get())),
+            None => all.get().sentence(size.get()),
+        }}</p>
+        <p class="caption">"A copy lets another worker serve the prefix without computing it again; it also takes the room of something else."</p>
+        <Show when=move || size.get().bytes_per_token.is_none()>
+            <p class="caption" data-testid="bytes-unknown">
+                "Bytes per block are not known: no event tells the model's shape. "
+                <button class="plain" on:click=move |_| store.address.update(|address| address.panel = Panel::Memory)>"Choose the model in Memory's calculator"</button>
+            </p>
+        </Show>
+    }
+}
+
+fn percent(share: Option<f64>) -> String {
+    share.map_or(UNKNOWN.to_owned(), format::percent)
+}

@@ -1,0 +1,296 @@
+//! One field that finds a block, a worker or a decision by what the reader has at hand. What a text may mean and what the
+//! state has of it is core's; this shows it and goes there.
+
+use std::time::Duration;
+
+use leptos::html;
+use leptos::prelude::*;
+use radixscope_core::cluster::Cluster;
+use radixscope_core::id::{DecisionId, WorkerIx};
+use radixscope_core::search::{self, Found, Query};
+use radixscope_core::tree::NodeId;
+use web_sys::KeyboardEvent;
+
+use super::state::TreeView;
+use crate::draw::crumb::Crumb;
+use crate::draw::palette::label;
+use crate::format;
+use crate::keys;
+
+/// Results shown at most.
+const MOST: usize = 20;
+/// How long a text must stand before it is looked for: a tokens hash is looked for in the whole tree.
+const REST: Duration = Duration::from_millis(150);
+/// Id of the field, for the key that moves the focus there.
+const FIELD: &str = "tree-search";
+
+/// Where a result leads.
+#[derive(Clone, Copy, PartialEq)]
+enum Way {
+    Block(Crumb),
+    /// A block whose parent was never heard of: not in the picture.
+    Nowhere,
+    Worker(WorkerIx),
+    Decision(DecisionId),
+}
+
+#[derive(Clone, PartialEq)]
+struct Line {
+    group: &'static str,
+    main: String,
+    more: String,
+    way: Way,
+}
+
+/// What was found for a text.
+#[derive(Clone, PartialEq)]
+struct Answer {
+    text: String,
+    understood: String,
+    lines: Vec<Line>,
+    is_cut: bool,
+    /// Where was looked.
+    through: String,
+}
+
+impl Answer {
+    /// For a text that is not empty.
+    fn of(cluster: &Cluster, text: &str) -> Self {
+        let query = Query::parse(text);
+        let answer = search::find(cluster, &query, MOST);
+        let lines = answer.found.into_iter().filter_map(|found| Line::of(cluster, found)).collect();
+        Self {
+            text: text.trim().to_owned(),
+            understood: query.words(),
+            lines,
+            is_cut: answer.is_cut,
+            through: search::looked_through(cluster),
+        }
+    }
+
+    fn blocks(&self) -> Vec<Crumb> {
+        let block = |line: &Line| if let Way::Block(crumb) = line.way { Some(crumb) } else { None };
+        self.lines.iter().filter_map(block).collect()
+    }
+
+    /// For those who hear the page, and below the field.
+    fn summary(&self) -> String {
+        if self.understood.is_empty() {
+            return "Not understood: a block hash or tokens hash (decimal, signed or 0x…), a worker (W3, its id, id/rank), \
+                    #decision or the beginning of a request id"
+                .to_owned();
+        }
+        if self.lines.is_empty() {
+            return format!("Nothing found for {} as {}. {}", self.text, self.understood, self.through);
+        }
+        let results = format::plural(self.lines.len() as u64, "result", "results");
+        let cut = if self.is_cut { "; there are more" } else { "" };
+        format!("{results} for {}{cut}", self.understood)
+    }
+}
+
+impl Line {
+    fn of(cluster: &Cluster, found: Found) -> Option<Self> {
+        Some(match found {
+            Found::Block { node, workers } => {
+                let named = if workers.len() > 3 {
+                    format!("{} workers", workers.len())
+                } else {
+                    workers.into_iter().map(label).collect::<Vec<_>>().join(" ")
+                };
+                Self::block(cluster, node, "Blocks by engine hash", &format!("called so by {named}"))
+            }
+            Found::Tokens { node } => {
+                let hash = cluster.tree().block_hash(node);
+                Self::block(cluster, node, "Blocks by tokens hash", &format!("block hash {hash}"))
+            }
+            Found::Worker(ix) => {
+                let worker = cluster.worker(ix)?;
+                let holds = cluster.blocks(ix).map_or("blocks unknown".to_owned(), |n| {
+                    format!("holds {}", format::plural(n, "block", "blocks"))
+                });
+                Self {
+                    group: "Workers",
+                    main: format!("{}  {}", label(ix), worker.id),
+                    more: holds,
+                    way: Way::Worker(ix),
+                }
+            }
+            Found::Decision(id) => {
+                let decided = cluster.decisions().get(id)?;
+                let request = decided.decision.request_id.as_deref().unwrap_or("request id unknown");
+                let held = decided.overlap_blocks().map_or("held part unknown".to_owned(), |held| {
+                    format!("{} held", format::plural(held, "block", "blocks"))
+                });
+                Self {
+                    group: "Decisions",
+                    main: format!("#{id}  {request}"),
+                    more: format!("for {}, {held}", label(decided.decision.worker)),
+                    way: Way::Decision(id),
+                }
+            }
+        })
+    }
+
+    fn block(cluster: &Cluster, node: NodeId, group: &'static str, name: &str) -> Self {
+        let tree = cluster.tree();
+        let holders = format::plural(tree.owners(node).len() as u64, "holder", "holders");
+        if !tree.is_attached(node) {
+            let main = "Waits for a parent that was never heard of".to_owned();
+            return Self {
+                group,
+                main,
+                more: format!("{name}, {holders}; not in the picture"),
+                way: Way::Nowhere,
+            };
+        }
+        let crumb = Crumb::at(tree, node, tree.position(node));
+        let main = format!("Block at position {}", format::count(crumb.position.into()));
+        Self { group, main, more: format!("{name}, {holders}"), way: Way::Block(crumb) }
+    }
+}
+
+/// The field and its list.
+#[component]
+pub(super) fn Search(tree: TreeView) -> impl IntoView {
+    let store = tree.store;
+    let field = NodeRef::<html::Input>::new();
+    let text = RwSignal::new(String::new());
+    let answer = RwSignal::new(None::<Answer>);
+    let at = RwSignal::new(0usize);
+    let is_open = RwSignal::new(false);
+    let waiting = StoredValue::new(None::<TimeoutHandle>);
+    let look = move || {
+        if let Some(timer) = waiting.try_update_value(Option::take).flatten() {
+            timer.clear();
+        }
+        let now = text.get_untracked();
+        let found = (!now.trim().is_empty()).then(|| store.peek(|cluster| Answer::of(cluster, &now)));
+        tree.found.set(found.as_ref().map(Answer::blocks).unwrap_or_default());
+        tree.redraw_soon();
+        at.set(0);
+        answer.set(found);
+    };
+    let typed = move |event| {
+        text.set(event_target_value(&event));
+        is_open.set(true);
+        if let Some(timer) = waiting.try_update_value(Option::take).flatten() {
+            timer.clear();
+        }
+        waiting.set_value(set_timeout_with_handle(look, REST).ok());
+    };
+    on_cleanup(move || {
+        if let Some(timer) = waiting.try_update_value(Option::take).flatten() {
+            timer.clear();
+        }
+    });
+    let go = move |way: Way| {
+        match way {
+            Way::Block(crumb) => tree.go_to(crumb),
+            // Picking twice lets go, and who searches wants it picked.
+            Way::Worker(ix)
+                if store.address.with_untracked(|a| a.worker)
+                    != store.peek(|c| c.worker(ix).map(|w| w.id)) =>
+            {
+                store.pick(ix);
+            }
+            Way::Worker(_) => {}
+            Way::Decision(id) => store.address.update(|address| address.decision = Some(id)),
+            Way::Nowhere => return,
+        }
+        is_open.set(false);
+    };
+    let lines =
+        move || answer.with_untracked(|answer| answer.as_ref().map_or(0, |answer| answer.lines.len()));
+    let key = move |event: KeyboardEvent| {
+        match event.key().as_str() {
+            "ArrowDown" | "ArrowUp" if lines() > 0 => {
+                let n = lines();
+                if is_open.get_untracked() {
+                    let step = if event.key() == "ArrowDown" { 1 } else { n - 1 };
+                    at.update(|at| *at = (*at + step) % n);
+                }
+                is_open.set(true);
+            }
+            "Enter" => {
+                let is_fresh = answer
+                    .with_untracked(|a| a.as_ref().is_some_and(|a| a.text == text.get_untracked().trim()));
+                if !is_fresh {
+                    look();
+                }
+                is_open.set(true);
+                let way =
+                    answer.with_untracked(|a| a.as_ref()?.lines.get(at.get_untracked()).map(|line| line.way));
+                way.into_iter().for_each(go);
+            }
+            "Escape" if is_open.get_untracked() => is_open.set(false),
+            "Escape" => {
+                text.set(String::new());
+                look();
+                keys::focus("tree");
+            }
+            _ => return,
+        }
+        event.prevent_default();
+        event.stop_propagation();
+    };
+    let handle = window_event_listener(leptos::ev::keydown, move |event| {
+        if event.key() == "/" && !keys::is_elsewhere(&event) {
+            keys::focus(FIELD);
+            event.prevent_default();
+        }
+    });
+    on_cleanup(move || handle.remove());
+    let is_shown = Memo::new(move |_| is_open.get() && answer.with(Option::is_some));
+    let active = move || {
+        (is_shown.get() && answer.with(|a| a.as_ref().is_some_and(|a| !a.lines.is_empty())))
+            .then(|| format!("found-{}", at.get()))
+    };
+    view! {
+        <div class="search" role="search">
+            <input id=FIELD node_ref=field type="search" class="search-field" data-testid="tree-search" spellcheck="false" autocomplete="off"
+                placeholder="Search  /" title="Block hash or tokens hash (decimal, signed or 0x…), worker (W3, id, id/rank), #decision, request id"
+                aria-label="Search the tree: block hash, tokens hash, worker, decision or request id"
+                role="combobox" aria-expanded=move || is_shown.get().to_string() aria-controls="found" aria-autocomplete="list"
+                aria-activedescendant=active
+                prop:value=text on:input=typed on:keydown=key
+                on:focus=move |_| is_open.set(true) on:blur=move |_| is_open.set(false)/>
+            <div class="found" class:shown=move || is_shown.get()>
+                <p class="caption" role="status" data-testid="found-summary">{move || answer.with(|a| a.as_ref().map(Answer::summary))}</p>
+                <div id="found" role="listbox" aria-label="Found">
+                    {move || answer.with(|a| a.as_ref().map(|a| groups(a, at, go)))}
+                </div>
+            </div>
+        </div>
+    }
+}
+
+/// The results, those of a kind together.
+fn groups(answer: &Answer, at: RwSignal<usize>, go: impl Fn(Way) + Copy + Send + Sync + 'static) -> AnyView {
+    let lines: Vec<(usize, Line)> = answer.lines.iter().cloned().enumerate().collect();
+    let option = move |(i, line): (usize, Line)| {
+        let way = line.way;
+        // Pressing must not take the focus from the field, or the list would close before the click.
+        view! {
+            <div role="option" id=format!("found-{i}") class="found-line" data-testid="found"
+                aria-selected=move || (at.get() == i).to_string() aria-disabled=(way == Way::Nowhere).then_some("true")
+                on:mousedown=|event| event.prevent_default() on:mousemove=move |_| if at.get_untracked() != i { at.set(i) }
+                on:click=move |_| go(way)>
+                <b>{line.main}</b> <span class="quiet">{line.more}</span>
+            </div>
+        }
+    };
+    lines
+        .chunk_by(|(_, a), (_, b)| a.group == b.group)
+        .map(|group| {
+            let name = group.first().map_or("", |(_, line)| line.group);
+            view! {
+                <div role="group" aria-label=name>
+                    <p class="found-group" aria-hidden="true">{name}</p>
+                    {group.iter().cloned().map(option).collect_view()}
+                </div>
+            }
+        })
+        .collect_view()
+        .into_any()
+}

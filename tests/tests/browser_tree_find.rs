@@ -1,0 +1,256 @@
+//! Finding one's way in the tree as a person does: whatever is pasted is found, lists jump, details are the API's, an open
+//! decision says by how much it was won, and what is saved is what is seen.
+
+use radixscope_tests::browser::{Page, with_page};
+use radixscope_tests::radixscope::Radixscope;
+use radixscope_tests::wait;
+use serde_json::{Value, json};
+
+/// A demo with some decisions, in which hardly any time passes any more.
+async fn standing() -> (Radixscope, Vec<Value>) {
+    let server = Radixscope::start(["demo", "--warm-up", "120", "--speed", "0.000001"]).await;
+    server.until_source_is("live").await;
+    let mut before = Value::Null;
+    let decisions = wait::until("nothing changes any more", async || {
+        let now = server.json("/api/v1/decisions?limit=10000").await;
+        let is_same = now["decisions"] == before["decisions"] && now["totals"]["count"] != 0;
+        before = now.clone();
+        tokio::time::sleep(std::time::Duration::from_millis(300)).await;
+        wait::expect(is_same, || "still changing".to_owned()).map(|()| now)
+    })
+    .await;
+    (server, decisions["decisions"].as_array().unwrap().clone())
+}
+
+/// A decision whose prompt was held and of which all candidates are known.
+fn explained(decisions: &[Value]) -> &Value {
+    let found = decisions.iter().find(|d| {
+        !d["path"].is_null()
+            && d["candidates"].as_array().unwrap().len() == 3
+            && d["margin_blocks"].is_number()
+    });
+    found.expect("a decision whose prompt was held")
+}
+
+async fn open(page: &Page, server: &Radixscope, more: &str) {
+    page.open(&server.url(&format!("/?view=tree{more}"))).await;
+    page.until_true(
+        "the lists are there",
+        "!!document.querySelector('[data-testid=list-largest] [data-testid=prefix]')",
+    )
+    .await;
+}
+
+/// Puts a text into the search, as pasting does, and waits for what it says.
+async fn search(page: &Page, text: &str, summary: &str) -> String {
+    let paste = format!(
+        "(e => (e.focus(), e.value = {}, e.dispatchEvent(new Event('input', {{bubbles: true}})), true))(document.getElementById('tree-search'))",
+        json!(text)
+    );
+    page.eval(&paste).await;
+    page.until(summary, async |page| {
+        let said = page.text("found-summary").await.unwrap_or_default();
+        wait::expect(said.contains(summary), || format!("{text}: {said}")).map(|()| said)
+    })
+    .await
+}
+
+async fn is_selected(page: &Page, hash: &str) {
+    page.until("the block is selected", async |page| {
+        let now = page.attribute("[data-testid=block-details]", "data-hash").await;
+        wait::expect(now.as_deref() == Some(hash), || format!("{now:?}, not {hash}"))
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn whatever_is_pasted_is_found() {
+    let (server, decisions) = standing().await;
+    let decision = explained(&decisions);
+    let hash = decision["path"]["block_hash"].as_str().unwrap();
+    let number: u64 = hash.parse().unwrap();
+    let block = server.json(&format!("/api/v1/tree/block?hash={hash}")).await;
+    let tokens = block["block"]["tokens_hash"].as_str().unwrap();
+    with_page(async |page| {
+        open(page, &server, "").await;
+        page.press("/").await;
+        page.until_true("the key leads to the field", "document.activeElement?.id === 'tree-search'").await;
+        for text in [hash.to_owned(), format!("{number:#x}"), number.cast_signed().to_string()] {
+            search(page, &text, "block hash or tokens hash").await;
+            page.until_true(
+                "the block is the first result",
+                "document.querySelector('[data-testid=found]')?.innerText.startsWith('Block at position')",
+            )
+            .await;
+            page.press("Enter").await;
+            is_selected(page, hash).await;
+            assert_eq!(page.text("block-hash").await.unwrap(), hash, "all digits");
+        }
+        let role = page.attribute("#tree-search", "role").await;
+        assert_eq!(role.as_deref(), Some("combobox"));
+        search(page, tokens, "for block hash or tokens hash").await;
+        assert!(
+            page.texts("[data-testid=found]")
+                .await
+                .iter()
+                .any(|line| line.contains(&format!("block hash {hash}")))
+        );
+        page.press("ArrowDown").await;
+        search(page, "W2", "worker W2").await;
+        page.press("Enter").await;
+        page.until("the worker is picked out", async |page| {
+            let query = page.address().await.query().unwrap_or_default().to_owned();
+            wait::expect(query.contains("worker="), || query)
+        })
+        .await;
+        let id = decision["id"].as_str().unwrap();
+        search(page, &format!("#{id}"), "1 result for number of a decision").await;
+        page.press("Enter").await;
+        page.until("the decision is open", async |page| {
+            let query = page.address().await.query().unwrap_or_default().to_owned();
+            wait::expect(query.contains(&format!("decision={id}")), || query)
+        })
+        .await;
+        let said = search(page, "0xdeadbeef", "Nothing found").await;
+        assert!(
+            said.contains("decimal 3735928559") && said.contains("Looked through distinct blocks"),
+            "{said}"
+        );
+        search(page, "a b", "Not understood").await;
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_line_of_the_lists_jumps_and_the_details_are_the_apis() {
+    let (server, _) = standing().await;
+    with_page(async |page| {
+        open(page, &server, "").await;
+        let listed = page.attribute("[data-testid=prefix]", "data-hash").await.unwrap();
+        page.click("prefix").await;
+        is_selected(page, &listed).await;
+        page.until("the camera goes there", async |page| {
+            let now = page.attribute("#tree", "data-zoom").await;
+            wait::expect(now.as_deref() == Some(&listed), || format!("{now:?}"))
+        })
+        .await;
+        let block = server.json(&format!("/api/v1/tree/block?hash={listed}&window_s=300")).await["block"].clone();
+        let number = |text: Option<String>| -> u64 {
+            let text = text.unwrap_or_default().replace(',', "");
+            let digits: String = text.chars().take_while(char::is_ascii_digit).collect();
+            digits.parse().unwrap_or_else(|_| panic!("{text}"))
+        };
+        for (id, field) in
+            [("block-subtree", "subtree_blocks"), ("block-shared", "subtree_shared_blocks"), ("block-copies", "subtree_copies"), ("block-position", "position"), ("block-children", "branches")]
+        {
+            assert_eq!(Some(number(page.text(id).await)), block[field].as_u64(), "{field} of {block}");
+        }
+        assert_eq!(page.text("block-hash").await.as_deref(), block["block_hash"].as_str());
+        assert_eq!(page.text("block-hash-hex").await.as_deref(), block["block_hash_hex"].as_str());
+        assert_eq!(page.text("block-tokens").await.as_deref(), block["tokens_hash"].as_str());
+        let owners = page.text("block-owners").await.unwrap();
+        let holders = block["workers"].as_array().unwrap().len();
+        assert!(owners.contains(&format!("{holders} of 3 workers")), "{owners}");
+        let chain = page.text("block-chain").await.unwrap();
+        assert_eq!(chain, format!("block 1 of {}", block["chain"]["len"]));
+        let stand_in = "Object.defineProperty(navigator, 'clipboard', {value: {writeText: text => { window.copied = text; return Promise.resolve(); }}})";
+        page.eval(stand_in).await;
+        page.click("copy-tokens-hex").await;
+        page.until_true("it is copied", &format!("window.copied === {}", block["tokens_hash_hex"])).await;
+        page.click("side-copies").await;
+        let cluster = server.cluster().await;
+        assert_eq!(Some(number(page.text("distinct-all").await)), cluster["tree"]["nodes"].as_u64());
+        assert_eq!(Some(number(page.text("copies-blocks-below").await)), block["subtree_copies"].as_u64());
+        assert!(page.text("bytes-unknown").await.is_some(), "what is not known says how to set it");
+        page.screenshot("tree-copies").await;
+        open(page, &server, &format!("&tree.block={listed}")).await;
+        is_selected(page, &listed).await;
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn an_open_decision_is_painted_with_its_margin_and_leads_to_the_next() {
+    let (server, decisions) = standing().await;
+    let decision = explained(&decisions);
+    let id = decision["id"].as_str().unwrap();
+    with_page(async |page| {
+        page.open(&server.url(&format!("/?view=tree&decision={id}"))).await;
+        page.until("the path is painted", async |page| {
+            let end = page.attribute("#tree", "data-path-end").await.unwrap_or_default();
+            wait::expect(end.starts_with(&format!("decision {id}, block ")), || end)
+        })
+        .await;
+        page.until("all of the path is in sight", async |page| {
+            let zoom = page.attribute("#tree", "data-zoom").await.unwrap_or_default();
+            let wanted = format!("path to {}", decision["path"]["block_hash"].as_str().unwrap());
+            wait::expect(zoom == wanted, || zoom)
+        })
+        .await;
+        let margin = page.text("decision-margin").await.unwrap();
+        let cost = decision["margin_blocks"].as_f64().unwrap();
+        let said = match cost {
+            0.0 => "ties with W",
+            less if less < 0.0 => "dearer than W",
+            _ => "cheaper than W",
+        };
+        assert!(margin.contains(said), "{margin}: {cost}");
+        let painted = page.text("painted").await.unwrap();
+        assert!(
+            painted.contains("brackets show how far each worker held it") && painted.contains(said),
+            "{painted}"
+        );
+        let shown = page
+            .eval("[...document.querySelectorAll('[data-testid=tree-candidate]')].map(r => +r.dataset.depth)")
+            .await;
+        let mut candidates: Vec<&Value> = decision["candidates"].as_array().unwrap().iter().collect();
+        candidates.sort_by(|a, b| a["cost"].as_f64().unwrap().total_cmp(&b["cost"].as_f64().unwrap()));
+        let mut depths: Vec<&Value> = candidates.iter().map(|c| &c["overlap_blocks"]).collect();
+        let mut seen: Vec<&Value> = shown.as_array().unwrap().iter().collect();
+        depths.sort_by_key(|n| n.as_u64());
+        seen.sort_by_key(|n| n.as_u64());
+        assert_eq!(seen, depths);
+        page.screenshot("tree-decision").await;
+        page.click("decision-older").await;
+        page.until("an older one is open", async |page| {
+            let query = page.address().await.query().unwrap_or_default().to_owned();
+            wait::expect(query.contains("decision=") && !query.contains(&format!("decision={id}")), || query)
+        })
+        .await;
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn what_is_saved_is_what_is_seen() {
+    let (server, _) = standing().await;
+    with_page(async |page| {
+        open(page, &server, "").await;
+        page.eval("(() => { window.saved = []; const make = URL.createObjectURL; URL.createObjectURL = blob => { window.saved.push(blob); return make.call(URL, blob); }; const click = HTMLAnchorElement.prototype.click; window.names = []; HTMLAnchorElement.prototype.click = function () { window.names.push(this.download); }; return !!click; })()").await;
+        page.click("save-svg").await;
+        page.until_true("there is a file", "window.saved.length === 1").await;
+        page.eval("(() => { window.saved[0].text().then(text => { const svg = new DOMParser().parseFromString(text, 'image/svg+xml'); window.svg = {error: !!svg.querySelector('parsererror'), title: svg.querySelector('title')?.textContent, boxes: svg.querySelectorAll('path, rect').length}; }); return true; })()").await;
+        page.until_true("it is read", "!!window.svg").await;
+        let svg = page.eval("window.svg").await;
+        assert_eq!(svg["error"], json!(false), "{svg}");
+        assert!(svg["title"].as_str().unwrap().starts_with("Prefix tree, all prompts; width: held blocks"), "{svg}");
+        assert!(svg["boxes"].as_u64().unwrap() > 3, "{svg}");
+        page.click("save-png").await;
+        page.until_true("there is a second file", "window.saved.length === 2").await;
+        page.eval("(() => { createImageBitmap(window.saved[1]).then(image => { const c = new OffscreenCanvas(image.width, image.height).getContext('2d'); c.drawImage(image, 0, 0); const px = new Uint32Array(c.getImageData(0, 0, image.width, image.height).data.buffer); window.png = {width: image.width, height: image.height, colours: new Set(px).size, opaque: px.every(p => p >>> 24 === 255)}; }); return true; })()").await;
+        page.until_true("it is read", "!!window.png").await;
+        let png = page.eval("window.png").await;
+        let (_, _, width, height) = page.rectangle("#tree").await;
+        assert_eq!(png["width"].as_f64(), Some(width.round()), "{png}");
+        assert!(png["height"].as_f64().unwrap() > height, "room for words: {png}");
+        assert!(png["colours"].as_u64().unwrap() > 8, "{png}");
+        assert_eq!(png["opaque"], json!(true));
+        let names = page.eval("window.names").await;
+        let seq = server.cluster().await["seq"].to_string();
+        for (name, end) in names.as_array().unwrap().iter().zip(["svg", "png"]) {
+            let name = name.as_str().unwrap();
+            assert!(name.starts_with("radixscope-tree-20") && name.ends_with(&format!(".{end}")), "{name}, {seq}");
+        }
+    })
+    .await;
+}
