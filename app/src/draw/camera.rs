@@ -198,7 +198,10 @@ impl Camera {
     fn look(&mut self, region: Region, eased: bool) {
         let Some(all) = self.all else { return };
         let region = bounded(region, all);
-        let is_all = region.x1 - region.x0 >= all.x1 && region.bottom - region.top >= all.bottom;
+        // Steps in and out again come back but for the last digits.
+        let is_whole = |span: f64, whole: f64| span >= whole * 0.999;
+        let is_all =
+            is_whole(region.x1 - region.x0, all.x1) && is_whole(region.bottom - region.top, all.bottom);
         (self.goal, self.free) = if is_all { (Goal::All, None) } else { (Goal::Free, Some(region)) };
         self.set_out();
         // Further inputs of the same frame build on this one.
@@ -379,6 +382,13 @@ mod tests {
         camera.zoom(1e9, (0.5, 0.5), Axes::Both, false);
         let r = settled(&mut camera, &tree);
         assert_eq!((r.x1 - r.x0, r.bottom - r.top), (LEAST_UNITS, LEAST_BLOCKS));
+        camera.go(Goal::All);
+        settled(&mut camera, &tree);
+        for factor in [1.8, 1.8, 1.0 / 1.8, 1.0 / 1.8] {
+            camera.zoom(factor, (0.4, 0.4), Axes::Both, true);
+        }
+        assert_eq!((settled(&mut camera, &tree), camera.goal()), (all, Goal::All));
+        camera.zoom(1e9, (0.5, 0.5), Axes::Both, false);
         camera.zoom(1e-9, (0.9, 0.9), Axes::Both, false);
         assert_eq!((settled(&mut camera, &tree), camera.goal()), (all, Goal::All));
     }

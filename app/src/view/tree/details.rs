@@ -28,6 +28,8 @@ pub(crate) struct Detail {
     pub len: u32,
     /// Held blocks in the box and below.
     pub blocks: u32,
+    /// Of those, the ones above the block.
+    pub above: u32,
     /// When a worker last stored the block.
     touched: Millis,
     names_differ: bool,
@@ -68,6 +70,7 @@ pub(crate) fn of(cluster: &Cluster, forest: &Forest, id: ChainId, position: u32)
         owners: tree.owners(node).iter().collect(),
         len: chain.len,
         blocks: chain.sums.blocks,
+        above: if tree.chain_owners(chain).is_empty() { 0 } else { position - chain.position },
         touched: touched_ms(tree.touched(node)),
         names_differ: !tree.hashes_agree(node),
     }

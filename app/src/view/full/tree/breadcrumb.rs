@@ -32,8 +32,17 @@ pub(super) fn Breadcrumb(tree: TreeView) -> impl IntoView {
         });
         (first, dots, last)
     };
+    // Above the axis, so that its numbers have a unit.
+    let unit = move || {
+        let choice = tree.choice.get();
+        let words = if size.get().is_some() { "tokens" } else { "blocks" };
+        (!choice.table && !choice.lanes).then(|| {
+            view! { <span class="axis-head" title=format!("Down: {words} into the prompt") data-testid="axis-unit">{words}</span> }
+        })
+    };
     view! {
         <div class="path">
+            {unit}
             <nav aria-label="Path in the tree">
                 <ol data-testid="path">
                     <li><button class="plain" aria-current=move || tree.path.with(Vec::is_empty).then_some("true")

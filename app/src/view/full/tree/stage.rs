@@ -93,7 +93,7 @@ pub(super) fn Canvas(tree: TreeView) -> impl IntoView {
     });
     let input = Input::new(tree, frame);
     let hash = move || told.with(|told| told.as_ref().map(|told| told.hash.to_string()));
-    let blocks = move || told.with(|told| told.as_ref().map(|told| told.blocks.to_string()));
+    let blocks = move || told.with(|told| told.as_ref().map(|told| (told.blocks - told.above).to_string()));
     let workers = move || {
         told.with(|told| {
             let names = |told: &Detail| {
