@@ -112,7 +112,7 @@ pub fn raster(
     pixels.reset(view.width, view.height, palette.ground);
     let mut drawn = Drawn::default();
     let Some(forest) = tree.forest() else { return drawn };
-    let inner = lanes.lane_view(view);
+    let (inner, scale) = (lanes.lane_view(view), view.scale.round().max(1.0) as usize);
     let bands: Vec<Band> =
         lanes.visible(f64::from(view.height)).map(|lane| Band::new(lanes, lane, palette)).collect();
     let painter = Painter { palette, heat, inner: &inner, bands: &bands };
@@ -141,7 +141,9 @@ pub fn raster(
         Seen::Sliver(sliver) => slivers.push(sliver),
         Seen::Run(run) => drawn.runs.extend(can_be_pointed_at(&inner, &run).then_some(run)),
     });
+    pixels.flush(scale);
     bands.iter().for_each(|band| painter.draw_slivers(band, &slivers, picked, pixels));
+    pixels.flush(scale);
     pixels.slivers = slivers;
     drawn
 }
@@ -213,7 +215,7 @@ impl<'a> Painter<'a> {
     fn draw(&self, band: &Band, rect: Rect, style: Style, fill: Fill, pixels: &mut Pixels) -> Option<Rect> {
         let scale = self.inner.scale.round().max(1.0) as usize;
         let (x, y) = body(rect, (self.inner.width as usize, self.inner.height as usize), scale);
-        pixels.paint(x, band.rows(y), fill, scale);
+        pixels.paint(x, band.rows(y), fill);
         let edge = EDGE * scale;
         if style.is_shared && rect.top >= -0.5 && y.1 - y.0 >= 3 * edge {
             let Palette { ground, shared, .. } = *self.palette;

@@ -34,6 +34,19 @@ pub struct Pixels {
     data: Vec<[u8; 4]>,
     /// Room for slivers, kept from picture to picture.
     pub(super) slivers: Vec<Sliver>,
+    /// What waits to be painted, by bands of rows: in the order of the tree each box would be in other pages of memory
+    /// than the one before.
+    bands: Vec<Vec<Job>>,
+}
+
+/// Rows of a band.
+const BAND: usize = 32;
+
+/// Something to be painted.
+struct Job {
+    x: (u16, u16),
+    y: (u16, u16),
+    fill: Fill,
 }
 
 impl Pixels {
@@ -52,13 +65,12 @@ impl Pixels {
         (self.width, self.height) = (width as usize, height as usize);
         self.data.clear();
         self.data.resize(self.width * self.height, opaque(ground));
+        self.bands.resize_with(self.height.div_ceil(BAND), Vec::new);
     }
 
+    /// Will fill a rectangle, see [`Pixels::paint`].
     pub(super) fn fill(&mut self, x: (usize, usize), y: (usize, usize), colour: Rgb) {
-        for row in y.0..y.1.min(self.height) {
-            let from = row * self.width;
-            self.data[from + x.0.min(self.width)..from + x.1.min(self.width)].fill(opaque(colour));
-        }
+        self.paint(x, y, Fill::plain(colour));
     }
 
     /// In the row `at`: the columns of which `depths` says more than `depth`.
@@ -69,10 +81,33 @@ impl Pixels {
         }
     }
 
-    pub(super) fn paint(&mut self, x: (usize, usize), y: (usize, usize), fill: Fill, scale: usize) {
-        if fill.pattern == Pattern::Plain {
-            return self.fill(x, y, fill.colour);
+    /// Will fill a rectangle with the next [`Pixels::flush`], over what was told before.
+    pub(super) fn paint(&mut self, x: (usize, usize), y: (usize, usize), fill: Fill) {
+        let short = |at: usize, limit: usize| at.min(limit).min(usize::from(u16::MAX)) as u16;
+        let (top, bottom) = (y.0, y.1.min(self.height));
+        let x = (short(x.0, self.width), short(x.1, self.width));
+        let y = (short(top, self.height), short(bottom, self.height));
+        if top < bottom {
+            for band in &mut self.bands[top / BAND..bottom.div_ceil(BAND)] {
+                band.push(Job { x, y, fill });
+            }
         }
+    }
+
+    /// Paints what waits. `scale`: device pixels per CSS pixel.
+    pub(super) fn flush(&mut self, scale: usize) {
+        let mut bands = std::mem::take(&mut self.bands);
+        for (at, band) in bands.iter_mut().enumerate() {
+            let rows = (at * BAND, (at + 1) * BAND);
+            for Job { x, y, fill } in band.drain(..) {
+                let y = (usize::from(y.0).max(rows.0), usize::from(y.1).min(rows.1));
+                self.paint_now((x.0.into(), x.1.into()), y, fill, scale);
+            }
+        }
+        self.bands = bands;
+    }
+
+    fn paint_now(&mut self, x: (usize, usize), y: (usize, usize), fill: Fill, scale: usize) {
         let (left, right) = (x.0.min(self.width), x.1.min(self.width));
         for row in y.0..y.1.min(self.height) {
             let line = &mut self.data[row * self.width + left..row * self.width + right];
@@ -219,7 +254,9 @@ pub fn raster(
         Seen::Sliver(sliver) => slivers.push(sliver),
         Seen::Run(run) => drawn.runs.extend(can_be_pointed_at(view, &run).then_some(run)),
     });
+    pixels.flush(painter.scale);
     painter.draw_slivers(view, &slivers, pixels);
+    pixels.flush(painter.scale);
     pixels.slivers = slivers;
     drawn
 }
@@ -270,7 +307,7 @@ struct Painter<'a> {
 impl Painter<'_> {
     fn draw(&self, owners: &OwnerSet, rect: Rect, fill: Fill, pixels: &mut Pixels) {
         let (x, y) = body(rect, (pixels.width, pixels.height), self.scale);
-        pixels.paint(x, y, fill, self.scale);
+        pixels.paint(x, y, fill);
         let above_is_visible = rect.top >= -0.5;
         if owners.len() > 1 && above_is_visible {
             self.draw_ticks(owners, x, y, pixels);
@@ -294,7 +331,7 @@ impl Painter<'_> {
                 pixels.fill(x, (y.0, y.0 + height + gap), ground);
             }
             let left = x.0 + i * step;
-            pixels.paint((left, left + step - gap), (y.0, y.0 + height), fill, self.scale);
+            pixels.paint((left, left + step - gap), (y.0, y.0 + height), fill);
         }
     }
 
@@ -333,6 +370,8 @@ impl Stripes {
     const MOST: usize = 64;
     /// Columns that the next one may be away.
     const NEAR: usize = 8;
+    /// Rows up to which painting by rows gains nothing.
+    const LOW: usize = 8;
 
     /// Paints a stripe over those before it, now or later.
     pub(super) fn push(&mut self, stripe: Stripe, pixels: &mut Pixels) {
@@ -350,6 +389,13 @@ impl Stripes {
     pub(super) fn flush(&mut self, pixels: &mut Pixels) {
         let top = self.waiting.iter().map(|stripe| stripe.top).min().unwrap_or(0);
         let bottom = self.waiting.iter().map(|stripe| stripe.bottom).max().unwrap_or(0);
+        // What is low or alone is painted with the others of its rows.
+        if bottom - top <= Self::LOW || self.waiting.len() == 1 {
+            for Stripe { column, top, bottom, colour } in self.waiting.drain(..) {
+                pixels.fill((column, column + 1), (top, bottom), colour);
+            }
+            return;
+        }
         for row in top..bottom.min(pixels.height) {
             let line = &mut pixels.data[row * pixels.width..(row + 1) * pixels.width];
             for stripe in self.waiting.iter().filter(|stripe| stripe.top <= row && row < stripe.bottom) {
