@@ -94,7 +94,7 @@ impl Fadings {
             };
             let Some(rect) = placed.and_then(|rect| visible(rect, view)) else { continue };
             let left = 1.0 - (now_ms - born_ms) / lasts_ms(change.kind);
-            let opacity = left.max(0.0).min(1.0);
+            let opacity = left.clamp(0.0, 1.0);
             match change.kind {
                 ChangeKind::Gone => lay(Veil { rect, colour: colour(palette, change.holder), opacity }),
                 ChangeKind::Appeared => {
