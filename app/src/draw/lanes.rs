@@ -5,12 +5,13 @@
 //! and one visit of the forest paints all of them.
 
 use radixscope_core::id::WorkerIx;
-use radixscope_core::tree::forest::{Forest, Holder, Run, Seen, Sliver};
+use radixscope_core::tree::forest::{Forest, Holder, Seen, Sliver};
 use radixscope_core::tree::{OwnerSet, Tree};
 
 use super::palette::{Palette, Pattern, blend};
 use super::raster::{
-    DIMMED, Drawn, Fill, Fills, Labelled, Pixels, body, has_label, lacks, lacks_sliver, span,
+    DIMMED, Drawn, Fill, Fills, Labelled, Pixels, Stripe, Stripes, body, can_be_pointed_at, has_label, lacks,
+    lacks_sliver, span,
 };
 use super::viewport::{Rect, Viewport};
 
@@ -111,14 +112,13 @@ pub fn raster(
     pixels.reset(view.width, view.height, palette.ground);
     let mut drawn = Drawn::default();
     let Some(forest) = tree.forest() else { return drawn };
-    let inner = lanes.lane_view(view);
-    let bands: Vec<Band> = lanes
-        .visible(f64::from(view.height))
-        .map(|lane| Band { worker: WorkerIx(lane as u16), top: lanes.top(lane) as isize })
-        .collect();
+    let (inner, scale) = (lanes.lane_view(view), view.scale.round().max(1.0) as usize);
+    let bands: Vec<Band> =
+        lanes.visible(f64::from(view.height)).map(|lane| Band::new(lanes, lane, palette)).collect();
     let painter = Painter { palette, heat, inner: &inner, bands: &bands };
     painter.silhouettes(forest, pixels);
-    let mut slivers = Vec::new();
+    let mut slivers = std::mem::take(&mut pixels.slivers);
+    slivers.clear();
     forest.visit(&inner.window(), |seen| match seen {
         Seen::Chain { id, x0 } => {
             let chain = forest.chain(id);
@@ -130,7 +130,7 @@ pub fn raster(
             let heat = heat.map(|fills| fills.of_chain(tree, chain));
             let style = Style { is_shared: owners.len() > 1, is_dimmed: lacks(picked, owners), heat };
             for band in painter.bands_of(owners) {
-                let fill = painter.fill(band.worker, style);
+                let fill = band.fill(style);
                 if let Some(rect) = painter.draw(band, rect, style, fill, pixels)
                     && has_label(rect, view.scale)
                 {
@@ -139,35 +139,52 @@ pub fn raster(
             }
         }
         Seen::Sliver(sliver) => slivers.push(sliver),
-        Seen::Run(run) => drawn.runs.push(run),
+        Seen::Run(run) => drawn.runs.extend(can_be_pointed_at(&inner, &run).then_some(run)),
     });
-    // The first of a column, in the order by size the largest, is painted last and so keeps its place.
-    slivers.iter().rev().for_each(|sliver| painter.draw_sliver(sliver, picked, pixels));
+    pixels.flush(scale);
+    bands.iter().for_each(|band| painter.draw_slivers(band, &slivers, picked, pixels));
+    pixels.flush(scale);
+    pixels.slivers = slivers;
     drawn
 }
 
-/// Whether some of what is too narrow to be told apart may be this worker's; of workers from 64 on it is not known.
-pub fn may_hold(run: &Run, worker: WorkerIx) -> bool {
-    match run.holder {
-        Holder::Nobody => false,
-        Holder::One(only) => only == worker,
-        Holder::Several => worker.0 >= 64 || run.workers & (1 << worker.0) != 0,
-    }
-}
-
 /// A lane on the surface.
-#[derive(Clone, Copy)]
 struct Band {
     worker: WorkerIx,
     /// First row; above the surface it is negative.
     top: isize,
+    /// How its boxes look: by whether others hold them too, and whether the worker picked out does not.
+    fills: [[Fill; 2]; 2],
 }
 
 impl Band {
+    fn new(lanes: &Lanes, lane: usize, palette: &Palette) -> Self {
+        let worker = WorkerIx(lane as u16);
+        let fill = |strength: f64| {
+            let colour = blend(palette.ground, palette.worker(worker), strength);
+            Fill::of(colour, palette.ground, Pattern::of(worker))
+        };
+        let fills = [[fill(1.0), fill(DIMMED)], [fill(SHARED), fill(SHARED_DIMMED)]];
+        Self { worker, top: lanes.top(lane) as isize, fills }
+    }
+
+    fn fill(&self, style: Style) -> Fill {
+        style.heat.unwrap_or(self.fills[usize::from(style.is_shared)][usize::from(style.is_dimmed)])
+    }
+
     /// Rows of the lane as rows of the surface; what is above it is cut off.
-    fn rows(self, y: (usize, usize)) -> (usize, usize) {
+    fn rows(&self, y: (usize, usize)) -> (usize, usize) {
         let at = |row: usize| (self.top + row as isize).max(0) as usize;
         (at(y.0), at(y.1))
+    }
+
+    /// A sliver of several owners is in the lanes of those that have a bit; a single owner is known in any case.
+    fn holds(&self, sliver: &Sliver) -> bool {
+        match sliver.holder {
+            Holder::Nobody => false,
+            Holder::One(only) => only == self.worker,
+            Holder::Several => self.worker.0 < 64 && sliver.workers & (1 << self.worker.0) != 0,
+        }
     }
 }
 
@@ -188,31 +205,17 @@ struct Style {
 
 impl<'a> Painter<'a> {
     /// Visible lanes of some owners.
-    fn bands_of<'b>(&self, owners: &'b OwnerSet) -> impl Iterator<Item = Band> + use<'a, 'b> {
+    fn bands_of<'b>(&self, owners: &'b OwnerSet) -> impl Iterator<Item = &'a Band> + use<'a, 'b> {
         let (bands, first) = (self.bands, self.bands.first().map_or(0, |band| band.worker.at()));
-        owners.iter().filter_map(move |worker| bands.get(worker.at().checked_sub(first)?).copied())
-    }
-
-    fn fill(&self, worker: WorkerIx, style: Style) -> Fill {
-        if let Some(heat) = style.heat {
-            return heat;
-        }
-        let ground = self.palette.ground;
-        let strength = match (style.is_shared, style.is_dimmed) {
-            (false, false) => 1.0,
-            (true, false) => SHARED,
-            (false, true) => DIMMED,
-            (true, true) => SHARED_DIMMED,
-        };
-        let colour = blend(ground, self.palette.worker(worker), strength);
-        Fill { colour, mark: blend(colour, ground, 0.45), pattern: Pattern::of(worker) }
+        let seen = owners.iter().take_while(move |worker| worker.at() < first + bands.len());
+        seen.filter_map(move |worker| bands.get(worker.at().checked_sub(first)?))
     }
 
     /// Draws a box into a lane. Gives its visible part on the surface.
-    fn draw(&self, band: Band, rect: Rect, style: Style, fill: Fill, pixels: &mut Pixels) -> Option<Rect> {
+    fn draw(&self, band: &Band, rect: Rect, style: Style, fill: Fill, pixels: &mut Pixels) -> Option<Rect> {
         let scale = self.inner.scale.round().max(1.0) as usize;
         let (x, y) = body(rect, (self.inner.width as usize, self.inner.height as usize), scale);
-        pixels.paint(x, band.rows(y), fill, scale);
+        pixels.paint(x, band.rows(y), fill);
         let edge = EDGE * scale;
         if style.is_shared && rect.top >= -0.5 && y.1 - y.0 >= 3 * edge {
             let Palette { ground, shared, .. } = *self.palette;
@@ -224,27 +227,21 @@ impl<'a> Painter<'a> {
         (bottom > top).then(|| Rect { left: at(x.0), top: at(top), right: at(x.1), bottom: at(bottom) })
     }
 
-    /// A sliver of several owners is in the lanes of those that have a bit; a single owner is known in any case.
-    fn draw_sliver(&self, sliver: &Sliver, picked: Option<WorkerIx>, pixels: &mut Pixels) {
-        let style = Style {
-            is_shared: sliver.holder == Holder::Several,
-            is_dimmed: lacks_sliver(picked, sliver),
-            heat: self.heat.map(|fills| fills.of_sliver(sliver)),
-        };
-        let column = sliver.column as usize;
-        let (top, bottom) = (self.inner.y(f64::from(sliver.top)), self.inner.y(f64::from(sliver.bottom)));
-        let y = span(top, bottom, self.inner.height as usize);
-        for band in self.bands {
-            let holds = match sliver.holder {
-                Holder::Nobody => false,
-                Holder::One(only) => only == band.worker,
-                Holder::Several => band.worker.0 < 64 && sliver.workers & (1 << band.worker.0) != 0,
+    /// See [`super::raster::raster`]: the first of a column is painted last.
+    fn draw_slivers(&self, band: &Band, slivers: &[Sliver], picked: Option<WorkerIx>, pixels: &mut Pixels) {
+        let mut stripes = Stripes::default();
+        for sliver in slivers.iter().rev().filter(|sliver| band.holds(sliver)) {
+            let style = Style {
+                is_shared: sliver.holder == Holder::Several,
+                is_dimmed: lacks_sliver(picked, sliver),
+                heat: self.heat.map(|fills| fills.of_sliver(sliver)),
             };
-            if holds {
-                let fill = self.fill(band.worker, style);
-                pixels.fill((column, column + 1), band.rows(y), fill.colour);
-            }
+            let (top, bottom) = (self.inner.y(f64::from(sliver.top)), self.inner.y(f64::from(sliver.bottom)));
+            let (top, bottom) = band.rows(span(top, bottom, self.inner.height as usize));
+            let colour = band.fill(style).colour;
+            stripes.push(Stripe { column: sliver.column as usize, top, bottom, colour }, pixels);
         }
+        stripes.flush(pixels);
     }
 
     /// The outline of the whole tree into every lane, so that the eye keeps its place: as deep in each column as the

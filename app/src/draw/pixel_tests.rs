@@ -1,7 +1,8 @@
 //! Known small trees, pixel by pixel.
 
 use radixscope_core::cluster::touched_ms;
-use radixscope_core::id::{BlockHash, Millis, WorkerIx};
+use radixscope_core::id::{BlockHash, Millis, TokensHash, WorkerIx};
+use radixscope_core::record::Block;
 use radixscope_core::tree::Tree;
 use radixscope_core::tree::forest::{Arrangement, Order, Width};
 
@@ -66,11 +67,12 @@ fn with_hits_as_width_a_box_is_as_wide_as_its_hits_and_gone_without() {
 #[test]
 fn many_narrow_boxes_are_one_run_that_says_how_many_and_whose() {
     let mut tree = Tree::default();
-    store(&mut tree, 0, 1..=10_000);
-    (0..20).for_each(|i| store(&mut tree, 1 + i % 2, [20_000 + u64::from(i)]));
+    store(&mut tree, 0, 1..=100);
+    store(&mut tree, 0, 201..=9_800);
+    (0..300).for_each(|i| store(&mut tree, 1 + i % 2, [20_000 + u64::from(i)]));
     let (pixels, drawn) = by_owner(&mut tree, Arrangement::default(), (100, 100));
     let [run] = drawn.runs[..] else { panic!("{:?}", drawn.runs) };
-    assert_eq!((run.chains, run.blocks, run.workers), (20, 20, 0b110));
+    assert_eq!((run.chains, run.blocks, run.workers), (300, 300, 0b110));
     assert_eq!(pixels.at(99, 0), palette().shared, "of two workers, in one column");
 }
 
@@ -224,20 +226,18 @@ fn the_scale_grows_brighter_from_end_to_end() {
 #[test]
 #[ignore = "says times, which depend on the machine"]
 fn how_long_a_full_window_takes() {
+    [("boxes", 400), ("slivers", 4_000)].into_iter().for_each(|(name, n)| time_of_conversations(name, n));
+}
+
+/// Conversations of 400 blocks; at each of them it branches off with one block, so that each is a box.
+fn time_of_conversations(name: &str, conversations: u64) {
     let mut tree = Tree::default();
-    // A prompt that all share, 4,000 conversations of 5 to 60 turns below it; most boxes are a few pixels wide.
-    let mut next = 1u64;
-    let mut fresh = |n: u64| {
-        next += n;
-        next - n..next
-    };
-    let starter: Vec<u64> = fresh(16).collect();
-    for conversation in 0..4_000u64 {
-        let mut prompt = starter.clone();
-        for turn in 0..5 + conversation % 56 {
-            prompt.extend(fresh(1));
-            let worker = ((conversation + turn / 20) % 8) as u16;
-            store(&mut tree, worker, prompt.iter().copied());
+    for conversation in 0..conversations {
+        let first = conversation * 1_000 + 1;
+        store(&mut tree, (conversation % 8) as u16, first..first + 400);
+        for block in first..first + 399 {
+            let leaf = Block { block_hash: BlockHash(block + 500), tokens_hash: TokensHash(block + 500) };
+            tree.store(WorkerIx((conversation % 8) as u16), Some(BlockHash(block)), &[leaf], 0);
         }
     }
     tree.grow_forest(Arrangement::default());
@@ -247,7 +247,7 @@ fn how_long_a_full_window_takes() {
     let (palette, scale) = (palette(), scale());
     let mut seen = 0u32;
     forest.visit(&view.window(), |_| seen += 1);
-    println!("{} blocks, {} boxes, {seen} seen", forest.sums().blocks, forest.sums().chains);
+    println!("{name}: {} blocks, {} boxes, {seen} seen", forest.sums().blocks, forest.sums().chains);
     let mut pixels = Pixels::default();
     let owners = ByOwner { palette: &palette, picked: None };
     let measure = Measure::Recency { now: Millis(0) };
@@ -262,7 +262,7 @@ fn how_long_a_full_window_takes() {
             })
             .collect();
         times.sort_by(f64::total_cmp);
-        println!("{name}: least {:.2} ms, median {:.2} ms", times[0], times[15]);
+        println!("  {name}: least {:.2} ms, median {:.2} ms", times[0], times[15]);
     };
     let ground = palette.ground;
     time("ground", &mut |pixels| pixels.reset(1920, 1000, ground));

@@ -94,12 +94,12 @@ pub struct Rect {
 impl Viewport {
     /// Pixel of a place in units.
     pub fn x(&self, x: f64) -> f64 {
-        (x - self.region.x0) / (self.region.x1 - self.region.x0) * f64::from(self.width)
+        (x - self.region.x0) * (f64::from(self.width) / (self.region.x1 - self.region.x0))
     }
 
     /// Pixel of a block position.
     pub fn y(&self, position: f64) -> f64 {
-        (position - self.region.top) / (self.region.bottom - self.region.top) * f64::from(self.height)
+        (position - self.region.top) * (f64::from(self.height) / (self.region.bottom - self.region.top))
     }
 
     /// The region with the columns it is drawn on.

@@ -24,7 +24,7 @@ mod properties;
 #[cfg(test)]
 mod tests;
 
-use super::owners::OwnerSet;
+use super::owners::{OwnerSet, SetId};
 use super::{NodeId, Tree};
 use crate::id::WorkerIx;
 
@@ -407,9 +407,9 @@ impl Tree {
         self.forest.as_ref().map_or(0, |forest| forest.stale.len() + forest.dead.len())
     }
 
-    /// Owners of a chain's blocks.
+    /// Owners of a chain's blocks. Asks no block: a picture of a hundred thousand boxes would wait for memory each time.
     pub fn chain_owners(&self, chain: &Chain) -> &OwnerSet {
-        self.owners(chain.first)
+        self.sets.get(SetId(chain.owners))
     }
 
     /// Blocks of the chain itself that somebody holds: all or none.
