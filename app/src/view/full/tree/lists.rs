@@ -84,14 +84,14 @@ pub(super) fn List(tree: TreeView, by: Ranked) -> impl IntoView {
     };
     let is_empty = Memo::new(move |_| lines.with(|l| l.lines.is_empty()));
     let is_cut = Memo::new(move |_| lines.with(|l| l.is_cut) && most.get() < MOST_LINES);
-    let head = move || {
-        match by {
-        Ranked::Largest => "By held blocks at and below. What is nearly all of a line above is left out.".to_owned(),
+    let head = move || match by {
+        Ranked::Largest => {
+            "By held blocks at and below. What is nearly all of a line above is left out.".to_owned()
+        }
         Ranked::Hottest => format!(
             "By requests of the last 5 min that found them held, of {} known.",
             lines.with(|l| format::plural(l.requests.into(), "request", "requests"))
         ),
-    }
     };
     let list_id = if by == Ranked::Largest { "list-largest" } else { "list-hottest" };
     view! {
