@@ -31,7 +31,7 @@ const MOST_SLOTS: usize = 200;
 /// Lines kept at most; a browser's elements end at some 30 million pixels.
 const MOST_LINES: usize = 500_000;
 /// Owners named in a line; all are named in its title.
-const OWNERS: usize = 4;
+const OWNERS: usize = 3;
 /// How far a line is indented per level, and how deep that goes.
 const INDENT: (f64, u32) = (14.0, 16);
 
