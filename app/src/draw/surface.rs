@@ -1,6 +1,9 @@
 //! Two canvases, one above the other: pixels below, text and outlines above. With `photo` the only file that draws on
 //! a canvas.
 
+use std::cell::{Cell, RefCell};
+
+use hashbrown::HashMap;
 use leptos::prelude::*;
 use wasm_bindgen::{Clamped, JsCast, JsValue};
 use web_sys::{CanvasRenderingContext2d, HtmlCanvasElement, ImageData};
@@ -22,7 +25,17 @@ pub struct Surface {
     pub gutter: u32,
     /// Device pixels per CSS pixel.
     pub scale: f64,
+    /// Widths of texts in the labels' font: the same words are written frame after frame, and each measuring is a call
+    /// out of here.
+    widths: RefCell<HashMap<String, f64>>,
+    /// Whether the labels' font is set.
+    is_label: Cell<bool>,
 }
+
+/// Weight of the labels' font.
+pub const LABEL_WEIGHT: u32 = 600;
+/// Most texts whose widths are kept.
+const MAX_WIDTHS: usize = 4_096;
 
 impl Surface {
     /// Over two canvases; `None` where the browser gives no 2D context.
@@ -30,7 +43,15 @@ impl Surface {
         let context = |canvas: &HtmlCanvasElement| {
             canvas.get_context("2d").ok().flatten()?.dyn_into::<CanvasRenderingContext2d>().ok()
         };
-        Some(Self { below: context(below)?, above: context(above)?, size: (0, 0), gutter: 0, scale: 1.0 })
+        Some(Self {
+            below: context(below)?,
+            above: context(above)?,
+            size: (0, 0),
+            gutter: 0,
+            scale: 1.0,
+            widths: RefCell::default(),
+            is_label: Cell::default(),
+        })
     }
 
     /// Makes the canvases fit `width` × `height` CSS pixels, of which the axis takes `gutter`. Says whether anything
@@ -42,6 +63,9 @@ impl Surface {
         let size = (pixels(width).saturating_sub(gutter), pixels(height));
         if (size, gutter, scale) == (self.size, self.gutter, self.scale) {
             return false;
+        }
+        if self.scale != scale {
+            self.widths.take();
         }
         (self.size, self.gutter, self.scale) = (size, gutter, scale);
         resize(&self.below, size.0, size.1);
@@ -66,6 +90,7 @@ impl Surface {
 
     /// Prepares text of the ordinary size.
     pub fn font(&self, weight: u32) {
+        self.is_label.set(weight == LABEL_WEIGHT);
         self.above
             .set_font(&format!("{weight} {}px system-ui, sans-serif", (FONT_PX * self.scale).round() as u32));
         self.above.set_text_baseline("middle");
@@ -73,7 +98,20 @@ impl Surface {
 
     /// Width of a text in device pixels.
     pub fn measure(&self, text: &str) -> f64 {
-        self.above.measure_text(text).map_or(f64::INFINITY, |m| m.width())
+        let measured = || self.above.measure_text(text).map_or(f64::INFINITY, |m| m.width());
+        if !self.is_label.get() {
+            return measured();
+        }
+        if let Some(&width) = self.widths.borrow().get(text) {
+            return width;
+        }
+        let width = measured();
+        let mut widths = self.widths.borrow_mut();
+        if widths.len() >= MAX_WIDTHS {
+            widths.clear();
+        }
+        widths.insert(text.to_owned(), width);
+        width
     }
 
     /// Text that begins at `x` of the tree (or ends there, `from_right`), centred on `y`.

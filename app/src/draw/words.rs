@@ -7,7 +7,7 @@ use radixscope_core::tree::forest::Forest;
 use super::lanes::Lanes;
 use super::palette::{Palette, Pattern, blend, ink, label};
 use super::raster::{Fills, Labelled, MAX_TICKS};
-use super::surface::Surface;
+use super::surface::{LABEL_WEIGHT, Surface};
 use super::viewport::{Viewport, marks};
 use crate::format;
 
@@ -30,7 +30,7 @@ pub fn labels(
     fills: &dyn Fills,
     picked: Option<WorkerIx>,
 ) {
-    surface.font(600);
+    surface.font(LABEL_WEIGHT);
     boxes.iter().for_each(|labelled| write_label(surface, tree, forest, labelled, fills, picked));
 }
 

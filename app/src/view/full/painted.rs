@@ -7,6 +7,7 @@ use radixscope_core::tree::NodeId;
 
 use super::super::tree::{Canvas, Painted, Painter};
 use crate::draw::palette::{ink, label};
+use crate::draw::surface::LABEL_WEIGHT;
 use crate::draw::viewport::Rect;
 use crate::format;
 use crate::store::Store;
@@ -76,7 +77,7 @@ fn path_of(cluster: &Cluster, canvas: &Canvas<'_>, id: DecisionId) -> (String, S
     let depth = u64::from(depth);
     let end_label = format!("decision {id}, block {}", format::count(depth));
     if let Some(last) = last {
-        canvas.surface.font(600);
+        canvas.surface.font(LABEL_WEIGHT);
         let free_from = depths(canvas, decided, &rects, last);
         tag(canvas, last, free_from.max(last.bottom + LABEL_GAP * canvas.view.scale), &end_label, None);
     }

@@ -160,8 +160,10 @@ fn draw(
             stage.annotate(tree, seen, &view, &how, told);
             say(tree, cluster, forest, region, frame);
             minimap.draw(cluster.tree(), forest, &stage.palette, palette_of, region);
-            if goes_on || fades {
+            if goes_on {
                 tree.redraw_soon();
+            } else if fades {
+                tree.redraw_for_fading();
             }
         });
     });

@@ -1,5 +1,7 @@
 //! What the reader chose about the tree, where the camera is, what is selected: shared by the panel's parts.
 
+use std::time::Duration;
+
 use leptos::prelude::*;
 use radixscope_core::cluster::{Cluster, TOUCH_MS, touch};
 use radixscope_core::id::Millis;
@@ -24,6 +26,9 @@ pub(super) mod key {
     /// The engine's hash of the block to begin at.
     pub(in super::super) const BLOCK: &str = "tree.block";
 }
+
+/// From one step of what fades to the next.
+const FADING_STEP: Duration = Duration::from_millis(50);
 
 /// How far back hits count.
 pub(super) const HITS_WINDOW_MS: u64 = 5 * 60 * 1_000;
@@ -117,6 +122,7 @@ pub(super) struct TreeView {
     /// [`TreeView::redraw_soon`].
     pub redraw: RwSignal<u32>,
     frame_asked: StoredValue<bool>,
+    step_asked: StoredValue<bool>,
     /// The block that is selected, by click, key, search or list. Its details are shown.
     pub selected: RwSignal<Option<Crumb>>,
     /// What is under the pointer.
@@ -167,6 +173,7 @@ impl TreeView {
             camera: StoredValue::new_local(Camera::default()),
             redraw: RwSignal::new(0),
             frame_asked: StoredValue::new(false),
+            step_asked: StoredValue::new(false),
             selected: RwSignal::new(None),
             hovered: RwSignal::new(None),
             pointer: RwSignal::new(None),
@@ -207,6 +214,22 @@ impl TreeView {
                 self.redraw.try_update(|n| *n += 1);
             }
         });
+    }
+
+    /// Draws once more in a while, for what fades: each frame costs the browser a picture of the whole canvas, and twenty
+    /// steps a second fade smoothly enough.
+    pub(super) fn redraw_for_fading(self) {
+        if self.step_asked.try_update_value(|asked| std::mem::replace(asked, true)) != Some(false) {
+            return;
+        }
+        set_timeout(
+            move || {
+                if self.step_asked.try_set_value(false).is_none() {
+                    self.redraw_soon();
+                }
+            },
+            FADING_STEP,
+        );
     }
 
     /// Requests within the window of hits of which it is known how much of the prompt the chosen worker held. Tracked.
