@@ -5,6 +5,7 @@
 
 use std::collections::HashSet;
 
+use leptos::attr::custom::custom_attribute;
 use leptos::html;
 use leptos::prelude::*;
 use radixscope_core::cluster::{Cluster, touched_ms};
@@ -336,6 +337,9 @@ fn GridLine(grid: Grid, line: RwSignal<Option<Line>>) -> impl IntoView {
     let of = move |part: fn(&Line) -> &str| {
         move || line.with(|line| line.as_ref().map_or_else(String::new, |line| part(line).to_owned()))
     };
+    // Leptos has no method of this name.
+    let level =
+        custom_attribute("aria-level", move || line.with(|line| line.as_ref().map(|line| line.kept.level)));
     let number = move |part: fn(&Line) -> u32| move || line.with(|line| line.as_ref().map(part));
     let kept = Memo::new(move |_| line.with(|line| line.as_ref().map(|line| line.kept)));
     let crumb = Memo::new(move |_| kept.get().map(|kept| kept.crumb));
@@ -376,10 +380,10 @@ fn GridLine(grid: Grid, line: RwSignal<Option<Line>>) -> impl IntoView {
         }
     };
     view! {
-        <div class="tree-grid-row" role="row" class:vacant=move || crumb.get().is_none() class:cursor=is_cursor class:open=is_selected
+        <div class="tree-grid-row" role="row" {..level} class:vacant=move || crumb.get().is_none() class:cursor=is_cursor class:open=is_selected
             id=move || crumb.get().map(row_id) aria-selected=move || is_selected().to_string()
             aria-expanded=move || has_children.get().then(|| is_open.get().to_string())
-            attr:aria-level=number(|line| line.kept.level) aria-posinset=number(|line| line.kept.place)
+            aria-posinset=number(|line| line.kept.place)
             aria-setsize=number(|line| line.kept.siblings) aria-rowindex=number(|line| line.at as u32 + 2)
             data-testid="tree-line" data-hash=move || crumb.get().map(|crumb| crumb.hash.to_string())
             on:click=click on:dblclick=show>

@@ -171,7 +171,7 @@ fn heat_has_the_colours_of_its_scale_and_a_legend() {
     };
     let (cold, hot) = (css(HEAT[0]), css(HEAT[8]));
     assert!(colours(Heat::Recency).contains(&hot), "what was touched now is hottest");
-    assert_eq!(colours(Heat::Hits), [cold.clone()], "no request is known");
+    assert_eq!(colours(Heat::Hits), std::slice::from_ref(&cold), "no request is known");
     let by_owners = colours(Heat::Owners);
     assert!(by_owners.contains(&cold) && by_owners.len() > 1, "{by_owners:?}");
 }
@@ -305,7 +305,7 @@ proptest! {
             at: "",
             now: 0,
             workers: &workers,
-            only: (only[0].0 % 2 == 0).then_some(&only[..]),
+            only: (only[0].0.is_multiple_of(2)).then_some(&only[..]),
             block_size_tokens: None,
         };
         let svg = draw(&tree, &forest, &drawing);
