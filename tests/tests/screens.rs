@@ -44,3 +44,42 @@ async fn the_demo_after_a_while() {
     })
     .await;
 }
+
+/// Views of the tree's panel: what the address says, how the picture is called.
+const TREES: [(&str, &str); 5] = [
+    ("", "icicle"),
+    ("&tree.heat=recency", "recency"),
+    ("&tree.heat=hits&tree.width=hits", "hits"),
+    ("&tree.lanes=1", "lanes"),
+    ("&tree.table=1", "table"),
+];
+
+#[tokio::test]
+async fn the_tree_of_few_and_of_many_workers() {
+    for workers in ["3", "8", "20"] {
+        let server = Radixscope::start(["demo", "--warm-up", "150", "--workers", workers]).await;
+        server.until_source_is("live").await;
+        with_page(async |page| {
+            page.size(1920, 1080).await;
+            for theme in ["dark", "light"] {
+                for (more, name) in TREES {
+                    page.open(&server.url(&format!("/?view=tree&theme={theme}{more}"))).await;
+                    page.until_true("it is live", "document.body.dataset.connection === 'live'").await;
+                    if name == "table" {
+                        let lines =
+                            "document.querySelectorAll('[data-testid=tree-line][data-hash]').length > 5";
+                        page.until_true("there are lines", lines).await;
+                    } else {
+                        page.until("the tree is drawn in many colours", async |page| {
+                            let colours = page.colours("#tree canvas.below").await;
+                            wait::expect(colours > 4, || format!("{colours} colours"))
+                        })
+                        .await;
+                    }
+                    page.screenshot(&format!("tree-{name}-{workers}-{theme}")).await;
+                }
+            }
+        })
+        .await;
+    }
+}
