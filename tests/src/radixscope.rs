@@ -28,6 +28,22 @@ impl Radixscope {
         Self::start_on(0, args).await
     }
 
+    /// A demo with some decisions, in which hardly any time passes any more; with its decisions, newest first.
+    pub async fn standing_demo() -> (Self, Vec<Value>) {
+        let server = Self::start(["demo", "--warm-up", "120", "--speed", "0.000001"]).await;
+        server.until_source_is("live").await;
+        let mut before = Value::Null;
+        let decisions = wait::until("nothing changes any more", async || {
+            let now = server.json("/api/v1/decisions?limit=10000").await;
+            let is_same = now["decisions"] == before["decisions"] && now["totals"]["count"] != 0;
+            before = now.clone();
+            tokio::time::sleep(std::time::Duration::from_millis(300)).await;
+            wait::expect(is_same, || "still changing".to_owned()).map(|()| now)
+        })
+        .await;
+        (server, decisions["decisions"].as_array().expect("a list").clone())
+    }
+
     /// Starts `radixscope <args>` on a port, or on a free one if that is 0, and waits until it listens.
     pub async fn start_on<A: Into<OsString>>(port: u16, args: impl IntoIterator<Item = A>) -> Self {
         let args: Vec<OsString> = args.into_iter().map(Into::into).collect();

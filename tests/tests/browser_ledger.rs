@@ -9,22 +9,6 @@ use radixscope_tests::radixscope::Radixscope;
 use radixscope_tests::{replay, wait};
 use serde_json::{Value, json};
 
-/// A demo with some decisions, in which hardly any time passes any more.
-async fn standing() -> (Radixscope, Vec<Value>) {
-    let server = Radixscope::start(["demo", "--warm-up", "120", "--speed", "0.000001"]).await;
-    server.until_source_is("live").await;
-    let mut before = Value::Null;
-    let decisions = wait::until("nothing changes any more", async || {
-        let now = server.json("/api/v1/decisions?limit=10000").await;
-        let is_same = now["decisions"] == before["decisions"] && now["totals"]["count"] != 0;
-        before = now.clone();
-        tokio::time::sleep(std::time::Duration::from_millis(300)).await;
-        wait::expect(is_same, || "still changing".to_owned()).map(|()| now)
-    })
-    .await;
-    (server, decisions["decisions"].as_array().unwrap().clone())
-}
-
 /// Opens the ledger and waits for its lines.
 async fn open(page: &Page, server: &Radixscope, more: &str) {
     page.open(&server.url(&format!("/?view=decisions{more}"))).await;
@@ -85,7 +69,7 @@ async fn count(page: &Page, kind: &str) -> usize {
 
 #[tokio::test]
 async fn its_rows_and_its_filters_say_what_the_api_says() {
-    let (server, decisions) = standing().await;
+    let (server, decisions) = Radixscope::standing_demo().await;
     with_page(async |page| {
         open(page, &server, "").await;
         let shown = rows(page).await;
@@ -139,7 +123,7 @@ async fn its_rows_and_its_filters_say_what_the_api_says() {
 
 #[tokio::test]
 async fn the_details_are_the_api_s_candidates_and_lead_to_the_tree() {
-    let (server, decisions) = standing().await;
+    let (server, decisions) = Radixscope::standing_demo().await;
     let decision =
         decisions.iter().find(|d| !d["path"].is_null() && d["candidates"].as_array().unwrap().len() == 3);
     let decision = decision.expect("a decision whose prompt was held");
@@ -190,7 +174,7 @@ async fn the_details_are_the_api_s_candidates_and_lead_to_the_tree() {
 
 #[tokio::test]
 async fn a_row_of_the_overview_opens_the_ledger_at_its_decision() {
-    let (server, decisions) = standing().await;
+    let (server, decisions) = Radixscope::standing_demo().await;
     with_page(async |page| {
         page.open(&server.url("/")).await;
         page.until_true("decisions are listed", "!!document.querySelector('[data-testid=decision-open]')")
@@ -266,7 +250,7 @@ async fn pause_keeps_what_is_shown_and_going_on_leaves_no_gap() {
 
 #[tokio::test]
 async fn the_keyboard_alone_walks_through_the_ledger() {
-    let (server, decisions) = standing().await;
+    let (server, decisions) = Radixscope::standing_demo().await;
     let ids = ids(&decisions);
     with_page(async |page| {
         open(page, &server, "").await;
@@ -324,7 +308,7 @@ async fn saved(page: &Page, button: &str) -> String {
 
 #[tokio::test]
 async fn what_is_saved_is_what_is_shown_and_equals_the_api() {
-    let (server, decisions) = standing().await;
+    let (server, decisions) = Radixscope::standing_demo().await;
     with_page(async |page| {
         open(page, &server, "").await;
         let whole: Value = serde_json::from_str(&saved(page, "export-json").await).unwrap();

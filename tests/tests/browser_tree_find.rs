@@ -6,22 +6,6 @@ use radixscope_tests::radixscope::Radixscope;
 use radixscope_tests::wait;
 use serde_json::{Value, json};
 
-/// A demo with some decisions, in which hardly any time passes any more.
-async fn standing() -> (Radixscope, Vec<Value>) {
-    let server = Radixscope::start(["demo", "--warm-up", "120", "--speed", "0.000001"]).await;
-    server.until_source_is("live").await;
-    let mut before = Value::Null;
-    let decisions = wait::until("nothing changes any more", async || {
-        let now = server.json("/api/v1/decisions?limit=10000").await;
-        let is_same = now["decisions"] == before["decisions"] && now["totals"]["count"] != 0;
-        before = now.clone();
-        tokio::time::sleep(std::time::Duration::from_millis(300)).await;
-        wait::expect(is_same, || "still changing".to_owned()).map(|()| now)
-    })
-    .await;
-    (server, decisions["decisions"].as_array().unwrap().clone())
-}
-
 /// A decision whose prompt was held and of which all candidates are known.
 fn explained(decisions: &[Value]) -> &Value {
     let found = decisions.iter().find(|d| {
@@ -65,7 +49,7 @@ async fn is_selected(page: &Page, hash: &str) {
 
 #[tokio::test]
 async fn whatever_is_pasted_is_found() {
-    let (server, decisions) = standing().await;
+    let (server, decisions) = Radixscope::standing_demo().await;
     let decision = explained(&decisions);
     let hash = decision["path"]["block_hash"].as_str().unwrap();
     let number: u64 = hash.parse().unwrap();
@@ -123,7 +107,7 @@ async fn whatever_is_pasted_is_found() {
 
 #[tokio::test]
 async fn a_line_of_the_lists_jumps_and_the_details_are_the_apis() {
-    let (server, _) = standing().await;
+    let (server, _) = Radixscope::standing_demo().await;
     with_page(async |page| {
         open(page, &server, "").await;
         let listed = page.attribute("[data-testid=prefix]", "data-hash").await.unwrap();
@@ -173,7 +157,7 @@ async fn a_line_of_the_lists_jumps_and_the_details_are_the_apis() {
 
 #[tokio::test]
 async fn an_open_decision_is_painted_with_its_margin_and_leads_to_the_next() {
-    let (server, decisions) = standing().await;
+    let (server, decisions) = Radixscope::standing_demo().await;
     let decision = explained(&decisions);
     let id = decision["id"].as_str().unwrap();
     with_page(async |page| {
@@ -225,7 +209,7 @@ async fn an_open_decision_is_painted_with_its_margin_and_leads_to_the_next() {
 
 #[tokio::test]
 async fn what_is_saved_is_what_is_seen() {
-    let (server, _) = standing().await;
+    let (server, _) = Radixscope::standing_demo().await;
     with_page(async |page| {
         open(page, &server, "").await;
         page.eval("(() => { window.saved = []; const make = URL.createObjectURL; URL.createObjectURL = blob => { window.saved.push(blob); return make.call(URL, blob); }; const click = HTMLAnchorElement.prototype.click; window.names = []; HTMLAnchorElement.prototype.click = function () { window.names.push(this.download); }; return !!click; })()").await;

@@ -40,7 +40,7 @@ pub(super) fn CopiesFigures(store: Store) -> impl IntoView {
     });
     view! {
         <Figure id="shared" label="shared" value=Signal::derive(move || share(Redundancy::shared_share)) title=shared_title/>
-        <Figure id="copies" label="of memory are copies" value=Signal::derive(move || share(Redundancy::copies_share)) title=copies_title/>
+        <Figure id="copies" label="of held blocks are copies" value=Signal::derive(move || share(Redundancy::copies_share)) title=copies_title/>
     }
 }
 
