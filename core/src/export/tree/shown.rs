@@ -1,11 +1,11 @@
 //! A picture of the tree for who knows hashes and workers, not boxes.
 
 use super::svg::colours::Theme;
-use super::svg::{Drawing, Heat, Region, draw};
+use super::svg::{Drawing, Heat, draw};
 use super::{MAX_HITS_WINDOW_MS, NotFound, Picture};
 use crate::cluster::{TOUCH_MS, touch};
 use crate::id::{BlockHash, WorkerIx};
-use crate::tree::forest::{Arrangement, Forest, Order, Width};
+use crate::tree::forest::{Arrangement, Forest, Order, Region, Width};
 
 /// What is to be drawn.
 #[derive(Clone, PartialEq, Debug)]
@@ -63,7 +63,10 @@ impl Picture {
             Some(hash) => {
                 let node = self.find(hash, shown.workers.as_deref(), "root")?;
                 let chain = forest.chain_of(node).ok_or(NotFound::Unattached(hash))?;
-                (Region::of(&forest, chain), format!("Prefix tree below block {hash}"))
+                (
+                    Region::of(&forest, chain, forest.chain(chain).position),
+                    format!("Prefix tree below block {hash}"),
+                )
             }
         };
         let names: Vec<String> =

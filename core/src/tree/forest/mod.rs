@@ -15,6 +15,7 @@ mod changes;
 mod family;
 mod grow;
 mod rank;
+mod region;
 mod rows;
 mod settle;
 mod visit;
@@ -34,6 +35,7 @@ use family::{Family, Marks};
 pub use block::Prefix;
 pub use changes::{Change, ChangeKind, MAX_CHANGES};
 pub(in crate::tree) use grow::Ground;
+pub use region::Region;
 pub use rows::{Row, RowOrder};
 pub use visit::{Run, Seen, Sliver, Window};
 

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use leptos::prelude::*;
 use radixscope_core::cluster::{Cluster, TOUCH_MS, touch};
+pub(super) use radixscope_core::export::tree::svg::Heat;
 use radixscope_core::id::Millis;
 use radixscope_core::tree::forest::{Arrangement, Run, Width};
 
@@ -32,32 +33,6 @@ const FADING_STEP: Duration = Duration::from_millis(50);
 
 /// How far back hits count.
 pub(super) const HITS_WINDOW_MS: u64 = 5 * 60 * 1_000;
-
-/// What boxes are coloured by.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub(super) enum Heat {
-    /// Their owners.
-    #[default]
-    Owner,
-    /// When a worker last stored or a request last used one of their blocks.
-    Recency,
-    /// Requests of the window that found them held.
-    Hits,
-    /// How many workers hold them.
-    Owners,
-}
-
-impl Heat {
-    /// Value in the address.
-    pub(super) const fn as_str(self) -> Option<&'static str> {
-        match self {
-            Heat::Owner => None,
-            Heat::Recency => Some("recency"),
-            Heat::Hits => Some("hits"),
-            Heat::Owners => Some("owners"),
-        }
-    }
-}
 
 /// What the address says about the picture.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -153,9 +128,7 @@ impl TreeView {
         let choice = Memo::new(move |_| {
             store.address.with(|address| {
                 let is = |key: &str, value: &str| address.other(key).as_deref() == Some(value);
-                let heat = [Heat::Recency, Heat::Hits, Heat::Owners]
-                    .into_iter()
-                    .find(|heat| heat.as_str().is_some_and(|value| is(key::HEAT, value)));
+                let heat = Heat::ALL.into_iter().find(|heat| is(key::HEAT, heat.as_str()));
                 let width = if is(key::WIDTH, "hits") { Width::Hits } else { Width::Blocks };
                 let hits_window = (HITS_WINDOW_MS / TOUCH_MS) as u32;
                 Choice {

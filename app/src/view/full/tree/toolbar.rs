@@ -61,28 +61,28 @@ const COLOURS: [Segment; 4] = [
         words: "Owner",
         title: "The colour of the worker that alone holds a box; grey where several do",
         is_on: |choice| choice.heat == Heat::Owner,
-        choose: |tree| set(tree, key::HEAT, Heat::Owner.as_str()),
+        choose: |tree| set(tree, key::HEAT, None),
     },
     Segment {
         id: "heat-recency",
         words: "Recency",
         title: "When a worker last stored, or a request last used, a block of the box",
         is_on: |choice| choice.heat == Heat::Recency,
-        choose: |tree| set(tree, key::HEAT, Heat::Recency.as_str()),
+        choose: |tree| set(tree, key::HEAT, Some(Heat::Recency.as_str())),
     },
     Segment {
         id: "heat-hits",
         words: "Hits",
         title: "Requests of the last 5 minutes that were sent to a worker that held the box",
         is_on: |choice| choice.heat == Heat::Hits,
-        choose: |tree| set(tree, key::HEAT, Heat::Hits.as_str()),
+        choose: |tree| set(tree, key::HEAT, Some(Heat::Hits.as_str())),
     },
     Segment {
         id: "heat-owners",
         words: "Owners",
         title: "How many workers hold the box",
         is_on: |choice| choice.heat == Heat::Owners,
-        choose: |tree| set(tree, key::HEAT, Heat::Owners.as_str()),
+        choose: |tree| set(tree, key::HEAT, Some(Heat::Owners.as_str())),
     },
 ];
 

@@ -17,7 +17,7 @@ use std::fmt::Write as _;
 
 use crate::id::WorkerIx;
 use crate::tree::Tree;
-use crate::tree::forest::{ChainId, Forest};
+use crate::tree::forest::{Forest, Region};
 use boxes::Boxes;
 use colours::Theme;
 use text::Escaped;
@@ -41,33 +41,17 @@ pub enum Heat {
     Owners,
 }
 
-/// The part of the forest that is shown.
-#[derive(Clone, Copy, PartialEq, Debug)]
-pub struct Region {
-    /// Left edge in units.
-    pub x0: f64,
-    /// Right edge in units.
-    pub x1: f64,
-    /// First block position.
-    pub top: f64,
-    /// Position behind the last.
-    pub bottom: f64,
-}
+impl Heat {
+    /// All of them.
+    pub const ALL: [Self; 4] = [Self::Owner, Self::Recency, Self::Hits, Self::Owners];
 
-impl Region {
-    /// Everything.
-    pub fn all(forest: &Forest) -> Self {
-        Self { x0: 0.0, x1: forest.width().into(), top: 0.0, bottom: forest.sums().bottom.into() }
-    }
-
-    /// A box and everything below it.
-    pub fn of(forest: &Forest, id: ChainId) -> Self {
-        let (chain, x0) = (forest.chain(id), f64::from(forest.left(id)));
-        Self {
-            x0,
-            x1: x0 + f64::from(chain.width()),
-            top: chain.position.into(),
-            bottom: chain.sums.bottom.into(),
+    /// Its value in addresses.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Owner => "owner",
+            Self::Recency => "recency",
+            Self::Hits => "hits",
+            Self::Owners => "owners",
         }
     }
 }

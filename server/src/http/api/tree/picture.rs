@@ -16,8 +16,6 @@ use super::{read, window_ms, workers};
 use crate::http::App;
 use crate::http::error::ApiError;
 
-const HEATS: [(&str, Heat); 4] =
-    [("owner", Heat::Owner), ("recency", Heat::Recency), ("hits", Heat::Hits), ("owners", Heat::Owners)];
 const ORDERS: [(&str, Order); 2] = [("left-heavy", Order::LeftHeavy), ("stable", Order::Stable)];
 const WIDTHS: [(&str, Width); 2] = [("blocks", Width::Blocks), ("hits", Width::Hits)];
 const THEMES: [(&str, bool); 2] = [("light", false), ("dark", true)];
@@ -35,7 +33,7 @@ pub(in crate::http::api) async fn svg(State(app): State<App>, uri: Uri) -> Resul
         is_dark: params.one_of("theme", &THEMES)?.unwrap_or(standard.is_dark),
         order: params.one_of("order", &ORDERS)?.unwrap_or(standard.order),
         width: params.one_of("by", &WIDTHS)?.unwrap_or(standard.width),
-        heat: params.one_of("heat", &HEATS)?.unwrap_or(standard.heat),
+        heat: params.one_of("heat", &Heat::ALL.map(|heat| (heat.as_str(), heat)))?.unwrap_or(standard.heat),
         hits_window_ms: window_ms(&params)?,
         workers: workers(&app.hub, params.worker()?).await?,
         at: String::new(),
