@@ -217,7 +217,10 @@ impl Page {
 
     /// Clicks the first element with this test id.
     pub async fn click(&self, id: &str) {
-        let (x, y) = self.centre(&format!("[data-testid=\"{id}\"]")).await;
+        let selector = format!("[data-testid=\"{id}\"]");
+        // As a person would scroll to what is below the edge of a dialog or a pane.
+        self.eval(&format!("document.querySelector('{selector}')?.scrollIntoView({{block: 'nearest'}})")).await;
+        let (x, y) = self.centre(&selector).await;
         self.click_at(x, y).await;
     }
 

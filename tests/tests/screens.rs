@@ -55,6 +55,7 @@ const TREES: [(&str, &str); 5] = [
 ];
 
 #[tokio::test]
+#[ignore = "thirty pictures to look at: `cargo xtask screens`"]
 async fn the_tree_of_few_and_of_many_workers() {
     for workers in ["3", "8", "20"] {
         let server = Radixscope::start(["demo", "--warm-up", "150", "--workers", workers]).await;

@@ -24,9 +24,9 @@ pub(crate) fn run(workspace: &Workspace) -> Result<ExitCode> {
     test::build(&mut steps, workspace)?;
     let folder = workspace.target.join("screens");
     let _ = fs::remove_dir_all(&folder);
-    steps.step("Screenshots", "about 10 s", |step| {
+    steps.step("Screenshots", "about 1 min", |step| {
         let mut selection = test::SELECTION.to_vec();
-        selection.push("--test=screens");
+        selection.extend(["--test=screens", "--", "--include-ignored"]);
         step.run(test::command(workspace, &selection))
     })?;
     let mut pictures: Vec<_> = fs::read_dir(&folder)
