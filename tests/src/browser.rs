@@ -219,7 +219,8 @@ impl Page {
     pub async fn click(&self, id: &str) {
         let selector = format!("[data-testid=\"{id}\"]");
         // As a person would scroll to what is below the edge of a dialog or a pane.
-        self.eval(&format!("document.querySelector('{selector}')?.scrollIntoView({{block: 'nearest'}})")).await;
+        self.eval(&format!("document.querySelector('{selector}')?.scrollIntoView({{block: 'nearest'}})"))
+            .await;
         let (x, y) = self.centre(&selector).await;
         self.click_at(x, y).await;
     }

@@ -49,7 +49,12 @@ struct Stage {
     drawn: Drawn,
     made: Option<Made>,
     brush: Brush,
+    /// When the words around the picture were last brought up to date.
+    said_ms: f64,
 }
+
+/// Words follow the camera at this pace: each change of them is a layout of the page.
+const WORDS_EVERY_MS: f64 = 80.0;
 
 /// The picture.
 #[component]
@@ -72,6 +77,7 @@ pub(super) fn Canvas(tree: TreeView) -> impl IntoView {
             drawn: Drawn::default(),
             made: None,
             brush: Brush::default(),
+            said_ms: f64::NEG_INFINITY,
         }));
         resize::observe(&frame, move || tree.redraw_soon());
     });
@@ -158,12 +164,19 @@ fn draw(
             stage.surface.clear_above();
             let fades = stage.brush.fade(&how, &stage.surface, forest, &view, &stage.palette, goes_on);
             stage.annotate(tree, seen, &view, &how, told);
-            say(tree, cluster, forest, region, frame);
+            mark(tree, region, frame);
+            let is_time = now_ms() - stage.said_ms >= WORDS_EVERY_MS;
+            if is_time {
+                stage.said_ms = now_ms();
+                say(tree, cluster, forest, region);
+            } else {
+                tree.redraw_in_a_step();
+            }
             minimap.draw(cluster.tree(), forest, &stage.palette, palette_of, region);
             if goes_on {
                 tree.redraw_soon();
             } else if fades {
-                tree.redraw_for_fading();
+                tree.redraw_in_a_step();
             }
         });
     });
@@ -262,8 +275,8 @@ impl Stage {
     }
 }
 
-/// Says what is shown: to the panel's other parts, and to whoever reads the page from outside.
-fn say(tree: TreeView, cluster: &Cluster, forest: &Forest, region: Region, frame: &HtmlElement) {
+/// Tells the panel's other parts what the camera shows: path and window, in words.
+fn say(tree: TreeView, cluster: &Cluster, forest: &Forest, region: Region) {
     let mirror = cluster.tree();
     let goal = tree.camera.with_value(|camera| camera.goal());
     let boxes = match goal {
@@ -283,12 +296,16 @@ fn say(tree: TreeView, cluster: &Cluster, forest: &Forest, region: Region, frame
     }
     set_if_new(tree.path, path);
     set_if_new(tree.showing, super::speech::showing(region, forest, cluster.block_tokens()));
+}
+
+/// Says on the element what the camera shows, for whoever reads it from outside.
+fn mark(tree: TreeView, region: Region, frame: &HtmlElement) {
     let set = |name: &str, value: &str| {
         if frame.get_attribute(name).as_deref() != Some(value) {
             let _ = frame.set_attribute(name, value);
         }
     };
-    let zoom = match goal {
+    let zoom = match tree.camera.with_value(|camera| camera.goal()) {
         Goal::All => "all".to_owned(),
         Goal::Free => "free".to_owned(),
         Goal::Block(crumb) => crumb.hash.to_string(),

@@ -28,8 +28,8 @@ pub(super) mod key {
     pub(in super::super) const BLOCK: &str = "tree.block";
 }
 
-/// From one step of what fades to the next.
-const FADING_STEP: Duration = Duration::from_millis(50);
+/// From one step of what fades, or waits to be said, to the next.
+const STEP: Duration = Duration::from_millis(50);
 
 /// How far back hits count.
 pub(super) const HITS_WINDOW_MS: u64 = 5 * 60 * 1_000;
@@ -189,9 +189,9 @@ impl TreeView {
         });
     }
 
-    /// Draws once more in a while, for what fades: each frame costs the browser a picture of the whole canvas, and twenty
+    /// Draws once more in a while, for what fades or waits to be said: each frame costs the browser a picture of the whole canvas, and twenty
     /// steps a second fade smoothly enough.
-    pub(super) fn redraw_for_fading(self) {
+    pub(super) fn redraw_in_a_step(self) {
         if self.step_asked.try_update_value(|asked| std::mem::replace(asked, true)) != Some(false) {
             return;
         }
@@ -201,7 +201,7 @@ impl TreeView {
                     self.redraw_soon();
                 }
             },
-            FADING_STEP,
+            STEP,
         );
     }
 
