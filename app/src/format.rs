@@ -3,7 +3,7 @@
 /// A dash where a number is not known: never 0.
 pub const UNKNOWN: &str = "–";
 
-pub use radixscope_core::words::count;
+pub use radixscope_core::words::{count, percent};
 
 /// At most five characters: `999`, `12.3k`, `1.2M`.
 pub fn short(n: u64) -> String {
@@ -41,12 +41,6 @@ pub fn share(share: f64) -> String {
     // In whole numbers: formatting of fractions alone is a twentieth of the page.
     let hundredths = (share * 100.0).round() as u64;
     format!("{}.{:02}", hundredths / 100, hundredths % 100)
-}
-
-/// A share 0 … 1 in percent.
-pub fn percent(share: f64) -> String {
-    let percent = share * 100.0;
-    if percent > 0.0 && percent < 1.0 { "<1 %".to_owned() } else { format!("{} %", percent.round() as u64) }
 }
 
 /// A share 0 … 1 as a width for style sheets.

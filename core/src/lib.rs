@@ -13,6 +13,7 @@ pub mod baseline;
 pub mod capacity;
 pub mod check;
 pub mod cluster;
+pub mod colour;
 pub mod counterfactual;
 pub mod dynamo;
 pub mod export;

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use crate::capacity::GIB;
 use crate::tree::Totals;
 use crate::tree::forest::Prefix;
-use crate::words::{count, digits};
+use crate::words::{count, digits, percent};
 
 /// Blocks of a subtree, or of everything, and how often they are held. Only blocks of known paths count.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -99,10 +99,6 @@ pub fn gib(bytes: u64) -> String {
         small if small < 0.01 => "<0.01 GiB".to_owned(),
         gib => format!("{} GiB", digits(gib)),
     }
-}
-
-fn percent(share: f64) -> String {
-    if share < 0.01 { "<1 %".to_owned() } else { format!("{} %", (share * 100.0).round() as u64) }
 }
 
 #[cfg(test)]

@@ -13,6 +13,12 @@ pub fn count(n: u64) -> String {
     out
 }
 
+/// A share 0 … 1 in percent.
+pub fn percent(share: f64) -> String {
+    let percent = share * 100.0;
+    if percent > 0.0 && percent < 1.0 { "<1 %".to_owned() } else { format!("{} %", percent.round() as u64) }
+}
+
 /// A length of time of `ms` milliseconds with two to three digits that count: `0.42 ms`, `24 ms`, `610 ms`, `1.24 s`,
 /// `12.4 s`, `480 s`.
 pub fn duration(ms: f64) -> String {

@@ -124,13 +124,7 @@ fn colour(palette: &Palette, holder: Holder) -> Rgb {
 
 /// The part of a rectangle on the surface.
 fn visible(rect: Rect, view: &Viewport) -> Option<Rect> {
-    let (right, bottom) = (f64::from(view.width), f64::from(view.height));
-    let inside = Rect {
-        left: rect.left.max(0.0),
-        top: rect.top.max(0.0),
-        right: rect.right.min(right),
-        bottom: rect.bottom.min(bottom),
-    };
+    let inside = rect.within(f64::from(view.width), f64::from(view.height));
     (inside.left < inside.right && inside.top < inside.bottom).then_some(inside)
 }
 

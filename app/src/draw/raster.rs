@@ -246,7 +246,7 @@ pub fn raster(
             }
             let fill = fills.of_chain(tree, chain);
             painter.draw(tree.chain_owners(chain), rect, fill, pixels);
-            let rect = visible(rect, width, height);
+            let rect = rect.within(width, height);
             if has_label(rect, view.scale) {
                 drawn.labelled.push(Labelled { id, rect, fill });
             }
@@ -435,15 +435,6 @@ pub(super) fn span(from: f64, to: f64, limit: usize) -> (usize, usize) {
     let first = (from.round().max(0.0) as usize).min(limit.saturating_sub(1));
     let behind = (to.round().max(0.0) as usize).clamp(first + 1, limit.max(first + 1));
     (first, behind)
-}
-
-fn visible(rect: Rect, width: f64, height: f64) -> Rect {
-    Rect {
-        left: rect.left.max(0.0),
-        top: rect.top.max(0.0),
-        right: rect.right.min(width),
-        bottom: rect.bottom.min(height),
-    }
 }
 
 #[cfg(test)]

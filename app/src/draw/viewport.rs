@@ -30,6 +30,18 @@ pub struct Rect {
     pub bottom: f64,
 }
 
+impl Rect {
+    /// The part of it on a surface of so many device pixels; its edges are the wrong way round where nothing is.
+    pub fn within(self, width: f64, height: f64) -> Self {
+        Self {
+            left: self.left.max(0.0),
+            top: self.top.max(0.0),
+            right: self.right.min(width),
+            bottom: self.bottom.min(height),
+        }
+    }
+}
+
 impl Viewport {
     /// Pixel of a place in units.
     pub fn x(&self, x: f64) -> f64 {

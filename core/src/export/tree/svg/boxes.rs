@@ -3,10 +3,11 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
-use super::colours::{Rgb, Theme, css, ink, ramp};
+use super::colours::{Theme, ramp};
 use super::frame::Plot;
 use super::text::{Px, width_px};
 use super::{Drawing, Heat, MAX_BOXES, label};
+use crate::colour::{Rgb, css, ink};
 use crate::id::WorkerIx;
 use crate::tree::Tree;
 use crate::tree::forest::{Chain, Forest, Holder, Run, Seen, Sliver, Window};

@@ -1,9 +1,7 @@
 //! Colours of a picture: those of the page's design tokens, which a test holds them against.
 
+use crate::colour::{Rgb, blend};
 use crate::id::WorkerIx;
-
-/// Red, green, blue.
-pub type Rgb = [u8; 3];
 
 /// Up to this many workers have the hues that are furthest apart.
 const FEW: usize = 4;
@@ -104,25 +102,5 @@ pub fn ramp(share: f64) -> Rgb {
     let at = if share > 0.0 { share.min(1.0) * last as f64 } else { 0.0 };
     let below = (at as usize).min(last - 1);
     let part = at - below as f64;
-    let mix = |i: usize| {
-        let (a, b) = (f64::from(HEAT[below][i]), f64::from(HEAT[below + 1][i]));
-        (a + (b - a) * part).round() as u8
-    };
-    [mix(0), mix(1), mix(2)]
-}
-
-/// As attributes have it.
-pub fn css([r, g, b]: Rgb) -> String {
-    format!("#{r:02x}{g:02x}{b:02x}")
-}
-
-/// Of black and white, the one that is read best on `ground` by WCAG's contrast ratio.
-pub fn ink(ground: Rgb) -> Rgb {
-    let linear = |c: u8| match f64::from(c) / 255.0 {
-        c if c <= 0.04045 => c / 12.92,
-        c => ((c + 0.055) / 1.055).powf(2.4),
-    };
-    let luminance = 0.2126 * linear(ground[0]) + 0.7152 * linear(ground[1]) + 0.0722 * linear(ground[2]);
-    // Both ratios are equal where (L + 0.05)² = 1.05 × 0.05.
-    if (luminance + 0.05).powi(2) >= 1.05 * 0.05 { [0; 3] } else { [255; 3] }
+    blend(HEAT[below], HEAT[below + 1], part)
 }

@@ -3,9 +3,10 @@
 use std::fmt::Write as _;
 
 use super::boxes::{Boxes, blocks, fill_of};
-use super::colours::{HEAT, css};
+use super::colours::HEAT;
 use super::text::{Escaped, Px, cut, width_px};
 use super::{Drawing, Heat, label};
+use crate::colour::css;
 use crate::id::WorkerIx;
 use crate::tree::Tree;
 use crate::tree::forest::{Forest, Order, Width};

@@ -15,6 +15,7 @@ mod tests;
 
 use std::fmt::Write as _;
 
+use crate::colour::css;
 use crate::id::WorkerIx;
 use crate::tree::Tree;
 use crate::tree::forest::{Forest, Region};
@@ -105,11 +106,7 @@ pub fn draw(tree: &Tree, forest: &Forest, drawing: &Drawing<'_>) -> String {
         Escaped(&facts),
     );
     frame::patterns(&drawing, &mut svg);
-    let _ = writeln!(
-        svg,
-        "<path d=\"M0 0H{width}V{height}H0Z\" fill=\"{}\"/>",
-        colours::css(drawing.theme.ground)
-    );
+    let _ = writeln!(svg, "<path d=\"M0 0H{width}V{height}H0Z\" fill=\"{}\"/>", css(drawing.theme.ground));
     frame::heading(&drawing, &facts, &mut svg);
     frame::axes(&drawing, &plot, &mut svg);
     boxes.write(drawing.theme, &plot, &mut svg);

@@ -4,9 +4,10 @@ use proptest::prelude::*;
 use roxmltree::{Document, Node};
 
 use super::super::Picture;
-use super::colours::{HEAT, css, ink, ramp};
+use super::colours::{HEAT, ramp};
 use super::*;
 use crate::cluster::Cluster;
+use crate::colour::{css, ink};
 use crate::id::{BlockHash, Millis, TokensHash};
 use crate::record::Block;
 use crate::tree::forest::{Arrangement, Order};
