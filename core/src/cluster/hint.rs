@@ -74,7 +74,7 @@ const DEBUG_LOG: Setting = Setting {
     shows: "every candidate's cost, as the router wrote it",
 };
 const INPUT_LOG: Setting = Setting {
-    versions: "1.6",
+    versions: "1.6 and later",
     set: &["DYN_LOG=info,dynamo_llm::kv_router=debug,dynamo_kv_router=debug", "--logs"],
     on: "the frontend, and its log given to this server",
     shows: "the prompt of each request ([ROUTING_INPUT]), from which every candidate's cost is reconstructed",

@@ -17,7 +17,7 @@ pub enum Formula {
     C,
     /// 1.4 and 1.5: as C, with a cost for each active request, and a rule of its own for decode pools.
     D,
-    /// 1.6: D restated; no cache input at all for plain decode pools.
+    /// 1.6 and 1.7: D restated; no cache input at all for plain decode pools.
     E,
 }
 
@@ -37,14 +37,14 @@ impl Formula {
     }
 
     /// The default formula of a Dynamo version such as `0.9.1`, `v1.4.2` or `1.6.1rc2`; `None` for versions that the
-    /// reference does not cover (before 0.8, after 1.6).
+    /// reference does not cover (before 0.8, after 1.7).
     pub fn of_version(version: &str) -> Option<Formula> {
         Some(match major_minor(version)? {
             (0, 8 | 9) | (1, 0 | 1) => Formula::A,
             (1, 2) => Formula::B,
             (1, 3) => Formula::C,
             (1, 4 | 5) => Formula::D,
-            (1, 6) => Formula::E,
+            (1, 6 | 7) => Formula::E,
             _ => return None,
         })
     }
@@ -70,7 +70,7 @@ impl TieBreak {
         Some(match major_minor(version)? {
             (0, 8 | 9) => TieBreak::SmallestTree,
             (1, 0 | 1) => TieBreak::SmallestTreeThenRandom,
-            (1, 2..=6) => TieBreak::Random,
+            (1, 2..=7) => TieBreak::Random,
             _ => return None,
         })
     }
@@ -249,12 +249,13 @@ mod tests {
             ("1.5.1", Formula::D, TieBreak::Random),
             ("1.6.1rc1", Formula::E, TieBreak::Random),
             ("1.6", Formula::E, TieBreak::Random),
+            ("1.7.0.dev20261026", Formula::E, TieBreak::Random),
         ];
         for (version, formula, tie_break) in known {
             let options = Options::of_version(version).unwrap();
             assert_eq!((options.formula, options.tie_break), (formula, tie_break), "{version}");
         }
-        for unknown in ["", "0.7.1", "1.7.0", "2.0", "1", "1.x", "main"] {
+        for unknown in ["", "0.7.1", "1.8.0", "2.0", "1", "1.x", "main"] {
             assert_eq!(Options::of_version(unknown), None, "{unknown}");
         }
     }

@@ -15,7 +15,7 @@ const VERSIONS: [(&str, &str); 6] = [
     ("1.2", "1.2 – formula B"),
     ("1.3", "1.3 – formula C"),
     ("1.5", "1.4, 1.5 – formula D"),
-    ("1.6", "1.6 – formula E"),
+    ("1.6", "1.6, 1.7 – formula E"),
 ];
 
 fn version(options: &Options) -> &'static str {

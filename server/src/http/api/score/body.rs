@@ -254,7 +254,7 @@ impl Overrides {
                 (Some(_), Some(_)) => return Err(bad("options: expected version or formula, not both")),
                 (Some(version), None) => Some(Options::of_version(&version).ok_or_else(|| {
                     let shown: String = version.chars().take(40).collect();
-                    bad(format!("options.version={shown:?} is not known; expected 0.8 to 1.6, as 0.9.1"))
+                    bad(format!("options.version={shown:?} is not known; expected 0.8 to 1.7, as 0.9.1"))
                 })?),
                 (None, Some(letter)) => {
                     let formula = Formula::ALL.into_iter().find(|formula| formula.as_str() == letter);
