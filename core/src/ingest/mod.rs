@@ -316,7 +316,7 @@ impl Ingest {
             LoadOrigin::Engine { used_blocks } => Record::EngineLoad { worker, used_blocks },
             LoadOrigin::Router { decode_blocks, prefill_tokens } => Record::RouterLoad {
                 worker,
-                router: context.publisher_id().unwrap_or_default(),
+                router: context.publisher_id(),
                 decode_blocks,
                 prefill_tokens,
             },
