@@ -138,7 +138,7 @@ mod tests {
     use crate::record::{Record, WorkerFigures};
 
     fn told(stage: &mut Stage, router: u64, blocks: u64) {
-        let (worker, decode_blocks) = (WorkerIx(0), Some(blocks));
+        let (worker, router, decode_blocks) = (WorkerIx(0), Some(router), Some(blocks));
         stage.tell(Record::RouterLoad { worker, router, decode_blocks, prefill_tokens: None });
     }
 
