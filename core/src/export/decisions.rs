@@ -27,7 +27,9 @@ impl DecisionsDto {
     ) -> Self {
         let of_worker = |&worker: &WorkerIx| cluster.decisions().totals_of(worker);
         let totals = match workers {
-            Some(workers) => workers.iter().map(of_worker).fold(DecisionTotals::default(), DecisionTotals::plus),
+            Some(workers) => {
+                workers.iter().map(of_worker).fold(DecisionTotals::default(), DecisionTotals::plus)
+            }
             None => cluster.decisions().totals(),
         };
         Self {

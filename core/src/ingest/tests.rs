@@ -130,7 +130,8 @@ fn what_a_router_says_of_a_load_is_not_what_the_engine_says() {
 fn a_router_that_its_messages_do_not_name_is_no_router_0() {
     let mut heard = Heard::new();
     // Without an envelope, as 0.8 sends it.
-    let load = json!({"worker_id": WORKER, "dp_rank": 0, "active_decode_blocks": 7, "active_prefill_tokens": 122});
+    let load =
+        json!({"worker_id": WORKER, "dp_rank": 0, "active_decode_blocks": 7, "active_prefill_tokens": 122});
     heard.hear(LOADS, load.to_string().as_bytes());
     assert_eq!(heard.cluster.workers()[0].router_loads[0].router, None);
     assert!(heard.cluster.routers().is_empty());

@@ -87,7 +87,8 @@ impl Joiner {
         let by_http = || {
             let span = self.by_http.get(http_id?)?;
             // A client may send the same id twice: it then stands for the latest request.
-            let is_other = request_id.is_some() && span.request_id.is_some() && span.request_id.as_deref() != request_id;
+            let is_other =
+                request_id.is_some() && span.request_id.is_some() && span.request_id.as_deref() != request_id;
             span.placed.filter(|_| !is_other).or_else(|| by_request(span.request_id.as_deref()?))
         };
         request_id.and_then(by_request).or_else(by_http)
@@ -156,7 +157,10 @@ impl Joiner {
         let is_later_line = marks.source == DecisionSource::Log && marks.request_id.is_some();
         let far = |recent: &Recent| recent.at_ms.0.abs_diff(marks.at_ms.0);
         let follows = |recent: &Recent| {
-            is_later_line && recent.sources & bit != 0 && recent.at_ms <= marks.at_ms && far(recent) <= FOLLOWS_MS
+            is_later_line
+                && recent.sources & bit != 0
+                && recent.at_ms <= marks.at_ms
+                && far(recent) <= FOLLOWS_MS
         };
         let fitting = self.recent.iter_mut().filter(|recent| {
             recent.worker == marks.worker

@@ -92,7 +92,8 @@ impl Lines {
         let log = self.log(log)?;
         let known = log.iter().rposition(|open| open.of.as_deref() == id);
         let at = known.unwrap_or_else(|| {
-            let candidates = |log: &VecDeque<Open>| log.iter().map(|open| open.candidates.len()).sum::<usize>();
+            let candidates =
+                |log: &VecDeque<Open>| log.iter().map(|open| open.candidates.len()).sum::<usize>();
             while log.len() == MAX_OPEN || candidates(log) > MAX_OPEN_CANDIDATES {
                 log.pop_front();
             }
@@ -413,14 +414,22 @@ impl Routing {
             isl_tokens: tokens.filter(|&tokens| tokens > 0),
             progress,
         };
-        let ending =
-            Ending { request_id: (&*done.request_id).into(), http_id: done.http_id.as_deref().map(Into::into), is_query, ended };
+        let ending = Ending {
+            request_id: (&*done.request_id).into(),
+            http_id: done.http_id.as_deref().map(Into::into),
+            is_query,
+            ended,
+        };
         let placed = self.joiner.placed(Some(&ending.request_id), ending.http_id.as_deref());
         match placed.or_else(|| self.chosen_nameless(&ending, done.prefill_worker, cluster)) {
             Some(placed) => self.ended(placed, &ending, cluster),
             None => {
                 let given_up = self.endings.wait(heard.told_ms, ending);
-                given_up.filter(|ending| !ending.is_query).map(|ending| Record::Request(ending.ended)).into_iter().collect()
+                given_up
+                    .filter(|ending| !ending.is_query)
+                    .map(|ending| Record::Request(ending.ended))
+                    .into_iter()
+                    .collect()
             }
         }
     }
@@ -461,7 +470,8 @@ impl Routing {
         }
         let mut decision = Decision::new(placed.id, placed.worker, DecisionSource::Log);
         decision.request_id = Some(Cow::Owned(ending.request_id.to_string()));
-        let has_output = progress.ttft_us.is_some() || progress.output_tokens.is_some_and(|tokens| tokens > 0);
+        let has_output =
+            progress.ttft_us.is_some() || progress.output_tokens.is_some_and(|tokens| tokens > 0);
         decision.dispatched = if ending.is_query { Some(false) } else { has_output.then_some(true) };
         if let Some(isl_tokens) = ending.ended.isl_tokens {
             match self.block_size(placed.worker, cluster) {
@@ -487,7 +497,12 @@ impl Routing {
     }
 
     /// Tells what waited for long enough: ends of which no decision came, and lengths whose block size is known by now.
-    pub(super) fn flush_endings(&mut self, at_ms: Millis, cluster: &Cluster, records: &mut Vec<Record<'static>>) {
+    pub(super) fn flush_endings(
+        &mut self,
+        at_ms: Millis,
+        cluster: &Cluster,
+        records: &mut Vec<Record<'static>>,
+    ) {
         let given_up = self.endings.given_up(at_ms).into_iter().filter(|ending| !ending.is_query);
         records.extend(given_up.map(|ending| Record::Request(ending.ended)));
         let mut endings = std::mem::take(&mut self.endings);

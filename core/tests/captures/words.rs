@@ -52,7 +52,8 @@ fn pattern(text: &str) -> Regex {
 fn of_text(line: &str) -> Option<Line> {
     static HEAD: LazyLock<Regex> =
         LazyLock::new(|| pattern(r"^(\S+Z)\s+(?:TRACE|DEBUG|INFO|WARN|ERROR)\s+((?:\S+:\s+)+)(.*)$"));
-    static FIELD: LazyLock<Regex> = LazyLock::new(|| pattern(r#" ([\w.]+)=("(?:[^"\\]|\\.)*"|\[[^\]]*\]|\S+)"#));
+    static FIELD: LazyLock<Regex> =
+        LazyLock::new(|| pattern(r#" ([\w.]+)=("(?:[^"\\]|\\.)*"|\[[^\]]*\]|\S+)"#));
     let head = HEAD.captures(line)?;
     let (mut fields, mut own, mut of_spans) = (BTreeMap::new(), None, Vec::new());
     let mut in_spans = false;

@@ -85,7 +85,8 @@ fn every_cost_is_the_sum_of_its_parts() {
     for fault in faults {
         let seen = with(fault, 60);
         let decided: Vec<&Decided> = seen.cluster.decisions().newest_first().collect();
-        let parts = decided.iter().flat_map(|decided| decided.cost_parts().into_iter().map(move |p| (decided, p)));
+        let parts =
+            decided.iter().flat_map(|decided| decided.cost_parts().into_iter().map(move |p| (decided, p)));
         for (decided, part) in parts {
             assert_eq!(part.other_cost, 0.0, "{fault:?}: {} of {:?}", part.sum(), decided.decision);
         }

@@ -20,8 +20,8 @@ use memchr::memmem::Finder;
 
 pub use printed::Printed;
 pub use said::{
-    Dispatched, Ending, Formula, RequestDone, RequestIds, RequestReceived, RouteDone, RoutingBest, RoutingInput,
-    Said, Selected, Terms, Tie,
+    Dispatched, Ending, Formula, RequestDone, RequestIds, RequestReceived, RouteDone, RoutingBest,
+    RoutingInput, Said, Selected, Terms, Tie,
 };
 
 use super::error::{DecodeError, Reason};

@@ -5,8 +5,8 @@ use std::borrow::Cow;
 use super::fields::{Fields, Key};
 use super::printed::Printed;
 use super::said::{
-    Dispatched, Ending, Formula, RequestDone, RequestIds, RequestReceived, RouteDone, RoutingBest, RoutingInput,
-    Said, Selected, Terms, Tie,
+    Dispatched, Ending, Formula, RequestDone, RequestIds, RequestReceived, RouteDone, RoutingBest,
+    RoutingInput, Said, Selected, Terms, Tie,
 };
 use super::scan::Scan;
 use super::sign::sign;

@@ -77,12 +77,12 @@ impl Said<'_> {
                 worker_type: said.worker_type.map(own),
                 ..said
             }),
-            Said::Dispatched(said) => {
-                Said::Dispatched(Dispatched { ids: said.ids.into_owned(), phase: said.phase.map(own), ..said })
-            }
-            Said::RoutingBest(said) => {
-                Said::RoutingBest(RoutingBest { ids: said.ids.into_owned(), ..said })
-            }
+            Said::Dispatched(said) => Said::Dispatched(Dispatched {
+                ids: said.ids.into_owned(),
+                phase: said.phase.map(own),
+                ..said
+            }),
+            Said::RoutingBest(said) => Said::RoutingBest(RoutingBest { ids: said.ids.into_owned(), ..said }),
             Said::RoutingInput(said) => Said::RoutingInput(RoutingInput {
                 request_id: own(said.request_id),
                 http_id: said.http_id.map(own),
