@@ -23,7 +23,7 @@ pub use scrape::{
 pub use sealed::{Opened, Sealed};
 
 /// Version of the binary form of everything in this file.
-pub const RECORD_VERSION: u8 = 4;
+pub const RECORD_VERSION: u8 = 5;
 
 /// One KV block as a worker stored it: the engine's identity of it and the router's hash of its tokens.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
@@ -135,8 +135,8 @@ pub enum Record<'a> {
     RouterLoad {
         /// Whose load.
         worker: WorkerIx,
-        /// Which router: its publisher id.
-        router: u64,
+        /// Which router: its publisher id. `None`: the message bears none (0.8).
+        router: Option<u64>,
         /// Blocks of active sequences.
         decode_blocks: Option<u64>,
         /// Prompt tokens routed there whose first output token has not come.
@@ -152,6 +152,8 @@ pub enum Record<'a> {
         /// What is known of it now.
         progress: Progress,
     },
+    /// A request of which no decision became known ended.
+    Request(Ended),
     /// A step in the life of a request on a worker.
     Sequence {
         /// Where it runs.
@@ -308,6 +310,9 @@ pub struct Decision<'a> {
     pub completeness: Completeness,
     /// Where in the tree the prompt's held prefix ended.
     pub path: Option<PathEnd>,
+    /// Whether the worker was given the request. A query that runs nothing is decided and not dispatched; routers leave
+    /// it out of their hit rate. `None`: nobody said.
+    pub dispatched: Option<bool>,
 }
 
 impl Decision<'_> {
@@ -330,6 +335,7 @@ impl Decision<'_> {
             candidates: Cow::Borrowed(&[]),
             completeness: Completeness::ChosenOnly,
             path: None,
+            dispatched: None,
         }
     }
 }
@@ -422,6 +428,19 @@ pub struct Progress {
     pub output_tokens: Option<u64>,
     /// Prompt tokens that the chosen worker had in its cache, by the frontend's count.
     pub cached_tokens: Option<u64>,
+}
+
+/// A request that ended, as its frontend measured it.
+#[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
+pub struct Ended {
+    /// When.
+    pub ended_ms: Millis,
+    /// From its arrival to its end, in microseconds.
+    pub elapsed_us: Option<u64>,
+    /// Prompt length in tokens.
+    pub isl_tokens: Option<u64>,
+    /// Times and output.
+    pub progress: Progress,
 }
 
 /// How a request ended.

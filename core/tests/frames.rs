@@ -99,7 +99,7 @@ fn about_workers() -> impl Strategy<Value = Record<'static>> {
             component
         }),
         (worker(), any::<u64>()).prop_map(|(worker, used_blocks)| Record::EngineLoad { worker, used_blocks }),
-        (worker(), any::<u64>(), any::<[Option<u64>; 2]>()).prop_map(
+        (worker(), any::<Option<u64>>(), any::<[Option<u64>; 2]>()).prop_map(
             |(worker, router, [decode_blocks, prefill_tokens])| {
                 Record::RouterLoad { worker, router, decode_blocks, prefill_tokens }
             }
@@ -123,6 +123,7 @@ fn about_workers() -> impl Strategy<Value = Record<'static>> {
                     block_hash: BlockHash(hash),
                     blocks,
                 }),
+                dispatched: isl_tokens.map(|tokens| tokens % 2 == 0),
                 ..Decision::new(DecisionId(id), worker, source)
             })
         }),
@@ -137,6 +138,10 @@ fn about_workers() -> impl Strategy<Value = Record<'static>> {
                 output_tokens,
                 cached_tokens: None,
             },
+        }),
+        (any::<u64>(), any::<[Option<u64>; 3]>()).prop_map(|(ended, [elapsed_us, isl_tokens, ttft_us])| {
+            let progress = Progress { ttft_us, ..Progress::default() };
+            Record::Request(Ended { ended_ms: Millis(ended), elapsed_us, isl_tokens, progress })
         }),
         (worker(), proptest::sample::select(vec![Added, PrefillCompleted, Freed]), any::<bool>())
             .prop_map(|(worker, step, by_worker)| Record::Sequence { worker, step, by_worker }),

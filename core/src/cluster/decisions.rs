@@ -94,6 +94,7 @@ impl Decided {
         fill(&mut known.overlap_blocks, more.overlap_blocks);
         fill(&mut known.logit, more.logit);
         fill(&mut known.path, more.path);
+        fill(&mut known.dispatched, more.dispatched);
         known.tied |= more.tied;
         if more.completeness > known.completeness {
             known.completeness = more.completeness;
@@ -119,43 +120,71 @@ fn fill<T: Copy>(known: &mut Option<T>, more: Option<T>) {
     *known = known.or(more);
 }
 
-/// Sums over decisions.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+/// Sums over decisions. Blocks and rates are of requests that were dispatched, as far as that is known: routers leave
+/// queries that run nothing out of their own hit rate too.
+#[derive(Clone, Copy, PartialEq, Debug, Default, Serialize, Deserialize)]
 pub struct DecisionTotals {
     /// Decisions.
     pub count: u64,
+    /// Decisions that tell both numbers: prompt blocks and what the chosen worker held of them.
+    pub with_blocks: u64,
     /// Prompt blocks, of decisions that tell both numbers.
     pub isl_blocks: u64,
     /// Blocks the chosen workers held, of decisions that tell both numbers.
     pub overlap_blocks: u64,
+    /// Sum of the hit rates of decisions that tell both numbers.
+    pub hit_rates: f64,
 }
 
 impl DecisionTotals {
     /// Adds a decision.
     pub fn add(&mut self, decided: &Decided) {
         self.count += 1;
-        if let Some((isl, overlap)) = blocks(decided) {
-            self.isl_blocks = self.isl_blocks.saturating_add(isl);
-            self.overlap_blocks = self.overlap_blocks.saturating_add(overlap);
-        }
+        self.replace(None, blocks(decided));
     }
 
     fn replace(&mut self, before: Option<(u64, u64)>, after: Option<(u64, u64)>) {
-        let ((isl_before, overlap_before), (isl, overlap)) =
-            (before.unwrap_or_default(), after.unwrap_or_default());
-        self.isl_blocks = self.isl_blocks.saturating_sub(isl_before).saturating_add(isl);
-        self.overlap_blocks = self.overlap_blocks.saturating_sub(overlap_before).saturating_add(overlap);
+        let of = |blocks: Option<(u64, u64)>| {
+            let (isl, overlap) = blocks.unwrap_or_default();
+            let rate = if isl > 0 { overlap as f64 / isl as f64 } else { 0.0 };
+            (u64::from(blocks.is_some()), isl, overlap, rate)
+        };
+        let (before, after) = (of(before), of(after));
+        let changed = |sum: u64, before: u64, after: u64| sum.saturating_sub(before).saturating_add(after);
+        self.with_blocks = changed(self.with_blocks, before.0, after.0);
+        self.isl_blocks = changed(self.isl_blocks, before.1, after.1);
+        self.overlap_blocks = changed(self.overlap_blocks, before.2, after.2);
+        self.hit_rates += after.3 - before.3;
     }
 
     /// Overlap over prompt blocks, 0 … 1; `None` while no prompt block was counted.
     pub fn overlap_share(&self) -> Option<f64> {
         (self.isl_blocks > 0).then(|| self.overlap_blocks as f64 / self.isl_blocks as f64)
     }
+
+    /// Mean over decisions of what the chosen worker held of the prompt, 0 … 1, as routers' own histograms have it: a
+    /// short prompt counts as much as a long one. `None` while no prompt block was counted.
+    pub fn mean_hit_rate(&self) -> Option<f64> {
+        (self.isl_blocks > 0).then(|| self.hit_rates / self.with_blocks as f64)
+    }
+
+    /// Both sums.
+    pub fn plus(self, other: Self) -> Self {
+        Self {
+            count: self.count + other.count,
+            with_blocks: self.with_blocks + other.with_blocks,
+            isl_blocks: self.isl_blocks.saturating_add(other.isl_blocks),
+            overlap_blocks: self.overlap_blocks.saturating_add(other.overlap_blocks),
+            hit_rates: self.hit_rates + other.hit_rates,
+        }
+    }
 }
 
-/// Prompt and overlap of a decision that tells both.
+/// Prompt and overlap of a decision that tells both, if the prompt has a block and the request was not a query alone.
 fn blocks(decided: &Decided) -> Option<(u64, u64)> {
-    Some((decided.decision.isl_blocks?, decided.overlap_blocks()?))
+    let is_query = decided.decision.dispatched == Some(false);
+    let isl = decided.decision.isl_blocks.filter(|&isl| isl > 0 && !is_query)?;
+    Some((isl, decided.overlap_blocks()?))
 }
 
 /// Decisions and totals.
@@ -335,5 +364,6 @@ fn owned(told: &Decision<'_>) -> Decision<'static> {
         candidates: Cow::Owned(told.candidates.to_vec()),
         completeness: told.completeness,
         path: told.path,
+        dispatched: told.dispatched,
     }
 }

@@ -88,6 +88,7 @@ impl Cluster {
                 }
             }
             Record::Progress { decision, progress } => self.head.decisions.progress(*decision, progress),
+            Record::Request(ended) => self.head.requests.push(ended),
             Record::Scrape(scrape) => self.fold_scrape(at, scrape),
             Record::LogSign { worker, sign, count } => self.fold_sign(at, *worker, *sign, *count),
             Record::Finding { code, finding } => self.head.findings.found(code, finding),
@@ -109,15 +110,18 @@ impl Cluster {
 
     fn fold_decision(&mut self, seq: Seq, at: Millis, decision: &Decision<'_>) {
         let before = self.head.decisions.totals().count;
-        let was_judged =
-            self.head.decisions.get(decision.id).is_some_and(|known| has_prompt(&known.decision));
+        let known = self.head.decisions.get(decision.id);
+        let was_judged = known.is_some_and(|known| has_prompt(&known.decision));
+        let had_router = known.is_some_and(|known| known.decision.router.is_some());
         self.head.decisions.take(seq, at, decision);
         if !was_judged && has_prompt(decision) {
             self.judge(decision);
         }
         let is_new = self.head.decisions.totals().count > before;
         if let Some(router) = decision.router {
-            self.head.routers.heard(router, at, is_new);
+            // Whichever source comes first: it is a decision of this router from when its name is known.
+            let is_kept = self.head.decisions.get(decision.id).is_some();
+            self.head.routers.heard(router, at, is_kept && !had_router);
         }
         if let Some(gone) = self.worker_mut(decision.worker).filter(|w| is_new && w.gone.is_some()) {
             gone.choices_after_gone += 1;
@@ -232,7 +236,9 @@ impl Cluster {
                     decode_blocks: *decode_blocks,
                     prefill_tokens: *prefill_tokens,
                 });
-                head.routers.heard(*router, at, false);
+                if let Some(router) = router {
+                    head.routers.heard(*router, at, false);
+                }
             }
             Record::Sequence { step, by_worker, .. } => {
                 if *by_worker {

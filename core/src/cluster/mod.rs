@@ -13,6 +13,7 @@ mod in_flight;
 mod process;
 mod quantile;
 mod rates;
+mod requests;
 mod router;
 mod sign;
 mod snapshot;
@@ -42,6 +43,7 @@ pub use in_flight::InFlight;
 pub use process::{MAX_PROCESSES, ProcessState, SCRAPE_WINDOW_MS};
 pub use quantile::{Distribution, Quantile};
 pub use rates::{Bucket, RATE_BUCKET_MS, RATE_WINDOW_S, Rates};
+pub use requests::Requests;
 pub use router::{MAX_ROUTERS_KNOWN, RouterState};
 pub use sign::SignState;
 pub use snapshot::{SnapshotError, SnapshotPart, SnapshotReader};
@@ -62,6 +64,7 @@ struct Head {
     sources: Vec<SourceState>,
     workers: Vec<WorkerState>,
     decisions: Decisions,
+    requests: Requests,
     processes: Vec<ProcessState>,
     routers: Vec<RouterState>,
     signs: Vec<SignState>,
@@ -91,6 +94,7 @@ impl Cluster {
                 sources: Vec::new(),
                 workers: Vec::new(),
                 decisions: Decisions::default(),
+                requests: Requests::default(),
                 processes: Vec::new(),
                 routers: Vec::new(),
                 signs: Vec::new(),
@@ -176,6 +180,11 @@ impl Cluster {
         &self.head.decisions
     }
 
+    /// Requests that ended without a known decision.
+    pub fn requests(&self) -> &Requests {
+        &self.head.requests
+    }
+
     /// Processes whose metrics are scraped, in order of first sight.
     pub fn processes(&self) -> &[ProcessState] {
         &self.head.processes
@@ -184,6 +193,17 @@ impl Cluster {
     /// Routers heard of, in order of first sight.
     pub fn routers(&self) -> &[RouterState] {
         &self.head.routers
+    }
+
+    /// Decisions of one router. Logs do not name theirs, so that with several routers such decisions are nobody's.
+    /// `None`: how many are its own is not known.
+    pub fn decisions_of(&self, router: &RouterState) -> Option<u64> {
+        let all = self.head.decisions.totals().count;
+        let named: u64 = self.head.routers.iter().map(|router| router.decisions).sum();
+        match self.head.routers.as_slice() {
+            [_] => Some(all),
+            _ => (named >= all).then_some(router.decisions),
+        }
     }
 
     /// What logs said of the event path.
@@ -241,6 +261,7 @@ impl Cluster {
         let Head { seq, now_ms, sources, workers, decisions, .. } = &self.head;
         let Head { processes, routers, signs, findings, limit_nodes, .. } = &self.head;
         let heard = (seq, now_ms, sources, workers, decisions.sums(), decisions.digest());
+        let heard = (heard, self.head.requests.digest());
         let small = (heard, processes, routers, signs, findings, limit_nodes);
         let bytes = postcard::to_allocvec(&small).unwrap_or_default();
         xxhash_rust::xxh3::xxh3_64_with_seed(&bytes, self.tree.digest())
@@ -278,6 +299,7 @@ pub fn worker_of(record: &Record<'_>) -> Option<WorkerIx> {
         | Record::SourceState { .. }
         | Record::Traffic { .. }
         | Record::Progress { .. }
+        | Record::Request(_)
         | Record::Scrape(_)
         | Record::Finding { .. }
         | Record::Checked(_)

@@ -209,7 +209,7 @@ fn a_worker_is_quiet_after_ten_seconds_and_never_heard_if_only_routers_speak_of_
     fold.store(0, None, &[1]);
     fold.fold(Record::RouterLoad {
         worker: WorkerIx(1),
-        router: 9,
+        router: Some(9),
         decode_blocks: Some(1),
         prefill_tokens: Some(1),
     });

@@ -116,8 +116,8 @@ pub struct Sequences {
 /// What one router estimates of a worker.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct RouterLoad {
-    /// The router's publisher id.
-    pub router: u64,
+    /// The router's publisher id. `None`: its messages bear none (0.8).
+    pub router: Option<u64>,
     /// When it said so.
     pub at_ms: Millis,
     /// Blocks of active sequences.

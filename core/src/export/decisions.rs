@@ -27,28 +27,17 @@ impl DecisionsDto {
     ) -> Self {
         let of_worker = |&worker: &WorkerIx| cluster.decisions().totals_of(worker);
         let totals = match workers {
-            Some(workers) => workers.iter().map(of_worker).fold(DecisionTotals::default(), plus),
+            Some(workers) => {
+                workers.iter().map(of_worker).fold(DecisionTotals::default(), DecisionTotals::plus)
+            }
             None => cluster.decisions().totals(),
         };
         Self {
             seq: cluster.seq().0,
             decisions: decisions.filter_map(|decided| DecisionDto::of(cluster, decided)).collect(),
-            totals: TotalsDto {
-                count: totals.count,
-                isl_blocks: totals.isl_blocks,
-                overlap_blocks: totals.overlap_blocks,
-                overlap_share: totals.overlap_share(),
-            },
+            totals: totals.into(),
             hint: cluster.decisions_hint(),
         }
-    }
-}
-
-fn plus(a: DecisionTotals, b: DecisionTotals) -> DecisionTotals {
-    DecisionTotals {
-        count: a.count + b.count,
-        isl_blocks: a.isl_blocks + b.isl_blocks,
-        overlap_blocks: a.overlap_blocks + b.overlap_blocks,
     }
 }
 
@@ -67,6 +56,8 @@ pub struct DecisionDto {
     router_id: Option<Decimal>,
     worker_id: Decimal,
     dp_rank: u32,
+    /// Whether the worker was given the request; `false`: a query that runs nothing, `null`: nobody said.
+    dispatched: Option<bool>,
     isl_tokens: Option<u64>,
     isl_blocks: Option<u64>,
     block_size_tokens: Option<u32>,
@@ -132,14 +123,32 @@ struct ProgressDto {
     cached_tokens: Option<u64>,
 }
 
-/// Sums over all decisions ever heard, of the filtered workers if there is a filter.
+/// Sums over decisions. All but `count` are of those whose prompt length and overlap are both known and that were no
+/// mere queries.
 #[derive(Serialize, Debug)]
-struct TotalsDto {
+pub struct TotalsDto {
     count: u64,
+    /// Decisions that the following are of.
+    with_blocks: u64,
     isl_blocks: u64,
     overlap_blocks: u64,
     /// `overlap_blocks` over `isl_blocks`, 0 … 1.
     overlap_share: Option<f64>,
+    /// Mean of each request's hit rate, 0 … 1: the router's own `kv_hit_rate`.
+    mean_hit_rate: Option<f64>,
+}
+
+impl From<DecisionTotals> for TotalsDto {
+    fn from(totals: DecisionTotals) -> Self {
+        Self {
+            count: totals.count,
+            with_blocks: totals.with_blocks,
+            isl_blocks: totals.isl_blocks,
+            overlap_blocks: totals.overlap_blocks,
+            overlap_share: totals.overlap_share(),
+            mean_hit_rate: totals.mean_hit_rate(),
+        }
+    }
 }
 
 impl DecisionDto {
@@ -171,6 +180,7 @@ impl DecisionDto {
             router_id: decision.router.map(Decimal),
             worker_id: Decimal(worker.id.0),
             dp_rank: worker.dp_rank,
+            dispatched: decision.dispatched,
             isl_tokens: decision.isl_tokens,
             isl_blocks: decision.isl_blocks,
             block_size_tokens: decision.block_size_tokens,

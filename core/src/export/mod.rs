@@ -15,7 +15,7 @@ use serde::{Serialize, Serializer};
 use crate::id::{BlockHash, TokensHash};
 
 pub use checks::{FindingsDto, Wanted};
-pub use decisions::{DecisionDto, DecisionsDto, finite};
+pub use decisions::{DecisionDto, DecisionsDto, TotalsDto, finite};
 pub use memory::{AgesDto, MemoryDto};
 
 /// A full-range `u64`, as a decimal string.

@@ -314,12 +314,9 @@ impl Ingest {
         let Some(worker) = self.worker(context, said.worker, out) else { return Ok(()) };
         let record = match said.origin(context.publisher_id()) {
             LoadOrigin::Engine { used_blocks } => Record::EngineLoad { worker, used_blocks },
-            LoadOrigin::Router { decode_blocks, prefill_tokens } => Record::RouterLoad {
-                worker,
-                router: context.publisher_id().unwrap_or_default(),
-                decode_blocks,
-                prefill_tokens,
-            },
+            LoadOrigin::Router { decode_blocks, prefill_tokens } => {
+                Record::RouterLoad { worker, router: context.publisher_id(), decode_blocks, prefill_tokens }
+            }
             LoadOrigin::Nothing => return Ok(()),
         };
         out.record(context.entry(record));

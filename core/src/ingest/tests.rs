@@ -122,8 +122,19 @@ fn what_a_router_says_of_a_load_is_not_what_the_engine_says() {
     heard.hear(LOADS, &enveloped(99, 0, &load));
     let worker = &heard.cluster.workers()[0];
     assert_eq!(worker.engine_used_blocks, None);
-    assert_eq!(worker.router_loads[0].router, 99);
+    assert_eq!(worker.router_loads[0].router, Some(99));
     assert_eq!(worker.router_loads[0].prefill_tokens, Some(122));
+}
+
+#[test]
+fn a_router_that_its_messages_do_not_name_is_no_router_0() {
+    let mut heard = Heard::new();
+    // Without an envelope, as 0.8 sends it.
+    let load =
+        json!({"worker_id": WORKER, "dp_rank": 0, "active_decode_blocks": 7, "active_prefill_tokens": 122});
+    heard.hear(LOADS, load.to_string().as_bytes());
+    assert_eq!(heard.cluster.workers()[0].router_loads[0].router, None);
+    assert!(heard.cluster.routers().is_empty());
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use crate::cluster::{Cluster, Decided, Distribution, ProcessState};
 use crate::id::Millis;
-use crate::record::{HistogramKind, ProcessRole};
+use crate::record::{Ended, HistogramKind, ProcessRole};
 use crate::words;
 
 use super::WINDOW_MS;
@@ -65,6 +65,9 @@ impl Quantity {
 
     /// Of one request: when it was known, its value, and whether the frontend measured it itself.
     pub(super) fn of(self, decided: &Decided) -> Option<(Millis, f64, bool)> {
+        if decided.decision.dispatched == Some(false) {
+            return None;
+        }
         let first = decided.time_to_first_token_ms();
         let progress = &decided.progress;
         let ended = progress.ended_ms.unwrap_or(decided.decided_ms());
@@ -80,6 +83,24 @@ impl Quantity {
                 let ended = progress.ended_ms?;
                 Some((ended, ended.since(decided.decided_ms()) as f64, false))
             }
+            Self::RouterOverhead => None,
+        }
+    }
+
+    /// The same of a request of which no decision is known; its frontend measured all of it.
+    fn of_ended(self, request: &Ended) -> Option<(Millis, f64, bool)> {
+        let ms = |us: u64| us as f64 / 1_000.0;
+        let (at, progress) = (request.ended_ms, &request.progress);
+        match self {
+            Self::Ttft => {
+                let first = progress.ttft_us?;
+                let before_end = request.elapsed_us.map_or(0, |all| all.saturating_sub(first) / 1_000);
+                Some((Millis(at.0.saturating_sub(before_end)), ms(first), true))
+            }
+            Self::Tpot => Some((at, ms(progress.itl_us?), true)),
+            Self::InputTokens => Some((at, request.isl_tokens? as f64, true)),
+            Self::OutputTokens => Some((at, progress.output_tokens? as f64, true)),
+            Self::EndToEnd => Some((at, ms(request.elapsed_us?), true)),
             Self::RouterOverhead => None,
         }
     }
@@ -269,8 +290,9 @@ pub fn burn(cluster: &Cluster, quantity: Quantity, target: f64) -> Option<Burn> 
         Some(Burn { source, over, samples, is_exact: false, since_ms })
     };
     let of_requests = || {
-        let each: Vec<_> =
-            cluster.decisions().newest_first().filter_map(|decided| quantity.of(decided)).collect();
+        let decided = cluster.decisions().newest_first().filter_map(|decided| quantity.of(decided));
+        let ended = cluster.requests().newest_first().filter_map(|ended| quantity.of_ended(ended));
+        let each: Vec<_> = decided.chain(ended).collect();
         let since_ms = each.iter().map(|&(at, ..)| at).min()?;
         let measured = each.iter().all(|&(.., measured)| measured);
         let source = if measured { Source::Measured } else { Source::Told };
@@ -288,6 +310,7 @@ fn exact_values(
     window_ms: u64,
 ) -> Option<(Source, Vec<f64>)> {
     let kept = cluster.decisions().newest_first();
+    let ended = cluster.requests().newest_first().filter_map(|ended| quantity.of_ended(ended));
     // An answer ends long after its choice; lengths and times of such are known by what is kept.
     let reach = match quantity {
         Quantity::Ttft | Quantity::InputTokens => window_ms + LONGEST_WAIT_MS,
@@ -296,8 +319,8 @@ fn exact_values(
     let mut source = Source::Measured;
     let mut known = false;
     let mut values = Vec::new();
-    for decided in kept.take_while(|decided| until.since(decided.at_ms) <= reach) {
-        let Some((at, value, measured)) = quantity.of(decided) else { continue };
+    let decided = kept.take_while(|decided| until.since(decided.at_ms) <= reach);
+    for (at, value, measured) in decided.filter_map(|decided| quantity.of(decided)).chain(ended) {
         known = true;
         if at <= until && until.since(at) < window_ms {
             values.push(value);

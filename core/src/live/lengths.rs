@@ -27,7 +27,11 @@ pub fn lengths(cluster: &Cluster, now: Millis) -> Option<Lengths> {
     let each = cluster.decisions().newest_first().filter_map(|decided| {
         Some(decided.decision.isl_tokens?.saturating_add(decided.progress.output_tokens?))
     });
-    let mut told: Vec<u64> = each.collect();
+    let ended = cluster
+        .requests()
+        .newest_first()
+        .filter_map(|request| Some(request.isl_tokens?.saturating_add(request.progress.output_tokens?)));
+    let mut told: Vec<u64> = each.chain(ended).collect();
     if told.len() >= ENOUGH {
         told.sort_unstable();
         let at = |percent: usize| told[(told.len() * percent).div_ceil(100).saturating_sub(1)];

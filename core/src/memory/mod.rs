@@ -206,8 +206,8 @@ pub fn live(cluster: &Cluster, now: Millis) -> Live {
     }
 }
 
-/// By its model card, else by the frontends' metrics where they agree.
-fn block_size(cluster: &Cluster, state: &WorkerState) -> Option<u32> {
+/// Tokens per block of a worker: by its model card, else by the frontends' metrics where they agree.
+pub(crate) fn block_size(cluster: &Cluster, state: &WorkerState) -> Option<u32> {
     state.block_size_tokens.or_else(|| said::agreed(cluster, |model| model.block_size_tokens))
 }
 

@@ -53,9 +53,7 @@ impl Arrivals {
         isl_tokens: Option<u64>,
         chain: &[u64],
     ) {
-        if self.latest.back().is_some_and(|last| last.decision >= decision)
-            || chain.len() > MAX_ARRIVAL_BLOCKS / 4
-        {
+        if chain.len() > MAX_ARRIVAL_BLOCKS / 4 || self.of(decision).is_some() {
             return;
         }
         if self.latest.len() == MAX_ARRIVALS {
@@ -66,7 +64,9 @@ impl Arrivals {
         }
         let leaf = self.insert(chain);
         let blocks = chain.len() as u32;
-        self.latest.push_back(Arrival { decision, at_ms, isl_tokens, output_tokens: None, leaf, blocks });
+        // Where the line of the choice does not name the request, its prompt may be known after a later one's.
+        let place = self.latest.partition_point(|arrival| arrival.decision < decision);
+        self.latest.insert(place, Arrival { decision, at_ms, isl_tokens, output_tokens: None, leaf, blocks });
     }
 
     /// What became known of a request later.

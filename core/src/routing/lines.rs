@@ -1,33 +1,47 @@
 //! Lines of frontends' logs: several make a decision (reference §7.3).
 //!
-//! Up to 1.3 the lines of one decision follow each other and name no request. From 1.4 on they name it, and lines of
-//! several requests mix.
+//! The lines of one decision name their request by the router's id (≥ 1.4, JSONL of 1.1 and 1.2) or by that of the HTTP
+//! span (text of 1.1 and 1.2), and lines of several requests mix; or they name none (≤ 1.0, 1.3) and follow each other.
 
 use std::borrow::Cow;
 use std::collections::VecDeque;
 
-use super::{Asked, Length, Marks, Prompt, Routing, micros, progress};
+use super::endings::Ending;
+use super::joiner::Placed;
+use super::paths::path_end;
+use super::{Asked, Length, Marks, Prompt, Routing, micros};
 use crate::cluster::Cluster;
-use crate::dynamo::log_line::{self, Ending, LogLine, RoutingInput, Said as Words, Selected, Terms};
-use crate::id::{DecisionId, Millis, SourceIx, WorkerIx};
+use crate::dynamo::log_line::{
+    self, LogLine, RequestDone, RequestIds, RoutingInput, Said as Words, Selected, Terms,
+};
+use crate::id::{DecisionId, Millis, SourceIx, WorkerId, WorkerIx};
 use crate::ingest::{FRESH_MS, Told};
-use crate::record::{Candidate, Completeness, Decision, DecisionSource, Outcome, Progress, Record, Scoring};
+use crate::record::{
+    Candidate, Completeness, Decision, DecisionSource, Ended, Outcome, Progress, Record, Scoring,
+};
 use crate::router::Formula;
 
 /// Logs whose lines are kept apart.
 const MAX_LOGS: usize = 64;
 /// Candidates of a decision whose `Selected worker` has not come.
 const MAX_PENDING: usize = 1 << 12;
+/// Decisions of one log whose costs are being written: as many as a frontend has threads, with some to spare for those
+/// that were never chosen.
+const MAX_OPEN: usize = 64;
+/// Candidates of all of them.
+const MAX_OPEN_CANDIDATES: usize = 1 << 14;
 /// Requests whose hashes were logged and whose choice was not.
 const MAX_INPUTS: usize = 1 << 12;
 
 /// Choices that may still turn out to be given to their worker: the two lines follow each other within a millisecond.
 const MAX_CHOSEN: usize = 256;
+/// A choice falls between a request's arrival and its first token; both are told in milliseconds, the former cut.
+const ROUNDING_MS: u64 = 2;
 
 /// What was read and not used up yet.
 #[derive(Default)]
 pub(super) struct Lines {
-    logs: Vec<(SourceIx, Box<str>, OfLog)>,
+    logs: Vec<(SourceIx, Box<str>, VecDeque<Open>)>,
     /// Oldest first. The choice follows within a millisecond, so that it is found near the end.
     inputs: VecDeque<(Box<str>, Input)>,
     /// Prompts of the latest choices that were not followed by a word that the worker was given them.
@@ -35,9 +49,14 @@ pub(super) struct Lines {
     weight: Option<f64>,
 }
 
-/// Formula lines since the last choice in one log.
+/// A log of a source.
+type Log<'a> = (SourceIx, &'a str);
+
+/// Formula lines of one choice that has not come.
 #[derive(Default)]
-struct OfLog {
+struct Open {
+    /// The id that these lines bear. `None`: lines of this log bear none.
+    of: Option<Box<str>>,
     candidates: Vec<Candidate>,
     scoring: Option<Scoring>,
     tied: bool,
@@ -55,17 +74,41 @@ impl Lines {
         self.weight
     }
 
-    fn log(&mut self, source: SourceIx, name: &str) -> Option<&mut OfLog> {
+    fn log(&mut self, (source, name): Log<'_>) -> Option<&mut VecDeque<Open>> {
         let known = self.logs.iter().position(|(of, known, _)| *of == source && **known == *name);
         let at = match known {
             Some(at) => at,
             None if self.logs.len() == MAX_LOGS => return None,
             None => {
-                self.logs.push((source, name.into(), OfLog::default()));
+                self.logs.push((source, name.into(), VecDeque::new()));
                 self.logs.len() - 1
             }
         };
         self.logs.get_mut(at).map(|(.., log)| log)
+    }
+
+    /// What was written of the choice that lines of this id belong to.
+    fn open(&mut self, log: Log<'_>, id: Option<&str>) -> Option<&mut Open> {
+        let log = self.log(log)?;
+        let known = log.iter().rposition(|open| open.of.as_deref() == id);
+        let at = known.unwrap_or_else(|| {
+            let candidates =
+                |log: &VecDeque<Open>| log.iter().map(|open| open.candidates.len()).sum::<usize>();
+            while log.len() == MAX_OPEN || candidates(log) > MAX_OPEN_CANDIDATES {
+                log.pop_front();
+            }
+            log.push_back(Open { of: id.map(Into::into), ..Open::default() });
+            log.len() - 1
+        });
+        log.get_mut(at)
+    }
+
+    fn take_open(&mut self, log: Log<'_>, id: Option<&str>) -> Open {
+        let found = self.log(log).and_then(|log| {
+            let at = log.iter().rposition(|open| open.of.as_deref() == id)?;
+            log.remove(at)
+        });
+        found.unwrap_or_default()
     }
 
     fn chosen(&mut self, decision: DecisionId, length: Length, chain: Vec<u64>) {
@@ -81,7 +124,7 @@ impl Lines {
         Some((length, chain))
     }
 
-    fn formula(&mut self, (source, log): (SourceIx, &str), worker: WorkerIx, line: &log_line::Formula) {
+    fn formula(&mut self, log: Log<'_>, worker: WorkerIx, line: &log_line::Formula<'_>) {
         let (scoring, prefill_blocks, decode_blocks) = match line.terms {
             Terms::Weighted { weight, prefill_blocks, decode_blocks } => {
                 self.weight = Some(weight.value);
@@ -99,14 +142,14 @@ impl Lines {
                 (Scoring { formula: Formula::D, weight: 0.0 }, 0.0, decode_blocks.value)
             }
         };
-        let Some(log) = self.log(source, log) else { return };
+        let Some(open) = self.open(log, line.ids.key()) else { return };
         // A candidate that comes again begins another decision: the one before was never chosen.
-        if log.candidates.len() == MAX_PENDING || log.candidates.iter().any(|c| c.worker == worker) {
-            *log = OfLog::default();
+        if open.candidates.len() == MAX_PENDING || open.candidates.iter().any(|c| c.worker == worker) {
+            *open = Open { of: open.of.take(), ..Open::default() };
         }
-        log.scoring = Some(scoring);
+        open.scoring = Some(scoring);
         let overlap_blocks = line.cached_blocks.value as u32;
-        log.candidates.push(Candidate {
+        open.candidates.push(Candidate {
             worker,
             overlap_blocks,
             prefill_blocks,
@@ -148,70 +191,78 @@ impl Routing {
     ) -> Vec<Record<'static>> {
         let at_ms = line.at_ms();
         let heard = Heard { at_ms: at_ms.unwrap_or(told.at_ms), decided_ms: at_ms, told_ms: told.at_ms };
+        let log = (told.source, log);
         match (&line.said, worker) {
             (Words::Formula(formula), Some(worker)) => {
-                self.lines.formula((told.source, log), worker, formula);
+                self.lines.formula(log, worker, formula);
                 Vec::new()
             }
-            (Words::Tie, _) => {
-                if let Some(log) = self.lines.log(told.source, log) {
-                    log.tied = true;
+            (Words::Tie(tie), _) => {
+                if let Some(open) = self.lines.open(log, tie.ids.key()) {
+                    open.tied = true;
                 }
                 Vec::new()
             }
             (Words::Selected(selected), Some(worker)) => {
-                let pending = self.lines.log(told.source, log).map(std::mem::take).unwrap_or_default();
-                let decision = self.selected(&heard, pending, selected, worker, cluster);
-                if selected.request_id.is_some() && told.now_ms.since(heard.at_ms) <= FRESH_MS {
-                    self.in_flight.begin(told.at_ms, decision.id, worker);
+                let open = self.lines.take_open(log, selected.ids.key());
+                let records = self.selected(&heard, open, selected, worker, cluster);
+                if selected.ids.key().is_some() {
+                    self.begin(told, &heard, &records);
                 }
-                vec![Record::Decision(decision)]
+                records
+            }
+            (Words::Dispatched(dispatched), Some(worker)) => {
+                let mut marks = heard.marks(worker, &dispatched.ids);
+                marks.overlap_blocks = Some(dispatched.overlap_blocks);
+                let records = vec![self.given(&heard, &marks)];
+                self.begin(told, &heard, &records);
+                records
             }
             (Words::RoutingInput(input), _) => {
                 self.routing_input(input);
                 Vec::new()
             }
             (Words::RoutingBest(best), Some(worker)) => {
-                let mut marks = heard.marks(worker, best.request_id.as_deref());
+                let mut marks = heard.marks(worker, &best.ids);
                 marks.overlap_blocks = Some(best.overlap_blocks);
                 marks.isl_blocks = Some(best.total_blocks);
-                let decision = self.piece(&marks);
-                self.dispatched(&heard, &decision);
-                vec![Record::Decision(decision)]
+                let input = best.ids.router.as_deref().and_then(|id| self.lines.take_input(id));
+                // Where the choice bore no name of the request, its prompt is known only now.
+                let id = input.map(|input| {
+                    let id = self.piece(&marks).id;
+                    self.completed_from(&heard, Placed { id, worker }, input, cluster)
+                });
+                let given = self.given(&heard, &marks);
+                std::iter::once(given).chain(id.map(Record::Decision)).collect()
             }
             (Words::RouteDone(done), Some(worker)) => {
-                let mut marks = heard.marks(worker, Some(&done.request_id));
+                let ids = RequestIds {
+                    router: Some(Cow::Borrowed(&*done.request_id)),
+                    http: done.http_id.as_deref().map(Cow::Borrowed),
+                };
+                let mut marks = heard.marks(worker, &ids);
                 marks.overlap_blocks = done.overlap_blocks;
-                let decision = self.piece(&marks);
+                let mut decision = self.piece(&marks);
+                decision.dispatched = Some(true);
                 let id = decision.id;
                 self.active.free(id);
                 self.in_flight.end(id, Some(worker));
                 let outcome = match done.ending {
-                    Ending::Completed => Outcome::Success,
-                    Ending::Cancelled => Outcome::Cancelled,
-                    Ending::Failed => Outcome::Failed,
+                    log_line::Ending::Completed => Outcome::Success,
+                    log_line::Ending::Cancelled => Outcome::Cancelled,
+                    log_line::Ending::Failed => Outcome::Failed,
                 };
                 let (ended_ms, outcome) = (Some(heard.at_ms), Some(outcome));
                 let progress = Progress { ended_ms, outcome, ..Progress::default() };
                 vec![Record::Decision(decision), Record::Progress { decision: id, progress }]
             }
-            (Words::RequestDone(done), _) => {
-                let Some(id) = self.joiner.of_request(&done.request_id) else { return Vec::new() };
-                // Also of a query that ran nothing.
-                self.in_flight.end(id, None);
-                if let Some(tokens) = done.output_tokens {
-                    self.arrivals.finished(id, tokens);
+            (Words::RequestReceived(received), _) => {
+                if let Some(http_id) = &received.http_id {
+                    self.joiner.same(&received.request_id, http_id);
                 }
-                progress(
-                    id,
-                    Progress {
-                        ttft_us: done.ttft_ms.and_then(micros),
-                        itl_us: done.avg_itl_ms.and_then(micros),
-                        output_tokens: done.output_tokens,
-                        ..Progress::default()
-                    },
-                )
+                Vec::new()
             }
+            (Words::RequestDone(done), _) => self.request_done(&heard, done, cluster),
             (Words::WorkerAdded(_), Some(worker)) => {
                 self.departures.said(worker, heard.at_ms, false);
                 Vec::new()
@@ -232,6 +283,9 @@ impl Routing {
     }
 
     fn routing_input(&mut self, input: &RoutingInput<'_>) {
+        if let Some(http_id) = &input.http_id {
+            self.joiner.same(&input.request_id, http_id);
+        }
         let Some(block_size_tokens) = u32::try_from(input.block_size_tokens).ok().filter(|&size| size > 0)
         else {
             return;
@@ -245,56 +299,236 @@ impl Routing {
     fn selected(
         &mut self,
         heard: &Heard,
-        mut pending: OfLog,
+        mut open: Open,
         selected: &Selected<'_>,
         worker: WorkerIx,
         cluster: &Cluster,
-    ) -> Decision<'static> {
-        let chosen = pending.candidates.iter_mut().find(|candidate| candidate.worker == worker);
+    ) -> Vec<Record<'static>> {
+        let chosen = open.candidates.iter_mut().find(|candidate| candidate.worker == worker);
         let cached = selected.cached_blocks.map(|blocks| blocks.value as u64);
         let cached = cached.or_else(|| chosen.as_ref().map(|candidate| candidate.overlap_blocks.into()));
         if let Some(candidate) = chosen {
             candidate.tree_size = selected.tree_size_blocks.or(candidate.tree_size);
         }
-        let input = selected.request_id.as_deref().and_then(|id| self.lines.take_input(id));
-        let mut marks = heard.marks(worker, selected.request_id.as_deref());
+        let RequestIds { router, http } = &selected.ids;
+        let in_span = http.as_deref().and_then(|http_id| self.joiner.request_in(http_id));
+        let input = router.as_deref().or(in_span).and_then(|id| self.lines.take_input(id));
+        let mut marks = heard.marks(worker, &selected.ids);
         marks.overlap_blocks = cached;
         marks.isl_blocks = input.as_ref().and_then(|input| input.length.isl_blocks());
         let mut decision = self.piece(&marks);
         decision.decided_ms = heard.decided_ms;
         decision.logit = Some(selected.logit.value);
-        if pending.candidates.iter().any(|candidate| candidate.worker == worker) {
-            decision.tied = pending.tied;
-            decision.scoring = pending.scoring;
-            decision.candidates = Cow::Owned(pending.candidates);
+        let has_all = open.candidates.iter().any(|candidate| candidate.worker == worker);
+        if has_all {
+            decision.tied = open.tied;
+            decision.scoring = open.scoring;
+            decision.candidates = Cow::Owned(open.candidates);
             decision.completeness = Completeness::AllCandidates;
         }
-        if let Some(input) = input {
-            self.completed_from(heard, &mut decision, input, cluster);
-        }
-        decision
+        let placed = Placed { id: decision.id, worker };
+        let more = input.map(|input| self.prompt_of(heard, placed, has_all, input, cluster));
+        std::iter::once(decision).chain(more).map(Record::Decision).collect()
     }
 
-    /// Completes a decision whose request was logged with its hashes.
+    /// What follows from the hashes that were logged of a request, of whose choice the costs may be known.
     fn completed_from(
         &mut self,
         heard: &Heard,
-        decision: &mut Decision<'static>,
+        placed: Placed,
         input: Input,
         cluster: &Cluster,
-    ) {
+    ) -> Decision<'static> {
+        let known = cluster.decisions().get(placed.id).map(|decided| decided.decision.completeness);
+        self.prompt_of(heard, placed, known == Some(Completeness::AllCandidates), input, cluster)
+    }
+
+    /// The same, when it is known whether the router told all costs itself.
+    fn prompt_of(
+        &mut self,
+        heard: &Heard,
+        placed: Placed,
+        has_all: bool,
+        input: Input,
+        cluster: &Cluster,
+    ) -> Decision<'static> {
+        let mut decision = Decision::new(placed.id, placed.worker, DecisionSource::Log);
         decision.isl_tokens = input.length.isl_tokens;
+        decision.isl_blocks = input.length.isl_blocks();
         decision.block_size_tokens = input.length.block_size_tokens;
+        if let Some(block_size) = input.length.block_size_tokens {
+            self.learn_block_size(placed.worker, block_size);
+        }
         let prompt = Prompt::Local(&input.local_hashes);
-        if decision.completeness < Completeness::AllCandidates && self.is_now(heard.at_ms, heard.told_ms) {
-            let asked = Asked { formula: Formula::E, ..self.asked(&input.length) };
-            self.reconstruct(decision, prompt, &asked, cluster);
+        if self.is_now(heard.at_ms, heard.told_ms) {
+            if has_all {
+                // The router's own costs stand; only the place in the tree is looked up here.
+                let mut local = Vec::new();
+                prompt.local(cluster.tree(), &mut local);
+                decision.path = path_end(cluster.tree(), &local);
+                decision.completeness = Completeness::Reconstructed;
+            } else {
+                let asked = Asked { formula: Formula::E, ..self.asked(&input.length) };
+                self.reconstruct(&mut decision, prompt, &asked, cluster);
+            }
         }
         let mut chain = Vec::new();
         prompt.chain(&mut chain);
         self.arrived(decision.id, heard.told_ms, &input.length, &chain);
         // The request may be a query that runs nothing: only what is logged next tells.
         self.lines.chosen(decision.id, input.length, chain);
+        decision
+    }
+
+    /// The end of a request, as its frontend measured it.
+    fn request_done(
+        &mut self,
+        heard: &Heard,
+        done: &RequestDone<'_>,
+        cluster: &Cluster,
+    ) -> Vec<Record<'static>> {
+        if let Some(http_id) = &done.http_id {
+            self.joiner.same(&done.request_id, http_id);
+        }
+        let outcome = match done.status.as_deref() {
+            Some("success") => Some(Outcome::Success),
+            Some("cancelled") => Some(Outcome::Cancelled),
+            Some("error") => Some(Outcome::Failed),
+            _ => None,
+        };
+        let (tokens, output_tokens) = (done.input_tokens, done.output_tokens);
+        // Neither tokens in nor out, and all is well: the router was asked and nothing ran.
+        let is_query = outcome == Some(Outcome::Success) && tokens == Some(0) && output_tokens == Some(0);
+        let progress = Progress {
+            ended_ms: Some(heard.at_ms),
+            outcome: outcome.filter(|_| !is_query),
+            ttft_us: done.ttft_ms.and_then(micros),
+            itl_us: done.avg_itl_ms.and_then(micros),
+            output_tokens,
+            ..Progress::default()
+        };
+        let ended = Ended {
+            ended_ms: heard.at_ms,
+            elapsed_us: done.elapsed_ms.and_then(micros),
+            // Nobody counted where it says 0: a prompt has a token.
+            isl_tokens: tokens.filter(|&tokens| tokens > 0),
+            progress,
+        };
+        let ending = Ending {
+            request_id: (&*done.request_id).into(),
+            http_id: done.http_id.as_deref().map(Into::into),
+            is_query,
+            ended,
+        };
+        let placed = self.joiner.placed(Some(&ending.request_id), ending.http_id.as_deref());
+        match placed.or_else(|| self.chosen_nameless(&ending, done.prefill_worker, cluster)) {
+            Some(placed) => self.ended(placed, &ending, cluster),
+            None => {
+                let given_up = self.endings.wait(heard.told_ms, ending);
+                given_up
+                    .filter(|ending| !ending.is_query)
+                    .map(|ending| Record::Request(ending.ended))
+                    .into_iter()
+                    .collect()
+            }
+        }
+    }
+
+    /// The choice of a request that was not named, if only one can be it: of its worker, between its arrival and its
+    /// first token.
+    fn chosen_nameless(
+        &mut self,
+        ending: &Ending,
+        worker: Option<WorkerId>,
+        cluster: &Cluster,
+    ) -> Option<Placed> {
+        let elapsed_us = ending.ended.elapsed_us?;
+        let mut ranks = cluster.workers().iter().enumerate().filter(|(_, known)| Some(known.id.id) == worker);
+        let (Some((ix, _)), None) = (ranks.next(), ranks.next()) else { return None };
+        let worker = WorkerIx(ix as u16);
+        let arrived = Millis(ending.ended.ended_ms.0.saturating_sub(elapsed_us / 1_000));
+        let within_us = ending.ended.progress.ttft_us.unwrap_or(elapsed_us);
+        let from = Millis(arrived.0.saturating_sub(ROUNDING_MS));
+        let to = Millis(arrived.0.saturating_add(within_us / 1_000 + ROUNDING_MS));
+        let placed = Placed { id: self.joiner.only_nameless(worker, from, to)?, worker };
+        self.joiner.name(&ending.request_id, placed);
+        Some(placed)
+    }
+
+    /// What the end of a request tells of its decision.
+    pub(super) fn ended(
+        &mut self,
+        placed: Placed,
+        ending: &Ending,
+        cluster: &Cluster,
+    ) -> Vec<Record<'static>> {
+        let progress = ending.ended.progress;
+        // Also of a query that ran nothing.
+        self.in_flight.end(placed.id, None);
+        if let Some(tokens) = progress.output_tokens {
+            self.arrivals.finished(placed.id, tokens);
+        }
+        let mut decision = Decision::new(placed.id, placed.worker, DecisionSource::Log);
+        decision.request_id = Some(Cow::Owned(ending.request_id.to_string()));
+        let has_output =
+            progress.ttft_us.is_some() || progress.output_tokens.is_some_and(|tokens| tokens > 0);
+        decision.dispatched = if ending.is_query { Some(false) } else { has_output.then_some(true) };
+        if let Some(isl_tokens) = ending.ended.isl_tokens {
+            match self.block_size(placed.worker, cluster) {
+                Some(size) => measure(&mut decision, isl_tokens, size),
+                None => {
+                    decision.isl_tokens = Some(isl_tokens);
+                    self.endings.without_size(placed, isl_tokens);
+                }
+            }
+        }
+        vec![Record::Decision(decision), Record::Progress { decision: placed.id, progress }]
+    }
+
+    /// Joins ends that were read before their decision.
+    pub(super) fn join_endings(&mut self, records: &mut Vec<Record<'static>>, cluster: &Cluster) {
+        let Self { joiner, endings, .. } = self;
+        let known = endings
+            .known(|ending| joiner.placed(Some(&ending.request_id), ending.http_id.as_deref()).is_some());
+        for ending in known {
+            let placed = self.joiner.placed(Some(&ending.request_id), ending.http_id.as_deref());
+            records.extend(placed.into_iter().flat_map(|placed| self.ended(placed, &ending, cluster)));
+        }
+    }
+
+    /// Tells what waited for long enough: ends of which no decision came, and lengths whose block size is known by now.
+    pub(super) fn flush_endings(
+        &mut self,
+        at_ms: Millis,
+        cluster: &Cluster,
+        records: &mut Vec<Record<'static>>,
+    ) {
+        let given_up = self.endings.given_up(at_ms).into_iter().filter(|ending| !ending.is_query);
+        records.extend(given_up.map(|ending| Record::Request(ending.ended)));
+        let mut endings = std::mem::take(&mut self.endings);
+        for (placed, isl_tokens, size) in endings.sized(|placed| self.block_size(placed.worker, cluster)) {
+            let mut decision = Decision::new(placed.id, placed.worker, DecisionSource::Log);
+            measure(&mut decision, isl_tokens, size);
+            records.push(Record::Decision(decision));
+        }
+        self.endings = endings;
+    }
+
+    /// A line that is written only when the chosen worker is given the request.
+    fn given(&mut self, heard: &Heard, marks: &Marks<'_>) -> Record<'static> {
+        let mut decision = self.piece(marks);
+        decision.dispatched = Some(true);
+        self.dispatched(heard, &decision);
+        Record::Decision(decision)
+    }
+
+    /// From now on the request of these records is in flight, if they are of the present.
+    fn begin(&mut self, told: &Told<'_>, heard: &Heard, records: &[Record<'_>]) {
+        if let Some(Record::Decision(decision)) = records.first()
+            && told.now_ms.since(heard.at_ms) <= FRESH_MS
+        {
+            self.in_flight.begin(told.at_ms, decision.id, decision.worker);
+        }
     }
 
     /// The chosen worker was really given the request.
@@ -316,8 +550,27 @@ struct Heard {
 }
 
 impl Heard {
-    fn marks<'m>(&self, worker: WorkerIx, request_id: Option<&'m str>) -> Marks<'m> {
-        let source = DecisionSource::Log;
-        Marks { source, at_ms: self.at_ms, worker, request_id, overlap_blocks: None, isl_blocks: None }
+    fn marks<'m>(&self, worker: WorkerIx, ids: &'m RequestIds<'_>) -> Marks<'m> {
+        Marks {
+            source: DecisionSource::Log,
+            at_ms: self.at_ms,
+            worker,
+            request_id: ids.router.as_deref(),
+            http_id: ids.http.as_deref(),
+            overlap_blocks: None,
+            isl_blocks: None,
+        }
     }
+}
+
+/// A prompt's length in tokens and blocks.
+fn measure(decision: &mut Decision<'_>, isl_tokens: u64, block_size_tokens: u32) {
+    let length = Length {
+        isl_tokens: Some(isl_tokens),
+        block_size_tokens: Some(block_size_tokens),
+        ..Length::default()
+    };
+    decision.isl_tokens = length.isl_tokens;
+    decision.block_size_tokens = length.block_size_tokens;
+    decision.isl_blocks = length.isl_blocks();
 }

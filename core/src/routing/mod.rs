@@ -6,6 +6,7 @@
 mod active;
 mod arrivals;
 mod departures;
+mod endings;
 mod in_flight;
 mod joiner;
 mod lines;
@@ -22,6 +23,7 @@ use crate::dynamo::active_sequence::{ActiveSequence, AddRequest, RouterId, Step}
 use crate::dynamo::trace::RequestTrace;
 use crate::id::{DecisionId, Millis, WorkerIx};
 use crate::ingest::{Said, Told};
+use crate::memory;
 use crate::record::{Completeness, Decision, DecisionSource, Progress, Record, Scoring};
 use crate::router::Formula;
 
@@ -30,6 +32,7 @@ pub use active::{ActiveLoad, ActiveSequences};
 pub use arrivals::{Arrival, Arrivals, MAX_ARRIVAL_BLOCKS, MAX_ARRIVALS};
 use departures::Departures;
 pub(crate) use departures::returns;
+use endings::Endings;
 use in_flight::InFlight;
 use joiner::{Joiner, Marks};
 use lines::Lines;
@@ -48,6 +51,7 @@ pub struct Routing {
     active: ActiveSequences,
     arrivals: Arrivals,
     lines: Lines,
+    endings: Endings,
     departures: Departures,
     in_flight: InFlight,
     reconstructor: Reconstructor,
@@ -60,6 +64,15 @@ pub struct Routing {
 impl Routing {
     /// Takes something said of a request; gives the records that follow from it.
     pub fn told(&mut self, told: &Told<'_>, cluster: &Cluster) -> Vec<Record<'static>> {
+        let mut records = self.pieces(told, cluster);
+        let is_decision = |record: &Record<'_>| matches!(record, Record::Decision(_));
+        if self.endings.are_waiting() && records.iter().any(is_decision) {
+            self.join_endings(&mut records, cluster);
+        }
+        records
+    }
+
+    fn pieces(&mut self, told: &Told<'_>, cluster: &Cluster) -> Vec<Record<'static>> {
         let at = told.said_ms.unwrap_or(told.at_ms);
         match &told.said {
             Said::HitRate { worker, router, isl_blocks, overlap_blocks } => {
@@ -69,6 +82,7 @@ impl Routing {
                     at_ms: at,
                     worker: *worker,
                     request_id: None,
+                    http_id: None,
                     overlap_blocks: Some(*overlap_blocks),
                     isl_blocks: Some(*isl_blocks),
                 });
@@ -97,6 +111,7 @@ impl Routing {
     pub fn flush(&mut self, at_ms: Millis, now_ms: Millis, cluster: &Cluster) -> Vec<Record<'static>> {
         let mut records = self.departures.flush(now_ms, cluster);
         self.in_flight.flush(at_ms, |worker| self.departures.is_gone(worker, cluster), &mut records);
+        self.flush_endings(at_ms, cluster, &mut records);
         records
     }
 
@@ -108,7 +123,8 @@ impl Routing {
     /// A piece of the decision that its marks lead to.
     fn piece(&mut self, marks: &Marks<'_>) -> Decision<'static> {
         let mut decision = Decision::new(self.joiner.decision(marks), marks.worker, marks.source);
-        decision.request_id = marks.request_id.map(|id| Cow::Owned(id.to_owned()));
+        let in_span = || marks.http_id.and_then(|http_id| self.joiner.request_in(http_id));
+        decision.request_id = marks.request_id.or_else(in_span).map(|id| Cow::Owned(id.to_owned()));
         decision.overlap_blocks = marks.overlap_blocks;
         decision.isl_blocks = marks.isl_blocks;
         decision
@@ -154,6 +170,7 @@ impl Routing {
             at_ms: at,
             worker,
             request_id: Some(&said.request_id),
+            http_id: None,
             overlap_blocks: length.overlap_blocks,
             isl_blocks: length.isl_blocks(),
         });
@@ -203,13 +220,14 @@ impl Routing {
     }
 
     /// Tokens per block that the router uses for a worker: by its model card, else as learnt from requests of it or of
-    /// one like it.
+    /// one like it, else as the frontends' metrics say.
     fn block_size(&self, worker: WorkerIx, cluster: &Cluster) -> Option<u32> {
         let like = cluster.worker(worker)?;
         let learnt = |at: usize| self.block_sizes.get(at).copied().flatten();
         let peers = || cluster.workers().iter().enumerate().filter(|(_, peer)| is_peer(peer, like));
         let card = like.block_size_tokens.or_else(|| learnt(worker.at()));
         card.or_else(|| peers().find_map(|(at, peer)| peer.block_size_tokens.or_else(|| learnt(at))))
+            .or_else(|| memory::block_size(cluster, like))
     }
 
     fn asked(&self, length: &Length) -> Asked {
@@ -267,6 +285,7 @@ impl Routing {
             at_ms,
             worker,
             request_id: Some(&trace.request_id),
+            http_id: None,
             overlap_blocks,
             isl_blocks,
         });

@@ -88,7 +88,7 @@ impl Router {
         let workers = usize::from(fleet.workers);
         Self {
             mode: fleet.router,
-            block_size_tokens: fleet.block_size_tokens,
+            block_size_tokens: fleet.router_block_size_tokens,
             holders: Holders::new(workers),
             tree_blocks: vec![0; workers],
             active: idle(fleet.frontends, workers),

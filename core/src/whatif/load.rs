@@ -61,7 +61,8 @@ impl LoadFrom {
 pub(super) struct Loads {
     of: Vec<(Load, LoadFrom)>,
     /// The router whose estimates are used, how many others there are, and the age of its oldest and latest word.
-    router: Option<(u64, usize, u64)>,
+    /// A router that is not named in its messages (0.8) has no id.
+    router: Option<(Option<u64>, usize, u64)>,
     /// A router said one of the two numbers only.
     is_partial: bool,
     /// Whether ends of requests are heard at all.
@@ -106,9 +107,9 @@ impl Loads {
         // Routers speak again and again; the first of the latest, so that all callers find the same one.
         let latest = all().max_by_key(|load| (load.at_ms, std::cmp::Reverse(load.router)));
         self.router = None;
-        let Some(router) = router.or(latest.map(|load| load.router)) else { return };
+        let Some(router) = router.map(Some).or(latest.map(|load| load.router)) else { return };
         let mut oldest_ms = None;
-        let mut others: Vec<u64> = Vec::new();
+        let mut others: Vec<Option<u64>> = Vec::new();
         for (worker, of) in cluster.workers().iter().zip(&mut self.of) {
             for load in &worker.router_loads {
                 if load.router != router {
@@ -172,7 +173,8 @@ impl Loads {
                     n => format!(" {n} other routers report too; each may know its own requests only."),
                 };
                 let age = Seconds(age_ms);
-                notes.push(format!("Loads are the estimates of router {router}, up to {age} old.{others}"));
+                let who = router.map_or_else(|| "the router".to_owned(), |id| format!("router {id}"));
+                notes.push(format!("Loads are the estimates of {who}, up to {age} old.{others}"));
                 let silent = self.of.iter().filter(|(_, from)| *from != LoadFrom::Router).count();
                 if silent > 0 {
                     notes.push(format!("That router said nothing of {silent} workers."));

@@ -48,7 +48,7 @@ impl Scene {
     fn load(&mut self, worker: u16, router: u64, prefill_tokens: u64, decode_blocks: u64) {
         self.fold(Record::RouterLoad {
             worker: WorkerIx(worker),
-            router,
+            router: Some(router),
             decode_blocks: Some(decode_blocks),
             prefill_tokens: Some(prefill_tokens),
         });

@@ -6,8 +6,10 @@
 mod figures;
 mod findings;
 mod hits;
+mod joined;
 mod live;
 mod replay;
 mod routing;
 mod signals;
 mod watch;
+mod words;

@@ -1,7 +1,7 @@
 //! Reading a capture and folding it.
 
 use std::io::{BufRead, BufReader};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use base64::Engine;
 use radixscope_core::cluster::Cluster;
@@ -35,14 +35,25 @@ impl Captured {
 pub(crate) fn lines(name: &str, file: &str) -> impl Iterator<Item = String> {
     let path =
         PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../tests/fixtures/captures").join(name).join(file);
-    let file = std::fs::File::open(&path).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
+    gunzipped(&path)
+}
+
+/// Lines of a gzipped file.
+pub(crate) fn gunzipped(path: &Path) -> impl Iterator<Item = String> + use<> {
+    let file = std::fs::File::open(path).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
     BufReader::new(flate2::read::GzDecoder::new(file)).lines().map(Result::unwrap)
 }
 
 pub(crate) fn messages(name: &str) -> Vec<Captured> {
-    let all = lines(name, "nats.jsonl.gz").map(|line| serde_json::from_str::<Captured>(&line).unwrap());
+    let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../tests/fixtures/captures").join(name);
+    messages_of(&folder.join("nats.jsonl.gz")).collect()
+}
+
+/// Messages of a recording's file.
+pub(crate) fn messages_of(path: &Path) -> impl Iterator<Item = Captured> + use<> {
+    let all = gunzipped(path).map(|line| serde_json::from_str::<Captured>(&line).unwrap());
     // Captures hear everything; `serve` does not subscribe to this topic.
-    all.filter(|message| !message.s.ends_with(".forward-pass-metrics")).collect()
+    all.filter(|message| !message.s.ends_with(".forward-pass-metrics"))
 }
 
 /// A message of NATS or a line of a log.

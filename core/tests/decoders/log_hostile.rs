@@ -10,6 +10,7 @@ use crate::log_shapes::LINES;
 const JSON: &[&str] = &[
     r#"{"time":"2026-11-20T18:08:03.893701Z","level":"INFO","target":"dynamo_kv_router::scheduling::selector","message":"Selected worker","disk_blocks":0,"dp_rank":"0","host_pinned_blocks":0,"logit":14.625,"request_id":"e9980da3","router_mode":"kv","worker_id":9231963812737957267,"worker_type":"decode"}"#,
     r#"{"time":"2026-11-20T18:19:03.722832Z","level":"INFO","target":"request_span","message":"route request completed","dp_rank":"0","otel.kind":"client","overlap_blocks":"0","phase":"Aggregated","request.outcome":"success","request_id":"9b17cd7a","span_name":"kv_router.route_request","worker_id":"7668682361404475427"}"#,
+    r#"{"time":"2026-11-20T18:08:03.893701Z","level":"INFO","target":"x::push_router","message":"Selected worker","dp_rank":"0","overlap_blocks":"0","phase":"Aggregated","request_id":"350e6347","router_mode":"direct","span_name":"kv_router.route_request","worker_id":"7668682386910236964"}"#,
     r#"{"level":"DEBUG","target":"x","message":"[ROUTING_INPUT] request local hashes","block_size":16,"isl_tokens":40,"local_hashes":"[1, 2]","num_blocks":2,"request_id":"e9980da3"}"#,
     r#"{"level":"INFO","target":"x","message":"Formula for worker_id=7 dp_rank=0 with 0 cached blocks: 4.625 = 1.0 * prefill_blocks + decode_blocks = 1.0 * 2.625 + 2.000"}"#,
     r#"{"message":"DISCOVERY: Generate endpoint instance removed, removing worker 7","level":"WARN","target":"x"}"#,

@@ -8,6 +8,7 @@ mod heard;
 mod hostile;
 mod log_hostile;
 mod log_shapes;
+mod log_versions;
 mod logs;
 mod messages;
 mod plain;

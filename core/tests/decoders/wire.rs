@@ -38,6 +38,7 @@ pub fn captures() -> Vec<PathBuf> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/fixtures/captures");
     let Ok(entries) = std::fs::read_dir(root) else { return Vec::new() };
     let mut found: Vec<PathBuf> = entries.map(|entry| entry.expect("a directory entry").path()).collect();
+    found.retain(|path| path.is_dir());
     found.sort();
     found
 }

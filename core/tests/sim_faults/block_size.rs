@@ -77,3 +77,18 @@ fn a_card_with_another_size_leaves_full_trees_without_overlap() {
     assert_eq!(seen.sum(|w| w.unknown_parents_total + w.unknown_removed_total + w.empty_stores_total), 0);
     assert!(seen.held().iter().all(|held| (560..=600).contains(held)), "{:?}", seen.held());
 }
+
+#[test]
+fn every_cost_is_the_sum_of_its_parts() {
+    use radixscope_core::cluster::Decided;
+    let faults = [Fault::BlockSize, Fault::BlockSizeOversize, Fault::BlockSizePartial, Fault::BlockSizeCard];
+    for fault in faults {
+        let seen = with(fault, 60);
+        let decided: Vec<&Decided> = seen.cluster.decisions().newest_first().collect();
+        let parts =
+            decided.iter().flat_map(|decided| decided.cost_parts().into_iter().map(move |p| (decided, p)));
+        for (decided, part) in parts {
+            assert_eq!(part.other_cost, 0.0, "{fault:?}: {} of {:?}", part.sum(), decided.decision);
+        }
+    }
+}

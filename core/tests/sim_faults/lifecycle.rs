@@ -68,7 +68,7 @@ fn a_restarted_router_has_a_new_id_fresh_counters_and_a_cold_index_for_a_minute(
         later(Fault::RouterRestart, 60, 180),
     );
     let routers =
-        |seen: &Seen| -> Vec<u64> { seen.worker(0).router_loads.iter().map(|l| l.router).collect() };
+        |seen: &Seen| -> Vec<Option<u64>> { seen.worker(0).router_loads.iter().map(|l| l.router).collect() };
     assert_eq!((routers(&before).len(), routers(&cold).len()), (1, 2));
     assert_ne!(before.simulation.router_id(), cold.simulation.router_id());
     let started = |seen: &Seen| seen.value("frontend", "dynamo_frontend_time_to_first_token_seconds_count");

@@ -228,7 +228,7 @@ mod tests {
         for (worker, blocks) in [(0, 500), (1, 200)] {
             let load = Record::RouterLoad {
                 worker: WorkerIx(worker),
-                router: 9,
+                router: Some(9),
                 decode_blocks: Some(blocks),
                 prefill_tokens: None,
             };

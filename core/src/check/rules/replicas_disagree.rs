@@ -115,7 +115,9 @@ fn estimates(view: &View<'_>, worker: WorkerIx) -> Vec<Estimate> {
     let mut routers: BTreeMap<u64, Estimate> = BTreeMap::new();
     for load in state.router_loads.iter().filter(|load| view.now.since(load.at_ms) <= FRESH_MS) {
         if let Some(blocks) = load.decode_blocks {
-            routers.insert(load.router, (format!("router {} (its messages)", load.router), blocks));
+            // One that its messages do not name cannot be told from others.
+            let Some(router) = load.router else { continue };
+            routers.insert(router, (format!("router {router} (its messages)"), blocks));
         }
     }
     for process in scraped(view, ProcessRole::Frontend).filter(|p| view.now.since(p.last_ms) <= FRESH_MS) {
@@ -136,7 +138,7 @@ mod tests {
     use crate::record::{Record, WorkerFigures};
 
     fn told(stage: &mut Stage, router: u64, blocks: u64) {
-        let (worker, decode_blocks) = (WorkerIx(0), Some(blocks));
+        let (worker, router, decode_blocks) = (WorkerIx(0), Some(router), Some(blocks));
         stage.tell(Record::RouterLoad { worker, router, decode_blocks, prefill_tokens: None });
     }
 

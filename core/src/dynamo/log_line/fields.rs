@@ -4,6 +4,7 @@
 use std::borrow::Cow;
 
 use super::printed::Printed;
+use super::said::RequestIds;
 use crate::dynamo::active_sequence::MAX_TOKEN_SEQUENCE;
 use crate::dynamo::error::Reason;
 use crate::dynamo::wire::{Fault, InField, Json, Kind, Wire, once};
@@ -31,7 +32,7 @@ macro_rules! keys {
 keys! {
     // Of every line of JSONL; in text they have places of their own.
     Time = "time", Level = "level", Target = "target", Message = "message", SpanName = "span_name",
-    RequestId = "request_id", RouterMode = "router_mode", WorkerId = "worker_id", WorkerType = "worker_type",
+    RequestId = "request_id", Method = "method", Uri = "uri", Version = "version", RouterMode = "router_mode", WorkerId = "worker_id", WorkerType = "worker_type",
     DpRank = "dp_rank", Logit = "logit", EffectiveCachedBlocks = "effective_cached_blocks",
     HostPinnedBlocks = "host_pinned_blocks", DiskBlocks = "disk_blocks", TotalKvBlocks = "total_kv_blocks",
     IslTokens = "isl_tokens", BlockSize = "block_size", NumBlocks = "num_blocks", LocalHashes = "local_hashes",
@@ -42,18 +43,32 @@ keys! {
 }
 
 /// The fields of one line.
-#[derive(Default)]
 pub(super) struct Fields<'a> {
     values: [Option<Cow<'a, str>>; Key::ALL.len()],
+    /// The HTTP span's id of the request, in text.
+    http_id: Option<Cow<'a, str>>,
+}
+
+impl Default for Fields<'_> {
+    fn default() -> Self {
+        Self { values: [const { None }; Key::ALL.len()], http_id: None }
+    }
 }
 
 impl<'a> Fields<'a> {
     /// Fields behind a message. Of a field that comes twice the first counts: an event's own fields come before those
-    /// of the spans around it (reference §7.2).
+    /// of the spans around it (reference §7.2). A request's id alone is told apart by where it stands: the event's own,
+    /// then that of the HTTP span, which follows the method, then that of a span within, which is the router's again.
     pub(super) fn of_text(text: &'a str) -> Self {
         let mut fields = Self::default();
+        let mut is_in_span = false;
         for (key, value, _) in InText(text) {
-            fields.values[key as usize].get_or_insert(Cow::Borrowed(value));
+            let value = Cow::Borrowed(value);
+            match key {
+                Key::RequestId if is_in_span && fields.http_id.is_none() => fields.http_id = Some(value),
+                _ => _ = fields.values[key as usize].get_or_insert(value),
+            }
+            is_in_span |= matches!(key, Key::Method | Key::Uri | Key::Version);
         }
         fields
     }
@@ -64,7 +79,9 @@ impl<'a> Fields<'a> {
         let is_client = |&(key, value, _): &(Key, &str, &str)| key == Key::OtelKind && value == "client";
         let Some((_, _, span)) = InText(text).find(is_client) else { return Self::of_text(text) };
         let mut fields = Self::of_text(span);
-        fields.values[Key::Outcome as usize] = Self::of_text(text).take(Key::Outcome);
+        let mut whole = Self::of_text(text);
+        fields.values[Key::Outcome as usize] = whole.take(Key::Outcome);
+        fields.http_id = whole.http_id;
         fields
     }
 
@@ -88,6 +105,15 @@ impl<'a> Fields<'a> {
 
     pub(super) fn take(&mut self, key: Key) -> Option<Cow<'a, str>> {
         self.values[key as usize].take()
+    }
+
+    /// The ids of the line's request; taken out.
+    pub(super) fn take_ids(&mut self) -> RequestIds<'a> {
+        RequestIds { router: self.take(Key::RequestId), http: self.take_http_id() }
+    }
+
+    pub(super) fn take_http_id(&mut self) -> Option<Cow<'a, str>> {
+        self.http_id.take()
     }
 
     /// A text without which the line says nothing.

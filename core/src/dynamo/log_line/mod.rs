@@ -1,5 +1,5 @@
 //! Lines of Dynamo's log that say something about routing or about the path of KV events to the router (reference §7.2,
-//! §7.3, §9.1), as text or JSONL, of 0.8 to 1.6; of frontends and workers.
+//! §7.3, §9.1), as text or JSONL, of 0.8 to 1.7; of frontends and workers.
 //!
 //! The log names all candidates of a decision (up to 1.5) and joins request, decision and outcome (from 1.5), which
 //! no message does. By far the most lines say nothing about routing and are turned away by a search for fixed phrases.
@@ -20,8 +20,8 @@ use memchr::memmem::Finder;
 
 pub use printed::Printed;
 pub use said::{
-    Ending, Formula, RequestDone, RequestReceived, RouteDone, RoutingBest, RoutingInput, Said, Selected,
-    Terms,
+    Dispatched, Ending, Formula, RequestDone, RequestIds, RequestReceived, RouteDone, RoutingBest,
+    RoutingInput, Said, Selected, Terms, Tie,
 };
 
 use super::error::{DecodeError, Reason};

@@ -51,7 +51,7 @@ impl fmt::Display for Printed {
     }
 }
 
-impl Formula {
+impl Formula<'_> {
     /// The cost computed from the printed terms, in blocks. It [reads as](Printed::reads_as) the printed cost where
     /// the terms lost nothing by being rounded for print.
     pub fn recomputed(&self) -> f64 {

@@ -5,14 +5,17 @@ use std::borrow::Cow;
 use super::fields::{Fields, Key};
 use super::printed::Printed;
 use super::said::{
-    Ending, Formula, RequestDone, RequestReceived, RouteDone, RoutingBest, RoutingInput, Said, Selected,
-    Terms,
+    Dispatched, Ending, Formula, RequestDone, RequestIds, RequestReceived, RouteDone, RoutingBest,
+    RoutingInput, Said, Selected, Terms, Tie,
 };
 use super::scan::Scan;
 use super::sign::sign;
 use crate::dynamo::error::Reason;
 use crate::dynamo::wire::{Fault, InField};
 use crate::id::{Worker, WorkerId};
+
+/// Spans of this name are written by the KV-aware mode; other modes write the same words.
+const ROUTE_SPAN: &str = "kv_router.route_request";
 
 /// A message with what is known around it.
 pub(super) struct Told<'a> {
@@ -37,6 +40,14 @@ impl<'a> Told<'a> {
         (rest.trim().is_empty() || first.contains('=')).then_some(rest)
     }
 
+    /// Whether it was written in the span in which a request is given to its worker.
+    fn is_of_route(&self) -> bool {
+        match &self.fields {
+            Some(fields) => fields.get(Key::SpanName) == Some(ROUTE_SPAN),
+            None => self.scope.split([':', ' ']).any(|span| span == ROUTE_SPAN),
+        }
+    }
+
     /// Whether the frontend's measurements say it, and no other part in the same words.
     fn is_of_metrics(&self) -> bool {
         self.scope.trim_end_matches([':', ' ']).ends_with("::metrics")
@@ -46,11 +57,11 @@ impl<'a> Told<'a> {
 /// Reads a message; `None` if it is not about routing.
 pub(super) fn said(told: Told<'_>) -> Result<Option<Said<'_>>, Fault> {
     let message = told.message;
-    if message.starts_with("Multiple workers tied with same logit") {
-        return Ok(Some(Said::Tie));
+    if let Some(rest) = message.strip_prefix("Multiple workers tied with same logit") {
+        return Ok(Some(Said::Tie(Tie { ids: told.fields(rest).take_ids() })));
     }
     if let Some((pinned, rest)) = either(message, "Formula for ", "Pinned formula for ") {
-        return formula(rest, pinned).field("formula").map(|formula| Some(Said::Formula(formula)));
+        return formula(told, rest, pinned).field("formula").map(|formula| Some(Said::Formula(formula)));
     }
     if let Some((pinned, rest)) = either(message, "Selected worker", "Selected pinned worker") {
         return selected(told, rest, pinned).field("selection");
@@ -97,7 +108,7 @@ fn either<'a>(message: &'a str, usual: &str, pinned: &str) -> Option<(bool, &'a 
     usual.or_else(|| message.strip_prefix(pinned).map(|rest| (true, rest)))
 }
 
-fn formula(text: &str, pinned: bool) -> Result<Formula, Fault> {
+fn formula<'a>(told: Told<'a>, text: &'a str, pinned: bool) -> Result<Formula<'a>, Fault> {
     let mut scan = Scan::new(text);
     let worker = worker_and_rank(&mut scan)?;
     scan.expect(" with ")?;
@@ -123,7 +134,8 @@ fn formula(text: &str, pinned: bool) -> Result<Formula, Fault> {
         None => weighted_terms(&mut scan),
     }?;
     scan.end()?;
-    Ok(Formula { worker, pinned, cached_blocks, logit, terms })
+    let ids = told.fields(scan.rest()).take_ids();
+    Ok(Formula { ids, worker, pinned, cached_blocks, logit, terms })
 }
 
 fn shared(scan: &mut Scan<'_>) -> Result<(u64, Printed), Fault> {
@@ -194,15 +206,20 @@ fn decode_terms(scan: &mut Scan<'_>) -> Result<Terms, Fault> {
     Ok(Terms::Decode { decode_blocks, overlap_credit_blocks, active_request_blocks: scan.number()? })
 }
 
-/// In words up to 1.2, with fields from 1.3 on; the latter are also written by other modes of routing.
+/// In words up to 1.2, with fields from 1.3 on; the latter are also written by other modes of routing, and by the
+/// KV-aware one a second time, as `direct`, when it gives the request to the worker that it chose.
 fn selected<'a>(told: Told<'a>, rest: &'a str, pinned: bool) -> Result<Option<Said<'a>>, Fault> {
     if let Some(words) = rest.strip_prefix(": ") {
-        return selected_in_words(words, pinned).map(|selected| Some(Said::Selected(selected)));
+        return selected_in_words(told, words, pinned).map(|selected| Some(Said::Selected(selected)));
     }
     if !rest.is_empty() && !rest.starts_with(' ') {
         return Ok(None);
     }
+    let is_of_route = told.is_of_route();
     let mut fields = told.fields(rest);
+    if is_of_route && fields.get(Key::RouterMode) == Some("direct") {
+        return dispatched(fields).map(|dispatched| dispatched.map(Said::Dispatched));
+    }
     if fields.get(Key::RouterMode).is_some_and(|mode| mode != "kv") {
         return Ok(None);
     }
@@ -215,12 +232,19 @@ fn selected<'a>(told: Told<'a>, rest: &'a str, pinned: bool) -> Result<Option<Sa
         total_blocks: fields.u64(Key::TotalKvBlocks)?,
         host_pinned_blocks: fields.u64(Key::HostPinnedBlocks)?,
         disk_blocks: fields.u64(Key::DiskBlocks)?,
-        request_id: fields.take(Key::RequestId),
+        ids: fields.take_ids(),
         worker_type: fields.take(Key::WorkerType),
     })))
 }
 
-fn selected_in_words(words: &str, pinned: bool) -> Result<Selected<'_>, Fault> {
+/// `None`: the span says nothing of an overlap, so that the worker was chosen without one.
+fn dispatched(mut fields: Fields<'_>) -> Result<Option<Dispatched<'_>>, Fault> {
+    let Some(overlap_blocks) = fields.u64(Key::OverlapBlocks)? else { return Ok(None) };
+    let (worker, ids) = (fields.worker()?, fields.take_ids());
+    Ok(Some(Dispatched { ids, worker, overlap_blocks, phase: fields.take(Key::Phase) }))
+}
+
+fn selected_in_words<'a>(told: Told<'a>, words: &'a str, pinned: bool) -> Result<Selected<'a>, Fault> {
     let mut scan = Scan::new(words);
     let worker_type = match scan.choose(&["worker_type="])? {
         Some(_) => {
@@ -231,7 +255,7 @@ fn selected_in_words(words: &str, pinned: bool) -> Result<Selected<'_>, Fault> {
     let worker = worker_and_rank(&mut scan)?;
     scan.expect(", logit: ")?;
     let mut selected = Selected {
-        request_id: None,
+        ids: RequestIds::default(),
         worker,
         worker_type: worker_type.map(Cow::Borrowed),
         pinned,
@@ -254,6 +278,7 @@ fn selected_in_words(words: &str, pinned: bool) -> Result<Selected<'_>, Fault> {
         }
     }
     scan.end()?;
+    selected.ids = told.fields(scan.rest()).take_ids();
     Ok(selected)
 }
 
@@ -269,8 +294,8 @@ fn routing_best<'a>(told: Told<'a>, rest: &'a str) -> Result<Said<'a>, Fault> {
     let total_blocks = scan.u64()?;
     scan.expect(" blocks overlap")?;
     scan.end()?;
-    let request_id = told.fields(scan.rest()).take(Key::RequestId);
-    Ok(Said::RoutingBest(RoutingBest { request_id, worker, overlap_blocks, total_blocks }))
+    let ids = told.fields(scan.rest()).take_ids();
+    Ok(Said::RoutingBest(RoutingBest { ids, worker, overlap_blocks, total_blocks }))
 }
 
 fn routing_input(mut fields: Fields<'_>) -> Result<Said<'_>, Fault> {
@@ -280,20 +305,13 @@ fn routing_input(mut fields: Fields<'_>) -> Result<Said<'_>, Fault> {
         num_blocks: fields.need_u64(Key::NumBlocks)?,
         local_hashes: fields.hashes(Key::LocalHashes)?,
         request_id: fields.need(Key::RequestId)?,
+        http_id: fields.take_http_id(),
     }))
 }
 
-/// Spans of this name are written by the KV-aware mode; other modes write the same words.
-const ROUTE_SPAN: &str = "kv_router.route_request";
-
 fn route_done<'a>(mut told: Told<'a>, rest: &'a str, ending: Ending) -> Result<Option<Said<'a>>, Fault> {
-    let (mut fields, is_ours) = match told.fields.take() {
-        Some(fields) => {
-            let is_ours = fields.get(Key::SpanName) == Some(ROUTE_SPAN);
-            (fields, is_ours)
-        }
-        None => (Fields::of_route_text(rest), told.scope.split([':', ' ']).any(|span| span == ROUTE_SPAN)),
-    };
+    let is_ours = told.is_of_route();
+    let mut fields = told.fields.take().unwrap_or_else(|| Fields::of_route_text(rest));
     if !is_ours {
         return Ok(None);
     }
@@ -301,6 +319,7 @@ fn route_done<'a>(mut told: Told<'a>, rest: &'a str, ending: Ending) -> Result<O
         worker: fields.worker()?,
         overlap_blocks: fields.u64(Key::OverlapBlocks)?,
         request_id: fields.need(Key::RequestId)?,
+        http_id: fields.take_http_id(),
         phase: fields.take(Key::Phase),
         ending,
         outcome: fields.take(Key::Outcome),
@@ -317,13 +336,14 @@ fn request_done(mut fields: Fields<'_>) -> Result<Said<'_>, Fault> {
         prefill_worker: fields.worker_id(Key::PrefillWorkerId)?,
         decode_worker: fields.worker_id(Key::DecodeWorkerId)?,
         request_id: fields.need(Key::RequestId)?,
+        http_id: fields.take_http_id(),
         status: fields.take(Key::Status),
     }))
 }
 
 fn request_received(mut fields: Fields<'_>) -> Result<Said<'_>, Fault> {
-    let (request_id, model) = (fields.need(Key::RequestId)?, fields.take(Key::Model));
-    Ok(Said::RequestReceived(RequestReceived { request_id, model }))
+    let (request_id, http_id) = (fields.need(Key::RequestId)?, fields.take_http_id());
+    Ok(Said::RequestReceived(RequestReceived { request_id, http_id, model: fields.take(Key::Model) }))
 }
 
 /// `worker_id=7 dp_rank=0`

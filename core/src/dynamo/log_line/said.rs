@@ -10,12 +10,14 @@ use crate::record::LogSign;
 #[derive(Clone, PartialEq, Debug)]
 pub enum Said<'a> {
     /// The cost of one candidate (INFO up to 0.9, DEBUG 1.0 – 1.5).
-    Formula(Formula),
-    /// The cheapest candidates cost the same; the tree's size decides (0.9 – 1.1). Stands between the formulas and
+    Formula(Formula<'a>),
+    /// The cheapest candidates cost the same; the tree's size decides (0.8 – 1.1). Stands between the formulas and
     /// the selection of one decision.
-    Tie,
+    Tie(Tie<'a>),
     /// A decision.
     Selected(Selected<'a>),
+    /// The chosen worker is given the request (1.3, 1.4). Not written for a query that runs nothing.
+    Dispatched(Dispatched<'a>),
     /// The overlap of the chosen worker (≥ 1.0, DEBUG).
     RoutingBest(RoutingBest<'a>),
     /// What the router looked up (≥ 1.1, DEBUG).
@@ -47,11 +49,12 @@ impl Said<'_> {
         match self {
             Said::Formula(formula) => Some(formula.worker),
             Said::Selected(selected) => Some(selected.worker),
+            Said::Dispatched(dispatched) => Some(dispatched.worker),
             Said::RoutingBest(best) => Some(best.worker),
             Said::RouteDone(done) => Some(done.worker),
             Said::WorkerAdded(worker) | Said::WorkerRemoved(worker) => Some(*worker),
             Said::Sign { worker, .. } => *worker,
-            Said::Tie
+            Said::Tie(_)
             | Said::RoutingInput(_)
             | Said::RequestReceived(_)
             | Said::RequestDone(_)
@@ -63,35 +66,43 @@ impl Said<'_> {
     pub fn into_owned(self) -> Said<'static> {
         let own = |text: Cow<'_, str>| Cow::Owned(text.into_owned());
         match self {
-            Said::Formula(formula) => Said::Formula(formula),
-            Said::Tie => Said::Tie,
             Said::WorkerAdded(worker) => Said::WorkerAdded(worker),
             Said::WorkerRemoved(worker) => Said::WorkerRemoved(worker),
             Said::InstanceRemoved(id) => Said::InstanceRemoved(id),
             Said::Sign { sign, worker } => Said::Sign { sign, worker },
+            Said::Formula(said) => Said::Formula(Formula { ids: said.ids.into_owned(), ..said }),
+            Said::Tie(said) => Said::Tie(Tie { ids: said.ids.into_owned() }),
             Said::Selected(said) => Said::Selected(Selected {
-                request_id: said.request_id.map(own),
+                ids: said.ids.into_owned(),
                 worker_type: said.worker_type.map(own),
                 ..said
             }),
-            Said::RoutingBest(said) => {
-                Said::RoutingBest(RoutingBest { request_id: said.request_id.map(own), ..said })
-            }
-            Said::RoutingInput(said) => {
-                Said::RoutingInput(RoutingInput { request_id: own(said.request_id), ..said })
-            }
+            Said::Dispatched(said) => Said::Dispatched(Dispatched {
+                ids: said.ids.into_owned(),
+                phase: said.phase.map(own),
+                ..said
+            }),
+            Said::RoutingBest(said) => Said::RoutingBest(RoutingBest { ids: said.ids.into_owned(), ..said }),
+            Said::RoutingInput(said) => Said::RoutingInput(RoutingInput {
+                request_id: own(said.request_id),
+                http_id: said.http_id.map(own),
+                ..said
+            }),
             Said::RouteDone(said) => Said::RouteDone(RouteDone {
                 request_id: own(said.request_id),
+                http_id: said.http_id.map(own),
                 phase: said.phase.map(own),
                 outcome: said.outcome.map(own),
                 ..said
             }),
             Said::RequestReceived(said) => Said::RequestReceived(RequestReceived {
                 request_id: own(said.request_id),
+                http_id: said.http_id.map(own),
                 model: said.model.map(own),
             }),
             Said::RequestDone(said) => Said::RequestDone(RequestDone {
                 request_id: own(said.request_id),
+                http_id: said.http_id.map(own),
                 status: said.status.map(own),
                 ..said
             }),
@@ -99,10 +110,55 @@ impl Said<'_> {
     }
 }
 
-/// The cost of one candidate, term by term (reference §5, §7.3). It names no request: the lines of one decision
-/// follow each other.
-#[derive(Clone, Copy, PartialEq, Debug)]
-pub struct Formula {
+/// The ids by which a line names its request. Text bears both, the HTTP span's behind the line's own; JSONL has room
+/// for one, the router's.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct RequestIds<'a> {
+    /// The router's id of the request.
+    pub router: Option<Cow<'a, str>>,
+    /// The id of the HTTP span that the line was written in. Another one than the router's.
+    pub http: Option<Cow<'a, str>>,
+}
+
+impl RequestIds<'_> {
+    /// What tells lines of one request from those of others: the router's id, else the HTTP span's. `None`: the line
+    /// names no request, and lines of one decision follow each other.
+    pub fn key(&self) -> Option<&str> {
+        self.router.as_deref().or(self.http.as_deref())
+    }
+
+    fn into_owned(self) -> RequestIds<'static> {
+        let own = |text: Cow<'_, str>| Cow::Owned(text.into_owned());
+        RequestIds { router: self.router.map(own), http: self.http.map(own) }
+    }
+}
+
+/// The cheapest candidates of a decision cost the same.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Tie<'a> {
+    /// Of which request (1.1).
+    pub ids: RequestIds<'a>,
+}
+
+/// The chosen worker is given a request.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Dispatched<'a> {
+    /// Which request.
+    pub ids: RequestIds<'a>,
+    /// The chosen worker.
+    pub worker: Worker,
+    /// Full blocks of the prompt that it held when it was chosen.
+    pub overlap_blocks: u64,
+    /// `Aggregated`, `Prefill` or `Decode`.
+    pub phase: Option<Cow<'a, str>>,
+}
+
+/// The cost of one candidate, term by term (reference §5, §7.3).
+#[derive(Clone, PartialEq, Debug)]
+pub struct Formula<'a> {
+    /// Of which request: by the HTTP span's id (1.1, 1.2 as text), the router's (1.1, 1.2 as JSONL; 1.4, 1.5) or by
+    /// none.
+    pub ids: RequestIds<'a>,
     /// The candidate.
     pub worker: Worker,
     /// Whether the request was bound to this worker, so that nothing was compared (≥ 1.1).
@@ -160,8 +216,8 @@ pub enum Terms {
 /// A decision, by the KV-aware mode alone.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Selected<'a> {
-    /// The router's id of the request (≥ 1.4).
-    pub request_id: Option<Cow<'a, str>>,
+    /// Of which request: by the HTTP span's id (1.1, 1.2 as text), the router's (1.1, 1.2 as JSONL; ≥ 1.4) or by none.
+    pub ids: RequestIds<'a>,
     /// The chosen worker.
     pub worker: Worker,
     /// Its role: `prefill`, or `decode` also where workers do both (≥ 1.1).
@@ -185,8 +241,8 @@ pub struct Selected<'a> {
 /// The overlap of the chosen worker.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct RoutingBest<'a> {
-    /// The router's id of the request.
-    pub request_id: Option<Cow<'a, str>>,
+    /// Of which request.
+    pub ids: RequestIds<'a>,
     /// The chosen worker.
     pub worker: Worker,
     /// Full blocks of the prompt that it holds already.
@@ -200,6 +256,8 @@ pub struct RoutingBest<'a> {
 pub struct RoutingInput<'a> {
     /// The router's id of the request.
     pub request_id: Cow<'a, str>,
+    /// The id of the HTTP span around it, where the line has room for it.
+    pub http_id: Option<Cow<'a, str>>,
     /// Length of the prompt in tokens.
     pub isl_tokens: u64,
     /// The router's block size, in tokens.
@@ -215,6 +273,8 @@ pub struct RoutingInput<'a> {
 pub struct RouteDone<'a> {
     /// The router's id of the request.
     pub request_id: Cow<'a, str>,
+    /// The id of the HTTP span around it, where the line has room for it.
+    pub http_id: Option<Cow<'a, str>>,
     /// Where it ran.
     pub worker: Worker,
     /// Full blocks of the prompt that the worker held when it was chosen.
@@ -243,6 +303,8 @@ pub enum Ending {
 pub struct RequestReceived<'a> {
     /// The router's id of the request.
     pub request_id: Cow<'a, str>,
+    /// The id of the HTTP span around it, where the line has room for it.
+    pub http_id: Option<Cow<'a, str>>,
     /// Name of the model.
     pub model: Option<Cow<'a, str>>,
 }
@@ -252,6 +314,8 @@ pub struct RequestReceived<'a> {
 pub struct RequestDone<'a> {
     /// The router's id of the request.
     pub request_id: Cow<'a, str>,
+    /// The id of the HTTP span around it, where the line has room for it.
+    pub http_id: Option<Cow<'a, str>>,
     /// `success`, or what went wrong.
     pub status: Option<Cow<'a, str>>,
     /// Length of the prompt in tokens.

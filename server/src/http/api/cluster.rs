@@ -6,7 +6,7 @@ use axum::http::Uri;
 use serde::Serialize;
 
 use radixscope_core::cluster::{Cluster, Line, ProcessState, RouterState, SourceState, WorkerState};
-use radixscope_core::export::{AgesDto, Decimal};
+use radixscope_core::export::{AgesDto, Decimal, TotalsDto};
 use radixscope_core::id::WorkerIx;
 use radixscope_core::record::{ModelFigures, RankFigures};
 
@@ -28,6 +28,8 @@ pub(super) struct ClusterDto {
     processes: Vec<ProcessDto>,
     /// Routers heard of, by their messages, logs or metrics.
     routers: Vec<RouterDto>,
+    /// Sums over all decisions ever heard, those of logs included.
+    decisions: TotalsDto,
     tree: TreeDto,
 }
 
@@ -164,12 +166,14 @@ struct RouterDto {
     router_id: Decimal,
     first_ms: u64,
     last_ms: u64,
-    decisions_total: u64,
+    /// `null`: there are several routers, and not every decision names its own.
+    decisions_total: Option<u64>,
 }
 
 #[derive(Serialize)]
 struct RouterLoadDto {
-    router_id: Decimal,
+    /// `null`: the router's messages do not name it (0.8).
+    router_id: Option<Decimal>,
     at_ms: u64,
     decode_blocks: Option<u64>,
     prefill_tokens: Option<u64>,
@@ -215,7 +219,8 @@ fn of(view: &mut View<'_>) -> ClusterDto {
         sources: cluster.sources().iter().map(source).collect(),
         workers: cluster.workers_by_id().into_iter().filter_map(|ix| worker(cluster, ix)).collect(),
         processes: cluster.processes().iter().map(process).collect(),
-        routers: cluster.routers().iter().map(router).collect(),
+        routers: cluster.routers().iter().map(|one| router(cluster, one)).collect(),
+        decisions: cluster.decisions().totals().into(),
         tree: TreeDto {
             nodes: totals.nodes,
             shared: totals.shared,
@@ -270,7 +275,7 @@ fn worker(cluster: &Cluster, ix: WorkerIx) -> Option<WorkerDto> {
     let w: &WorkerState = cluster.worker(ix)?;
     let held = cluster.tree().holdings(ix);
     let load = |l: &radixscope_core::cluster::RouterLoad| RouterLoadDto {
-        router_id: Decimal(l.router),
+        router_id: l.router.map(Decimal),
         at_ms: l.at_ms.0,
         decode_blocks: l.decode_blocks,
         prefill_tokens: l.prefill_tokens,
@@ -356,11 +361,11 @@ fn process(process: &ProcessState) -> ProcessDto {
     }
 }
 
-fn router(router: &RouterState) -> RouterDto {
+fn router(cluster: &Cluster, router: &RouterState) -> RouterDto {
     RouterDto {
         router_id: Decimal(router.id),
         first_ms: router.first_ms.0,
         last_ms: router.last_ms.0,
-        decisions_total: router.decisions,
+        decisions_total: cluster.decisions_of(router),
     }
 }

@@ -156,6 +156,7 @@ fn routers_that_all_start_at_the_beginning_did_not_restart() {
 fn a_new_router_beside_a_living_one_is_no_restart_but_instead_of_one_it_is() {
     let load = |stage: &mut Stage, router| {
         let (worker, decode_blocks, prefill_tokens) = (crate::id::WorkerIx(0), Some(1), None);
+        let router = Some(router);
         stage.tell(Record::RouterLoad { worker, router, decode_blocks, prefill_tokens });
     };
     for old_goes_on in [true, false] {
