@@ -6,9 +6,9 @@
 use std::borrow::Cow;
 use std::collections::VecDeque;
 
-use super::{Asked, Length, Marks, Prompt, Routing, micros, progress};
+use super::{Kept, Length, Marks, Moment, Prompt, Routing, Words, micros, progress};
 use crate::cluster::Cluster;
-use crate::dynamo::log_line::{self, Ending, LogLine, RoutingInput, Said as Words, Selected, Terms};
+use crate::dynamo::log_line::{self, Ending, LogLine, RoutingInput, Said as Line, Selected, Terms};
 use crate::id::{DecisionId, Millis, SourceIx, WorkerIx};
 use crate::ingest::{FRESH_MS, Told};
 use crate::record::{Candidate, Completeness, Decision, DecisionSource, Outcome, Progress, Record, Scoring};
@@ -146,20 +146,20 @@ impl Routing {
         worker: Option<WorkerIx>,
         cluster: &Cluster,
     ) -> Vec<Record<'static>> {
-        let at_ms = line.at_ms();
-        let heard = Heard { at_ms: at_ms.unwrap_or(told.at_ms), decided_ms: at_ms, told_ms: told.at_ms };
+        let heard = Heard::of(told, line);
+        self.changes.expect();
         match (&line.said, worker) {
-            (Words::Formula(formula), Some(worker)) => {
+            (Line::Formula(formula), Some(worker)) => {
                 self.lines.formula((told.source, log), worker, formula);
                 Vec::new()
             }
-            (Words::Tie, _) => {
+            (Line::Tie, _) => {
                 if let Some(log) = self.lines.log(told.source, log) {
                     log.tied = true;
                 }
                 Vec::new()
             }
-            (Words::Selected(selected), Some(worker)) => {
+            (Line::Selected(selected), Some(worker)) => {
                 let pending = self.lines.log(told.source, log).map(std::mem::take).unwrap_or_default();
                 let decision = self.selected(&heard, pending, selected, worker, cluster);
                 if selected.request_id.is_some() && told.now_ms.since(heard.at_ms) <= FRESH_MS {
@@ -167,24 +167,26 @@ impl Routing {
                 }
                 vec![Record::Decision(decision)]
             }
-            (Words::RoutingInput(input), _) => {
+            (Line::RoutingInput(input), _) => {
                 self.routing_input(input);
                 Vec::new()
             }
-            (Words::RoutingBest(best), Some(worker)) => {
+            (Line::RoutingBest(best), Some(worker)) => {
                 let mut marks = heard.marks(worker, best.request_id.as_deref());
                 marks.overlap_blocks = Some(best.overlap_blocks);
                 marks.isl_blocks = Some(best.total_blocks);
                 let decision = self.piece(&marks);
+                self.waiting.tell(decision.id, Some(best.overlap_blocks), true);
                 self.dispatched(&heard, &decision);
                 vec![Record::Decision(decision)]
             }
-            (Words::RouteDone(done), Some(worker)) => {
+            (Line::RouteDone(done), Some(worker)) => {
                 let mut marks = heard.marks(worker, Some(&done.request_id));
                 marks.overlap_blocks = done.overlap_blocks;
                 let decision = self.piece(&marks);
                 let id = decision.id;
-                self.active.free(id);
+                self.waiting.tell(id, done.overlap_blocks, true);
+                self.active.free(heard.moment, id);
                 self.in_flight.end(id, Some(worker));
                 let outcome = match done.ending {
                     Ending::Completed => Outcome::Success,
@@ -195,7 +197,7 @@ impl Routing {
                 let progress = Progress { ended_ms, outcome, ..Progress::default() };
                 vec![Record::Decision(decision), Record::Progress { decision: id, progress }]
             }
-            (Words::RequestDone(done), _) => {
+            (Line::RequestDone(done), _) => {
                 let Some(id) = self.joiner.of_request(&done.request_id) else { return Vec::new() };
                 // Also of a query that ran nothing.
                 self.in_flight.end(id, None);
@@ -212,15 +214,15 @@ impl Routing {
                     },
                 )
             }
-            (Words::WorkerAdded(_), Some(worker)) => {
+            (Line::WorkerAdded(_), Some(worker)) => {
                 self.departures.said(worker, heard.at_ms, false);
                 Vec::new()
             }
-            (Words::WorkerRemoved(_), Some(worker)) => {
+            (Line::WorkerRemoved(_), Some(worker)) => {
                 self.departures.said(worker, heard.at_ms, true);
                 Vec::new()
             }
-            (Words::InstanceRemoved(id), _) => {
+            (Line::InstanceRemoved(id), _) => {
                 let ranks = cluster.workers().iter().enumerate().filter(|(_, worker)| worker.id.id == *id);
                 for (ix, _) in ranks {
                     self.departures.said(WorkerIx(ix as u16), heard.at_ms, true);
@@ -236,6 +238,7 @@ impl Routing {
         else {
             return;
         };
+        self.changes.need();
         let (isl_tokens, block_size_tokens) = (Some(input.isl_tokens), Some(block_size_tokens));
         let length = Length { isl_tokens, block_size_tokens, ..Length::default() };
         self.lines
@@ -269,8 +272,15 @@ impl Routing {
             decision.candidates = Cow::Owned(pending.candidates);
             decision.completeness = Completeness::AllCandidates;
         }
-        if let Some(input) = input {
-            self.completed_from(heard, &mut decision, input, cluster);
+        match input {
+            Some(input) => self.completed_from(heard, &mut decision, input, cluster),
+            None => {
+                self.changes.forgo();
+                if decision.completeness < Completeness::AllCandidates {
+                    // Another source may tell the prompt.
+                    self.waiting.take(heard.words(&decision, Length::default(), None));
+                }
+            }
         }
         decision
     }
@@ -285,13 +295,12 @@ impl Routing {
     ) {
         decision.isl_tokens = input.length.isl_tokens;
         decision.block_size_tokens = input.length.block_size_tokens;
-        let prompt = Prompt::Local(&input.local_hashes);
-        if decision.completeness < Completeness::AllCandidates && self.is_now(heard.at_ms, heard.told_ms) {
-            let asked = Asked { formula: Formula::E, ..self.asked(&input.length) };
-            self.reconstruct(decision, prompt, &asked, cluster);
-        }
         let mut chain = Vec::new();
-        prompt.chain(&mut chain);
+        Prompt::Local(&input.local_hashes).chain(&mut chain);
+        if decision.completeness < Completeness::AllCandidates {
+            let words = heard.words(decision, input.length, Some(Kept::Local(input.local_hashes)));
+            self.wait(decision, words, heard.told_ms, cluster);
+        }
         self.arrived(decision.id, heard.told_ms, &input.length, &chain);
         // The request may be a query that runs nothing: only what is logged next tells.
         self.lines.chosen(decision.id, input.length, chain);
@@ -303,7 +312,9 @@ impl Routing {
         let held =
             decision.overlap_blocks.unwrap_or(0).saturating_mul(length.block_size_tokens.unwrap_or(0).into());
         let prefill_tokens = length.isl_tokens.unwrap_or(0).saturating_sub(held);
-        self.active.add(heard.at_ms, decision.id, decision.worker, &chain, prefill_tokens);
+        // The router adds a request when it places it, and writes this line a little later.
+        let placed = self.waiting.placed(decision.id).unwrap_or(heard.moment);
+        self.active.add(placed, decision.id, decision.worker, &chain, prefill_tokens);
     }
 }
 
@@ -311,11 +322,37 @@ impl Routing {
 struct Heard {
     /// As far as the line tells, else when it was read.
     at_ms: Millis,
+    moment: Moment,
     decided_ms: Option<Millis>,
     told_ms: Millis,
 }
 
 impl Heard {
+    fn of(told: &Told<'_>, line: &LogLine<'_>) -> Self {
+        let decided_ms = line.at_ms();
+        let at_ms = decided_ms.unwrap_or(told.at_ms);
+        let at_us = line.at_us.and_then(|us| u64::try_from(us).ok());
+        let moment = at_us.map_or_else(|| Moment::of(at_ms), Moment);
+        Self { at_ms, moment, decided_ms, told_ms: told.at_ms }
+    }
+
+    /// What a choice tells of its costs; its overlap follows in another line.
+    fn words(&self, decision: &Decision<'_>, length: Length, prompt: Option<Kept>) -> Words {
+        Words {
+            decision: decision.id,
+            worker: decision.worker,
+            source: DecisionSource::Log,
+            at: self.moment,
+            heard_ms: self.told_ms,
+            prompt,
+            length,
+            formula: None,
+            overlap_blocks: decision.overlap_blocks,
+            logit: decision.logit,
+            is_whole: false,
+        }
+    }
+
     fn marks<'m>(&self, worker: WorkerIx, request_id: Option<&'m str>) -> Marks<'m> {
         let source = DecisionSource::Log;
         Marks { source, at_ms: self.at_ms, worker, request_id, overlap_blocks: None, isl_blocks: None }
