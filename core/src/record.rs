@@ -400,6 +400,16 @@ pub enum NotReconstructed {
 }
 
 impl NotReconstructed {
+    /// In a few words.
+    pub const fn words(self) -> &'static str {
+        match self {
+            Self::BlockSize => "block size or prompt length not known",
+            Self::State => "state at that time not known",
+            Self::Overlap => "overlap differs from the router's",
+            Self::Cost => "cost differs from the router's",
+        }
+    }
+
     /// In a sentence.
     pub const fn sentence(self) -> &'static str {
         match self {

@@ -229,22 +229,19 @@ impl ActiveSequences {
         let Some(of) = self.workers.get(worker.at()) else {
             return PastLoad { new_blocks: blocks.len() as u64, ..PastLoad::default() };
         };
-        let (mut load, mut more) = (of.load, HashMap::new());
+        let (mut tokens, mut requests, mut more) = (0_i128, 0_i64, HashMap::new());
         let first = self.passed.partition_point(|passed| passed.latest < at.min(placed));
         let undone =
             |passed: &&Passed| passed.worker == worker && (passed.at > at || passed.request == except);
         for passed in self.passed.range(first..).filter(undone) {
-            let (tokens, step) = (passed.tokens, passed.step);
-            if step == Step::Added {
-                load.requests = load.requests.saturating_sub(1);
-                load.prefill_tokens = load.prefill_tokens.wrapping_sub(tokens);
-            } else {
-                load.requests += u32::from(step == Step::Freed);
-                load.prefill_tokens = load.prefill_tokens.wrapping_add(tokens);
-            }
-            let one = if step == Step::Added { -1 } else { 1 };
+            let one = if passed.step == Step::Added { -1 } else { 1 };
+            tokens += i128::from(one) * i128::from(passed.tokens);
+            requests += if passed.step == Step::FirstToken { 0 } else { one };
             passed.blocks.iter().for_each(|&block| *more.entry(block).or_insert(0_i64) += one);
         }
+        let mut load = of.load;
+        load.prefill_tokens = (i128::from(load.prefill_tokens) + tokens).max(0) as u64;
+        load.requests = (i64::from(load.requests) + requests).max(0) as u32;
         let count = |block: u64| {
             i64::from(of.held.get(&block).copied().unwrap_or(0)) + more.get(&block).copied().unwrap_or(0)
         };
@@ -322,6 +319,7 @@ impl ActiveSequences {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::id::Millis;
 
     const W: WorkerIx = WorkerIx(1);
 

@@ -1,7 +1,8 @@
 //! How much of a prompt each worker held at an earlier time: the tree as it is now, less what changed since.
 //!
 //! A change is found by the worker, by what the worker calls the block before it and by the block's tokens: exact, also
-//! where the tree no longer has the block.
+//! where the tree no longer has the block. One case is not found: a worker dropped a block before the one that follows
+//! it, which engines do the other way round, and names its blocks as no other worker does.
 
 use hashbrown::{HashMap, HashSet};
 

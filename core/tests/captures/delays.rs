@@ -9,21 +9,23 @@ use radixscope_core::cluster::{Cluster, Decided};
 use radixscope_core::id::Millis;
 use radixscope_core::ingest::Message;
 use radixscope_core::listen::Listener;
-use radixscope_core::record::{Completeness, SourceKind};
+use radixscope_core::record::{Completeness, DecisionSource, SourceKind};
 
 use crate::replay::{Delays, Heard, heard_late, lines};
 
 /// How often a server looks whether anything is to be told.
 const TICK_MS: u64 = 100;
 
-const RECORDINGS: [&str; 2] = ["1.6.1-log-jsonl-debug", "../routing/1.6.1-replica-sync-trace"];
+const RECORDINGS: [&str; 2] = ["1.6.1-log-jsonl-debug", NEW_SYNC];
+const NEW_SYNC: &str = "../routing/1.6.1-replica-sync-trace";
+const OLD_SYNC: &str = "../routing/0.9.1-replica-sync";
 
-fn play(name: &str, delays: Delays) -> Cluster {
+fn play(name: &str, logs: &[&'static str], delays: Delays) -> Cluster {
     let (mut listener, mut cluster) = (Listener::default(), Cluster::default());
     let nats = listener.source("nats", SourceKind::Nats, Millis(1), &mut cluster).unwrap();
     let log = listener.source("log", SourceKind::Logs, Millis(1), &mut cluster).unwrap();
     let (mut last, mut flushed) = (Millis(0), 0);
-    for (t, heard) in heard_late(name, &["frontend"], delays) {
+    for (t, heard) in heard_late(name, logs, delays) {
         let at_ms = Millis((t * 1000.0) as u64);
         if at_ms.0 / TICK_MS > flushed {
             flushed = at_ms.0 / TICK_MS;
@@ -84,7 +86,7 @@ fn figures(cluster: &Cluster) -> Figures {
 }
 
 fn other(decided: &Decided) -> String {
-    format!("{:?} {:?}", decided.decision.completeness, 0)
+    decided.known_words()
 }
 
 fn recordings() -> Vec<String> {
@@ -102,7 +104,7 @@ fn whatever_is_late_what_is_called_reconstructed_is_what_the_router_told() {
         let dispatched =
             lines(&name, "frontend.log.gz").filter(|line| line.contains("route request completed")).count();
         for delays in logs.iter().chain(&messages) {
-            let figures = figures(&play(&name, *delays));
+            let figures = figures(&play(&name, &["frontend"], *delays));
             println!(
                 "{:<45} log +{:>3} ms, messages +{:>3} ms: {dispatched} dispatched, {} found, {} reconstructed, {} \
                  overlaps, {} costs equal, {} wrong, {} first tokens {:?}",
@@ -124,5 +126,34 @@ fn whatever_is_late_what_is_called_reconstructed_is_what_the_router_told() {
         assert_eq!(figures.dispatched, dispatched, "{name}");
         assert_eq!(figures.wrong, 0, "{name}: {figures:?}");
         assert_eq!(figures.reconstructed, dispatched, "{name}: {figures:?}");
+    }
+}
+
+/// Of the decisions whose prompts messages alone told: those, with a cost that is not the logged one, and without one.
+fn by_messages(name: &str) -> (usize, usize, usize) {
+    let alone = play(name, &[], Delays::default());
+    let logged = play(name, &["frontend"], Delays::default());
+    let (mut all, mut differ, mut unknown) = (0, 0, 0);
+    let is_told = |d: &&Decided| d.is_from(DecisionSource::ActiveSequences);
+    for ours in alone.decisions().newest_first().filter(is_told) {
+        all += 1;
+        let same = |d: &&Decided| d.decision.request_id == ours.decision.request_id;
+        let told = logged.decisions().newest_first().find(same).and_then(|d| d.decision.logit);
+        match ours.chosen() {
+            Some(chosen) if told.is_some_and(|told| (chosen.cost - told).abs() <= 0.000_501) => {}
+            Some(_) => differ += 1,
+            None => unknown += 1,
+        }
+    }
+    (all, differ, unknown)
+}
+
+#[test]
+fn messages_alone_give_the_costs_that_the_log_tells() {
+    for name in [OLD_SYNC, NEW_SYNC] {
+        let (all, differ, unknown) = by_messages(name);
+        println!("{name}: of {all} costs {differ} differ, {unknown} are not known");
+        assert_eq!((differ, unknown), (0, 0), "{name}");
+        assert!(all > 130, "{name}: {all}");
     }
 }
