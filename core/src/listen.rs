@@ -7,7 +7,7 @@ use crate::ages::Ages;
 use crate::check::Checks;
 use crate::cluster::Cluster;
 use crate::id::{Millis, Seq, SourceIx};
-use crate::ingest::{Ingest, Message, Out, Sink, Told};
+use crate::ingest::{Ingest, Message, Out, Published, Sink, Told};
 use crate::record::{Entry, MissedCause, Record, SourceKind, Topic};
 use crate::routing::{Routing, returns};
 
@@ -67,8 +67,10 @@ impl Listener {
         let out: &mut Out<'_> = &mut |entry| journal.accept(&entry);
         self.ingest.flush(at_ms, out);
         for record in self.routing.flush(at_ms, self.ingest.now(at_ms), journal.cluster()) {
-            self.ages.see(at_ms, &record, journal.cluster());
-            journal.accept(&Entry { at_ms, record });
+            let entry = Entry { at_ms, record };
+            self.ages.see(at_ms, &entry.record, journal.cluster());
+            self.routing.see(&entry, Published::default(), journal.cluster());
+            journal.accept(&entry);
         }
         for record in self.ages.flush(at_ms) {
             journal.accept(&Entry { at_ms, record });
@@ -95,13 +97,28 @@ struct Through<'l, J> {
     journal: &'l mut J,
 }
 
+impl<J: Journal> Through<'_, J> {
+    /// What is known now of decisions that waited for it.
+    fn settle(&mut self, at_ms: Millis) {
+        for record in self.routing.settle(at_ms, self.journal.cluster()) {
+            self.journal.accept(&Entry { at_ms, record });
+        }
+    }
+}
+
 impl<J: Journal> Sink for Through<'_, J> {
     fn record(&mut self, entry: Entry<'_>) {
+        self.kv_event(entry, Published::default());
+    }
+
+    fn kv_event(&mut self, entry: Entry<'_>, by: Published) {
         if let Some(worker) = returns(&entry, self.journal.cluster()) {
             self.journal.accept(&Entry { at_ms: entry.at_ms, record: Record::Returned { worker } });
         }
         self.ages.see(entry.at_ms, &entry.record, self.journal.cluster());
+        self.routing.see(&entry, by, self.journal.cluster());
         self.journal.accept(&entry);
+        self.settle(entry.at_ms);
     }
 
     fn told(&mut self, told: Told<'_>) {

@@ -308,6 +308,9 @@ pub struct Decision<'a> {
     pub candidates: Cow<'a, [Candidate]>,
     /// How much `candidates` is worth.
     pub completeness: Completeness,
+    /// Why the costs of all workers could not be computed here though the prompt is known; `None`: they were, or it was
+    /// not tried yet.
+    pub not_reconstructed: Option<NotReconstructed>,
     /// Where in the tree the prompt's held prefix ended.
     pub path: Option<PathEnd>,
     /// Whether the worker was given the request. A query that runs nothing is decided and not dispatched; routers leave
@@ -334,6 +337,7 @@ impl Decision<'_> {
             tied: false,
             candidates: Cow::Borrowed(&[]),
             completeness: Completeness::ChosenOnly,
+            not_reconstructed: None,
             path: None,
             dispatched: None,
         }
@@ -381,10 +385,61 @@ pub struct Candidate {
 pub enum Completeness {
     /// Nothing is known of the others.
     ChosenOnly,
-    /// Computed here from the tree and the active requests as they were when the decision was heard.
+    /// Computed here from the tree and the active requests as they were when the router decided; what the router itself
+    /// told of the chosen worker, its overlap or its cost or both, came out the same.
     Reconstructed,
     /// As the router itself wrote them.
     AllCandidates,
+}
+
+/// What is missing to compute what every worker would have cost.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
+pub enum NotReconstructed {
+    /// The router's block size, or the prompt's length.
+    BlockSize,
+    /// What the workers held at that time, or how busy they were.
+    State,
+    /// What the chosen worker held: computed it is not what the router told.
+    Overlap,
+    /// A worker's load or an option of the router: the computed cost is not what the router told.
+    Cost,
+}
+
+impl NotReconstructed {
+    /// In a few words.
+    pub const fn words(self) -> &'static str {
+        match self {
+            Self::BlockSize => "block size or prompt length not known",
+            Self::State => "state at that time not known",
+            Self::Overlap => "overlap differs from the router's",
+            Self::Cost => "cost differs from the router's",
+        }
+    }
+
+    /// In a sentence.
+    pub const fn sentence(self) -> &'static str {
+        match self {
+            Self::BlockSize => "The router's block size or the length of the prompt is not known.",
+            Self::State => "What the workers held, or how busy they were, is not known for that time.",
+            Self::Overlap => {
+                "What the chosen worker held differs from what the router reported, so the costs of the others are not \
+                 shown."
+            }
+            Self::Cost => {
+                "The cost of the chosen worker differs from what the router reported: a load or an option of the \
+                 router is not known."
+            }
+        }
+    }
+}
+
+/// Most by which two equal costs differ in blocks: logs print them with three decimals. Less than one token of the
+/// largest blocks.
+const COST_ROUNDING: f64 = 0.000_501;
+
+/// Whether a computed cost is the one that a router told.
+pub fn same_cost(computed: f64, told: f64) -> bool {
+    (computed - told).abs() <= COST_ROUNDING
 }
 
 /// The last block of a prompt that any worker held when the decision was heard. A block is named by a worker's engine.
@@ -682,6 +737,13 @@ words! {
     /// Name in the API.
     Completeness {
         ChosenOnly => "chosen only", Reconstructed => "reconstructed", AllCandidates => "all candidates",
+    }
+}
+words! {
+    /// Name in the API.
+    NotReconstructed {
+        BlockSize => "block_size_unknown", State => "state_unknown", Overlap => "overlap_differs",
+        Cost => "cost_differs",
     }
 }
 words! {

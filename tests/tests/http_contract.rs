@@ -68,7 +68,7 @@ async fn answers_have_the_promised_shape_and_ids_are_strings() {
     has(
         decision,
         "seq at_ms request_id worker_id dp_rank isl_tokens isl_blocks overlap_blocks formula candidates source \
-         completeness",
+         completeness not_reconstructed",
     );
     has(
         &decision["candidates"][0],

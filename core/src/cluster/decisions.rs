@@ -6,7 +6,7 @@ use std::collections::VecDeque;
 use serde::{Deserialize, Serialize};
 
 use crate::id::{DecisionId, Millis, Seq, WorkerIx};
-use crate::record::{Decision, DecisionSource, Progress};
+use crate::record::{Completeness, Decision, DecisionSource, NotReconstructed, Progress, same_cost};
 
 /// Decisions kept one by one; older ones live on in the totals.
 pub const MAX_DECISIONS: usize = 10_000;
@@ -96,13 +96,18 @@ impl Decided {
         fill(&mut known.path, more.path);
         fill(&mut known.dispatched, more.dispatched);
         known.tied |= more.tied;
-        if more.completeness > known.completeness {
+        // What was computed again, with more words of the router, counts instead of what was computed before.
+        let is_verdict = more.completeness == Completeness::Reconstructed || more.not_reconstructed.is_some();
+        let is_written = known.completeness == Completeness::AllCandidates;
+        if more.completeness > known.completeness || (is_verdict && !is_written) {
             known.completeness = more.completeness;
             known.candidates = Cow::Owned(more.candidates.to_vec());
             known.scoring = more.scoring;
+            known.not_reconstructed = more.not_reconstructed;
         } else {
             fill(&mut known.scoring, more.scoring);
         }
+        hold_against_words(known);
     }
 
     fn rehash(&mut self) {
@@ -110,6 +115,28 @@ impl Decided {
         let bytes = postcard::to_allocvec(&*self).unwrap_or_default();
         self.hash = xxhash_rust::xxh3::xxh3_64(&bytes);
     }
+}
+
+/// Costs that were computed here do not stand against what the router itself told of the chosen worker.
+fn hold_against_words(decision: &mut Decision<'_>) {
+    if decision.completeness != Completeness::Reconstructed {
+        return;
+    }
+    let Some(chosen) = decision.candidates.iter().find(|candidate| candidate.worker == decision.worker)
+    else {
+        return;
+    };
+    let differs = if decision.overlap_blocks.is_some_and(|told| told != u64::from(chosen.overlap_blocks)) {
+        NotReconstructed::Overlap
+    } else if decision.logit.is_some_and(|told| !same_cost(chosen.cost, told)) {
+        NotReconstructed::Cost
+    } else {
+        return;
+    };
+    decision.completeness = Completeness::ChosenOnly;
+    decision.candidates = Cow::Borrowed(&[]);
+    decision.scoring = None;
+    decision.not_reconstructed = Some(differs);
 }
 
 fn bit(source: DecisionSource) -> u8 {
@@ -211,10 +238,12 @@ impl Decisions {
             self.change(at, |decided| decided.complete(told));
             self.forgotten_to = self.forgotten_to.min(at);
         } else if self.latest.back().is_none_or(|last| last.decision.id < told.id) {
+            let mut decision = owned(told);
+            hold_against_words(&mut decision);
             self.push(Decided {
                 seq,
                 at_ms,
-                decision: owned(told),
+                decision,
                 progress: Progress::default(),
                 sources: bit(told.source),
                 forgotten: false,
@@ -363,6 +392,7 @@ fn owned(told: &Decision<'_>) -> Decision<'static> {
         tied: told.tied,
         candidates: Cow::Owned(told.candidates.to_vec()),
         completeness: told.completeness,
+        not_reconstructed: told.not_reconstructed,
         path: told.path,
         dispatched: told.dispatched,
     }

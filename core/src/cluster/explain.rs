@@ -100,8 +100,8 @@ impl Decided {
             let _ = write!(text, " though {} cost {less} blocks less: ", name(next.worker));
             text += match self.decision.completeness {
                 Completeness::Reconstructed => {
-                    "the costs are reconstructed here and may differ from the router's, or its temperature is above 0 \
-                     and the draw went another way."
+                    "the costs of the others are reconstructed here and may differ from the router's, or its temperature \
+                     is above 0 and the draw went another way."
                 }
                 _ => "with a temperature above 0 the router draws, and the cheapest does not always win.",
             };
@@ -121,12 +121,34 @@ impl Decided {
     }
 
     fn why_alone(&self, who: &str) -> String {
-        match (self.decision.candidates.len(), self.overlap_blocks(), self.decision.isl_blocks) {
-            (1, ..) => format!("{who} was chosen: it was the only candidate."),
+        let mut text = match (self.decision.candidates.len(), self.overlap_blocks(), self.decision.isl_blocks)
+        {
+            (1, ..) => return format!("{who} was chosen: it was the only candidate."),
             (_, Some(held), Some(isl)) => format!(
                 "{who} was chosen; it held {held} of {isl} prompt blocks. What the others would have cost is not known."
             ),
             _ => format!("{who} was chosen. What the others would have cost is not known."),
+        };
+        if let Some(missing) = self.decision.not_reconstructed {
+            let _ = write!(text, " {}", missing.sentence());
+        }
+        text
+    }
+
+    /// How its costs are known, in a few words.
+    pub fn known_words(&self) -> String {
+        let decision = &self.decision;
+        let how = decision.completeness.as_str();
+        match (decision.completeness, decision.not_reconstructed) {
+            (Completeness::ChosenOnly, Some(missing)) => format!("{how}: {}", missing.words()),
+            (Completeness::Reconstructed, _) if decision.logit.is_some() => {
+                format!("{how}, cost as the router reported")
+            }
+            (Completeness::Reconstructed, _) if decision.overlap_blocks.is_some() => {
+                format!("{how}, overlap as the router reported")
+            }
+            (Completeness::Reconstructed, _) => format!("{how}, not verified: the router reported no cost"),
+            _ => how.to_owned(),
         }
     }
 
@@ -211,7 +233,7 @@ fn blocks(n: f64) -> String {
 mod tests {
     use super::super::verdict::tests::decided;
     use super::*;
-    use crate::record::Scoring;
+    use crate::record::{NotReconstructed, Scoring};
 
     fn name(worker: WorkerIx) -> String {
         format!("W{}", worker.0 + 1)
@@ -285,6 +307,23 @@ mod tests {
             alone.why(name),
             "W2 was chosen; it held 3 of 9 prompt blocks. What the others would have cost is not known."
         );
+    }
+
+    #[test]
+    fn how_costs_are_known_and_why_not_is_said() {
+        let mut alone = decided(Some(9), Some(3), &[]);
+        assert_eq!(alone.known_words(), "chosen only");
+        alone.decision.not_reconstructed = Some(NotReconstructed::State);
+        assert_eq!(alone.known_words(), "chosen only: state at that time not known");
+        assert!(alone.why(name).ends_with("is not known for that time."), "{}", alone.why(name));
+        let mut known = example();
+        known.decision.completeness = Completeness::Reconstructed;
+        known.decision.overlap_blocks = Some(75);
+        assert_eq!(known.known_words(), "reconstructed, overlap as the router reported");
+        known.decision.logit = Some(30.0);
+        assert_eq!(known.known_words(), "reconstructed, cost as the router reported");
+        (known.decision.logit, known.decision.overlap_blocks) = (None, None);
+        assert_eq!(known.known_words(), "reconstructed, not verified: the router reported no cost");
     }
 
     #[test]

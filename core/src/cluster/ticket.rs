@@ -32,7 +32,7 @@ impl Decided {
             });
         }
         let sources: Vec<&str> = self.sources().map(DecisionSource::as_str).collect();
-        let known_from = format!("{} ({})", sources.join(", "), decision.completeness.as_str());
+        let known_from = format!("{} ({})", sources.join(", "), self.known_words());
         let text = DecisionText {
             at,
             request_id: decision.request_id.as_deref(),

@@ -5,7 +5,7 @@ use serde::Serialize;
 use super::Decimal;
 use crate::cluster::{Cluster, Decided, DecisionTotals, Hint};
 use crate::id::WorkerIx;
-use crate::record::{Candidate, DecisionSource, Outcome, PathEnd, Progress};
+use crate::record::{Candidate, DecisionSource, NotReconstructed, Outcome, PathEnd, Progress};
 
 /// The latest decisions, newest first, and what they add up to.
 #[derive(Serialize, Debug)]
@@ -82,6 +82,10 @@ pub struct DecisionDto {
     /// Every source that told something of it.
     sources: Vec<&'static str>,
     completeness: &'static str,
+    /// Why the costs of all workers could not be computed though the prompt is known: `block_size_unknown`,
+    /// `state_unknown` (what workers held and did at that time), `overlap_differs` or `cost_differs` (computed, they
+    /// are not what the router reported).
+    not_reconstructed: Option<&'static str>,
     /// How much of the prompt the chosen worker held: `hit`, `partial`, `miss` or `unknown`.
     verdict: &'static str,
     /// Cost of the next best less that of the chosen one, in blocks.
@@ -196,6 +200,7 @@ impl DecisionDto {
             source: decision.source.as_str(),
             sources: decided.sources().map(DecisionSource::as_str).collect(),
             completeness: decision.completeness.as_str(),
+            not_reconstructed: decision.not_reconstructed.map(NotReconstructed::as_str),
             verdict: decided.verdict().as_str(),
             margin_blocks: decided.margin_blocks().ok().and_then(finite),
             lost_affinity_blocks: decided.lost_affinity().map(|lost| lost.more_blocks),

@@ -133,10 +133,21 @@ pub enum Said<'a> {
     },
 }
 
+/// What a message tells of who published it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Published {
+    /// When, by the publisher's clock.
+    pub said_ms: Option<Millis>,
+    /// Whether a worker published under its own id, as it does up to Dynamo 1.2.
+    pub is_own_id: Option<bool>,
+}
+
 /// Takes what messages become.
 pub trait Sink {
     /// Takes a record.
     fn record(&mut self, entry: Entry<'_>);
+    /// Takes a record of a KV event, with what is known of its publisher.
+    fn kv_event(&mut self, entry: Entry<'_>, by: Published);
     /// Takes something said of a request.
     fn told(&mut self, told: Told<'_>);
 }
@@ -288,7 +299,8 @@ impl Ingest {
                 if kv.batch {
                     self.event_id(context, worker, event);
                 }
-                out.record(context.entry(kv_record(worker, event, &kv)));
+                let by = context.published(event.worker);
+                out.kv_event(context.entry(kv_record(worker, event, &kv)), by);
             }
         }
         self.kv = kv;
@@ -483,6 +495,12 @@ impl<'a> Context<'a> {
 
     fn publisher_id(&self) -> Option<u64> {
         self.envelope.map(|envelope| envelope.publisher_id)
+    }
+
+    /// What is known of the publisher of an event of `worker`.
+    fn published(&self, worker: Worker) -> Published {
+        let said_ms = self.envelope.map(|envelope| envelope.published_at);
+        Published { said_ms, is_own_id: self.publisher_id().map(|id| id == worker.id.0) }
     }
 
     /// What is said of a request, at the message's time.

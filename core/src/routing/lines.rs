@@ -8,11 +8,10 @@ use std::collections::VecDeque;
 
 use super::endings::Ending;
 use super::joiner::Placed;
-use super::paths::path_end;
-use super::{Asked, Length, Marks, Prompt, Routing, micros};
+use super::{Kept, Length, Marks, Moment, Prompt, Routing, Words, micros};
 use crate::cluster::Cluster;
 use crate::dynamo::log_line::{
-    self, LogLine, RequestDone, RequestIds, RoutingInput, Said as Words, Selected, Terms,
+    self, LogLine, RequestDone, RequestIds, RoutingInput, Said as Line, Selected, Terms,
 };
 use crate::id::{DecisionId, Millis, SourceIx, WorkerId, WorkerIx};
 use crate::ingest::{FRESH_MS, Told};
@@ -189,21 +188,21 @@ impl Routing {
         worker: Option<WorkerIx>,
         cluster: &Cluster,
     ) -> Vec<Record<'static>> {
-        let at_ms = line.at_ms();
-        let heard = Heard { at_ms: at_ms.unwrap_or(told.at_ms), decided_ms: at_ms, told_ms: told.at_ms };
+        let heard = Heard::of(told, line);
+        self.changes.expect();
         let log = (told.source, log);
         match (&line.said, worker) {
-            (Words::Formula(formula), Some(worker)) => {
+            (Line::Formula(formula), Some(worker)) => {
                 self.lines.formula(log, worker, formula);
                 Vec::new()
             }
-            (Words::Tie(tie), _) => {
+            (Line::Tie(tie), _) => {
                 if let Some(open) = self.lines.open(log, tie.ids.key()) {
                     open.tied = true;
                 }
                 Vec::new()
             }
-            (Words::Selected(selected), Some(worker)) => {
+            (Line::Selected(selected), Some(worker)) => {
                 let open = self.lines.take_open(log, selected.ids.key());
                 let records = self.selected(&heard, open, selected, worker, cluster);
                 if selected.ids.key().is_some() {
@@ -211,31 +210,32 @@ impl Routing {
                 }
                 records
             }
-            (Words::Dispatched(dispatched), Some(worker)) => {
+            (Line::Dispatched(dispatched), Some(worker)) => {
                 let mut marks = heard.marks(worker, &dispatched.ids);
                 marks.overlap_blocks = Some(dispatched.overlap_blocks);
                 let records = vec![self.given(&heard, &marks)];
                 self.begin(told, &heard, &records);
                 records
             }
-            (Words::RoutingInput(input), _) => {
+            (Line::RoutingInput(input), _) => {
                 self.routing_input(input);
                 Vec::new()
             }
-            (Words::RoutingBest(best), Some(worker)) => {
+            (Line::RoutingBest(best), Some(worker)) => {
                 let mut marks = heard.marks(worker, &best.ids);
                 marks.overlap_blocks = Some(best.overlap_blocks);
                 marks.isl_blocks = Some(best.total_blocks);
                 let input = best.ids.router.as_deref().and_then(|id| self.lines.take_input(id));
                 // Where the choice bore no name of the request, its prompt is known only now.
-                let id = input.map(|input| {
-                    let id = self.piece(&marks).id;
-                    self.completed_from(&heard, Placed { id, worker }, input, cluster)
+                let prompt = input.map(|input| {
+                    let mut choice = self.piece(&marks);
+                    choice.logit = cluster.decisions().get(choice.id).and_then(|known| known.decision.logit);
+                    self.prompt_of(&heard, &choice, input, cluster)
                 });
                 let given = self.given(&heard, &marks);
-                std::iter::once(given).chain(id.map(Record::Decision)).collect()
+                std::iter::once(given).chain(prompt.map(Record::Decision)).collect()
             }
-            (Words::RouteDone(done), Some(worker)) => {
+            (Line::RouteDone(done), Some(worker)) => {
                 let ids = RequestIds {
                     router: Some(Cow::Borrowed(&*done.request_id)),
                     http: done.http_id.as_deref().map(Cow::Borrowed),
@@ -245,7 +245,8 @@ impl Routing {
                 let mut decision = self.piece(&marks);
                 decision.dispatched = Some(true);
                 let id = decision.id;
-                self.active.free(id);
+                self.waiting.tell(id, done.overlap_blocks, true);
+                self.active.free(heard.moment, id);
                 self.in_flight.end(id, Some(worker));
                 let outcome = match done.ending {
                     log_line::Ending::Completed => Outcome::Success,
@@ -256,22 +257,22 @@ impl Routing {
                 let progress = Progress { ended_ms, outcome, ..Progress::default() };
                 vec![Record::Decision(decision), Record::Progress { decision: id, progress }]
             }
-            (Words::RequestReceived(received), _) => {
+            (Line::RequestReceived(received), _) => {
                 if let Some(http_id) = &received.http_id {
                     self.joiner.same(&received.request_id, http_id);
                 }
                 Vec::new()
             }
-            (Words::RequestDone(done), _) => self.request_done(&heard, done, cluster),
-            (Words::WorkerAdded(_), Some(worker)) => {
+            (Line::RequestDone(done), _) => self.request_done(&heard, done, cluster),
+            (Line::WorkerAdded(_), Some(worker)) => {
                 self.departures.said(worker, heard.at_ms, false);
                 Vec::new()
             }
-            (Words::WorkerRemoved(_), Some(worker)) => {
+            (Line::WorkerRemoved(_), Some(worker)) => {
                 self.departures.said(worker, heard.at_ms, true);
                 Vec::new()
             }
-            (Words::InstanceRemoved(id), _) => {
+            (Line::InstanceRemoved(id), _) => {
                 let ranks = cluster.workers().iter().enumerate().filter(|(_, worker)| worker.id.id == *id);
                 for (ix, _) in ranks {
                     self.departures.said(WorkerIx(ix as u16), heard.at_ms, true);
@@ -290,6 +291,7 @@ impl Routing {
         else {
             return;
         };
+        self.changes.need();
         let (isl_tokens, block_size_tokens) = (Some(input.isl_tokens), Some(block_size_tokens));
         let length = Length { isl_tokens, block_size_tokens, ..Length::default() };
         self.lines
@@ -326,54 +328,41 @@ impl Routing {
             decision.candidates = Cow::Owned(open.candidates);
             decision.completeness = Completeness::AllCandidates;
         }
-        let placed = Placed { id: decision.id, worker };
-        let more = input.map(|input| self.prompt_of(heard, placed, has_all, input, cluster));
+        let more = match input {
+            Some(input) => Some(self.prompt_of(heard, &decision, input, cluster)),
+            None => {
+                self.changes.forgo();
+                if !has_all {
+                    // Another source may tell the prompt.
+                    self.waiting.take(heard.words(&decision, Length::default(), None));
+                }
+                None
+            }
+        };
         std::iter::once(decision).chain(more).map(Record::Decision).collect()
     }
 
-    /// What follows from the hashes that were logged of a request, of whose choice the costs may be known.
-    fn completed_from(
-        &mut self,
-        heard: &Heard,
-        placed: Placed,
-        input: Input,
-        cluster: &Cluster,
-    ) -> Decision<'static> {
-        let known = cluster.decisions().get(placed.id).map(|decided| decided.decision.completeness);
-        self.prompt_of(heard, placed, known == Some(Completeness::AllCandidates), input, cluster)
-    }
-
-    /// The same, when it is known whether the router told all costs itself.
+    /// What follows for a choice from the hashes that were logged of its request: what each worker would have cost, and
+    /// where in the tree the prompt's held beginning ended. Costs that the router told itself stand.
     fn prompt_of(
         &mut self,
         heard: &Heard,
-        placed: Placed,
-        has_all: bool,
+        choice: &Decision<'_>,
         input: Input,
         cluster: &Cluster,
     ) -> Decision<'static> {
-        let mut decision = Decision::new(placed.id, placed.worker, DecisionSource::Log);
+        let mut decision = Decision::new(choice.id, choice.worker, DecisionSource::Log);
         decision.isl_tokens = input.length.isl_tokens;
         decision.isl_blocks = input.length.isl_blocks();
         decision.block_size_tokens = input.length.block_size_tokens;
         if let Some(block_size) = input.length.block_size_tokens {
-            self.learn_block_size(placed.worker, block_size);
-        }
-        let prompt = Prompt::Local(&input.local_hashes);
-        if self.is_now(heard.at_ms, heard.told_ms) {
-            if has_all {
-                // The router's own costs stand; only the place in the tree is looked up here.
-                let mut local = Vec::new();
-                prompt.local(cluster.tree(), &mut local);
-                decision.path = path_end(cluster.tree(), &local);
-                decision.completeness = Completeness::Reconstructed;
-            } else {
-                let asked = Asked { formula: Formula::E, ..self.asked(&input.length) };
-                self.reconstruct(&mut decision, prompt, &asked, cluster);
-            }
+            self.learn_block_size(choice.worker, block_size);
         }
         let mut chain = Vec::new();
-        prompt.chain(&mut chain);
+        Prompt::Local(&input.local_hashes).chain(&mut chain);
+        let mut words = heard.words(choice, input.length, Some(Kept::Local(input.local_hashes)));
+        words.formula = choice.scoring.map(|scoring| scoring.formula);
+        self.wait(&mut decision, words, heard.told_ms, cluster);
         self.arrived(decision.id, heard.told_ms, &input.length, &chain);
         // The request may be a query that runs nothing: only what is logged next tells.
         self.lines.chosen(decision.id, input.length, chain);
@@ -518,6 +507,7 @@ impl Routing {
     fn given(&mut self, heard: &Heard, marks: &Marks<'_>) -> Record<'static> {
         let mut decision = self.piece(marks);
         decision.dispatched = Some(true);
+        self.waiting.tell(decision.id, decision.overlap_blocks, true);
         self.dispatched(heard, &decision);
         Record::Decision(decision)
     }
@@ -537,7 +527,9 @@ impl Routing {
         let held =
             decision.overlap_blocks.unwrap_or(0).saturating_mul(length.block_size_tokens.unwrap_or(0).into());
         let prefill_tokens = length.isl_tokens.unwrap_or(0).saturating_sub(held);
-        self.active.add(heard.at_ms, decision.id, decision.worker, &chain, prefill_tokens);
+        // The router adds a request when it places it, and writes this line a little later.
+        let placed = self.waiting.placed(decision.id).unwrap_or(heard.moment);
+        self.active.add(placed, decision.id, decision.worker, &chain, prefill_tokens);
     }
 }
 
@@ -545,11 +537,37 @@ impl Routing {
 struct Heard {
     /// As far as the line tells, else when it was read.
     at_ms: Millis,
+    moment: Moment,
     decided_ms: Option<Millis>,
     told_ms: Millis,
 }
 
 impl Heard {
+    fn of(told: &Told<'_>, line: &LogLine<'_>) -> Self {
+        let decided_ms = line.at_ms();
+        let at_ms = decided_ms.unwrap_or(told.at_ms);
+        let at_us = line.at_us.and_then(|us| u64::try_from(us).ok());
+        let moment = at_us.map_or_else(|| Moment::of(at_ms), Moment);
+        Self { at_ms, moment, decided_ms, told_ms: told.at_ms }
+    }
+
+    /// What a choice tells of its costs; its overlap follows in another line.
+    fn words(&self, decision: &Decision<'_>, length: Length, prompt: Option<Kept>) -> Words {
+        Words {
+            decision: decision.id,
+            worker: decision.worker,
+            source: DecisionSource::Log,
+            at: self.moment,
+            heard_ms: self.told_ms,
+            prompt,
+            length,
+            formula: None,
+            overlap_blocks: decision.overlap_blocks,
+            logit: decision.logit,
+            is_whole: false,
+        }
+    }
+
     fn marks<'m>(&self, worker: WorkerIx, ids: &'m RequestIds<'_>) -> Marks<'m> {
         Marks {
             source: DecisionSource::Log,

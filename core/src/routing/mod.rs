@@ -5,13 +5,18 @@
 
 mod active;
 mod arrivals;
+mod changes;
 mod departures;
+mod early;
 mod endings;
 mod in_flight;
 mod joiner;
 mod lines;
+mod moment;
+mod past;
 mod paths;
 mod reconstruct;
+mod waiting;
 
 #[cfg(test)]
 mod tests;
@@ -22,23 +27,27 @@ use crate::cluster::Cluster;
 use crate::dynamo::active_sequence::{ActiveSequence, AddRequest, RouterId, Step};
 use crate::dynamo::trace::RequestTrace;
 use crate::id::{DecisionId, Millis, WorkerIx};
-use crate::ingest::{Said, Told};
+use crate::ingest::{FRESH_MS, Published, Said, Told};
 use crate::memory;
-use crate::record::{Completeness, Decision, DecisionSource, Progress, Record, Scoring};
+use crate::record::{Completeness, Decision, DecisionSource, Entry, NotReconstructed, Progress, Record};
 use crate::router::Formula;
 
 pub(crate) use active::EXPIRE_MS;
 pub use active::{ActiveLoad, ActiveSequences};
 pub use arrivals::{Arrival, Arrivals, MAX_ARRIVAL_BLOCKS, MAX_ARRIVALS};
+use changes::Changes;
 use departures::Departures;
 pub(crate) use departures::returns;
+use early::{Early, Steps};
 use endings::Endings;
 use in_flight::InFlight;
 use joiner::{Joiner, Marks};
 use lines::Lines;
+use moment::Moment;
 pub use paths::Prompt;
-use reconstruct::{Asked, Reconstructor};
+use reconstruct::{Ground, Reconstructor};
 pub(crate) use reconstruct::{is_peer, tree_size_blocks};
+use waiting::{Kept, Verdict, Waiting, Words};
 
 /// Lines and messages that are further apart than this are not of the same moment: a log that is read from its
 /// beginning tells of times whose tree is gone.
@@ -55,6 +64,13 @@ pub struct Routing {
     departures: Departures,
     in_flight: InFlight,
     reconstructor: Reconstructor,
+    changes: Changes,
+    waiting: Waiting,
+    early: Early,
+    /// Steps that were told before their decisions, which are known now.
+    caught_up: Vec<(DecisionId, Steps)>,
+    /// Whether workers publish under their own ids, as they do up to Dynamo 1.2.
+    own_ids: bool,
     /// Tokens per block as requests show them, by worker.
     block_sizes: Vec<Option<u32>>,
     /// Latest time that a publisher told.
@@ -64,19 +80,97 @@ pub struct Routing {
 impl Routing {
     /// Takes something said of a request; gives the records that follow from it.
     pub fn told(&mut self, told: &Told<'_>, cluster: &Cluster) -> Vec<Record<'static>> {
-        let mut records = self.pieces(told, cluster);
+        self.pass_time(told.said_ms, told.at_ms);
+        let mut records = self.take(told, cluster);
         let is_decision = |record: &Record<'_>| matches!(record, Record::Decision(_));
         if self.endings.are_waiting() && records.iter().any(is_decision) {
             self.join_endings(&mut records, cluster);
         }
+        for (decision, steps) in std::mem::take(&mut self.caught_up) {
+            records.push(self.catch_up(decision, &steps));
+        }
+        records.append(&mut self.settle(told.at_ms, cluster));
         records
     }
 
-    fn pieces(&mut self, told: &Told<'_>, cluster: &Cluster) -> Vec<Record<'static>> {
+    /// A record passes on its way to `cluster`, with what its message told of its publisher.
+    pub fn see(&mut self, entry: &Entry<'_>, by: Published, cluster: &Cluster) {
+        self.pass_time(by.said_ms, entry.at_ms);
+        self.own_ids = by.is_own_id.unwrap_or(self.own_ids);
+        let said_ms = by.said_ms.filter(|said| is_plausible(*said, entry.at_ms));
+        self.changes.see(Moment::of(said_ms.unwrap_or(entry.at_ms)), &entry.record, cluster);
+    }
+
+    /// Says what became known of decisions by the records that passed until `at_ms`.
+    pub fn settle(&mut self, at_ms: Millis, cluster: &Cluster) -> Vec<Record<'static>> {
+        if !self.waiting.is_open() {
+            return Vec::new();
+        }
+        let formula = if self.own_ids { Formula::B } else { Formula::E };
+        let weight = self.lines.weight().unwrap_or(1.0);
+        let mut records = Vec::new();
+        let Self { waiting, reconstructor, active, changes, departures, .. } = self;
+        let ground = Ground { cluster, changes, active };
+        waiting.settle(at_ms, |case, is_last| {
+            let Some(asked) = case.asked(formula, weight) else {
+                return Verdict::Not(NotReconstructed::State);
+            };
+            let mut decision = Decision::new(asked.decision, asked.chosen, case.words().source);
+            decision.overlap_blocks = asked.overlap_blocks;
+            decision.logit = asked.logit;
+            let found = reconstructor.weigh(ground, &asked, |worker| departures.is_gone(worker, cluster));
+            let verdict = match found {
+                Ok(found) => {
+                    decision.completeness = Completeness::Reconstructed;
+                    decision.scoring = Some(found.scoring);
+                    decision.path = found.path;
+                    let chosen = found.candidates.iter().find(|candidate| candidate.worker == asked.chosen);
+                    let (overlap, cost) = chosen.map_or((0, f64::NAN), |c| (c.overlap_blocks, c.cost));
+                    decision.candidates = Cow::Owned(found.candidates);
+                    Verdict::Found { overlap_blocks: overlap.into(), cost }
+                }
+                Err(missing) if is_last => {
+                    decision.not_reconstructed = Some(missing);
+                    decision.path = reconstructor.path_end(cluster.tree(), asked.prompt);
+                    Verdict::Not(missing)
+                }
+                Err(missing) => return Verdict::Not(missing),
+            };
+            records.push(Record::Decision(decision));
+            verdict
+        });
+        records
+    }
+
+    /// Steps that were told before their decision.
+    fn catch_up(&mut self, decision: DecisionId, steps: &Steps) -> Record<'static> {
+        if let Some(at) = steps.first_token {
+            self.active.prefill_completed(at, decision);
+        }
+        if let Some((at, worker)) = steps.freed {
+            self.active.free(at, decision);
+            self.in_flight.end(decision, Some(worker));
+        }
+        let progress = Progress {
+            first_token_ms: steps.first_token.map(Moment::millis),
+            ended_ms: steps.freed.map(|(at, _)| at.millis()),
+            ..Progress::default()
+        };
+        Record::Progress { decision, progress }
+    }
+
+    fn pass_time(&mut self, said: Option<Millis>, heard: Millis) {
+        let said = said.filter(|said| is_plausible(*said, heard));
+        self.clock = self.clock.max(said);
+        if let Some(said) = said {
+            self.waiting.pass(Moment::of(said));
+        }
+    }
+
+    fn take(&mut self, told: &Told<'_>, cluster: &Cluster) -> Vec<Record<'static>> {
         let at = told.said_ms.unwrap_or(told.at_ms);
         match &told.said {
             Said::HitRate { worker, router, isl_blocks, overlap_blocks } => {
-                self.clock = self.clock.max(told.said_ms);
                 let mut decision = self.piece(&Marks {
                     source: DecisionSource::KvHitRate,
                     at_ms: at,
@@ -90,10 +184,7 @@ impl Routing {
                 decision.router = *router;
                 vec![Record::Decision(decision)]
             }
-            Said::Sequence { worker, step } => {
-                self.clock = self.clock.max(told.said_ms);
-                self.sequence(told, *worker, step, cluster)
-            }
+            Said::Sequence { worker, step } => self.sequence(told, *worker, step, cluster),
             Said::Line { log, line, worker } => self.line(told, log, line, *worker, cluster),
             Said::Trace { trace, worker } => {
                 worker.map_or_else(Vec::new, |worker| self.trace(told.at_ms, trace, worker))
@@ -109,7 +200,8 @@ impl Routing {
     /// Says what was gathered since the last call: workers that left or are there again, and requests in flight. Call
     /// it about once a second. `now_ms` is the present of those who speak, see [`crate::ingest::Ingest::now`].
     pub fn flush(&mut self, at_ms: Millis, now_ms: Millis, cluster: &Cluster) -> Vec<Record<'static>> {
-        let mut records = self.departures.flush(now_ms, cluster);
+        let mut records = self.settle(at_ms, cluster);
+        records.append(&mut self.departures.flush(now_ms, cluster));
         self.in_flight.flush(at_ms, |worker| self.departures.is_gone(worker, cluster), &mut records);
         self.flush_endings(at_ms, cluster, &mut records);
         records
@@ -125,6 +217,9 @@ impl Routing {
         let mut decision = Decision::new(self.joiner.decision(marks), marks.worker, marks.source);
         let in_span = || marks.http_id.and_then(|http_id| self.joiner.request_in(http_id));
         decision.request_id = marks.request_id.or_else(in_span).map(|id| Cow::Owned(id.to_owned()));
+        if let Some(steps) = decision.request_id.as_deref().and_then(|id| self.early.take(id)) {
+            self.caught_up.push((decision.id, steps));
+        }
         decision.overlap_blocks = marks.overlap_blocks;
         decision.isl_blocks = marks.isl_blocks;
         decision
@@ -141,13 +236,21 @@ impl Routing {
         match &said.step {
             Step::Added(request) => vec![self.added(told, worker, said, request, cluster)],
             Step::PrefillCompleted => {
-                let Some(id) = self.joiner.of_request(&said.request_id) else { return Vec::new() };
-                self.active.prefill_completed(id);
+                let Some(id) = self.joiner.of_request(&said.request_id) else {
+                    let steps = self.early.of(&said.request_id, told.at_ms);
+                    steps.first_token = steps.first_token.or(Some(Moment::of(at)));
+                    return Vec::new();
+                };
+                self.active.prefill_completed(Moment::of(at), id);
                 progress(id, Progress { first_token_ms: Some(at), ..Progress::default() })
             }
             Step::Freed => {
-                let Some(id) = self.joiner.of_request(&said.request_id) else { return Vec::new() };
-                self.active.free(id);
+                let Some(id) = self.joiner.of_request(&said.request_id) else {
+                    let steps = self.early.of(&said.request_id, told.at_ms);
+                    steps.freed = steps.freed.or(Some((Moment::of(at), worker)));
+                    return Vec::new();
+                };
+                self.active.free(Moment::of(at), id);
                 self.in_flight.end(id, Some(worker));
                 progress(id, Progress { ended_ms: Some(at), ..Progress::default() })
             }
@@ -182,12 +285,24 @@ impl Routing {
         decision.isl_tokens = length.isl_tokens;
         decision.block_size_tokens = length.block_size_tokens;
         if let Some(chain) = chain {
-            // Dynamo 0.8 to 1.1 tells the length here, later versions do not.
-            let formula = if request.isl.is_some() { Formula::A } else { Formula::E };
-            let asked = Asked { formula, isl_tokens: length.isl_tokens, ..self.asked(&length) };
-            self.reconstruct(&mut decision, Prompt::Chain(chain), &asked, cluster);
+            let words = Words {
+                decision: decision.id,
+                worker,
+                source: DecisionSource::ActiveSequences,
+                at: Moment::of(at),
+                heard_ms: told.at_ms,
+                prompt: Some(Kept::Chain(chain.into())),
+                length,
+                // Dynamo 0.8 to 1.1 tells the length here, later versions do not.
+                formula: request.isl.map(|_| Formula::A),
+                overlap_blocks: length.overlap_blocks,
+                logit: None,
+                is_whole: true,
+            };
+            self.wait(&mut decision, words, told.at_ms, cluster);
             self.arrived(decision.id, told.at_ms, &length, chain);
-            self.active.add(at, decision.id, worker, chain, length.prefill_tokens.unwrap_or(0));
+            let prefill_tokens = length.prefill_tokens.unwrap_or(0);
+            self.active.add(Moment::of(at), decision.id, worker, chain, prefill_tokens);
         }
         self.in_flight.begin(told.at_ms, decision.id, worker);
         Record::Decision(decision)
@@ -230,31 +345,19 @@ impl Routing {
             .or_else(|| memory::block_size(cluster, like))
     }
 
-    fn asked(&self, length: &Length) -> Asked {
-        Asked {
-            formula: Formula::A,
-            weight: self.lines.weight().unwrap_or(1.0),
-            isl_tokens: length.isl_tokens,
-            block_size_tokens: length.block_size_tokens,
-        }
-    }
-
-    /// Fills in what every worker would have cost, as far as lengths are known, and where the held prefix ended.
-    fn reconstruct(
-        &mut self,
-        decision: &mut Decision<'static>,
-        prompt: Prompt<'_>,
-        asked: &Asked,
-        cluster: &Cluster,
-    ) {
-        let Self { reconstructor, active, departures, .. } = self;
-        let gone = |worker: WorkerIx| departures.is_gone(worker, cluster);
-        let found = reconstructor.candidates(cluster, active, decision.worker, prompt, asked, gone);
-        decision.path = found.path;
-        if !found.candidates.is_empty() {
-            decision.candidates = Cow::Owned(found.candidates);
-            decision.completeness = Completeness::Reconstructed;
-            decision.scoring = Some(Scoring { formula: asked.formula, weight: asked.weight });
+    /// Lets a decision wait until the state at its time is known, or says at once that it never will be.
+    fn wait(&mut self, decision: &mut Decision<'static>, words: Words, heard: Millis, cluster: &Cluster) {
+        self.changes.need();
+        let length = &words.length;
+        if !self.is_now(words.at.millis(), heard) {
+            decision.not_reconstructed = Some(NotReconstructed::State);
+        } else if length.isl_tokens.is_none() || length.block_size_tokens.is_none() {
+            decision.not_reconstructed = Some(NotReconstructed::BlockSize);
+            if let Some(kept) = &words.prompt {
+                decision.path = self.reconstructor.path_end(cluster.tree(), kept.prompt());
+            }
+        } else {
+            self.waiting.take(words);
         }
     }
 
@@ -303,7 +406,7 @@ impl Routing {
         if let Some(tokens) = trace.output_tokens {
             self.arrivals.finished(id, tokens);
         }
-        self.active.free(id);
+        self.active.free(Moment::of(ended_ms.unwrap_or(heard_ms)), id);
         self.in_flight.end(id, None);
         let progress = Progress {
             ended_ms,
@@ -316,10 +419,15 @@ impl Routing {
         vec![Record::Decision(decision), Record::Progress { decision: id, progress }]
     }
 
-    /// Whether something that was said at `at` is of the moment that the state shows.
+    /// Whether something that was said at `at` is of the present, not read long after it was written.
     fn is_now(&self, at: Millis, heard: Millis) -> bool {
-        at.0.abs_diff(self.clock.unwrap_or(heard).0) <= SAME_MOMENT_MS
+        self.clock.unwrap_or(heard).since(at) <= SAME_MOMENT_MS
     }
+}
+
+/// A clock that is ahead of ours by more than clocks are says nothing of the present.
+fn is_plausible(said: Millis, heard: Millis) -> bool {
+    said.since(heard) <= FRESH_MS
 }
 
 fn progress(decision: DecisionId, progress: Progress) -> Vec<Record<'static>> {
@@ -343,6 +451,14 @@ struct Length {
 }
 
 impl Length {
+    /// Takes what another source tells beyond what is known.
+    fn fill(&mut self, more: Self) {
+        self.isl_tokens = self.isl_tokens.or(more.isl_tokens);
+        self.block_size_tokens = self.block_size_tokens.or(more.block_size_tokens);
+        self.overlap_blocks = self.overlap_blocks.or(more.overlap_blocks);
+        self.prefill_tokens = self.prefill_tokens.or(more.prefill_tokens);
+    }
+
     /// From what a router says when it adds a request. From 1.2 on that is the tokens to prefill and the full blocks,
     /// which together give the rest: both lengths leave the same remainder after full blocks.
     fn of(request: &AddRequest, chain: Option<&[u64]>, block_size_tokens: Option<u32>) -> Self {

@@ -45,6 +45,11 @@ impl Scene {
         for record in self.routing.told(&told, &self.cluster) {
             self.fold(record);
         }
+        // Long enough that nothing is waited for any more.
+        let later = Millis(self.at + 500);
+        for record in self.routing.flush(later, later, &self.cluster) {
+            self.fold(record);
+        }
     }
 
     fn step(&mut self, request: &str, worker: u16, step: Step) {
@@ -108,15 +113,19 @@ fn every_workers_cost_follows_from_the_hashes_and_the_tree() {
 fn requests_that_run_load_their_worker_until_first_token_and_end() {
     let mut told = Scene::new();
     told.step("a", 0, old(7, 122, 7));
+    told.at += 100;
     told.step("b", 0, old(7, 122, 7));
     // Ten tokens of the first wait there; its seven blocks are this request's too.
     assert_eq!(told.costs()[0], (7, (10.0 + 10.0) / 16.0 + 7.0));
+    told.at += 100;
     told.step("a", 0, Step::PrefillCompleted);
+    told.at += 100;
     told.step("c", 0, old(3, 122, 3));
     assert_eq!(told.costs()[0], (3, (10.0 + 122.0 - 48.0) / 16.0 + 7.0 + 4.0));
     for request in ["a", "b", "c"] {
         told.step(request, 0, Step::Freed);
     }
+    told.at += 100;
     told.step("d", 1, old(7, 122, 0));
     assert_eq!(told.costs(), [(7, 7.625), (0, 14.625)]);
 }
@@ -138,6 +147,7 @@ fn a_prompt_that_is_not_held_whole_shows_the_block_size_to_all_that_follow() {
     told.step("a", 1, new(7, 122));
     assert_eq!(told.latest().decision.block_size_tokens, Some(16));
     assert_eq!(told.costs(), [(7, 7.625), (0, 14.625)]);
+    told.at += 100;
     told.step("b", 0, new(7, 10));
     assert_eq!(told.latest().decision.isl_tokens, Some(122));
 }

@@ -63,18 +63,32 @@ pub(crate) enum Heard {
     Line(&'static str, String),
 }
 
+/// How much later than it was written what one hears of a deployment arrives, in milliseconds.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Delays {
+    pub(crate) messages_ms: u64,
+    pub(crate) logs_ms: u64,
+}
+
 /// Messages and lines of the logs of these processes, in order of time. A line without a time comes with the one before.
 pub(crate) fn heard(name: &str, logs: &[&'static str]) -> Vec<(f64, Heard)> {
+    heard_late(name, logs, Delays::default())
+}
+
+/// The same, each received later than it was written. A log is read in the order in which it was written.
+pub(crate) fn heard_late(name: &str, logs: &[&'static str], delays: Delays) -> Vec<(f64, Heard)> {
+    let late = |ms: u64| ms as f64 / 1_000.0;
     let mut all = Vec::new();
     for &log in logs {
-        let mut last = 0.0;
+        let mut last = 0.0_f64;
         all.extend(lines(name, &format!("{log}.log.gz")).map(|line| {
             let at_us = log_line::decode(line.as_bytes()).ok().flatten().and_then(|line| line.at_us);
-            last = at_us.map_or(last, |us| us as f64 / 1e6);
-            (last, Heard::Line(log, line))
+            last = at_us.map_or(last, |us| last.max(us as f64 / 1e6));
+            (last + late(delays.logs_ms), Heard::Line(log, line))
         }));
     }
-    all.extend(messages(name).into_iter().map(|message| (message.t, Heard::Message(message))));
+    let messages = messages(name).into_iter();
+    all.extend(messages.map(|message| (message.t + late(delays.messages_ms), Heard::Message(message))));
     all.sort_by(|a, b| a.0.total_cmp(&b.0));
     all
 }

@@ -78,6 +78,9 @@ fn One(ledger: Ledger, open: Open) -> impl IntoView {
             <div data-testid="chosen-only">
                 {if forgotten {
                     view! { <p>"Its candidates were known, but newer decisions took their place in memory."</p> }.into_any()
+                } else if let Some(missing) = decision.not_reconstructed {
+                    let words = format!("The costs of the others could not be computed: {}.", missing.words());
+                    view! { <p data-testid="not-reconstructed">{words}</p> }.into_any()
                 } else {
                     view! { <HintList hint=candidates_hint()/> }.into_any()
                 }}

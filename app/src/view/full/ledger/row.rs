@@ -93,7 +93,7 @@ impl Row {
 /// How it is known, and from where.
 pub(super) fn known_from(decided: &Decided) -> String {
     let sources: Vec<&str> = decided.sources().map(DecisionSource::as_str).collect();
-    format!("{}, from {}", decided.decision.completeness.as_str(), sources.join(", "))
+    format!("{}, from {}", decided.known_words(), sources.join(", "))
 }
 
 /// By whose clock a decision's time is.

@@ -48,7 +48,7 @@ const COLUMNS: [(&str, &str, &str); 11] = [
     (
         "l-known",
         "Known",
-        "How the costs are known: of all candidates from the router, reconstructed here, or of the chosen one only",
+        "How the costs are known: of all candidates from the router, reconstructed here for the decision's own time, or of the chosen one only",
     ),
     ("l-ttft n", "First token", "From the decision to the first output token"),
 ];

@@ -1,0 +1,159 @@
+//! Recordings of routers that log each prompt, with the log read late and with messages that arrive late: costs that
+//! are called reconstructed are those of the router, whatever the delay.
+//!
+//! `RADIXSCOPE_CAPTURES`, a list of folders separated by colons, adds recordings that are not in the repository.
+
+use std::collections::BTreeMap;
+
+use radixscope_core::cluster::{Cluster, Decided};
+use radixscope_core::id::Millis;
+use radixscope_core::ingest::Message;
+use radixscope_core::listen::Listener;
+use radixscope_core::record::{Completeness, DecisionSource, SourceKind};
+
+use crate::replay::{Delays, Heard, heard_late, lines};
+
+/// How often a server looks whether anything is to be told.
+const TICK_MS: u64 = 100;
+
+const RECORDINGS: [&str; 2] = ["1.6.1-log-jsonl-debug", NEW_SYNC];
+const NEW_SYNC: &str = "../routing/1.6.1-replica-sync-trace";
+const OLD_SYNC: &str = "../routing/0.9.1-replica-sync";
+
+fn play(name: &str, logs: &[&'static str], delays: Delays) -> Cluster {
+    let (mut listener, mut cluster) = (Listener::default(), Cluster::default());
+    let nats = listener.source("nats", SourceKind::Nats, Millis(1), &mut cluster).unwrap();
+    let log = listener.source("log", SourceKind::Logs, Millis(1), &mut cluster).unwrap();
+    let (mut last, mut flushed) = (Millis(0), 0);
+    for (t, heard) in heard_late(name, logs, delays) {
+        let at_ms = Millis((t * 1000.0) as u64);
+        if at_ms.0 / TICK_MS > flushed {
+            flushed = at_ms.0 / TICK_MS;
+            listener.flush(at_ms, &mut cluster);
+        }
+        last = at_ms;
+        let payload;
+        let (source, subject, reply, payload) = match &heard {
+            Heard::Message(m) => {
+                payload = m.payload();
+                (nats, m.s.clone(), m.r.clone(), payload.as_slice())
+            }
+            Heard::Line(of, line) => (log, format!("log/{of}"), None, line.as_bytes()),
+        };
+        let message = Message { source, at_ms, subject: &subject, reply: reply.as_deref(), payload };
+        listener.message(message, &mut cluster);
+    }
+    for tick in 1..=20 {
+        listener.flush(Millis(last.0 + tick * TICK_MS), &mut cluster);
+    }
+    cluster
+}
+
+/// What a replay gave, in requests that were dispatched.
+#[derive(Default, PartialEq, Debug)]
+struct Figures {
+    dispatched: usize,
+    reconstructed: usize,
+    overlaps: usize,
+    costs: usize,
+    /// Called reconstructed though overlap or cost is not the router's.
+    wrong: usize,
+    first_tokens: usize,
+    others: BTreeMap<String, usize>,
+}
+
+fn figures(cluster: &Cluster) -> Figures {
+    let mut figures = Figures::default();
+    let is_dispatched = |d: &&Decided| d.progress.outcome.is_some() && d.progress.output_tokens.is_some();
+    for decided in cluster.decisions().newest_first().filter(is_dispatched) {
+        figures.dispatched += 1;
+        figures.first_tokens += usize::from(decided.progress.first_token_ms.is_some());
+        let decision = &decided.decision;
+        let chosen = decided.chosen();
+        let same_overlap = chosen.map(|c| u64::from(c.overlap_blocks)) == decision.overlap_blocks;
+        let same_cost =
+            chosen.is_some_and(|c| decision.logit.is_some_and(|told| (c.cost - told).abs() <= 0.000_501));
+        if decision.completeness == Completeness::Reconstructed {
+            figures.reconstructed += 1;
+            figures.overlaps += usize::from(same_overlap);
+            figures.costs += usize::from(same_cost);
+            figures.wrong += usize::from(!same_overlap || !same_cost);
+        } else {
+            *figures.others.entry(other(decided)).or_default() += 1;
+        }
+    }
+    figures
+}
+
+fn other(decided: &Decided) -> String {
+    decided.known_words()
+}
+
+fn recordings() -> Vec<String> {
+    let more = std::env::var("RADIXSCOPE_CAPTURES").unwrap_or_default();
+    let more: Vec<String> = more.split(':').filter(|name| !name.is_empty()).map(str::to_owned).collect();
+    RECORDINGS.iter().map(|name| (*name).to_owned()).chain(more).collect()
+}
+
+#[test]
+fn whatever_is_late_what_is_called_reconstructed_is_what_the_router_told() {
+    let mut rows = Vec::new();
+    let logs = [0, 10, 50, 200, 500].map(|logs_ms| Delays { messages_ms: 0, logs_ms });
+    let messages = [10, 50, 200].map(|messages_ms| Delays { messages_ms, logs_ms: 0 });
+    for name in recordings() {
+        let dispatched =
+            lines(&name, "frontend.log.gz").filter(|line| line.contains("route request completed")).count();
+        for delays in logs.iter().chain(&messages) {
+            let figures = figures(&play(&name, &["frontend"], *delays));
+            println!(
+                "{:<45} log +{:>3} ms, messages +{:>3} ms: {dispatched} dispatched, {} found, {} reconstructed, {} \
+                 overlaps, {} costs equal, {} wrong, {} first tokens {:?}",
+                name.rsplit('/').next().unwrap(),
+                delays.logs_ms,
+                delays.messages_ms,
+                figures.dispatched,
+                figures.reconstructed,
+                figures.overlaps,
+                figures.costs,
+                figures.wrong,
+                figures.first_tokens,
+                figures.others
+            );
+            rows.push((name.clone(), dispatched, figures));
+        }
+    }
+    for (name, dispatched, figures) in rows {
+        assert_eq!(figures.dispatched, dispatched, "{name}");
+        assert_eq!(figures.wrong, 0, "{name}: {figures:?}");
+        assert_eq!(figures.reconstructed, dispatched, "{name}: {figures:?}");
+    }
+}
+
+/// Of the decisions whose prompts messages alone told: those, with a cost that is not the logged one, and without one.
+fn by_messages(name: &str) -> (usize, usize, usize) {
+    let alone = play(name, &[], Delays::default());
+    let logged = play(name, &["frontend"], Delays::default());
+    let (mut all, mut differ, mut unknown) = (0, 0, 0);
+    let is_told = |d: &&Decided| d.is_from(DecisionSource::ActiveSequences);
+    for ours in alone.decisions().newest_first().filter(is_told) {
+        all += 1;
+        let same = |d: &&Decided| d.decision.request_id == ours.decision.request_id;
+        let told = logged.decisions().newest_first().find(same).and_then(|d| d.decision.logit);
+        match ours.chosen() {
+            Some(chosen) if told.is_some_and(|told| (chosen.cost - told).abs() <= 0.000_501) => {}
+            Some(_) => differ += 1,
+            None => unknown += 1,
+        }
+    }
+    (all, differ, unknown)
+}
+
+#[test]
+fn messages_alone_give_the_costs_that_the_log_tells() {
+    for name in [OLD_SYNC, NEW_SYNC] {
+        let (all, differ, unknown) = by_messages(name);
+        println!("{name}: of {all} costs {differ} differ, {unknown} are not known");
+        assert_eq!((differ, unknown), (0, 0), "{name}");
+        assert!(all > 130, "{name}: {all}");
+    }
+}
