@@ -17,13 +17,13 @@ use crate::router::Formula;
 
 pub use finding::{CheckStatus, Evidence, Finding, FindingHead, Fix, Phase, RuleStatus, Severity};
 pub use scrape::{
-    Counter, Gauge, Histogram, HistogramKind, ModelFigures, Present, ProcessRole, RankFigures, Scrape,
-    Scraped, Sums, WorkerFigures,
+    Counter, Gauge, Histogram, HistogramKind, ModelFigures, Present, ProcessRole, RankFigures, RoutingState,
+    Scrape, Scraped, Sums, WorkerFigures,
 };
 pub use sealed::{Opened, Sealed};
 
 /// Version of the binary form of everything in this file.
-pub const RECORD_VERSION: u8 = 4;
+pub const RECORD_VERSION: u8 = 5;
 
 /// One KV block as a worker stored it: the engine's identity of it and the router's hash of its tokens.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
@@ -462,6 +462,8 @@ pub enum GoneWhy {
     Log,
     /// A frontend's list of instances no longer has it.
     Health,
+    /// A router's own gauges no longer have it.
+    Metrics,
 }
 
 /// How long blocks live on a worker, over the last minute. Measured on the blocks whose hash falls into a fixed
@@ -671,7 +673,7 @@ words! {
 }
 words! {
     /// Name in the API.
-    GoneWhy { Log => "log", Health => "health" }
+    GoneWhy { Log => "log", Health => "health", Metrics => "metrics" }
 }
 words! {
     /// Name in the API.
@@ -687,7 +689,10 @@ words! {
 }
 words! {
     /// Name in the API.
-    CheckStatus { Ok => "ok", Found => "found", Unknown => "unknown" }
+    CheckStatus {
+        Ok => "ok", Info => "info", Warning => "warning", Critical => "critical", NoData => "no_data",
+        Explained => "explained",
+    }
 }
 words! {
     /// Name in the API.

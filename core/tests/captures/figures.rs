@@ -163,7 +163,10 @@ fn expected(name: &str) -> Value {
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../tests/fixtures/captures/expected.jsonl");
     let text = std::fs::read_to_string(path).unwrap();
     let lines = text.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
-    lines.filter_map(|mut line| Some(line.get_mut(name)?.take())).next().unwrap_or_else(|| panic!("no {name}"))
+    lines
+        .filter_map(|mut line| Some(line.get_mut(name)?.take()))
+        .next()
+        .unwrap_or_else(|| panic!("no {name}"))
 }
 
 fn as_expected(name: &str) {
@@ -200,7 +203,11 @@ fn as_expected(name: &str) {
         ("isl_blocks", decided.isl_blocks),
         ("overlap_blocks", decided.overlap_blocks),
     ] {
-        assert!(want[what].is_null() || want[what].as_u64() == Some(is), "{name}: {what} {is}, not {}", want[what]);
+        assert!(
+            want[what].is_null() || want[what].as_u64() == Some(is),
+            "{name}: {what} {is}, not {}",
+            want[what]
+        );
     }
     assert_eq!((cluster.missed_total(), cluster.rejected_total()), (0, 0), "{name}: lost, not understood");
     assert_eq!(cluster.digest(), far.digest(), "{name}: the same after the frames' codec");

@@ -9,8 +9,8 @@ mod line;
 use memchr::{memchr, memmem, memrchr};
 
 use super::error::{DecodeError, Faults, Reason};
-use crate::id::Worker;
-use crate::record::{Counter, Gauge, Histogram, ModelFigures, ProcessRole, RankFigures};
+use crate::id::{Worker, WorkerId};
+use crate::record::{Counter, Gauge, Histogram, ModelFigures, ProcessRole, RankFigures, RoutingState};
 use gather::Gather;
 
 /// Most samples that are read of one scrape; Dynamo's own have about a thousand.
@@ -41,6 +41,10 @@ pub struct Scraped<'t> {
     pub workers: Vec<RoutedWorker>,
     /// What a worker says of its ranks.
     pub ranks: Vec<RankFigures>,
+    /// What workers are to a frontend's router, all that it knows (≥ 1.7).
+    pub states: Vec<(WorkerId, RoutingState)>,
+    /// How many workers its router knows (≥ 1.7).
+    pub discovered: Option<u64>,
 }
 
 /// What a frontend says of a worker.
@@ -54,11 +58,13 @@ pub struct RoutedWorker {
     pub prefill_tokens: Option<u64>,
     /// Whether it is registered with the router.
     pub registered: Option<bool>,
+    /// Requests that run there, as the router counts them (≥ 1.7).
+    pub active_requests: Option<u64>,
 }
 
 impl RoutedWorker {
     fn new(id: Worker) -> Self {
-        Self { id, decode_blocks: None, prefill_tokens: None, registered: None }
+        Self { id, decode_blocks: None, prefill_tokens: None, registered: None, active_requests: None }
     }
 }
 

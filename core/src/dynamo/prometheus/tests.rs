@@ -174,6 +174,7 @@ fn what_a_frontend_says_of_workers_keeps_every_digit_of_their_ids() {
         decode_blocks: Some(12),
         prefill_tokens: Some(34),
         registered: Some(true),
+        active_requests: None,
     };
     let other = RoutedWorker { registered: Some(false), ..RoutedWorker::new(Worker::new(7, 1)) };
     assert_eq!(scraped.workers, [other, whole]);
