@@ -17,6 +17,8 @@ pub struct FindingHead {
     pub phase: Phase,
     /// See [`Finding::title`].
     pub title: String,
+    /// See [`Finding::cause`].
+    pub cause: String,
 }
 
 /// Something that is wrong, or worth knowing, with its evidence and its remedy. Its first fields are those of

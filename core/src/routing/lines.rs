@@ -216,6 +216,15 @@ impl Routing {
                 self.departures.said(worker, heard.at_ms, false);
                 Vec::new()
             }
+            (Words::Stopping, _) => {
+                self.departures.stops(told.source, log, heard.at_ms);
+                Vec::new()
+            }
+            (Words::WorkerRemoved(_) | Words::InstanceRemoved(_), _)
+                if self.departures.is_stopping(told.source, log, heard.at_ms) =>
+            {
+                Vec::new()
+            }
             (Words::WorkerRemoved(_), Some(worker)) => {
                 self.departures.said(worker, heard.at_ms, true);
                 Vec::new()

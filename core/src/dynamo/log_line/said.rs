@@ -32,6 +32,8 @@ pub enum Said<'a> {
     WorkerRemoved(Worker),
     /// The router forgets all ranks of a worker, because its instance left the discovery (0.9).
     InstanceRemoved(WorkerId),
+    /// The process stops: what its router removes from now on has not left.
+    Stopping,
     /// Something of the path of KV events, of both kinds of process.
     Sign {
         /// What.
@@ -52,6 +54,7 @@ impl Said<'_> {
             Said::WorkerAdded(worker) | Said::WorkerRemoved(worker) => Some(*worker),
             Said::Sign { worker, .. } => *worker,
             Said::Tie
+            | Said::Stopping
             | Said::RoutingInput(_)
             | Said::RequestReceived(_)
             | Said::RequestDone(_)
@@ -65,6 +68,7 @@ impl Said<'_> {
         match self {
             Said::Formula(formula) => Said::Formula(formula),
             Said::Tie => Said::Tie,
+            Said::Stopping => Said::Stopping,
             Said::WorkerAdded(worker) => Said::WorkerAdded(worker),
             Said::WorkerRemoved(worker) => Said::WorkerRemoved(worker),
             Said::InstanceRemoved(id) => Said::InstanceRemoved(id),

@@ -108,6 +108,8 @@ pub(super) fn hint(name: &str, matched: bool) -> Option<Hint> {
 
 /// Prefix of a frontend's own metrics, unless `DYN_METRICS_PREFIX` says otherwise.
 pub(super) const FRONTEND: &str = "dynamo_frontend_";
+/// A frontend's metric that lists all workers its router knows, without the prefix.
+pub(super) const WORKER_STATE: &str = "router_worker_state";
 
 const ENGINES: &[&str] = &[
     "vllm:",

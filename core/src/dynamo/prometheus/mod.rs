@@ -119,6 +119,32 @@ pub fn may_be_metrics(text: &[u8]) -> bool {
     first.filter_map(Result::transpose).next().is_some_and(|first| first.is_ok())
 }
 
+/// Where a process lists the workers that it knows, for who fetches its metrics and does not read them.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum WorkerList {
+    /// Nowhere: it is no frontend, or has nothing to say yet.
+    Nowhere,
+    /// In its metrics (≥ 1.7).
+    InMetrics,
+    /// At `/health` (0.8 to 1.6).
+    AtHealth,
+}
+
+/// See [`WorkerList`].
+pub fn worker_list(text: &[u8]) -> WorkerList {
+    let has_sample = |name: &str| {
+        text.starts_with(name.as_bytes()) || memmem::find(text, format!("\n{name}").as_bytes()).is_some()
+    };
+    let prefix = custom_prefix(text).unwrap_or(alias::FRONTEND);
+    if has_sample(&format!("{prefix}{}{{", alias::WORKER_STATE)) {
+        WorkerList::InMetrics
+    } else if has_sample(prefix) {
+        WorkerList::AtHealth
+    } else {
+        WorkerList::Nowhere
+    }
+}
+
 /// The prefix of a frontend's metrics, with its underscore, if `DYN_METRICS_PREFIX` made it another than Dynamo's.
 fn custom_prefix(text: &[u8]) -> Option<&str> {
     let mut prefixes = memmem::find_iter(text, AFTER_PREFIX).filter_map(|at| {
