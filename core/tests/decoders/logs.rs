@@ -39,6 +39,7 @@ fn kind(said: &Said<'_>) -> &'static str {
     match said {
         Said::Formula(_) => "formula",
         Said::Tie => "tie",
+        Said::Stopping => "stopping",
         Said::Selected(_) => "selected",
         Said::RoutingBest(_) => "best",
         Said::RoutingInput(_) => "input",
@@ -62,9 +63,10 @@ fn kind(said: &Said<'_>) -> &'static str {
 /// Counted without the decoder: the words that only lines of this kind have.
 fn expected(lines: &[String]) -> BTreeMap<&'static str, usize> {
     let has = |line: &str, words: &[&str]| words.iter().all(|word| line.contains(word));
-    let kinds: [(&'static str, &[&str]); 16] = [
+    let kinds: [(&'static str, &[&str]); 17] = [
         ("formula", &["ormula for worker_id="]),
         ("tie", &["Multiple workers tied"]),
+        ("stopping", &["Runtime shutdown initiated"]),
         ("selected", &["Selected worker"]),
         ("best", &["[ROUTING] Best: "]),
         ("input", &["[ROUTING_INPUT]"]),
