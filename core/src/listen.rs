@@ -40,6 +40,11 @@ pub struct Listener {
 }
 
 impl Listener {
+    /// With the checks that the operator wants: they run here and nowhere else.
+    pub fn new(checks: Checks) -> Self {
+        Self { checks, ..Self::default() }
+    }
+
     /// Announces a source, see [`Ingest::source`].
     pub fn source(
         &mut self,
@@ -75,6 +80,7 @@ impl Listener {
         for record in self.ages.flush(at_ms) {
             journal.accept(&Entry { at_ms, record });
         }
+        // After what this second said is summed up, so that a loss is judged at once.
         for record in self.checks.tick(journal.cluster(), at_ms) {
             journal.accept(&Entry { at_ms, record });
         }

@@ -17,8 +17,8 @@ use crate::router::Formula;
 
 pub use finding::{CheckStatus, Evidence, Finding, FindingHead, Fix, Phase, RuleStatus, Severity};
 pub use scrape::{
-    Counter, Gauge, Histogram, HistogramKind, ModelFigures, Present, ProcessRole, RankFigures, Scrape,
-    Scraped, Sums, WorkerFigures,
+    Counter, Gauge, Histogram, HistogramKind, ModelFigures, Present, ProcessRole, RankFigures, RoutingState,
+    Scrape, Scraped, Sums, WorkerFigures,
 };
 pub use sealed::{Opened, Sealed};
 
@@ -536,6 +536,8 @@ pub enum GoneWhy {
     Log,
     /// A frontend's list of instances no longer has it.
     Health,
+    /// A router's own gauges no longer have it.
+    Metrics,
 }
 
 /// How long blocks live on a worker, over the last minute. Measured on the blocks whose hash falls into a fixed
@@ -752,7 +754,7 @@ words! {
 }
 words! {
     /// Name in the API.
-    GoneWhy { Log => "log", Health => "health" }
+    GoneWhy { Log => "log", Health => "health", Metrics => "metrics" }
 }
 words! {
     /// Name in the API.
@@ -768,7 +770,10 @@ words! {
 }
 words! {
     /// Name in the API.
-    CheckStatus { Ok => "ok", Found => "found", Unknown => "unknown" }
+    CheckStatus {
+        Ok => "ok", Info => "info", Warning => "warning", Critical => "critical", NoData => "no_data",
+        Explained => "explained",
+    }
 }
 words! {
     /// Name in the API.

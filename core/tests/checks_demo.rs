@@ -43,9 +43,12 @@ impl Watched {
         self.said.iter().filter(|(_, f)| which(f.severity)).map(|(_, f)| f.code.as_ref()).collect()
     }
 
-    /// Codes that were a warning or worse at any time.
+    /// Codes that were a warning or worse at any time, and did not name another finding as their cause.
     fn grave(&self) -> Vec<&str> {
-        self.codes(|severity| severity >= Severity::Warning).into_iter().collect()
+        let is_grave = |f: &Finding<'_>| f.severity >= Severity::Warning && f.cause.is_empty();
+        let codes: BTreeSet<&str> =
+            self.said.iter().filter(|(_, f)| is_grave(f)).map(|(_, f)| f.code.as_ref()).collect();
+        codes.into_iter().collect()
     }
 
     /// Every code and severity, with the second when it was first said.
@@ -53,8 +56,9 @@ impl Watched {
         let mut firsts: Vec<String> = Vec::new();
         let mut seen = BTreeSet::new();
         for (second, finding) in &self.said {
-            if seen.insert((&finding.code, finding.severity)) {
-                firsts.push(format!("{} {:?} at {second} s", finding.code, finding.severity));
+            if seen.insert((&finding.code, finding.severity, &finding.cause)) {
+                let (code, severity, cause) = (&finding.code, finding.severity, &finding.cause);
+                firsts.push(format!("{code} {severity:?} by {cause:?} at {second} s"));
             }
         }
         firsts.join(", ")
@@ -140,7 +144,7 @@ fn own_finding(fault: Fault) -> (&'static str, u64) {
     }
 }
 
-/// What may be worth knowing beside it, because it follows from the fault.
+/// What may show beside it because it follows from the fault, and says so if it is a warning.
 fn symptoms(fault: Fault) -> &'static [&'static str] {
     match fault {
         Fault::BlockSizeOversize | Fault::Churn => &["slo_breach"],
@@ -162,7 +166,7 @@ fn assert_own(fault: Fault, watched: &Watched, way: &str) {
     let grave: &[&str] = if fault == Fault::Approximate { &[] } else { &[own] };
     assert_eq!(watched.grave(), grave, "{what}");
     assert!(watched.codes(|_| true).contains(own), "{what}");
-    let beside = watched.codes(|severity| severity == Severity::Info);
+    let beside = watched.codes(|_| true);
     assert!(beside.iter().all(|code| *code == own || symptoms(fault).contains(code)), "{what}");
 }
 

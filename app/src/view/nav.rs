@@ -16,10 +16,14 @@ pub(super) fn Nav(store: Store) -> impl IntoView {
     let current = move || store.address.with(|a| a.panel);
     let found = Memo::new(move |_| {
         let is_bad = |f: &FindingHead| f.phase != Phase::Cleared && f.severity > Severity::Info;
-        store.on_beat(|cluster| cluster.finding_heads().filter(is_bad).count())
+        store.on_beat(|cluster| {
+            let bad = cluster.finding_heads().filter(is_bad).map(|f| f.severity);
+            bad.fold((0_u32, Severity::Info), |(count, worst), severity| (count + 1, worst.max(severity)))
+        })
     });
-    // In one attribute, drawn by the style sheet: so it costs the first bundle little.
-    let badge = move |panel| (panel == Panel::Findings && found.get() > 0).then(|| found.get().to_string());
+    // In attributes, drawn by the style sheet: so it costs the first bundle little.
+    let badge = move |panel| found.with(|(n, _)| (panel == Panel::Findings && *n > 0).then(|| n.to_string()));
+    let worst = move |panel| badge(panel).map(|_| found.get().1.as_str());
     let link = |&panel: &Panel| {
         let address = move || format!("./{}", store.address.with(|a| a.with_panel(panel).query()));
         let open = move |event: MouseEvent| {
@@ -40,7 +44,7 @@ pub(super) fn Nav(store: Store) -> impl IntoView {
         let group = if matches!(panel, Panel::Latency | Panel::WhatIf) { "group" } else { "" };
         view! {
             <a href=address on:click=open aria-current=move || (current() == panel).then_some("page")
-                class=group data-found=move || badge(panel)
+                class=group data-found=move || badge(panel) data-worst=move || worst(panel)
                 data-testid=format!("nav-{}", panel.as_str()) inner_html=inner>
             </a>
         }

@@ -93,15 +93,20 @@ pub(super) fn Notices(store: Store) -> impl IntoView {
     }
 }
 
-/// The worst findings on one line; that there are none, where something was checked.
+/// The worst findings on one line, of equals what users feel before what causes it; that there are none, where something was checked.
 fn of_findings(cluster: &Cluster) -> Option<Notice> {
     let checked = cluster.checked_count();
     if checked == 0 {
         return None;
     }
     let (mut text, mut found, mut level) = (String::new(), 0, "good");
-    for severity in [Severity::Critical, Severity::Warning, Severity::Info] {
-        let is_held = |head: &FindingHead| head.severity == severity && head.phase != Phase::Cleared;
+    let worst_first = [Severity::Critical, Severity::Warning, Severity::Info];
+    for (severity, is_felt) in
+        worst_first.into_iter().flat_map(|severity| [(severity, true), (severity, false)])
+    {
+        let is_held = |head: &FindingHead| {
+            head.severity == severity && head.cause.is_empty() != is_felt && head.phase != Phase::Cleared
+        };
         for head in cluster.finding_heads().filter(is_held) {
             if found == 0 {
                 level = ["info", "warn", "bad"][severity as usize];

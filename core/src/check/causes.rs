@@ -8,7 +8,6 @@ use super::rules::{
 use super::{Look, Rule, View};
 use crate::cluster::Line;
 use crate::id::WorkerIx;
-use crate::record::Severity;
 
 /// Faults after which prefixes are not re-used, or not yet again.
 const NO_REUSE: [&str; 8] = [
@@ -29,7 +28,7 @@ const OVERLAP_MS: u64 = 60_000;
 /// Healthy deployments re-use more of their prompts once their caches are full.
 const LITTLE_REUSE: f64 = 0.8;
 
-/// A fault that explains symptoms.
+/// A fault that explains symptoms. A symptom keeps its own severity and names it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Cause {
     /// Running requests fill the KV cache.
@@ -38,8 +37,8 @@ pub(super) enum Cause {
     HotWorker,
     /// One worker gets nearly nothing.
     StarvedWorker,
-    /// Prompts are computed whole.
-    NoReuse,
+    /// Prompts are computed whole, by the finding of this code; empty: by none that is known.
+    NoReuse(&'static str),
     /// Prefixes are evicted too early.
     Churn,
     /// Workers started lately, and much of what prompts ask for was never computed before.
@@ -49,8 +48,8 @@ pub(super) enum Cause {
 impl Cause {
     /// What explains that requests wait or are slow: reported, or seen now though not yet for long enough.
     pub(super) fn of(view: &View<'_>) -> Option<Self> {
-        if NO_REUSE.iter().any(|code| holding(view, code).is_some()) {
-            return Some(Self::NoReuse);
+        if let Some(code) = NO_REUSE.into_iter().find(|code| holding(view, code).is_some()) {
+            return Some(Self::NoReuse(code));
         }
         let shows: [(Self, &dyn Rule); 4] = [
             (Self::Memory, &MemoryFull),
@@ -65,13 +64,25 @@ impl Cause {
         shows.or_else(|| caches_fill(view).then_some(Self::CachesFill))
     }
 
+    /// Code of its finding; empty: it has none.
+    pub(super) const fn code(self) -> &'static str {
+        match self {
+            Self::Memory => "memory_full",
+            Self::HotWorker => "hot_worker",
+            Self::StarvedWorker => "starved_worker",
+            Self::NoReuse(code) => code,
+            Self::Churn => "churn",
+            Self::CachesFill => "",
+        }
+    }
+
     /// As a sentence.
     pub(super) const fn words(self) -> &'static str {
         match self {
             Self::Memory => "The likeliest cause is that running requests fill the KV cache.",
             Self::HotWorker => "The likeliest cause is that one worker gets far more than the others.",
             Self::StarvedWorker => "The likeliest cause is that one worker gets nearly nothing.",
-            Self::NoReuse => {
+            Self::NoReuse(_) => {
                 "The likeliest cause is a fault that keeps prefixes from being re-used, so prompts are computed whole."
             }
             Self::Churn => "The likeliest cause is that prefixes are evicted before they are wanted again.",
@@ -93,7 +104,7 @@ fn caches_fill(view: &View<'_>) -> bool {
     is_low && view.present().all(is_new)
 }
 
-/// A symptom is a warning only where nothing explains it.
-pub(super) const fn severity(cause: Option<Cause>) -> Severity {
-    if cause.is_some() { Severity::Info } else { Severity::Warning }
+/// Code of a cause's finding; empty: there is no cause, or it has no finding.
+pub(super) fn code(cause: Option<Cause>) -> &'static str {
+    cause.map_or("", Cause::code)
 }

@@ -4,6 +4,7 @@ use std::collections::VecDeque;
 use std::sync::OnceLock;
 
 use super::chains::Chains;
+use super::loads::Loads;
 use crate::cluster::Cluster;
 use crate::id::{Millis, WorkerIx};
 
@@ -48,6 +49,8 @@ pub struct History {
     /// Totals when what was said before we came had been read: none of it happened lately.
     before: Vec<Totals>,
     latest_event_ms: Option<Millis>,
+    /// What routers count on workers.
+    pub(super) loads: Loads,
     /// What the tree tells, if a rule asked since the last sample.
     pub(super) chains: OnceLock<Chains>,
 }
@@ -56,12 +59,14 @@ impl History {
     /// Begins anew: everything counted so far was said before we came.
     pub(super) fn begin(&mut self, cluster: &Cluster) {
         self.samples.clear();
+        self.loads = Loads::default();
         self.before = totals(cluster);
     }
 
     pub(super) fn sample(&mut self, cluster: &Cluster, now: Millis) {
         let workers = cluster.workers().len();
         self.chains = OnceLock::new();
+        self.loads.sample(cluster, now);
         self.latest_event_ms = cluster.workers().iter().filter_map(|w| w.last_event_ms).max();
         let every = if workers > MANY_WORKERS { 10 * EVERY_MS } else { EVERY_MS };
         if self.samples.back().is_some_and(|(last, _)| now.since(*last) < every) {

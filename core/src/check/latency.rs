@@ -64,6 +64,11 @@ impl Latency {
         share_above(view.cluster, self.quantity, view.now, limit_ms, &self.source)
     }
 
+    /// What the 95th percentile is at least, milliseconds.
+    pub(super) fn p95_at_least(&self) -> f64 {
+        self.p95.bucket.map_or(self.p95.value, |(lower, _)| lower)
+    }
+
     /// A percentile in words, with its bucket.
     pub(super) fn words(&self, reading: &Reading) -> String {
         reading.words(self.quantity)

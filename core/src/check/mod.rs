@@ -11,6 +11,8 @@ mod engine;
 mod given;
 mod history;
 mod latency;
+mod loads;
+mod missing;
 mod peers;
 mod rule;
 mod rules;
@@ -55,6 +57,7 @@ struct Running {
     said: Option<(Finding<'static>, Millis)>,
     status: CheckStatus,
     missing: Cow<'static, str>,
+    explained_by: &'static str,
 }
 
 impl Default for Checks {
@@ -64,8 +67,9 @@ impl Default for Checks {
             found_since: None,
             away_since: None,
             said: None,
-            status: CheckStatus::Unknown,
+            status: CheckStatus::NoData,
             missing: Cow::Borrowed(""),
+            explained_by: "",
         };
         Self {
             rules: rules::ALL.iter().map(running).collect(),
@@ -125,11 +129,13 @@ impl Running {
             subject: Cow::Borrowed(self.rule.subject()),
             status: self.status,
             missing: self.missing.clone(),
+            explained_by: Cow::Borrowed(self.explained_by),
         }
     }
 
     fn take(&mut self, look: Look, now: Millis) -> Option<Finding<'static>> {
         self.missing = Cow::Borrowed("");
+        self.explained_by = "";
         match look {
             Look::Found(found) => {
                 self.away_since = None;
@@ -137,11 +143,11 @@ impl Running {
                 let is_known = self.said.as_ref().is_some_and(|(said, _)| said.phase != Phase::Cleared);
                 if !is_known && now.since(since) < self.rule.hold_ms() {
                     // Not yet: it may pass. Nobody may take that for nothing found.
-                    self.status = CheckStatus::Unknown;
+                    self.status = CheckStatus::NoData;
                     self.missing = Cow::Borrowed("It shows, but not for long enough yet to be reported.");
                     return None;
                 }
-                self.status = CheckStatus::Found;
+                self.status = found.severity().into();
                 let first_ms = match &self.said {
                     Some((said, _)) if is_known => said.first_ms,
                     _ => since,
@@ -151,7 +157,11 @@ impl Running {
             Look::Ok => self.away(now, CheckStatus::Ok),
             Look::Unknown(missing) => {
                 self.missing = missing;
-                self.away(now, CheckStatus::Unknown)
+                self.away(now, CheckStatus::NoData)
+            }
+            Look::Explained(by) => {
+                self.explained_by = by;
+                self.away(now, CheckStatus::Explained)
             }
         }
     }
@@ -166,6 +176,10 @@ impl Running {
         let is_over = now.since(since) >= self.rule.clear_ms();
         if is_over {
             self.status = status;
+        } else {
+            // The finding still stands: what would be said without it comes when it is over.
+            self.missing = Cow::Borrowed("");
+            self.explained_by = "";
         }
         let phase = if is_over { Phase::Cleared } else { Phase::Recheck };
         let finding = Finding { phase, ..said.clone() };
@@ -178,6 +192,7 @@ impl Running {
             let same = said.phase == finding.phase
                 && said.severity == finding.severity
                 && said.title == finding.title
+                && said.cause == finding.cause
                 && said.workers == finding.workers;
             let is_new = *said != finding;
             if !is_new || (same && now.since(*at) < RENEW_MS) {

@@ -133,6 +133,19 @@ pub(super) fn holding<'v>(view: &View<'v>, code: &str) -> Option<&'v Finding<'st
     view.cluster.findings().iter().find(|finding| finding.code == code && finding.phase != Phase::Cleared)
 }
 
+/// Requests in flight on a worker: by choices and ends, else by the one router there is (≥ 1.7). Of several routers each
+/// may count its own alone.
+pub(super) fn in_flight(view: &View<'_>, worker: WorkerIx) -> Option<u64> {
+    let by_router = || {
+        let counts = |process: &'_ ProcessState| {
+            process.workers().iter().find(|figures| figures.worker == worker)?.active_requests
+        };
+        let mut routers = scraped(view, ProcessRole::Frontend).filter_map(counts);
+        routers.next().filter(|_| routers.next().is_none())
+    };
+    view.cluster.worker(worker)?.in_flight.now().map(u64::from).or_else(by_router)
+}
+
 /// Requests that wait now: before a worker was chosen, or in an engine, or above what it runs at once. With who says so;
 /// `None`: nothing would tell.
 pub(super) fn waiting(view: &View<'_>) -> Option<(u64, &'static str)> {
@@ -140,12 +153,14 @@ pub(super) fn waiting(view: &View<'_>) -> Option<(u64, &'static str)> {
         .map(|n| (n as u64, "router's queue, frontends' metrics"));
     let engine = gauge(view, ProcessRole::Worker, Gauge::EngineWaitingRequests)
         .map(|n| (n as u64, "engines' queues, workers' metrics"));
+    let admission = gauge(view, ProcessRole::Worker, Gauge::AdmissionQueuedRequests)
+        .map(|n| (n as u64, "workers' admission queues, their metrics"));
     let limit = batch_limit(view);
-    let in_flight = |ix: WorkerIx| view.cluster.worker(ix)?.in_flight.now();
     let above = limit.and_then(|limit| {
-        let over = view.present().filter_map(in_flight).map(|n| u64::from(n).saturating_sub(limit));
+        let counts = view.present().filter_map(|ix| in_flight(view, ix));
+        let over = counts.map(|n| n.saturating_sub(limit));
         over.fold(None, |sum: Option<u64>, n| Some(sum.unwrap_or(0) + n))
     });
     let above = above.map(|n| (n, "requests above the batch limit, by choices and ends"));
-    [router, engine, above].into_iter().flatten().max_by_key(|&(n, _)| n)
+    [router, engine, admission, above].into_iter().flatten().max_by_key(|&(n, _)| n)
 }

@@ -31,6 +31,8 @@ pub enum Look {
     Ok,
     /// Not enough is known to judge: what is missing, and how to provide it.
     Unknown(Cow<'static, str>),
+    /// What the rule looks for shows, and follows from the finding of this code.
+    Explained(&'static str),
     /// Something is wrong.
     Found(Found),
 }
@@ -40,6 +42,7 @@ pub enum Look {
 pub struct Found {
     severity: Severity,
     title: String,
+    cause: &'static str,
     explanation: String,
     evidence: Vec<Evidence<'static>>,
     fix: Vec<Fix<'static>>,
@@ -53,12 +56,24 @@ impl Found {
         Self {
             severity,
             title: title.into(),
+            cause: "",
             explanation: explanation.into(),
             evidence: Vec::new(),
             fix: Vec::new(),
             workers: Vec::new(),
             link: Cow::Borrowed(""),
         }
+    }
+
+    /// Names the finding that causes it by its code; empty: none is known.
+    pub fn cause(mut self, code: &'static str) -> Self {
+        self.cause = code;
+        self
+    }
+
+    /// How bad it is.
+    pub(super) fn severity(&self) -> Severity {
+        self.severity
     }
 
     /// Adds a number: of what and from which source, the number with its denominator, its unit.
@@ -105,6 +120,7 @@ impl Found {
             severity: self.severity,
             phase: Phase::Warn,
             title: Cow::Owned(self.title),
+            cause: Cow::Borrowed(self.cause),
             explanation: Cow::Owned(self.explanation),
             evidence: self.evidence,
             fix: self.fix,

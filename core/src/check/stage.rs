@@ -109,10 +109,23 @@ impl Stage {
         self.tell(Record::finding(&finding));
     }
 
+    /// What is seen now.
+    pub(super) fn view<T>(&self, look: impl FnOnce(&View<'_>) -> T) -> T {
+        let (cluster, now) = (&self.cluster, Millis(self.now));
+        look(&View { cluster, now, history: &self.history, given: &self.given })
+    }
+
     /// What a rule says.
     pub(super) fn look(&self, rule: &dyn Rule) -> Look {
-        let (cluster, now) = (&self.cluster, Millis(self.now));
-        rule.look(&View { cluster, now, history: &self.history, given: &self.given })
+        self.view(|view| rule.look(view))
+    }
+
+    /// The finding that explains what a rule looks for.
+    pub(super) fn explained_by(&self, rule: &dyn Rule) -> Option<&'static str> {
+        match self.look(rule) {
+            Look::Explained(by) => Some(by),
+            _ => None,
+        }
     }
 
     /// What a rule finds. Whatever it is, it has to be complete.

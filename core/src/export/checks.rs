@@ -1,5 +1,7 @@
 //! Findings and what was checked, as `GET /api/v1/findings` and `radixscope check --output json` give them.
 
+use std::cmp::Reverse;
+
 use serde::Serialize;
 
 use super::Decimal;
@@ -23,14 +25,14 @@ impl Default for Wanted {
 }
 
 impl Wanted {
-    /// The findings meant, the worst first, of equals the newest.
+    /// The findings meant: the worst first; of equals what users feel before what causes it, then the newest.
     pub fn of(self, cluster: &Cluster) -> Vec<&Finding<'static>> {
         let is_meant = |finding: &&Finding<'static>| {
             finding.severity >= self.severity && (self.cleared || finding.phase != Phase::Cleared)
         };
         let mut findings: Vec<_> = cluster.findings().iter().filter(is_meant).collect();
         let is_over = |finding: &Finding<'_>| finding.phase == Phase::Cleared;
-        findings.sort_by_key(|f| (is_over(f), std::cmp::Reverse((f.severity, f.first_ms))));
+        findings.sort_by_key(|f| (is_over(f), Reverse((f.severity, !f.cause.is_empty(), f.first_ms))));
         findings
     }
 }
@@ -67,6 +69,8 @@ struct FindingDto {
     code: String,
     severity: &'static str,
     title: String,
+    /// Code of the finding that causes it; `null`: none is known.
+    cause: Option<String>,
     explanation: String,
     evidence: Vec<EvidenceDto>,
     fix: Vec<FixDto>,
@@ -105,10 +109,12 @@ struct WorkerDto {
 struct CheckedDto {
     code: String,
     subject: String,
-    /// `ok`, `found` or `unknown`.
+    /// `ok`, `info`, `warning`, `critical`, `no_data` or `explained`.
     status: &'static str,
-    /// What is missing to judge; `null` unless the status is `unknown`.
+    /// What is missing to judge; `null` unless the status is `no_data`.
     missing: Option<String>,
+    /// Code of the finding that explains what shows; `null` unless the status is `explained`.
+    explained_by: Option<String>,
 }
 
 impl FindingDto {
@@ -131,6 +137,7 @@ impl FindingDto {
             code: finding.code.to_string(),
             severity: finding.severity.as_str(),
             title: finding.title.to_string(),
+            cause: some(&finding.cause),
             explanation: finding.explanation.to_string(),
             evidence: evidence.collect(),
             fix: fix.collect(),
@@ -150,6 +157,7 @@ impl CheckedDto {
             subject: rule.subject.to_string(),
             status: rule.status.as_str(),
             missing: some(&rule.missing),
+            explained_by: some(&rule.explained_by),
         }
     }
 }
@@ -170,6 +178,7 @@ mod tests {
             severity,
             phase,
             title: "A title".into(),
+            cause: "".into(),
             explanation: "What it means.".into(),
             evidence: Vec::new(),
             fix: Vec::new(),

@@ -21,10 +21,18 @@ pub const fn severity_word(severity: Severity) -> &'static str {
 /// For people, as against its name in the API.
 pub const fn phase_word(phase: Phase) -> &'static str {
     match phase {
-        Phase::Warn => "Holds",
+        Phase::Warn => "Active",
         Phase::Recheck => "Rechecking",
-        Phase::Cleared => "Over",
+        Phase::Cleared => "Resolved",
     }
+}
+
+/// What a cause or an explanation is called: the title of its finding, while it holds, and its code. `None`: there is no
+/// cause.
+pub fn cause_words(cluster: &Cluster, code: &str) -> Option<String> {
+    let is_it = |finding: &&Finding<'_>| finding.code == code && finding.phase != Phase::Cleared;
+    let title = cluster.findings().iter().find(is_it).map(|finding| format!("{} (`{code}`)", finding.title));
+    (!code.is_empty()).then(|| title.unwrap_or_else(|| format!("`{code}`")))
 }
 
 /// The setting with its value as one line to copy: `--flag value`, `VARIABLE=value`; empty: nothing to set.
@@ -72,6 +80,9 @@ pub fn finding_ticket(cluster: &Cluster, finding: &Finding<'_>) -> String {
     if !finding.workers.is_empty() {
         let names: Vec<String> = finding.workers.iter().map(|&w| worker_name(cluster, w)).collect();
         let _ = writeln!(text, "- Workers: {}", names.join(", "));
+    }
+    if let Some(cause) = cause_words(cluster, &finding.cause) {
+        let _ = writeln!(text, "- Caused by: {}", line(&cause));
     }
     let _ = writeln!(
         text,
@@ -137,7 +148,7 @@ pub fn summary(cluster: &Cluster) -> String {
 
 /// Rules that could not judge.
 pub fn unknown(cluster: &Cluster) -> Vec<&RuleStatus<'static>> {
-    cluster.checked().iter().filter(|rule| rule.status == CheckStatus::Unknown).collect()
+    cluster.checked().iter().filter(|rule| rule.status == CheckStatus::NoData).collect()
 }
 
 fn line(text: &str) -> String {
@@ -164,6 +175,7 @@ mod tests {
             severity,
             phase,
             title: "No events from a\nworker".into(),
+            cause: "".into(),
             explanation: "Its cache is unknown. Requests go elsewhere.".into(),
             evidence: vec![Evidence {
                 label: "KV events | last 60 s".into(),
@@ -206,7 +218,7 @@ mod tests {
             Its cache is unknown. Requests go elsewhere.
 
             - Workers: W1 (42/0)
-            - Holds, since 2023-11-14 22:13:20 UTC, last seen 2023-11-14 22:14:21 UTC (code `no_events`)
+            - Active, since 2023-11-14 22:13:20 UTC, last seen 2023-11-14 22:14:21 UTC (code `no_events`)
 
             | Evidence | Value | Unit |
             |---|---:|---|
@@ -241,9 +253,10 @@ mod tests {
             subject: "Latency against its target".into(),
             status,
             missing: missing.into(),
+            explained_by: "".into(),
         };
         let checked = Record::checked(&[
-            status("slo", CheckStatus::Unknown, "no process is scraped: --prometheus frontend=URL"),
+            status("slo", CheckStatus::NoData, "no process is scraped: --prometheus frontend=URL"),
             status("gaps", CheckStatus::Ok, ""),
         ]);
         let text = findings_ticket(&cluster(vec![checked]));

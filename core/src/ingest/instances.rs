@@ -1,7 +1,8 @@
 //! The lists of workers that frontends give, one after the other: who is no longer on any, and who is there again.
 //!
 //! A wrong departure costs the picture of a whole cache, a late one a few seconds. So a worker has left only if a
-//! frontend that had it on its list leaves it out twice in a row, and no other frontend has it.
+//! frontend that had it on its list leaves it out twice in a row, and no other frontend has it. Where a frontend gives its
+//! list of instances, what its router's gauges list is not asked: they drop a worker for a while that could not be reached.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -15,6 +16,43 @@ const MISSING_LISTS: u8 = 2;
 /// After this time a list no longer says that somebody is there: whose it was may be gone itself.
 const LIST_HOLDS_MS: u64 = 30_000;
 
+/// Time that a router's gauges have to be without a worker: scrapes may be as frequent as one likes.
+const STATES_MISSING_MS: u64 = 2_000;
+/// The same of the gauge of registered workers alone, which a worker leaves while it cannot be reached.
+const REGISTERED_MISSING_MS: u64 = 10_000;
+
+/// Whose list it is, and what kind of list.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct List<'f> {
+    /// The frontend, as the operator named it.
+    pub(super) frontend: &'f str,
+    pub(super) kind: ListKind,
+    /// Times that the frontend was seen to have restarted: a new process begins with an empty list.
+    pub(super) run: u32,
+}
+
+/// How a frontend tells of its workers, the best first.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub(super) enum ListKind {
+    /// `/health` (0.8 to 1.6).
+    Instances,
+    /// `router_worker_state` (≥ 1.7): all that the router knows, whatever their state.
+    RouterStates,
+    /// `router_worker_registered` (≥ 1.3).
+    Registered,
+}
+
+impl ListKind {
+    /// Time that a worker has to be missing.
+    const fn missing_ms(self) -> u64 {
+        match self {
+            Self::Instances => 0,
+            Self::RouterStates => STATES_MISSING_MS,
+            Self::Registered => REGISTERED_MISSING_MS,
+        }
+    }
+}
+
 /// What frontends list.
 #[derive(Default)]
 pub(super) struct Instances {
@@ -25,9 +63,11 @@ pub(super) struct Instances {
 
 struct Frontend {
     name: String,
+    kind: ListKind,
+    run: u32,
     at_ms: Millis,
-    /// Workers it listed, and in how many of its lists since they were missing.
-    workers: BTreeMap<WorkerId, u8>,
+    /// Workers it listed, and in how many of its lists since they were missing, since when.
+    workers: BTreeMap<WorkerId, (u8, Millis)>,
 }
 
 /// What a list says that was not known.
@@ -42,31 +82,51 @@ pub(super) struct Changes<'h> {
 }
 
 impl Instances {
-    /// Takes a frontend's list. `None`: there are more frontends than are kept apart.
+    /// Takes a frontend's list. `None`: it gives a better one, or there are more frontends than are kept apart.
     pub(super) fn listed<'h>(
         &mut self,
-        frontend: &str,
+        list: List<'_>,
         at: Millis,
         health: &'h Health,
     ) -> Option<Changes<'h>> {
+        let List { frontend, kind, run } = list;
         let ix = match self.frontends.iter().position(|known| known.name == frontend) {
             Some(ix) => ix,
             None if self.frontends.len() == MAX_FRONTENDS => return None,
             None => {
-                let workers = BTreeMap::new();
-                self.frontends.push(Frontend { name: frontend.to_owned(), at_ms: at, workers });
+                let (name, workers) = (frontend.to_owned(), BTreeMap::new());
+                self.frontends.push(Frontend { name, kind, run, at_ms: at, workers });
                 self.frontends.len() - 1
             }
         };
+        let known = &mut self.frontends[ix];
+        if known.kind != kind {
+            if known.kind < kind && at.since(known.at_ms) <= LIST_HOLDS_MS {
+                return None;
+            }
+            // What another kind of list had is not missing in this one.
+            (known.kind, known.run) = (kind, run);
+            known.workers.clear();
+        } else if known.run != run {
+            known.run = run;
+            known.workers.clear();
+        }
         let mut changes = Changes::default();
         let known = &mut self.frontends[ix];
         known.at_ms = at;
         let mut missing = BTreeSet::new();
         if health.is_ready {
             let listed: BTreeSet<WorkerId> = health.workers.iter().map(|worker| worker.id).collect();
-            known.workers.retain(|id, lists| {
-                *lists = if listed.contains(id) { 0 } else { lists.saturating_add(1) };
-                let is_missing = *lists >= MISSING_LISTS;
+            known.workers.retain(|id, (lists, since)| {
+                if listed.contains(id) {
+                    (*lists, *since) = (0, at);
+                    return true;
+                }
+                if *lists == 0 {
+                    *since = at;
+                }
+                *lists = lists.saturating_add(1);
+                let is_missing = *lists >= MISSING_LISTS && at.since(*since) >= kind.missing_ms();
                 if is_missing {
                     missing.insert(*id);
                 }
@@ -75,7 +135,7 @@ impl Instances {
         }
         for worker in &health.workers {
             if !known.workers.contains_key(&worker.id) && known.workers.len() < MAX_INSTANCES {
-                known.workers.insert(worker.id, 0);
+                known.workers.insert(worker.id, (0, at));
                 changes.new.push(worker);
                 if self.left.remove(&worker.id) {
                     changes.returned.push(worker.id);
@@ -119,7 +179,8 @@ mod tests {
         let mut instances = Instances::default();
         let ids = |ids: &[WorkerId]| ids.iter().map(|id| id.0).collect();
         let tell = |(frontend, at, health): &(&str, u64, Health)| {
-            let changes = instances.listed(frontend, Millis(*at), health).expect("few frontends");
+            let list = List { frontend, kind: ListKind::Instances, run: 0 };
+            let changes = instances.listed(list, Millis(*at), health).expect("few frontends");
             let new = changes.new.iter().map(|worker| worker.id.0).collect();
             (new, ids(&changes.gone), ids(&changes.returned))
         };
@@ -172,7 +233,56 @@ mod tests {
     #[test]
     fn more_frontends_than_are_kept_apart_are_refused() {
         let mut instances = Instances::default();
-        let told = |i: usize| instances.listed(&i.to_string(), Millis(0), &health(&[1])).is_some();
+        let told = |i: usize| {
+            let list = List { frontend: &i.to_string(), kind: ListKind::Instances, run: 0 };
+            instances.listed(list, Millis(0), &health(&[1])).is_some()
+        };
         assert_eq!((0..MAX_FRONTENDS + 3).map(told).filter(|&told| told).count(), MAX_FRONTENDS);
+    }
+
+    fn gauges(lists: &[(ListKind, u32, u64, Health)]) -> Vec<Option<Vec<u64>>> {
+        let mut instances = Instances::default();
+        let tell = |&(kind, run, at, ref health): &(ListKind, u32, u64, Health)| {
+            let list = List { frontend: "a", kind, run };
+            let changes = instances.listed(list, Millis(at), health)?;
+            Some(changes.gone.iter().map(|id| id.0).collect())
+        };
+        lists.iter().map(tell).collect()
+    }
+
+    #[test]
+    fn what_a_routers_gauges_leave_out_has_to_be_away_for_a_while() {
+        use ListKind::{Registered, RouterStates};
+        for (kind, missing_ms) in [(RouterStates, STATES_MISSING_MS), (Registered, REGISTERED_MISSING_MS)] {
+            let lists = [
+                (kind, 0, 0, health(&[1, 2])),
+                (kind, 0, 500, health(&[1])),
+                (kind, 0, 1_000, health(&[1])),
+                (kind, 0, 500 + missing_ms, health(&[1])),
+            ];
+            assert_eq!(gauges(&lists), [Some(vec![]), Some(vec![]), Some(vec![]), Some(vec![2])], "{kind:?}");
+        }
+    }
+
+    #[test]
+    fn a_router_that_started_anew_makes_nobody_leave() {
+        let list = |run, at, ids: &[u64]| (ListKind::RouterStates, run, at, health(ids));
+        let lists =
+            [list(0, 0, &[1, 2, 3]), list(1, 5_000, &[1]), list(1, 10_000, &[1]), list(1, 15_000, &[1, 2])];
+        assert!(gauges(&lists).iter().all(|gone| gone.as_ref().is_some_and(Vec::is_empty)));
+    }
+
+    #[test]
+    fn gauges_are_not_asked_while_the_list_of_instances_is_given() {
+        use ListKind::{Instances, Registered};
+        let lists = [
+            (Instances, 0, 0, health(&[1, 2])),
+            (Registered, 0, 1_000, health(&[1])),
+            (Registered, 0, 20_000, health(&[1])),
+            (Instances, 0, 21_000, health(&[1, 2])),
+            (Registered, 0, 60_000, health(&[1])),
+            (Registered, 0, 80_000, health(&[1])),
+        ];
+        assert_eq!(gauges(&lists), [Some(vec![]), None, None, Some(vec![]), Some(vec![]), Some(vec![])]);
     }
 }

@@ -17,6 +17,8 @@ pub struct FindingHead {
     pub phase: Phase,
     /// See [`Finding::title`].
     pub title: String,
+    /// See [`Finding::cause`].
+    pub cause: String,
 }
 
 /// Something that is wrong, or worth knowing, with its evidence and its remedy. Its first fields are those of
@@ -31,6 +33,8 @@ pub struct Finding<'a> {
     pub phase: Phase,
     /// In half a sentence.
     pub title: Cow<'a, str>,
+    /// Code of the finding that causes it; empty: none is known. Its own severity does not change by that.
+    pub cause: Cow<'a, str>,
     /// What it means, in two sentences.
     pub explanation: Cow<'a, str>,
     /// The numbers it rests on.
@@ -54,8 +58,18 @@ pub enum Severity {
     Info,
     /// Costs time or hides something.
     Warning,
-    /// KV-aware routing does not work, or requests fail.
+    /// KV-aware routing does not work, requests fail, or users wait a multiple of what they should.
     Critical,
+}
+
+impl From<Severity> for CheckStatus {
+    fn from(severity: Severity) -> Self {
+        match severity {
+            Severity::Info => Self::Info,
+            Severity::Warning => Self::Warning,
+            Severity::Critical => Self::Critical,
+        }
+    }
 }
 
 /// Where a finding stands.
@@ -100,8 +114,10 @@ pub struct RuleStatus<'a> {
     pub subject: Cow<'a, str>,
     /// What came of it.
     pub status: CheckStatus,
-    /// What is missing to judge, and how to provide it; empty unless the status is [`CheckStatus::Unknown`].
+    /// What is missing to judge, and how to provide it; empty unless the status is [`CheckStatus::NoData`].
     pub missing: Cow<'a, str>,
+    /// Code of the finding that explains what shows; empty unless the status is [`CheckStatus::Explained`].
+    pub explained_by: Cow<'a, str>,
 }
 
 /// What came of a rule.
@@ -109,8 +125,14 @@ pub struct RuleStatus<'a> {
 pub enum CheckStatus {
     /// Looked at, nothing found.
     Ok,
-    /// There is a finding.
-    Found,
+    /// There is a finding that is worth knowing.
+    Info,
+    /// There is a finding that is a warning.
+    Warning,
+    /// There is a critical finding.
+    Critical,
     /// Not enough is known.
-    Unknown,
+    NoData,
+    /// What it looks for shows, as a consequence of another finding.
+    Explained,
 }

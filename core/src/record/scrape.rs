@@ -138,6 +138,8 @@ pub enum Gauge {
     EngineWaitingRequests,
     /// Workers from which the router gets no usable KV events (≥ 1.4).
     EventSourceMismatchWorkers,
+    /// Requests that a worker has taken and its engine has not (≥ 1.3).
+    AdmissionQueuedRequests,
 }
 
 /// A value that only rises.
@@ -258,6 +260,37 @@ pub struct WorkerFigures {
     pub prefill_tokens: Option<u64>,
     /// Whether it is registered with the router (≥ 1.1).
     pub registered: Option<bool>,
+    /// Whether the router sends requests there (≥ 1.7).
+    pub state: Option<RoutingState>,
+    /// Requests that run there as the router counts them (≥ 1.7).
+    pub active_requests: Option<u64>,
+}
+
+impl WorkerFigures {
+    /// A worker of which nothing is said.
+    pub const fn new(worker: WorkerIx) -> Self {
+        Self {
+            worker,
+            decode_blocks: None,
+            prefill_tokens: None,
+            registered: None,
+            state: None,
+            active_requests: None,
+        }
+    }
+}
+
+/// What a worker is to a router (≥ 1.7); of several pools of one router the best.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize)]
+pub enum RoutingState {
+    /// Left out, because it could not be reached.
+    Unavailable,
+    /// Left out for another reason.
+    Excluded,
+    /// Not yet ready.
+    Pending,
+    /// Gets requests.
+    Available,
 }
 
 /// What a worker's engine says of one rank.

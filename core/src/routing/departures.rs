@@ -3,10 +3,10 @@
 //! A line becomes a record at the flush, not at once: a log is read from its beginning, and only then is known whether
 //! the line is of the present, and whether another one, of this log or of another, came after it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 
 use crate::cluster::Cluster;
-use crate::id::{Millis, WorkerIx};
+use crate::id::{Millis, SourceIx, WorkerIx};
 use crate::ingest::FRESH_MS;
 use crate::record::{Entry, GoneWhy, Record};
 
@@ -14,10 +14,18 @@ use crate::record::{Entry, GoneWhy, Record};
 /// us. What it says later shows that it is there.
 const LATE_MS: u64 = 2_000;
 
+/// A router that stops lets go of all its workers at once (≥ 1.5), and none of them has left. A new process that writes to the
+/// same log needs longer to start.
+const STOPS_WITHIN_MS: u64 = 10_000;
+/// Logs whose ends are kept apart; of more the oldest end is forgotten.
+const MAX_LOGS: usize = 64;
+
 /// The latest word about each worker. Bounded, because workers are.
 #[derive(Default)]
 pub(super) struct Departures {
     words: BTreeMap<WorkerIx, Word>,
+    /// Logs whose process stops, and since when.
+    stopping: VecDeque<(SourceIx, Box<str>, Millis)>,
 }
 
 #[derive(Clone, Copy)]
@@ -29,6 +37,22 @@ struct Word {
 }
 
 impl Departures {
+    /// A process wrote at `said_ms` that it stops.
+    pub(super) fn stops(&mut self, source: SourceIx, log: &str, said_ms: Millis) {
+        self.stopping.retain(|(of, name, _)| (*of, &**name) != (source, log));
+        if self.stopping.len() == MAX_LOGS {
+            self.stopping.pop_front();
+        }
+        self.stopping.push_back((source, log.into(), said_ms));
+    }
+
+    /// Whether the process of a log was stopping at `said_ms`.
+    pub(super) fn is_stopping(&self, source: SourceIx, log: &str, said_ms: Millis) -> bool {
+        let of_log = |(of, name, _): &&(SourceIx, Box<str>, Millis)| (*of, &**name) == (source, log);
+        let since = self.stopping.iter().find(of_log).map(|(.., since)| *since);
+        since.is_some_and(|since| said_ms >= since && said_ms.since(since) <= STOPS_WITHIN_MS)
+    }
+
     /// A router wrote at `said_ms` that it removed the worker (`left`) or added it.
     pub(super) fn said(&mut self, worker: WorkerIx, said_ms: Millis, left: bool) {
         let known = self.words.get(&worker);

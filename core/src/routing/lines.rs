@@ -268,6 +268,15 @@ impl Routing {
                 self.departures.said(worker, heard.at_ms, false);
                 Vec::new()
             }
+            (Line::Stopping, _) => {
+                self.departures.stops(log.0, log.1, heard.at_ms);
+                Vec::new()
+            }
+            (Line::WorkerRemoved(_) | Line::InstanceRemoved(_), _)
+                if self.departures.is_stopping(log.0, log.1, heard.at_ms) =>
+            {
+                Vec::new()
+            }
             (Line::WorkerRemoved(_), Some(worker)) => {
                 self.departures.said(worker, heard.at_ms, true);
                 Vec::new()

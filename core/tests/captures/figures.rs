@@ -1,6 +1,7 @@
 //! Figures of each capture, computed from the raw messages by other means, against the folded state.
 
 use radixscope_core::cluster::{Cluster, SnapshotReader};
+use serde_json::Value;
 
 use crate::replay::fold;
 
@@ -155,4 +156,87 @@ fn block_size_mismatch_of_1_6_1_stores_nothing() {
         decisions: (0, 0, 0),
     };
     check("1.6.1-mismatch", &figures);
+}
+
+/// What `expected.jsonl` says of a capture, counted independently of this code.
+fn expected(name: &str) -> Value {
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../tests/fixtures/captures/expected.jsonl");
+    let text = std::fs::read_to_string(path).unwrap();
+    let lines = text.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
+    lines
+        .filter_map(|mut line| Some(line.get_mut(name)?.take()))
+        .next()
+        .unwrap_or_else(|| panic!("no {name}"))
+}
+
+fn as_expected(name: &str) {
+    let want = expected(name);
+    let workers = want["workers"].as_array().unwrap();
+    let (cluster, far) = fold(name);
+    let order = cluster.workers_by_id();
+    assert_eq!(order.len(), workers.len(), "{name}: workers");
+    for (ix, want) in order.into_iter().zip(workers) {
+        let state = cluster.worker(ix).unwrap();
+        let count = |field: &str| want.get(field).map_or(0, |count| count.as_u64().unwrap());
+        assert_eq!(state.id.id.to_string(), want["worker_id"].as_str().unwrap(), "{name}");
+        assert_eq!(cluster.blocks(ix), Some(count("blocks")), "{name}: blocks of {}", state.id);
+        for (what, is, should) in [
+            ("stored events", state.store_events_total, count("stored_events")),
+            ("stored blocks", state.stored_total, count("stored_blocks")),
+            ("removed events", state.remove_events_total, count("removed_events")),
+            ("removed blocks", state.removed_total, count("removed_blocks")),
+            ("unknown removals", state.unknown_removed_total, count("unknown_removals")),
+            ("empty stores", state.empty_stores_total, count("empty_stores")),
+            ("unknown parents", state.unknown_parents_total, count("unknown_parent")),
+        ] {
+            assert_eq!(is, should, "{name}: {what} of {}", state.id);
+        }
+    }
+    let totals = cluster.tree().totals();
+    for (what, is) in [("nodes", totals.nodes), ("shared", totals.shared), ("resident", totals.resident)] {
+        assert_eq!(Some(is), want[what].as_u64(), "{name}: {what}");
+    }
+    let decided = cluster.decisions().totals();
+    // `null`: NATS does not tell it.
+    for (what, is) in [
+        ("decisions", decided.count),
+        ("isl_blocks", decided.isl_blocks),
+        ("overlap_blocks", decided.overlap_blocks),
+    ] {
+        assert!(
+            want[what].is_null() || want[what].as_u64() == Some(is),
+            "{name}: {what} {is}, not {}",
+            want[what]
+        );
+    }
+    assert_eq!((cluster.missed_total(), cluster.rejected_total()), (0, 0), "{name}: lost, not understood");
+    assert_eq!(cluster.digest(), far.digest(), "{name}: the same after the frames' codec");
+    assert_eq!(cluster.digest(), through_snapshot(&cluster).digest(), "{name}: the same from a snapshot");
+}
+
+macro_rules! as_expected {
+    ($($test:ident $capture:literal)*) => {$(
+        #[test]
+        fn $test() {
+            as_expected($capture);
+        }
+    )*};
+}
+
+as_expected! {
+    healthy_of_0_8_1 "0.8.1.post3-healthy"
+    healthy_of_1_0_2 "1.0.2-healthy"
+    healthy_of_1_1_1 "1.1.1-healthy"
+    mismatch_of_1_1_1 "1.1.1-mismatch"
+    healthy_of_1_2_1 "1.2.1-healthy"
+    healthy_of_1_3_1 "1.3.1-healthy"
+    mismatch_of_1_3_1 "1.3.1-mismatch"
+    healthy_of_1_4_2 "1.4.2-healthy"
+    replicas_of_1_4_2 "1.4.2-replicas"
+    healthy_of_1_5_1 "1.5.1-healthy"
+    mismatch_of_1_5_1 "1.5.1-mismatch"
+    healthy_of_1_7 "1.7.0.dev20261026-healthy"
+    mismatch_of_1_7 "1.7.0.dev20261026-mismatch"
+    replicas_of_1_7 "1.7.0.dev20261026-replicas"
+    restart_of_1_7 "1.7.0.dev20261026-restart"
 }

@@ -3,7 +3,7 @@
 
 use radixscope_core::record::{Finding, Severity};
 
-use crate::watch::{ALL, NATS, NATS_AND_LOG, NATS_AND_METRICS, Sources, Tape, Watched};
+use crate::watch::{ALL, NATS, NATS_AND_FRONTEND, NATS_AND_LOG, NATS_AND_METRICS, Sources, Tape, Watched};
 
 /// Silent seconds behind every capture.
 const IDLE_S: u64 = 1_000;
@@ -75,6 +75,28 @@ fn healthy_traffic_of_1_6_1_with_a_debug_log_raises_nothing() {
     healthy("1.6.1-log-jsonl-debug");
 }
 
+macro_rules! recordings {
+    ($kind:ident: $($test:ident $capture:literal)*) => {$(
+        #[test]
+        fn $test() {
+            $kind($capture);
+        }
+    )*};
+}
+
+recordings! { healthy:
+    healthy_traffic_of_0_8_1_raises_nothing "0.8.1.post3-healthy"
+    healthy_traffic_of_1_0_2_raises_nothing "1.0.2-healthy"
+    healthy_traffic_of_1_1_1_raises_nothing "1.1.1-healthy"
+    healthy_traffic_of_1_2_1_raises_nothing "1.2.1-healthy"
+    healthy_traffic_of_1_3_1_raises_nothing "1.3.1-healthy"
+    healthy_traffic_of_1_4_2_raises_nothing "1.4.2-healthy"
+    healthy_traffic_of_1_5_1_raises_nothing "1.5.1-healthy"
+    healthy_traffic_of_1_7_raises_nothing "1.7.0.dev20261026-healthy"
+    two_synced_routers_of_1_4_2_raise_nothing "1.4.2-replicas"
+    two_synced_routers_of_1_7_raise_nothing "1.7.0.dev20261026-replicas"
+}
+
 #[test]
 fn whoever_comes_late_is_told_so() {
     let tape = Tape::of("1.6.1-healthy");
@@ -120,6 +142,13 @@ fn the_mismatch_of_1_6_1_is_found_within_30_s() {
     mismatch("1.6.1-mismatch");
 }
 
+recordings! { mismatch:
+    the_mismatch_of_1_1_1_is_found_within_30_s "1.1.1-mismatch"
+    the_mismatch_of_1_3_1_is_found_within_30_s "1.3.1-mismatch"
+    the_mismatch_of_1_5_1_is_found_within_30_s "1.5.1-mismatch"
+    the_mismatch_of_1_7_is_found_within_30_s "1.7.0.dev20261026-mismatch"
+}
+
 #[test]
 fn workers_without_events_are_named_one_by_one() {
     let name = "0.9.1-no-events";
@@ -138,8 +167,7 @@ fn workers_without_events_are_named_one_by_one() {
     }
 }
 
-fn restarted_worker(sources: Sources) {
-    let name = "0.9.1-worker-restart";
+fn restarted_worker(name: &str, sources: Sources) {
     let tape = Tape::of(name);
     let killed = noted(name, "kill_worker");
     let watched = tape.play(sources, 0.0, 20);
@@ -162,7 +190,17 @@ fn restarted_worker(sources: Sources) {
 
 #[test]
 fn a_killed_worker_is_named_within_10_s_of_its_last_sign() {
-    [NATS, NATS_AND_LOG, NATS_AND_METRICS, ALL].into_iter().for_each(restarted_worker);
+    for sources in [NATS, NATS_AND_LOG, NATS_AND_METRICS, ALL] {
+        restarted_worker("0.9.1-worker-restart", sources);
+    }
+}
+
+/// From 1.7 on no list of instances tells of it, but the router's own gauges do.
+#[test]
+fn a_killed_worker_of_1_7_is_named_within_10_s_of_its_last_sign() {
+    for sources in [NATS_AND_FRONTEND, NATS_AND_METRICS, NATS_AND_LOG, ALL] {
+        restarted_worker("1.7.0.dev20261026-restart", sources);
+    }
 }
 
 #[test]

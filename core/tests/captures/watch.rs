@@ -17,14 +17,18 @@ pub(crate) struct Sources {
     pub(crate) nats: bool,
     pub(crate) frontend_log: bool,
     pub(crate) worker_logs: bool,
+    /// Of frontends.
     pub(crate) metrics: bool,
+    pub(crate) worker_metrics: bool,
 }
 
 pub(crate) const NATS: Sources =
-    Sources { nats: true, frontend_log: false, worker_logs: false, metrics: false };
-pub(crate) const NATS_AND_METRICS: Sources = Sources { metrics: true, ..NATS };
+    Sources { nats: true, frontend_log: false, worker_logs: false, metrics: false, worker_metrics: false };
+pub(crate) const NATS_AND_FRONTEND: Sources = Sources { metrics: true, ..NATS };
+pub(crate) const NATS_AND_METRICS: Sources = Sources { worker_metrics: true, ..NATS_AND_FRONTEND };
 pub(crate) const NATS_AND_LOG: Sources = Sources { frontend_log: true, ..NATS };
-pub(crate) const ALL: Sources = Sources { worker_logs: true, metrics: true, ..NATS_AND_LOG };
+pub(crate) const ALL: Sources =
+    Sources { worker_logs: true, metrics: true, worker_metrics: true, ..NATS_AND_LOG };
 
 /// One thing heard.
 struct Heard {
@@ -170,11 +174,12 @@ impl Tape {
                 listener.flush(Millis(next), &mut keeps);
                 next += 1_000;
             }
-            let of_frontend = heard.subject.starts_with("log/frontend");
+            let of_frontend = heard.subject.contains("/frontend");
             let source = match heard.kind {
                 SourceKind::Logs if of_frontend && !sources.frontend_log => None,
                 SourceKind::Logs if !of_frontend && !sources.worker_logs => None,
                 SourceKind::Logs => logs,
+                SourceKind::Prometheus if !of_frontend && !sources.worker_metrics => None,
                 SourceKind::Prometheus => metrics,
                 _ => nats,
             };

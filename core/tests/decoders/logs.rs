@@ -39,6 +39,7 @@ fn kind(said: &Said<'_>) -> &'static str {
     match said {
         Said::Formula(_) => "formula",
         Said::Tie(_) => "tie",
+        Said::Stopping => "stopping",
         Said::Selected(_) => "selected",
         Said::Dispatched(_) => "dispatched",
         Said::RoutingBest(_) => "best",
@@ -63,9 +64,10 @@ fn kind(said: &Said<'_>) -> &'static str {
 /// Counted without the decoder: the words that only lines of this kind have.
 fn expected(lines: &[String]) -> BTreeMap<&'static str, usize> {
     let has = |line: &str, words: &[&str]| words.iter().all(|word| line.contains(word));
-    let kinds: [(&'static str, &[&str]); 17] = [
+    let kinds: [(&'static str, &[&str]); 18] = [
         ("formula", &["ormula for worker_id="]),
         ("tie", &["Multiple workers tied"]),
+        ("stopping", &["Runtime shutdown initiated"]),
         ("selected", &["Selected worker"]),
         ("dispatched", &["Selected worker", "direct"]),
         ("best", &["[ROUTING] Best: "]),

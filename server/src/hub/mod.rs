@@ -117,8 +117,7 @@ impl Hub {
     ) -> Started {
         let epoch = random();
         let mut task = HubTask {
-            listener: Listener::default(),
-            checks,
+            listener: Listener::new(checks),
             state: State::new(config.max_nodes, config.log_bytes, epoch),
             inbox: Inbox::new(config.queue),
             refused: Vec::new(),
@@ -174,7 +173,6 @@ impl Hub {
 
 struct HubTask {
     listener: Listener,
-    checks: Checks,
     state: State,
     inbox: Inbox,
     refused: Vec<(SourceHandle, Arc<Refused>)>,
@@ -239,18 +237,13 @@ impl HubTask {
     }
 
     fn flush(&mut self) {
-        let Self { listener, checks, state, refused, stats, picture, .. } = self;
+        let Self { listener, state, refused, stats, picture, .. } = self;
         for (handle, refused) in refused.iter() {
             for (topic, count) in refused.take() {
                 listener.missed(handle.source(), topic, MissedCause::QueueFull, count);
             }
         }
-        let at_ms = now();
-        listener.flush(at_ms, state);
-        // After what this second said is summed up, so that a loss is judged at once.
-        for record in checks.tick(&state.cluster, at_ms) {
-            state.accept(&Entry { at_ms, record });
-        }
+        listener.flush(now(), state);
         stats.end_second();
         picture.forget_unused();
     }

@@ -1,7 +1,8 @@
 //! A 0.9 frontend serves requests and no KV router is heard: it routes by guess or not by KV at all.
 
 use super::event_path::{WINDOW, WINDOW_MS, requests_served};
-use crate::check::{Found, Look, Rule, View};
+use super::no_events;
+use crate::check::{Found, Look, Rule, View, missing};
 use crate::record::{Counter, DecisionSource, HistogramKind, ProcessRole, Severity};
 
 /// Requests that a KV router would have published.
@@ -16,7 +17,7 @@ impl Rule for ApproximateMode {
     }
 
     fn subject(&self) -> &'static str {
-        "Whether routers of 0.8 and 0.9 route by KV events"
+        "KV events used by routers of 0.8 and 0.9"
     }
 
     fn hold_ms(&self) -> u64 {
@@ -25,10 +26,10 @@ impl Rule for ApproximateMode {
 
     fn look(&self, view: &View<'_>) -> Look {
         let Some(served) = requests_served(view, WINDOW_MS) else {
-            return Look::Unknown("No frontend's metrics are read; scrape one with --prometheus.".into());
+            return Look::Unknown(missing::of_frontends(view, "the number of requests served", "").into());
         };
         if view.listening_ms().is_none_or(|ms| ms < WINDOW_MS) {
-            return Look::Unknown("Dynamo's messages were not heard for a minute yet.".into());
+            return Look::Unknown("Dynamo's messages have been listened to for less than a minute.".into());
         }
         // From 1.0 on routers do not publish decisions; their own counters tell, see `router_hears_no_events`.
         let is_new = |p: &crate::cluster::ProcessState| {
@@ -47,8 +48,17 @@ impl Rule for ApproximateMode {
         let rises =
             view.present().map(|w| view.history.rise(view.cluster, w, view.now, WINDOW_MS).store_events);
         let stores: u64 = rises.sum();
-        if heard || stores == 0 {
+        if heard {
             return Look::Ok;
+        }
+        if stores == 0 {
+            return match no_events::silent(view).is_empty() {
+                true => Look::Unknown(
+                    "No KV event was received in the last 60 s, so nothing tells how routers use them."
+                        .into(),
+                ),
+                false => Look::Explained("no_events"),
+            };
         }
         Look::Found(
             Found::new(

@@ -1,9 +1,10 @@
 //! A spike of requests moves from one worker to another.
 
-use crate::check::causes::{Cause, severity};
+use crate::check::causes::{Cause, code};
 use crate::check::peers::{batch_limit, name};
 use crate::check::spikes::{Harmful, MISSING, harmful};
 use crate::check::{Found, Look, Rule, View};
+use crate::record::Severity;
 use crate::spread::FOLLOW_S;
 
 /// How far back, seconds.
@@ -31,11 +32,12 @@ impl Rule for Cascade {
         let Some(spikes) = harmful(view, WINDOW_S) else { return Look::Unknown(MISSING.into()) };
         let Some((from, to)) = latest_move(&spikes) else { return Look::Ok };
         let mut found = Found::new(
-            severity(Cause::of(view)),
+            Severity::Warning,
             "A spike of requests moved from one worker to another",
             "The router turns away from the full worker all at once, and the next one fills in its turn. Every worker on \
              the way makes its requests wait.",
         );
+        found = found.cause(code(Cause::of(view)));
         for (spike, which) in [(from, "First"), (to, "Then")] {
             let label = format!("{which} {}, most in flight in a second", name(view, spike.worker));
             let value = format!("{} ({} on another)", spike.most, spike.least);

@@ -2,11 +2,11 @@
 
 use super::memory_full::MemoryFull;
 use crate::capacity::RemedyKind;
-use crate::check::causes::{Cause, severity};
+use crate::check::causes::{Cause, code};
 use crate::check::peers::{holding, name};
 use crate::check::{Found, Look, Rule, View};
 use crate::id::WorkerIx;
-use crate::record::BlockAges;
+use crate::record::{BlockAges, Severity};
 use crate::words;
 
 /// Window of the overlap, milliseconds; the ages' is the same.
@@ -32,7 +32,7 @@ impl Rule for Churn {
     }
 
     fn subject(&self) -> &'static str {
-        "Blocks that are evicted before they are wanted again"
+        "Premature eviction"
     }
 
     fn hold_ms(&self) -> u64 {
@@ -40,9 +40,6 @@ impl Rule for Churn {
     }
 
     fn look(&self, view: &View<'_>) -> Look {
-        if holding(view, "block_size_mismatch").is_some() {
-            return Look::Unknown("Overlap means nothing while block sizes disagree".into());
-        }
         let ages = |ix: WorkerIx| view.cluster.worker(ix)?.ages;
         let followed: Vec<(WorkerIx, BlockAges)> =
             view.present().filter_map(|ix| Some((ix, ages(ix)?))).collect();
@@ -68,15 +65,20 @@ impl Rule for Churn {
         if overlap >= LOW_OVERLAP {
             return Look::Ok;
         }
+        // Overlap means nothing while block sizes disagree.
+        if holding(view, "block_size_mismatch").is_some() {
+            return Look::Explained("block_size_mismatch");
+        }
         let is_memory_full =
             holding(view, "memory_full").is_some() || matches!(MemoryFull.look(view), Look::Found(_));
         let mut found = Found::new(
-            // Running requests that fill the memory push out what was cached: one fault.
-            severity(is_memory_full.then_some(Cause::Memory)),
+            Severity::Warning,
             "Blocks are evicted before they are wanted again",
             "The KV cache is too small for what the traffic re-uses, so prefixes are computed again shortly after they \
              were evicted. Give KV more memory, run fewer sequences at once, or keep evicted blocks in host memory.",
         )
+        // Running requests that fill the memory push out what was cached.
+        .cause(code(is_memory_full.then_some(Cause::Memory)))
         .evidence(
             "Evicted blocks that the same worker stored again, followed sample, last 60 s",
             format!("{} of {} ({:.0} %)", words::count(came_back), words::count(removed), share * 100.0),

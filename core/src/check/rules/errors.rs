@@ -1,9 +1,9 @@
 //! Requests fail.
 
 use crate::check::peers::{counted, holding, name};
-use crate::check::{Found, Look, Rule, View};
+use crate::check::{Found, Look, Rule, View, missing};
 use crate::id::WorkerIx;
-use crate::latency::{ENABLE_FRONTEND, WINDOW_MS};
+use crate::latency::WINDOW_MS;
 use crate::record::{Counter, Outcome, Severity};
 use crate::words;
 
@@ -44,9 +44,7 @@ impl Rule for Errors {
 
     fn look(&self, view: &View<'_>) -> Look {
         let Some(ended) = by_frontends(view).or_else(|| by_requests(view)) else {
-            let text = format!(
-                "No frontend is scraped, and no log or trace tells how requests end: {ENABLE_FRONTEND}"
-            );
+            let text = missing::of_frontends(view, "how requests end", "");
             return Look::Unknown(text.into());
         };
         let all = ended.ok + ended.failed;
@@ -59,13 +57,8 @@ impl Rule for Errors {
         if share < WARN_SHARE {
             return Look::Ok;
         }
-        let is_explained = EXPLAINED_BY.iter().any(|code| holding(view, code).is_some());
-        let severity = match share {
-            MOST_SHARE.. => Severity::Critical,
-            _ if is_explained => Severity::Info,
-            CRITICAL_SHARE.. => Severity::Critical,
-            _ => Severity::Warning,
-        };
+        let severity = if share >= CRITICAL_SHARE { Severity::Critical } else { Severity::Warning };
+        let cause = EXPLAINED_BY.into_iter().find(|code| share < MOST_SHARE && holding(view, code).is_some());
         let failed =
             format!("{} of {} ({:.1} %)", words::count(ended.failed), words::count(all), share * 100.0);
         let mut found = Found::new(
@@ -73,6 +66,7 @@ impl Rule for Errors {
             format!("{:.0} % of requests fail", share * 100.0),
             "Clients got an error instead of an answer. The logs of the frontend and of the workers below say which.",
         )
+        .cause(cause.unwrap_or_default())
         .evidence(format!("Failed requests, {}, last 60 s", ended.source), failed, "requests");
         let failing = by_worker(view);
         for &(worker, count) in &failing {

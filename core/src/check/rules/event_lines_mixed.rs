@@ -17,13 +17,13 @@ impl Rule for EventLinesMixed {
     }
 
     fn subject(&self) -> &'static str {
-        "One way of KV events for all workers"
+        "Same event plane on all workers"
     }
 
     fn look(&self, view: &View<'_>) -> Look {
         let (jetstream, core) = (on_line(view, EventLine::JetStream), on_line(view, EventLine::Core));
         if jetstream.is_empty() && core.is_empty() {
-            return Look::Unknown("No KV event was heard lately.".into());
+            return Look::Unknown("No KV event was received lately.".into());
         }
         if jetstream.is_empty() || core.is_empty() {
             Look::Ok

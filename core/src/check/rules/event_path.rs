@@ -101,12 +101,15 @@ pub(super) fn is_history_expired(view: &View<'_>) -> bool {
     view.cluster.sources().iter().any(|source| source.missed.iter().any(|missed| expired(missed.cause)))
 }
 
-/// KV events known to be lost within the last `ms`, on whatever way.
-pub(super) fn has_lost_events(view: &View<'_>, ms: u64) -> bool {
-    let recent = |missed: &crate::cluster::MissedCount| {
-        missed.topic == Topic::KvEvents && view.now.since(missed.last_ms) <= ms
-    };
-    view.cluster.sources().iter().any(|source| source.missed.iter().any(recent))
+/// The finding that tells of KV events lost within the last `ms`; `None`: none were, as far as is known.
+pub(super) fn lost_events(view: &View<'_>, ms: u64) -> Option<&'static str> {
+    let missed = view.cluster.sources().iter().flat_map(|source| &source.missed);
+    let mut recent = missed.filter(|m| m.topic == Topic::KvEvents && view.now.since(m.last_ms) <= ms);
+    recent.next().map(|missed| match missed.cause {
+        MissedCause::EnvelopeGap | MissedCause::EventIdGap => "event_gaps",
+        MissedCause::HistoryExpired => "joined_late",
+        _ => "own_losses",
+    })
 }
 
 /// The line that a worker's KV events came by last.

@@ -1,6 +1,6 @@
 //! One worker gets or carries far more than the others.
 
-use crate::check::peers::{capacity_blocks, median, name, pools};
+use crate::check::peers::{capacity_blocks, in_flight, median, name, pools};
 use crate::check::{Found, Look, Rule, View};
 use crate::id::WorkerIx;
 use crate::record::Severity;
@@ -19,7 +19,7 @@ const LOAD_OF_MEDIAN: f64 = 2.0;
 /// More choices only matter where more runs too: of the median of the others.
 const NO_MORE_LOAD: f64 = 1.3;
 /// Requests in flight that it has to have more than the median of the others.
-const MIN_MORE_REQUESTS: u32 = 16;
+const MIN_MORE_REQUESTS: u64 = 16;
 /// Active blocks that it has to have more than the median of the others, as a share of its capacity.
 const MIN_MORE_BLOCKS: f64 = 0.2;
 
@@ -65,7 +65,7 @@ impl Rule for HotWorker {
             return if are_known {
                 Look::Ok
             } else {
-                Look::Unknown("No routing decision was heard in the last 60 s".into())
+                Look::Unknown("No routing decision was received in the last 60 s".into())
             };
         };
         let id = view.cluster.worker(hot.worker).map(|w| w.id.to_string()).unwrap_or_default();
@@ -90,8 +90,8 @@ fn chosen(view: &View<'_>, worker: WorkerIx) -> u64 {
     view.history.rise(view.cluster, worker, view.now, WINDOW_MS).chosen
 }
 
-fn requests(view: &View<'_>, worker: WorkerIx) -> Option<u32> {
-    view.cluster.worker(worker)?.in_flight.now()
+fn requests(view: &View<'_>, worker: WorkerIx) -> Option<u64> {
+    in_flight(view, worker)
 }
 
 /// Active blocks by the router that spoke last.
@@ -122,7 +122,7 @@ fn carries(view: &View<'_>, pool: &[WorkerIx]) -> Option<Hot> {
     };
     let by_requests = || {
         let (worker, n, others) = most(pool, |ix| requests(view, ix))?;
-        let is_hot = f64::from(n) >= LOAD_OF_MEDIAN * f64::from(others) && n - others >= MIN_MORE_REQUESTS;
+        let is_hot = n as f64 >= LOAD_OF_MEDIAN * others as f64 && n - others >= MIN_MORE_REQUESTS;
         let value = format!("{n}; median of the others {others}");
         is_hot.then(|| {
             hot(worker, "runs far more requests", "In flight now, by choices and ends", value, "requests")
@@ -161,8 +161,8 @@ fn gets(view: &View<'_>, pool: &[WorkerIx]) -> Option<Hot> {
         && n as f64 - mean >= DEVIATIONS * mean.sqrt();
     // Many short requests are not more work.
     let load = most(pool, |ix| requests(view, ix));
-    let runs_more = load
-        .is_none_or(|(most, n, others)| most == worker && f64::from(n) >= NO_MORE_LOAD * f64::from(others));
+    let runs_more =
+        load.is_none_or(|(most, n, others)| most == worker && n as f64 >= NO_MORE_LOAD * others as f64);
     is_hot.then(|| Hot {
         worker,
         pool: pool.to_vec(),

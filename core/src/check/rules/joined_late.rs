@@ -17,12 +17,12 @@ impl Rule for JoinedLate {
     }
 
     fn subject(&self) -> &'static str {
-        "Whether every block was heard of from the beginning"
+        "Every block received from the beginning"
     }
 
     fn look(&self, view: &View<'_>) -> Look {
         if view.cluster.workers().iter().all(|w| w.last_event_ms.is_none()) {
-            return Look::Unknown("No KV event was heard.".into());
+            return Look::Unknown("No KV event was received.".into());
         }
         let late: Vec<_> = view.present().filter(|&worker| is_incomplete(view, worker)).collect();
         let expired = is_history_expired(view);

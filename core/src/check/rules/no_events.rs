@@ -2,7 +2,7 @@
 
 use super::block_size;
 use super::event_path::{WINDOW, WINDOW_MS, each, link, name, names, part, seconds_since};
-use crate::check::{Found, Look, Rule, View};
+use crate::check::{Found, Look, Rule, View, missing};
 use crate::cluster::WorkerState;
 use crate::id::WorkerIx;
 use crate::record::Severity;
@@ -30,16 +30,16 @@ impl Rule for NoEvents {
 
     fn look(&self, view: &View<'_>) -> Look {
         let Some(listening) = view.listening_ms() else {
-            return Look::Unknown(
-                "Dynamo's event plane is not heard; connect to its NATS with --nats.".into(),
-            );
+            return Look::Unknown(missing::of_nats(view).into());
         };
         if listening < MIN_LISTENING_MS || view.cluster.workers().is_empty() {
-            return Look::Unknown("Not enough was heard yet to say that a worker is silent.".into());
+            return Look::Unknown("Not enough was received yet to say that a worker is silent.".into());
         }
         let silent = silent(view);
-        if silent.is_empty() || block_size::is_there(view) {
+        if silent.is_empty() {
             Look::Ok
+        } else if block_size::is_there(view) {
+            Look::Explained("block_size_mismatch")
         } else {
             Look::Found(found(view, &silent))
         }

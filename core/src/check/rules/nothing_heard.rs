@@ -18,7 +18,7 @@ impl Rule for NothingHeard {
     }
 
     fn subject(&self) -> &'static str {
-        "Whether Dynamo's messages arrive on NATS at all"
+        "Dynamo's messages on NATS"
     }
 
     fn hold_ms(&self) -> u64 {

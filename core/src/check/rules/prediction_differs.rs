@@ -1,10 +1,9 @@
 //! What the router predicts to be cached differs from what engines find in their caches.
 
 use crate::check::peers::{holding, scraped};
-use crate::check::{Found, Look, Rule, View};
+use crate::check::{Found, Look, Rule, View, missing};
 use crate::cluster::{ProcessState, SCRAPE_WINDOW_MS};
 use crate::id::Millis;
-use crate::latency::ENABLE_FRONTEND;
 use crate::record::{Counter, HistogramKind, ProcessRole, Severity};
 use crate::words;
 
@@ -61,11 +60,8 @@ impl Rule for PredictionDiffers {
     }
 
     fn look(&self, view: &View<'_>) -> Look {
-        if let Some(code) = EXPLAINED_BY.iter().find(|code| holding(view, code).is_some()) {
-            return Look::Unknown(format!("{code} holds, which explains a difference").into());
-        }
         let Some(interval) = Interval::of(view) else {
-            return Look::Unknown(format!("No frontend is scraped: {ENABLE_FRONTEND}").into());
+            return Look::Unknown(missing::of_frontends(view, "what engines found cached", "").into());
         };
         let compared = by_router_counters(view, &interval)
             .or_else(|| by_requests(view, &interval))
@@ -82,6 +78,9 @@ impl Rule for PredictionDiffers {
         let ratio = compared.delivered / compared.predicted;
         if !compared.is_enough || NEAR.contains(&ratio) {
             return Look::Ok;
+        }
+        if let Some(code) = EXPLAINED_BY.into_iter().find(|code| holding(view, code).is_some()) {
+            return Look::Explained(code);
         }
         let (title, explanation) = if ratio < 1.0 {
             (

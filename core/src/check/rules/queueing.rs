@@ -1,9 +1,9 @@
-//! Requests wait for a place: in the router, in an engine, or above what a worker runs at once.
+//! Requests are queued: in the router, in an engine, or above what a worker runs at once.
 
-use crate::check::causes::{Cause, severity};
+use crate::check::causes::{Cause, code};
 use crate::check::peers::{batch_limit, gauge, is_warming_up, name, process_of, waiting};
-use crate::check::{Found, Look, Rule, View};
-use crate::record::{Gauge, ProcessRole};
+use crate::check::{Found, Look, Rule, View, missing};
+use crate::record::{Gauge, ProcessRole, Severity};
 use crate::words;
 
 /// Fewer are no queue: one or two wait for the next step now and then, and come and go.
@@ -32,10 +32,9 @@ impl Rule for Queueing {
 
     fn look(&self, view: &View<'_>) -> Look {
         let Some((most, source)) = waiting(view) else {
+            let what = "the number of queued requests";
             return Look::Unknown(
-                "No source tells how many requests wait; give the workers' and frontends' metrics with --prometheus \
-                 NAME=URL"
-                    .into(),
+                missing::of_frontends(view, what, "from 1.1 on; else engines' metrics").into(),
             );
         };
         if most < MIN_WAITING {
@@ -46,13 +45,14 @@ impl Rule for Queueing {
         }
         let cause = Cause::of(view);
         let mut found = Found::new(
-            severity(cause),
-            format!("{} requests wait for a place", words::count(most)),
+            Severity::Warning,
+            format!("{} requests queued", words::count(most)),
             format!(
                 "They were taken, but no worker computes them, so their time to first token grows by the wait. {}",
                 cause.map_or("A queue that stays means more work than the workers finish, or more than they may run.", Cause::words)
             ),
         )
+        .cause(code(cause))
         .evidence(format!("Waiting now, {source}"), words::count(most), "requests");
         if let Some(tokens) = gauge(view, ProcessRole::Frontend, Gauge::RouterQueuedTokens) {
             let label = "Prompt tokens that wait in the router, frontends' metrics, now";

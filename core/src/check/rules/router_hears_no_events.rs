@@ -1,7 +1,8 @@
 //! Workers publish KV events and the router applies none: its tree is empty although ours is not.
 
-use super::event_path::{WINDOW, WINDOW_MS, link, part};
-use crate::check::{Found, Look, Rule, View};
+use super::event_path::{WINDOW, WINDOW_MS, link, part, requests_served};
+use super::no_events;
+use crate::check::{Found, Look, Rule, View, missing};
 use crate::cluster::ProcessState;
 use crate::id::Millis;
 use crate::record::{Counter, Gauge, HistogramKind, ProcessRole, Severity};
@@ -34,11 +35,28 @@ impl Rule for RouterHearsNoEvents {
         }
         let routers: Vec<_> = routers(view).collect();
         if routers.is_empty() {
-            let missing = "No router's metrics are read; scrape a frontend (from 1.0 on) with --prometheus.";
-            return Look::Unknown(missing.into());
+            let what = "the KV events that the router applied";
+            let versions = "0.9 at its system port, and from 1.1 on";
+            return Look::Unknown(missing::of_frontends(view, what, versions).into());
         }
-        let deaf: Vec<_> = routers.iter().copied().filter(|process| is_deaf(view, process)).collect();
-        if deaf.is_empty() { Look::Ok } else { Look::Found(found(view, &deaf, routers.len())) }
+        let deaf: Vec<_> = routers.iter().copied().filter(|process| applied_none(view, process)).collect();
+        if deaf.is_empty() {
+            return Look::Ok;
+        }
+        if stores(view) >= MIN_STORES {
+            return Look::Found(found(view, &deaf, routers.len()));
+        }
+        if !no_events::silent(view).is_empty() {
+            return Look::Explained("no_events");
+        }
+        match requests_served(view, WINDOW_MS) {
+            Some(1..) => Look::Unknown(
+                format!("Fewer than {MIN_STORES} stored events were received in the last 60 s that a router could apply.")
+                    .into(),
+            ),
+            // Nothing to apply, and nothing applied.
+            _ => Look::Ok,
+        }
     }
 }
 
@@ -69,8 +87,13 @@ fn applied(process: &ProcessState) -> f64 {
 }
 
 fn is_deaf(view: &View<'_>, process: &ProcessState) -> bool {
+    applied_none(view, process) && stores(view) >= MIN_STORES
+}
+
+/// Whether it runs for long enough and applied nothing.
+fn applied_none(view: &View<'_>, process: &ProcessState) -> bool {
     let since = process.restarted_ms.unwrap_or(process.first_ms);
-    applied(process) == 0.0 && view.now.since(since) >= WINDOW_MS && stores(view) >= MIN_STORES
+    applied(process) == 0.0 && view.now.since(since) >= WINDOW_MS
 }
 
 fn mismatched_workers(view: &View<'_>) -> u64 {

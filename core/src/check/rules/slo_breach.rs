@@ -4,12 +4,13 @@ use std::borrow::Cow;
 
 use super::queueing::WARMING_UP;
 use crate::capacity::RemedyKind;
-use crate::check::causes::{Cause, severity};
+use crate::check::causes::Cause;
 use crate::check::latency::{Against, Latency, MIN_SAMPLES};
-use crate::check::peers::{is_warming_up, waiting};
+use crate::check::missing::{self, has_logs};
+use crate::check::peers::{holding, is_warming_up, waiting};
 use crate::check::spikes::harmful;
 use crate::check::{Found, Look, Rule, View};
-use crate::latency::{ENABLE_FRONTEND, Quantity, WINDOW_MS};
+use crate::latency::{Quantity, WINDOW_MS, latest};
 use crate::record::Severity;
 use crate::words;
 
@@ -19,6 +20,8 @@ const SPIKE_S: u64 = 90;
 const MIN_DECISIONS: u64 = 50;
 /// Below it nothing is re-used.
 const NO_OVERLAP: f64 = 0.05;
+/// From this multiple of its target on a percentile is critical: users wait.
+const FAR_ABOVE: f64 = 3.0;
 /// See the module.
 pub(in crate::check) struct SloBreach;
 
@@ -64,18 +67,24 @@ impl Rule for SloBreach {
         let judged: Vec<_> = [ttft, tpot].into_iter().flatten().collect();
         let above: Vec<_> = judged.iter().filter(|(_, against, _)| *against == Against::Above).collect();
         if above.is_empty() {
-            return no_breach(&judged);
+            return no_breach(view, &judged);
         }
         if is_warming_up(view) {
             return Look::Unknown(WARMING_UP.into());
         }
         let names: Vec<&str> = above.iter().map(|(latency, ..)| label(latency.quantity)).collect();
         let why = Why::of(view);
+        let is_far = |(latency, _, target_ms): &&(Latency, Against, f64)| {
+            latency.p95_at_least() >= FAR_ABOVE * target_ms
+        };
+        let severity =
+            if above.iter().any(|above| is_far(above)) { Severity::Critical } else { Severity::Warning };
         let mut found = Found::new(
-            why.severity(),
+            severity,
             format!("{} p95 above target", names.join(" and ")),
             format!("One request in twenty waits longer than it should. {}", why.words()),
         );
+        found = found.cause(why.code(view));
         for (latency, _, target_ms) in &judged {
             let what = label(latency.quantity);
             let from =
@@ -107,13 +116,26 @@ impl Rule for SloBreach {
     }
 }
 
-fn no_breach(judged: &[(Latency, Against, f64)]) -> Look {
+/// Why there is no percentile.
+fn too_few(view: &View<'_>) -> String {
+    let samples = |quantity| {
+        let times = latest(view.cluster, quantity, view.now);
+        times.iter().map(|times| times.samples).max().unwrap_or(0)
+    };
+    match samples(Quantity::Ttft).max(samples(Quantity::Tpot)) {
+        0 if has_logs(view) => {
+            format!("No request with its latency was received in the last 60 s; {MIN_SAMPLES} are needed.")
+        }
+        0 => missing::of_frontends(view, "latencies of requests in the last 60 s", ""),
+        n => format!(
+            "{n} requests with their latency were received in the last 60 s; {MIN_SAMPLES} are needed."
+        ),
+    }
+}
+
+fn no_breach(view: &View<'_>, judged: &[(Latency, Against, f64)]) -> Look {
     if judged.is_empty() {
-        let text = format!(
-            "{MIN_SAMPLES} requests within 60 s whose latency is told are needed: by a scraped frontend \
-             ({ENABLE_FRONTEND}), a log or a trace"
-        );
-        return Look::Unknown(text.into());
+        return Look::Unknown(too_few(view).into());
     }
     let unclear = judged.iter().find(|(_, against, _)| *against == Against::Unclear);
     let Some((latency, _, target_ms)) = unclear else { return Look::Ok };
@@ -142,7 +164,7 @@ impl Why {
         let window = view.cluster.decisions().window(view.now, WINDOW_MS);
         let overlap = window.overlap_share().filter(|_| window.count >= MIN_DECISIONS);
         if overlap.is_some_and(|overlap| overlap < NO_OVERLAP) {
-            Self::Other(Cause::NoReuse)
+            Self::Other(Cause::NoReuse(""))
         } else if harmful(view, SPIKE_S).is_some_and(|spikes| !spikes.is_empty()) {
             Self::Spread
         } else if waiting(view).is_some_and(|(requests, _)| requests > 0) {
@@ -152,11 +174,14 @@ impl Why {
         }
     }
 
-    /// What follows from a fault that has its own finding is worth knowing; the rest is a warning.
-    const fn severity(self) -> Severity {
+    /// Code of the finding that says more; empty: there is none.
+    fn code(self, view: &View<'_>) -> &'static str {
+        let if_it_holds = |code| if holding(view, code).is_some() { code } else { "" };
         match self {
-            Self::Other(cause) => severity(Some(cause)),
-            _ => severity(None),
+            Self::Other(cause) => cause.code(),
+            Self::Spread => if_it_holds("spread"),
+            Self::Queue => if_it_holds("queueing"),
+            Self::Load => "",
         }
     }
 
@@ -176,7 +201,7 @@ impl Why {
     const fn link(self) -> &'static str {
         match self {
             Self::Other(Cause::Memory | Cause::Churn) => "view=memory",
-            Self::Other(Cause::NoReuse | Cause::CachesFill) => "view=findings",
+            Self::Other(Cause::NoReuse(_) | Cause::CachesFill) => "view=findings",
             Self::Other(Cause::HotWorker | Cause::StarvedWorker) => "view=decisions",
             Self::Spread | Self::Queue | Self::Load => "view=latency",
         }
@@ -191,7 +216,7 @@ impl Why {
             Self::Other(Cause::Memory) => {
                 found.remedy(RemedyKind::LowerBatch, None).remedy(RemedyKind::RaiseFraction, None)
             }
-            Self::Other(Cause::NoReuse) => {
+            Self::Other(Cause::NoReuse(_)) => {
                 found.fix("Look at the other findings first: events, block sizes, overlap", "", "")
             }
             Self::Spread | Self::Other(Cause::HotWorker | Cause::StarvedWorker) => {

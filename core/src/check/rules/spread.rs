@@ -2,12 +2,13 @@
 
 use std::collections::BTreeSet;
 
-use crate::check::causes::{Cause, severity};
+use crate::check::causes::{Cause, code};
 use crate::check::latency::Latency;
 use crate::check::peers::{batch_limit, name};
 use crate::check::spikes::{MISSING, harmful};
 use crate::check::{Found, Look, Rule, View};
 use crate::latency::Quantity;
+use crate::record::Severity;
 
 /// How far back, seconds.
 const WINDOW_S: u64 = 30;
@@ -39,13 +40,14 @@ impl Rule for Spread {
         // What a lasting imbalance does is not momentary.
         let cause = Cause::of(view).filter(|cause| !matches!(cause, Cause::Memory | Cause::Churn));
         let mut found = Found::new(
-            severity(cause),
+            Severity::Warning,
             format!("{peak} requests on one worker, {} on another", worst.least),
             format!(
                 "Conversations arrive in bursts where their prefixes are, so one worker queues while another one has room. {}",
                 cause.map_or("Averages hide it, because the spike lasts seconds and moves.", Cause::words)
             ),
         )
+        .cause(code(cause))
         .evidence(
             format!("Most in flight on {}, last {WINDOW_S} s, second by second", name(view, worst.worker)),
             peak,

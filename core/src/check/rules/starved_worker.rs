@@ -52,7 +52,7 @@ impl Rule for StarvedWorker {
         let Some((workers, fair, window)) = judged.iter().find_map(starved) else { return Look::Ok };
         // What one worker has too much of, others lack: one fault.
         if matches!(HotWorker.look(view), Look::Found(_)) {
-            return Look::Ok;
+            return Look::Explained("hot_worker");
         }
         let mut found = Found::new(
             Severity::Warning,

@@ -1,7 +1,7 @@
 //! Stored blocks whose parent nobody knows: whole branches that the router leaves out.
 
 use super::block_size;
-use super::event_path::{WINDOW, WINDOW_MS, each, has_lost_events, is_heard_late, link, name, names, part};
+use super::event_path::{WINDOW, WINDOW_MS, each, is_heard_late, link, lost_events, name, names, part};
 use crate::check::{Found, Look, Rule, View};
 use crate::id::{Millis, WorkerIx};
 use crate::record::{Counter, LogSign, Severity};
@@ -33,7 +33,7 @@ impl Rule for UnknownParents {
 
     fn look(&self, view: &View<'_>) -> Look {
         if view.cluster.workers().iter().all(|w| w.last_event_ms.is_none()) {
-            return Look::Unknown("No KV event was heard.".into());
+            return Look::Unknown("No KV event was received.".into());
         }
         let at_router = at_router(view);
         let here = missing(view);
@@ -42,26 +42,37 @@ impl Rule for UnknownParents {
         let empty: u64 = view.cluster.workers().iter().map(|state| state.empty_stores_total).sum();
         let by_empty_stores = empty > 0 && empty * 2 >= at_router.0;
         let is_few = at_router.0 < MIN_EVENTS || by_empty_stores;
-        if block_size::is_there(view) || (is_few && here.is_empty()) {
+        let shows = at_router.0 >= MIN_EVENTS || !without_parent(view, |_| true).is_empty();
+        if shows && block_size::is_there(view) {
+            return Look::Explained("block_size_mismatch");
+        }
+        if !is_few || !here.is_empty() {
+            return Look::Found(found(view, &here, at_router));
+        }
+        if without_parent(view, |_| true).is_empty() {
             return Look::Ok;
         }
-        Look::Found(found(view, &here, at_router))
+        Look::Explained(lost_events(view, AFTER_LOSS_MS).unwrap_or("joined_late"))
     }
 }
 
 /// Workers whose stores hang in the air as far as we heard, without losses or a late beginning to explain it.
 pub(super) fn missing(view: &View<'_>) -> Vec<WorkerIx> {
-    if has_lost_events(view, AFTER_LOSS_MS) {
+    if lost_events(view, AFTER_LOSS_MS).is_some() {
         return Vec::new();
     }
+    without_parent(view, |worker| !view.cluster.worker(worker).is_none_or(is_heard_late))
+}
+
+/// Of some workers those whose stores hang in the air, unless their parents came without a block.
+fn without_parent(view: &View<'_>, of: impl Fn(WorkerIx) -> bool) -> Vec<WorkerIx> {
     let rise = |worker| view.history.rise(view.cluster, worker, view.now, REACH_MS);
     let (mut workers, mut unknown, mut stored) = (Vec::new(), 0, 0);
-    for worker in view.present() {
+    for worker in view.present().filter(|&worker| of(worker)) {
         let totals = rise(worker);
         // A store without a block makes its children's parents unknown: the fault is the empty store.
         let by_empty_stores = totals.empty_stores * 2 >= totals.unknown_parents;
-        let is_late = view.cluster.worker(worker).is_none_or(is_heard_late);
-        if totals.unknown_parents >= MIN_OF_WORKER && !by_empty_stores && !is_late {
+        if totals.unknown_parents >= MIN_OF_WORKER && !by_empty_stores {
             workers.push(worker);
             unknown += totals.unknown_parents;
             stored += totals.store_events;

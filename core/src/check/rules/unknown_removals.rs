@@ -1,7 +1,7 @@
 //! Workers remove blocks that they never stored as far as anybody heard: stores are lost or left out.
 
 use super::event_path::{
-    WINDOW, WINDOW_MS, capacity_blocks, each, has_lost_events, is_heard_late, is_history_expired, link, name,
+    WINDOW, WINDOW_MS, capacity_blocks, each, is_heard_late, is_history_expired, link, lost_events, name,
     names, part,
 };
 use super::{block_size, unknown_parents};
@@ -37,25 +37,36 @@ impl Rule for UnknownRemovals {
         if view.cluster.workers().iter().all(|w| w.remove_events_total == 0) {
             return Look::Unknown("No worker removed a block yet.".into());
         }
-        let workers: Vec<_> = view.present().filter(|&worker| misses(view, worker)).collect();
-        // Stores that are missing make both: their children lack a parent, and their removals are unknown.
-        let is_explained = || block_size::is_there(view) || !unknown_parents::missing(view).is_empty();
-        if workers.is_empty() || is_explained() {
+        let mut workers: Vec<_> = view.present().filter(|&worker| misses(view, worker)).collect();
+        if workers.is_empty() {
             return Look::Ok;
         }
-        Look::Found(found(view, &workers))
+        if block_size::is_there(view) {
+            return Look::Explained("block_size_mismatch");
+        }
+        // Stores that are missing make both: their children lack a parent, and their removals are unknown.
+        if !unknown_parents::missing(view).is_empty() {
+            return Look::Explained("unknown_parents");
+        }
+        if let Some(code) = lost_events(view, AFTER_LOSS_MS) {
+            return Look::Explained(code);
+        }
+        workers.retain(|&worker| !is_from_before(view, worker));
+        if workers.is_empty() { Look::Explained("joined_late") } else { Look::Found(found(view, &workers)) }
     }
 }
 
+/// Whether it shows on a worker, whatever the reason.
 fn misses(view: &View<'_>, worker: WorkerIx) -> bool {
-    let Some(state) = view.cluster.worker(worker) else { return false };
     let rise = view.history.rise(view.cluster, worker, view.now, WINDOW_MS);
-    let many = rise.unknown_removed >= MIN_BLOCKS && rise.unknown_removed * KNOWN_ONE_IN >= rise.removed;
-    // What a worker held when we came it can remove once; more than its cache holds was not held then.
+    rise.unknown_removed >= MIN_BLOCKS && rise.unknown_removed * KNOWN_ONE_IN >= rise.removed
+}
+
+/// What a worker held when we came it can remove once; more than its cache holds was not held then.
+fn is_from_before(view: &View<'_>, worker: WorkerIx) -> bool {
+    let Some(state) = view.cluster.worker(worker) else { return true };
     let came_late = is_heard_late(state) || is_history_expired(view);
-    let from_before =
-        capacity_blocks(view, worker).is_none_or(|capacity| state.unknown_removed_total <= capacity);
-    many && !(came_late && from_before) && !has_lost_events(view, AFTER_LOSS_MS)
+    came_late && capacity_blocks(view, worker).is_none_or(|capacity| state.unknown_removed_total <= capacity)
 }
 
 const FAULT: &str = "Stored events of these blocks were left out by the publisher or lost, so the router never knew blocks \

@@ -1,11 +1,12 @@
-//! A worker left, or is silent while routers still send it requests: its cache is lost and its requests may fail.
+//! A worker left, or is silent while routers still send it requests or can no longer reach it: its cache is lost and its
+//! requests may fail.
 
-use super::event_path::{each, link, name, names, seconds_since};
+use super::event_path::{each, link, name, names, part, seconds_since};
 use super::ghost_worker::{RESTARTS_MS, is_ghost};
 use crate::check::{Found, Look, Rule, View};
-use crate::cluster::WorkerState;
+use crate::cluster::{ProcessState, WorkerState};
 use crate::id::{Millis, WorkerIx};
-use crate::record::{GoneWhy, LinkState, Severity, SourceKind};
+use crate::record::{GoneWhy, LinkState, RoutingState, Severity, SourceKind};
 
 /// A departure is told for this long.
 const TOLD_MS: u64 = 300_000;
@@ -17,6 +18,10 @@ const SILENT_MS: u64 = 5_000;
 const SHOWS_MS: u64 = 1_000;
 /// Requests sent into silence that make a suspicion.
 const MIN_CHOICES: u64 = 3;
+/// What a worker publishes within this time after a router gave it up was on its way.
+const LATE_MS: u64 = 2_000;
+/// A scrape of a frontend older than this says nothing of now.
+const FRESH_MS: u64 = 15_000;
 /// Scrapes that fail for so long while others succeed.
 const UNSCRAPED_MS: u64 = 15_000;
 
@@ -65,7 +70,9 @@ fn has_drained(view: &View<'_>, worker: WorkerIx, state: &WorkerState, gone: &cr
 /// Workers that look dead.
 fn suspects(view: &View<'_>) -> Vec<WorkerIx> {
     let sent = sent_into_silence(view);
-    let is_suspect = |worker: &WorkerIx| sent[worker.at()] >= MIN_CHOICES || is_unscraped(view, *worker);
+    let is_suspect = |worker: &WorkerIx| {
+        sent[worker.at()] >= MIN_CHOICES || is_given_up(view, *worker) || is_unscraped(view, *worker)
+    };
     view.present().filter(|&worker| left_lately(view, worker).is_none()).filter(is_suspect).collect()
 }
 
@@ -97,6 +104,26 @@ fn must_show(state: &WorkerState, decided: &crate::cluster::Decided) -> bool {
 /// Silence means something only while we listen.
 fn is_heard(view: &View<'_>) -> bool {
     view.listening_ms().is_some_and(|ms| ms >= SILENT_MS)
+}
+
+/// Routers that cannot reach a worker, by their own gauges, of those that know it (≥ 1.7).
+fn given_up_by<'v>(view: &View<'v>, worker: WorkerIx) -> (Vec<&'v ProcessState>, usize) {
+    let frontends = view.cluster.processes().iter().filter(|p| view.now.since(p.last_ms) <= FRESH_MS);
+    let states = frontends.filter_map(|process| {
+        let figures = process.workers().iter().find(|figures| figures.worker == worker)?;
+        Some((process, figures.state?))
+    });
+    let states: Vec<_> = states.collect();
+    let unreachable = states.iter().filter(|(_, state)| *state == RoutingState::Unavailable);
+    (unreachable.map(|&(process, _)| process).collect(), states.len())
+}
+
+/// Whether every router that knows a worker gave it up, and the worker does not show that it runs all the same.
+fn is_given_up(view: &View<'_>, worker: WorkerIx) -> bool {
+    let (by, of) = given_up_by(view, worker);
+    let Some(latest) = by.iter().map(|process| process.last_ms).max() else { return false };
+    let last = view.cluster.worker(worker).and_then(|state| state.last_sign_ms);
+    by.len() == of && last.is_none_or(|last| latest.since(last) >= LATE_MS || view.now.since(last) >= LATE_MS)
 }
 
 /// Whether its metrics cannot be read while those of others can, and nothing else is heard of it.
@@ -150,6 +177,7 @@ fn departure(found: Found, view: &View<'_>, worker: WorkerIx) -> Found {
     let how = match gone.why {
         GoneWhy::Log => "a frontend's log",
         GoneWhy::Health => "a frontend's list of instances",
+        GoneWhy::Metrics => "a frontend's metrics",
     };
     let label = format!("Departure of {}, by {how}", name(view, worker));
     let found = found.evidence(label, seconds_since(view, gone.at_ms), "s ago");
@@ -160,6 +188,14 @@ fn silence(found: Found, view: &View<'_>, worker: WorkerIx) -> Found {
     let who = name(view, worker);
     let found = last_sign(found, view, worker);
     let sent = sent_into_silence(view).get(worker.at()).copied().unwrap_or(0);
+    let (by, of) = given_up_by(view, worker);
+    let found = if by.is_empty() {
+        found
+    } else {
+        let label =
+            format!("Routers that count {who} as unavailable, by their metrics, of those that know it");
+        found.evidence(label, part(by.len() as u64, of as u64), "routers")
+    };
     let found = if sent > 0 {
         found.evidence(format!("Requests sent to {who} since its last sign, by decisions"), sent, "requests")
     } else {

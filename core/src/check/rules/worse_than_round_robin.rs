@@ -1,9 +1,10 @@
 //! KV-aware routing is slower than round-robin was at the same load: it is above its knee.
 
 use crate::baseline::{Baseline, Direction, Figure, Router, crossover};
+use crate::check::causes::{Cause, code};
 use crate::check::latency::{Against, Latency};
 use crate::check::peers::gauge;
-use crate::check::{Found, Look, Rule, View};
+use crate::check::{Found, Look, Rule, View, missing};
 use crate::latency::Quantity;
 use crate::record::{Gauge, ProcessRole, Severity};
 
@@ -37,10 +38,7 @@ impl Rule for WorseThanRoundRobin {
             return Look::Unknown("No round-robin baseline; give one with --baseline".into());
         };
         let Some(concurrency) = concurrency(view) else {
-            return Look::Unknown(
-                "How many requests are in flight is not told: by a scraped frontend, replica sync or a log"
-                    .into(),
-            );
+            return Look::Unknown(missing::of_frontends(view, "the number of requests in flight", "").into());
         };
         let pairs = [(Quantity::Ttft, Figure::TtftP95), (Quantity::Tpot, Figure::ItlP95)];
         let baseline_at = |figure| round_robin.interpolate(concurrency, figure).map(|at| at.value);
@@ -85,6 +83,7 @@ fn found(
         "Above some load, following prefixes costs more by crowding than it saves in computation. Averages look balanced \
          then, because the crowd lasts seconds and moves from worker to worker.",
     )
+    .cause(code(Cause::of(view)))
     .evidence(
         format!("{name} now, {}, last 60 s, {} samples", latency.source.words(), latency.samples),
         latency.words(&latency.p95),

@@ -22,7 +22,7 @@ impl Rule for ZeroOverlap {
     }
 
     fn subject(&self) -> &'static str {
-        "Whether routed prompts ever meet cached blocks"
+        "Prefix cache hits"
     }
 
     /// Silent workers, which would explain it, are told after 15 s of listening.
@@ -32,11 +32,16 @@ impl Rule for ZeroOverlap {
 
     fn look(&self, view: &View<'_>) -> Look {
         let Some((requests, blocks, value)) = overlap(view) else {
-            let missing = "Fewer than 30 routed requests with their overlap were heard in the last minute.";
-            return Look::Unknown(missing.into());
+            let text = format!(
+                "Fewer than {MIN_REQUESTS} routed requests with their cached blocks were received in the last 60 s."
+            );
+            return Look::Unknown(text.into());
         };
-        if blocks > 0.0 || is_explained(view) {
+        if blocks > 0.0 {
             return Look::Ok;
+        }
+        if let Some(code) = explained_by(view) {
+            return Look::Explained(code);
         }
         let chains = view.chains();
         let cached = cached_tokens(view, WINDOW_MS);
@@ -80,13 +85,16 @@ fn overlap(view: &View<'_>) -> Option<(u64, f64, String)> {
     (count >= MIN_REQUESTS).then(|| (count, sum, format!("mean hit rate {:.2}", sum / count as f64)))
 }
 
-/// Whether another finding says why.
-fn is_explained(view: &View<'_>) -> bool {
-    block_size::is_there(view)
-        || !no_events::silent(view).is_empty()
-        || router_hears_no_events::is_there(view)
-        || event_lines_mixed::is_mixed(view)
-        || cold_tree::is_there(view)
+/// The finding that says why.
+fn explained_by(view: &View<'_>) -> Option<&'static str> {
+    let faults: [(&'static str, &dyn Fn() -> bool); 5] = [
+        ("block_size_mismatch", &|| block_size::is_there(view)),
+        ("no_events", &|| !no_events::silent(view).is_empty()),
+        ("router_hears_no_events", &|| router_hears_no_events::is_there(view)),
+        ("event_lines_mixed", &|| event_lines_mixed::is_mixed(view)),
+        ("cold_tree", &|| cold_tree::is_there(view)),
+    ];
+    faults.into_iter().find(|(_, is_there)| is_there()).map(|(code, _)| code)
 }
 
 fn fault() -> Found {

@@ -73,7 +73,7 @@ impl Level {
 
 /// One of these is in every line that says something about routing; none has a character that JSON escapes or that
 /// could be coloured.
-const PHRASES: [&str; 21] = [
+const PHRASES: [&str; 22] = [
     "ormula for worker_id=",
     "Multiple workers tied with same logit",
     "Selected worker",
@@ -95,6 +95,7 @@ const PHRASES: [&str; 21] = [
     "does not have local indexer",
     "using JetStream subscription",
     "KV Routing initialized",
+    "Runtime shutdown initiated",
 ];
 
 /// Whether a line can say something about routing: a cheap search for fixed phrases, for a source that wants to hand

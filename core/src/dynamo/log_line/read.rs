@@ -93,6 +93,9 @@ pub(super) fn said(told: Told<'_>) -> Result<Option<Said<'_>>, Fault> {
     if let Some(rest) = message.strip_prefix("Removing worker WorkerWithDpRank ") {
         return worker_with_rank(rest).field("worker").map(|worker| Some(Said::WorkerRemoved(worker)));
     }
+    if message.starts_with("Runtime shutdown initiated") {
+        return Ok(Some(Said::Stopping));
+    }
     // In text its first word passes for a target.
     let words = message.strip_prefix("DISCOVERY: ").unwrap_or(message);
     if let Some(rest) = words.strip_prefix("Generate endpoint instance removed, removing worker ") {

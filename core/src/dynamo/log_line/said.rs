@@ -34,6 +34,8 @@ pub enum Said<'a> {
     WorkerRemoved(Worker),
     /// The router forgets all ranks of a worker, because its instance left the discovery (0.9).
     InstanceRemoved(WorkerId),
+    /// The process stops: what its router removes from now on has not left.
+    Stopping,
     /// Something of the path of KV events, of both kinds of process.
     Sign {
         /// What.
@@ -55,6 +57,7 @@ impl Said<'_> {
             Said::WorkerAdded(worker) | Said::WorkerRemoved(worker) => Some(*worker),
             Said::Sign { worker, .. } => *worker,
             Said::Tie(_)
+            | Said::Stopping
             | Said::RoutingInput(_)
             | Said::RequestReceived(_)
             | Said::RequestDone(_)
@@ -66,6 +69,7 @@ impl Said<'_> {
     pub fn into_owned(self) -> Said<'static> {
         let own = |text: Cow<'_, str>| Cow::Owned(text.into_owned());
         match self {
+            Said::Stopping => Said::Stopping,
             Said::WorkerAdded(worker) => Said::WorkerAdded(worker),
             Said::WorkerRemoved(worker) => Said::WorkerRemoved(worker),
             Said::InstanceRemoved(id) => Said::InstanceRemoved(id),

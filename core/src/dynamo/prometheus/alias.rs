@@ -1,10 +1,10 @@
-//! The names of Dynamo 0.8 to 1.6 and of its engines, and what they mean here: the only place that knows them
+//! The names of Dynamo 0.8 to 1.7 and of its engines, and what they mean here: the only place that knows them
 //! (reference §4.2 to §4.4; engines by their own documentation).
 
 use crate::record::{Counter, Gauge, HistogramKind};
 
 use Is::{Not, Text};
-use Means::{Count, Histogram, Model, Rank, Value, Worker};
+use Means::{Count, Discovered, Histogram, Model, Rank, State, Value, Worker};
 
 /// What a metric is a figure of.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -21,6 +21,10 @@ pub(super) enum Means {
     Worker(OfWorker),
     /// Something of the engine's rank in the label `dp_rank` or `engine`.
     Rank(OfRank),
+    /// 1 for the state, in the labels `state` and `reason`, of the worker in `router_worker_id`.
+    State,
+    /// How many workers the router knows, whatever their state.
+    Discovered,
 }
 
 /// What a frontend says of a model.
@@ -39,6 +43,8 @@ pub(super) enum OfWorker {
     DecodeBlocks,
     PrefillTokens,
     Registered,
+    /// Summed over phases.
+    ActiveRequests,
 }
 
 /// What a worker says of a rank.
@@ -102,6 +108,8 @@ pub(super) fn hint(name: &str, matched: bool) -> Option<Hint> {
 
 /// Prefix of a frontend's own metrics, unless `DYN_METRICS_PREFIX` says otherwise.
 pub(super) const FRONTEND: &str = "dynamo_frontend_";
+/// A frontend's metric that lists all workers its router knows, without the prefix.
+pub(super) const WORKER_STATE: &str = "router_worker_state";
 
 const ENGINES: &[&str] = &[
     "vllm:",
@@ -111,6 +119,7 @@ const ENGINES: &[&str] = &[
     "dynamo_component_kv_publisher_",
     "dynamo_component_kvstats_",
     "dynamo_component_gpu_cache_usage_percent",
+    "dynamo_backend_admission_",
 ];
 const ROUTERS: &[&str] = &[
     "dynamo_component_kv_cache_events_applied",
@@ -159,6 +168,7 @@ const ALIASES: &[Alias] = &[
     alias("dynamo_frontend_model_migration_total", Count(Counter::Migrations)),
     alias("dynamo_frontend_inflight_requests", Value(Gauge::InFlightRequests)),
     alias("dynamo_frontend_queued_requests", Value(Gauge::HttpQueuedRequests)),
+    alias("dynamo_frontend_awaiting_first_token_requests", Value(Gauge::HttpQueuedRequests)).rank(1),
     alias("dynamo_frontend_router_queue_pending_requests", Value(Gauge::RouterQueuedRequests)),
     alias("dynamo_frontend_router_queue_pending_isl_tokens", Value(Gauge::RouterQueuedTokens)),
     alias("dynamo_frontend_time_to_first_token_seconds", Histogram(HistogramKind::Ttft)),
@@ -175,7 +185,10 @@ const ALIASES: &[Alias] = &[
     alias("dynamo_frontend_model_context_length", Model(OfModel::ContextLength)),
     alias("dynamo_frontend_worker_active_decode_blocks", Worker(OfWorker::DecodeBlocks)),
     alias("dynamo_frontend_worker_active_prefill_tokens", Worker(OfWorker::PrefillTokens)),
+    alias("dynamo_frontend_worker_active_requests", Worker(OfWorker::ActiveRequests)),
     alias("dynamo_component_router_worker_registered", Worker(OfWorker::Registered)),
+    alias("dynamo_frontend_router_worker_state", State),
+    alias("dynamo_frontend_router_workers", Discovered).with(&[("state", Text("discovered"))]),
     // A router's KV events; the second name is the standalone indexer's.
     alias("dynamo_component_kv_cache_events_applied", Count(Counter::StoredOk)).with(STORED_OK),
     alias("dynamo_component_kv_cache_events_applied", Count(Counter::StoredParentUnknown))
@@ -234,6 +247,12 @@ const ALIASES: &[Alias] = &[
     alias("dynamo_component_kv_publisher_zmq_suspicious_events_total", Count(Counter::PublisherSuspicious))
         .with(&[("reason", Text("empty_store_blocks"))]),
     alias("dynamo_component_kv_publisher_engines_dropped_events_total", Count(Counter::EngineDroppedEvents)),
+    // A worker's admission gate; the first names are those of 1.7, the second of 1.3 to 1.6. Engines' own figures come first.
+    alias("dynamo_backend_admission_request_queue_count", Value(Gauge::AdmissionQueuedRequests)),
+    alias("dynamo_request_queue", Value(Gauge::AdmissionQueuedRequests)).rank(1),
+    alias("dynamo_backend_admission_engine_request_count", Value(Gauge::EngineRunningRequests)).rank(1),
+    alias("dynamo_backend_admission_engine_request_waiting_count", Value(Gauge::EngineWaitingRequests))
+        .rank(1),
     // A worker's cache, as Dynamo passes it on; the percentage is a fraction.
     alias("dynamo_component_gpu_cache_usage_percent", Rank(OfRank::Usage)),
     alias("dynamo_component_total_blocks", Rank(OfRank::TotalBlocks)),

@@ -7,13 +7,15 @@ use super::alias::{self, Alias, FRONTEND, Hint, Is, Means, OfModel, OfRank, OfWo
 use super::buckets::{Buckets, Part};
 use super::line::Sample;
 use super::{DecodeError, Faults, Reason, RoutedWorker, Scraped, whole};
-use crate::id::Worker;
-use crate::record::{Counter, Gauge, HistogramKind, ModelFigures, ProcessRole, RankFigures};
+use crate::id::{Worker, WorkerId};
+use crate::record::{Counter, Gauge, HistogramKind, ModelFigures, ProcessRole, RankFigures, RoutingState};
 
 /// Most models of a frontend, workers of a frontend, and ranks of a worker.
 const MAX_MODELS: usize = 256;
 const MAX_WORKERS: usize = 4_096;
 const MAX_RANKS: usize = 256;
+/// The label of the worker that a router says something of.
+const ROUTER_WORKER: &str = "router_worker_id";
 
 /// What the samples so far come to.
 #[derive(Default)]
@@ -29,6 +31,8 @@ pub(super) struct Gather<'t> {
     histograms: BTreeMap<HistogramKind, Best<Buckets>>,
     models: Vec<ModelFigures<'t>>,
     workers: BTreeMap<Worker, RoutedWorker>,
+    states: BTreeMap<WorkerId, RoutingState>,
+    discovered: Option<u64>,
     ranks: Vec<(RankFigures, RankSources)>,
 }
 
@@ -148,7 +152,30 @@ impl<'t> Gather<'t> {
             Means::Model(of) => self.model(of, sample, value)?,
             Means::Worker(of) => self.worker(of, sample, value)?,
             Means::Rank(of) => self.rank(of, alias.rank, sample, value)?,
+            Means::State => self.state(sample, value)?,
+            Means::Discovered => {
+                self.discovered = Some(self.discovered.unwrap_or(0) + number(sample, value)?);
+            }
         }
+        Ok(())
+    }
+
+    fn state(&mut self, sample: &Sample<'_>, value: f64) -> Result<(), DecodeError> {
+        let Some(id) = sample.label(ROUTER_WORKER) else { return Err(missing(sample, ROUTER_WORKER)) };
+        let id = WorkerId(id.parse().map_err(|_| wrong(sample, ROUTER_WORKER))?);
+        let state = match (sample.label("state"), sample.label("reason")) {
+            _ if value == 0.0 => return Ok(()),
+            (Some("available"), _) => RoutingState::Available,
+            (Some("pending"), _) => RoutingState::Pending,
+            (Some("excluded"), Some("unavailable")) => RoutingState::Unavailable,
+            // Of states that are not known yet nothing follows.
+            _ => RoutingState::Excluded,
+        };
+        if self.states.len() == MAX_WORKERS && !self.states.contains_key(&id) {
+            return Err(too_many("workers", MAX_WORKERS));
+        }
+        let known = self.states.entry(id).or_insert(state);
+        *known = state.max(*known);
         Ok(())
     }
 
@@ -188,7 +215,7 @@ impl<'t> Gather<'t> {
     }
 
     fn worker(&mut self, of: OfWorker, sample: &Sample<'_>, value: f64) -> Result<(), DecodeError> {
-        let label = if of == OfWorker::Registered { "router_worker_id" } else { "worker_id" };
+        let label = if of == OfWorker::Registered { ROUTER_WORKER } else { "worker_id" };
         let Some(id) = sample.label(label) else { return Err(missing(sample, label)) };
         let id: u64 = id.parse().map_err(|_| wrong(sample, label))?;
         let worker = Worker::new(id, dp_rank(sample, &["dp_rank"])?);
@@ -201,6 +228,9 @@ impl<'t> Gather<'t> {
             OfWorker::DecodeBlocks => known.decode_blocks = Some(value),
             OfWorker::PrefillTokens => known.prefill_tokens = Some(value),
             OfWorker::Registered => known.registered = Some(value > 0),
+            OfWorker::ActiveRequests => {
+                known.active_requests = Some(known.active_requests.unwrap_or(0).saturating_add(value));
+            }
         }
         Ok(())
     }
@@ -239,7 +269,7 @@ impl<'t> Gather<'t> {
             Means::Count(counter) => mark(place(&mut self.counters, counter, alias.rank)),
             Means::Histogram(kind) => mark(place(&mut self.histograms, kind, alias.rank)),
             // Each of these is a figure of its own: the others are right.
-            Means::Model(_) | Means::Worker(_) | Means::Rank(_) => {}
+            Means::Model(_) | Means::Worker(_) | Means::Rank(_) | Means::State | Means::Discovered => {}
         }
     }
 
@@ -266,6 +296,8 @@ impl<'t> Gather<'t> {
             models: self.models,
             workers: self.workers.into_values().collect(),
             ranks: self.ranks.into_iter().map(|(rank, _)| rank).collect(),
+            states: self.states.into_iter().collect(),
+            discovered: self.discovered,
         }
     }
 }

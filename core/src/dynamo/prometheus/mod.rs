@@ -9,8 +9,8 @@ mod line;
 use memchr::{memchr, memmem, memrchr};
 
 use super::error::{DecodeError, Faults, Reason};
-use crate::id::Worker;
-use crate::record::{Counter, Gauge, Histogram, ModelFigures, ProcessRole, RankFigures};
+use crate::id::{Worker, WorkerId};
+use crate::record::{Counter, Gauge, Histogram, ModelFigures, ProcessRole, RankFigures, RoutingState};
 use gather::Gather;
 
 /// Most samples that are read of one scrape; Dynamo's own have about a thousand.
@@ -41,6 +41,10 @@ pub struct Scraped<'t> {
     pub workers: Vec<RoutedWorker>,
     /// What a worker says of its ranks.
     pub ranks: Vec<RankFigures>,
+    /// What workers are to a frontend's router, all that it knows (≥ 1.7).
+    pub states: Vec<(WorkerId, RoutingState)>,
+    /// How many workers its router knows (≥ 1.7).
+    pub discovered: Option<u64>,
 }
 
 /// What a frontend says of a worker.
@@ -54,11 +58,13 @@ pub struct RoutedWorker {
     pub prefill_tokens: Option<u64>,
     /// Whether it is registered with the router.
     pub registered: Option<bool>,
+    /// Requests that run there, as the router counts them (≥ 1.7).
+    pub active_requests: Option<u64>,
 }
 
 impl RoutedWorker {
     fn new(id: Worker) -> Self {
-        Self { id, decode_blocks: None, prefill_tokens: None, registered: None }
+        Self { id, decode_blocks: None, prefill_tokens: None, registered: None, active_requests: None }
     }
 }
 
@@ -111,6 +117,32 @@ pub fn decode(text: &[u8]) -> (Option<Scraped<'_>>, Result<(), Faults>) {
 pub fn may_be_metrics(text: &[u8]) -> bool {
     let first = text.split(|&byte| byte == b'\n').take(MAX_HEADER_LINES).map(line::read);
     first.filter_map(Result::transpose).next().is_some_and(|first| first.is_ok())
+}
+
+/// Where a process lists the workers that it knows, for who fetches its metrics and does not read them.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum WorkerList {
+    /// Nowhere: it is no frontend, or has nothing to say yet.
+    Nowhere,
+    /// In its metrics (≥ 1.7).
+    InMetrics,
+    /// At `/health` (0.8 to 1.6).
+    AtHealth,
+}
+
+/// See [`WorkerList`].
+pub fn worker_list(text: &[u8]) -> WorkerList {
+    let has_sample = |name: &str| {
+        text.starts_with(name.as_bytes()) || memmem::find(text, format!("\n{name}").as_bytes()).is_some()
+    };
+    let prefix = custom_prefix(text).unwrap_or(alias::FRONTEND);
+    if has_sample(&format!("{prefix}{}{{", alias::WORKER_STATE)) {
+        WorkerList::InMetrics
+    } else if has_sample(prefix) {
+        WorkerList::AtHealth
+    } else {
+        WorkerList::Nowhere
+    }
 }
 
 /// The prefix of a frontend's metrics, with its underscore, if `DYN_METRICS_PREFIX` made it another than Dynamo's.

@@ -174,6 +174,7 @@ fn what_a_frontend_says_of_workers_keeps_every_digit_of_their_ids() {
         decode_blocks: Some(12),
         prefill_tokens: Some(34),
         registered: Some(true),
+        active_requests: None,
     };
     let other = RoutedWorker { registered: Some(false), ..RoutedWorker::new(Worker::new(7, 1)) };
     assert_eq!(scraped.workers, [other, whole]);
@@ -273,4 +274,62 @@ fn roles_follow_from_what_is_offered() {
     ] {
         assert_eq!(read(text).role, role, "{text}");
     }
+}
+
+#[test]
+fn only_a_frontend_lists_workers_and_only_from_1_7_on_in_its_metrics() {
+    let worker =
+        "# HELP dynamo_frontend_x y\ndynamo_component_requests_total{dynamo_endpoint=\"generate\"} 1\n";
+    let old = "dynamo_frontend_inflight_requests{model=\"m\"} 1\n";
+    let named = "acme_model_kv_cache_block_size{model=\"m\"} 16\n";
+    let state = "_router_worker_state{router_worker_id=\"7\",state=\"available\",reason=\"none\"} 1\n";
+    for (text, list) in [
+        (worker.to_owned(), WorkerList::Nowhere),
+        (format!("{worker}{old}"), WorkerList::AtHealth),
+        (named.to_owned(), WorkerList::AtHealth),
+        (format!("{old}dynamo_frontend{state}"), WorkerList::InMetrics),
+        (format!("{named}acme{state}"), WorkerList::InMetrics),
+    ] {
+        assert_eq!(worker_list(text.as_bytes()), list, "{text}");
+    }
+}
+
+#[test]
+fn what_a_router_makes_of_workers_is_read_and_what_is_not_known_says_nothing() {
+    use crate::id::WorkerId;
+    use crate::record::RoutingState::{Available, Excluded, Pending, Unavailable};
+    let row = |id, state, reason, value| {
+        format!(
+            "dynamo_frontend_router_worker_state{{router_worker_id=\"{id}\",state=\"{state}\",reason=\"{reason}\"}} {value}\n"
+        )
+    };
+    let text = [
+        row(1, "available", "none", 1),
+        row(2, "excluded", "unavailable", 1),
+        row(3, "pending", "initializing", 1),
+        row(4, "excluded", "overloaded", 1),
+        row(5, "excluded", "unavailable", 0),
+        row(6, "excluded", "unavailable", 1),
+        row(6, "available", "none", 1),
+        row(7, "resting", "none", 1),
+        "dynamo_frontend_router_workers{state=\"discovered\",worker_type=\"decode\"} 6\n".to_owned(),
+        "dynamo_frontend_router_workers{state=\"available\",worker_type=\"decode\"} 2\n".to_owned(),
+    ];
+    let text = text.concat();
+    let scraped = read(&text);
+    let states = [Available, Unavailable, Pending, Excluded, Available, Excluded];
+    let ids = [1, 2, 3, 4, 6, 7].map(WorkerId);
+    assert_eq!(scraped.states, ids.into_iter().zip(states).collect::<Vec<_>>());
+    assert_eq!(scraped.discovered, Some(6));
+}
+
+#[test]
+fn requests_on_a_worker_are_summed_over_their_phases() {
+    let row = |phase, n| {
+        format!(
+            "dynamo_frontend_worker_active_requests{{dp_rank=\"0\",request_phase=\"{phase}\",worker_id=\"7\"}} {n}\n"
+        )
+    };
+    let text = [row("decode", 3), row("prefill", 1)].concat();
+    assert_eq!(read(&text).workers[0].active_requests, Some(4));
 }

@@ -96,9 +96,13 @@ impl Answer {
                 false => format!("\n{title}\n  {}\n", lines.join("\n  ")),
             };
             let subject = |rule: &RuleStatus<'_>| rule.subject.to_string();
-            out += &list("Checked, nothing found:", with(CheckStatus::Ok).map(subject).collect());
+            out += &list("Ok:", with(CheckStatus::Ok).map(subject).collect());
             let missing = |rule: &RuleStatus<'_>| format!("{}: {}", rule.subject, rule.missing);
-            out += &list("Could not be judged:", with(CheckStatus::Unknown).map(missing).collect());
+            out += &list("No data:", with(CheckStatus::NoData).map(missing).collect());
+            let explained =
+                |rule: &RuleStatus<'_>| format!("{}: explained by {}", rule.subject, rule.explained_by);
+            out +=
+                &list("Explained by another finding:", with(CheckStatus::Explained).map(explained).collect());
             let away = self.sources.iter().filter(|source| !source.is_live());
             let away = away.map(|source| format!("{}: {}", source.name, source.detail));
             out += &list("Not connected at the end:", away.collect());

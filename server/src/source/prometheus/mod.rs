@@ -10,7 +10,7 @@ use url::Url;
 
 use axum::http::StatusCode;
 
-use radixscope_core::dynamo::prometheus::may_be_metrics;
+use radixscope_core::dynamo::prometheus::{WorkerList, may_be_metrics, worker_list};
 use radixscope_core::ingest::{HEALTH_PREFIX, METRICS_PREFIX};
 use radixscope_core::record::LinkState;
 
@@ -26,6 +26,9 @@ use client::{Answer, Client, Failed, connecting, refused};
 const LONGEST_WAIT: Duration = Duration::from_secs(10);
 /// How often a frontend is asked for its list of workers.
 const LIST_EVERY: Duration = Duration::from_secs(5);
+/// Longest wait while a frontend answers that it is not ready: up to 1.0 it logs an error for each such answer, and we may
+/// be reading that log.
+const LONGEST_LIST_WAIT: Duration = Duration::from_secs(60);
 /// Answers without a list, in a row, after which a process is not asked for one any more.
 const NO_LISTS: u8 = 2;
 
@@ -83,16 +86,24 @@ impl Source {
             let started = Instant::now();
             let wait = match self.fetch().await {
                 Ok(text) => {
+                    let listed = worker_list(&text);
                     to.deliver(now(), &self.subject, text).await?;
                     if failures > 0 {
                         list.start_again();
                     }
                     failures = 0;
-                    list.ask(&self.client, to).await?;
+                    // A worker's own /health lists nobody, and answers 503 for long, with an error in its log.
+                    if listed == WorkerList::AtHealth {
+                        list.ask(&self.client, to).await?;
+                    }
                     let words = format!(
                         "Scraping {url} every {} s{}.",
                         self.interval.as_secs_f64(),
-                        if list.is_given { ", and its list of workers" } else { "" }
+                        if list.is_given && listed == WorkerList::AtHealth {
+                            ", and its list of workers"
+                        } else {
+                            ""
+                        }
                     );
                     said.say(to, &self.subject, LinkState::Live, words).await?;
                     self.interval
@@ -154,6 +165,8 @@ struct List {
     is_given: bool,
     /// Answers without one since.
     without: u8,
+    /// Answers in a row that it is not ready.
+    unready: u32,
     due: Instant,
 }
 
@@ -163,12 +176,12 @@ impl List {
         url.set_path("/health");
         url.set_query(None);
         let subject = format!("{HEALTH_PREFIX}{}", process.name);
-        Self { url, subject, is_given: false, without: 0, due: Instant::now() }
+        Self { url, subject, is_given: false, without: 0, unready: 0, due: Instant::now() }
     }
 
     /// It may be another process now.
     fn start_again(&mut self) {
-        self.without = 0;
+        (self.without, self.unready) = (0, 0);
         self.due = Instant::now();
     }
 
@@ -180,12 +193,21 @@ impl List {
         self.due = Instant::now() + LIST_EVERY;
         // Neither a list nor its absence: asked again.
         let Ok(Answer { status, body, .. }) = client.get(&self.url).await else { return Ok(()) };
+        if status == StatusCode::SERVICE_UNAVAILABLE {
+            self.due = Instant::now() + list_wait(self.unready);
+            self.unready = self.unready.saturating_add(1);
+        } else {
+            self.unready = 0;
+        }
         // A frontend without workers answers 503, with its list.
         let is_answer = matches!(status, StatusCode::OK | StatusCode::SERVICE_UNAVAILABLE);
         if is_answer && memchr::memmem::find(&body, b"\"instances\"").is_some() {
             self.is_given = true;
             self.without = 0;
             return to.deliver(now(), &self.subject, body).await;
+        }
+        if status == StatusCode::SERVICE_UNAVAILABLE {
+            return Ok(());
         }
         self.without += 1;
         if self.without >= NO_LISTS {
@@ -218,6 +240,11 @@ impl Said {
         self.0 = Some((state, words));
         Ok(())
     }
+}
+
+/// How long to wait before a frontend is asked again that was not ready for the `unready`-th time, from 0: doubling.
+fn list_wait(unready: u32) -> Duration {
+    LIST_EVERY.saturating_mul(2u32.saturating_pow(unready.saturating_add(1))).min(LONGEST_LIST_WAIT)
 }
 
 /// How long to wait after failed scrape number `failures`, from 0: doubling.

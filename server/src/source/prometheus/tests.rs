@@ -31,6 +31,10 @@ enum Mood {
         requests: u32,
         workers: usize,
     },
+    /// A frontend that answers 503 at /health.
+    Unready,
+    /// A frontend whose metrics list its workers.
+    Lists,
     /// The same, compressed.
     Zipped,
     /// A worker: no list.
@@ -87,12 +91,18 @@ async fn answer(State(told): State<Told>, request: Request) -> Response {
                 let list = vec![worker; workers].join(",");
                 ok(Body::from(format!("{{\"status\":\"healthy\",\"instances\":[{list}]}}")))
             }
+            Mood::Unready => status(StatusCode::SERVICE_UNAVAILABLE),
             Mood::Worker => ok(Body::from("{\"status\":\"ready\",\"endpoints\":{\"generate\":\"ready\"}}")),
             _ => status(StatusCode::NOT_FOUND),
         };
     }
     match mood {
         Mood::Frontend { requests, .. } => ok(Body::from(metrics(requests))),
+        Mood::Unready => ok(Body::from(metrics(1))),
+        Mood::Lists => ok(Body::from(format!(
+            "{}dynamo_frontend_router_worker_state{{router_worker_id=\"{WORKER}\",state=\"available\",reason=\"none\"}} 1\n",
+            metrics(1)
+        ))),
         Mood::Worker => ok(Body::from("dynamo_component_requests_total{dynamo_endpoint=\"generate\"} 1\n")),
         Mood::Zipped => {
             let mut response = ok(zipped(metrics(7).as_bytes()));
@@ -244,11 +254,19 @@ async fn a_compressed_answer_is_the_same_answer() {
 }
 
 #[tokio::test]
-async fn a_process_without_a_list_is_not_asked_for_one_for_ever() {
-    let scene = Scene::start(Mood::Worker, None).await;
-    scene.says(LinkState::Live, "Scraping").await;
-    scene.until("scraped", |view| (view.cluster.sources()[0].received > 3).then_some(())).await;
-    assert_eq!(scene.asked("/health"), 1, "the next time is seconds away");
+async fn only_a_frontend_that_lists_workers_nowhere_else_is_asked_for_its_list() {
+    for (mood, asked) in [(Mood::Worker, 0), (Mood::Lists, 0), (Mood::Unready, 1)] {
+        let scene = Scene::start(mood, None).await;
+        scene.says(LinkState::Live, "Scraping").await;
+        scene.until("scraped", |view| (view.cluster.sources()[0].received > 3).then_some(())).await;
+        assert_eq!(scene.asked("/health"), asked, "{mood:?}: the next time is seconds away");
+    }
+}
+
+#[test]
+fn a_frontend_that_is_not_ready_is_asked_less_and_less() {
+    let waits: Vec<u64> = (0..6).map(|unready| list_wait(unready).as_secs()).collect();
+    assert_eq!(waits, [10, 20, 40, 60, 60, 60]);
 }
 
 #[tokio::test]

@@ -38,6 +38,7 @@ pub(super) fn Card(store: Store, code: String) -> impl IntoView {
     let severity = of(|f| f.severity.as_str().to_owned());
     let mark = of(|f| format!("{} {}", severity_mark(f.severity), severity_word(f.severity)));
     let phase = of(|f| phase_word(f.phase).to_owned());
+    let cause = of(|f| f.cause.to_string());
     let link = of(|f| f.link.to_string());
     let evidence =
         Memo::new(move |_| finding.with(|f| f.as_ref().map(|f| f.evidence.clone()).unwrap_or_default()));
@@ -70,6 +71,7 @@ pub(super) fn Card(store: Store, code: String) -> impl IntoView {
                 <span class="phase">{phase}</span>
             </header>
             <p>{explanation}</p>
+            {move || Some(cause.get()).filter(|code| !code.is_empty()).map(|code| view! { <Cause store code/> })}
             <div class="finding-body">
                 {move || Some(fixes.get()).filter(|all| !all.is_empty()).map(fix_list)}
                 {move || Some(evidence.get()).filter(|all| !all.is_empty()).map(evidence_table)}
@@ -139,6 +141,27 @@ fn Goes(
 fn ShowIt(store: Store, link: String) -> impl IntoView {
     let to = move |address: Address| address.following(&link);
     view! { <Goes store to id="show-it">"Show it"</Goes> }
+}
+
+/// The finding that causes this one: its title, and the way to its card.
+#[component]
+fn Cause(store: Store, code: String) -> impl IntoView {
+    let (href, card) = (format!("#finding-{code}"), format!("finding-{code}"));
+    let title = Memo::new(move |_| {
+        store.on_beat(|cluster| {
+            let found = cluster.findings().iter().find(|f| f.code == code && f.phase != Phase::Cleared);
+            found.map_or_else(|| code.clone(), |f| f.title.to_string())
+        })
+    });
+    // The page's address says what is shown: a fragment would be lost from it.
+    let go = move |event: web_sys::MouseEvent| {
+        event.prevent_default();
+        let heading = document().get_element_by_id(&card);
+        if let Some(heading) = heading {
+            heading.scroll_into_view();
+        }
+    };
+    view! { <p data-testid="cause">"Caused by: " <a href=href on:click=go>{title}</a></p> }
 }
 
 /// A worker's chip: the panel of the finding, or the table of workers, with that worker picked out.

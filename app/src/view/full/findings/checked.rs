@@ -6,6 +6,9 @@ use radixscope_core::record::{CheckStatus, RuleStatus};
 use crate::format;
 use crate::store::Store;
 
+/// Statuses of findings, the worst first.
+const FOUND: [CheckStatus; 3] = [CheckStatus::Critical, CheckStatus::Warning, CheckStatus::Info];
+
 /// The list; rules that could not judge come first, because they hide something.
 #[component]
 pub(super) fn Checked(store: Store) -> impl IntoView {
@@ -14,19 +17,19 @@ pub(super) fn Checked(store: Store) -> impl IntoView {
         move |status| rules.with(|rules| rules.iter().filter(|rule| rule.status == status).count() as u64);
     let sums = move || {
         format!(
-            "{} ok, {} found, {} not enough known",
+            "{} ok, {} found, {} explained, {} no data",
             format::count(count(CheckStatus::Ok)),
-            format::count(count(CheckStatus::Found)),
-            format::count(count(CheckStatus::Unknown))
+            format::count(FOUND.into_iter().map(count).sum()),
+            format::count(count(CheckStatus::Explained)),
+            format::count(count(CheckStatus::NoData))
         )
     };
     let rows = move || {
         let all = rules.get();
-        let order = [CheckStatus::Found, CheckStatus::Unknown, CheckStatus::Ok];
+        let order = FOUND.into_iter().chain([CheckStatus::Explained, CheckStatus::NoData, CheckStatus::Ok]);
         order
-            .iter()
-            .flat_map(|&status| all.iter().filter(move |rule| rule.status == status))
-            .map(row)
+            .flat_map(|status| all.iter().filter(move |rule| rule.status == status))
+            .map(|rule| row(rule, &all))
             .collect_view()
     };
     view! {
@@ -38,18 +41,22 @@ pub(super) fn Checked(store: Store) -> impl IntoView {
     }
 }
 
-fn row(rule: &RuleStatus<'static>) -> impl IntoView + use<> {
+fn row(rule: &RuleStatus<'static>, all: &[RuleStatus<'static>]) -> impl IntoView + use<> {
     let (class, mark, word) = match rule.status {
         CheckStatus::Ok => ("ok", "✓", "ok"),
-        CheckStatus::Found => ("found", "▲", "found"),
-        CheckStatus::Unknown => ("unknown", "?", "not enough known"),
+        CheckStatus::Info => ("found", "▲", "note"),
+        CheckStatus::Warning => ("found", "▲", "warning"),
+        CheckStatus::Critical => ("found", "▲", "critical"),
+        CheckStatus::Explained => ("explained", "→", "explained by "),
+        CheckStatus::NoData => ("unknown", "?", "no data"),
     };
+    let by = all.iter().find(|other| other.code == rule.explained_by).map(|by| by.subject.to_string());
     let missing =
         (!rule.missing.is_empty()).then(|| view! { <p class="quiet">{rule.missing.to_string()}</p> });
     view! {
         <li class=class data-testid="rule" data-code=rule.code.to_string() data-status=rule.status.as_str()>
             <span class="rule-mark" aria-hidden="true">{mark}</span>
-            <div><span>{rule.subject.to_string()}</span>" "<span class="quiet">{word}</span>{missing}</div>
+            <div><span>{rule.subject.to_string()}</span>" "<span class="quiet">{word}{by}</span>{missing}</div>
         </li>
     }
 }

@@ -63,9 +63,9 @@ pub(crate) fn FindingsPanel(store: Store) -> impl IntoView {
         <section class="panel findings" aria-labelledby="findings-title" data-testid="findings">
             <PanelHead store panel=Panel::Findings title="Findings">
                 <span class="quiet cf-sub">"What is wrong, why, and what to set. Nothing is changed from here."</span>
-                <Figure id="findings-critical" label="critical" value=figure(0) title="Findings that hold"/>
-                <Figure id="findings-warning" label="warnings" value=figure(1) title="Findings that hold"/>
-                <Figure id="findings-info" label="notes" value=figure(2) title="Findings that hold"/>
+                <Figure id="findings-critical" label="critical" value=figure(0) title="Active findings"/>
+                <Figure id="findings-warning" label="warnings" value=figure(1) title="Active findings"/>
+                <Figure id="findings-info" label="notes" value=figure(2) title="Active findings"/>
             </PanelHead>
             <div class="filters">
                 <Severities store filter/>
@@ -84,8 +84,8 @@ pub(crate) fn FindingsPanel(store: Store) -> impl IntoView {
                     </ul>
                     <Show when=move || !over.with(Vec::is_empty)>
                         <details class="over" data-testid="findings-over">
-                            <summary>{move || format!("Over: {}", over.with(Vec::len))}</summary>
-                            <ul class="cards" aria-label="Findings that are over">
+                            <summary>{move || format!("Resolved: {}", over.with(Vec::len))}</summary>
+                            <ul class="cards" aria-label="Resolved findings">
                                 <For each=move || over.get() key=String::clone let:code><Card store code/></For>
                             </ul>
                         </details>
@@ -177,9 +177,9 @@ fn Nothing(store: Store, filter: Memo<Filter>, is_checked: Memo<bool>) -> impl I
                 since.map_or(String::new(), |at| format!("Listening since {}. ", card::moment(at, now)));
             let missing = unknown(cluster).len() as u64;
             let judged = match missing {
-                0 => "Every rule could judge.".to_owned(),
+                0 => "Every rule had the data that it needs.".to_owned(),
                 n => format!(
-                    "{} could not judge: what is missing stands beside it.",
+                    "{} without data: what is missing stands beside it.",
                     format::plural(n, "rule", "rules")
                 ),
             };
