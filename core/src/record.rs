@@ -23,7 +23,7 @@ pub use scrape::{
 pub use sealed::{Opened, Sealed};
 
 /// Version of the binary form of everything in this file.
-pub const RECORD_VERSION: u8 = 4;
+pub const RECORD_VERSION: u8 = 5;
 
 /// One KV block as a worker stored it: the engine's identity of it and the router's hash of its tokens.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]

@@ -52,14 +52,7 @@ impl Cluster {
             }
             Record::SourceState { source, state, detail } => {
                 if let Some(s) = self.source_mut(*source) {
-                    if s.state != *state {
-                        s.since_ms = at;
-                    }
-                    s.state = *state;
-                    s.detail = detail.to_string();
-                    if *state != LinkState::Live {
-                        s.lag_ms = None;
-                    }
+                    s.link(*state, detail.to_string(), at);
                 }
             }
             Record::Traffic { source, received, lag_ms } => {
