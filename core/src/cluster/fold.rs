@@ -6,7 +6,7 @@ use super::{
     Cluster, Gone, MAX_PROCESSES, MAX_SOURCES, MAX_WORKERS, RouterLoad, SignState, SourceState, WorkerState,
 };
 use crate::id::{Millis, Seq, WorkerIx};
-use crate::record::{Completeness, Decision, Entry, LinkState, LogSign, Record, Scraped, SequenceStep};
+use crate::record::{Completeness, Decision, Entry, LogSign, Record, Scraped, SequenceStep};
 use crate::tree::{HIT_WINDOW, NodeId, StoreOutcome};
 
 /// Resolution of "last touched" in the tree: four bytes then last for thirteen years.
