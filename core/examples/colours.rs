@@ -6,15 +6,13 @@
 use std::error::Error;
 
 use radixscope_core::cluster::Cluster;
-use radixscope_core::id::{DecisionId, Millis, Seq, Worker, WorkerIx};
+use radixscope_core::id::{DecisionId, Millis, Seq, SourceIx, Worker, WorkerIx};
 use radixscope_core::ingest::Message;
 use radixscope_core::latency::{Quantity, Source, Times, figure};
 use radixscope_core::listen::Listener;
 use radixscope_core::range::Standing;
-use radixscope_core::record::{
-    Decision, DecisionSource, Entry, Outcome, Progress, Record, SourceKind,
-};
-use radixscope_core::sim::{Config, RequestRecord, Simulation};
+use radixscope_core::record::{Decision, DecisionSource, Entry, Outcome, Progress, Record, SourceKind};
+use radixscope_core::sim::{Config, RequestRecord, Simulation, WireMessage};
 use serde_json::{Value, json};
 
 const LEVELS: [u32; 7] = [60, 80, 100, 120, 140, 160, 180];
@@ -83,13 +81,14 @@ fn main() -> Result<(), Box<dyn Error>> {
     let file = args.iter().position(|arg| arg == "--json").and_then(|at| args.get(at + 1));
     let mut rows = Vec::new();
     let mut levels = Vec::new();
-    println!("| heard | users | exact p95 ms, median | above s | within s | unknown s | false above | false within | other targets, false |");
+    println!(
+        "| heard | users | exact p95 ms, median | above s | within s | unknown s | false above | false within | other targets, false |"
+    );
     println!("|---|---:|---:|---:|---:|---:|---:|---:|---:|");
     for concurrency in LEVELS {
         let requests = requests_of(concurrency)?;
         let measured: Vec<Measured> = requests.iter().map(Measured::of).collect();
-        for heard in Heard::ALL {
-            let looks = watch(concurrency, heard, &requests)?;
+        for Watcher { heard, looks, .. } in watch(concurrency, &requests)? {
             let (all, median) = judge(&looks, &measured);
             let others: u64 = all[1..].iter().map(|seconds| seconds.false_above + seconds.false_within).sum();
             let of = all[0];
@@ -135,48 +134,75 @@ impl Measured {
     }
 }
 
-/// Folds what is heard and looks at the figure once a second.
-fn watch(concurrency: u32, heard: Heard, requests: &[RequestRecord]) -> Result<Vec<Times>, Box<dyn Error>> {
-    let mut simulation = Simulation::new(Config { concurrency, ..Config::default() }, START)?;
-    let (mut listener, mut cluster) = (Listener::default(), Cluster::default());
-    let source = listener.source("simulated", SourceKind::Simulator, START, &mut cluster).ok_or("no source")?;
-    let mut slowest: Vec<u64> = requests.iter().map(|request| request.ttft_us).collect();
-    slowest.sort_unstable();
-    let slow_us = slowest.get(slowest.len() * (LOST_ONE_IN - 1) / LOST_ONE_IN).copied().unwrap_or(u64::MAX);
-    let is_lost = |at: usize, request: &RequestRecord| match heard {
-        Heard::Most => at.is_multiple_of(LOST_ONE_IN),
-        Heard::NotTheSlowest => request.ttft_us >= slow_us,
-        _ => false,
-    };
-    let mut logged = requests.iter().enumerate().peekable();
-    let mut looks = Vec::new();
-    for second in 1..=SECONDS {
-        let now = Millis(START.0 + second * 1_000);
-        simulation.run_until(now, &mut |m| {
-            if heard == Heard::Demo || m.subject.starts_with("metrics/") {
-                let message =
-                    Message { source, at_ms: m.at_ms, subject: m.subject, reply: None, payload: m.payload };
-                listener.message(message, &mut cluster);
-            }
-        });
+/// One who hears the cluster in one of the ways.
+struct Watcher {
+    heard: Heard,
+    listener: Listener,
+    cluster: Cluster,
+    source: SourceIx,
+    /// Requests that ended so far.
+    ended: usize,
+    /// The figure, second by second.
+    looks: Vec<Times>,
+}
+
+impl Watcher {
+    fn new(heard: Heard) -> Result<Self, Box<dyn Error>> {
+        let (mut listener, mut cluster) = (Listener::default(), Cluster::default());
+        let source =
+            listener.source("simulated", SourceKind::Simulator, START, &mut cluster).ok_or("no source")?;
         if !matches!(heard, Heard::Demo | Heard::Metrics) {
-            if second == 1 {
-                let (worker, id) = (WorkerIx(0), Worker::new(1, 0));
-                let (namespace, component) = ("dynamo".into(), "backend".into());
-                put(&mut cluster, now, Record::Worker { worker, id, namespace, component });
-            }
-            while let Some((at, request)) = logged.next_if(|(_, request)| request.finished_at_ms <= now) {
-                if !is_lost(at, request) {
-                    log(&mut cluster, at as u64, request);
+            let (worker, id) = (WorkerIx(0), Worker::new(1, 0));
+            let (namespace, component) = ("dynamo".into(), "backend".into());
+            put(&mut cluster, START, Record::Worker { worker, id, namespace, component });
+        }
+        Ok(Self { heard, listener, cluster, source, ended: 0, looks: Vec::new() })
+    }
+
+    fn message(&mut self, m: &WireMessage<'_>) {
+        if self.heard == Heard::Demo || m.subject.starts_with("metrics/") {
+            let WireMessage { at_ms, subject, payload } = *m;
+            let message = Message { source: self.source, at_ms, subject, reply: None, payload };
+            self.listener.message(message, &mut self.cluster);
+        }
+    }
+
+    /// A second is over.
+    fn look(&mut self, now: Millis, requests: &[RequestRecord], slow_us: u64) {
+        match self.heard {
+            Heard::Demo => self.listener.flush(now, &mut self.cluster),
+            Heard::Metrics => {}
+            Heard::Requests | Heard::Most | Heard::NotTheSlowest => {
+                while let Some(request) = requests.get(self.ended).filter(|r| r.finished_at_ms <= now) {
+                    let is_lost = match self.heard {
+                        Heard::Most => self.ended.is_multiple_of(LOST_ONE_IN),
+                        Heard::NotTheSlowest => request.ttft_us >= slow_us,
+                        _ => false,
+                    };
+                    if !is_lost {
+                        log(&mut self.cluster, self.ended as u64, request);
+                    }
+                    self.ended += 1;
                 }
             }
         }
-        if heard == Heard::Demo {
-            listener.flush(now, &mut cluster);
-        }
-        looks.extend(figure(&cluster, Quantity::Ttft, now));
+        self.looks.extend(figure(&self.cluster, Quantity::Ttft, now));
     }
-    Ok(looks)
+}
+
+/// Lets all watchers hear the same cluster and look at the figure once a second.
+fn watch(concurrency: u32, requests: &[RequestRecord]) -> Result<Vec<Watcher>, Box<dyn Error>> {
+    let mut simulation = Simulation::new(Config { concurrency, ..Config::default() }, START)?;
+    let mut watchers = Heard::ALL.into_iter().map(Watcher::new).collect::<Result<Vec<_>, _>>()?;
+    let mut slowest: Vec<u64> = requests.iter().map(|request| request.ttft_us).collect();
+    slowest.sort_unstable();
+    let slow_us = slowest.get(slowest.len() * (LOST_ONE_IN - 1) / LOST_ONE_IN).copied().unwrap_or(u64::MAX);
+    for second in 1..=SECONDS {
+        let now = Millis(START.0 + second * 1_000);
+        simulation.run_until(now, &mut |m| watchers.iter_mut().for_each(|watcher| watcher.message(&m)));
+        watchers.iter_mut().for_each(|watcher| watcher.look(now, requests, slow_us));
+    }
+    Ok(watchers)
 }
 
 fn put(cluster: &mut Cluster, at_ms: Millis, record: Record<'_>) {

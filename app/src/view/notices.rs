@@ -158,7 +158,8 @@ fn of_link(store: Store) -> Option<Notice> {
     match store.link.get() {
         Link::Waiting { attempts, seconds } => {
             let tried = if attempts > 1 { format!(" after {attempts} attempts") } else { String::new() };
-            let text = format!("No connection to the server{since}{tried}. Next attempt in {seconds} s.{seen}");
+            let text =
+                format!("No connection to the server{since}{tried}. Next attempt in {seconds} s.{seen}");
             Some(Notice { act: Some(Act::Connect), ..Notice::new("notice-reconnecting", "bad", text) })
         }
         Link::Connecting if store.ready() => {

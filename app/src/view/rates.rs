@@ -37,7 +37,9 @@ pub(super) fn RatesPanel(store: Store, dark: Signal<bool>) -> impl IntoView {
             let now = store.now_ms();
             let sum = store.on_beat(|c| {
                 let all = (0..c.workers().len() as u16).map(WorkerIx);
-                all.filter_map(|w| c.rate_per_second(w, now, MEAN_SECONDS)).map(of).reduce(|sum, more| sum + more)
+                all.filter_map(|w| c.rate_per_second(w, now, MEAN_SECONDS))
+                    .map(of)
+                    .reduce(|sum, more| sum + more)
             });
             sum.map_or(format::UNKNOWN.to_owned(), format::rate)
         })
@@ -116,7 +118,8 @@ fn bands(cluster: &Cluster, palette: &Palette, picked: Option<WorkerIx>, now: Mi
     let mut bands: Vec<Band> = Vec::new();
     for worker in all {
         let buckets = cluster.rates(worker, now, RATE_WINDOW_S).map(|(_, bucket)| bucket);
-        let of = |n: fn(Bucket) -> u32| move |bucket: Option<Bucket>| bucket.map_or(f64::NAN, |b| f64::from(n(b)));
+        let of =
+            |n: fn(Bucket) -> u32| move |bucket: Option<Bucket>| bucket.map_or(f64::NAN, |b| f64::from(n(b)));
         let (stored, removed): (Vec<f64>, Vec<f64>) =
             buckets.map(|b| (of(|b| b.stored)(b), of(|b| b.removed)(b))).unzip();
         match bands.last_mut().filter(|_| worker.at() >= MAX_BANDS && picked.is_none()) {
@@ -136,6 +139,12 @@ fn bands(cluster: &Cluster, palette: &Palette, picked: Option<WorkerIx>, now: Mi
 /// Adds what is known; a second that is not known of one worker is what the others stored.
 fn add(sums: &mut [f64], more: &[f64]) {
     for (sum, &n) in sums.iter_mut().zip(more) {
-        *sum = if sum.is_nan() { n } else if n.is_nan() { *sum } else { *sum + n };
+        *sum = if sum.is_nan() {
+            n
+        } else if n.is_nan() {
+            *sum
+        } else {
+            *sum + n
+        };
     }
 }

@@ -59,7 +59,8 @@ pub enum Verdict {
 pub fn difference(figure: Figure, live: Range, base: f64) -> Option<Difference> {
     let share = |value: f64| (value - base) / base;
     let shares = (base > 0.0).then(|| (share(live.low()), live.high().map(share)))?;
-    let range = if live.value().is_some() { Range::exact(shares.0) } else { Range::between(shares.0, shares.1) };
+    let range =
+        if live.value().is_some() { Range::exact(shares.0) } else { Range::between(shares.0, shares.1) };
     let verdict = match shares {
         (low, Some(high)) if low > -EQUAL_SHARE && high < EQUAL_SHARE => Verdict::Equal,
         (low, _) if low > 0.0 && figure.lower_is_better() => Verdict::Worse,

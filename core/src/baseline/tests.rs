@@ -246,7 +246,8 @@ fn a_saved_window_is_a_level_with_its_length_and_fewest_samples() {
     assert_eq!(row.figures.get(Figure::HitRate), None);
     assert_eq!(row.figures.get(Figure::E2eP95), None);
     assert_eq!(row.figures.get(Figure::ItlP95), None, "no number is made of a bucket");
-    let left_out: Vec<Figure> = window(1.0, 1.0).inexact().filter(|&figure| figure != Figure::HitRate).collect();
+    let left_out: Vec<Figure> =
+        window(1.0, 1.0).inexact().filter(|&figure| figure != Figure::HitRate).collect();
     assert_eq!(left_out, [Figure::ItlP95]);
 }
 

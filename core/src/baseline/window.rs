@@ -33,7 +33,8 @@ impl Window {
 
     /// Figures that are known between two bounds only, and that a level therefore does not hold.
     pub fn inexact(&self) -> impl Iterator<Item = Figure> + '_ {
-        let is_range = |figure: &Figure| self.figures.get(*figure).is_some_and(|range| range.value().is_none());
+        let is_range =
+            |figure: &Figure| self.figures.get(*figure).is_some_and(|range| range.value().is_none());
         Figure::ALL.into_iter().filter(is_range)
     }
 }

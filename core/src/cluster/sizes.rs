@@ -105,13 +105,15 @@ impl Cluster {
         let state = self.worker(worker)?;
         let by = |source| move |tokens: u32| (tokens > 0).then_some(BlockSize { tokens, source });
         let card = state.block_size_tokens.and_then(by(BlockSizeSource::ModelCard));
-        let frontend = || self.models_agree(|model| model.block_size_tokens).and_then(by(BlockSizeSource::Frontend));
+        let frontend =
+            || self.models_agree(|model| model.block_size_tokens).and_then(by(BlockSizeSource::Frontend));
         let requests = || self.size_of_requests(|at| at == worker).and_then(by(BlockSizeSource::Requests));
         card.or_else(frontend).or_else(requests).or_else(|| self.size_of_component(state))
     }
 
     fn size_of_component(&self, of: &WorkerState) -> Option<BlockSize> {
-        let is_peer = |state: &WorkerState| state.namespace == of.namespace && state.component == of.component;
+        let is_peer =
+            |state: &WorkerState| state.namespace == of.namespace && state.component == of.component;
         let peers = self.head.workers.iter().filter(|state| is_peer(state) && state.gone.is_none());
         let cards = agreed(peers.filter_map(|state| state.block_size_tokens));
         let requests = || self.size_of_requests(|at| self.worker(at).is_some_and(is_peer));

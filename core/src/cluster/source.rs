@@ -102,7 +102,9 @@ impl SourceState {
                 self.connected.push_back((at, None));
                 self.first_connected_ms = self.first_connected_ms.or(Some(at));
             }
-            (true, false) => self.connected.iter_mut().next_back().into_iter().for_each(|last| last.1 = Some(at)),
+            (true, false) => {
+                self.connected.iter_mut().next_back().into_iter().for_each(|last| last.1 = Some(at))
+            }
             _ => {}
         }
         let is_old = |until: Millis| at.since(until) > RATE_WINDOW_S * RATE_BUCKET_MS;

@@ -12,8 +12,8 @@ mod trend;
 
 pub(crate) use counts::covered_s;
 pub use counts::{Counts, Errors, EventCount, Load, Loads, Throughput, counts, loads};
-pub(crate) use times::frontends;
 pub use quantity::Quantity;
+pub(crate) use times::frontends;
 pub use times::{
     Burn, MIN_SAMPLES, Source, Times, burn, figure, latest, merged, requests, share_above, within,
 };

@@ -32,14 +32,17 @@ impl Singles {
     pub(super) fn of(cluster: &Cluster, quantity: Quantity, until: Millis, window_ms: u64) -> Option<Self> {
         let nominal = (Millis(until.0.saturating_sub(window_ms)), until);
         let is_measured = is_measured(cluster, quantity)?;
-        let counted = if is_measured && quantity != Quantity::InputTokens { counted(cluster, nominal) } else { None };
+        let counted =
+            if is_measured && quantity != Quantity::InputTokens { counted(cluster, nominal) } else { None };
         // The counter's own window, from scrape to scrape: else the requests since the last scrape would seem too many.
         let window = counted.map_or(nominal, |counted| counted.window);
         let holds = |at: Millis| window.0 < at && at <= window.1;
         let (mut values, mut all) = (Vec::new(), 0);
         for decided in reached(cluster, quantity, until, window_ms) {
             let single = quantity.of(decided);
-            if let Some(single) = single.filter(|single| single.is_measured == is_measured && holds(single.at)) {
+            if let Some(single) =
+                single.filter(|single| single.is_measured == is_measured && holds(single.at))
+            {
                 values.push(single.value);
             }
             let at = quantity.counts_at(decided, is_measured);

@@ -86,11 +86,10 @@ fn histograms_of_frontends_add_up_and_a_quantile_names_its_bucket() {
     let [p50, p95, _] = all[0].quantiles.unwrap();
     assert_eq!(Quantity::Ttft.range_words(&p50), "0 ms–100 ms");
     assert_eq!(Quantity::Ttft.range_words(&p95), "470 ms–1 s");
-    assert_eq!([600.0, 1_000.0, 470.0].map(|target| p95.against(target)), [
-        Standing::Unknown,
-        Standing::Within,
-        Standing::Above,
-    ]);
+    assert_eq!(
+        [600.0, 1_000.0, 470.0].map(|target| p95.against(target)),
+        [Standing::Unknown, Standing::Within, Standing::Above,]
+    );
     assert_eq!(p50.against(600.0), Standing::Within);
     assert_eq!(all[0].window, (Millis(NOW), Millis(NOW + 5_000)), "from scrape to scrape");
     let over = |target| burn(&cluster, Quantity::Ttft, target).unwrap().over;

@@ -41,7 +41,10 @@ impl Source {
                 format!("histogram of {}{without}", processes.join(", "))
             }
             Self::Measured => "per request, as the frontend measured it".to_owned(),
-            Self::Told => "per request, decision → first token: a lower bound, the frontend's work before is not in it".to_owned(),
+            Self::Told => {
+                "per request, decision → first token: a lower bound, the frontend's work before is not in it"
+                    .to_owned()
+            }
         }
     }
 }
@@ -123,14 +126,19 @@ pub fn within(cluster: &Cluster, quantity: Quantity, now: Millis, window_ms: u64
         source,
     });
     let singles = singles.map(Singles::times);
-    if covers { singles.into_iter().chain(buckets).collect() } else { buckets.into_iter().chain(singles).collect() }
+    if covers {
+        singles.into_iter().chain(buckets).collect()
+    } else {
+        buckets.into_iter().chain(singles).collect()
+    }
 }
 
 /// Between which scrapes the histograms of a source counted.
 fn scraped(cluster: &Cluster, source: &Source, after: Millis) -> Option<(Millis, Millis)> {
     let Source::Histograms { processes, .. } = source else { return None };
     let of = frontends(cluster).filter(|process| processes.contains(&process.name));
-    of.map(|process| process.covered(after)).reduce(|(from, to), (began, last)| (from.min(began), to.max(last)))
+    of.map(|process| process.covered(after))
+        .reduce(|(from, to), (began, last)| (from.min(began), to.max(last)))
 }
 
 /// Percentiles over single requests, within `window_ms` before `until`. `None`: nobody tells of any.

@@ -4,9 +4,9 @@ use crate::cluster::{Cluster, SCRAPE_WINDOW_MS};
 use crate::id::Millis;
 use crate::range::Range;
 
+use super::WINDOW_MS;
 use super::quantity::Quantity;
 use super::single::nearest_rank;
-use super::WINDOW_MS;
 use super::times::{Source, latest, merged, of_buckets};
 
 /// Time between two points, milliseconds.

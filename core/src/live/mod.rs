@@ -81,9 +81,9 @@ pub fn live(cluster: &Cluster, now: Millis, ms: u64) -> Live {
     let mut samples = ByFigure::default();
     let mut sources = ByFigure::default();
     for (figure, known) in times::times(&span).into_iter().chain(counts::counts(&span)) {
-        if let Some(Known { value, samples: count, source }) =
-            known.filter(|known| known.value.high().unwrap_or(known.value.low()).is_finite() && figure.allows(known.value.low()))
-        {
+        if let Some(Known { value, samples: count, source }) = known.filter(|known| {
+            known.value.high().unwrap_or(known.value.low()).is_finite() && figure.allows(known.value.low())
+        }) {
             figures.set(figure, Some(value));
             samples.set(figure, count);
             sources.set(figure, Some(source));

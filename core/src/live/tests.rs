@@ -110,7 +110,11 @@ fn single_requests_are_exact_and_older_ones_are_outside() {
     let live = live(&cluster, Millis(NOW + 200_000), 60_000);
     let range = |figure| live.window.figures.get(figure).unwrap();
     let of = |figure| (range(figure).value().unwrap(), live.window.samples.get(figure));
-    assert_eq!(range(Figure::E2eP50), Range::between(3.0, None), "what a frontend does before its decision is not in it");
+    assert_eq!(
+        range(Figure::E2eP50),
+        Range::between(3.0, None),
+        "what a frontend does before its decision is not in it"
+    );
     assert_eq!(live.sources.get(Figure::TtftP50), Some(Source::Requests));
     assert_eq!(of(Figure::TtftP95), (2_000.0, 6));
     assert_eq!(of(Figure::Requests), (0.1, 6));

@@ -210,10 +210,9 @@ pub fn live(cluster: &Cluster, now: Millis) -> Live {
 /// Over the seconds that are known; `None`: none is.
 fn churn(cluster: &Cluster, worker: WorkerIx, now: Millis) -> Option<Churn> {
     let known = cluster.rates(worker, now, CHURN_S).filter_map(|(_, bucket)| bucket);
-    known.map(|bucket| Churn { stored: bucket.stored.into(), removed: bucket.removed.into() }).reduce(|sum, more| Churn {
-        stored: sum.stored + more.stored,
-        removed: sum.removed + more.removed,
-    })
+    known
+        .map(|bucket| Churn { stored: bucket.stored.into(), removed: bucket.removed.into() })
+        .reduce(|sum, more| Churn { stored: sum.stored + more.stored, removed: sum.removed + more.removed })
 }
 
 /// What the deployment tells of the calculator's inputs.

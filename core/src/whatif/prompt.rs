@@ -1,7 +1,7 @@
 //! From a prompt in any of its forms to blocks, length and block size.
 
-use super::question::{MAX_PROMPT_BLOCKS, Prompt, Question, Refused};
 use super::WhatIf;
+use super::question::{MAX_PROMPT_BLOCKS, Prompt, Question, Refused};
 use crate::cluster::Cluster;
 use crate::id::WorkerIx;
 use crate::router::Request;

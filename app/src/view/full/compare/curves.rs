@@ -72,7 +72,8 @@ fn picture(choice: Choice, live: &Live, playing: &[Option<Baseline>; 2], dark: b
         let name = format!("Live {end} {}", range_words(figure, &range)).replace("  ", " ");
         let low = (x.round(), at(range.low()), name);
         // Of a range both ends, with a line between them.
-        let high = range.high().filter(|_| range.value().is_none()).map(|high| (x.round(), at(high), String::new()));
+        let high =
+            range.high().filter(|_| range.value().is_none()).map(|high| (x.round(), at(high), String::new()));
         Some([Some(low), high])
     };
     let unit = figures.first().map_or("", |figure| figure.unit());

@@ -5,7 +5,7 @@ use leptos::prelude::*;
 use radixscope_core::cluster::Cluster;
 use radixscope_core::id::Millis;
 use radixscope_core::latency::{
-    self, Burn, ENABLE_FRONTEND, Quantity, MIN_SAMPLES, TREND_STEP_MS, Times, Trend,
+    self, Burn, ENABLE_FRONTEND, MIN_SAMPLES, Quantity, TREND_STEP_MS, Times, Trend,
 };
 use radixscope_core::range::{Range, Standing};
 
@@ -91,12 +91,14 @@ fn Value(range: Range, quantity: Quantity, target: f64, standing: Option<Times>)
 
 fn source_words(all: &[Times], quantity: Quantity) -> String {
     let one = |times: &Times| {
-        let of = if times.of > times.samples { format!(" of {}", format::count(times.of)) } else { String::new() };
+        let of =
+            if times.of > times.samples { format!(" of {}", format::count(times.of)) } else { String::new() };
         format!("{}{of} from {}", format::plural(times.samples, "sample", "samples"), times.source.words())
     };
     let Some(first) = all.first() else { return String::new() };
     let other = all.get(1).map_or(String::new(), |times| {
-        let p95 = times.quantiles.map_or(String::new(), |all| format!(", p95 {}", quantity.range_words(&all[1])));
+        let p95 =
+            times.quantiles.map_or(String::new(), |all| format!(", p95 {}", quantity.range_words(&all[1])));
         format!(". Beside it {}{p95}", one(times))
     });
     format!("{}{other}.", one(first))
@@ -105,7 +107,8 @@ fn source_words(all: &[Times], quantity: Quantity) -> String {
 fn burn_words(burn: Option<&Burn>, quantity: Quantity, target: f64, store: Store) -> String {
     let Some(burn) = burn else { return String::new() };
     let (least, most) = burn.over;
-    let share = |over: u64| format::percent(if burn.samples > 0 { over as f64 / burn.samples as f64 } else { 0.0 });
+    let share =
+        |over: u64| format::percent(if burn.samples > 0 { over as f64 / burn.samples as f64 } else { 0.0 });
     let (over, shares) = match least == most {
         true => (format::count(least), share(least)),
         // The target lies inside a bucket.

@@ -58,17 +58,15 @@ impl Head {
         };
         let heard = state.last_event_ms.is_some();
         let path = |of: fn(&radixscope_core::cluster::Bucket) -> u32| {
-            let values =
-                cluster.rates(worker, now, SECONDS).map(|(_, bucket)| Some(f64::from(of(&bucket?))));
+            let values = cluster.rates(worker, now, SECONDS).map(|(_, bucket)| Some(f64::from(of(&bucket?))));
             area(values, most, HALF)
         };
         let known = cluster.rates(worker, now, SECONDS).filter_map(|(_, bucket)| bucket);
         let known: Vec<_> = known.collect();
         let known_s = known.len() as u64;
-        let (stored, removed) =
-            known.iter().fold((0u64, 0u64), |(stored, removed), b| {
-                (stored + u64::from(b.stored), removed + u64::from(b.removed))
-            });
+        let (stored, removed) = known.iter().fold((0u64, 0u64), |(stored, removed), b| {
+            (stored + u64::from(b.stored), removed + u64::from(b.removed))
+        });
         let rates = if heard && known_s < SECONDS {
             format!(
                 "{} blocks stored, {} removed in {known_s} of the last {SECONDS} s, the others are not known",
