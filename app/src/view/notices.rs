@@ -69,6 +69,7 @@ pub(super) fn Notices(store: Store) -> impl IntoView {
             // What was checked when data came is not known to be so now.
             if let Some(found) = found.as_mut().filter(|found| found.level == "good" && old(store) != "") {
                 found.level = "info";
+                found.text.replace_range(.."✓".len(), "Last check:");
             }
             all.extend(found);
         }

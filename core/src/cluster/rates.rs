@@ -1,6 +1,7 @@
 //! Blocks stored and removed per second over the last minutes, in a ring of buckets; and of which seconds they are known:
 //! nobody listened before the first connection and while there was none, and a rate of 0 would be made up.
 
+use std::cell::OnceCell;
 use std::collections::VecDeque;
 
 use serde::{Deserialize, Serialize};
@@ -108,23 +109,31 @@ impl Cluster {
 
 /// In which seconds KV events could be received.
 struct Listened<'c> {
-    sources: Vec<&'c SourceState>,
-    /// History is read from before the first connection on: from its first event to that connection it is whole.
-    history: Option<(u64, u64)>,
+    cluster: &'c Cluster,
+    /// History is read from before the first connection on: from its first event to that connection it is whole. Asked for
+    /// only where no connection tells, because all workers have to be asked.
+    history: OnceCell<Option<(u64, u64)>>,
 }
 
 impl<'c> Listened<'c> {
-    fn of(cluster: &'c Cluster) -> Self {
+    const fn of(cluster: &'c Cluster) -> Self {
+        Self { cluster, history: OnceCell::new() }
+    }
+
+    fn sources(&self) -> impl Iterator<Item = &'c SourceState> {
         let is_of_events = |s: &&SourceState| matches!(s.kind, SourceKind::Nats | SourceKind::Simulator);
-        let sources: Vec<&SourceState> = cluster.sources().iter().filter(is_of_events).collect();
-        let first_event = cluster.workers().iter().filter_map(|worker| worker.rates.first_s()).min();
-        let connected = sources.iter().filter_map(|source| source.first_connected()).min();
-        let connected = connected.map(|at| at.0.div_ceil(RATE_BUCKET_MS));
-        Self { sources, history: first_event.zip(connected) }
+        self.cluster.sources().iter().filter(is_of_events)
+    }
+
+    fn history(&self) -> Option<(u64, u64)> {
+        let connected = self.sources().filter_map(SourceState::first_connected).min()?;
+        let first = self.cluster.workers().iter().filter_map(|worker| worker.rates.first_s()).min()?;
+        Some((first, connected.0.div_ceil(RATE_BUCKET_MS)))
     }
 
     fn to(&self, second: u64) -> bool {
-        let in_history = self.history.is_some_and(|(from, until)| from <= second && second < until);
-        in_history || self.sources.iter().any(|source| source.was_connected_in(second))
+        let is_in = |(from, until): (u64, u64)| from <= second && second < until;
+        self.sources().any(|source| source.was_connected_in(second))
+            || self.history.get_or_init(|| self.history()).is_some_and(is_in)
     }
 }
