@@ -5,7 +5,7 @@
 //!
 //! Arrows point one way: `id ← router ← record ← dynamo, tree ← cluster ← check ← ingest ← routing ← listen, whatif`; nothing here uses
 //! `sim` but `counterfactual`, which also reads `cluster`, `router` and `routing`, and its callers. `capacity` and `baseline`
-//! use nothing of the others but `words` and a rule of `export`; `memory` and `live` read `cluster` into them.
+//! use nothing of the others but `words`, `range` and a rule of `export`; `memory` and `live` read `cluster` into them.
 #![forbid(unsafe_code)]
 
 pub mod ages;
@@ -24,6 +24,7 @@ pub mod latency;
 pub mod listen;
 pub mod live;
 pub mod memory;
+pub mod range;
 pub mod record;
 pub mod redundancy;
 pub mod router;

@@ -55,6 +55,85 @@ async fn a_killed_server_is_noticed_and_a_restarted_one_taken_up_again() {
     .await;
 }
 
+/// Nothing on the page claims to be of now.
+async fn nothing_is_current(page: &Page, old: &str) {
+    let expected = format!("document.querySelector('.page').dataset.old === '{old}'");
+    page.until_true("the page says what is not current", &expected).await;
+    for id in ["lag", "coverage", "stored-rate-all", "removed-rate-all", "stored-rate"] {
+        assert_eq!(
+            page.texts(&format!("[data-testid={id}]")).await.first().map(String::as_str),
+            Some("–"),
+            "{id}"
+        );
+    }
+    assert_eq!(page.texts(".worker.active").await, Vec::<String>::new(), "no green worker");
+    assert_eq!(page.texts(".notice.good").await, Vec::<String>::new(), "no green notice");
+    let filters =
+        page.eval("getComputedStyle(document.querySelector('.panel.workers > .scroll')).filter").await;
+    assert_eq!(filters, "grayscale(1)");
+    assert!(page.text("as-of").await.is_some_and(|text| text.starts_with("as of ")), "as of when");
+}
+
+#[tokio::test]
+async fn without_a_server_nothing_is_shown_as_current_and_ages_count_on() {
+    let mut server = Radixscope::start(["demo", "--warm-up", "60"]).await;
+    server.until_source_is("live").await;
+    with_page(async |page| {
+        page.open(&server.url("/")).await;
+        until_live(page).await;
+        let rate = "/[0-9]/.test(document.querySelector('[data-testid=stored-rate-all]')?.innerText ?? '')";
+        page.until_true("rates are there", rate).await;
+        assert_eq!(page.attribute(".page", "data-old").await.as_deref(), Some(""));
+        page.screenshot("connected").await;
+        page.expect_complaints(); // the browser itself reports the refused connections
+        server.kill();
+        nothing_is_current(page, "all").await;
+        let notice = page.text("notice-reconnecting").await.unwrap_or_default();
+        assert!(notice.contains(" since ") && notice.contains("as of "), "{notice}");
+        for theme in ["dark", "light"] {
+            page.until_true("the theme is there", &format!(
+                "document.documentElement.dataset.theme === '{theme}' || (document.querySelector('[data-testid=theme]').click(), false)"
+            )).await;
+            page.screenshot(&format!("disconnected-{theme}")).await;
+        }
+        page.until("ages count on by the page's own clock", async |page| {
+            let age = page.texts(".worker .c-age").await.concat();
+            wait::expect(age.contains(" s") && !age.contains("now"), || age.clone())
+        })
+        .await;
+        server.start_again().await;
+        until_live(page).await;
+        page.until_true("it is current again", "document.querySelector('.page').dataset.old === ''").await;
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn without_its_source_the_figures_of_the_source_are_of_its_last_message() {
+    let mut nats = Nats::start().await;
+    let capture = Capture::load("0.9.1-log-jsonl-info");
+    let (kept, _) = capture.split_by_stream();
+    let jetstream = nats.jetstream().await;
+    replay::create_streams(&jetstream, &kept).await;
+    replay::publish_kept(&jetstream, &kept).await;
+    let server = Radixscope::serve(&nats.url()).await;
+    server.until_ready().await;
+    server.until_quiet(kept.len() as u64).await;
+    with_page(async |page| {
+        page.open(&server.url("/")).await;
+        page.agrees_with(&server).await;
+        until_live(page).await;
+        nats.stop();
+        nothing_is_current(page, "events").await;
+        let notice = page.text("notice-source").await.unwrap_or_default();
+        assert!(notice.contains("Figures from it are as of "), "{notice}");
+        page.screenshot("source-down").await;
+        nats.start_again().await;
+        page.until_true("it is current again", "document.querySelector('.page').dataset.old === ''").await;
+    })
+    .await;
+}
+
 #[tokio::test]
 async fn a_silent_server_makes_the_picture_stale_and_nothing_worse() {
     let nats = Nats::start().await;

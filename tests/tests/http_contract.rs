@@ -118,8 +118,24 @@ async fn findings_and_latency_have_the_promised_shape() {
     assert_eq!(metrics::value(&samples, "radixscope_findings", &labels), Some(1.0));
     let latency = server.json("/api/v1/latency?window_s=30").await;
     has(&latency, "seq at_ms window_s ttft itl duration input_tokens output_tokens router_overhead");
-    has(&latency["ttft"], "unit histogram requests");
+    has(&latency["ttft"], "unit figure histogram requests");
     check_numbers(&latency, "$");
+}
+
+#[tokio::test]
+async fn every_answer_has_the_same_capacity_and_block_size_of_a_worker() {
+    let server = demo(&[]).await;
+    let (cluster, memory) = (server.cluster().await, server.json("/api/v1/memory").await);
+    let size = &memory["workers"][0]["block_size_tokens"];
+    assert!(size.is_u64(), "{memory}");
+    for (at, worker) in cluster["workers"].as_array().expect("workers").iter().enumerate() {
+        let other = &memory["workers"][at];
+        for key in ["worker_id", "capacity_blocks", "block_size_tokens", "block_size_source"] {
+            assert_eq!(worker[key], other[key], "{key}");
+        }
+        assert_eq!(worker["capacity_source"], other["capacities"][0]["source"]);
+    }
+    assert_eq!(server.json("/api/v1/tree").await["block_size_tokens"], *size);
 }
 
 #[tokio::test]

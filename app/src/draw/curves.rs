@@ -26,8 +26,8 @@ pub struct Curve {
 pub struct Picture {
     /// Lines.
     pub curves: Vec<Curve>,
-    /// Live points: concurrency, value, name.
-    pub live: Vec<(f64, f64, String)>,
+    /// Live figures, each with its point, or with both ends where it is a range: concurrency, value, name.
+    pub live: Vec<Vec<(f64, f64, String)>>,
     /// Concurrencies at which lines cross, with what happens there.
     pub marks: Vec<(f64, String)>,
     /// Name and unit of the values.
@@ -107,14 +107,21 @@ fn series(picture: &Picture, palette: &Palette, font_px: f64) -> JsValue {
         }
         all.push(&line);
     }
-    let live: Array = picture
-        .live
+    picture.live.iter().for_each(|points| {
+        all.push(&live(points, palette, font_px));
+    });
+    all.into()
+}
+
+/// A point, or the ends of a range with a line between them.
+fn live(points: &[(f64, f64, String)], palette: &Palette, font_px: f64) -> JsValue {
+    let data: Array = points
         .iter()
         .map(|(x, y, name)| {
             let tag = object(&[
-                ("show", JsValue::TRUE),
+                ("show", (!name.is_empty()).into()),
                 ("formatter", s(name)),
-                ("position", s("top")),
+                ("position", s(if points.len() > 1 { "bottom" } else { "top" })),
                 ("color", s(&css(palette.text))),
                 ("fontWeight", s("bold")),
                 ("fontSize", n(font_px)),
@@ -122,16 +129,17 @@ fn series(picture: &Picture, palette: &Palette, font_px: f64) -> JsValue {
             object(&[("value", list([n(*x), n(*y)])), ("name", s(name)), ("label", tag)])
         })
         .collect();
-    all.push(&object(&[
-        ("type", s("scatter")),
+    let colour = s(&css(palette.text));
+    object(&[
+        ("type", s("line")),
         ("name", s("Live")),
-        ("data", live.into()),
-        ("symbol", s("diamond")),
-        ("symbolSize", n(14.0)),
+        ("data", data.into()),
+        ("symbol", s(if points.len() > 1 { "circle" } else { "diamond" })),
+        ("symbolSize", n(if points.len() > 1 { 7.0 } else { 14.0 })),
         ("z", n(10.0)),
-        ("itemStyle", object(&[("color", s(&css(palette.text)))])),
-    ]));
-    all.into()
+        ("itemStyle", object(&[("color", colour.clone())])),
+        ("lineStyle", object(&[("color", colour), ("width", n(3.0))])),
+    ])
 }
 
 fn marks(picture: &Picture, palette: &Palette, font_px: f64) -> JsValue {

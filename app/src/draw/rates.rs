@@ -15,7 +15,7 @@ pub struct Band {
     pub name: String,
     /// Colour.
     pub colour: Rgb,
-    /// Blocks stored in each second, oldest first.
+    /// Blocks stored in each second, oldest first; not a number: not known, and left blank.
     pub stored: Vec<f64>,
     /// Blocks removed in each second.
     pub removed: Vec<f64>,
@@ -80,7 +80,8 @@ fn series(bands: &[Band], whole: bool) -> JsValue {
             let data = if grid == 0.0 { &band.stored } else { &band.removed };
             let name = format!("{} {what}", band.name);
             // No typed array: ECharts reads such as pairs of x and y.
-            let data: Array = data.iter().copied().map(JsValue::from_f64).collect();
+            let data: Array =
+                data.iter().map(|&n| if n.is_nan() { JsValue::NULL } else { JsValue::from_f64(n) }).collect();
             let line = object(&[("id", s(&name)), ("data", data.into())]);
             if whole {
                 let colour = object(&[("color", s(&css(band.colour)))]);

@@ -1,4 +1,4 @@
-//! A chart of one line over time, with its target.
+//! A chart of one line over time, with its target; a band where a value is known by its bucket only.
 
 use js_sys::Array;
 use wasm_bindgen::prelude::*;
@@ -12,8 +12,8 @@ pub struct Line<'l> {
     pub name: &'l str,
     /// Colour of the line.
     pub colour: Rgb,
-    /// One value each `step_s` seconds, oldest first; `None`: not known.
-    pub values: &'l [Option<f64>],
+    /// Least and most each `step_s` seconds, oldest first, the same where the value is known; `None`: nothing is.
+    pub values: &'l [Option<(f64, f64)>],
     /// Seconds between two values.
     pub step_s: usize,
     /// The same at all times.
@@ -24,7 +24,12 @@ pub struct Line<'l> {
 
 /// Shows `line` in `chart`.
 pub fn show(chart: &Chart, line: &Line<'_>, palette: &Palette, font_px: f64) {
-    let lines = vec![(line.name.to_owned(), line.colour), ("target".to_owned(), line.target_colour)];
+    let lines = vec![
+        ("at least, ms".to_owned(), line.colour),
+        ("bucket, ms wide".to_owned(), line.colour),
+        (line.name.to_owned(), line.colour),
+        ("target".to_owned(), line.target_colour),
+    ];
     let shape = Shape { lines, palette: palette.clone(), font_px };
     chart.put(shape, |_| frame(line, palette, font_px), |whole| series(line, whole));
 }
@@ -60,10 +65,15 @@ fn frame(line: &Line<'_>, palette: &Palette, font_px: f64) -> JsValue {
 }
 
 fn series(line: &Line<'_>, whole: bool) -> JsValue {
-    let values: Array = line
+    let tenths = |v: f64| n((v * 10.0).round() / 10.0);
+    let of = |value: fn((f64, f64)) -> f64| -> Array {
+        line.values.iter().map(|known| known.map_or(JsValue::NULL, |known| tenths(value(known)))).collect()
+    };
+    let (low, band) = (of(|(low, _)| low), of(|(low, high)| high - low));
+    let exact: Array = line
         .values
         .iter()
-        .map(|value| value.map_or(JsValue::NULL, |v| n((v * 10.0).round() / 10.0)))
+        .map(|known| known.filter(|(low, high)| low == high).map_or(JsValue::NULL, |(low, _)| tenths(low)))
         .collect();
     let target: Array = line.values.iter().map(|_| n(line.target)).collect();
     let one = |name: &str, data: Array, colour: Rgb, width: f64, kind: &str| {
@@ -77,8 +87,19 @@ fn series(line: &Line<'_>, whole: bool) -> JsValue {
         }
         one
     };
+    let lower = one("at least, ms", low, line.colour, 0.0, "solid");
+    let upper = one("bucket, ms wide", band, line.colour, 0.0, "solid");
+    if whole {
+        for series in [&lower, &upper] {
+            set(series, "stack", &s("bucket"));
+            set(series, "step", &s("end"));
+        }
+        set(&upper, "areaStyle", &object(&[("color", s(&css(line.colour))), ("opacity", n(0.3))]));
+    }
     list([
-        one(line.name, values, line.colour, 2.0, "solid"),
+        lower,
+        upper,
+        one(line.name, exact, line.colour, 2.0, "solid"),
         one("target", target, line.target_colour, 1.0, "dashed"),
     ])
 }

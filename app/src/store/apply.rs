@@ -5,7 +5,7 @@ use radixscope_core::cluster::Cluster;
 use radixscope_core::frame::{Batch, Frame, FrameError};
 use radixscope_core::id::Seq;
 
-use super::{Link, Live, Store};
+use super::{Link, Live, Store, now_ms};
 
 /// Why a connection cannot go on.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -44,7 +44,10 @@ impl Store {
                 self.server.set(server.into_owned());
                 self.live.update_value(|live| {
                     live.speaking = Some(epoch);
-                    live.now_ms = at_ms;
+                    if live.epoch.is_none() {
+                        live.now_ms = at_ms;
+                        live.received_at_ms = now_ms();
+                    }
                 });
                 Ok(())
             }
@@ -155,6 +158,7 @@ impl Live {
             return Folded::Unreadable(format!("records from {} on are missing", self.cluster.seq().0 + 1));
         }
         self.now_ms = batch.at_ms;
+        self.received_at_ms = now_ms();
         for entry in batch.entries() {
             match entry {
                 Ok((seq, entry)) => self.cluster.fold(seq, &entry),

@@ -8,7 +8,7 @@ use radixscope_core::id::Millis;
 use serde::{Deserialize, Serialize};
 use wasm_bindgen::JsCast;
 
-use super::{Check, Link, Resyncs, Store};
+use super::{Check, Link, Resyncs, Store, now_ms};
 
 /// Everything but the state itself. Its bytes begin with the protocol's version, as every frame does.
 #[derive(Serialize, Deserialize)]
@@ -66,6 +66,7 @@ impl Store {
         self.live.update_value(|live| {
             live.epoch = Some(head.epoch);
             live.now_ms = head.now_ms;
+            live.received_at_ms = now_ms();
             live.digest = Some((cluster.seq(), cluster.digest()));
             live.cluster = cluster;
         });

@@ -5,6 +5,7 @@
 //! anything looks.
 
 mod apply;
+mod as_of;
 mod clock;
 mod handover;
 mod link;
@@ -16,6 +17,7 @@ use radixscope_core::tree::Tree;
 use radixscope_core::tree::forest::{Arrangement, Forest};
 
 pub use apply::Broken;
+pub use as_of::{Feed, time_of_day};
 pub(crate) use clock::now_ms;
 pub use link::{Check, Link, Opening, Resyncs};
 
@@ -31,6 +33,8 @@ struct Live {
     speaking: Option<u64>,
     /// Server's clock in the last frame.
     now_ms: Millis,
+    /// The page's clock then.
+    received_at_ms: f64,
     /// A snapshot under way.
     reader: Option<SnapshotReader>,
     /// Digest of the state after the record it was computed for.
@@ -163,11 +167,6 @@ impl Store {
     /// Looks at the state once.
     pub fn peek<T>(self, look: impl FnOnce(&Cluster) -> T) -> T {
         self.live.with_value(|live| look(&live.cluster))
-    }
-
-    /// The time that ages are counted from: the server's clock in the last frame.
-    pub fn now_ms(self) -> Millis {
-        self.live.with_value(|live| live.now_ms.max(live.cluster.now_ms()))
     }
 
     /// Digest and the record after which the state had it. Not tracked.

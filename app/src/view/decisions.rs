@@ -54,7 +54,7 @@ pub(super) fn DecisionsPanel(store: Store) -> impl IntoView {
     });
     let totals = Memo::new(move |_| {
         let picked = store.picked();
-        let now = store.now_ms();
+        let now = store.received_ms();
         store.on_beat(|cluster| sums(cluster, picked, now))
     });
     let share = |t: DecisionTotals| t.overlap_share().map_or(UNKNOWN.to_owned(), format::share);

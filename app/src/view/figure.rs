@@ -3,7 +3,7 @@
 use leptos::prelude::*;
 use radixscope_core::record::Severity;
 
-use crate::store::Store;
+use crate::store::{Feed, Store, time_of_day};
 use crate::url::Panel;
 
 /// A number with what it counts. The number keeps its width.
@@ -33,6 +33,15 @@ pub(super) fn heading_id(panel: Panel) -> String {
     if panel == Panel::Overview { "panels".to_owned() } else { format!("{}-title", panel.as_str()) }
 }
 
+/// What the figures of a panel come from.
+const fn feed(panel: Panel) -> Feed {
+    match panel {
+        Panel::Overview | Panel::Tree | Panel::Workers | Panel::Rates | Panel::Memory => Feed::Events,
+        Panel::Latency | Panel::Compare => Feed::Metrics,
+        _ => Feed::Any,
+    }
+}
+
 /// The head of a panel: name, figures, and the button that gives it the whole page.
 #[component]
 pub(super) fn PanelHead(
@@ -54,6 +63,9 @@ pub(super) fn PanelHead(
     view! {
         <header class="panel-head">
             <h2 id=heading_id(panel) tabindex="-1">{title}</h2>
+            {move || store.as_of(feed(panel)).map(|at| view! {
+                <span class="as-of" data-testid="as-of">"as of "{time_of_day(at)}</span>
+            })}
             <div class="figures">{children()}</div>
             <button class="icon" on:click=toggle title=name aria-label=name aria-pressed=move || whole.get().to_string()
                 data-testid=format!("{}-whole", panel.as_str())>

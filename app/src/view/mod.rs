@@ -22,7 +22,7 @@ use leptos::prelude::*;
 
 use crate::bundle::{self, Bundle, Handed};
 use crate::erased::{Show, effect, next_frame};
-use crate::store::{Link, Store};
+use crate::store::{Feed, Link, Store};
 use crate::url::{Address, Panel};
 use crate::{keys, net, theme};
 
@@ -39,6 +39,7 @@ pub(crate) fn app<B: Bundle>(handed: Option<Handed>) -> impl IntoView {
     keys::listen(store, help);
     history::keep_address(store);
     keep_attributes(store);
+    store.keep_time();
     let seen_again = window_event_listener_untyped("visibilitychange", move |_| store.shown_again());
     on_cleanup(move || seen_again.remove());
 
@@ -65,7 +66,8 @@ pub(crate) fn app<B: Bundle>(handed: Option<Handed>) -> impl IntoView {
         }>
             "Skip to the tree"
         </a>
-        <div class="page" class:kiosk=move || kiosk.get() data-view=move || shown.get().unwrap_or(asked()).as_str()>
+        <div class="page" class:kiosk=move || kiosk.get() data-view=move || shown.get().unwrap_or(asked()).as_str()
+            data-old=move || old(store)>
             <Show when=move || !kiosk.get()>
                 <status::StatusBar store help/>
             </Show>
@@ -77,6 +79,18 @@ pub(crate) fn app<B: Bundle>(handed: Option<Handed>) -> impl IntoView {
         <losses::Losses store/>
         <help::Help raised=help/>
         {incompatible}
+    }
+}
+
+/// What is not current, for the style sheets: everything, what comes from the event plane, or what is scraped.
+fn old(store: Store) -> &'static str {
+    let is_old = |feed| store.as_of(feed).is_some();
+    match (store.is_lost(), is_old(Feed::Events), is_old(Feed::Metrics)) {
+        (true, ..) => "all",
+        (_, true, true) => "events metrics",
+        (_, true, false) => "events",
+        (_, false, true) => "metrics",
+        (false, false, false) => "",
     }
 }
 

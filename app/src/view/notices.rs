@@ -7,9 +7,10 @@ use radixscope_core::export::finding_ticket::severity_word;
 use radixscope_core::record::{FindingHead, LinkState, Phase, Severity};
 
 use crate::format;
-use crate::store::{Link, Opening, Store};
+use crate::store::{Feed, Link, Opening, Store, time_of_day};
 use crate::url::Panel;
 use crate::view::figure::severity_mark;
+use crate::view::old;
 
 /// So many findings are named.
 const NAMED: usize = 3;
@@ -64,7 +65,13 @@ pub(super) fn Notices(store: Store) -> impl IntoView {
         all.extend(of_trust(store));
         all.extend(store.misread.get().into_iter().map(|text| Notice::new("notice-address", "warn", text)));
         if store.address.with(|a| a.panel == Panel::Overview) {
-            all.extend(store.on_beat(of_findings));
+            let mut found = store.on_beat(of_findings);
+            // What was checked when data came is not known to be so now.
+            if let Some(found) = found.as_mut().filter(|found| found.level == "good" && old(store) != "") {
+                found.level = "info";
+                found.text.replace_range(.."✓".len(), "Last check:");
+            }
+            all.extend(found);
         }
         all
     });
@@ -147,11 +154,18 @@ fn of_opening(store: Store) -> Option<Notice> {
 }
 
 fn of_link(store: Store) -> Option<Notice> {
-    let seen = if store.ready() { " What is shown is the last known state." } else { "" };
+    let (since, seen) = match store.as_of(Feed::Any) {
+        Some(at) => {
+            let at = time_of_day(at);
+            (format!(" since {at}"), format!(" What is shown is the last known state, as of {at}."))
+        }
+        None => (String::new(), String::new()),
+    };
     match store.link.get() {
         Link::Waiting { attempts, seconds } => {
             let tried = if attempts > 1 { format!(" after {attempts} attempts") } else { String::new() };
-            let text = format!("No connection to the server{tried}. Next attempt in {seconds} s.{seen}");
+            let text =
+                format!("No connection to the server{since}{tried}. Next attempt in {seconds} s.{seen}");
             Some(Notice { act: Some(Act::Connect), ..Notice::new("notice-reconnecting", "bad", text) })
         }
         Link::Connecting if store.ready() => {
@@ -160,8 +174,7 @@ fn of_link(store: Store) -> Option<Notice> {
         _ if store.stale.get() => Some(Notice::new(
             "notice-stale",
             "warn",
-            "Stale: nothing came from the server for more than 3 s. What is shown is the last known state."
-                .to_owned(),
+            format!("Stale: nothing came from the server{since}. Waiting for it to answer.{seen}"),
         )),
         _ => None,
     }
@@ -177,7 +190,12 @@ fn of_sources(sources: &[radixscope_core::cluster::SourceState]) -> Vec<Notice> 
             LinkState::Connecting | LinkState::Live => ("warn", "not connected"),
         };
         let detail = if s.detail.is_empty() { "." } else { ": " };
-        Notice::new("notice-source", level, format!("Source {} {word}{detail}{}", s.name, s.detail))
+        let mut text = format!("Source {} {word}{detail}{}", s.name, s.detail);
+        if let Some(last) = s.last_ms.filter(|_| !s.is_connected()) {
+            let at = time_of_day(last.min(s.since_ms));
+            text.push_str(&format!(" Figures from it are as of {at}."));
+        }
+        Notice::new("notice-source", level, text)
     };
     sources.iter().filter(trouble).map(notice).collect()
 }

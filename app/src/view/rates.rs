@@ -2,7 +2,7 @@
 
 use leptos::html;
 use leptos::prelude::*;
-use radixscope_core::cluster::{Cluster, RATE_WINDOW_S, WorkerState};
+use radixscope_core::cluster::{Bucket, Cluster, RATE_WINDOW_S};
 use radixscope_core::id::{Millis, WorkerIx};
 
 use super::charted::{load_after_first_paint, root_font_px};
@@ -13,7 +13,7 @@ use crate::draw::palette::{Palette, label};
 use crate::draw::rates::{self, Band};
 use crate::erased::{Show, effect};
 use crate::format;
-use crate::store::{Store, now_ms};
+use crate::store::{Feed, Store, now_ms};
 use crate::theme;
 use crate::url::Panel;
 
@@ -31,12 +31,17 @@ const MEAN_SECONDS: u64 = 10;
 pub(super) fn RatesPanel(store: Store, dark: Signal<bool>) -> impl IntoView {
     let sum = |of: fn((f64, f64)) -> f64| {
         Memo::new(move |_| {
-            let now = store.now_ms();
-            if !store.heard() {
+            if store.as_of(Feed::Events).is_some() {
                 return format::UNKNOWN.to_owned();
             }
-            let each = |w: &WorkerState| of(w.rates.per_second(now, MEAN_SECONDS));
-            format::rate(store.on_beat(|c| c.workers().iter().map(each).sum()))
+            let now = store.now_ms();
+            let sum = store.on_beat(|c| {
+                let all = (0..c.workers().len() as u16).map(WorkerIx);
+                all.filter_map(|w| c.rate_per_second(w, now, MEAN_SECONDS))
+                    .map(of)
+                    .reduce(|sum, more| sum + more)
+            });
+            sum.map_or(format::UNKNOWN.to_owned(), format::rate)
         })
     };
     let stored = sum(|rates| rates.0);
@@ -83,7 +88,7 @@ fn keep_drawn(
     let mut drawn = None;
     effect(move || {
         let (dark, picked) = (dark.get(), store.picked());
-        let now = store.now_ms();
+        let now = store.received_ms();
         let second = store.on_beat(|_| now.0 / 1000);
         if !loaded.get() {
             drawn = None;
@@ -112,14 +117,15 @@ fn bands(cluster: &Cluster, palette: &Palette, picked: Option<WorkerIx>, now: Mi
         .filter(|&w| picked.is_none_or(|picked| picked == w));
     let mut bands: Vec<Band> = Vec::new();
     for worker in all {
-        let Some(state) = cluster.worker(worker) else { continue };
-        let buckets = state.rates.last(now, RATE_WINDOW_S).map(|(_, b)| b);
+        let buckets = cluster.rates(worker, now, RATE_WINDOW_S).map(|(_, bucket)| bucket);
+        let of =
+            |n: fn(Bucket) -> u32| move |bucket: Option<Bucket>| bucket.map_or(f64::NAN, |b| f64::from(n(b)));
         let (stored, removed): (Vec<f64>, Vec<f64>) =
-            buckets.map(|b| (f64::from(b.stored), f64::from(b.removed))).unzip();
+            buckets.map(|b| (of(|b| b.stored)(b), of(|b| b.removed)(b))).unzip();
         match bands.last_mut().filter(|_| worker.at() >= MAX_BANDS && picked.is_none()) {
             Some(others) if others.name == "others" => {
-                others.stored.iter_mut().zip(&stored).for_each(|(sum, n)| *sum += n);
-                others.removed.iter_mut().zip(&removed).for_each(|(sum, n)| *sum += n);
+                add(&mut others.stored, &stored);
+                add(&mut others.removed, &removed);
             }
             Some(_) => {
                 bands.push(Band { name: "others".to_owned(), colour: palette.shared, stored, removed })
@@ -128,4 +134,17 @@ fn bands(cluster: &Cluster, palette: &Palette, picked: Option<WorkerIx>, now: Mi
         }
     }
     bands
+}
+
+/// Adds what is known; a second that is not known of one worker is what the others stored.
+fn add(sums: &mut [f64], more: &[f64]) {
+    for (sum, &n) in sums.iter_mut().zip(more) {
+        *sum = if sum.is_nan() {
+            n
+        } else if n.is_nan() {
+            *sum
+        } else {
+            *sum + n
+        };
+    }
 }

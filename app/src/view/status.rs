@@ -7,7 +7,7 @@ use radixscope_core::record::LinkState;
 use super::losses::LOSSES_ID;
 use super::nav::Nav;
 use crate::format::{self, UNKNOWN};
-use crate::store::{Link, Store};
+use crate::store::{Feed, Link, Store};
 use crate::url::Theme;
 
 /// The bar at the top.
@@ -86,6 +86,13 @@ fn Facts(store: Store) -> impl IntoView {
     let look = move |text: fn(&Cluster) -> String| -> Signal<String> {
         Memo::new(move |_| if store.ready() { store.on_beat(text) } else { UNKNOWN.to_owned() }).into()
     };
+    // Live figures: without a source that speaks nobody knows them.
+    let live = move |text: Signal<String>| -> Signal<String> {
+        Signal::derive(move || match store.as_of(Feed::Events) {
+            Some(_) => UNKNOWN.to_owned(),
+            None => text.get(),
+        })
+    };
     let coverage = look(|c| {
         let heard = c.workers().iter().filter(|w| w.last_event_ms.is_some()).count();
         format!("{heard}/{} workers", c.workers().len())
@@ -127,9 +134,9 @@ fn Facts(store: Store) -> impl IntoView {
         }
     };
     view! {
-        <Fact label="Coverage" id="coverage" value=coverage
+        <Fact label="Coverage" id="coverage" value=live(coverage)
             title="Workers whose KV events were heard / workers known"/>
-        <Fact label="Lag" id="lag" value=lag
+        <Fact label="Lag" id="lag" value=live(lag)
             title="Arrival minus publication of the slowest recent message, by the publisher's and the server's clock"/>
         <button class="fact" class:some=move || { lost.get() > 0 } popovertarget=LOSSES_ID title=lost_title
             data-testid="losses-button">

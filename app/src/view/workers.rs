@@ -1,14 +1,14 @@
 //! The workers: what each holds, how fast it changes, and facts about it that may point at a fault.
 
 use leptos::prelude::*;
-use radixscope_core::cluster::{Cluster, Sign, WorkerState};
+use radixscope_core::cluster::{CapacitySource, Cluster, Said, Sign, WorkerState};
 use radixscope_core::id::{Millis, WorkerIx};
 
 use super::chip::Chip;
 use super::figure::{Empty, Figure, PanelHead};
 use crate::erased::{Show, list};
 use crate::format::{self, UNKNOWN};
-use crate::store::Store;
+use crate::store::{Feed, Store};
 use crate::url::Panel;
 
 /// Rates are means over so many full seconds: long enough to be read, short enough to follow a burst.
@@ -48,7 +48,9 @@ pub(super) fn WorkersPanel(store: Store) -> impl IntoView {
     let count = move || store.workers.get();
     let unsized_workers = Memo::new(move |_| {
         store.on_beat(|c| {
-            c.workers().iter().filter(|w| w.last_event_ms.is_some() && w.capacity_blocks.is_none()).count()
+            let heard = |w: &WorkerIx| c.worker(*w).is_some_and(|w| w.last_event_ms.is_some());
+            let all = (0..c.workers().len() as u16).map(WorkerIx);
+            all.filter(|w| heard(w) && c.capacity(*w).is_none()).count()
         })
     });
     view! {
@@ -108,9 +110,9 @@ fn NoWorkers(store: Store) -> impl IntoView {
 #[component]
 fn WorkerRow(store: Store, worker: WorkerIx) -> impl IntoView {
     let row = Memo::new(move |_| {
-        let now = store.now_ms();
+        let (now, is_current) = (store.now_ms(), store.as_of(Feed::Events).is_none());
         store
-            .on_beat(|cluster| cluster.worker(worker).map(|w| look(cluster, worker, w, now)))
+            .on_beat(|cluster| cluster.worker(worker).map(|w| look(cluster, worker, w, now, is_current)))
             .unwrap_or_default()
     });
     let picked = move || store.picked() == Some(worker);
@@ -154,12 +156,12 @@ fn WorkerRow(store: Store, worker: WorkerIx) -> impl IntoView {
     }
 }
 
-fn look(cluster: &Cluster, ix: WorkerIx, w: &WorkerState, now: Millis) -> Row {
+fn look(cluster: &Cluster, ix: WorkerIx, w: &WorkerState, now: Millis, is_current: bool) -> Row {
     let blocks = cluster.blocks(ix);
-    let (held, held_title, bar) = held(cluster, w, blocks);
-    let (stored, removed) = w.rates.per_second(now, RATE_SECONDS);
-    let heard = w.last_event_ms.is_some();
-    let rate = |per_second: f64| if heard { format::rate(per_second) } else { UNKNOWN.to_owned() };
+    let capacity = cluster.capacity(ix);
+    let (held, held_title, bar) = held(cluster, capacity, blocks);
+    let rates = cluster.rate_per_second(ix, now, RATE_SECONDS).filter(|_| is_current);
+    let rate = |per_second: Option<f64>| per_second.map_or(UNKNOWN.to_owned(), format::rate);
     let totals = cluster.decisions().totals_of(ix);
     let sign = w.sign(now);
     let rank = if w.id.dp_rank > 0 { format!(" dp {}", w.id.dp_rank) } else { String::new() };
@@ -169,15 +171,16 @@ fn look(cluster: &Cluster, ix: WorkerIx, w: &WorkerState, now: Millis) -> Row {
         held,
         held_title,
         bar,
-        of_capacity: w.capacity_blocks.is_some(),
+        of_capacity: capacity.is_some(),
         used: w.engine_used_blocks.map_or(UNKNOWN.to_owned(), format::short),
-        stored: rate(stored),
-        removed: rate(removed),
+        stored: rate(rates.map(|rates| rates.0)),
+        removed: rate(rates.map(|rates| rates.1)),
         overlap: totals.overlap_share().map_or(UNKNOWN.to_owned(), format::share),
         overlap_title: overlap_title(totals),
         age: w.last_event_ms.map_or("never".to_owned(), |last| format::age(now.since(last))),
-        sign: sign.as_str(),
+        sign: if is_current { sign.as_str() } else { "unknown" },
         sign_title: match sign {
+            _ if !is_current => "Not known: no connection",
             Sign::Active => "Active: heard within the last 10 s",
             Sign::Quiet => "Quiet: idle or gone, not heard for more than 10 s",
             Sign::NeverHeard => "Never heard: only routers speak of it",
@@ -197,19 +200,24 @@ fn overlap_title(totals: radixscope_core::cluster::DecisionTotals) -> String {
 }
 
 /// Text, explanation, and how far the bar is filled.
-fn held(cluster: &Cluster, w: &WorkerState, blocks: Option<u64>) -> (String, String, String) {
+fn held(
+    cluster: &Cluster,
+    capacity: Option<Said<CapacitySource>>,
+    blocks: Option<u64>,
+) -> (String, String, String) {
     let Some(blocks) = blocks else {
         let why = "No KV event of this worker was heard, so what it holds is not known";
         return (UNKNOWN.to_owned(), why.to_owned(), "0%".to_owned());
     };
-    match w.capacity_blocks {
-        Some(capacity) => {
-            let share = if capacity > 0 { blocks as f64 / capacity as f64 } else { 1.0 };
+    match capacity {
+        Some(Said { blocks: capacity, source, .. }) => {
+            let share = blocks as f64 / capacity as f64;
             let title = format!(
-                "{} of {} blocks ({}), capacity from its model card",
+                "{} of {} blocks ({}), capacity: {}",
                 format::count(blocks),
                 format::count(capacity),
-                format::percent(share)
+                format::percent(share),
+                source.label()
             );
             (format!("{} / {}", format::short(blocks), format::short(capacity)), title, format::width(share))
         }

@@ -1,6 +1,10 @@
 //! Between the levels of baselines: straight lines, and where two of them cross. Nothing is guessed beyond the levels.
 
 use super::{Baseline, Figure};
+use crate::range::Range;
+
+/// Differences below this share count as none: sweeps differ by as much among themselves.
+const EQUAL_SHARE: f64 = 0.01;
 
 /// A figure between two levels.
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -27,6 +31,45 @@ pub enum Direction {
     FirstGetsWorse,
     /// The first was worse and becomes better.
     FirstGetsBetter,
+}
+
+/// How a live figure stands to a baseline's.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Difference {
+    /// Live minus baseline as a share of the baseline; a range where live is one.
+    pub share: Range,
+    /// What that means.
+    pub verdict: Verdict,
+}
+
+/// What a difference means.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Verdict {
+    /// Live is certainly better.
+    Better,
+    /// Live is certainly worse.
+    Worse,
+    /// They differ by less than one in a hundred.
+    Equal,
+    /// The baseline lies between the bounds of live: no data on which is better.
+    Unknown,
+}
+
+/// How `live` stands to `base`; `None` where `base` is 0, of which nothing is a share.
+pub fn difference(figure: Figure, live: Range, base: f64) -> Option<Difference> {
+    let share = |value: f64| (value - base) / base;
+    let shares = (base > 0.0).then(|| (share(live.low()), live.high().map(share)))?;
+    let range =
+        if live.value().is_some() { Range::exact(shares.0) } else { Range::between(shares.0, shares.1) };
+    let verdict = match shares {
+        (low, Some(high)) if low > -EQUAL_SHARE && high < EQUAL_SHARE => Verdict::Equal,
+        (low, _) if low > 0.0 && figure.lower_is_better() => Verdict::Worse,
+        (low, _) if low > 0.0 => Verdict::Better,
+        (_, Some(high)) if high < 0.0 && figure.lower_is_better() => Verdict::Better,
+        (_, Some(high)) if high < 0.0 => Verdict::Worse,
+        _ => Verdict::Unknown,
+    };
+    Some(Difference { share: range, verdict })
 }
 
 impl Baseline {

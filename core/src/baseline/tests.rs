@@ -3,6 +3,7 @@
 use proptest::prelude::*;
 
 use super::*;
+use crate::range::Range;
 
 fn sample() -> [Baseline; 2] {
     reference().try_into().unwrap()
@@ -226,9 +227,10 @@ fn names_that_a_spreadsheet_would_run_are_guarded_and_come_back() {
 
 fn window(concurrency: f64, ttft_ms: f64) -> Window {
     let mut window = Window { concurrency, duration_ms: 60_000, ..Window::default() };
-    window.figures.set(Figure::TtftP50, Some(ttft_ms));
-    window.figures.set(Figure::ItlP50, Some(30.0));
-    window.figures.set(Figure::HitRate, Some(f64::NAN));
+    window.figures.set(Figure::TtftP50, Some(Range::exact(ttft_ms)));
+    window.figures.set(Figure::ItlP50, Some(Range::exact(30.0)));
+    window.figures.set(Figure::ItlP95, Some(Range::in_bucket(24.0, Some(45.0))));
+    window.figures.set(Figure::HitRate, Some(Range::exact(f64::NAN)));
     window.samples.set(Figure::TtftP50, 12);
     window.samples.set(Figure::ItlP50, 800);
     window.samples.set(Figure::HitRate, 12);
@@ -243,6 +245,26 @@ fn a_saved_window_is_a_level_with_its_length_and_fewest_samples() {
     assert_eq!(row.figures.get(Figure::TtftP50), Some(250.0));
     assert_eq!(row.figures.get(Figure::HitRate), None);
     assert_eq!(row.figures.get(Figure::E2eP95), None);
+    assert_eq!(row.figures.get(Figure::ItlP95), None, "no number is made of a bucket");
+    let left_out: Vec<Figure> =
+        window(1.0, 1.0).inexact().filter(|&figure| figure != Figure::HitRate).collect();
+    assert_eq!(left_out, [Figure::ItlP95]);
+}
+
+#[test]
+fn worse_and_better_are_said_only_where_the_baseline_lies_outside_the_range() {
+    let verdict = |figure, live, base| difference(figure, live, base).unwrap().verdict;
+    let bucket = Range::in_bucket(470.0, Some(1_000.0));
+    assert_eq!(verdict(Figure::TtftP95, bucket, 600.0), Verdict::Unknown);
+    assert_eq!(verdict(Figure::TtftP95, bucket, 446.0), Verdict::Worse);
+    assert_eq!(verdict(Figure::TtftP95, bucket, 1_200.0), Verdict::Better);
+    assert_eq!(verdict(Figure::HitRate, Range::exact(95.0), 90.0), Verdict::Better);
+    assert_eq!(verdict(Figure::TtftP95, Range::exact(602.0), 600.0), Verdict::Equal);
+    assert_eq!(verdict(Figure::TtftP95, Range::between(700.0, None), 600.0), Verdict::Worse);
+    assert_eq!(verdict(Figure::TtftP95, Range::between(500.0, None), 600.0), Verdict::Unknown);
+    assert_eq!(difference(Figure::TtftP95, bucket, 0.0), None);
+    let share = difference(Figure::TtftP95, Range::in_bucket(500.0, Some(1_000.0)), 500.0).unwrap().share;
+    assert_eq!((share.low(), share.high()), (0.0, Some(1.0)));
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! A stretch of live traffic as a level of a baseline.
 
 use super::{Baseline, ByFigure, Figure, Figures, Router, Row};
+use crate::range::Range;
 
 /// Live figures over a stretch of time.
 #[derive(Clone, Copy, PartialEq, Debug, Default)]
@@ -9,23 +10,32 @@ pub struct Window {
     pub concurrency: f64,
     /// Length in milliseconds.
     pub duration_ms: u64,
-    /// What was measured.
-    pub figures: Figures,
+    /// What was measured: exact, or between two bounds.
+    pub figures: ByFigure<Option<Range>>,
     /// How many samples each figure comes from.
     pub samples: ByFigure<u64>,
 }
 
 impl Window {
     /// As a level: at its mean concurrency to the nearest whole number, at least 1, so that the next window under the same
-    /// load takes its place.
+    /// load takes its place. A level holds numbers: figures that are known between two bounds only are left out, see
+    /// [`inexact`](Self::inexact).
     pub fn row(&self) -> Row {
-        let known = Figure::ALL.into_iter().filter(|&figure| self.figures.get(figure).is_some());
+        let figures = Figures::from_fn(|figure| self.figures.get(figure)?.value());
+        let known = Figure::ALL.into_iter().filter(|&figure| figures.get(figure).is_some());
         Row {
             concurrency: self.concurrency.round().max(1.0),
             duration_s: Some(self.duration_ms as f64 / 1e3),
             samples: known.map(|figure| self.samples.get(figure)).min(),
-            figures: self.figures,
+            figures,
         }
+    }
+
+    /// Figures that are known between two bounds only, and that a level therefore does not hold.
+    pub fn inexact(&self) -> impl Iterator<Item = Figure> + '_ {
+        let is_range =
+            |figure: &Figure| self.figures.get(*figure).is_some_and(|range| range.value().is_none());
+        Figure::ALL.into_iter().filter(is_range)
     }
 }
 

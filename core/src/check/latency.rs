@@ -1,10 +1,10 @@
-//! How the 95th percentile of a latency stands to its target, with certainty: a guess within a bucket is no finding.
+//! Latency of the last minute as rules judge it: the figure that panels show, and how its 95th percentile stands to a limit.
 
 use super::View;
-use crate::latency::{Quantity, Reading, Source, Times, latest, share_above};
+use crate::latency::{Quantity, Source, figure, share_above};
+use crate::range::{Range, Standing};
 
-/// Fewer samples have no 95th percentile.
-pub(super) const MIN_SAMPLES: u64 = 50;
+pub(super) use crate::latency::MIN_SAMPLES;
 
 /// Latency of the last minute.
 pub(super) struct Latency {
@@ -15,9 +15,9 @@ pub(super) struct Latency {
     /// Where from.
     pub(super) source: Source,
     /// Median, milliseconds.
-    pub(super) p50: Reading,
+    pub(super) p50: Range,
     /// 95th percentile, milliseconds.
-    pub(super) p95: Reading,
+    pub(super) p95: Range,
 }
 
 /// How a percentile stands to a target.
@@ -32,57 +32,36 @@ pub(super) enum Against {
 }
 
 impl Latency {
-    /// From each source that has enough samples, the best one first.
-    fn all(view: &View<'_>, quantity: Quantity) -> impl Iterator<Item = Self> {
-        let enough = |times: &Times| times.samples >= MIN_SAMPLES;
-        latest(view.cluster, quantity, view.now).into_iter().filter(enough).filter_map(move |times| {
-            let [p50, p95, _] = times.quantiles?;
-            Some(Self { quantity, samples: times.samples, source: times.source, p50, p95 })
-        })
-    }
-
     /// Of the last minute; `None`: nobody tells it of enough requests.
     pub(super) fn of(view: &View<'_>, quantity: Quantity) -> Option<Self> {
-        Self::all(view, quantity).next()
+        let times = figure(view.cluster, quantity, view.now).filter(|times| times.samples >= MIN_SAMPLES)?;
+        let [p50, p95, _] = times.quantiles?;
+        Some(Self { quantity, samples: times.samples, source: times.source, p50, p95 })
     }
 
-    /// The same with how its 95th percentile stands to a limit in milliseconds, by the first source that can tell.
+    /// The same with how its 95th percentile stands to a limit in milliseconds.
     pub(super) fn judged(view: &View<'_>, quantity: Quantity, limit_ms: f64) -> Option<(Self, Against)> {
-        let mut all = Self::all(view, quantity).map(|latency| {
-            let against = against(&latency.p95, limit_ms);
-            (latency, against)
-        });
-        let first = all.next()?;
-        if first.1 != Against::Unclear {
-            return Some(first);
-        }
-        Some(all.find(|(_, against)| *against != Against::Unclear).unwrap_or(first))
+        let latency = Self::of(view, quantity)?;
+        let against = match latency.p95.against(limit_ms) {
+            Standing::Within => Against::Within,
+            Standing::Above => Against::Above,
+            Standing::Unknown => Against::Unclear,
+        };
+        Some((latency, against))
     }
 
-    /// Share of the samples above a limit in milliseconds, 0 to 1.
-    pub(super) fn share_above(&self, view: &View<'_>, limit_ms: f64) -> Option<f64> {
+    /// Share of the samples above a limit in milliseconds, 0 to 1; a range where a bucket reaches over the limit.
+    pub(super) fn share_above(&self, view: &View<'_>, limit_ms: f64) -> Option<Range> {
         share_above(view.cluster, self.quantity, view.now, limit_ms, &self.source)
     }
 
     /// What the 95th percentile is at least, milliseconds.
     pub(super) fn p95_at_least(&self) -> f64 {
-        self.p95.bucket.map_or(self.p95.value, |(lower, _)| lower)
+        self.p95.low()
     }
 
-    /// A percentile in words, with its bucket.
-    pub(super) fn words(&self, reading: &Reading) -> String {
-        reading.words(self.quantity)
+    /// A percentile in words: exact, or its bucket.
+    pub(super) fn words(&self, range: &Range) -> String {
+        self.quantity.range_words(range)
     }
-}
-
-fn against(reading: &Reading, limit_ms: f64) -> Against {
-    if reading.is_unsure(limit_ms) {
-        return Against::Unclear;
-    }
-    // A bucket takes in its upper bound, and not its lower one.
-    let is_above = match reading.bucket {
-        Some((lower, _)) => lower >= limit_ms,
-        None => reading.value > limit_ms,
-    };
-    if is_above { Against::Above } else { Against::Within }
 }

@@ -100,17 +100,9 @@ pub(super) fn worker_of(view: &View<'_>, process: &ProcessState, dp_rank: u32) -
     view.cluster.worker_ix(Worker::new(process.instance()?, dp_rank))
 }
 
-/// Blocks that a worker's KV cache holds, and who says so. A frontend's word counts if it serves one model.
+/// Blocks that a worker's KV cache holds, and who says so.
 pub(super) fn capacity_blocks(view: &View<'_>, worker: WorkerIx) -> Option<(u64, &'static str)> {
-    let state = view.cluster.worker(worker)?;
-    let card = || state.capacity_blocks.map(|blocks| (blocks, "model card"));
-    let rank = || {
-        let ranks = process_of(view, worker)?.ranks();
-        let rank = ranks.iter().find(|rank| rank.dp_rank == state.id.dp_rank)?;
-        Some((rank.total_blocks?, "worker's metrics"))
-    };
-    let frontend = || Some((one_model(view, |model| model.total_kv_blocks)?, "frontend's metrics"));
-    rank().or_else(card).or_else(frontend).filter(|&(blocks, _)| blocks > 0)
+    view.cluster.capacity(worker).map(|said| (said.blocks, said.source.label()))
 }
 
 /// Most requests that a worker runs at once, by the frontends' word; `None` where they serve several models or none says.

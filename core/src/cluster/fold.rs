@@ -6,7 +6,7 @@ use super::{
     Cluster, Gone, MAX_PROCESSES, MAX_SOURCES, MAX_WORKERS, RouterLoad, SignState, SourceState, WorkerState,
 };
 use crate::id::{Millis, Seq, WorkerIx};
-use crate::record::{Completeness, Decision, Entry, LinkState, LogSign, Record, Scraped, SequenceStep};
+use crate::record::{Completeness, Decision, Entry, LogSign, Record, Scraped, SequenceStep};
 use crate::tree::{HIT_WINDOW, NodeId, StoreOutcome};
 
 /// Resolution of "last touched" in the tree: four bytes then last for thirteen years.
@@ -52,14 +52,7 @@ impl Cluster {
             }
             Record::SourceState { source, state, detail } => {
                 if let Some(s) = self.source_mut(*source) {
-                    if s.state != *state {
-                        s.since_ms = at;
-                    }
-                    s.state = *state;
-                    s.detail = detail.to_string();
-                    if *state != LinkState::Live {
-                        s.lag_ms = None;
-                    }
+                    s.link(*state, detail.to_string(), at);
                 }
             }
             Record::Traffic { source, received, lag_ms } => {

@@ -16,6 +16,7 @@ mod rates;
 mod requests;
 mod router;
 mod sign;
+mod sizes;
 mod snapshot;
 mod source;
 mod ticket;
@@ -46,6 +47,7 @@ pub use rates::{Bucket, RATE_BUCKET_MS, RATE_WINDOW_S, Rates};
 pub use requests::Requests;
 pub use router::{MAX_ROUTERS_KNOWN, RouterState};
 pub use sign::SignState;
+pub use sizes::{BlockSize, BlockSizeSource, CapacitySource, Said};
 pub use snapshot::{SnapshotError, SnapshotPart, SnapshotReader};
 pub use source::{MissedCount, RejectedCount, SourceState};
 pub use verdict::{HIT_SHARE, LostAffinity, NoMargin, Verdict};
@@ -154,13 +156,6 @@ impl Cluster {
     /// One worker.
     pub fn worker(&self, worker: WorkerIx) -> Option<&WorkerState> {
         self.head.workers.get(worker.at())
-    }
-
-    /// Tokens per block, if every worker that tells it tells the same.
-    pub fn block_tokens(&self) -> Option<u32> {
-        let mut sizes = self.head.workers.iter().filter_map(|w| w.block_size_tokens);
-        let first = sizes.next()?;
-        sizes.all(|size| size == first).then_some(first)
     }
 
     /// Index of a worker known by its id.

@@ -174,6 +174,13 @@ impl ProcessState {
         Some(rise)
     }
 
+    /// Between which scrapes that is counted which came after `after`: the last one not after it, or the first one, and
+    /// the last one of all.
+    pub fn covered(&self, after: Millis) -> (Millis, Millis) {
+        let began = self.scraped_ms().rfind(|at| *at <= after).unwrap_or(self.first_ms);
+        (began, self.last_ms)
+    }
+
     /// When it was scraped, as far as it is kept, oldest first.
     pub fn scraped_ms(&self) -> impl DoubleEndedIterator<Item = Millis> + '_ {
         self.steps.iter().map(|(at, _)| *at)

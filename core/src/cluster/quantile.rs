@@ -1,5 +1,7 @@
 //! Distributions known by buckets: counts, means and quantiles, each quantile with the bucket it lies in.
 
+use crate::range::Range;
+
 /// Samples by bucket.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Distribution {
@@ -18,6 +20,13 @@ pub struct Quantile {
     pub lower: f64,
     /// The true value is at most this; `None`: above every bound.
     pub upper: Option<f64>,
+}
+
+impl Quantile {
+    /// The bucket as a range: what is known of the value.
+    pub const fn range(&self) -> Range {
+        Range::in_bucket(self.lower, self.upper)
+    }
 }
 
 impl Distribution {
@@ -59,24 +68,19 @@ impl Distribution {
         (count > 0).then(|| self.sum / count as f64)
     }
 
-    /// Share of samples that are at most `limit`, 0 to 1, where the bucket that holds `limit` is taken to be filled
-    /// evenly. `None` without a sample.
-    pub fn share_within(&self, limit: f64) -> Option<f64> {
-        let count = self.count();
-        let mut within = 0.0;
-        let mut lower = 0.0;
-        for (at, &bound) in self.bounds.iter().enumerate() {
-            if bound <= limit {
-                within += self.counts[at] as f64;
-            } else {
-                let part =
-                    if bound > lower { ((limit - lower) / (bound - lower)).clamp(0.0, 1.0) } else { 0.0 };
-                within += self.counts[at] as f64 * part;
-                break;
+    /// Samples above `limit`: at least so many, and at most so many. They differ where `limit` lies inside a bucket.
+    pub fn above(&self, limit: f64) -> (u64, u64) {
+        let (mut least, mut most) = (0u64, 0u64);
+        for (at, &count) in self.counts.iter().enumerate() {
+            // A bucket takes in its upper bound, and not its lower one.
+            if at > 0 && self.bounds[at - 1] >= limit {
+                least = least.saturating_add(count);
             }
-            lower = bound;
+            if self.bounds.get(at).is_none_or(|&bound| bound > limit) {
+                most = most.saturating_add(count);
+            }
         }
-        (count > 0).then(|| within / count as f64)
+        (least, most)
     }
 
     /// The value that the share `q`, 0 to 1, of the samples does not exceed. `None` without a sample.
@@ -138,18 +142,18 @@ mod tests {
     }
 
     #[test]
-    fn shares_count_whole_buckets_and_a_part_of_the_one_that_is_cut() {
-        let all = of(&[1.0, 2.0, 4.0], &[2, 6, 2, 0], 18.0);
+    fn what_lies_in_a_bucket_that_the_limit_cuts_may_be_on_either_side() {
+        let all = of(&[1.0, 2.0, 4.0], &[2, 6, 2, 1], 18.0);
         assert_eq!(
-            [0.0, 0.5, 1.0, 1.5, 3.0, 4.0, 9.0].map(|limit| all.share_within(limit)),
-            [Some(0.0), Some(0.1), Some(0.2), Some(0.5), Some(0.9), Some(1.0), Some(1.0)]
+            [0.0, 1.0, 1.5, 4.0, 9.0].map(|limit| all.above(limit)),
+            [(9, 11), (9, 9), (3, 9), (1, 1), (0, 1)]
         );
     }
 
     #[test]
     fn of_no_samples_nothing_is_known() {
         let none = Distribution::empty(&[1.0]);
-        assert_eq!((none.quantile(0.5), none.share_within(1.0), none.mean()), (None, None, None));
+        assert_eq!((none.quantile(0.5), none.above(1.0), none.mean()), (None, (0, 0), None));
     }
 
     #[test]
@@ -190,11 +194,10 @@ mod tests {
         }
 
         #[test]
-        fn a_share_is_one_at_most_and_rises_with_the_limit(all in distributions(), a in 0.0f64..30_000.0, b in 0.0f64..30_000.0) {
-            if let (Some(low), Some(high)) = (all.share_within(a.min(b)), all.share_within(a.max(b))) {
-                prop_assert!((0.0..=1.0).contains(&low) && (0.0..=1.0).contains(&high));
-                prop_assert!(low <= high, "{} {}", low, high);
-            }
+        fn fewer_samples_are_above_a_higher_limit(all in distributions(), a in 0.0f64..30_000.0, b in 0.0f64..30_000.0) {
+            let (low, high) = (all.above(a.min(b)), all.above(a.max(b)));
+            prop_assert!(low.0 <= low.1 && low.1 <= all.count());
+            prop_assert!(high.0 <= low.0 && high.1 <= low.1);
         }
     }
 }

@@ -1,9 +1,16 @@
 //! What is known of a source: its link, its traffic, what was lost and what was not understood.
 
+use std::collections::VecDeque;
+
 use serde::{Deserialize, Serialize};
 
+use super::{RATE_BUCKET_MS, RATE_WINDOW_S};
 use crate::id::Millis;
 use crate::record::{LinkState, MissedCause, RejectReason, SourceKind, Topic};
+
+/// Most stretches of a connection that are kept: one that comes and goes more often within the rates' window is shown as
+/// not connected where the oldest ones are missing.
+const MAX_STRETCHES: usize = 32;
 
 /// A source.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
@@ -18,6 +25,10 @@ pub struct SourceState {
     pub detail: String,
     /// Since when it is in that state.
     pub since_ms: Millis,
+    /// When it was connected first; `None`: never yet.
+    first_connected_ms: Option<Millis>,
+    /// When it was connected within the last [`RATE_WINDOW_S`] seconds: from, and until; no end: it is.
+    connected: VecDeque<(Millis, Option<Millis>)>,
     /// Messages received since the server started; up to a second old.
     pub received: u64,
     /// When that number last changed; `None` before the first message.
@@ -66,12 +77,58 @@ impl SourceState {
             state: LinkState::Connecting,
             detail: String::new(),
             since_ms: at,
+            first_connected_ms: None,
+            connected: VecDeque::new(),
             received: 0,
             last_ms: None,
             lag_ms: None,
             missed: Vec::new(),
             rejected: Vec::new(),
         }
+    }
+
+    pub(super) fn link(&mut self, state: LinkState, detail: String, at: Millis) {
+        if self.state != state {
+            self.since_ms = at;
+        }
+        self.state = state;
+        self.detail = detail;
+        if state != LinkState::Live {
+            self.lag_ms = None;
+        }
+        let was_connected = self.connected.back().is_some_and(|(_, until)| until.is_none());
+        match (was_connected, self.is_connected()) {
+            (false, true) => {
+                self.connected.push_back((at, None));
+                self.first_connected_ms = self.first_connected_ms.or(Some(at));
+            }
+            (true, false) => {
+                self.connected.iter_mut().next_back().into_iter().for_each(|last| last.1 = Some(at))
+            }
+            _ => {}
+        }
+        let is_old = |until: Millis| at.since(until) > RATE_WINDOW_S * RATE_BUCKET_MS;
+        while self.connected.len() > MAX_STRETCHES
+            || self.connected.front().is_some_and(|(_, until)| until.is_some_and(is_old))
+        {
+            self.connected.pop_front();
+        }
+    }
+
+    /// Whether it is connected now: what it says is current, or is being read.
+    pub const fn is_connected(&self) -> bool {
+        matches!(self.state, LinkState::Live | LinkState::CatchingUp)
+    }
+
+    /// When it was connected first; `None`: never yet.
+    pub(super) const fn first_connected(&self) -> Option<Millis> {
+        self.first_connected_ms
+    }
+
+    /// Whether it was connected for the whole of the Unix second `second`.
+    pub(super) fn was_connected_in(&self, second: u64) -> bool {
+        let (begin, end) = (Millis(second * RATE_BUCKET_MS), Millis((second + 1) * RATE_BUCKET_MS));
+        self.connected.iter().any(|&(from, until)| from <= begin && until.is_none_or(|until| until >= end))
     }
 
     pub(super) fn miss(&mut self, topic: Topic, cause: MissedCause, count: u64, at: Millis) {

@@ -64,6 +64,14 @@ impl Fold {
         self.fold(Record::Decision(decision))
     }
 
+    /// The source says where its link stands, at `at`.
+    fn link(&mut self, state: LinkState, at: u64) -> &mut Self {
+        let now = std::mem::replace(&mut self.at, at);
+        self.fold(Record::SourceState { source: SourceIx(0), state, detail: "".into() });
+        self.at = now;
+        self
+    }
+
     fn restored(&self) -> Cluster {
         let mut parts = Vec::new();
         self.cluster.snapshot(|part| parts.push(part)).expect("encodes");
@@ -185,10 +193,40 @@ fn rates_count_full_seconds_only_and_forget_what_is_old() {
     fold.at += 1000;
     fold.store(0, Some(4), &[5]).remove(0, &[5]);
     let now = Millis(fold.at);
-    let rates = &fold.cluster.workers()[0].rates;
-    assert_eq!(rates.per_second(now, 2), (2.0, 0.0), "the running second is not complete");
-    assert_eq!(rates.per_second(Millis(now.0 + 1000), 2), (2.5, 0.5));
-    assert_eq!(rates.per_second(Millis(now.0 + 100_000), 10), (0.0, 0.0));
+    fold.link(LinkState::Live, NOW - 60_000);
+    let mean = |now: u64, seconds| fold.cluster.rate_per_second(WorkerIx(0), Millis(now), seconds);
+    assert_eq!(mean(now.0, 2), Some((2.0, 0.0)), "the running second is not complete");
+    assert_eq!(mean(now.0 + 1000, 2), Some((2.5, 0.5)));
+    assert_eq!(mean(now.0 + 100_000, 10), Some((0.0, 0.0)));
+}
+
+#[test]
+fn rates_before_listening_and_while_the_connection_is_lost_are_not_known() {
+    let mut fold = Fold::new();
+    fold.link(LinkState::Live, NOW);
+    fold.store(0, None, &[1, 2]);
+    fold.link(LinkState::Connecting, NOW + 2_500);
+    fold.link(LinkState::Live, NOW + 4_500);
+    let at = Millis(NOW + 7_000);
+    let stored = |worker| -> Vec<Option<u32>> {
+        fold.cluster.rates(worker, at, 10).map(|(_, bucket)| Some(bucket?.stored)).collect()
+    };
+    let (none, zero) = (None, Some(0));
+    assert_eq!(stored(WorkerIx(0)), [none, none, none, Some(2), zero, none, none, none, zero, zero]);
+    assert_eq!(stored(WorkerIx(1)), [None; 10], "no KV event of it was received");
+    assert_eq!(fold.cluster.rate_per_second(WorkerIx(0), at, 4), Some((0.0, 0.0)), "of the seconds known");
+    assert_eq!(fold.cluster.rate_per_second(WorkerIx(0), Millis(NOW + 4_000), 1), None);
+}
+
+#[test]
+fn history_makes_rates_known_from_its_first_event_on() {
+    let mut fold = Fold::new();
+    fold.at = NOW - 5_000;
+    fold.store(0, None, &[1]);
+    fold.link(LinkState::Live, NOW);
+    let stored: Vec<Option<u32>> =
+        fold.cluster.rates(WorkerIx(0), Millis(NOW), 6).map(|(_, bucket)| Some(bucket?.stored)).collect();
+    assert_eq!(stored, [None, Some(1), Some(0), Some(0), Some(0), Some(0)]);
 }
 
 #[test]
@@ -197,9 +235,10 @@ fn history_that_arrives_late_goes_where_it_belongs() {
     fold.store(0, None, &[1]);
     fold.at -= 5000;
     fold.store(0, Some(1), &[2, 3]);
-    let buckets: Vec<u32> =
-        fold.cluster.workers()[0].rates.last(Millis(NOW + 1000), 6).map(|(_, b)| b.stored).collect();
-    assert_eq!(buckets, [2, 0, 0, 0, 0, 1]);
+    fold.link(LinkState::Live, NOW - 60_000);
+    let buckets: Vec<Option<u32>> =
+        fold.cluster.rates(WorkerIx(0), Millis(NOW + 1000), 6).map(|(_, b)| Some(b?.stored)).collect();
+    assert_eq!(buckets, [2, 0, 0, 0, 0, 1].map(Some));
     assert_eq!(fold.cluster.now_ms(), Millis(NOW), "time does not run backwards");
 }
 

@@ -24,6 +24,8 @@ struct WorkerMemoryDto {
     worker_id: Decimal,
     dp_rank: u32,
     block_size_tokens: Option<u32>,
+    /// Who says so.
+    block_size_source: Option<&'static str>,
     capacity_blocks: Option<u64>,
     /// Every source of the capacity, the best first.
     capacities: Vec<SaidDto>,
@@ -93,7 +95,8 @@ impl WorkerMemoryDto {
         Self {
             worker_id,
             dp_rank,
-            block_size_tokens: memory.block_size_tokens,
+            block_size_tokens: memory.block_size.map(|size| size.tokens),
+            block_size_source: memory.block_size.map(|size| size.source.as_str()),
             capacity_blocks: memory.capacity.map(|said| said.blocks),
             capacities: said.collect(),
             used_blocks: memory.used.map(|said| said.blocks),

@@ -121,8 +121,8 @@ fn of_metrics(cluster: &Cluster, now: Millis) -> Option<OfRequests> {
 
 /// Seconds that the scrapes after `since` tell of: from the one before them to the last.
 pub(crate) fn covered_s(process: &ProcessState, since: Millis) -> f64 {
-    let before = process.scraped_ms().rfind(|at| *at <= since).unwrap_or(process.first_ms);
-    process.last_ms.since(before) as f64 / 1_000.0
+    let (from, until) = process.covered(since);
+    until.since(from) as f64 / 1_000.0
 }
 
 fn of_decisions(cluster: &Cluster, now: Millis) -> OfRequests {

@@ -1,18 +1,21 @@
 //! How long requests take and how many there are: times to first token and between tokens against their targets,
 //! throughput, errors, queues, lengths. Everything names its source; what nobody tells is `None`, never 0.
 //!
-//! Two kinds of source: what logs and traces tell of requests one by one (exact), and the frontends' histograms (known
-//! by bucket). Knows no screen.
+//! Two kinds of source: single requests by logs and traces (exact as far as they are all known), and the frontends'
+//! histograms (known by bucket). What is shown, compared and coloured is a range, and the same everywhere. Knows no screen.
 
 mod counts;
+mod quantity;
+mod single;
 mod times;
 mod trend;
 
 pub(crate) use counts::covered_s;
 pub use counts::{Counts, Errors, EventCount, Load, Loads, Throughput, counts, loads};
+pub use quantity::Quantity;
 pub(crate) use times::frontends;
 pub use times::{
-    Burn, Quantity, Reading, Source, Standing, Times, burn, latest, merged, requests, share_above, within,
+    Burn, MIN_SAMPLES, Source, Times, burn, figure, latest, merged, requests, share_above, within,
 };
 pub use trend::{TREND_STEP_MS, Trend, trend};
 

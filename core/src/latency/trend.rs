@@ -2,9 +2,12 @@
 
 use crate::cluster::{Cluster, SCRAPE_WINDOW_MS};
 use crate::id::Millis;
+use crate::range::Range;
 
 use super::WINDOW_MS;
-use super::times::{Quantity, Source, latest, merged, of_buckets, of_values};
+use super::quantity::Quantity;
+use super::single::nearest_rank;
+use super::times::{Source, latest, merged, of_buckets};
 
 /// Time between two points, milliseconds.
 pub const TREND_STEP_MS: u64 = 5_000;
@@ -17,7 +20,7 @@ pub struct Trend {
     pub until_ms: Millis,
     /// The 95th percentile over the [`WINDOW_MS`] before each point, oldest first, one each [`TREND_STEP_MS`]; `None`:
     /// no sample, or nothing was known yet.
-    pub p95: Vec<Option<f64>>,
+    pub p95: Vec<Option<Range>>,
 }
 
 /// The 95th percentile over the last five minutes, from the source that [`latest`] takes first. `None`: nobody tells.
@@ -31,7 +34,7 @@ pub fn trend(cluster: &Cluster, quantity: Quantity, now: Millis) -> Option<Trend
                 let (sum, _) = merged(cluster, quantity.histogram(), |process, kind| {
                     process.distribution(kind, after, Millis(at))
                 })?;
-                of_buckets(&sum, quantity.scale()).map(|[_, p95, _]| p95.value)
+                of_buckets(&sum, quantity.scale()).map(|[_, p95, _]| p95)
             })
             .collect(),
         Source::Measured | Source::Told => {
@@ -39,7 +42,7 @@ pub fn trend(cluster: &Cluster, quantity: Quantity, now: Millis) -> Option<Trend
                 .decisions()
                 .newest_first()
                 .filter_map(|decided| quantity.of(decided))
-                .map(|(at, value, _)| (at, value))
+                .map(|single| (single.at, single.value))
                 .filter(|(at, _)| Millis(until).since(*at) < SCRAPE_WINDOW_MS + WINDOW_MS)
                 .collect();
             each.sort_unstable_by_key(|&(at, _)| at);
@@ -47,8 +50,7 @@ pub fn trend(cluster: &Cluster, quantity: Quantity, now: Millis) -> Option<Trend
                 .map(|at| {
                     let from = each.partition_point(|&(told, _)| told.0 + WINDOW_MS <= at);
                     let to = each.partition_point(|&(told, _)| told.0 <= at);
-                    let values = each.get(from..to)?.iter().map(|&(_, value)| value).collect();
-                    of_values(values).map(|[_, p95, _]| p95.value)
+                    nearest_rank(each.get(from..to)?.iter().map(|&(_, value)| value), 0.95)
                 })
                 .collect()
         }

@@ -27,27 +27,27 @@ fn cached(span: &Span<'_>) -> Option<Known> {
         (span.scraped(HistogramKind::CachedTokens)?, span.scraped(HistogramKind::InputTokens)?);
     let is_whole = cached.count() * 100 >= prompts.count() * MOST_PERCENT && prompts.sum() > 0.0;
     let value = (100.0 * cached.sum() / prompts.sum()).min(100.0);
-    is_whole.then_some(Known { value, samples: cached.count(), source: Source::Scraped })
+    is_whole.then(|| Known::exact(value, cached.count(), Source::Scraped))
 }
 
 /// By the router's own count, in blocks.
 fn decided(span: &Span<'_>) -> Option<Known> {
     let totals = span.cluster.decisions().window(span.now, span.ms);
     let value = totals.overlap_share()? * 100.0;
-    Some(Known { value: value.min(100.0), samples: totals.count, source: Source::Decisions })
+    Some(Known::exact(value.min(100.0), totals.count, Source::Decisions))
 }
 
 /// The router's histogram: the mean of the requests' shares, long and short ones alike.
 fn routed(span: &Span<'_>) -> Option<Known> {
     let rate = span.scraped(HistogramKind::HitRate)?;
-    Some(Known { value: rate.mean()? * 100.0, samples: rate.count(), source: Source::Scraped })
+    Some(Known::exact(rate.mean()? * 100.0, rate.count(), Source::Scraped))
 }
 
 /// What a counter rose by in a second; samples are those of a histogram that has one for each request.
 fn scraped_rate(span: &Span<'_>, counter: Counter, requests: HistogramKind) -> Option<Known> {
     let value = span.per_s(|process| process.counted_since(counter, span.after()))?;
     let samples = span.scraped(requests).map_or(0, |scraped| scraped.count());
-    Some(Known { value, samples, source: Source::Scraped })
+    Some(Known::exact(value, samples, Source::Scraped))
 }
 
 /// Output tokens of the requests that ended in the window.
@@ -70,5 +70,5 @@ fn finished<'s>(span: &'s Span<'_>) -> impl Iterator<Item = &'s crate::cluster::
 
 /// `None` without a sample: nothing ended, or nobody told.
 fn known_rate(span: &Span<'_>, sum: f64, samples: u64, source: Source) -> Option<Known> {
-    (samples > 0).then(|| Known { value: sum / (span.ms as f64 / 1e3), samples, source })
+    (samples > 0).then(|| Known::exact(sum / (span.ms as f64 / 1e3), samples, source))
 }

@@ -1,5 +1,5 @@
 //! The last seconds of live traffic as figures that baselines know, each with its source and its samples. A pure reading of
-//! the state: exact where requests were told one by one, else by the frontends' histograms.
+//! the state: exact where nearly all requests are known one by one, else a range by the frontends' histograms.
 
 mod counts;
 mod lengths;
@@ -9,10 +9,11 @@ mod times;
 
 pub use lengths::{Lengths, lengths};
 
-use crate::baseline::{ByFigure, Figure, Figures, Window};
+use crate::baseline::{ByFigure, Figure, Window};
 use crate::cluster::{Cluster, Distribution, ProcessState, RATE_BUCKET_MS};
 use crate::id::Millis;
 use crate::latency::{covered_s, frontends, merged};
+use crate::range::Range;
 use crate::record::{Gauge, HistogramKind};
 
 /// Where a figure comes from.
@@ -76,13 +77,13 @@ pub struct Live {
 /// The `ms` milliseconds before `now`, at most [`crate::cluster::SCRAPE_WINDOW_MS`].
 pub fn live(cluster: &Cluster, now: Millis, ms: u64) -> Live {
     let span = Span { cluster, now, ms };
-    let mut figures = Figures::default();
+    let mut figures = ByFigure::default();
     let mut samples = ByFigure::default();
     let mut sources = ByFigure::default();
     for (figure, known) in times::times(&span).into_iter().chain(counts::counts(&span)) {
-        if let Some(Known { value, samples: count, source }) =
-            known.filter(|known| figure.allows(known.value))
-        {
+        if let Some(Known { value, samples: count, source }) = known.filter(|known| {
+            known.value.high().unwrap_or(known.value.low()).is_finite() && figure.allows(known.value.low())
+        }) {
             figures.set(figure, Some(value));
             samples.set(figure, count);
             sources.set(figure, Some(source));
@@ -103,9 +104,15 @@ pub fn live_window(cluster: &Cluster, now: Millis, ms: u64) -> Window {
 #[derive(Clone, Copy)]
 struct Known {
     /// In the figure's unit.
-    value: f64,
+    value: Range,
     samples: u64,
     source: Source,
+}
+
+impl Known {
+    fn exact(value: f64, samples: u64, source: Source) -> Self {
+        Self { value: Range::exact(value), samples, source }
+    }
 }
 
 type Pair = (Figure, Option<Known>);

@@ -23,7 +23,7 @@ fn both(span: &Span<'_>, (p50, p95): (Figure, Figure), quantity: Quantity, per: 
             latency::Source::Measured => Source::Requests,
             latency::Source::Told => Source::Told,
         };
-        Some(Known { value: quantiles[at].value / per, samples: times.samples, source })
+        Some(Known { value: quantiles[at].times(1.0 / per), samples: times.samples, source })
     };
     [(p50, known(0)), (p95, known(1))]
 }

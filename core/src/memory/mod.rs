@@ -5,16 +5,17 @@
 //! The mirror counts full blocks that were stored and not removed, running or kept. So *retained* is a difference of two
 //! witnesses: belief, not measurement.
 
-pub(crate) mod said;
+mod said;
 #[cfg(test)]
 mod tests;
 mod words;
 
-pub use said::{CapacitySource, Said, UsedSource};
+pub use crate::cluster::{BlockSize, CapacitySource, Said};
+pub use said::UsedSource;
 pub use words::seconds;
 
 use crate::capacity::Live;
-use crate::cluster::{Cluster, WorkerState};
+use crate::cluster::Cluster;
 use crate::id::{Millis, WorkerIx};
 use crate::record::{BlockAges, Gauge};
 
@@ -26,8 +27,8 @@ pub const CHURN_S: u64 = 60;
 pub struct Memory {
     /// Whose.
     pub worker: WorkerIx,
-    /// Tokens of a block.
-    pub block_size_tokens: Option<u32>,
+    /// Tokens of a block, and who says so.
+    pub block_size: Option<BlockSize>,
     /// Blocks there are, by the best source.
     pub capacity: Option<Said<CapacitySource>>,
     /// The same by every source that tells, the best first.
@@ -116,19 +117,19 @@ impl Memory {
     /// The memory of `worker` at `now`; `None`: there is no such worker.
     pub fn of(cluster: &Cluster, worker: WorkerIx, now: Millis) -> Option<Self> {
         let state = cluster.worker(worker)?;
-        let capacities = said::capacities(cluster, state);
+        let capacities = said::capacities(cluster, worker);
         Some(Self {
             worker,
-            block_size_tokens: block_size(cluster, state),
+            block_size: cluster.block_size(worker),
             capacity: capacities.first().copied(),
             capacities,
-            used: said::used(cluster, state),
+            used: said::used(cluster, worker, state),
             mirror: cluster
                 .blocks(worker)
                 .zip(state.last_event_ms)
                 .map(|(blocks, at_ms)| Mirror { blocks, at_ms }),
             ages: state.ages,
-            churn: churn(state, now),
+            churn: churn(cluster, worker, now),
         })
     }
 
@@ -206,20 +207,12 @@ pub fn live(cluster: &Cluster, now: Millis) -> Live {
     }
 }
 
-/// Tokens per block of a worker: by its model card, else by the frontends' metrics where they agree.
-pub(crate) fn block_size(cluster: &Cluster, state: &WorkerState) -> Option<u32> {
-    state.block_size_tokens.or_else(|| said::agreed(cluster, |model| model.block_size_tokens))
-}
-
-/// Only of a worker of which a KV event was heard.
-fn churn(state: &WorkerState, now: Millis) -> Option<Churn> {
-    state.last_event_ms?;
-    let mut churn = Churn { stored: 0, removed: 0 };
-    for (_, bucket) in state.rates.last(now, CHURN_S) {
-        churn.stored += u64::from(bucket.stored);
-        churn.removed += u64::from(bucket.removed);
-    }
-    Some(churn)
+/// Over the seconds that are known; `None`: none is.
+fn churn(cluster: &Cluster, worker: WorkerIx, now: Millis) -> Option<Churn> {
+    let known = cluster.rates(worker, now, CHURN_S).filter_map(|(_, bucket)| bucket);
+    known
+        .map(|bucket| Churn { stored: bucket.stored.into(), removed: bucket.removed.into() })
+        .reduce(|sum, more| Churn { stored: sum.stored + more.stored, removed: sum.removed + more.removed })
 }
 
 /// What the deployment tells of the calculator's inputs.
@@ -237,16 +230,16 @@ pub struct Facts {
 
 /// What the deployment tells for the calculator.
 pub fn live_facts(cluster: &Cluster) -> Facts {
-    let there = || cluster.workers().iter().filter(|state| state.gone.is_none());
-    let sizes: Vec<u32> = there().filter_map(|state| block_size(cluster, state)).collect();
-    let blocks: Vec<u64> = there()
-        .filter_map(|state| said::capacities(cluster, state).first().map(|said| said.blocks))
-        .collect();
+    let there = || {
+        let all = (0..cluster.workers().len() as u16).map(WorkerIx);
+        all.filter(|&ix| cluster.worker(ix).is_some_and(|state| state.gone.is_none()))
+    };
+    let blocks: Vec<u64> = there().filter_map(|ix| Some(cluster.capacity(ix)?.blocks)).collect();
     let workers = there().count() as u64;
     Facts {
-        block_size_tokens: sizes.first().copied().filter(|first| sizes.iter().all(|size| size == first)),
+        block_size_tokens: cluster.block_tokens(),
         workers: (workers > 0).then_some(workers),
-        max_num_seqs: said::agreed(cluster, |model| model.max_num_seqs),
+        max_num_seqs: cluster.models_agree(|model| model.max_num_seqs),
         blocks_per_worker: blocks.iter().min().copied().zip(blocks.iter().max().copied()),
     }
 }

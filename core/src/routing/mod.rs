@@ -28,7 +28,6 @@ use crate::dynamo::active_sequence::{ActiveSequence, AddRequest, RouterId, Step}
 use crate::dynamo::trace::RequestTrace;
 use crate::id::{DecisionId, Millis, WorkerIx};
 use crate::ingest::{FRESH_MS, Published, Said, Told};
-use crate::memory;
 use crate::record::{Completeness, Decision, DecisionSource, Entry, NotReconstructed, Progress, Record};
 use crate::router::Formula;
 
@@ -334,15 +333,17 @@ impl Routing {
         self.block_sizes[worker.at()] = Some(block_size_tokens);
     }
 
-    /// Tokens per block that the router uses for a worker: by its model card, else as learnt from requests of it or of
-    /// one like it, else as the frontends' metrics say.
+    /// Tokens per block that the router uses for a worker: as the state knows it, else as learnt from requests of it or of
+    /// one like it.
     fn block_size(&self, worker: WorkerIx, cluster: &Cluster) -> Option<u32> {
         let like = cluster.worker(worker)?;
         let learnt = |at: usize| self.block_sizes.get(at).copied().flatten();
-        let peers = || cluster.workers().iter().enumerate().filter(|(_, peer)| is_peer(peer, like));
-        let card = like.block_size_tokens.or_else(|| learnt(worker.at()));
-        card.or_else(|| peers().find_map(|(at, peer)| peer.block_size_tokens.or_else(|| learnt(at))))
-            .or_else(|| memory::block_size(cluster, like))
+        let of_peers = || {
+            let mut peers = cluster.workers().iter().enumerate().filter(|(_, peer)| is_peer(peer, like));
+            peers.find_map(|(at, _)| learnt(at))
+        };
+        let known = cluster.block_size(worker).map(|size| size.tokens);
+        known.or_else(|| learnt(worker.at())).or_else(of_peers)
     }
 
     /// Lets a decision wait until the state at its time is known, or says at once that it never will be.

@@ -223,15 +223,6 @@ fn pool(cluster: &Cluster, question: &Question) -> Option<WorkerIx> {
     Some(compared.or_else(|| decisions.newest_first().next())?.decision.worker)
 }
 
-/// Tokens per block: by the model cards if they agree, else of the latest decision that tells.
-pub fn block_size_tokens(cluster: &Cluster) -> Option<u32> {
-    let mut cards = cluster.workers().iter().filter_map(|worker| worker.block_size_tokens);
-    match cards.next() {
-        Some(first) => cards.all(|size| size == first).then_some(first),
-        None => cluster.decisions().newest_first().find_map(|decided| decided.decision.block_size_tokens),
-    }
-}
-
 /// Formula and weight of the latest decision that tells them, everything else as Dynamo's defaults are; the natural
 /// options to start from.
 pub fn deployed(cluster: &Cluster) -> Option<Options> {

@@ -1,7 +1,7 @@
 //! From a prompt in any of its forms to blocks, length and block size.
 
+use super::WhatIf;
 use super::question::{MAX_PROMPT_BLOCKS, Prompt, Question, Refused};
-use super::{WhatIf, block_size_tokens};
 use crate::cluster::Cluster;
 use crate::id::WorkerIx;
 use crate::router::Request;
@@ -64,7 +64,7 @@ impl WhatIf {
     pub(super) fn resolve(&mut self, cluster: &Cluster, question: &Question) -> Result<Found, Refused> {
         self.local.clear();
         self.chain.clear();
-        let of_cluster = block_size_tokens(cluster);
+        let of_cluster = cluster.block_tokens();
         match &question.prompt {
             Prompt::Blocks(blocks) => {
                 let known = blocks.block_size_tokens.or(of_cluster);

@@ -3,7 +3,7 @@
 use super::load::LoadFrom;
 use super::prompt::same_size;
 use super::question::{Question, Refused, Who};
-use super::{State, WhatIf, block_size_tokens};
+use super::{State, WhatIf};
 use crate::id::DecisionId;
 use crate::record::{Completeness, Decision, Scoring};
 use crate::router::{Formula, Load, Options, Overlap, Request, WorkerInput};
@@ -22,7 +22,7 @@ impl WhatIf {
         if decision.candidates.is_empty() {
             return Err(Refused::NoCandidates(id));
         }
-        let known = decision.block_size_tokens.or_else(|| block_size_tokens(state.cluster));
+        let known = decision.block_size_tokens.or_else(|| state.cluster.block_tokens());
         let size = same_size(known, question.block_size_tokens)?;
         let tokens = |blocks: f64| (blocks.max(0.0) * f64::from(size)).round() as u64;
         let cached = |overlap_blocks: u32| u64::from(overlap_blocks) * u64::from(size);

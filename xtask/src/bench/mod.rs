@@ -41,6 +41,8 @@ pub(crate) enum Part {
     Counterfactual,
     /// The simulated reference scenario: seven levels under two routers
     Scenario,
+    /// The colour of TTFT against the simulator's exact percentiles: ten minutes at seven levels
+    Colours,
 }
 
 /// A program that measures.
@@ -62,6 +64,7 @@ impl Part {
             Self::Sizes => "sizes",
             Self::Counterfactual => "counterfactual",
             Self::Scenario => "scenario",
+            Self::Colours => "colours",
         }
     }
 
@@ -74,14 +77,15 @@ impl Part {
             Self::Tree => ("radixscope-tests", "tree"),
             Self::Counterfactual => ("radixscope-tests", "counterfactual"),
             Self::Scenario => ("radixscope-core", "scenario"),
+            Self::Colours => ("radixscope-core", "colours"),
             Self::Sizes => return None,
         };
-        Some(Program { package, name, is_example: matches!(self, Self::Scenario) })
+        Some(Program { package, name, is_example: !self.needs_server() })
     }
 
     /// Whether it needs the page, the server and their tools.
     const fn needs_server(self) -> bool {
-        !matches!(self, Self::Scenario)
+        !matches!(self, Self::Scenario | Self::Colours)
     }
 }
 

@@ -138,13 +138,7 @@ pub(super) fn cached_tokens(view: &View<'_>, ms: u64) -> Option<u64> {
     tokens.reduce(f64::max).map(|tokens| tokens.max(0.0) as u64)
 }
 
-/// Blocks that a worker's cache holds, by its card, else by the frontend's metrics where it serves one model.
+/// Blocks that a worker's cache holds.
 pub(super) fn capacity_blocks(view: &View<'_>, worker: WorkerIx) -> Option<u64> {
-    let by_card = view.cluster.worker(worker)?.capacity_blocks;
-    let mut models = view.cluster.processes().iter().flat_map(|process| process.models());
-    let by_metrics = || {
-        let first = models.next()?;
-        models.all(|model| model.name == first.name).then_some(first.total_kv_blocks)?
-    };
-    by_card.or_else(by_metrics)
+    view.cluster.capacity(worker).map(|said| said.blocks)
 }

@@ -254,8 +254,8 @@ impl Overlap {
             view.decisions(window).filter(|d| d.at_ms > interval.after && d.at_ms <= interval.until)
         {
             let decision = &decided.decision;
-            let by_card = || view.cluster.worker(decision.worker)?.block_size_tokens;
-            let size = decision.block_size_tokens.or_else(by_card).or_else(|| by_frontend(view));
+            let of_worker = || Some(view.cluster.block_size(decision.worker)?.tokens);
+            let size = decision.block_size_tokens.or_else(of_worker);
             let Some((overlap, size)) = decision.overlap_blocks.zip(size) else { continue };
             let Some(prompt) = decision.isl_blocks else { continue };
             sum.decisions += 1;
@@ -264,10 +264,6 @@ impl Overlap {
         }
         (sum.decisions > 0).then_some(sum)
     }
-}
-
-fn by_frontend(view: &View<'_>) -> Option<u32> {
-    scraped(view, ProcessRole::Frontend).flat_map(|p| p.models()).find_map(|model| model.block_size_tokens)
 }
 
 #[cfg(test)]

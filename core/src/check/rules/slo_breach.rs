@@ -97,7 +97,8 @@ impl Rule for SloBreach {
             );
             if let Some(share) = latency.share_above(view, *target_ms) {
                 let label = format!("{what} above its target, {from}");
-                found = found.evidence(label, format!("{:.1} % of the samples", share * 100.0), "");
+                let percent = share.words(|share| format!("{:.1}", share * 100.0));
+                found = found.evidence(label, format!("{percent} % of the samples"), "");
             }
         }
         if let Some((requests, source)) = waiting(view) {
@@ -141,7 +142,8 @@ fn no_breach(view: &View<'_>, judged: &[(Latency, Against, f64)]) -> Look {
     let Some((latency, _, target_ms)) = unclear else { return Look::Ok };
     Look::Unknown(
         format!(
-            "{} p95 is {}: the target of {target_ms} ms lies in that bucket; logs or traces from 1.4 on tell it exactly",
+            "{} p95 is {}: the target of {target_ms} ms lies inside, so there is no data on which side; a frontend's log \
+             (Dynamo ≥ 1.1) or request traces (≥ 1.4) tell single requests",
             label(latency.quantity),
             latency.words(&latency.p95)
         )
@@ -260,7 +262,7 @@ mod tests {
         let finding = stage_of([50, 20, 20, 10, 0]).found(&SloBreach).unwrap();
         assert_eq!(finding.title, "TTFT p95 above target");
         assert!(finding.evidence[0].value.contains("1 s–2.2 s"), "{}", finding.evidence[0].value);
-        assert!(finding.evidence[2].value.starts_with("25.1 %"), "{}", finding.evidence[2].value);
+        assert!(finding.evidence[2].value.starts_with("10.0–30.0 %"), "{}", finding.evidence[2].value);
     }
 
     #[test]

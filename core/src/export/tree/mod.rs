@@ -21,9 +21,7 @@ use std::sync::OnceLock;
 
 use crate::cluster::{Cluster, touch, touched_ms};
 use crate::id::{BlockHash, Millis, Seq, Worker, WorkerIx};
-use crate::memory::live_facts;
 use crate::tree::{HIT_WINDOW, NodeId, Totals, Tree};
-use crate::whatif;
 
 pub use block::{Asked, MAX_MATCHES, MAX_PATH};
 pub use cursor::{BadCursor, Cursor};
@@ -74,14 +72,12 @@ pub struct Picture {
 impl Picture {
     /// Copies what is needed, and computes nothing.
     pub fn of(cluster: &Cluster, at_ms: Millis) -> Self {
-        // Where the workers' cards are silent, decisions tell.
-        let size = live_facts(cluster).block_size_tokens.or_else(|| whatif::block_size_tokens(cluster));
         Self {
             seq: cluster.seq(),
             at_ms,
             tree: cluster.tree().frozen(),
             workers: cluster.workers().iter().map(|worker| worker.id).collect(),
-            block_size_tokens: size,
+            block_size_tokens: cluster.block_tokens(),
             whole: OnceLock::new(),
         }
     }

@@ -77,8 +77,11 @@ struct WorkerDto {
     blocks: Option<u64>,
     unattached_blocks: u64,
     hidden_blocks: u64,
+    /// `null`: nobody tells; else by whom.
     capacity_blocks: Option<u64>,
+    capacity_source: Option<&'static str>,
     block_size_tokens: Option<u32>,
+    block_size_source: Option<&'static str>,
     used_blocks: Option<u64>,
     stored_total: u64,
     removed_total: u64,
@@ -274,6 +277,7 @@ fn source(source: &SourceState) -> SourceDto {
 fn worker(cluster: &Cluster, ix: WorkerIx) -> Option<WorkerDto> {
     let w: &WorkerState = cluster.worker(ix)?;
     let held = cluster.tree().holdings(ix);
+    let (capacity, size) = (cluster.capacity(ix), cluster.block_size(ix));
     let load = |l: &radixscope_core::cluster::RouterLoad| RouterLoadDto {
         router_id: l.router.map(Decimal),
         at_ms: l.at_ms.0,
@@ -289,8 +293,10 @@ fn worker(cluster: &Cluster, ix: WorkerIx) -> Option<WorkerDto> {
         blocks: cluster.blocks(ix),
         unattached_blocks: held.unattached,
         hidden_blocks: held.hidden,
-        capacity_blocks: w.capacity_blocks,
-        block_size_tokens: w.block_size_tokens,
+        capacity_blocks: capacity.map(|said| said.blocks),
+        capacity_source: capacity.map(|said| said.source.as_str()),
+        block_size_tokens: size.map(|size| size.tokens),
+        block_size_source: size.map(|size| size.source.as_str()),
         used_blocks: w.engine_used_blocks,
         stored_total: w.stored_total,
         removed_total: w.removed_total,

@@ -1,5 +1,6 @@
 //! `GET /api/v1/latency`: times and lengths of requests over the last seconds and over the session, by the frontends'
-//! histograms and, where logs or traces tell of requests one by one, by those. What nobody tells is `null`.
+//! histograms and, where logs or traces tell of single requests, by those; and which of the two is the figure that the page
+//! and the checks judge. What nobody tells is `null`.
 
 use axum::Json;
 use axum::extract::State;
@@ -9,6 +10,7 @@ use serde::Serialize;
 use radixscope_core::cluster::{Cluster, Distribution, ProcessState, Quantile, SCRAPE_WINDOW_MS};
 use radixscope_core::id::Millis;
 use radixscope_core::latency::{self, Quantity, Source, Times};
+use radixscope_core::range::Range;
 use radixscope_core::record::HistogramKind;
 
 use super::params::Params;
@@ -16,6 +18,8 @@ use crate::http::error::ApiError;
 use crate::hub::{Hub, View};
 
 const DEFAULT_WINDOW_S: u64 = 60;
+/// Largest target that is taken, as in the page: ten minutes.
+const MOST_TARGET_MS: u64 = 600_000;
 
 /// The answer. A figure's values are in its own `unit`.
 #[derive(Serialize)]
@@ -38,9 +42,12 @@ pub(super) struct LatencyDto {
 #[derive(Serialize)]
 struct FigureDto {
     unit: &'static str,
+    /// What is shown, compared and coloured: single requests where they are nearly all that the frontends count, else the
+    /// histogram; `null`: nobody tells of a sample.
+    figure: Option<FigureOfWindowDto>,
     /// By histograms, which know a value by its bucket; `null`: no scraped process offers one.
     histogram: Option<HistogramDto>,
-    /// By requests that logs or traces tell one by one, exact; `null`: none do.
+    /// By single requests, as logs and traces tell them; `null`: none do.
     requests: Option<RequestsDto>,
 }
 
@@ -76,30 +83,76 @@ struct QuantileDto {
     upper: Option<f64>,
 }
 
-/// Requests of the window.
+/// The figure of the window, in the same unit as everything else.
+#[derive(Serialize)]
+struct FigureOfWindowDto {
+    /// `requests` or `histogram`.
+    by: &'static str,
+    /// The same in words.
+    source: String,
+    /// Samples known.
+    count: u64,
+    /// Samples that there were, by the frontends' counters.
+    of: u64,
+    /// What it is taken over: after the first, up to the second.
+    from_ms: u64,
+    until_ms: u64,
+    p50: Option<RangeDto>,
+    p95: Option<RangeDto>,
+    p99: Option<RangeDto>,
+    /// The target asked for with `ttft_slo` or `tpot_slo`, in the figure's unit.
+    target: Option<f64>,
+    /// How `p95` stands to the target: `within`, `above`, or `unknown` where the target lies between its bounds or
+    /// samples are few; `null` without a target.
+    standing: Option<&'static str>,
+}
+
+/// Values that a figure can have. Both are the same where it is known exactly.
+#[derive(Serialize)]
+struct RangeDto {
+    low: f64,
+    /// `null`: no bound is known.
+    high: Option<f64>,
+}
+
+/// Single requests of the window. Where some of `of` are missing a percentile is a range: they may lie on either side.
 #[derive(Serialize)]
 struct RequestsDto {
     count: u64,
-    p50: Option<f64>,
-    p95: Option<f64>,
-    p99: Option<f64>,
+    /// Requests of the window, known or not, by the frontends' counters.
+    of: u64,
+    p50: Option<RangeDto>,
+    p95: Option<RangeDto>,
+    p99: Option<RangeDto>,
     /// Who measured, in words.
     source: String,
 }
 
 pub(super) async fn latency(State(hub): State<Hub>, uri: Uri) -> Result<Json<LatencyDto>, ApiError> {
-    let params = Params::of(&uri, &["window_s"])?;
+    let params = Params::of(&uri, &["window_s", "ttft_slo", "tpot_slo"])?;
     let window_s = params.within("window_s", 1, SCRAPE_WINDOW_MS / 1_000)?.unwrap_or(DEFAULT_WINDOW_S);
-    Ok(Json(hub.read(move |view| of(view, window_s)).await?))
+    let target = |name| -> Result<Option<f64>, ApiError> {
+        Ok(params.within(name, 1, MOST_TARGET_MS)?.map(|ms| ms as f64))
+    };
+    let targets = [target("ttft_slo")?, target("tpot_slo")?];
+    Ok(Json(hub.read(move |view| of(view, window_s, targets)).await?))
 }
 
-fn of(view: &View<'_>, window_s: u64) -> LatencyDto {
+fn of(view: &View<'_>, window_s: u64, [ttft_ms, tpot_ms]: [Option<f64>; 2]) -> LatencyDto {
     use HistogramKind::{
         CachedTokens, Duration, HitRate, InputTokens, Itl, OutputTokens, RouterOverheadMs, Ttft,
     };
     let (cluster, now, window_ms) = (view.cluster, view.at_ms, window_s * 1_000);
     let figure = |unit, kind, quantity: Option<Quantity>| FigureDto {
         unit,
+        figure: quantity.and_then(|quantity| {
+            let target = match quantity {
+                Quantity::Ttft => ttft_ms,
+                Quantity::Tpot => tpot_ms,
+                _ => None,
+            };
+            of_window(cluster, quantity, now, window_ms, target)
+        }),
         histogram: histogram(cluster, kind, now, window_ms),
         requests: quantity.and_then(|quantity| requests(cluster, quantity, now, window_ms)),
     };
@@ -109,12 +162,12 @@ fn of(view: &View<'_>, window_s: u64) -> LatencyDto {
         window_s,
         ttft: figure("s", Ttft, Some(Quantity::Ttft)),
         itl: figure("s", Itl, Some(Quantity::Tpot)),
-        duration: figure("s", Duration, None),
+        duration: figure("s", Duration, Some(Quantity::EndToEnd)),
         input_tokens: figure("tokens", InputTokens, Some(Quantity::InputTokens)),
         output_tokens: figure("tokens", OutputTokens, Some(Quantity::OutputTokens)),
         cached_tokens: figure("tokens", CachedTokens, None),
         hit_rate: figure("share of the prompt's blocks", HitRate, None),
-        router_overhead: figure("ms", RouterOverheadMs, None),
+        router_overhead: figure("ms", RouterOverheadMs, Some(Quantity::RouterOverhead)),
     }
 }
 
@@ -142,15 +195,48 @@ fn samples(of: &Distribution) -> SamplesDto {
 }
 
 fn requests(cluster: &Cluster, quantity: Quantity, now: Millis, window_ms: u64) -> Option<RequestsDto> {
-    let Times { source, samples, quantiles } = latency::requests(cluster, quantity, now, window_ms)?;
-    // Times of single requests come in milliseconds, those of Dynamo's histograms in seconds.
-    let scale = match quantity {
+    let Times { source, samples, of, quantiles, .. } = latency::requests(cluster, quantity, now, window_ms)?;
+    let [p50, p95, p99] = ranges(quantiles, quantity);
+    Some(RequestsDto { count: samples, of, p50, p95, p99, source: source.words() })
+}
+
+fn of_window(
+    cluster: &Cluster,
+    quantity: Quantity,
+    now: Millis,
+    window_ms: u64,
+    target_ms: Option<f64>,
+) -> Option<FigureOfWindowDto> {
+    let all = latency::within(cluster, quantity, now, window_ms);
+    let times = all.into_iter().find(|times| times.samples > 0)?;
+    let [p50, p95, p99] = ranges(times.quantiles, quantity);
+    Some(FigureOfWindowDto {
+        by: if matches!(times.source, Source::Histograms { .. }) { "histogram" } else { "requests" },
+        source: times.source.words(),
+        count: times.samples,
+        of: times.of,
+        from_ms: times.window.0.0,
+        until_ms: times.window.1.0,
+        p50,
+        p95,
+        p99,
+        target: target_ms.map(|ms| ms * scale(quantity)),
+        standing: target_ms.map(|ms| times.standing(ms).as_str()),
+    })
+}
+
+/// Times come in milliseconds from core, and in seconds from Dynamo's histograms, whose unit is the answer's.
+const fn scale(quantity: Quantity) -> f64 {
+    match quantity {
         Quantity::Ttft | Quantity::Tpot | Quantity::EndToEnd => 1e-3,
         Quantity::InputTokens | Quantity::OutputTokens | Quantity::RouterOverhead => 1.0,
+    }
+}
+
+fn ranges(quantiles: Option<[Range; 3]>, quantity: Quantity) -> [Option<RangeDto>; 3] {
+    let one = |range: Range| {
+        let range = range.times(scale(quantity));
+        Some(RangeDto { low: range.low(), high: range.high() })
     };
-    let [p50, p95, p99] = match quantiles {
-        Some(readings) => readings.map(|reading| Some(reading.value * scale)),
-        None => [None; 3],
-    };
-    Some(RequestsDto { count: samples, p50, p95, p99, source: source.words() })
+    quantiles.map_or([const { None }; 3], |all| all.map(one))
 }

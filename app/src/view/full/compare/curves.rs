@@ -6,7 +6,7 @@ use radixscope_core::baseline::{Baseline, Direction, Figure, crossover};
 use radixscope_core::live::Live;
 
 use super::roles::{Baselines, Role};
-use super::table::digits;
+use super::table::{digits, range_words};
 use crate::draw::chart::Chart;
 use crate::draw::curves::{self, Curve, Picture};
 use crate::draw::palette::{Palette, parse};
@@ -64,17 +64,22 @@ fn picture(choice: Choice, live: &Live, playing: &[Option<Baseline>; 2], dark: b
         }
     }
     let concurrency = live.concurrency.map(|(mean, _)| mean);
-    let point = |&figure: &Figure| {
-        let (x, y) = (concurrency?, live.window.figures.get(figure)?);
+    let points = |&figure: &Figure| {
+        let (x, range) = (concurrency?, live.window.figures.get(figure)?);
         let end = if figures.len() > 1 { figure.label().rsplit(' ').next().unwrap_or("") } else { "" };
         // Rounded, so that what is not seen draws nothing anew.
-        let text = digits(figure, y);
-        Some((x.round(), text.parse().unwrap_or(y), format!("Live {end} {text}").replace("  ", " ")))
+        let at = |y: f64| digits(figure, y).parse().unwrap_or(y);
+        let name = format!("Live {end} {}", range_words(figure, &range)).replace("  ", " ");
+        let low = (x.round(), at(range.low()), name);
+        // Of a range both ends, with a line between them.
+        let high =
+            range.high().filter(|_| range.value().is_none()).map(|high| (x.round(), at(high), String::new()));
+        Some([Some(low), high])
     };
     let unit = figures.first().map_or("", |figure| figure.unit());
     Picture {
         curves,
-        live: figures.iter().filter_map(point).collect(),
+        live: figures.iter().filter_map(points).map(|ends| ends.into_iter().flatten().collect()).collect(),
         marks: figures
             .iter()
             .flat_map(|&figure| crossings(figure, playing))

@@ -15,7 +15,7 @@ use roles::Baselines;
 use table::Table;
 
 use crate::format;
-use crate::store::Store;
+use crate::store::{Feed, Store, time_of_day};
 use crate::url::Panel;
 use crate::view::figure::PanelHead;
 
@@ -34,12 +34,12 @@ pub(crate) fn ComparePanel(store: Store, dark: Signal<bool>) -> impl IntoView {
         let asked = store.address.with(|address| address.other(WINDOW_KEY));
         WINDOWS.into_iter().find(|(key, ..)| asked.as_deref() == Some(key)).unwrap_or(WINDOWS[0])
     });
-    let second = Memo::new(move |_| store.on_beat(|_| store.now_ms().0 / EVERY_MS));
+    let second = Memo::new(move |_| store.on_beat(|_| store.received_ms().0 / EVERY_MS));
     let live = Memo::new(move |_| {
         // Read, not only tracked: a memo that nobody reads never runs, and then never tells of a change.
         let _ = second.get();
         let (.., ms) = window.get();
-        store.peek(|cluster| live::live(cluster, store.now_ms(), ms))
+        store.peek(|cluster| live::live(cluster, store.received_ms(), ms))
     });
     let is_simulated = Memo::new(move |_| {
         store.on_beat(|cluster| cluster.sources().iter().any(|source| source.kind == SourceKind::Simulator))
@@ -47,11 +47,15 @@ pub(crate) fn ComparePanel(store: Store, dark: Signal<bool>) -> impl IntoView {
     let source = move || {
         let what = if is_simulated.get() { "Live: simulated cluster" } else { "Live" };
         let (_, name, _) = window.get();
+        let name = match store.as_of(Feed::Metrics) {
+            None => format!("last {name}"),
+            Some(at) => format!("{name} before {}, not current", time_of_day(at)),
+        };
         live.with(|live| match live.concurrency {
             Some((mean, how)) => {
-                format!("{what}, last {name}, concurrency {} ({}).", whole(mean), how.label())
+                format!("{what}, {name}, concurrency {} ({}).", whole(mean), how.label())
             }
-            None => format!("{what}, last {name}, concurrency not known."),
+            None => format!("{what}, {name}, concurrency not known."),
         })
     };
     let tells_nothing = Memo::new(move |_| {

@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 
 use leptos::prelude::*;
-use radixscope_core::baseline::{self, Baseline, Router, Window, save_window};
+use radixscope_core::baseline::{self, Baseline, Figure, Router, Window, save_window};
 
 use crate::store::Store;
 
@@ -136,7 +136,12 @@ impl Baselines {
         if save_window(&mut own, name, router, window) {
             let level = window.row().concurrency;
             self.own.set(own);
-            self.keep(format!("Saved as {name}, concurrency {level}."));
+            let left_out: Vec<&str> = window.inexact().map(Figure::label).collect();
+            let without = match left_out.is_empty() {
+                true => String::new(),
+                false => format!(" Not saved, as only a range is known: {}.", left_out.join(", ")),
+            };
+            self.keep(format!("Saved as {name}, concurrency {level}.{without}"));
         }
     }
 

@@ -1,14 +1,12 @@
 //! The three layers side by side: live, and both baselines at the same concurrency.
 
 use leptos::prelude::*;
-use radixscope_core::baseline::{Baseline, Figure};
+use radixscope_core::baseline::{Baseline, Difference, Figure, Verdict, difference};
 use radixscope_core::live::Live;
+use radixscope_core::range::Range;
 
 use super::roles::{Baselines, Role};
 use crate::format::{self, UNKNOWN};
-
-/// Differences below this share are called equal, in percent.
-const EQUAL_PERCENT: f64 = 1.0;
 
 /// Figures with as many digits as their unit bears.
 pub(super) fn digits(figure: Figure, value: f64) -> String {
@@ -48,19 +46,28 @@ fn at(
     }
 }
 
-/// How live stands to a baseline: percent with sign, in a word, with an icon; class.
-fn difference(figure: Figure, live: Option<f64>, base: Option<f64>) -> (String, &'static str) {
-    let (Some(live), Some(base)) = (live, base.filter(|&base| base > 0.0)) else {
-        return (UNKNOWN.to_owned(), "");
-    };
-    let percent = (live - base) / base * 100.0;
-    if percent.abs() < EQUAL_PERCENT {
-        return ("= equal".to_owned(), "");
+/// A live figure in its unit's digits: a number, or its range.
+pub(super) fn range_words(figure: Figure, range: &Range) -> String {
+    range.words(|value| digits(figure, value))
+}
+
+/// How live stands to a baseline: percent with sign, in a word, with an icon; class. "Worse" and "better" only where the
+/// baseline lies outside of what live can be.
+fn difference_words(figure: Figure, live: Option<Range>, base: Option<f64>) -> (String, &'static str) {
+    let difference = live.zip(base).and_then(|(live, base)| difference(figure, live, base));
+    let Some(Difference { share, verdict }) = difference else { return (UNKNOWN.to_owned(), "") };
+    let percent = share.words(|share| {
+        let percent = (share * 100.0).round();
+        let sign = if percent < 0.0 { '−' } else { '+' };
+        format!("{sign}{:.0} %", percent.abs())
+    });
+    let percent = percent.replace(" %–", " to ");
+    match verdict {
+        Verdict::Equal => ("= equal".to_owned(), ""),
+        Verdict::Better => (format!("{percent} ▲ better"), "better"),
+        Verdict::Worse => (format!("{percent} ▼ worse"), "worse"),
+        Verdict::Unknown => (format!("{percent}: baseline lies inside"), "quiet"),
     }
-    let is_better = (percent < 0.0) == figure.lower_is_better();
-    let sign = if percent < 0.0 { '−' } else { '+' };
-    let (icon, word, class) = if is_better { ("▲", "better", "better") } else { ("▼", "worse", "worse") };
-    (format!("{sign}{:.0} % {icon} {word}", percent.abs()), class)
 }
 
 #[derive(Clone, PartialEq)]
@@ -79,13 +86,13 @@ fn lines(live: &Live, baselines: &[Option<Baseline>; 2]) -> Vec<Line> {
         let samples = live.window.samples.get(figure);
         let told = match (value, source) {
             (Some(value), Some(source)) => (
-                digits(figure, value),
+                range_words(figure, &value),
                 format!("{}, {}", format::plural(samples, "sample", "samples"), source.label()),
             ),
-            _ => (UNKNOWN.to_owned(), "not told".to_owned()),
+            _ => (UNKNOWN.to_owned(), "no data".to_owned()),
         };
         let read = baselines.each_ref().map(|baseline| at(baseline.as_ref(), figure, concurrency));
-        let differences = read.each_ref().map(|(_, _, base)| difference(figure, value, *base));
+        let differences = read.each_ref().map(|(_, _, base)| difference_words(figure, value, *base));
         Line { figure, live: told, base: read.map(|(text, why, _)| (text, why)), differences }
     };
     Figure::ALL.into_iter().map(line).collect()
@@ -123,9 +130,9 @@ pub(super) fn Table(live: Memo<Live>, baselines: Baselines) -> impl IntoView {
                 <th scope="col">"Figure"</th>
                 <th scope="col" class="n">"Live"</th>
                 <th scope="col" class="n">"KV-aware"</th>
-                <th scope="col" class="n" title="Live against the KV-aware baseline at the same concurrency">"Live against it"</th>
+                <th scope="col" class="n" title="Live against the KV-aware baseline at the same concurrency">"Live vs baseline"</th>
                 <th scope="col" class="n">"Round-robin"</th>
-                <th scope="col" class="n" title="Live against the round-robin baseline at the same concurrency">"Live against it"</th>
+                <th scope="col" class="n" title="Live against the round-robin baseline at the same concurrency">"Live vs baseline"</th>
             </tr></thead>
             <tbody>{(0..Figure::ALL.len()).map(row).collect_view()}</tbody>
         </table>

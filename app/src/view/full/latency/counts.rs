@@ -100,11 +100,10 @@ fn of_quantity(id: &'static str, what: &'static str, since: &str, quantity: Quan
     let first = all.first();
     let value = first.map(|times| match times.quantiles {
         Some([p50, p95, _]) => {
-            let about = if p50.bucket.is_some() { "≈ " } else { "" };
             format!(
-                "{about}{} / {}",
-                quantity.words(p50.value).trim_end_matches(" tokens"),
-                quantity.words(p95.value)
+                "{} / {}",
+                quantity.range_words(&p50).replace(" tokens", ""),
+                quantity.range_words(&p95).replacen(" tokens–", "–", 1)
             )
         }
         None => "no sample".to_owned(),

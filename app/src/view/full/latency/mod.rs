@@ -14,7 +14,7 @@ use goals::{Goal, TPOT, TTFT};
 use quantity::QuantityCard;
 use spread::SpreadSection;
 
-use crate::store::Store;
+use crate::store::{Feed, Store, time_of_day};
 use crate::url::Panel;
 use crate::view::figure::PanelHead;
 
@@ -23,14 +23,17 @@ use crate::view::figure::PanelHead;
 pub(crate) fn LatencyPanel(store: Store, dark: Signal<bool>) -> impl IntoView {
     // What is worked out once a second: figures over a minute do not change faster.
     let second = Memo::new(move |_| {
-        let now = store.now_ms();
+        let now = store.received_ms();
         store.on_beat(|_| Millis(now.0 / 1000 * 1000))
     });
     let (ttft, tpot) = (Goal::of(store, TTFT), Goal::of(store, TPOT));
     view! {
         <section class="panel latency" aria-labelledby="latency-title" data-testid="latency">
             <PanelHead store panel=Panel::Latency title="Latency">
-                <span class="quiet cf-sub">"Last 60 s against the targets; how evenly requests lie on the workers"</span>
+                <span class="quiet cf-sub">{move || match store.as_of(Feed::Metrics) {
+                    None => "Last 60 s against the targets; how evenly requests lie on the workers".to_owned(),
+                    Some(at) => format!("60 s before {}; not current", time_of_day(at)),
+                }}</span>
             </PanelHead>
             <div class="scroll latency-scroll">
                 <div class="latency-two">

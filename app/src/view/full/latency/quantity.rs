@@ -5,15 +5,16 @@ use leptos::prelude::*;
 use radixscope_core::cluster::Cluster;
 use radixscope_core::id::Millis;
 use radixscope_core::latency::{
-    self, Burn, ENABLE_FRONTEND, Quantity, Reading, Standing, TREND_STEP_MS, Times, Trend,
+    self, Burn, ENABLE_FRONTEND, MIN_SAMPLES, Quantity, TREND_STEP_MS, Times, Trend,
 };
+use radixscope_core::range::{Range, Standing};
 
 use super::goals::{Goal, GoalField};
 use crate::draw::chart::Chart;
 use crate::draw::palette::{Palette, parse};
 use crate::draw::trend::{self, Line};
 use crate::format;
-use crate::store::Store;
+use crate::store::{Feed, Store};
 use crate::theme;
 use crate::view::charted::{load_after_first_paint, root_font_px};
 
@@ -37,11 +38,16 @@ pub(super) fn QuantityCard(
         let target = goal.ms.get();
         store.peek(|cluster| latency::burn(cluster, quantity, target))
     });
-    let quantiles = Memo::new(move |_| times.with(|all| all.first().and_then(|times| times.quantiles)));
+    // The figure that rules judge: one function for all.
+    let figure = Memo::new(move |_| times.with(|all| all.iter().find(|times| times.samples > 0).cloned()));
+    let is_current = move || store.as_of(Feed::Metrics).is_none();
     let known = Memo::new(move |_| times.with(|all| !all.is_empty()));
     let reading = move |at: usize, name: &'static str, of: &'static str| {
-        let shown = move || match quantiles.get() {
-            Some(all) => view! { <Value reading=all[at] quantity target=goal.ms.get()/> }.into_any(),
+        let shown = move || match figure.get().and_then(|times| Some((times.quantiles?[at], times))) {
+            Some((range, times)) => {
+                let standing = (at == 1 && is_current()).then_some(times);
+                view! { <Value range quantity target=goal.ms.get() standing/> }.into_any()
+            }
             None => view! { <dd class="quiet">"no sample in the last 60 s"</dd> }.into_any(),
         };
         view! { <div class=of data-testid=format!("{id}-{name}")><dt>{name}</dt>{shown}</div> }
@@ -63,38 +69,36 @@ pub(super) fn QuantityCard(
     }
 }
 
+/// A percentile; the 95th also against its target, as long as it is current.
 #[component]
-fn Value(reading: Reading, quantity: Quantity, target: f64) -> impl IntoView {
-    let standing = reading.standing(target);
-    let mark = match standing {
-        Standing::Inside => "✓",
-        Standing::Close => "▲",
-        Standing::Over => "◆",
-    };
-    let (unsure, why) = if reading.is_unsure(target) {
-        (", by estimate", "The target lies inside this bucket: the true value may be on its other side")
-    } else {
-        ("", "")
-    };
-    let words = reading.words(quantity);
-    let (value, bucket) =
-        words.split_once(" (").map_or((words.as_str(), None), |(v, b)| (v, Some(format!("({b}"))));
+fn Value(range: Range, quantity: Quantity, target: f64, standing: Option<Times>) -> impl IntoView {
+    let judged = standing.as_ref().map_or(Standing::Unknown, |times| times.standing(target));
+    let said = standing.map(|times| match judged {
+        Standing::Within => "✓ within target".to_owned(),
+        Standing::Above => "◆ above target".to_owned(),
+        Standing::Unknown => match times.why_unknown(quantity, target) {
+            Some(why) if times.samples < MIN_SAMPLES => why,
+            _ => format!("target {} lies inside; no data on which side", quantity.words(target)),
+        },
+    });
     view! {
-        <dd class=format!("reading {}", standing.as_str())>
-            <b>{value.to_owned()}</b>
-            {bucket.map(|bucket| view! { <span class="quiet">" "{bucket}</span> })}
-            <span class="standing" title=why>" " {mark} " " {standing.as_str()} {unsure}</span>
+        <dd class=format!("reading {}", judged.as_str())>
+            <b>{quantity.range_words(&range)}</b>
+            {said.map(|said| view! { <span class="standing">" "{said}</span> })}
         </dd>
     }
 }
 
 fn source_words(all: &[Times], quantity: Quantity) -> String {
     let one = |times: &Times| {
-        format!("{} from {}", format::plural(times.samples, "sample", "samples"), times.source.words())
+        let of =
+            if times.of > times.samples { format!(" of {}", format::count(times.of)) } else { String::new() };
+        format!("{}{of} from {}", format::plural(times.samples, "sample", "samples"), times.source.words())
     };
     let Some(first) = all.first() else { return String::new() };
     let other = all.get(1).map_or(String::new(), |times| {
-        let p95 = times.quantiles.map_or(String::new(), |all| format!(", p95 {}", all[1].words(quantity)));
+        let p95 =
+            times.quantiles.map_or(String::new(), |all| format!(", p95 {}", quantity.range_words(&all[1])));
         format!(". Beside it {}{p95}", one(times))
     });
     format!("{}{other}.", one(first))
@@ -102,14 +106,21 @@ fn source_words(all: &[Times], quantity: Quantity) -> String {
 
 fn burn_words(burn: Option<&Burn>, quantity: Quantity, target: f64, store: Store) -> String {
     let Some(burn) = burn else { return String::new() };
-    let about = if burn.is_exact { "" } else { "about " };
-    let share = if burn.samples > 0 { burn.over as f64 / burn.samples as f64 } else { 0.0 };
+    let (least, most) = burn.over;
+    let share =
+        |over: u64| format::percent(if burn.samples > 0 { over as f64 / burn.samples as f64 } else { 0.0 });
+    let (over, shares) = match least == most {
+        true => (format::count(least), share(least)),
+        // The target lies inside a bucket.
+        false => (
+            format!("{} to {}", format::count(least), format::count(most)),
+            format!("{} to {}", share(least), share(most)),
+        ),
+    };
     format!(
-        "Session: {about}{} of {} samples over {} ({}), since {}, {}.",
-        format::count(burn.over),
+        "Session: {over} of {} samples above {} ({shares}), since {}, {}.",
         format::count(burn.samples),
         quantity.words(target),
-        format::percent(share),
         format::ago(store.now_ms().since(burn.since_ms)),
         burn.source.words()
     )
@@ -155,7 +166,7 @@ fn TrendChart(
     });
     let words = move || {
         let last = line.with(|line| line.as_ref().and_then(|line| line.p95.last().copied().flatten()));
-        let last = last.map_or("no sample".to_owned(), |p95| quantity.words(p95));
+        let last = last.map_or("no sample".to_owned(), |p95| quantity.range_words(&p95));
         format!(
             "95th percentile of {title} over the 60 s before each point, last 5 minutes; now {last}, target {}",
             quantity.words(goal.ms.get())
@@ -168,7 +179,7 @@ fn TrendChart(
                 <p class="empty">"The chart library could not be fetched from this server. Trying again every few seconds."</p>
             </Show>
         </div>
-        <p class="caption">"p95 over the 60 s before each point, ms, every 5 s; dashed: the target"</p>
+        <p class="caption">"p95 over the 60 s before each point, ms, every 5 s; a band: the bucket that it lies in; dashed: the target"</p>
     }
 }
 
@@ -182,10 +193,15 @@ fn draw(
     let palette = Palette::read(theme::token, dark, 1);
     let colour = |token: &str| parse(&theme::token(token), dark).unwrap_or(palette.text);
     let name = format!("{title} p95, ms");
+    let values: Vec<Option<(f64, f64)>> = line
+        .p95
+        .iter()
+        .map(|p95| p95.map(|range| (range.low(), range.high().unwrap_or(range.low()))))
+        .collect();
     let line = Line {
         name: &name,
         colour: colour("--focus"),
-        values: &line.p95,
+        values: &values,
         step_s: (TREND_STEP_MS / 1000) as usize,
         target,
         target_colour: colour("--warn"),

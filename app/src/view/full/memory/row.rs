@@ -78,7 +78,8 @@ pub(super) fn look(
     let state = cluster.worker(worker)?;
     let memory = Memory::of(cluster, worker, now)?;
     let capacity = memory.capacity.map(|said| said.blocks);
-    let units = Units { tokens_per_block: memory.block_size_tokens, bytes_per_token, capacity };
+    let units =
+        Units { tokens_per_block: memory.block_size.map(|size| size.tokens), bytes_per_token, capacity };
     let rank = if state.id.dp_rank > 0 { format!(" dp {}", state.id.dp_rank) } else { String::new() };
     let ages = memory.ages.as_ref();
     let sampled = ages.map_or("Not known yet: no followed block was removed".to_owned(), |ages| {

@@ -58,15 +58,22 @@ impl Head {
         };
         let heard = state.last_event_ms.is_some();
         let path = |of: fn(&radixscope_core::cluster::Bucket) -> u32| {
-            let values =
-                state.rates.last(now, SECONDS).map(|(_, bucket)| heard.then(|| f64::from(of(&bucket))));
+            let values = cluster.rates(worker, now, SECONDS).map(|(_, bucket)| Some(f64::from(of(&bucket?))));
             area(values, most, HALF)
         };
-        let (stored, removed) =
-            state.rates.last(now, SECONDS).fold((0u64, 0u64), |(stored, removed), (_, b)| {
-                (stored + u64::from(b.stored), removed + u64::from(b.removed))
-            });
-        let rates = if heard {
+        let known = cluster.rates(worker, now, SECONDS).filter_map(|(_, bucket)| bucket);
+        let known: Vec<_> = known.collect();
+        let known_s = known.len() as u64;
+        let (stored, removed) = known.iter().fold((0u64, 0u64), |(stored, removed), b| {
+            (stored + u64::from(b.stored), removed + u64::from(b.removed))
+        });
+        let rates = if heard && known_s < SECONDS {
+            format!(
+                "{} blocks stored, {} removed in {known_s} of the last {SECONDS} s, the others are not known",
+                format::count(stored),
+                format::count(removed)
+            )
+        } else if heard {
             format!(
                 "{} blocks stored, {} removed in the last {SECONDS} s",
                 format::count(stored),
@@ -92,8 +99,9 @@ impl Head {
 
 /// Most blocks that any worker stored or removed in one of the last seconds: the top of every curve.
 fn most(cluster: &Cluster, now: Millis) -> f64 {
-    let buckets = cluster.workers().iter().flat_map(|w| w.rates.last(now, SECONDS));
-    f64::from(buckets.map(|(_, bucket)| bucket.stored.max(bucket.removed)).max().unwrap_or(0).max(1))
+    let workers = (0..cluster.workers().len() as u16).map(WorkerIx);
+    let buckets = workers.flat_map(|w| cluster.rates(w, now, SECONDS)).filter_map(|(_, bucket)| bucket);
+    f64::from(buckets.map(|bucket| bucket.stored.max(bucket.removed)).max().unwrap_or(0).max(1))
 }
 
 /// The column.
@@ -126,7 +134,7 @@ pub(super) fn Heads(tree: TreeView) -> impl IntoView {
         lanes.visible(stage.get())
     });
     // Full seconds: the curve moves on with them.
-    let second = Memo::new(move |_| store.on_beat(|_| Millis(store.now_ms().0 / 1000 * 1000)));
+    let second = Memo::new(move |_| store.on_beat(|_| Millis(store.received_ms().0 / 1000 * 1000)));
     let most = Memo::new(move |_| store.peek(|cluster| most(cluster, second.get())));
     let all = move || format!("height:{}px", height.get() * store.workers.get() as f64);
     view! {

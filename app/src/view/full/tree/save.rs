@@ -95,7 +95,7 @@ fn save_svg(tree: TreeView) -> String {
             now: touch(tree.store.now_ms()),
             workers: &names,
             only: None,
-            block_size_tokens: side::block_tokens(cluster),
+            block_size_tokens: cluster.block_tokens(),
         };
         (svg::draw(cluster.tree(), forest, &drawing), format!("{}.svg", facts.name))
     });

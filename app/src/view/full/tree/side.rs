@@ -5,7 +5,6 @@ use radixscope_core::cluster::Cluster;
 use radixscope_core::id::WorkerIx;
 use radixscope_core::redundancy::BlockSize;
 use radixscope_core::tree::forest::Forest;
-use radixscope_core::whatif;
 
 use super::decision::DecisionOnTree;
 use super::details::Details;
@@ -91,13 +90,8 @@ pub(super) fn Side(tree: TreeView) -> impl IntoView {
 /// What a block is in tokens and bytes, as far as anybody told.
 pub(super) fn block_size(store: Store) -> Memo<BlockSize> {
     let bytes_per_token = memory::bytes_per_token(store);
-    let tokens = Memo::new(move |_| store.on_beat(block_tokens));
+    let tokens = Memo::new(move |_| store.on_beat(Cluster::block_tokens));
     Memo::new(move |_| BlockSize { tokens: tokens.get(), bytes_per_token: bytes_per_token.get() })
-}
-
-/// Where the workers' cards are silent, decisions tell.
-pub(super) fn block_tokens(cluster: &Cluster) -> Option<u32> {
-    cluster.block_tokens().or_else(|| whatif::block_size_tokens(cluster))
 }
 
 /// Looks at the state with its forest settled; `None` where none is kept. Not tracked.

@@ -6,7 +6,7 @@ use radixscope_core::id::{BlockHash, DecisionId, Worker};
 use radixscope_core::router::hash::Seed;
 use radixscope_core::router::{Options, example};
 use radixscope_core::whatif::{
-    Adjust, Blocks, Busy, Changes, Hashes, Prompt, Question, Who, block_size_tokens, deployed, options_of,
+    Adjust, Blocks, Busy, Changes, Hashes, Prompt, Question, Who, deployed, options_of,
 };
 
 use super::fetch::Fetched;
@@ -106,7 +106,7 @@ impl Asking {
     pub(super) fn new(store: Store) -> Self {
         let (tokens, block_size) = (RwSignal::new(Tokens::default()), RwSignal::new(String::new()));
         let (lora_name, cache_salt) = (RwSignal::new(String::new()), RwSignal::new(String::new()));
-        let of_cluster = Memo::new(move |_| store.on_beat(block_size_tokens));
+        let of_cluster = Memo::new(move |_| store.on_beat(Cluster::block_tokens));
         let token_blocks = Memo::new(move |_| {
             let typed = block_size.with(|text| text.trim().parse::<u32>().ok());
             let size = typed.or_else(|| of_cluster.get()).filter(|&size| size > 0)?;

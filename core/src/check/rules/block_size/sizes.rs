@@ -4,6 +4,7 @@ use std::borrow::Cow;
 
 use super::form::{Diagnosis, Form};
 use crate::check::{Found, View};
+use crate::cluster::BlockSizeSource;
 use crate::record::LogSign;
 
 /// Tokens per block; `None`: unknown.
@@ -89,16 +90,12 @@ pub(super) fn logged(view: &View<'_>) -> Option<(u32, u32)> {
 
 /// Tokens per block that the router uses, and where that was read.
 fn router_size(view: &View<'_>, diagnosis: &Diagnosis) -> Option<(u32, &'static str)> {
-    let card = |worker| view.cluster.worker(worker).and_then(|w| w.block_size_tokens);
-    let by_cards =
-        || diagnosis.workers.iter().copied().find_map(card).map(|size| (size, "by the worker's model card"));
-    let by_decisions = || {
-        let told =
-            view.cluster.decisions().newest_first().take(100).find_map(|d| d.decision.block_size_tokens);
-        told.map(|size| (size, "by the router's decisions"))
+    let size = diagnosis.workers.iter().find_map(|&worker| view.cluster.block_size(worker))?;
+    let from = match size.source {
+        BlockSizeSource::ModelCard => "by the worker's model card",
+        BlockSizeSource::Frontend => "by the frontend's metrics",
+        BlockSizeSource::Requests | BlockSizeSource::ComponentRequests => "by the router's decisions",
+        BlockSizeSource::Component => "by the model cards of its component",
     };
-    let models = view.cluster.processes().iter().flat_map(|process| process.models());
-    let by_metrics =
-        || models.filter_map(|m| m.block_size_tokens).next().map(|size| (size, "by the frontend's metrics"));
-    by_cards().or_else(by_decisions).or_else(by_metrics)
+    Some((size.tokens, from))
 }

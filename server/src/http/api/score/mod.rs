@@ -44,7 +44,7 @@ fn answered(view: &View<'_>, asked: Asked) -> Result<AnswerDto, ApiError> {
     let options = asked.options.over(start.or_else(|| whatif::deployed(cluster)).unwrap_or_default())?;
     // Only the cluster knows the size to cut token ids into, where the body does not say.
     let block_size_tokens = asked.block_size_tokens;
-    let size = || block_size_tokens.or_else(|| whatif::block_size_tokens(cluster));
+    let size = || block_size_tokens.or_else(|| cluster.block_tokens());
     let prompt = match asked.prompt {
         Form::Ready(prompt) => prompt,
         Form::Tokens(tokens, seed) => {

@@ -1,0 +1,96 @@
+//! Whether what is shown is current, and if not, as of when: the one fact that panels, notices and style sheets go by.
+//! Knows no panel.
+
+use leptos::prelude::*;
+use radixscope_core::cluster::SourceState;
+use radixscope_core::id::Millis;
+use radixscope_core::record::SourceKind;
+
+use super::{Link, Store, clock};
+
+/// How often the page looks at its own clock while no frame comes, so that ages count on.
+const TICK: std::time::Duration = std::time::Duration::from_millis(500);
+
+/// What figures come from.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Feed {
+    /// The event plane: blocks, workers, rates.
+    Events,
+    /// Scraped metrics: latency, throughput.
+    Metrics,
+    /// Only the server itself: everything that several sources tell.
+    Any,
+}
+
+impl Feed {
+    /// When its sources were last current; `None`: they are. One event plane that is away leaves the picture incomplete;
+    /// of scraped processes some come and go, so only all of them count.
+    fn down_since(self, sources: &[SourceState]) -> Option<Millis> {
+        let kind = match self {
+            Self::Events => SourceKind::Nats,
+            Self::Metrics => SourceKind::Prometheus,
+            Self::Any => return None,
+        };
+        let mut down = None;
+        for source in sources.iter().filter(|source| source.kind == kind) {
+            if source.is_connected() {
+                if self == Self::Metrics {
+                    return None;
+                }
+            } else if let Some(last) = source.last_ms {
+                // What came last is known; that nothing came after it until the link was lost is not.
+                let last = last.min(source.since_ms);
+                down = Some(down.map_or(last, |before: Millis| before.min(last)));
+            }
+        }
+        down
+    }
+}
+
+impl Store {
+    /// When figures of `feed` were last current; `None`: they are. Tracked.
+    pub fn as_of(self, feed: Feed) -> Option<Millis> {
+        if self.is_lost() {
+            self.beat.track();
+            return Some(self.received_ms());
+        }
+        self.on_beat(|cluster| feed.down_since(cluster.sources()))
+    }
+
+    /// Whether a state is there to which nothing is added now: the server does not answer. Tracked.
+    pub fn is_lost(self) -> bool {
+        let is_current = self.link.get() == Link::Live && !self.stale.get();
+        self.ready.get() && !is_current
+    }
+
+    /// The server's clock in the last frame: the end of every window that figures are taken over.
+    pub fn received_ms(self) -> Millis {
+        self.live.with_value(|live| live.now_ms.max(live.cluster.now_ms()))
+    }
+
+    /// The time that ages are counted to: the server's clock, which the page's own clock continues while no frame comes.
+    pub fn now_ms(self) -> Millis {
+        let since = untrack(|| self.is_lost()).then(|| self.live.with_value(|live| live.received_at_ms));
+        let past = since.map_or(0.0, |since| (clock::now_ms() - since).max(0.0));
+        Millis(self.received_ms().0.saturating_add(past as u64))
+    }
+
+    /// Lets ages count on while no frame comes, as long as the page is there.
+    pub(crate) fn keep_time(self) {
+        let tick = move || {
+            if untrack(|| self.is_lost()) {
+                self.changed();
+            }
+        };
+        if let Ok(ticking) = set_interval_with_handle(tick, TICK) {
+            on_cleanup(move || ticking.clear());
+        }
+    }
+}
+
+/// Time of day of `at` by the page's time zone.
+pub fn time_of_day(at: Millis) -> String {
+    // Milliseconds of the time zone east of Greenwich.
+    let zone_ms = js_sys::Date::new_0().get_timezone_offset() as i64 * -60_000;
+    crate::format::clock(at.0, zone_ms)
+}
