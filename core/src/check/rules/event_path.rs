@@ -101,12 +101,18 @@ pub(super) fn is_history_expired(view: &View<'_>) -> bool {
     view.cluster.sources().iter().any(|source| source.missed.iter().any(|missed| expired(missed.cause)))
 }
 
-/// KV events known to be lost within the last `ms`, on whatever way.
+/// Whether KV events are known to be lost within the last `ms`, on whatever way, be it an unknown number.
 pub(super) fn has_lost_events(view: &View<'_>, ms: u64) -> bool {
     let recent = |missed: &crate::cluster::MissedCount| {
         missed.topic == Topic::KvEvents && view.now.since(missed.last_ms) <= ms
     };
-    view.cluster.sources().iter().any(|source| source.missed.iter().any(recent))
+    let unseen = |gaps: &crate::cluster::UnknownGaps| {
+        gaps.topic == Topic::KvEvents && view.now.since(gaps.until_ms) <= ms
+    };
+    let has_lost = |source: &crate::cluster::SourceState| {
+        source.missed.iter().any(recent) || source.gaps.iter().any(unseen)
+    };
+    view.cluster.sources().iter().any(has_lost)
 }
 
 /// The line that a worker's KV events came by last.
