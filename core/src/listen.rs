@@ -7,7 +7,7 @@ use crate::ages::Ages;
 use crate::check::Checks;
 use crate::cluster::Cluster;
 use crate::id::{Millis, Seq, SourceIx};
-use crate::ingest::{Ingest, Message, Out, Published, Sink, Told};
+use crate::ingest::{Ingest, Message, Missing, Out, Published, Sink, Told};
 use crate::record::{Entry, MissedCause, Record, SourceKind, Topic};
 use crate::routing::{Routing, returns};
 
@@ -65,6 +65,11 @@ impl Listener {
     /// Loss that a source itself noticed, see [`Ingest::missed`].
     pub fn missed(&mut self, source: SourceIx, topic: Topic, cause: MissedCause, count: u64) {
         self.ingest.missed(source, topic, cause, count);
+    }
+
+    /// What a source knows to be missing before its next message, see [`Ingest::missing`].
+    pub fn missing(&mut self, source: SourceIx, missing: &Missing) {
+        self.ingest.missing(source, missing);
     }
 
     /// Says what was summed up, see [`Ingest::flush`] and [`Routing::flush`], and what the checks find now.

@@ -242,6 +242,20 @@ pub enum Record<'a> {
         /// How many; a lower bound where the cause says so.
         count: u64,
     },
+    /// Connections to a source that broke, as far as nothing tells how many messages of a topic each cost; replaces
+    /// what was said of the topic before. A break is left out again once sequence numbers have told.
+    Gaps {
+        /// Which source.
+        source: SourceIx,
+        /// What the messages would have been about.
+        topic: Topic,
+        /// How many breaks are of unknown size.
+        count: u64,
+        /// When the first of them began: the last sign of life before it.
+        since_ms: Millis,
+        /// When the latest of them ended: subscribed again.
+        until_ms: Millis,
+    },
     /// Input that was not understood, summed over at most a second.
     Rejected {
         /// Where it came from.
@@ -624,6 +638,8 @@ pub enum LinkState {
     Refused,
     /// Finished and will not come back (a recording's end).
     Ended,
+    /// Connected and current, but part of what is asked for is denied until the operator changes something.
+    Partial,
 }
 
 /// What a message is about.
@@ -651,7 +667,9 @@ pub enum Topic {
     Other,
 }
 
-/// How we know that messages are lost.
+/// How we know that messages are lost. A lost message is counted under one cause only, the most exact there is: where
+/// publishers number their messages by those numbers, else where it was dropped. [`MissedCause::counts_again`] tells the
+/// one exception, which counts another unit.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug, Serialize, Deserialize)]
 pub enum MissedCause {
     /// The envelope's sequence jumped: lost between publisher and us.
@@ -660,14 +678,33 @@ pub enum MissedCause {
     EventIdGap,
     /// The stream no longer has messages that we had not read.
     HistoryExpired,
-    /// Our own queue was full.
+    /// Our own queue was full: counted one by one as they were dropped, exact.
     QueueFull,
-    /// The broker dropped us as a slow consumer; a lower bound.
+    /// Our NATS client dropped them before we saw them, on a topic without sequence numbers; a lower bound.
     SlowConsumer,
     /// More workers than this build keeps apart.
     TooManyWorkers,
     /// More scraped processes than this build keeps apart.
     TooManyProcesses,
+    /// KV events that were in messages already counted under another cause, by the worker's event ids (Dynamo ≥ 1.4).
+    EventsInLost,
+}
+
+impl MissedCause {
+    /// Whether it counts, in another unit, what is counted under another cause already: to be left out of sums.
+    pub const fn counts_again(self) -> bool {
+        matches!(self, Self::EventsInLost)
+    }
+
+    /// Whether more may be lost than is counted.
+    pub const fn is_lower_bound(self) -> bool {
+        matches!(self, Self::SlowConsumer)
+    }
+
+    /// Whether the fault is ours and not the network's or the publisher's.
+    pub const fn is_own(self) -> bool {
+        matches!(self, Self::QueueFull | Self::SlowConsumer | Self::TooManyWorkers)
+    }
 }
 
 /// Why input was not understood.
@@ -703,7 +740,7 @@ words! {
 }
 words! {
     /// Name in the API.
-    LinkState { Connecting => "connecting", CatchingUp => "catching_up", Live => "live", Refused => "refused", Ended => "ended" }
+    LinkState { Connecting => "connecting", CatchingUp => "catching_up", Live => "live", Refused => "refused", Ended => "ended", Partial => "partial" }
 }
 words! {
     /// Dynamo's name of the topic.
@@ -718,7 +755,7 @@ words! {
     MissedCause {
         EnvelopeGap => "envelope_gap", EventIdGap => "event_id_gap", HistoryExpired => "history_expired",
         QueueFull => "queue_full", SlowConsumer => "slow_consumer", TooManyWorkers => "too_many_workers",
-        TooManyProcesses => "too_many_processes",
+        TooManyProcesses => "too_many_processes", EventsInLost => "events_in_lost",
     }
 }
 words! {

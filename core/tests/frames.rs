@@ -34,7 +34,7 @@ fn hashes() -> impl Strategy<Value = Cow<'static, [BlockHash]>> {
 fn about_sources() -> impl Strategy<Value = Record<'static>> {
     use LinkState::*;
     let source = || any::<u8>().prop_map(SourceIx);
-    let states = vec![Connecting, CatchingUp, Live, Refused, Ended];
+    let states = vec![Connecting, CatchingUp, Live, Refused, Ended, Partial];
     let kinds = vec![SourceKind::Nats, SourceKind::Simulator];
     let causes = vec![MissedCause::EnvelopeGap, MissedCause::QueueFull, MissedCause::TooManyWorkers];
     let reasons = vec![RejectReason::Truncated, RejectReason::UnknownKind];
@@ -52,6 +52,9 @@ fn about_sources() -> impl Strategy<Value = Record<'static>> {
             .prop_map(|(source, worker, topic, cause, count)| {
                 Record::Missed { source, worker, topic, cause, count }
             }),
+        (source(), topic(), any::<[u64; 3]>()).prop_map(|(source, topic, [count, since, until])| {
+            Record::Gaps { source, topic, count, since_ms: Millis(since), until_ms: Millis(until) }
+        }),
         (source(), topic(), proptest::sample::select(reasons), any::<u64>(), text()).prop_map(
             |(source, topic, reason, count, sample)| {
                 Record::Rejected { source, topic, reason, count, sample }

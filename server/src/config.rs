@@ -303,10 +303,10 @@ pub struct Limits {
     #[arg(long, env = "RADIXSCOPE_MAX_NODES", value_name = "BLOCKS", default_value_t = radixscope_core::tree::DEFAULT_LIMIT_NODES, value_parser = clap::value_parser!(u32).range(1..=100_000_000))]
     pub max_nodes: u32,
     /// Most received messages that wait to be decoded; more are dropped and counted
-    #[arg(long, env = "RADIXSCOPE_QUEUE_MESSAGES", value_name = "MESSAGES", default_value_t = 100_000, value_parser = clap::value_parser!(u32).range(1..=10_000_000))]
+    #[arg(long, env = "RADIXSCOPE_QUEUE_MESSAGES", value_name = "MESSAGES", default_value_t = 1_000_000, value_parser = clap::value_parser!(u32).range(1..=10_000_000))]
     pub queue_messages: u32,
     /// Most bytes of received messages that wait to be decoded, in MiB; more are dropped and counted
-    #[arg(long, env = "RADIXSCOPE_QUEUE_MIB", value_name = "MIB", default_value_t = 128, value_parser = clap::value_parser!(u32).range(1..=4095))]
+    #[arg(long, env = "RADIXSCOPE_QUEUE_MIB", value_name = "MIB", default_value_t = 256, value_parser = clap::value_parser!(u32).range(1..=4095))]
     pub queue_mib: u32,
     /// Most bytes of recent records kept for viewers that come back, in MiB
     #[arg(long, env = "RADIXSCOPE_LOG_MIB", value_name = "MIB", default_value_t = 32, value_parser = clap::value_parser!(u32).range(1..=4095))]

@@ -71,6 +71,14 @@ fn add_rows(rows: &mut Vec<Row>, source: &SourceState, now: radixscope_core::id:
         last: format::ago(now.since(m.last_ms)),
         sample: String::new(),
     }));
+    rows.extend(source.gaps.iter().map(|g| Row {
+        source: source.name.clone(),
+        topic: g.topic.as_str(),
+        cause: "Lost: connection lost, number of messages unknown",
+        count: if g.count == 1 { "1 gap".to_owned() } else { format!("{} gaps", format::count(g.count)) },
+        last: format::ago(now.since(g.until_ms)),
+        sample: String::new(),
+    }));
     rows.extend(source.rejected.iter().map(|r| Row {
         source: source.name.clone(),
         topic: r.topic.as_str(),
@@ -86,10 +94,11 @@ const fn missed_in_words(cause: MissedCause) -> &'static str {
         MissedCause::EnvelopeGap => "Lost: the publisher's sequence jumped",
         MissedCause::EventIdGap => "Lost: the worker's event ids jumped",
         MissedCause::HistoryExpired => "Lost: the stream no longer keeps them",
-        MissedCause::QueueFull => "Lost: our own queue was full",
-        MissedCause::SlowConsumer => "Lost: the broker dropped us as a slow consumer (at least)",
+        MissedCause::QueueFull => "Lost: Radixscope's queue was full",
+        MissedCause::SlowConsumer => "Lost: dropped in Radixscope's NATS client (at least)",
         MissedCause::TooManyWorkers => "Lost: more workers than are kept apart",
         MissedCause::TooManyProcesses => "Lost: more scraped processes than are kept apart",
+        MissedCause::EventsInLost => "Events in lost messages, by event id (messages counted above)",
     }
 }
 

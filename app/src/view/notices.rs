@@ -185,6 +185,7 @@ fn of_sources(sources: &[radixscope_core::cluster::SourceState]) -> Vec<Notice> 
     let notice = |s: &radixscope_core::cluster::SourceState| {
         let (level, word) = match s.state {
             LinkState::Refused => ("bad", "refused"),
+            LinkState::Partial => ("bad", "partly denied"),
             LinkState::CatchingUp => ("info", "catching up"),
             LinkState::Ended => ("info", "ended"),
             LinkState::Connecting | LinkState::Live => ("warn", "not connected"),

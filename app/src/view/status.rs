@@ -69,6 +69,8 @@ fn source_words(store: Store) -> (&'static str, String) {
             ("wait", "No source yet".to_owned())
         } else if state(LinkState::Refused) {
             ("bad", "Source refused".to_owned())
+        } else if state(LinkState::Partial) {
+            ("bad", "Subjects denied".to_owned())
         } else if state(LinkState::Connecting) {
             ("wait", "Source connecting".to_owned())
         } else if state(LinkState::CatchingUp) {
@@ -114,10 +116,19 @@ fn Facts(store: Store) -> impl IntoView {
     });
     let seq = look(|c| format::count(c.seq().0));
     let lost = Memo::new(move |_| store.on_beat(|c| c.missed_total() + c.rejected_total()));
-    let lost_text = move || if store.ready() { format::short(lost.get()) } else { UNKNOWN.to_owned() };
+    let gaps = Memo::new(move |_| store.on_beat(|c| c.gaps_total()));
+    let lost_text = move || match (store.ready(), gaps.get()) {
+        (false, _) => UNKNOWN.to_owned(),
+        (true, 0) => format::short(lost.get()),
+        (true, gaps) => format!("{} + {}", format::short(lost.get()), unknown_gaps(gaps)),
+    };
     let lost_title = look(|c| {
+        let gaps = match c.gaps_total() {
+            0 => String::new(),
+            gaps => format!(" and {}", unknown_gaps(gaps)),
+        };
         format!(
-            "{} lost, {} rejected; click for causes",
+            "{} lost{gaps}, {} rejected; click for causes",
             format::count(c.missed_total()),
             format::count(c.rejected_total())
         )
@@ -138,7 +149,7 @@ fn Facts(store: Store) -> impl IntoView {
             title="Workers whose KV events were heard / workers known"/>
         <Fact label="Lag" id="lag" value=live(lag)
             title="Arrival minus publication of the slowest recent message, by the publisher's and the server's clock"/>
-        <button class="fact" class:some=move || { lost.get() > 0 } popovertarget=LOSSES_ID title=lost_title
+        <button class="fact" class:some=move || { lost.get() + gaps.get() > 0 } popovertarget=LOSSES_ID title=lost_title
             data-testid="losses-button">
             <span>"Drops"</span>
             <b data-testid="drops">{lost_text}</b>
@@ -152,6 +163,11 @@ fn Facts(store: Store) -> impl IntoView {
             </span>
         </span>
     }
+}
+
+/// Times without connection that cost an unknown number of messages.
+fn unknown_gaps(gaps: u64) -> String {
+    if gaps == 1 { "1 gap of unknown size".to_owned() } else { format!("{} gaps of unknown size", format::count(gaps)) }
 }
 
 #[component]

@@ -3,7 +3,8 @@
 use super::process::ProcessState;
 use super::router::Routers;
 use super::{
-    Cluster, Gone, MAX_PROCESSES, MAX_SOURCES, MAX_WORKERS, RouterLoad, SignState, SourceState, WorkerState,
+    Cluster, Gone, MAX_PROCESSES, MAX_SOURCES, MAX_WORKERS, RouterLoad, SignState, SourceState, UnknownGaps,
+    WorkerState,
 };
 use crate::id::{Millis, Seq, WorkerIx};
 use crate::record::{Completeness, Decision, Entry, LogSign, Record, Scraped, SequenceStep};
@@ -68,6 +69,12 @@ impl Cluster {
                 }
                 if let Some(w) = worker.and_then(|worker| self.worker_mut(worker)) {
                     w.missed_total = w.missed_total.saturating_add(*count);
+                }
+            }
+            Record::Gaps { source, topic, count, since_ms, until_ms } => {
+                if let Some(s) = self.source_mut(*source) {
+                    let (topic, count, since_ms, until_ms) = (*topic, *count, *since_ms, *until_ms);
+                    s.gaps(UnknownGaps { topic, count, since_ms, until_ms });
                 }
             }
             Record::Rejected { source, topic, reason, count, sample } => {

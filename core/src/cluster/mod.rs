@@ -49,7 +49,7 @@ pub use router::{MAX_ROUTERS_KNOWN, RouterState};
 pub use sign::SignState;
 pub use sizes::{BlockSize, BlockSizeSource, CapacitySource, Said};
 pub use snapshot::{SnapshotError, SnapshotPart, SnapshotReader};
-pub use source::{MissedCount, RejectedCount, SourceState};
+pub use source::{MissedCount, RejectedCount, SourceState, UnknownGaps};
 pub use verdict::{HIT_SHARE, LostAffinity, NoMargin, Verdict};
 pub use worker::{Gone, Line, QUIET_AFTER_MS, RouterLoad, Sequences, Sign, WorkerState};
 
@@ -239,9 +239,14 @@ impl Cluster {
         heard.then_some(held.resident + held.hidden)
     }
 
-    /// Messages and events known to be lost, over all sources and causes.
+    /// Messages known to be lost, over all sources and causes, each once.
     pub fn missed_total(&self) -> u64 {
-        self.head.sources.iter().flat_map(|s| &s.missed).map(|m| m.count).sum()
+        self.head.sources.iter().map(SourceState::missed_total).sum()
+    }
+
+    /// Breaks of connections that cost an unknown number of messages, over all sources.
+    pub fn gaps_total(&self) -> u64 {
+        self.head.sources.iter().map(SourceState::gaps_total).sum()
     }
 
     /// Inputs not understood, over all sources.
@@ -298,6 +303,7 @@ pub fn worker_of(record: &Record<'_>) -> Option<WorkerIx> {
         | Record::Scrape(_)
         | Record::Finding { .. }
         | Record::Checked(_)
+        | Record::Gaps { .. }
         | Record::Rejected { .. } => None,
     }
 }

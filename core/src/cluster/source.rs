@@ -37,6 +37,8 @@ pub struct SourceState {
     pub lag_ms: Option<i64>,
     /// What was lost, by topic and cause.
     pub missed: Vec<MissedCount>,
+    /// Breaks of the connection that cost an unknown number of messages, by topic.
+    pub gaps: Vec<UnknownGaps>,
     /// What was not understood, by topic and reason.
     pub rejected: Vec<RejectedCount>,
 }
@@ -52,6 +54,19 @@ pub struct MissedCount {
     pub count: u64,
     /// When we last learned of some.
     pub last_ms: Millis,
+}
+
+/// Breaks of a connection of which nothing tells how many messages of a topic they cost.
+#[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
+pub struct UnknownGaps {
+    /// What the messages would have been about.
+    pub topic: Topic,
+    /// How many breaks, not messages.
+    pub count: u64,
+    /// When the first began.
+    pub since_ms: Millis,
+    /// When the latest ended.
+    pub until_ms: Millis,
 }
 
 /// Input that was not understood.
@@ -83,6 +98,7 @@ impl SourceState {
             last_ms: None,
             lag_ms: None,
             missed: Vec::new(),
+            gaps: Vec::new(),
             rejected: Vec::new(),
         }
     }
@@ -141,6 +157,13 @@ impl SourceState {
         }
     }
 
+    pub(super) fn gaps(&mut self, gaps: UnknownGaps) {
+        self.gaps.retain(|known| known.topic != gaps.topic);
+        if gaps.count > 0 {
+            self.gaps.push(gaps);
+        }
+    }
+
     pub(super) fn reject(
         &mut self,
         topic: Topic,
@@ -166,9 +189,19 @@ impl SourceState {
         }
     }
 
-    /// Messages known to be lost, over all causes.
+    /// Messages known to be lost, over all causes, each once.
     pub fn missed_total(&self) -> u64 {
-        self.missed.iter().map(|m| m.count).sum()
+        self.missed.iter().filter(|m| !m.cause.counts_again()).map(|m| m.count).sum()
+    }
+
+    /// Whether more may be lost than [`Self::missed_total`] counts.
+    pub fn is_missed_at_least(&self) -> bool {
+        !self.gaps.is_empty() || self.missed.iter().any(|m| m.cause.is_lower_bound())
+    }
+
+    /// Breaks of the connection that cost an unknown number of messages. One break may concern several topics.
+    pub fn gaps_total(&self) -> u64 {
+        self.gaps.iter().map(|gaps| gaps.count).max().unwrap_or(0)
     }
 
     /// Messages lost in our own queue.

@@ -4,8 +4,11 @@
 //! the publishers' sequence numbers and sums up what was lost or not understood. Stateful but pure: the same messages
 //! give the same records. It does no I/O and knows nothing of the state that the records are folded into.
 
+mod event_ids;
+mod gaps;
 mod instances;
 mod interner;
+mod missing;
 mod publishers;
 mod scrape;
 mod scrapes;
@@ -17,6 +20,7 @@ mod tally;
 mod tests;
 
 use std::borrow::Cow;
+use std::collections::BTreeMap;
 
 use crate::cluster::MAX_SOURCES;
 use crate::dynamo::DecodeError;
@@ -33,9 +37,12 @@ use crate::dynamo::trace::{self, RequestTrace};
 use crate::id::{Millis, SourceIx, Worker, WorkerIx};
 use crate::record::{Entry, EventLine, MissedCause, Record, SourceKind, Topic};
 
+use event_ids::EventIds;
+use gaps::Gaps;
 use instances::Instances;
 use interner::Interner;
-use publishers::{Heard, Lost, Publishers, Stream};
+pub use missing::{Break, Missing};
+use publishers::{Heard, Lost, Place, Publishers, Stream};
 use scrapes::Scrapes;
 use signs::Signs;
 use subjects::Subjects;
@@ -158,6 +165,12 @@ pub struct Ingest {
     subjects: Subjects,
     interner: Interner,
     publishers: Publishers,
+    gaps: Gaps,
+    event_ids: EventIds,
+    /// The last break of each source's connection.
+    last_breaks: BTreeMap<SourceIx, Break>,
+    /// Messages taken so far.
+    messages: u64,
     instances: Instances,
     scrapes: Scrapes,
     tallies: Vec<Tally>,
@@ -191,6 +204,7 @@ impl Ingest {
             return;
         }
         self.tallies[message.source.at()].received += 1;
+        self.messages += 1;
         let topic = self.take(&message, out);
         if let Err((topic, faults)) = topic {
             for (error, count) in faults.iter() {
@@ -206,6 +220,46 @@ impl Ingest {
         }
     }
 
+    /// What a source knows to be missing before the next message it hands over. A loss counts once: what has a number
+    /// by the publisher's numbers, what was dropped here where it was dropped, and what our client dropped on a topic
+    /// with numbers not at all, because its numbers tell.
+    pub fn missing(&mut self, source: SourceIx, missing: &Missing) {
+        if source.at() >= self.tallies.len() {
+            return;
+        }
+        for (&(topic, publisher_id), runs) in &missing.runs {
+            for run in runs {
+                self.skipped(Stream { source, topic, publisher_id }, run.from, run.to);
+            }
+        }
+        for (&(topic, cause), &count) in &missing.counts {
+            let is_told_by_numbers = cause == MissedCause::SlowConsumer && self.gaps.is_numbered(source, topic);
+            if !is_told_by_numbers {
+                self.tallies[source.at()].miss(None, topic, cause, count);
+            }
+        }
+        for &at in &missing.breaks {
+            let Self { publishers, gaps, .. } = self;
+            publishers.broke(source);
+            gaps.broke(source, at, |topic| publishers.count(source, topic));
+            self.last_breaks.insert(source, at);
+        }
+        for &(topic, at) in &missing.unknown {
+            self.gaps.unknown(source, topic, at);
+        }
+    }
+
+    fn skipped(&mut self, stream: Stream, from: u64, to: u64) {
+        let place = self.publishers.skipped(stream, from, to, self.messages + 1);
+        self.placed(stream, &place, from, None);
+        // Up to 0.9 a worker publishes under its own id.
+        let worker = match self.interner.ranks_of(crate::id::WorkerId(stream.publisher_id)).as_slice() {
+            [(_, worker)] if stream.topic == Topic::KvEvents => Some(*worker),
+            _ => None,
+        };
+        self.tallies[stream.source.at()].miss(worker, stream.topic, MissedCause::QueueFull, to - from);
+    }
+
     /// Says what was summed up since the last call: traffic, losses, what was not understood. Call it about once a
     /// second; it says nothing when nothing changed. A gap between two messages counts as loss at the second call
     /// after it: until then the missing ones may come late.
@@ -216,6 +270,7 @@ impl Ingest {
         for (i, tally) in self.tallies.iter_mut().enumerate() {
             tally.flush(SourceIx(i as u8), &mut |record| out(Entry { at_ms, record }));
         }
+        self.gaps.flush(&mut |record| out(Entry { at_ms, record }));
         for ((sign, id), count) in self.signs.flush(self.now(at_ms)) {
             let known = id.and_then(|id| Some((id, self.interner.intern(id, "", "")?)));
             if let Some((id, (worker, true))) = known {
@@ -422,27 +477,49 @@ impl Ingest {
 
     /// Follows the envelope's sequence and clock. `about` is the worker the message is about, if it is about one.
     fn heard(&mut self, context: &Context<'_>, about: Option<Worker>, out: &mut dyn Sink) {
+        let (source, topic) = (context.message.source, context.subject.topic);
+        if context.subject.transport == Transport::Core {
+            self.gaps.heard(source, topic, context.envelope.is_some());
+        }
         let Some(envelope) = &context.envelope else { return };
-        let source = context.message.source;
         self.tallies[source.at()].lag(context.message.at_ms, envelope.published_at);
         self.hear_time(envelope.published_at, context.message.at_ms);
         let stream = Stream { source, topic: context.subject.topic, publisher_id: envelope.publisher_id };
-        match self.publishers.heard(stream, envelope.sequence) {
+        let place = self.publishers.heard(stream, envelope.sequence, self.messages);
+        // Up to 0.9 a worker publishes under its own id, so what is lost is known to be its own. Later the
+        // worker's event ids tell, and more exactly (reference §2.4, §2.6).
+        let own = match place.heard {
+            Heard::Gap(_) => about.filter(|worker| worker.id.0 == envelope.publisher_id),
+            _ => None,
+        };
+        let worker = own.and_then(|id| self.worker(context, id, out));
+        self.placed(stream, &place, envelope.sequence, worker);
+    }
+
+    /// What the place of a message in its publisher's count tells.
+    fn placed(&mut self, stream: Stream, place: &Place, sequence: u64, worker: Option<WorkerIx>) {
+        let Stream { source, topic, publisher_id } = stream;
+        match place.heard {
             Heard::InOrder => {}
             Heard::Gap(missing) => {
-                // Up to 0.9 a worker publishes under its own id, so what is lost is known to be its own. Later the
-                // worker's event ids tell, and more exactly (reference §2.4, §2.6).
-                let own = about.filter(|worker| worker.id.0 == envelope.publisher_id);
-                let worker = own.and_then(|id| self.worker(context, id, out));
                 if let Some(lost) = self.publishers.open(stream, worker, missing) {
                     self.lost(&lost);
                 }
             }
             Heard::Implausible(jump) => {
-                let text = format!("sequence of publisher {} jumped by {jump}", envelope.publisher_id);
+                let text = format!("sequence of publisher {publisher_id} jumped by {jump}");
                 let error = DecodeError::new(Reason::Malformed, text);
-                self.tallies[source.at()].reject(context.subject.topic, &error, 1);
+                self.tallies[source.at()].reject(topic, &error, 1);
             }
+        }
+        if place.is_first_after_break {
+            self.gaps.spoke(source, topic);
+        }
+        if place.is_new
+            && sequence > 0
+            && let Some(&last) = self.last_breaks.get(&source)
+        {
+            self.gaps.begins_late(source, topic, last);
         }
     }
 
@@ -454,10 +531,15 @@ impl Ingest {
     /// Follows a worker's event ids where they are contiguous (≥ 1.1; a batch proves ≥ 1.4).
     fn event_id(&mut self, context: &Context<'_>, worker: WorkerIx, event: &KvEvent) {
         let lost = self.interner.event_id(worker, event.event_id);
-        if lost > 0 {
-            let (topic, cause) = (context.subject.topic, MissedCause::EventIdGap);
-            self.tallies[context.message.source.at()].miss(Some(worker), topic, cause, lost);
+        let last = self.event_ids.heard(worker, self.messages);
+        if lost == 0 {
+            return;
         }
+        let (source, topic) = (context.message.source, context.subject.topic);
+        let stream = context.publisher_id().map(|publisher_id| Stream { source, topic, publisher_id });
+        let is_counted = stream.is_some_and(|stream| self.publishers.jumped_at(stream) > last);
+        let cause = if is_counted { MissedCause::EventsInLost } else { MissedCause::EventIdGap };
+        self.tallies[source.at()].miss(Some(worker), topic, cause, lost);
     }
 }
 

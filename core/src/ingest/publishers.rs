@@ -2,6 +2,9 @@
 //!
 //! A publisher id does not always name one sequence: a restarted pod keeps its id and counts from 0 again, and one
 //! process may hold several publishers. So each id has a few *tracks*, and a message continues the one it fits.
+//!
+//! No loss is counted twice. What this program dropped itself is passed as [`Publishers::skipped`], so no jump is seen
+//! where it was dropped; events of a worker that were in lost messages are told by [`Publishers::jumped_at`].
 
 use std::collections::VecDeque;
 
@@ -24,6 +27,16 @@ pub(super) struct Stream {
     pub(super) source: SourceIx,
     pub(super) topic: Topic,
     pub(super) publisher_id: u64,
+}
+
+/// A message as its number places it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Place {
+    pub(super) heard: Heard,
+    /// Whether it is the publisher's first.
+    pub(super) is_new: bool,
+    /// Whether it is the publisher's first after the source's connection broke.
+    pub(super) is_first_after_break: bool,
 }
 
 /// What a sequence number tells.
@@ -68,6 +81,8 @@ pub(super) struct Lost {
 pub(super) struct Publishers {
     next: IndexMap<Stream, Tracks, hashbrown::DefaultHashBuilder>,
     open: VecDeque<Open>,
+    /// Breaks of each source's connection so far; bounded by the number of sources.
+    breaks: Vec<u32>,
 }
 
 /// Next sequence number expected on each track, latest first.
@@ -75,23 +90,74 @@ pub(super) struct Publishers {
 struct Tracks {
     next: [u64; MAX_TRACKS],
     len: usize,
+    /// Breaks of the connection before its last message.
+    breaks: u32,
+    /// The last message, counted over all publishers, before which one of this publisher was missing or dropped.
+    jumped_at: u64,
 }
 
 impl Publishers {
-    pub(super) fn heard(&mut self, stream: Stream, sequence: u64) -> Heard {
-        if !self.open.is_empty() && self.came_late(stream, sequence) {
-            return Heard::InOrder;
-        }
+    /// A message came, which is number `at` of all.
+    pub(super) fn heard(&mut self, stream: Stream, sequence: u64, at: u64) -> Place {
+        self.pass(stream, sequence, sequence.saturating_add(1), at)
+    }
+
+    /// Messages `from` up to but not including `to` were there and dropped unopened, before message `at` of all.
+    pub(super) fn skipped(&mut self, stream: Stream, from: u64, to: u64, at: u64) -> Place {
+        let place = if self.open.is_empty() {
+            self.pass(stream, from, to, at)
+        } else {
+            // Some may have overtaken others: each may fill a gap.
+            let first = self.pass(stream, from, from.saturating_add(1), at);
+            (from.saturating_add(1)..to).for_each(|sequence| {
+                self.pass(stream, sequence, sequence.saturating_add(1), at);
+            });
+            first
+        };
         if let Some(tracks) = self.next.get_mut(&stream) {
-            return tracks.heard(sequence);
+            tracks.jumped_at = at;
+        }
+        place
+    }
+
+    fn pass(&mut self, stream: Stream, sequence: u64, next: u64, at: u64) -> Place {
+        if !self.open.is_empty() && self.came_late(stream, sequence) {
+            return Place { heard: Heard::InOrder, is_new: false, is_first_after_break: false };
+        }
+        let breaks = self.breaks.get(stream.source.at()).copied().unwrap_or(0);
+        if let Some(tracks) = self.next.get_mut(&stream) {
+            let heard = tracks.heard(sequence, next);
+            if matches!(heard, Heard::Gap(_)) {
+                tracks.jumped_at = at;
+            }
+            let is_first_after_break = std::mem::replace(&mut tracks.breaks, breaks) != breaks;
+            return Place { heard, is_new: false, is_first_after_break };
         }
         if self.next.len() == MAX_PUBLISHERS {
             self.next.swap_remove_index(0);
         }
-        let mut tracks = Tracks::default();
-        tracks.start(sequence);
+        let mut tracks = Tracks { breaks, ..Tracks::default() };
+        tracks.start(next);
         self.next.insert(stream, tracks);
-        Heard::InOrder
+        Place { heard: Heard::InOrder, is_new: true, is_first_after_break: false }
+    }
+
+    /// The source's connection broke.
+    pub(super) fn broke(&mut self, source: SourceIx) {
+        if self.breaks.len() <= source.at() {
+            self.breaks.resize(source.at() + 1, 0);
+        }
+        self.breaks[source.at()] += 1;
+    }
+
+    /// How many publishers of a topic are known.
+    pub(super) fn count(&self, source: SourceIx, topic: Topic) -> usize {
+        self.next.keys().filter(|stream| stream.source == source && stream.topic == topic).count()
+    }
+
+    /// The last message, counted over all, before which one of this publisher was missing or dropped; 0: none was.
+    pub(super) fn jumped_at(&self, stream: Stream) -> u64 {
+        self.next.get(&stream).map_or(0, |tracks| tracks.jumped_at)
     }
 
     /// Keeps a gap open for a while. Gives back the oldest one if there are too many.
@@ -136,24 +202,25 @@ impl Open {
 }
 
 impl Tracks {
-    fn start(&mut self, sequence: u64) {
+    fn start(&mut self, next: u64) {
         self.len = (self.len + 1).min(MAX_TRACKS);
         self.next[..self.len].rotate_right(1);
-        self.next[0] = sequence.saturating_add(1);
+        self.next[0] = next;
     }
 
-    fn heard(&mut self, sequence: u64) -> Heard {
+    /// Messages from `sequence` up to but not including `next` came.
+    fn heard(&mut self, sequence: u64, next: u64) -> Heard {
         let tracks = &mut self.next[..self.len];
         // The furthest track that is not past this message: it fits there with the smallest gap.
         let Some(best) = tracks.iter_mut().filter(|next| **next <= sequence).max() else {
             // Behind every track: a new count from 0, or a message that came late or twice.
             if sequence == 0 {
-                self.start(sequence);
+                self.start(next);
             }
             return Heard::InOrder;
         };
         let missing = Missing { from: *best, to: sequence };
-        *best = sequence.saturating_add(1);
+        *best = next;
         match missing.to - missing.from {
             0 => Heard::InOrder,
             1..=MAX_GAP => Heard::Gap(missing),
@@ -173,7 +240,7 @@ mod tests {
         let mut publishers = Publishers::default();
         let mut lost = Vec::new();
         for &sequence in sequences {
-            if let Heard::Gap(missing) = publishers.heard(STREAM, sequence) {
+            if let Heard::Gap(missing) = publishers.heard(STREAM, sequence, 1).heard {
                 lost.extend(publishers.open(STREAM, None, missing));
             }
         }
@@ -212,8 +279,8 @@ mod tests {
     #[test]
     fn a_senseless_jump_is_not_called_loss() {
         let mut publishers = Publishers::default();
-        publishers.heard(STREAM, 1);
-        assert_eq!(publishers.heard(STREAM, u64::MAX), Heard::Implausible(u64::MAX - 2));
+        publishers.heard(STREAM, 1, 1);
+        assert_eq!(publishers.heard(STREAM, u64::MAX, 2).heard, Heard::Implausible(u64::MAX - 2));
         assert_eq!(lost(&[1, u64::MAX, u64::MAX]), 0);
     }
 
@@ -221,6 +288,38 @@ mod tests {
     fn messages_that_overtake_each_other_are_no_loss() {
         assert_eq!(lost(&[142, 144, 143, 145]), 0);
         assert_eq!(lost(&[10, 16, 13, 11, 15, 17]), 2, "12 and 14 never came");
+    }
+
+    #[test]
+    fn what_was_dropped_here_is_no_gap_and_what_is_missing_beside_it_is() {
+        let mut publishers = Publishers::default();
+        publishers.heard(STREAM, 4, 1);
+        assert_eq!(publishers.skipped(STREAM, 5, 100, 2).heard, Heard::InOrder);
+        assert_eq!(publishers.heard(STREAM, 100, 2).heard, Heard::InOrder);
+        let Heard::Gap(missing) = publishers.skipped(STREAM, 103, 110, 3).heard else { panic!("101, 102") };
+        assert_eq!((missing.from, missing.to), (101, 103));
+        assert_eq!(publishers.heard(STREAM, 110, 3).heard, Heard::InOrder);
+        assert_eq!(publishers.jumped_at(STREAM), 3);
+    }
+
+    #[test]
+    fn a_dropped_message_may_fill_a_gap() {
+        let mut publishers = Publishers::default();
+        publishers.heard(STREAM, 1, 1);
+        let Heard::Gap(missing) = publishers.heard(STREAM, 4, 2).heard else { panic!("2, 3") };
+        publishers.open(STREAM, None, missing);
+        publishers.skipped(STREAM, 2, 4, 3);
+        publishers.settle();
+        assert!(publishers.settle().is_empty());
+    }
+
+    #[test]
+    fn the_first_message_after_a_break_is_known_once() {
+        let mut publishers = Publishers::default();
+        publishers.heard(STREAM, 1, 1);
+        publishers.broke(SourceIx(0));
+        assert!(publishers.heard(STREAM, 9, 2).is_first_after_break);
+        assert!(!publishers.heard(STREAM, 10, 3).is_first_after_break);
     }
 
     #[test]
@@ -233,7 +332,11 @@ mod tests {
     fn memory_stays_bounded_whatever_ids_come() {
         let mut publishers = Publishers::default();
         for publisher_id in 0..3 * MAX_PUBLISHERS as u64 {
-            publishers.heard(Stream { source: SourceIx(0), topic: Topic::KvMetrics, publisher_id }, 0);
+            publishers.heard(
+                Stream { source: SourceIx(0), topic: Topic::KvMetrics, publisher_id },
+                0,
+                1,
+            );
         }
         assert_eq!(publishers.next.len(), MAX_PUBLISHERS);
     }

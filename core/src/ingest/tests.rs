@@ -483,3 +483,109 @@ fn a_scrape_introduces_the_workers_it_speaks_of_and_is_kept_by_process() {
     heard.hear("metrics/fe", &vec![b'#'; MAX_PAYLOAD_BYTES + 1]);
     assert!(heard.source().rejected.iter().any(|r| r.reason == Reason::TooLarge));
 }
+
+/// Messages that had no room, and then one that had.
+fn refuse(heard: &mut Heard, subject: &str, payloads: &[Vec<u8>]) {
+    let mut missing = Missing::default();
+    payloads.iter().for_each(|payload| missing.refuse(subject, payload));
+    heard.listener.missing(heard.source, &missing);
+}
+
+/// What is counted as lost, by cause, once nothing can come late any more.
+fn lost(heard: &mut Heard) -> Vec<(MissedCause, u64)> {
+    let Heard { listener, cluster, now, .. } = heard;
+    (0..2).for_each(|_| listener.flush(Millis(*now), cluster));
+    heard.source().missed.iter().map(|m| (m.cause, m.count)).collect()
+}
+
+fn broke(heard: &mut Heard) {
+    let mut missing = Missing::default();
+    missing.broke(Break { since_ms: Millis(heard.now - 5_000), until_ms: Millis(heard.now) });
+    heard.listener.missing(heard.source, &missing);
+    heard.listener.flush(Millis(heard.now), &mut heard.cluster);
+}
+
+#[test]
+fn what_was_dropped_here_is_counted_once_though_numbers_jump_over_it() {
+    let mut heard = Heard::new();
+    let batch = |event: u64| json!([stored(WORKER, event, None, &[event])]);
+    heard.hear(ENDPOINT, &enveloped(9, 0, &batch(1)));
+    let dropped: Vec<_> = (1..51).map(|n| enveloped(9, n, &batch(n + 1))).collect();
+    refuse(&mut heard, ENDPOINT, &dropped);
+    heard.hear(ENDPOINT, &enveloped(9, 51, &batch(52)));
+    assert_eq!(lost(&mut heard), [(MissedCause::QueueFull, 50), (MissedCause::EventsInLost, 50)]);
+    assert_eq!(heard.cluster.missed_total(), 50);
+    assert_eq!(heard.cluster.workers()[0].missed_total, 50, "the worker's own count is of events");
+}
+
+#[test]
+fn events_in_messages_lost_on_the_way_count_once() {
+    let mut heard = Heard::new();
+    let batch = |event: u64| json!([stored(WORKER, event, None, &[event]), stored(WORKER, event + 1, None, &[event + 1])]);
+    heard.hear(ENDPOINT, &enveloped(9, 0, &batch(1)));
+    heard.hear(ENDPOINT, &enveloped(9, 11, &batch(23)));
+    // And one that the engine lost before it was published.
+    heard.hear(ENDPOINT, &enveloped(9, 12, &batch(26)));
+    let missed = lost(&mut heard);
+    assert_eq!(missed.len(), 3, "{missed:?}");
+    assert!(missed.contains(&(MissedCause::EnvelopeGap, 10)), "{missed:?}");
+    assert!(missed.contains(&(MissedCause::EventsInLost, 20)), "{missed:?}");
+    assert!(missed.contains(&(MissedCause::EventIdGap, 1)), "{missed:?}");
+    assert_eq!(heard.cluster.missed_total(), 11);
+}
+
+#[test]
+fn what_the_client_dropped_counts_only_where_no_number_tells() {
+    let mut heard = Heard::new();
+    heard.hear_json(CORE, stored(WORKER, 0, None, &[1]));
+    let load = json!({"worker_id": WORKER, "dp_rank": 0, "active_decode_blocks": 8, "active_prefill_tokens": null});
+    heard.hear(LOADS, &enveloped(WORKER, 0, &load));
+    let mut missing = Missing::default();
+    missing.count(Topic::KvEvents, MissedCause::SlowConsumer, 7);
+    missing.count(Topic::KvMetrics, MissedCause::SlowConsumer, 8);
+    heard.listener.missing(heard.source, &missing);
+    assert_eq!(lost(&mut heard), [(MissedCause::SlowConsumer, 7)]);
+    assert!(heard.source().is_missed_at_least());
+}
+
+#[test]
+fn a_break_is_a_gap_of_unknown_size_until_every_publisher_has_spoken() {
+    let mut heard = Heard::new();
+    let gaps = |heard: &Heard| heard.source().gaps.iter().map(|g| (g.topic, g.count)).collect::<Vec<_>>();
+    for publisher in [WORKER, WORKER + 1] {
+        heard.hear(CORE, &enveloped(publisher, 3, &stored(publisher, 0, None, &[1])));
+    }
+    broke(&mut heard);
+    assert_eq!(gaps(&heard), [(Topic::KvEvents, 1)]);
+    heard.hear(CORE, &enveloped(WORKER, 9, &stored(WORKER, 1, None, &[2])));
+    assert_eq!(gaps(&heard), [(Topic::KvEvents, 1)], "one is still awaited");
+    heard.hear(CORE, &enveloped(WORKER + 1, 4, &stored(WORKER + 1, 1, None, &[2])));
+    assert_eq!(gaps(&heard), []);
+    assert_eq!(lost(&mut heard), [(MissedCause::EnvelopeGap, 5)]);
+}
+
+#[test]
+fn a_break_without_numbers_stays_of_unknown_size() {
+    let mut heard = Heard::new();
+    heard.hear_json(CORE, stored(WORKER, 0, None, &[1]));
+    broke(&mut heard);
+    broke(&mut heard);
+    heard.hear_json(CORE, stored(WORKER, 1, None, &[2]));
+    let [gap] = heard.source().gaps.as_slice() else { panic!("{:?}", heard.source().gaps) };
+    assert_eq!((gap.topic, gap.count, gap.until_ms), (Topic::KvEvents, 2, Millis(heard.now)));
+    assert_eq!(heard.cluster.missed_total(), 0, "unknown is not a number");
+    assert_eq!(heard.cluster.gaps_total(), 2);
+}
+
+#[test]
+fn a_publisher_that_begins_in_the_middle_after_a_break_may_have_been_missed() {
+    let mut heard = Heard::new();
+    heard.hear(CORE, &enveloped(WORKER, 0, &stored(WORKER, 0, None, &[1])));
+    broke(&mut heard);
+    heard.hear(CORE, &enveloped(WORKER, 1, &stored(WORKER, 1, None, &[2])));
+    assert_eq!(heard.source().gaps, []);
+    heard.hear(CORE, &enveloped(WORKER + 1, 0, &stored(WORKER + 1, 0, None, &[1])));
+    assert_eq!(heard.source().gaps, [], "from its beginning");
+    heard.hear(CORE, &enveloped(WORKER + 2, 40, &stored(WORKER + 2, 40, None, &[1])));
+    assert_eq!(heard.source().gaps.len(), 1);
+}

@@ -36,7 +36,7 @@ pub(super) async fn alive(State(hub): State<Hub>) -> Result<Json<serde_json::Val
     })))
 }
 
-/// 200 once every configured source is connected and current.
+/// 200 once every configured source is connected, current and allowed to see all that it asks for.
 pub(super) async fn ready(State(hub): State<Hub>) -> Result<Response, ApiError> {
     let sources = hub.read(|view| {
         let state = |s: &radixscope_core::cluster::SourceState| (s.name.clone(), s.state, s.detail.clone());
@@ -51,7 +51,10 @@ pub(super) async fn ready(State(hub): State<Hub>) -> Result<Response, ApiError> 
     let message = if ready {
         "every source is connected and current".to_owned()
     } else {
-        format!("not connected and current: {}", waiting.join(", "))
+        let refused = sources.iter().filter(|(_, state, _)| *state == LinkState::Partial);
+        let words: Vec<_> = refused.map(|(name, _, detail)| format!("{name}: {detail}")).collect();
+        let more = if words.is_empty() { String::new() } else { format!("; {}", words.join("; ")) };
+        format!("not connected, current and allowed to see all: {}{more}", waiting.join(", "))
     };
     let status = if ready { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
     let sources = sources

@@ -65,6 +65,8 @@ struct Source {
     state: &'static str,
     lag_ms: Option<i64>,
     missed: Vec<(&'static str, &'static str, u64)>,
+    missed_events: Vec<(&'static str, u64)>,
+    gaps: Vec<(&'static str, u64)>,
     rejected: Vec<(&'static str, &'static str, u64)>,
 }
 
@@ -107,7 +109,19 @@ impl Scrape {
             name: s.name.clone(),
             state: s.state.as_str(),
             lag_ms: s.lag_ms,
-            missed: s.missed.iter().map(|m| (m.topic.as_str(), m.cause.as_str(), m.count)).collect(),
+            missed: s
+                .missed
+                .iter()
+                .filter(|m| !m.cause.counts_again())
+                .map(|m| (m.topic.as_str(), m.cause.as_str(), m.count))
+                .collect(),
+            missed_events: s
+                .missed
+                .iter()
+                .filter(|m| m.cause.counts_again())
+                .map(|m| (m.topic.as_str(), m.count))
+                .collect(),
+            gaps: s.gaps.iter().map(|g| (g.topic.as_str(), g.count)).collect(),
             rejected: s.rejected.iter().map(|r| (r.topic.as_str(), r.reason.as_str(), r.count)).collect(),
         };
         let workers = cluster.workers_by_id().into_iter().filter_map(|ix| {
@@ -194,7 +208,7 @@ impl Scrape {
         to.counters("ingest_bytes", "Payload bytes decoded", by(|s| s.bytes))?;
         to.counters("ingest_records", "Records that messages became", by(|s| s.records))?;
         let states = self.sources.iter().flat_map(|s| {
-            ["connecting", "catching_up", "live", "refused", "ended"].map(|state| {
+            ["connecting", "catching_up", "live", "partial", "refused", "ended"].map(|state| {
                 ([("source", s.name.as_str()), ("state", state)], if s.state == state { 1.0 } else { 0.0 })
             })
         });
@@ -213,7 +227,18 @@ impl Scrape {
                 ([("source", s.name.as_str()), ("topic", topic), ("cause", cause)], n)
             })
         });
-        to.counters("ingest_missed", "Messages known to be lost", missed)?;
+        let help = "Messages known to be lost, each under one cause; slow_consumer is a lower bound";
+        to.counters("ingest_missed", help, missed)?;
+        let by_topic = |of: fn(&Source) -> &Vec<(&'static str, u64)>| {
+            self.sources.iter().flat_map(move |s| {
+                of(s).iter().map(|&(topic, n)| ([("source", s.name.as_str()), ("topic", topic)], n))
+            })
+        };
+        let help = "Events in lost messages, by the workers' event ids; their messages are in ingest_missed";
+        to.counters("ingest_missed_events", help, by_topic(|s| &s.missed_events))?;
+        let help = "Times without connection that cost an unknown number of messages; they are in no other count";
+        let gaps = by_topic(|s| &s.gaps).map(|(labels, n)| (labels, n as f64));
+        to.gauges("ingest_unknown_gaps", help, gaps)?;
         let rejected = self.sources.iter().flat_map(|s| {
             s.rejected.iter().map(|&(topic, reason, n)| {
                 ([("source", s.name.as_str()), ("topic", topic), ("reason", reason)], n)

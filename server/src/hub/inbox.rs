@@ -1,34 +1,21 @@
 //! The bounded queue between the sources and the hub: by messages and by bytes, and what did not fit is counted.
 //!
-//! A source holds a [`SourceHandle`]. It knows no state and no decoding.
+//! A source holds a [`SourceHandle`]. What it had no room for travels with its next message, so that the hub learns of
+//! it in order: only then does a publisher's count go on without a jump. It knows no state and no decoding.
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
 use bytes::Bytes;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
 
-use radixscope_core::dynamo::subject;
 use radixscope_core::id::{Millis, SourceIx};
+use radixscope_core::ingest::{Break, Missing};
 use radixscope_core::record::{LinkState, MissedCause, Topic};
 
-/// Bytes that a waiting message costs beside its payload: queue slot, subject, permit.
-const OVERHEAD_BYTES: usize = 160;
-
-/// Topics that losses are counted for.
-const TOPICS: [Topic; 10] = [
-    Topic::KvEvents,
-    Topic::KvHitRate,
-    Topic::KvMetrics,
-    Topic::ActiveSequences,
-    Topic::ModelCard,
-    Topic::RequestTrace,
-    Topic::Log,
-    Topic::Metrics,
-    Topic::Health,
-    Topic::Other,
-];
+/// Bytes that a waiting message costs beside its payload: queue slot, subject, permits, its part of the client's buffer.
+const OVERHEAD_BYTES: usize = 240;
 
 /// How much may wait.
 #[derive(Clone, Copy, Debug)]
@@ -57,26 +44,32 @@ pub(super) struct Received {
     pub(super) payload: Bytes,
     /// When it was put into the queue.
     pub(super) queued: Instant,
+    /// What is missing between this source's message before it and this one.
+    pub(super) missing: Option<Box<Missing>>,
     /// Its share of the bounds, given back when it was folded.
     _share: [Option<OwnedSemaphorePermit>; 3],
 }
 
-/// What the queue refused, by topic.
+/// What is missing before a source's next message.
 #[derive(Default)]
-pub(super) struct Refused([AtomicU64; TOPICS.len()]);
+struct Pending {
+    /// Spares every message the lock: hardly ever is something missing.
+    is_some: AtomicBool,
+    missing: Mutex<Missing>,
+}
 
-impl Refused {
-    fn add(&self, topic: Topic) {
-        let at = TOPICS.iter().position(|&t| t == topic).unwrap_or(TOPICS.len() - 1);
-        self.0[at].fetch_add(1, Ordering::Relaxed);
+impl Pending {
+    fn add(&self, add: impl FnOnce(&mut Missing)) {
+        add(&mut self.missing.lock().unwrap_or_else(PoisonError::into_inner));
+        self.is_some.store(true, Ordering::Release);
     }
 
-    /// What was refused since the last call.
-    pub(super) fn take(&self) -> impl Iterator<Item = (Topic, u64)> + '_ {
-        TOPICS.iter().zip(&self.0).filter_map(|(&topic, count)| {
-            let count = count.swap(0, Ordering::Relaxed);
-            (count > 0).then_some((topic, count))
-        })
+    fn take(&self) -> Option<Box<Missing>> {
+        if !self.is_some.swap(false, Ordering::AcqRel) {
+            return None;
+        }
+        let missing = std::mem::take(&mut *self.missing.lock().unwrap_or_else(PoisonError::into_inner));
+        (!missing.is_empty()).then(|| Box::new(missing))
     }
 }
 
@@ -88,7 +81,7 @@ pub struct SourceHandle {
     room: Arc<Semaphore>,
     patient: Arc<Patient>,
     limits: QueueLimits,
-    refused: Arc<Refused>,
+    pending: Arc<Pending>,
 }
 
 /// What messages that can wait may take of the queue: half of it, so that those that cannot still find room.
@@ -122,17 +115,15 @@ impl Inbox {
         Self { queue, sender, room: Arc::new(Semaphore::new(bytes)), patient, limits }
     }
 
-    pub(super) fn handle(&self, source: SourceIx) -> (SourceHandle, Arc<Refused>) {
-        let refused = Arc::new(Refused::default());
-        let handle = SourceHandle {
+    pub(super) fn handle(&self, source: SourceIx) -> SourceHandle {
+        SourceHandle {
             source,
             queue: self.sender.clone(),
             room: Arc::clone(&self.room),
             patient: Arc::clone(&self.patient),
             limits: self.limits,
-            refused: Arc::clone(&refused),
-        };
-        (handle, refused)
+            pending: Arc::default(),
+        }
     }
 
     /// Waits for input and takes up to `most`. Cancel-safe.
@@ -162,18 +153,42 @@ impl SourceHandle {
         self.source
     }
 
-    /// Hands over a live message without waiting. `false`: the queue is full, the message is dropped and counted.
-    pub fn offer(&self, at_ms: Millis, subject: &str, payload: Bytes) -> bool {
+    /// Hands over a live message without waiting. `false`: the queue is full and the message is dropped. It is counted
+    /// unless `may_be_read_again`.
+    pub fn offer(&self, at_ms: Millis, subject: &str, payload: Bytes, may_be_read_again: bool) -> bool {
         let share = Arc::clone(&self.room).try_acquire_many_owned(self.share(subject, &payload));
-        let taken = share.is_ok_and(|share| {
-            self.queue
-                .try_send(Input::Message(self.received(at_ms, subject, payload, [Some(share), None, None])))
-                .is_ok()
-        });
-        if !taken {
-            self.refused.add(subject::parse(subject).map_or(Topic::Other, |s| s.topic));
+        if let Ok(share) = share
+            && let Ok(slot) = self.queue.try_reserve()
+        {
+            let mut received = self.received(at_ms, subject, payload, [Some(share), None, None]);
+            received.missing = self.pending.take();
+            slot.send(Input::Message(received));
+            return true;
         }
-        taken
+        if !may_be_read_again {
+            self.pending.add(|missing| missing.refuse(subject, &payload));
+        }
+        false
+    }
+
+    /// Messages were lost before this source saw them. Does not wait.
+    pub fn lost(&self, topic: Topic, cause: MissedCause, count: u64) {
+        self.pending.add(|missing| missing.count(topic, cause, count));
+    }
+
+    /// The source's connection broke and is there again. Does not wait.
+    pub fn broke(&self, at: Break) {
+        self.pending.add(|missing| missing.broke(at));
+    }
+
+    /// The connection broke, and nothing will tell what that cost of a topic. Does not wait.
+    pub fn broke_for_good(&self, topic: Topic, at: Break) {
+        self.pending.add(|missing| missing.broke_for_good(topic, at));
+    }
+
+    /// What is missing after this source's last message.
+    pub(super) fn take_missing(&self) -> Option<Box<Missing>> {
+        self.pending.take()
     }
 
     /// Hands over a message that can wait: history, or what we make ourselves.
@@ -232,6 +247,7 @@ impl SourceHandle {
             subject: subject.into(),
             payload,
             queued: Instant::now(),
+            missing: None,
             _share: share,
         }
     }
@@ -243,37 +259,56 @@ mod tests {
 
     const SUBJECT: &str = "namespace.dynamo.kv-hit-rate";
 
-    fn inbox(messages: usize, bytes: usize) -> (Inbox, SourceHandle, Arc<Refused>) {
+    fn inbox(messages: usize, bytes: usize) -> (Inbox, SourceHandle) {
         let inbox = Inbox::new(QueueLimits { messages, bytes });
-        let (handle, refused) = inbox.handle(SourceIx(0));
-        (inbox, handle, refused)
+        let handle = inbox.handle(SourceIx(0));
+        (inbox, handle)
+    }
+
+    #[tokio::test]
+    async fn what_a_full_queue_refuses_travels_with_the_next_message() {
+        let (mut inbox, handle) = inbox(2, 1 << 20);
+        let offer = || handle.offer(Millis(1), SUBJECT, Bytes::from_static(b"{}"), false);
+        assert_eq!([(); 5].map(|()| offer()), [true, true, false, false, false]);
+        let mut taken = Vec::new();
+        inbox.receive(&mut taken, 10).await;
+        assert!(offer());
+        inbox.receive(&mut taken, 10).await;
+        let missing: Vec<_> = taken
+            .iter()
+            .map(|input| match input {
+                Input::Message(received) => received.missing.is_some(),
+                _ => false,
+            })
+            .collect();
+        assert_eq!(missing, [false, false, true]);
+        assert!(handle.take_missing().is_none());
     }
 
     #[test]
-    fn a_full_queue_refuses_and_counts_by_topic() {
-        let (_inbox, handle, refused) = inbox(2, 1 << 20);
-        let offers = [(); 5].map(|()| handle.offer(Millis(1), SUBJECT, Bytes::from_static(b"x")));
-        assert_eq!(offers, [true, true, false, false, false]);
-        assert_eq!(refused.take().collect::<Vec<_>>(), [(Topic::KvHitRate, 3)]);
-        assert_eq!(refused.take().count(), 0);
+    fn what_can_be_read_again_is_not_lost() {
+        let (_inbox, handle) = inbox(1, 1 << 20);
+        let offer = || handle.offer(Millis(1), SUBJECT, Bytes::from_static(b"{}"), true);
+        assert!(offer() && !offer());
+        assert!(handle.take_missing().is_none());
     }
 
     #[tokio::test]
     async fn bytes_are_bounded_and_given_back() {
-        let (mut inbox, handle, _refused) = inbox(100, 1_000);
+        let (mut inbox, handle) = inbox(100, 1_000);
         let large = Bytes::from(vec![0; 700]);
-        assert!(handle.offer(Millis(1), SUBJECT, large.clone()));
-        assert!(!handle.offer(Millis(1), SUBJECT, large.clone()));
+        assert!(handle.offer(Millis(1), SUBJECT, large.clone(), false));
+        assert!(!handle.offer(Millis(1), SUBJECT, large.clone(), false));
         let mut taken = Vec::new();
         inbox.receive(&mut taken, 10).await;
         taken.clear();
         assert_eq!(inbox.len_bytes(), 0);
-        assert!(handle.offer(Millis(1), SUBJECT, large));
+        assert!(handle.offer(Millis(1), SUBJECT, large, false));
     }
 
     #[tokio::test]
     async fn messages_that_can_wait_leave_room_for_those_that_cannot() {
-        let (_inbox, handle, _refused) = inbox(4, 1 << 20);
+        let (_inbox, handle) = inbox(4, 1 << 20);
         let payload = Bytes::from_static(b"x");
         handle.deliver(Millis(1), SUBJECT, payload.clone()).await.unwrap();
         handle.deliver(Millis(1), SUBJECT, payload.clone()).await.unwrap();
@@ -282,12 +317,12 @@ mod tests {
             handle.deliver(Millis(1), SUBJECT, payload.clone()),
         );
         assert!(third.await.is_err(), "it waits");
-        assert!(handle.offer(Millis(1), SUBJECT, payload));
+        assert!(handle.offer(Millis(1), SUBJECT, payload, false));
     }
 
     #[tokio::test]
     async fn a_message_larger_than_the_bound_still_passes_alone() {
-        let (mut inbox, handle, _refused) = inbox(100, 1_000);
+        let (mut inbox, handle) = inbox(100, 1_000);
         handle.deliver(Millis(1), SUBJECT, Bytes::from(vec![0; 5_000])).await.unwrap();
         let mut taken = Vec::new();
         assert_eq!(inbox.receive(&mut taken, 10).await, 1);

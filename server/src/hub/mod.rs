@@ -20,7 +20,7 @@ use tokio::time::MissedTickBehavior;
 use radixscope_core::check::Checks;
 use radixscope_core::ingest::Message;
 use radixscope_core::listen::{Journal, Listener};
-use radixscope_core::record::{Entry, MissedCause, Record, SourceKind};
+use radixscope_core::record::{Entry, Record, SourceKind};
 
 pub use inbox::{HubEnded, QueueLimits, SourceHandle};
 pub use log::Published;
@@ -30,7 +30,7 @@ pub use view::{SourceStats, Stats, View};
 
 use crate::shutdown::{Shutdown, over};
 use crate::time::{now, random};
-use inbox::{Inbox, Input, Received, Refused};
+use inbox::{Inbox, Input, Received};
 use state::State;
 use view::{DepthCache, PictureCache};
 
@@ -120,7 +120,7 @@ impl Hub {
             listener: Listener::new(checks),
             state: State::new(config.max_nodes, config.log_bytes, epoch),
             inbox: Inbox::new(config.queue),
-            refused: Vec::new(),
+            handles: Vec::new(),
             stats: Stats::new(sources.len()),
             depth: DepthCache::default(),
             picture: PictureCache::default(),
@@ -175,7 +175,7 @@ struct HubTask {
     listener: Listener,
     state: State,
     inbox: Inbox,
-    refused: Vec<(SourceHandle, Arc<Refused>)>,
+    handles: Vec<SourceHandle>,
     stats: Stats,
     depth: DepthCache,
     picture: PictureCache,
@@ -185,8 +185,8 @@ impl HubTask {
     fn add_source(&mut self, name: &str, kind: SourceKind) -> Option<SourceHandle> {
         let Self { listener, state, inbox, .. } = self;
         let ix = listener.source(name, kind, now(), state)?;
-        let (handle, refused) = inbox.handle(ix);
-        self.refused.push((handle.clone(), refused));
+        let handle = inbox.handle(ix);
+        self.handles.push(handle.clone());
         Some(handle)
     }
 
@@ -229,7 +229,10 @@ impl HubTask {
 
     fn message(&mut self, received: &Received) {
         let Self { listener, state, stats, .. } = self;
-        let Received { source, at_ms, subject, payload, queued, .. } = received;
+        let Received { source, at_ms, subject, payload, queued, missing, .. } = received;
+        if let Some(missing) = missing {
+            listener.missing(*source, missing);
+        }
         let before = state.cluster.seq();
         let message = Message { source: *source, at_ms: *at_ms, subject, reply: None, payload };
         listener.message(message, state);
@@ -237,10 +240,13 @@ impl HubTask {
     }
 
     fn flush(&mut self) {
-        let Self { listener, state, refused, stats, picture, .. } = self;
-        for (handle, refused) in refused.iter() {
-            for (topic, count) in refused.take() {
-                listener.missed(handle.source(), topic, MissedCause::QueueFull, count);
+        let Self { listener, state, inbox, handles, stats, picture, .. } = self;
+        // What is missing belongs behind what still waits: no message may follow it for long.
+        if inbox.len() == 0 {
+            for handle in handles.iter() {
+                if let Some(missing) = handle.take_missing() {
+                    listener.missing(handle.source(), &missing);
+                }
             }
         }
         listener.flush(now(), state);

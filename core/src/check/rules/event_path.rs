@@ -2,7 +2,7 @@
 //! another cause that is reported already.
 
 use crate::check::{Found, Totals, View};
-use crate::cluster::WorkerState;
+use crate::cluster::{UnknownGaps, WorkerState};
 use crate::id::{Millis, WorkerIx};
 use crate::record::{Counter, EventLine, HistogramKind, MissedCause, ProcessRole, Topic};
 use crate::words::count;
@@ -101,15 +101,20 @@ pub(super) fn is_history_expired(view: &View<'_>) -> bool {
     view.cluster.sources().iter().any(|source| source.missed.iter().any(|missed| expired(missed.cause)))
 }
 
-/// The finding that tells of KV events lost within the last `ms`; `None`: none were, as far as is known.
+/// The finding that tells of KV events lost within the last `ms`, on whatever way, be it an unknown number; `None`: none
+/// were, as far as is known.
 pub(super) fn lost_events(view: &View<'_>, ms: u64) -> Option<&'static str> {
-    let missed = view.cluster.sources().iter().flat_map(|source| &source.missed);
+    let sources = view.cluster.sources();
+    let missed = sources.iter().flat_map(|source| &source.missed);
     let mut recent = missed.filter(|m| m.topic == Topic::KvEvents && view.now.since(m.last_ms) <= ms);
-    recent.next().map(|missed| match missed.cause {
-        MissedCause::EnvelopeGap | MissedCause::EventIdGap => "event_gaps",
+    let counted = recent.next().map(|missed| match missed.cause {
+        MissedCause::EnvelopeGap | MissedCause::EventIdGap | MissedCause::EventsInLost => "event_gaps",
         MissedCause::HistoryExpired => "joined_late",
         _ => "own_losses",
-    })
+    });
+    let gaps = || sources.iter().flat_map(|source| &source.gaps);
+    let is_recent = |gap: &UnknownGaps| gap.topic == Topic::KvEvents && view.now.since(gap.until_ms) <= ms;
+    counted.or_else(|| gaps().any(is_recent).then_some("own_losses"))
 }
 
 /// The line that a worker's KV events came by last.

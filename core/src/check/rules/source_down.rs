@@ -29,7 +29,7 @@ impl Rule for SourceDown {
 
     fn look(&self, view: &View<'_>) -> Look {
         let is_down = |s: &&crate::cluster::SourceState| {
-            matches!(s.state, LinkState::Connecting | LinkState::Refused)
+            matches!(s.state, LinkState::Connecting | LinkState::Refused | LinkState::Partial)
                 && view.now.since(s.since_ms) > DOWN_MS
         };
         let down: Vec<_> = view.cluster.sources().iter().filter(is_down).collect();
@@ -42,9 +42,13 @@ impl Rule for SourceDown {
             SourceKind::Prometheus => "latency, errors and the process's own counters",
         };
         let more = if down.len() > 1 { format!(" and {} more", down.len() - 1) } else { String::new() };
+        let (what, unseen) = match first.state {
+            LinkState::Partial => ("Cannot read all of", "what is published on the subjects that are denied"),
+            _ => ("Cannot read", unseen),
+        };
         let mut found = Found::new(
             Severity::Warning,
-            format!("Cannot read {}{more}", first.name),
+            format!("{what} {}{more}", first.name),
             format!("Not seen meanwhile: {unseen}. Dynamo itself is not affected by that."),
         )
         .link("view=overview");
@@ -53,6 +57,9 @@ impl Rule for SourceDown {
             found = found.evidence(label, seconds_since(view, source.since_ms), "s");
         }
         let found = match first.kind {
+            _ if first.state == LinkState::Partial => {
+                found.fix("Allow this user to subscribe to them, or watch its namespace only", "--namespace", "")
+            }
             SourceKind::Nats | SourceKind::Simulator => {
                 found.fix("Check address, network policy and credentials", "--nats", "")
             }

@@ -45,7 +45,13 @@ struct SourceDto {
     dropped: u64,
     last_ms: Option<u64>,
     lag_ms: Option<i64>,
+    /// Messages known to be lost, each once. More are if `missed_at_least`.
+    missed_total: u64,
+    /// Whether more may be lost: a count that is a lower bound, or a gap of unknown size.
+    missed_at_least: bool,
     missed: Vec<MissedDto>,
+    /// Times without connection that cost an unknown number of messages.
+    gaps: Vec<GapsDto>,
     rejected: Vec<RejectedDto>,
 }
 
@@ -54,7 +60,24 @@ struct MissedDto {
     topic: &'static str,
     cause: &'static str,
     count: u64,
+    /// Whether `count` is a lower bound.
+    at_least: bool,
+    /// Whether it counts, in events, messages that are counted under another cause too: not part of the total.
+    counts_again: bool,
     last_ms: u64,
+}
+
+#[derive(Serialize)]
+struct GapsDto {
+    topic: &'static str,
+    /// How many gaps.
+    gaps: u64,
+    /// Always null: how many messages they cost is unknown.
+    messages: Option<u64>,
+    /// When the first began.
+    since_ms: u64,
+    /// When the latest ended.
+    until_ms: u64,
 }
 
 #[derive(Serialize)]
@@ -250,6 +273,19 @@ fn source(source: &SourceState) -> SourceDto {
         dropped: source.dropped_total(),
         last_ms: ms(source.last_ms),
         lag_ms: source.lag_ms,
+        missed_total: source.missed_total(),
+        missed_at_least: source.is_missed_at_least(),
+        gaps: source
+            .gaps
+            .iter()
+            .map(|g| GapsDto {
+                topic: g.topic.as_str(),
+                gaps: g.count,
+                messages: None,
+                since_ms: g.since_ms.0,
+                until_ms: g.until_ms.0,
+            })
+            .collect(),
         missed: source
             .missed
             .iter()
@@ -257,6 +293,8 @@ fn source(source: &SourceState) -> SourceDto {
                 topic: m.topic.as_str(),
                 cause: m.cause.as_str(),
                 count: m.count,
+                at_least: m.cause.is_lower_bound(),
+                counts_again: m.cause.counts_again(),
                 last_ms: m.last_ms.0,
             })
             .collect(),

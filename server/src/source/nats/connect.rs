@@ -1,8 +1,7 @@
 //! One attempt to connect to NATS, and in words why it failed and what to do. Never shows a secret.
 
-use std::sync::Arc;
-use std::sync::Mutex;
-use std::sync::PoisonError;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use async_nats::{Client, ConnectErrorKind, ConnectOptions, Event, ServerAddr, ServerError};
@@ -11,14 +10,21 @@ use url::Url;
 
 use radixscope_core::record::LinkState;
 
+use super::session::TURN_BYTES;
+use super::tls;
 use crate::config::{NatsLogin, Secret};
 
 /// How long an attempt may take.
 const CONNECT_WITHIN: Duration = Duration::from_secs(5);
 /// A connection that answers no ping for about twice this long is lost.
 const PING_EVERY: Duration = Duration::from_secs(10);
-/// Messages that wait in the client for each subscription until the source takes them; more are dropped and told.
-const SUBSCRIPTION_MESSAGES: usize = 65_536;
+/// Messages that wait in the client for each subscription until the session takes them: as many as can come in one turn
+/// of the client, so that none is ever dropped there. Room is taken only by messages that are there.
+const SUBSCRIPTION_MESSAGES: usize = TURN_BYTES / LEAST_MESSAGE_BYTES;
+/// Size of the smallest message of any of our subjects on the wire.
+const LEAST_MESSAGE_BYTES: usize = "MSG a.kv-events 1 0\r\n\r\n".len();
+/// How long the client would wait before it connects again by itself: for ever, as far as a connection goes.
+const NEVER: Duration = Duration::from_secs(24 * 3600);
 /// Words of the server that are kept until somebody reads them.
 const MAX_SAID: usize = 32;
 /// What Dynamo logs in with unless told otherwise (reference §1.2).
@@ -120,14 +126,18 @@ impl Target {
         let said = Arc::new(Mutex::new(Said::default()));
         let signals = Signals { said: Arc::clone(&said), lost };
         let lose = Arc::new(lose);
+        let is_connected = Arc::new(AtomicBool::new(false));
+        let was_connected = Arc::clone(&is_connected);
         let options = self.login(ConnectOptions::new()).await?;
         let mut options = options
             .name("radixscope")
             .connection_timeout(CONNECT_WITHIN)
             .ping_interval(PING_EVERY)
             .subscription_capacity(SUBSCRIPTION_MESSAGES)
-            // A lost connection is made anew by us, with history read again, not by the client behind our back.
-            .max_reconnects(self.servers.len())
+            // A lost connection is made anew by us, counted and with history read again, not by the client.
+            .reconnect_delay_callback(move |_| {
+                if was_connected.load(Ordering::Relaxed) { NEVER } else { Duration::ZERO }
+            })
             .event_callback(move |event| {
                 note(&said, &lose, event);
                 std::future::ready(())
@@ -136,8 +146,14 @@ impl Target {
             options = options.add_root_certificates(ca.clone()).require_tls(true);
         }
         match options.connect(self.servers.as_slice()).await {
-            Ok(client) => Ok((client, signals)),
-            Err(error) => Err(self.failed(error.kind(), &error.to_string())),
+            Ok(client) => {
+                is_connected.store(true, Ordering::Relaxed);
+                Ok((client, signals))
+            }
+            Err(error) => Err(match tls::words(&error, &self.shown, self.ca.is_some()) {
+                Some(words) => Failed { state: LinkState::Refused, words },
+                None => self.failed(error.kind(), &error.to_string()),
+            }),
         }
     }
 

@@ -43,9 +43,16 @@ impl Multiset {
 }
 
 /// The last contents that were handed over, oldest first.
-#[derive(Clone, Default, Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Latest {
     contents: VecDeque<Content>,
+    most: usize,
+}
+
+impl Default for Latest {
+    fn default() -> Self {
+        Self::keeping(REMEMBERED)
+    }
 }
 
 /// Contents remembered per stream. More than [`OVERLAP`], so that everything read twice is known.
@@ -55,8 +62,13 @@ pub(super) const OVERLAP: u64 = 4_096;
 const _: () = assert!(REMEMBERED as u64 >= OVERLAP);
 
 impl Latest {
+    /// Remembers so many.
+    pub(super) const fn keeping(most: usize) -> Self {
+        Self { contents: VecDeque::new(), most }
+    }
+
     pub(super) fn push(&mut self, content: Content) {
-        if self.contents.len() == REMEMBERED {
+        if self.contents.len() == self.most {
             self.contents.pop_front();
         }
         self.contents.push_back(content);

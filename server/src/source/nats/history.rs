@@ -5,6 +5,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
 use async_nats::Client;
 use futures_util::{StreamExt, stream};
@@ -14,13 +15,16 @@ use radixscope_core::record::{MissedCause, Topic};
 
 use super::dedupe::{Content, Latest, Multiset, OVERLAP};
 use super::jetstream::{self, JetStreamError, Reach, Stored};
+use super::line::MAX_HELD_MESSAGES;
 use crate::hub::{HubEnded, SourceHandle};
 use crate::shutdown::Shutdown;
 
 /// Requests under way at once: hides the round trip without flooding the server.
-const IN_FLIGHT: usize = 32;
+const IN_FLIGHT: usize = 128;
 /// As near to the end as this, one more pass is the last: what came since arrives live too.
 const NEARLY_THERE: u64 = 1_024;
+/// Of what was read, so many of the last may arrive live afterwards: more than is held back and on the way together.
+const MAY_COME_AGAIN: usize = 2 * MAX_HELD_MESSAGES;
 /// A message stored this long before the broker told the stream's reach may still have been on its way to our
 /// subscription, in milliseconds.
 const ON_THE_WAY_MS: u64 = 5_000;
@@ -73,6 +77,8 @@ pub(super) struct Reader {
     pub(super) limit: u64,
     /// Turns true when the connection is lost.
     pub(super) lost: Shutdown,
+    /// How long to wait first: after an attempt that failed.
+    pub(super) wait: Duration,
 }
 
 /// Why reading stops early.
@@ -99,21 +105,26 @@ impl Reader {
         let mut reading = Reading {
             place: place.unwrap_or_default(),
             known: Multiset::default(),
-            may_come_again: Multiset::default(),
+            may_come_again: Latest::keeping(MAY_COME_AGAIN),
             live_since: None,
         };
+        let mut lost = self.lost.clone();
+        tokio::select! {
+            () = crate::shutdown::over(&mut lost) => {}
+            () = tokio::time::sleep(self.wait) => {}
+        }
         let end = match self.read(&mut reading).await {
             Ok(()) => End::CaughtUp,
             Err(Stop::Interrupted) => End::Interrupted,
             Err(Stop::Failed(error)) => End::Failed(error),
         };
         let Reading { place, may_come_again, .. } = reading;
-        Outcome { stream: self.stream, place, may_come_again, end }
+        Outcome { stream: self.stream, place, may_come_again: may_come_again.multiset(), end }
     }
 
     async fn read(&self, reading: &mut Reading) -> Result<(), Stop> {
         let mut reach = jetstream::reach(&self.client, &self.stream).await?;
-        let from = self.begin(reading, &reach).await?;
+        let from = self.begin(reading, &reach);
         let mut next = from;
         loop {
             let is_last = reach.last_seq.saturating_sub(next) < NEARLY_THERE;
@@ -125,24 +136,24 @@ impl Reader {
             }
             reach = jetstream::reach(&self.client, &self.stream).await?;
             if reach.first_seq > next {
-                self.expired(reach.first_seq - next).await?;
+                self.expired(reach.first_seq - next);
                 next = reach.first_seq;
             }
         }
     }
 
     /// The first message to read, by where we were and what is left.
-    async fn begin(&self, reading: &mut Reading, reach: &Reach) -> Result<u64, Stop> {
+    fn begin(&self, reading: &mut Reading, reach: &Reach) -> u64 {
         reading.live_since = reach.at_ms.map(|at| Millis(at.0.saturating_sub(ON_THE_WAY_MS)));
         let place = &mut reading.place;
         let is_the_same = place.created == reach.created && place.reached <= reach.last_seq;
         if is_the_same {
             let next = place.reached + 1;
             if reach.first_seq > next {
-                self.expired(reach.first_seq - next).await?;
+                self.expired(reach.first_seq - next);
             }
             reading.known = place.latest.multiset();
-            return Ok(next.saturating_sub(OVERLAP).max(reach.first_seq));
+            return next.saturating_sub(OVERLAP).max(reach.first_seq);
         }
         if !place.created.is_empty() {
             tracing::info!(stream = self.stream, "the stream was made anew; reading it from its beginning");
@@ -152,7 +163,7 @@ impl Reader {
         let left_out = held.saturating_sub(self.limit);
         self.progress.left_out.fetch_add(left_out, Ordering::Relaxed);
         place.reached = reach.first_seq + left_out - 1;
-        Ok(reach.first_seq + left_out)
+        reach.first_seq + left_out
     }
 
     /// Reads messages `first` to `last`.
@@ -179,7 +190,7 @@ impl Reader {
         let Stored { subject, at_ms, payload } = message;
         let content = Content::of(&payload);
         if reading.live_since.is_none_or(|since| at_ms >= since) {
-            reading.may_come_again.add(content);
+            reading.may_come_again.push(content);
         }
         if reading.known.take(content) {
             return Ok(());
@@ -189,8 +200,8 @@ impl Reader {
         Ok(())
     }
 
-    async fn expired(&self, count: u64) -> Result<(), Stop> {
-        Ok(self.to.missed(Topic::KvEvents, MissedCause::HistoryExpired, count).await?)
+    fn expired(&self, count: u64) {
+        self.to.lost(Topic::KvEvents, MissedCause::HistoryExpired, count);
     }
 }
 
@@ -198,7 +209,7 @@ struct Reading {
     place: Place,
     /// What was handed over before the connection was lost and is read once more.
     known: Multiset,
-    may_come_again: Multiset,
+    may_come_again: Latest,
     /// From this time of the broker on, what is stored may also arrive live. `None`: the broker did not tell.
     live_since: Option<Millis>,
 }

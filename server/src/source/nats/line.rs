@@ -13,9 +13,8 @@ use super::history::Place;
 
 /// How long after the end of history a message that was read there may still arrive live.
 const LATE_FOR: Duration = Duration::from_secs(10);
-/// Live messages held back while history is read. Beyond it the oldest are let go: the stream has them, and history
-/// is read until the stream's end.
-const MAX_HELD_MESSAGES: usize = 100_000;
+/// Live messages held back while history is read. Beyond it the oldest are dropped, and history is read once more.
+pub(super) const MAX_HELD_MESSAGES: usize = 100_000;
 const MAX_HELD_BYTES: usize = 64 * 1024 * 1024;
 
 /// A live message of a stream.
@@ -32,6 +31,8 @@ pub(super) struct Line {
     /// Where we are in it. `None`: it was never read.
     place: Option<Place>,
     phase: Phase,
+    /// Readings that failed since the last that did not.
+    pub(super) tries: u32,
 }
 
 #[derive(Default)]
@@ -40,9 +41,18 @@ enum Phase {
     #[default]
     Direct,
     /// History is read; live messages wait.
-    Reading { held: VecDeque<Live>, bytes: usize },
+    Reading { held: VecDeque<Live>, bytes: usize, dropped: u64 },
     /// Live, but some of what history told may arrive late.
     Settling { may_come_again: Multiset, since: Instant },
+}
+
+/// What history's end leaves to do.
+#[derive(Debug)]
+pub(super) enum Next {
+    /// These live messages are not in what was read: pass them on, in order.
+    Pass(Vec<Live>),
+    /// More came meanwhile than could be held back: read on, from where reading ended.
+    ReadOn,
 }
 
 /// What to do with a live message.
@@ -57,8 +67,18 @@ pub(super) enum Then {
 impl Line {
     /// History is about to be read, from this place on.
     pub(super) fn start_reading(&mut self) -> Option<Place> {
-        self.phase = Phase::Reading { held: VecDeque::new(), bytes: 0 };
+        self.phase = Phase::Reading { held: VecDeque::new(), bytes: 0, dropped: 0 };
         self.place.clone()
+    }
+
+    /// A reading came this far and failed.
+    pub(super) fn reached(&mut self, place: Place) {
+        self.place = Some(place);
+    }
+
+    /// Whether a message that is not passed on can be read from the stream later.
+    pub(super) fn can_be_read_again(&self) -> bool {
+        self.place.is_some()
     }
 
     pub(super) fn is_reading(&self) -> bool {
@@ -69,12 +89,13 @@ impl Line {
     pub(super) fn live(&mut self, message: Live, now: Instant) -> Then {
         match &mut self.phase {
             Phase::Direct => Then::Pass(message),
-            Phase::Reading { held, bytes } => {
+            Phase::Reading { held, bytes, dropped } => {
                 *bytes += message.payload.len();
                 held.push_back(message);
                 while held.len() > MAX_HELD_MESSAGES || *bytes > MAX_HELD_BYTES {
                     let Some(oldest) = held.pop_front() else { break };
                     *bytes -= oldest.payload.len();
+                    *dropped += 1;
                 }
                 Then::Nothing
             }
@@ -96,23 +117,29 @@ impl Line {
         }
     }
 
-    /// History ended. What was held back is live now, each once.
+    /// History ended. What was held back is live now, each once. Some of what was dropped meanwhile may have come after
+    /// the end that was read.
     pub(super) fn caught_up(
         &mut self,
         place: Place,
         mut may_come_again: Multiset,
         now: Instant,
-    ) -> Vec<Live> {
+    ) -> Next {
         self.place = Some(place);
-        let held = self.release();
+        let (held, dropped) = self.release();
+        if dropped > 0 {
+            return Next::ReadOn;
+        }
         let new = held.into_iter().filter(|live| !may_come_again.take(Content::of(&live.payload))).collect();
         self.phase = Phase::Settling { may_come_again, since: now };
-        new
+        Next::Pass(new)
     }
 
-    /// History cannot be read: what was held back is all there is.
-    pub(super) fn without_history(&mut self) -> Vec<Live> {
-        self.release().into()
+    /// History cannot be read: what was held back is all there is, and so many were dropped.
+    pub(super) fn without_history(&mut self) -> (Vec<Live>, u64) {
+        self.place = None;
+        let (held, dropped) = self.release();
+        (held.into(), dropped)
     }
 
     /// The connection was lost while history was read, up to `place`. What was held back is in the stream.
@@ -121,10 +148,10 @@ impl Line {
         self.release();
     }
 
-    fn release(&mut self) -> VecDeque<Live> {
+    fn release(&mut self) -> (VecDeque<Live>, u64) {
         match std::mem::take(&mut self.phase) {
-            Phase::Reading { held, .. } => held,
-            Phase::Direct | Phase::Settling { .. } => VecDeque::new(),
+            Phase::Reading { held, dropped, .. } => (held, dropped),
+            Phase::Direct | Phase::Settling { .. } => (VecDeque::new(), 0),
         }
     }
 }
@@ -135,6 +162,11 @@ mod tests {
 
     fn live(text: &'static str) -> Live {
         Live { at_ms: Millis(1), subject: "s.kv-events".into(), payload: Bytes::from_static(text.as_bytes()) }
+    }
+
+    fn passed(next: Next) -> Vec<Live> {
+        let Next::Pass(live) = next else { panic!("reads on") };
+        live
     }
 
     fn texts(messages: &[Live]) -> Vec<&str> {
@@ -159,7 +191,7 @@ mod tests {
         for text in ["a", "b", "c"] {
             assert!(!is_passed(line.live(live(text), now)));
         }
-        let new = line.caught_up(Place::default(), read(&["z", "a", "b"]), now);
+        let new = passed(line.caught_up(Place::default(), read(&["z", "a", "b"]), now));
         assert_eq!(texts(&new), ["c"]);
     }
 
@@ -192,8 +224,20 @@ mod tests {
         line.start_reading();
         line.live(live("first"), now);
         (0..MAX_HELD_MESSAGES).for_each(|_| drop(line.live(live("x"), now)));
-        let held = line.without_history();
-        assert_eq!((held.len(), texts(&held[..1])), (MAX_HELD_MESSAGES, vec!["x"]));
+        let (held, dropped) = line.without_history();
+        assert_eq!((held.len(), texts(&held[..1]), dropped), (MAX_HELD_MESSAGES, vec!["x"], 1));
+    }
+
+    #[test]
+    fn what_could_not_be_held_back_is_read() {
+        let mut line = Line::default();
+        let now = Instant::now();
+        line.start_reading();
+        (0..=MAX_HELD_MESSAGES).for_each(|_| drop(line.live(live("x"), now)));
+        let place = Place { reached: 7, ..Place::default() };
+        assert!(matches!(line.caught_up(place, Multiset::default(), now), Next::ReadOn));
+        assert_eq!(line.start_reading().unwrap().reached, 7);
+        assert!(passed(line.caught_up(Place::default(), Multiset::default(), now)).is_empty());
     }
 
     #[test]

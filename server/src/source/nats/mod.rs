@@ -1,15 +1,25 @@
 //! A Dynamo deployment over NATS: connects for ever, says in words where it stands, and leaves no trace there.
+//!
+//! Everything of a connection runs on one thread that does nothing else.
 
 mod connect;
 mod dedupe;
+mod denied;
 mod history;
 pub(crate) mod jetstream;
 mod line;
 mod session;
+mod status;
+mod tls;
 
 use std::collections::HashMap;
+use std::thread;
 use std::time::Duration;
 
+use tokio::runtime::{Builder, Handle};
+use tokio::sync::{oneshot, watch};
+
+use radixscope_core::id::Millis;
 use radixscope_core::record::LinkState;
 
 pub use connect::BadOption;
@@ -19,6 +29,7 @@ use crate::config::Nats;
 use crate::hub::{HubEnded, SourceHandle};
 use crate::shutdown::{Shutdown, over};
 use crate::source::words;
+use line::Line;
 use session::Session;
 
 /// First wait after a failed attempt; each further one doubles it.
@@ -30,6 +41,31 @@ const LONGEST_WAIT: Duration = Duration::from_secs(8);
 pub struct Source {
     options: Nats,
     target: Target,
+}
+
+/// What is kept from one connection to the next.
+#[derive(Default)]
+struct Kept {
+    /// Streams by name.
+    lines: HashMap<String, Line>,
+    /// Whether messages of a stream ever came.
+    has_stream_messages: bool,
+    /// The last sign of life of the last connection. `None`: there was none yet.
+    alive_ms: Option<Millis>,
+}
+
+/// Where the link stands, in words too: the latest only, because the hub may be slow and the connection must not wait
+/// for it.
+struct Words(watch::Sender<(LinkState, String)>);
+
+impl Words {
+    fn say(&self, words: (LinkState, String)) {
+        self.0.send_if_modified(|said| {
+            let is_new = *said != words;
+            *said = words;
+            is_new
+        });
+    }
 }
 
 impl Source {
@@ -49,41 +85,90 @@ impl Source {
 
     /// Listens until the process ends.
     pub async fn run(self, to: SourceHandle, shutdown: Shutdown) {
-        let mut end = shutdown.clone();
+        let words = (LinkState::Connecting, format!("Connecting to NATS at {}.", self.target.shown()));
+        let (say, said) = watch::channel(words);
+        let (ended, has_ended) = oneshot::channel();
+        let elsewhere = Handle::current();
+        let (to_thread, stopped) = (to.clone(), shutdown.clone());
+        // A thread of its own: however busy decoding is, the system gives reading its share.
+        let thread = thread::Builder::new().name("nats".to_owned()).spawn(move || {
+            self.listen(&to_thread, &Words(say), &stopped, &elsewhere);
+            let _ = ended.send(());
+        });
+        if let Err(error) = thread {
+            tracing::error!(%error, "no thread to listen on");
+            return;
+        }
+        let mut end = shutdown;
         tokio::select! {
             () = over(&mut end) => {}
+            _ = has_ended => {}
             // The hub ends only with the process.
-            _ = self.listen(&to, shutdown) => {}
+            _ = pass_words(said, &to) => {}
         }
     }
 
-    async fn listen(&self, to: &SourceHandle, shutdown: Shutdown) -> Result<(), HubEnded> {
-        let mut lines = HashMap::new();
+    /// Connects for ever. Each connection has a runtime of its own, with which everything of the client ends: it does
+    /// not reconnect behind our back.
+    fn listen(&self, to: &SourceHandle, words: &Words, shutdown: &Shutdown, elsewhere: &Handle) {
+        let mut kept = Kept::default();
         let mut attempt = 0;
+        while !*shutdown.borrow() {
+            let runtime = match Builder::new_current_thread().enable_all().build() {
+                Ok(runtime) => runtime,
+                Err(error) => {
+                    words.say((LinkState::Refused, format!("This process cannot listen: {error}.")));
+                    return;
+                }
+            };
+            runtime.block_on(async {
+                let mut end = shutdown.clone();
+                tokio::select! {
+                    () = over(&mut end) => {}
+                    () = self.once(to, words, (shutdown, elsewhere), &mut kept, &mut attempt) => {}
+                }
+            });
+        }
+    }
+
+    /// One attempt to connect, and the connection to its end or the wait for the next attempt.
+    async fn once(
+        &self,
+        to: &SourceHandle,
+        words: &Words,
+        (shutdown, elsewhere): (&Shutdown, &Handle),
+        kept: &mut Kept,
+        attempt: &mut u32,
+    ) {
         let shown = self.target.shown();
-        to.state(LinkState::Connecting, format!("Connecting to NATS at {shown}.")).await?;
-        loop {
-            match self.target.connect().await {
-                Ok((client, signals)) => {
-                    tracing::info!(nats = shown, "connected");
-                    attempt = 0;
-                    let session =
-                        Session::new(client, signals, &self.options, to, &mut lines, shutdown.clone());
-                    let why = session.run().await?;
-                    tracing::warn!(nats = shown, why, "connection lost");
-                    let words =
-                        format!("The connection to NATS at {shown} was lost: {why}. Connecting again.");
-                    to.state(LinkState::Connecting, words).await?;
-                }
-                Err(Failed { state, words }) => {
-                    let wait = wait_after(attempt);
-                    attempt += 1;
-                    tracing::warn!(nats = shown, wait_s = wait.as_secs_f32(), "{words}");
-                    let again = format!("{words} Trying again in {}.", words::seconds(wait));
-                    to.state(state, again).await?;
-                    tokio::time::sleep(wait).await;
-                }
+        match self.target.connect().await {
+            Ok(connected) => {
+                tracing::info!(nats = shown, "connected");
+                *attempt = 0;
+                let runs_in = (shutdown.clone(), elsewhere.clone());
+                let why = Session::new(connected, &self.options, to, kept, words, runs_in).run().await;
+                tracing::warn!(nats = shown, why, "connection lost");
+                let lost = format!("The connection to NATS at {shown} was lost: {why}. Connecting again.");
+                words.say((LinkState::Connecting, lost));
             }
+            Err(Failed { state, words: why }) => {
+                let wait = wait_after(*attempt);
+                *attempt += 1;
+                tracing::warn!(nats = shown, wait_s = wait.as_secs_f32(), "{why}");
+                words.say((state, format!("{why} Trying again in {}.", words::seconds(wait))));
+                tokio::time::sleep(wait).await;
+            }
+        }
+    }
+}
+
+/// Tells the hub where the link stands, whenever that changes.
+async fn pass_words(mut said: watch::Receiver<(LinkState, String)>, to: &SourceHandle) -> Result<(), HubEnded> {
+    loop {
+        let (state, words) = said.borrow_and_update().clone();
+        to.state(state, words).await?;
+        if said.changed().await.is_err() {
+            return Ok(());
         }
     }
 }

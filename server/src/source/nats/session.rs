@@ -1,50 +1,59 @@
 //! One connection to NATS, from its first subscription to its loss.
 //!
-//! Subscribes first, then reads the history of every stream of KV events beside the live messages. What is lost or
-//! not allowed is said.
+//! It runs on a thread that does nothing else, and takes what the client has before it does anything else: nothing here
+//! waits for the hub, and neither decoding nor history is done on this thread. So the client, which reads at most
+//! [`TURN_BYTES`] before this gets its turn, never has more waiting than its channels hold, and all that is ever dropped
+//! is dropped at the hub's queue, one counted message at a time.
+//!
+//! Subscribes first, then has the history of every stream of KV events read beside the live messages. A live message
+//! of a stream that finds no room is not lost: the stream is read again from there, until nothing is missing.
 
-use std::collections::HashMap;
+use std::future::poll_fn;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::task::Poll;
 use std::time::{Duration, Instant};
 
+use async_nats::connection::State;
 use async_nats::{Client, Message, Subscriber};
-use futures_util::StreamExt;
-use futures_util::stream::{SelectAll, select_all};
+use futures_util::{FutureExt, StreamExt};
+use tokio::runtime::Handle;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio::time::MissedTickBehavior;
 
 use radixscope_core::dynamo::subject::{self, Subject, Transport};
+use radixscope_core::ingest::Break;
 use radixscope_core::record::{LinkState, MissedCause, Topic};
-use radixscope_core::words::count;
 
 use super::connect::Signals;
+use super::denied::DeniedSubjects;
 use super::history::{End, Outcome, Progress, Reader};
 use super::jetstream::{self, JetStreamError};
-use super::line::{Line, Live, Then};
+use super::line::{Live, Next, Then};
+use super::status::{self, History, MAX_COMPLAINTS};
+use super::{Kept, Words};
 use crate::config::Nats;
-use crate::hub::{HubEnded, SourceHandle};
+use crate::hub::SourceHandle;
 use crate::shutdown::{Shutdown, over};
 use crate::time::now;
 
-/// Messages taken at once.
-const CHUNK: usize = 256;
+/// What the client reads in one turn at most: the runtime lets a task read 128 times, each at most a buffer of 64 KiB.
+pub(super) const TURN_BYTES: usize = 128 * 64 * 1024;
 /// How often progress, losses and complaints are looked at.
 const LOOK_EVERY: Duration = Duration::from_millis(500);
 /// Streams followed. A deployment has one a component; more than this is not Dynamo.
 const MAX_LINES: usize = 1_024;
-/// Complaints of the server that are shown.
-const MAX_COMPLAINTS: usize = 4;
+/// How often a stream whose history cannot be read is tried again, and how long to wait in between.
+const MAX_TRIES: u32 = 5;
+const TRY_AGAIN_AFTER: Duration = Duration::from_secs(1);
 
-/// Streams by name, kept from one connection to the next.
-pub(super) type Lines = HashMap<String, Line>;
-
-/// Whether history can be read.
-enum History {
-    Readable,
-    /// Why not, as the end of a sentence.
-    Not(String),
+/// What was done elsewhere.
+enum Done {
+    /// JetStream named its streams.
+    Streams(Result<Vec<String>, JetStreamError>),
+    /// A stream was read.
+    Read(Outcome),
 }
 
 pub(super) struct Session<'s> {
@@ -52,60 +61,79 @@ pub(super) struct Session<'s> {
     signals: Signals,
     options: &'s Nats,
     to: &'s SourceHandle,
-    lines: &'s mut Lines,
+    kept: &'s mut Kept,
+    words: &'s Words,
     shutdown: Shutdown,
-    readers: JoinSet<Outcome>,
+    /// Where history is read: not on this thread.
+    elsewhere: Handle,
+    jobs: JoinSet<Done>,
     progress: Arc<Progress>,
     history: History,
     /// Streams whose history cannot be read, and why.
     unread: Vec<String>,
     complaints: Vec<String>,
+    denied: DeniedSubjects,
     subjects: Vec<String>,
-    shown: Option<(LinkState, String)>,
+    /// The break that this connection ended. `None`: it is the first.
+    after: Option<Break>,
+    /// Messages taken from the client, and how many it dropped so far.
+    taken: u64,
+    dropped: u64,
+    in_bytes: u64,
     over: watch::Sender<bool>,
 }
 
 impl<'s> Session<'s> {
     pub(super) fn new(
-        client: Client,
-        signals: Signals,
+        (client, signals): (Client, Signals),
         options: &'s Nats,
         to: &'s SourceHandle,
-        lines: &'s mut Lines,
-        shutdown: Shutdown,
+        kept: &'s mut Kept,
+        words: &'s Words,
+        (shutdown, elsewhere): (Shutdown, Handle),
     ) -> Self {
         Self {
             client,
             signals,
             options,
             to,
-            lines,
+            kept,
+            words,
             shutdown,
-            readers: JoinSet::new(),
+            elsewhere,
+            jobs: JoinSet::new(),
             progress: Arc::new(Progress::default()),
             history: History::Readable,
             unread: Vec::new(),
             complaints: Vec::new(),
+            denied: DeniedSubjects::default(),
             subjects: Vec::new(),
-            shown: None,
+            after: None,
+            taken: 0,
+            dropped: 0,
+            in_bytes: 0,
             over: watch::Sender::new(false),
         }
     }
 
     /// Follows the connection to its end and says why it ended.
-    pub(super) async fn run(mut self) -> Result<String, HubEnded> {
+    pub(super) async fn run(mut self) -> String {
         let live = match self.subscribe().await {
             Ok(live) => live,
-            Err(error) => return Ok(format!("a subscription failed: {error}")),
+            Err(error) => return format!("a subscription failed: {error}"),
         };
-        // The answer to the first question comes after the subscriptions took effect: from here on nothing is missed.
-        self.find_streams().await;
-        self.look().await?;
-        let why = self.follow(live).await;
+        self.after = self.kept.alive_ms.map(|since_ms| Break { since_ms, until_ms: now() });
+        if let Some(at) = self.after {
+            self.to.broke(at);
+        }
+        self.kept.alive_ms = Some(now());
+        self.start_history();
+        // The runtime would let other tasks have their turn in the middle; but none is as urgent as this.
+        let why = tokio::task::unconstrained(self.follow(live)).await;
         self.over.send_replace(true);
-        while let Some(outcome) = self.readers.join_next().await {
-            if let Ok(outcome) = outcome
-                && let Some(line) = self.lines.get_mut(&outcome.stream)
+        while let Some(done) = self.jobs.join_next().await {
+            if let Ok(Done::Read(outcome)) = done
+                && let Some(line) = self.kept.lines.get_mut(&outcome.stream)
             {
                 line.interrupted(outcome.place);
             }
@@ -113,7 +141,7 @@ impl<'s> Session<'s> {
         why
     }
 
-    async fn subscribe(&mut self) -> Result<SelectAll<Subscriber>, String> {
+    async fn subscribe(&mut self) -> Result<Vec<Subscriber>, String> {
         self.subjects = match &self.options.namespace {
             // The command line accepts only namespaces that can be subscribed to.
             Some(namespace) => subject::subscriptions_of(namespace).unwrap_or_default(),
@@ -123,30 +151,46 @@ impl<'s> Session<'s> {
         for subject in &self.subjects {
             live.push(self.client.subscribe(subject.clone()).await.map_err(|error| error.to_string())?);
         }
-        Ok(select_all(live))
+        Ok(live)
     }
 
-    async fn find_streams(&mut self) {
-        let names = match jetstream::stream_names(&self.client).await {
-            Ok(names) => names,
-            Err(error) => {
-                self.history = History::Not(match error {
-                    JetStreamError::Off => {
-                        "JetStream is off there, so nothing said earlier is known".to_owned()
-                    }
-                    error => format!("history cannot be read: {error}"),
-                });
-                return;
-            }
-        };
+    /// Has the streams read on that were followed before, and asks which there are. The server answers after the
+    /// subscriptions took effect: nothing falls in between.
+    fn start_history(&mut self) {
         if self.options.history_messages == 0 {
-            self.history = History::Not("--history-messages 0: nothing said earlier is read".to_owned());
+            self.without_history("--history-messages 0: nothing said earlier is read".to_owned());
             return;
         }
-        for name in names.into_iter().filter(|name| subject::is_kv_event_stream(name)) {
-            if self.is_wanted(&subject::kv_event_stream_subject(&name)) {
-                self.read_history(&name);
+        let known: Vec<String> = self.kept.lines.keys().cloned().collect();
+        known.iter().for_each(|stream| self.read_history(stream, Duration::ZERO));
+        let client = self.client.clone();
+        let ask = async move { Done::Streams(jetstream::stream_names(&client).await) };
+        self.jobs.spawn_on(ask, &self.elsewhere);
+    }
+
+    fn streams(&mut self, names: Result<Vec<String>, JetStreamError>) {
+        let names = match names {
+            Ok(names) => names,
+            Err(JetStreamError::Off) => {
+                return self.without_history("JetStream is off there, so nothing said earlier is known".to_owned());
             }
+            Err(error) => return self.without_history(format!("history cannot be read: {error}")),
+        };
+        for name in names.into_iter().filter(|name| subject::is_kv_event_stream(name)) {
+            let is_new = !self.kept.lines.get(&name).is_some_and(|line| line.is_reading());
+            if is_new && self.is_wanted(&subject::kv_event_stream_subject(&name)) {
+                self.read_history(&name, Duration::ZERO);
+            }
+        }
+    }
+
+    /// Streams cannot be read: what they kept of the last break is lost for good.
+    fn without_history(&mut self, why: String) {
+        self.history = History::Not(why);
+        if self.kept.has_stream_messages
+            && let Some(at) = self.after
+        {
+            self.to.broke_for_good(Topic::KvEvents, at);
         }
     }
 
@@ -156,11 +200,11 @@ impl<'s> Session<'s> {
         subject::parse(subject).is_some_and(wanted)
     }
 
-    fn read_history(&mut self, stream: &str) {
-        if self.lines.len() >= MAX_LINES && !self.lines.contains_key(stream) {
+    fn read_history(&mut self, stream: &str, wait: Duration) {
+        if self.kept.lines.len() >= MAX_LINES && !self.kept.lines.contains_key(stream) {
             return;
         }
-        let place = self.lines.entry(stream.to_owned()).or_default().start_reading();
+        let place = self.kept.lines.entry(stream.to_owned()).or_default().start_reading();
         let reader = Reader {
             client: self.client.clone(),
             stream: stream.to_owned(),
@@ -168,33 +212,57 @@ impl<'s> Session<'s> {
             progress: Arc::clone(&self.progress),
             limit: self.options.history_messages,
             lost: self.over.subscribe(),
+            wait,
         };
-        self.readers.spawn(reader.run(place));
+        self.jobs.spawn_on(async move { Done::Read(reader.run(place).await) }, &self.elsewhere);
     }
 
-    async fn follow(&mut self, live: SelectAll<Subscriber>) -> Result<String, HubEnded> {
-        let mut live = live.ready_chunks(CHUNK);
+    async fn follow(&mut self, mut live: Vec<Subscriber>) -> String {
         let mut look = tokio::time::interval(LOOK_EVERY);
         look.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let mut lost = self.signals.lost.clone();
         let mut shutdown = self.shutdown.clone();
         loop {
             tokio::select! {
-                () = over(&mut shutdown) => return Ok("the process ends".to_owned()),
-                () = over(&mut lost) => return Ok("the server closed it or does not answer".to_owned()),
-                messages = live.next() => match messages {
-                    Some(messages) => messages.into_iter().for_each(|message| self.live(message)),
-                    None => return Ok("the client ended".to_owned()),
+                biased;
+                () = over(&mut shutdown) => return "the process ends".to_owned(),
+                message = first_of(&mut live) => match message {
+                    Some(message) => self.drain(message, &mut live),
+                    None => return "the client ended".to_owned(),
                 },
-                Some(outcome) = self.readers.join_next() => match outcome {
-                    Ok(outcome) => {
-                        self.read(outcome).await?;
-                        self.look().await?;
+                // Behind what was still received.
+                () = over(&mut lost) => return "the server closed it or does not answer".to_owned(),
+                Some(done) = self.jobs.join_next() => match done {
+                    Ok(Done::Streams(names)) => self.streams(names),
+                    Ok(Done::Read(outcome)) => self.read(outcome),
+                    Err(error) => return format!("reading history failed: {error}"),
+                },
+                _ = look.tick() => {
+                    self.ask_again(&mut live).await;
+                    if !self.look() {
+                        return "the server closed it or does not answer".to_owned();
                     }
-                    Err(error) => return Ok(format!("reading history failed: {error}")),
-                },
-                _ = look.tick() => self.look().await?,
+                }
             }
+        }
+    }
+
+    /// Takes all messages there are, one of each subscription in turn: they arrived mixed. Nothing new arrives meanwhile,
+    /// on this thread.
+    fn drain(&mut self, first: Message, live: &mut [Subscriber]) {
+        self.taken += 1;
+        self.live(first);
+        let mut waiting: Vec<usize> = (0..live.len()).collect();
+        while !waiting.is_empty() {
+            waiting.retain(|&at| match live[at].next().now_or_never() {
+                Some(Some(message)) => {
+                    self.taken += 1;
+                    self.live(message);
+                    true
+                }
+                // One that has ended is noticed at the next wait.
+                Some(None) | None => false,
+            });
         }
     }
 
@@ -204,120 +272,174 @@ impl<'s> Session<'s> {
             return;
         }
         let Message { subject, payload, .. } = message;
-        let parsed = subject::parse(&subject);
-        if let (Some(namespace), Some(parsed)) = (&self.options.namespace, parsed)
-            && !parsed.is_in(namespace)
-        {
+        // `*.kv-events` hears other people's subjects of two words as well.
+        let Some(parsed) = subject::parse(&subject) else { return };
+        if self.options.namespace.as_deref().is_some_and(|namespace| !parsed.is_in(namespace)) {
             return;
         }
-        // `*.kv-events` hears other people's subjects of two words as well.
-        let Some(parsed) = parsed else { return };
         let at_ms = now();
         if parsed.transport == Transport::Core {
-            self.to.offer(at_ms, &subject, payload);
+            self.to.offer(at_ms, &subject, payload, false);
             return;
         }
         let Some((stream, _)) = subject.split_once('.') else { return };
         let stream = stream.to_owned();
-        if !self.lines.contains_key(&stream) && matches!(self.history, History::Readable) {
+        self.kept.has_stream_messages = true;
+        if !self.kept.lines.contains_key(&stream) && matches!(self.history, History::Readable) {
             // A stream that did not exist when we came: what it holds so far is read like any other.
-            self.read_history(&stream);
+            self.read_history(&stream, Duration::ZERO);
         }
         let live = Live { at_ms, subject, payload };
-        match self.lines.get_mut(&stream) {
-            Some(line) => {
-                if let Then::Pass(live) = line.live(live, Instant::now())
-                    && self.to.offer(live.at_ms, &live.subject, live.payload.clone())
-                {
-                    line.passed(&live.payload);
-                }
-            }
-            None => {
-                self.to.offer(live.at_ms, &live.subject, live.payload);
-            }
+        let Some(line) = self.kept.lines.get_mut(&stream) else {
+            self.to.offer(live.at_ms, &live.subject, live.payload, false);
+            return;
+        };
+        if let Then::Pass(live) = line.live(live, Instant::now()) {
+            self.pass(&stream, live);
         }
     }
 
+    /// Passes on a live message of a stream. `false`: there was no room.
+    fn pass(&mut self, stream: &str, live: Live) -> bool {
+        let Some(line) = self.kept.lines.get_mut(stream) else { return true };
+        let again = line.can_be_read_again();
+        let is_passed = self.to.offer(live.at_ms, &live.subject, live.payload.clone(), again);
+        if is_passed {
+            line.passed(&live.payload);
+        } else if again {
+            self.read_history(stream, Duration::ZERO);
+        }
+        is_passed
+    }
+
     /// A stream's history was read.
-    async fn read(&mut self, outcome: Outcome) -> Result<(), HubEnded> {
+    fn read(&mut self, outcome: Outcome) {
         let Outcome { stream, place, may_come_again, end } = outcome;
-        let Some(line) = self.lines.get_mut(&stream) else { return Ok(()) };
-        let new = match end {
-            End::CaughtUp => line.caught_up(place, may_come_again, Instant::now()),
-            End::Interrupted => {
-                line.interrupted(place);
-                Vec::new()
-            }
+        let Some(line) = self.kept.lines.get_mut(&stream) else { return };
+        match end {
+            End::CaughtUp => match line.caught_up(place, may_come_again, Instant::now()) {
+                Next::Pass(new) => {
+                    line.tries = 0;
+                    // Without room the rest is read once more.
+                    let _ = new.into_iter().all(|live| self.pass(&stream, live));
+                }
+                Next::ReadOn => self.read_history(&stream, Duration::ZERO),
+            },
+            End::Interrupted => line.interrupted(place),
             // The subject has no stream: what is published there is said once, like all else.
-            End::Failed(JetStreamError::NoStream) => line.without_history(),
+            End::Failed(JetStreamError::NoStream) => self.give_up(&stream),
+            End::Failed(error) if line.tries < MAX_TRIES && !matches!(error, JetStreamError::Off) => {
+                tracing::warn!(stream, %error, "history cannot be read; trying again");
+                line.tries += 1;
+                line.reached(place);
+                self.read_history(&stream, TRY_AGAIN_AFTER);
+            }
             End::Failed(error) => {
                 tracing::warn!(stream, %error, "history cannot be read to its end");
                 if self.unread.len() < MAX_COMPLAINTS {
                     self.unread.push(format!("history of {stream} could not be read to its end: {error}"));
                 }
-                line.without_history()
-            }
-        };
-        for live in new {
-            self.to.deliver(live.at_ms, &live.subject, live.payload.clone()).await?;
-            if let Some(line) = self.lines.get_mut(&stream) {
-                line.passed(&live.payload);
+                self.give_up(&stream);
             }
         }
-        Ok(())
     }
 
-    /// Says what changed: progress, losses, complaints.
-    async fn look(&mut self) -> Result<(), HubEnded> {
-        for (at, count) in self.signals.take_dropped().into_iter().enumerate().filter(|&(_, count)| count > 0)
-        {
-            let topic = self.subjects.get(at).map_or(Topic::Other, |subject| topic_of(subject));
-            self.to.missed(topic, MissedCause::SlowConsumer, count).await?;
+    /// A stream cannot be read: what was held back is all there is.
+    fn give_up(&mut self, stream: &str) {
+        let Some(line) = self.kept.lines.get_mut(stream) else { return };
+        let was_followed = line.can_be_read_again();
+        let (held, dropped) = line.without_history();
+        if dropped > 0 {
+            self.to.lost(Topic::KvEvents, MissedCause::QueueFull, dropped);
+        }
+        if was_followed {
+            // It was read before, so from there to here something may be missing.
+            let since_ms = self.after.map_or_else(now, |at| at.since_ms);
+            self.to.broke_for_good(Topic::KvEvents, Break { since_ms, until_ms: now() });
+        }
+        for live in held {
+            self.pass(stream, live);
+        }
+    }
+
+    /// Asks again for subjects that were denied.
+    async fn ask_again(&mut self, live: &mut [Subscriber]) {
+        for at in self.denied.due(Instant::now()) {
+            if let Ok(subscriber) = self.client.subscribe(self.subjects[at].clone()).await {
+                live[at] = subscriber;
+            }
+        }
+        for (at, since_ms) in self.denied.allowed(Instant::now()) {
+            self.to.broke_for_good(topic_of(&self.subjects[at]), Break { since_ms, until_ms: now() });
+        }
+    }
+
+    /// Says what changed: progress, losses, complaints. `false`: the connection is lost.
+    fn look(&mut self) -> bool {
+        self.count_dropped();
+        let in_bytes = self.client.statistics().in_bytes.load(Ordering::Relaxed);
+        if std::mem::replace(&mut self.in_bytes, in_bytes) != in_bytes {
+            self.kept.alive_ms = Some(now());
         }
         for complaint in self.signals.take_errors() {
             tracing::warn!(complaint, "the NATS server complains");
-            if self.complaints.len() < MAX_COMPLAINTS && !self.complaints.contains(&complaint) {
+            let is_denial = self.denied.note(&complaint, &self.subjects, now());
+            if !is_denial && self.complaints.len() < MAX_COMPLAINTS && !self.complaints.contains(&complaint) {
                 self.complaints.push(complaint);
             }
         }
-        let status = self.status();
-        if self.shown.as_ref() != Some(&status) {
-            self.to.state(status.0, status.1.clone()).await?;
-            self.shown = Some(status);
+        self.words.say(self.status());
+        self.client.connection_state() == State::Connected
+    }
+
+    /// Compares what the client read with what was taken from it, right after all was taken. Answers to our own
+    /// questions are among what it read: one for each question at most.
+    fn count_dropped(&mut self) {
+        let statistics = self.client.statistics();
+        let read = statistics.in_messages.load(Ordering::Relaxed);
+        let answers = statistics.out_messages.load(Ordering::Relaxed);
+        let dropped = read.saturating_sub(self.taken).saturating_sub(answers);
+        let new = dropped.saturating_sub(self.dropped);
+        if new == 0 {
+            return;
         }
-        Ok(())
+        self.dropped = dropped;
+        // Which subscriptions they were for is told for some of them only.
+        let told = self.signals.take_dropped();
+        let most = told.iter().enumerate().max_by_key(|&(_, count)| count).map(|(at, _)| at);
+        let topic = most.and_then(|at| self.subjects.get(at)).map_or(Topic::Other, |subject| topic_of(subject));
+        self.to.lost(topic, MissedCause::SlowConsumer, new);
     }
 
     fn status(&self) -> (LinkState, String) {
-        let read = count(self.progress.read.load(Ordering::Relaxed));
-        let of = count(self.progress.of.load(Ordering::Relaxed));
-        if self.lines.values().any(Line::is_reading) {
-            return (LinkState::CatchingUp, format!("Connected; reading history: {read} of {of} messages."));
-        }
-        let mut words = match &self.history {
-            History::Not(why) => format!("Connected; {why}."),
-            History::Readable if self.lines.is_empty() => {
-                "Connected; no stream of KV events there (Dynamo 0.8 and 0.9 have one), so nothing said earlier is \
-                 known."
-                    .to_owned()
-            }
-            History::Readable => format!("Connected; {read} messages of history read."),
+        let is_reading = self.kept.lines.values().any(|line| line.is_reading());
+        let mut words = if is_reading {
+            status::reading(&self.progress)
+        } else {
+            status::live(&self.progress, &self.history, self.kept.lines.is_empty())
         };
-        let left_out = self.progress.left_out.load(Ordering::Relaxed);
-        if left_out > 0 {
-            let left_out = count(left_out);
-            words.push_str(&format!(" {left_out} older ones were left out (--history-messages)."));
-        }
         for more in &self.unread {
             words.push_str(&format!(" The {more}."));
         }
         for complaint in &self.complaints {
             words.push_str(&format!(" The server says: {complaint}."));
         }
-        let is_denied = |subject: &String| self.complaints.iter().any(|said| said.contains(subject.as_str()));
-        let state = if self.subjects.iter().all(is_denied) { LinkState::Refused } else { LinkState::Live };
-        (state, words)
+        if self.denied.is_empty() {
+            return (if is_reading { LinkState::CatchingUp } else { LinkState::Live }, words);
+        }
+        words.push_str(&format!(" {}", self.denied.words(self.options.namespace.as_deref())));
+        let is_all = self.denied.len() == self.subjects.len();
+        (if is_all { LinkState::Refused } else { LinkState::Partial }, words)
     }
+}
+
+/// Waits for a message. `None`: a subscription ended, there will be no more.
+async fn first_of(live: &mut [Subscriber]) -> Option<Message> {
+    poll_fn(|cx| {
+        let mut polled = live.iter_mut().map(|subscriber| subscriber.poll_next_unpin(cx));
+        polled.find(Poll::is_ready).unwrap_or(Poll::Pending)
+    })
+    .await
 }
 
 fn topic_of(pattern: &str) -> Topic {

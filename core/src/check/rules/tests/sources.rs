@@ -2,7 +2,7 @@
 
 use super::{Stage, evidence};
 use crate::id::SourceIx;
-use crate::record::{Counter, LinkState, ProcessRole, Record, Severity, SourceKind};
+use crate::record::{Counter, LinkState, ProcessRole, Record, Severity, SourceKind, Topic};
 
 fn traffic(stage: &mut Stage, received: u64, lag_ms: i64) {
     stage.tell(Record::Traffic { source: SourceIx(0), received, lag_ms: Some(lag_ms) });
@@ -62,6 +62,33 @@ fn a_source_that_is_down_is_told_with_what_it_would_show() {
     stage.link(SourceIx(1), LinkState::Live);
     stage.pass(7);
     assert!(stage.codes().is_empty());
+}
+
+/// A connection that broke, on a line that tells no numbers.
+pub(super) fn gap() -> Stage {
+    let mut stage = Stage::new();
+    let (since_ms, until_ms) = (stage.now(), stage.now());
+    stage.tell(Record::Gaps { source: SourceIx(0), topic: Topic::KvEvents, count: 1, since_ms, until_ms });
+    stage.pass(2);
+    stage
+}
+
+#[test]
+fn a_gap_of_unknown_size_is_told_for_a_minute_and_never_as_a_number() {
+    let mut stage = gap();
+    assert_eq!(stage.grave(), ["own_losses"]);
+    assert_eq!(evidence(stage.found("own_losses"), "connection lost"), "unknown number, 1 gap");
+    stage.pass(100);
+    assert!(stage.codes().is_empty());
+}
+
+#[test]
+fn subjects_that_are_denied_are_told() {
+    let mut stage = Stage::new();
+    stage.link(SourceIx(0), LinkState::Partial);
+    stage.pass(15);
+    assert_eq!(stage.grave(), ["source_down"]);
+    assert!(stage.found("source_down").title.starts_with("Cannot read all of"));
 }
 
 #[test]

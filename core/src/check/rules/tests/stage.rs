@@ -51,6 +51,11 @@ impl Stage {
         self.cluster.fold(seq, &Entry { at_ms: Millis(self.now_ms), record });
     }
 
+    /// What time it is.
+    pub(super) fn now(&self) -> Millis {
+        Millis(self.now_ms)
+    }
+
     /// Lets seconds pass, each with a look.
     pub(super) fn pass(&mut self, seconds: u64) {
         for _ in 0..seconds {

@@ -30,6 +30,7 @@ fn stages() -> Vec<(&'static str, Stage)> {
         ("source_down", sources::down()),
         ("nothing_heard", sources::silence()),
         ("own_losses", own_losses()),
+        ("own_losses", sources::gap()),
     ]
 }
 

@@ -1,0 +1,44 @@
+//! Where a connection stands, in words.
+
+use std::sync::atomic::Ordering;
+
+use radixscope_core::words::count;
+
+use super::history::Progress;
+
+/// Complaints of the server that are shown.
+pub(super) const MAX_COMPLAINTS: usize = 4;
+
+/// Whether history can be read.
+pub(super) enum History {
+    Readable,
+    /// Why not, as the end of a sentence.
+    Not(String),
+}
+
+/// While history is read.
+pub(super) fn reading(progress: &Progress) -> String {
+    let read = count(progress.read.load(Ordering::Relaxed));
+    let of = count(progress.of.load(Ordering::Relaxed));
+    format!("Connected; reading history: {read} of {of} messages.")
+}
+
+/// Once it was read.
+pub(super) fn live(progress: &Progress, history: &History, has_no_stream: bool) -> String {
+    let mut words = match history {
+        History::Not(why) => format!("Connected; {why}."),
+        History::Readable if has_no_stream => {
+            "Connected; no stream of KV events there (Dynamo 0.8 and 0.9 have one), so nothing said earlier is \
+             known."
+                .to_owned()
+        }
+        History::Readable => {
+            format!("Connected; {} messages of history read.", count(progress.read.load(Ordering::Relaxed)))
+        }
+    };
+    let left_out = progress.left_out.load(Ordering::Relaxed);
+    if left_out > 0 {
+        words.push_str(&format!(" {} older ones were left out (--history-messages).", count(left_out)));
+    }
+    words
+}
