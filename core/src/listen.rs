@@ -6,7 +6,7 @@
 use crate::ages::Ages;
 use crate::check::Checks;
 use crate::cluster::Cluster;
-use crate::id::{Millis, Seq, SourceIx};
+use crate::id::{Millis, Seq, SourceIx, WorkerIx};
 use crate::ingest::{Ingest, Message, Out, Sink, Told};
 use crate::record::{Entry, MissedCause, Record, SourceKind, Topic};
 use crate::routing::{Routing, returns};
@@ -40,6 +40,11 @@ pub struct Listener {
 }
 
 impl Listener {
+    /// That keeps at most so many workers apart at a time; otherwise [`crate::cluster::MAX_WORKERS`].
+    pub fn with_places(places: usize) -> Self {
+        Self { ingest: Ingest::with_places(places), ..Self::default() }
+    }
+
     /// Announces a source, see [`Ingest::source`].
     pub fn source(
         &mut self,
@@ -102,6 +107,13 @@ impl<J: Journal> Sink for Through<'_, J> {
         }
         self.ages.see(entry.at_ms, &entry.record, self.journal.cluster());
         self.journal.accept(&entry);
+    }
+
+    fn vacate(&mut self, at: Millis, mentioned: &dyn Fn(WorkerIx) -> Millis) -> Vec<WorkerIx> {
+        let workers = self.journal.cluster().to_vacate(at, mentioned);
+        self.routing.vacate(&workers);
+        self.ages.vacate(&workers);
+        workers
     }
 
     fn told(&mut self, told: Told<'_>) {

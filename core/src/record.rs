@@ -23,7 +23,7 @@ pub use scrape::{
 pub use sealed::{Opened, Sealed};
 
 /// Version of the binary form of everything in this file.
-pub const RECORD_VERSION: u8 = 4;
+pub const RECORD_VERSION: u8 = 5;
 
 /// One KV block as a worker stored it: the engine's identity of it and the router's hash of its tokens.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
@@ -79,7 +79,7 @@ pub enum Record<'a> {
     },
     /// A worker seen for the first time, or more of who a known one is.
     Worker {
-        /// Its index from here on.
+        /// Its index from here on; that of a [`Record::Vacated`] one is given again.
         worker: WorkerIx,
         /// Who it is.
         id: Worker,
@@ -253,6 +253,12 @@ pub enum Record<'a> {
         /// The last one in words, shortened.
         #[serde(borrow)]
         sample: Cow<'a, str>,
+    },
+    /// Places run short: these workers, departed longest ago, give theirs to others. What is kept of them and names them
+    /// goes on to name them, under other indices.
+    Vacated {
+        /// Their indices until now.
+        workers: Cow<'a, [WorkerIx]>,
     },
 }
 
@@ -462,6 +468,8 @@ pub enum GoneWhy {
     Log,
     /// A frontend's list of instances no longer has it.
     Health,
+    /// Nobody spoke of it for long, and its place was needed.
+    Silent,
 }
 
 /// How long blocks live on a worker, over the last minute. Measured on the blocks whose hash falls into a fixed
@@ -592,6 +600,9 @@ pub enum MissedCause {
     TooManyWorkers,
     /// More scraped processes than this build keeps apart.
     TooManyProcesses,
+    /// A log was rotated faster than it was read: files, or rests of files, that went unread. How many lines they held is
+    /// not known; a lower bound.
+    LogRotated,
 }
 
 /// Why input was not understood.
@@ -642,7 +653,7 @@ words! {
     MissedCause {
         EnvelopeGap => "envelope_gap", EventIdGap => "event_id_gap", HistoryExpired => "history_expired",
         QueueFull => "queue_full", SlowConsumer => "slow_consumer", TooManyWorkers => "too_many_workers",
-        TooManyProcesses => "too_many_processes",
+        TooManyProcesses => "too_many_processes", LogRotated => "log_rotated",
     }
 }
 words! {
@@ -671,7 +682,7 @@ words! {
 }
 words! {
     /// Name in the API.
-    GoneWhy { Log => "log", Health => "health" }
+    GoneWhy { Log => "log", Health => "health", Silent => "silent" }
 }
 words! {
     /// Name in the API.

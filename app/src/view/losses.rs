@@ -89,6 +89,7 @@ const fn missed_in_words(cause: MissedCause) -> &'static str {
         MissedCause::QueueFull => "Lost: our own queue was full",
         MissedCause::SlowConsumer => "Lost: the broker dropped us as a slow consumer (at least)",
         MissedCause::TooManyWorkers => "Lost: more workers than are kept apart",
+        MissedCause::LogRotated => "Lost: the log was rotated before it was read (at least so many files)",
         MissedCause::TooManyProcesses => "Lost: more scraped processes than are kept apart",
     }
 }

@@ -10,9 +10,11 @@ use indexmap::IndexMap;
 use crate::id::{SourceIx, WorkerIx};
 use crate::record::Topic;
 
-/// Publishers followed at once. A cluster of a thousand workers has a few thousand; beyond it the one heard of first
-/// is followed anew, which can hide a loss but never invent one.
+/// Publishers followed at once. A cluster of a thousand workers has a few thousand; beyond it those that were silent
+/// longest are followed anew, which can hide a loss but never invent one.
 const MAX_PUBLISHERS: usize = 16_384;
+/// So many are forgotten at once, so that the search for them costs little.
+const FORGET: usize = MAX_PUBLISHERS / 16;
 /// Tracks per publisher id.
 const MAX_TRACKS: usize = 4;
 /// A jump beyond this is not loss but nonsense: hours of the busiest publisher.
@@ -67,6 +69,8 @@ pub(super) struct Lost {
 #[derive(Default)]
 pub(super) struct Publishers {
     next: IndexMap<Stream, Tracks, hashbrown::DefaultHashBuilder>,
+    /// Messages that were heard.
+    count: u64,
     open: VecDeque<Open>,
 }
 
@@ -75,6 +79,8 @@ pub(super) struct Publishers {
 struct Tracks {
     next: [u64; MAX_TRACKS],
     len: usize,
+    /// The latest message, by the count of all.
+    last: u64,
 }
 
 impl Publishers {
@@ -82,16 +88,31 @@ impl Publishers {
         if !self.open.is_empty() && self.came_late(stream, sequence) {
             return Heard::InOrder;
         }
+        self.count += 1;
         if let Some(tracks) = self.next.get_mut(&stream) {
+            tracks.last = self.count;
             return tracks.heard(sequence);
         }
         if self.next.len() == MAX_PUBLISHERS {
-            self.next.swap_remove_index(0);
+            self.forget_silent();
         }
-        let mut tracks = Tracks::default();
+        let mut tracks = Tracks { last: self.count, ..Tracks::default() };
         tracks.start(sequence);
         self.next.insert(stream, tracks);
         Heard::InOrder
+    }
+
+    fn forget_silent(&mut self) {
+        let mut last: Vec<u64> = self.next.values().map(|tracks| tracks.last).collect();
+        let (_, &mut newest, _) = last.select_nth_unstable(FORGET - 1);
+        self.next.retain(|_, tracks| tracks.last > newest);
+    }
+
+    /// Other workers take these places: what was lost was not theirs.
+    pub(super) fn vacate(&mut self, workers: &[WorkerIx]) {
+        for open in &mut self.open {
+            open.worker = open.worker.filter(|worker| !workers.contains(worker));
+        }
     }
 
     /// Keeps a gap open for a while. Gives back the oldest one if there are too many.
@@ -235,6 +256,22 @@ mod tests {
         for publisher_id in 0..3 * MAX_PUBLISHERS as u64 {
             publishers.heard(Stream { source: SourceIx(0), topic: Topic::KvMetrics, publisher_id }, 0);
         }
-        assert_eq!(publishers.next.len(), MAX_PUBLISHERS);
+        assert!((MAX_PUBLISHERS - FORGET..=MAX_PUBLISHERS).contains(&publishers.next.len()));
+    }
+
+    #[test]
+    fn those_that_speak_are_followed_however_many_came_before_them() {
+        let mut publishers = Publishers::default();
+        let stream = |publisher_id| Stream { publisher_id, ..STREAM };
+        for publisher_id in 0..3 * MAX_PUBLISHERS as u64 {
+            publishers.heard(stream(publisher_id), 0);
+        }
+        for publisher_id in (0..64).map(|id| u64::MAX - id) {
+            publishers.heard(stream(publisher_id), 0);
+        }
+        for publisher_id in (0..64).map(|id| u64::MAX - id) {
+            let heard = publishers.heard(stream(publisher_id), 2);
+            assert_eq!(heard, Heard::Gap(Missing { from: 1, to: 2 }), "of {publisher_id}");
+        }
     }
 }

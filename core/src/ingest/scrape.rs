@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use super::{Context, Ingest, Message, Sink, within_bounds};
+use super::{Context, Ingest, Mention, Message, Sink, within_bounds};
 use crate::dynamo::error::{DecodeError, Faults};
 use crate::dynamo::subject::{Subject, Transport};
 use crate::dynamo::{health, prometheus};
@@ -25,7 +25,8 @@ impl Ingest {
         let context = Context::without_subject(message, Topic::Metrics);
         let mut workers = Vec::with_capacity(scraped.workers.len());
         for said in &scraped.workers {
-            if let Some(worker) = self.worker(&context, said.id, out) {
+            let mention = self.mentioned(&context, said.id, message.at_ms, Mention::Weak, out);
+            if let Some(worker) = mention {
                 let &prometheus::RoutedWorker { decode_blocks, prefill_tokens, registered, .. } = said;
                 workers.push(WorkerFigures { worker, decode_blocks, prefill_tokens, registered });
             }

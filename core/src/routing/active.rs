@@ -138,6 +138,18 @@ impl ActiveSequences {
         self.refused
     }
 
+    /// Other workers take these places: the requests of those who had them are over.
+    pub(super) fn vacate(&mut self, workers: &[WorkerIx]) {
+        let of_them = self.requests.iter().filter(|(_, active)| workers.contains(&active.worker));
+        let over: Vec<DecisionId> = of_them.map(|(&request, _)| request).collect();
+        over.into_iter().for_each(|request| self.free(request));
+        for worker in workers {
+            if let Some(of) = self.workers.get_mut(worker.at()) {
+                *of = OfWorker::default();
+            }
+        }
+    }
+
     fn expire(&mut self, now: Millis) {
         while let Some(&(at, request)) = self.order.front() {
             let is_over = !self.requests.contains_key(&request);

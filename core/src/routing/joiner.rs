@@ -55,6 +55,11 @@ pub(super) struct Joiner {
 }
 
 impl Joiner {
+    /// Other workers take these places: nothing that is said of those continues what was said of these.
+    pub(super) fn vacate(&mut self, workers: &[WorkerIx]) {
+        self.recent.retain(|recent| !workers.contains(&recent.worker));
+    }
+
     /// The decision of a request, if one is known.
     pub(super) fn of_request(&self, request_id: &str) -> Option<DecisionId> {
         self.by_request.get(request_id).copied()

@@ -55,6 +55,15 @@ impl Lines {
         self.weight
     }
 
+    /// Other workers take these places: a choice among those who had them is not known whole any more.
+    pub(super) fn vacate(&mut self, workers: &[WorkerIx]) {
+        for (.., log) in &mut self.logs {
+            if log.candidates.iter().any(|candidate| workers.contains(&candidate.worker)) {
+                *log = OfLog::default();
+            }
+        }
+    }
+
     fn log(&mut self, source: SourceIx, name: &str) -> Option<&mut OfLog> {
         let known = self.logs.iter().position(|(of, known, _)| *of == source && **known == *name);
         let at = match known {

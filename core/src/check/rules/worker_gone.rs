@@ -150,6 +150,7 @@ fn departure(found: Found, view: &View<'_>, worker: WorkerIx) -> Found {
     let how = match gone.why {
         GoneWhy::Log => "a frontend's log",
         GoneWhy::Health => "a frontend's list of instances",
+        GoneWhy::Silent => "its long silence",
     };
     let label = format!("Departure of {}, by {how}", name(view, worker));
     let found = found.evidence(label, seconds_since(view, gone.at_ms), "s ago");
