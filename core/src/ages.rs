@@ -94,6 +94,16 @@ impl Ages {
         }
     }
 
+    /// Other workers take these places, see [`Record::Vacated`].
+    pub(crate) fn vacate(&mut self, workers: &[WorkerIx]) {
+        self.forget(|of| workers.contains(&of));
+        for worker in workers {
+            if let Some(of) = self.workers.get_mut(worker.at()) {
+                *of = OfWorker::default();
+            }
+        }
+    }
+
     /// Tells every worker's figures that changed, every few seconds.
     pub fn flush(&mut self, at: Millis) -> Vec<Record<'static>> {
         if self.last_ms.is_some_and(|last| at.since(last) < EVERY_MS) {

@@ -6,7 +6,7 @@
 use crate::ages::Ages;
 use crate::check::Checks;
 use crate::cluster::Cluster;
-use crate::id::{Millis, Seq, SourceIx};
+use crate::id::{Millis, Seq, SourceIx, WorkerIx};
 use crate::ingest::{Ingest, Message, Missing, Out, Published, Sink, Told};
 use crate::record::{Entry, MissedCause, Record, SourceKind, Topic};
 use crate::routing::{Routing, returns};
@@ -43,6 +43,11 @@ impl Listener {
     /// With the checks that the operator wants: they run here and nowhere else.
     pub fn new(checks: Checks) -> Self {
         Self { checks, ..Self::default() }
+    }
+
+    /// That keeps at most so many workers apart at a time; otherwise [`crate::cluster::MAX_WORKERS`].
+    pub fn with_places(places: usize) -> Self {
+        Self { ingest: Ingest::with_places(places), ..Self::default() }
     }
 
     /// Announces a source, see [`Ingest::source`].
@@ -130,6 +135,13 @@ impl<J: Journal> Sink for Through<'_, J> {
         self.routing.see(&entry, by, self.journal.cluster());
         self.journal.accept(&entry);
         self.settle(entry.at_ms);
+    }
+
+    fn vacate(&mut self, at: Millis, mentioned: &dyn Fn(WorkerIx) -> Millis) -> Vec<WorkerIx> {
+        let workers = self.journal.cluster().to_vacate(at, mentioned);
+        self.routing.vacate(&workers);
+        self.ages.vacate(&workers);
+        workers
     }
 
     fn told(&mut self, told: Told<'_>) {

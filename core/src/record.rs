@@ -79,7 +79,7 @@ pub enum Record<'a> {
     },
     /// A worker seen for the first time, or more of who a known one is.
     Worker {
-        /// Its index from here on.
+        /// Its index from here on; that of a [`Record::Vacated`] one is given again.
         worker: WorkerIx,
         /// Who it is.
         id: Worker,
@@ -269,6 +269,12 @@ pub enum Record<'a> {
         /// The last one in words, shortened.
         #[serde(borrow)]
         sample: Cow<'a, str>,
+    },
+    /// Places run short: these workers, departed longest ago, give theirs to others. What is kept of them and names them
+    /// goes on to name them, under other indices.
+    Vacated {
+        /// Their indices until now.
+        workers: Cow<'a, [WorkerIx]>,
     },
 }
 
@@ -552,6 +558,8 @@ pub enum GoneWhy {
     Health,
     /// A router's own gauges no longer have it.
     Metrics,
+    /// Nobody spoke of it for long, and its place was needed.
+    Silent,
 }
 
 /// How long blocks live on a worker, over the last minute. Measured on the blocks whose hash falls into a fixed
@@ -688,6 +696,9 @@ pub enum MissedCause {
     TooManyProcesses,
     /// KV events that were in messages already counted under another cause, by the worker's event ids (Dynamo ≥ 1.4).
     EventsInLost,
+    /// A log was rotated faster than it was read: files, or rests of files, that went unread. How many lines they held is
+    /// not known; a lower bound.
+    LogRotated,
 }
 
 impl MissedCause {
@@ -698,12 +709,12 @@ impl MissedCause {
 
     /// Whether more may be lost than is counted.
     pub const fn is_lower_bound(self) -> bool {
-        matches!(self, Self::SlowConsumer)
+        matches!(self, Self::SlowConsumer | Self::LogRotated)
     }
 
     /// Whether the fault is ours and not the network's or the publisher's.
     pub const fn is_own(self) -> bool {
-        matches!(self, Self::QueueFull | Self::SlowConsumer | Self::TooManyWorkers)
+        matches!(self, Self::QueueFull | Self::SlowConsumer | Self::TooManyWorkers | Self::LogRotated)
     }
 }
 
@@ -755,7 +766,7 @@ words! {
     MissedCause {
         EnvelopeGap => "envelope_gap", EventIdGap => "event_id_gap", HistoryExpired => "history_expired",
         QueueFull => "queue_full", SlowConsumer => "slow_consumer", TooManyWorkers => "too_many_workers",
-        TooManyProcesses => "too_many_processes", EventsInLost => "events_in_lost",
+        TooManyProcesses => "too_many_processes", EventsInLost => "events_in_lost", LogRotated => "log_rotated",
     }
 }
 words! {
@@ -791,7 +802,7 @@ words! {
 }
 words! {
     /// Name in the API.
-    GoneWhy { Log => "log", Health => "health", Metrics => "metrics" }
+    GoneWhy { Log => "log", Health => "health", Metrics => "metrics", Silent => "silent" }
 }
 words! {
     /// Name in the API.

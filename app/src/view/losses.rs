@@ -97,6 +97,7 @@ const fn missed_in_words(cause: MissedCause) -> &'static str {
         MissedCause::QueueFull => "Lost: Radixscope's queue was full",
         MissedCause::SlowConsumer => "Lost: dropped in Radixscope's NATS client (at least)",
         MissedCause::TooManyWorkers => "Lost: more workers than are kept apart",
+        MissedCause::LogRotated => "Lost: the log was rotated before it was read (at least so many files)",
         MissedCause::TooManyProcesses => "Lost: more scraped processes than are kept apart",
         MissedCause::EventsInLost => "Events in lost messages, by event id (messages counted above)",
     }

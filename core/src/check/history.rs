@@ -48,6 +48,7 @@ pub struct History {
     samples: VecDeque<(Millis, Vec<Totals>)>,
     /// Totals when what was said before we came had been read: none of it happened lately.
     before: Vec<Totals>,
+    began_ms: Millis,
     latest_event_ms: Option<Millis>,
     /// What routers count on workers.
     pub(super) loads: Loads,
@@ -61,6 +62,7 @@ impl History {
         self.samples.clear();
         self.loads = Loads::default();
         self.before = totals(cluster);
+        self.began_ms = cluster.now_ms();
     }
 
     pub(super) fn sample(&mut self, cluster: &Cluster, now: Millis) {
@@ -85,14 +87,27 @@ impl History {
 
     /// A worker's totals since we listen; what was said before we came is not in them.
     pub fn session(&self, cluster: &Cluster, worker: WorkerIx) -> Totals {
-        Totals::of(cluster, worker).less(self.before.get(worker.at()).copied().unwrap_or_default())
+        let first_ms = cluster.worker(worker).map(|w| w.first_ms);
+        let is_older = |at: Millis| first_ms.is_none_or(|first_ms| first_ms <= at);
+        let before = self.before_of(worker, is_older);
+        Totals::of(cluster, worker).less(before.copied().unwrap_or_default())
+    }
+
+    fn before_of(&self, worker: WorkerIx, is_older: impl Fn(Millis) -> bool) -> Option<&Totals> {
+        self.before.get(worker.at()).filter(|_| is_older(self.began_ms))
     }
 
     /// What a worker's totals rose by over the last `ms`, or since we listen if that is shorter.
     pub fn rise(&self, cluster: &Cluster, worker: WorkerIx, now: Millis, ms: u64) -> Totals {
         let then = self.samples.iter().rev().find(|(at, _)| now.since(*at) >= ms);
-        let before = then.map_or(&self.before, |(_, totals)| totals).get(worker.at()).copied();
-        let before = before.unwrap_or_default();
+        // Another worker may have had the place then.
+        let first_ms = cluster.worker(worker).map(|w| w.first_ms);
+        let is_older = |at: Millis| first_ms.is_none_or(|first_ms| first_ms <= at);
+        let before = match then {
+            Some((at, totals)) => totals.get(worker.at()).filter(|_| is_older(*at)),
+            None => self.before_of(worker, is_older),
+        };
+        let before = before.copied().unwrap_or_default();
         Totals::of(cluster, worker).less(before)
     }
 }

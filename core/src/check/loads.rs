@@ -56,6 +56,11 @@ pub(super) struct Mean {
 
 impl Loads {
     pub(super) fn sample(&mut self, cluster: &Cluster, now: Millis) {
+        // Another worker may have had the place before.
+        let is_its = |at: Millis, count: &Count| cluster.worker(count.worker).is_some_and(|w| w.first_ms <= at);
+        for (at, counts) in &mut self.seconds {
+            counts.retain(|count| is_its(*at, count));
+        }
         self.seconds.push_back((now, counts(cluster, now)));
         while self.seconds.front().is_some_and(|(first, _)| now.since(*first) > REACH_MS) {
             self.seconds.pop_front();
@@ -101,7 +106,7 @@ fn counts(cluster: &Cluster, now: Millis) -> Vec<Count> {
     let by_messages = workers.flat_map(|(state, worker)| {
         let loads = state.router_loads.iter().filter(|load| is_fresh(load.at_ms));
         loads.filter_map(move |load| {
-            let (worker, by) = (WorkerIx(worker), By::Messages(load.router));
+            let (worker, by) = (WorkerIx(worker), By::Messages(load.router?));
             Some(Count { worker, by, blocks: load.decode_blocks? })
         })
     });

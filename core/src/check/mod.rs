@@ -110,6 +110,7 @@ impl Checks {
         let view = View { cluster, now, history: &self.history, given: &self.given };
         let mut records = Vec::new();
         for running in &mut self.rules {
+            running.forget_departed(cluster);
             let look = running.rule.look(&view);
             records.extend(running.take(look, now).as_ref().map(Record::finding));
         }
@@ -123,6 +124,13 @@ impl Checks {
 }
 
 impl Running {
+    /// Does not name a worker that has taken another's place since.
+    fn forget_departed(&mut self, cluster: &Cluster) {
+        if let Some((finding, at)) = &mut self.said {
+            finding.workers.retain(|&ix| cluster.worker(ix).is_none_or(|worker| worker.first_ms <= *at));
+        }
+    }
+
     fn status(&self) -> RuleStatus<'static> {
         RuleStatus {
             code: Cow::Borrowed(self.rule.code()),

@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::id::WorkerIx;
 use crate::record::{Finding, FindingHead, Opened, RuleStatus, Sealed};
 
 /// Most findings kept: far more than there are rules.
@@ -10,7 +11,7 @@ const MAX_FINDINGS: usize = 128;
 /// All findings by code, and what was checked last.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
 pub(super) struct Findings {
-    found: Vec<(String, Sealed<'static>)>,
+    found: Vec<Said>,
     checked: Option<Sealed<'static>>,
     #[serde(skip)]
     open_found: Opened<Vec<Finding<'static>>>,
@@ -18,12 +19,30 @@ pub(super) struct Findings {
     open_checked: Opened<Vec<RuleStatus<'static>>>,
 }
 
+/// A finding as it was said last.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+struct Said {
+    code: String,
+    finding: Sealed<'static>,
+    /// Places that others may have taken since. Left out when the finding is taken apart, so that the fold need not.
+    vacated: Vec<WorkerIx>,
+}
+
+impl Said {
+    fn open(&self) -> Option<Finding<'static>> {
+        let mut finding: Finding<'static> = self.finding.open()?;
+        finding.workers.retain(|worker| self.vacated.binary_search(worker).is_err());
+        Some(finding)
+    }
+}
+
 impl Findings {
     pub(super) fn found(&mut self, code: &str, finding: &Sealed<'_>) {
-        if let Some((_, known)) = self.found.iter_mut().find(|(known, _)| known == code) {
-            *known = finding.to_static();
+        let said = Said { code: code.to_owned(), finding: finding.to_static(), vacated: Vec::new() };
+        if let Some(known) = self.found.iter_mut().find(|known| known.code == code) {
+            *known = said;
         } else if self.found.len() < MAX_FINDINGS {
-            self.found.push((code.to_owned(), finding.to_static()));
+            self.found.push(said);
         }
         self.open_found = Opened::default();
     }
@@ -34,11 +53,21 @@ impl Findings {
     }
 
     pub(super) fn all(&self) -> &[Finding<'static>] {
-        self.open_found.get(|| self.found.iter().filter_map(|(_, finding)| finding.open()).collect())
+        self.open_found.get(|| self.found.iter().filter_map(Said::open).collect())
+    }
+
+    /// Other workers take these places: what was found of those who had them names them in words alone.
+    pub(super) fn vacate(&mut self, workers: &[WorkerIx]) {
+        for found in &mut self.found {
+            found.vacated.extend(workers);
+            found.vacated.sort_unstable();
+            found.vacated.dedup();
+        }
+        self.open_found = Opened::default();
     }
 
     pub(super) fn heads(&self) -> impl Iterator<Item = FindingHead> + '_ {
-        self.found.iter().filter_map(|(_, finding)| finding.open_front())
+        self.found.iter().filter_map(|said| said.finding.open_front())
     }
 
     /// A list begins with its length.

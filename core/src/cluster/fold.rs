@@ -93,6 +93,7 @@ impl Cluster {
             Record::LogSign { worker, sign, count } => self.fold_sign(at, *worker, *sign, *count),
             Record::Finding { code, finding } => self.head.findings.found(code, finding),
             Record::Checked(rules) => self.head.findings.checked(rules),
+            Record::Vacated { workers } => self.fold_vacated(at, workers),
             about_worker => self.fold_worker(at, about_worker),
         }
     }
@@ -177,6 +178,11 @@ impl Cluster {
             if worker.at() == self.head.workers.len() && worker.at() < MAX_WORKERS {
                 let state = WorkerState::new(*id, namespace.to_string(), component.to_string(), at);
                 self.head.workers.push(state);
+            } else if let Some(at_vacant) = self.head.vacant.iter().position(|vacant| vacant == worker) {
+                let state = WorkerState::new(*id, namespace.to_string(), component.to_string(), at);
+                self.head.vacant.swap_remove(at_vacant);
+                self.head.decisions.begin_worker(*worker);
+                self.head.workers[worker.at()] = state;
             } else if let Some(known) = self.worker_mut(*worker).filter(|known| known.id == *id) {
                 // First heard of through a message without a component, now through one with it.
                 // A name from JetStream is a slug: it fills a gap, it does not replace a real name.

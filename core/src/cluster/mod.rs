@@ -10,6 +10,7 @@ mod findings;
 mod fold;
 mod hint;
 mod in_flight;
+mod places;
 mod process;
 mod quantile;
 mod rates;
@@ -34,6 +35,7 @@ use crate::record::{Finding, FindingHead, LogSign, Record, RuleStatus};
 use crate::tree::forest::Arrangement;
 use crate::tree::{DEFAULT_LIMIT_NODES, Tree};
 use findings::Findings;
+use places::Departed;
 
 pub use decisions::{Decided, DecisionTotals, Decisions, MAX_CANDIDATES, MAX_DECISIONS};
 pub use explain::CostParts;
@@ -41,6 +43,7 @@ pub use filter::{Filter, Kind, Picked};
 pub use fold::{TOUCH_MS, touch, touched_ms};
 pub use hint::{Hint, Setting, candidates_hint};
 pub use in_flight::InFlight;
+pub use places::{MAX_DEPARTED, SILENT_AFTER_MS};
 pub use process::{MAX_PROCESSES, ProcessState, SCRAPE_WINDOW_MS};
 pub use quantile::{Distribution, Quantile};
 pub use rates::{Bucket, RATE_BUCKET_MS, RATE_WINDOW_S, Rates};
@@ -65,6 +68,9 @@ struct Head {
     now_ms: Millis,
     sources: Vec<SourceState>,
     workers: Vec<WorkerState>,
+    /// Places whose workers departed and that nobody has taken yet.
+    vacant: Vec<WorkerIx>,
+    departed: Departed,
     decisions: Decisions,
     requests: Requests,
     processes: Vec<ProcessState>,
@@ -95,6 +101,8 @@ impl Cluster {
                 now_ms: Millis(0),
                 sources: Vec::new(),
                 workers: Vec::new(),
+                vacant: Vec::new(),
+                departed: Departed::default(),
                 decisions: Decisions::default(),
                 requests: Requests::default(),
                 processes: Vec::new(),
@@ -153,14 +161,17 @@ impl Cluster {
         &self.head.workers
     }
 
-    /// One worker.
+    /// One worker; also one that departed and gave its place to another, as long as something names it.
     pub fn worker(&self, worker: WorkerIx) -> Option<&WorkerState> {
-        self.head.workers.get(worker.at())
+        self.head.workers.get(worker.at()).or_else(|| self.head.departed.get(worker))
     }
 
     /// Index of a worker known by its id.
     pub fn worker_ix(&self, id: Worker) -> Option<WorkerIx> {
-        self.head.workers.iter().position(|w| w.id == id).map(|i| WorkerIx(i as u16))
+        let workers = &self.head.workers;
+        let places = (0..workers.len() as u16).map(WorkerIx).filter(|ix| workers[ix.at()].id == id);
+        // One that came back after it gave its place away has another.
+        places.min_by_key(|ix| self.head.vacant.contains(ix))
     }
 
     /// Workers by ascending id: the order of the API. The page keeps the order of first sight, so that no row jumps.
@@ -258,9 +269,9 @@ impl Cluster {
     pub fn digest(&self) -> u64 {
         // Serialising a state of plain data into memory cannot fail; if it ever did, two digests would differ from
         // the truth and be seen to.
-        let Head { seq, now_ms, sources, workers, decisions, .. } = &self.head;
+        let Head { seq, now_ms, sources, workers, vacant, departed, decisions, .. } = &self.head;
         let Head { processes, routers, signs, findings, limit_nodes, .. } = &self.head;
-        let heard = (seq, now_ms, sources, workers, decisions.sums(), decisions.digest());
+        let heard = (seq, now_ms, sources, workers, vacant, departed, decisions.sums(), decisions.digest());
         let heard = (heard, self.head.requests.digest());
         let small = (heard, processes, routers, signs, findings, limit_nodes);
         let bytes = postcard::to_allocvec(&small).unwrap_or_default();
@@ -304,6 +315,7 @@ pub fn worker_of(record: &Record<'_>) -> Option<WorkerIx> {
         | Record::Finding { .. }
         | Record::Checked(_)
         | Record::Gaps { .. }
+        | Record::Vacated { .. }
         | Record::Rejected { .. } => None,
     }
 }

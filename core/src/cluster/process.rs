@@ -8,7 +8,7 @@ use std::collections::VecDeque;
 use serde::{Deserialize, Serialize};
 
 use super::quantile::Distribution;
-use crate::id::Millis;
+use crate::id::{Millis, WorkerIx};
 use crate::record::{
     Counter, Gauge, HistogramKind, ModelFigures, Opened, Present, ProcessRole, RankFigures, Scraped, Sealed,
     Sums, WorkerFigures,
@@ -37,6 +37,8 @@ pub struct ProcessState {
     /// When the last restart was noticed.
     pub restarted_ms: Option<Millis>,
     present: Sealed<'static>,
+    /// Places that others may have taken since the last scrape. Left out when it is taken apart, so that the fold need not.
+    vacated: Vec<WorkerIx>,
     first: Sealed<'static>,
     steps: VecDeque<(Millis, Sealed<'static>)>,
     #[serde(skip)]
@@ -57,6 +59,7 @@ impl ProcessState {
             restarts: scraped.restarts,
             restarted_ms: None,
             present: scraped.present.to_static(),
+            vacated: Vec::new(),
             first: scraped.sums.to_static(),
             steps: VecDeque::new(),
             open_present: Opened::default(),
@@ -73,6 +76,7 @@ impl ProcessState {
         self.role = scraped.role;
         self.last_ms = at;
         self.present = scraped.present.to_static();
+        self.vacated.clear();
         self.steps.push_back((at, scraped.sums.to_static()));
         while self.steps.len() > MAX_STEPS
             || self.steps.front().is_some_and(|(first, _)| at.since(*first) > SCRAPE_WINDOW_MS)
@@ -83,8 +87,20 @@ impl ProcessState {
         self.open_last = Opened::default();
     }
 
+    /// Other workers take these places: the figures are not theirs.
+    pub(super) fn vacate(&mut self, workers: &[WorkerIx]) {
+        self.vacated.extend(workers);
+        self.vacated.sort_unstable();
+        self.vacated.dedup();
+        self.open_present = Opened::default();
+    }
+
     fn present(&self) -> &Present {
-        self.open_present.get(|| self.present.open().unwrap_or_default())
+        self.open_present.get(|| {
+            let mut present: Present = self.present.open().unwrap_or_default();
+            present.workers.retain(|figures| self.vacated.binary_search(&figures.worker).is_err());
+            present
+        })
     }
 
     /// Sums at the first scrape.

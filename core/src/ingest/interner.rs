@@ -1,27 +1,59 @@
 //! Workers by index, the last event id of each, and how its events come.
 
+use std::collections::VecDeque;
+
 use hashbrown::HashMap;
+use indexmap::IndexSet;
 
 use crate::cluster::MAX_WORKERS;
-use crate::id::{Worker, WorkerId, WorkerIx};
+use crate::id::{Millis, Worker, WorkerId, WorkerIx};
 use crate::record::EventLine;
 
-#[derive(Default)]
+/// Departed workers that are remembered, so that a metric that names them for ever makes nobody of them: those of a few
+/// hundred rollouts, 2 MiB.
+const MAX_DEPARTED: usize = 1 << 16;
+
 pub(super) struct Interner {
     by_id: HashMap<Worker, WorkerIx>,
     workers: Vec<Known>,
+    /// Indices to be given again, by the order in which they became free.
+    vacant: VecDeque<WorkerIx>,
+    departed: IndexSet<Worker, hashbrown::DefaultHashBuilder>,
+    /// Most indices.
+    places: usize,
     /// The one asked for last: a message is about one worker, mostly.
     last: Option<(Worker, WorkerIx)>,
 }
 
 struct Known {
+    id: Worker,
+    /// When somebody spoke of it last, as far as that shows that it is there.
+    mentioned: Millis,
     has_component: bool,
     /// Ways its KV events come, one bit each.
     lines: u8,
     last_event_id: Option<u64>,
 }
 
+impl Default for Interner {
+    fn default() -> Self {
+        Self::with_places(MAX_WORKERS)
+    }
+}
+
 impl Interner {
+    /// For so many workers at a time, at most [`MAX_WORKERS`].
+    pub(super) fn with_places(places: usize) -> Self {
+        Self {
+            by_id: HashMap::new(),
+            workers: Vec::new(),
+            vacant: VecDeque::new(),
+            departed: IndexSet::default(),
+            places: places.min(MAX_WORKERS),
+            last: None,
+        }
+    }
+
     /// Index of a worker, and whether there is news of it to tell: that it exists, or of which component it is.
     /// `None`: it would be one too many.
     pub(super) fn intern(
@@ -39,13 +71,51 @@ impl Interner {
             known.has_component |= has_component;
             return Some((worker, news));
         }
-        if self.workers.len() == MAX_WORKERS {
-            return None;
-        }
-        let worker = WorkerIx(self.workers.len() as u16);
+        let known = Known { id, mentioned: Millis(0), has_component, lines: 0, last_event_id: None };
+        let worker = if self.workers.len() < self.places {
+            self.workers.push(known);
+            WorkerIx((self.workers.len() - 1) as u16)
+        } else {
+            // One that comes back takes its own place if that is free yet.
+            let own = self.vacant.iter().position(|ix| self.workers[ix.at()].id == id);
+            let worker = self.vacant.remove(own.unwrap_or(0))?;
+            self.workers[worker.at()] = known;
+            worker
+        };
         self.by_id.insert(id, worker);
-        self.workers.push(Known { has_component, lines: 0, last_event_id: None });
+        self.departed.swap_remove(&id);
         Some((worker, true))
+    }
+
+    /// Somebody spoke of the worker at `at`.
+    pub(super) fn mention(&mut self, worker: WorkerIx, at: Millis) {
+        let mentioned = &mut self.workers[worker.at()].mentioned;
+        *mentioned = at.max(*mentioned);
+    }
+
+    /// When somebody spoke of the worker last.
+    pub(super) fn mentioned(&self, worker: WorkerIx) -> Millis {
+        self.workers.get(worker.at()).map_or(Millis(0), |known| known.mentioned)
+    }
+
+    /// Whether the worker gave its place to another.
+    pub(super) fn has_departed(&self, id: Worker) -> bool {
+        self.departed.contains(&id)
+    }
+
+    /// These give their places to others.
+    pub(super) fn vacate(&mut self, workers: &[WorkerIx]) {
+        self.last = None;
+        for &worker in workers {
+            let id = self.workers[worker.at()].id;
+            if self.by_id.remove(&id).is_some() {
+                self.vacant.push_back(worker);
+                self.departed.insert(id);
+            }
+        }
+        if self.departed.len() > MAX_DEPARTED {
+            self.departed.drain(..MAX_DEPARTED / 2);
+        }
     }
 
     /// Whether an event of `worker` came this way for the first time.

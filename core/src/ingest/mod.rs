@@ -157,6 +157,12 @@ pub trait Sink {
     fn kv_event(&mut self, entry: Entry<'_>, by: Published);
     /// Takes something said of a request.
     fn told(&mut self, told: Told<'_>);
+    /// There is no place for another worker at `at`: who may give theirs away, because they have departed. They are told
+    /// of as [`Record::Vacated`] next. `mentioned`: when somebody spoke of a worker last.
+    fn vacate(&mut self, at: Millis, mentioned: &dyn Fn(WorkerIx) -> Millis) -> Vec<WorkerIx> {
+        let _ = (at, mentioned);
+        Vec::new()
+    }
 }
 
 /// Turns messages into records.
@@ -180,7 +186,21 @@ pub struct Ingest {
     kv: KvEvents,
 }
 
+/// How somebody speaks of a worker.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Mention {
+    /// The worker itself, or who sends it requests or lists it as present: it is there.
+    Present,
+    /// A gauge that may be there long after its worker: takes nobody's place.
+    Weak,
+}
+
 impl Ingest {
+    /// That keeps at most so many workers apart at a time; otherwise [`crate::cluster::MAX_WORKERS`].
+    pub fn with_places(places: usize) -> Self {
+        Self { interner: Interner::with_places(places), ..Self::default() }
+    }
+
     /// Announces a source; must come before anything else about it. `None`: there are [`MAX_SOURCES`] already.
     pub fn source(
         &mut self,
@@ -378,8 +398,11 @@ impl Ingest {
         let said = ActiveLoad::decode(context.payload, context.format);
         self.heard(context, said.as_ref().ok().map(|load| load.worker), out);
         let said = said?;
-        let Some(worker) = self.worker(context, said.worker, out) else { return Ok(()) };
-        let record = match said.origin(context.publisher_id()) {
+        let origin = said.origin(context.publisher_id());
+        let mention = if let LoadOrigin::Engine { .. } = origin { Mention::Present } else { Mention::Weak };
+        let at = context.message.at_ms;
+        let Some(worker) = self.mentioned(context, said.worker, at, mention, out) else { return Ok(()) };
+        let record = match origin {
             LoadOrigin::Engine { used_blocks } => Record::EngineLoad { worker, used_blocks },
             LoadOrigin::Router { decode_blocks, prefill_tokens } => {
                 Record::RouterLoad { worker, router: context.publisher_id(), decode_blocks, prefill_tokens }
@@ -417,7 +440,9 @@ impl Ingest {
             return Ok(());
         }
         let context = Context::without_subject(message, Topic::Log);
-        let worker = line.said.worker().and_then(|id| self.worker(&context, id, out));
+        // Of the line's own time: who is named in an old line takes no place from who is there now.
+        let mut mentioned = |id| self.mentioned(&context, id, at_ms, Mention::Present, out);
+        let worker = line.said.worker().and_then(&mut mentioned);
         out.told(context.told(self, Said::Line { log, line: &line, worker }));
         Ok(())
     }
@@ -460,12 +485,35 @@ impl Ingest {
 
     /// Index of a worker, introduced if it is new. `None`: there are too many, which is counted.
     fn worker(&mut self, context: &Context<'_>, id: Worker, out: &mut dyn Sink) -> Option<WorkerIx> {
-        let known = self.interner.intern(id, context.subject.namespace, context.subject.component);
+        self.mentioned(context, id, context.message.at_ms, Mention::Present, out)
+    }
+
+    /// Index of a worker that somebody spoke of at `at`; see [`Self::worker`].
+    fn mentioned(
+        &mut self,
+        context: &Context<'_>,
+        id: Worker,
+        at: Millis,
+        mention: Mention,
+        out: &mut dyn Sink,
+    ) -> Option<WorkerIx> {
+        let (namespace, component) = (context.subject.namespace, context.subject.component);
+        let is_present = mention == Mention::Present;
+        if !is_present && self.interner.has_departed(id) {
+            return None;
+        }
+        let mut known = self.interner.intern(id, namespace, component);
+        if known.is_none() && is_present && self.vacate(context, at, out) {
+            known = self.interner.intern(id, namespace, component);
+        }
         let Some((worker, news)) = known else {
             let source = context.message.source.at();
             self.tallies[source].miss(None, context.subject.topic, MissedCause::TooManyWorkers, 1);
             return None;
         };
+        if is_present || news {
+            self.interner.mention(worker, at);
+        }
         if news {
             let namespace = Cow::Borrowed(context.subject.namespace);
             let component = Cow::Borrowed(context.subject.component);
@@ -473,6 +521,20 @@ impl Ingest {
             out.record(context.entry(record));
         }
         Some(worker)
+    }
+
+    /// Frees places of departed workers; says whether there are any.
+    fn vacate(&mut self, context: &Context<'_>, at: Millis, out: &mut dyn Sink) -> bool {
+        let interner = &self.interner;
+        let workers = out.vacate(at, &|worker| interner.mentioned(worker));
+        if workers.is_empty() {
+            return false;
+        }
+        self.interner.vacate(&workers);
+        self.publishers.vacate(&workers);
+        self.tallies.iter_mut().for_each(|tally| tally.vacate(&workers));
+        out.record(context.entry(Record::Vacated { workers: workers.into() }));
+        true
     }
 
     /// Follows the envelope's sequence and clock. `about` is the worker the message is about, if it is about one.

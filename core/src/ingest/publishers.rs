@@ -13,9 +13,11 @@ use indexmap::IndexMap;
 use crate::id::{SourceIx, WorkerIx};
 use crate::record::Topic;
 
-/// Publishers followed at once. A cluster of a thousand workers has a few thousand; beyond it the one heard of first
-/// is followed anew, which can hide a loss but never invent one.
+/// Publishers followed at once. A cluster of a thousand workers has a few thousand; beyond it those that were silent
+/// longest are followed anew, which can hide a loss but never invent one.
 const MAX_PUBLISHERS: usize = 16_384;
+/// So many are forgotten at once, so that the search for them costs little.
+const FORGET: usize = MAX_PUBLISHERS / 16;
 /// Tracks per publisher id.
 const MAX_TRACKS: usize = 4;
 /// A jump beyond this is not loss but nonsense: hours of the busiest publisher.
@@ -92,6 +94,8 @@ struct Tracks {
     len: usize,
     /// Breaks of the connection before its last message.
     breaks: u32,
+    /// The latest message, by the count of all.
+    last: u64,
     /// The last message, counted over all publishers, before which one of this publisher was missing or dropped.
     jumped_at: u64,
 }
@@ -126,6 +130,7 @@ impl Publishers {
         }
         let breaks = self.breaks.get(stream.source.at()).copied().unwrap_or(0);
         if let Some(tracks) = self.next.get_mut(&stream) {
+            tracks.last = at;
             let heard = tracks.heard(sequence, next);
             if matches!(heard, Heard::Gap(_)) {
                 tracks.jumped_at = at;
@@ -134,9 +139,9 @@ impl Publishers {
             return Place { heard, is_new: false, is_first_after_break };
         }
         if self.next.len() == MAX_PUBLISHERS {
-            self.next.swap_remove_index(0);
+            self.forget_silent();
         }
-        let mut tracks = Tracks { breaks, ..Tracks::default() };
+        let mut tracks = Tracks { breaks, last: at, ..Tracks::default() };
         tracks.start(next);
         self.next.insert(stream, tracks);
         Place { heard: Heard::InOrder, is_new: true, is_first_after_break: false }
@@ -158,6 +163,19 @@ impl Publishers {
     /// The last message, counted over all, before which one of this publisher was missing or dropped; 0: none was.
     pub(super) fn jumped_at(&self, stream: Stream) -> u64 {
         self.next.get(&stream).map_or(0, |tracks| tracks.jumped_at)
+    }
+
+    fn forget_silent(&mut self) {
+        let mut last: Vec<u64> = self.next.values().map(|tracks| tracks.last).collect();
+        let (_, &mut newest, _) = last.select_nth_unstable(FORGET - 1);
+        self.next.retain(|_, tracks| tracks.last > newest);
+    }
+
+    /// Other workers take these places: what was lost was not theirs.
+    pub(super) fn vacate(&mut self, workers: &[WorkerIx]) {
+        for open in &mut self.open {
+            open.worker = open.worker.filter(|worker| !workers.contains(worker));
+        }
     }
 
     /// Keeps a gap open for a while. Gives back the oldest one if there are too many.
@@ -332,12 +350,30 @@ mod tests {
     fn memory_stays_bounded_whatever_ids_come() {
         let mut publishers = Publishers::default();
         for publisher_id in 0..3 * MAX_PUBLISHERS as u64 {
-            publishers.heard(
-                Stream { source: SourceIx(0), topic: Topic::KvMetrics, publisher_id },
-                0,
-                1,
-            );
+            let stream = Stream { source: SourceIx(0), topic: Topic::KvMetrics, publisher_id };
+            publishers.heard(stream, 0, publisher_id + 1);
         }
-        assert_eq!(publishers.next.len(), MAX_PUBLISHERS);
+        assert!((MAX_PUBLISHERS - FORGET..=MAX_PUBLISHERS).contains(&publishers.next.len()));
+    }
+
+    #[test]
+    fn those_that_speak_are_followed_however_many_came_before_them() {
+        let mut publishers = Publishers::default();
+        let stream = |publisher_id| Stream { publisher_id, ..STREAM };
+        let mut at = 0;
+        let mut hear = |publisher_id, sequence| {
+            at += 1;
+            publishers.heard(stream(publisher_id), sequence, at).heard
+        };
+        for publisher_id in 0..3 * MAX_PUBLISHERS as u64 {
+            hear(publisher_id, 0);
+        }
+        for publisher_id in (0..64).map(|id| u64::MAX - id) {
+            hear(publisher_id, 0);
+        }
+        for publisher_id in (0..64).map(|id| u64::MAX - id) {
+            let heard = hear(publisher_id, 2);
+            assert_eq!(heard, Heard::Gap(Missing { from: 1, to: 2 }), "of {publisher_id}");
+        }
     }
 }

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use super::instances::{List, ListKind};
-use super::{Context, Ingest, Message, Sink, within_bounds};
+use super::{Context, Ingest, Mention, Message, Sink, within_bounds};
 use crate::dynamo::error::{DecodeError, Faults};
 use crate::dynamo::health::{Health, Instance};
 use crate::dynamo::subject::{Subject, Transport};
@@ -27,7 +27,8 @@ impl Ingest {
         let context = Context::without_subject(message, Topic::Metrics);
         let mut workers = Vec::with_capacity(scraped.workers.len());
         for said in &scraped.workers {
-            if let Some(worker) = self.worker(&context, said.id, out) {
+            let mention = self.mentioned(&context, said.id, message.at_ms, Mention::Weak, out);
+            if let Some(worker) = mention {
                 let &prometheus::RoutedWorker {
                     decode_blocks,
                     prefill_tokens,
@@ -47,7 +48,8 @@ impl Ingest {
         }
         for &(id, state) in &scraped.states {
             for rank in self.ranks_or_first(id) {
-                let Some(worker) = self.worker(&context, rank, out) else { continue };
+                let mention = self.mentioned(&context, rank, message.at_ms, Mention::Weak, out);
+                let Some(worker) = mention else { continue };
                 match workers.iter_mut().find(|known| known.worker == worker) {
                     Some(known) => known.state = Some(state),
                     None => workers.push(WorkerFigures { state: Some(state), ..WorkerFigures::new(worker) }),

@@ -302,6 +302,20 @@ impl ActiveSequences {
         self.ended.entry(request).or_default()
     }
 
+    /// Other workers take these places: the requests of those who had them are over, and their past is nobody's.
+    pub(super) fn vacate(&mut self, workers: &[WorkerIx]) {
+        let of_them = self.requests.iter().filter(|(_, active)| workers.contains(&active.worker));
+        let over: Vec<DecisionId> = of_them.map(|(&request, _)| request).collect();
+        let latest = self.latest;
+        over.into_iter().for_each(|request| self.free(latest, request));
+        self.passed.retain(|passed| !workers.contains(&passed.worker));
+        for worker in workers {
+            if let Some(of) = self.workers.get_mut(worker.at()) {
+                *of = OfWorker::default();
+            }
+        }
+    }
+
     fn expire(&mut self, now: Moment) {
         while let Some(&(at, request)) = self.order.front() {
             let is_over = !self.requests.contains_key(&request);

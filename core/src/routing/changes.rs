@@ -131,6 +131,16 @@ impl Changes {
         }
     }
 
+    /// Other workers take these places: they held nothing before.
+    pub(super) fn vacate(&mut self, workers: &[WorkerIx]) {
+        self.ring.retain(|change| !workers.contains(&change.worker));
+        for worker in workers {
+            if let Some(since) = self.workers.get_mut(worker.at()) {
+                *since = Moment::default();
+            }
+        }
+    }
+
     /// Whether it is known what `worker` held at a time.
     pub(super) fn knows(&self, worker: WorkerIx, at: Moment) -> bool {
         at >= self.known_since && self.workers.get(worker.at()).is_none_or(|&since| at >= since)

@@ -70,6 +70,11 @@ impl Departures {
         )
     }
 
+    /// Other workers take these places.
+    pub(super) fn vacate(&mut self, workers: &[WorkerIx]) {
+        self.words.retain(|worker, _| !workers.contains(worker));
+    }
+
     /// What was said since the last call and is news for the state, without what is old at `now`.
     pub(super) fn flush(&mut self, now: Millis, cluster: &Cluster) -> Vec<Record<'static>> {
         let mut records = Vec::new();

@@ -46,6 +46,13 @@ impl Early {
         self.requests.entry(request.into()).or_default()
     }
 
+    /// Other workers take these places: an end on one who had them is an end on nobody.
+    pub(super) fn vacate(&mut self, workers: &[WorkerIx]) {
+        self.requests.values_mut().for_each(|steps| {
+            steps.freed = steps.freed.filter(|(_, worker)| !workers.contains(worker));
+        });
+    }
+
     /// Takes what was told of a request that is known from now on.
     pub(super) fn take(&mut self, request: &str) -> Option<Steps> {
         self.requests.remove(request)

@@ -94,6 +94,18 @@ impl InFlight {
         }
     }
 
+    /// Other workers take these places: the requests of those who had them are over.
+    pub(super) fn vacate(&mut self, vacated: &[WorkerIx]) {
+        for parts in self.requests.values_mut() {
+            parts.retain(|(worker, _)| !vacated.contains(worker));
+        }
+        for worker in vacated {
+            if let Some(of) = self.workers.get_mut(worker.at()) {
+                *of = OfWorker::default();
+            }
+        }
+    }
+
     fn forget_oldest(&mut self) {
         if let Some((_, request)) = self.order.pop_front() {
             self.stop(request, |_| true);

@@ -76,6 +76,15 @@ pub(super) struct Joiner {
 }
 
 impl Joiner {
+    /// Other workers take these places: nothing that is said of those continues what was said of these.
+    pub(super) fn vacate(&mut self, workers: &[WorkerIx]) {
+        self.recent.retain(|recent| !workers.contains(&recent.worker));
+        self.by_request.known.retain(|_, placed| !workers.contains(&placed.worker));
+        for span in self.by_http.known.values_mut() {
+            span.placed = span.placed.filter(|placed| !workers.contains(&placed.worker));
+        }
+    }
+
     /// The decision of a request, if one is known.
     pub(super) fn of_request(&self, request_id: &str) -> Option<DecisionId> {
         self.placed(Some(request_id), None).map(|placed| placed.id)

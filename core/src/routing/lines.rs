@@ -73,6 +73,13 @@ impl Lines {
         self.weight
     }
 
+    /// Other workers take these places: a choice among those who had them is not known whole any more.
+    pub(super) fn vacate(&mut self, workers: &[WorkerIx]) {
+        for (.., log) in &mut self.logs {
+            log.retain(|open| !open.candidates.iter().any(|candidate| workers.contains(&candidate.worker)));
+        }
+    }
+
     fn log(&mut self, (source, name): Log<'_>) -> Option<&mut VecDeque<Open>> {
         let known = self.logs.iter().position(|(of, known, _)| *of == source && **known == *name);
         let at = match known {

@@ -206,6 +206,24 @@ impl Routing {
         records
     }
 
+    /// Other workers take these places, see [`Record::Vacated`].
+    pub(crate) fn vacate(&mut self, workers: &[WorkerIx]) {
+        self.joiner.vacate(workers);
+        self.active.vacate(workers);
+        self.lines.vacate(workers);
+        self.departures.vacate(workers);
+        self.in_flight.vacate(workers);
+        self.endings.vacate(workers);
+        self.early.vacate(workers);
+        self.waiting.vacate(workers);
+        self.changes.vacate(workers);
+        for worker in workers {
+            if let Some(size) = self.block_sizes.get_mut(worker.at()) {
+                *size = None;
+            }
+        }
+    }
+
     /// The latest requests with their prompts.
     pub fn arrivals(&self) -> &Arrivals {
         &self.arrivals

@@ -114,6 +114,12 @@ impl Waiting {
         self.count();
     }
 
+    /// Other workers take these places: costs of choices among those who had them are not computed any more.
+    pub(super) fn vacate(&mut self, workers: &[WorkerIx]) {
+        self.cases.retain(|case| !workers.contains(&case.words.worker));
+        self.count();
+    }
+
     /// When the router decided, of a decision that is here.
     pub(super) fn placed(&self, decision: DecisionId) -> Option<Moment> {
         let case = self.cases.iter().rev().find(|case| case.words.decision == decision)?;

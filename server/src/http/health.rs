@@ -6,7 +6,8 @@ use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use serde::Serialize;
 
-use radixscope_core::record::LinkState;
+use radixscope_core::cluster::{Cluster, MissedCount};
+use radixscope_core::record::{LinkState, MissedCause};
 
 use super::error::ApiError;
 use crate::hub::Hub;
@@ -26,6 +27,9 @@ struct SourceReadiness {
     detail: String,
 }
 
+/// A worker without a place is spoken of again within this time, if it is there.
+const RECENT_MS: u64 = 60_000;
+
 /// The process lives and the hub answers.
 pub(super) async fn alive(State(hub): State<Hub>) -> Result<Json<serde_json::Value>, ApiError> {
     let uptime_s = hub.read(|view| view.stats.started.elapsed().as_secs()).await?;
@@ -36,20 +40,23 @@ pub(super) async fn alive(State(hub): State<Hub>) -> Result<Json<serde_json::Val
     })))
 }
 
-/// 200 once every configured source is connected, current and allowed to see all that it asks for.
+/// 200 once every configured source is connected, current and allowed to see all that it asks for, and every worker that
+/// is there is shown.
 pub(super) async fn ready(State(hub): State<Hub>) -> Result<Response, ApiError> {
     let sources = hub.read(|view| {
         let state = |s: &radixscope_core::cluster::SourceState| (s.name.clone(), s.state, s.detail.clone());
-        view.cluster.sources().iter().map(state).collect::<Vec<_>>()
+        (view.cluster.sources().iter().map(state).collect::<Vec<_>>(), lacks_places(view.cluster))
     });
-    let sources = sources.await?;
+    let (sources, lacks_places) = sources.await?;
     // A simulation or recording that has ended said all it will ever say.
     let is_live = |state: LinkState| matches!(state, LinkState::Live | LinkState::Ended);
     let waiting: Vec<&str> =
         sources.iter().filter(|(_, state, _)| !is_live(*state)).map(|(name, ..)| name.as_str()).collect();
-    let ready = waiting.is_empty();
+    let ready = waiting.is_empty() && !lacks_places;
     let message = if ready {
         "every source is connected and current".to_owned()
+    } else if waiting.is_empty() {
+        "more workers are there than are kept apart: some are not shown".to_owned()
     } else {
         let refused = sources.iter().filter(|(_, state, _)| *state == LinkState::Partial);
         let words: Vec<_> = refused.map(|(name, _, detail)| format!("{name}: {detail}")).collect();
@@ -62,4 +69,13 @@ pub(super) async fn ready(State(hub): State<Hub>) -> Result<Response, ApiError> 
         .map(|(name, state, detail)| SourceReadiness { name, state: state.as_str(), detail })
         .collect();
     Ok((status, Json(Readiness { ready, message, sources })).into_response())
+}
+
+/// Whether there are workers that are not shown.
+fn lacks_places(cluster: &Cluster) -> bool {
+    let now = cluster.now_ms();
+    let lately = |missed: &MissedCount| {
+        missed.cause == MissedCause::TooManyWorkers && now.since(missed.last_ms) <= RECENT_MS
+    };
+    cluster.sources().iter().any(|source| source.missed.iter().any(lately))
 }

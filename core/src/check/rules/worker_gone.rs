@@ -178,6 +178,7 @@ fn departure(found: Found, view: &View<'_>, worker: WorkerIx) -> Found {
         GoneWhy::Log => "a frontend's log",
         GoneWhy::Health => "a frontend's list of instances",
         GoneWhy::Metrics => "a frontend's metrics",
+        GoneWhy::Silent => "its long silence",
     };
     let label = format!("Departure of {}, by {how}", name(view, worker));
     let found = found.evidence(label, seconds_since(view, gone.at_ms), "s ago");

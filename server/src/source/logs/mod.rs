@@ -2,6 +2,8 @@
 
 mod file;
 mod lines;
+mod rotated;
+mod watch;
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -13,7 +15,7 @@ use tokio::time::Instant;
 
 use radixscope_core::dynamo::log_line::may_matter;
 use radixscope_core::ingest::LOG_PREFIX;
-use radixscope_core::record::LinkState;
+use radixscope_core::record::{LinkState, MissedCause, Topic};
 use radixscope_core::words::count;
 
 use crate::config::LogFile;
@@ -22,8 +24,9 @@ use crate::shutdown::{Shutdown, over};
 use crate::time::now;
 use file::{CHUNK_BYTES, Follower, News};
 use lines::Lines;
+use watch::Watch;
 
-/// How often a file is asked for more once all of it is read.
+/// How often a file is looked at without a notification.
 const ASK_EVERY: Duration = Duration::from_millis(200);
 /// How often one that cannot be read is tried again.
 const TRY_EVERY: Duration = Duration::from_secs(1);
@@ -67,10 +70,13 @@ async fn read(path: &Option<PathBuf>, mut log: Log<'_>) -> Result<(), HubEnded> 
     let shown = path.display().to_string();
     log.say(LinkState::Connecting, format!("Opening {shown}.")).await?;
     loop {
-        follow(path, &shown, &mut log).await?;
+        follow(path, &shown, ASK_EVERY, &mut log).await?;
         match tokio::fs::File::open(path).await {
             Ok(opened) => return pipe(opened, &shown, &mut log).await,
-            Err(error) => log.fails(&shown, &error).await?,
+            Err(error) => {
+                log.fails(&shown, &error).await?;
+                tokio::time::sleep(TRY_EVERY).await;
+            }
         }
     }
 }
@@ -96,8 +102,11 @@ async fn pipe(mut from: impl AsyncRead + Unpin, shown: &str, log: &mut Log<'_>) 
 }
 
 /// Follows a file as long as the path leads to one; ends when a pipe takes its place.
-async fn follow(path: &Path, shown: &str, log: &mut Log<'_>) -> Result<(), HubEnded> {
-    let (mut follower, mut buffer) = (Follower::new(path), Vec::with_capacity(CHUNK_BYTES));
+async fn follow(path: &Path, shown: &str, ask_every: Duration, log: &mut Log<'_>) -> Result<(), HubEnded> {
+    let watch = Watch::new().inspect_err(|error| {
+        tracing::warn!(log = shown, %error, "no notifications of changes; the log is looked at instead");
+    });
+    let (mut follower, mut buffer) = (Follower::new(path, watch.ok()), Vec::with_capacity(CHUNK_BYTES));
     loop {
         buffer.clear();
         match follower.ask(&mut buffer).await {
@@ -106,12 +115,16 @@ async fn follow(path: &Path, shown: &str, log: &mut Log<'_>) -> Result<(), HubEn
                 log.take(&buffer).await?;
             }
             Ok(News::Anew) => log.cut().await?,
+            Ok(News::Lost(count)) => log.lost(count).await?,
             Ok(News::Nothing) => {
                 log.is_current(shown).await?;
-                tokio::time::sleep(ASK_EVERY).await;
+                follower.wait(ask_every).await;
             }
             Err(error) if error.kind() == io::ErrorKind::Unsupported => return Ok(()),
-            Err(error) => log.fails(shown, &error).await?,
+            Err(error) => {
+                log.fails(shown, &error).await?;
+                follower.wait(TRY_EVERY).await;
+            }
         }
     }
 }
@@ -185,7 +198,13 @@ impl<'t> Log<'t> {
         self.say(LinkState::Live, format!("Following {shown}: {}.", self.counts())).await
     }
 
-    /// Says why nothing can be read, and waits before the next attempt.
+    /// Files, or rests of files, went before they were read.
+    async fn lost(&mut self, count: u64) -> Result<(), HubEnded> {
+        tracing::warn!(log = self.subject, count, "the log was rotated faster than it is read");
+        self.to.missed(Topic::Log, MissedCause::LogRotated, count).await
+    }
+
+    /// Says why nothing can be read.
     async fn fails(&mut self, shown: &str, error: &io::Error) -> Result<(), HubEnded> {
         let (state, words) = match error.kind() {
             io::ErrorKind::NotFound => (LinkState::Connecting, format!("{shown} does not exist yet.")),
@@ -198,9 +217,7 @@ impl<'t> Log<'t> {
             _ => (LinkState::Connecting, format!("{shown} cannot be read: {error}.")),
         };
         let wait_s = TRY_EVERY.as_secs();
-        self.say(state, format!("{words} Trying again every {wait_s} s.")).await?;
-        tokio::time::sleep(TRY_EVERY).await;
-        Ok(())
+        self.say(state, format!("{words} Trying again every {wait_s} s.")).await
     }
 
     /// Says where the log stands, unless that was said last.
