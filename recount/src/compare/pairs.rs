@@ -1,0 +1,51 @@
+//! Which decision that is shown is which choice that was made.
+
+use serde_json::Value;
+
+use crate::Worker;
+use crate::router::Choice;
+
+/// A decision without the request's id is the choice whose time is this close, seconds.
+const NEAR_S: f64 = 1.0;
+
+/// For each choice the decision that shows it; and how many decisions show none. `shift_s` leads from recorded times to
+/// those that are shown.
+pub(super) fn pairs<'v>(choices: &[Choice], shown: &'v [Value], shift_s: f64) -> (Vec<Option<&'v Value>>, usize) {
+    let mut open: Vec<&Value> = shown.iter().rev().collect();
+    let mut of = vec![None; choices.len()];
+    for (choice, of) in choices.iter().zip(&mut of) {
+        let Some(id) = choice.request_id.told() else { continue };
+        let at = open.iter().position(|row| row["request_id"] == **id && is_at(row, choice.worker));
+        *of = at.map(|at| open.remove(at));
+    }
+    // First those whose cost says which they are.
+    for must_cost in [true, false] {
+        for (choice, of) in choices.iter().zip(&mut of).filter(|(_, of)| of.is_none()) {
+            let away = |row: &Value| {
+                let fits = is_at(row, choice.worker)
+                    && (choice.request_id.told().is_none() || row["request_id"].is_null())
+                    && (!must_cost || row["logit"].as_f64().is_some_and(|cost| choice.is_logit(cost)));
+                let away = (decided_s(row)? - (choice.at_s + shift_s)).abs();
+                (fits && away < NEAR_S).then_some(away)
+            };
+            let near = open.iter().enumerate().filter_map(|(at, row)| Some((at, away(row)?)));
+            let nearest = near.min_by(|a, b| a.1.total_cmp(&b.1));
+            *of = nearest.map(|(at, _)| open.remove(at));
+        }
+    }
+    (of, open.len())
+}
+
+fn decided_s(row: &Value) -> Option<f64> {
+    let ms = row["decided_ms"].as_u64().or_else(|| row["at_ms"].as_u64())?;
+    Some(ms as f64 / 1_000.0)
+}
+
+pub(super) fn is_at(row: &Value, worker: Worker) -> bool {
+    worker_of(row) == Some(worker)
+}
+
+/// Worker and rank of a row.
+pub(super) fn worker_of(row: &Value) -> Option<Worker> {
+    Some((row["worker_id"].as_str()?.parse().ok()?, row["dp_rank"].as_u64()?))
+}
