@@ -1,14 +1,14 @@
 //! A recording as a whole: every choice with all that routers say of it, and the figures beside.
 
-use std::{fs, path::Path};
+use std::{collections::BTreeMap, fs, path::Path};
 
 use anyhow::{Context as _, Result, bail};
 use serde_json::Value;
 
 use crate::capture::Capture;
+use crate::files;
 use crate::metrics::{self, Histogram, Scrape};
 use crate::router::{self, Choice, Fact};
-use crate::{Worker, files};
 
 /// Dynamo's histogram of the share of each prompt that the chosen worker held.
 const HIT_RATE: &str = "dynamo_component_router_kv_hit_rate";
@@ -90,11 +90,16 @@ impl Recording {
     }
 
     /// The routers' own histogram of hit rates at a moment at which it holds every choice so far, and how many choices
-    /// those are; nothing after a query that ran nothing, which some versions count.
+    /// those are. Nothing after a query that ran nothing, which some versions count, and nothing where a choice's length
+    /// or overlap is not said.
     pub fn hit_rate(&self) -> Option<(usize, Histogram)> {
-        let query = self.choices.iter().find(|choice| choice.is_dispatched == Some(false));
-        let until_s = query.map_or(f64::INFINITY, |choice| choice.at_s);
-        let mut of: std::collections::BTreeMap<&str, Histogram> = std::collections::BTreeMap::new();
+        let is_known = |choice: &Choice| {
+            let is_said = choice.isl_blocks.told().is_some() && choice.overlap_blocks.told().is_some();
+            is_said && choice.is_dispatched != Some(false) && choice.request_id != Fact::Unsure
+        };
+        let known = self.choices.iter().take_while(|choice| is_known(choice)).count();
+        let until_s = self.choices.get(known).map_or(f64::INFINITY, |choice| choice.at_s);
+        let mut of: BTreeMap<&str, Histogram> = BTreeMap::new();
         let mut found = None;
         for scrape in self.scrapes.iter().take_while(|scrape| scrape.at_s < until_s) {
             let Some(histogram) = scrape.histogram(HIT_RATE) else { continue };
@@ -110,18 +115,13 @@ impl Recording {
 
     /// A histogram over all of the recording, summed over processes whose name begins so.
     pub fn histogram(&self, name: &str, processes: &str) -> Option<Histogram> {
-        let mut last = std::collections::BTreeMap::new();
+        let mut last = BTreeMap::new();
         for scrape in self.scrapes.iter().filter(|scrape| scrape.process.starts_with(processes)) {
             if let Some(histogram) = scrape.histogram(name) {
                 last.insert(scrape.process.as_str(), histogram);
             }
         }
         last.into_values().reduce(Histogram::plus)
-    }
-
-    /// Choices of each worker.
-    pub fn of_worker(&self, worker: Worker) -> usize {
-        self.choices.iter().filter(|choice| choice.worker == worker).count()
     }
 }
 
@@ -146,7 +146,8 @@ fn block_size(scrapes: &[Scrape]) -> Option<u64> {
 
 fn client(line: &str) -> Option<Client> {
     let line: Value = serde_json::from_str(line).ok()?;
-    let worker = line["nvext"].as_array()?.iter().find_map(|part| part["worker_id"]["prefill_worker_id"].as_u64());
+    let worker =
+        line["nvext"].as_array()?.iter().find_map(|part| part["worker_id"]["prefill_worker_id"].as_u64());
     Some(Client {
         request_id: line["id"].as_str()?.strip_prefix("chatcmpl-")?.to_owned(),
         prompt_tokens: line["usage"]["prompt_tokens"].as_u64(),

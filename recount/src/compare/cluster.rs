@@ -13,7 +13,8 @@ use crate::capture::Capture;
 pub fn figures(capture: &Capture, cluster: &Value) -> Vec<Figure> {
     let empty = Vec::new();
     let shown = cluster["workers"].as_array().unwrap_or(&empty);
-    let shown: BTreeMap<Worker, &Value> = shown.iter().filter_map(|row| Some((worker_of(row)?, row))).collect();
+    let shown: BTreeMap<Worker, &Value> =
+        shown.iter().filter_map(|row| Some((worker_of(row)?, row))).collect();
     let mut lines = vec![Figure::new("workers", capture.workers.len(), shown.len())];
     for (id, figures) in &capture.workers {
         let row = shown.get(id).copied().unwrap_or(&Value::Null);
@@ -40,7 +41,6 @@ pub fn figures(capture: &Capture, cluster: &Value) -> Vec<Figure> {
 #[cfg(test)]
 mod tests {
     use serde_json::json;
-
 
     use super::*;
 

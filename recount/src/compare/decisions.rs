@@ -91,7 +91,7 @@ impl Agreement {
         for (choice, row) in recording.choices.iter().zip(&of) {
             agreement.decisions.add(row.is_some());
             let row = row.unwrap_or(&Value::Null);
-            agreement.words(choice, row, shift_s);
+            agreement.words(choice, row, given);
             agreement.costs(choice, row, given);
         }
         agreement.hit_rate = hit_rate(recording, &of);
@@ -120,9 +120,15 @@ impl Agreement {
             && matches!(self.hit_rate, HitRate::NotSaid | HitRate::Equal(_))
     }
 
-    fn words(&mut self, choice: &Choice, row: &Value, shift_s: f64) {
+    fn words(&mut self, choice: &Choice, row: &Value, given: Given) {
+        let shift_s = given.shift_s;
         let Self { request_ids, isl, overlap, ttft, itl, first_tokens, unfounded, differences, .. } = self;
-        let mut judge = |ratio: &mut Ratio, what: &'static str, said: Option<f64>, is_untold: bool, shown: &Value, by: f64| {
+        let mut judge = |ratio: &mut Ratio,
+                         what: &'static str,
+                         said: Option<f64>,
+                         is_untold: bool,
+                         shown: &Value,
+                         by: f64| {
             match (said, shown.as_f64()) {
                 (Some(said), shown_value) => {
                     let is_right = shown_value.is_some_and(|shown| (shown - said).abs() <= by);
@@ -145,7 +151,9 @@ impl Agreement {
             Some(_) => judge(isl, "isl_tokens", said, untold, &row["isl_tokens"], 0.0),
             None => judge(isl, "isl_blocks", blocks, blocks_untold && untold, &row["isl_blocks"], 0.0),
         }
-        let (said, untold) = count(&choice.overlap_blocks);
+        // Of a query a formula may be all that says it.
+        let is_hidden = given.are_formulas_hidden && choice.is_dispatched != Some(true);
+        let (said, untold) = if is_hidden { (None, false) } else { count(&choice.overlap_blocks) };
         judge(overlap, "overlap_blocks", said, untold, &row["overlap_blocks"], 0.0);
         let (said, untold) = time(&choice.ttft_ms);
         judge(ttft, "ttft_ms", said, untold, &progress["ttft_ms"], SAME_MS);
@@ -175,7 +183,9 @@ impl Agreement {
         for formula in compared {
             let of = shown.iter().find(|candidate| worker_of(candidate) == Some(formula.worker));
             let is_same = of.is_some_and(|candidate| {
-                let near = |key: &str, said: f64, by| candidate[key].as_f64().is_some_and(|v| (v - said).abs() <= by);
+                let near = |key: &str, said: f64, by| {
+                    candidate[key].as_f64().is_some_and(|v| (v - said).abs() <= by)
+                };
                 near("cost", formula.cost, HALF_A_DECIMAL)
                     && near("overlap_blocks", formula.overlap_blocks, HALF_A_DECIMAL)
             });
@@ -188,7 +198,8 @@ impl Agreement {
         if !is_logged && choice.is_prompt_known {
             self.reconstructible.add(is_reconstructed);
         }
-        if !is_logged && !choice.is_prompt_known && shown.len() > 1 {
+        let is_sure = choice.request_id != Fact::Unsure;
+        if !is_logged && is_sure && !choice.is_prompt_known && shown.len() > 1 {
             self.unfounded.push("candidates");
         }
         let chosen = shown.iter().find(|candidate| candidate["selected"] == true).unwrap_or(&Value::Null);
@@ -217,7 +228,10 @@ fn hit_rate(recording: &Recording, of: &[Option<&Value>]) -> HitRate {
     let Some(said) = histogram.mean() else { return HitRate::NotSaid };
     let share = |row: &Option<&Value>| {
         let row = (*row)?;
-        Some(row["overlap_blocks"].as_u64()? as f64 / row["isl_blocks"].as_u64().filter(|&isl| isl > 0)? as f64)
+        Some(
+            row["overlap_blocks"].as_u64()? as f64
+                / row["isl_blocks"].as_u64().filter(|&isl| isl > 0)? as f64,
+        )
     };
     let shares: Vec<f64> = of[..count].iter().filter_map(share).collect();
     if shares.len() < count {

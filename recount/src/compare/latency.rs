@@ -40,7 +40,12 @@ pub fn figures(recording: &Recording, latency: &Value) -> Vec<Figure> {
         let shown = &latency[name]["requests"];
         figures.push(Figure::new(format!("{name}, requests: count"), said.len(), &shown["count"]));
         for (quantile, at) in [("p50", 0.5), ("p95", 0.95)] {
-            figures.push(quantile_of(&said, at, &format!("{name}, requests: {quantile} (s)"), &shown[quantile]));
+            figures.push(quantile_of(
+                &said,
+                at,
+                &format!("{name}, requests: {quantile} (s)"),
+                &shown[quantile],
+            ));
         }
     }
     figures

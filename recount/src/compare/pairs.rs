@@ -10,7 +10,11 @@ const NEAR_S: f64 = 1.0;
 
 /// For each choice the decision that shows it; and how many decisions show none. `shift_s` leads from recorded times to
 /// those that are shown.
-pub(super) fn pairs<'v>(choices: &[Choice], shown: &'v [Value], shift_s: f64) -> (Vec<Option<&'v Value>>, usize) {
+pub(super) fn pairs<'v>(
+    choices: &[Choice],
+    shown: &'v [Value],
+    shift_s: f64,
+) -> (Vec<Option<&'v Value>>, usize) {
     let mut open: Vec<&Value> = shown.iter().rev().collect();
     let mut of = vec![None; choices.len()];
     for (choice, of) in choices.iter().zip(&mut of) {

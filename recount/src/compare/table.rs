@@ -13,7 +13,8 @@ pub const HEADING: &str = "\
 pub fn row(name: &str, agreement: &Agreement) -> String {
     let a = agreement;
     let surplus = if a.surplus > 0 { format!(" **+{}**", a.surplus) } else { String::new() };
-    let doubt = if a.contradicted > 0 { format!(" (recount wrong {})", a.contradicted) } else { String::new() };
+    let doubt =
+        if a.contradicted > 0 { format!(" (recount wrong {})", a.contradicted) } else { String::new() };
     format!(
         "| {name} | {}{surplus}{doubt} | {} | {} | {} | {} | {} | {} | {} | {} | {} | {} | {} | {} | {} | {} |",
         a.decisions,

@@ -102,7 +102,7 @@ impl Reader {
             let Some(request) = self.request(line) else { return };
             // A request that ran nothing says 0.
             request.prompt_tokens = line.number("input_tokens").filter(|&tokens: &u64| tokens > 0);
-            request.output_tokens = line.number("output_tokens").filter(|_| request.prompt_tokens.is_some());
+            request.output_tokens = line.number("output_tokens");
             request.ttft_ms = line.number("ttft_ms");
             request.itl_ms = line.number("avg_itl_ms");
             request.is_completed = true;
@@ -163,7 +163,12 @@ impl Reader {
         request.is_dispatched = true;
         let names = |choice: &Choice| choice.request_id.told() == Some(&id) || choice.http_id.is_some();
         let Some(worker) = worker(line) else { return };
-        if self.choices.iter().rev().take_while(|choice| line.at_s - choice.at_s < FOLLOWS_WITHIN_S).any(names)
+        if self
+            .choices
+            .iter()
+            .rev()
+            .take_while(|choice| line.at_s - choice.at_s < FOLLOWS_WITHIN_S)
+            .any(names)
         {
             return;
         }

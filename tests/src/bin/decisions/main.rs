@@ -8,6 +8,7 @@ mod tape;
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::thread::{self, available_parallelism};
 
 use radixscope_recount::compare::decisions::{Agreement, Given};
 use radixscope_recount::compare::table;
@@ -20,6 +21,8 @@ use tape::{Late, Tape};
 const LOG_LATE_MS: [u64; 5] = [0, 10, 50, 200, 500];
 /// How late messages come, ms.
 const NATS_LATE_MS: [u64; 3] = [10, 50, 200];
+/// How late lines of logs come, ms, where those with every candidate's cost are kept back.
+const HIDDEN_LATE_MS: [u64; 2] = [0, 200];
 
 struct Wanted {
     through_sockets: bool,
@@ -28,49 +31,68 @@ struct Wanted {
     folders: Vec<PathBuf>,
 }
 
+/// A row of the table.
+struct Row {
+    name: String,
+    agreement: Agreement,
+}
+
 fn main() -> ExitCode {
     let wanted = wanted();
     println!("{}", table::HEADING);
-    let (mut rows, mut whole) = (0, 0);
-    let mut count = |name: &str, agreement: &Agreement| {
-        println!("{}", table::row(name, agreement));
-        if wanted.with_differences {
-            agreement.differences.iter().for_each(|difference| println!("    {difference}"));
+    let (mut count, mut whole) = (0, 0);
+    let mut print = |rows: Result<Vec<Row>, String>| match rows {
+        Err(error) => {
+            println!("{error}");
+            count += 1;
         }
-        rows += 1;
-        whole += usize::from(agreement.is_whole());
+        Ok(rows) => {
+            for Row { name, agreement } in rows {
+                println!("{}", table::row(&name, &agreement));
+                if wanted.with_differences {
+                    agreement.differences.iter().for_each(|difference| println!("    {difference}"));
+                }
+                count += 1;
+                whole += usize::from(agreement.is_whole());
+            }
+        }
     };
-    for folder in &wanted.folders {
-        let name = folder.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
-        let recording = match Recording::read(folder) {
-            Ok(recording) => recording,
-            Err(error) => {
-                println!("| {name} | not read: {error:#} |");
-                continue;
-            }
-        };
-        if wanted.through_sockets {
-            let (answer, shift_s) = sockets::answer(folder);
-            let given = Given { shift_s, are_formulas_hidden: false };
-            count(&format!("{name}, sockets"), &Agreement::of(&recording, &answer, given));
-            continue;
-        }
-        let tape = Tape::read(folder);
-        for late in &wanted.late {
-            let agreement = Agreement::of(&recording, &tape.answer(*late, false), Given::default());
-            count(&format!("{name}{late}"), &agreement);
-        }
-        if recording.choices.iter().any(|choice| choice.is_prompt_known && !choice.candidates.is_empty()) {
-            let given = Given { are_formulas_hidden: true, ..Given::default() };
-            for log_ms in [0, 200] {
-                let late = Late { log_ms, nats_ms: 0 };
-                let agreement = Agreement::of(&recording, &tape.answer(late, true), given);
-                count(&format!("{name}{late}, without Formula lines"), &agreement);
-            }
-        }
+    // At its own pace one at a time: two would disturb each other's times.
+    let at_once = if wanted.through_sockets { 1 } else { available_parallelism().map_or(1, usize::from) };
+    for folders in wanted.folders.chunks(at_once) {
+        thread::scope(|scope| {
+            let started = folders.iter().map(|folder| scope.spawn(|| rows(folder, &wanted)));
+            let started: Vec<_> = started.collect();
+            started.into_iter().for_each(|rows| print(rows.join().expect("the replay ends")));
+        });
     }
-    println!("\n{whole} of {rows} replays agree in everything.");
-    if whole == rows { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+    println!("\n{whole} of {count} replays agree in everything.");
+    if whole == count { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}
+
+/// Every replay of a recording that is wanted.
+fn rows(folder: &Path, wanted: &Wanted) -> Result<Vec<Row>, String> {
+    let name = folder.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+    let recording = Recording::read(folder).map_err(|error| format!("{name} is not read: {error:#}"))?;
+    if wanted.through_sockets {
+        let (answer, shift_s) = sockets::answer(folder);
+        let given = Given { shift_s, are_formulas_hidden: false };
+        let agreement = Agreement::of(&recording, &answer, given);
+        return Ok(vec![Row { name: format!("{name}, sockets"), agreement }]);
+    }
+    let tape = Tape::read(folder);
+    let replay = |late: Late, are_formulas_hidden: bool| {
+        let given = Given { shift_s: 0.0, are_formulas_hidden };
+        let hidden = if are_formulas_hidden { ", without Formula lines" } else { "" };
+        let agreement = Agreement::of(&recording, &tape.answer(late, are_formulas_hidden), given);
+        Row { name: format!("{name}{late}{hidden}"), agreement }
+    };
+    let mut rows: Vec<Row> = wanted.late.iter().map(|late| replay(*late, false)).collect();
+    // Where every cost is logged and could be computed as well, the log judges the computed ones.
+    if recording.choices.iter().any(|choice| choice.is_prompt_known && !choice.candidates.is_empty()) {
+        rows.extend(HIDDEN_LATE_MS.map(|log_ms| replay(Late { log_ms, nats_ms: 0 }, true)));
+    }
+    Ok(rows)
 }
 
 fn wanted() -> Wanted {

@@ -64,7 +64,8 @@ impl Tape {
         let mut tape = Self { deliveries: Vec::new(), logs: Vec::new() };
         tape.messages(folder);
         tape.metrics(folder);
-        let names = std::fs::read_dir(folder).expect("a recording").map(|entry| entry.expect("an entry").path());
+        let names =
+            std::fs::read_dir(folder).expect("a recording").map(|entry| entry.expect("an entry").path());
         let mut logs: Vec<_> = names.filter(|path| is_frontend_log(path)).collect();
         logs.sort();
         logs.iter().for_each(|path| tape.log(path));
@@ -116,10 +117,13 @@ impl Tape {
 
     /// What `/api/v1/decisions` answers after all of it.
     pub(crate) fn answer(&self, late: Late, without_formulas: bool) -> Value {
-        let late_us = |kind| 1_000 * match kind {
-            SourceKind::Logs => late.log_ms,
-            SourceKind::Nats => late.nats_ms,
-            _ => 0,
+        let late_us = |kind| {
+            1_000
+                * match kind {
+                    SourceKind::Logs => late.log_ms,
+                    SourceKind::Nats => late.nats_ms,
+                    _ => 0,
+                }
         };
         let is_kept = |of: &&Delivery| {
             let is_formula = of.kind == SourceKind::Logs && contains(&of.payload, b"ormula for worker_id=");
