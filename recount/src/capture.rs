@@ -1,4 +1,4 @@
-//! What the messages of a recording say: blocks of every worker, and what routers and workers publish of requests.
+//! What the messages of a recording report: blocks of every worker, and what routers and workers publish of requests.
 
 use std::{
     collections::{BTreeMap, BTreeSet, HashMap},
@@ -34,7 +34,7 @@ impl WorkerFigures {
 /// A router's `kv-hit-rate` (0.8, 0.9).
 #[derive(Clone, Copy, Debug)]
 pub struct HitRate {
-    /// When it was published, Unix seconds; when it was received, where no envelope says.
+    /// When it was published, Unix seconds; when it was received, where there is no envelope.
     pub at_s: f64,
     /// The chosen worker.
     pub worker: Worker,
@@ -47,7 +47,7 @@ pub struct HitRate {
 /// A router's `AddRequest` (replica sync).
 #[derive(Clone, Debug)]
 pub struct Added {
-    /// When it was published, Unix seconds; when it was received, where no envelope says.
+    /// When it was published, Unix seconds; when it was received, where there is no envelope.
     pub at_s: f64,
     /// The router's id of the request.
     pub request_id: String,
@@ -63,7 +63,7 @@ pub struct Added {
     pub prefill_tokens: Option<u64>,
 }
 
-/// Everything a recording says.
+/// Everything a recording holds.
 #[derive(Default)]
 pub struct Capture {
     /// By worker.

@@ -1,4 +1,4 @@
-//! What a recording of Dynamo says, counted without any of Radixscope's own code, and compared with what Radixscope
+//! What a recording of Dynamo holds, counted without any of Radixscope's own code, and compared with what Radixscope
 //! shows. Slow and plain on purpose. Must never depend on `radixscope-core`.
 #![forbid(unsafe_code)]
 

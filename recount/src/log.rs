@@ -10,7 +10,7 @@ use serde_json::Value;
 pub struct Line {
     /// When it was written, Unix seconds.
     pub at_s: f64,
-    /// What it says: in text with the fields behind it.
+    /// What it reports: in text with the fields behind it.
     pub message: String,
     /// In order; a key may come twice, the event's own first.
     fields: Vec<(String, String)>,

@@ -1,4 +1,4 @@
-//! A recording as a whole: every choice with all that routers say of it, and the figures beside.
+//! A recording as a whole: every decision with all that routers report of it, and the figures beside.
 
 use std::{collections::BTreeMap, fs, path::Path};
 
@@ -8,16 +8,16 @@ use serde_json::Value;
 use crate::capture::Capture;
 use crate::files;
 use crate::metrics::{self, Histogram, Scrape};
-use crate::router::{self, Choice, Fact};
+use crate::router::{self, Decision, Fact};
 
 /// Dynamo's histogram of the share of each prompt that the chosen worker held.
 const HIT_RATE: &str = "dynamo_component_router_kv_hit_rate";
 
 /// A recording.
 pub struct Recording {
-    /// Every choice, in order.
-    pub choices: Vec<Choice>,
-    /// What its messages say.
+    /// Every decision, in order.
+    pub decisions: Vec<Decision>,
+    /// What its messages report.
     pub capture: Capture,
     /// Its scrapes, in order.
     pub scrapes: Vec<Scrape>,
@@ -46,66 +46,68 @@ impl Recording {
         let nats = files::find(folder, &["nats.jsonl.gz", "cap.nats.jsonl.gz"]);
         let nats = nats.with_context(|| format!("no recorded messages in {shown}"))?;
         let capture = Capture::read(&nats)?;
-        let mut choices = Vec::new();
+        let mut decisions = Vec::new();
         let logs = frontend_logs(folder)?;
         if logs.is_empty() {
             bail!("no frontend's log in {shown}");
         }
         for log in logs {
-            choices.extend(router::read(files::lines(&log)?));
+            decisions.extend(router::read(files::lines(&log)?));
         }
-        choices.sort_by(|a, b| a.at_s.total_cmp(&b.at_s));
+        decisions.sort_by(|a, b| a.at_s.total_cmp(&b.at_s));
         let scrapes = files::find(folder, &["metrics.jsonl.gz", "cap.prom.jsonl.gz"]);
         let scrapes = scrapes.map(|path| metrics::read(&path)).transpose()?.unwrap_or_default();
         let clients = files::find(folder, &["traffic.jsonl.gz", "traffic.jsonl"]);
         let clients = clients.map(|path| files::lines(&path)).transpose()?.unwrap_or_default();
         let clients = clients.iter().filter_map(|line| client(line)).collect();
         let block_size = block_size(&scrapes);
-        router::hit_rates(&mut choices, &capture.hit_rates);
-        router::added(&mut choices, &capture.added, block_size);
-        router::first_tokens(&mut choices, &capture);
-        for choice in &mut choices {
-            let blocks = choice.isl_tokens.told().zip(block_size).map(|(tokens, size)| tokens.div_ceil(size));
-            choice.isl_blocks.or_told(blocks);
-            if choice.is_prompt_known && choice.overlap_blocks == Fact::Untold {
+        router::hit_rates(&mut decisions, &capture.hit_rates);
+        router::added(&mut decisions, &capture.added, block_size);
+        router::first_tokens(&mut decisions, &capture);
+        for decision in &mut decisions {
+            let blocks =
+                decision.isl_tokens.reported().zip(block_size).map(|(tokens, size)| tokens.div_ceil(size));
+            decision.isl_blocks.or_reported(blocks);
+            if decision.is_prompt_known && decision.overlap_blocks == Fact::NotReported {
                 // What the worker held can be computed from the hashes, although no line counts it.
-                choice.overlap_blocks = Fact::Unsure;
+                decision.overlap_blocks = Fact::Unsure;
             }
         }
-        Ok(Self { choices, capture, scrapes, clients })
+        Ok(Self { decisions, capture, scrapes, clients })
     }
 
     /// Choices that the client's own notes contradict: another worker or length.
     pub fn contradicted(&self) -> (usize, usize) {
         let noted = self.clients.iter().filter_map(|client| {
-            let is_of = |choice: &&Choice| choice.request_id.told() == Some(&client.request_id);
-            Some((self.choices.iter().find(is_of)?, client))
+            let is_of = |decision: &&Decision| decision.request_id.reported() == Some(&client.request_id);
+            Some((self.decisions.iter().find(is_of)?, client))
         });
-        let is_contradicted = |(choice, client): &(&Choice, &Client)| {
-            let isl = choice.isl_tokens.told().zip(client.prompt_tokens.as_ref());
-            client.worker_id.is_some_and(|id| id != choice.worker.0) || isl.is_some_and(|(a, b)| a != b)
+        let is_contradicted = |(decision, client): &(&Decision, &Client)| {
+            let isl = decision.isl_tokens.reported().zip(client.prompt_tokens.as_ref());
+            client.worker_id.is_some_and(|id| id != decision.worker.0) || isl.is_some_and(|(a, b)| a != b)
         };
         let noted: Vec<_> = noted.collect();
         (noted.iter().filter(|pair| is_contradicted(pair)).count(), noted.len())
     }
 
-    /// The routers' own histogram of hit rates at a moment at which it holds every choice so far, and how many choices
-    /// those are. Nothing after a query that ran nothing, which some versions count, and nothing where a choice's length
-    /// or overlap is not said.
+    /// The routers' own histogram of hit rates at a moment at which it holds every decision so far, and how many decisions
+    /// those are. Nothing after a query that ran nothing, which some versions count, and nothing where a decision's length
+    /// or overlap is not reported.
     pub fn hit_rate(&self) -> Option<(usize, Histogram)> {
-        let is_known = |choice: &Choice| {
-            let is_said = choice.isl_blocks.told().is_some() && choice.overlap_blocks.told().is_some();
-            is_said && choice.is_dispatched != Some(false) && choice.request_id != Fact::Unsure
+        let is_known = |decision: &Decision| {
+            let is_said =
+                decision.isl_blocks.reported().is_some() && decision.overlap_blocks.reported().is_some();
+            is_said && decision.is_dispatched != Some(false) && decision.request_id != Fact::Unsure
         };
-        let known = self.choices.iter().take_while(|choice| is_known(choice)).count();
-        let until_s = self.choices.get(known).map_or(f64::INFINITY, |choice| choice.at_s);
+        let known = self.decisions.iter().take_while(|decision| is_known(decision)).count();
+        let until_s = self.decisions.get(known).map_or(f64::INFINITY, |decision| decision.at_s);
         let mut of: BTreeMap<&str, Histogram> = BTreeMap::new();
         let mut found = None;
         for scrape in self.scrapes.iter().take_while(|scrape| scrape.at_s < until_s) {
             let Some(histogram) = scrape.histogram(HIT_RATE) else { continue };
             of.insert(&scrape.process, histogram);
             let total = of.values().fold(Histogram::default(), |sum, one| sum.plus(*one));
-            let before = self.choices.iter().filter(|choice| choice.at_s < scrape.at_s).count();
+            let before = self.decisions.iter().filter(|decision| decision.at_s < scrape.at_s).count();
             if total.count > 0 && total.count == before as u64 {
                 found = Some((before, total));
             }

@@ -25,12 +25,12 @@ fn every_recording_comes_to_what_was_counted_before_and_no_client_contradicts_it
     for (name, counted) in expected() {
         let recording = Recording::read(&captures().join(&name)).expect("a recording");
         let count = |of: &str| counted["logs"][of].as_u64().unwrap_or(0);
-        // In 1.3 and 1.4 each dispatch says `Selected worker` as well, so choices are counted by the ends of requests.
+        // In 1.3 and 1.4 each dispatch reports `Selected worker` as well, so decisions are counted by the ends of requests.
         let says_twice = name.starts_with("1.3.") || name.starts_with("1.4.");
-        let choices = count(if says_twice { "request_done" } else { "selected" });
-        let formulas: usize = recording.choices.iter().map(|choice| choice.candidates.len()).sum();
-        let found = (recording.choices.len() as u64, formulas as u64);
-        assert_eq!(found, (choices, count("formula")), "{name}");
+        let decisions = count(if says_twice { "request_done" } else { "selected" });
+        let formulas: usize = recording.decisions.iter().map(|decision| decision.candidates.len()).sum();
+        let found = (recording.decisions.len() as u64, formulas as u64);
+        assert_eq!(found, (decisions, count("formula")), "{name}");
         let capture = &recording.capture;
         let figures = [capture.nodes_held_by(1), capture.nodes_held_by(2), capture.hit_rates.len() as u64];
         let counts = [&counted["nodes"], &counted["shared"], &counted["topics"]["kv-hit-rate"]];

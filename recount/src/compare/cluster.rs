@@ -9,7 +9,7 @@ use super::pairs::worker_of;
 use crate::Worker;
 use crate::capture::Capture;
 
-/// Every figure of an answer beside what the messages say.
+/// Every figure of an answer beside what the messages report.
 pub fn figures(capture: &Capture, cluster: &Value) -> Vec<Figure> {
     let empty = Vec::new();
     let shown = cluster["workers"].as_array().unwrap_or(&empty);

@@ -5,7 +5,7 @@ use serde_json::Value;
 
 use super::Figure;
 use crate::recording::Recording;
-use crate::router::{Choice, Fact};
+use crate::router::{Decision, Fact};
 
 /// Name in the answer, Dynamo's histogram, and what begins the names of processes that have it.
 const HISTOGRAMS: [(&str, &str, &str); 4] = [
@@ -17,31 +17,31 @@ const HISTOGRAMS: [(&str, &str, &str); 4] = [
 /// Digits in which two means of the same samples agree.
 const DIGITS: usize = 9;
 
-/// Every figure of an answer whose window holds the whole traffic, beside what logs and metrics say.
+/// Every figure of an answer whose window holds the whole traffic, beside what logs and metrics report.
 pub fn figures(recording: &Recording, latency: &Value) -> Vec<Figure> {
     let mut figures = Vec::new();
     for (name, series, processes) in HISTOGRAMS {
-        let Some(said) = recording.histogram(series, processes) else { continue };
+        let Some(reported) = recording.histogram(series, processes) else { continue };
         let shown = &latency[name]["histogram"]["session"];
-        figures.push(Figure::new(format!("{name}, histogram: count"), said.count, &shown["count"]));
+        figures.push(Figure::new(format!("{name}, histogram: count"), reported.count, &shown["count"]));
         let mean = |mean: Option<f64>| mean.map_or("null".to_owned(), |mean| format!("{mean:.DIGITS$}"));
-        let (said, shown) = (mean(said.mean()), mean(shown["mean"].as_f64()));
-        figures.push(Figure::new(format!("{name}, histogram: mean"), said, shown));
+        let (reported, shown) = (mean(reported.mean()), mean(shown["mean"].as_f64()));
+        figures.push(Figure::new(format!("{name}, histogram: mean"), reported, shown));
     }
-    type Of = fn(&Choice) -> &Fact<f64>;
-    let of: [(&str, Of); 2] = [("ttft", |choice| &choice.ttft_ms), ("itl", |choice| &choice.itl_ms)];
+    type Of = fn(&Decision) -> &Fact<f64>;
+    let of: [(&str, Of); 2] = [("ttft", |decision| &decision.ttft_ms), ("itl", |decision| &decision.itl_ms)];
     for (name, fact) in of {
-        let mut said: Vec<f64> =
-            recording.choices.iter().filter_map(|choice| fact(choice).told().copied()).collect();
-        if said.is_empty() {
+        let mut reported: Vec<f64> =
+            recording.decisions.iter().filter_map(|decision| fact(decision).reported().copied()).collect();
+        if reported.is_empty() {
             continue;
         }
-        said.sort_by(f64::total_cmp);
+        reported.sort_by(f64::total_cmp);
         let shown = &latency[name]["requests"];
-        figures.push(Figure::new(format!("{name}, requests: count"), said.len(), &shown["count"]));
+        figures.push(Figure::new(format!("{name}, requests: count"), reported.len(), &shown["count"]));
         for (quantile, at) in [("p50", 0.5), ("p95", 0.95)] {
             figures.push(quantile_of(
-                &said,
+                &reported,
                 at,
                 &format!("{name}, requests: {quantile} (s)"),
                 &shown[quantile],

@@ -1,35 +1,35 @@
-//! Which decision that is shown is which choice that was made.
+//! Which decision that is shown is which decision that was made.
 
 use serde_json::Value;
 
 use crate::Worker;
-use crate::router::Choice;
+use crate::router::Decision;
 
-/// A decision without the request's id is the choice whose time is this close, seconds.
+/// A decision without the request's id is the decision whose time is this close, seconds.
 const NEAR_S: f64 = 1.0;
 
-/// For each choice the decision that shows it; and how many decisions show none. `shift_s` leads from recorded times to
+/// For each decision the decision that shows it; and how many decisions show none. `shift_s` leads from recorded times to
 /// those that are shown.
 pub(super) fn pairs<'v>(
-    choices: &[Choice],
+    decisions: &[Decision],
     shown: &'v [Value],
     shift_s: f64,
 ) -> (Vec<Option<&'v Value>>, usize) {
     let mut open: Vec<&Value> = shown.iter().rev().collect();
-    let mut of = vec![None; choices.len()];
-    for (choice, of) in choices.iter().zip(&mut of) {
-        let Some(id) = choice.request_id.told() else { continue };
-        let at = open.iter().position(|row| row["request_id"] == **id && is_at(row, choice.worker));
+    let mut of = vec![None; decisions.len()];
+    for (decision, of) in decisions.iter().zip(&mut of) {
+        let Some(id) = decision.request_id.reported() else { continue };
+        let at = open.iter().position(|row| row["request_id"] == **id && is_at(row, decision.worker));
         *of = at.map(|at| open.remove(at));
     }
-    // First those whose cost says which they are.
+    // First those whose cost identifies them.
     for must_cost in [true, false] {
-        for (choice, of) in choices.iter().zip(&mut of).filter(|(_, of)| of.is_none()) {
+        for (decision, of) in decisions.iter().zip(&mut of).filter(|(_, of)| of.is_none()) {
             let away = |row: &Value| {
-                let fits = is_at(row, choice.worker)
-                    && (choice.request_id.told().is_none() || row["request_id"].is_null())
-                    && (!must_cost || row["logit"].as_f64().is_some_and(|cost| choice.is_logit(cost)));
-                let away = (decided_s(row)? - (choice.at_s + shift_s)).abs();
+                let fits = is_at(row, decision.worker)
+                    && (decision.request_id.reported().is_none() || row["request_id"].is_null())
+                    && (!must_cost || row["logit"].as_f64().is_some_and(|cost| decision.is_logit(cost)));
+                let away = (decided_s(row)? - (decision.at_s + shift_s)).abs();
                 (fits && away < NEAR_S).then_some(away)
             };
             let near = open.iter().enumerate().filter_map(|(at, row)| Some((at, away(row)?)));

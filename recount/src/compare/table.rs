@@ -6,7 +6,7 @@ use super::decisions::{Agreement, HitRate};
 
 /// Heading and rule.
 pub const HEADING: &str = "\
-| Recording | Decisions | Request ids | ISL | Overlap | Cost of the chosen | Costs as logged | Reconstructed right | Reconstructed of possible | Chosen is cheapest | Path | Mean hit rate | TTFT | ITL, length | First token | Said by nobody |
+| Recording | Decisions | Request ids | ISL | Overlap | Cost of the chosen | Costs as logged | Reconstructed right | Reconstructed of possible | Chosen is cheapest | Path | Mean hit rate | TTFT | ITL, length | First token | Shown, not reported |
 |---|---|---|---|---|---|---|---|---|---|---|---|---|---|---|---|";
 
 /// One row.
@@ -31,20 +31,20 @@ pub fn row(name: &str, agreement: &Agreement) -> String {
         a.ttft,
         a.itl,
         a.first_tokens,
-        unfounded(&a.unfounded),
+        unreported(&a.unreported),
     )
 }
 
 fn hit_rate(of: HitRate) -> String {
     match of {
-        HitRate::NotSaid => "–".to_owned(),
+        HitRate::NotReported => "–".to_owned(),
         HitRate::Unknown(unknown, of) => format!("**unknown of {unknown} of {of}**"),
         HitRate::Equal(mean) => format!("= {mean:.10}"),
-        HitRate::Differs(shown, said) => format!("**{shown:.6} not {said:.6}**"),
+        HitRate::Differs(shown, reported) => format!("**{shown:.6} not {reported:.6}**"),
     }
 }
 
-fn unfounded(of: &[&'static str]) -> String {
+fn unreported(of: &[&'static str]) -> String {
     let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
     for what in of {
         *counts.entry(what).or_default() += 1;

@@ -1,4 +1,4 @@
-//! What routers themselves say of every choice they made: in their logs, and over NATS where they publish it.
+//! What routers themselves report of every decision they made: in their logs, and over NATS where they publish it.
 
 mod join;
 mod read;
@@ -8,31 +8,31 @@ use crate::Worker;
 pub(crate) use join::{added, first_tokens, hit_rates};
 pub use read::read;
 
-/// Whether something is said.
+/// Whether something is reported.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Fact<T> {
-    /// Nobody says it.
+    /// Not reported.
     #[default]
-    Untold,
-    /// It is said, but not surely of this choice, or it follows from what is said: not judged.
+    NotReported,
+    /// It is reported, but not surely of this decision, or it follows from what is reported: not judged.
     Unsure,
-    /// It is said.
-    Told(T),
+    /// It is reported.
+    Reported(T),
 }
 
 impl<T> Fact<T> {
-    /// What is said.
-    pub fn told(&self) -> Option<&T> {
+    /// What is reported.
+    pub fn reported(&self) -> Option<&T> {
         match self {
-            Self::Told(value) => Some(value),
-            Self::Untold | Self::Unsure => None,
+            Self::Reported(value) => Some(value),
+            Self::NotReported | Self::Unsure => None,
         }
     }
 
-    /// Takes what another source says, unless it is said already.
-    pub(crate) fn or_told(&mut self, value: Option<T>) {
-        if let (Some(value), None) = (value, self.told()) {
-            *self = Self::Told(value);
+    /// Takes what another source reports, unless it is reported already.
+    pub(crate) fn or_reported(&mut self, value: Option<T>) {
+        if let (Some(value), None) = (value, self.reported()) {
+            *self = Self::Reported(value);
         }
     }
 }
@@ -48,9 +48,9 @@ pub struct Formula {
     pub cost: f64,
 }
 
-/// A router's choice: one `Selected worker` line of a KV router.
+/// A router's decision: one `Selected worker` line of a KV router.
 #[derive(Clone, Debug)]
-pub struct Choice {
+pub struct Decision {
     /// When the line was written, Unix seconds.
     pub at_s: f64,
     /// The chosen worker.
@@ -69,7 +69,7 @@ pub struct Choice {
     pub isl_blocks: Fact<u64>,
     /// Every worker that was weighed.
     pub candidates: Vec<Formula>,
-    /// Whether the hashes of the prompt's blocks are said, so that what each worker would have cost can be computed.
+    /// Whether the hashes of the prompt's blocks are reported, so that what each worker would have cost can be computed.
     pub is_prompt_known: bool,
     /// Time to the first token, ms.
     pub ttft_ms: Fact<f64>,
@@ -79,13 +79,13 @@ pub struct Choice {
     pub output_tokens: Fact<u64>,
     /// When the first token was published, Unix seconds.
     pub first_token_s: Fact<f64>,
-    /// Whether the worker was really given the request; `None`: nobody says.
+    /// Whether the worker was really given the request; `None`: not reported.
     pub is_dispatched: Option<bool>,
     /// Id of the HTTP request that the line names, until the router's own is found by it.
     http_id: Option<String>,
 }
 
-impl Choice {
+impl Decision {
     /// Whether a cost that is shown is the one the router wrote, as far as it wrote it.
     pub fn is_logit(&self, cost: f64) -> bool {
         (cost - self.logit).abs() <= if self.is_exact { 1e-9 } else { HALF_A_DECIMAL }

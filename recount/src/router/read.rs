@@ -1,4 +1,4 @@
-//! From the lines of one log to choices. What names no request belongs to the choice it stands beside.
+//! From the lines of one log to decisions. What names no request belongs to the decision it stands beside.
 
 use std::{
     collections::{BTreeMap, HashMap},
@@ -7,11 +7,11 @@ use std::{
 
 use regex::Regex;
 
-use super::{Choice, Fact, Formula};
+use super::{Decision, Fact, Formula};
 use crate::Worker;
 use crate::log::{Line, pattern};
 
-/// A line that follows its choice directly is written within this many seconds.
+/// A line that follows its decision directly is written within this many seconds.
 const FOLLOWS_WITHIN_S: f64 = 0.5;
 
 static FORMULA: LazyLock<Regex> = LazyLock::new(|| {
@@ -28,7 +28,7 @@ static BEST: LazyLock<Regex> = LazyLock::new(|| {
     pattern(r"^\[ROUTING\] Best: worker_(\d+) dp_rank=(\d+) with (\d+)/(\d+) blocks overlap")
 });
 
-/// What later lines say of a request by its id.
+/// What later lines report of a request by its id.
 #[derive(Default)]
 struct OfRequest {
     input_tokens: Option<u64>,
@@ -45,18 +45,18 @@ struct OfRequest {
 
 #[derive(Default)]
 struct Reader {
-    choices: Vec<Choice>,
-    /// Formulas whose choice has not come, by the id that they name.
+    decisions: Vec<Decision>,
+    /// Formulas whose decision has not come, by the id that they name.
     pending: HashMap<Option<String>, Vec<Formula>>,
     requests: BTreeMap<String, OfRequest>,
     /// The router's id by that of the HTTP request.
     ids: HashMap<String, String>,
-    /// Whether the log says which requests are dispatched.
-    says_dispatch: bool,
+    /// Whether the log reports which requests are dispatched.
+    reports_dispatch: bool,
 }
 
-/// The choices that the log of one router says, in order.
-pub fn read(lines: impl IntoIterator<Item = impl AsRef<str>>) -> Vec<Choice> {
+/// The decisions in the log of one router, in order.
+pub fn read(lines: impl IntoIterator<Item = impl AsRef<str>>) -> Vec<Decision> {
     let mut reader = Reader::default();
     for line in lines.into_iter().filter_map(|line| Line::read(line.as_ref())) {
         reader.line(&line);
@@ -88,7 +88,7 @@ impl Reader {
         } else if let Some(parts) = BEST.captures(message) {
             self.dispatched(line, Some(number(&parts[3])), Some(number(&parts[4])));
         } else if message.starts_with("route request ") && line.first("overlap_blocks").is_some() {
-            self.says_dispatch = true;
+            self.reports_dispatch = true;
             let Some(id) = line.last("request_id") else { return };
             let request = self.requests.entry(id.to_owned()).or_default();
             request.overlap_blocks = request.overlap_blocks.or(line.number("overlap_blocks"));
@@ -100,7 +100,7 @@ impl Reader {
             request.input_blocks = request.input_tokens.zip(size).map(|(tokens, size)| tokens.div_ceil(size));
         } else if message.starts_with("request completed") {
             let Some(request) = self.request(line) else { return };
-            // A request that ran nothing says 0.
+            // A request that ran nothing reports 0.
             request.prompt_tokens = line.number("input_tokens").filter(|&tokens: &u64| tokens > 0);
             request.output_tokens = line.number("output_tokens");
             request.ttft_ms = line.number("ttft_ms");
@@ -128,29 +128,29 @@ impl Reader {
         // In text the id of a line that has a method is that of the HTTP request around it.
         let is_http = !line.is_json && line.first("method").is_some();
         let (http_id, request_id) = if is_http { (id, None) } else { (None, id) };
-        self.choices.push(Choice {
+        self.decisions.push(Decision {
             at_s: line.at_s,
             worker,
             logit,
             is_exact,
-            request_id: request_id.map_or(Fact::Untold, Fact::Told),
-            overlap_blocks: overlap.map_or(Fact::Untold, Fact::Told),
-            isl_tokens: Fact::Untold,
-            isl_blocks: Fact::Untold,
+            request_id: request_id.map_or(Fact::NotReported, Fact::Reported),
+            overlap_blocks: overlap.map_or(Fact::NotReported, Fact::Reported),
+            isl_tokens: Fact::NotReported,
+            isl_blocks: Fact::NotReported,
             candidates,
             is_prompt_known: false,
-            ttft_ms: Fact::Untold,
-            itl_ms: Fact::Untold,
-            output_tokens: Fact::Untold,
-            first_token_s: Fact::Untold,
+            ttft_ms: Fact::NotReported,
+            itl_ms: Fact::NotReported,
+            output_tokens: Fact::NotReported,
+            first_token_s: Fact::NotReported,
             is_dispatched: None,
             http_id,
         });
     }
 
-    /// A line that names request and worker right after the choice.
+    /// A line that names request and worker right after the decision.
     fn dispatched(&mut self, line: &Line, overlap_blocks: Option<u64>, total_blocks: Option<u64>) {
-        self.says_dispatch = true;
+        self.reports_dispatch = true;
         let is_direct = total_blocks.is_none();
         let id = if is_direct { line.last("request_id") } else { line.first("request_id") };
         let Some(id) = id.map(str::to_owned) else { return };
@@ -161,13 +161,14 @@ impl Reader {
         request.overlap_blocks = overlap_blocks.or(request.overlap_blocks);
         request.total_blocks = total_blocks.or(request.total_blocks);
         request.is_dispatched = true;
-        let names = |choice: &Choice| choice.request_id.told() == Some(&id) || choice.http_id.is_some();
+        let names =
+            |decision: &Decision| decision.request_id.reported() == Some(&id) || decision.http_id.is_some();
         let Some(worker) = worker(line) else { return };
         if self
-            .choices
+            .decisions
             .iter()
             .rev()
-            .take_while(|choice| line.at_s - choice.at_s < FOLLOWS_WITHIN_S)
+            .take_while(|decision| line.at_s - decision.at_s < FOLLOWS_WITHIN_S)
             .any(names)
         {
             return;
@@ -175,56 +176,58 @@ impl Reader {
         self.name(&id, worker, line.at_s, overlap_blocks);
     }
 
-    /// Gives a choice that names no request (1.0, 1.3) the id of the line that follows it.
+    /// Gives a decision that names no request (1.0, 1.3) the id of the line that follows it.
     fn name(&mut self, id: &str, worker: Worker, at_s: f64, overlap_blocks: Option<u64>) {
-        let is_before = |choice: &&mut Choice| (0.0..FOLLOWS_WITHIN_S).contains(&(at_s - choice.at_s));
-        let open = self.choices.iter_mut().rev().take(64).filter(is_before);
-        let mut open: Vec<&mut Choice> = open
-            .filter(|choice| choice.request_id.told().is_none() && choice.worker == worker)
-            .filter(|choice| choice.overlap_blocks.told().is_none_or(|held| Some(*held) == overlap_blocks))
+        let is_before = |decision: &&mut Decision| (0.0..FOLLOWS_WITHIN_S).contains(&(at_s - decision.at_s));
+        let open = self.decisions.iter_mut().rev().take(64).filter(is_before);
+        let mut open: Vec<&mut Decision> = open
+            .filter(|decision| decision.request_id.reported().is_none() && decision.worker == worker)
+            .filter(|decision| {
+                decision.overlap_blocks.reported().is_none_or(|held| Some(*held) == overlap_blocks)
+            })
             .collect();
         match open.as_mut_slice() {
-            [one] if one.request_id == Fact::Untold => one.request_id = Fact::Told(id.to_owned()),
-            several => several.iter_mut().for_each(|choice| choice.request_id = Fact::Unsure),
+            [one] if one.request_id == Fact::NotReported => one.request_id = Fact::Reported(id.to_owned()),
+            several => several.iter_mut().for_each(|decision| decision.request_id = Fact::Unsure),
         }
     }
 
-    fn finish(mut self) -> Vec<Choice> {
-        for choice in &mut self.choices {
-            if let Some(http) = choice.http_id.take() {
-                choice.request_id = self.ids.get(&http).cloned().map_or(Fact::Unsure, Fact::Told);
+    fn finish(mut self) -> Vec<Decision> {
+        for decision in &mut self.decisions {
+            if let Some(http) = decision.http_id.take() {
+                decision.request_id = self.ids.get(&http).cloned().map_or(Fact::Unsure, Fact::Reported);
             }
-            let Some(id) = choice.request_id.told() else {
-                if choice.request_id == Fact::Unsure {
-                    choice.doubt();
+            let Some(id) = decision.request_id.reported() else {
+                if decision.request_id == Fact::Unsure {
+                    decision.doubt();
                 }
                 continue;
             };
             let Some(request) = self.requests.get(id) else { continue };
-            choice.isl_tokens.or_told(request.prompt_tokens.or(request.input_tokens));
-            choice.isl_blocks.or_told(request.total_blocks.or(request.input_blocks));
-            choice.overlap_blocks.or_told(request.overlap_blocks);
-            choice.is_prompt_known = request.input_tokens.is_some();
-            choice.ttft_ms.or_told(request.ttft_ms);
-            choice.itl_ms.or_told(request.itl_ms);
-            choice.output_tokens.or_told(request.output_tokens);
-            choice.is_dispatched = if request.is_dispatched {
+            decision.isl_tokens.or_reported(request.prompt_tokens.or(request.input_tokens));
+            decision.isl_blocks.or_reported(request.total_blocks.or(request.input_blocks));
+            decision.overlap_blocks.or_reported(request.overlap_blocks);
+            decision.is_prompt_known = request.input_tokens.is_some();
+            decision.ttft_ms.or_reported(request.ttft_ms);
+            decision.itl_ms.or_reported(request.itl_ms);
+            decision.output_tokens.or_reported(request.output_tokens);
+            decision.is_dispatched = if request.is_dispatched {
                 Some(true)
-            } else if request.is_completed && (self.says_dispatch || request.prompt_tokens.is_none()) {
+            } else if request.is_completed && (self.reports_dispatch || request.prompt_tokens.is_none()) {
                 Some(false)
             } else {
                 None
             };
         }
-        self.choices
+        self.decisions
     }
 }
 
-impl Choice {
-    /// It may be said which request this is, so nothing that depends on it is judged.
+impl Decision {
+    /// It may be reported which request this is, so nothing that depends on it is judged.
     pub(super) fn doubt(&mut self) {
         fn doubt<T>(fact: &mut Fact<T>) {
-            if fact.told().is_none() {
+            if fact.reported().is_none() {
                 *fact = Fact::Unsure;
             }
         }

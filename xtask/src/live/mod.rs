@@ -1,5 +1,5 @@
 //! `cargo xtask live`: a real Dynamo with simulated engines, Radixscope beside it on messages, metrics and the growing log,
-//! and what both say compared. The scripts that start Dynamo are not part of the repository.
+//! and what both report compared. The scripts that start Dynamo are not part of the repository.
 
 use std::{
     env, fs,

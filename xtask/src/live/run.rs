@@ -10,9 +10,9 @@ use clap::ValueEnum;
 
 use crate::steps::Step;
 
-/// Beyond its traffic a run starts processes, makes a few single requests and stops everything; twice as long means
-/// that something hangs.
-const BEYOND_TRAFFIC_S: u32 = 180;
+/// Beyond its traffic a run starts processes, makes a few single requests and stops everything, in 30 s on an idle machine: so much
+/// longer means that something hangs.
+const BEYOND_TRAFFIC_S: u32 = 300;
 /// What is left after that is ended without a farewell.
 const KILL_AFTER_S: &str = "15";
 /// The router's own lines at DEBUG; everything else would only cost time.

@@ -89,7 +89,8 @@ fn rows(folder: &Path, wanted: &Wanted) -> Result<Vec<Row>, String> {
     };
     let mut rows: Vec<Row> = wanted.late.iter().map(|late| replay(*late, false)).collect();
     // Where every cost is logged and could be computed as well, the log judges the computed ones.
-    if recording.choices.iter().any(|choice| choice.is_prompt_known && !choice.candidates.is_empty()) {
+    if recording.decisions.iter().any(|decision| decision.is_prompt_known && !decision.candidates.is_empty())
+    {
         rows.extend(HIDDEN_LATE_MS.map(|log_ms| replay(Late { log_ms, nats_ms: 0 }, true)));
     }
     Ok(rows)

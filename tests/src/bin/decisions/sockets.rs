@@ -1,4 +1,4 @@
-//! A recording said again at its own pace by a real NATS server, real scrapes and growing logs to a real
+//! A recording reported again at its own pace by a real NATS server, real scrapes and growing logs to a real
 //! `radixscope serve`.
 
 use std::path::Path;

@@ -23,7 +23,7 @@ const AFTERWARDS_MS: u64 = 5_000;
 /// Length of a time as Dynamo writes it: `2026-11-20T18:02:26.952715Z`.
 const TIME_LEN: usize = 27;
 
-/// How much later than their own time sources are heard.
+/// How much later than their own time sources are received.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Late {
     /// Lines of logs, ms.
