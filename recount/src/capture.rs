@@ -63,6 +63,15 @@ pub struct Added {
     pub prefill_tokens: Option<u64>,
 }
 
+/// When a request's first token came.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct FirstToken {
+    /// When that was published, Unix seconds; when it was received, where there is no envelope.
+    pub at_s: f64,
+    /// Whether it is the time of publication.
+    pub is_published: bool,
+}
+
 /// Everything a recording holds.
 #[derive(Default)]
 pub struct Capture {
@@ -74,8 +83,8 @@ pub struct Capture {
     pub added: Vec<Added>,
     /// `MarkPrefillCompleted` by the worker itself: the request's id and its worker.
     pub prefilled: BTreeMap<String, Worker>,
-    /// When the first `MarkPrefillCompleted` of each request was published, Unix seconds.
-    pub first_tokens_s: BTreeMap<String, f64>,
+    /// The first `MarkPrefillCompleted` of each request.
+    pub first_tokens: BTreeMap<String, FirstToken>,
     /// Node of the union tree by its parent and its block's tokens; the root is node 0.
     nodes: HashMap<(usize, u64), usize>,
 }
@@ -117,7 +126,7 @@ impl Capture {
             return Ok(());
         };
         let bytes = BASE64_STANDARD.decode(message["p"].as_str().context("no payload")?)?;
-        let mut at_s = message["t"].as_f64().unwrap_or(0.0);
+        let (mut at_s, mut is_published) = (message["t"].as_f64().unwrap_or(0.0), false);
         let payload = if bytes.first() == Some(&b'{') {
             serde_json::from_slice(&bytes)?
         } else {
@@ -127,7 +136,7 @@ impl Capture {
                 map.iter().find(|(key, _)| key.as_str() == Some(wanted)).map(|(_, value)| value)
             };
             if let Some(published_ms) = of_envelope("published_at").and_then(rmpv::Value::as_u64) {
-                at_s = published_ms as f64 / 1_000.0;
+                (at_s, is_published) = (published_ms as f64 / 1_000.0, true);
             }
             let inner = of_envelope("payload")
                 .and_then(rmpv::Value::as_slice)
@@ -146,18 +155,20 @@ impl Capture {
                 });
                 Ok(())
             }
-            (_, Value::Array(steps)) => steps.iter().try_for_each(|step| self.sequence(step, at_s)),
-            (_, step) => self.sequence(step, at_s),
+            (_, Value::Array(steps)) => {
+                steps.iter().try_for_each(|step| self.sequence(step, at_s, is_published))
+            }
+            (_, step) => self.sequence(step, at_s, is_published),
         }
     }
 
-    fn sequence(&mut self, step: &Value, at_s: f64) -> Result<()> {
+    fn sequence(&mut self, step: &Value, at_s: f64, is_published: bool) -> Result<()> {
         let worker = &step["worker"];
         let is_by_worker = step["router_id"] == worker["worker_id"];
         let worker = (number(worker, "worker_id")?, worker["dp_rank"].as_u64().unwrap_or(0));
         let request_id = step["request_id"].as_str().context("no request_id")?.to_owned();
         if step["data"] == "MarkPrefillCompleted" {
-            self.first_tokens_s.entry(request_id.clone()).or_insert(at_s);
+            self.first_tokens.entry(request_id.clone()).or_insert(FirstToken { at_s, is_published });
             if is_by_worker {
                 self.prefilled.insert(request_id, worker);
             }

@@ -71,11 +71,11 @@ fn nameless(decisions: &mut [Decision], request: &Added, overlap_blocks: Option<
     }
 }
 
-/// When the first token of each request was published.
+/// When the first token of each request came.
 pub(crate) fn first_tokens(decisions: &mut [Decision], capture: &Capture) {
     for decision in decisions {
         if let Some(id) = decision.request_id.reported() {
-            decision.first_token_s.or_reported(capture.first_tokens_s.get(id).copied());
+            decision.first_token.or_reported(capture.first_tokens.get(id).copied());
         }
     }
 }

@@ -4,6 +4,7 @@ mod join;
 mod read;
 
 use crate::Worker;
+use crate::capture::FirstToken;
 
 pub(crate) use join::{added, first_tokens, hit_rates};
 pub use read::read;
@@ -77,8 +78,8 @@ pub struct Decision {
     pub itl_ms: Fact<f64>,
     /// Tokens of the response.
     pub output_tokens: Fact<u64>,
-    /// When the first token was published, Unix seconds.
-    pub first_token_s: Fact<f64>,
+    /// When the first token came.
+    pub first_token: Fact<FirstToken>,
     /// Whether the worker was really given the request; `None`: not reported.
     pub is_dispatched: Option<bool>,
     /// Id of the HTTP request that the line names, until the router's own is found by it.

@@ -142,7 +142,7 @@ impl Reader {
             ttft_ms: Fact::NotReported,
             itl_ms: Fact::NotReported,
             output_tokens: Fact::NotReported,
-            first_token_s: Fact::NotReported,
+            first_token: Fact::NotReported,
             is_dispatched: None,
             http_id,
         });
@@ -237,7 +237,7 @@ impl Decision {
         doubt(&mut self.ttft_ms);
         doubt(&mut self.itl_ms);
         doubt(&mut self.output_tokens);
-        doubt(&mut self.first_token_s);
+        doubt(&mut self.first_token);
     }
 }
 

@@ -76,13 +76,14 @@ fn rows(folder: &Path, wanted: &Wanted) -> Result<Vec<Row>, String> {
     let recording = Recording::read(folder).map_err(|error| format!("{name} is not read: {error:#}"))?;
     if wanted.through_sockets {
         let (answer, shift_s) = sockets::answer(folder);
-        let given = Given { shift_s, are_formulas_hidden: false };
+        let given = Given { shift_s, ..Given::default() };
         let agreement = Agreement::of(&recording, &answer, given);
         return Ok(vec![Row { name: format!("{name}, sockets"), agreement }]);
     }
     let tape = Tape::read(folder);
     let replay = |late: Late, are_formulas_hidden: bool| {
-        let given = Given { shift_s: 0.0, are_formulas_hidden };
+        let nats_late_s = late.nats_ms as f64 / 1_000.0;
+        let given = Given { nats_late_s, are_formulas_hidden, ..Given::default() };
         let hidden = if are_formulas_hidden { ", without Formula lines" } else { "" };
         let agreement = Agreement::of(&recording, &tape.answer(late, are_formulas_hidden), given);
         Row { name: format!("{name}{late}{hidden}"), agreement }
