@@ -43,6 +43,11 @@ enum Command {
         /// Only this one, which the rest leaves out because it takes long
         #[arg(value_enum)]
         part: Option<test::Part>,
+        /// Recordings for it: folders, or names of the repository's own; all of these when none is named
+        recordings: Vec<String>,
+        /// Options for its program, after `--`
+        #[arg(last = true)]
+        args: Vec<String>,
     },
     /// Measure: throughput, memory, latency, sizes; prints one table, keeps `target/bench/*.json`
     Bench {
@@ -62,11 +67,7 @@ enum Command {
         purpose: setup::Purpose,
     },
     /// Compare what Radixscope shows with a real Dynamo, which scripts outside the repository start
-    Live {
-        /// Dynamo's version
-        #[arg(value_enum)]
-        version: live::Version,
-    },
+    Live(live::Args),
     /// Run the fuzz targets of the decoders
     Fuzz {
         /// Only this target
@@ -105,14 +106,16 @@ fn run(command: Command) -> anyhow::Result<ExitCode> {
     let workspace = Workspace::find()?;
     match command {
         Command::Demo { args } => demo::run(&workspace, &args),
-        Command::Test { part: None } => test::run(&workspace),
-        Command::Test { part: Some(part) } => test::run_part(&workspace, part),
+        Command::Test { part: None, .. } => test::run(&workspace),
+        Command::Test { part: Some(part), recordings, args } => {
+            test::run_part(&workspace, part, &[args, recordings].concat())
+        }
         Command::Check => check::run(&workspace),
         Command::Setup { purpose } => setup::run(&workspace, purpose),
         Command::Bench { parts, args } => bench::run(&workspace, &parts, &args),
         Command::Fuzz { target, seconds } => fuzz::run(&workspace, target.as_deref(), seconds),
         Command::Screens => screens::run(&workspace),
-        Command::Live { version } => live::run(&workspace, version),
+        Command::Live(args) => live::run(&workspace, &args),
         Command::Dist => dist::run(&workspace),
     }
 }

@@ -8,7 +8,7 @@ use crate::{
     app, check,
     process::stopping,
     setup::{self, Purpose},
-    steps::Steps,
+    steps::{Step, Steps},
     workspace::Workspace,
 };
 
@@ -21,27 +21,57 @@ pub(crate) const SELECTION: [&str; 2] = ["--locked", "--workspace"];
 pub(crate) enum Part {
     /// Every recorded deployment at its own pace, with a table of what is found in it and when; about 5 min
     Findings,
+    /// Every decision of every recording against the router's own words, with logs and messages late by up to 500 ms; about
+    /// 5 min. `-- --sockets`: through real sockets at the recorded pace
+    Decisions,
 }
 
-/// Runs a test that is not in [`run`].
+impl Part {
+    /// Its program.
+    const fn program(self) -> &'static str {
+        match self {
+            Self::Findings => "findings",
+            Self::Decisions => "decisions",
+        }
+    }
+
+    /// Whether `radixscope` itself is started.
+    fn needs_server(self, args: &[String]) -> bool {
+        self == Self::Findings || args.iter().any(|arg| arg == "--sockets")
+    }
+}
+
+/// Runs a test that is not in [`run`], `args` given to its program.
 ///
 /// # Errors
 /// When something cannot be set up or built, or the test fails.
-pub(crate) fn run_part(workspace: &Workspace, part: Part) -> Result<ExitCode> {
-    let Part::Findings = part;
-    let missing = setup::missing(workspace, Purpose::Test)?;
-    let mut steps = Steps::new(workspace, missing.len() + 3);
-    setup::meet(&mut steps, &missing)?;
-    app::build(&mut steps, workspace)?;
-    build(&mut steps, workspace)?;
+pub(crate) fn run_part(workspace: &Workspace, part: Part, args: &[String]) -> Result<ExitCode> {
+    let program = part.program();
     let mut table = Vec::new();
-    let tested = steps.step("Recorded deployments at their own pace", "about 5 min", |step| {
-        let command = workspace.command(workspace.target.join("debug/findings"));
-        step.run_with(told(command, workspace), |line| {
+    let mut test = |step: &mut Step<'_>| {
+        let mut command = told(workspace.command(workspace.target.join("debug").join(program)), workspace);
+        command.args(args);
+        step.run_with(command, |line| {
             table.push(line.to_owned());
             true
         })
-    });
+    };
+    let tested = if part.needs_server(args) {
+        let missing = setup::missing(workspace, Purpose::Test)?;
+        let mut steps = Steps::new(workspace, missing.len() + 3);
+        setup::meet(&mut steps, &missing)?;
+        app::build(&mut steps, workspace)?;
+        build(&mut steps, workspace)?;
+        steps.step("Recordings at their own pace", "about 5 min", &mut test)
+    } else {
+        let mut steps = Steps::new(workspace, 2);
+        steps.step("The replay", "about 3 min, seconds when little changed", |step| {
+            let mut command = workspace.cargo(["build", "--bin", program]);
+            command.args(SELECTION);
+            step.run(command)
+        })?;
+        steps.step("Recordings", "about 5 min", &mut test)
+    };
     println!("\n{}\n", table.join("\n"));
     tested.map(|()| ExitCode::SUCCESS)
 }

@@ -59,6 +59,8 @@ pub struct Replayed {
     pub seen: BTreeMap<String, Seen>,
     /// What was checked, at the end.
     pub checked: Value,
+    /// What leads from recorded times to those of the replay at the recorded pace, seconds.
+    pub shift_s: f64,
     timeline: Vec<Event>,
     _recording: Recording,
 }
@@ -127,7 +129,8 @@ impl Recording {
         let last = server.json("/api/v1/findings").await;
         look(&last, clock.now_s(), &mut seen);
         let timeline = timeline(self.capture.name);
-        Replayed { server, seen, checked: last["checked"].clone(), timeline, _recording: self }
+        let (checked, shift_s) = (last["checked"].clone(), clock.today_s(0.0));
+        Replayed { server, seen, checked, shift_s, timeline, _recording: self }
     }
 
     /// Waits until the server hears NATS: what else there is comes later or is read from its beginning.

@@ -1,16 +1,14 @@
-//! `cargo xtask live`: a real Dynamo with simulated engines, Radixscope beside it, and the figures of both compared.
-//! The scripts that start Dynamo are not part of the repository.
+//! `cargo xtask live`: a real Dynamo with simulated engines, Radixscope beside it on messages, metrics and the growing log,
+//! and what both report compared. The scripts that start Dynamo are not part of the repository.
 
 use std::{
     env, fs,
     path::{Path, PathBuf},
     process::ExitCode,
-    thread,
-    time::{Duration, Instant},
 };
 
-use anyhow::{Context, Result, bail};
-use clap::ValueEnum;
+use anyhow::{Context, Result, anyhow, bail};
+use clap::builder::PossibleValuesParser;
 
 use crate::{
     app, demo, process,
@@ -19,108 +17,133 @@ use crate::{
     workspace::Workspace,
 };
 
-mod capture;
 mod compare;
+mod run;
 
-/// Seconds of traffic.
-const TRAFFIC_S: &str = "60";
-/// Messages still on their way when the traffic ends; the cluster is idle then, so nothing else changes.
-const SETTLE: Duration = Duration::from_secs(2);
-/// How long the answers may take.
-const ANSWER_WITHIN: Duration = Duration::from_secs(60);
-/// What the scripts print once the traffic is over and they wait to be told to stop.
-const UP_AND_IDLE: &str = "stack stays up";
-const HOOK: &str = include_str!("hook.sh");
+use run::{Detail, Form, Run};
 
-/// The Dynamo releases the comparison knows: one of each line.
-#[derive(Clone, Copy, Debug, ValueEnum)]
-pub(crate) enum Version {
-    /// KV events over JetStream, decisions as `kv-hit-rate`
-    #[value(name = "0.9.1")]
-    V0_9_1,
-    /// KV events over NATS core, each request's worker with its first token
-    #[value(name = "1.6.1")]
-    V1_6_1,
+/// What stands for every version.
+const ALL: &str = "all";
+/// Dynamo's versions, one of each line.
+const VERSIONS: [&str; 10] = [
+    "0.8.1.post3",
+    "0.9.1",
+    "1.0.2",
+    "1.1.1",
+    "1.2.1",
+    "1.3.1",
+    "1.4.2",
+    "1.5.1",
+    "1.6.1",
+    "1.7.0.dev20261026",
+];
+
+/// What is to be run.
+#[derive(clap::Args)]
+pub(crate) struct Args {
+    /// Dynamo's version
+    #[arg(value_parser = PossibleValuesParser::new(VERSIONS.into_iter().chain([ALL])))]
+    version: String,
+    /// Detail of the frontend's log; both, one after the other, when not given
+    #[arg(long, value_enum)]
+    log: Option<Detail>,
+    /// Form of the frontend's log
+    #[arg(long, value_enum, default_value_t = Form::Text)]
+    format: Form,
+    /// Start the frontend with `--router-replica-sync`
+    #[arg(long)]
+    sync: bool,
+    /// Seconds of traffic
+    #[arg(long, default_value_t = 16)]
+    seconds: u32,
+    /// Use this `radixscope` instead of building one
+    #[arg(long)]
+    binary: Option<PathBuf>,
 }
 
-impl Version {
-    const fn as_str(self) -> &'static str {
-        match self {
-            Self::V0_9_1 => "0.9.1",
-            Self::V1_6_1 => "1.6.1",
-        }
+impl Args {
+    fn versions(&self) -> Vec<&str> {
+        if self.version == ALL { VERSIONS.to_vec() } else { vec![&self.version] }
+    }
+
+    fn runs(&self, version: &str) -> Vec<Run> {
+        let details = match self.log {
+            Some(detail) => vec![detail],
+            // The oldest routers log every cost at INFO: more detail adds nothing.
+            None if version.starts_with("0.") => vec![Detail::Info],
+            None => vec![Detail::Debug, Detail::Info],
+        };
+        let run = |detail| {
+            let version = version.to_owned();
+            Run { version, detail, form: self.format, is_synced: self.sync, seconds: self.seconds }
+        };
+        details.into_iter().map(run).collect()
     }
 }
 
 /// The command `live`.
 ///
 /// # Errors
-/// When the stack does not run or a figure differs.
-pub(crate) fn run(workspace: &Workspace, version: Version) -> Result<ExitCode> {
+/// When something cannot be set up, a stack does not run or a figure differs.
+pub(crate) fn run(workspace: &Workspace, args: &Args) -> Result<ExitCode> {
     let scripts = scripts(workspace)?;
     let missing = setup::missing(workspace, Purpose::Demo)?;
-    let mut steps = Steps::new(workspace, missing.len() + 4);
-    setup::meet(&mut steps, &missing)?;
-    app::build(&mut steps, workspace)?;
-    demo::build_server(&mut steps, workspace)?;
-    let version = version.as_str();
+    let (versions, is_built) = (args.versions(), args.binary.is_none());
+    let runs: usize = versions.iter().map(|version| 1 + args.runs(version).len()).sum();
+    let mut steps = Steps::new(workspace, runs + if is_built { missing.len() + 2 } else { 0 });
+    let binary = match &args.binary {
+        Some(binary) => fs::canonicalize(binary).with_context(|| format!("no {}", binary.display()))?,
+        None => {
+            setup::meet(&mut steps, &missing)?;
+            app::build(&mut steps, workspace)?;
+            demo::build_server(&mut steps, workspace)?;
+            workspace.target.join("release/radixscope")
+        }
+    };
     let folder = workspace.target.join("live");
-    steps.step(&format!("Dynamo {version} from PyPI"), "about 30 s and 0.5 GB, once", |step| {
-        copy_scripts(&scripts, &folder)?;
-        let mut command = step.workspace.command(folder.join("run_dynamo.sh"));
-        command.args(["setup", version]).env("B", &folder);
-        step.run(command)
-    })?;
-    let answers = folder.join("answers");
-    steps.step(
-        &format!("Dynamo {version} under traffic, with Radixscope beside it"),
-        "about 90 s",
-        |step| observe(step, &folder, &answers, version),
-    )?;
-    let recording = folder.join(format!("captures/{version}-healthy/cap.nats.jsonl.gz"));
-    compare::run(&capture::Capture::read(&recording)?, &answers)?;
-    Ok(ExitCode::SUCCESS)
+    copy_scripts(&scripts, &folder)?;
+    let (mut rows, mut failures) = (Vec::new(), Vec::new());
+    for version in versions {
+        let ready =
+            steps.step(&format!("Dynamo {version} from PyPI"), "about 30 s and 0.6 GB, once", |step| {
+                set_up(step, &folder, version)
+            });
+        if let Err(error) = ready {
+            failures.push(error.context(version.to_owned()));
+            continue;
+        }
+        for run in args.runs(version) {
+            let name = run.name();
+            let compared = steps
+                .step(&format!("{name}, with Radixscope beside it"), "about a minute", |step| {
+                    run.watch(step, &folder, &binary)
+                })
+                .and_then(|recording| compare::recording(&name, &recording));
+            match compared {
+                Ok(compared) => {
+                    println!("{}", compared.text);
+                    if compared.differing > 0 {
+                        failures.push(anyhow!("{name}: {} differ", compared.differing));
+                    }
+                    rows.push(compared.row);
+                }
+                Err(error) if process::stopping() => return Err(error),
+                // The other versions can still be compared.
+                Err(error) => failures.push(error.context(name)),
+            }
+        }
+    }
+    println!("\n{}\n{}\n", compare::HEADING, rows.join("\n"));
+    for failure in &failures {
+        println!("{failure:#}");
+    }
+    if failures.is_empty() { Ok(ExitCode::SUCCESS) } else { bail!("{} runs are not right", failures.len()) }
 }
 
-/// Runs the stack to its end; asks Radixscope in between, when the traffic is over.
-fn observe(step: &mut Step<'_>, folder: &Path, answers: &Path, version: &str) -> Result<()> {
-    if answers.exists() {
-        fs::remove_dir_all(answers).context("removing the last answers")?;
-    }
-    fs::create_dir_all(answers).context("making a folder for the answers")?;
-    let hook = folder.join("hook.sh");
-    fs::write(&hook, HOOK).context("writing the hook")?;
+fn set_up(step: &mut Step<'_>, folder: &Path, version: &str) -> Result<()> {
     let mut command = step.workspace.command(folder.join("run_dynamo.sh"));
-    command
-        .args([version, "healthy", TRAFFIC_S])
-        .env("B", folder)
-        .env("KEEP", "1")
-        .env("HOOK", format!("exec bash '{}'", hook.display()))
-        .env("LIVE", answers)
-        .env("RADIXSCOPE", step.workspace.target.join("release/radixscope"));
-    let stop = folder.join(format!("run/{version}-healthy.stop"));
-    let mut asked = Ok(());
-    step.run_with(command, |line| {
-        if line.contains(UP_AND_IDLE) {
-            asked = ask(answers).and_then(|()| fs::write(&stop, "").context("telling the stack to stop"));
-        }
-        false
-    })?;
-    asked
-}
-
-/// Has the hook ask Radixscope, and waits until it has.
-fn ask(answers: &Path) -> Result<()> {
-    thread::sleep(SETTLE);
-    fs::write(answers.join("ask"), "").context("asking for answers")?;
-    let since = Instant::now();
-    while !answers.join("answered").exists() {
-        if since.elapsed() > ANSWER_WITHIN || process::stopping() {
-            bail!("Radixscope did not answer; its output: {}", answers.join("serve.log").display());
-        }
-        thread::sleep(Duration::from_millis(100));
-    }
-    Ok(())
+    command.args(["setup", version]).env("B", folder);
+    step.run(command)
 }
 
 fn scripts(workspace: &Workspace) -> Result<PathBuf> {

@@ -1,28 +1,23 @@
-//! What a recording of NATS says of the workers, computed without any of Radixscope's own code: the figures that
-//! Radixscope has to show. Slow and plain on purpose.
+//! What the messages of a recording report: blocks of every worker, and what routers and workers publish of requests.
 
 use std::{
     collections::{BTreeMap, BTreeSet, HashMap},
-    fs::File,
-    io::{BufRead, BufReader},
     path::Path,
 };
 
 use anyhow::{Context, Result, anyhow};
 use base64::{Engine, prelude::BASE64_STANDARD};
-use flate2::read::MultiGzDecoder;
 use serde_json::Value;
 
-/// A worker and its data-parallel rank.
-pub(super) type Worker = (u64, u64);
+use crate::{Worker, files};
 
 /// Figures of one worker.
 #[derive(Default)]
-pub(super) struct WorkerFigures {
+pub struct WorkerFigures {
     /// Blocks in its stored events.
-    pub(super) stored_total: u64,
+    pub stored_total: u64,
     /// Hashes in its removed events.
-    pub(super) removed_total: u64,
+    pub removed_total: u64,
     /// The node of each block it holds whose place in the tree is known.
     attached: HashMap<u64, usize>,
     /// Blocks it holds whose parent was never stored.
@@ -31,20 +26,65 @@ pub(super) struct WorkerFigures {
 
 impl WorkerFigures {
     /// Blocks it holds, their place known or not.
-    pub(super) fn blocks(&self) -> u64 {
+    pub fn blocks(&self) -> u64 {
         (self.attached.len() + self.unattached.len()) as u64
     }
 }
 
-/// Everything a recording says.
+/// A router's `kv-hit-rate` (0.8, 0.9).
+#[derive(Clone, Copy, Debug)]
+pub struct HitRate {
+    /// When it was published, Unix seconds; when it was received, where there is no envelope.
+    pub at_s: f64,
+    /// The chosen worker.
+    pub worker: Worker,
+    /// Blocks of the prompt, rounded up.
+    pub isl_blocks: u64,
+    /// Blocks of it that the worker held.
+    pub overlap_blocks: u64,
+}
+
+/// A router's `AddRequest` (replica sync).
+#[derive(Clone, Debug)]
+pub struct Added {
+    /// When it was published, Unix seconds; when it was received, where there is no envelope.
+    pub at_s: f64,
+    /// The router's id of the request.
+    pub request_id: String,
+    /// The chosen worker.
+    pub worker: Worker,
+    /// Full blocks of the prompt, if their hashes are there.
+    pub full_blocks: Option<u64>,
+    /// Tokens of the prompt (0.8 to 1.1).
+    pub isl_tokens: Option<u64>,
+    /// Blocks that the worker held (0.8 to 1.1).
+    pub overlap_blocks: Option<u64>,
+    /// Tokens the worker had to prefill (from 1.2).
+    pub prefill_tokens: Option<u64>,
+}
+
+/// When a request's first token came.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct FirstToken {
+    /// When that was published, Unix seconds; when it was received, where there is no envelope.
+    pub at_s: f64,
+    /// Whether it is the time of publication.
+    pub is_published: bool,
+}
+
+/// Everything a recording holds.
 #[derive(Default)]
-pub(super) struct Capture {
+pub struct Capture {
     /// By worker.
-    pub(super) workers: BTreeMap<Worker, WorkerFigures>,
-    /// `kv-hit-rate`, in order: worker, prompt blocks, overlap blocks.
-    pub(super) hit_rates: Vec<(Worker, u64, u64)>,
+    pub workers: BTreeMap<Worker, WorkerFigures>,
+    /// In order.
+    pub hit_rates: Vec<HitRate>,
+    /// In order.
+    pub added: Vec<Added>,
     /// `MarkPrefillCompleted` by the worker itself: the request's id and its worker.
-    pub(super) prefilled: BTreeMap<String, Worker>,
+    pub prefilled: BTreeMap<String, Worker>,
+    /// The first `MarkPrefillCompleted` of each request.
+    pub first_tokens: BTreeMap<String, FirstToken>,
     /// Node of the union tree by its parent and its block's tokens; the root is node 0.
     nodes: HashMap<(usize, u64), usize>,
 }
@@ -54,18 +94,17 @@ impl Capture {
     ///
     /// # Errors
     /// When the file cannot be read or holds something that is no message.
-    pub(super) fn read(path: &Path) -> Result<Self> {
-        let file = File::open(path).with_context(|| format!("opening {}", path.display()))?;
+    pub fn read(path: &Path) -> Result<Self> {
         let mut capture = Self::default();
-        for line in BufReader::new(MultiGzDecoder::new(file)).lines() {
-            let message: Value = serde_json::from_str(&line?).context("a line of the recording")?;
+        for line in files::lines(path)? {
+            let message: Value = serde_json::from_str(&line).context("a line of the recording")?;
             capture.message(&message).with_context(|| format!("the message {message}"))?;
         }
         Ok(capture)
     }
 
     /// Nodes of the union tree that at least `owners` workers hold.
-    pub(super) fn nodes_held_by(&self, owners: usize) -> u64 {
+    pub fn nodes_held_by(&self, owners: usize) -> u64 {
         let mut held: HashMap<usize, usize> = HashMap::new();
         for node in self.workers.values().flat_map(|worker| worker.attached.values().collect::<BTreeSet<_>>())
         {
@@ -87,14 +126,20 @@ impl Capture {
             return Ok(());
         };
         let bytes = BASE64_STANDARD.decode(message["p"].as_str().context("no payload")?)?;
+        let (mut at_s, mut is_published) = (message["t"].as_f64().unwrap_or(0.0), false);
         let payload = if bytes.first() == Some(&b'{') {
             serde_json::from_slice(&bytes)?
         } else {
             let envelope = rmpv::decode::read_value(&mut bytes.as_slice())?;
-            let inner = envelope
-                .as_map()
-                .and_then(|map| map.iter().find(|(key, _)| key.as_str() == Some("payload")))
-                .and_then(|(_, payload)| payload.as_slice())
+            let of_envelope = |wanted: &str| {
+                let map = envelope.as_map()?;
+                map.iter().find(|(key, _)| key.as_str() == Some(wanted)).map(|(_, value)| value)
+            };
+            if let Some(published_ms) = of_envelope("published_at").and_then(rmpv::Value::as_u64) {
+                (at_s, is_published) = (published_ms as f64 / 1_000.0, true);
+            }
+            let inner = of_envelope("payload")
+                .and_then(rmpv::Value::as_slice)
                 .context("an envelope without payload")?;
             as_json(&rmpv::decode::read_value(&mut &inner[..])?)
         };
@@ -102,24 +147,41 @@ impl Capture {
             ("kv-events", Value::Array(events)) => events.iter().try_for_each(|event| self.kv_event(event)),
             ("kv-events", event) => self.kv_event(event),
             ("kv-hit-rate", hit) => {
-                self.hit_rates.push((
-                    (number(hit, "worker_id")?, hit["dp_rank"].as_u64().unwrap_or(0)),
-                    number(hit, "isl_blocks")?,
-                    number(hit, "overlap_blocks")?,
-                ));
+                self.hit_rates.push(HitRate {
+                    at_s,
+                    worker: (number(hit, "worker_id")?, hit["dp_rank"].as_u64().unwrap_or(0)),
+                    isl_blocks: number(hit, "isl_blocks")?,
+                    overlap_blocks: number(hit, "overlap_blocks")?,
+                });
                 Ok(())
             }
-            (_, sequence) => self.sequence(sequence),
+            (_, Value::Array(steps)) => {
+                steps.iter().try_for_each(|step| self.sequence(step, at_s, is_published))
+            }
+            (_, step) => self.sequence(step, at_s, is_published),
         }
     }
 
-    fn sequence(&mut self, sequence: &Value) -> Result<()> {
-        let worker = &sequence["worker"];
-        let by_worker = sequence["router_id"] == worker["worker_id"];
-        if by_worker && sequence["data"] == "MarkPrefillCompleted" {
-            let request = sequence["request_id"].as_str().context("no request_id")?.to_owned();
-            self.prefilled
-                .insert(request, (number(worker, "worker_id")?, worker["dp_rank"].as_u64().unwrap_or(0)));
+    fn sequence(&mut self, step: &Value, at_s: f64, is_published: bool) -> Result<()> {
+        let worker = &step["worker"];
+        let is_by_worker = step["router_id"] == worker["worker_id"];
+        let worker = (number(worker, "worker_id")?, worker["dp_rank"].as_u64().unwrap_or(0));
+        let request_id = step["request_id"].as_str().context("no request_id")?.to_owned();
+        if step["data"] == "MarkPrefillCompleted" {
+            self.first_tokens.entry(request_id.clone()).or_insert(FirstToken { at_s, is_published });
+            if is_by_worker {
+                self.prefilled.insert(request_id, worker);
+            }
+        } else if let Some(request) = step["data"].get("AddRequest") {
+            self.added.push(Added {
+                at_s,
+                request_id,
+                worker,
+                full_blocks: request["token_sequence"].as_array().map(|chain| chain.len() as u64),
+                isl_tokens: request["isl"].as_u64(),
+                overlap_blocks: request["overlap"].as_u64(),
+                prefill_tokens: request["prefill_load_hint"]["initial_effective_prefill_tokens"].as_u64(),
+            });
         }
         Ok(())
     }

@@ -1,0 +1,269 @@
+//! Decisions, one by one: whatever routers report of a decision has to be shown, and nothing that is reported nowhere.
+
+use serde_json::Value;
+
+use super::Ratio;
+use super::pairs::{pairs, worker_of};
+use crate::recording::Recording;
+use crate::router::{Decision, Fact, HALF_A_DECIMAL};
+
+/// Decisions that show no candidates but the chosen worker.
+const CHOSEN_ONLY: &str = "chosen only";
+/// Decisions whose candidates' costs were computed.
+const RECONSTRUCTED: &str = "reconstructed";
+/// Times in ms are shown to the microsecond; the log has two decimals.
+const SAME_MS: f64 = 0.000_6;
+/// Times of day are whole milliseconds.
+const SAME_TIME_MS: f64 = 1.0;
+/// A replay through sockets moves them.
+const SAME_REPLAYED_MS: f64 = 25.0;
+/// Two programs on a busy machine receive the same message so far apart.
+const SAME_RECEIVED_MS: f64 = 250.0;
+/// Two means of the same shares differ by no more than their rounding.
+const SAME_SHARE: f64 = 1e-12;
+
+/// How many are right, of how many that are reported.
+#[derive(Clone, Debug, Default)]
+pub struct Agreement {
+    /// Choices that are shown.
+    pub decisions: Ratio,
+    /// Decisions that are shown and were none, or twice.
+    pub surplus: usize,
+    /// Ids of requests.
+    pub request_ids: Ratio,
+    /// Prompt lengths.
+    pub isl: Ratio,
+    /// Blocks that the chosen worker held.
+    pub overlap: Ratio,
+    /// The chosen worker's cost.
+    pub logits: Ratio,
+    /// Costs and overlaps of candidates that routers logged.
+    pub candidates: Ratio,
+    /// Decisions called reconstructed whose chosen worker costs what the router reports, and held what it reports.
+    pub reconstructed: Ratio,
+    /// Of decisions that could be reconstructed, and are not logged whole, those that are.
+    pub reconstructible: Ratio,
+    /// Decisions with costs of all candidates whose chosen worker is the cheapest.
+    pub cheapest: Ratio,
+    /// Decisions with a known prompt and overlap that name where in the tree the prompt's held part ends.
+    pub paths: Ratio,
+    /// The mean hit rate and the routers' histogram.
+    pub hit_rate: HitRate,
+    /// Times to the first token.
+    pub ttft: Ratio,
+    /// Mean times between tokens, and lengths of responses.
+    pub itl: Ratio,
+    /// First tokens.
+    pub first_tokens: Ratio,
+    /// Values that are shown and that are reported nowhere, by name.
+    pub unreported: Vec<&'static str>,
+    /// Choices that the client's notes contradict: the recount itself is wrong.
+    pub contradicted: usize,
+    /// What is wrong, a line each, for whoever looks for the reason.
+    pub differences: Vec<String>,
+}
+
+/// How the answer came about.
+#[derive(Clone, Copy, PartialEq, Debug, Default)]
+pub struct Given {
+    /// What leads from the recording's times to those of the answer, seconds.
+    pub shift_s: f64,
+    /// How much later than in the recording messages were received, seconds.
+    pub nats_late_s: f64,
+    /// Whether the lines with every candidate's cost were kept back: what is reconstructed is then held against them.
+    pub are_formulas_hidden: bool,
+}
+
+/// How the mean hit rate compares.
+#[derive(Clone, Copy, PartialEq, Debug, Default)]
+pub enum HitRate {
+    /// No histogram, or none that holds just the decisions known.
+    #[default]
+    NotReported,
+    /// The mean is not known, because so many of these decisions have no overlap or length.
+    Unknown(usize, usize),
+    /// Equal.
+    Equal(f64),
+    /// Shown, and by the routers.
+    Differs(f64, f64),
+}
+
+impl Agreement {
+    /// Compares an answer of `/api/v1/decisions` that holds all of them.
+    pub fn of(recording: &Recording, answer: &Value, given: Given) -> Self {
+        let shift_s = given.shift_s;
+        let none = Vec::new();
+        let shown = answer["decisions"].as_array().unwrap_or(&none);
+        let (of, surplus) = pairs(&recording.decisions, shown, shift_s);
+        let mut agreement = Self { surplus, contradicted: recording.contradicted().0, ..Self::default() };
+        for (decision, row) in recording.decisions.iter().zip(&of) {
+            agreement.decisions.add(row.is_some());
+            let row = row.unwrap_or(&Value::Null);
+            agreement.words(decision, row, given);
+            agreement.costs(decision, row, given);
+        }
+        agreement.hit_rate = hit_rate(recording, &of);
+        agreement
+    }
+
+    /// Whether nothing is missing, wrong or made up.
+    pub fn is_whole(&self) -> bool {
+        let ratios = [
+            self.decisions,
+            self.request_ids,
+            self.isl,
+            self.overlap,
+            self.logits,
+            self.candidates,
+            self.reconstructed,
+            self.cheapest,
+            self.paths,
+            self.ttft,
+            self.itl,
+            self.first_tokens,
+        ];
+        ratios.iter().all(|ratio| ratio.is_whole())
+            && self.surplus == 0
+            && self.unreported.is_empty()
+            && matches!(self.hit_rate, HitRate::NotReported | HitRate::Equal(_))
+    }
+
+    fn words(&mut self, decision: &Decision, row: &Value, given: Given) {
+        let shift_s = given.shift_s;
+        let Self { request_ids, isl, overlap, ttft, itl, first_tokens, unreported, differences, .. } = self;
+        let mut judge = |ratio: &mut Ratio,
+                         what: &'static str,
+                         reported: Option<f64>,
+                         is_unreported: bool,
+                         shown: &Value,
+                         by: f64| {
+            match (reported, shown.as_f64()) {
+                (Some(reported), shown_value) => {
+                    let is_right = shown_value.is_some_and(|shown| (shown - reported).abs() <= by);
+                    ratio.add(is_right);
+                    if !is_right && !row.is_null() {
+                        differences.push(format!("{:.6} {what}: {shown}, not {reported}", decision.at_s));
+                    }
+                }
+                (None, Some(_)) if is_unreported => unreported.push(what),
+                (None, _) => {}
+            }
+        };
+        let count =
+            |fact: &Fact<u64>| (fact.reported().map(|value| *value as f64), *fact == Fact::NotReported);
+        let time = |fact: &Fact<f64>| (fact.reported().copied(), *fact == Fact::NotReported);
+        let progress = &row["progress"];
+        let (reported, is_unreported) = count(&decision.isl_tokens);
+        let (blocks, are_blocks_unreported) = count(&decision.isl_blocks);
+        // In tokens where those are reported, else in blocks: one prompt counts once.
+        match reported {
+            Some(_) => judge(isl, "isl_tokens", reported, is_unreported, &row["isl_tokens"], 0.0),
+            None => judge(
+                isl,
+                "isl_blocks",
+                blocks,
+                are_blocks_unreported && is_unreported,
+                &row["isl_blocks"],
+                0.0,
+            ),
+        }
+        // Of a query a formula may be all that reports it.
+        let is_hidden = given.are_formulas_hidden && decision.is_dispatched != Some(true);
+        let (reported, is_unreported) =
+            if is_hidden { (None, false) } else { count(&decision.overlap_blocks) };
+        judge(overlap, "overlap_blocks", reported, is_unreported, &row["overlap_blocks"], 0.0);
+        let (reported, is_unreported) = time(&decision.ttft_ms);
+        judge(ttft, "ttft_ms", reported, is_unreported, &progress["ttft_ms"], SAME_MS);
+        let (reported, is_unreported) = time(&decision.itl_ms);
+        judge(itl, "itl_ms", reported, is_unreported, &progress["itl_ms"], SAME_MS);
+        let (reported, is_unreported) = count(&decision.output_tokens);
+        judge(itl, "output_tokens", reported, is_unreported, &progress["output_tokens"], 0.0);
+        let first = decision.first_token.reported();
+        let is_published = first.is_some_and(|first| first.is_published);
+        let late_s = if is_published { 0.0 } else { given.nats_late_s };
+        let at_ms = first.map(|first| (first.at_s + shift_s + late_s) * 1_000.0);
+        let by_ms = match (is_published, shift_s == 0.0) {
+            (true, true) => SAME_TIME_MS,
+            (true, false) => SAME_REPLAYED_MS,
+            (false, _) => SAME_RECEIVED_MS,
+        };
+        judge(first_tokens, "first_token_ms", at_ms, false, &progress["first_token_ms"], by_ms);
+        match (&decision.request_id, row["request_id"].as_str()) {
+            (Fact::Reported(id), shown) => request_ids.add(shown == Some(id)),
+            (Fact::NotReported, Some(_)) => unreported.push("request_id"),
+            _ => {}
+        }
+    }
+
+    fn costs(&mut self, decision: &Decision, row: &Value, given: Given) {
+        self.logits.add(row["logit"].as_f64().is_some_and(|cost| decision.is_logit(cost)));
+        let none = Vec::new();
+        let shown = row["candidates"].as_array().unwrap_or(&none);
+        let completeness = row["completeness"].as_str().unwrap_or(CHOSEN_ONLY);
+        let is_reconstructed = completeness == RECONSTRUCTED;
+        let is_logged = !decision.candidates.is_empty() && !given.are_formulas_hidden;
+        let compared = decision.candidates.iter().filter(|_| is_logged || is_reconstructed);
+        for formula in compared {
+            let of = shown.iter().find(|candidate| worker_of(candidate) == Some(formula.worker));
+            let is_same = of.is_some_and(|candidate| {
+                let near = |key: &str, reported: f64, by| {
+                    candidate[key].as_f64().is_some_and(|v| (v - reported).abs() <= by)
+                };
+                near("cost", formula.cost, HALF_A_DECIMAL)
+                    && near("overlap_blocks", formula.overlap_blocks, HALF_A_DECIMAL)
+            });
+            self.candidates.add(is_same);
+            if !is_same && !row.is_null() {
+                let shown = of.map_or(&Value::Null, |candidate| candidate).to_string();
+                self.differences.push(format!("{:.6} candidate {formula:?}: {shown}", decision.at_s));
+            }
+        }
+        if !is_logged && decision.is_prompt_known {
+            self.reconstructible.add(is_reconstructed);
+        }
+        let is_sure = decision.request_id != Fact::Unsure;
+        if !is_logged && is_sure && !decision.is_prompt_known && shown.len() > 1 {
+            self.unreported.push("candidates");
+        }
+        let chosen = shown.iter().find(|candidate| candidate["selected"] == true).unwrap_or(&Value::Null);
+        if is_reconstructed {
+            let held = decision.overlap_blocks.reported();
+            let is_right = chosen["cost"].as_f64().is_some_and(|cost| decision.is_logit(cost))
+                && held.is_none_or(|held| chosen["overlap_blocks"].as_u64() == Some(*held));
+            self.reconstructed.add(is_right);
+            if !is_right {
+                self.differences.push(format!("{:.6} logit {}: {chosen}", decision.at_s, decision.logit));
+            }
+        }
+        if completeness != CHOSEN_ONLY && shown.len() > 1 && shown.iter().all(|c| c["cost"].is_number()) {
+            let costs = shown.iter().filter_map(|candidate| candidate["cost"].as_f64());
+            let least = costs.fold(f64::INFINITY, f64::min);
+            self.cheapest.add(chosen["cost"].as_f64().is_some_and(|cost| cost <= least + HALF_A_DECIMAL));
+        }
+        if decision.is_prompt_known && decision.overlap_blocks.reported().is_some_and(|held| *held > 0) {
+            self.paths.add(!row["path"].is_null());
+        }
+    }
+}
+
+fn hit_rate(recording: &Recording, of: &[Option<&Value>]) -> HitRate {
+    let Some((count, histogram)) = recording.hit_rate() else { return HitRate::NotReported };
+    let Some(reported) = histogram.mean() else { return HitRate::NotReported };
+    let share = |row: &Option<&Value>| {
+        let row = (*row)?;
+        Some(
+            row["overlap_blocks"].as_u64()? as f64
+                / row["isl_blocks"].as_u64().filter(|&isl| isl > 0)? as f64,
+        )
+    };
+    let shares: Vec<f64> = of[..count].iter().filter_map(share).collect();
+    if shares.len() < count {
+        return HitRate::Unknown(count - shares.len(), count);
+    }
+    let mean = shares.iter().sum::<f64>() / count as f64;
+    if (mean - reported).abs() <= SAME_SHARE {
+        HitRate::Equal(reported)
+    } else {
+        HitRate::Differs(mean, reported)
+    }
+}
