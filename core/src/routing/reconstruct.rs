@@ -5,7 +5,7 @@
 //! written. So several states are possible within a small window around a decision: the one nearest to it that agrees
 //! with the router's words is taken. Nothing else is fitted to them.
 
-use super::active::ActiveSequences;
+use super::active::{ActiveSequences, PastLoad};
 use super::changes::Changes;
 use super::moment::Moment;
 use super::past::Past;
@@ -27,7 +27,7 @@ const BEFORE_MS: u64 = 50;
 pub(super) const AFTER_MS: u64 = 20;
 /// Moments tried of each kind. Within the window more changes concern one prompt or its workers only under a load at
 /// which neighbouring states hardly differ.
-const MAX_MOMENTS: usize = 32;
+const MAX_MOMENTS: usize = 16;
 /// Agreeing states whose whole field is worked out to find one in which the choice was the cheapest.
 const MAX_AGREEING: usize = 8;
 
@@ -121,6 +121,10 @@ impl Reconstructor {
         nearest(&mut self.moments, asked.at, self.past.times().filter(|at| (from..=to).contains(at)));
         let states = self.moments.clone();
         nearest(&mut self.moments, asked.at, active.times(from, to));
+        let own = (asked.decision, asked.at);
+        let known = self.moments.iter().copied().filter(|&moment| active.knows(moment));
+        let loads: Vec<(Moment, PastLoad)> =
+            known.map(|moment| (moment, active.load_at(asked.chosen, moment, own, &self.chain))).collect();
         let (mut held_so, mut other, mut tried) = (false, None, 0);
         let mut last: Vec<u32> = Vec::new();
         for (n, &state) in states.iter().enumerate().filter(|(_, state)| knows(**state, &self.workers)) {
@@ -135,22 +139,21 @@ impl Reconstructor {
                 continue;
             }
             last.clone_from(&self.overlaps);
-            for at in 0..self.moments.len() {
-                let moment = self.moments[at];
-                if !active.knows(moment) || tried == MAX_AGREEING {
-                    continue;
+            for &(moment, chosens) in &loads {
+                if tried == MAX_AGREEING {
+                    break;
                 }
-                self.inputs.clear();
-                self.inputs.push(self.input(ground, asked, asked.chosen, (state, moment)));
-                let alone = weighed(asked, &request, &[asked.chosen], &self.inputs);
+                let alone = [self.input(ground, asked, asked.chosen, state, chosens)];
+                let alone = weighed(asked, &request, &[asked.chosen], &alone);
                 if asked.logit.is_some_and(|told| !alone.first().is_some_and(|c| same_cost(c.cost, told))) {
                     continue;
                 }
                 tried += 1;
                 self.inputs.clear();
                 for ix in 0..self.workers.len() {
-                    let input = self.input(ground, asked, self.workers[ix], (state, moment));
-                    self.inputs.push(input);
+                    let worker = self.workers[ix];
+                    let load = active.load_at(worker, moment, own, &self.chain);
+                    self.inputs.push(self.input(ground, asked, worker, state, load));
                 }
                 let candidates = weighed(asked, &request, &self.workers, &self.inputs);
                 let is_cheapest = is_cheapest(&candidates, asked.chosen);
@@ -168,15 +171,15 @@ impl Reconstructor {
         other.ok_or(if held_so { NotReconstructed::Cost } else { NotReconstructed::Overlap })
     }
 
-    /// A worker with the tree as of one moment, which lies in `overlaps`, and the load of another.
+    /// A worker with the tree as of `state`, which lies in `overlaps`, and its load.
     fn input(
         &self,
         ground: Ground<'_>,
         asked: &Asked<'_>,
         worker: WorkerIx,
-        (state, moment): (Moment, Moment),
+        state: Moment,
+        past: PastLoad,
     ) -> WorkerInput {
-        let past = ground.active.load_at(worker, moment, (asked.decision, asked.at), &self.chain);
         let overlap_blocks = self.overlaps.get(worker.at()).copied().unwrap_or(0);
         let load = Load {
             active_prefill_tokens: past.load.prefill_tokens,

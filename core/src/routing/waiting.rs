@@ -19,8 +19,8 @@ use crate::router::Formula;
 const WAIT_MS: u64 = 500;
 /// How long the words of other sources are awaited: logs are read up to half a second late.
 const LINGER_MS: u64 = 2_000;
-/// Least time by publishers' clocks between two attempts.
-const AGAIN_MS: u64 = 25;
+/// Time by publishers' clocks from the first attempt to the second; the third is the last.
+const AGAIN_MS: u64 = 100;
 /// Decisions that wait: two seconds of 1,000 a second.
 const MAX_DECISIONS: usize = 2_048;
 /// Blocks of their prompts together: 16 MiB.
@@ -77,7 +77,7 @@ pub(super) enum Verdict {
 pub(super) struct Case {
     words: Words,
     verdict: Option<Verdict>,
-    /// Not before the publishers' clocks say so.
+    /// After a failed attempt: tried again when the publishers' clocks have come so far.
     again: Moment,
 }
 
@@ -139,6 +139,7 @@ impl Waiting {
     /// Tries every decision that is due at `now`: `attempt` gives its verdict and is told whether it is the last one.
     pub(super) fn settle(&mut self, now: Millis, mut attempt: impl FnMut(&Case, bool) -> Verdict) {
         let (clock, too_many) = (self.clock, self.too_many());
+        let mut changed = too_many > 0;
         for (n, case) in self.cases.iter_mut().enumerate().filter(|(_, case)| case.is_open()) {
             let words = &case.words;
             let is_last = now.since(words.heard_ms) >= WAIT_MS || n < too_many;
@@ -146,19 +147,24 @@ impl Waiting {
             if !is_last && !is_due {
                 continue;
             }
+            changed = true;
             let verdict = attempt(case, is_last);
             // Events of a slower publisher may still come.
             if is_last || matches!(verdict, Verdict::Found { .. }) {
                 case.verdict = Some(verdict);
             } else {
-                case.again = clock.plus_ms(AGAIN_MS);
+                let is_first = case.again == Moment::default();
+                case.again = if is_first { clock.plus_ms(AGAIN_MS) } else { Moment(u64::MAX) };
             }
         }
         self.cases.drain(..too_many);
         while self.cases.front().is_some_and(|oldest| now.since(oldest.words.heard_ms) > LINGER_MS) {
             self.cases.pop_front();
+            changed = true;
         }
-        self.count();
+        if changed {
+            self.count();
+        }
     }
 
     /// How many of the oldest have to go.
