@@ -532,6 +532,7 @@ impl Ingest {
         }
         self.interner.vacate(&workers);
         self.publishers.vacate(&workers);
+        self.event_ids.vacate(&workers);
         self.tallies.iter_mut().for_each(|tally| tally.vacate(&workers));
         out.record(context.entry(Record::Vacated { workers: workers.into() }));
         true

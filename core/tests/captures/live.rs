@@ -6,6 +6,7 @@ use radixscope_core::id::Millis;
 use radixscope_core::ingest::{METRICS_PREFIX, Message};
 use radixscope_core::listen::Listener;
 use radixscope_core::live::{Source, live};
+use radixscope_core::range::Range;
 use radixscope_core::record::SourceKind;
 
 use crate::replay::lines;
@@ -67,23 +68,18 @@ fn a_window_of_recorded_metrics_agrees_with_the_clients_clock() {
 
         let of = |figure| live.window.figures.get(figure).unwrap_or_else(|| panic!("{name}: {figure:?}"));
         assert_eq!(live.sources.get(Figure::TtftP50), Some(Source::Scraped), "{name}");
-        // Buckets of Dynamo's histograms are up to 2.2 times as wide as their lower bound.
+        // Of Dynamo's histograms a bucket is known: the client's own figure lies in it.
         for (figure, q) in [(Figure::TtftP50, 0.5), (Figure::TtftP95, 0.95)] {
             let (said, true_ms) = (of(figure), quantile(&mut ttft, q));
-            assert!(
-                said > true_ms / 2.2 && said < true_ms * 2.2,
-                "{name} {figure:?}: {said} against {true_ms}"
-            );
+            assert!(said.overlaps(&Range::exact(true_ms)), "{name} {figure:?}: {said:?} against {true_ms}");
         }
         let seconds = last - first;
         let rate = ended / seconds;
-        assert!(
-            (of(Figure::Requests) / rate - 1.0).abs() < 0.15,
-            "{name}: {} against {rate}",
-            of(Figure::Requests)
-        );
+        let requests = of(Figure::Requests).value().unwrap();
+        assert!((requests / rate - 1.0).abs() < 0.15, "{name}: {requests} against {rate}");
         let (mean, _) = live.concurrency.unwrap();
         assert!((mean / (spent / seconds) - 1.0).abs() < 0.2, "{name}: {mean} against {}", spent / seconds);
-        assert!(of(Figure::OutputTokens) > 0.0 && of(Figure::E2eP95) >= of(Figure::E2eP50), "{name}");
+        assert!(of(Figure::OutputTokens).low() > 0.0, "{name}");
+        assert!(of(Figure::E2eP95).low() >= of(Figure::E2eP50).low(), "{name}");
     }
 }
