@@ -267,3 +267,177 @@ fn a_choice_uses_up_what_was_logged_of_its_request_and_the_rest_is_bounded() {
     assert_eq!(told.routing.lines.waiting_inputs(), 2_500, "of the requests that were not placed");
     assert_eq!(told.latest().decision.isl_tokens, Some(42));
 }
+
+/// A frontend's log line by line, of worker 100 alone.
+impl Scene {
+    fn says(&mut self, text: &str) {
+        use crate::dynamo::log_line;
+        let text = format!("2026-11-20T18:06:54.428962Z  INFO {text}");
+        let line = log_line::decode(text.as_bytes()).expect("well-formed").expect("about routing");
+        let worker = line.said.worker().map(|worker| WorkerIx((worker.id.0 - 100) as u16));
+        self.tell(Said::Line { log: "frontend", line: &line, worker });
+    }
+
+    fn flush(&mut self, after_ms: u64) {
+        let at = Millis(self.at + after_ms);
+        for record in self.routing.flush(at, at, &self.cluster) {
+            self.fold(record);
+        }
+    }
+
+    fn card(&mut self) {
+        let (total_kv_blocks, block_size_tokens) = (None, Some(16));
+        self.fold(Record::ModelCard { worker: WorkerIx(0), total_kv_blocks, block_size_tokens });
+    }
+}
+
+const SPANS: &str = "method=POST uri=/v1/chat/completions version=HTTP/1.1";
+
+fn done(request: &str, http: &str, input: u64, output: u64) -> String {
+    let times = if output > 0 { "ttft_ms=\"93.57\" avg_itl_ms=\"18.62\"" } else { "" };
+    format!(
+        "http-request: d::http::service::metrics: request completed request_id={request} status=success elapsed_ms=969 \
+         {SPANS} request_id={http} input_tokens={input} output_tokens={output} {times} prefill_worker_id=100"
+    )
+}
+
+fn chosen(request: &str) -> String {
+    format!(
+        "d::selector: Selected worker router_mode=\"kv\" request_id=\"{request}\" worker_id=100 worker_type=decode \
+         dp_rank=0 logit=4.625 host_pinned_blocks=0 disk_blocks=0"
+    )
+}
+
+fn given(request: &str, http: &str, overlap: u64) -> String {
+    format!(
+        "http-request:kv_router.route_request: d::push_router: Selected worker router_mode=\"direct\" worker_id=100 {SPANS} \
+         request_id={http} request_id={request} worker_id=100 dp_rank=0 overlap_blocks={overlap} phase=Aggregated"
+    )
+}
+
+#[test]
+fn a_length_that_comes_with_the_end_is_counted_once_whenever_it_comes() {
+    for order in [[0, 1, 2], [2, 0, 1], [0, 2, 1], [1, 0, 2], [2, 1, 0]] {
+        let mut told = Scene::new();
+        told.card();
+        let lines = [chosen("r"), given("r", "h", 7), done("r", "h", 122, 8)];
+        order.iter().for_each(|&at| told.says(&lines[at]));
+        // Said again, as by a log that is read twice.
+        told.says(&lines[2]);
+        let totals = told.cluster.decisions().totals();
+        assert_eq!((totals.count, totals.with_blocks), (1, 1), "{order:?}");
+        assert_eq!((totals.isl_blocks, totals.overlap_blocks), (8, 7), "{order:?}");
+        assert_eq!(totals.mean_hit_rate(), Some(0.875), "{order:?}");
+        let decided = told.latest();
+        assert_eq!(decided.verdict(), crate::cluster::Verdict::Hit, "{order:?}");
+        assert_eq!(decided.progress.ttft_us, Some(93_570));
+        told.flush(60_000);
+        assert_eq!(told.cluster.requests().total(), 0);
+    }
+}
+
+#[test]
+fn a_length_waits_for_the_block_size() {
+    let mut told = Scene::new();
+    [chosen("r"), given("r", "h", 7), done("r", "h", 122, 8)].iter().for_each(|line| told.says(line));
+    let decision = &told.latest().decision;
+    assert_eq!((decision.isl_tokens, decision.isl_blocks), (Some(122), None));
+    assert_eq!(told.cluster.decisions().totals().mean_hit_rate(), None);
+    told.card();
+    told.flush(1_000);
+    told.flush(2_000);
+    assert_eq!(told.latest().decision.isl_blocks, Some(8));
+    assert_eq!(told.cluster.decisions().totals().mean_hit_rate(), Some(0.875));
+}
+
+#[test]
+fn an_end_without_a_decision_is_a_latency_all_the_same_and_a_query_is_none() {
+    let mut told = Scene::new();
+    told.says(&done("stranger", "h", 122, 8));
+    told.says(&done("query", "q", 0, 0));
+    told.flush(1_000);
+    assert_eq!(told.cluster.requests().total(), 0, "its decision may still be read");
+    told.flush(11_000);
+    let ended: Vec<_> = told.cluster.requests().newest_first().collect();
+    assert_eq!(ended.len(), 1);
+    assert_eq!((ended[0].isl_tokens, ended[0].progress.ttft_us), (Some(122), Some(93_570)));
+    assert_eq!(told.cluster.decisions().totals().count, 0);
+}
+
+#[test]
+fn a_query_that_runs_nothing_counts_in_no_hit_rate() {
+    let mut told = Scene::new();
+    told.card();
+    // Its choice is not named (1.3): of its worker, between its arrival and its end.
+    told.says(&chosen("").replace(" request_id=\"\"", ""));
+    told.says(&done("query", "q", 0, 0));
+    let decided = told.latest();
+    assert_eq!(
+        (decided.decision.request_id.as_deref(), decided.decision.dispatched),
+        (Some("query"), Some(false))
+    );
+    assert_eq!(
+        (told.cluster.decisions().totals().count, told.cluster.decisions().totals().with_blocks),
+        (1, 0)
+    );
+}
+
+#[test]
+fn costs_of_two_requests_whose_lines_mix_are_kept_apart() {
+    let mut told = Scene::new();
+    let formula = |worker: u64, http: &str, cost: &str| {
+        format!(
+            "http-request:kv_router.schedule: d::selector: Formula for worker_id={worker} dp_rank=0 with 0 cached blocks: \
+             {cost} = 1.0 * prefill_blocks + decode_blocks = 1.0 * 2.625 + 2.000 {SPANS} request_id={http}"
+        )
+    };
+    let selected = |worker: u64, http: &str| {
+        format!(
+            "http-request:kv_router.schedule: d::selector: Selected worker: worker_type=decode, worker_id={worker} dp_rank=0, \
+             logit: 4.625 {SPANS} request_id={http}"
+        )
+    };
+    told.says(&formula(100, "a", "4.625"));
+    told.says(&formula(101, "b", "5.625"));
+    told.says(&formula(101, "a", "6.625"));
+    told.says(&formula(100, "b", "7.625"));
+    told.says(&selected(100, "a"));
+    told.says(&selected(101, "b"));
+    let costs: Vec<Vec<f64>> = told
+        .cluster
+        .decisions()
+        .newest_first()
+        .map(|decided| decided.decision.candidates.iter().map(|c| c.cost).collect())
+        .collect();
+    assert_eq!(costs, [[5.625, 7.625], [4.625, 6.625]]);
+    told.says(&done("router-a", "a", 42, 3));
+    let first = told.cluster.decisions().get(DecisionId(1)).expect("kept");
+    assert_eq!(first.decision.request_id.as_deref(), Some("router-a"));
+}
+
+#[test]
+fn the_path_of_a_prompt_is_known_also_where_the_router_told_all_costs_itself() {
+    let mut told = Scene::new();
+    told.at = 1_795_198_014_428;
+    let hashes = "1, 2, 3, 4, 5, 6, 7";
+    told.says(&format!(
+        "http-request:kv_router.select_worker: d::kv_router: [ROUTING_INPUT] request local hashes request_id=\"r\" \
+         isl_tokens=122 block_size=16 num_blocks=7 local_hashes=[{hashes}] {SPANS} request_id=h"
+    ));
+    // 1.3: neither costs nor choice name the request.
+    told.says(
+        "d::selector: Formula for worker_id=100 dp_rank=0 with 7.00 effective cached blocks: 7.625 = prefill_load_scale * \
+         adjusted_prefill_blocks + decode_blocks = 1.000 * 0.625 + 7.000 (raw_prefill_blocks: 7.625, overlap_credit_blocks: \
+         7.000, overlap_credit_decay: 1.000)",
+    );
+    told.says(&chosen("").replace(" request_id=\"\"", "").replace("4.625", "7.625"));
+    told.says(&format!(
+        "http-request: d::kv_router: [ROUTING] Best: worker_100 dp_rank=0 with 7/8 blocks overlap request_id=r {SPANS} \
+         request_id=h"
+    ));
+    assert_eq!(told.cluster.decisions().totals().count, 1);
+    let decision = &told.latest().decision;
+    assert_eq!(decision.completeness, Completeness::AllCandidates);
+    assert_eq!((decision.isl_tokens, decision.path.map(|end| end.blocks)), (Some(122), Some(7)));
+    assert_eq!((decision.dispatched, told.cluster.tree().requests(0)), (Some(true), 1));
+}
