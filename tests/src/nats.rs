@@ -31,6 +31,9 @@ pub enum Access {
     Token(&'static str),
     /// Users with a credentials file signed by an operator of our own making.
     Credentials,
+    /// Two users with Dynamo's default password: `dynamo`, who may do everything, and `user`, who may subscribe only as
+    /// these permissions say, in the server's own syntax.
+    Limited(&'static str),
 }
 
 /// What kind of server.
@@ -42,13 +45,15 @@ pub struct Options {
     pub access: Access,
     /// Whether it speaks TLS only, with a certificate of our own authority.
     pub tls: bool,
+    /// Whether it asks clients for a certificate too.
+    pub verify: bool,
     /// Largest message, bytes.
     pub max_payload: usize,
 }
 
 impl Default for Options {
     fn default() -> Self {
-        Self { jetstream: true, access: Access::Open, tls: false, max_payload: MAX_PAYLOAD }
+        Self { jetstream: true, access: Access::Open, tls: false, verify: false, max_payload: MAX_PAYLOAD }
     }
 }
 
@@ -118,19 +123,30 @@ impl Nats {
         self.port = process.line("its port", port).await;
         process.line("that it is ready", |line| line.contains("Server is ready").then_some(())).await;
         self.process = Some(process);
-        self.client().await;
+        // Tests have no certificate of their own.
+        if !self.options.verify {
+            self.client().await;
+        }
+    }
+
+    /// Port it listens on.
+    pub fn port(&self) -> u16 {
+        self.port
     }
 
     /// Changes who may connect while the server runs.
     pub async fn set_access(&mut self, access: Access) {
         self.options.access = access;
         self.configure();
+        let told = self.process().lines().iter().filter(|line| is_reloaded(line)).count();
         let process = self.process.as_mut().expect("the server runs");
         let status = Command::new("kill").args(["-HUP", &process.id().to_string()]).status();
         assert!(status.expect("kill is everywhere").success());
-        process
-            .line("that it reloaded", |line| line.contains("Reloaded server configuration").then_some(()))
-            .await;
+        wait::until("the server has read its configuration again", async || {
+            let now = process.lines().iter().filter(|line| is_reloaded(line)).count();
+            wait::expect(now > told, || process.output())
+        })
+        .await;
     }
 
     /// A connection to it, with whatever it asks for.
@@ -140,6 +156,7 @@ impl Nats {
             Access::Open => options,
             Access::Password(user, password) => options.user_and_password(user.into(), password.into()),
             Access::Token(token) => options.token(token.into()),
+            Access::Limited(_) => options.user_and_password("dynamo".into(), "user".into()),
             Access::Credentials => {
                 options.credentials_file(self.credentials_file()).await.expect("the file was just written")
             }
@@ -167,7 +184,9 @@ impl Nats {
             let _ = writeln!(conf, "jetstream {{ store_dir: \"{at}/jetstream\" }}");
         }
         if self.options.tls {
-            let _ = writeln!(conf, "tls {{ cert_file: \"{at}/server.pem\", key_file: \"{at}/server.key\" }}");
+            let verify = if self.options.verify { format!("ca_file: \"{at}/ca.pem\", verify: true, ") } else { String::new() };
+            let _ =
+                writeln!(conf, "tls {{ {verify}cert_file: \"{at}/server.pem\", key_file: \"{at}/server.key\" }}");
         }
         match (&self.options.access, &self.operator) {
             (Access::Password(user, password), _) => {
@@ -176,11 +195,22 @@ impl Nats {
             (Access::Token(token), _) => {
                 let _ = writeln!(conf, "authorization {{ token: \"{token}\" }}");
             }
+            (Access::Limited(subscribe), _) => {
+                let _ = writeln!(
+                    conf,
+                    "authorization {{ users: [\n  {{ user: \"dynamo\", password: \"user\" }},\n  {{ user: \"user\", \
+                     password: \"user\", permissions: {{ publish: \"$JS.API.>\", subscribe: {subscribe} }} }}\n] }}"
+                );
+            }
             (Access::Credentials, Some(operator)) => conf += &operator.configuration,
             _ => {}
         }
         std::fs::write(self.folder.path().join("nats.conf"), conf).expect("a writable folder");
     }
+}
+
+fn is_reloaded(line: &str) -> bool {
+    line.contains("Reloaded server configuration")
 }
 
 /// An authority, and a certificate for `localhost` that it signed.

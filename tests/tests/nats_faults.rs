@@ -1,8 +1,11 @@
 //! What happens when NATS is not there, goes away, or refuses: said in words, and put right without a restart.
 
+use std::net::Ipv4Addr;
+
 use radixscope_tests::capture::Capture;
 use radixscope_tests::figures;
 use radixscope_tests::nats::{Access, Nats, Options};
+use radixscope_tests::proxy::Proxy;
 use radixscope_tests::radixscope::Radixscope;
 use radixscope_tests::{replay, wait};
 use serde_json::Value;
@@ -173,6 +176,69 @@ async fn tls_needs_the_authority_that_signed_the_server() {
     let ca = nats.ca_file();
     let server = Radixscope::serve_with(&nats.url(), &["--nats-tls-ca", ca.to_str().unwrap()]).await;
     hears(&nats, &server, "0.9.1-log-jsonl-info").await;
+}
+
+/// What a server that cannot be reached by TLS is said to lack, in a word that the text has to hold.
+async fn assert_tls_fails(url: &str, flags: &[&str], word: &str) {
+    let server = Radixscope::serve_with(url, flags).await;
+    let detail = until_refused(&server).await;
+    assert!(detail.contains("--nats-tls-ca") && detail.contains(word), "{detail}");
+}
+
+#[tokio::test]
+async fn every_failure_of_tls_says_what_to_change() {
+    let nats = Nats::with(Options { tls: true, ..Options::default() }).await;
+    assert_tls_fails(&nats.url(), &[], "Name the authority that signed").await;
+    let ca = nats.ca_file();
+    let ca = ["--nats-tls-ca", ca.to_str().unwrap()];
+    let elsewhere = Proxy::start_at(Ipv4Addr::new(127, 0, 0, 2), nats.port()).await;
+    assert_tls_fails(&format!("tls://127.0.0.2:{}", elsewhere.port()), &ca, "another name").await;
+    let other = Nats::with(Options { tls: true, ..Options::default() }).await;
+    let other = other.ca_file();
+    assert_tls_fails(&nats.url(), &["--nats-tls-ca", other.to_str().unwrap()], "did not sign").await;
+    let plain = Nats::start().await;
+    let address = format!("127.0.0.1:{}", plain.port());
+    assert_tls_fails(&format!("tls://{address}"), &[], "does not speak TLS").await;
+    assert_tls_fails(&format!("nats://{address}"), &ca, "--nats-tls-ca asks for it").await;
+    let strict = Nats::with(Options { tls: true, verify: true, ..Options::default() }).await;
+    let ca = strict.ca_file();
+    assert_tls_fails(&strict.url(), &["--nats-tls-ca", ca.to_str().unwrap()], "asks clients for a certificate").await;
+}
+
+#[tokio::test]
+async fn a_user_who_may_subscribe_to_nothing_is_refused_and_recovers_when_allowed() {
+    let access = Access::Limited("{ deny: \">\" }");
+    let mut nats = Nats::with(Options { access, ..Options::default() }).await;
+    let server = Radixscope::serve(&nats.url()).await;
+    let detail = until_refused(&server).await;
+    assert!(detail.contains("\"namespace.*.component.*.kv-events\""), "{detail}");
+    nats.set_access(Access::Limited("\">\"")).await;
+    hears(&nats, &server, "0.9.1-log-jsonl-info").await;
+}
+
+#[tokio::test]
+async fn a_user_who_may_see_one_namespace_only_is_not_ready_unless_that_is_all_it_asks_for() {
+    let allow = "{ allow: [\"namespace.dynamo.>\", \"*.kv-events\", \"dynamo.>\", \"_INBOX.>\"] }";
+    let nats = Nats::with(Options { access: Access::Limited(allow), ..Options::default() }).await;
+    let server = Radixscope::serve(&nats.url()).await;
+    let cluster = server.until_source_is("partial").await;
+    let detail = cluster["sources"][0]["detail"].as_str().unwrap();
+    assert!(detail.contains("\"namespace.*.kv_metrics\"") && detail.contains("--namespace"), "{detail}");
+    assert!(!detail.contains("\"*.kv-events\""), "that one is allowed: {detail}");
+    let answer = server.get("/readyz").await;
+    assert_eq!(answer.status, 503);
+    assert!(answer.json()["message"].as_str().unwrap().contains("\"namespace.*.kv_metrics\""));
+    let narrow = Radixscope::serve_with(&nats.url(), &["--namespace", "dynamo"]).await;
+    hears(&nats, &narrow, "1.6.1-log-jsonl-debug").await;
+}
+
+#[tokio::test]
+async fn a_denied_namespace_is_not_ready() {
+    let deny = "{ deny: \"namespace.dynamo.>\" }";
+    let nats = Nats::with(Options { access: Access::Limited(deny), ..Options::default() }).await;
+    let server = Radixscope::serve_with(&nats.url(), &["--namespace", "dynamo"]).await;
+    server.until_source_is("partial").await;
+    assert_eq!(server.get("/readyz").await.status, 503);
 }
 
 #[tokio::test]

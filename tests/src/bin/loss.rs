@@ -1,0 +1,266 @@
+//! Measures what is lost and whether it is reported: bursts of KV events from a real NATS server to a real
+//! `radixscope serve`, and connections that break in the middle of one.
+//!
+//! `loss [--json FILE] [--bursts 200000,500000] [--runs 5] [--forms json,stream,envelope] [--breaks N]`
+
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+use radixscope_tests::figures::number;
+use radixscope_tests::flood::{self, Form, WORKERS};
+use radixscope_tests::nats::{Nats, Options as NatsOptions};
+use radixscope_tests::proxy::Proxy;
+use radixscope_tests::radixscope::Radixscope;
+use serde_json::{Value, json};
+
+/// Nothing has changed for this long: everything under way has arrived.
+const QUIET_FOR: Duration = Duration::from_secs(8);
+/// Longest time that a run may take.
+const PATIENCE: Duration = Duration::from_secs(600);
+/// Least events per second that one core of the server has to do.
+const BUDGET_EVENTS_PER_CORE_S: f64 = 100_000.0;
+
+/// What breaks in the middle of a burst.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Fault {
+    Nothing,
+    /// The connection is cut and mended.
+    Cut,
+    /// The server is killed and started again.
+    Kill,
+}
+
+/// One run.
+#[derive(Debug)]
+struct Run {
+    form: Form,
+    fault: Fault,
+    sent: u64,
+    received: u64,
+    /// Reported as lost, by exact counts.
+    exact: u64,
+    /// By counts that are lower bounds.
+    at_least: u64,
+    /// Gaps of unknown size.
+    gaps: u64,
+    publish_s: f64,
+    /// Processor time of the server.
+    cpu_s: f64,
+    rss_mib: f64,
+}
+
+impl Run {
+    fn lost(&self) -> u64 {
+        self.sent.saturating_sub(self.received)
+    }
+
+    /// Whether what is reported is the truth.
+    fn is_true(&self) -> bool {
+        let reported = self.exact + self.at_least;
+        if self.at_least == 0 && self.gaps == 0 { reported == self.lost() } else { reported <= self.lost() }
+    }
+
+    fn row(&self) -> Value {
+        let Self { form, fault, sent, .. } = self;
+        let what = format!("lost and not reported, {sent} events, {form:?}, {fault:?}");
+        let value = self.lost() as f64 - (self.exact + self.at_least) as f64;
+        json!({"what": what, "value": value, "unit": "events", "budget": "0, or a gap of unknown size", "within": self.is_true()})
+    }
+
+    fn show(&self) {
+        println!(
+            "| {:?} | {:?} | {} | {} | {} | {} | {} | {} | {} | {:.0} | {:.0} | {:.0} |",
+            self.form,
+            self.fault,
+            self.sent,
+            self.received,
+            self.lost(),
+            self.exact,
+            self.at_least,
+            self.gaps,
+            if self.is_true() { "true" } else { "FALSE" },
+            self.sent as f64 / self.publish_s,
+            self.received as f64 / self.cpu_s,
+            self.rss_mib,
+        );
+    }
+}
+
+struct Options {
+    json: Option<String>,
+    bursts: Vec<u64>,
+    runs: u64,
+    forms: Vec<Form>,
+    breaks: u64,
+}
+
+fn options() -> Options {
+    let all = vec![Form::Json, Form::Stream, Form::Envelope];
+    let bursts = vec![200_000, 500_000, 800_000, 1_200_000];
+    let mut options = Options { json: None, bursts, runs: 5, forms: all, breaks: 5 };
+    let mut args = std::env::args().skip(1);
+    while let Some(arg) = args.next() {
+        let value = args.next().unwrap_or_else(|| panic!("{arg} needs a value"));
+        let count = |value: &str| value.parse().expect("a number");
+        match arg.as_str() {
+            "--json" => options.json = Some(value),
+            "--bursts" => options.bursts = value.split(',').map(count).collect(),
+            "--runs" => options.runs = count(&value),
+            "--breaks" => options.breaks = count(&value),
+            "--forms" => options.forms = value.split(',').map(form).collect(),
+            other => panic!("unknown option {other}; there are --json, --bursts, --runs, --forms, --breaks"),
+        }
+    }
+    options
+}
+
+fn form(name: &str) -> Form {
+    match name {
+        "json" => Form::Json,
+        "stream" => Form::Stream,
+        "envelope" => Form::Envelope,
+        other => panic!("unknown form {other}; there are json, stream and envelope"),
+    }
+}
+
+#[tokio::main]
+async fn main() {
+    let options = options();
+    println!(
+        "| form | fault | sent | received | lost | reported exactly | at least | gaps | | sent/s | received per core-s | RSS MiB |\n\
+         |---|---|---:|---:|---:|---:|---:|---:|---|---:|---:|---:|"
+    );
+    let mut runs = Vec::new();
+    for &form in &options.forms {
+        let most = options.bursts.iter().copied().max().unwrap_or(0);
+        let messages: Vec<Bytes> = (0..most + WORKERS).map(|n| form.message(n)).collect();
+        for (&burst, _) in options.bursts.iter().flat_map(|burst| (0..options.runs).map(move |run| (burst, run))) {
+            runs.push(run(form, Fault::Nothing, burst, &messages).await);
+        }
+        let least = options.bursts.iter().copied().min().unwrap_or(0);
+        for fault in [Fault::Cut, Fault::Kill] {
+            for _ in 0..options.breaks {
+                runs.push(run(form, fault, least, &messages).await);
+            }
+        }
+    }
+    if let Some(file) = options.json {
+        let mut rows: Vec<Value> = runs.iter().map(Run::row).collect();
+        let (received, cpu_s) = runs.iter().fold((0, 0.0), |(n, s), run| (n + run.received, s + run.cpu_s));
+        let per_core = received as f64 / cpu_s;
+        rows.push(json!({
+            "what": "events received per second of one core", "value": per_core, "unit": "events/s",
+            "budget": format!("≥ {BUDGET_EVENTS_PER_CORE_S}"), "within": per_core >= BUDGET_EVENTS_PER_CORE_S,
+        }));
+        let text = serde_json::to_string_pretty(&json!({ "rows": rows })).expect("plain data");
+        std::fs::write(&file, text).unwrap_or_else(|e| panic!("{file}: {e}"));
+    }
+}
+
+async fn run(form: Form, fault: Fault, burst: u64, messages: &[Bytes]) -> Run {
+    let mut nats =
+        Nats::with(NatsOptions { jetstream: form == Form::Stream, ..NatsOptions::default() }).await;
+    if form == Form::Stream {
+        flood::create_stream(&nats.jetstream().await).await;
+    }
+    let proxy = Proxy::start(nats.port()).await;
+    // Bursts go the plain way: only a run that cuts it needs the proxy.
+    let url = if fault == Fault::Cut { proxy.url() } else { nats.url() };
+    let server = Radixscope::serve(&url).await;
+    server.until_ready().await;
+    let cpu = server.process().cpu_time();
+    let mut client = nats.client().await;
+    let started = Instant::now();
+    let (mut sent, half) = (0, if fault == Fault::Nothing { burst } else { burst / 2 });
+    for part in [0..half, half..burst, burst..burst + WORKERS] {
+        if part.start == half && fault != Fault::Nothing {
+            break_it(fault, &mut nats, &proxy, &server).await;
+            client = nats.client().await;
+            if fault == Fault::Cut {
+                // A tenth goes where nobody is.
+                let unseen = half..half + burst / 10;
+                flood::send(&client, form, unseen.clone(), of(messages, unseen.clone())).await;
+                proxy.mend();
+                until_connected(&server).await;
+                sent += unseen.end - unseen.start;
+                let rest = unseen.end..part.end;
+                flood::send(&client, form, rest.clone(), of(messages, rest.clone())).await;
+                sent += rest.end - rest.start;
+                continue;
+            }
+        }
+        flood::send(&client, form, part.clone(), of(messages, part.clone())).await;
+        sent += part.end - part.start;
+    }
+    let publish_s = started.elapsed().as_secs_f64();
+    let source = quiet(&server).await;
+    let (mut exact, mut at_least) = (0, 0);
+    for missed in source["missed"].as_array().into_iter().flatten().filter(|m| m["counts_again"] != true) {
+        let is_bound = missed["cause"] == "slow_consumer";
+        *(if is_bound { &mut at_least } else { &mut exact }) += number(missed, "count");
+    }
+    let gaps = source["gaps"].as_array().into_iter().flatten().map(|gaps| number(gaps, "gaps")).sum();
+    let run = Run {
+        form,
+        fault,
+        sent,
+        received: number(&source, "received"),
+        exact,
+        at_least,
+        gaps,
+        publish_s,
+        cpu_s: (server.process().cpu_time() - cpu).as_secs_f64(),
+        rss_mib: server.process().rss_bytes() as f64 / (1024.0 * 1024.0),
+    };
+    run.show();
+    run
+}
+
+fn of(messages: &[Bytes], range: std::ops::Range<u64>) -> impl Iterator<Item = Bytes> {
+    messages[range.start as usize..range.end as usize].iter().cloned()
+}
+
+async fn break_it(fault: Fault, nats: &mut Nats, proxy: &Proxy, server: &Radixscope) {
+    match fault {
+        Fault::Nothing => {}
+        Fault::Cut => proxy.cut(),
+        Fault::Kill => {
+            nats.stop();
+            server.until_source_is("connecting").await;
+            nats.start_again().await;
+            until_connected(server).await;
+        }
+    }
+}
+
+async fn until_connected(server: &Radixscope) {
+    server
+        .until_cluster("it is connected again", |cluster| {
+            let state = cluster["sources"][0]["state"].as_str().unwrap_or_default();
+            if ["live", "catching_up"].contains(&state) { Ok(()) } else { Err(state.to_owned()) }
+        })
+        .await;
+}
+
+/// Waits until nothing changes any more.
+async fn quiet(server: &Radixscope) -> Value {
+    let started = Instant::now();
+    let (mut since, mut last) = (Instant::now(), Value::Null);
+    loop {
+        // Busy is an answer too.
+        if let Ok(answer) = server.try_get("/api/v1/cluster").await
+            && answer.status == 200
+        {
+            let source = answer.json()["sources"][0].clone();
+            let now = json!([source["received"], source["missed"], source["gaps"], source["state"]]);
+            if now != last || source["state"] != "live" {
+                (since, last) = (Instant::now(), now);
+            }
+            if since.elapsed() >= QUIET_FOR {
+                return source;
+            }
+        }
+        assert!(started.elapsed() < PATIENCE, "not quiet: {last}");
+        tokio::time::sleep(Duration::from_millis(250)).await;
+    }
+}

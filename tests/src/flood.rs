@@ -1,0 +1,93 @@
+//! KV events in masses, in the forms of three versions of Dynamo: what a cluster says in minutes, said at once.
+
+use std::ops::Range;
+use std::time::Duration;
+
+use async_nats::Client;
+use async_nats::jetstream::{self, stream};
+use bytes::Bytes;
+use serde_json::{Value, json};
+
+use crate::envelope::envelope;
+
+/// Workers that publish in turn.
+pub const WORKERS: u64 = 16;
+/// Blocks in a stored event: a prompt's new part.
+const BLOCKS: u64 = 4;
+/// A worker's cache: every second event drops what was stored so many events before, as in a warm engine.
+const EVENTS_HELD: u64 = 400;
+/// Messages between two waits for the connection to take them.
+const AT_ONCE: u64 = 500;
+/// Name of the stream that keeps events of 0.9.
+const STREAM: &str = "namespace-dynamo-component-backend-kv-events";
+
+/// How events travel.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Form {
+    /// JSON without a number on the component's subject (0.8.1 with a local indexer).
+    Json,
+    /// JSON on the subject of a JetStream stream (0.8, 0.9).
+    Stream,
+    /// A batch in a MessagePack envelope on the endpoint's subject (1.4 and later).
+    Envelope,
+}
+
+impl Form {
+    fn subject(self) -> &'static str {
+        match self {
+            Self::Json => "namespace.dynamo.component.backend.kv-events",
+            Self::Stream => "namespace-dynamo-component-backend-kv-events.kv-events",
+            Self::Envelope => "namespace.dynamo.component.backend.endpoint.generate.kv-events",
+        }
+    }
+
+    /// Event number `n` of all, as it is published.
+    pub fn message(self, n: u64) -> Bytes {
+        let (worker, own) = (1 + n % WORKERS, n / WORKERS);
+        let event = event(worker, own);
+        match self {
+            Self::Json | Self::Stream => event.to_string().into(),
+            Self::Envelope => envelope(worker + 1_000_000, own, "kv-events", &[event]).into(),
+        }
+    }
+}
+
+/// A worker's event number `own`: blocks stored and removed in turn.
+fn event(worker: u64, own: u64) -> Value {
+    let hashes = |own: u64| (0..BLOCKS).map(move |block| worker << 48 | own << 8 | block);
+    let data = match own.checked_sub(EVENTS_HELD) {
+        Some(old) if own % 2 == 1 => json!({"removed": {"block_hashes": hashes(old - 1).collect::<Vec<_>>()}}),
+        _ => {
+            let block = |hash: u64| json!({"block_hash": hash, "tokens_hash": hash, "mm_extra_info": null});
+            json!({"stored": {"parent_hash": null, "blocks": hashes(own).map(block).collect::<Vec<_>>()}})
+        }
+    };
+    json!({"worker_id": worker, "event": {"event_id": own + 1, "data": data, "dp_rank": 0}})
+}
+
+/// Makes the stream as Dynamo's workers do.
+pub async fn create_stream(jetstream: &jetstream::Context) {
+    let config = stream::Config {
+        name: STREAM.to_owned(),
+        subjects: vec![format!("{STREAM}.*")],
+        max_age: Duration::from_secs(3600),
+        ..stream::Config::default()
+    };
+    jetstream.get_or_create_stream(config).await.expect("JetStream makes a stream");
+}
+
+/// Publishes these events as fast as NATS takes them.
+pub async fn publish(client: &Client, form: Form, events: Range<u64>) {
+    send(client, form, events.clone(), events.map(|n| form.message(n))).await;
+}
+
+/// Publishes messages made before, so that making them takes no time.
+pub async fn send(client: &Client, form: Form, events: Range<u64>, messages: impl Iterator<Item = Bytes>) {
+    for (n, message) in events.zip(messages) {
+        client.publish(form.subject(), message).await.expect("NATS takes what it is sent");
+        if n % AT_ONCE == AT_ONCE - 1 {
+            client.flush().await.expect("NATS takes what it is sent");
+        }
+    }
+    client.flush().await.expect("NATS takes what it is sent");
+}
