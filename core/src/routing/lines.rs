@@ -147,7 +147,6 @@ impl Routing {
         cluster: &Cluster,
     ) -> Vec<Record<'static>> {
         let heard = Heard::of(told, line);
-        self.changes.expect();
         match (&line.said, worker) {
             (Line::Formula(formula), Some(worker)) => {
                 self.lines.formula((told.source, log), worker, formula);
@@ -198,6 +197,7 @@ impl Routing {
                 vec![Record::Decision(decision), Record::Progress { decision: id, progress }]
             }
             (Line::RequestDone(done), _) => {
+                self.changes.forgo();
                 let Some(id) = self.joiner.of_request(&done.request_id) else { return Vec::new() };
                 // Also of a query that ran nothing.
                 self.in_flight.end(id, None);
@@ -215,6 +215,7 @@ impl Routing {
                 )
             }
             (Line::WorkerAdded(_), Some(worker)) => {
+                self.changes.expect();
                 self.departures.said(worker, heard.at_ms, false);
                 Vec::new()
             }
