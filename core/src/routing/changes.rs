@@ -34,6 +34,8 @@ pub(super) struct Change {
     pub(super) tokens: TokensHash,
 }
 
+const _: () = assert!(size_of::<Change>() <= 56, "the bound above counts on it");
+
 /// Whether anybody needs the past.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 enum Need {
@@ -42,6 +44,8 @@ enum Need {
     None,
     /// A log has begun that may tell prompts: its first choice will show.
     Expected,
+    /// It told a choice without its prompt.
+    Declined,
     /// Prompts were told.
     Known,
 }
@@ -65,22 +69,26 @@ impl Changes {
         self.begin(Need::Known);
     }
 
-    /// A log begins to be read.
+    /// A router that starts writes to its log.
     pub(super) fn expect(&mut self) {
         if self.need == Need::None {
             self.begin(Need::Expected);
         }
     }
 
-    /// A log told a choice without its prompt.
+    /// A log told a choice without its prompt, or a request that was finished without any.
     pub(super) fn forgo(&mut self) {
         if self.need == Need::Expected {
-            (self.ring, self.need) = (VecDeque::new(), Need::None);
+            (self.ring, self.need) = (VecDeque::new(), Need::Declined);
         }
     }
 
+    fn is_kept(&self) -> bool {
+        matches!(self.need, Need::Expected | Need::Known)
+    }
+
     fn begin(&mut self, need: Need) {
-        if self.need == Need::None {
+        if !self.is_kept() {
             self.known_since = self.known_since.max(self.latest);
         }
         self.need = need;
@@ -91,7 +99,7 @@ impl Changes {
         match record {
             Record::Stored { worker, parent, blocks } => {
                 self.latest = self.latest.max(at);
-                if self.need == Need::None {
+                if !self.is_kept() {
                     return;
                 }
                 let tree = cluster.tree();
@@ -111,7 +119,7 @@ impl Changes {
             }
             Record::Removed { worker, hashes } => {
                 self.latest = self.latest.max(at);
-                if self.need == Need::None {
+                if !self.is_kept() {
                     return;
                 }
                 for &hash in hashes.iter() {

@@ -158,6 +158,7 @@ fn a_log_that_tells_no_prompt_costs_nothing_after_its_first_choice() {
     scene.stored(10, 0, 1, 3);
     assert_eq!(scene.changes.ring.len(), 3);
     scene.changes.forgo();
+    scene.changes.expect();
     scene.stored(20, 0, 4, 5);
     assert!(scene.changes.ring.is_empty());
     scene.changes.need();

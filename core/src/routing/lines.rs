@@ -196,7 +196,6 @@ impl Routing {
         cluster: &Cluster,
     ) -> Vec<Record<'static>> {
         let heard = Heard::of(told, line);
-        self.changes.expect();
         let log = (told.source, log);
         match (&line.said, worker) {
             (Line::Formula(formula), Some(worker)) => {
@@ -270,8 +269,12 @@ impl Routing {
                 }
                 Vec::new()
             }
-            (Line::RequestDone(done), _) => self.request_done(&heard, done, cluster),
+            (Line::RequestDone(done), _) => {
+                self.changes.forgo();
+                self.request_done(&heard, done, cluster)
+            }
             (Line::WorkerAdded(_), Some(worker)) => {
+                self.changes.expect();
                 self.departures.said(worker, heard.at_ms, false);
                 Vec::new()
             }
