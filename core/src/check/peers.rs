@@ -28,7 +28,7 @@ pub(super) fn pools(view: &View<'_>) -> Vec<Vec<WorkerIx>> {
     }
     let Some(first) = workers.iter().map(|w| w.first_ms).min() else { return Vec::new() };
     // Of one that looks dead the last load stands still.
-    let silent: &[WorkerIx] = holding(view, "worker_gone").map_or(&[], |finding| &finding.workers);
+    let silent: &[WorkerIx] = holding(view, "worker_gone").map(|f| f.workers.as_slice()).unwrap_or_default();
     let mut pools: Vec<Vec<WorkerIx>> = Vec::new();
     for ix in view.present().filter(|ix| !silent.contains(ix)) {
         let worker = &workers[ix.at()];

@@ -55,7 +55,9 @@ impl Rule for UnknownParents {
         if hang_in_the_air {
             return Look::Explained(lost_events(view, AFTER_LOSS_MS).unwrap_or("joined_late"));
         }
-        Look::Unknown("Stored events came without a block, so what continues them has no known parent.".into())
+        Look::Unknown(
+            "Stored events came without a block, so what continues them has no known parent.".into(),
+        )
     }
 }
 

@@ -6,8 +6,8 @@ use crate::check::Checks;
 use crate::cluster::Cluster;
 use crate::id::{BlockHash, DecisionId, Millis, Seq, SourceIx, TokensHash, Worker, WorkerIx};
 use crate::record::{
-    Block, CheckStatus, Counter, Decision, DecisionSource, Entry, EventLine, Finding, Gauge, Histogram, LinkState,
-    LogSign, Phase, ProcessRole, Record, Scrape, Severity, SourceKind,
+    Block, CheckStatus, Counter, Decision, DecisionSource, Entry, EventLine, Finding, Gauge, Histogram,
+    LinkState, LogSign, Phase, ProcessRole, Record, Scrape, Severity, SourceKind,
 };
 
 const BEGIN_MS: u64 = 1_800_000_000_000;
