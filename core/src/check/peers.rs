@@ -19,7 +19,7 @@ pub(super) fn name(view: &View<'_>, worker: WorkerIx) -> String {
 }
 
 /// Workers that do the same work and may be compared: present, of one component, and not just come. Pools of one are left
-/// out, and all of them while a worker has just left.
+/// out, one that looks dead, and all of them while a worker has just left.
 pub(super) fn pools(view: &View<'_>) -> Vec<Vec<WorkerIx>> {
     let workers = view.cluster.workers();
     let lately = |at: Millis| view.now.since(at) < SETTLE_MS;
@@ -27,8 +27,10 @@ pub(super) fn pools(view: &View<'_>) -> Vec<Vec<WorkerIx>> {
         return Vec::new();
     }
     let Some(first) = workers.iter().map(|w| w.first_ms).min() else { return Vec::new() };
+    // Of one that looks dead the last load stands still.
+    let silent: &[WorkerIx] = holding(view, "worker_gone").map(|f| f.workers.as_slice()).unwrap_or_default();
     let mut pools: Vec<Vec<WorkerIx>> = Vec::new();
-    for ix in view.present() {
+    for ix in view.present().filter(|ix| !silent.contains(ix)) {
         let worker = &workers[ix.at()];
         let is_new = worker.first_ms.since(first) > TOGETHER_MS && lately(worker.first_ms);
         if is_new {

@@ -167,7 +167,7 @@ fn workers_without_events_are_named_one_by_one() {
     }
 }
 
-fn restarted_worker(name: &str, sources: Sources) {
+fn restarted_worker(name: &str, sources: Sources, within_s: f64) {
     let tape = Tape::of(name);
     let killed = noted(name, "kill_worker");
     let watched = tape.play(sources, 0.0, 20);
@@ -179,7 +179,7 @@ fn restarted_worker(name: &str, sources: Sources) {
     let dead = dead.expect("a worker whose last sign is at the kill");
     let last_sign = watched.cluster.workers()[dead].last_sign_ms.unwrap().0 as f64 / 1_000.0;
     let (t, finding) = watched.first("worker_gone").unwrap_or_else(|| panic!("{sources:?}"));
-    assert!(t - last_sign <= 10.0, "{sources:?}: after {} s", t - last_sign);
+    assert!(t - last_sign <= within_s, "{sources:?}: after {} s", t - last_sign);
     assert_eq!(finding.workers.iter().map(|w| w.at()).collect::<Vec<_>>(), [dead], "{sources:?}");
     if sources.frontend_log {
         let ix = radixscope_core::id::WorkerIx(dead as u16);
@@ -191,15 +191,17 @@ fn restarted_worker(name: &str, sources: Sources) {
 #[test]
 fn a_killed_worker_is_named_within_10_s_of_its_last_sign() {
     for sources in [NATS, NATS_AND_LOG, NATS_AND_METRICS, ALL] {
-        restarted_worker("0.9.1-worker-restart", sources);
+        restarted_worker("0.9.1-worker-restart", sources, 10.0);
     }
 }
 
-/// From 1.7 on no list of instances tells of it, but the router's own gauges do.
+/// From 1.7 on no list of instances tells of it, but the router's own gauges do; its log only when the lease has ended.
 #[test]
 fn a_killed_worker_of_1_7_is_named_within_10_s_of_its_last_sign() {
-    for sources in [NATS_AND_FRONTEND, NATS_AND_METRICS, NATS_AND_LOG, ALL] {
-        restarted_worker("1.7.0.dev20261026-restart", sources);
+    for (sources, within_s) in
+        [(NATS_AND_FRONTEND, 10.0), (NATS_AND_METRICS, 10.0), (NATS_AND_LOG, 25.0), (ALL, 10.0)]
+    {
+        restarted_worker("1.7.0.dev20261026-restart", sources, within_s);
     }
 }
 

@@ -65,9 +65,10 @@ impl Watched {
         self.said.iter().find(|(_, finding)| finding.code == code).map(|(t, finding)| (*t, finding))
     }
 
-    /// Codes of at least this severity that were ever said.
+    /// Codes of at least this severity that were ever said, without those that name another finding as their cause.
     pub(crate) fn codes(&self, least: Severity) -> Vec<String> {
-        let grave = self.said.iter().filter(|(_, finding)| finding.severity >= least);
+        let is_grave = |f: &Finding<'_>| f.severity >= least && f.cause.is_empty();
+        let grave = self.said.iter().filter(|(_, finding)| is_grave(finding));
         let mut codes: Vec<_> = grave.map(|(_, finding)| finding.code.to_string()).collect();
         codes.sort();
         codes.dedup();

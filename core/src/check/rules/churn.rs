@@ -159,7 +159,7 @@ mod tests {
         assert!(Stage::new(1).is_unknown(&Churn));
         let mut stage = with(100, 35, 30);
         stage.holds("block_size_mismatch");
-        assert!(stage.is_unknown(&Churn));
+        assert_eq!(stage.explained_by(&Churn), Some("block_size_mismatch"));
         stage = with(100, 35, 30);
         stage.pass(61_000);
         assert!(stage.is_unknown(&Churn));

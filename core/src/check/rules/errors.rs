@@ -154,13 +154,17 @@ mod tests {
     }
 
     #[test]
-    fn a_worker_that_is_gone_explains_some_failures() {
-        let mut stage = after(70.0, 30.0);
-        stage.holds("worker_gone");
-        assert_eq!(stage.found(&Errors).unwrap().severity, Severity::Info);
-        let mut stage = after(45.0, 55.0);
-        stage.holds("worker_gone");
-        assert_eq!(stage.found(&Errors).unwrap().severity, Severity::Critical);
+    fn a_worker_that_is_gone_causes_some_failures_which_stay_as_bad_as_they_are() {
+        for (ok, failed, severity, cause) in [
+            (95.0, 5.0, Severity::Warning, "worker_gone"),
+            (70.0, 30.0, Severity::Critical, "worker_gone"),
+            (45.0, 55.0, Severity::Critical, ""),
+        ] {
+            let mut stage = after(ok, failed);
+            stage.holds("worker_gone");
+            let finding = stage.found(&Errors).unwrap();
+            assert_eq!((finding.severity, &*finding.cause), (severity, cause), "{failed} fail");
+        }
     }
 
     #[test]

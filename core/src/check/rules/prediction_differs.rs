@@ -353,6 +353,6 @@ mod tests {
         let mut stage = stage_of(&cached(0.0, 0), &cached(0.0, 60));
         assert!(stage.found(&PredictionDiffers).is_some());
         stage.holds("block_size_mismatch");
-        assert!(stage.is_unknown(&PredictionDiffers));
+        assert_eq!(stage.explained_by(&PredictionDiffers), Some("block_size_mismatch"));
     }
 }

@@ -300,6 +300,19 @@ mod tests {
     }
 
     #[test]
+    fn a_percentile_far_above_its_target_is_critical_whatever_causes_it() {
+        for (counts, severity) in
+            [([50, 20, 20, 10, 0], Severity::Warning), ([40, 10, 10, 10, 30], Severity::Critical)]
+        {
+            let mut stage = stage_of(counts);
+            assert_eq!(stage.found(&SloBreach).unwrap().severity, severity, "{counts:?}");
+            stage.holds("block_size_mismatch");
+            let finding = stage.found(&SloBreach).unwrap();
+            assert_eq!((finding.severity, &*finding.cause), (severity, "block_size_mismatch"), "{counts:?}");
+        }
+    }
+
+    #[test]
     fn while_a_worker_warms_up_it_is_unknown() {
         let mut stage = stage_of([50, 20, 20, 10, 0]);
         let (worker, line) = (WorkerIx(0), EventLine::JetStream);

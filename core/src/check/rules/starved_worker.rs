@@ -136,7 +136,7 @@ mod tests {
     fn a_hot_worker_explains_that_the_others_starve() {
         let stage = after(&[40, 1, 1]);
         assert!(stage.found(&HotWorker).is_some());
-        assert!(stage.is_ok(&StarvedWorker));
+        assert_eq!(stage.explained_by(&StarvedWorker), Some("hot_worker"));
     }
 
     #[test]

@@ -42,18 +42,29 @@ impl Rule for UnknownParents {
         let empty: u64 = view.cluster.workers().iter().map(|state| state.empty_stores_total).sum();
         let by_empty_stores = empty > 0 && empty * 2 >= at_router.0;
         let is_few = at_router.0 < MIN_EVENTS || by_empty_stores;
-        let shows = at_router.0 >= MIN_EVENTS || !without_parent(view, |_| true).is_empty();
-        if shows && block_size::is_there(view) {
+        let hang_in_the_air = !without_parent(view, |_| true).is_empty();
+        if at_router.0 < MIN_EVENTS && !hang_in_the_air && below_empty_stores(view) < MIN_EVENTS {
+            return Look::Ok;
+        }
+        if block_size::is_there(view) {
             return Look::Explained("block_size_mismatch");
         }
         if !is_few || !here.is_empty() {
             return Look::Found(found(view, &here, at_router));
         }
-        if without_parent(view, |_| true).is_empty() {
-            return Look::Ok;
+        if hang_in_the_air {
+            return Look::Explained(lost_events(view, AFTER_LOSS_MS).unwrap_or("joined_late"));
         }
-        Look::Explained(lost_events(view, AFTER_LOSS_MS).unwrap_or("joined_late"))
+        Look::Unknown(
+            "Stored events came without a block, so what continues them has no known parent.".into(),
+        )
     }
+}
+
+/// Stored events lately whose parent is unknown on workers whose stores come without a block.
+fn below_empty_stores(view: &View<'_>) -> u64 {
+    let rises = view.present().map(|worker| view.history.rise(view.cluster, worker, view.now, REACH_MS));
+    rises.filter(|rise| rise.empty_stores > 0).map(|rise| rise.unknown_parents).sum()
 }
 
 /// Workers whose stores hang in the air as far as we heard, without losses or a late beginning to explain it.

@@ -6,8 +6,8 @@ use crate::check::Checks;
 use crate::cluster::Cluster;
 use crate::id::{BlockHash, DecisionId, Millis, Seq, SourceIx, TokensHash, Worker, WorkerIx};
 use crate::record::{
-    Block, Counter, Decision, DecisionSource, Entry, EventLine, Finding, Gauge, Histogram, LinkState,
-    LogSign, Phase, ProcessRole, Record, Scrape, Severity, SourceKind,
+    Block, CheckStatus, Counter, Decision, DecisionSource, Entry, EventLine, Finding, Gauge, Histogram,
+    LinkState, LogSign, Phase, ProcessRole, Record, Scrape, Severity, SourceKind,
 };
 
 const BEGIN_MS: u64 = 1_800_000_000_000;
@@ -64,6 +64,12 @@ impl Stage {
                 self.tell(record);
             }
         }
+    }
+
+    /// What came of a rule, and the finding that explains it.
+    pub(super) fn status(&self, code: &str) -> (CheckStatus, &str) {
+        let rule = self.cluster.checked().iter().find(|rule| rule.code == code).expect("a rule");
+        (rule.status, &rule.explained_by)
     }
 
     /// A worker that publishes over plain NATS and was heard from its first event on.

@@ -2,7 +2,7 @@
 
 use super::{Stage, block_size, events, routers, sources, workers};
 use crate::check::rules::ALL;
-use crate::record::{Finding, MissedCause, Record, Topic};
+use crate::record::{CheckStatus, Finding, MissedCause, Record, Topic};
 
 /// A state for every fault, with the code under which it is found.
 fn stages() -> Vec<(&'static str, Stage)> {
@@ -93,4 +93,17 @@ fn nothing_is_found_where_nothing_was_heard() {
     stage.pass(20);
     assert!(stage.codes().is_empty());
     assert_eq!(stage.cluster.checked().len(), ALL.len(), "every rule says what came of it");
+}
+
+/// What shows on the screen as removals without stores, parents that nobody knows or an overlap of 0 is not ticked off.
+#[test]
+fn what_follows_from_a_fault_is_explained_by_it_and_not_ok() {
+    for (stage, code, by) in [
+        (block_size::oversize(), "unknown_removals", "block_size_mismatch"),
+        (block_size::emptied(), "unknown_parents", "block_size_mismatch"),
+        (block_size::router(260), "zero_overlap", "block_size_mismatch"),
+    ] {
+        assert_eq!(stage.status(code), (CheckStatus::Explained, by), "{code}");
+        assert_eq!(stage.status(by), (CheckStatus::Critical, ""), "{code}");
+    }
 }
