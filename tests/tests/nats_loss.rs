@@ -40,7 +40,10 @@ async fn a_burst_beyond_the_queue_is_reported_exactly_with_numbers_and_without()
         assert!(number(&source, "missed_total") > 0, "it cannot fit: {source}");
         assert_eq!(source["missed_at_least"], false, "{form:?}: {source}");
         let causes: Vec<_> = source["missed"].as_array().unwrap().iter().map(|m| &m["cause"]).collect();
-        assert!(causes.iter().all(|cause| **cause != "envelope_gap"), "counted where it was dropped: {source}");
+        assert!(
+            causes.iter().all(|cause| **cause != "envelope_gap"),
+            "counted where it was dropped: {source}"
+        );
         // And it stays so: nothing is counted a second time later.
         flood::publish(&nats.client().await, form, EVENTS..EVENTS + 1).await;
         let source = accounts_for(&server, EVENTS + 1).await;
@@ -83,13 +86,18 @@ async fn a_connection_that_breaks_without_numbers_is_a_gap_of_unknown_size() {
         })
         .await;
     let source = &cluster["sources"][0];
-    assert_eq!((&source["gaps"][0]["topic"], &source["gaps"][0]["messages"]), (&"kv-events".into(), &Value::Null));
+    assert_eq!(
+        (&source["gaps"][0]["topic"], &source["gaps"][0]["messages"]),
+        (&"kv-events".into(), &Value::Null)
+    );
     assert_eq!(source["missed_at_least"], true);
     let gap = &source["gaps"][0];
     assert!(number(gap, "until_ms") >= number(gap, "since_ms"), "{gap}");
     let metrics = server.get("/metrics").await.text().to_owned();
     let shown = metrics.lines().any(|line| {
-        line.starts_with("radixscope_ingest_unknown_gaps{") && line.contains("kv-events") && line.ends_with(" 1.0")
+        line.starts_with("radixscope_ingest_unknown_gaps{")
+            && line.contains("kv-events")
+            && line.ends_with(" 1.0")
     });
     assert!(shown, "{metrics}");
     wait::until("the finding says it", async || {

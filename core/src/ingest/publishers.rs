@@ -332,11 +332,7 @@ mod tests {
     fn memory_stays_bounded_whatever_ids_come() {
         let mut publishers = Publishers::default();
         for publisher_id in 0..3 * MAX_PUBLISHERS as u64 {
-            publishers.heard(
-                Stream { source: SourceIx(0), topic: Topic::KvMetrics, publisher_id },
-                0,
-                1,
-            );
+            publishers.heard(Stream { source: SourceIx(0), topic: Topic::KvMetrics, publisher_id }, 0, 1);
         }
         assert_eq!(publishers.next.len(), MAX_PUBLISHERS);
     }

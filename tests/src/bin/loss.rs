@@ -134,7 +134,9 @@ async fn main() {
     for &form in &options.forms {
         let most = options.bursts.iter().copied().max().unwrap_or(0);
         let messages: Vec<Bytes> = (0..most + WORKERS).map(|n| form.message(n)).collect();
-        for (&burst, _) in options.bursts.iter().flat_map(|burst| (0..options.runs).map(move |run| (burst, run))) {
+        for (&burst, _) in
+            options.bursts.iter().flat_map(|burst| (0..options.runs).map(move |run| (burst, run)))
+        {
             runs.push(run(form, Fault::Nothing, burst, &messages).await);
         }
         let least = options.bursts.iter().copied().min().unwrap_or(0);

@@ -172,7 +172,8 @@ impl<'s> Session<'s> {
         let names = match names {
             Ok(names) => names,
             Err(JetStreamError::Off) => {
-                return self.without_history("JetStream is off there, so nothing said earlier is known".to_owned());
+                return self
+                    .without_history("JetStream is off there, so nothing said earlier is known".to_owned());
             }
             Err(error) => return self.without_history(format!("history cannot be read: {error}")),
         };
@@ -407,7 +408,8 @@ impl<'s> Session<'s> {
         // Which subscriptions they were for is told for some of them only.
         let told = self.signals.take_dropped();
         let most = told.iter().enumerate().max_by_key(|&(_, count)| count).map(|(at, _)| at);
-        let topic = most.and_then(|at| self.subjects.get(at)).map_or(Topic::Other, |subject| topic_of(subject));
+        let topic =
+            most.and_then(|at| self.subjects.get(at)).map_or(Topic::Other, |subject| topic_of(subject));
         self.to.lost(topic, MissedCause::SlowConsumer, new);
     }
 
