@@ -78,6 +78,12 @@ pub async fn create_stream(jetstream: &jetstream::Context) {
     jetstream.get_or_create_stream(config).await.expect("JetStream makes a stream");
 }
 
+/// How many messages the stream has ever stored.
+pub async fn stored(jetstream: &jetstream::Context) -> u64 {
+    let stream = jetstream.get_stream(STREAM).await.expect("the stream exists");
+    stream.get_info().await.expect("JetStream answers").state.last_sequence
+}
+
 /// Publishes these events as fast as NATS takes them.
 pub async fn publish(client: &Client, form: Form, events: Range<u64>) {
     send(client, form, events.clone(), events.map(|n| form.message(n))).await;

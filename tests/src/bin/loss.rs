@@ -196,6 +196,10 @@ async fn run(form: Form, fault: Fault, burst: u64, messages: &[Bytes]) -> Run {
     }
     let publish_s = started.elapsed().as_secs_f64();
     let source = quiet(&server).await;
+    if form == Form::Stream && fault == Fault::Kill {
+        // What the server had not stored when it was killed was never in the stream, and its publishers got no receipt.
+        sent = flood::stored(&nats.jetstream().await).await;
+    }
     let (mut exact, mut at_least) = (0, 0);
     for missed in source["missed"].as_array().into_iter().flatten().filter(|m| m["counts_again"] != true) {
         let is_bound = missed["cause"] == "slow_consumer";

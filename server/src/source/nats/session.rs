@@ -163,8 +163,13 @@ impl<'s> Session<'s> {
         }
         let known: Vec<String> = self.kept.lines.keys().cloned().collect();
         known.iter().for_each(|stream| self.read_history(stream, Duration::ZERO));
-        let client = self.client.clone();
-        let ask = async move { Done::Streams(jetstream::stream_names(&client).await) };
+        let (client, mut lost) = (self.client.clone(), self.over.subscribe());
+        let ask = async move {
+            tokio::select! {
+                () = over(&mut lost) => Done::Streams(Err(JetStreamError::Silent)),
+                names = jetstream::stream_names(&client) => Done::Streams(names),
+            }
+        };
         self.jobs.spawn_on(ask, &self.elsewhere);
     }
 
