@@ -56,7 +56,9 @@ impl Form {
 fn event(worker: u64, own: u64) -> Value {
     let hashes = |own: u64| (0..BLOCKS).map(move |block| worker << 48 | own << 8 | block);
     let data = match own.checked_sub(EVENTS_HELD) {
-        Some(old) if own % 2 == 1 => json!({"removed": {"block_hashes": hashes(old - 1).collect::<Vec<_>>()}}),
+        Some(old) if own % 2 == 1 => {
+            json!({"removed": {"block_hashes": hashes(old - 1).collect::<Vec<_>>()}})
+        }
         _ => {
             let block = |hash: u64| json!({"block_hash": hash, "tokens_hash": hash, "mm_extra_info": null});
             json!({"stored": {"parent_hash": null, "blocks": hashes(own).map(block).collect::<Vec<_>>()}})
@@ -74,6 +76,12 @@ pub async fn create_stream(jetstream: &jetstream::Context) {
         ..stream::Config::default()
     };
     jetstream.get_or_create_stream(config).await.expect("JetStream makes a stream");
+}
+
+/// How many messages the stream has ever stored.
+pub async fn stored(jetstream: &jetstream::Context) -> u64 {
+    let stream = jetstream.get_stream(STREAM).await.expect("the stream exists");
+    stream.get_info().await.expect("JetStream answers").state.last_sequence
 }
 
 /// Publishes these events as fast as NATS takes them.

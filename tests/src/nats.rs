@@ -184,9 +184,15 @@ impl Nats {
             let _ = writeln!(conf, "jetstream {{ store_dir: \"{at}/jetstream\" }}");
         }
         if self.options.tls {
-            let verify = if self.options.verify { format!("ca_file: \"{at}/ca.pem\", verify: true, ") } else { String::new() };
-            let _ =
-                writeln!(conf, "tls {{ {verify}cert_file: \"{at}/server.pem\", key_file: \"{at}/server.key\" }}");
+            let verify = if self.options.verify {
+                format!("ca_file: \"{at}/ca.pem\", verify: true, ")
+            } else {
+                String::new()
+            };
+            let _ = writeln!(
+                conf,
+                "tls {{ {verify}cert_file: \"{at}/server.pem\", key_file: \"{at}/server.key\" }}"
+            );
         }
         match (&self.options.access, &self.operator) {
             (Access::Password(user, password), _) => {

@@ -202,7 +202,12 @@ async fn every_failure_of_tls_says_what_to_change() {
     assert_tls_fails(&format!("nats://{address}"), &ca, "--nats-tls-ca asks for it").await;
     let strict = Nats::with(Options { tls: true, verify: true, ..Options::default() }).await;
     let ca = strict.ca_file();
-    assert_tls_fails(&strict.url(), &["--nats-tls-ca", ca.to_str().unwrap()], "asks clients for a certificate").await;
+    assert_tls_fails(
+        &strict.url(),
+        &["--nats-tls-ca", ca.to_str().unwrap()],
+        "asks clients for a certificate",
+    )
+    .await;
 }
 
 #[tokio::test]

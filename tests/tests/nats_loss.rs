@@ -10,6 +10,8 @@ use serde_json::Value;
 
 /// Events of a burst: far more than the queue of these tests holds.
 const EVENTS: u64 = 20_000;
+/// The same into a stream, of which every message is read with a question of its own.
+const STREAMED: u64 = 6_000;
 /// A queue that this cannot fit into, however fast the machine.
 const TINY: [&str; 2] = ["--queue-messages", "20"];
 
@@ -40,7 +42,10 @@ async fn a_burst_beyond_the_queue_is_reported_exactly_with_numbers_and_without()
         assert!(number(&source, "missed_total") > 0, "it cannot fit: {source}");
         assert_eq!(source["missed_at_least"], false, "{form:?}: {source}");
         let causes: Vec<_> = source["missed"].as_array().unwrap().iter().map(|m| &m["cause"]).collect();
-        assert!(causes.iter().all(|cause| **cause != "envelope_gap"), "counted where it was dropped: {source}");
+        assert!(
+            causes.iter().all(|cause| **cause != "envelope_gap"),
+            "counted where it was dropped: {source}"
+        );
         // And it stays so: nothing is counted a second time later.
         flood::publish(&nats.client().await, form, EVENTS..EVENTS + 1).await;
         let source = accounts_for(&server, EVENTS + 1).await;
@@ -54,13 +59,13 @@ async fn what_a_stream_holds_is_read_again_until_nothing_is_missing() {
     flood::create_stream(&nats.jetstream().await).await;
     let server = Radixscope::serve_with(&nats.url(), &TINY).await;
     server.until_ready().await;
-    flood::publish(&nats.client().await, Form::Stream, 0..EVENTS).await;
-    let source = accounts_for(&server, EVENTS).await;
-    assert_eq!((number(&source, "received"), number(&source, "missed_total")), (EVENTS, 0), "{source}");
+    flood::publish(&nats.client().await, Form::Stream, 0..STREAMED).await;
+    let source = accounts_for(&server, STREAMED).await;
+    assert_eq!((number(&source, "received"), number(&source, "missed_total")), (STREAMED, 0), "{source}");
     let cluster = server.cluster().await;
     let stored = sum(cluster["workers"].as_array().unwrap(), "store_events_total");
     let removed = sum(cluster["workers"].as_array().unwrap(), "remove_events_total");
-    assert_eq!(stored + removed, EVENTS, "each once");
+    assert_eq!(stored + removed, STREAMED, "each once");
 }
 
 #[tokio::test]
@@ -83,13 +88,18 @@ async fn a_connection_that_breaks_without_numbers_is_a_gap_of_unknown_size() {
         })
         .await;
     let source = &cluster["sources"][0];
-    assert_eq!((&source["gaps"][0]["topic"], &source["gaps"][0]["messages"]), (&"kv-events".into(), &Value::Null));
+    assert_eq!(
+        (&source["gaps"][0]["topic"], &source["gaps"][0]["messages"]),
+        (&"kv-events".into(), &Value::Null)
+    );
     assert_eq!(source["missed_at_least"], true);
     let gap = &source["gaps"][0];
     assert!(number(gap, "until_ms") >= number(gap, "since_ms"), "{gap}");
     let metrics = server.get("/metrics").await.text().to_owned();
     let shown = metrics.lines().any(|line| {
-        line.starts_with("radixscope_ingest_unknown_gaps{") && line.contains("kv-events") && line.ends_with(" 1.0")
+        line.starts_with("radixscope_ingest_unknown_gaps{")
+            && line.contains("kv-events")
+            && line.ends_with(" 1.0")
     });
     assert!(shown, "{metrics}");
     wait::until("the finding says it", async || {

@@ -167,7 +167,11 @@ fn Facts(store: Store) -> impl IntoView {
 
 /// Times without connection that cost an unknown number of messages.
 fn unknown_gaps(gaps: u64) -> String {
-    if gaps == 1 { "1 gap of unknown size".to_owned() } else { format!("{} gaps of unknown size", format::count(gaps)) }
+    if gaps == 1 {
+        "1 gap of unknown size".to_owned()
+    } else {
+        format!("{} gaps of unknown size", format::count(gaps))
+    }
 }
 
 #[component]

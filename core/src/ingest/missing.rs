@@ -50,7 +50,8 @@ impl Missing {
     pub fn refuse(&mut self, subject: &str, payload: &[u8]) {
         let parsed = subject::parse(subject);
         let topic = parsed.map_or(Topic::Other, |subject| subject.topic);
-        let has_envelope = parsed.is_some_and(|s| s.transport == Transport::Core) && topic != Topic::RequestTrace;
+        let has_envelope =
+            parsed.is_some_and(|s| s.transport == Transport::Core) && topic != Topic::RequestTrace;
         match has_envelope.then(|| envelope::open(payload)) {
             Some(Ok(Body::Enveloped(envelope))) => {
                 self.refuse_number(topic, envelope.publisher_id, envelope.sequence);

@@ -253,7 +253,8 @@ impl Ingest {
             }
         }
         for (&(topic, cause), &count) in &missing.counts {
-            let is_told_by_numbers = cause == MissedCause::SlowConsumer && self.gaps.is_numbered(source, topic);
+            let is_told_by_numbers =
+                cause == MissedCause::SlowConsumer && self.gaps.is_numbered(source, topic);
             if !is_told_by_numbers {
                 self.tallies[source.at()].miss(None, topic, cause, count);
             }

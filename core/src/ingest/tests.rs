@@ -521,7 +521,9 @@ fn what_was_dropped_here_is_counted_once_though_numbers_jump_over_it() {
 #[test]
 fn events_in_messages_lost_on_the_way_count_once() {
     let mut heard = Heard::new();
-    let batch = |event: u64| json!([stored(WORKER, event, None, &[event]), stored(WORKER, event + 1, None, &[event + 1])]);
+    let batch = |event: u64| {
+        json!([stored(WORKER, event, None, &[event]), stored(WORKER, event + 1, None, &[event + 1])])
+    };
     heard.hear(ENDPOINT, &enveloped(9, 0, &batch(1)));
     heard.hear(ENDPOINT, &enveloped(9, 11, &batch(23)));
     // And one that the engine lost before it was published.
@@ -538,7 +540,8 @@ fn events_in_messages_lost_on_the_way_count_once() {
 fn what_the_client_dropped_counts_only_where_no_number_tells() {
     let mut heard = Heard::new();
     heard.hear_json(CORE, stored(WORKER, 0, None, &[1]));
-    let load = json!({"worker_id": WORKER, "dp_rank": 0, "active_decode_blocks": 8, "active_prefill_tokens": null});
+    let load =
+        json!({"worker_id": WORKER, "dp_rank": 0, "active_decode_blocks": 8, "active_prefill_tokens": null});
     heard.hear(LOADS, &enveloped(WORKER, 0, &load));
     let mut missing = Missing::default();
     missing.count(Topic::KvEvents, MissedCause::SlowConsumer, 7);

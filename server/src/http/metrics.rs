@@ -236,7 +236,8 @@ impl Scrape {
         };
         let help = "Events in lost messages, by the workers' event ids; their messages are in ingest_missed";
         to.counters("ingest_missed_events", help, by_topic(|s| &s.missed_events))?;
-        let help = "Times without connection that cost an unknown number of messages; they are in no other count";
+        let help =
+            "Times without connection that cost an unknown number of messages; they are in no other count";
         let gaps = by_topic(|s| &s.gaps).map(|(labels, n)| (labels, n as f64));
         to.gauges("ingest_unknown_gaps", help, gaps)?;
         let rejected = self.sources.iter().flat_map(|s| {

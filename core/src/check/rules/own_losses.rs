@@ -25,9 +25,8 @@ impl Rule for OwnLosses {
     }
 
     fn look(&self, view: &View<'_>) -> Look {
-        let dropped = |missed: &&MissedCount| {
-            missed.cause.is_own() && view.now.since(missed.last_ms) <= RECENT_MS
-        };
+        let dropped =
+            |missed: &&MissedCount| missed.cause.is_own() && view.now.since(missed.last_ms) <= RECENT_MS;
         let unseen = |gaps: &&UnknownGaps| view.now.since(gaps.until_ms) <= RECENT_MS;
         let sources = view.cluster.sources();
         let has_dropped = sources.iter().any(|source| source.missed.iter().any(|missed| dropped(&missed)));
@@ -42,7 +41,8 @@ impl Rule for OwnLosses {
                 found = found.evidence(label(source, missed), missed.count, "messages");
             }
             for gaps in source.gaps.iter().filter(unseen) {
-                let label = format!("{}, {}, connection lost: messages missed", source.name, gaps.topic.as_str());
+                let label =
+                    format!("{}, {}, connection lost: messages missed", source.name, gaps.topic.as_str());
                 let value = match gaps.count {
                     1 => "unknown number, 1 gap".to_owned(),
                     count => format!("unknown number, {count} gaps"),
@@ -74,7 +74,11 @@ fn connection_lost() -> Found {
          router is not affected unless it lost its connection too.",
     );
     found
-        .fix("Look in the NATS server's log why connections end, \"Slow Consumer\" among others", "write_deadline", "10s")
+        .fix(
+            "Look in the NATS server's log why connections end, \"Slow Consumer\" among others",
+            "write_deadline",
+            "10s",
+        )
         .link("view=overview")
 }
 

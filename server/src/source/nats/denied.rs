@@ -56,7 +56,8 @@ impl DeniedSubjects {
 
     /// Which are allowed by now, by their places, each with the time since which it was denied.
     pub(super) fn allowed(&mut self, now: Instant) -> Vec<(usize, Millis)> {
-        let is_over = |denied: &mut Denied| denied.is_asked && now.duration_since(denied.asked) >= ANSWER_WITHIN;
+        let is_over =
+            |denied: &mut Denied| denied.is_asked && now.duration_since(denied.asked) >= ANSWER_WITHIN;
         self.0.extract_if(.., is_over).map(|denied| (denied.at, denied.since)).collect()
     }
 
@@ -108,7 +109,9 @@ mod tests {
         assert!(denied.note(COMPLAINT, &subjects, Millis(1)));
         assert!(denied.note(COMPLAINT, &subjects, Millis(2)));
         assert_eq!(denied.len(), 1);
-        assert!(denied.words(None).contains("\"a.*.kv-events\"") && denied.words(None).contains("--namespace"));
+        assert!(
+            denied.words(None).contains("\"a.*.kv-events\"") && denied.words(None).contains("--namespace")
+        );
         assert!(!denied.words(Some("x")).contains("--namespace"));
     }
 

@@ -109,14 +109,19 @@ impl Reader {
             live_since: None,
         };
         let mut lost = self.lost.clone();
-        tokio::select! {
-            () = crate::shutdown::over(&mut lost) => {}
-            () = tokio::time::sleep(self.wait) => {}
-        }
-        let end = match self.read(&mut reading).await {
-            Ok(()) => End::CaughtUp,
-            Err(Stop::Interrupted) => End::Interrupted,
-            Err(Stop::Failed(error)) => End::Failed(error),
+        let read = async {
+            tokio::time::sleep(self.wait).await;
+            self.read(&mut reading).await
+        };
+        // Also while an answer or room in the queue is waited for: the next connection waits for this to end. What was
+        // handed over is noted at once, so nothing is read twice.
+        let end = tokio::select! {
+            () = crate::shutdown::over(&mut lost) => End::Interrupted,
+            done = read => match done {
+                Ok(()) => End::CaughtUp,
+                Err(Stop::Interrupted) => End::Interrupted,
+                Err(Stop::Failed(error)) => End::Failed(error),
+            },
         };
         let Reading { place, may_come_again, .. } = reading;
         Outcome { stream: self.stream, place, may_come_again: may_come_again.multiset(), end }
@@ -146,8 +151,12 @@ impl Reader {
     fn begin(&self, reading: &mut Reading, reach: &Reach) -> u64 {
         reading.live_since = reach.at_ms.map(|at| Millis(at.0.saturating_sub(ON_THE_WAY_MS)));
         let place = &mut reading.place;
-        let is_the_same = place.created == reach.created && place.reached <= reach.last_seq;
-        if is_the_same {
+        if place.created == reach.created {
+            if place.reached > reach.last_seq {
+                // The server died before it had written all that it had sent on: we have more than the stream.
+                tracing::warn!(stream = self.stream, "the stream lost its latest messages");
+                place.reached = reach.last_seq;
+            }
             let next = place.reached + 1;
             if reach.first_seq > next {
                 self.expired(reach.first_seq - next);
@@ -170,13 +179,7 @@ impl Reader {
     async fn pass(&self, reading: &mut Reading, first: u64, last: u64) -> Result<(), Stop> {
         let get = |seq| async move { (seq, jetstream::message(&self.client, &self.stream, seq).await) };
         let mut messages = stream::iter(first..=last).map(get).buffered(IN_FLIGHT);
-        let mut lost = self.lost.clone();
-        loop {
-            let next = tokio::select! {
-                () = crate::shutdown::over(&mut lost) => return Err(Stop::Interrupted),
-                next = messages.next() => next,
-            };
-            let Some((seq, message)) = next else { return Ok(()) };
+        while let Some((seq, message)) = messages.next().await {
             // A hole is a message that expired or was deleted; what expired unread is counted by the reach.
             if let Some(message) = message? {
                 self.take(reading, message).await?;
@@ -184,6 +187,7 @@ impl Reader {
             reading.place.reached = reading.place.reached.max(seq);
             self.progress.read.fetch_add(1, Ordering::Relaxed);
         }
+        Ok(())
     }
 
     async fn take(&self, reading: &mut Reading, message: Stored) -> Result<(), Stop> {

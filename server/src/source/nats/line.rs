@@ -119,12 +119,7 @@ impl Line {
 
     /// History ended. What was held back is live now, each once. Some of what was dropped meanwhile may have come after
     /// the end that was read.
-    pub(super) fn caught_up(
-        &mut self,
-        place: Place,
-        mut may_come_again: Multiset,
-        now: Instant,
-    ) -> Next {
+    pub(super) fn caught_up(&mut self, place: Place, mut may_come_again: Multiset, now: Instant) -> Next {
         self.place = Some(place);
         let (held, dropped) = self.release();
         if dropped > 0 {

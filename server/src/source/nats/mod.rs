@@ -163,7 +163,10 @@ impl Source {
 }
 
 /// Tells the hub where the link stands, whenever that changes.
-async fn pass_words(mut said: watch::Receiver<(LinkState, String)>, to: &SourceHandle) -> Result<(), HubEnded> {
+async fn pass_words(
+    mut said: watch::Receiver<(LinkState, String)>,
+    to: &SourceHandle,
+) -> Result<(), HubEnded> {
     loop {
         let (state, words) = said.borrow_and_update().clone();
         to.state(state, words).await?;

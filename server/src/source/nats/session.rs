@@ -163,8 +163,13 @@ impl<'s> Session<'s> {
         }
         let known: Vec<String> = self.kept.lines.keys().cloned().collect();
         known.iter().for_each(|stream| self.read_history(stream, Duration::ZERO));
-        let client = self.client.clone();
-        let ask = async move { Done::Streams(jetstream::stream_names(&client).await) };
+        let (client, mut lost) = (self.client.clone(), self.over.subscribe());
+        let ask = async move {
+            tokio::select! {
+                () = over(&mut lost) => Done::Streams(Err(JetStreamError::Silent)),
+                names = jetstream::stream_names(&client) => Done::Streams(names),
+            }
+        };
         self.jobs.spawn_on(ask, &self.elsewhere);
     }
 
@@ -172,7 +177,8 @@ impl<'s> Session<'s> {
         let names = match names {
             Ok(names) => names,
             Err(JetStreamError::Off) => {
-                return self.without_history("JetStream is off there, so nothing said earlier is known".to_owned());
+                return self
+                    .without_history("JetStream is off there, so nothing said earlier is known".to_owned());
             }
             Err(error) => return self.without_history(format!("history cannot be read: {error}")),
         };
@@ -407,7 +413,8 @@ impl<'s> Session<'s> {
         // Which subscriptions they were for is told for some of them only.
         let told = self.signals.take_dropped();
         let most = told.iter().enumerate().max_by_key(|&(_, count)| count).map(|(at, _)| at);
-        let topic = most.and_then(|at| self.subjects.get(at)).map_or(Topic::Other, |subject| topic_of(subject));
+        let topic =
+            most.and_then(|at| self.subjects.get(at)).map_or(Topic::Other, |subject| topic_of(subject));
         self.to.lost(topic, MissedCause::SlowConsumer, new);
     }
 

@@ -27,7 +27,8 @@ fn find<'e>(error: &'e (dyn Error + 'static)) -> Option<&'e TlsError> {
 
 fn advice(error: &TlsError, has_ca: bool) -> String {
     match error {
-        TlsError::InvalidCertificate(CertificateError::UnknownIssuer) if has_ca => {
+        // An authority of the same name with another key, such as one that was renewed.
+        TlsError::InvalidCertificate(CertificateError::UnknownIssuer | CertificateError::BadSignature) if has_ca => {
             "The authority in --nats-tls-ca (RADIXSCOPE_NATS_TLS_CA) did not sign the server's certificate: name the \
              one that did."
                 .to_owned()
