@@ -120,6 +120,14 @@ impl Stage {
         self.view(|view| rule.look(view))
     }
 
+    /// The finding that explains what a rule looks for.
+    pub(super) fn explained_by(&self, rule: &dyn Rule) -> Option<&'static str> {
+        match self.look(rule) {
+            Look::Explained(by) => Some(by),
+            _ => None,
+        }
+    }
+
     /// What a rule finds. Whatever it is, it has to be complete.
     pub(super) fn found(&self, rule: &dyn Rule) -> Option<Finding<'static>> {
         let Look::Found(found) = self.look(rule) else { return None };
