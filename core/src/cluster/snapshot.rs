@@ -83,6 +83,7 @@ impl SnapshotReader {
             SnapshotPart::Head(head) => {
                 let mut head: Head = postcard::from_bytes(&head)?;
                 head.decisions.restored();
+                head.departed.restored();
                 let tree = TreeReader::new(head.limit_nodes);
                 self.state = Some((head, tree));
                 Ok(None)
