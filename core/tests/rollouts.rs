@@ -157,27 +157,32 @@ impl Rollouts {
     }
 }
 
-const PROCESSES: u64 = 32;
-const RANKS: u32 = 8;
+/// Workers of a rollout.
+#[derive(Clone, Copy)]
+struct Size {
+    processes: u64,
+    ranks: u32,
+}
 
-/// Rolls out `count` times: the workers of the rollout before are listed no more.
-fn rolled_out(rollouts: &mut Rollouts, count: u64) -> Vec<usize> {
+/// Rolls out `count` times: the workers of the rollout before are listed no more. Gives the sizes of some snapshots.
+fn rolled_out(rollouts: &mut Rollouts, count: u64, Size { processes, ranks }: Size) -> Vec<usize> {
     let mut snapshots = Vec::new();
     for rollout in 0..count {
         rollouts.at += 40_000;
-        let ids = 1 + rollout * PROCESSES..1 + (rollout + 1) * PROCESSES;
+        let ids = 1 + rollout * processes..1 + (rollout + 1) * processes;
         let workers: Vec<Worker> =
-            ids.clone().flat_map(|id| (0..RANKS).map(move |rank| Worker::new(id, rank))).collect();
+            ids.clone().flat_map(|id| (0..ranks).map(move |rank| Worker::new(id, rank))).collect();
         workers.iter().for_each(|&worker| rollouts.stores(worker));
         rollouts.listed(ids.clone());
         rollouts.at += 5_000;
         rollouts.listed(ids);
+        let third = workers.len() / 3;
         for at in 0..8 {
-            rollouts.decides([workers[at], workers[at + 100], workers[at + 200]]);
+            rollouts.decides([workers[at], workers[at + third], workers[at + 2 * third]]);
         }
         rollouts.flush();
         for (at, &worker) in workers.iter().enumerate() {
-            rollouts.is_shown(worker, u64::from((200..208).contains(&at)));
+            rollouts.is_shown(worker, u64::from((2 * third..2 * third + 8).contains(&at)));
         }
         if rollout % 100 == 99 {
             assert!(rollouts.named() >= 1_000.min(rollouts.decided.len()), "{}", rollouts.named());
@@ -189,23 +194,21 @@ fn rolled_out(rollouts: &mut Rollouts, count: u64) -> Vec<usize> {
 
 #[test]
 fn a_thousand_rollouts_show_every_worker_that_is_there() {
-    let mut rollouts = Rollouts::new(512);
-    let began = std::time::Instant::now();
-    let snapshots = rolled_out(&mut rollouts, 1_000);
+    let mut rollouts = Rollouts::new(64);
+    let snapshots = rolled_out(&mut rollouts, 1_000, Size { processes: 8, ranks: 4 });
     let cluster = &rollouts.both.near;
     let sizes = (cluster.workers().len(), cluster.tree().totals().resident, rollouts.too_many());
-    assert_eq!(sizes, (512, 2 * PROCESSES * u64::from(RANKS), 0));
-    assert!(snapshots[9] < 2 * snapshots[2], "what is kept does not grow: {snapshots:?}");
-    println!("{:?}, snapshots of {snapshots:?} bytes", began.elapsed());
+    assert_eq!(sizes, (64, 2 * 8 * 4, 0));
+    assert!(snapshots[9] < 4 * snapshots[2], "decisions are kept, workers are not: {snapshots:?}");
 }
 
-/// The same with as many places as there are in service: `cargo test --release --test rollouts -- --ignored --nocapture`.
+/// The same in full size: `cargo test --release --test rollouts -- --ignored --nocapture`.
 #[test]
 #[ignore = "a measurement: minutes without optimisation"]
-fn a_thousand_rollouts_with_all_places() {
+fn a_thousand_rollouts_of_256_workers() {
     let mut rollouts = Rollouts::new(usize::MAX);
     let began = std::time::Instant::now();
-    let snapshots = rolled_out(&mut rollouts, 1_000);
+    let snapshots = rolled_out(&mut rollouts, 1_000, Size { processes: 32, ranks: 8 });
     assert_eq!((rollouts.both.near.workers().len(), rollouts.too_many()), (4_096, 0));
     println!("{:?}, snapshots of {snapshots:?} bytes", began.elapsed());
 }

@@ -271,7 +271,8 @@ impl Cluster {
         // the truth and be seen to.
         let Head { seq, now_ms, sources, workers, vacant, departed, decisions, .. } = &self.head;
         let Head { processes, routers, signs, findings, limit_nodes, .. } = &self.head;
-        let heard = (seq, now_ms, sources, workers, vacant, departed, decisions.sums(), decisions.digest());
+        let heard =
+            (seq, now_ms, sources, workers, vacant, departed.digest(), decisions.sums(), decisions.digest());
         let heard = (heard, self.head.requests.digest());
         let small = (heard, processes, routers, signs, findings, limit_nodes);
         let bytes = postcard::to_allocvec(&small).unwrap_or_default();

@@ -21,54 +21,86 @@ const _: () = assert!(MAX_WORKERS + MAX_DEPARTED < UNNAMED.at());
 
 /// Workers that gave their places away and are still named, by [`WorkerIx`] from [`MAX_WORKERS`] on.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
-pub(super) struct Departed(Vec<Option<WorkerState>>);
+pub(super) struct Departed {
+    workers: Vec<Option<WorkerState>>,
+    count: usize,
+    /// Sum of hashes of who has which index: nothing else of them ever changes, and the state's digest is taken often.
+    #[serde(skip)]
+    digest: u64,
+}
 
 impl Departed {
     pub(super) fn get(&self, worker: WorkerIx) -> Option<&WorkerState> {
-        self.0.get(worker.at().checked_sub(MAX_WORKERS)?)?.as_ref()
+        self.workers.get(worker.at().checked_sub(MAX_WORKERS)?)?.as_ref()
+    }
+
+    /// Equal for equal ones.
+    pub(super) fn digest(&self) -> u64 {
+        self.digest
+    }
+
+    /// Works out what is not written into a snapshot.
+    pub(super) fn restored(&mut self) {
+        let all = self.workers.iter().enumerate();
+        self.digest =
+            all.filter_map(|(at, worker)| Some(hash(at, worker.as_ref()?))).fold(0, u64::wrapping_add);
     }
 
     /// Forgets those that nothing names.
     fn retain(&mut self, is_named: impl Fn(WorkerIx) -> bool) {
-        for (at, place) in self.0.iter_mut().enumerate() {
+        for at in 0..self.workers.len() {
             if !is_named(index(at)) {
-                *place = None;
+                self.forget(at);
             }
         }
-        while self.0.last().is_some_and(Option::is_none) {
-            self.0.pop();
+        while self.workers.last().is_some_and(Option::is_none) {
+            self.workers.pop();
+        }
+    }
+
+    fn forget(&mut self, at: usize) {
+        if let Some(worker) = self.workers[at].take() {
+            self.digest = self.digest.wrapping_sub(hash(at, &worker));
+            self.count -= 1;
         }
     }
 
     /// Names that can be given yet.
     fn room(&self) -> usize {
-        MAX_DEPARTED - self.0.iter().flatten().count()
+        MAX_DEPARTED - self.count
     }
 
     /// Names a worker from now on, by the first index from `from` on that is free.
     fn add(&mut self, from: &mut usize, worker: WorkerState) -> WorkerIx {
-        while self.0.get(*from).is_some_and(Option::is_some) {
+        while self.workers.get(*from).is_some_and(Option::is_some) {
             *from += 1;
         }
-        if *from == self.0.len() {
-            self.0.push(None);
+        if *from == self.workers.len() {
+            self.workers.push(None);
         }
-        self.0[*from] = Some(worker);
+        self.digest = self.digest.wrapping_add(hash(*from, &worker));
+        self.count += 1;
+        self.workers[*from] = Some(worker);
         index(*from)
     }
 
     /// Forgets those that departed longest ago, a quarter of all that there can be, and gives their indices.
     fn forget_oldest(&mut self) -> Vec<WorkerIx> {
         let left_ms = |worker: &WorkerState| worker.gone.map(|gone| gone.at_ms);
-        let named = self.0.iter().enumerate().filter_map(|(at, place)| Some((left_ms(place.as_ref()?), at)));
+        let named =
+            self.workers.iter().enumerate().filter_map(|(at, place)| Some((left_ms(place.as_ref()?), at)));
         let mut oldest: Vec<_> = named.collect();
         oldest.sort_unstable();
         oldest.truncate(MAX_DEPARTED / 4);
-        for (_, at) in &oldest {
-            self.0[*at] = None;
-        }
+        oldest.iter().for_each(|&(_, at)| self.forget(at));
         oldest.into_iter().map(|(_, at)| index(at)).collect()
     }
+}
+
+fn hash(at: usize, worker: &WorkerState) -> u64 {
+    // Plain data always encodes.
+    let bytes = postcard::to_allocvec(&(at, worker)).unwrap_or_default();
+    xxhash_rust::xxh3::xxh3_64(&bytes)
 }
 
 fn index(at: usize) -> WorkerIx {

@@ -84,6 +84,7 @@ impl SnapshotReader {
                 let mut head: Head = postcard::from_bytes(&head)?;
                 head.decisions.restored();
                 head.requests.restored();
+                head.departed.restored();
                 let tree = TreeReader::new(head.limit_nodes);
                 self.state = Some((head, tree));
                 Ok(None)

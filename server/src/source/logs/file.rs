@@ -72,8 +72,6 @@ struct Open {
     /// Length and time of the last change when it was looked at last.
     len: u64,
     modified: SystemTime,
-    /// Time has passed since the last read: it may have been emptied.
-    is_resting: bool,
     /// It goes on where the one before it ended.
     is_rest: bool,
     since: Instant,
@@ -165,7 +163,7 @@ impl Follower {
 
     async fn look(&mut self, buffer: &mut Vec<u8>) -> io::Result<News> {
         let Some(open) = &mut self.open else { return self.open_next().await };
-        if std::mem::take(&mut open.is_resting) && !open.begins_as_before().await? {
+        if !open.begins_as_before().await? {
             return self.emptied().await;
         }
         if open.read(buffer).await? > 0 {
@@ -184,7 +182,7 @@ impl Follower {
         if now.len() < open.offset {
             return self.emptied().await;
         }
-        (open.len, open.is_resting) = (now.len(), true);
+        open.len = now.len();
         open.modified = now.modified().unwrap_or(open.modified);
         self.settle();
         Ok(News::Nothing)
@@ -343,7 +341,6 @@ impl Open {
             head: Vec::new(),
             len: metadata.len(),
             modified: metadata.modified()?,
-            is_resting: false,
             is_rest: false,
             since: Instant::now(),
             is_settled: false,
@@ -356,7 +353,6 @@ impl Open {
         if count == CHUNK_BYTES {
             // More to read: it takes a while, and how much there was is then known.
             self.len = self.file.metadata().await?.len();
-            self.is_resting = true;
         }
         Ok(count)
     }

@@ -43,8 +43,10 @@ impl Followed {
 
     /// Waits until all that appeared is known.
     async fn settled(&mut self) {
-        while !self.follower.open.as_ref().is_some_and(|open| open.is_settled) {
+        while {
             assert_eq!(self.follower.ask(&mut Vec::new()).await.unwrap(), News::Nothing);
+            !self.follower.open.as_ref().is_some_and(|open| open.is_settled)
+        } {
             self.follower.wait(NEVER).await;
         }
     }
