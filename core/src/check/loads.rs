@@ -1,7 +1,7 @@
 //! What routers count on workers, second by second, so that two of them can be held against each other: one message or
 //! scrape says what was at its own moment, and those of two routers never are of the same one. Knows no threshold of a rule.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use crate::cluster::Cluster;
 use crate::id::{Millis, WorkerIx};
@@ -37,10 +37,10 @@ struct Count {
     blocks: u64,
 }
 
-/// Counts of the last seconds.
+/// Counts of the last seconds: of every worker by every router, oldest first.
 #[derive(Default)]
 pub(super) struct Loads {
-    seconds: VecDeque<(Millis, Vec<Count>)>,
+    counts: BTreeMap<(WorkerIx, By), VecDeque<(Millis, u64)>>,
 }
 
 /// What one router counted over some seconds.
@@ -56,35 +56,38 @@ pub(super) struct Mean {
 
 impl Loads {
     pub(super) fn sample(&mut self, cluster: &Cluster, now: Millis) {
-        // Another worker may have had the place before.
-        let is_its = |at: Millis, count: &Count| cluster.worker(count.worker).is_some_and(|w| w.first_ms <= at);
-        for (at, counts) in &mut self.seconds {
-            counts.retain(|count| is_its(*at, count));
+        for Count { worker, by, blocks } in counts(cluster, now) {
+            let seconds = self.counts.entry((worker, by)).or_default();
+            // Asked twice in a millisecond it says the same.
+            if seconds.back().is_none_or(|(last, _)| *last < now) {
+                seconds.push_back((now, blocks));
+            }
         }
-        self.seconds.push_back((now, counts(cluster, now)));
-        while self.seconds.front().is_some_and(|(first, _)| now.since(*first) > REACH_MS) {
-            self.seconds.pop_front();
-        }
+        self.counts.retain(|(worker, _), seconds| {
+            // Another worker may have had the place before.
+            let since = cluster.worker(*worker).map_or(now, |worker| worker.first_ms);
+            while seconds.front().is_some_and(|(at, _)| now.since(*at) > REACH_MS || *at < since) {
+                seconds.pop_front();
+            }
+            !seconds.is_empty()
+        });
     }
 
     /// Means over the last `ms` of each router that counts on a worker, those by messages first.
     pub(super) fn means(&self, worker: WorkerIx, now: Millis, ms: u64) -> Vec<Mean> {
-        let recent = || self.seconds.iter().filter(|(at, _)| now.since(*at) < ms);
-        let of_worker = || recent().flat_map(|(_, counts)| counts).filter(|count| count.worker == worker);
-        let mut routers: Vec<By> = of_worker().map(|count| count.by).collect();
-        routers.sort_unstable();
-        routers.dedup();
-        let blocks = |by| of_worker().filter(move |count| count.by == by).map(|count| count.blocks as f64);
-        routers.into_iter().map(|by| mean(by, &blocks(by).collect::<Vec<_>>())).collect()
+        let routers = self.counts.range((worker, By::Messages(0))..=(worker, By::Metrics(usize::MAX)));
+        let recent = |seconds: &VecDeque<(Millis, u64)>| {
+            let recent = seconds.iter().filter(|(at, _)| now.since(*at) < ms);
+            recent.map(|(_, blocks)| *blocks as f64).collect::<Vec<_>>()
+        };
+        let means = routers.map(|(&(_, by), seconds)| mean(by, &recent(seconds)));
+        means.filter(|mean| mean.seconds > 0).collect()
     }
 
     /// Most routers of one kind that counted in the last seconds. A process's messages and metrics are of one router, and
     /// publishers' ids do not tell whose they are.
     pub(super) fn most_routers(&self) -> usize {
-        let mut routers: Vec<By> =
-            self.seconds.iter().flat_map(|(_, counts)| counts).map(|count| count.by).collect();
-        routers.sort_unstable();
-        routers.dedup();
+        let routers: BTreeSet<By> = self.counts.keys().map(|(_, by)| *by).collect();
         let messages = routers.iter().filter(|by| matches!(by, By::Messages(_))).count();
         messages.max(routers.len() - messages)
     }

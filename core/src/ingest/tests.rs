@@ -231,9 +231,14 @@ fn ids_beyond_what_javascript_can_count_stay_exact() {
 #[test]
 fn more_workers_than_are_kept_apart_are_counted_as_missed() {
     let mut heard = Heard::new();
+    let Heard { listener, cluster, source, now } = &mut heard;
+    let (source, at_ms) = (*source, Millis(*now));
     for id in 0..crate::cluster::MAX_WORKERS as u64 + 3 {
-        heard.hear_json(JETSTREAM, stored(id, 0, None, &[1]));
+        let payload = stored(id, 0, None, &[1]).to_string();
+        let message = Message { source, at_ms, subject: JETSTREAM, reply: None, payload: payload.as_bytes() };
+        listener.message(message, cluster);
     }
+    listener.flush(at_ms, cluster);
     assert_eq!(heard.cluster.workers().len(), crate::cluster::MAX_WORKERS);
     let missed = &heard.source().missed;
     assert_eq!((missed[0].cause, missed[0].count), (MissedCause::TooManyWorkers, 3));

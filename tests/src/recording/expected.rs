@@ -74,7 +74,7 @@ pub const ALL: &[Expected] = &[
     Expected {
         capture: "1.7.0.dev20261026-restart",
         must: &[Must { code: "worker_gone", after: "kill_worker", within_s: 11.0 }],
-        may: &["source_down"],
+        may: &["source_down", "errors"],
     },
     Expected {
         capture: "1.6.1-router-restart",
