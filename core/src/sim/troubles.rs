@@ -17,7 +17,7 @@ const LEASE_ENDS_US: u64 = 6_000_000;
 /// How long the index of a restarted router does not follow, in microseconds.
 const COLD_US: u64 = 60_000_000;
 /// What prefill takes where it is slow, in percent.
-const SLOW_PERCENT: u64 = 200;
+const SLOW_PERCENT: u64 = 400;
 
 const INDEXER: &str = "dynamo_llm::kv_router::indexer";
 const PUBLISHER: &str = "dynamo_llm::kv_router::publisher";

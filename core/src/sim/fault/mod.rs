@@ -57,7 +57,7 @@ pub enum Fault {
     Churn,
     /// The blocks of running requests fill the KV cache; others wait for them.
     MemoryFull,
-    /// Prefill takes twice as long on every worker.
+    /// Prefill takes four times as long on every worker.
     Slow,
     /// Two frontends route, and neither knows of the other's requests.
     Replicas,
@@ -139,7 +139,7 @@ impl Fault {
             Self::UnknownRemovals => ("unknown-removals", "Workers remove blocks that they never stored"),
             Self::Churn => ("churn", "Blocks are evicted before their prompt comes again"),
             Self::MemoryFull => ("memory-full", "The blocks of running requests fill the KV cache"),
-            Self::Slow => ("slow", "Prefill takes twice as long"),
+            Self::Slow => ("slow", "Prefill takes four times as long"),
             Self::Replicas => ("replicas", "Two frontends route and do not tell each other"),
             Self::Approximate => ("approximate", "The router runs without KV events and predicts"),
         }
