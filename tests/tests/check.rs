@@ -134,8 +134,9 @@ async fn slow_frontend() -> String {
 
 /// What a check with this target says of it: how it ended, and what became of the rule.
 async fn against_target(frontend: &str, target_ms: &str, more: &[&str]) -> (Option<i32>, String) {
-    let flags = ["--prometheus", frontend, "--prometheus-interval", "0.5", "--output", "json"];
-    let flags = flags.iter().chain(&["--slo-ttft-ms", target_ms]).chain(more);
+    let sources = ["--prometheus", frontend, "--prometheus-interval", "0.5", "--output", "json"];
+    let target = ["--slo-ttft-ms", target_ms];
+    let flags = sources.iter().chain(&target).chain(more);
     let output = check(flags.map(OsString::from).collect()).await;
     let answer: Value = serde_json::from_slice(&output.stdout).expect("JSON");
     let rules = answer["checked"].as_array().expect("rules");
