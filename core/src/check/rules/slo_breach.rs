@@ -78,7 +78,7 @@ impl Rule for SloBreach {
             latency.p95_at_least() >= FAR_ABOVE * target_ms
         };
         let severity =
-            if above.iter().any(|above| is_far(above)) { Severity::Critical } else { Severity::Warning };
+            if above.iter().any(is_far) { Severity::Critical } else { Severity::Warning };
         let mut found = Found::new(
             severity,
             format!("{} p95 above target", names.join(" and ")),
