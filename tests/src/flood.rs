@@ -111,7 +111,8 @@ impl Receipts {
     /// Publishes messages as fast as the stream stores them, with so many under way as one publisher ever has.
     pub async fn send(&mut self, messages: impl Iterator<Item = Bytes>) {
         for message in messages {
-            let published = self.client.publish_with_reply(Form::Stream.subject(), self.inbox.clone(), message);
+            let published =
+                self.client.publish_with_reply(Form::Stream.subject(), self.inbox.clone(), message);
             published.await.expect("NATS takes what it is sent");
             self.sent += 1;
             if self.sent % AT_ONCE == 0 {

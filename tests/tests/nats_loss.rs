@@ -75,7 +75,8 @@ async fn a_server_that_lost_its_latest_messages_is_a_gap_and_its_new_ones_are_al
     let proxy = Proxy::start(nats.port()).await;
     let server = Radixscope::serve(&proxy.url()).await;
     server.until_ready().await;
-    let publish = async |nats: &Nats, events| flood::publish(&nats.client().await, Form::Stream, events).await;
+    let publish =
+        async |nats: &Nats, events| flood::publish(&nats.client().await, Form::Stream, events).await;
     publish(&nats, 0..1_000).await;
     server.until_quiet(1_000).await;
     nats.stop();
@@ -93,7 +94,11 @@ async fn a_server_that_lost_its_latest_messages_is_a_gap_and_its_new_ones_are_al
     publish(&nats, 7_000..14_000).await;
     proxy.mend();
     let source = accounts_for(&server, 14_000).await;
-    assert_eq!((number(&source, "received"), number(&source["gaps"][0], "gaps")), (14_000, gaps + 1), "{source}");
+    assert_eq!(
+        (number(&source, "received"), number(&source["gaps"][0], "gaps")),
+        (14_000, gaps + 1),
+        "{source}"
+    );
     let cluster = server.cluster().await;
     let workers = cluster["workers"].as_array().unwrap();
     assert_eq!(sum(workers, "store_events_total") + sum(workers, "remove_events_total"), 14_000, "each once");
