@@ -3,9 +3,10 @@
 use std::ops::Range;
 use std::time::Duration;
 
-use async_nats::Client;
 use async_nats::jetstream::{self, stream};
+use async_nats::{Client, Subscriber};
 use bytes::Bytes;
+use futures_util::StreamExt;
 use serde_json::{Value, json};
 
 use crate::envelope::envelope;
@@ -18,6 +19,10 @@ const BLOCKS: u64 = 4;
 const EVENTS_HELD: u64 = 400;
 /// Messages between two waits for the connection to take them.
 const AT_ONCE: u64 = 500;
+/// Messages that wait for the stream's receipt at most: half of what the client keeps for a subscriber.
+const MAX_UNDER_WAY: u64 = 30_000;
+/// A receipt that takes longer does not come.
+const RECEIPT_WITHIN: Duration = Duration::from_secs(2);
 /// Name of the stream that keeps events of 0.9.
 const STREAM: &str = "namespace-dynamo-component-backend-kv-events";
 
@@ -82,6 +87,55 @@ pub async fn create_stream(jetstream: &jetstream::Context) {
 pub async fn stored(jetstream: &jetstream::Context) -> u64 {
     let stream = jetstream.get_stream(STREAM).await.expect("the stream exists");
     stream.get_info().await.expect("JetStream answers").state.last_sequence
+}
+
+/// Publishes to the stream and counts its receipts, as Dynamo's publishers get them.
+pub struct Receipts {
+    client: Client,
+    inbox: String,
+    receipts: Subscriber,
+    /// Messages published.
+    pub sent: u64,
+    /// Of them, those that the stream says it has stored.
+    pub stored: u64,
+}
+
+impl Receipts {
+    /// On a connection of its own.
+    pub async fn new(client: Client) -> Self {
+        let inbox = client.new_inbox();
+        let receipts = client.subscribe(inbox.clone()).await.expect("NATS lets us subscribe");
+        Self { client, inbox, receipts, sent: 0, stored: 0 }
+    }
+
+    /// Publishes messages as fast as the stream stores them, with so many under way as one publisher ever has.
+    pub async fn send(&mut self, messages: impl Iterator<Item = Bytes>) {
+        for message in messages {
+            let published =
+                self.client.publish_with_reply(Form::Stream.subject(), self.inbox.clone(), message);
+            published.await.expect("NATS takes what it is sent");
+            self.sent += 1;
+            if self.sent % AT_ONCE == 0 {
+                self.client.flush().await.expect("NATS takes what it is sent");
+                self.wait(MAX_UNDER_WAY, RECEIPT_WITHIN).await;
+            }
+        }
+        self.client.flush().await.expect("NATS takes what it is sent");
+    }
+
+    /// Waits until no more than `most` receipts are missing, as long as some come.
+    pub async fn wait(&mut self, most: u64, within: Duration) {
+        while self.sent - self.stored > most {
+            let Ok(Some(receipt)) = tokio::time::timeout(within, self.receipts.next()).await else { return };
+            self.stored += u64::from(!receipt.payload.windows(7).any(|part| part == b"\"error\""));
+        }
+    }
+
+    /// Counts the receipts that came before the connection ended, if it has ended.
+    pub async fn end(mut self) -> (u64, u64) {
+        self.wait(0, RECEIPT_WITHIN).await;
+        (self.sent, self.stored)
+    }
 }
 
 /// Publishes these events as fast as NATS takes them.

@@ -106,6 +106,16 @@ impl Nats {
         self.process = None;
     }
 
+    /// Notes what the stopped server has stored so far.
+    pub fn keep_store(&self) {
+        copy(&self.folder.path().join("jetstream"), &self.folder.path().join("kept"));
+    }
+
+    /// Has the stopped server forget what it stored since: as one that died before it had written it.
+    pub fn lose_latest(&self) {
+        copy(&self.folder.path().join("kept"), &self.folder.path().join("jetstream"));
+    }
+
     /// The server's process.
     pub fn process(&self) -> &Process {
         self.process.as_ref().expect("the server runs")
@@ -213,6 +223,15 @@ impl Nats {
         }
         std::fs::write(self.folder.path().join("nats.conf"), conf).expect("a writable folder");
     }
+}
+
+/// Makes `to` the same as folder `from`.
+fn copy(from: &Path, to: &Path) {
+    if to.exists() {
+        std::fs::remove_dir_all(to).expect("a writable folder");
+    }
+    let status = Command::new("cp").arg("-r").args([from, to]).status();
+    assert!(status.expect("cp is everywhere").success());
 }
 
 fn is_reloaded(line: &str) -> bool {

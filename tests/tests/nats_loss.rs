@@ -69,6 +69,42 @@ async fn what_a_stream_holds_is_read_again_until_nothing_is_missing() {
 }
 
 #[tokio::test]
+async fn a_server_that_lost_its_latest_messages_is_a_gap_and_its_new_ones_are_all_read() {
+    let mut nats = Nats::start().await;
+    flood::create_stream(&nats.jetstream().await).await;
+    let proxy = Proxy::start(nats.port()).await;
+    let server = Radixscope::serve(&proxy.url()).await;
+    server.until_ready().await;
+    let publish =
+        async |nats: &Nats, events| flood::publish(&nats.client().await, Form::Stream, events).await;
+    publish(&nats, 0..1_000).await;
+    server.until_quiet(1_000).await;
+    nats.stop();
+    nats.keep_store();
+    nats.start_again().await;
+    server.until_source_is("live").await;
+    publish(&nats, 1_000..7_000).await;
+    server.until_quiet(7_000).await;
+    let gaps = number(&server.cluster().await["sources"][0]["gaps"][0], "gaps");
+    proxy.cut();
+    nats.stop();
+    nats.lose_latest();
+    nats.start_again().await;
+    // They take the numbers of those that were lost, and more.
+    publish(&nats, 7_000..14_000).await;
+    proxy.mend();
+    let source = accounts_for(&server, 14_000).await;
+    assert_eq!(
+        (number(&source, "received"), number(&source["gaps"][0], "gaps")),
+        (14_000, gaps + 1),
+        "{source}"
+    );
+    let cluster = server.cluster().await;
+    let workers = cluster["workers"].as_array().unwrap();
+    assert_eq!(sum(workers, "store_events_total") + sum(workers, "remove_events_total"), 14_000, "each once");
+}
+
+#[tokio::test]
 async fn a_connection_that_breaks_without_numbers_is_a_gap_of_unknown_size() {
     let nats = without_jetstream().await;
     let proxy = Proxy::start(nats.port()).await;

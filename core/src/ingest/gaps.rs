@@ -77,10 +77,7 @@ impl Gaps {
     /// A publisher that nobody knew before a break begins in the middle of its count: what it said earlier may have
     /// been said during the break.
     pub(super) fn begins_late(&mut self, source: SourceIx, topic: Topic, last: Break) {
-        let gap = self.topics.entry((source, topic)).or_default();
-        if gap.unknown_since != Some(last.since_ms) {
-            gap.unknown(last);
-        }
+        self.topics.entry((source, topic)).or_default().unknown(last);
     }
 
     /// What changed since the last call.
@@ -99,9 +96,12 @@ impl Gaps {
 }
 
 impl Gap {
+    /// One break counts once, however many signs of it there are.
     fn unknown(&mut self, at: Break) {
-        self.unknown += 1;
-        self.unknown_since = Some(at.since_ms);
+        if self.unknown_since != Some(at.since_ms) {
+            self.unknown += 1;
+            self.unknown_since = Some(at.since_ms);
+        }
         self.reach(at);
     }
 

@@ -37,6 +37,11 @@ impl Multiset {
         true
     }
 
+    /// Whether it is expected.
+    pub(super) fn has(&self, content: Content) -> bool {
+        self.counts.contains_key(&content)
+    }
+
     pub(super) fn is_empty(&self) -> bool {
         self.counts.is_empty()
     }
@@ -55,8 +60,9 @@ impl Default for Latest {
     }
 }
 
-/// Contents remembered per stream. More than [`OVERLAP`], so that everything read twice is known.
-const REMEMBERED: usize = 8_192;
+/// Contents remembered per stream, half a megabyte of them: more than [`OVERLAP`], so that everything read twice is known,
+/// and more than a server that died had sent on and not yet stored.
+const REMEMBERED: usize = 32_768;
 /// Messages read once more after a lost connection: more than can be under way in one direction and not the other.
 pub(super) const OVERLAP: u64 = 4_096;
 const _: () = assert!(REMEMBERED as u64 >= OVERLAP);
@@ -72,6 +78,11 @@ impl Latest {
             self.contents.pop_front();
         }
         self.contents.push_back(content);
+    }
+
+    /// How many are remembered.
+    pub(super) fn len(&self) -> u64 {
+        self.contents.len() as u64
     }
 
     /// As a multiset.

@@ -5,19 +5,22 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use async_nats::Client;
 use futures_util::{StreamExt, stream};
 
 use radixscope_core::id::Millis;
+use radixscope_core::ingest::Break;
 use radixscope_core::record::{MissedCause, Topic};
 
+use super::agree::{Agreed, NEAR, Search};
 use super::dedupe::{Content, Latest, Multiset, OVERLAP};
 use super::jetstream::{self, JetStreamError, Reach, Stored};
 use super::line::MAX_HELD_MESSAGES;
 use crate::hub::{HubEnded, SourceHandle};
 use crate::shutdown::Shutdown;
+use crate::time::now;
 
 /// Requests under way at once: hides the round trip without flooding the server.
 const IN_FLIGHT: usize = 128;
@@ -28,6 +31,9 @@ const MAY_COME_AGAIN: usize = 2 * MAX_HELD_MESSAGES;
 /// A message stored this long before the broker told the stream's reach may still have been on its way to our
 /// subscription, in milliseconds.
 const ON_THE_WAY_MS: u64 = 5_000;
+/// A message that arrived live is in the stream within this time, or never: the server stores it beside sending it on.
+const STORED_WITHIN: Duration = Duration::from_secs(2);
+const LOOK_AGAIN_AFTER: Duration = Duration::from_millis(50);
 
 /// Where a stream was left.
 #[derive(Clone, Debug, Default)]
@@ -79,6 +85,8 @@ pub(super) struct Reader {
     pub(super) lost: Shutdown,
     /// How long to wait first: after an attempt that failed.
     pub(super) wait: Duration,
+    /// The break that the connection ended, if it ended one.
+    pub(super) after: Option<Break>,
 }
 
 /// Why reading stops early.
@@ -128,8 +136,8 @@ impl Reader {
     }
 
     async fn read(&self, reading: &mut Reading) -> Result<(), Stop> {
-        let mut reach = jetstream::reach(&self.client, &self.stream).await?;
-        let from = self.begin(reading, &reach);
+        let mut reach = self.reach_of(&reading.place).await?;
+        let from = self.begin(reading, &reach).await?;
         let mut next = from;
         loop {
             let is_last = reach.last_seq.saturating_sub(next) < NEARLY_THERE;
@@ -147,23 +155,26 @@ impl Reader {
         }
     }
 
-    /// The first message to read, by where we were and what is left.
-    fn begin(&self, reading: &mut Reading, reach: &Reach) -> u64 {
-        reading.live_since = reach.at_ms.map(|at| Millis(at.0.saturating_sub(ON_THE_WAY_MS)));
-        let place = &mut reading.place;
-        if place.created == reach.created {
-            if place.reached > reach.last_seq {
-                // The server died before it had written all that it had sent on: we have more than the stream.
-                tracing::warn!(stream = self.stream, "the stream lost its latest messages");
-                place.reached = reach.last_seq;
+    /// How far the stream reaches: at least to where we are in it, unless that does not come about.
+    async fn reach_of(&self, place: &Place) -> Result<Reach, Stop> {
+        let started = Instant::now();
+        loop {
+            let reach = jetstream::reach(&self.client, &self.stream).await?;
+            let is_behind = place.created == reach.created && reach.last_seq < place.reached;
+            if !is_behind || started.elapsed() > STORED_WITHIN {
+                return Ok(reach);
             }
-            let next = place.reached + 1;
-            if reach.first_seq > next {
-                self.expired(reach.first_seq - next);
-            }
-            reading.known = place.latest.multiset();
-            return next.saturating_sub(OVERLAP).max(reach.first_seq);
+            tokio::time::sleep(LOOK_AGAIN_AFTER).await;
         }
+    }
+
+    /// The first message to read, by where we were and what is left.
+    async fn begin(&self, reading: &mut Reading, reach: &Reach) -> Result<u64, Stop> {
+        reading.live_since = reach.at_ms.map(|at| Millis(at.0.saturating_sub(ON_THE_WAY_MS)));
+        if reading.place.created == reach.created {
+            return self.go_on(reading, reach).await;
+        }
+        let place = &mut reading.place;
         if !place.created.is_empty() {
             tracing::info!(stream = self.stream, "the stream was made anew; reading it from its beginning");
         }
@@ -172,7 +183,54 @@ impl Reader {
         let left_out = held.saturating_sub(self.limit);
         self.progress.left_out.fetch_add(left_out, Ordering::Relaxed);
         place.reached = reach.first_seq + left_out - 1;
-        reach.first_seq + left_out
+        Ok(reach.first_seq + left_out)
+    }
+
+    /// The first message to read of a stream that was read before: some of the last are read once more.
+    async fn go_on(&self, reading: &mut Reading, reach: &Reach) -> Result<u64, Stop> {
+        let Reading { place, known, .. } = reading;
+        *known = place.latest.multiset();
+        // What was handed over before this number is not remembered, so it must not be read again.
+        let oldest = (place.reached + 1).saturating_sub(place.latest.len());
+        let was_at = place.reached;
+        place.reached = was_at.min(reach.last_seq);
+        match self.agreed(place, known).await? {
+            Agreed::Upto(seq) if seq + NEAR < place.reached => place.reached = seq,
+            Agreed::Upto(_) | Agreed::Unknown => {}
+            Agreed::Nowhere => place.reached = oldest.saturating_sub(1).min(place.reached),
+        }
+        if place.reached < was_at {
+            self.lost_its_latest();
+        }
+        let next = place.reached + 1;
+        if reach.first_seq > next {
+            self.expired(reach.first_seq - next);
+        }
+        Ok(next.saturating_sub(OVERLAP).max(oldest.min(next)).max(reach.first_seq))
+    }
+
+    /// Where the stream agrees with what was handed over of it.
+    async fn agreed(&self, place: &Place, known: &Multiset) -> Result<Agreed, JetStreamError> {
+        let mut search = Search::new(place.reached, place.latest.len());
+        loop {
+            let seq = match search.next() {
+                Ok(seq) => seq,
+                Err(agreed) => return Ok(agreed),
+            };
+            let message = jetstream::message(&self.client, &self.stream, seq).await?;
+            match message.map(|message| known.has(Content::of(&message.payload))) {
+                Some(true) => return Ok(Agreed::Upto(seq)),
+                other => search.is_not_there(other),
+            }
+        }
+    }
+
+    /// The server died before it had written all that it had sent on: we have more than the stream, and nobody knows what
+    /// was published after that.
+    fn lost_its_latest(&self) {
+        tracing::warn!(stream = self.stream, "the stream lost its latest messages");
+        let at = self.after.unwrap_or_else(|| Break { since_ms: now(), until_ms: now() });
+        self.to.broke_for_good(Topic::KvEvents, at);
     }
 
     /// Reads messages `first` to `last`.

@@ -2,6 +2,7 @@
 //!
 //! Everything of a connection runs on one thread that does nothing else.
 
+mod agree;
 mod connect;
 mod dedupe;
 mod denied;
@@ -52,6 +53,8 @@ struct Kept {
     has_stream_messages: bool,
     /// The last sign of life of the last connection. `None`: there was none yet.
     alive_ms: Option<Millis>,
+    /// Which server that was: a server has another id after each start.
+    server_id: String,
 }
 
 /// Where the link stands, in words too: the latest only, because the hub may be slow and the connection must not wait

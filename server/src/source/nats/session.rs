@@ -30,7 +30,7 @@ use super::connect::Signals;
 use super::denied::DeniedSubjects;
 use super::history::{End, Outcome, Progress, Reader};
 use super::jetstream::{self, JetStreamError};
-use super::line::{Live, Next, Then};
+use super::line::{Line, Live, Next, Then};
 use super::status::{self, History, MAX_COMPLAINTS};
 use super::{Kept, Words};
 use crate::config::Nats;
@@ -126,6 +126,7 @@ impl<'s> Session<'s> {
         if let Some(at) = self.after {
             self.to.broke(at);
         }
+        self.note_server();
         self.kept.alive_ms = Some(now());
         self.start_history();
         // The runtime would let other tasks have their turn in the middle; but none is as urgent as this.
@@ -139,6 +140,19 @@ impl<'s> Session<'s> {
             }
         }
         why
+    }
+
+    /// A server that was started again, or another one: what its publishers had no receipt for may be in no stream, and
+    /// nothing tells.
+    fn note_server(&mut self) {
+        let id = self.client.server_info().server_id;
+        let is_other = std::mem::replace(&mut self.kept.server_id, id) != self.kept.server_id;
+        if let Some(at) = self.after
+            && is_other
+            && self.kept.lines.values().any(Line::can_be_read_again)
+        {
+            self.to.broke_for_good(Topic::KvEvents, at);
+        }
     }
 
     async fn subscribe(&mut self) -> Result<Vec<Subscriber>, String> {
@@ -219,6 +233,7 @@ impl<'s> Session<'s> {
             limit: self.options.history_messages,
             lost: self.over.subscribe(),
             wait,
+            after: self.after,
         };
         self.jobs.spawn_on(async move { Done::Read(reader.run(place).await) }, &self.elsewhere);
     }
