@@ -135,7 +135,7 @@ async fn every_answer_has_the_same_capacity_and_block_size_of_a_worker() {
         }
         assert_eq!(worker["capacity_source"], other["capacities"][0]["source"]);
     }
-    assert_eq!(server.json("/api/v1/tree").await["block_size_tokens"], *size);
+    assert_eq!(server.json("/api/v1/tree").await["totals"]["block_size_tokens"], *size);
 }
 
 #[tokio::test]
