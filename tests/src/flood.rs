@@ -115,7 +115,7 @@ impl Receipts {
                 self.client.publish_with_reply(Form::Stream.subject(), self.inbox.clone(), message);
             published.await.expect("NATS takes what it is sent");
             self.sent += 1;
-            if self.sent % AT_ONCE == 0 {
+            if self.sent.is_multiple_of(AT_ONCE) {
                 self.client.flush().await.expect("NATS takes what it is sent");
                 self.wait(MAX_UNDER_WAY, RECEIPT_WITHIN).await;
             }
