@@ -59,9 +59,13 @@ impl Gaps {
         }
     }
 
-    /// The connection broke, and nothing will tell what that cost.
+    /// The connection broke, and nothing will tell what that cost. One break counts once, however many signs of it
+    /// there are.
     pub(super) fn unknown(&mut self, source: SourceIx, topic: Topic, at: Break) {
-        self.topics.entry((source, topic)).or_default().unknown(at);
+        let gap = self.topics.entry((source, topic)).or_default();
+        if gap.unknown_since != Some(at.since_ms) {
+            gap.unknown(at);
+        }
     }
 
     /// A publisher spoke for the first time after a break.
@@ -77,7 +81,7 @@ impl Gaps {
     /// A publisher that nobody knew before a break begins in the middle of its count: what it said earlier may have
     /// been said during the break.
     pub(super) fn begins_late(&mut self, source: SourceIx, topic: Topic, last: Break) {
-        self.topics.entry((source, topic)).or_default().unknown(last);
+        self.unknown(source, topic, last);
     }
 
     /// What changed since the last call.
@@ -96,12 +100,9 @@ impl Gaps {
 }
 
 impl Gap {
-    /// One break counts once, however many signs of it there are.
     fn unknown(&mut self, at: Break) {
-        if self.unknown_since != Some(at.since_ms) {
-            self.unknown += 1;
-            self.unknown_since = Some(at.since_ms);
-        }
+        self.unknown += 1;
+        self.unknown_since = Some(at.since_ms);
         self.reach(at);
     }
 
