@@ -72,7 +72,7 @@ async fn a_check_that_is_asked_to_end_says_what_it_knows() {
     let mut command = Radixscope::command();
     command.args(["check", "--nats", &nats.url(), "--for", "1h", "--log", "info"]);
     let mut process = Process::start("radixscope check", &mut command);
-    process.line("that it is connected", |line| line.contains("connected").then_some(())).await;
+    process.line("that it listens", |line| line.contains("state=\"live\"").then_some(())).await;
     process.terminate();
     assert_eq!(process.ended().await.code(), Some(3));
     process.line("what it knows", |line| line.contains("Nothing was heard").then_some(())).await;

@@ -28,6 +28,7 @@ fn about_routing(lines: &[String]) -> u64 {
         "Selected worker",
         "KV Routing initialized",
         "using JetStream",
+        "Runtime shutdown initiated",
     ];
     lines.iter().filter(|line| words.iter().any(|word| line.contains(word))).count() as u64
 }

@@ -77,8 +77,7 @@ impl Rule for SloBreach {
         let is_far = |(latency, _, target_ms): &&(Latency, Against, f64)| {
             latency.p95_at_least() >= FAR_ABOVE * target_ms
         };
-        let severity =
-            if above.iter().any(is_far) { Severity::Critical } else { Severity::Warning };
+        let severity = if above.iter().any(is_far) { Severity::Critical } else { Severity::Warning };
         let mut found = Found::new(
             severity,
             format!("{} p95 above target", names.join(" and ")),

@@ -170,9 +170,14 @@ async fn pass_words(
     mut said: watch::Receiver<(LinkState, String)>,
     to: &SourceHandle,
 ) -> Result<(), HubEnded> {
+    let mut logged = None;
     loop {
         let (state, words) = said.borrow_and_update().clone();
-        to.state(state, words).await?;
+        to.state(state, words.clone()).await?;
+        // Words change with every look while history is read.
+        if logged.replace(state) != Some(state) {
+            tracing::info!(state = state.as_str(), "{words}");
+        }
         if said.changed().await.is_err() {
             return Ok(());
         }
