@@ -116,6 +116,7 @@ async fn a_router_that_was_restarted_is_noted() {
 #[test]
 fn what_is_expected_names_recordings_that_are_there() {
     for Expected { capture, .. } in radixscope_tests::recording::expected::ALL {
-        assert!(radixscope_tests::capture::ALL.contains(capture), "{capture}");
+        let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/fixtures/captures");
+        assert!(std::path::Path::new(folder).join(capture).is_dir(), "{capture}");
     }
 }

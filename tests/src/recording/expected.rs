@@ -45,7 +45,8 @@ pub const ALL: &[Expected] = &[
     healthy("1.0.2-healthy"),
     healthy("1.1.1-healthy"),
     healthy("1.2.1-healthy"),
-    healthy("1.3.1-healthy"),
+    // Its workers' metrics answer only a quarter of a minute after the recording begins.
+    Expected { capture: "1.3.1-healthy", must: &[], may: &["source_down"] },
     healthy("1.4.2-healthy"),
     healthy("1.4.2-replicas"),
     healthy("1.5.1-healthy"),
