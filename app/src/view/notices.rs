@@ -67,7 +67,9 @@ pub(super) fn Notices(store: Store) -> impl IntoView {
         if store.address.with(|a| a.panel == Panel::Overview) {
             let mut found = store.on_beat(of_findings);
             // What was checked when data came is not known to be so now.
-            if let Some(found) = found.as_mut().filter(|found| found.level == "good" && !old(store).is_empty()) {
+            if let Some(found) =
+                found.as_mut().filter(|found| found.level == "good" && !old(store).is_empty())
+            {
                 found.level = "info";
                 found.text.replace_range(.."✓".len(), "Last check:");
             }
