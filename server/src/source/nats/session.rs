@@ -103,7 +103,7 @@ impl<'s> Session<'s> {
             elsewhere,
             jobs: JoinSet::new(),
             progress: Arc::new(Progress::default()),
-            history: History::Readable,
+            history: History::Asked,
             unread: Vec::new(),
             complaints: Vec::new(),
             denied: DeniedSubjects::default(),
@@ -196,6 +196,7 @@ impl<'s> Session<'s> {
             }
             Err(error) => return self.without_history(format!("history cannot be read: {error}")),
         };
+        self.history = History::Readable;
         for name in names.into_iter().filter(|name| subject::is_kv_event_stream(name)) {
             let is_new = !self.kept.lines.get(&name).is_some_and(|line| line.is_reading());
             if is_new && self.is_wanted(&subject::kv_event_stream_subject(&name)) {
@@ -253,11 +254,15 @@ impl<'s> Session<'s> {
                 },
                 // Behind what was still received.
                 () = over(&mut lost) => return "the server closed it or does not answer".to_owned(),
-                Some(done) = self.jobs.join_next() => match done {
-                    Ok(Done::Streams(names)) => self.streams(names),
-                    Ok(Done::Read(outcome)) => self.read(outcome),
-                    Err(error) => return format!("reading history failed: {error}"),
-                },
+                Some(done) = self.jobs.join_next() => {
+                    match done {
+                        Ok(Done::Streams(names)) => self.streams(names),
+                        Ok(Done::Read(outcome)) => self.read(outcome),
+                        Err(error) => return format!("reading history failed: {error}"),
+                    }
+                    // At once: "live" is what others wait for.
+                    self.words.say(self.status());
+                }
                 _ = look.tick() => {
                     self.ask_again(&mut live).await;
                     if !self.look() {
@@ -306,7 +311,7 @@ impl<'s> Session<'s> {
         let Some((stream, _)) = subject.split_once('.') else { return };
         let stream = stream.to_owned();
         self.kept.has_stream_messages = true;
-        if !self.kept.lines.contains_key(&stream) && matches!(self.history, History::Readable) {
+        if !self.kept.lines.contains_key(&stream) && !matches!(self.history, History::Not(_)) {
             // A stream that did not exist when we came: what it holds so far is read like any other.
             self.read_history(&stream, Duration::ZERO);
         }
@@ -434,7 +439,8 @@ impl<'s> Session<'s> {
     }
 
     fn status(&self) -> (LinkState, String) {
-        let is_reading = self.kept.lines.values().any(|line| line.is_reading());
+        let is_reading =
+            matches!(self.history, History::Asked) || self.kept.lines.values().any(|line| line.is_reading());
         let mut words = if is_reading {
             status::reading(&self.progress)
         } else {

@@ -11,6 +11,8 @@ pub(super) const MAX_COMPLAINTS: usize = 4;
 
 /// Whether history can be read.
 pub(super) enum History {
+    /// Which streams there are was asked and not answered yet.
+    Asked,
     Readable,
     /// Why not, as the end of a sentence.
     Not(String),
@@ -19,7 +21,11 @@ pub(super) enum History {
 /// While history is read.
 pub(super) fn reading(progress: &Progress) -> String {
     let read = count(progress.read.load(Ordering::Relaxed));
-    let of = count(progress.of.load(Ordering::Relaxed));
+    let of = progress.of.load(Ordering::Relaxed);
+    if of == 0 {
+        return "Connected; asking which streams of KV events there are.".to_owned();
+    }
+    let of = count(of);
     format!("Connected; reading history: {read} of {of} messages.")
 }
 
@@ -27,12 +33,12 @@ pub(super) fn reading(progress: &Progress) -> String {
 pub(super) fn live(progress: &Progress, history: &History, has_no_stream: bool) -> String {
     let mut words = match history {
         History::Not(why) => format!("Connected; {why}."),
-        History::Readable if has_no_stream => {
+        History::Asked | History::Readable if has_no_stream => {
             "Connected; no stream of KV events there (Dynamo 0.8 and 0.9 have one), so nothing said earlier is \
              known."
                 .to_owned()
         }
-        History::Readable => {
+        History::Asked | History::Readable => {
             format!("Connected; {} messages of history read.", count(progress.read.load(Ordering::Relaxed)))
         }
     };
