@@ -3,7 +3,7 @@
 /// A dash where a number is not known: never 0.
 pub const UNKNOWN: &str = "–";
 
-pub use radixscope_core::words::{count, percent};
+pub use radixscope_model::words::{count, percent};
 
 /// At most five characters: `999`, `12.3k`, `1.2M`.
 pub fn short(n: u64) -> String {

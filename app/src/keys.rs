@@ -1,7 +1,7 @@
 //! The keyboard, for the page as a whole; the tree has keys of its own. Lists them for the help dialog.
 
 use leptos::prelude::*;
-use radixscope_core::id::WorkerIx;
+use radixscope_model::id::WorkerIx;
 use wasm_bindgen::JsCast;
 
 use crate::store::Store;

@@ -2,9 +2,9 @@
 //!
 //! Unknown keys are kept as they are (Grafana adds its own); a bad value is named and the default taken.
 
-use radixscope_core::cluster::Kind;
-use radixscope_core::id::{DecisionId, Worker};
-use radixscope_core::tree::forest::Order;
+use radixscope_model::id::{DecisionId, Worker};
+use radixscope_state::cluster::Kind;
+use radixscope_state::tree::forest::Order;
 
 /// Which theme.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]

@@ -2,7 +2,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use radixscope_core::baseline::{export, import};
+use radixscope_insight::baseline::{export, import};
 
 fuzz_target!(|text: &str| {
     if let Ok(read) = import(text, "") {

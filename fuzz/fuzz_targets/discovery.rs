@@ -2,7 +2,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use radixscope_core::dynamo::discovery::ModelCard;
+use radixscope_dynamo::discovery::ModelCard;
 
 fuzz_target!(|value: &[u8]| {
     if let Err(error) = ModelCard::decode(value) {

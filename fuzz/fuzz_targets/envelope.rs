@@ -2,7 +2,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use radixscope_core::dynamo::envelope::open;
+use radixscope_dynamo::envelope::open;
 
 fuzz_target!(|bytes: &[u8]| {
     match open(bytes) {

@@ -2,7 +2,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use radixscope_core::dynamo::health::{MAX_INSTANCES, decode};
+use radixscope_dynamo::health::{MAX_INSTANCES, decode};
 
 fuzz_target!(|body: &[u8]| match decode(body) {
     Ok(health) => assert!(health.is_none_or(|health| health.workers.len() <= MAX_INSTANCES)),

@@ -2,7 +2,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use radixscope_core::dynamo::hit_rate::HitRate;
+use radixscope_dynamo::hit_rate::HitRate;
 
 fuzz_target!(|body: &[u8]| {
     for format in radixscope_fuzz::FORMATS {

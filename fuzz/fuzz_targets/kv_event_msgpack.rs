@@ -2,6 +2,6 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use radixscope_core::dynamo::envelope::Format;
+use radixscope_dynamo::envelope::Format;
 
 fuzz_target!(|body: &[u8]| radixscope_fuzz::check_kv_events(body, Format::MsgPack));

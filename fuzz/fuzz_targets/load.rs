@@ -2,7 +2,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use radixscope_core::dynamo::load::ActiveLoad;
+use radixscope_dynamo::load::ActiveLoad;
 
 fuzz_target!(|body: &[u8]| {
     for format in radixscope_fuzz::FORMATS {

@@ -2,7 +2,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use radixscope_core::dynamo::log_line::{Said, decode, may_matter};
+use radixscope_dynamo::log_line::{Said, decode, may_matter};
 
 fuzz_target!(|line: &[u8]| {
     match decode(line) {

@@ -2,7 +2,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use radixscope_core::dynamo::prometheus::decode;
+use radixscope_dynamo::prometheus::decode;
 
 fuzz_target!(|text: &[u8]| {
     let (scraped, understood) = decode(text);

@@ -2,7 +2,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use radixscope_core::dynamo::trace::decode;
+use radixscope_dynamo::trace::decode;
 
 fuzz_target!(|body: &[u8]| {
     match decode(body) {

@@ -2,8 +2,8 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use radixscope_core::cluster::Cluster;
-use radixscope_core::search::{Query, find};
+use radixscope_state::cluster::Cluster;
+use radixscope_state::search::{Query, find};
 
 fuzz_target!(|text: &str| {
     let query = Query::parse(text);

@@ -2,7 +2,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use radixscope_core::dynamo::subject::{
+use radixscope_dynamo::subject::{
     is_delivery_copy, is_kv_event_stream, kv_event_stream_subject, parse, slug, subscriptions_of,
 };
 

@@ -2,7 +2,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use radixscope_core::export::tree::Cursor;
+use radixscope_export::tree::Cursor;
 
 fuzz_target!(|text: &str| {
     if let Ok(cursor) = text.parse::<Cursor>() {

@@ -1,8 +1,8 @@
 //! What the fuzz targets hold true of every input, beside that nothing panics.
 
-use radixscope_core::dynamo::envelope::Format;
-use radixscope_core::dynamo::error::{DecodeError, Faults};
-use radixscope_core::dynamo::kv_event::{KvData, KvEvents};
+use radixscope_dynamo::envelope::Format;
+use radixscope_dynamo::error::{DecodeError, Faults};
+use radixscope_dynamo::kv_event::{KvData, KvEvents};
 
 /// Both formats, as a target for one input tries both.
 pub const FORMATS: [Format; 2] = [Format::Json, Format::MsgPack];

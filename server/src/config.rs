@@ -8,7 +8,7 @@ use std::time::Duration;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::error::ErrorKind;
 use clap::{Args, Parser, Subcommand, ValueEnum};
-use radixscope_core::sim::Fault;
+use radixscope_sim::Fault;
 use url::Url;
 
 mod base_path;
@@ -300,7 +300,7 @@ pub struct Http {
 #[command(next_help_heading = "Limits")]
 pub struct Limits {
     /// Most blocks kept in the tree; beyond it the coldest leave the picture, and the picture says so
-    #[arg(long, env = "RADIXSCOPE_MAX_NODES", value_name = "BLOCKS", default_value_t = radixscope_core::tree::DEFAULT_LIMIT_NODES, value_parser = clap::value_parser!(u32).range(1..=100_000_000))]
+    #[arg(long, env = "RADIXSCOPE_MAX_NODES", value_name = "BLOCKS", default_value_t = radixscope_state::tree::DEFAULT_LIMIT_NODES, value_parser = clap::value_parser!(u32).range(1..=100_000_000))]
     pub max_nodes: u32,
     /// Most received messages that wait to be decoded; more are dropped and counted
     #[arg(long, env = "RADIXSCOPE_QUEUE_MESSAGES", value_name = "MESSAGES", default_value_t = 1_000_000, value_parser = clap::value_parser!(u32).range(1..=10_000_000))]
@@ -347,7 +347,7 @@ fn nats_url(text: &str) -> Result<Url, String> {
 }
 
 fn namespace(text: &str) -> Result<String, String> {
-    match radixscope_core::dynamo::subject::subscriptions_of(text) {
+    match radixscope_dynamo::subject::subscriptions_of(text) {
         Some(_) => Ok(text.to_owned()),
         None => Err("a namespace is one word without dots, wildcards or white space".to_owned()),
     }

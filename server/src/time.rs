@@ -2,7 +2,7 @@
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use radixscope_core::id::Millis;
+use radixscope_model::id::Millis;
 
 /// Now, as Unix milliseconds.
 pub(crate) fn now() -> Millis {

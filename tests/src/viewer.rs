@@ -4,9 +4,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use futures_util::StreamExt;
-use radixscope_core::cluster::{Cluster, SnapshotReader};
-use radixscope_core::frame::Frame;
-use radixscope_core::id::{Millis, Seq};
+use radixscope_model::frame::Frame;
+use radixscope_model::id::{Millis, Seq};
+use radixscope_state::cluster::{Cluster, SnapshotReader};
 use tokio::net::{TcpSocket, TcpStream};
 use tokio::task::JoinHandle;
 use tokio_tungstenite::tungstenite::Message;

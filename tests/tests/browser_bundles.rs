@@ -2,8 +2,8 @@
 //! the worker beside them answers.
 
 use radixscope_app::worker::{Answer, Job, Outcome, Request};
-use radixscope_core::cluster::Cluster;
-use radixscope_core::frame::Frame;
+use radixscope_model::frame::Frame;
+use radixscope_state::cluster::Cluster;
 use radixscope_tests::browser::{Page, with_page};
 use radixscope_tests::metrics;
 use radixscope_tests::radixscope::Radixscope;

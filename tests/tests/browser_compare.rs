@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-use radixscope_core::baseline::{Figure, reference};
+use radixscope_insight::baseline::{Figure, reference};
 use radixscope_tests::browser::{Page, with_page};
 use radixscope_tests::radixscope::Radixscope;
 use radixscope_tests::wait;

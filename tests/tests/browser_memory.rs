@@ -1,7 +1,7 @@
 //! The memory panel: its figures are the API's, the calculator is typed with the keyboard and lives in the address.
 
-use radixscope_core::capacity::REFERENCE;
-use radixscope_core::words::count;
+use radixscope_insight::capacity::REFERENCE;
+use radixscope_model::words::count;
 use radixscope_tests::browser::{Page, with_page};
 use radixscope_tests::radixscope::Radixscope;
 use radixscope_tests::wait;
@@ -96,7 +96,8 @@ async fn the_calculator_is_typed_with_the_keyboard_and_bad_values_are_named_in_p
         type_into(page, "cap-fraction", "0.4").await;
         says(page, "cap-weights-fault", "nothing is left for KV").await;
         type_into(page, "cap-fraction", "0.80").await;
-        let inputs = radixscope_core::capacity::Inputs { fraction: 0.8, max_num_seqs: Some(16), ..REFERENCE };
+        let inputs =
+            radixscope_insight::capacity::Inputs { fraction: 0.8, max_num_seqs: Some(16), ..REFERENCE };
         let blocks = count(inputs.capacity().unwrap().blocks_per_worker);
         says(page, "cap-blocks", &blocks).await;
         let address = page.address().await;

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 
-use radixscope_core::routing::Arrivals;
+use radixscope_state::requests::Arrivals;
 use radixscope_tests::figures::number;
 use radixscope_tests::radixscope::Radixscope;
 use radixscope_tests::wait;
@@ -116,7 +116,7 @@ async fn the_model_gives_what_core_gives_for_the_arrivals_that_are_served() {
     let seq = number(&server.cluster().await, "seq");
     let report = viewer
         .until("the viewer is where the server is", |seen| {
-            use radixscope_core::counterfactual::{Facts, Selection, Span, Trial, resimulate};
+            use radixscope_insight::counterfactual::{Facts, Selection, Span, Trial, resimulate};
             let state = seen.state.as_ref().filter(|state| state.seq().0 >= seq).ok_or("not yet")?;
             let facts = Facts::of(state, Selection { span: Span::Last(80), worker: None });
             let go = |_: usize, _: usize| ControlFlow::Continue(());

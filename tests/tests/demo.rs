@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use radixscope_core::id::Seq;
+use radixscope_model::id::Seq;
 use radixscope_tests::figures::{by_id, number, sum};
 use radixscope_tests::nats::Nats;
 use radixscope_tests::radixscope::Radixscope;

@@ -15,18 +15,8 @@ use crate::{
 };
 
 /// Everything `app/dist` is made of, relative to the checkout.
-const INPUTS: [&str; 10] = [
-    "app",
-    "core/src",
-    "core/Cargo.toml",
-    "style",
-    "tokenizer",
-    "public",
-    "Cargo.toml",
-    "Cargo.lock",
-    "Trunk.toml",
-    ".cargo/config.toml",
-];
+const INPUTS: [&str; 8] =
+    ["app", "core", "style", "public", "Cargo.toml", "Cargo.lock", "Trunk.toml", ".cargo/config.toml"];
 /// What Trunk makes.
 const DIST: &str = "app/dist";
 

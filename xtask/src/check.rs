@@ -62,7 +62,6 @@ pub(crate) fn form(steps: &mut Steps<'_>, workspace: &Workspace) -> Result<()> {
         step.run(workspace.cargo([
             "clippy",
             "--locked",
-            "--package=radixscope-core",
             "--package=radixscope-app",
             "--target=wasm32-unknown-unknown",
             // The profile that Trunk builds with: macros and build scripts are then compiled once for both.

@@ -1,7 +1,7 @@
 //! Which part of the tree is looked at, and how that changes. Pure arithmetic: the time comes from outside.
 
-use radixscope_core::tree::Tree;
-use radixscope_core::tree::forest::Forest;
+use radixscope_state::tree::Tree;
+use radixscope_state::tree::forest::Forest;
 
 use super::crumb::Crumb;
 use super::sight;
@@ -308,9 +308,9 @@ fn axis(from: f64, to: f64, whole: f64, least: f64) -> (f64, f64) {
 
 #[cfg(test)]
 mod tests {
-    use radixscope_core::id::{BlockHash, TokensHash, WorkerIx};
-    use radixscope_core::record::Block;
-    use radixscope_core::tree::forest::{Arrangement, Order};
+    use radixscope_model::id::{BlockHash, TokensHash, WorkerIx};
+    use radixscope_model::record::Block;
+    use radixscope_state::tree::forest::{Arrangement, Order};
 
     use super::*;
 

@@ -1,8 +1,8 @@
 //! A block by what stays when the tree changes.
 
-use radixscope_core::id::{BlockHash, TokensHash};
-use radixscope_core::tree::forest::{ChainId, Forest};
-use radixscope_core::tree::{NodeId, Tree};
+use radixscope_model::id::{BlockHash, TokensHash};
+use radixscope_state::tree::forest::{ChainId, Forest};
+use radixscope_state::tree::{NodeId, Tree};
 
 use crate::format;
 

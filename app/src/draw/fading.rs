@@ -4,8 +4,8 @@
 
 use std::collections::VecDeque;
 
-use radixscope_core::id::WorkerIx;
-use radixscope_core::tree::forest::{Change, ChangeKind, Holder};
+use radixscope_model::id::WorkerIx;
+use radixscope_state::tree::forest::{Change, ChangeKind, Holder};
 
 use super::lanes::Lanes;
 use super::palette::{Palette, Rgb};

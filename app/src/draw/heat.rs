@@ -6,10 +6,10 @@
 //! owners    workers that hold it: 1 … all of them, step by step up to 16, then three more steps
 //! ```
 
-use radixscope_core::cluster::touched_ms;
-use radixscope_core::id::{Millis, WorkerIx};
-use radixscope_core::tree::Tree;
-use radixscope_core::tree::forest::{Chain, Forest, Holder, Sliver};
+use radixscope_model::id::{Millis, WorkerIx};
+use radixscope_state::cluster::touched_ms;
+use radixscope_state::tree::Tree;
+use radixscope_state::tree::forest::{Chain, Forest, Holder, Sliver};
 
 use super::palette::{Palette, Rgb, blend, parse};
 use super::raster::{DIMMED, Fill, Fills, MAX_TICKS, lacks, lacks_sliver};

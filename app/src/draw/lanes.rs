@@ -4,9 +4,9 @@
 //! A lane shows the whole window, its depth squeezed into the lane's height. Only lanes that are seen cost anything,
 //! and one visit of the forest paints all of them.
 
-use radixscope_core::id::WorkerIx;
-use radixscope_core::tree::forest::{Forest, Holder, Seen, Sliver};
-use radixscope_core::tree::{OwnerSet, Tree};
+use radixscope_model::id::WorkerIx;
+use radixscope_state::tree::forest::{Forest, Holder, Seen, Sliver};
+use radixscope_state::tree::{OwnerSet, Tree};
 
 use super::palette::{Palette, Pattern, blend};
 use super::raster::{
@@ -275,7 +275,7 @@ impl<'a> Painter<'a> {
 
 #[cfg(test)]
 mod tests {
-    use radixscope_core::tree::forest::Arrangement;
+    use radixscope_state::tree::forest::Arrangement;
 
     use super::super::testing::{palette, store};
     use super::super::viewport::Region;

@@ -1,7 +1,7 @@
 //! Colours as the style sheet's tokens give them, and which of them a worker has. No colour is written here.
 
-pub use radixscope_core::colour::{Rgb, blend, contrast, css, ink};
-use radixscope_core::id::WorkerIx;
+pub use radixscope_export::colour::{Rgb, blend, contrast, css, ink};
+use radixscope_model::id::WorkerIx;
 
 /// Hues for up to this many workers come from the set of few, chosen further apart.
 pub const FEW: usize = 4;

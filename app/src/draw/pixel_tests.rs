@@ -1,10 +1,10 @@
 //! Known small trees, pixel by pixel.
 
-use radixscope_core::cluster::touched_ms;
-use radixscope_core::id::{BlockHash, Millis, TokensHash, WorkerIx};
-use radixscope_core::record::Block;
-use radixscope_core::tree::Tree;
-use radixscope_core::tree::forest::{Arrangement, Order, Width};
+use radixscope_model::id::{BlockHash, Millis, TokensHash, WorkerIx};
+use radixscope_model::record::Block;
+use radixscope_state::cluster::touched_ms;
+use radixscope_state::tree::Tree;
+use radixscope_state::tree::forest::{Arrangement, Order, Width};
 
 use super::heat::{ByHeat, Measure, NEWEST_MS, OLDEST_MS, Scale};
 use super::palette::{Palette, Pattern, blend, contrast, ink, parse};

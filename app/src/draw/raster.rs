@@ -1,11 +1,11 @@
 //! The icicle as pixels: a pure function of tree, viewport and colours, written into a byte buffer that is put on
 //! the screen at once. Knows no canvas and no text.
 //!
-//! Cost follows what is visible, see [`radixscope_core::tree::forest::Forest::visit`].
+//! Cost follows what is visible, see [`radixscope_state::tree::forest::Forest::visit`].
 
-use radixscope_core::id::WorkerIx;
-use radixscope_core::tree::forest::{Chain, ChainId, Holder, Run, Seen, Sliver};
-use radixscope_core::tree::{OwnerSet, Tree};
+use radixscope_model::id::WorkerIx;
+use radixscope_state::tree::forest::{Chain, ChainId, Holder, Run, Seen, Sliver};
+use radixscope_state::tree::{OwnerSet, Tree};
 
 use super::palette::{Palette, Pattern, Rgb, blend};
 use super::viewport::{Rect, Viewport};
@@ -439,7 +439,7 @@ pub(super) fn span(from: f64, to: f64, limit: usize) -> (usize, usize) {
 
 #[cfg(test)]
 mod tests {
-    use radixscope_core::tree::forest::Arrangement;
+    use radixscope_state::tree::forest::Arrangement;
 
     use super::super::testing::{palette, store};
     use super::super::viewport::Region;

@@ -1,7 +1,7 @@
 //! What a window of the tree shows, in boxes and figures. Pure.
 
-use radixscope_core::tree::Tree;
-use radixscope_core::tree::forest::{ChainId, Forest};
+use radixscope_state::tree::Tree;
+use radixscope_state::tree::forest::{ChainId, Forest};
 
 use super::viewport::Region;
 
@@ -45,9 +45,9 @@ pub fn without_hit(tree: &Tree, forest: &Forest) -> u32 {
 
 #[cfg(test)]
 mod tests {
-    use radixscope_core::id::{BlockHash, TokensHash, WorkerIx};
-    use radixscope_core::record::Block;
-    use radixscope_core::tree::forest::{Arrangement, Width};
+    use radixscope_model::id::{BlockHash, TokensHash, WorkerIx};
+    use radixscope_model::record::Block;
+    use radixscope_state::tree::forest::{Arrangement, Width};
 
     use super::*;
 

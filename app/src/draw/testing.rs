@@ -1,8 +1,8 @@
 //! Small trees and known colours for tests.
 
-use radixscope_core::id::{BlockHash, TokensHash, WorkerIx};
-use radixscope_core::record::Block;
-use radixscope_core::tree::Tree;
+use radixscope_model::id::{BlockHash, TokensHash, WorkerIx};
+use radixscope_model::record::Block;
+use radixscope_state::tree::Tree;
 
 use super::palette::Palette;
 

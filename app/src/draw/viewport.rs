@@ -1,8 +1,8 @@
 //! Which part of the tree is looked at, and how its coordinates become pixels. Knows no colour and no canvas.
 
-use radixscope_core::tree::forest::{ChainId, Forest, Window};
+use radixscope_state::tree::forest::{ChainId, Forest, Window};
 
-pub use radixscope_core::tree::forest::Region;
+pub use radixscope_state::tree::forest::Region;
 
 /// A region on a surface of so many device pixels.
 #[derive(Clone, Copy, PartialEq, Debug)]

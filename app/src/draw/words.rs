@@ -1,8 +1,8 @@
 //! What is written on the tree: names and lengths in boxes, the axis beside them.
 
-use radixscope_core::id::WorkerIx;
-use radixscope_core::tree::Tree;
-use radixscope_core::tree::forest::Forest;
+use radixscope_model::id::WorkerIx;
+use radixscope_state::tree::Tree;
+use radixscope_state::tree::forest::Forest;
 
 use super::lanes::Lanes;
 use super::palette::{Palette, Pattern, blend, ink, label};

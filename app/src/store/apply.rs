@@ -1,9 +1,9 @@
 //! Frames into state: hello, snapshot, batches, lag. Compares digests. Knows no socket and no widget.
 
 use leptos::prelude::*;
-use radixscope_core::cluster::Cluster;
-use radixscope_core::frame::{Batch, Frame, FrameError};
-use radixscope_core::id::Seq;
+use radixscope_model::frame::{Batch, Frame, FrameError};
+use radixscope_model::id::Seq;
+use radixscope_state::cluster::Cluster;
 
 use super::{Link, Live, Store, now_ms};
 

@@ -2,9 +2,9 @@
 //! Knows no panel.
 
 use leptos::prelude::*;
-use radixscope_core::cluster::SourceState;
-use radixscope_core::id::Millis;
-use radixscope_core::record::SourceKind;
+use radixscope_model::id::Millis;
+use radixscope_model::record::SourceKind;
+use radixscope_state::cluster::SourceState;
 
 use super::{Link, Store, clock};
 

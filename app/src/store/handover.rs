@@ -2,9 +2,9 @@
 
 use js_sys::{Array, Uint8Array};
 use leptos::prelude::*;
-use radixscope_core::cluster::{Cluster, SnapshotReader};
-use radixscope_core::frame::PROTOCOL_VERSION;
-use radixscope_core::id::Millis;
+use radixscope_model::frame::PROTOCOL_VERSION;
+use radixscope_model::id::Millis;
+use radixscope_state::cluster::{Cluster, SnapshotReader};
 use serde::{Deserialize, Serialize};
 use wasm_bindgen::JsCast;
 

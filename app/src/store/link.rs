@@ -1,6 +1,6 @@
 //! Where the link to the server stands, and how sure we are of what came over it. Plain values.
 
-use radixscope_core::id::Seq;
+use radixscope_model::id::Seq;
 use serde::{Deserialize, Serialize};
 
 /// The link to the server.

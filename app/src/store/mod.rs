@@ -11,10 +11,10 @@ mod handover;
 mod link;
 
 use leptos::prelude::*;
-use radixscope_core::cluster::{Cluster, SnapshotReader};
-use radixscope_core::id::{Millis, Seq, WorkerIx};
-use radixscope_core::tree::Tree;
-use radixscope_core::tree::forest::{Arrangement, Forest};
+use radixscope_model::id::{Millis, Seq, WorkerIx};
+use radixscope_state::cluster::{Cluster, SnapshotReader};
+use radixscope_state::tree::Tree;
+use radixscope_state::tree::forest::{Arrangement, Forest};
 
 pub use apply::Broken;
 pub use as_of::{Feed, time_of_day};
@@ -132,7 +132,7 @@ impl Store {
     }
 
     /// From now on the forest tells what each frame brought and took, see
-    /// [`radixscope_core::tree::forest::Forest::changes`]. To be said with every frame: a forest that is kept anew has
+    /// [`radixscope_state::tree::forest::Forest::changes`]. To be said with every frame: a forest that is kept anew has
     /// forgotten it.
     pub fn keep_tree_changes(self) {
         self.live.update_value(|live| live.cluster.keep_forest_changes(true));

@@ -1,7 +1,7 @@
 //! A worker's short label beside its colour: never the colour alone.
 
 use leptos::prelude::*;
-use radixscope_core::id::WorkerIx;
+use radixscope_model::id::WorkerIx;
 
 use crate::draw::palette::{Pattern, label, token};
 use crate::store::Store;

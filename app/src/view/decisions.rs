@@ -1,9 +1,9 @@
 //! The latest routing decisions and what they add up to, every number with its denominator.
 
 use leptos::prelude::*;
-use radixscope_core::cluster::{Cluster, Decided, DecisionTotals};
-use radixscope_core::id::{DecisionId, WorkerIx};
-use radixscope_core::record::DecisionSource;
+use radixscope_model::id::{DecisionId, WorkerIx};
+use radixscope_model::record::DecisionSource;
+use radixscope_state::cluster::{Cluster, Decided, DecisionTotals};
 
 use super::chip::Chip;
 use super::figure::{Empty, Figure, PanelHead};
@@ -186,7 +186,7 @@ fn latest(cluster: &Cluster, picked: Option<WorkerIx>, zone_ms: i64) -> Vec<Row>
 fn sums(
     cluster: &Cluster,
     picked: Option<WorkerIx>,
-    now: radixscope_core::id::Millis,
+    now: radixscope_model::id::Millis,
 ) -> (DecisionTotals, DecisionTotals) {
     let decisions = cluster.decisions();
     let Some(worker) = picked else { return (decisions.window(now, WINDOW_MS), decisions.totals()) };

@@ -1,7 +1,7 @@
 //! Parts that panels share: their frame, a number with its name, what an empty panel says.
 
 use leptos::prelude::*;
-use radixscope_core::record::Severity;
+use radixscope_model::record::Severity;
 
 use crate::store::{Feed, Store, time_of_day};
 use crate::url::Panel;

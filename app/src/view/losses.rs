@@ -1,8 +1,8 @@
 //! What was lost or not understood: per source, topic and cause, with the last sample. Opened from the status bar.
 
 use leptos::prelude::*;
-use radixscope_core::cluster::SourceState;
-use radixscope_core::record::{MissedCause, RejectReason};
+use radixscope_model::record::{MissedCause, RejectReason};
+use radixscope_state::cluster::SourceState;
 
 use crate::erased::Show;
 use crate::format;
@@ -62,7 +62,7 @@ pub(super) fn Losses(store: Store) -> impl IntoView {
     }
 }
 
-fn add_rows(rows: &mut Vec<Row>, source: &SourceState, now: radixscope_core::id::Millis) {
+fn add_rows(rows: &mut Vec<Row>, source: &SourceState, now: radixscope_model::id::Millis) {
     rows.extend(source.missed.iter().map(|m| Row {
         source: source.name.clone(),
         topic: m.topic.as_str(),

@@ -1,7 +1,7 @@
 //! The way to every panel: a rail of links at the left, a menu where the window is narrow.
 
 use leptos::prelude::*;
-use radixscope_core::record::{FindingHead, Phase, Severity};
+use radixscope_model::record::{FindingHead, Phase, Severity};
 use web_sys::MouseEvent;
 
 use crate::store::Store;

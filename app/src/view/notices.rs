@@ -2,9 +2,9 @@
 //! the overview, what was found.
 
 use leptos::prelude::*;
-use radixscope_core::cluster::Cluster;
-use radixscope_core::export::finding_ticket::severity_word;
-use radixscope_core::record::{FindingHead, LinkState, Phase, Severity};
+use radixscope_export::finding_ticket::severity_word;
+use radixscope_model::record::{FindingHead, LinkState, Phase, Severity};
+use radixscope_state::cluster::Cluster;
 
 use crate::format;
 use crate::store::{Feed, Link, Opening, Store, time_of_day};
@@ -182,9 +182,9 @@ fn of_link(store: Store) -> Option<Notice> {
     }
 }
 
-fn of_sources(sources: &[radixscope_core::cluster::SourceState]) -> Vec<Notice> {
-    let trouble = |s: &&radixscope_core::cluster::SourceState| s.state != LinkState::Live;
-    let notice = |s: &radixscope_core::cluster::SourceState| {
+fn of_sources(sources: &[radixscope_state::cluster::SourceState]) -> Vec<Notice> {
+    let trouble = |s: &&radixscope_state::cluster::SourceState| s.state != LinkState::Live;
+    let notice = |s: &radixscope_state::cluster::SourceState| {
         let (level, word) = match s.state {
             LinkState::Refused => ("bad", "refused"),
             LinkState::Partial => ("bad", "partly denied"),
@@ -237,7 +237,7 @@ fn of_trust(store: Store) -> Vec<Notice> {
 /// Instead of the page, when it cannot understand the server.
 #[component]
 pub(super) fn Incompatible(store: Store, theirs: u8) -> impl IntoView {
-    let ours = radixscope_core::frame::PROTOCOL_VERSION;
+    let ours = radixscope_model::frame::PROTOCOL_VERSION;
     let server = store.server.get_untracked();
     let server = if server.is_empty() { "The server".to_owned() } else { format!("The server ({server})") };
     let reload = move |_| {

@@ -2,8 +2,8 @@
 
 use leptos::html;
 use leptos::prelude::*;
-use radixscope_core::cluster::{Bucket, Cluster, RATE_WINDOW_S};
-use radixscope_core::id::{Millis, WorkerIx};
+use radixscope_model::id::{Millis, WorkerIx};
+use radixscope_state::cluster::{Bucket, Cluster, RATE_WINDOW_S};
 
 use super::charted::{load_after_first_paint, root_font_px};
 use super::chip::Chip;

@@ -1,8 +1,8 @@
 //! The status bar: is it connected, is it current, is it complete, is it right.
 
 use leptos::prelude::*;
-use radixscope_core::cluster::Cluster;
-use radixscope_core::record::LinkState;
+use radixscope_model::record::LinkState;
+use radixscope_state::cluster::Cluster;
 
 use super::losses::LOSSES_ID;
 use super::nav::Nav;

@@ -1,8 +1,8 @@
 //! The workers: what each holds, how fast it changes, and facts about it that may point at a fault.
 
 use leptos::prelude::*;
-use radixscope_core::cluster::{CapacitySource, Cluster, Said, Sign, WorkerState};
-use radixscope_core::id::{Millis, WorkerIx};
+use radixscope_model::id::{Millis, WorkerIx};
+use radixscope_state::cluster::{CapacitySource, Cluster, Said, Sign, WorkerState};
 
 use super::chip::Chip;
 use super::figure::{Empty, Figure, PanelHead};
@@ -190,7 +190,7 @@ fn look(cluster: &Cluster, ix: WorkerIx, w: &WorkerState, now: Millis, is_curren
     }
 }
 
-fn overlap_title(totals: radixscope_core::cluster::DecisionTotals) -> String {
+fn overlap_title(totals: radixscope_state::cluster::DecisionTotals) -> String {
     format!(
         "{} of {} prompt blocks over {}, router's own count, since the server started",
         format::count(totals.overlap_blocks),

@@ -14,11 +14,11 @@ pub mod tokenizer;
 
 use std::ops::ControlFlow;
 
-use radixscope_core::cluster::SnapshotReader;
-use radixscope_core::counterfactual::{
+use radixscope_insight::counterfactual::{
     Facts, FrozenReport, ModelReport, Sample, Span, SweepReport, Trial, resimulate,
 };
-use radixscope_core::routing::Arrivals;
+use radixscope_state::cluster::SnapshotReader;
+use radixscope_state::requests::Arrivals;
 use serde::{Deserialize, Serialize};
 
 /// A job and the number that its answers carry.
@@ -197,8 +197,8 @@ pub fn answer(message: &[u8], mut send: impl FnMut(&Answer)) {
 
 #[cfg(test)]
 mod tests {
-    use radixscope_core::cluster::Cluster;
-    use radixscope_core::counterfactual::Selection;
+    use radixscope_insight::counterfactual::Selection;
+    use radixscope_state::cluster::Cluster;
 
     use super::*;
 

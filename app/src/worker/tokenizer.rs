@@ -5,7 +5,7 @@ use std::cell::RefCell;
 use std::rc::Rc;
 
 use gloo_timers::callback::Timeout;
-use radixscope_core::tokenizer::{Answer, Text};
+use radixscope_tokenizer_messages::{Answer, Text};
 use web_sys::File;
 
 use super::running::Running;

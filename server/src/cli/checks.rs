@@ -4,8 +4,8 @@ use std::path::Path;
 
 use anyhow::{Context as _, anyhow};
 
-use radixscope_core::baseline::{Baseline, Import, MAX_BYTES, import};
-use radixscope_core::check::{Checks, Targets};
+use radixscope_insight::baseline::{Baseline, Import, MAX_BYTES, import};
+use radixscope_insight::check::{Checks, Targets};
 
 use super::Failure;
 use crate::config::Judged;

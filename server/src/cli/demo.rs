@@ -1,8 +1,8 @@
 //! `radixscope demo`: the simulated cluster inside this process.
 
-use radixscope_core::capacity;
-use radixscope_core::record::SourceKind;
-use radixscope_core::sim::{self, Fault, FaultPlan};
+use radixscope_insight::capacity;
+use radixscope_model::record::SourceKind;
+use radixscope_sim::{Fault, FaultPlan};
 
 use super::checks::checks;
 use super::server::Feed;
@@ -39,23 +39,24 @@ fn fault_plan(options: &Simulation) -> Option<FaultPlan> {
 }
 
 /// The simulator's own configuration.
-pub(super) fn simulated(options: &Simulation) -> Result<sim::Config, Failure> {
+pub(super) fn simulated(options: &Simulation) -> Result<radixscope_sim::Config, Failure> {
     let block_size_tokens = options.block_size;
     let blocks_of_an_h200 = || capacity::reference_blocks_per_worker(block_size_tokens);
-    let config = sim::Config {
+    let config = radixscope_sim::Config {
         seed: options.seed,
         workers: options.workers,
         blocks_per_worker: options.blocks.unwrap_or_else(blocks_of_an_h200),
         block_size_tokens,
         concurrency: options.concurrency,
         router: match options.router {
-            Router::Kv => {
-                sim::RouterMode::Kv { overlap_score_weight: options.weight, temperature: options.temperature }
-            }
-            Router::RoundRobin => sim::RouterMode::RoundRobin,
+            Router::Kv => radixscope_sim::RouterMode::Kv {
+                overlap_score_weight: options.weight,
+                temperature: options.temperature,
+            },
+            Router::RoundRobin => radixscope_sim::RouterMode::RoundRobin,
         },
         fault: fault_plan(options),
-        ..sim::Config::default()
+        ..radixscope_sim::Config::default()
     };
     config.validate().map_err(|error| Failure::Usage(error.into()))?;
     Ok(config)
@@ -68,7 +69,7 @@ mod tests {
     use super::*;
     use crate::config::{Cli, Command};
 
-    fn planned(args: &[&str]) -> (u64, Result<sim::Config, Failure>) {
+    fn planned(args: &[&str]) -> (u64, Result<radixscope_sim::Config, Failure>) {
         let cli = Cli::try_parse_from(["radixscope", "demo"].iter().chain(args)).unwrap();
         let Command::Demo(demo) = cli.command else { panic!("not demo") };
         (pace(&demo.simulation).warm_up_ms, simulated(&demo.simulation))

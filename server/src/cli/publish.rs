@@ -8,9 +8,9 @@ use anyhow::anyhow;
 use async_nats::Client;
 use url::Url;
 
-use radixscope_core::dynamo::subject::{self, Transport};
-use radixscope_core::ingest::MODEL_CARD_PREFIX;
-use radixscope_core::sim::Config;
+use radixscope_dynamo::subject::{self, Transport};
+use radixscope_intake::ingest::MODEL_CARD_PREFIX;
+use radixscope_sim::Config;
 
 use super::Failure;
 use super::demo::{pace, simulated};

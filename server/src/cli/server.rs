@@ -8,8 +8,8 @@ use futures_util::future::BoxFuture;
 use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
 
-use radixscope_core::check::Checks;
-use radixscope_core::record::SourceKind;
+use radixscope_insight::check::Checks;
+use radixscope_model::record::SourceKind;
 
 use super::Failure;
 use crate::config::{Http, Limits};

@@ -2,7 +2,7 @@
 
 use anyhow::anyhow;
 
-use radixscope_core::record::SourceKind;
+use radixscope_model::record::SourceKind;
 
 use super::Failure;
 use super::server::Feed;

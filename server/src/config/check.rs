@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use clap::{Args, ValueEnum};
 
-use radixscope_core::record::Severity;
+use radixscope_model::record::Severity;
 
 use super::{Judged, Limits, Log, Sources};
 

@@ -6,8 +6,8 @@ use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use serde::Serialize;
 
-use radixscope_core::cluster::{Cluster, MissedCount};
-use radixscope_core::record::{LinkState, MissedCause};
+use radixscope_model::record::{LinkState, MissedCause};
+use radixscope_state::cluster::{Cluster, MissedCount};
 
 use super::error::ApiError;
 use crate::hub::Hub;
@@ -44,7 +44,7 @@ pub(super) async fn alive(State(hub): State<Hub>) -> Result<Json<serde_json::Val
 /// is there is shown.
 pub(super) async fn ready(State(hub): State<Hub>) -> Result<Response, ApiError> {
     let sources = hub.read(|view| {
-        let state = |s: &radixscope_core::cluster::SourceState| (s.name.clone(), s.state, s.detail.clone());
+        let state = |s: &radixscope_state::cluster::SourceState| (s.name.clone(), s.state, s.detail.clone());
         (view.cluster.sources().iter().map(state).collect::<Vec<_>>(), lacks_places(view.cluster))
     });
     let (sources, lacks_places) = sources.await?;

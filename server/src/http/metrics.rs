@@ -15,9 +15,9 @@ use prometheus_client::metrics::counter::ConstCounter;
 use prometheus_client::metrics::gauge::ConstGauge;
 use prometheus_client::registry::Registry;
 
-use radixscope_core::cluster::Cluster;
-use radixscope_core::record::{Phase, Severity};
-use radixscope_core::tree::Totals;
+use radixscope_model::record::{Phase, Severity};
+use radixscope_state::cluster::Cluster;
+use radixscope_state::tree::Totals;
 
 use super::error::{ApiError, code};
 use crate::hub::{Hub, Stats, View};
@@ -105,7 +105,7 @@ struct Finding {
 impl Scrape {
     fn of(view: &View<'_>) -> Self {
         let cluster: &Cluster = view.cluster;
-        let source = |s: &radixscope_core::cluster::SourceState| Source {
+        let source = |s: &radixscope_state::cluster::SourceState| Source {
             name: s.name.clone(),
             state: s.state.as_str(),
             lag_ms: s.lag_ms,
@@ -141,13 +141,13 @@ impl Scrape {
                 in_flight: w.in_flight.now(),
             })
         });
-        let process = |p: &radixscope_core::cluster::ProcessState| Process {
+        let process = |p: &radixscope_state::cluster::ProcessState| Process {
             name: p.name.clone(),
             role: p.role.as_str(),
             age_s: view.at_ms.since(p.last_ms) as f64 / 1_000.0,
             restarts: p.restarts.into(),
         };
-        let finding = |f: &radixscope_core::record::Finding<'_>| Finding {
+        let finding = |f: &radixscope_model::record::Finding<'_>| Finding {
             code: f.code.to_string(),
             severity: f.severity.as_str(),
             is_present: f.phase != Phase::Cleared,

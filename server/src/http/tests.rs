@@ -7,11 +7,11 @@ use serde_json::Value;
 use tokio::sync::watch;
 use tower::ServiceExt as _;
 
-use radixscope_core::check::Checks;
-use radixscope_core::record::{LinkState, SourceKind};
+use radixscope_insight::check::Checks;
+use radixscope_model::record::{LinkState, SourceKind};
 
 use axum::http::HeaderMap;
-use radixscope_core::id::Millis;
+use radixscope_model::id::Millis;
 
 use super::*;
 use crate::hub::{HubConfig, QueueLimits, SourceHandle, Started};

@@ -15,8 +15,8 @@ use futures_util::{SinkExt, StreamExt};
 use tokio::sync::broadcast::error::RecvError;
 use tokio::time::Instant;
 
-use radixscope_core::frame::Frame;
-use radixscope_core::id::Seq;
+use radixscope_model::frame::Frame;
+use radixscope_model::id::Seq;
 
 use super::api::params::Params;
 use super::error::{ApiError, code};

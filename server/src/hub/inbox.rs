@@ -10,9 +10,9 @@ use std::time::Instant;
 use bytes::Bytes;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
 
-use radixscope_core::id::{Millis, SourceIx};
-use radixscope_core::ingest::{Break, Missing};
-use radixscope_core::record::{LinkState, MissedCause, Topic};
+use radixscope_intake::ingest::{Break, Missing};
+use radixscope_model::id::{Millis, SourceIx};
+use radixscope_model::record::{LinkState, MissedCause, Topic};
 
 /// Bytes that a waiting message costs beside its payload: queue slot, subject, permits, its part of the client's buffer.
 const OVERHEAD_BYTES: usize = 240;

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 
 use bytes::Bytes;
-use radixscope_core::id::{Millis, Seq};
+use radixscope_model::id::{Millis, Seq};
 
 /// Age beyond which a batch is forgotten: whoever was away longer is better served with a snapshot.
 const MAX_AGE_MS: u64 = 120_000;

@@ -17,10 +17,11 @@ use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinHandle;
 use tokio::time::MissedTickBehavior;
 
-use radixscope_core::check::Checks;
-use radixscope_core::ingest::Message;
-use radixscope_core::listen::{Journal, Listener};
-use radixscope_core::record::{Entry, Record, SourceKind};
+use radixscope_insight::check::Checks;
+use radixscope_intake::ingest::Message;
+use radixscope_intake::listen::Listener;
+use radixscope_model::record::{Entry, Record, SourceKind};
+use radixscope_state::sink::RecordSink;
 
 pub use inbox::{HubEnded, QueueLimits, SourceHandle};
 pub use log::Published;
@@ -117,7 +118,8 @@ impl Hub {
     ) -> Started {
         let epoch = random();
         let mut task = HubTask {
-            listener: Listener::new(checks),
+            listener: Listener::default(),
+            checks,
             state: State::new(config.max_nodes, config.log_bytes, epoch),
             inbox: Inbox::new(config.queue),
             handles: Vec::new(),
@@ -173,6 +175,8 @@ impl Hub {
 
 struct HubTask {
     listener: Listener,
+    /// They run here and nowhere else.
+    checks: Checks,
     state: State,
     inbox: Inbox,
     handles: Vec<SourceHandle>,
@@ -219,7 +223,7 @@ impl HubTask {
             Input::State { source, state, detail } => {
                 let detail = detail.as_str().into();
                 self.state
-                    .accept(&Entry { at_ms: now(), record: Record::SourceState { source, state, detail } });
+                    .append(&Entry { at_ms: now(), record: Record::SourceState { source, state, detail } });
             }
             Input::Missed { source, topic, cause, count } => {
                 self.listener.missed(source, topic, cause, count)
@@ -240,7 +244,7 @@ impl HubTask {
     }
 
     fn flush(&mut self) {
-        let Self { listener, state, inbox, handles, stats, picture, .. } = self;
+        let Self { listener, checks, state, inbox, handles, stats, picture, .. } = self;
         // What is missing belongs behind what still waits: no message may follow it for long.
         if inbox.len() == 0 {
             for handle in handles.iter() {
@@ -249,7 +253,9 @@ impl HubTask {
                 }
             }
         }
-        listener.flush(now(), state);
+        let at_ms = now();
+        listener.flush(at_ms, state);
+        checks.run(at_ms, state);
         stats.end_second();
         picture.forget_unused();
     }

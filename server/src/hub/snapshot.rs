@@ -3,9 +3,9 @@
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use radixscope_core::cluster::{Cluster, SnapshotError};
-use radixscope_core::frame::{self, Frame, FrameError};
-use radixscope_core::id::Seq;
+use radixscope_model::frame::{self, Frame, FrameError};
+use radixscope_model::id::Seq;
+use radixscope_state::cluster::{Cluster, SnapshotError};
 
 /// How long a snapshot serves newcomers; they replay the log after it.
 const MIN_LIFE: Duration = Duration::from_secs(2);

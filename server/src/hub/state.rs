@@ -7,11 +7,11 @@ use std::time::{Duration, Instant};
 use bytes::Bytes;
 use tokio::sync::broadcast;
 
-use radixscope_core::cluster::Cluster;
-use radixscope_core::frame::{BatchWriter, Digest, Frame};
-use radixscope_core::id::{Millis, Seq};
-use radixscope_core::listen::Journal;
-use radixscope_core::record::Entry;
+use radixscope_model::frame::{BatchWriter, Digest, Frame};
+use radixscope_model::id::{Millis, Seq};
+use radixscope_model::record::Entry;
+use radixscope_state::cluster::Cluster;
+use radixscope_state::sink::RecordSink;
 
 use super::log::{Published, RecentLog};
 use super::snapshot::{EncodeError, Snapshot};
@@ -151,13 +151,13 @@ impl State {
     }
 }
 
-impl Journal for State {
+impl RecordSink for State {
     fn cluster(&self) -> &Cluster {
         &self.cluster
     }
 
     /// Gives `entry` the next number, folds it and appends it to the batch.
-    fn accept(&mut self, entry: &Entry<'_>) {
+    fn append(&mut self, entry: &Entry<'_>) {
         let seq = Seq(self.cluster.seq().0 + 1);
         if let Err(error) = self.writer.push(entry) {
             // A record of plain data always encodes. If one ever did not, no viewer could follow: it is left out
@@ -176,24 +176,24 @@ impl Journal for State {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use radixscope_core::cluster::SnapshotReader;
-    use radixscope_core::id::SourceIx;
-    use radixscope_core::record::{LinkState, Record, SourceKind};
+    use radixscope_model::id::SourceIx;
+    use radixscope_model::record::{LinkState, Record, SourceKind};
+    use radixscope_state::cluster::SnapshotReader;
 
     fn state() -> State {
         let mut state = State::new(1_000, 1 << 20, 7);
         let name = "test".into();
-        accept(&mut state, Record::Source { source: SourceIx(0), name, kind: SourceKind::Simulator });
+        append(&mut state, Record::Source { source: SourceIx(0), name, kind: SourceKind::Simulator });
         state
     }
 
-    fn accept(state: &mut State, record: Record<'_>) {
-        state.accept(&Entry { at_ms: Millis(1_000), record });
+    fn append(state: &mut State, record: Record<'_>) {
+        state.append(&Entry { at_ms: Millis(1_000), record });
     }
 
     fn change(state: &mut State, detail: &str) {
         let source = SourceIx(0);
-        accept(state, Record::SourceState { source, state: LinkState::Live, detail: detail.into() });
+        append(state, Record::SourceState { source, state: LinkState::Live, detail: detail.into() });
     }
 
     /// A viewer that applies every frame it is given.

@@ -3,10 +3,10 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use radixscope_core::cluster::Cluster;
-use radixscope_core::export::tree::Picture;
-use radixscope_core::id::{Millis, Seq, SourceIx};
-use radixscope_core::routing::Routing;
+use radixscope_export::tree::Picture;
+use radixscope_intake::routing::Routing;
+use radixscope_model::id::{Millis, Seq, SourceIx};
+use radixscope_state::cluster::Cluster;
 
 use super::QueueLimits;
 
@@ -179,8 +179,8 @@ impl Stats {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use radixscope_core::id::{BlockHash, TokensHash, Worker, WorkerIx};
-    use radixscope_core::record::{Block, Entry, Record};
+    use radixscope_model::id::{BlockHash, TokensHash, Worker, WorkerIx};
+    use radixscope_model::record::{Block, Entry, Record};
 
     fn fold(cluster: &mut Cluster, record: Record<'_>) {
         let seq = Seq(cluster.seq().0 + 1);

@@ -8,9 +8,9 @@ use bytes::Bytes;
 use tokio::sync::mpsc;
 use tokio::time::MissedTickBehavior;
 
-use radixscope_core::id::Millis;
-use radixscope_core::record::LinkState;
-use radixscope_core::sim::{Config, RouterMode, Simulation};
+use radixscope_model::id::Millis;
+use radixscope_model::record::LinkState;
+use radixscope_sim::{Config, RouterMode, Simulation};
 
 use crate::hub::{HubEnded, SourceHandle};
 use crate::shutdown::Shutdown;

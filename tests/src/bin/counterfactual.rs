@@ -6,8 +6,8 @@
 use std::ops::ControlFlow;
 use std::time::Instant;
 
-use radixscope_core::cluster::Cluster;
-use radixscope_core::counterfactual::{Sample, Selection, Span, TEMPERATURES, Trial, weights_with};
+use radixscope_insight::counterfactual::{Sample, Selection, Span, TEMPERATURES, Trial, weights_with};
+use radixscope_state::cluster::Cluster;
 use radixscope_tests::browser::{Page, with_page};
 use radixscope_tests::radixscope::Radixscope;
 use radixscope_tests::viewer::Viewer;

@@ -9,8 +9,8 @@ use std::time::{Duration, Instant};
 
 use async_nats::Client;
 use futures_util::StreamExt;
-use radixscope_core::frame::Frame;
-use radixscope_core::record::Record;
+use radixscope_model::frame::Frame;
+use radixscope_model::record::Record;
 use radixscope_tests::envelope::envelope;
 use radixscope_tests::nats::Nats;
 use radixscope_tests::radixscope::Radixscope;

@@ -11,8 +11,8 @@ mod wire;
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 
-use radixscope_core::id::BlockHash;
-use radixscope_core::record::Block;
+use radixscope_model::id::BlockHash;
+use radixscope_model::record::Block;
 
 pub use boxes::Drawn;
 use random::Random;

@@ -1,8 +1,8 @@
 //! Runs of blocks that were stored together, each below the end of another one.
 
-use radixscope_core::id::{BlockHash, TokensHash};
-use radixscope_core::record::Block;
-use radixscope_core::router::hash::chain_hash;
+use radixscope_model::id::{BlockHash, TokensHash};
+use radixscope_model::record::Block;
+use radixscope_router::hash::chain_hash;
 
 use super::random::mixed;
 

@@ -1,6 +1,6 @@
 //! Events in the bytes of Dynamo from 1.4 on: batches in the envelope of the event plane (reference §2.3, §2.4).
 
-use radixscope_core::record::Block;
+use radixscope_model::record::Block;
 use serde::Serialize;
 
 use super::{Change, Event};

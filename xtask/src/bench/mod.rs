@@ -80,8 +80,8 @@ impl Part {
             Self::Loss => ("radixscope-tests", "loss"),
             Self::Tree => ("radixscope-tests", "tree"),
             Self::Counterfactual => ("radixscope-tests", "counterfactual"),
-            Self::Scenario => ("radixscope-core", "scenario"),
-            Self::Colours => ("radixscope-core", "colours"),
+            Self::Scenario => ("radixscope-insight", "scenario"),
+            Self::Colours => ("radixscope-insight", "colours"),
             Self::Sizes => return None,
         };
         Some(Program { package, name, is_example: !self.needs_server() })

@@ -2,9 +2,9 @@
 //! in; knows neither decisions nor questions.
 
 use leptos::prelude::*;
-use radixscope_core::id::WorkerIx;
-use radixscope_core::router::explain::Short;
-use radixscope_core::router::{Formula, Terms};
+use radixscope_model::id::WorkerIx;
+use radixscope_router::explain::Short;
+use radixscope_router::{Formula, Terms};
 
 use crate::format;
 use crate::store::Store;

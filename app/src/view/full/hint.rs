@@ -1,7 +1,7 @@
 //! Which setting would show what is missing, as the core words it.
 
 use leptos::prelude::*;
-use radixscope_core::cluster::{Hint, Setting};
+use radixscope_state::cluster::{Hint, Setting};
 
 /// A hint's sentences and its settings as a list.
 #[component]

@@ -1,9 +1,9 @@
 //! A decision on the tree: the path of its prompt, where it ended, and how far each candidate held it.
 
 use leptos::prelude::*;
-use radixscope_core::cluster::{Cluster, Decided};
-use radixscope_core::id::{DecisionId, WorkerIx};
-use radixscope_core::tree::NodeId;
+use radixscope_model::id::{DecisionId, WorkerIx};
+use radixscope_state::cluster::{Cluster, Decided};
+use radixscope_state::tree::NodeId;
 
 use super::super::tree::{Canvas, Painted, Painter};
 use crate::draw::palette::{ink, label};

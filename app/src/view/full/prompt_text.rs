@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use leptos::prelude::*;
-use radixscope_core::tokenizer::{Answer, MAX_TEXT_BYTES, Summary, Text};
+use radixscope_tokenizer_messages::{Answer, MAX_TEXT_BYTES, Summary, Text};
 use wasm_bindgen::JsCast;
 use web_sys::{DragEvent, File, HtmlInputElement};
 

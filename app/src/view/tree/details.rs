@@ -1,9 +1,9 @@
 //! What the box under the pointer or the focus is: hashes, place, owners, size, age.
 
 use leptos::prelude::*;
-use radixscope_core::cluster::{Cluster, touched_ms};
-use radixscope_core::id::{BlockHash, Millis, TokensHash, WorkerIx};
-use radixscope_core::tree::forest::{ChainId, Forest};
+use radixscope_model::id::{BlockHash, Millis, TokensHash, WorkerIx};
+use radixscope_state::cluster::{Cluster, touched_ms};
+use radixscope_state::tree::forest::{ChainId, Forest};
 
 use crate::draw::palette::label;
 use crate::format;

@@ -7,8 +7,8 @@ mod scene;
 
 use leptos::html;
 use leptos::prelude::*;
-use radixscope_core::cluster::{Cluster, WorkerState};
-use radixscope_core::tree::forest::Order;
+use radixscope_state::cluster::{Cluster, WorkerState};
+use radixscope_state::tree::forest::Order;
 use web_sys::{KeyboardEvent, MouseEvent, PointerEvent};
 
 use super::figure::{Empty, Figure, PanelHead};

@@ -1,8 +1,8 @@
 //! Moving in the tree: clicks and keys into focus and zoom.
 
 use leptos::prelude::*;
-use radixscope_core::tree::Tree;
-use radixscope_core::tree::forest::{ChainId, Forest};
+use radixscope_state::tree::Tree;
+use radixscope_state::tree::forest::{ChainId, Forest};
 
 use super::Look;
 use super::scene::path_to;

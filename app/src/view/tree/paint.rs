@@ -1,9 +1,9 @@
 //! A layer above the tree that shows an open decision. What paints it is in the full bundle; here is its place.
 
 use leptos::prelude::*;
-use radixscope_core::cluster::Cluster;
-use radixscope_core::id::DecisionId;
-use radixscope_core::tree::forest::Forest;
+use radixscope_model::id::DecisionId;
+use radixscope_state::cluster::Cluster;
+use radixscope_state::tree::forest::Forest;
 
 use crate::draw::palette::Palette;
 use crate::draw::surface::Surface;

@@ -4,9 +4,9 @@ use std::time::Duration;
 
 use leptos::html;
 use leptos::prelude::*;
-use radixscope_core::id::WorkerIx;
-use radixscope_core::tree::Tree;
-use radixscope_core::tree::forest::{Arrangement, ChainId, Forest};
+use radixscope_model::id::WorkerIx;
+use radixscope_state::tree::Tree;
+use radixscope_state::tree::forest::{Arrangement, ChainId, Forest};
 use web_sys::HtmlCanvasElement;
 
 use super::details;

@@ -3,11 +3,11 @@
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 
-use radixscope_core::cluster::{Cluster, SourceState};
-use radixscope_core::export::finding_ticket::finding_ticket;
-use radixscope_core::export::{FindingsDto, Wanted};
-use radixscope_core::record::{CheckStatus, LinkState, Phase, RuleStatus, Severity};
-use radixscope_core::words::count;
+use radixscope_export::finding_ticket::finding_ticket;
+use radixscope_export::{FindingsDto, Wanted};
+use radixscope_model::record::{CheckStatus, LinkState, Phase, RuleStatus, Severity};
+use radixscope_model::words::count;
+use radixscope_state::cluster::{Cluster, SourceState};
 
 use super::{EXIT_BLIND, Listened};
 use crate::hub::View;

@@ -2,10 +2,10 @@
 
 use std::fmt;
 
-use radixscope_core::cluster::Cluster;
-use radixscope_core::export::Wanted;
-use radixscope_core::record::{LinkState, Severity};
-use radixscope_core::words::count;
+use radixscope_export::Wanted;
+use radixscope_model::record::{LinkState, Severity};
+use radixscope_model::words::count;
+use radixscope_state::cluster::Cluster;
 
 /// The state in a few numbers.
 pub(super) struct Glance {

@@ -5,10 +5,10 @@ use axum::extract::State;
 use axum::http::Uri;
 use serde::Serialize;
 
-use radixscope_core::cluster::{Cluster, Line, ProcessState, RouterState, SourceState, WorkerState};
-use radixscope_core::export::{AgesDto, Decimal, TotalsDto};
-use radixscope_core::id::WorkerIx;
-use radixscope_core::record::{ModelFigures, RankFigures};
+use radixscope_export::{AgesDto, Decimal, TotalsDto};
+use radixscope_model::id::WorkerIx;
+use radixscope_model::record::{ModelFigures, RankFigures};
+use radixscope_state::cluster::{Cluster, Line, ProcessState, RouterState, SourceState, WorkerState};
 
 use super::json::ms;
 use super::params::Params;
@@ -316,7 +316,7 @@ fn worker(cluster: &Cluster, ix: WorkerIx) -> Option<WorkerDto> {
     let w: &WorkerState = cluster.worker(ix)?;
     let held = cluster.tree().holdings(ix);
     let (capacity, size) = (cluster.capacity(ix), cluster.block_size(ix));
-    let load = |l: &radixscope_core::cluster::RouterLoad| RouterLoadDto {
+    let load = |l: &radixscope_state::cluster::RouterLoad| RouterLoadDto {
         router_id: l.router.map(Decimal),
         at_ms: l.at_ms.0,
         decode_blocks: l.decode_blocks,

@@ -4,8 +4,8 @@ use axum::Json;
 use axum::extract::State;
 use axum::http::Uri;
 
-use radixscope_core::cluster::{Cluster, MAX_DECISIONS};
-use radixscope_core::export::DecisionsDto;
+use radixscope_export::DecisionsDto;
+use radixscope_state::cluster::{Cluster, MAX_DECISIONS};
 
 use super::params::{Params, WorkerFilter};
 use crate::http::error::ApiError;

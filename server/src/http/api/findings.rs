@@ -4,8 +4,8 @@ use axum::Json;
 use axum::extract::State;
 use axum::http::Uri;
 
-use radixscope_core::export::{FindingsDto, Wanted};
-use radixscope_core::record::Severity;
+use radixscope_export::{FindingsDto, Wanted};
+use radixscope_model::record::Severity;
 
 use super::params::Params;
 use crate::http::error::ApiError;

@@ -1,6 +1,6 @@
 //! Times in JSON.
 
-use radixscope_core::id::Millis;
+use radixscope_model::id::Millis;
 
 /// A time, `None` before the first of its kind.
 pub(super) fn ms(at: Option<Millis>) -> Option<u64> {

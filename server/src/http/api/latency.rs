@@ -7,11 +7,11 @@ use axum::extract::State;
 use axum::http::Uri;
 use serde::Serialize;
 
-use radixscope_core::cluster::{Cluster, Distribution, ProcessState, Quantile, SCRAPE_WINDOW_MS};
-use radixscope_core::id::Millis;
-use radixscope_core::latency::{self, Quantity, Source, Times};
-use radixscope_core::range::Range;
-use radixscope_core::record::HistogramKind;
+use radixscope_insight::latency::{self, Quantity, Source, Times};
+use radixscope_model::id::Millis;
+use radixscope_model::range::Range;
+use radixscope_model::record::HistogramKind;
+use radixscope_state::cluster::{Cluster, Distribution, ProcessState, Quantile, SCRAPE_WINDOW_MS};
 
 use super::params::Params;
 use crate::http::error::ApiError;

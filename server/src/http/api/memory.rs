@@ -4,7 +4,7 @@ use axum::Json;
 use axum::extract::State;
 use axum::http::Uri;
 
-use radixscope_core::export::MemoryDto;
+use radixscope_export::MemoryDto;
 
 use super::params::Params;
 use crate::http::error::ApiError;

@@ -3,8 +3,8 @@
 use axum::http::Uri;
 use url::form_urlencoded;
 
-use radixscope_core::cluster::Cluster;
-use radixscope_core::id::{Worker, WorkerIx};
+use radixscope_model::id::{Worker, WorkerIx};
+use radixscope_state::cluster::Cluster;
 
 use crate::http::error::{ApiError, code};
 

@@ -5,14 +5,14 @@ use axum::extract::State;
 use axum::http::Uri;
 use serde::Serialize;
 
-use radixscope_core::id::DecisionId;
-use radixscope_core::routing::MAX_ARRIVALS;
-use radixscope_core::whatif::{Blocks, Hashes};
+use radixscope_insight::whatif::{Blocks, Hashes};
+use radixscope_model::id::DecisionId;
+use radixscope_state::requests::MAX_ARRIVALS;
 
 use super::params::Params;
 use crate::http::error::{ApiError, code};
 use crate::hub::{Hub, View};
-use radixscope_core::export::Decimal;
+use radixscope_export::Decimal;
 
 #[derive(Serialize)]
 pub(super) struct PromptDto {

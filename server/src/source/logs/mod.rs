@@ -13,10 +13,10 @@ use bytes::Bytes;
 use tokio::io::{AsyncRead, AsyncReadExt as _};
 use tokio::time::Instant;
 
-use radixscope_core::dynamo::log_line::may_matter;
-use radixscope_core::ingest::LOG_PREFIX;
-use radixscope_core::record::{LinkState, MissedCause, Topic};
-use radixscope_core::words::count;
+use radixscope_dynamo::log_line::may_matter;
+use radixscope_intake::ingest::LOG_PREFIX;
+use radixscope_model::record::{LinkState, MissedCause, Topic};
+use radixscope_model::words::count;
 
 use crate::config::LogFile;
 use crate::hub::{HubEnded, SourceHandle};

@@ -8,7 +8,7 @@ use async_nats::{Client, ConnectErrorKind, ConnectOptions, Event, ServerAddr, Se
 use tokio::sync::watch;
 use url::Url;
 
-use radixscope_core::record::LinkState;
+use radixscope_model::record::LinkState;
 
 use super::session::TURN_BYTES;
 use super::tls;

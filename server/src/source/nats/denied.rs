@@ -5,7 +5,7 @@
 
 use std::time::{Duration, Instant};
 
-use radixscope_core::id::Millis;
+use radixscope_model::id::Millis;
 
 /// How often a denied subject is asked for again: permissions change while servers run.
 const ASK_EVERY: Duration = Duration::from_secs(5);

@@ -10,9 +10,9 @@ use std::time::{Duration, Instant};
 use async_nats::Client;
 use futures_util::{StreamExt, stream};
 
-use radixscope_core::id::Millis;
-use radixscope_core::ingest::Break;
-use radixscope_core::record::{MissedCause, Topic};
+use radixscope_intake::ingest::Break;
+use radixscope_model::id::Millis;
+use radixscope_model::record::{MissedCause, Topic};
 
 use super::agree::{Agreed, NEAR, Search};
 use super::dedupe::{Content, Latest, Multiset, OVERLAP};

@@ -15,7 +15,7 @@ use serde::de::DeserializeOwned;
 use time::OffsetDateTime;
 use time::format_description::well_known::Rfc3339;
 
-use radixscope_core::id::Millis;
+use radixscope_model::id::Millis;
 
 /// How long an answer may take. JetStream answers in milliseconds or not at all.
 const ANSWER_WITHIN: Duration = Duration::from_secs(5);

@@ -6,7 +6,7 @@ use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use radixscope_core::id::Millis;
+use radixscope_model::id::Millis;
 
 use super::dedupe::{Content, Multiset};
 use super::history::Place;

@@ -20,8 +20,8 @@ use std::time::Duration;
 use tokio::runtime::{Builder, Handle};
 use tokio::sync::{oneshot, watch};
 
-use radixscope_core::id::Millis;
-use radixscope_core::record::LinkState;
+use radixscope_model::id::Millis;
+use radixscope_model::record::LinkState;
 
 pub use connect::BadOption;
 pub(crate) use connect::{Failed, Target};

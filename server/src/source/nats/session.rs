@@ -22,9 +22,9 @@ use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio::time::MissedTickBehavior;
 
-use radixscope_core::dynamo::subject::{self, Subject, Transport};
-use radixscope_core::ingest::Break;
-use radixscope_core::record::{LinkState, MissedCause, Topic};
+use radixscope_dynamo::subject::{self, Subject, Transport};
+use radixscope_intake::ingest::Break;
+use radixscope_model::record::{LinkState, MissedCause, Topic};
 
 use super::connect::Signals;
 use super::denied::DeniedSubjects;

@@ -2,7 +2,7 @@
 
 use std::sync::atomic::Ordering;
 
-use radixscope_core::words::count;
+use radixscope_model::words::count;
 
 use super::history::Progress;
 

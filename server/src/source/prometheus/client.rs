@@ -20,8 +20,8 @@ use url::Url;
 use axum::http::header::{ACCEPT, ACCEPT_ENCODING, AUTHORIZATION, CONTENT_ENCODING, LOCATION, USER_AGENT};
 use axum::http::{HeaderValue, Request, StatusCode};
 
-use radixscope_core::ingest::MAX_PAYLOAD_BYTES;
-use radixscope_core::record::LinkState;
+use radixscope_intake::ingest::MAX_PAYLOAD_BYTES;
+use radixscope_model::record::LinkState;
 
 use crate::config::Prometheus;
 

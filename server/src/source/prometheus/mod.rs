@@ -10,9 +10,9 @@ use url::Url;
 
 use axum::http::StatusCode;
 
-use radixscope_core::dynamo::prometheus::{WorkerList, may_be_metrics, worker_list};
-use radixscope_core::ingest::{HEALTH_PREFIX, METRICS_PREFIX};
-use radixscope_core::record::LinkState;
+use radixscope_dynamo::prometheus::{WorkerList, may_be_metrics, worker_list};
+use radixscope_intake::ingest::{HEALTH_PREFIX, METRICS_PREFIX};
+use radixscope_model::record::LinkState;
 
 use crate::config::{MetricsUrl, Prometheus};
 use crate::hub::{HubEnded, SourceHandle};

@@ -15,8 +15,8 @@ use tokio::net::TcpListener;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
-use radixscope_core::check::Checks;
-use radixscope_core::record::{Counter, ProcessRole, RejectReason, SourceKind, Topic};
+use radixscope_insight::check::Checks;
+use radixscope_model::record::{Counter, ProcessRole, RejectReason, SourceKind, Topic};
 
 use super::*;
 use crate::hub::{Hub, HubConfig, QueueLimits, Started, View};

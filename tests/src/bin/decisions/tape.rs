@@ -8,12 +8,13 @@ use std::time::UNIX_EPOCH;
 
 use base64::Engine as _;
 use flate2::read::GzDecoder;
-use radixscope_core::cluster::Cluster;
-use radixscope_core::export::DecisionsDto;
-use radixscope_core::id::{Millis, SourceIx};
-use radixscope_core::ingest::Message;
-use radixscope_core::listen::{Journal as _, Listener};
-use radixscope_core::record::{Entry, LinkState, Record, SourceKind};
+use radixscope_export::DecisionsDto;
+use radixscope_intake::ingest::Message;
+use radixscope_intake::listen::Listener;
+use radixscope_model::id::{Millis, SourceIx};
+use radixscope_model::record::{Entry, LinkState, Record, SourceKind};
+use radixscope_state::cluster::Cluster;
+use radixscope_state::sink::RecordSink as _;
 use serde_json::Value;
 
 /// How often what was summed up becomes records, as in the server.
@@ -157,7 +158,7 @@ impl Library {
         let mut connect = |name: &str, kind| {
             let source = listener.source(name, kind, begin, &mut cluster).expect("room for a source");
             let record = Record::SourceState { source, state: LinkState::Live, detail: "".into() };
-            cluster.accept(&Entry { at_ms: begin, record });
+            cluster.append(&Entry { at_ms: begin, record });
             source
         };
         let (nats, metrics) = (connect("nats", SourceKind::Nats), connect("metrics", SourceKind::Prometheus));

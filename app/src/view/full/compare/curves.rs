@@ -2,8 +2,8 @@
 
 use leptos::html;
 use leptos::prelude::*;
-use radixscope_core::baseline::{Baseline, Direction, Figure, crossover};
-use radixscope_core::live::Live;
+use radixscope_insight::baseline::{Baseline, Direction, Figure, crossover};
+use radixscope_insight::live::Live;
 
 use super::roles::{Baselines, Role};
 use super::table::{digits, range_words};

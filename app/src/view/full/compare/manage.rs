@@ -1,8 +1,8 @@
 //! The baselines: roles, import by button or drop, export, what was saved, deleting.
 
 use leptos::prelude::*;
-use radixscope_core::baseline::{self, MAX_BYTES, Router};
-use radixscope_core::live::Live;
+use radixscope_insight::baseline::{self, MAX_BYTES, Router};
+use radixscope_insight::live::Live;
 use wasm_bindgen::JsCast;
 use web_sys::{DragEvent, File, HtmlInputElement};
 

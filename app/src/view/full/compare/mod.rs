@@ -6,8 +6,8 @@ mod roles;
 mod table;
 
 use leptos::prelude::*;
-use radixscope_core::live;
-use radixscope_core::record::SourceKind;
+use radixscope_insight::live;
+use radixscope_model::record::SourceKind;
 
 use curves::Curves;
 use manage::{Manage, Roles};
@@ -60,7 +60,7 @@ pub(crate) fn ComparePanel(store: Store, dark: Signal<bool>) -> impl IntoView {
     };
     let tells_nothing = Memo::new(move |_| {
         live.with(|live| {
-            radixscope_core::baseline::Figure::ALL
+            radixscope_insight::baseline::Figure::ALL
                 .iter()
                 .all(|&figure| live.window.figures.get(figure).is_none())
         })

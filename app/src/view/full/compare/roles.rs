@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 
 use leptos::prelude::*;
-use radixscope_core::baseline::{self, Baseline, Figure, Router, Window, save_window};
+use radixscope_insight::baseline::{self, Baseline, Figure, Router, Window, save_window};
 
 use crate::store::Store;
 

@@ -1,9 +1,9 @@
 //! The three layers side by side: live, and both baselines at the same concurrency.
 
 use leptos::prelude::*;
-use radixscope_core::baseline::{Baseline, Difference, Figure, Verdict, difference};
-use radixscope_core::live::Live;
-use radixscope_core::range::Range;
+use radixscope_insight::baseline::{Baseline, Difference, Figure, Verdict, difference};
+use radixscope_insight::live::Live;
+use radixscope_model::range::Range;
 
 use super::roles::{Baselines, Role};
 use crate::format::{self, UNKNOWN};

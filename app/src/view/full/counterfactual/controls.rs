@@ -1,8 +1,8 @@
 //! The form: which decisions, which setting, which way. What is typed is read when something is to be computed.
 
 use leptos::prelude::*;
-use radixscope_core::counterfactual::{Span, Trial, weight_name};
-use radixscope_core::router::Formula;
+use radixscope_insight::counterfactual::{Span, Trial, weight_name};
+use radixscope_router::Formula;
 
 use super::run::Asked;
 use crate::store::Store;
@@ -108,7 +108,7 @@ pub(super) fn Controls(
     children: Children,
 ) -> impl IntoView {
     let formula = Memo::new(move |_| {
-        let latest = |cluster: &radixscope_core::cluster::Cluster| {
+        let latest = |cluster: &radixscope_state::cluster::Cluster| {
             cluster.decisions().newest_first().take(100).find_map(|decided| decided.decision.scoring)
         };
         store.on_beat(latest).map_or(Formula::A, |scoring| scoring.formula)

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use leptos::prelude::*;
-use radixscope_core::counterfactual::{Flipped, FrozenReport};
+use radixscope_insight::counterfactual::{Flipped, FrozenReport};
 
 use super::table::percent;
 use crate::store::Store;

@@ -4,8 +4,8 @@
 use std::sync::Arc;
 
 use leptos::prelude::*;
-use radixscope_core::counterfactual::{SweepReport, present_setting, weight_name};
-use radixscope_core::router::frozen::{Grid, Outcome};
+use radixscope_insight::counterfactual::{SweepReport, present_setting, weight_name};
+use radixscope_router::frozen::{Grid, Outcome};
 
 use super::table::{flips, percent, signed};
 use crate::draw::heat::STEPS;

@@ -11,7 +11,7 @@ mod table;
 use std::sync::Arc;
 
 use leptos::prelude::*;
-use radixscope_core::counterfactual::{
+use radixscope_insight::counterfactual::{
     About, FROZEN_LIMITS, Fact, ModelReport, NO_CANDIDATES_HINT, headline, not_judged,
 };
 
@@ -117,7 +117,7 @@ pub(crate) fn CounterfactualPanel(store: Store) -> impl IntoView {
 }
 
 fn stamped<T>(done: &Done<T>, about: &About, zone_ms: i64) -> String {
-    let clock = |at: Option<radixscope_core::id::Millis>| {
+    let clock = |at: Option<radixscope_model::id::Millis>| {
         at.map_or(format::UNKNOWN.to_owned(), |at| format::clock(at.0, zone_ms))
     };
     format!(

@@ -5,11 +5,11 @@ use std::cell::RefCell;
 use std::sync::Arc;
 
 use leptos::prelude::*;
-use radixscope_core::counterfactual::{
+use radixscope_insight::counterfactual::{
     Facts, FrozenReport, ModelReport, NO_ARRIVALS_HINT, Sample, Selection, Span, SweepReport, TEMPERATURES,
     Trial, arrivals_needed, weights_with,
 };
-use radixscope_core::id::Millis;
+use radixscope_model::id::Millis;
 use web_sys::AbortController;
 
 use super::fetch;

@@ -1,9 +1,9 @@
 //! What really happened beside what was tried, figure by figure; every number with its unit.
 
 use leptos::prelude::*;
-use radixscope_core::counterfactual::{Figures, FrozenReport, ModelReport, Times};
-use radixscope_core::id::WorkerIx;
-use radixscope_core::router::frozen::Outcome;
+use radixscope_insight::counterfactual::{Figures, FrozenReport, ModelReport, Times};
+use radixscope_model::id::WorkerIx;
+use radixscope_router::frozen::Outcome;
 
 use crate::format::{self, UNKNOWN};
 use crate::store::Store;

@@ -1,9 +1,9 @@
 //! One finding: what it is, the numbers it rests on, what to set, and where to see it.
 
 use leptos::prelude::*;
-use radixscope_core::export::finding_ticket::{finding_ticket, phase_word, setting_line, severity_word};
-use radixscope_core::id::{Millis, WorkerIx};
-use radixscope_core::record::{Evidence, Finding, Fix, Phase};
+use radixscope_export::finding_ticket::{finding_ticket, phase_word, setting_line, severity_word};
+use radixscope_model::id::{Millis, WorkerIx};
+use radixscope_model::record::{Evidence, Finding, Fix, Phase};
 
 use crate::format;
 use crate::store::Store;

@@ -1,7 +1,7 @@
 //! Every rule with what came of it, so that "no findings" says what it rests on.
 
 use leptos::prelude::*;
-use radixscope_core::record::{CheckStatus, RuleStatus};
+use radixscope_model::record::{CheckStatus, RuleStatus};
 
 use crate::format;
 use crate::store::Store;

@@ -4,11 +4,11 @@ mod card;
 mod checked;
 
 use leptos::prelude::*;
-use radixscope_core::cluster::Cluster;
-use radixscope_core::export::Wanted;
-use radixscope_core::export::finding_ticket::{findings_ticket, severity_word, summary, unknown};
-use radixscope_core::id::WorkerIx;
-use radixscope_core::record::{Finding, Phase, Severity};
+use radixscope_export::Wanted;
+use radixscope_export::finding_ticket::{findings_ticket, severity_word, summary, unknown};
+use radixscope_model::id::WorkerIx;
+use radixscope_model::record::{Finding, Phase, Severity};
+use radixscope_state::cluster::Cluster;
 
 use card::Card;
 use checked::Checked;

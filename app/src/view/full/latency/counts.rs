@@ -1,9 +1,9 @@
 //! Throughput, errors, queues, lengths, the router's own work, and what became of KV events: each with its source.
 
 use leptos::prelude::*;
-use radixscope_core::id::Millis;
-use radixscope_core::latency::{self, Counts, ENABLE_FRONTEND, Errors, EventCount, Load, Quantity, Times};
-use radixscope_core::words;
+use radixscope_insight::latency::{self, Counts, ENABLE_FRONTEND, Errors, EventCount, Load, Quantity, Times};
+use radixscope_model::id::Millis;
+use radixscope_model::words;
 
 use crate::format;
 use crate::store::Store;

@@ -6,8 +6,8 @@ mod quantity;
 mod spread;
 
 use leptos::prelude::*;
-use radixscope_core::id::Millis;
-use radixscope_core::latency::Quantity;
+use radixscope_insight::latency::Quantity;
+use radixscope_model::id::Millis;
 
 use counts::Numbers;
 use goals::{Goal, TPOT, TTFT};

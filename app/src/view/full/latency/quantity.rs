@@ -2,12 +2,12 @@
 
 use leptos::html;
 use leptos::prelude::*;
-use radixscope_core::cluster::Cluster;
-use radixscope_core::id::Millis;
-use radixscope_core::latency::{
+use radixscope_insight::latency::{
     self, Burn, ENABLE_FRONTEND, MIN_SAMPLES, Quantity, TREND_STEP_MS, Times, Trend,
 };
-use radixscope_core::range::{Range, Standing};
+use radixscope_model::id::Millis;
+use radixscope_model::range::{Range, Standing};
+use radixscope_state::cluster::Cluster;
 
 use super::goals::{Goal, GoalField};
 use crate::draw::chart::Chart;

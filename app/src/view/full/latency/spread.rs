@@ -1,9 +1,9 @@
 //! Requests in flight per worker, second by second, the gap between fullest and emptiest, and spikes that moved.
 
 use leptos::prelude::*;
-use radixscope_core::cluster::{Cluster, RATE_WINDOW_S};
-use radixscope_core::id::{Millis, WorkerIx};
-use radixscope_core::spread::{self, Episode, Gap, Series, Spike};
+use radixscope_insight::spread::{self, Episode, Gap, Series, Spike};
+use radixscope_model::id::{Millis, WorkerIx};
+use radixscope_state::cluster::{Cluster, RATE_WINDOW_S};
 
 use crate::draw::palette::{label, token};
 use crate::draw::strip::area;

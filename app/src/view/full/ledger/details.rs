@@ -1,9 +1,9 @@
 //! One decision in full: why, every candidate's cost, the prompt, how the request went on.
 
 use leptos::prelude::*;
-use radixscope_core::cluster::{Decided, candidates_hint};
-use radixscope_core::id::{Millis, WorkerIx};
-use radixscope_core::record::{Completeness, Outcome};
+use radixscope_model::id::{Millis, WorkerIx};
+use radixscope_model::record::{Completeness, Outcome};
+use radixscope_state::cluster::{Decided, candidates_hint};
 
 use super::row::{clock_of, known_from, milliseconds, time};
 use super::state::Ledger;

@@ -1,7 +1,7 @@
 //! Filters of the ledger, which live in the address, and its exports.
 
 use leptos::prelude::*;
-use radixscope_core::cluster::{HIT_SHARE, Kind};
+use radixscope_state::cluster::{HIT_SHARE, Kind};
 
 use super::kind_words;
 use super::save;

@@ -10,7 +10,7 @@ mod table;
 mod waterfall;
 
 use leptos::prelude::*;
-use radixscope_core::cluster::Kind;
+use radixscope_state::cluster::Kind;
 use wasm_bindgen::JsCast;
 
 use super::super::figure::{Empty, PanelHead};

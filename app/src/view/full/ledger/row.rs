@@ -1,9 +1,9 @@
 //! A line of the ledger in words.
 
-use radixscope_core::cluster::{Decided, Verdict};
-use radixscope_core::id::{DecisionId, WorkerIx};
-use radixscope_core::record::{Completeness, DecisionSource};
-use radixscope_core::router::explain::Short;
+use radixscope_model::id::{DecisionId, WorkerIx};
+use radixscope_model::record::{Completeness, DecisionSource};
+use radixscope_router::explain::Short;
+use radixscope_state::cluster::{Decided, Verdict};
 
 use crate::format::{self, UNKNOWN};
 

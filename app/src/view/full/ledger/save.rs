@@ -1,8 +1,8 @@
 //! The lines that are shown, as a file.
 
 use leptos::prelude::*;
-use radixscope_core::cluster::Decided;
-use radixscope_core::export::{DecisionsDto, csv};
+use radixscope_export::{DecisionsDto, csv};
+use radixscope_state::cluster::Decided;
 
 use super::state::{Ledger, Shown};
 use crate::format;

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use leptos::prelude::*;
-use radixscope_core::cluster::{Cluster, Decided, Filter, Picked};
-use radixscope_core::id::DecisionId;
+use radixscope_model::id::DecisionId;
+use radixscope_state::cluster::{Cluster, Decided, Filter, Picked};
 
 use crate::store::Store;
 

@@ -1,8 +1,8 @@
 //! The prompt as a bar of blocks, with how far each candidate held it.
 
 use leptos::prelude::*;
-use radixscope_core::cluster::Decided;
-use radixscope_core::id::WorkerIx;
+use radixscope_model::id::WorkerIx;
+use radixscope_state::cluster::Decided;
 
 use crate::draw::palette::token;
 use crate::format;

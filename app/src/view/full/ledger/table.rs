@@ -3,8 +3,8 @@
 
 use leptos::html;
 use leptos::prelude::*;
-use radixscope_core::cluster::Verdict;
-use radixscope_core::id::DecisionId;
+use radixscope_model::id::DecisionId;
+use radixscope_state::cluster::Verdict;
 use web_sys::KeyboardEvent;
 
 use super::row::Row;

@@ -1,8 +1,8 @@
 //! What every candidate would have cost: stacked bars on one scale of blocks.
 
 use leptos::prelude::*;
-use radixscope_core::cluster::{CostParts, Decided};
-use radixscope_core::router::explain::Short;
+use radixscope_router::explain::Short;
+use radixscope_state::cluster::{CostParts, Decided};
 
 use crate::format;
 use crate::store::Store;

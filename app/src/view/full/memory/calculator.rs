@@ -1,10 +1,10 @@
 //! The calculator's form. What is typed is kept in the address; each fault stands at its field.
 
 use leptos::prelude::*;
-use radixscope_core::capacity::{Convention, Engine, Fault, Field, Form, Input, PRESETS};
-use radixscope_core::cluster::Cluster;
-use radixscope_core::live;
-use radixscope_core::memory::live_facts;
+use radixscope_insight::capacity::{Convention, Engine, Fault, Field, Form, Input, PRESETS};
+use radixscope_insight::live;
+use radixscope_insight::memory::live_facts;
+use radixscope_state::cluster::Cluster;
 
 use super::Calculator;
 use super::remedies::Remedies;

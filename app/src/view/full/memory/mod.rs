@@ -7,8 +7,8 @@ mod row;
 mod workers;
 
 use leptos::prelude::*;
-use radixscope_core::capacity::{Fault, Form, Inputs};
-use radixscope_core::memory::{self, Part};
+use radixscope_insight::capacity::{Fault, Form, Inputs};
+use radixscope_insight::memory::{self, Part};
 
 use crate::format::{self, UNKNOWN};
 use crate::store::Store;
@@ -67,7 +67,7 @@ pub(super) fn bytes_per_token(store: Store) -> Memo<Option<u64>> {
 pub(crate) fn MemoryPanel(store: Store) -> impl IntoView {
     let calculator = Calculator::new(store);
     let sums = Memo::new(move |_| store.on_beat(|cluster| memory::live(cluster, store.now_ms())));
-    let share = move |of: fn(&radixscope_core::capacity::Live) -> Option<u64>| {
+    let share = move |of: fn(&radixscope_insight::capacity::Live) -> Option<u64>| {
         Signal::derive(move || {
             sums.with(|live| {
                 let capacity = live.capacity_blocks.filter(|&all| all > 0)?;

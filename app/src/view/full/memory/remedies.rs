@@ -1,8 +1,8 @@
 //! What to set when memory is short: each remedy, what the live figures say of it, and the setting to copy. Nothing is applied.
 
 use leptos::prelude::*;
-use radixscope_core::capacity::{Advice, Remedy, TEST_FIRST, remedies};
-use radixscope_core::memory;
+use radixscope_insight::capacity::{Advice, Remedy, TEST_FIRST, remedies};
+use radixscope_insight::memory;
 
 use super::Calculator;
 use crate::view::full::clipboard::copy;

@@ -1,8 +1,8 @@
 //! What fits, with units, verdicts in words and the difference to what runs.
 
 use leptos::prelude::*;
-use radixscope_core::capacity::{Capacity, Fault, Verdict, against_live, verdicts};
-use radixscope_core::memory::live_facts;
+use radixscope_insight::capacity::{Capacity, Fault, Verdict, against_live, verdicts};
+use radixscope_insight::memory::live_facts;
 
 use super::Calculator;
 use crate::format;

@@ -1,9 +1,9 @@
 //! A worker's memory as text: figures with their shares, tokens and GiB, and the sentences below them.
 
-use radixscope_core::capacity::GIB;
-use radixscope_core::cluster::Cluster;
-use radixscope_core::id::{Millis, WorkerIx};
-use radixscope_core::memory::{Memory, Part, Said, seconds};
+use radixscope_insight::capacity::GIB;
+use radixscope_insight::memory::{Memory, Part, Said, seconds};
+use radixscope_model::id::{Millis, WorkerIx};
+use radixscope_state::cluster::Cluster;
 
 use crate::format::{self, UNKNOWN};
 

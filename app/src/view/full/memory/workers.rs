@@ -1,7 +1,7 @@
 //! The table of workers: a stacked bar with figures, and below each what the sources say of each other.
 
 use leptos::prelude::*;
-use radixscope_core::id::WorkerIx;
+use radixscope_model::id::WorkerIx;
 
 use super::row::{Cell, Row, look};
 use super::{Calculator, Legend};

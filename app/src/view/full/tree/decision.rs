@@ -1,9 +1,9 @@
 //! The open decision beside the tree: in words, with every candidate's depth and cost, and the way to the next one.
 
 use leptos::prelude::*;
-use radixscope_core::cluster::{Cluster, Decided};
-use radixscope_core::id::DecisionId;
-use radixscope_core::router::explain::Short;
+use radixscope_model::id::DecisionId;
+use radixscope_router::explain::Short;
+use radixscope_state::cluster::{Cluster, Decided};
 
 use super::side;
 use super::state::TreeView;
@@ -120,7 +120,7 @@ fn One(tree: TreeView, decided: Decided) -> impl IntoView {
     let mut candidates = decided.decision.candidates.to_vec();
     candidates.sort_by(|a, b| a.cost.total_cmp(&b.cost).then(a.worker.cmp(&b.worker)));
     let left_out = candidates.len().saturating_sub(CANDIDATES);
-    let line = |c: radixscope_core::record::Candidate| {
+    let line = |c: radixscope_model::record::Candidate| {
         let is_chosen = c.worker == chosen;
         view! {
             <tr class:chosen=is_chosen data-testid="tree-candidate" data-worker=label(c.worker) data-depth=c.overlap_blocks>

@@ -1,10 +1,10 @@
 //! The selected block, or the one under the pointer, in all its particulars.
 
 use leptos::prelude::*;
-use radixscope_core::cluster::{Cluster, touched_ms};
-use radixscope_core::id::{BlockHash, Millis, WorkerIx};
-use radixscope_core::redundancy::{BlockSize, Redundancy, gib};
-use radixscope_core::tree::forest::{Forest, Prefix};
+use radixscope_model::id::{BlockHash, Millis, WorkerIx};
+use radixscope_state::cluster::{Cluster, touched_ms};
+use radixscope_state::redundancy::{BlockSize, Redundancy, gib};
+use radixscope_state::tree::forest::{Forest, Prefix};
 
 use super::side;
 use super::state::{Hovered, TreeView, key};

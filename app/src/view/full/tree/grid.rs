@@ -8,10 +8,10 @@ use std::collections::HashSet;
 use leptos::attr::custom::custom_attribute;
 use leptos::html;
 use leptos::prelude::*;
-use radixscope_core::cluster::{Cluster, touched_ms};
-use radixscope_core::id::WorkerIx;
-use radixscope_core::tree::Tree;
-use radixscope_core::tree::forest::{Forest, Row, RowOrder};
+use radixscope_model::id::WorkerIx;
+use radixscope_state::cluster::{Cluster, touched_ms};
+use radixscope_state::tree::Tree;
+use radixscope_state::tree::forest::{Forest, Row, RowOrder};
 use web_sys::KeyboardEvent;
 
 use super::state::TreeView;

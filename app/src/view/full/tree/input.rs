@@ -2,8 +2,8 @@
 
 use leptos::html;
 use leptos::prelude::*;
-use radixscope_core::tree::Tree;
-use radixscope_core::tree::forest::{ChainId, Forest};
+use radixscope_state::tree::Tree;
+use radixscope_state::tree::forest::{ChainId, Forest};
 use web_sys::{KeyboardEvent, MouseEvent, PointerEvent, WheelEvent};
 
 use super::state::TreeView;

@@ -3,9 +3,9 @@
 
 use leptos::html;
 use leptos::prelude::*;
-use radixscope_core::cluster::{Cluster, Sign};
-use radixscope_core::id::{Millis, WorkerIx};
-use radixscope_core::memory::Memory;
+use radixscope_insight::memory::Memory;
+use radixscope_model::id::{Millis, WorkerIx};
+use radixscope_state::cluster::{Cluster, Sign};
 
 use super::state::TreeView;
 use crate::draw::lanes::Lanes;
@@ -57,7 +57,7 @@ impl Head {
             _ => "capacity unknown".to_owned(),
         };
         let heard = state.last_event_ms.is_some();
-        let path = |of: fn(&radixscope_core::cluster::Bucket) -> u32| {
+        let path = |of: fn(&radixscope_state::cluster::Bucket) -> u32| {
             let values = cluster.rates(worker, now, SECONDS).map(|(_, bucket)| Some(f64::from(of(&bucket?))));
             area(values, most, HALF)
         };

@@ -1,7 +1,7 @@
 //! What the colours of the picture mean, with numbers and units.
 
 use leptos::prelude::*;
-use radixscope_core::id::WorkerIx;
+use radixscope_model::id::WorkerIx;
 
 use super::state::{HITS_WINDOW_MS, Heat, TreeView};
 use crate::draw::heat::{hits_end, most_hits};

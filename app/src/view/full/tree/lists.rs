@@ -1,9 +1,9 @@
 //! Prefixes worth a look, the largest or the most used first. A line moves the camera to its prefix.
 
 use leptos::prelude::*;
-use radixscope_core::cluster::{Cluster, candidates_hint};
-use radixscope_core::id::WorkerIx;
-use radixscope_core::tree::forest::{ChainId, Forest};
+use radixscope_model::id::WorkerIx;
+use radixscope_state::cluster::{Cluster, candidates_hint};
+use radixscope_state::tree::forest::{ChainId, Forest};
 
 use super::side;
 use super::state::TreeView;

@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use leptos::html;
 use leptos::prelude::*;
-use radixscope_core::tree::Tree;
-use radixscope_core::tree::forest::Forest;
+use radixscope_state::tree::Tree;
+use radixscope_state::tree::forest::Forest;
 use web_sys::PointerEvent;
 
 use super::state::TreeView;

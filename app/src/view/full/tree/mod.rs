@@ -21,7 +21,7 @@ mod tip;
 mod toolbar;
 
 use leptos::prelude::*;
-use radixscope_core::tree::Totals;
+use radixscope_state::tree::Totals;
 
 use super::super::figure::{Figure, PanelHead};
 use super::super::tree::EmptyTree;

@@ -1,9 +1,9 @@
 //! How the picture is painted: by owners or by heat, as one or in lanes, and what fades over it.
 
-use radixscope_core::cluster::Cluster;
-use radixscope_core::id::WorkerIx;
-use radixscope_core::tree::Tree;
-use radixscope_core::tree::forest::{ChainId, Forest};
+use radixscope_model::id::WorkerIx;
+use radixscope_state::cluster::Cluster;
+use radixscope_state::tree::Tree;
+use radixscope_state::tree::forest::{ChainId, Forest};
 
 use super::state::{Choice, Heat, known_requests};
 use crate::draw::fading::Fadings;

@@ -1,7 +1,7 @@
 //! What it costs that workers hold the same blocks: in all, and below the selected block.
 
 use leptos::prelude::*;
-use radixscope_core::redundancy::{BlockSize, Redundancy, gib};
+use radixscope_state::redundancy::{BlockSize, Redundancy, gib};
 
 use super::side;
 use super::state::TreeView;

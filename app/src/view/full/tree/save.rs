@@ -1,10 +1,10 @@
 //! The present view as a file: SVG drawn by core, or PNG of what the canvases show.
 
 use leptos::prelude::*;
-use radixscope_core::cluster::{Cluster, touch};
-use radixscope_core::export::tree::svg::{self, Drawing, colours::Theme};
-use radixscope_core::id::Seq;
-use radixscope_core::tree::forest::{Forest, Width};
+use radixscope_export::tree::svg::{self, Drawing, colours::Theme};
+use radixscope_model::id::Seq;
+use radixscope_state::cluster::{Cluster, touch};
+use radixscope_state::tree::forest::{Forest, Width};
 use wasm_bindgen::JsCast;
 use web_sys::HtmlCanvasElement;
 

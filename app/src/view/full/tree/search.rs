@@ -5,10 +5,10 @@ use std::time::Duration;
 
 use leptos::html;
 use leptos::prelude::*;
-use radixscope_core::cluster::Cluster;
-use radixscope_core::id::{DecisionId, WorkerIx};
-use radixscope_core::search::{self, Found, Query};
-use radixscope_core::tree::NodeId;
+use radixscope_model::id::{DecisionId, WorkerIx};
+use radixscope_state::cluster::Cluster;
+use radixscope_state::search::{self, Found, Query};
+use radixscope_state::tree::NodeId;
 use web_sys::KeyboardEvent;
 
 use super::state::TreeView;

@@ -1,10 +1,10 @@
 //! What stands beside the picture: the selected block, and below it, one at a time, lists, copies and the open decision.
 
 use leptos::prelude::*;
-use radixscope_core::cluster::Cluster;
-use radixscope_core::id::WorkerIx;
-use radixscope_core::redundancy::BlockSize;
-use radixscope_core::tree::forest::Forest;
+use radixscope_model::id::WorkerIx;
+use radixscope_state::cluster::Cluster;
+use radixscope_state::redundancy::BlockSize;
+use radixscope_state::tree::forest::Forest;
 
 use super::decision::DecisionOnTree;
 use super::details::Details;

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use leptos::prelude::*;
-use radixscope_core::tree::forest::{Forest, Width};
+use radixscope_state::tree::forest::{Forest, Width};
 
 use super::state::TreeView;
 use crate::draw::viewport::Region;

@@ -2,10 +2,10 @@
 
 use leptos::html;
 use leptos::prelude::*;
-use radixscope_core::cluster::Cluster;
-use radixscope_core::id::WorkerIx;
-use radixscope_core::tree::Tree;
-use radixscope_core::tree::forest::{ChainId, Forest};
+use radixscope_model::id::WorkerIx;
+use radixscope_state::cluster::Cluster;
+use radixscope_state::tree::Tree;
+use radixscope_state::tree::forest::{ChainId, Forest};
 use web_sys::HtmlElement;
 
 use super::input::{self, Input};

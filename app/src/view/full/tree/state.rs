@@ -3,10 +3,10 @@
 use std::time::Duration;
 
 use leptos::prelude::*;
-use radixscope_core::cluster::{Cluster, TOUCH_MS, touch};
-pub(super) use radixscope_core::export::tree::svg::Heat;
-use radixscope_core::id::Millis;
-use radixscope_core::tree::forest::{Arrangement, Run, Width};
+pub(super) use radixscope_export::tree::svg::Heat;
+use radixscope_model::id::Millis;
+use radixscope_state::cluster::{Cluster, TOUCH_MS, touch};
+use radixscope_state::tree::forest::{Arrangement, Run, Width};
 
 use crate::draw::camera::{Camera, Goal};
 use crate::draw::crumb::Crumb;

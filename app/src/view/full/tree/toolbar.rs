@@ -1,7 +1,7 @@
 //! What the picture is made of: widths, order, colours, view; and the zoom.
 
 use leptos::prelude::*;
-use radixscope_core::tree::forest::{Order, Width};
+use radixscope_state::tree::forest::{Order, Width};
 
 use super::input::zoom_step;
 use super::state::{Choice, Heat, TreeView, key};

@@ -1,10 +1,10 @@
 //! The answer as it is shown: asked again for every touch of a field, and at a readable pace as the state changes.
 
 use leptos::prelude::*;
-use radixscope_core::cluster::Cluster;
-use radixscope_core::id::Millis;
-use radixscope_core::router::explain::Short;
-use radixscope_core::whatif::{Answer, State, WhatIf, Who};
+use radixscope_insight::whatif::{Answer, State, WhatIf, Who};
+use radixscope_model::id::Millis;
+use radixscope_router::explain::Short;
+use radixscope_state::cluster::Cluster;
 
 use super::asking::{Asking, Fault};
 use crate::draw::palette::label;

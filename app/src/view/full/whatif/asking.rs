@@ -1,13 +1,13 @@
 //! What the reader asks, field by field, and the question that follows from it.
 
 use leptos::prelude::*;
-use radixscope_core::cluster::Cluster;
-use radixscope_core::id::{BlockHash, DecisionId, Worker};
-use radixscope_core::router::hash::Seed;
-use radixscope_core::router::{Options, example};
-use radixscope_core::whatif::{
+use radixscope_insight::whatif::{
     Adjust, Blocks, Busy, Changes, Hashes, Prompt, Question, Who, deployed, options_of,
 };
+use radixscope_model::id::{BlockHash, DecisionId, Worker};
+use radixscope_router::hash::Seed;
+use radixscope_router::{Options, example};
+use radixscope_state::cluster::Cluster;
 
 use super::fetch::Fetched;
 use crate::paste::{self, Pasted};
@@ -283,7 +283,7 @@ impl Asking {
 }
 
 /// `ID` or `ID/RANK`.
-fn worker(cluster: &Cluster, text: &str) -> Option<radixscope_core::id::WorkerIx> {
+fn worker(cluster: &Cluster, text: &str) -> Option<radixscope_model::id::WorkerIx> {
     let (id, rank) = text.trim().split_once('/').unwrap_or((text.trim(), "0"));
     cluster.worker_ix(Worker::new(id.parse().ok()?, rank.parse().ok()?))
 }

@@ -1,8 +1,8 @@
 //! The prompt of a recorded decision, which only the server keeps.
 
 use leptos::prelude::*;
-use radixscope_core::id::DecisionId;
-use radixscope_core::whatif::{Blocks, Hashes};
+use radixscope_insight::whatif::{Blocks, Hashes};
+use radixscope_model::id::DecisionId;
 use wasm_bindgen::JsCast;
 use wasm_bindgen_futures::JsFuture;
 use web_sys::Response;

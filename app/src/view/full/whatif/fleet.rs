@@ -1,9 +1,9 @@
 //! How the cluster differs: workers left out, made busier, added.
 
 use leptos::prelude::*;
-use radixscope_core::id::WorkerIx;
-use radixscope_core::router::{Formula, example};
-use radixscope_core::whatif::{Adjust, Busy, Changes, MAX_ADDED, Who};
+use radixscope_insight::whatif::{Adjust, Busy, Changes, MAX_ADDED, Who};
+use radixscope_model::id::WorkerIx;
+use radixscope_router::{Formula, example};
 
 use super::answer::name;
 use super::asking::{Asking, Fault, Mode, more};

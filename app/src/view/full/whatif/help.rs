@@ -2,7 +2,7 @@
 
 use leptos::html;
 use leptos::prelude::*;
-use radixscope_core::router::{Scores, example, score};
+use radixscope_router::{Scores, example, score};
 
 /// The button and its dialog.
 #[component]

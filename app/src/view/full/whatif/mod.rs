@@ -11,8 +11,8 @@ mod prompt;
 mod settings;
 
 use leptos::prelude::*;
-use radixscope_core::cluster::{Cluster, SnapshotReader};
-use radixscope_core::id::{BlockHash, DecisionId, Worker};
+use radixscope_model::id::{BlockHash, DecisionId, Worker};
+use radixscope_state::cluster::{Cluster, SnapshotReader};
 
 use self::answer::{AnswerView, Frozen};
 use self::asking::{Asking, Fault};

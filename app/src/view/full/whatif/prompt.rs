@@ -1,8 +1,8 @@
 //! The prompt, in whichever form the reader has it.
 
 use leptos::prelude::*;
-use radixscope_core::cluster::{Cluster, Decided};
-use radixscope_core::id::DecisionId;
+use radixscope_model::id::DecisionId;
+use radixscope_state::cluster::{Cluster, Decided};
 
 use super::asking::{Asking, Fault, Mode};
 use super::fetch;
@@ -167,7 +167,7 @@ fn Prefix(store: Store, asking: Asking) -> impl IntoView {
     };
     let options = move || {
         let options = workers.get().into_iter().enumerate().map(|(ix, id)| {
-            let title = format!("{} ({id})", label(radixscope_core::id::WorkerIx(ix as u16)));
+            let title = format!("{} ({id})", label(radixscope_model::id::WorkerIx(ix as u16)));
             let value = id.clone();
             view! { <option value=value selected=move || asking.prefix_worker.get() == id>{title}</option> }
         });

@@ -1,8 +1,8 @@
 //! The router's settings: formula by version, and each number that it knows as slider and field, under Dynamo's own name.
 
 use leptos::prelude::*;
-use radixscope_core::router::{Formula, Options, Role};
-use radixscope_core::whatif::set_option;
+use radixscope_insight::whatif::set_option;
+use radixscope_router::{Formula, Options, Role};
 
 use super::asking::{Asking, Fault};
 use super::field::FaultOf;

@@ -2,15 +2,15 @@
 
 use serde::Serialize;
 
-use radixscope_core::cluster::Cluster;
-use radixscope_core::counterfactual::{
+use radixscope_insight::counterfactual::{
     About, FROZEN_LIMITS, Fact, Figures, Flipped, FrozenReport, Measured, ModelReport, NO_CANDIDATES_HINT,
     SweepReport, Times, Trial, headline, present_setting,
 };
-use radixscope_core::id::{Worker, WorkerIx};
-use radixscope_core::router::frozen::{Outcome, Setting, Verdict};
+use radixscope_model::id::{Worker, WorkerIx};
+use radixscope_router::frozen::{Outcome, Setting, Verdict};
+use radixscope_state::cluster::Cluster;
 
-use radixscope_core::export::{Decimal, finite};
+use radixscope_export::{Decimal, finite};
 
 /// Who the workers are.
 pub(super) struct Workers(Vec<Worker>);

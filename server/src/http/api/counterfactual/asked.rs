@@ -2,8 +2,8 @@
 
 use serde::Deserialize;
 
-use radixscope_core::cluster::{Cluster, MAX_DECISIONS};
-use radixscope_core::counterfactual::{Selection, Span, Trial, validate_axes};
+use radixscope_insight::counterfactual::{Selection, Span, Trial, validate_axes};
+use radixscope_state::cluster::{Cluster, MAX_DECISIONS};
 
 use super::PRESENT;
 use crate::http::api::params::WorkerFilter;

@@ -19,8 +19,8 @@ use axum::http::{HeaderMap, HeaderValue, Uri, header};
 use axum::response::{IntoResponse, Response};
 use tokio::sync::Semaphore;
 
-use radixscope_core::counterfactual::{Facts, ModelError, Sample, Trial, arrivals_needed, resimulate};
-use radixscope_core::routing::{Arrivals, MAX_ARRIVALS};
+use radixscope_insight::counterfactual::{Facts, ModelError, Sample, Trial, arrivals_needed, resimulate};
+use radixscope_state::requests::{Arrivals, MAX_ARRIVALS};
 
 use super::params::Params;
 use crate::http::error::{ApiError, code};
@@ -139,7 +139,9 @@ fn compute(input: &Input, asked: &Asked, cancelled: &AtomicBool) -> Result<Answe
 
 fn unplayable(error: ModelError) -> ApiError {
     let hint = match error {
-        ModelError::NoArrivals => format!("{error}. {}", radixscope_core::counterfactual::NO_ARRIVALS_HINT),
+        ModelError::NoArrivals => {
+            format!("{error}. {}", radixscope_insight::counterfactual::NO_ARRIVALS_HINT)
+        }
         _ => error.to_string(),
     };
     ApiError::new(code::NOT_COMPUTABLE, hint)

@@ -5,11 +5,11 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 use serde_json::Value;
 
-use radixscope_core::cluster::Cluster;
-use radixscope_core::router::{Options, Role, Terms, TieBreak};
-use radixscope_core::whatif::{Answer, Candidate, Versus, Who};
+use radixscope_insight::whatif::{Answer, Candidate, Versus, Who};
+use radixscope_router::{Options, Role, Terms, TieBreak};
+use radixscope_state::cluster::Cluster;
 
-use radixscope_core::export::{Decimal, finite};
+use radixscope_export::{Decimal, finite};
 
 #[derive(Serialize)]
 pub(in crate::http::api) struct AnswerDto {

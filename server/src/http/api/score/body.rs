@@ -6,10 +6,10 @@ use serde::Deserialize;
 use serde::de::{self, DeserializeOwned, Deserializer, Visitor};
 use serde_json::value::RawValue;
 
-use radixscope_core::id::{BlockHash, DecisionId, Worker};
-use radixscope_core::router::hash::Seed;
-use radixscope_core::router::{Formula, Options, Role};
-use radixscope_core::whatif::{Adjust, Blocks, Busy, Hashes, Prompt, set_option};
+use radixscope_insight::whatif::{Adjust, Blocks, Busy, Hashes, Prompt, set_option};
+use radixscope_model::id::{BlockHash, DecisionId, Worker};
+use radixscope_router::hash::Seed;
+use radixscope_router::{Formula, Options, Role};
 
 use crate::http::error::{ApiError, code};
 

@@ -10,7 +10,7 @@ use axum::extract::State;
 use axum::extract::rejection::BytesRejection;
 use axum::http::StatusCode;
 
-use radixscope_core::whatif::{self, Changes, Prompt, Question, WhatIf, Who};
+use radixscope_insight::whatif::{self, Changes, Prompt, Question, WhatIf, Who};
 
 use super::prompt;
 use crate::http::error::{ApiError, code};
@@ -75,7 +75,7 @@ fn answered(view: &View<'_>, asked: Asked) -> Result<AnswerDto, ApiError> {
         router: asked.router,
         changes,
     };
-    let state = whatif::State { cluster, routing: Some(view.routing), now_ms: view.at_ms };
+    let state = whatif::State { cluster, active: Some(view.routing.active()), now_ms: view.at_ms };
     let mut engine = WhatIf::default();
     let answer = engine.ask(state, &question).map_err(|error| refused(&error))?;
     Ok(AnswerDto::of(cluster, &answer))
@@ -92,8 +92,8 @@ fn refused(error: &whatif::Refused) -> ApiError {
 fn known(
     view: &View<'_>,
     field: &str,
-    worker: radixscope_core::id::Worker,
-) -> Result<radixscope_core::id::WorkerIx, ApiError> {
+    worker: radixscope_model::id::Worker,
+) -> Result<radixscope_model::id::WorkerIx, ApiError> {
     view.cluster.worker_ix(worker).ok_or_else(|| {
         ApiError::new(code::NOT_FOUND, format!("{field}: nothing was ever heard of worker {worker}"))
     })

@@ -12,8 +12,8 @@ use axum::http::{Uri, header};
 use axum::response::{IntoResponse, Response};
 use tokio::sync::Semaphore;
 
-use radixscope_core::export::tree::{Asked, By, Cursor, MAX_HITS_WINDOW_MS, NotFound, Page, Picture, Sort};
-use radixscope_core::id::{BlockHash, TokensHash, WorkerIx};
+use radixscope_export::tree::{Asked, By, Cursor, MAX_HITS_WINDOW_MS, NotFound, Page, Picture, Sort};
+use radixscope_model::id::{BlockHash, TokensHash, WorkerIx};
 
 use super::params::{Params, WorkerFilter};
 use crate::http::App;

@@ -6,10 +6,10 @@ use axum::extract::State;
 use axum::http::{HeaderValue, Uri, header};
 use axum::response::{IntoResponse, Response};
 
-use radixscope_core::export::tree::Shown;
-use radixscope_core::export::tree::svg::{Heat, SIZE_PX};
-use radixscope_core::id::BlockHash;
-use radixscope_core::tree::forest::{Order, Width};
+use radixscope_export::tree::Shown;
+use radixscope_export::tree::svg::{Heat, SIZE_PX};
+use radixscope_model::id::BlockHash;
+use radixscope_state::tree::forest::{Order, Width};
 
 use super::super::params::Params;
 use super::{read, window_ms, workers};

@@ -1,0 +1,364 @@
+//! `kv-events`: blocks stored and removed, from 0.8's bare JSON to 1.6's batches (reference §2.3).
+//!
+//! The hot path: everything of a message goes into flat vectors that are used again for the next one, so that a
+//! block costs no allocation. Knows nothing of prefix trees.
+
+use std::ops::Range;
+
+use super::envelope::Format;
+use super::error::{DecodeError, Faults, Reason};
+use super::wire::{
+    Fault, InField, Json, Kind, Left, MsgPack, PlainEvent, PlainRun, Wire, once, pass, required,
+};
+use radixscope_model::id::{BlockHash, TokensHash, Worker};
+use radixscope_model::record::{Block, Topic};
+
+/// Most blocks and hashes of one message. A prompt of a million tokens in blocks of one token fits; Dynamo 1.6
+/// itself sends at most 8,192. Beyond it an event is refused, so that a message of tiny numbers cannot take many
+/// times its own size of memory.
+pub const MAX_HASHES: usize = 1 << 20;
+
+/// The tier in which blocks are stored (≥ 1.1).
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+pub enum StorageTier {
+    /// Memory of the accelerator; what all versions before 1.1 mean.
+    #[default]
+    Device,
+    /// Memory of the host.
+    HostPinned,
+    /// Disk.
+    Disk,
+    /// A store outside of the worker.
+    External,
+    /// A tier that this version does not know.
+    Unknown,
+}
+
+/// Who owns the blocks (≥ 1.5).
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+pub enum ResidencyDomain {
+    /// The worker; what all versions before 1.5 mean.
+    #[default]
+    Worker,
+    /// A cache that several workers use.
+    CacheOwner,
+    /// A domain that this version does not know.
+    Unknown,
+}
+
+/// What happened to blocks. The ranges are indices into [`KvEvents::blocks`] and [`KvEvents::removed`].
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum KvData {
+    /// A run of blocks, each the child of the one before; may be empty (reference §9.1).
+    Stored {
+        /// The block that the run continues; `None`: it starts a prompt.
+        parent: Option<BlockHash>,
+        /// Position of the first block in its prompt, in blocks (≥ 1.2).
+        start_position: Option<u32>,
+        /// Into [`KvEvents::blocks`].
+        blocks: Range<u32>,
+    },
+    /// Blocks dropped.
+    Removed {
+        /// Into [`KvEvents::removed`].
+        hashes: Range<u32>,
+    },
+    /// Everything of the emitter is gone.
+    Cleared,
+}
+
+/// One KV event.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct KvEvent {
+    /// Whose blocks.
+    pub worker: Worker,
+    /// The publisher's number of the event; what it means differs by version and engine (reference §2.6).
+    pub event_id: u64,
+    /// Where the blocks are.
+    pub tier: StorageTier,
+    /// Whose the blocks are.
+    pub domain: ResidencyDomain,
+    /// What happened.
+    pub data: KvData,
+}
+
+/// The KV events of one message: a scratch to use again and again.
+#[derive(Clone, Debug, Default)]
+pub struct KvEvents {
+    /// The events in the order of the message.
+    pub events: Vec<KvEvent>,
+    /// Blocks of all stored events.
+    pub blocks: Vec<Block>,
+    /// Hashes of all removed events.
+    pub removed: Vec<BlockHash>,
+    /// Whether the payload was an array of events (Dynamo ≥ 1.4) or one event.
+    pub batch: bool,
+}
+
+impl KvEvents {
+    /// Takes the events of `body` in place of those of the message before.
+    ///
+    /// # Errors
+    /// What was not understood. All that was understood is here all the same: in an array a bad event costs none
+    /// of its neighbours, as long as the array itself can be read on.
+    pub fn decode(&mut self, body: &[u8], format: Format) -> Result<(), Faults> {
+        self.events.clear();
+        self.blocks.clear();
+        self.removed.clear();
+        match format {
+            Format::Json => self.read(&mut Json::new(body)),
+            Format::MsgPack => self.read(&mut MsgPack::new(body)),
+        }
+    }
+
+    /// The blocks of a stored event.
+    pub fn blocks_of(&self, range: &Range<u32>) -> &[Block] {
+        self.blocks.get(range.start as usize..range.end as usize).unwrap_or_default()
+    }
+
+    /// The hashes of a removed event.
+    pub fn removed_of(&self, range: &Range<u32>) -> &[BlockHash] {
+        self.removed.get(range.start as usize..range.end as usize).unwrap_or_default()
+    }
+
+    fn read<'a, W: Wire<'a>>(&mut self, wire: &mut W) -> Result<(), Faults> {
+        let mut faults = Faults::default();
+        self.batch = matches!(wire.kind(), Ok(Kind::Array));
+        let read =
+            if self.batch { self.events_in_array(wire, &mut faults) } else { self.event_or_nothing(wire) };
+        if let Err(fault) = read.and_then(|()| wire.end()) {
+            faults.count(fault.reason, || words(fault));
+        }
+        faults.into_result()
+    }
+
+    fn events_in_array<'a, W: Wire<'a>>(&mut self, wire: &mut W, faults: &mut Faults) -> Result<(), Fault> {
+        let mut left = wire.array()?;
+        while wire.next_element(&mut left)? {
+            let mark = wire.mark();
+            if let Err(fault) = self.event_or_nothing(wire) {
+                wire.rewind(mark);
+                pass(wire, fault, faults, words)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Reads an event and keeps it, or keeps nothing of it.
+    fn event_or_nothing<'a, W: Wire<'a>>(&mut self, wire: &mut W) -> Result<(), Fault> {
+        let (blocks, removed) = (self.blocks.len(), self.removed.len());
+        let mark = wire.mark();
+        if let Some(event) = self.plain_event(wire) {
+            self.events.push(event);
+            return Ok(());
+        }
+        // Written otherwise, or faulty: once more, by every rule.
+        wire.rewind(mark);
+        self.blocks.truncate(blocks);
+        self.removed.truncate(removed);
+        match self.event(wire) {
+            Ok(event) => {
+                self.events.push(event);
+                Ok(())
+            }
+            Err(fault) => {
+                self.blocks.truncate(blocks);
+                self.removed.truncate(removed);
+                Err(fault)
+            }
+        }
+    }
+
+    /// A `RouterEvent` that stands exactly as Dynamo writes it: no field is looked for, each is where it must be.
+    /// `None` leaves reader and scratch anywhere.
+    #[inline]
+    fn plain_event<'a, W: Wire<'a>>(&mut self, wire: &mut W) -> Option<KvEvent> {
+        let PlainEvent { worker_id, event_id, run, left } = wire.plain_event()?;
+        let data = match run {
+            PlainRun::Stored { parent, start_position } => {
+                let blocks = self.blocks_left(wire, left).ok()?;
+                KvData::Stored { parent: parent.map(BlockHash), start_position, blocks }
+            }
+            PlainRun::Removed => KvData::Removed { hashes: self.hashes_left(wire, left).ok()? },
+        };
+        let worker = Worker::new(worker_id, wire.plain_rank()?);
+        let (tier, domain) = (StorageTier::Device, ResidencyDomain::Worker);
+        Some(KvEvent { worker, event_id, tier, domain, data })
+    }
+
+    /// A `RouterEvent`.
+    fn event<'a, W: Wire<'a>>(&mut self, wire: &mut W) -> Result<KvEvent, Fault> {
+        let start = wire.at();
+        let (mut worker_id, mut inner) = (None, None);
+        let (mut tier, mut domain) = (StorageTier::Device, ResidencyDomain::Worker);
+        let mut left = wire.map()?;
+        while let Some(key) = wire.next_key(&mut left)? {
+            let at = wire.at();
+            match key {
+                b"worker_id" => once(&mut worker_id, wire.u64().field("worker_id")?, "worker_id", at)?,
+                b"event" => once(&mut inner, self.cache_event(wire).field("event")?, "event", at)?,
+                b"storage_tier" => tier = storage_tier(wire).field("storage_tier")?,
+                b"residency_domain" => domain = residency_domain(wire).field("residency_domain")?,
+                _ => wire.skip()?,
+            }
+        }
+        let worker_id = required(worker_id, "worker_id", start)?;
+        let (event_id, dp_rank, data) = required(inner, "event", start)?;
+        Ok(KvEvent { worker: Worker::new(worker_id, dp_rank), event_id, tier, domain, data })
+    }
+
+    /// A `KvCacheEvent`: its id, rank and data.
+    fn cache_event<'a, W: Wire<'a>>(&mut self, wire: &mut W) -> Result<(u64, u32, KvData), Fault> {
+        let start = wire.at();
+        let (mut event_id, mut data, mut dp_rank) = (None, None, None);
+        let mut left = wire.map()?;
+        while let Some(key) = wire.next_key(&mut left)? {
+            let at = wire.at();
+            match key {
+                b"event_id" => once(&mut event_id, wire.u64().field("event_id")?, "event_id", at)?,
+                b"data" => once(&mut data, self.data(wire).field("data")?, "data", at)?,
+                b"dp_rank" => once(&mut dp_rank, wire.optional(W::u32).field("dp_rank")?, "dp_rank", at)?,
+                _ => wire.skip()?,
+            }
+        }
+        let event_id = required(event_id, "event_id", start)?;
+        Ok((event_id, dp_rank.flatten().unwrap_or(0), required(data, "data", start)?))
+    }
+
+    /// `"cleared"`, or a map of one key.
+    fn data<'a, W: Wire<'a>>(&mut self, wire: &mut W) -> Result<KvData, Fault> {
+        let start = wire.at();
+        let unknown = |at| Fault::new(Reason::UnknownKind, "expected stored, removed or cleared", at);
+        if wire.kind()? == Kind::Text {
+            return if wire.word()? == b"cleared" { Ok(KvData::Cleared) } else { Err(unknown(start)) };
+        }
+        let mut left = wire.map()?;
+        let data = match wire.next_key(&mut left)? {
+            Some(b"stored") => self.stored(wire).field("stored")?,
+            Some(b"removed") => self.removed_blocks(wire).field("removed")?,
+            Some(b"cleared") => wire.skip().map(|()| KvData::Cleared)?,
+            Some(_) => return Err(unknown(start)),
+            None => return Err(Fault::missing("stored, removed or cleared", start)),
+        };
+        if wire.next_key(&mut left)?.is_some() {
+            return Err(Fault::new(Reason::Malformed, "has more than one kind", start));
+        }
+        Ok(data)
+    }
+
+    fn stored<'a, W: Wire<'a>>(&mut self, wire: &mut W) -> Result<KvData, Fault> {
+        let start = wire.at();
+        let (mut parent, mut start_position, mut blocks) = (None, None, None);
+        let mut left = wire.map()?;
+        while let Some(key) = wire.next_key(&mut left)? {
+            let at = wire.at();
+            match key {
+                b"parent_hash" => parent = wire.optional(W::hash).field("parent_hash")?.map(BlockHash),
+                b"start_position" => start_position = wire.optional(W::u32).field("start_position")?,
+                b"blocks" => once(&mut blocks, self.block_run(wire).field("blocks")?, "blocks", at)?,
+                _ => wire.skip()?,
+            }
+        }
+        Ok(KvData::Stored { parent, start_position, blocks: required(blocks, "blocks", start)? })
+    }
+
+    fn block_run<'a, W: Wire<'a>>(&mut self, wire: &mut W) -> Result<Range<u32>, Fault> {
+        let left = wire.array()?;
+        self.blocks_left(wire, left)
+    }
+
+    #[inline]
+    fn blocks_left<'a, W: Wire<'a>>(&mut self, wire: &mut W, mut left: Left) -> Result<Range<u32>, Fault> {
+        let start = self.blocks.len();
+        while wire.next_element(&mut left)? {
+            self.bound(wire)?;
+            let (block_hash, tokens_hash) = match wire.plain_block() {
+                Some(block) => block,
+                None => block(wire)?,
+            };
+            self.blocks
+                .push(Block { block_hash: BlockHash(block_hash), tokens_hash: TokensHash(tokens_hash) });
+        }
+        Ok(start as u32..self.blocks.len() as u32)
+    }
+
+    fn removed_blocks<'a, W: Wire<'a>>(&mut self, wire: &mut W) -> Result<KvData, Fault> {
+        let start = wire.at();
+        let mut hashes = None;
+        let mut left = wire.map()?;
+        while let Some(key) = wire.next_key(&mut left)? {
+            let at = wire.at();
+            match key {
+                b"block_hashes" => {
+                    once(&mut hashes, self.hash_run(wire).field("block_hashes")?, "block_hashes", at)?;
+                }
+                _ => wire.skip()?,
+            }
+        }
+        Ok(KvData::Removed { hashes: required(hashes, "block_hashes", start)? })
+    }
+
+    fn hash_run<'a, W: Wire<'a>>(&mut self, wire: &mut W) -> Result<Range<u32>, Fault> {
+        let left = wire.array()?;
+        self.hashes_left(wire, left)
+    }
+
+    #[inline]
+    fn hashes_left<'a, W: Wire<'a>>(&mut self, wire: &mut W, mut left: Left) -> Result<Range<u32>, Fault> {
+        let start = self.removed.len();
+        while wire.next_element(&mut left)? {
+            self.bound(wire)?;
+            let hash = wire.hash()?;
+            self.removed.push(BlockHash(hash));
+        }
+        Ok(start as u32..self.removed.len() as u32)
+    }
+
+    /// Keeps the scratch, and with it the indices, small.
+    #[inline]
+    fn bound<'a, W: Wire<'a>>(&self, wire: &W) -> Result<(), Fault> {
+        if self.blocks.len() + self.removed.len() < MAX_HASHES {
+            return Ok(());
+        }
+        Err(Fault::new(Reason::TooLarge, "more than 2^20 blocks in a message", wire.at()))
+    }
+}
+
+/// A block in any form: its hash and its tokens' hash.
+fn block<'a, W: Wire<'a>>(wire: &mut W) -> Result<(u64, u64), Fault> {
+    let start = wire.at();
+    let (mut block_hash, mut tokens_hash) = (None, None);
+    let mut left = wire.map()?;
+    while let Some(key) = wire.next_key(&mut left)? {
+        let at = wire.at();
+        match key {
+            b"block_hash" => once(&mut block_hash, wire.hash().field("block_hash")?, "block_hash", at)?,
+            b"tokens_hash" => once(&mut tokens_hash, wire.hash().field("tokens_hash")?, "tokens_hash", at)?,
+            _ => wire.skip()?,
+        }
+    }
+    Ok((required(block_hash, "block_hash", start)?, required(tokens_hash, "tokens_hash", start)?))
+}
+
+fn storage_tier<'a, W: Wire<'a>>(wire: &mut W) -> Result<StorageTier, Fault> {
+    Ok(match wire.optional(W::word)? {
+        None | Some(b"device") => StorageTier::Device,
+        Some(b"host_pinned") => StorageTier::HostPinned,
+        Some(b"disk") => StorageTier::Disk,
+        Some(b"external") => StorageTier::External,
+        Some(_) => StorageTier::Unknown,
+    })
+}
+
+fn residency_domain<'a, W: Wire<'a>>(wire: &mut W) -> Result<ResidencyDomain, Fault> {
+    Ok(match wire.optional(W::word)? {
+        None | Some(b"worker") => ResidencyDomain::Worker,
+        Some(b"cache_owner") => ResidencyDomain::CacheOwner,
+        Some(_) => ResidencyDomain::Unknown,
+    })
+}
+
+#[cold]
+fn words(fault: Fault) -> DecodeError {
+    fault.into_error(Topic::KvEvents.as_str())
+}

@@ -1,0 +1,167 @@
+//! Lines of Dynamo's log that say something about routing or about the path of KV events to the router (reference §7.2,
+//! §7.3, §9.1), as text or JSONL, of 0.8 to 1.7; of frontends and workers.
+//!
+//! The log names all candidates of a decision (up to 1.5) and joins request, decision and outcome (from 1.5), which
+//! no message does. By far the most lines say nothing about routing and are turned away by a search for fixed phrases.
+
+mod clock;
+mod fields;
+mod printed;
+mod read;
+mod said;
+mod scan;
+mod sign;
+mod text;
+
+use std::borrow::Cow;
+use std::sync::LazyLock;
+
+use memchr::memmem::Finder;
+
+pub use printed::Printed;
+pub use said::{
+    Dispatched, Ending, Formula, RequestDone, RequestIds, RequestReceived, RouteDone, RoutingBest,
+    RoutingInput, Said, Selected, Terms, Tie,
+};
+
+use super::error::{DecodeError, Reason};
+use super::wire::Fault;
+use fields::{Fields, Key};
+use radixscope_model::id::Millis;
+use radixscope_model::record::Topic;
+use read::{Told, said};
+
+/// A line that says something about routing.
+#[derive(Clone, PartialEq, Debug)]
+pub struct LogLine<'a> {
+    /// When it was written, in microseconds of Unix time, by the clock of the machine that wrote it. `None`: the line
+    /// bears no time that can be read.
+    pub at_us: Option<i64>,
+    /// How important it was to who wrote it.
+    pub level: Level,
+    /// What it says.
+    pub said: Said<'a>,
+}
+
+/// Level of a line.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub enum Level {
+    /// `TRACE`
+    Trace,
+    /// `DEBUG`
+    Debug,
+    /// `INFO`
+    Info,
+    /// `WARN`
+    Warn,
+    /// `ERROR`
+    Error,
+}
+
+impl Level {
+    fn of(word: &str) -> Option<Self> {
+        Some(match word {
+            "TRACE" => Self::Trace,
+            "DEBUG" => Self::Debug,
+            "INFO" => Self::Info,
+            "WARN" => Self::Warn,
+            "ERROR" => Self::Error,
+            _ => return None,
+        })
+    }
+}
+
+/// One of these is in every line that says something about routing; none has a character that JSON escapes or that
+/// could be coloured.
+const PHRASES: [&str; 22] = [
+    "ormula for worker_id=",
+    "Multiple workers tied with same logit",
+    "Selected worker",
+    "Selected pinned worker",
+    "[ROUTING",
+    "route request ",
+    "request completed",
+    "request received",
+    "ing worker WorkerWithDpRank",
+    "endpoint instance removed, removing worker",
+    "Failed to find ",
+    "block_hash mismatch: sequence",
+    "Block not published.",
+    "which is greater than kv_block_size",
+    "prefill_tokens < 0",
+    "Router block size mismatch",
+    "Checksum for new model",
+    "Event ID gap detected",
+    "does not have local indexer",
+    "using JetStream subscription",
+    "KV Routing initialized",
+    "Runtime shutdown initiated",
+];
+
+/// Whether a line can say something about routing: a cheap search for fixed phrases, for a source that wants to hand
+/// over no others. [`decode`] gives `None` for every line of which this is false.
+pub fn may_matter(line: &[u8]) -> bool {
+    static FINDERS: LazyLock<[Finder<'static>; PHRASES.len()]> = LazyLock::new(|| PHRASES.map(Finder::new));
+    FINDERS.iter().any(|finder| finder.find(line).is_some())
+}
+
+/// Reads a line, without its line feed: text, coloured or not, or JSONL, also behind the prefix of a container
+/// runtime. `None`: it says nothing about routing.
+///
+/// # Errors
+/// The line begins like one about routing, but the rest was not understood.
+pub fn decode(line: &[u8]) -> Result<Option<LogLine<'_>>, DecodeError> {
+    if !may_matter(line) {
+        return Ok(None);
+    }
+    plain_or_coloured(line).map_err(|fault| fault.into_error(Topic::Log.as_str()))
+}
+
+fn plain_or_coloured(line: &[u8]) -> Result<Option<LogLine<'_>>, Fault> {
+    let line = line.strip_suffix(b"\r").unwrap_or(line);
+    let text = std::str::from_utf8(line)
+        .map_err(|error| Fault::new(Reason::Malformed, "expected text in UTF-8", error.valid_up_to()))?;
+    if text.contains('\x1b') {
+        return Ok(text_or_json(&text::without_colours(text))?.map(LogLine::into_owned));
+    }
+    text_or_json(text)
+}
+
+fn text_or_json(line: &str) -> Result<Option<LogLine<'_>>, Fault> {
+    text::object(line).map_or_else(|| in_text(line), in_json)
+}
+
+fn in_text(line: &str) -> Result<Option<LogLine<'_>>, Fault> {
+    let Some(text::Head { at_us, level, scope, message }) = text::head(line) else { return Ok(None) };
+    let said = said(Told { scope, message, fields: None })?;
+    Ok(said.map(|said| LogLine { at_us, level, said }))
+}
+
+fn in_json(object: &str) -> Result<Option<LogLine<'_>>, Fault> {
+    let mut fields = Fields::of_json(object.as_bytes())?;
+    let Some(message) = fields.take(Key::Message) else { return Ok(None) };
+    let at_us = fields.get(Key::Time).and_then(clock::unix_us);
+    let level = fields.get(Key::Level).and_then(Level::of);
+    let scope = fields.take(Key::Target).unwrap_or_default();
+    let said = match (&message, &scope) {
+        (Cow::Borrowed(message), Cow::Borrowed(scope)) => {
+            said(Told { scope, message, fields: Some(fields) })?
+        }
+        _ => said(Told { scope: &scope, message: &message, fields: Some(fields) })?.map(Said::into_owned),
+    };
+    let Some(said) = said else { return Ok(None) };
+    let level = level.ok_or(Fault::missing("level", 0))?;
+    Ok(Some(LogLine { at_us, level, said }))
+}
+
+impl LogLine<'_> {
+    /// When it was written, in milliseconds of Unix time.
+    pub fn at_ms(&self) -> Option<Millis> {
+        self.at_us.and_then(|us| u64::try_from(us / 1_000).ok()).map(Millis)
+    }
+
+    /// The same without the line it was read from.
+    pub fn into_owned(self) -> LogLine<'static> {
+        LogLine { at_us: self.at_us, level: self.level, said: self.said.into_owned() }
+    }
+}

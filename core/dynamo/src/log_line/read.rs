@@ -1,0 +1,370 @@
+//! From a message and its fields to what it says. One function a phrase; the phrases are Dynamo's (reference §7.3).
+
+use std::borrow::Cow;
+
+use super::fields::{Fields, Key};
+use super::printed::Printed;
+use super::said::{
+    Dispatched, Ending, Formula, RequestDone, RequestIds, RequestReceived, RouteDone, RoutingBest,
+    RoutingInput, Said, Selected, Terms, Tie,
+};
+use super::scan::Scan;
+use super::sign::sign;
+use crate::error::Reason;
+use crate::wire::{Fault, InField};
+use radixscope_model::id::{Worker, WorkerId};
+
+/// Spans of this name are written by the KV-aware mode; other modes write the same words.
+const ROUTE_SPAN: &str = "kv_router.route_request";
+
+/// A message with what is known around it.
+pub(super) struct Told<'a> {
+    /// Spans and target of a line of text, the target of JSONL.
+    pub(super) scope: &'a str,
+    /// In text together with the fields behind it.
+    pub(super) message: &'a str,
+    /// Fields of JSONL; in text they are read when they are needed.
+    pub(super) fields: Option<Fields<'a>>,
+}
+
+impl<'a> Told<'a> {
+    /// The fields, `behind` the words of the message.
+    pub(super) fn fields(self, behind: &'a str) -> Fields<'a> {
+        self.fields.unwrap_or_else(|| Fields::of_text(behind))
+    }
+
+    /// What follows `words`, if these are all words of the message and only fields follow.
+    fn after(&self, words: &str) -> Option<&'a str> {
+        let rest = self.message.strip_prefix(words)?;
+        let first = rest.strip_prefix(' ').unwrap_or_default().split(' ').next().unwrap_or_default();
+        (rest.trim().is_empty() || first.contains('=')).then_some(rest)
+    }
+
+    /// Whether it was written in the span in which a request is given to its worker.
+    fn is_of_route(&self) -> bool {
+        match &self.fields {
+            Some(fields) => fields.get(Key::SpanName) == Some(ROUTE_SPAN),
+            None => self.scope.split([':', ' ']).any(|span| span == ROUTE_SPAN),
+        }
+    }
+
+    /// Whether the frontend's measurements say it, and no other part in the same words.
+    fn is_of_metrics(&self) -> bool {
+        self.scope.trim_end_matches([':', ' ']).ends_with("::metrics")
+    }
+}
+
+/// Reads a message; `None` if it is not about routing.
+pub(super) fn said(told: Told<'_>) -> Result<Option<Said<'_>>, Fault> {
+    let message = told.message;
+    if let Some(rest) = message.strip_prefix("Multiple workers tied with same logit") {
+        return Ok(Some(Said::Tie(Tie { ids: told.fields(rest).take_ids() })));
+    }
+    if let Some((pinned, rest)) = either(message, "Formula for ", "Pinned formula for ") {
+        return formula(told, rest, pinned).field("formula").map(|formula| Some(Said::Formula(formula)));
+    }
+    if let Some((pinned, rest)) = either(message, "Selected worker", "Selected pinned worker") {
+        return selected(told, rest, pinned).field("selection");
+    }
+    if let Some(rest) = message.strip_prefix("[ROUTING] Best: ") {
+        return routing_best(told, rest).field("best worker").map(Some);
+    }
+    if let Some(rest) = message.strip_prefix("[ROUTING_INPUT] request local hashes") {
+        return routing_input(told.fields(rest)).field("routing input").map(Some);
+    }
+    for (words, ending) in [
+        ("route request completed", Ending::Completed),
+        ("route request cancelled", Ending::Cancelled),
+        ("route request failed", Ending::Failed),
+    ] {
+        if let Some(rest) = told.after(words) {
+            return route_done(told, rest, ending).field("route");
+        }
+    }
+    if let Some(rest) = told.after("request completed").filter(|_| told.is_of_metrics()) {
+        return request_done(told.fields(rest)).field("request").map(Some);
+    }
+    if let Some(rest) = told.after("request received").filter(|_| told.is_of_metrics()) {
+        return request_received(told.fields(rest)).field("request").map(Some);
+    }
+    if let Some(rest) = message.strip_prefix("Adding worker WorkerWithDpRank ") {
+        return worker_with_rank(rest).field("worker").map(|worker| Some(Said::WorkerAdded(worker)));
+    }
+    if let Some(rest) = message.strip_prefix("Removing worker WorkerWithDpRank ") {
+        return worker_with_rank(rest).field("worker").map(|worker| Some(Said::WorkerRemoved(worker)));
+    }
+    if message.starts_with("Runtime shutdown initiated") {
+        return Ok(Some(Said::Stopping));
+    }
+    // In text its first word passes for a target.
+    let words = message.strip_prefix("DISCOVERY: ").unwrap_or(message);
+    if let Some(rest) = words.strip_prefix("Generate endpoint instance removed, removing worker ") {
+        let id = Scan::new(rest).u64().field("worker")?;
+        return Ok(Some(Said::InstanceRemoved(WorkerId(id))));
+    }
+    sign(told)
+}
+
+/// Whether a message begins with the second of two phrases, and what follows.
+fn either<'a>(message: &'a str, usual: &str, pinned: &str) -> Option<(bool, &'a str)> {
+    let usual = message.strip_prefix(usual).map(|rest| (false, rest));
+    usual.or_else(|| message.strip_prefix(pinned).map(|rest| (true, rest)))
+}
+
+fn formula<'a>(told: Told<'a>, text: &'a str, pinned: bool) -> Result<Formula<'a>, Fault> {
+    let mut scan = Scan::new(text);
+    let worker = worker_and_rank(&mut scan)?;
+    scan.expect(" with ")?;
+    let cached_blocks = scan.number()?;
+    scan.expect(" ")?;
+    scan.one_of(&["cached blocks", "effective cached blocks"])?;
+    let shared = match scan.one_of(&[", ", ": "])? {
+        0 => {
+            let shared = shared(&mut scan)?;
+            scan.expect(": ")?;
+            Some(shared)
+        }
+        _ => None,
+    };
+    let logit = scan.number()?;
+    scan.expect(" = ")?;
+    let terms = match scan.choose(&[
+        "prefill_load_scale * adjusted_prefill_blocks + decode_blocks",
+        "max(0, decode_blocks - overlap_credit_blocks) + active_request_cost_blocks = ",
+    ])? {
+        Some(0) => scaled_terms(&mut scan, shared),
+        Some(_) => decode_terms(&mut scan),
+        None => weighted_terms(&mut scan),
+    }?;
+    scan.end()?;
+    let ids = told.fields(scan.rest()).take_ids();
+    Ok(Formula { ids, worker, pinned, cached_blocks, logit, terms })
+}
+
+fn shared(scan: &mut Scan<'_>) -> Result<(u64, Printed), Fault> {
+    let blocks = scan.u64()?;
+    scan.expect(" shared blocks beyond device (multiplier=")?;
+    let multiplier = scan.number()?;
+    scan.expect(")")?;
+    Ok((blocks, multiplier))
+}
+
+fn weighted_terms(scan: &mut Scan<'_>) -> Result<Terms, Fault> {
+    let weight = scan.number()?;
+    scan.expect(" * prefill_blocks + decode_blocks = ")?;
+    let again = scan.number()?;
+    scan.expect(" * ")?;
+    if again != weight {
+        return Err(scan.fault(Reason::Malformed, "two different weights"));
+    }
+    let prefill_blocks = scan.number()?;
+    scan.expect(" + ")?;
+    Ok(Terms::Weighted { weight, prefill_blocks, decode_blocks: scan.number()? })
+}
+
+fn scaled_terms(scan: &mut Scan<'_>, shared: Option<(u64, Printed)>) -> Result<Terms, Fault> {
+    let with_active = scan.one_of(&[" + active_request_cost_blocks = ", " = "])? == 0;
+    let scale = scan.number()?;
+    scan.expect(" * ")?;
+    let adjusted_prefill_blocks = scan.number()?;
+    scan.expect(" + ")?;
+    let decode_blocks = scan.number()?;
+    let active_request_blocks = match with_active {
+        true => {
+            scan.expect(" + ")?;
+            Some(scan.number()?)
+        }
+        false => None,
+    };
+    scan.expect(" (raw_prefill_blocks: ")?;
+    let raw_prefill_blocks = scan.number()?;
+    scan.expect(", overlap_credit_blocks: ")?;
+    let overlap_credit_blocks = scan.number()?;
+    let overlap_credit_decay = match scan.one_of(&[", overlap_credit_decay: ", ")"])? {
+        0 => {
+            let decay = scan.number()?;
+            scan.expect(")")?;
+            Some(decay)
+        }
+        _ => None,
+    };
+    Ok(Terms::Scaled {
+        scale,
+        adjusted_prefill_blocks,
+        decode_blocks,
+        active_request_blocks,
+        raw_prefill_blocks,
+        overlap_credit_blocks,
+        overlap_credit_decay,
+        shared,
+    })
+}
+
+fn decode_terms(scan: &mut Scan<'_>) -> Result<Terms, Fault> {
+    scan.expect("max(0, ")?;
+    let decode_blocks = scan.number()?;
+    scan.expect(" - ")?;
+    let overlap_credit_blocks = scan.number()?;
+    scan.expect(") + ")?;
+    Ok(Terms::Decode { decode_blocks, overlap_credit_blocks, active_request_blocks: scan.number()? })
+}
+
+/// In words up to 1.2, with fields from 1.3 on; the latter are also written by other modes of routing, and by the
+/// KV-aware one a second time, as `direct`, when it gives the request to the worker that it chose.
+fn selected<'a>(told: Told<'a>, rest: &'a str, pinned: bool) -> Result<Option<Said<'a>>, Fault> {
+    if let Some(words) = rest.strip_prefix(": ") {
+        return selected_in_words(told, words, pinned).map(|selected| Some(Said::Selected(selected)));
+    }
+    if !rest.is_empty() && !rest.starts_with(' ') {
+        return Ok(None);
+    }
+    let is_of_route = told.is_of_route();
+    let mut fields = told.fields(rest);
+    if is_of_route && fields.get(Key::RouterMode) == Some("direct") {
+        return dispatched(fields).map(|dispatched| dispatched.map(Said::Dispatched));
+    }
+    if fields.get(Key::RouterMode).is_some_and(|mode| mode != "kv") {
+        return Ok(None);
+    }
+    Ok(Some(Said::Selected(Selected {
+        worker: fields.worker()?,
+        pinned,
+        logit: fields.need_number(Key::Logit)?,
+        cached_blocks: fields.number(Key::EffectiveCachedBlocks)?,
+        tree_size_blocks: None,
+        total_blocks: fields.u64(Key::TotalKvBlocks)?,
+        host_pinned_blocks: fields.u64(Key::HostPinnedBlocks)?,
+        disk_blocks: fields.u64(Key::DiskBlocks)?,
+        ids: fields.take_ids(),
+        worker_type: fields.take(Key::WorkerType),
+    })))
+}
+
+/// `None`: the span says nothing of an overlap, so that the worker was chosen without one.
+fn dispatched(mut fields: Fields<'_>) -> Result<Option<Dispatched<'_>>, Fault> {
+    let Some(overlap_blocks) = fields.u64(Key::OverlapBlocks)? else { return Ok(None) };
+    let (worker, ids) = (fields.worker()?, fields.take_ids());
+    Ok(Some(Dispatched { ids, worker, overlap_blocks, phase: fields.take(Key::Phase) }))
+}
+
+fn selected_in_words<'a>(told: Told<'a>, words: &'a str, pinned: bool) -> Result<Selected<'a>, Fault> {
+    let mut scan = Scan::new(words);
+    let worker_type = match scan.choose(&["worker_type="])? {
+        Some(_) => {
+            Some(scan.until(", ").ok_or(scan.fault(Reason::Truncated, "the worker's type has no end"))?)
+        }
+        None => None,
+    };
+    let worker = worker_and_rank(&mut scan)?;
+    scan.expect(", logit: ")?;
+    let mut selected = Selected {
+        ids: RequestIds::default(),
+        worker,
+        worker_type: worker_type.map(Cow::Borrowed),
+        pinned,
+        logit: scan.number()?,
+        cached_blocks: None,
+        tree_size_blocks: None,
+        total_blocks: None,
+        host_pinned_blocks: None,
+        disk_blocks: None,
+    };
+    while !scan.rest().is_empty() && scan.choose(&[", "])?.is_some() {
+        let name = scan.until(": ").ok_or(scan.fault(Reason::Truncated, "a name without a number"))?;
+        match name {
+            "cached blocks" | "effective cached blocks" => selected.cached_blocks = Some(scan.number()?),
+            "tree size" => selected.tree_size_blocks = Some(scan.u64()?),
+            "total blocks" => selected.total_blocks = Some(scan.u64()?),
+            "host_pinned blocks" => selected.host_pinned_blocks = Some(scan.u64()?),
+            "disk blocks" => selected.disk_blocks = Some(scan.u64()?),
+            _ => _ = scan.number()?,
+        }
+    }
+    scan.end()?;
+    selected.ids = told.fields(scan.rest()).take_ids();
+    Ok(selected)
+}
+
+fn routing_best<'a>(told: Told<'a>, rest: &'a str) -> Result<Said<'a>, Fault> {
+    let mut scan = Scan::new(rest);
+    scan.expect("worker_")?;
+    let id = scan.u64()?;
+    scan.expect(" dp_rank=")?;
+    let worker = Worker::new(id, scan.u32()?);
+    scan.expect(" with ")?;
+    let overlap_blocks = scan.u64()?;
+    scan.expect("/")?;
+    let total_blocks = scan.u64()?;
+    scan.expect(" blocks overlap")?;
+    scan.end()?;
+    let ids = told.fields(scan.rest()).take_ids();
+    Ok(Said::RoutingBest(RoutingBest { ids, worker, overlap_blocks, total_blocks }))
+}
+
+fn routing_input(mut fields: Fields<'_>) -> Result<Said<'_>, Fault> {
+    Ok(Said::RoutingInput(RoutingInput {
+        isl_tokens: fields.need_u64(Key::IslTokens)?,
+        block_size_tokens: fields.need_u64(Key::BlockSize)?,
+        num_blocks: fields.need_u64(Key::NumBlocks)?,
+        local_hashes: fields.hashes(Key::LocalHashes)?,
+        request_id: fields.need(Key::RequestId)?,
+        http_id: fields.take_http_id(),
+    }))
+}
+
+fn route_done<'a>(mut told: Told<'a>, rest: &'a str, ending: Ending) -> Result<Option<Said<'a>>, Fault> {
+    let is_ours = told.is_of_route();
+    let mut fields = told.fields.take().unwrap_or_else(|| Fields::of_route_text(rest));
+    if !is_ours {
+        return Ok(None);
+    }
+    Ok(Some(Said::RouteDone(RouteDone {
+        worker: fields.worker()?,
+        overlap_blocks: fields.u64(Key::OverlapBlocks)?,
+        request_id: fields.need(Key::RequestId)?,
+        http_id: fields.take_http_id(),
+        phase: fields.take(Key::Phase),
+        ending,
+        outcome: fields.take(Key::Outcome),
+    })))
+}
+
+fn request_done(mut fields: Fields<'_>) -> Result<Said<'_>, Fault> {
+    Ok(Said::RequestDone(RequestDone {
+        input_tokens: fields.u64(Key::InputTokens)?,
+        output_tokens: fields.u64(Key::OutputTokens)?,
+        ttft_ms: fields.ms(Key::TtftMs)?,
+        avg_itl_ms: fields.ms(Key::AvgItlMs)?,
+        elapsed_ms: fields.ms(Key::ElapsedMs)?,
+        prefill_worker: fields.worker_id(Key::PrefillWorkerId)?,
+        decode_worker: fields.worker_id(Key::DecodeWorkerId)?,
+        request_id: fields.need(Key::RequestId)?,
+        http_id: fields.take_http_id(),
+        status: fields.take(Key::Status),
+    }))
+}
+
+fn request_received(mut fields: Fields<'_>) -> Result<Said<'_>, Fault> {
+    let (request_id, http_id) = (fields.need(Key::RequestId)?, fields.take_http_id());
+    Ok(Said::RequestReceived(RequestReceived { request_id, http_id, model: fields.take(Key::Model) }))
+}
+
+/// `worker_id=7 dp_rank=0`
+fn worker_and_rank(scan: &mut Scan<'_>) -> Result<Worker, Fault> {
+    scan.expect("worker_id=")?;
+    let id = scan.u64()?;
+    scan.expect(" dp_rank=")?;
+    Ok(Worker::new(id, scan.u32()?))
+}
+
+/// `{ worker_id: 7, dp_rank: 0 }`
+fn worker_with_rank(text: &str) -> Result<Worker, Fault> {
+    let mut scan = Scan::new(text);
+    scan.expect("{ worker_id: ")?;
+    let id = scan.u64()?;
+    scan.expect(", dp_rank: ")?;
+    let worker = Worker::new(id, scan.u32()?);
+    scan.expect(" }")?;
+    scan.end()?;
+    Ok(worker)
+}

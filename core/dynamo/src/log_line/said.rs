@@ -1,0 +1,339 @@
+//! What a line of Dynamo's log can say about routing; knows nothing of how it is written.
+
+use std::borrow::Cow;
+
+use super::printed::Printed;
+use radixscope_model::id::{Worker, WorkerId};
+use radixscope_model::record::LogSign;
+
+/// What a line says.
+#[derive(Clone, PartialEq, Debug)]
+pub enum Said<'a> {
+    /// The cost of one candidate (INFO up to 0.9, DEBUG 1.0 – 1.5).
+    Formula(Formula<'a>),
+    /// The cheapest candidates cost the same; the tree's size decides (0.8 – 1.1). Stands between the formulas and
+    /// the selection of one decision.
+    Tie(Tie<'a>),
+    /// A decision.
+    Selected(Selected<'a>),
+    /// The chosen worker is given the request (1.3, 1.4). Not written for a query that runs nothing.
+    Dispatched(Dispatched<'a>),
+    /// The overlap of the chosen worker (≥ 1.0, DEBUG).
+    RoutingBest(RoutingBest<'a>),
+    /// What the router looked up (≥ 1.1, DEBUG).
+    RoutingInput(RoutingInput<'a>),
+    /// The end of a routed request, as the router saw it (≥ 1.5). Not written for a query that runs nothing.
+    RouteDone(RouteDone<'a>),
+    /// A request was accepted over HTTP (≥ 1.1).
+    RequestReceived(RequestReceived<'a>),
+    /// The end of a request, as the frontend measured it (≥ 1.1).
+    RequestDone(RequestDone<'a>),
+    /// The router begins to count load for a worker.
+    WorkerAdded(Worker),
+    /// The router forgets the load of a worker.
+    WorkerRemoved(Worker),
+    /// The router forgets all ranks of a worker, because its instance left the discovery (0.9).
+    InstanceRemoved(WorkerId),
+    /// The process stops: what its router removes from now on has not left.
+    Stopping,
+    /// Something of the path of KV events, of both kinds of process.
+    Sign {
+        /// What.
+        sign: LogSign,
+        /// Of which worker, if the line names one; rank 0 where it names none.
+        worker: Option<Worker>,
+    },
+}
+
+impl Said<'_> {
+    /// The worker that the line is about.
+    pub const fn worker(&self) -> Option<Worker> {
+        match self {
+            Said::Formula(formula) => Some(formula.worker),
+            Said::Selected(selected) => Some(selected.worker),
+            Said::Dispatched(dispatched) => Some(dispatched.worker),
+            Said::RoutingBest(best) => Some(best.worker),
+            Said::RouteDone(done) => Some(done.worker),
+            Said::WorkerAdded(worker) | Said::WorkerRemoved(worker) => Some(*worker),
+            Said::Sign { worker, .. } => *worker,
+            Said::Tie(_)
+            | Said::Stopping
+            | Said::RoutingInput(_)
+            | Said::RequestReceived(_)
+            | Said::RequestDone(_)
+            | Said::InstanceRemoved(_) => None,
+        }
+    }
+
+    /// The same without the line it was read from.
+    pub fn into_owned(self) -> Said<'static> {
+        let own = |text: Cow<'_, str>| Cow::Owned(text.into_owned());
+        match self {
+            Said::Stopping => Said::Stopping,
+            Said::WorkerAdded(worker) => Said::WorkerAdded(worker),
+            Said::WorkerRemoved(worker) => Said::WorkerRemoved(worker),
+            Said::InstanceRemoved(id) => Said::InstanceRemoved(id),
+            Said::Sign { sign, worker } => Said::Sign { sign, worker },
+            Said::Formula(said) => Said::Formula(Formula { ids: said.ids.into_owned(), ..said }),
+            Said::Tie(said) => Said::Tie(Tie { ids: said.ids.into_owned() }),
+            Said::Selected(said) => Said::Selected(Selected {
+                ids: said.ids.into_owned(),
+                worker_type: said.worker_type.map(own),
+                ..said
+            }),
+            Said::Dispatched(said) => Said::Dispatched(Dispatched {
+                ids: said.ids.into_owned(),
+                phase: said.phase.map(own),
+                ..said
+            }),
+            Said::RoutingBest(said) => Said::RoutingBest(RoutingBest { ids: said.ids.into_owned(), ..said }),
+            Said::RoutingInput(said) => Said::RoutingInput(RoutingInput {
+                request_id: own(said.request_id),
+                http_id: said.http_id.map(own),
+                ..said
+            }),
+            Said::RouteDone(said) => Said::RouteDone(RouteDone {
+                request_id: own(said.request_id),
+                http_id: said.http_id.map(own),
+                phase: said.phase.map(own),
+                outcome: said.outcome.map(own),
+                ..said
+            }),
+            Said::RequestReceived(said) => Said::RequestReceived(RequestReceived {
+                request_id: own(said.request_id),
+                http_id: said.http_id.map(own),
+                model: said.model.map(own),
+            }),
+            Said::RequestDone(said) => Said::RequestDone(RequestDone {
+                request_id: own(said.request_id),
+                http_id: said.http_id.map(own),
+                status: said.status.map(own),
+                ..said
+            }),
+        }
+    }
+}
+
+/// The ids by which a line names its request. Text bears both, the HTTP span's behind the line's own; JSONL has room
+/// for one, the router's.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct RequestIds<'a> {
+    /// The router's id of the request.
+    pub router: Option<Cow<'a, str>>,
+    /// The id of the HTTP span that the line was written in. Another one than the router's.
+    pub http: Option<Cow<'a, str>>,
+}
+
+impl RequestIds<'_> {
+    /// What tells lines of one request from those of others: the router's id, else the HTTP span's. `None`: the line
+    /// names no request, and lines of one decision follow each other.
+    pub fn key(&self) -> Option<&str> {
+        self.router.as_deref().or(self.http.as_deref())
+    }
+
+    fn into_owned(self) -> RequestIds<'static> {
+        let own = |text: Cow<'_, str>| Cow::Owned(text.into_owned());
+        RequestIds { router: self.router.map(own), http: self.http.map(own) }
+    }
+}
+
+/// The cheapest candidates of a decision cost the same.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Tie<'a> {
+    /// Of which request (1.1).
+    pub ids: RequestIds<'a>,
+}
+
+/// The chosen worker is given a request.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Dispatched<'a> {
+    /// Which request.
+    pub ids: RequestIds<'a>,
+    /// The chosen worker.
+    pub worker: Worker,
+    /// Full blocks of the prompt that it held when it was chosen.
+    pub overlap_blocks: u64,
+    /// `Aggregated`, `Prefill` or `Decode`.
+    pub phase: Option<Cow<'a, str>>,
+}
+
+/// The cost of one candidate, term by term (reference §5, §7.3).
+#[derive(Clone, PartialEq, Debug)]
+pub struct Formula<'a> {
+    /// Of which request: by the HTTP span's id (1.1, 1.2 as text), the router's (1.1, 1.2 as JSONL; 1.4, 1.5) or by
+    /// none.
+    pub ids: RequestIds<'a>,
+    /// The candidate.
+    pub worker: Worker,
+    /// Whether the request was bound to this worker, so that nothing was compared (≥ 1.1).
+    pub pinned: bool,
+    /// Blocks that it holds already; from 1.2 on weighted by the memory they lie in.
+    pub cached_blocks: Printed,
+    /// The cost, in blocks, before any multiplier for taints; the smallest wins.
+    pub logit: Printed,
+    /// How it is made up.
+    pub terms: Terms,
+}
+
+/// The terms of a [`Formula`], all in blocks but weights and the decay.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub enum Terms {
+    /// Formula A (0.8 – 1.1): `weight · prefill + decode`.
+    Weighted {
+        /// `overlap_score_weight`.
+        weight: Printed,
+        /// Tokens to prefill over the block size.
+        prefill_blocks: Printed,
+        /// Blocks of active requests and of this one.
+        decode_blocks: Printed,
+    },
+    /// Formulas B – D (1.2 – 1.5): `scale · max(0, raw − credit) + decode [+ active requests]`.
+    Scaled {
+        /// `prefill_load_scale`.
+        scale: Printed,
+        /// `max(0, raw_prefill_blocks − overlap_credit_blocks)`.
+        adjusted_prefill_blocks: Printed,
+        /// Blocks of active requests and of this one.
+        decode_blocks: Printed,
+        /// Weighted number of active requests (≥ 1.4).
+        active_request_blocks: Option<Printed>,
+        /// Tokens to prefill over the block size, as if nothing of this request were cached.
+        raw_prefill_blocks: Printed,
+        /// What the cache is worth.
+        overlap_credit_blocks: Printed,
+        /// Factor on the credit of a worker with more to prefill than others (≥ 1.3).
+        overlap_credit_decay: Option<Printed>,
+        /// Blocks that only the shared cache holds, and what each is worth.
+        shared: Option<(u64, Printed)>,
+    },
+    /// The decode branch of formula D (1.4, 1.5): `max(0, decode − credit) + active requests`.
+    Decode {
+        /// Blocks of active requests and of this one.
+        decode_blocks: Printed,
+        /// What the cache is worth.
+        overlap_credit_blocks: Printed,
+        /// Weighted number of active requests.
+        active_request_blocks: Printed,
+    },
+}
+
+/// A decision, by the KV-aware mode alone.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Selected<'a> {
+    /// Of which request: by the HTTP span's id (1.1, 1.2 as text), the router's (1.1, 1.2 as JSONL; ≥ 1.4) or by none.
+    pub ids: RequestIds<'a>,
+    /// The chosen worker.
+    pub worker: Worker,
+    /// Its role: `prefill`, or `decode` also where workers do both (≥ 1.1).
+    pub worker_type: Option<Cow<'a, str>>,
+    /// Whether the request was bound to this worker, so that nothing was compared (≥ 1.2).
+    pub pinned: bool,
+    /// Its cost, in blocks.
+    pub logit: Printed,
+    /// Blocks that it holds already; from 1.2 on weighted by the memory they lie in.
+    pub cached_blocks: Option<Printed>,
+    /// Blocks in the router's table of this worker, 0 if it has no overlap with this request (≤ 1.1).
+    pub tree_size_blocks: Option<u64>,
+    /// Blocks that the worker has room for.
+    pub total_blocks: Option<u64>,
+    /// Overlap in the worker's host memory (≥ 1.2).
+    pub host_pinned_blocks: Option<u64>,
+    /// Overlap on the worker's disk (≥ 1.2).
+    pub disk_blocks: Option<u64>,
+}
+
+/// The overlap of the chosen worker.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct RoutingBest<'a> {
+    /// Of which request.
+    pub ids: RequestIds<'a>,
+    /// The chosen worker.
+    pub worker: Worker,
+    /// Full blocks of the prompt that it holds already.
+    pub overlap_blocks: u64,
+    /// Length of the prompt in blocks, rounded up.
+    pub total_blocks: u64,
+}
+
+/// What the router looked up: enough to compute every worker's overlap anew.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct RoutingInput<'a> {
+    /// The router's id of the request.
+    pub request_id: Cow<'a, str>,
+    /// The id of the HTTP span around it, where the line has room for it.
+    pub http_id: Option<Cow<'a, str>>,
+    /// Length of the prompt in tokens.
+    pub isl_tokens: u64,
+    /// The router's block size, in tokens.
+    pub block_size_tokens: u64,
+    /// Full blocks of the prompt, as the line counts them.
+    pub num_blocks: u64,
+    /// Tokens hashes of the full blocks (reference §5.10), at most as many as the line has room for.
+    pub local_hashes: Vec<u64>,
+}
+
+/// The end of a routed request.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct RouteDone<'a> {
+    /// The router's id of the request.
+    pub request_id: Cow<'a, str>,
+    /// The id of the HTTP span around it, where the line has room for it.
+    pub http_id: Option<Cow<'a, str>>,
+    /// Where it ran.
+    pub worker: Worker,
+    /// Full blocks of the prompt that the worker held when it was chosen.
+    pub overlap_blocks: Option<u64>,
+    /// `Aggregated`, `Prefill` or `Decode`.
+    pub phase: Option<Cow<'a, str>>,
+    /// How it ended.
+    pub ending: Ending,
+    /// The same in Dynamo's finer words: `success`, `cancelled`, `error`, `rejected`, `timeout` …
+    pub outcome: Option<Cow<'a, str>>,
+}
+
+/// How a routed request ended.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Ending {
+    /// To the end.
+    Completed,
+    /// Given up by the client.
+    Cancelled,
+    /// By a fault.
+    Failed,
+}
+
+/// A request was accepted.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct RequestReceived<'a> {
+    /// The router's id of the request.
+    pub request_id: Cow<'a, str>,
+    /// The id of the HTTP span around it, where the line has room for it.
+    pub http_id: Option<Cow<'a, str>>,
+    /// Name of the model.
+    pub model: Option<Cow<'a, str>>,
+}
+
+/// The end of a request, as the frontend measured it.
+#[derive(Clone, PartialEq, Debug)]
+pub struct RequestDone<'a> {
+    /// The router's id of the request.
+    pub request_id: Cow<'a, str>,
+    /// The id of the HTTP span around it, where the line has room for it.
+    pub http_id: Option<Cow<'a, str>>,
+    /// `success`, or what went wrong.
+    pub status: Option<Cow<'a, str>>,
+    /// Length of the prompt in tokens.
+    pub input_tokens: Option<u64>,
+    /// Tokens generated.
+    pub output_tokens: Option<u64>,
+    /// Time to the first token, in milliseconds.
+    pub ttft_ms: Option<f64>,
+    /// Mean time between tokens, in milliseconds.
+    pub avg_itl_ms: Option<f64>,
+    /// From the request's arrival to its end, in milliseconds.
+    pub elapsed_ms: Option<f64>,
+    /// Where the prompt was read.
+    pub prefill_worker: Option<WorkerId>,
+    /// Where tokens were generated.
+    pub decode_worker: Option<WorkerId>,
+}

@@ -1,0 +1,75 @@
+//! Lines that say how the path of KV events fares (reference §7.3, §9.1, §2.7): written by routers and by workers.
+
+use super::fields::Key;
+use super::read::Told;
+use super::said::Said;
+use super::scan::Scan;
+use crate::wire::{Fault, InField};
+use radixscope_model::id::Worker;
+use radixscope_model::record::LogSign;
+
+/// Beginnings of messages that say all there is to know.
+const PLAIN: [(&str, LogSign); 6] = [
+    ("KV Routing initialized", LogSign::RouterStarted),
+    ("Not all workers have local_indexer enabled, using JetStream subscription", LogSign::UsesJetStream),
+    ("block_hash mismatch: sequence hashes should be uniform", LogSign::HashMismatch),
+    ("prefill_tokens < 0 with ISL", LogSign::NegativePrefill),
+    ("KV Router block size mismatch!", LogSign::CardSizes),
+    ("Checksum for new model does not match", LogSign::CardSizes),
+];
+
+/// Reads a message; `None` if it is none of these.
+pub(super) fn sign(told: Told<'_>) -> Result<Option<Said<'_>>, Fault> {
+    let message = told.message;
+    if let Some((_, sign)) = PLAIN.iter().find(|(words, _)| message.starts_with(words)) {
+        return Ok(Some(Said::Sign { sign: *sign, worker: None }));
+    }
+    for (words, sign) in [
+        ("Failed to find parent block; skipping store operation", LogSign::ParentUnknown),
+        ("Failed to find block to remove; skipping remove operation", LogSign::BlockUnknown),
+    ] {
+        if let Some(behind) = message.strip_prefix(words) {
+            let fields = told.fields(behind);
+            let named = fields.get(Key::WorkerId).is_some();
+            let worker = named.then(|| fields.worker()).transpose().field("worker")?;
+            return Ok(Some(Said::Sign { sign, worker }));
+        }
+    }
+    if let Some(rest) = message.strip_prefix("Block not published. Block size must be ") {
+        let sign = publisher_size(rest).field("block size")?;
+        return Ok(Some(Said::Sign { sign, worker: None }));
+    }
+    if let Some((block, rest)) = message.split_once(" tokens, which is greater than kv_block_size ") {
+        return oversize(block, rest).field("block size");
+    }
+    if let Some(rest) = message.strip_prefix("Event ID gap detected for worker ") {
+        let worker = Some(Worker::new(Scan::new(rest).u64().field("worker")?, 0));
+        return Ok(Some(Said::Sign { sign: LogSign::EventGap, worker }));
+    }
+    if let Some((who, _)) = message.split_once(" does not have local indexer enabled")
+        && let Some(id) = who.strip_prefix("Worker ")
+    {
+        let worker = Some(Worker::new(Scan::new(id).u64().field("worker")?, 0));
+        return Ok(Some(Said::Sign { sign: LogSign::NoLocalIndexer, worker }));
+    }
+    Ok(None)
+}
+
+/// `16 tokens to be published. Block size is: 32`
+fn publisher_size(text: &str) -> Result<LogSign, Fault> {
+    let mut scan = Scan::new(text);
+    let publisher = scan.u32()?;
+    scan.expect(" tokens to be published. Block size is: ")?;
+    Ok(LogSign::PublisherSize { publisher, engine: scan.u32()? })
+}
+
+/// `Block -7 contains 32`, in some versions without the hash, and `16`.
+fn oversize<'a>(block: &str, size: &str) -> Result<Option<Said<'a>>, Fault> {
+    let Some((hash, tokens)) = block.split_once("contains ") else { return Ok(None) };
+    if !hash.starts_with("Block ") {
+        return Ok(None);
+    }
+    let engine = Scan::new(tokens).u32()?;
+    let sign = LogSign::Oversize { publisher: Scan::new(size).u32()?, engine };
+    Ok(Some(Said::Sign { sign, worker: None }))
+}

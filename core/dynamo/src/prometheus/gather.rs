@@ -1,0 +1,373 @@
+//! Samples, gathered into figures: the best name of each, summed over labels. A figure of which a sample is bad is left
+//! out: what is left of it would be wrong.
+
+use std::collections::BTreeMap;
+
+use super::alias::{self, Alias, FRONTEND, Hint, Is, Means, OfModel, OfRank, OfWorker};
+use super::buckets::{Buckets, Part};
+use super::line::Sample;
+use super::{DecodeError, Faults, Reason, RoutedWorker, Scraped, whole};
+use radixscope_model::id::{Worker, WorkerId};
+use radixscope_model::record::{
+    Counter, Gauge, HistogramKind, ModelFigures, ProcessRole, RankFigures, RoutingState,
+};
+
+/// Most models of a frontend, workers of a frontend, and ranks of a worker.
+const MAX_MODELS: usize = 256;
+const MAX_WORKERS: usize = 4_096;
+const MAX_RANKS: usize = 256;
+/// The label of the worker that a router says something of.
+const ROUTER_WORKER: &str = "router_worker_id";
+
+/// What the samples so far come to.
+#[derive(Default)]
+pub(super) struct Gather<'t> {
+    /// A frontend's own prefix, with its underscore, where it is not Dynamo's.
+    prefix: Option<&'t str>,
+    samples: u64,
+    hint: Option<Hint>,
+    instance: Option<u64>,
+    router: Option<u64>,
+    gauges: BTreeMap<Gauge, Best<f64>>,
+    counters: BTreeMap<Counter, Best<f64>>,
+    histograms: BTreeMap<HistogramKind, Best<Buckets>>,
+    models: Vec<ModelFigures<'t>>,
+    workers: BTreeMap<Worker, RoutedWorker>,
+    states: BTreeMap<WorkerId, RoutingState>,
+    discovered: Option<u64>,
+    ranks: Vec<(RankFigures, RankSources)>,
+}
+
+/// A figure under the best of its names so far.
+struct Best<T> {
+    rank: u8,
+    figure: T,
+    is_bad: bool,
+}
+
+/// Ranks of the names that a rank's figures came from.
+#[derive(Clone, Copy, Default)]
+struct RankSources {
+    usage: u8,
+    used: u8,
+    total: u8,
+}
+
+/// The place for a name of this rank; `None`: a better one was seen.
+fn place<K: Ord, T: Default>(map: &mut BTreeMap<K, Best<T>>, key: K, rank: u8) -> Option<&mut Best<T>> {
+    let new = || Best { rank, figure: T::default(), is_bad: false };
+    let best = map.entry(key).or_insert_with(new);
+    if rank < best.rank {
+        *best = new();
+    }
+    (best.rank == rank).then_some(best)
+}
+
+impl<'t> Gather<'t> {
+    pub(super) fn new(prefix: Option<&'t str>) -> Self {
+        Self { prefix, ..Self::default() }
+    }
+
+    /// Samples taken, of known metrics and others.
+    pub(super) fn samples(&self) -> u64 {
+        self.samples
+    }
+
+    /// Takes one sample. Of a metric that we do not know nothing can be wrong.
+    pub(super) fn take(&mut self, sample: &Sample<'t>, faults: &mut Faults) {
+        self.samples += 1;
+        self.identify(sample);
+        let name = self.canonical(&sample.name);
+        let (base, part) = match Part::of(&name) {
+            Some((base, part)) => (base, Some(part)),
+            None => (&*name, None),
+        };
+        let mut matched = false;
+        for alias in alias::aliases_of(&name).filter(|alias| !matches!(alias.means, Means::Histogram(_))) {
+            let is_it = has_labels(alias, sample);
+            matched |= is_it;
+            if let Err(error) = self.figure(alias, sample, is_it) {
+                self.spoil(alias);
+                count(faults, error);
+            }
+        }
+        for alias in alias::aliases_of(base).filter(|alias| matches!(alias.means, Means::Histogram(_))) {
+            let Some(part) = part.filter(|_| has_labels(alias, sample)) else { continue };
+            if let Err(error) = self.bucket(alias, part, sample) {
+                self.spoil(alias);
+                count(faults, error);
+            }
+        }
+        self.hint = self.hint.max(alias::hint(&name, matched));
+    }
+
+    /// A line about this metric could not be read.
+    pub(super) fn bad_line(&mut self, name: &str) {
+        let name = self.canonical(name);
+        let base = Part::of(&name).map_or(&*name, |(base, _)| base);
+        for alias in alias::aliases_of(&name).chain(alias::aliases_of(base)) {
+            self.spoil(alias);
+        }
+    }
+
+    /// A frontend's metric under Dynamo's own prefix.
+    fn canonical<'n>(&self, name: &'n str) -> std::borrow::Cow<'n, str> {
+        match self.prefix.and_then(|prefix| name.strip_prefix(prefix)) {
+            Some(rest) => format!("{FRONTEND}{rest}").into(),
+            None => name.into(),
+        }
+    }
+
+    /// A process's own id: hexadecimal at its components' metrics, decimal at its router's (≥ 1.0, reference §4.3).
+    fn identify(&mut self, sample: &Sample<'_>) {
+        if self.instance.is_none() && sample.name.starts_with("dynamo_component_") {
+            let id = sample.label("worker_id").filter(|id| id.len() <= 16);
+            self.instance = id.and_then(|id| u64::from_str_radix(id, 16).ok());
+        }
+        if self.router.is_none() && sample.name.starts_with("dynamo_router_") {
+            self.router = sample.label("router_id").and_then(|id| id.parse().ok());
+        }
+    }
+
+    fn figure(&mut self, alias: &Alias, sample: &Sample<'t>, is_it: bool) -> Result<(), DecodeError> {
+        if let (Means::Count(counter), false) = (alias.means, is_it) {
+            // The metric is there, under other labels: of ours there were none yet, which is known.
+            place(&mut self.counters, counter, alias.rank);
+            return Ok(());
+        }
+        if !is_it {
+            return Ok(());
+        }
+        let value = sane(sample)?;
+        match alias.means {
+            Means::Value(gauge) => {
+                if let Some(best) = place(&mut self.gauges, gauge, alias.rank) {
+                    best.figure += value;
+                }
+            }
+            Means::Count(counter) => {
+                if let Some(best) = place(&mut self.counters, counter, alias.rank) {
+                    best.figure += value;
+                }
+            }
+            Means::Histogram(_) => {}
+            Means::Model(of) => self.model(of, sample, value)?,
+            Means::Worker(of) => self.worker(of, sample, value)?,
+            Means::Rank(of) => self.rank(of, alias.rank, sample, value)?,
+            Means::State => self.state(sample, value)?,
+            Means::Discovered => {
+                self.discovered = Some(self.discovered.unwrap_or(0) + number(sample, value)?);
+            }
+        }
+        Ok(())
+    }
+
+    fn state(&mut self, sample: &Sample<'_>, value: f64) -> Result<(), DecodeError> {
+        let Some(id) = sample.label(ROUTER_WORKER) else { return Err(missing(sample, ROUTER_WORKER)) };
+        let id = WorkerId(id.parse().map_err(|_| wrong(sample, ROUTER_WORKER))?);
+        let state = match (sample.label("state"), sample.label("reason")) {
+            _ if value == 0.0 => return Ok(()),
+            (Some("available"), _) => RoutingState::Available,
+            (Some("pending"), _) => RoutingState::Pending,
+            (Some("excluded"), Some("unavailable")) => RoutingState::Unavailable,
+            // Of states that are not known yet nothing follows.
+            _ => RoutingState::Excluded,
+        };
+        if self.states.len() == MAX_WORKERS && !self.states.contains_key(&id) {
+            return Err(too_many("workers", MAX_WORKERS));
+        }
+        let known = self.states.entry(id).or_insert(state);
+        *known = state.max(*known);
+        Ok(())
+    }
+
+    fn bucket(&mut self, alias: &Alias, part: Part, sample: &Sample<'_>) -> Result<(), DecodeError> {
+        let Means::Histogram(kind) = alias.means else { return Ok(()) };
+        let Some(best) = place(&mut self.histograms, kind, alias.rank) else { return Ok(()) };
+        best.figure.take(part, sample.label("le"), sane(sample)?)
+    }
+
+    fn model(&mut self, of: OfModel, sample: &Sample<'t>, value: f64) -> Result<(), DecodeError> {
+        let Some(name) = sample.take_label("model") else { return Err(missing(sample, "model")) };
+        let value = number(sample, value)?;
+        let ix = match self.models.iter().position(|model| model.name == name) {
+            Some(ix) => ix,
+            None if self.models.len() == MAX_MODELS => return Err(too_many("models", MAX_MODELS)),
+            None => {
+                self.models.push(ModelFigures {
+                    name,
+                    block_size_tokens: None,
+                    total_kv_blocks: None,
+                    max_num_seqs: None,
+                    max_num_batched_tokens: None,
+                    context_length: None,
+                });
+                self.models.len() - 1
+            }
+        };
+        let model = &mut self.models[ix];
+        match of {
+            OfModel::BlockSize => model.block_size_tokens = u32::try_from(value).ok(),
+            OfModel::TotalBlocks => model.total_kv_blocks = Some(value),
+            OfModel::MaxSeqs => model.max_num_seqs = Some(value),
+            OfModel::MaxBatchedTokens => model.max_num_batched_tokens = Some(value),
+            OfModel::ContextLength => model.context_length = Some(value),
+        }
+        Ok(())
+    }
+
+    fn worker(&mut self, of: OfWorker, sample: &Sample<'_>, value: f64) -> Result<(), DecodeError> {
+        let label = if of == OfWorker::Registered { ROUTER_WORKER } else { "worker_id" };
+        let Some(id) = sample.label(label) else { return Err(missing(sample, label)) };
+        let id: u64 = id.parse().map_err(|_| wrong(sample, label))?;
+        let worker = Worker::new(id, dp_rank(sample, &["dp_rank"])?);
+        let value = number(sample, value)?;
+        if self.workers.len() == MAX_WORKERS && !self.workers.contains_key(&worker) {
+            return Err(too_many("workers", MAX_WORKERS));
+        }
+        let known = self.workers.entry(worker).or_insert_with(|| RoutedWorker::new(worker));
+        match of {
+            OfWorker::DecodeBlocks => known.decode_blocks = Some(value),
+            OfWorker::PrefillTokens => known.prefill_tokens = Some(value),
+            OfWorker::Registered => known.registered = Some(value > 0),
+            OfWorker::ActiveRequests => {
+                known.active_requests = Some(known.active_requests.unwrap_or(0).saturating_add(value));
+            }
+        }
+        Ok(())
+    }
+
+    fn rank(&mut self, of: OfRank, source: u8, sample: &Sample<'_>, value: f64) -> Result<(), DecodeError> {
+        let dp_rank = dp_rank(sample, &["dp_rank", "engine"])?;
+        let ix = match self.ranks.iter().position(|(known, _)| known.dp_rank == dp_rank) {
+            Some(ix) => ix,
+            None if self.ranks.len() == MAX_RANKS => return Err(too_many("ranks", MAX_RANKS)),
+            None => {
+                let none = RankFigures { dp_rank, kv_usage: None, used_blocks: None, total_blocks: None };
+                self.ranks.push((none, RankSources::default()));
+                self.ranks.len() - 1
+            }
+        };
+        let (known, sources) = &mut self.ranks[ix];
+        match of {
+            OfRank::Usage if value > 1.0 => {
+                let text = format!("{}: {value} is no share of a cache", sample.name);
+                return Err(DecodeError::new(Reason::WrongType, text));
+            }
+            OfRank::Usage => better(&mut known.kv_usage, &mut sources.usage, source, value),
+            OfRank::UsedBlocks => {
+                better(&mut known.used_blocks, &mut sources.used, source, number(sample, value)?);
+            }
+            OfRank::TotalBlocks => {
+                better(&mut known.total_blocks, &mut sources.total, source, number(sample, value)?);
+            }
+        }
+        Ok(())
+    }
+
+    fn spoil(&mut self, alias: &Alias) {
+        match alias.means {
+            Means::Value(gauge) => mark(place(&mut self.gauges, gauge, alias.rank)),
+            Means::Count(counter) => mark(place(&mut self.counters, counter, alias.rank)),
+            Means::Histogram(kind) => mark(place(&mut self.histograms, kind, alias.rank)),
+            // Each of these is a figure of its own: the others are right.
+            Means::Model(_) | Means::Worker(_) | Means::Rank(_) | Means::State | Means::Discovered => {}
+        }
+    }
+
+    /// The figures.
+    pub(super) fn finish(self, faults: &mut Faults) -> Scraped<'t> {
+        let mut histograms = Vec::new();
+        for (kind, best) in self.histograms.into_iter().filter(|(_, best)| !best.is_bad) {
+            match best.figure.finish(kind) {
+                Ok(histogram) => histograms.push(histogram),
+                Err(error) => count(faults, error),
+            }
+        }
+        Scraped {
+            role: match self.hint {
+                Some(Hint::Frontend) => ProcessRole::Frontend,
+                Some(Hint::Engine | Hint::Handler) => ProcessRole::Worker,
+                Some(Hint::Router) => ProcessRole::Router,
+                None => ProcessRole::Other,
+            },
+            instance: self.instance.or(self.router),
+            gauges: good(self.gauges),
+            counters: good(self.counters),
+            histograms,
+            models: self.models,
+            workers: self.workers.into_values().collect(),
+            ranks: self.ranks.into_iter().map(|(rank, _)| rank).collect(),
+            states: self.states.into_iter().collect(),
+            discovered: self.discovered,
+        }
+    }
+}
+
+fn good<K>(figures: BTreeMap<K, Best<f64>>) -> Vec<(K, f64)> {
+    figures.into_iter().filter(|(_, best)| !best.is_bad).map(|(key, best)| (key, best.figure)).collect()
+}
+
+fn mark<T>(best: Option<&mut Best<T>>) {
+    if let Some(best) = best {
+        best.is_bad = true;
+    }
+}
+
+/// Takes a value from a better source, or from the same if it is larger (several engines of one rank).
+fn better<T: PartialOrd>(known: &mut Option<T>, known_source: &mut u8, source: u8, value: T) {
+    let is_better = match known {
+        None => true,
+        Some(_) if source < *known_source => true,
+        Some(known) => source == *known_source && value > *known,
+    };
+    if is_better {
+        *known = Some(value);
+        *known_source = source;
+    }
+}
+
+fn has_labels(alias: &Alias, sample: &Sample<'_>) -> bool {
+    alias.labels.iter().all(|(name, is)| match (sample.label(name), is) {
+        (Some(value), Is::Text(text)) => value == *text,
+        (Some(value), Is::Not(texts)) => !texts.contains(&value),
+        (None, _) => false,
+    })
+}
+
+/// A value that can be counted with: no metric of ours is negative or without bounds.
+fn sane(sample: &Sample<'_>) -> Result<f64, DecodeError> {
+    if sample.value.is_finite() && sample.value >= 0.0 {
+        return Ok(sample.value);
+    }
+    Err(DecodeError::new(Reason::WrongType, format!("{} cannot be {}", sample.name, sample.value)))
+}
+
+fn number(sample: &Sample<'_>, value: f64) -> Result<u64, DecodeError> {
+    whole(value).ok_or_else(|| {
+        DecodeError::new(Reason::WrongType, format!("{}: {value} is no whole number", sample.name))
+    })
+}
+
+fn dp_rank(sample: &Sample<'_>, labels: &[&str]) -> Result<u32, DecodeError> {
+    match labels.iter().find_map(|label| sample.label(label)) {
+        None => Ok(0),
+        Some(rank) => rank.parse().map_err(|_| wrong(sample, labels[0])),
+    }
+}
+
+fn missing(sample: &Sample<'_>, label: &str) -> DecodeError {
+    DecodeError::new(Reason::MissingField, format!("{} without the label {label}", sample.name))
+}
+
+fn wrong(sample: &Sample<'_>, label: &str) -> DecodeError {
+    DecodeError::new(Reason::WrongType, format!("{}: the label {label} is no number", sample.name))
+}
+
+fn too_many(what: &str, most: usize) -> DecodeError {
+    DecodeError::new(Reason::TooLarge, format!("more than {most} {what}"))
+}
+
+fn count(faults: &mut Faults, error: DecodeError) {
+    faults.count(error.reason, || error);
+}

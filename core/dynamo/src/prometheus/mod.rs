@@ -1,0 +1,168 @@
+//! `/metrics` of a process, in the exposition text of Prometheus: the names of all versions of Dynamo and of its engines
+//! become the same figures (reference §4).
+
+mod alias;
+mod buckets;
+mod gather;
+mod line;
+
+use memchr::{memchr, memmem, memrchr};
+
+use super::error::{DecodeError, Faults, Reason};
+use gather::Gather;
+use radixscope_model::id::{Worker, WorkerId};
+use radixscope_model::record::{
+    Counter, Gauge, Histogram, ModelFigures, ProcessRole, RankFigures, RoutingState,
+};
+
+/// Most samples that are read of one scrape; Dynamo's own have about a thousand.
+const MAX_SAMPLES: u64 = 100_000;
+/// Most lines of comments before the first sample.
+const MAX_HEADER_LINES: usize = 10_000;
+/// Longest prefix of a frontend's metrics.
+const MAX_PREFIX_BYTES: usize = 128;
+/// What follows a frontend's prefix in every version, as soon as it has a model.
+const AFTER_PREFIX: &str = "_model_kv_cache_block_size{";
+
+/// What one scrape says, see [`radixscope_model::record::Scrape`].
+#[derive(Clone, PartialEq, Debug)]
+pub struct Scraped<'t> {
+    /// What the process turned out to be.
+    pub role: ProcessRole,
+    /// Its connection id.
+    pub instance: Option<u64>,
+    /// Present values.
+    pub gauges: Vec<(Gauge, f64)>,
+    /// Counters.
+    pub counters: Vec<(Counter, f64)>,
+    /// Distributions.
+    pub histograms: Vec<Histogram<'static>>,
+    /// What a frontend says of its models.
+    pub models: Vec<ModelFigures<'t>>,
+    /// What a frontend says of workers.
+    pub workers: Vec<RoutedWorker>,
+    /// What a worker says of its ranks.
+    pub ranks: Vec<RankFigures>,
+    /// What workers are to a frontend's router, all that it knows (≥ 1.7).
+    pub states: Vec<(WorkerId, RoutingState)>,
+    /// How many workers its router knows (≥ 1.7).
+    pub discovered: Option<u64>,
+}
+
+/// What a frontend says of a worker.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct RoutedWorker {
+    /// Which.
+    pub id: Worker,
+    /// Blocks of its active sequences, as the router counts them.
+    pub decode_blocks: Option<u64>,
+    /// Prompt tokens routed there and not prefilled.
+    pub prefill_tokens: Option<u64>,
+    /// Whether it is registered with the router.
+    pub registered: Option<bool>,
+    /// Requests that run there, as the router counts them (≥ 1.7).
+    pub active_requests: Option<u64>,
+}
+
+impl RoutedWorker {
+    fn new(id: Worker) -> Self {
+        Self { id, decode_blocks: None, prefill_tokens: None, registered: None, active_requests: None }
+    }
+}
+
+/// Reads one scrape: what was understood, and what was not. The former is `None` if no line was one of metrics.
+pub fn decode(text: &[u8]) -> (Option<Scraped<'_>>, Result<(), Faults>) {
+    let mut faults = Faults::default();
+    let mut gather = Gather::new(custom_prefix(text));
+    let mut left = text;
+    while !left.is_empty() {
+        if gather.samples() == MAX_SAMPLES {
+            let text = format!("more than {MAX_SAMPLES} samples");
+            return (None, Err(DecodeError::new(Reason::TooLarge, text).into()));
+        }
+        let end = memchr(b'\n', left);
+        let (line, after) = end.map_or((left, &left[left.len()..]), |end| (&left[..end], &left[end + 1..]));
+        left = after;
+        match line::read(line) {
+            // The format ends every line with a line feed: of one without it a part may be missing.
+            Ok(Some(sample)) if end.is_none() => {
+                gather.bad_line(&sample.name);
+                faults.count(Reason::Truncated, || {
+                    DecodeError::new(
+                        Reason::Truncated,
+                        format!("ends in {}, without a line feed", sample.name),
+                    )
+                });
+            }
+            Ok(Some(sample)) => gather.take(&sample, &mut faults),
+            Ok(None) => {}
+            Err(bad) => {
+                if let Some(name) = bad.name {
+                    gather.bad_line(name);
+                }
+                faults.count(bad.error.reason, || bad.error);
+            }
+        }
+    }
+    if gather.samples() == 0 {
+        if faults.total() == 0 {
+            let reason = Reason::Malformed;
+            faults.count(reason, || DecodeError::new(reason, "no metrics in it"));
+        }
+        return (None, faults.into_result());
+    }
+    let scraped = gather.finish(&mut faults);
+    (Some(scraped), faults.into_result())
+}
+
+/// Whether a text may be metrics: the first of its lines that says anything does. For who fetches it and does not read it.
+pub fn may_be_metrics(text: &[u8]) -> bool {
+    let first = text.split(|&byte| byte == b'\n').take(MAX_HEADER_LINES).map(line::read);
+    first.filter_map(Result::transpose).next().is_some_and(|first| first.is_ok())
+}
+
+/// Where a process lists the workers that it knows, for who fetches its metrics and does not read them.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum WorkerList {
+    /// Nowhere: it is no frontend, or has nothing to say yet.
+    Nowhere,
+    /// In its metrics (≥ 1.7).
+    InMetrics,
+    /// At `/health` (0.8 to 1.6).
+    AtHealth,
+}
+
+/// See [`WorkerList`].
+pub fn worker_list(text: &[u8]) -> WorkerList {
+    let has_sample = |name: &str| {
+        text.starts_with(name.as_bytes()) || memmem::find(text, format!("\n{name}").as_bytes()).is_some()
+    };
+    let prefix = custom_prefix(text).unwrap_or(alias::FRONTEND);
+    if has_sample(&format!("{prefix}{}{{", alias::WORKER_STATE)) {
+        WorkerList::InMetrics
+    } else if has_sample(prefix) {
+        WorkerList::AtHealth
+    } else {
+        WorkerList::Nowhere
+    }
+}
+
+/// The prefix of a frontend's metrics, with its underscore, if `DYN_METRICS_PREFIX` made it another than Dynamo's.
+fn custom_prefix(text: &[u8]) -> Option<&str> {
+    let mut prefixes = memmem::find_iter(text, AFTER_PREFIX).filter_map(|at| {
+        let from = at.saturating_sub(MAX_PREFIX_BYTES);
+        let start = memrchr(b'\n', &text[from..at]).map_or(from, |line_feed| from + line_feed + 1);
+        let prefix = &text[start..at];
+        (!prefix.is_empty() && prefix.iter().all(|&byte| line::is_of_name(byte))).then_some(&text[start..=at])
+    });
+    std::str::from_utf8(prefixes.next()?).ok().filter(|prefix| *prefix != alias::FRONTEND)
+}
+
+/// A value that is a whole number.
+fn whole(value: f64) -> Option<u64> {
+    // Above 2^53 an f64 no longer tells neighbours apart, and nothing counted here gets there.
+    (value.fract() == 0.0 && (0.0..=9_007_199_254_740_992.0).contains(&value)).then_some(value as u64)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,338 @@
+//! MessagePack for [`Wire`].
+
+use std::borrow::Cow;
+
+use super::{Fault, Kind, Left, PlainEvent, PlainRun, Wire};
+use crate::error::Reason;
+
+/// Reads MessagePack.
+pub(crate) struct MsgPack<'a> {
+    rest: &'a [u8],
+    len: usize,
+}
+
+impl<'a> MsgPack<'a> {
+    #[cold]
+    fn truncated(&self) -> Fault {
+        Fault::new(Reason::Truncated, "the message ends here", self.len)
+    }
+
+    #[inline]
+    fn byte(&mut self) -> Result<u8, Fault> {
+        let [first] = self.bytes::<1>()?;
+        Ok(first)
+    }
+
+    #[inline]
+    fn bytes<const N: usize>(&mut self) -> Result<[u8; N], Fault> {
+        let (head, rest) = self.rest.split_first_chunk::<N>().ok_or_else(|| self.truncated())?;
+        self.rest = rest;
+        Ok(*head)
+    }
+
+    /// A big-endian length of `N` bytes.
+    #[inline]
+    fn length<const N: usize>(&mut self) -> Result<u64, Fault> {
+        Ok(self.bytes::<N>()?.iter().fold(0, |length, byte| length << 8 | u64::from(*byte)))
+    }
+
+    #[inline]
+    fn take(&mut self, count: u64) -> Result<&'a [u8], Fault> {
+        let split = usize::try_from(count).ok().and_then(|count| self.rest.split_at_checked(count));
+        let (head, rest) = split.ok_or_else(|| self.truncated())?;
+        self.rest = rest;
+        Ok(head)
+    }
+
+    /// An integer and whether it is negative, as 64 bits.
+    #[inline]
+    fn integer(&mut self) -> Result<(u64, bool), Fault> {
+        let mark = self.rest;
+        let signed = |value: i64| (value.cast_unsigned(), value < 0);
+        Ok(match self.byte()? {
+            0xcf => (u64::from_be_bytes(self.bytes()?), false),
+            small @ 0x00..=0x7f => (u64::from(small), false),
+            0xcc => (u64::from(self.byte()?), false),
+            0xcd => (u64::from(u16::from_be_bytes(self.bytes()?)), false),
+            0xce => (u64::from(u32::from_be_bytes(self.bytes()?)), false),
+            0xd0 => signed(i64::from(i8::from_be_bytes(self.bytes()?))),
+            0xd1 => signed(i64::from(i16::from_be_bytes(self.bytes()?))),
+            0xd2 => signed(i64::from(i32::from_be_bytes(self.bytes()?))),
+            0xd3 => signed(i64::from_be_bytes(self.bytes()?)),
+            small @ 0xe0..=0xff => signed(i64::from(small.cast_signed())),
+            _ => {
+                self.rest = mark;
+                return Err(self.unexpected("expected an integer"));
+            }
+        })
+    }
+
+    /// Reads exactly these bytes, or nothing.
+    #[inline]
+    pub(crate) fn plain<const N: usize>(&mut self, bytes: &[u8; N]) -> Option<()> {
+        self.rest = self.rest.strip_prefix(bytes)?;
+        Some(())
+    }
+
+    /// A length of things that follow, each of at least `min` bytes.
+    fn counted(&self, count: u64, min: u64) -> Result<Left, Fault> {
+        if count * min > self.rest.len() as u64 {
+            return Err(self.truncated());
+        }
+        Ok(Left(u32::try_from(count).map_err(|_| self.truncated())?))
+    }
+
+    /// A payload sent as bytes.
+    pub(crate) fn blob(&mut self) -> Result<&'a [u8], Fault> {
+        let mark = self.rest;
+        let length = match self.byte()? {
+            0xc4 => self.length::<1>()?,
+            0xc5 => self.length::<2>()?,
+            0xc6 => self.length::<4>()?,
+            _ => {
+                self.rest = mark;
+                return Err(self.unexpected("expected bytes"));
+            }
+        };
+        self.take(length)
+    }
+
+    /// A text that may borrow.
+    pub(crate) fn str(&mut self) -> Result<&'a str, Fault> {
+        let at = self.at();
+        std::str::from_utf8(self.word()?)
+            .map_err(|_| Fault::new(Reason::Malformed, "expected text in UTF-8", at))
+    }
+}
+
+impl<'a> Wire<'a> for MsgPack<'a> {
+    fn new(bytes: &'a [u8]) -> Self {
+        Self { rest: bytes, len: bytes.len() }
+    }
+
+    fn at(&self) -> usize {
+        self.len - self.rest.len()
+    }
+
+    fn mark(&self) -> &'a [u8] {
+        self.rest
+    }
+
+    fn rewind(&mut self, mark: &'a [u8]) {
+        self.rest = mark;
+    }
+
+    fn kind(&mut self) -> Result<Kind, Fault> {
+        Ok(match self.rest.first().ok_or_else(|| self.truncated())? {
+            0x00..=0x7f | 0xcc..=0xd3 | 0xe0..=0xff => Kind::Integer,
+            0x80..=0x8f | 0xde | 0xdf => Kind::Map,
+            0x90..=0x9f | 0xdc | 0xdd => Kind::Array,
+            0xa0..=0xbf | 0xd9..=0xdb => Kind::Text,
+            0xc0 => Kind::Nil,
+            0xc2 | 0xc3 => Kind::Bool,
+            0xc4..=0xc6 => Kind::Bytes,
+            0xca | 0xcb => Kind::Float,
+            0xc7..=0xc9 | 0xd4..=0xd8 => Kind::Extension,
+            0xc1 => return Err(Fault::new(Reason::Malformed, "no MessagePack", self.at())),
+        })
+    }
+
+    #[inline]
+    fn nil(&mut self) -> Result<bool, Fault> {
+        let Some(rest) = self.rest.strip_prefix(&[0xc0]) else { return Ok(false) };
+        self.rest = rest;
+        Ok(true)
+    }
+
+    fn bool(&mut self) -> Result<bool, Fault> {
+        let value = match self.rest.first() {
+            Some(0xc2) => false,
+            Some(0xc3) => true,
+            _ => return Err(self.unexpected("expected a boolean")),
+        };
+        self.byte()?;
+        Ok(value)
+    }
+
+    #[inline]
+    fn u64(&mut self) -> Result<u64, Fault> {
+        let at = self.at();
+        match self.integer()? {
+            (value, false) => Ok(value),
+            _ => Err(Fault::new(Reason::WrongType, "expected an integer that is not negative", at)),
+        }
+    }
+
+    #[inline]
+    fn hash(&mut self) -> Result<u64, Fault> {
+        self.integer().map(|(value, _)| value)
+    }
+
+    #[inline]
+    fn word(&mut self) -> Result<&'a [u8], Fault> {
+        let mark = self.rest;
+        let length = match self.byte()? {
+            short @ 0xa0..=0xbf => u64::from(short & 0x1f),
+            0xd9 => self.length::<1>()?,
+            0xda => self.length::<2>()?,
+            0xdb => self.length::<4>()?,
+            _ => {
+                self.rest = mark;
+                return Err(self.unexpected("expected text"));
+            }
+        };
+        self.take(length)
+    }
+
+    fn text(&mut self) -> Result<Cow<'a, str>, Fault> {
+        self.str().map(Cow::Borrowed)
+    }
+
+    #[inline]
+    fn map(&mut self) -> Result<Left, Fault> {
+        let mark = self.rest;
+        let count = match self.byte()? {
+            short @ 0x80..=0x8f => u64::from(short & 0x0f),
+            0xde => self.length::<2>()?,
+            0xdf => self.length::<4>()?,
+            _ => {
+                self.rest = mark;
+                return Err(self.unexpected("expected a map"));
+            }
+        };
+        self.counted(count, 2)
+    }
+
+    #[inline]
+    fn next_key(&mut self, left: &mut Left) -> Result<Option<&'a [u8]>, Fault> {
+        let Some(after) = left.0.checked_sub(1) else { return Ok(None) };
+        left.0 = after;
+        match self.rest.first() {
+            Some(0xa0..=0xbf | 0xd9..=0xdb) => self.word().map(Some),
+            _ => self.skip().map(|()| Some(b"".as_slice())),
+        }
+    }
+
+    #[inline]
+    fn array(&mut self) -> Result<Left, Fault> {
+        let mark = self.rest;
+        let count = match self.byte()? {
+            short @ 0x90..=0x9f => u64::from(short & 0x0f),
+            0xdc => self.length::<2>()?,
+            0xdd => self.length::<4>()?,
+            _ => {
+                self.rest = mark;
+                return Err(self.unexpected("expected an array"));
+            }
+        };
+        self.counted(count, 1)
+    }
+
+    #[inline]
+    fn next_element(&mut self, left: &mut Left) -> Result<bool, Fault> {
+        let Some(after) = left.0.checked_sub(1) else { return Ok(false) };
+        left.0 = after;
+        Ok(true)
+    }
+
+    fn skip(&mut self) -> Result<(), Fault> {
+        // A count of the values still to come takes the place of a stack: MessagePack has no closing brackets.
+        let mut values: u64 = 1;
+        while values > 0 {
+            values -= 1;
+            let marker = self.byte()?;
+            let (bytes, inner) = match marker {
+                0x00..=0x7f | 0xe0..=0xff | 0xc0 | 0xc2 | 0xc3 => (0, 0),
+                0x80..=0x8f => (0, 2 * u64::from(marker & 0x0f)),
+                0x90..=0x9f => (0, u64::from(marker & 0x0f)),
+                0xa0..=0xbf => (u64::from(marker & 0x1f), 0),
+                0xc4 | 0xd9 => (self.length::<1>()?, 0),
+                0xc5 | 0xda => (self.length::<2>()?, 0),
+                0xc6 | 0xdb => (self.length::<4>()?, 0),
+                0xc7 => (self.length::<1>()? + 1, 0),
+                0xc8 => (self.length::<2>()? + 1, 0),
+                0xc9 => (self.length::<4>()? + 1, 0),
+                0xcc | 0xd0 => (1, 0),
+                0xcd | 0xd1 => (2, 0),
+                0xca | 0xce | 0xd2 => (4, 0),
+                0xcb | 0xcf | 0xd3 => (8, 0),
+                0xd4..=0xd8 => (1 + (1 << (marker - 0xd4)), 0),
+                0xdc => (0, self.length::<2>()?),
+                0xdd => (0, self.length::<4>()?),
+                0xde => (0, 2 * self.length::<2>()?),
+                0xdf => (0, 2 * self.length::<4>()?),
+                0xc1 => return Err(Fault::new(Reason::Malformed, "no MessagePack", self.at() - 1)),
+            };
+            self.take(bytes)?;
+            // Every value takes a byte, so this also bounds `values`.
+            values += inner;
+            if values > self.rest.len() as u64 {
+                return Err(self.truncated());
+            }
+        }
+        Ok(())
+    }
+
+    fn end(&mut self) -> Result<(), Fault> {
+        if self.rest.is_empty() {
+            return Ok(());
+        }
+        Err(Fault::new(Reason::Malformed, "bytes follow the message", self.at()))
+    }
+
+    #[inline]
+    fn plain_block(&mut self) -> Option<(u64, u64)> {
+        let rest = self.rest.strip_prefix(b"\x83\xaablock_hash\xcf")?;
+        let (block_hash, rest) = rest.split_first_chunk::<8>()?;
+        let rest = rest.strip_prefix(b"\xabtokens_hash\xcf")?;
+        let (tokens_hash, rest) = rest.split_first_chunk::<8>()?;
+        self.rest = rest.strip_prefix(b"\xadmm_extra_info\xc0")?;
+        Some((u64::from_be_bytes(*block_hash), u64::from_be_bytes(*tokens_hash)))
+    }
+
+    #[inline]
+    fn plain_event(&mut self) -> Option<PlainEvent> {
+        let is_batched = match self.rest.first()? {
+            0x82 => false,
+            0x84 => true,
+            _ => return None,
+        };
+        self.rest = self.rest.get(1..)?;
+        self.plain(b"\xa9worker_id")?;
+        let worker_id = self.u64().ok()?;
+        if is_batched {
+            self.plain(b"\xacstorage_tier\xa6device\xb0residency_domain\xa6worker")?;
+        }
+        self.plain(b"\xa5event\x83\xa8event_id")?;
+        let event_id = self.u64().ok()?;
+        self.plain(b"\xa4data\x81")?;
+        if self.plain(b"\xa7removed\x81\xacblock_hashes").is_some() {
+            let left = self.array().ok()?;
+            return Some(PlainEvent { worker_id, event_id, run: PlainRun::Removed, left });
+        }
+        self.plain(b"\xa6stored")?;
+        let has_position = match self.byte().ok()? {
+            0x82 => false,
+            0x83 => true,
+            _ => return None,
+        };
+        self.plain(b"\xabparent_hash")?;
+        let parent = if self.nil().ok()? { None } else { Some(self.hash().ok()?) };
+        let mut start_position = None;
+        if has_position {
+            self.plain(b"\xaestart_position")?;
+            if !self.nil().ok()? {
+                start_position = Some(self.u32().ok()?);
+            }
+        }
+        self.plain(b"\xa6blocks")?;
+        let left = self.array().ok()?;
+        Some(PlainEvent { worker_id, event_id, run: PlainRun::Stored { parent, start_position }, left })
+    }
+
+    #[inline]
+    fn plain_rank(&mut self) -> Option<u32> {
+        self.plain(b"\xa7dp_rank")?;
+        self.u32().ok()
+    }
+}

@@ -1,0 +1,384 @@
+//! Damaged and malicious input: never a panic, the right reason, an error that names the place.
+
+use proptest::prelude::*;
+use radixscope_dynamo::discovery::ModelCard;
+use radixscope_dynamo::envelope::{Format, open};
+use radixscope_dynamo::error::{DecodeError, Reason};
+use radixscope_dynamo::kv_event::KvEvents;
+use radixscope_dynamo::subject;
+use radixscope_model::record::Topic;
+use serde_json::{Value, json};
+
+use crate::captures::assert_same_events;
+use crate::shapes::{SHAPES, both};
+use crate::{heard, messages, plain};
+
+const TOPICS: [Topic; 4] = [Topic::KvEvents, Topic::KvHitRate, Topic::KvMetrics, Topic::ActiveSequences];
+
+fn errors(topic: Topic, body: &[u8], format: Format) -> Vec<DecodeError> {
+    heard::payload(topic, body, format, None).1
+}
+
+fn error(topic: Topic, body: &[u8], format: Format) -> String {
+    let errors = errors(topic, body, format);
+    assert_eq!(errors.len(), 1, "{errors:?}");
+    format!("{}: {}", errors[0].reason.as_str(), errors[0])
+}
+
+#[test]
+fn every_truncation_of_a_real_message_is_truncated() {
+    for message in messages::real() {
+        for end in 0..message.body.len() {
+            let (_, errors) = heard::message(&message.subject, &message.body[..end]);
+            assert!(!errors.is_empty(), "{} cut at {end} decodes", message.subject);
+            assert!(errors.iter().all(|error| error.reason == Reason::Truncated), "{end}: {errors:?}");
+        }
+    }
+}
+
+#[test]
+fn every_truncation_of_every_shape_is_truncated() {
+    for (topic, json) in SHAPES {
+        for (body, format) in both(json) {
+            for end in 0..body.len() {
+                let errors = errors(*topic, &body[..end], format);
+                assert!(!errors.is_empty(), "{json} cut at {end} decodes as {format:?}");
+                assert!(errors.iter().all(|error| error.reason == Reason::Truncated), "{end}: {errors:?}");
+            }
+        }
+    }
+}
+
+#[test]
+fn every_truncation_of_a_model_card_is_truncated() {
+    for value in messages::DISCOVERY.lines() {
+        for end in 0..value.len() {
+            let error = ModelCard::decode(&value.as_bytes()[..end]).unwrap_err();
+            assert_eq!(error.reason, Reason::Truncated, "{error}");
+        }
+    }
+}
+
+/// All paths to values inside `value`, itself left out.
+fn paths(value: &Value, base: &str, into: &mut Vec<String>) {
+    let mut each = |key: String, inner: &Value| {
+        let path = format!("{base}/{key}");
+        into.push(path.clone());
+        paths(inner, &path, into);
+    };
+    match value {
+        Value::Array(list) => list.iter().enumerate().for_each(|(i, inner)| each(i.to_string(), inner)),
+        Value::Object(map) => map.iter().for_each(|(key, inner)| each(key.clone(), inner)),
+        _ => {}
+    }
+}
+
+fn wrong_values() -> Vec<Value> {
+    vec![
+        json!(null),
+        json!(true),
+        json!(1.5),
+        json!(f64::MAX),
+        json!(-1),
+        json!(4_294_967_296_u64),
+        json!("text"),
+        json!([]),
+        json!([[1]]),
+        json!({}),
+        json!({"a": {"b": 1}}),
+    ]
+}
+
+#[test]
+fn a_wrong_type_at_any_field_is_told_with_topic_and_field() {
+    for (topic, json) in SHAPES {
+        let good: Value = serde_json::from_str(json).unwrap();
+        let mut places = Vec::new();
+        paths(&good, "", &mut places);
+        for place in places {
+            for wrong in wrong_values() {
+                let mut bad = good.clone();
+                *bad.pointer_mut(&place).unwrap() = wrong;
+                for (body, format) in both(&bad.to_string()) {
+                    for error in errors(*topic, &body, format) {
+                        assert!(error.detail.starts_with(topic.as_str()), "{error}");
+                        assert!(error.detail.contains("(byte "), "{error}");
+                        assert!(!matches!(error.reason, Reason::Truncated | Reason::TooLarge), "{error}");
+                        let name = place.rsplit('/').find(|part| part.parse::<usize>().is_err());
+                        let Some(name) = name else { continue };
+                        let known =
+                            error.reason == Reason::WrongType && !matches!(name, "stored" | "removed");
+                        assert!(!known || error.detail.contains(name), "{place}: {error}");
+                    }
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn a_field_left_out_is_told_by_name() {
+    for (topic, json) in SHAPES {
+        let good: Value = serde_json::from_str(json).unwrap();
+        let mut places = Vec::new();
+        paths(&good, "", &mut places);
+        for place in places {
+            let (parent, key) = place.rsplit_once('/').unwrap();
+            let mut bad = good.clone();
+            let Some(map) = bad.pointer_mut(parent).and_then(Value::as_object_mut) else { continue };
+            map.remove(key);
+            let needed = matches!(
+                key,
+                "worker_id"
+                    | "event"
+                    | "event_id"
+                    | "data"
+                    | "blocks"
+                    | "block_hash"
+                    | "tokens_hash"
+                    | "block_hashes"
+                    | "isl_blocks"
+                    | "overlap_blocks"
+                    | "request_id"
+                    | "worker"
+            );
+            for (body, format) in both(&bad.to_string()) {
+                let errors = errors(*topic, &body, format);
+                assert_eq!(!errors.is_empty() && needed, needed, "{place} may be left out");
+                if needed {
+                    assert_eq!(errors[0].reason, Reason::MissingField);
+                    assert!(errors[0].detail.contains(&format!("{key}: is missing")), "{}", errors[0]);
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn a_bad_event_costs_none_of_its_neighbours() {
+    let good = |id: u32| {
+        format!(
+            r#"{{"worker_id":1,"event":{{"event_id":{id},"data":{{"removed":{{"block_hashes":[{id}]}}}}}}}}"#
+        )
+    };
+    let bad = r#"{"worker_id":1,"event":{"event_id":2,"data":{"stored":{"parent_hash":null,"blocks":[{"block_hash":1,"tokens_hash":2},{"block_hash":"x"}]}}}}"#;
+    let later = r#"{"worker_id":1,"event":{"event_id":3,"data":{"defragmented":{}}}}"#;
+    let json = format!("[{},{bad},7,{},{later},{bad}]", good(1), good(4));
+    for (body, format) in both(&json) {
+        let mut events = KvEvents::default();
+        let faults = events.decode(&body, format).unwrap_err();
+        assert_eq!(events.events.iter().map(|event| event.event_id).collect::<Vec<_>>(), [1, 4]);
+        assert_eq!(events.removed.len(), 2);
+        assert!(events.blocks.is_empty(), "blocks of an event that was refused stay");
+        let counts: Vec<_> = faults.iter().map(|(error, count)| (error.reason, count)).collect();
+        assert_eq!(counts, [(Reason::WrongType, 3), (Reason::UnknownKind, 1)]);
+        assert_eq!(faults.total(), 4);
+    }
+}
+
+#[test]
+fn what_was_understood_before_the_end_stays() {
+    let (body, _) = &both(SHAPES[2].1)[1];
+    let mut events = KvEvents::default();
+    let faults = events.decode(&body[..body.len() - 40], Format::MsgPack).unwrap_err();
+    assert_eq!(faults.iter().next().unwrap().0.reason, Reason::Truncated);
+    assert_eq!(events.events.len(), 2);
+    let trailing = [body.as_slice(), b"\x00"].concat();
+    let faults = events.decode(&trailing, Format::MsgPack).unwrap_err();
+    assert_eq!(faults.iter().next().unwrap().0.reason, Reason::Malformed);
+    assert_eq!(events.events.len(), 3);
+}
+
+#[test]
+fn nesting_without_end_is_told_or_skipped_but_never_followed() {
+    const DEEP: usize = 100_000;
+    for topic in TOPICS {
+        for (open, close) in [("[", "]"), (r#"{"a":"#, "}")] {
+            for body in [open.repeat(DEEP), format!("{}1{}", open.repeat(DEEP), close.repeat(DEEP))] {
+                let unknown = format!(r#"{{"unknown":{body}}}"#);
+                assert!(!errors(topic, body.as_bytes(), Format::Json).is_empty());
+                let error = error(topic, unknown.as_bytes(), Format::Json);
+                assert!(error.starts_with("too_large: "), "{error}");
+            }
+        }
+        // MessagePack has no closing brackets: a count is all that has to be kept, so depth is no matter.
+        for nested in [b"\x91".as_slice(), b"\x81\xa1a".as_slice()] {
+            let body = nested.repeat(DEEP);
+            assert!(!errors(topic, &body, Format::MsgPack).is_empty());
+            let unknown = [b"\x81\xa7unknown".as_slice(), &body].concat();
+            assert!(error(topic, &unknown, Format::MsgPack).starts_with("truncated: "));
+            let ended = [unknown.as_slice(), b"\xc0"].concat();
+            assert!(error(topic, &ended, Format::MsgPack).starts_with("missing_field: "));
+        }
+    }
+}
+
+#[test]
+fn claimed_lengths_of_32_bits_are_not_believed() {
+    for marker in [0xc6, 0xc9, 0xdb, 0xdd, 0xdf_u8] {
+        let huge = [&[marker][..], &[0xff; 4], b"abc"].concat();
+        for topic in TOPICS {
+            for body in [
+                huge.clone(),
+                [b"\x81".as_slice(), &huge].concat(),
+                [b"\x81\xa1a".as_slice(), &huge].concat(),
+            ] {
+                assert!(!errors(topic, &body, Format::MsgPack).is_empty());
+            }
+        }
+        assert!(open(&huge).is_err());
+        let reason = if marker == 0xc6 { Reason::Truncated } else { Reason::WrongType };
+        assert_eq!(open(&[b"\x81\xa7payload".as_slice(), &huge].concat()).unwrap_err().reason, reason);
+    }
+}
+
+#[test]
+fn faults_read_well() {
+    let hit = |json: &str| error(Topic::KvHitRate, json.as_bytes(), Format::Json);
+    assert_eq!(
+        hit(r#"{"worker_id":"7"}"#),
+        "wrong_type: kv-hit-rate: worker_id: expected an integer, found text (byte 13)"
+    );
+    assert_eq!(
+        hit(r#"{"worker_id":1.0}"#),
+        "wrong_type: kv-hit-rate: worker_id: expected an integer, found a fraction (byte 13)"
+    );
+    assert_eq!(
+        hit(r#"{"worker_id":18446744073709551616}"#),
+        "wrong_type: kv-hit-rate: worker_id: expected an integer of 64 bits (byte 13)"
+    );
+    assert_eq!(
+        hit(r#"{"worker_id":-1}"#),
+        "wrong_type: kv-hit-rate: worker_id: expected an integer that is not negative (byte 13)"
+    );
+    assert_eq!(
+        hit(r#"{"worker_id":1,"worker_id":1}"#),
+        "malformed: kv-hit-rate: worker_id: is given twice (byte 27)"
+    );
+    assert_eq!(
+        hit(r#"{"dp_rank":4294967296}"#),
+        "wrong_type: kv-hit-rate: dp_rank: expected an integer below 2^32 (byte 11)"
+    );
+    assert_eq!(hit(r#"{"worker_id":1}"#), "missing_field: kv-hit-rate: isl_blocks: is missing (byte 0)");
+    assert_eq!(hit(r#"{"worker_id":NaN}"#), "malformed: kv-hit-rate: worker_id: no JSON (byte 13)");
+    assert_eq!(
+        hit(r#"{"worker_id":1,}"#),
+        "malformed: kv-hit-rate: expected something after the comma (byte 15)"
+    );
+    assert_eq!(hit(r#"{"worker_id" 1}"#), "malformed: kv-hit-rate: expected a colon (byte 13)");
+    assert_eq!(hit("{\"a\nb\":1}"), "malformed: kv-hit-rate: control character in a text (byte 3)");
+    assert_eq!(hit(r#"{"worker_id":01}"#), "malformed: kv-hit-rate: worker_id: no number of JSON (byte 13)");
+    assert_eq!(hit("[]"), "wrong_type: kv-hit-rate: expected a map, found an array (byte 0)");
+    assert_eq!(hit(""), "truncated: kv-hit-rate: the message ends here (byte 0)");
+}
+
+#[test]
+fn text_that_is_not_utf_8_is_malformed() {
+    let json = b"{\"request_id\":\"\xff\",\"worker\":{\"worker_id\":1},\"data\":\"Free\"}";
+    assert_eq!(
+        error(Topic::ActiveSequences, json, Format::Json),
+        "malformed: active_sequences_events: request_id: expected text in UTF-8 (byte 14)"
+    );
+    let binary = b"\x81\xaarequest_id\xa1\xff";
+    assert_eq!(
+        error(Topic::ActiveSequences, binary, Format::MsgPack),
+        "malformed: active_sequences_events: request_id: expected text in UTF-8 (byte 12)"
+    );
+    for lone in [r#"{"request_id":"\ud800"}"#, r#"{"request_id":"\u12g4"}"#, r#"{"request_id":"\x"}"#] {
+        assert!(error(Topic::ActiveSequences, lone.as_bytes(), Format::Json).starts_with("malformed: "));
+    }
+}
+
+#[test]
+fn messages_of_sixteen_mebibytes_are_read_or_refused() {
+    let filler = "x".repeat(16 << 20);
+    let json = format!(r#"{{"unknown":"{filler}","worker_id":1,"isl_blocks":2,"overlap_blocks":1}}"#);
+    for (body, format) in both(&json) {
+        assert_eq!(heard::payload(Topic::KvHitRate, &body, format, None).0, "1/0 overlap 1 of 2\n");
+    }
+    for (body, format) in both(&format!(r#"{{"events":["{filler}"]}}"#)) {
+        assert!(error(Topic::ActiveSequences, &body, format).starts_with("wrong_type: "));
+    }
+    for byte in [b'[', b'{', b'"', b' ', 0x91, 0x81, 0xc1, 0xff] {
+        let body = vec![byte; 16 << 20];
+        assert!(open(&body).map_or(true, |opened| opened.envelope().is_none()));
+        for topic in TOPICS {
+            assert!(!errors(topic, &body, Format::Json).is_empty());
+            assert!(!errors(topic, &body, Format::MsgPack).is_empty());
+        }
+    }
+}
+
+/// Whatever owned structs accept, the decoder accepts, and it says the same.
+fn agree_with_plain(body: &[u8], format: Format) {
+    let mut events = KvEvents::default();
+    let result = events.decode(body, format);
+    if plain::decode::<plain::Payload>(body, format).is_ok() {
+        // rmp-serde and serde_json accept bytes after MessagePack and structs as arrays; Dynamo sends neither.
+        if result.is_ok() {
+            assert_same_events(&events, body, format);
+        } else {
+            assert_eq!(format, Format::MsgPack, "{result:?}");
+        }
+    }
+}
+
+fn damaged() -> impl Strategy<Value = (usize, Vec<(prop::sample::Index, u8)>)> {
+    (0..1000_usize, prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..4))
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(2000))]
+
+    #[test]
+    fn random_bytes_never_panic(body in prop::collection::vec(any::<u8>(), 0..300)) {
+        let _ = open(&body);
+        let _ = ModelCard::decode(&body);
+        let _ = subject::parse(&String::from_utf8_lossy(&body));
+        for topic in TOPICS {
+            errors(topic, &body, Format::Json);
+            errors(topic, &body, Format::MsgPack);
+        }
+    }
+
+    #[test]
+    fn random_text_of_json_never_panics(body in r#"[\[\]{}",:0-9a-z\\ .eE-]{0,80}"#) {
+        for topic in TOPICS {
+            let errors = errors(topic, body.as_bytes(), Format::Json);
+            prop_assert!(serde_json::from_str::<Value>(&body).is_ok() || !errors.is_empty());
+        }
+        agree_with_plain(body.as_bytes(), Format::Json);
+    }
+
+    #[test]
+    fn a_damaged_message_is_read_as_plain_structs_read_it((which, damage) in damaged()) {
+        let (topic, json) = SHAPES[which % SHAPES.len()];
+        for (mut body, format) in both(json) {
+            for (at, byte) in &damage {
+                let at = at.index(body.len());
+                body[at] = *byte;
+            }
+            errors(topic, &body, format);
+            agree_with_plain(&body, format);
+        }
+    }
+
+    #[test]
+    fn a_damaged_real_message_never_panics((which, damage) in damaged()) {
+        let real = messages::real();
+        let mut message = real[which % real.len()].clone();
+        for (at, byte) in damage {
+            let at = at.index(message.body.len());
+            message.body[at] = byte;
+        }
+        heard::message(&message.subject, &message.body);
+    }
+
+    #[test]
+    fn integers_of_json_are_exact(number in any::<u64>(), zeros in 0..3_usize) {
+        let number = number >> (zeros * 20);
+        let json = format!(r#"{{"worker_id":{number},"isl_blocks":0,"overlap_blocks":{number}}}"#);
+        let said = heard::payload(Topic::KvHitRate, json.as_bytes(), Format::Json, None).0;
+        prop_assert_eq!(said, format!("{number}/0 overlap {number} of 0\n"));
+    }
+}

@@ -1,0 +1,336 @@
+//! Every line of every recorded log: nothing about routing or the path of events is overlooked, printed costs are those of their
+//! printed terms, and what was chosen is what the costs say.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write as _;
+use std::path::Path;
+
+use radixscope_dynamo::log_line::{Formula, LogLine, Said, Selected, decode, may_matter};
+use radixscope_model::record::LogSign;
+use serde_json::Value;
+
+use crate::wire;
+
+/// The logs of a capture, each with a name to show: of the frontend, one more for every time that it was started again,
+/// and of the workers.
+fn logs(capture: &Path) -> Vec<(String, Vec<String>)> {
+    let log = |file: &str| {
+        let path = capture.join(file);
+        let name = format!("{}/{file}", capture.file_name().expect("a name").to_string_lossy());
+        path.exists().then(|| (name, wire::gunzipped_lines(&path).collect()))
+    };
+    let files =
+        ["frontend.log.gz", "frontend.2.log.gz", "worker1.log.gz", "worker2.log.gz", "worker3.log.gz"];
+    files.into_iter().filter_map(log).collect()
+}
+
+fn all_logs(version: &str) -> Vec<(String, Vec<String>)> {
+    let logs: Vec<_> = wire::captures().iter().flat_map(|capture| logs(capture)).collect();
+    let of_version: Vec<_> = logs.into_iter().filter(|(name, _)| name.starts_with(version)).collect();
+    assert!(!of_version.is_empty(), "no recorded logs of {version}");
+    of_version
+}
+
+fn decoded(line: &str) -> Option<LogLine<'_>> {
+    decode(line.as_bytes()).unwrap_or_else(|error| panic!("{error}: {line}"))
+}
+
+fn kind(said: &Said<'_>) -> &'static str {
+    match said {
+        Said::Formula(_) => "formula",
+        Said::Tie(_) => "tie",
+        Said::Stopping => "stopping",
+        Said::Selected(_) => "selected",
+        Said::Dispatched(_) => "dispatched",
+        Said::RoutingBest(_) => "best",
+        Said::RoutingInput(_) => "input",
+        Said::RouteDone(_) => "route done",
+        Said::RequestReceived(_) => "received",
+        Said::RequestDone(_) => "request done",
+        Said::WorkerAdded(_) => "added",
+        Said::WorkerRemoved(_) => "removed",
+        Said::InstanceRemoved(_) => "instance removed",
+        Said::Sign { sign, .. } => match sign {
+            LogSign::RouterStarted => "router started",
+            LogSign::ParentUnknown => "parent unknown",
+            LogSign::BlockUnknown => "block unknown",
+            LogSign::PublisherSize { publisher: 16, engine: 32 } => "publisher size",
+            LogSign::UsesJetStream => "uses JetStream",
+            other => panic!("no recorded log says {other:?}"),
+        },
+    }
+}
+
+/// Counted without the decoder: the words that only lines of this kind have.
+fn expected(lines: &[String]) -> BTreeMap<&'static str, usize> {
+    let has = |line: &str, words: &[&str]| words.iter().all(|word| line.contains(word));
+    let kinds: [(&'static str, &[&str]); 18] = [
+        ("formula", &["ormula for worker_id="]),
+        ("tie", &["Multiple workers tied"]),
+        ("stopping", &["Runtime shutdown initiated"]),
+        ("selected", &["Selected worker"]),
+        ("dispatched", &["Selected worker", "direct"]),
+        ("best", &["[ROUTING] Best: "]),
+        ("input", &["[ROUTING_INPUT]"]),
+        ("route done", &["route request ", "kv_router.route_request"]),
+        ("received", &["service::metrics", "request received"]),
+        ("request done", &["service::metrics", "request completed"]),
+        ("added", &["Adding worker WorkerWithDpRank"]),
+        ("removed", &["Removing worker WorkerWithDpRank"]),
+        ("instance removed", &["instance removed, removing worker"]),
+        ("router started", &["KV Routing initialized"]),
+        ("parent unknown", &["skipping store operation"]),
+        ("block unknown", &["skipping remove operation"]),
+        ("publisher size", &["Block size must be 16", "Block size is: 32"]),
+        ("uses JetStream", &["using JetStream subscription"]),
+    ];
+    let count = |words: &[&str]| {
+        let is_direct = words.contains(&"direct");
+        let matching = lines.iter().filter(|line| has(line, words));
+        // Both kinds begin in the same words.
+        matching
+            .filter(|line| is_direct || !(words == ["Selected worker"] && line.contains("\"direct\"")))
+            .count()
+    };
+    kinds.iter().map(|(kind, words)| (*kind, count(words))).filter(|(_, count)| *count > 0).collect()
+}
+
+#[test]
+fn every_line_about_routing_is_found_and_no_other() {
+    let mut total = 0;
+    for version in ["0.8.1", "0.9.1", "1.0.2", "1.1.1", "1.2.1", "1.3.1", "1.4.2", "1.5.1", "1.6.1", "1.7.0"]
+    {
+        for (name, lines) in all_logs(version) {
+            let mut found = BTreeMap::new();
+            for line in &lines {
+                let said = decoded(line);
+                assert!(said.is_none() || may_matter(line.as_bytes()), "{line}");
+                if let Some(line) = said {
+                    *found.entry(kind(&line.said)).or_insert(0) += 1;
+                }
+            }
+            assert_eq!(found, expected(&lines), "{name}");
+            total += found.values().sum::<usize>();
+        }
+    }
+    assert!(total > 5_000, "{total} lines of all logs say something");
+}
+
+#[test]
+fn every_line_bears_the_time_at_which_it_was_written() {
+    for version in ["0.9.1", "1.6.1"] {
+        for (name, lines) in all_logs(version) {
+            let mut last = 0;
+            for line in lines.iter().filter_map(|line| decoded(line)) {
+                let at = line.at_us.expect("every line has a time");
+                // Threads write at the same time: lines may be a little out of order.
+                assert!(at > last - 1_000_000, "{name}: {at} after {last}");
+                last = at;
+            }
+        }
+    }
+}
+
+/// One decision of 0.9: what stands from one `Selected worker` to the next.
+#[derive(Default)]
+struct Decided {
+    formulas: Vec<Formula<'static>>,
+    tie: bool,
+}
+
+impl Decided {
+    /// Whether the costs lead to this worker, and whether they were equal.
+    fn check(&self, selected: &Selected<'_>) -> bool {
+        let min = self.formulas.iter().map(|f| f.logit.value).fold(f64::INFINITY, f64::min);
+        let best: Vec<&Formula<'_>> = self.formulas.iter().filter(|f| f.logit.value == min).collect();
+        let chosen = best.iter().find(|f| f.worker == selected.worker).expect("the cheapest is chosen");
+        assert_eq!(chosen.logit, selected.logit);
+        assert_eq!(Some(chosen.cached_blocks), selected.cached_blocks);
+        assert_eq!(self.tie, best.len() > 1, "a tie is announced where there is one");
+        best.len() > 1
+    }
+}
+
+#[test]
+fn logits_of_0_9_are_those_of_their_terms_and_the_cheapest_worker_is_chosen() {
+    let (mut decisions, mut ties) = (0, 0);
+    for (name, lines) in all_logs("0.9.1") {
+        let mut open = Decided::default();
+        for line in lines.iter().filter_map(|line| decoded(line)) {
+            match line.said {
+                Said::Formula(formula) => {
+                    assert!(formula.logit.reads_as(formula.recomputed()), "{name}: {formula:?}");
+                    assert!(formula.adds_up(), "{name}: {formula:?}");
+                    if let Said::Formula(formula) = Said::Formula(formula).into_owned() {
+                        open.formulas.push(formula);
+                    }
+                }
+                Said::Tie(_) => open.tie = true,
+                Said::Selected(selected) => {
+                    ties += usize::from(open.check(&selected));
+                    decisions += 1;
+                    open = Decided::default();
+                }
+                _ => {}
+            }
+        }
+        assert!(open.formulas.is_empty(), "{name}: costs without a decision");
+    }
+    assert_eq!((decisions, ties), (1_601, 54), "decisions, and those among equally cheap workers");
+}
+
+/// Ids of the requests that clients got answers to, as the clients saw them.
+fn answered(capture: &Path) -> BTreeSet<String> {
+    let answer = |line: String| {
+        let value: Value = serde_json::from_str(&line).expect("a line of traffic is JSON");
+        Some(value.get("id")?.as_str()?.strip_prefix("chatcmpl-")?.to_owned())
+    };
+    wire::gunzipped_lines(&capture.join("traffic.jsonl.gz")).filter_map(answer).collect()
+}
+
+#[test]
+fn the_lines_of_a_request_of_1_6_share_the_routers_id() {
+    let mut dispatched = 0;
+    for capture in wire::captures().iter().filter(|path| path.to_string_lossy().contains("/1.6.1-")) {
+        let (mut selected, mut routed, mut done) = (BTreeMap::new(), BTreeMap::new(), BTreeMap::new());
+        for line in logs(capture).iter().flat_map(|(_, lines)| lines).filter_map(|line| decoded(line)) {
+            match line.said {
+                Said::Selected(said) => {
+                    selected.insert(said.ids.router.expect("1.6 gives it").into_owned(), said.worker);
+                }
+                Said::RouteDone(said) => {
+                    routed.insert(said.request_id.into_owned(), said.worker);
+                }
+                Said::RequestDone(said) => {
+                    done.insert(said.request_id.into_owned(), said.decode_worker);
+                }
+                _ => {}
+            }
+        }
+        assert!(routed.len() > 90 && selected.len() >= routed.len());
+        for (id, worker) in &routed {
+            assert_eq!(selected.get(id), Some(worker), "{id}");
+            assert_eq!(done.get(id), Some(&Some(worker.id)), "{id}");
+        }
+        let answered = answered(capture);
+        assert!(
+            answered.iter().all(|id| routed.contains_key(id)),
+            "the router's id is the one of the answer"
+        );
+        dispatched += routed.len();
+    }
+    assert_eq!(dispatched, 844, "dispatched requests of all captures");
+}
+
+#[test]
+fn tokens_hashes_are_as_many_as_the_line_counts() {
+    let mut inputs = 0;
+    for (_, lines) in all_logs("1.6.1-log-jsonl-debug") {
+        for line in &lines {
+            if let Some(LogLine { said: Said::RoutingInput(said), .. }) = decoded(line) {
+                let plain: Value = serde_json::from_str(line).unwrap();
+                let hashes: Vec<u64> = serde_json::from_str(plain["local_hashes"].as_str().unwrap()).unwrap();
+                assert_eq!(said.local_hashes, hashes);
+                assert_eq!(said.num_blocks, hashes.len() as u64);
+                assert_eq!(said.num_blocks, said.isl_tokens / said.block_size_tokens);
+                inputs += 1;
+            }
+        }
+    }
+    assert_eq!(inputs, 99);
+}
+
+/// The line as Dynamo colours it: time dim, level coloured, target dim, names of fields in italics.
+fn coloured(line: &str) -> String {
+    let (time, rest) = line.split_once(' ').unwrap();
+    let (level, rest) = (&rest[..5], &rest[6..]);
+    let (target, message) = rest.split_once(": ").unwrap();
+    let dim = |text: &str| format!("\x1b[2m{text}\x1b[0m");
+    let mut coloured = format!("{} \x1b[32m{level}\x1b[0m {}{} ", dim(time), dim(target), dim(":"));
+    let has_fields = message.contains("request_id=") || message.contains("request_span");
+    for (i, word) in message.split(' ').enumerate() {
+        let space = if i == 0 { "" } else { " " };
+        let _ = match word.split_once('=').filter(|_| has_fields) {
+            Some((key, value)) => write!(coloured, "{space}\x1b[3m{key}\x1b[0m{}{value}", dim("=")),
+            None => write!(coloured, "{space}{word}"),
+        };
+    }
+    coloured
+}
+
+#[test]
+fn a_coloured_line_says_what_a_plain_one_says() {
+    let mut compared = 0;
+    for (name, lines) in all_logs("0.9.1-healthy").into_iter().chain(all_logs("1.6.1-healthy")) {
+        for line in &lines {
+            let Some(plain) = decoded(line) else { continue };
+            let coloured = coloured(line);
+            assert_eq!(decoded(&coloured), Some(plain.clone()), "{name}: {coloured:?}");
+            let behind_a_runtime = format!("2026-11-20T23:59:59.123456789Z stderr F {coloured}\r");
+            assert_eq!(decoded(&behind_a_runtime), Some(plain));
+            compared += 1;
+        }
+    }
+    assert!(compared > 3_000, "{compared}");
+}
+
+/// The line of JSONL as Dynamo writes the same event in text.
+fn in_text(line: &str) -> String {
+    let object: serde_json::Map<String, Value> = serde_json::from_str(line).unwrap();
+    let text = |key: &str| object.get(key).and_then(Value::as_str).unwrap_or_default();
+    let mut out = format!("{} {:>5} ", text("time"), text("level"));
+    if object.contains_key("span_name") {
+        let _ = write!(out, "http-request:{}: ", text("span_name"));
+    }
+    let _ = write!(out, "{}: {}", text("target"), text("message"));
+    // An event's own fields, then those of the HTTP span, then those of the router's.
+    if object.contains_key("otel.kind") {
+        let _ = write!(out, " request.outcome={:?} method=POST request_id=0", text("request.outcome"));
+        out.push_str(" otel.kind=\"client\"");
+    }
+    if let Some(id) = object.get("request_id").and_then(Value::as_str) {
+        let _ = write!(out, " request_id={id}");
+    }
+    let around = [
+        "time",
+        "level",
+        "file",
+        "line",
+        "target",
+        "message",
+        "span_name",
+        "otel.kind",
+        "trace_id",
+        "request_id",
+    ];
+    for (key, value) in object.iter().filter(|(key, _)| !around.contains(&key.as_str())) {
+        let _ = match value {
+            Value::String(list) if list.starts_with('[') => write!(out, " {key}={list}"),
+            value => write!(out, " {key}={value}"),
+        };
+    }
+    out
+}
+
+#[test]
+fn a_line_of_jsonl_says_what_the_same_line_in_text_says() {
+    let mut compared = 0;
+    for (name, lines) in all_logs("0.9.1-log-jsonl-info").into_iter().chain(all_logs("1.6.1-log-jsonl-debug"))
+    {
+        // Only the frontend wrote JSONL there; its workers' logs are text.
+        for line in lines.iter().filter(|line| line.starts_with('{')) {
+            let Some(said) = decoded(line) else { continue };
+            let text = in_text(line);
+            let mut in_text = decoded(&text);
+            if let Some(LogLine { said: Said::RouteDone(done), .. }) = &mut in_text {
+                // JSONL has room for one id of the two.
+                assert_eq!(done.http_id.take().as_deref(), Some("0"));
+            }
+            assert_eq!(in_text, Some(said.clone()), "{name}: {text}");
+            let behind_a_runtime = format!("frontend-1  | {line}");
+            assert_eq!(decoded(&behind_a_runtime), Some(said));
+            compared += 1;
+        }
+    }
+    assert!(compared > 900, "{compared}");
+}

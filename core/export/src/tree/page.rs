@@ -1,0 +1,361 @@
+//! A page of the tree: elements in pre-order, siblings in the order asked for, from the top or after a cursor.
+
+use std::cmp::Reverse;
+use std::fmt::Write as _;
+
+use super::cursor::Cursor;
+use super::element::Element;
+use super::sums::{Place, Sums};
+use super::{MAX_HITS_WINDOW_MS, NotFound, Picture};
+use radixscope_model::id::{BlockHash, WorkerIx};
+use radixscope_state::tree::NodeId;
+
+/// In which order siblings come. Ties are broken by tokens hash, the smaller first.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Sort {
+    /// First stored first.
+    #[default]
+    First,
+    /// Most blocks at and below them first.
+    Blocks,
+    /// Most hits first.
+    Hits,
+    /// Latest touched first, themselves or below them.
+    Recent,
+    /// By tokens hash alone, so that nothing changes its place.
+    Hash,
+}
+
+impl Sort {
+    /// All, by name.
+    pub const NAMES: [(&'static str, Self); 5] = [
+        ("first", Self::First),
+        ("blocks", Self::Blocks),
+        ("hits", Self::Hits),
+        ("recent", Self::Recent),
+        ("hash", Self::Hash),
+    ];
+
+    /// As the API calls it.
+    pub fn name(self) -> &'static str {
+        Self::NAMES.iter().find(|(_, sort)| *sort == self).map_or("", |&(name, _)| name)
+    }
+
+    pub(super) fn letter(self) -> &'static str {
+        match self {
+            Self::First => "f",
+            Self::Blocks => "b",
+            Self::Hits => "h",
+            Self::Recent => "r",
+            Self::Hash => "x",
+        }
+    }
+
+    pub(super) fn of_letter(letter: &str) -> Option<Self> {
+        Self::NAMES.iter().map(|&(_, sort)| sort).find(|sort| sort.letter() == letter)
+    }
+}
+
+/// What is asked for.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Page {
+    /// The block that the answer begins with; `None`: the top.
+    pub root: Option<BlockHash>,
+    /// Only what leads to blocks that one of these holds; `None`: that anyone holds.
+    pub workers: Option<Vec<WorkerIx>>,
+    /// Levels of elements.
+    pub levels: usize,
+    /// Most elements.
+    pub limit: u64,
+    /// Order of siblings.
+    pub sort: Sort,
+    /// Where the page before ended.
+    pub after: Option<Cursor>,
+    /// How far back hits count, at most [`MAX_HITS_WINDOW_MS`].
+    pub hits_window_ms: u64,
+    /// What a token takes, if the reader knows.
+    pub kv_bytes_per_token: Option<u64>,
+}
+
+impl Default for Page {
+    fn default() -> Self {
+        Self {
+            root: None,
+            workers: None,
+            levels: 60,
+            limit: 1_000,
+            sort: Sort::default(),
+            after: None,
+            hits_window_ms: MAX_HITS_WINDOW_MS,
+            kv_bytes_per_token: None,
+        }
+    }
+}
+
+/// By what siblings are ordered.
+type Key = (u64, u64);
+
+impl Picture {
+    /// A page of the tree, as JSON.
+    ///
+    /// # Errors
+    /// The root, or where the last page ended, is not in the tree.
+    pub fn page(&self, page: &Page) -> Result<String, NotFound> {
+        let tree = self.tree();
+        let root = match page.root {
+            None => NodeId::ROOT,
+            Some(hash) => self.find(hash, page.workers.as_deref(), "root")?,
+        };
+        let mut own = None;
+        let sums: &Sums = match page {
+            Page { root: None, workers: None, hits_window_ms: MAX_HITS_WINDOW_MS, .. } => {
+                self.whole.get_or_init(|| Sums::below(tree, root, None, self.since(MAX_HITS_WINDOW_MS)))
+            }
+            _ => {
+                own.insert(Sums::below(tree, root, page.workers.as_deref(), self.since(page.hits_window_ms)))
+            }
+        };
+        let mut writer = Writer {
+            picture: self,
+            page,
+            sums,
+            begin: tree.is_attached(root).then(|| tree.position(root)),
+            requests: self.requests(page.hits_window_ms),
+            json: String::new(),
+            left: page.limit,
+            needs_comma: false,
+            last: None,
+            is_cut_by_limit: false,
+            is_cut_by_depth: false,
+        };
+        let open = match &page.after {
+            None => vec![Level { rest: writer.at_top(root), is_told: false }],
+            Some(cursor) => writer.resume(root, cursor)?,
+        };
+        writer.json.push('{');
+        self.write_head(&mut writer.json);
+        match page.root {
+            Some(hash) => {
+                let _ = write!(writer.json, ",\"root\":\"{hash}\"");
+            }
+            None => writer.json.push_str(",\"root\":null"),
+        }
+        let row = sums.row(0);
+        let _ = write!(
+            writer.json,
+            ",\"sort\":\"{}\",\"blocks\":{},\"shared_blocks\":{},\"copies\":{},\"totals\":",
+            page.sort.name(),
+            row.blocks,
+            row.shared,
+            row.copies
+        );
+        self.write_totals(&mut writer.json, page.hits_window_ms, page.kv_bytes_per_token);
+        writer.json.push_str(",\"children\":[");
+        writer.elements(open);
+        let next = writer.next();
+        let is_truncated = writer.is_cut_by_limit || writer.is_cut_by_depth;
+        let _ = write!(writer.json, "],\"truncated\":{is_truncated},\"next\":");
+        match next {
+            Some(cursor) => {
+                let _ = write!(writer.json, "\"{cursor}\"");
+            }
+            None => writer.json.push_str("null"),
+        }
+        writer.json.push('}');
+        Ok(writer.json)
+    }
+}
+
+struct Writer<'p> {
+    picture: &'p Picture,
+    page: &'p Page,
+    sums: &'p Sums,
+    /// Position of the first row; `None` if its path to the top is not known.
+    begin: Option<u32>,
+    requests: Option<u32>,
+    json: String,
+    /// Elements that may still be written.
+    left: u64,
+    needs_comma: bool,
+    /// First block of the element written last.
+    last: Option<Place>,
+    is_cut_by_limit: bool,
+    is_cut_by_depth: bool,
+}
+
+/// An element whose children are being written; the first stands for the top.
+struct Level {
+    /// Children that are not yet written, last first.
+    rest: Vec<Place>,
+    /// Whether the element itself is on this page.
+    is_told: bool,
+}
+
+impl Writer<'_> {
+    fn elements(&mut self, mut open: Vec<Level>) {
+        while let Some(level) = open.last_mut() {
+            let Some(next) = level.rest.pop() else {
+                if open.pop().is_some_and(|level| level.is_told) {
+                    self.json.push_str("]}");
+                    self.needs_comma = true;
+                }
+                continue;
+            };
+            if self.left == 0 {
+                self.is_cut_by_limit = true;
+                level.rest.clear();
+                continue;
+            }
+            let end = self.element(next, open.len() - 1);
+            let rest = match open.len() < self.page.levels {
+                true => self.children(end, |_| true),
+                false => {
+                    self.is_cut_by_depth |= self.sums.row(end).branches > 0;
+                    Vec::new()
+                }
+            };
+            open.push(Level { rest, is_told: true });
+        }
+    }
+
+    /// Writes the chain that begins at `first` up to its children, and gives its last block.
+    fn element(&mut self, first: Place, level: usize) -> Place {
+        let (tree, sums) = (self.picture.tree(), self.sums);
+        let row = sums.row(first);
+        let (end, len) = sums.chain(tree, first);
+        // What is in the chain is told apart from what is below it: one branch after the other.
+        let blocks =
+            std::iter::successors(Some(first), |&at| if at == end { None } else { sums.branches(at).next() });
+        let touched = blocks.map(|at| tree.touched(sums.row(at).node)).max();
+        let element = Element {
+            first: row.node,
+            last: sums.row(end).node,
+            len,
+            position: self.begin.map(|begin| sums.position(first, begin)),
+            blocks: row.blocks,
+            shared: row.shared,
+            copies: row.copies,
+            depth: self.begin.map(|begin| begin + row.bottom),
+            hits: self.requests.map(|_| row.hits),
+            touched: touched.unwrap_or_default(),
+            subtree_touched: row.touched,
+        };
+        let comma = if self.needs_comma { "," } else { "" };
+        let _ = write!(self.json, "{comma}{{\"level\":{level},");
+        element.write(self.picture, &mut self.json);
+        let _ = write!(self.json, ",\"branches\":{},\"children\":[", sums.row(end).branches);
+        self.needs_comma = false;
+        self.left -= 1;
+        self.last = Some(first);
+        end
+    }
+
+    fn key(&self, place: Place) -> Key {
+        let (tree, row) = (self.picture.tree(), self.sums.row(place));
+        let rank = match self.page.sort {
+            Sort::First => tree.first_stored(row.node).into(),
+            Sort::Blocks => u64::MAX - u64::from(row.blocks),
+            Sort::Hits => u64::MAX - u64::from(row.hits),
+            Sort::Recent => u64::MAX - u64::from(row.touched),
+            Sort::Hash => 0,
+        };
+        (rank, tree.tokens_hash(row.node).0)
+    }
+
+    /// What is below the block at `place` and `is_wanted`, last first; no more of it than can be written, and one.
+    fn children(&self, place: Place, is_wanted: impl Fn(Key) -> bool) -> Vec<Place> {
+        let branches = self.sums.branches(place).map(|child| (self.key(child), child));
+        let mut children: Vec<(Key, Place)> = branches.filter(|&(key, _)| is_wanted(key)).collect();
+        let most = usize::try_from(self.left).unwrap_or(usize::MAX).saturating_add(1);
+        if children.len() > most {
+            children.select_nth_unstable(most);
+            children.truncate(most);
+        }
+        children.sort_unstable_by_key(|&child| Reverse(child));
+        children.into_iter().map(|(_, place)| place).collect()
+    }
+
+    /// The elements of the first level.
+    fn at_top(&self, root: NodeId) -> Vec<Place> {
+        if root == NodeId::ROOT { self.children(0, |_| true) } else { vec![0] }
+    }
+
+    /// What is left after the element of `cursor`, level by level.
+    fn resume(&self, root: NodeId, cursor: &Cursor) -> Result<Vec<Level>, NotFound> {
+        let (tree, sums) = (self.picture.tree(), self.sums);
+        let named = self.named(cursor);
+        // If it has gone, its siblings go on below the block before it; at the top there is always a place.
+        let from = match (named, cursor.above) {
+            (Some(node), _) => node,
+            (None, Some(above)) => tree.find_any(above).ok_or(NotFound::Place)?,
+            (None, None) => NodeId::ROOT,
+        };
+        let behind = |key: Key| move |other: Key| other > key;
+        let behind_cursor = |(rank, tokens): Key| {
+            (rank, tokens) > (cursor.rank, cursor.tokens.0) && tokens != cursor.tokens.0
+        };
+        let mut levels = Vec::new();
+        if root != NodeId::ROOT {
+            levels.push(Vec::new());
+        }
+        let mut place = 0;
+        for node in self.path(root, from)? {
+            let below = sums.children(place).find(|&at| sums.row(at).node == node).ok_or(NotFound::Place)?;
+            if sums.begins(tree, place, below) {
+                levels.push(match named == Some(node) {
+                    true => self.children(place, behind_cursor),
+                    false => self.children(place, behind(self.key(below))),
+                });
+            }
+            place = below;
+        }
+        let end = if sums.row(place).node == NodeId::ROOT { place } else { sums.chain(tree, place).0 };
+        levels.push(match named {
+            Some(_) => self.children(end, |_| true),
+            None => self.children(end, behind_cursor),
+        });
+        levels.truncate(self.page.levels);
+        Ok(levels.into_iter().map(|rest| Level { rest, is_told: false }).collect())
+    }
+
+    /// The block that `cursor` names, if it is where it was.
+    fn named(&self, cursor: &Cursor) -> Option<NodeId> {
+        let tree = self.picture.tree();
+        let is_it = |&node: &NodeId| {
+            tree.tokens_hash(node) == cursor.tokens && tree.position(node) == cursor.position
+        };
+        let any = tree.find_any(cursor.block).filter(is_it);
+        any.or_else(|| self.picture.places(cursor.block).into_iter().find(is_it))
+    }
+
+    /// The blocks from behind `root` to `to`.
+    fn path(&self, root: NodeId, to: NodeId) -> Result<Vec<NodeId>, NotFound> {
+        let tree = self.picture.tree();
+        let mut path = Vec::new();
+        let mut at = to;
+        while at != root {
+            path.push(at);
+            at = tree.parent(at).ok_or(NotFound::Elsewhere)?;
+        }
+        path.reverse();
+        Ok(path)
+    }
+
+    /// Where the next page goes on.
+    fn next(&self) -> Option<Cursor> {
+        let last = self.last.filter(|_| self.is_cut_by_limit)?;
+        let tree = self.picture.tree();
+        let node = self.sums.row(last).node;
+        Some(Cursor {
+            sort: self.page.sort,
+            rank: self.key(last).0,
+            tokens: tree.tokens_hash(node),
+            block: tree.block_hash(node),
+            position: tree.position(node),
+            above: tree
+                .parent(node)
+                .filter(|&above| above != NodeId::ROOT)
+                .map(|above| tree.block_hash(above)),
+        })
+    }
+}

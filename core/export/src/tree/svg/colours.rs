@@ -1,0 +1,106 @@
+//! Colours of a picture: those of the page's design tokens, which a test holds them against.
+
+use crate::colour::{Rgb, blend};
+use radixscope_model::id::WorkerIx;
+
+/// Up to this many workers have the hues that are furthest apart.
+const FEW: usize = 4;
+
+/// Colours of one theme.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Theme {
+    /// Behind everything.
+    pub ground: Rgb,
+    /// Text.
+    pub text: Rgb,
+    /// Quiet text.
+    pub quiet: Rgb,
+    /// Lines.
+    pub line: Rgb,
+    /// Blocks that several workers hold.
+    pub shared: Rgb,
+    /// Blocks that nobody holds but that lead to held ones.
+    pub nobody: Rgb,
+    /// Hues of up to four workers.
+    pub few: [Rgb; FEW],
+    /// Hues of more workers; beyond eight they repeat with a pattern.
+    pub many: [Rgb; 8],
+}
+
+const fn rgb(hex: u32) -> Rgb {
+    [(hex >> 16) as u8, (hex >> 8) as u8, hex as u8]
+}
+
+impl Theme {
+    /// Light.
+    pub const LIGHT: Self = Self {
+        ground: rgb(0xffffff),
+        text: rgb(0x1f2328),
+        quiet: rgb(0x555d69),
+        line: rgb(0xdcdfe4),
+        shared: rgb(0x8b929c),
+        nobody: rgb(0xe3e6ea),
+        few: [rgb(0x663333), rgb(0x332288), rgb(0x6699cc), rgb(0x999933)],
+        many: [
+            rgb(0x0077bb),
+            rgb(0xcc79a7),
+            rgb(0x009e73),
+            rgb(0x332288),
+            rgb(0x999933),
+            rgb(0xaa3377),
+            rgb(0x117733),
+            rgb(0x663333),
+        ],
+    };
+
+    /// Dark.
+    pub const DARK: Self = Self {
+        ground: rgb(0x181b1f),
+        text: rgb(0xdfe1e6),
+        quiet: rgb(0x9ea4af),
+        line: rgb(0x2c3038),
+        shared: rgb(0x767d8a),
+        nobody: rgb(0x2a2d34),
+        few: [rgb(0xcc3311), rgb(0x99ddff), rgb(0xf0e442), rgb(0x0072b2)],
+        many: [
+            rgb(0x009988),
+            rgb(0xf0e442),
+            rgb(0x117733),
+            rgb(0xffaabb),
+            rgb(0x999933),
+            rgb(0xaa4499),
+            rgb(0x33bbee),
+            rgb(0xee3377),
+        ],
+    };
+
+    /// Hue of a worker, one of `workers`.
+    pub fn worker(&self, worker: WorkerIx, workers: usize) -> Rgb {
+        match workers <= FEW {
+            true => self.few[worker.at() % FEW],
+            false => self.many[worker.at() % self.many.len()],
+        }
+    }
+}
+
+/// From little to much, told apart with any colour-vision deficiency; the same in both themes.
+pub const HEAT: [Rgb; 9] = [
+    rgb(0x00224e),
+    rgb(0x123570),
+    rgb(0x3b496c),
+    rgb(0x575d6d),
+    rgb(0x6b6d72),
+    rgb(0x8f8b77),
+    rgb(0xa99f74),
+    rgb(0xc8b866),
+    rgb(0xfde737),
+];
+
+/// The colour of `share`, 0 (little) … 1 (much), between the two nearest of [`HEAT`].
+pub fn ramp(share: f64) -> Rgb {
+    let last = HEAT.len() - 1;
+    let at = if share > 0.0 { share.min(1.0) * last as f64 } else { 0.0 };
+    let below = (at as usize).min(last - 1);
+    let part = at - below as f64;
+    blend(HEAT[below], HEAT[below + 1], part)
+}

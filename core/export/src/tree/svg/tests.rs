@@ -1,0 +1,328 @@
+//! Pictures of known small trees, read by an XML reader.
+
+use proptest::prelude::*;
+use roxmltree::{Document, Node};
+
+use super::super::Picture;
+use super::colours::{HEAT, ramp};
+use super::*;
+use crate::colour::{css, ink};
+use radixscope_model::id::{BlockHash, Millis, TokensHash};
+use radixscope_model::record::Block;
+use radixscope_state::cluster::Cluster;
+use radixscope_state::tree::forest::{Arrangement, Order};
+
+fn w(i: u16) -> WorkerIx {
+    WorkerIx(i)
+}
+
+fn blocks(tokens: impl IntoIterator<Item = u64>) -> Vec<Block> {
+    let block = |t| Block { block_hash: BlockHash(t * 100), tokens_hash: TokensHash(t) };
+    tokens.into_iter().map(block).collect()
+}
+
+/// Worker 0 holds 1 2 3 4, worker 1 holds 1 2 and 5 below it, worker 2 holds 9.
+fn forked() -> Tree {
+    let mut tree = Tree::default();
+    tree.store(w(0), None, &blocks(1..=4), 10);
+    tree.store(w(1), None, &blocks([1, 2, 5]), 20);
+    tree.store(w(2), None, &blocks([9]), 30);
+    tree
+}
+
+const NAMES: [&str; 3] = ["7", "8/1", "<9> & \"more\""];
+
+struct Shot {
+    tree: Tree,
+    names: Vec<String>,
+    only: Option<Vec<WorkerIx>>,
+    heat: Heat,
+    theme: Theme,
+    title: String,
+    block_size: Option<u32>,
+    height_px: u32,
+}
+
+impl Shot {
+    fn of(tree: Tree) -> Self {
+        Self {
+            tree,
+            names: NAMES.map(str::to_owned).to_vec(),
+            only: None,
+            heat: Heat::Owner,
+            theme: Theme::LIGHT,
+            title: "The prefix tree".to_owned(),
+            block_size: Some(16),
+            height_px: 400,
+        }
+    }
+
+    fn take(&self) -> String {
+        let forest = Forest::of(&self.tree, Arrangement::default());
+        let drawing = Drawing {
+            width_px: 640,
+            height_px: self.height_px,
+            theme: &self.theme,
+            region: Region::all(&forest),
+            heat: self.heat,
+            title: &self.title,
+            at: "2026-01-01T00:00:00Z",
+            now: 30,
+            workers: &self.names,
+            only: self.only.as_deref(),
+            block_size_tokens: self.block_size,
+        };
+        draw(&self.tree, &forest, &drawing)
+    }
+}
+
+/// Left edge, top and fill of every box.
+fn boxes(svg: &str) -> Vec<(String, String, String)> {
+    let document = Document::parse(svg).expect("XML");
+    let rects = document.descendants().filter(|node| node.has_tag_name("rect"));
+    let of = |node: &Node<'_, '_>, name: &str| node.attribute(name).expect(name).to_owned();
+    rects.map(|rect| (of(&rect, "x"), of(&rect, "y"), of(&rect, "fill"))).collect()
+}
+
+fn words(svg: &str, tag: &str) -> Vec<String> {
+    let document = Document::parse(svg).expect("XML");
+    let all = document.descendants().filter(|node| node.has_tag_name(tag));
+    all.filter_map(|node| node.text().map(str::to_owned)).collect()
+}
+
+#[test]
+fn every_box_is_drawn_once_where_it_stands_in_the_colour_of_who_holds_it() {
+    let svg = Shot::of(forked()).take();
+    // 6 blocks on 520 pixels; 40 pixels a block downward, from the heading on.
+    let expected = [
+        ("60", "58", css(Theme::LIGHT.shared)),
+        ("493.33", "58", css(Theme::LIGHT.few[2])),
+        ("60", "138", css(Theme::LIGHT.few[0])),
+        ("233.33", "138", css(Theme::LIGHT.few[1])),
+    ];
+    let mut found = boxes(&svg);
+    found.sort_by_key(|(x, y, _)| (y.len(), y.clone(), x.len(), x.clone()));
+    assert_eq!(found, expected.map(|(x, y, fill)| (x.to_owned(), y.to_owned(), fill)));
+}
+
+#[test]
+fn labels_ticks_axes_and_legend_say_what_is_seen() {
+    let svg = Shot::of(forked()).take();
+    let texts = words(&svg, "text");
+    for expected in ["×2", "W1 ×2", "W2", "W3", "blocks", "tokens", "0", "2", "32", "W2 8/1"] {
+        assert!(texts.iter().any(|text| text == expected), "{expected} in {texts:?}");
+    }
+    for owner in [0, 1] {
+        let tick = format!("<path fill=\"{}\" d=\"M", css(Theme::LIGHT.few[owner]));
+        assert_eq!(svg.matches(&tick).count(), 1, "{svg}");
+    }
+    assert!(
+        !svg.contains(&format!("<path fill=\"{}\" d=\"M", css(Theme::LIGHT.few[2]))),
+        "one owner needs no tick"
+    );
+    let titles = words(&svg, "title");
+    let shared = "Block 100 at position 0, 2 blocks in the chain, 5 blocks at and below it, held by W1, W2";
+    assert!(titles.iter().any(|title| title == shared), "{titles:?}");
+    let facts = words(&svg, "desc").concat();
+    assert!(
+        facts.contains("6 blocks in the tree, 2 held by two workers or more, 2 copies beyond the first"),
+        "{facts}"
+    );
+    assert!(facts.contains("Shown 8 of 8 resident blocks") && facts.starts_with("2026-01-01"), "{facts}");
+}
+
+#[test]
+fn text_from_outside_stays_text() {
+    let title = "</title><script>alert(1)</script> & \"so\" \u{1}".to_owned();
+    let svg = Shot { title: title.clone(), ..Shot::of(forked()) }.take();
+    assert!(!svg.contains("<script"), "{svg}");
+    assert_eq!(words(&svg, "title")[0], title.replace('\u{1}', "\u{fffd}"));
+    assert!(words(&svg, "text").iter().any(|text| text == "W3 <9> & \"more\""));
+}
+
+#[test]
+fn the_same_tree_gives_the_same_text() {
+    let build = |order: &[usize]| {
+        let mut tree = Tree::default();
+        let stores: [(u16, Vec<u64>); 3] = [(0, (1..=4).collect()), (1, vec![1, 2, 5]), (2, vec![9])];
+        for &i in order {
+            tree.store(w(stores[i].0), None, &blocks(stores[i].1.iter().copied()), 10);
+        }
+        Shot::of(tree).take()
+    };
+    assert_eq!(build(&[0, 1, 2]), build(&[2, 1, 0]));
+}
+
+#[test]
+fn one_workers_picture_has_its_boxes_where_everybodys_has_them() {
+    let all = boxes(&Shot::of(forked()).take());
+    let own = boxes(&Shot { only: Some(vec![w(1)]), ..Shot::of(forked()) }.take());
+    assert_eq!(own.len(), 2);
+    assert!(own.iter().all(|found| all.contains(found)), "{own:?} in {all:?}");
+}
+
+#[test]
+fn heat_has_the_colours_of_its_scale_and_a_legend() {
+    let colours = |heat| {
+        let svg = Shot { heat, ..Shot::of(forked()) }.take();
+        assert!(svg.contains("linearGradient"), "{heat:?}");
+        let mut fills: Vec<String> = boxes(&svg).into_iter().map(|(.., fill)| fill).collect();
+        fills.dedup();
+        fills
+    };
+    let (cold, hot) = (css(HEAT[0]), css(HEAT[8]));
+    assert!(colours(Heat::Recency).contains(&hot), "what was touched now is hottest");
+    assert_eq!(colours(Heat::Hits), std::slice::from_ref(&cold), "no request is known");
+    let by_owners = colours(Heat::Owners);
+    assert!(by_owners.contains(&cold) && by_owners.len() > 1, "{by_owners:?}");
+}
+
+#[test]
+fn an_empty_tree_says_what_would_fill_it() {
+    let svg = Shot { block_size: None, ..Shot::of(Tree::default()) }.take();
+    assert_eq!(boxes(&svg), []);
+    assert!(words(&svg, "text").iter().any(|text| text.contains("a stored event")), "{svg}");
+}
+
+#[test]
+fn what_is_too_narrow_is_drawn_together_and_told() {
+    let mut tree = Tree::default();
+    for i in 0..30_000 {
+        tree.store(w((i % 20) as u16), None, &blocks([i + 1]), 0);
+    }
+    let names = (0..20).map(|i| i.to_string()).collect();
+    let svg = Shot { names, ..Shot::of(tree) }.take();
+    let drawn = boxes(&svg).len();
+    assert!((100..=640).contains(&drawn), "{drawn}");
+    let titles = words(&svg, "title");
+    assert!(titles.iter().any(|title| title.contains("30,000 boxes too narrow")), "{titles:?}");
+    assert!(titles.iter().any(|title| title.ends_with("held by 20 workers")), "{titles:?}");
+}
+
+/// Paths of 60,000 blocks, of which every other block has two owners.
+fn deep(paths: u64) -> Tree {
+    let mut tree = Tree::default();
+    for path in 0..paths {
+        let tokens: Vec<u64> = (1..=60_000).map(|t| t * paths + path).collect();
+        tree.store(w(0), None, &blocks(tokens.iter().copied()), 0);
+        tree.store(w(1), None, &blocks(tokens.iter().copied()), 0);
+        tokens.iter().step_by(2).for_each(|t| assert!(tree.remove(w(1), BlockHash(t * 100))));
+    }
+    tree
+}
+
+#[test]
+fn boxes_lower_than_a_row_of_pixels_are_drawn_once_a_row() {
+    let svg = Shot::of(deep(1)).take();
+    let drawn = boxes(&svg).len();
+    assert!((600..=1_304).contains(&drawn), "{drawn}");
+    assert!(!words(&svg, "desc").concat().contains("left out"));
+}
+
+#[test]
+fn a_picture_of_any_tree_is_bounded_and_says_what_it_leaves_out() {
+    let svg = Shot { height_px: 8_192, ..Shot::of(deep(2)) }.take();
+    assert_eq!(boxes(&svg).len(), MAX_BOXES);
+    assert!(words(&svg, "desc").concat().contains("boxes are left out: too many for one picture"));
+    assert!(svg.len() < 4_000_000, "{} bytes", svg.len());
+}
+
+#[test]
+fn workers_beyond_the_hues_have_patterns() {
+    let mut tree = Tree::default();
+    for i in 0..20u16 {
+        tree.store(w(i), None, &blocks([u64::from(i) + 1]), 0);
+    }
+    let names = (0..20).map(|i| i.to_string()).collect();
+    let svg = Shot { names, ..Shot::of(tree) }.take();
+    let document = Document::parse(&svg).expect("XML");
+    let patterns: Vec<_> = document
+        .descendants()
+        .filter(|node| node.has_tag_name("pattern"))
+        .filter_map(|node| node.attribute("id"))
+        .collect();
+    assert_eq!((patterns.len(), patterns[0]), (12, "W9"));
+    assert!(boxes(&svg).iter().any(|(.., fill)| fill == "url(#W20)"));
+}
+
+#[test]
+fn colours_are_those_of_the_design_tokens() {
+    let sheet = include_str!("../../../../../style/tokens.css");
+    let token = |name: &str| {
+        let line = sheet.lines().find_map(|line| line.trim().strip_prefix(name)?.strip_prefix(": "));
+        line.unwrap_or_else(|| panic!("{name} is no token")).trim_end_matches(';').to_owned()
+    };
+    let pair = |light, dark| format!("light-dark({}, {})", css(light), css(dark));
+    let (light, dark) = (Theme::LIGHT, Theme::DARK);
+    for (name, l, d) in [
+        ("--panel", light.ground, dark.ground),
+        ("--text", light.text, dark.text),
+        ("--text-quiet", light.quiet, dark.quiet),
+        ("--line", light.line, dark.line),
+        ("--tree-shared", light.shared, dark.shared),
+        ("--tree-nobody", light.nobody, dark.nobody),
+    ] {
+        assert_eq!(token(name), pair(l, d), "{name}");
+    }
+    for i in 0..4 {
+        assert_eq!(token(&format!("--series-few-{}", i + 1)), pair(light.few[i], dark.few[i]));
+    }
+    for i in 0..8 {
+        assert_eq!(token(&format!("--series-{}", i + 1)), pair(light.many[i], dark.many[i]));
+    }
+    for (i, &stop) in HEAT.iter().enumerate() {
+        assert_eq!(token(&format!("--heat-{i}")), css(stop));
+    }
+}
+
+#[test]
+fn the_ramp_goes_through_its_stops_and_no_further() {
+    assert_eq!([ramp(-1.0), ramp(0.0), ramp(f64::NAN)], [HEAT[0]; 3]);
+    assert_eq!([ramp(0.5), ramp(1.0), ramp(9.0)], [HEAT[4], HEAT[8], HEAT[8]]);
+    assert_eq!([ink(HEAT[0]), ink(HEAT[8])], [[255; 3], [0; 3]]);
+}
+
+proptest! {
+    #[test]
+    fn any_window_of_any_tree_is_sound_xml(
+        stores in proptest::collection::vec((0u16..70, proptest::collection::vec(1u64..9, 1..9)), 0..20),
+        heat in 0..4usize, x0 in 0.0..20.0f64, width in 0.0..40.0f64, top in 0.0..8.0f64, only in 0u16..70,
+    ) {
+        let mut tree = Tree::default();
+        for (worker, path) in &stores {
+            let path = path.iter().scan(0u64, |above, step| { *above = *above * 10 + step; Some(*above) });
+            tree.store(w(*worker), None, &blocks(path), 0);
+        }
+        let forest = Forest::of(&tree, Arrangement { order: Order::Stable, ..Arrangement::default() });
+        let workers: Vec<String> = (0..70).map(|i| i.to_string()).collect();
+        let only = [w(only)];
+        let drawing = Drawing {
+            width_px: 1,
+            height_px: u32::MAX,
+            theme: &Theme::DARK,
+            region: Region { x0, x1: x0 + width, top, bottom: top + 3.0 },
+            heat: [Heat::Owner, Heat::Recency, Heat::Hits, Heat::Owners][heat],
+            title: "",
+            at: "",
+            now: 0,
+            workers: &workers,
+            only: (only[0].0.is_multiple_of(2)).then_some(&only[..]),
+            block_size_tokens: None,
+        };
+        let svg = draw(&tree, &forest, &drawing);
+        let document = Document::parse(&svg).expect("XML");
+        for rect in document.descendants().filter(|node| node.has_tag_name("rect")) {
+            for name in ["width", "height"] {
+                let size: f64 = rect.attribute(name).expect(name).parse().expect("a number");
+                prop_assert!(size >= 0.0, "{name} {size}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_copy_of_a_cluster_can_be_drawn() {
+    let picture = Picture::of(&Cluster::default(), Millis(1_800_000_000_000));
+    let svg = picture.svg(&super::super::Shown::default()).expect("the top");
+    assert!(Document::parse(&svg).is_ok());
+}

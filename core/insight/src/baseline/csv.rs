@@ -1,0 +1,280 @@
+//! Baselines as CSV: a line each level, a header with units, unknown figures empty. What a file may hold is bounded, and
+//! every error says where it is.
+
+use std::collections::HashSet;
+
+use csv::{StringRecord, Terminator, WriterBuilder};
+
+use super::csv_guard::{guard, unguard};
+use super::lines::Lines;
+use super::problem::{ImportError, MAX_NAMED, Notice, quoted};
+use super::{Baseline, Figure, Router, Row, is_concurrency};
+
+/// Largest file that is read, in bytes.
+pub const MAX_BYTES: usize = 1 << 20;
+/// Most levels of a file.
+pub const MAX_ROWS: usize = 10_000;
+/// Most baselines of a file: more than anybody compares.
+pub const MAX_BASELINES: usize = 64;
+
+const REFERENCE_CSV: &str = include_str!("reference.csv");
+
+/// The reference sweeps, KV-aware and round-robin, as attributed in them.
+pub fn reference() -> Vec<Baseline> {
+    // Part of the program; a test reads it.
+    import(REFERENCE_CSV, "").map(|import| import.baselines).unwrap_or_default()
+}
+
+/// What a file held.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Import {
+    /// In the order in which they began.
+    pub baselines: Vec<Baseline>,
+    /// What was passed over.
+    pub notices: Vec<Notice>,
+}
+
+#[derive(Clone, Copy, PartialEq)]
+enum Column {
+    Baseline,
+    Router,
+    Attribution,
+    Concurrency,
+    Duration,
+    Samples,
+    Figure(Figure),
+}
+
+impl Column {
+    const FIRST: [Self; 6] =
+        [Self::Baseline, Self::Router, Self::Attribution, Self::Concurrency, Self::Duration, Self::Samples];
+
+    fn all() -> impl Iterator<Item = Self> {
+        Self::FIRST.into_iter().chain(Figure::ALL.map(Self::Figure))
+    }
+
+    const fn name(self) -> &'static str {
+        match self {
+            Self::Baseline => "baseline",
+            Self::Router => "router",
+            Self::Attribution => "attribution",
+            Self::Concurrency => "concurrency",
+            Self::Duration => "duration_s",
+            Self::Samples => "samples",
+            Self::Figure(figure) => figure.column(),
+        }
+    }
+}
+
+/// `baselines` as CSV, to be read by [`import`] to the same. The attribution stands in the first line of each; one without
+/// levels has no line.
+pub fn export<'a>(baselines: impl IntoIterator<Item = &'a Baseline>) -> String {
+    let mut writer =
+        WriterBuilder::new().terminator(Terminator::CRLF).comment(Some(b'#')).from_writer(Vec::new());
+    // Writing to memory does not fail.
+    let _ = writer.write_record(Column::all().map(Column::name));
+    for baseline in baselines {
+        for (at, row) in baseline.rows().iter().enumerate() {
+            let fields = Column::all().map(|column| match column {
+                Column::Baseline => guard(baseline.name()),
+                Column::Router => baseline.router().as_str().to_owned(),
+                Column::Attribution if at == 0 => guard(baseline.attribution()),
+                Column::Attribution => String::new(),
+                Column::Concurrency => row.concurrency.to_string(),
+                Column::Duration => known(row.duration_s),
+                Column::Samples => known(row.samples),
+                Column::Figure(figure) => known(row.figures.get(figure)),
+            });
+            let _ = writer.write_record(fields);
+        }
+    }
+    let bytes = writer.into_inner().unwrap_or_default();
+    String::from_utf8(bytes).unwrap_or_default()
+}
+
+fn known(value: Option<impl ToString>) -> String {
+    value.map(|value| value.to_string()).unwrap_or_default()
+}
+
+/// Reads baselines. Columns are found by name and may stand in any order, with `,`, `;` or tabs between; lines that begin
+/// with `#` are passed over. Lines with the same `baseline` and `router` are one baseline, whose first attribution
+/// counts; where these columns are missing or empty it is called `name`, of [`Router::Other`].
+///
+/// # Errors
+/// The first thing that cannot be, with its line and column.
+pub fn import(text: &str, name: &str) -> Result<Import, ImportError> {
+    if text.len() > MAX_BYTES {
+        return Err(ImportError::Bytes(text.len()));
+    }
+    let text = text.strip_prefix('\u{feff}').unwrap_or(text);
+    let mut lines = Lines::new(text);
+    let Some(header) = lines.next()? else { return Err(ImportError::Empty) };
+    let header = Header::read(&header, lines.line)?;
+    let mut sheet = Sheet::default();
+    while let Some(fields) = lines.next()? {
+        header.check(&fields, lines.line)?;
+        sheet.take(&Fields { header: &header, fields: &fields, line: lines.line }, name)?;
+    }
+    if sheet.baselines.is_empty() {
+        return Err(ImportError::Empty);
+    }
+    Ok(Import { baselines: sheet.finish(), notices: header.notices })
+}
+
+/// Where each column is.
+struct Header {
+    places: Vec<(Column, usize)>,
+    columns: usize,
+    notices: Vec<Notice>,
+}
+
+impl Header {
+    fn read(names: &StringRecord, line: usize) -> Result<Self, ImportError> {
+        let (mut places, mut unknown, mut more) = (Vec::new(), Vec::new(), 0);
+        for (at, name) in names.iter().enumerate() {
+            match Column::all().find(|column| column.name().eq_ignore_ascii_case(name.trim())) {
+                Some(column) if places.iter().any(|&(other, _)| other == column) => {
+                    return Err(ImportError::TwoColumns { line, column: column.name() });
+                }
+                Some(column) => places.push((column, at)),
+                None if unknown.len() < MAX_NAMED => unknown.push(quoted(name.trim())),
+                None => more += 1,
+            }
+        }
+        if !places.iter().any(|&(column, _)| column == Column::Concurrency) {
+            return Err(ImportError::NoConcurrency { line });
+        }
+        if !places.iter().any(|&(column, _)| matches!(column, Column::Figure(_))) {
+            return Err(ImportError::NoFigures { line });
+        }
+        let notices =
+            if unknown.is_empty() { vec![] } else { vec![Notice::UnknownColumns { names: unknown, more }] };
+        Ok(Self { places, columns: names.len(), notices })
+    }
+
+    /// Spreadsheets leave out empty fields at a line's end, or add some.
+    fn check(&self, fields: &StringRecord, line: usize) -> Result<(), ImportError> {
+        if fields.iter().skip(self.columns).all(|field| field.trim().is_empty()) {
+            return Ok(());
+        }
+        Err(ImportError::Fields { line, fields: fields.len(), columns: self.columns })
+    }
+}
+
+/// One line below the header.
+struct Fields<'a> {
+    header: &'a Header,
+    fields: &'a StringRecord,
+    line: usize,
+}
+
+impl Fields<'_> {
+    /// The field as it stands; empty if there is none.
+    fn raw(&self, column: Column) -> &str {
+        let place = self.header.places.iter().find(|(other, _)| *other == column);
+        place.and_then(|&(_, at)| self.fields.get(at)).unwrap_or_default()
+    }
+
+    fn wrong(&self, column: Column, wanted: &'static str) -> ImportError {
+        let value = quoted(self.raw(column).trim());
+        ImportError::Value { line: self.line, column: column.name(), value, wanted }
+    }
+
+    /// A number that `allows`; `None` if the field is empty.
+    fn number(
+        &self,
+        column: Column,
+        wanted: &'static str,
+        allows: impl Fn(f64) -> bool,
+    ) -> Result<Option<f64>, ImportError> {
+        let field = self.raw(column).trim();
+        if field.is_empty() {
+            return Ok(None);
+        }
+        let number = field.parse().ok().filter(|&value| allows(value));
+        // Adding 0 makes -0 plain.
+        number.map(|value: f64| Some(value + 0.0)).ok_or_else(|| self.wrong(column, wanted))
+    }
+
+    fn router(&self) -> Result<Router, ImportError> {
+        let field = self.raw(Column::Router).trim();
+        if field.is_empty() {
+            return Ok(Router::Other);
+        }
+        let router = Router::ALL.into_iter().find(|router| router.as_str().eq_ignore_ascii_case(field));
+        router.ok_or_else(|| self.wrong(Column::Router, "kv-aware, round-robin or other"))
+    }
+
+    fn row(&self) -> Result<Row, ImportError> {
+        const WANTED: &str = "a number above 0 and at most 1,000,000";
+        const POSITIVE: &str = "a number of at least 0, with a point before its decimals";
+        const PERCENT: &str = "a number from 0 to 100, with a point before its decimals";
+        let concurrency = self.number(Column::Concurrency, WANTED, is_concurrency)?;
+        let mut row = Row::new(concurrency.ok_or_else(|| self.wrong(Column::Concurrency, WANTED))?);
+        row.duration_s =
+            self.number(Column::Duration, POSITIVE, |value| value.is_finite() && value >= 0.0)?;
+        row.samples = match self.raw(Column::Samples).trim() {
+            "" => None,
+            field => {
+                Some(field.parse().map_err(|_| self.wrong(Column::Samples, "a whole number of at least 0"))?)
+            }
+        };
+        for figure in Figure::ALL {
+            let wanted = if figure == Figure::HitRate { PERCENT } else { POSITIVE };
+            let value = self.number(Column::Figure(figure), wanted, |value| figure.allows(value))?;
+            row.figures.set(figure, value);
+        }
+        Ok(row)
+    }
+}
+
+/// What was read so far.
+#[derive(Default)]
+struct Sheet {
+    baselines: Vec<Baseline>,
+    /// Which levels there are: baseline, bits of the concurrency.
+    levels: HashSet<(usize, u64)>,
+}
+
+impl Sheet {
+    fn take(&mut self, fields: &Fields<'_>, default_name: &str) -> Result<(), ImportError> {
+        let line = fields.line;
+        if self.levels.len() == MAX_ROWS {
+            return Err(ImportError::Rows { line });
+        }
+        let name = match fields.raw(Column::Baseline) {
+            "" => default_name,
+            name => unguard(name),
+        };
+        let new = Baseline::new(name, unguard(fields.raw(Column::Attribution)), fields.router()?);
+        let row = fields.row()?;
+        let same = |other: &Baseline| other.name == new.name && other.router == new.router;
+        let at = match self.baselines.iter().position(same) {
+            Some(at) => {
+                if self.baselines[at].attribution.is_empty() {
+                    self.baselines[at].attribution = new.attribution;
+                }
+                at
+            }
+            None if self.baselines.len() == MAX_BASELINES => return Err(ImportError::Baselines { line }),
+            None => {
+                self.baselines.push(new);
+                self.baselines.len() - 1
+            }
+        };
+        if !self.levels.insert((at, row.concurrency.to_bits())) {
+            let concurrency = quoted(fields.raw(Column::Concurrency).trim());
+            return Err(ImportError::TwoLevels { line, concurrency });
+        }
+        // Put in order at the end.
+        self.baselines[at].rows.push(row);
+        Ok(())
+    }
+
+    fn finish(mut self) -> Vec<Baseline> {
+        for baseline in &mut self.baselines {
+            baseline.rows.sort_by(|a, b| a.concurrency.total_cmp(&b.concurrency));
+        }
+        self.baselines
+    }
+}

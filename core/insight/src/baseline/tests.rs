@@ -1,0 +1,364 @@
+//! The sample table, what follows from it, and files that people and strangers write.
+
+use proptest::prelude::*;
+
+use super::*;
+use radixscope_model::range::Range;
+
+fn sample() -> [Baseline; 2] {
+    reference().try_into().unwrap()
+}
+
+fn sheet(text: &str) -> Result<Vec<Baseline>, String> {
+    import(text, "mine").map(|import| import.baselines).map_err(|error| error.to_string())
+}
+
+fn figures(row: &Row) -> [f64; 9] {
+    Figure::ALL.map(|figure| row.figures.get(figure).unwrap())
+}
+
+#[test]
+fn the_sample_is_the_reference_table_and_says_whose_it_is() {
+    let [kv, rr] = sample();
+    assert_eq!((kv.router(), rr.router()), (Router::KvAware, Router::RoundRobin));
+    for baseline in [&kv, &rr] {
+        assert!(baseline.attribution().contains("Dynamo 0.9"), "{}", baseline.attribution());
+        let levels: Vec<f64> = baseline.rows().iter().map(|row| row.concurrency).collect();
+        assert_eq!(levels, [60.0, 80.0, 100.0, 120.0, 140.0, 160.0, 180.0]);
+        assert!(baseline.rows().iter().all(|row| (row.duration_s, row.samples) == (Some(300.0), None)));
+    }
+    assert_eq!(figures(&kv.rows()[0]), [249.0, 446.0, 91.6, 2262.8, 2.57, 26.0, 27.0, 24.3, 27.7]);
+    assert_eq!(figures(&rr.rows()[0]), [274.0, 655.0, 90.9, 2146.9, 2.60, 28.0, 30.0, 24.6, 30.1]);
+    assert_eq!(figures(&kv.rows()[6]), [472.0, 3143.0, 94.0, 3907.7, 4.61, 45.0, 48.0, 41.4, 48.7]);
+    assert_eq!(figures(&rr.rows()[6]), [413.0, 732.0, 88.9, 3434.0, 4.10, 52.0, 54.0, 46.1, 54.6]);
+    // Of all levels, so that no digit of the table is wrong unseen.
+    let sum = |of: &Baseline| of.rows().iter().flat_map(figures).sum::<f64>();
+    assert!((sum(&kv) - 31_984.01).abs() < 1e-6, "{}", sum(&kv));
+    assert!((sum(&rr) - 28_314.29).abs() < 1e-6, "{}", sum(&rr));
+}
+
+#[test]
+fn between_levels_figures_lie_on_a_straight_line_and_beyond_them_nowhere() {
+    let [kv, _] = sample();
+    let at = |concurrency| kv.interpolate(concurrency, Figure::TtftP95);
+    assert_eq!(at(130.0), Some(Interpolated { value: 590.0, between: (120.0, 140.0) }));
+    assert_eq!(at(180.0), Some(Interpolated { value: 3143.0, between: (180.0, 180.0) }));
+    assert_eq!(at(60.0), Some(Interpolated { value: 446.0, between: (60.0, 60.0) }));
+    for outside in [59.9, 180.1, 0.0, -1.0, f64::NAN, f64::INFINITY] {
+        assert_eq!(at(outside), None, "{outside}");
+    }
+    assert_eq!(kv.range(Figure::TtftP95), Some((60.0, 180.0)));
+}
+
+#[test]
+fn levels_without_the_figure_are_passed_over() {
+    let [baseline] =
+        sheet("concurrency,ttft_p50_ms,itl_p50_ms\n10,100,\n20,,\n30,300,7\n").unwrap().try_into().unwrap();
+    let at = baseline.interpolate(20.0, Figure::TtftP50);
+    assert_eq!(at, Some(Interpolated { value: 200.0, between: (10.0, 30.0) }));
+    assert_eq!(baseline.range(Figure::ItlP50), Some((30.0, 30.0)));
+    assert_eq!(baseline.range(Figure::E2eP50), None);
+    assert_eq!(baseline.interpolate(20.0, Figure::ItlP50), None);
+}
+
+#[test]
+fn ttft_p95_crosses_between_120_and_140_and_twice_more() {
+    use Direction::{FirstGetsBetter, FirstGetsWorse};
+    let [kv, rr] = sample();
+    let crossings = crossover(&kv, &rr, Figure::TtftP95);
+    let expected = [
+        (120.0 + 20.0 * 113.0 / 120.0, FirstGetsWorse),
+        (140.0 + 20.0 * 7.0 / 25.0, FirstGetsBetter),
+        (160.0 + 20.0 * 18.0 / 2_429.0, FirstGetsWorse),
+    ];
+    assert_eq!(crossings.len(), expected.len());
+    for (crossing, (concurrency, direction)) in crossings.iter().zip(expected) {
+        assert!((crossing.concurrency - concurrency).abs() < 1e-9, "{crossing:?}");
+        assert_eq!(crossing.direction, direction);
+    }
+    let reversed = crossover(&rr, &kv, Figure::TtftP95);
+    assert_eq!(reversed[0].direction, FirstGetsBetter);
+    assert!((reversed[0].concurrency - expected[0].0).abs() < 1e-9);
+}
+
+#[test]
+fn the_kv_aware_hit_rate_is_never_the_worse_one() {
+    let [kv, rr] = sample();
+    assert_eq!(crossover(&kv, &rr, Figure::HitRate), []);
+    // Requests are: round-robin finished more of them at 60.
+    let [requests] = crossover(&kv, &rr, Figure::Requests).try_into().unwrap();
+    assert_eq!(requests.direction, Direction::FirstGetsBetter);
+    assert!((60.0..80.0).contains(&requests.concurrency));
+}
+
+#[test]
+fn meeting_is_no_crossing_but_passing_through_an_equal_level_is() {
+    let pair = |second: &str| {
+        let flat = sheet("concurrency,ttft_p50_ms\n10,100\n20,100\n30,100\n40,100\n").unwrap().remove(0);
+        crossover(&sheet(second).unwrap()[0], &flat, Figure::TtftP50)
+    };
+    assert_eq!(pair("concurrency,ttft_p50_ms\n10,90\n20,100\n30,90\n"), []);
+    let [through] = pair("concurrency,ttft_p50_ms\n10,90\n20,100\n30,100\n40,110\n").try_into().unwrap();
+    assert_eq!(through, Crossover { concurrency: 20.0, direction: Direction::FirstGetsWorse });
+    assert_eq!(pair("concurrency,ttft_p50_ms\n50,90\n60,110\n"), []);
+}
+
+#[test]
+fn columns_are_found_by_name_in_any_order_with_any_separator() {
+    let plain = "concurrency,ttft_p50_ms,baseline,router\n60,249.5,a,kv-aware\n";
+    let expected = sheet(plain).unwrap();
+    assert_eq!((expected[0].name(), expected[0].router()), ("a", Router::KvAware));
+    let others = [
+        "\u{feff}Router;TTFT_p50_ms; Concurrency ;baseline;;\r\nKV-Aware;249.5;60;a;;\r\n",
+        "# mine\n\nbaseline\trouter\tconcurrency\tttft_p50_ms\n# between\na\tkv-aware\t60\t 249.5 \n\n",
+    ];
+    for other in others {
+        assert_eq!(sheet(other).unwrap(), expected, "{other}");
+    }
+}
+
+#[test]
+fn unknown_columns_are_named_and_left_out() {
+    let import = import("concurrency,gpu,ttft_p50_ms,note\n60,H200,249,x\n", "mine").unwrap();
+    assert_eq!(import.baselines[0].name(), "mine");
+    let [notice] = import.notices.try_into().unwrap();
+    assert_eq!(notice.to_string(), "columns not understood and left out: gpu, note");
+}
+
+#[test]
+fn lines_are_grouped_sorted_and_the_first_attribution_counts() {
+    let text =
+        "baseline,attribution,concurrency,ttft_p50_ms\nb,,80,2\na,x,70,3\nb,lab 4,60,1\nb,other,70,9\n";
+    let [b, a] = sheet(text).unwrap().try_into().unwrap();
+    assert_eq!((b.name(), b.attribution(), a.attribution()), ("b", "lab 4", "x"));
+    let levels: Vec<f64> = b.rows().iter().map(|row| row.concurrency).collect();
+    assert_eq!(levels, [60.0, 70.0, 80.0]);
+}
+
+#[test]
+fn errors_say_where_and_what_may_be_there() {
+    let header = "# a comment\n\nconcurrency,ttft_p50_ms,hit_rate_percent,samples,router,baseline\n";
+    let cases = [
+        (
+            "60,fast,90,1,,\n",
+            "line 4, column ttft_p50_ms: \"fast\" is not a number of at least 0, with a point before its decimals",
+        ),
+        (
+            "60,1,90,1,,\n# x\n\n70,-1,90,1,,\n",
+            "line 7, column ttft_p50_ms: \"-1\" is not a number of at least 0, with a point before its decimals",
+        ),
+        (
+            "60,1,90,1,,\"two\nlines\"\n70,inf,90,1,,\n",
+            "line 6, column ttft_p50_ms: \"inf\" is not a number of at least 0, with a point before its decimals",
+        ),
+        (
+            "60,NaN,90,1,,\n",
+            "line 4, column ttft_p50_ms: \"NaN\" is not a number of at least 0, with a point before its decimals",
+        ),
+        (
+            "60,1,100.1,1,,",
+            "line 4, column hit_rate_percent: \"100.1\" is not a number from 0 to 100, with a point before its decimals",
+        ),
+        ("60,1,90,1.5,,\n", "line 4, column samples: \"1.5\" is not a whole number of at least 0"),
+        ("60,1,90,1,random,\n", "line 4, column router: \"random\" is not kv-aware, round-robin or other"),
+        (
+            "1000001,1,90,1,,\n",
+            "line 4, column concurrency: \"1000001\" is not a number above 0 and at most 1,000,000",
+        ),
+        (",1,90,1,,\n", "line 4, column concurrency: \"\" is not a number above 0 and at most 1,000,000"),
+        (
+            "60,1,90,1,,\r\n60.0,2,90,1,,\r\n",
+            "line 5, column concurrency: 60.0 is there twice for the same baseline",
+        ),
+        ("60,1,90,1,,,x\n", "line 4: 7 fields, but the header has 6"),
+        ("", "the file has no lines below a header with column names such as concurrency and ttft_p50_ms"),
+    ];
+    for (lines, expected) in cases {
+        assert_eq!(sheet(&format!("{header}{lines}")).unwrap_err(), expected);
+    }
+    assert_eq!(sheet("ttft_p50_ms\n1\n").unwrap_err(), "line 1: there is no column concurrency");
+    assert_eq!(
+        sheet("concurrency,speed\n1,1\n").unwrap_err(),
+        "line 1: there is no column of a figure, such as ttft_p50_ms or hit_rate_percent"
+    );
+    assert_eq!(
+        sheet("concurrency,itl_p50_ms,ITL_P50_ms\n1,1,1\n").unwrap_err(),
+        "line 1: column itl_p50_ms is there twice"
+    );
+}
+
+#[test]
+fn files_are_bounded_in_bytes_lines_and_baselines() {
+    assert_eq!(import(&" ".repeat(MAX_BYTES + 1), ""), Err(ImportError::Bytes(MAX_BYTES + 1)));
+    let levels = |count: usize| {
+        (0..count)
+            .fold("concurrency,ttft_p50_ms\n".to_owned(), |text, at| text + &format!("{},1\n", count - at))
+    };
+    assert_eq!(sheet(&levels(MAX_ROWS)).unwrap()[0].rows().len(), MAX_ROWS);
+    assert_eq!(import(&levels(MAX_ROWS + 1), ""), Err(ImportError::Rows { line: MAX_ROWS + 2 }));
+    let names = |count: usize| {
+        (0..count)
+            .fold("baseline,concurrency,ttft_p50_ms\n".to_owned(), |text, at| text + &format!("{at},1,1\n"))
+    };
+    assert_eq!(sheet(&names(MAX_BASELINES)).unwrap().len(), MAX_BASELINES);
+    assert_eq!(
+        import(&names(MAX_BASELINES + 1), ""),
+        Err(ImportError::Baselines { line: MAX_BASELINES + 2 })
+    );
+    let wide = format!("concurrency,ttft_p50_ms,{}\n1,1\n", "é,".repeat(100_000));
+    let notice = import(&wide, "").unwrap().notices.remove(0).to_string();
+    assert!(notice.ends_with("é and 99981 more"), "{notice}");
+    let long = sheet(&format!("concurrency,ttft_p50_ms\n1,{}\n", "ü".repeat(100_000))).unwrap_err();
+    assert!(long.chars().count() < 200, "{long}");
+}
+
+#[test]
+fn names_that_a_spreadsheet_would_run_are_guarded_and_come_back() {
+    for name in
+        ["=1+1", "'=1", "'tis", "''", "# not a comment", "a;b\tc", "two\r\nlines", " padded ", "\"q\""]
+    {
+        let mut baseline = Baseline::new(name, "@who", Router::Other);
+        baseline.set_row(Row::new(1.0));
+        let csv = export([&baseline]);
+        assert!(!csv.contains("\n=") && !csv.contains(",@"), "{csv}");
+        assert_eq!(import(&csv, "").unwrap().baselines, [baseline], "{csv}");
+    }
+}
+
+fn window(concurrency: f64, ttft_ms: f64) -> Window {
+    let mut window = Window { concurrency, duration_ms: 60_000, ..Window::default() };
+    window.figures.set(Figure::TtftP50, Some(Range::exact(ttft_ms)));
+    window.figures.set(Figure::ItlP50, Some(Range::exact(30.0)));
+    window.figures.set(Figure::ItlP95, Some(Range::in_bucket(24.0, Some(45.0))));
+    window.figures.set(Figure::HitRate, Some(Range::exact(f64::NAN)));
+    window.samples.set(Figure::TtftP50, 12);
+    window.samples.set(Figure::ItlP50, 800);
+    window.samples.set(Figure::HitRate, 12);
+    window
+}
+
+#[test]
+fn a_saved_window_is_a_level_with_its_length_and_fewest_samples() {
+    let baseline = Baseline::with_window("lab", Router::KvAware, &window(118.4, 250.0));
+    let [row] = baseline.rows().try_into().unwrap();
+    assert_eq!((row.concurrency, row.duration_s, row.samples), (118.0, Some(60.0), Some(12)));
+    assert_eq!(row.figures.get(Figure::TtftP50), Some(250.0));
+    assert_eq!(row.figures.get(Figure::HitRate), None);
+    assert_eq!(row.figures.get(Figure::E2eP95), None);
+    assert_eq!(row.figures.get(Figure::ItlP95), None, "no number is made of a bucket");
+    let left_out: Vec<Figure> =
+        window(1.0, 1.0).inexact().filter(|&figure| figure != Figure::HitRate).collect();
+    assert_eq!(left_out, [Figure::ItlP95]);
+}
+
+#[test]
+fn worse_and_better_are_said_only_where_the_baseline_lies_outside_the_range() {
+    let verdict = |figure, live, base| difference(figure, live, base).unwrap().verdict;
+    let bucket = Range::in_bucket(470.0, Some(1_000.0));
+    assert_eq!(verdict(Figure::TtftP95, bucket, 600.0), Verdict::Unknown);
+    assert_eq!(verdict(Figure::TtftP95, bucket, 446.0), Verdict::Worse);
+    assert_eq!(verdict(Figure::TtftP95, bucket, 1_200.0), Verdict::Better);
+    assert_eq!(verdict(Figure::HitRate, Range::exact(95.0), 90.0), Verdict::Better);
+    assert_eq!(verdict(Figure::TtftP95, Range::exact(602.0), 600.0), Verdict::Equal);
+    assert_eq!(verdict(Figure::TtftP95, Range::between(700.0, None), 600.0), Verdict::Worse);
+    assert_eq!(verdict(Figure::TtftP95, Range::between(500.0, None), 600.0), Verdict::Unknown);
+    assert_eq!(difference(Figure::TtftP95, bucket, 0.0), None);
+    let share = difference(Figure::TtftP95, Range::in_bucket(500.0, Some(1_000.0)), 500.0).unwrap().share;
+    assert_eq!((share.low(), share.high()), (0.0, Some(1.0)));
+}
+
+#[test]
+fn saving_again_replaces_the_level_of_that_concurrency_only() {
+    let mut baselines = Vec::new();
+    for (concurrency, ttft) in [(118.4, 250.0), (60.2, 200.0), (117.9, 260.0)] {
+        assert!(save_window(&mut baselines, "lab", Router::KvAware, &window(concurrency, ttft)));
+    }
+    assert!(save_window(&mut baselines, "lab", Router::RoundRobin, &window(60.0, 1.0)));
+    assert!(!save_window(&mut baselines, "lab", Router::KvAware, &window(f64::INFINITY, 1.0)));
+    assert_eq!(baselines.len(), 2);
+    let levels: Vec<_> =
+        baselines[0].rows().iter().map(|row| (row.concurrency, row.figures.get(Figure::TtftP50))).collect();
+    assert_eq!(levels, [(60.0, Some(200.0)), (118.0, Some(260.0))]);
+}
+
+fn figure_value() -> impl Strategy<Value = Option<f64>> {
+    prop::option::of(prop_oneof![0.0..100.0, Just(0.0), Just(100.0), Just(f64::MIN_POSITIVE)])
+}
+
+prop_compose! {
+    fn row()(
+        concurrency in prop_oneof![(1..2_000_u32).prop_map(f64::from), 1e-3..1e6],
+        duration_s in prop::option::of(0.0..1e6),
+        samples: Option<u64>,
+        values in prop::array::uniform9(figure_value()),
+    ) -> Row {
+        Row { concurrency, duration_s, samples, figures: Figures::from_fn(|figure| values[figure as usize]) }
+    }
+}
+
+prop_compose! {
+    fn baseline()(
+        name in prop_oneof!["\\PC{0,20}", "[a-c'=#,;\"\r\n\t -]{0,6}"],
+        attribution in prop_oneof!["\\PC{0,20}", "[a-c'=#,;\"\r\n\t -]{0,6}"],
+        router in prop::sample::select(&Router::ALL[..]),
+        rows in prop::collection::vec(row(), 1..12),
+    ) -> Baseline {
+        let mut baseline = Baseline::new(&name, &attribution, router);
+        for row in rows {
+            assert!(baseline.set_row(row));
+        }
+        baseline
+    }
+}
+
+proptest! {
+    #[test]
+    fn what_is_exported_comes_back_to_the_last_bit(mut baselines in prop::collection::vec(baseline(), 1..6)) {
+        let mut seen = std::collections::HashSet::new();
+        baselines.retain(|baseline| seen.insert((baseline.name().to_owned(), baseline.router().as_str())));
+        let import = import(&export(&baselines), "").unwrap();
+        prop_assert_eq!(import.baselines, baselines);
+        prop_assert_eq!(import.notices, []);
+    }
+
+    #[test]
+    fn nothing_in_a_file_panics(text in prop_oneof![
+        "\\PC{0,200}",
+        "(concurrency|ttft_p50_ms|baseline|samples|60|1e9|-0|nan|[,;\t\r\n\"#' ]){0,60}",
+        "concurrency[,;\t]ttft_p50_ms\r?\n([0-9.e+-]{0,6}[,;\t\"\r\n]){0,40}",
+    ]) {
+        if let Ok(import) = import(&text, "x") {
+            for baseline in &import.baselines {
+                prop_assert!(baseline.rows().is_sorted_by(|a, b| a.concurrency < b.concurrency));
+            }
+        }
+    }
+
+    #[test]
+    fn interpolation_stays_between_its_neighbours(baseline in baseline(), at in 0.0..1e6) {
+        for figure in Figure::ALL {
+            let Some((least, most)) = baseline.range(figure) else { continue };
+            let read = baseline.interpolate(at, figure);
+            prop_assert_eq!(read.is_some(), least <= at && at <= most);
+            let Some(read) = read else { continue };
+            let ends = [read.between.0, read.between.1].map(|end| baseline.interpolate(end, figure).unwrap().value);
+            let (low, high) = (ends[0].min(ends[1]), ends[0].max(ends[1]));
+            prop_assert!(read.value >= low - 1e-9 && read.value <= high + 1e-9);
+        }
+    }
+
+    #[test]
+    fn at_a_crossover_both_are_equal_and_directions_take_turns(a in baseline(), b in baseline()) {
+        for figure in Figure::ALL {
+            let crossings = crossover(&a, &b, figure);
+            prop_assert!(crossings.is_sorted_by(|x, y| x.concurrency <= y.concurrency));
+            prop_assert!(crossings.windows(2).all(|pair| pair[0].direction != pair[1].direction));
+            let turned = crossover(&b, &a, figure);
+            prop_assert_eq!(turned.len(), crossings.len());
+            for crossing in crossings {
+                let [x, y] = [&a, &b].map(|of| of.interpolate(crossing.concurrency, figure).unwrap().value);
+                prop_assert!((x - y).abs() < 1e-3, "{} {}", x, y);
+            }
+        }
+    }
+}

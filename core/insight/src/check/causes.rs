@@ -1,0 +1,110 @@
+//! Which fault explains a symptom. A queue, a crowd or slow answers that follow from another fault are worth knowing, but
+//! that fault is what has to be mended.
+
+use super::peers::holding;
+use super::rules::{
+    churn::Churn, hot_worker::HotWorker, memory_full::MemoryFull, starved_worker::StarvedWorker,
+};
+use super::{Look, Rule, View};
+use radixscope_model::id::WorkerIx;
+use radixscope_state::cluster::Line;
+
+/// Faults after which prefixes are not re-used, or not yet again.
+const NO_REUSE: [&str; 8] = [
+    "block_size_mismatch",
+    "no_events",
+    "zero_overlap",
+    "router_hears_no_events",
+    "event_lines_mixed",
+    "cold_tree",
+    "router_restarted",
+    "worker_gone",
+];
+
+/// A cache of usual size and load is full, and shows what becomes of evicted blocks, within this time.
+const FILLS_MS: u64 = 300_000;
+/// Over which the overlap is taken.
+const OVERLAP_MS: u64 = 60_000;
+/// Healthy deployments re-use more of their prompts once their caches are full.
+const LITTLE_REUSE: f64 = 0.8;
+
+/// A fault that explains symptoms. A symptom keeps its own severity and names it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Cause {
+    /// Running requests fill the KV cache.
+    Memory,
+    /// One worker gets too much.
+    HotWorker,
+    /// One worker gets nearly nothing.
+    StarvedWorker,
+    /// Prompts are computed whole, by the finding of this code; empty: by none that is known.
+    NoReuse(&'static str),
+    /// Prefixes are evicted too early.
+    Churn,
+    /// Workers started lately, and much of what prompts ask for was never computed before.
+    CachesFill,
+}
+
+impl Cause {
+    /// What explains that requests wait or are slow: reported, or seen now though not yet for long enough.
+    pub(super) fn of(view: &View<'_>) -> Option<Self> {
+        if let Some(code) = NO_REUSE.into_iter().find(|code| holding(view, code).is_some()) {
+            return Some(Self::NoReuse(code));
+        }
+        let shows: [(Self, &dyn Rule); 4] = [
+            (Self::Memory, &MemoryFull),
+            (Self::HotWorker, &HotWorker),
+            (Self::StarvedWorker, &StarvedWorker),
+            (Self::Churn, &Churn),
+        ];
+        let holds = |rule: &dyn Rule| {
+            holding(view, rule.code()).is_some() || matches!(rule.look(view), Look::Found(_))
+        };
+        let shows = shows.into_iter().find(|(_, rule)| holds(*rule)).map(|(cause, _)| cause);
+        shows.or_else(|| caches_fill(view).then_some(Self::CachesFill))
+    }
+
+    /// Code of its finding; empty: it has none.
+    pub(super) const fn code(self) -> &'static str {
+        match self {
+            Self::Memory => "memory_full",
+            Self::HotWorker => "hot_worker",
+            Self::StarvedWorker => "starved_worker",
+            Self::NoReuse(code) => code,
+            Self::Churn => "churn",
+            Self::CachesFill => "",
+        }
+    }
+
+    /// As a sentence.
+    pub(super) const fn words(self) -> &'static str {
+        match self {
+            Self::Memory => "The likeliest cause is that running requests fill the KV cache.",
+            Self::HotWorker => "The likeliest cause is that one worker gets far more than the others.",
+            Self::StarvedWorker => "The likeliest cause is that one worker gets nearly nothing.",
+            Self::NoReuse(_) => {
+                "The likeliest cause is a fault that keeps prefixes from being re-used, so prompts are computed whole."
+            }
+            Self::Churn => "The likeliest cause is that prefixes are evicted before they are wanted again.",
+            Self::CachesFill => {
+                "The likeliest cause is that the workers started lately and their caches still fill, so prompts are \
+                 computed for the first time."
+            }
+        }
+    }
+}
+
+/// Whether all workers are new, their publishers heard from the first event on, and less of the prompts is re-used than
+/// will be.
+fn caches_fill(view: &View<'_>) -> bool {
+    let begun = |line: &Line| line.first_event_id <= 1 && view.now.since(line.first_ms) < FILLS_MS;
+    let is_new = |ix: WorkerIx| view.cluster.worker(ix).is_some_and(|w| w.lines.iter().any(begun));
+    let window = view.cluster.decisions().window(view.now, OVERLAP_MS);
+    let is_low = window.overlap_share().is_some_and(|overlap| overlap < LITTLE_REUSE);
+    is_low && view.present().all(is_new)
+}
+
+/// Code of a cause's finding; empty: there is no cause, or it has no finding.
+pub(super) fn code(cause: Option<Cause>) -> &'static str {
+    cause.map_or("", Cause::code)
+}

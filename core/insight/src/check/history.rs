@@ -1,0 +1,170 @@
+//! The state's totals over the last minutes, so that rules can ask what happened lately.
+
+use std::collections::VecDeque;
+use std::sync::OnceLock;
+
+use super::chains::Chains;
+use super::loads::Loads;
+use radixscope_model::id::{Millis, WorkerIx};
+use radixscope_state::cluster::Cluster;
+
+/// Time between two samples.
+const EVERY_MS: u64 = 2_000;
+/// How far back they reach.
+pub(super) const REACH_MS: u64 = 180_000;
+/// With more workers than this samples are taken less often, so that memory stays bounded.
+const MANY_WORKERS: usize = 256;
+
+/// Totals of one worker since we listen; counts of blocks unless they say otherwise.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Totals {
+    /// Stored.
+    pub stored: u64,
+    /// Removed, unknown ones included.
+    pub removed: u64,
+    /// Removed that were never stored as far as we heard.
+    pub unknown_removed: u64,
+    /// Stored events.
+    pub store_events: u64,
+    /// Stored events without a block.
+    pub empty_stores: u64,
+    /// Stored events with an unknown parent.
+    pub unknown_parents: u64,
+    /// Removed events.
+    pub remove_events: u64,
+    /// Messages known to be lost.
+    pub missed: u64,
+    /// Requests that routers sent there.
+    pub chosen: u64,
+    /// Prompt blocks of those that tell their length and overlap.
+    pub isl_blocks: u64,
+    /// Overlap of those.
+    pub overlap_blocks: u64,
+}
+
+/// Samples of all workers' totals.
+#[derive(Default)]
+pub struct History {
+    samples: VecDeque<(Millis, Vec<Totals>)>,
+    /// Totals when what was said before we came had been read: none of it happened lately.
+    before: Vec<Totals>,
+    began_ms: Millis,
+    latest_event_ms: Option<Millis>,
+    /// What routers count on workers.
+    pub(super) loads: Loads,
+    /// What the tree tells, if a rule asked since the last sample.
+    pub(super) chains: OnceLock<Chains>,
+}
+
+impl History {
+    /// Begins anew: everything counted so far was said before we came.
+    pub(super) fn begin(&mut self, cluster: &Cluster) {
+        self.samples.clear();
+        self.loads = Loads::default();
+        self.before = totals(cluster);
+        self.began_ms = cluster.now_ms();
+    }
+
+    pub(super) fn sample(&mut self, cluster: &Cluster, now: Millis) {
+        let workers = cluster.workers().len();
+        self.chains = OnceLock::new();
+        self.loads.sample(cluster, now);
+        self.latest_event_ms = cluster.workers().iter().filter_map(|w| w.last_event_ms).max();
+        let every = if workers > MANY_WORKERS { 10 * EVERY_MS } else { EVERY_MS };
+        if self.samples.back().is_some_and(|(last, _)| now.since(*last) < every) {
+            return;
+        }
+        self.samples.push_back((now, totals(cluster)));
+        while self.samples.front().is_some_and(|(first, _)| now.since(*first) > REACH_MS) {
+            self.samples.pop_front();
+        }
+    }
+
+    /// When any worker's last KV event was heard.
+    pub fn latest_event_ms(&self) -> Option<Millis> {
+        self.latest_event_ms
+    }
+
+    /// A worker's totals since we listen; what was said before we came is not in them.
+    pub fn session(&self, cluster: &Cluster, worker: WorkerIx) -> Totals {
+        let first_ms = cluster.worker(worker).map(|w| w.first_ms);
+        let is_older = |at: Millis| first_ms.is_none_or(|first_ms| first_ms <= at);
+        let before = self.before_of(worker, is_older);
+        Totals::of(cluster, worker).less(before.copied().unwrap_or_default())
+    }
+
+    fn before_of(&self, worker: WorkerIx, is_older: impl Fn(Millis) -> bool) -> Option<&Totals> {
+        self.before.get(worker.at()).filter(|_| is_older(self.began_ms))
+    }
+
+    /// What a worker's totals rose by over the last `ms`, or since we listen if that is shorter.
+    pub fn rise(&self, cluster: &Cluster, worker: WorkerIx, now: Millis, ms: u64) -> Totals {
+        let then = self.samples.iter().rev().find(|(at, _)| now.since(*at) >= ms);
+        // Another worker may have had the place then.
+        let first_ms = cluster.worker(worker).map(|w| w.first_ms);
+        let is_older = |at: Millis| first_ms.is_none_or(|first_ms| first_ms <= at);
+        let before = match then {
+            Some((at, totals)) => totals.get(worker.at()).filter(|_| is_older(*at)),
+            None => self.before_of(worker, is_older),
+        };
+        let before = before.copied().unwrap_or_default();
+        Totals::of(cluster, worker).less(before)
+    }
+}
+
+fn totals(cluster: &Cluster) -> Vec<Totals> {
+    (0..cluster.workers().len() as u16).map(|w| Totals::of(cluster, WorkerIx(w))).collect()
+}
+
+impl Totals {
+    fn of(cluster: &Cluster, worker: WorkerIx) -> Self {
+        let Some(w) = cluster.worker(worker) else { return Self::default() };
+        let decided = cluster.decisions().totals_of(worker);
+        Self {
+            stored: w.stored_total,
+            removed: w.removed_total,
+            unknown_removed: w.unknown_removed_total,
+            store_events: w.store_events_total,
+            empty_stores: w.empty_stores_total,
+            unknown_parents: w.unknown_parents_total,
+            remove_events: w.remove_events_total,
+            missed: w.missed_total,
+            chosen: decided.count,
+            isl_blocks: decided.isl_blocks,
+            overlap_blocks: decided.overlap_blocks,
+        }
+    }
+
+    fn less(self, before: Self) -> Self {
+        Self {
+            stored: self.stored.saturating_sub(before.stored),
+            removed: self.removed.saturating_sub(before.removed),
+            unknown_removed: self.unknown_removed.saturating_sub(before.unknown_removed),
+            store_events: self.store_events.saturating_sub(before.store_events),
+            empty_stores: self.empty_stores.saturating_sub(before.empty_stores),
+            unknown_parents: self.unknown_parents.saturating_sub(before.unknown_parents),
+            remove_events: self.remove_events.saturating_sub(before.remove_events),
+            missed: self.missed.saturating_sub(before.missed),
+            chosen: self.chosen.saturating_sub(before.chosen),
+            isl_blocks: self.isl_blocks.saturating_sub(before.isl_blocks),
+            overlap_blocks: self.overlap_blocks.saturating_sub(before.overlap_blocks),
+        }
+    }
+
+    /// The same of two workers together.
+    pub fn plus(self, other: Self) -> Self {
+        Self {
+            stored: self.stored + other.stored,
+            removed: self.removed + other.removed,
+            unknown_removed: self.unknown_removed + other.unknown_removed,
+            store_events: self.store_events + other.store_events,
+            empty_stores: self.empty_stores + other.empty_stores,
+            unknown_parents: self.unknown_parents + other.unknown_parents,
+            remove_events: self.remove_events + other.remove_events,
+            missed: self.missed + other.missed,
+            chosen: self.chosen + other.chosen,
+            isl_blocks: self.isl_blocks + other.isl_blocks,
+            overlap_blocks: self.overlap_blocks + other.overlap_blocks,
+        }
+    }
+}

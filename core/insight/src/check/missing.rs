@@ -1,0 +1,96 @@
+//! What is missing where a rule cannot judge: never a source that is given already. Knows no rule.
+
+use super::View;
+use crate::latency::ENABLE_FRONTEND;
+use radixscope_model::record::{LinkState, ProcessRole, SourceKind};
+use radixscope_state::cluster::SourceState;
+
+/// Why no frontend's metrics tell `what` (`how many requests it served`), which they do in `versions` (`from 1.0 on`;
+/// empty: in all).
+pub(super) fn of_frontends(view: &View<'_>, what: &str, versions: &str) -> String {
+    let among = if versions.is_empty() { String::new() } else { format!(" (Dynamo {versions})") };
+    match scraped(view, ProcessRole::Frontend) {
+        Scraped::Role => format!("The scraped frontend's metrics do not have {what}{among}."),
+        Scraped::Other => {
+            format!(
+                "None of the scraped processes is a frontend, whose metrics have {what}{among}: {ENABLE_FRONTEND}"
+            )
+        }
+        Scraped::Unreachable(name) => {
+            format!("{name} cannot be read at present, which may have {what}{among}.")
+        }
+        Scraped::Nothing => format!("A frontend's metrics have {what}{among}: {ENABLE_FRONTEND}"),
+    }
+}
+
+/// Why NATS tells nothing.
+pub(super) fn of_nats(view: &View<'_>) -> String {
+    match sources(view, SourceKind::Nats).next() {
+        None => "Dynamo's event plane is not listened to; give its NATS with --nats.".to_owned(),
+        Some(nats) => format!("{} is not connected at present.", nats.name),
+    }
+}
+
+/// Whether a log is read.
+pub(super) fn has_logs(view: &View<'_>) -> bool {
+    sources(view, SourceKind::Logs).chain(sources(view, SourceKind::Simulator)).next().is_some()
+}
+
+/// What is scraped.
+enum Scraped<'v> {
+    /// A process of the role.
+    Role,
+    /// Other processes.
+    Other,
+    /// A process is given, and none was ever read.
+    Unreachable(&'v str),
+    /// No process is given.
+    Nothing,
+}
+
+fn scraped<'v>(view: &View<'v>, role: ProcessRole) -> Scraped<'v> {
+    let processes = view.cluster.processes();
+    if processes.iter().any(|process| process.role == role) {
+        return Scraped::Role;
+    }
+    let mut given = sources(view, SourceKind::Prometheus);
+    match given.clone().find(|source| source.state != LinkState::Live).or_else(|| given.next()) {
+        None if processes.is_empty() => Scraped::Nothing,
+        Some(source) if source.state != LinkState::Live => Scraped::Unreachable(&source.name),
+        _ => Scraped::Other,
+    }
+}
+
+fn sources<'v>(view: &View<'v>, kind: SourceKind) -> impl Iterator<Item = &'v SourceState> + Clone + use<'v> {
+    view.cluster.sources().iter().filter(move |source| source.kind == kind)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::check::stage::{Process, Stage};
+    use radixscope_model::id::SourceIx;
+    use radixscope_model::record::Record;
+
+    fn said(stage: &Stage) -> String {
+        stage.view(|view| of_frontends(view, "the number of requests", "from 1.0 on"))
+    }
+
+    #[test]
+    fn what_is_given_is_not_asked_for() {
+        let mut stage = Stage::new(1);
+        assert!(said(&stage).contains(ENABLE_FRONTEND), "{}", said(&stage));
+        let source = SourceIx(1);
+        stage.tell(Record::Source { source, name: "metrics/f".into(), kind: SourceKind::Prometheus });
+        stage.tell(Record::SourceState { source, state: LinkState::Connecting, detail: "".into() });
+        assert!(said(&stage).starts_with("metrics/f cannot be read"), "{}", said(&stage));
+        stage.tell(Record::SourceState { source, state: LinkState::Live, detail: "".into() });
+        stage.scrape(&Process::of_worker(0));
+        assert!(said(&stage).starts_with("None of the scraped"), "{}", said(&stage));
+        stage.scrape(&Process::frontend());
+        assert_eq!(
+            said(&stage),
+            "The scraped frontend's metrics do not have the number of requests (Dynamo from 1.0 on)."
+        );
+    }
+}

@@ -1,0 +1,225 @@
+//! Findings: what is wrong with the cluster, why, and what to set. One file a rule.
+//!
+//! A rule is a pure function of the state and of a short history of its totals ([`View`]); it proposes and never acts.
+//! [`Checks`] runs all of them once a second and keeps their phases: a fault has to hold for a while before it is
+//! reported, and to be away for a while before it is over. What changed is a record, so that viewers, the API and
+//! recordings show the same findings. Knows no source and no screen.
+
+mod causes;
+mod chains;
+mod engine;
+mod given;
+mod history;
+mod latency;
+mod loads;
+mod missing;
+mod peers;
+mod rule;
+mod rules;
+mod spikes;
+
+#[cfg(test)]
+mod stage;
+#[cfg(test)]
+mod tests;
+
+use std::borrow::Cow;
+
+use crate::baseline::Baseline;
+use radixscope_model::id::Millis;
+use radixscope_model::record::{
+    CheckStatus, Entry, Finding, LinkState, Phase, Record, RuleStatus, SourceKind,
+};
+use radixscope_state::cluster::Cluster;
+use radixscope_state::sink::RecordSink;
+
+pub use given::{Given, Targets};
+pub use history::{History, Totals};
+pub use rule::{Found, Look, Rule, View};
+
+/// Numbers of a finding that holds are said again at most this often.
+const RENEW_MS: u64 = 5_000;
+
+/// All rules with their phases.
+pub struct Checks {
+    rules: Vec<Running>,
+    given: Given,
+    history: History,
+    /// Whether the last look fell into the reading of history.
+    caught_up: bool,
+    said: Vec<RuleStatus<'static>>,
+}
+
+struct Running {
+    rule: &'static dyn Rule,
+    /// Since when it was found without a break.
+    found_since: Option<Millis>,
+    /// Since when it was not found without a break.
+    away_since: Option<Millis>,
+    /// What was last said, and when.
+    said: Option<(Finding<'static>, Millis)>,
+    status: CheckStatus,
+    missing: Cow<'static, str>,
+    explained_by: &'static str,
+}
+
+impl Default for Checks {
+    fn default() -> Self {
+        let running = |&rule: &&'static dyn Rule| Running {
+            rule,
+            found_since: None,
+            away_since: None,
+            said: None,
+            status: CheckStatus::NoData,
+            missing: Cow::Borrowed(""),
+            explained_by: "",
+        };
+        Self {
+            rules: rules::ALL.iter().map(running).collect(),
+            given: Given::default(),
+            history: History::default(),
+            caught_up: true,
+            said: Vec::new(),
+        }
+    }
+}
+
+impl Checks {
+    /// With latency targets other than the default.
+    pub fn new(targets: Targets) -> Self {
+        Self { given: Given { targets, ..Given::default() }, ..Self::default() }
+    }
+
+    /// With measured sweeps to compare live figures with.
+    #[must_use]
+    pub fn with_baselines(mut self, baselines: Vec<Baseline>) -> Self {
+        self.given.baselines = baselines;
+        self
+    }
+
+    /// Runs every rule on the state of `sink` at `at_ms` and appends what changed. Call it about once a second, after what that
+    /// second brought is summed up, so that a loss is judged at once.
+    pub fn run(&mut self, at_ms: Millis, sink: &mut impl RecordSink) {
+        for record in self.tick(sink.cluster(), at_ms) {
+            sink.append(&Entry { at_ms, record });
+        }
+    }
+
+    /// Runs every rule on the state at `now` and gives what changed. Call it about once a second. Says nothing while a
+    /// source still reads history: what it tells of is not now.
+    pub fn tick(&mut self, cluster: &Cluster, now: Millis) -> Vec<Record<'static>> {
+        let catching_up = |s: &radixscope_state::cluster::SourceState| {
+            s.state == LinkState::CatchingUp && s.kind != SourceKind::Logs
+        };
+        if cluster.sources().iter().any(catching_up) {
+            self.caught_up = false;
+            return Vec::new();
+        }
+        if !std::mem::replace(&mut self.caught_up, true) {
+            self.history.begin(cluster);
+        }
+        self.history.sample(cluster, now);
+        let view = View { cluster, now, history: &self.history, given: &self.given };
+        let mut records = Vec::new();
+        for running in &mut self.rules {
+            running.forget_departed(cluster);
+            let look = running.rule.look(&view);
+            records.extend(running.take(look, now).as_ref().map(Record::finding));
+        }
+        let statuses: Vec<_> = self.rules.iter().map(Running::status).collect();
+        if statuses != self.said {
+            self.said.clone_from(&statuses);
+            records.push(Record::checked(&statuses));
+        }
+        records
+    }
+}
+
+impl Running {
+    /// Does not name a worker that has taken another's place since.
+    fn forget_departed(&mut self, cluster: &Cluster) {
+        if let Some((finding, at)) = &mut self.said {
+            finding.workers.retain(|&ix| cluster.worker(ix).is_none_or(|worker| worker.first_ms <= *at));
+        }
+    }
+
+    fn status(&self) -> RuleStatus<'static> {
+        RuleStatus {
+            code: Cow::Borrowed(self.rule.code()),
+            subject: Cow::Borrowed(self.rule.subject()),
+            status: self.status,
+            missing: self.missing.clone(),
+            explained_by: Cow::Borrowed(self.explained_by),
+        }
+    }
+
+    fn take(&mut self, look: Look, now: Millis) -> Option<Finding<'static>> {
+        self.missing = Cow::Borrowed("");
+        self.explained_by = "";
+        match look {
+            Look::Found(found) => {
+                self.away_since = None;
+                let since = *self.found_since.get_or_insert(now);
+                let is_known = self.said.as_ref().is_some_and(|(said, _)| said.phase != Phase::Cleared);
+                if !is_known && now.since(since) < self.rule.hold_ms() {
+                    // Not yet: it may pass. Nobody may take that for nothing found.
+                    self.status = CheckStatus::NoData;
+                    self.missing = Cow::Borrowed("It shows, but not for long enough yet to be reported.");
+                    return None;
+                }
+                self.status = found.severity().into();
+                let first_ms = match &self.said {
+                    Some((said, _)) if is_known => said.first_ms,
+                    _ => since,
+                };
+                self.say(found.into_finding(self.rule.code(), first_ms, now), now)
+            }
+            Look::Ok => self.away(now, CheckStatus::Ok),
+            Look::Unknown(missing) => {
+                self.missing = missing;
+                self.away(now, CheckStatus::NoData)
+            }
+            Look::Explained(by) => {
+                self.explained_by = by;
+                self.away(now, CheckStatus::Explained)
+            }
+        }
+    }
+
+    fn away(&mut self, now: Millis, status: CheckStatus) -> Option<Finding<'static>> {
+        self.found_since = None;
+        let since = *self.away_since.get_or_insert(now);
+        let Some((said, _)) = self.said.as_ref().filter(|(said, _)| said.phase != Phase::Cleared) else {
+            self.status = status;
+            return None;
+        };
+        let is_over = now.since(since) >= self.rule.clear_ms();
+        if is_over {
+            self.status = status;
+        } else {
+            // The finding still stands: what would be said without it comes when it is over.
+            self.missing = Cow::Borrowed("");
+            self.explained_by = "";
+        }
+        let phase = if is_over { Phase::Cleared } else { Phase::Recheck };
+        let finding = Finding { phase, ..said.clone() };
+        self.say(finding, now)
+    }
+
+    /// Says a finding if it is news: at once if more than its numbers changed, else now and then.
+    fn say(&mut self, finding: Finding<'static>, now: Millis) -> Option<Finding<'static>> {
+        if let Some((said, at)) = &self.said {
+            let same = said.phase == finding.phase
+                && said.severity == finding.severity
+                && said.title == finding.title
+                && said.cause == finding.cause
+                && said.workers == finding.workers;
+            let is_new = *said != finding;
+            if !is_new || (same && now.since(*at) < RENEW_MS) {
+                return None;
+            }
+        }
+        self.said = Some((finding.clone(), now));
+        Some(finding)
+    }
+}

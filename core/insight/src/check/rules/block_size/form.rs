@@ -1,0 +1,228 @@
+//! Which form of the mismatch it is (reference §9.1), by the signature on the wire and by what logs say.
+
+use super::super::event_path::{WINDOW_MS, cached_tokens, capacity_blocks, lately};
+use crate::check::chains::Chains;
+use crate::check::{Totals, View};
+use radixscope_model::id::WorkerIx;
+use radixscope_model::record::{Counter, LogSign};
+
+/// Stored or removed events of a worker that make a signature.
+const MIN_EVENTS: u64 = 10;
+/// Removed blocks that a worker never stored, of its share to be one.
+const MIN_UNKNOWN_BLOCKS: u64 = 20;
+/// A worker is judged after it was heard for so long.
+const MIN_AGE_MS: u64 = 8_000;
+/// Decisions that make "always 0".
+pub(super) const MIN_DECISIONS: u64 = 30;
+/// Blocks in the trees before a router can be said to miss them.
+const MIN_RESIDENT: u64 = 100;
+/// Times that prompts share a block before they can be said to share prefixes.
+const MIN_SHARED: u64 = 5;
+/// What a log says is believed for this long.
+const SIGN_MS: u64 = 300_000;
+
+/// The forms. E: engine, P: publisher, C: router.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Form {
+    /// 1: E above P, TensorRT-LLM: stores are dropped whole.
+    Oversize,
+    /// 2: E below P, TensorRT-LLM: stores are empty, removals swallowed.
+    Partial,
+    /// 3: E is not P, vLLM and SGLang: stores are empty, removals come.
+    Relay,
+    /// 2 or 3: nothing tells yet.
+    Emptied,
+    /// 4: E is P but not C.
+    Router,
+    /// Cards of one component differ.
+    Cards,
+}
+
+impl Form {
+    pub(super) const fn words(self) -> &'static str {
+        match self {
+            Form::Oversize => "1: E above P, TensorRT-LLM up to 1.5",
+            Form::Partial => "2: E below P, TensorRT-LLM up to 1.5",
+            Form::Relay => "3: E differs from P, vLLM or SGLang",
+            Form::Emptied => "2 or 3: E differs from P; no removal was heard that would tell which",
+            Form::Router => "4: E and P agree, C differs",
+            Form::Cards => "C differs between workers",
+        }
+    }
+}
+
+/// Overlap of the decisions lately.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(in crate::check::rules) struct Overlap {
+    pub(in crate::check::rules) decisions: u64,
+    pub(in crate::check::rules) blocks: u64,
+    pub(in crate::check::rules) isl_blocks: u64,
+}
+
+/// A form and whom it strikes.
+#[derive(Clone, PartialEq, Debug)]
+pub(super) struct Diagnosis {
+    pub(super) form: Form,
+    pub(super) workers: Vec<WorkerIx>,
+    /// Of form 4.
+    pub(super) overlap: Option<Overlap>,
+    /// Of form 4.
+    pub(super) chains: Option<Chains>,
+    /// E ÷ C, a power of two; of form 4.
+    pub(super) engine_per_router: Option<f64>,
+}
+
+impl Diagnosis {
+    fn new(form: Form, workers: Vec<WorkerIx>) -> Self {
+        Self { form, workers, overlap: None, chains: None, engine_per_router: None }
+    }
+}
+
+/// The fault with the most workers, if there is one.
+pub(super) fn diagnose(view: &View<'_>) -> Option<Diagnosis> {
+    let (mut dropped, mut emptied) = (Vec::new(), Vec::new());
+    for worker in view.present() {
+        match signature(view, worker) {
+            Some(Form::Oversize) => dropped.push(worker),
+            Some(_) => emptied.push(worker),
+            None => {}
+        }
+    }
+    if dropped.is_empty() && emptied.is_empty() {
+        return router_differs(view).or_else(|| cards_differ(view));
+    }
+    if dropped.len() > emptied.len() {
+        return Some(Diagnosis::new(Form::Oversize, dropped));
+    }
+    Some(Diagnosis::new(form_of_empty_stores(view, &emptied), emptied))
+}
+
+/// What the KV events of a worker alone say: dropped stores, emptied stores, or neither.
+fn signature(view: &View<'_>, worker: WorkerIx) -> Option<Form> {
+    let state = view.cluster.worker(worker)?;
+    if view.now.since(state.first_ms) < MIN_AGE_MS {
+        return None;
+    }
+    let (totals, _) = lately(view, worker);
+    let unknown_removals = totals.unknown_removed >= MIN_UNKNOWN_BLOCKS
+        && totals.unknown_removed * 10 >= totals.removed * 9
+        && totals.remove_events >= MIN_EVENTS;
+    // An engine evicts because it stores: removals alone mean that the stores were dropped on the way.
+    if state.store_events_total == 0 && (unknown_removals || logs_dropped_stores(view, worker, totals.chosen))
+    {
+        return Some(Form::Oversize);
+    }
+    let all_empty = totals.store_events >= MIN_EVENTS && totals.empty_stores * 20 >= totals.store_events * 19;
+    (all_empty && continues_something(&totals)).then_some(Form::Emptied)
+}
+
+/// Whether a worker's log says that stores are dropped, and this worker, which gets requests, stores nothing.
+fn logs_dropped_stores(view: &View<'_>, worker: WorkerIx, chosen: u64) -> bool {
+    let signs = view.cluster.signs().iter();
+    let mut dropped = signs.filter(|state| matches!(state.sign, LogSign::Oversize { .. }));
+    let says = dropped.any(|state| state.workers.is_empty() || state.workers.contains(&worker));
+    says && chosen >= MIN_EVENTS
+}
+
+/// Prompts shorter than a block also come as empty stores (TensorRT-LLM); those of longer ones continue a block, and
+/// their prompts have more than one.
+fn continues_something(totals: &Totals) -> bool {
+    let with_parent = totals.unknown_parents * 5 >= totals.empty_stores;
+    let long_prompts = totals.chosen >= MIN_EVENTS && totals.isl_blocks >= 2 * totals.chosen;
+    with_parent || long_prompts
+}
+
+fn form_of_empty_stores(view: &View<'_>, workers: &[WorkerIx]) -> Form {
+    let said = |wanted: fn(&LogSign) -> bool| view.cluster.sign(wanted).is_some();
+    if said(|sign| matches!(sign, LogSign::PublisherSize { .. })) || relays(view) {
+        return Form::Relay;
+    }
+    let totals = workers.iter().map(|&worker| view.history.session(view.cluster, worker));
+    let all = totals.fold(Totals::default(), Totals::plus);
+    if all.unknown_removed >= MIN_UNKNOWN_BLOCKS {
+        return Form::Relay;
+    }
+    // Every stored event is a new block at least: more than the caches hold and no removal means that they are swallowed.
+    let capacities: Option<u64> = workers.iter().map(|&worker| capacity_blocks(view, worker)).sum();
+    match capacities {
+        Some(capacity) if all.remove_events == 0 && all.store_events > capacity => Form::Partial,
+        _ => Form::Emptied,
+    }
+}
+
+/// Whether a worker's metrics say that its publisher relays an engine's ZMQ events and found empty stores.
+fn relays(view: &View<'_>) -> bool {
+    let suspicious =
+        |p: &radixscope_state::cluster::ProcessState| p.counter_value(Counter::PublisherSuspicious);
+    view.cluster.processes().iter().filter_map(suspicious).any(|count| count > 0.0)
+}
+
+/// Form 4: trees are full and prompts share prefixes, yet the overlap is 0, and chains are not as long as prompts.
+fn router_differs(view: &View<'_>) -> Option<Diagnosis> {
+    let overlap = overlap(view);
+    let negative = view.cluster.sign(|sign| *sign == LogSign::NegativePrefill);
+    let negative = negative.is_some_and(|state| view.now.since(state.last_ms) <= SIGN_MS);
+    let zero = overlap.decisions >= MIN_DECISIONS
+        && overlap.blocks == 0
+        && overlap.isl_blocks >= 2 * overlap.decisions;
+    let is_full = view.cluster.tree().totals().resident >= MIN_RESIDENT;
+    if !is_full || !(zero || negative) {
+        return None;
+    }
+    let chains = view.chains();
+    let repeats =
+        chains.shared >= MIN_SHARED || cached_tokens(view, WINDOW_MS).is_some_and(|tokens| tokens > 0);
+    let ratio = engine_per_router(view, &chains);
+    let differs = ratio.is_some_and(|ratio| ratio != 1.0);
+    (negative || (repeats && differs)).then(|| Diagnosis {
+        overlap: Some(overlap),
+        chains: Some(chains),
+        engine_per_router: ratio.filter(|&ratio| ratio != 1.0),
+        ..Diagnosis::new(Form::Router, holders(view))
+    })
+}
+
+fn holders(view: &View<'_>) -> Vec<WorkerIx> {
+    view.present().filter(|&worker| view.cluster.tree().holdings(worker).resident > 0).collect()
+}
+
+/// Overlap of decisions lately that tell it.
+pub(in crate::check::rules) fn overlap(view: &View<'_>) -> Overlap {
+    let mut sum = Overlap { decisions: 0, blocks: 0, isl_blocks: 0 };
+    for decided in view.decisions(WINDOW_MS) {
+        if let Some((isl, blocks)) = decided.decision.isl_blocks.zip(decided.overlap_blocks()) {
+            sum.decisions += 1;
+            sum.blocks += blocks;
+            sum.isl_blocks += isl;
+        }
+    }
+    sum
+}
+
+/// E ÷ C, rounded to a power of two: the longest prompt in the router's blocks against the longest chain in the
+/// engine's. Answers make chains longer, so less than 1 counts only where their lengths are known.
+fn engine_per_router(view: &View<'_>, chains: &Chains) -> Option<f64> {
+    if chains.longest_blocks == 0 {
+        return None;
+    }
+    let longest = view.decisions(WINDOW_MS).max_by_key(|decided| decided.decision.isl_blocks)?;
+    let isl_blocks = longest.decision.isl_blocks? as f64;
+    let size = longest.decision.block_size_tokens.map(f64::from);
+    let answer = longest.progress.output_tokens.zip(size).map(|(tokens, size)| tokens as f64 / size);
+    let ratio = (isl_blocks + answer.unwrap_or(0.0)) / chains.longest_blocks as f64;
+    let rounded = ratio.log2().round().exp2();
+    (rounded >= 1.0 || answer.is_some()).then_some(rounded)
+}
+
+/// Whether workers of one component register different sizes.
+fn cards_differ(view: &View<'_>) -> Option<Diagnosis> {
+    let of = |worker: WorkerIx| {
+        let state = view.cluster.worker(worker)?;
+        Some(((state.namespace.as_str(), state.component.as_str()), state.block_size_tokens?))
+    };
+    let known: Vec<_> = view.present().filter_map(|worker| Some((worker, of(worker)?))).collect();
+    let differs = |place: &(&str, &str), size: u32| known.iter().any(|(_, (p, s))| p == place && *s != size);
+    let workers: Vec<_> =
+        known.iter().filter(|(_, (place, size))| differs(place, *size)).map(|(w, _)| *w).collect();
+    (!workers.is_empty()).then(|| Diagnosis::new(Form::Cards, workers))
+}

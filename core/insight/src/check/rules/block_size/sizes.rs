@@ -1,0 +1,101 @@
+//! The sizes on the three sides as far as they are known, each with where it was read.
+
+use std::borrow::Cow;
+
+use super::form::{Diagnosis, Form};
+use crate::check::{Found, View};
+use radixscope_model::record::LogSign;
+use radixscope_state::cluster::BlockSizeSource;
+
+/// Tokens per block; `None`: unknown.
+pub(super) struct Sizes {
+    pub(super) engine: Option<u32>,
+    pub(super) publisher: Option<u32>,
+    pub(super) router: Option<u32>,
+    engine_from: &'static str,
+    publisher_from: &'static str,
+    router_from: &'static str,
+    /// Sizes of cards, where they differ.
+    cards: Option<String>,
+}
+
+impl Sizes {
+    pub(super) fn of(view: &View<'_>, diagnosis: &Diagnosis) -> Self {
+        let (router, router_from) = match router_size(view, diagnosis) {
+            Some((size, from)) => (Some(size), from),
+            None => (None, "no card, metric or decision tells it"),
+        };
+        let mut sizes = Self {
+            engine: None,
+            publisher: router,
+            router,
+            engine_from: "on no wire of Dynamo; the worker's log says it",
+            publisher_from: "assumed to be the router's, because a worker registers the size it publishes with",
+            router_from,
+            cards: None,
+        };
+        if router.is_none() {
+            sizes.publisher_from = "no log tells it";
+        }
+        if let Some((publisher, engine)) = logged(view) {
+            (sizes.publisher, sizes.publisher_from) = (Some(publisher), "by the worker's log");
+            (sizes.engine, sizes.engine_from) = (Some(engine), "by the worker's log");
+        }
+        if diagnosis.form == Form::Router && sizes.engine.is_none() {
+            let estimate =
+                diagnosis.engine_per_router.zip(router).map(|(ratio, c)| (f64::from(c) * ratio) as u32);
+            sizes.engine = estimate;
+            sizes.engine_from = if estimate.is_some() {
+                "an estimate: the longest prompts against the longest stored chains, rounded to a power of two"
+            } else {
+                "on no wire of Dynamo; the engine's configuration says it"
+            };
+            (sizes.publisher, sizes.publisher_from) =
+                (estimate, "the engine's, because its events come whole");
+        }
+        if diagnosis.form == Form::Cards {
+            let mut known: Vec<u32> =
+                view.present().filter_map(|w| view.cluster.worker(w)?.block_size_tokens).collect();
+            known.sort_unstable();
+            known.dedup();
+            sizes.cards = Some(known.iter().map(u32::to_string).collect::<Vec<_>>().join(", "));
+        }
+        sizes
+    }
+
+    pub(super) fn evidence(&self, found: Found) -> Found {
+        let row = |found: Found, side: &str, size: Option<u32>, from: &str| {
+            let value = size.map_or(Cow::Borrowed("unknown"), |size| Cow::Owned(size.to_string()));
+            let unit = if size.is_some() { "tokens per block" } else { "" };
+            found.evidence(format!("{side}, {from}"), value, unit)
+        };
+        if let Some(cards) = &self.cards {
+            return found.evidence("Sizes registered (C), by the model cards", cards, "tokens per block");
+        }
+        let found = row(found, "Engine's size (E)", self.engine, self.engine_from);
+        let found = row(found, "Publisher's size (P)", self.publisher, self.publisher_from);
+        row(found, "Router's size (C)", self.router, self.router_from)
+    }
+}
+
+/// What a worker's log said of publisher and engine.
+pub(super) fn logged(view: &View<'_>) -> Option<(u32, u32)> {
+    view.cluster.signs().iter().rev().find_map(|state| match state.sign {
+        LogSign::PublisherSize { publisher, engine } | LogSign::Oversize { publisher, engine } => {
+            Some((publisher, engine))
+        }
+        _ => None,
+    })
+}
+
+/// Tokens per block that the router uses, and where that was read.
+fn router_size(view: &View<'_>, diagnosis: &Diagnosis) -> Option<(u32, &'static str)> {
+    let size = diagnosis.workers.iter().find_map(|&worker| view.cluster.block_size(worker))?;
+    let from = match size.source {
+        BlockSizeSource::ModelCard => "by the worker's model card",
+        BlockSizeSource::Frontend => "by the frontend's metrics",
+        BlockSizeSource::Requests | BlockSizeSource::ComponentRequests => "by the router's decisions",
+        BlockSizeSource::Component => "by the model cards of its component",
+    };
+    Some((size.tokens, from))
+}

@@ -1,0 +1,358 @@
+//! What the router predicts to be cached differs from what engines find in their caches.
+
+use crate::check::peers::{holding, scraped};
+use crate::check::{Found, Look, Rule, View, missing};
+use radixscope_model::id::Millis;
+use radixscope_model::record::{Counter, HistogramKind, ProcessRole, Severity};
+use radixscope_model::words;
+use radixscope_state::cluster::{ProcessState, SCRAPE_WINDOW_MS};
+
+/// Requests that a comparison needs, on either side.
+const MIN_REQUESTS: u64 = 50;
+/// Delivered over predicted: outside of this it differs.
+const NEAR: std::ops::RangeInclusive<f64> = 0.7..=1.3;
+/// Cached tokens of a request that either side has to have: of less, a block makes the difference.
+const MIN_TOKENS: f64 = 64.0;
+/// Faults that make the router's prediction wrong by themselves, and name the cause: of the event path, or of memory, where
+/// blocks are evicted while the request that counts on them waits.
+const EXPLAINED_BY: [&str; 13] = [
+    "block_size_mismatch",
+    "no_events",
+    "nothing_heard",
+    "event_lines_mixed",
+    "router_hears_no_events",
+    "approximate_mode",
+    "zero_overlap",
+    "cold_tree",
+    "unknown_parents",
+    "event_gaps",
+    "router_restarted",
+    "memory_full",
+    "churn",
+];
+
+/// See the module.
+pub(in crate::check) struct PredictionDiffers;
+
+/// Both sides over the same scrapes.
+struct Compared {
+    /// Cached tokens of a request, or share of its prompt; the same for both.
+    predicted: f64,
+    delivered: f64,
+    unit: &'static str,
+    predicted_by: String,
+    delivered_by: String,
+    /// Whether one of them is large enough to compare.
+    is_enough: bool,
+}
+
+impl Rule for PredictionDiffers {
+    fn code(&self) -> &'static str {
+        "prediction_differs"
+    }
+
+    fn subject(&self) -> &'static str {
+        "What the router predicts to be cached against what engines find"
+    }
+
+    fn hold_ms(&self) -> u64 {
+        30_000
+    }
+
+    fn look(&self, view: &View<'_>) -> Look {
+        let Some(interval) = Interval::of(view) else {
+            return Look::Unknown(missing::of_frontends(view, "what engines found cached", "").into());
+        };
+        let compared = by_router_counters(view, &interval)
+            .or_else(|| by_requests(view, &interval))
+            .or_else(|| by_engine_counters(view, &interval));
+        let Some(compared) = compared else {
+            return Look::Unknown(
+                format!(
+                    "{MIN_REQUESTS} requests within 5 minutes are needed of which router and engine both tell what was \
+                     cached; vLLM does with --enable-prompt-tokens-details or its metrics"
+                )
+                .into(),
+            );
+        };
+        let ratio = compared.delivered / compared.predicted;
+        if !compared.is_enough || NEAR.contains(&ratio) {
+            return Look::Ok;
+        }
+        if let Some(code) = EXPLAINED_BY.into_iter().find(|code| holding(view, code).is_some()) {
+            return Look::Explained(code);
+        }
+        let (title, explanation) = if ratio < 1.0 {
+            (
+                "Engines find less in their caches than the router predicts",
+                "The router sends requests for blocks that are no longer there, so it weighs overlap that does not \
+                 exist. Removals were lost on the way, or blocks were evicted between choice and computation.",
+            )
+        } else {
+            (
+                "Engines find more in their caches than the router predicts",
+                "The router does not know of blocks that are there, so requests go elsewhere and are computed again. \
+                 Stores were lost on the way, or are in a form that the router cannot match.",
+            )
+        };
+        let window = format!("the {} s of the last scrapes", interval.seconds());
+        Found::new(Severity::Warning, title, explanation)
+            .evidence(
+                format!("Predicted by the router, {}, {window}", compared.predicted_by),
+                number(compared.predicted),
+                compared.unit,
+            )
+            .evidence(
+                format!("Found by engines, {}, {window}", compared.delivered_by),
+                number(compared.delivered),
+                compared.unit,
+            )
+            .evidence(
+                "Found over predicted",
+                if ratio.is_finite() { format!("{ratio:.2}") } else { "nothing was predicted".to_owned() },
+                "",
+            )
+            .fix(
+                "0.8 and 0.9: let every router build its tree anew from the stream when it starts",
+                "--router-reset-states",
+                "",
+            )
+            .fix(
+                "0.9: let routers ask workers for what they missed",
+                "--enable-local-indexer",
+                "on every worker",
+            )
+            .fix("1.0 and later: restart the frontend, which asks the workers for their trees", "", "")
+            .link("view=decisions")
+            .into()
+    }
+}
+
+fn number(value: f64) -> String {
+    if value < 10.0 { format!("{value:.2}") } else { words::count(value.round() as u64) }
+}
+
+/// The time that all scraped frontends' steps cover.
+struct Interval {
+    after: Millis,
+    until: Millis,
+}
+
+impl Interval {
+    fn of(view: &View<'_>) -> Option<Self> {
+        let oldest = Millis(view.now.0.saturating_sub(SCRAPE_WINDOW_MS));
+        let mut interval: Option<Self> = None;
+        for process in scraped(view, ProcessRole::Frontend) {
+            let in_window = |&at: &Millis| at >= oldest;
+            let first =
+                Some(process.first_ms).filter(in_window).or_else(|| process.scraped_ms().find(in_window));
+            let first = first.unwrap_or(process.last_ms);
+            let known = interval.get_or_insert(Self { after: first, until: process.last_ms });
+            known.after = known.after.max(first);
+            known.until = known.until.min(process.last_ms);
+        }
+        interval
+    }
+
+    fn seconds(&self) -> u64 {
+        self.until.since(self.after) / 1_000
+    }
+}
+
+/// Router and engine, both by the frontends' counters (1.6).
+fn by_router_counters(view: &View<'_>, interval: &Interval) -> Option<Compared> {
+    let sum = |counter| {
+        let rises =
+            scraped(view, ProcessRole::Frontend).filter_map(|p| p.counted_since(counter, interval.after));
+        rises.fold(None, |sum, rise| Some(sum.unwrap_or(0.0) + rise))
+    };
+    let selected: f64 = sum(Counter::SelectedPrefixTokens)?;
+    let (cached, requests) = cached(view, interval).unwrap_or_default();
+    // The counter stays 0 where workers do not report what they re-used.
+    let reused = sum(Counter::ReusedTokens).filter(|&tokens| tokens > 0.0);
+    let answered = sum(Counter::RequestsOk).unwrap_or(0.0) as u64;
+    let (delivered, delivered_by, count) = match reused {
+        Some(tokens) => (tokens, "re-used tokens in the frontends' metrics", answered),
+        None if requests >= MIN_REQUESTS => (cached, "cached tokens in the frontends' metrics", requests),
+        None => return None,
+    };
+    if count < MIN_REQUESTS {
+        return None;
+    }
+    let (predicted, delivered) = (selected / count as f64, delivered / count as f64);
+    Some(Compared {
+        predicted,
+        delivered,
+        unit: "tokens a request",
+        predicted_by: "prefix tokens of the chosen workers in the frontends' metrics".to_owned(),
+        delivered_by: format!("{delivered_by}, {count} requests"),
+        is_enough: predicted.max(delivered) >= MIN_TOKENS,
+    })
+}
+
+/// The router by its decisions, engines by the cached tokens that frontends count.
+fn by_requests(view: &View<'_>, interval: &Interval) -> Option<Compared> {
+    let (cached, requests) = cached(view, interval).filter(|&(_, requests)| requests >= MIN_REQUESTS)?;
+    let overlap = Overlap::of(view, interval).filter(|overlap| overlap.decisions >= MIN_REQUESTS)?;
+    let (predicted, delivered) = (overlap.tokens / overlap.decisions as f64, cached / requests as f64);
+    Some(Compared {
+        predicted,
+        delivered,
+        unit: "tokens a request",
+        predicted_by: format!("overlap × block size of {} decisions", overlap.decisions),
+        delivered_by: format!("cached tokens in the frontends' metrics, {requests} requests"),
+        is_enough: predicted.max(delivered) >= MIN_TOKENS,
+    })
+}
+
+/// The router by its decisions, engines by their prefix cache's own counters: shares of the prompts.
+fn by_engine_counters(view: &View<'_>, interval: &Interval) -> Option<Compared> {
+    let overlap = Overlap::of(view, interval).filter(|overlap| overlap.decisions >= MIN_REQUESTS)?;
+    let sum = |counter| -> f64 {
+        let of = |p: &ProcessState| p.counted_since(counter, interval.after);
+        scraped(view, ProcessRole::Worker).filter_map(of).sum()
+    };
+    let queries = sum(Counter::EnginePrefixQueries);
+    if queries <= 0.0 || overlap.prompt_tokens <= 0.0 {
+        return None;
+    }
+    let (predicted, delivered) =
+        (overlap.tokens / overlap.prompt_tokens, sum(Counter::EnginePrefixHits) / queries);
+    let mean_prompt = overlap.prompt_tokens / overlap.decisions as f64;
+    Some(Compared {
+        predicted,
+        delivered,
+        unit: "of the prompts' tokens, 0 to 1",
+        predicted_by: format!("overlap of {} decisions", overlap.decisions),
+        delivered_by: "prefix cache hits of queries in the engines' metrics".to_owned(),
+        is_enough: predicted.max(delivered) * mean_prompt >= MIN_TOKENS,
+    })
+}
+
+/// Cached tokens by the frontends' histogram, and of how many requests.
+fn cached(view: &View<'_>, interval: &Interval) -> Option<(f64, u64)> {
+    let of = |p: &ProcessState| p.distribution(HistogramKind::CachedTokens, interval.after, interval.until);
+    let each = scraped(view, ProcessRole::Frontend).filter_map(of);
+    each.fold(None, |sum: Option<(f64, u64)>, d| {
+        let (tokens, count) = sum.unwrap_or_default();
+        Some((tokens + d.sum(), count + d.count()))
+    })
+}
+
+/// What routers themselves said that the chosen workers held.
+struct Overlap {
+    decisions: u64,
+    tokens: f64,
+    prompt_tokens: f64,
+}
+
+impl Overlap {
+    fn of(view: &View<'_>, interval: &Interval) -> Option<Self> {
+        let mut sum = Self { decisions: 0, tokens: 0.0, prompt_tokens: 0.0 };
+        let window = view.now.since(interval.after);
+        for decided in
+            view.decisions(window).filter(|d| d.at_ms > interval.after && d.at_ms <= interval.until)
+        {
+            let decision = &decided.decision;
+            let of_worker = || Some(view.cluster.block_size(decision.worker)?.tokens);
+            let size = decision.block_size_tokens.or_else(of_worker);
+            let Some((overlap, size)) = decision.overlap_blocks.zip(size) else { continue };
+            let Some(prompt) = decision.isl_blocks else { continue };
+            sum.decisions += 1;
+            sum.tokens += overlap as f64 * f64::from(size);
+            sum.prompt_tokens += prompt as f64 * f64::from(size);
+        }
+        (sum.decisions > 0).then_some(sum)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::check::stage::{Process, Stage};
+
+    /// 60 requests of 100 blocks of 16 tokens, of which the router found 50 blocks.
+    fn stage_of(first: &Process, then: &Process) -> Stage {
+        let mut stage = Stage::new(2);
+        stage.scrape(first);
+        stage.pass(5_000);
+        stage.scrape(first);
+        for _ in 0..6 {
+            stage.pass(5_000);
+            stage.choose(&[5, 5], 50);
+        }
+        stage.scrape(then);
+        stage
+    }
+
+    fn cached(tokens: f64, requests: u64) -> Process {
+        Process::frontend().histogram(HistogramKind::CachedTokens, &[1e3], &[requests, 0], tokens)
+    }
+
+    #[test]
+    fn overlap_that_engines_do_not_find_is_found() {
+        let finding = stage_of(&cached(0.0, 0), &cached(500.0 * 60.0, 60)).found(&PredictionDiffers).unwrap();
+        assert_eq!((&*finding.evidence[0].value, &*finding.evidence[1].value), ("800", "500"));
+        assert!(stage_of(&cached(0.0, 0), &cached(1_100.0 * 60.0, 60)).found(&PredictionDiffers).is_some());
+    }
+
+    #[test]
+    fn near_figures_are_well_and_few_requests_unknown() {
+        assert!(stage_of(&cached(0.0, 0), &cached(600.0 * 60.0, 60)).is_ok(&PredictionDiffers));
+        assert!(stage_of(&cached(0.0, 0), &cached(1_000.0 * 60.0, 60)).is_ok(&PredictionDiffers));
+        assert!(stage_of(&cached(0.0, 0), &cached(500.0 * 40.0, 40)).is_unknown(&PredictionDiffers));
+        assert!(Stage::new(2).is_unknown(&PredictionDiffers));
+    }
+
+    #[test]
+    fn a_frontends_own_counters_come_first() {
+        let of = |selected, reused, requests| {
+            Process::frontend()
+                .counter(Counter::SelectedPrefixTokens, selected)
+                .counter(Counter::ReusedTokens, reused)
+                .counter(Counter::RequestsOk, requests)
+                .histogram(HistogramKind::CachedTokens, &[1e3], &[0, 0], 0.0)
+        };
+        let none = of(0.0, 0.0, 0.0);
+        let finding = stage_of(&none, &of(60_000.0, 30_000.0, 60.0)).found(&PredictionDiffers).unwrap();
+        assert_eq!(finding.evidence[2].value, "0.50");
+        let blind = stage_of(&none, &of(0.0, 30_000.0, 60.0)).found(&PredictionDiffers).unwrap();
+        assert_eq!(blind.evidence[2].value, "nothing was predicted");
+        assert!(stage_of(&none, &of(60_000.0, 55_000.0, 60.0)).is_ok(&PredictionDiffers));
+        let silent = stage_of(&none, &of(60_000.0, 0.0, 60.0));
+        assert!(silent.is_unknown(&PredictionDiffers), "workers that do not report re-use");
+    }
+
+    #[test]
+    fn engines_own_counters_are_compared_by_share() {
+        let frontend = Process::frontend().histogram(HistogramKind::Ttft, &[1.0], &[0, 0], 0.0);
+        let engine = |queries, hits| {
+            Process::of_worker(0)
+                .counter(Counter::EnginePrefixQueries, queries)
+                .counter(Counter::EnginePrefixHits, hits)
+        };
+        let stage_of = |hits| {
+            let mut stage = Stage::new(2);
+            for process in [&frontend, &engine(0.0, 0.0)] {
+                stage.scrape(process);
+            }
+            stage.pass(5_000);
+            stage.scrape(&frontend);
+            stage.pass(5_000);
+            stage.choose(&[30, 30], 50);
+            stage.scrape(&frontend);
+            stage.scrape(&engine(100_000.0, hits));
+            stage
+        };
+        assert!(stage_of(20_000.0).found(&PredictionDiffers).is_some());
+        assert!(stage_of(45_000.0).is_ok(&PredictionDiffers));
+    }
+
+    #[test]
+    fn differing_block_sizes_explain_it() {
+        let mut stage = stage_of(&cached(0.0, 0), &cached(0.0, 60));
+        assert!(stage.found(&PredictionDiffers).is_some());
+        stage.holds("block_size_mismatch");
+        assert_eq!(stage.explained_by(&PredictionDiffers), Some("block_size_mismatch"));
+    }
+}

@@ -1,0 +1,100 @@
+//! A router started anew: worth knowing, because everything it had in memory it had to learn again.
+
+use super::event_path::seconds_since;
+use crate::check::{Found, Look, Rule, View};
+use radixscope_model::id::Millis;
+use radixscope_model::record::{LogSign, ProcessRole, Severity};
+
+/// A restart is told for this long.
+const TOLD_MS: u64 = 300_000;
+/// A start within this time of the first word of anybody is the deployment's own.
+const SETTLED_MS: u64 = 10_000;
+/// A router of which nothing was heard for so long has been replaced, not joined.
+const REPLACED_MS: u64 = 5_000;
+
+/// See the module.
+pub(in crate::check) struct RouterRestarted;
+
+impl Rule for RouterRestarted {
+    fn code(&self) -> &'static str {
+        "router_restarted"
+    }
+
+    fn subject(&self) -> &'static str {
+        "Restarts of routers"
+    }
+
+    fn hold_ms(&self) -> u64 {
+        0
+    }
+
+    fn look(&self, view: &View<'_>) -> Look {
+        let restarts = restarts(view);
+        if restarts.is_empty() {
+            return Look::Ok;
+        }
+        let mut found = Found::new(
+            Severity::Info,
+            "A router started anew",
+            "A new router recovers its tree from the stream (0.8, 0.9) or from the workers (1.x) and begins without any \
+             load in its books. Until then its choices are worse than usual.",
+        )
+        .link("view=decisions");
+        for Restart { at_ms, how } in restarts {
+            found = found.evidence(how, seconds_since(view, at_ms), "s ago");
+        }
+        Look::Found(
+            found
+                .fix("Nothing has to be done if it was on purpose; else look at the end of the frontend's previous log", "", "")
+                .fix("0.8, 0.9 with several frontends: keep them from forgetting each other's requests", "--router-replica-sync", ""),
+        )
+    }
+}
+
+/// A restart and how it is known.
+pub(super) struct Restart {
+    pub(super) at_ms: Millis,
+    how: String,
+}
+
+/// Restarts lately, each way of knowing once.
+pub(super) fn restarts(view: &View<'_>) -> Vec<Restart> {
+    let mut restarts = Vec::new();
+    let mut add = |at_ms: Millis, how: String| {
+        if view.now.since(at_ms) <= TOLD_MS {
+            restarts.push(Restart { at_ms, how });
+        }
+    };
+    for process in view.cluster.processes() {
+        let routes = matches!(process.role, ProcessRole::Frontend | ProcessRole::Router);
+        if let Some(at) = process.restarted_ms.filter(|_| routes) {
+            add(
+                at,
+                format!("Restart of {}, by its metrics, {} since we listen", process.name, process.restarts),
+            );
+        }
+    }
+    let Some(first) = first_word(view) else { return restarts };
+    if let Some(sign) = view.cluster.sign(|sign| *sign == LogSign::RouterStarted)
+        && sign.last_ms.since(first) >= SETTLED_MS
+    {
+        add(sign.last_ms, format!("Start of a router, by a frontend's log, {} since we listen", sign.count));
+    }
+    let routers = view.cluster.routers();
+    for router in routers {
+        let before = |old: &&radixscope_state::cluster::RouterState| router.first_ms.since(old.last_ms) > 0;
+        let replaced = routers.iter().filter(before).any(|old| view.now.since(old.last_ms) >= REPLACED_MS);
+        if replaced && router.first_ms.since(first) >= SETTLED_MS {
+            add(
+                router.first_ms,
+                format!("First word of router {} after another fell silent, by NATS", router.id),
+            );
+        }
+    }
+    restarts
+}
+
+/// The first thing heard of any worker.
+fn first_word(view: &View<'_>) -> Option<Millis> {
+    view.cluster.workers().iter().map(|w| w.first_ms).min()
+}

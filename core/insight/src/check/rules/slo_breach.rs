@@ -1,0 +1,339 @@
+//! Latency is above its target.
+
+use std::borrow::Cow;
+
+use super::queueing::WARMING_UP;
+use crate::capacity::RemedyKind;
+use crate::check::causes::Cause;
+use crate::check::latency::{Against, Latency, MIN_SAMPLES};
+use crate::check::missing::{self, has_logs};
+use crate::check::peers::{holding, is_warming_up, waiting};
+use crate::check::spikes::harmful;
+use crate::check::{Found, Look, Rule, View};
+use crate::latency::{Quantity, WINDOW_MS, latest};
+use radixscope_model::record::Severity;
+use radixscope_model::words;
+
+/// How far back a spike counts as the cause, seconds.
+const SPIKE_S: u64 = 90;
+/// Decisions that an overlap needs.
+const MIN_DECISIONS: u64 = 50;
+/// Below it nothing is re-used.
+const NO_OVERLAP: f64 = 0.05;
+/// From this multiple of its target on a percentile is critical: users wait.
+const FAR_ABOVE: f64 = 3.0;
+/// See the module.
+pub(in crate::check) struct SloBreach;
+
+/// What most likely makes requests slow.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Why {
+    /// Another fault.
+    Other(Cause),
+    /// Requests crowd on one worker for seconds.
+    Spread,
+    /// More requests come than run at once.
+    Queue,
+    /// None of these.
+    Load,
+}
+
+impl Rule for SloBreach {
+    fn code(&self) -> &'static str {
+        "slo_breach"
+    }
+
+    fn subject(&self) -> &'static str {
+        "Time to first token and between tokens against their targets"
+    }
+
+    /// Faults that explain it are told over longer windows: they come first.
+    fn hold_ms(&self) -> u64 {
+        45_000
+    }
+
+    fn clear_ms(&self) -> u64 {
+        60_000
+    }
+
+    fn look(&self, view: &View<'_>) -> Look {
+        let targets = view.given.targets;
+        let judged = |quantity, target_ms: f64| {
+            let (latency, against) = Latency::judged(view, quantity, target_ms)?;
+            Some((latency, against, target_ms))
+        };
+        let ttft = judged(Quantity::Ttft, targets.ttft_ms);
+        let tpot = judged(Quantity::Tpot, targets.tpot_ms);
+        let judged: Vec<_> = [ttft, tpot].into_iter().flatten().collect();
+        let above: Vec<_> = judged.iter().filter(|(_, against, _)| *against == Against::Above).collect();
+        if above.is_empty() {
+            return no_breach(view, &judged);
+        }
+        if is_warming_up(view) {
+            return Look::Unknown(WARMING_UP.into());
+        }
+        let names: Vec<&str> = above.iter().map(|(latency, ..)| label(latency.quantity)).collect();
+        let why = Why::of(view);
+        let is_far = |(latency, _, target_ms): &&(Latency, Against, f64)| {
+            latency.p95_at_least() >= FAR_ABOVE * target_ms
+        };
+        let severity = if above.iter().any(is_far) { Severity::Critical } else { Severity::Warning };
+        let mut found = Found::new(
+            severity,
+            format!("{} p95 above target", names.join(" and ")),
+            format!("One request in twenty waits longer than it should. {}", why.words()),
+        );
+        found = found.cause(why.code(view));
+        for (latency, _, target_ms) in &judged {
+            let what = label(latency.quantity);
+            let from =
+                format!("{}, last 60 s, {} samples", latency.source.words(), words::count(latency.samples));
+            let p95 = format!("{}; target {target_ms} ms", latency.words(&latency.p95));
+            found = found.evidence(format!("{what} p95, {from}"), p95, "").evidence(
+                format!("{what} p50, {from}"),
+                latency.words(&latency.p50),
+                "",
+            );
+            if let Some(share) = latency.share_above(view, *target_ms) {
+                let label = format!("{what} above its target, {from}");
+                let percent = share.words(|share| format!("{:.1}", share * 100.0));
+                found = found.evidence(label, format!("{percent} % of the samples"), "");
+            }
+        }
+        if let Some((requests, source)) = waiting(view) {
+            found = found.evidence(format!("Waiting now, {source}"), words::count(requests), "requests");
+        }
+        let window = view.cluster.decisions().window(view.now, WINDOW_MS);
+        if let Some(overlap) = window.overlap_share() {
+            let label = format!(
+                "Overlap of the prompts' blocks, {} decisions, last 60 s",
+                words::count(window.count)
+            );
+            found = found.evidence(label, format!("{:.0} %", overlap * 100.0), "");
+        }
+        let tpot_alone = above.iter().all(|(latency, ..)| latency.quantity == Quantity::Tpot);
+        why.remedy(found, view, tpot_alone).link(why.link()).into()
+    }
+}
+
+/// Why there is no percentile.
+fn too_few(view: &View<'_>) -> String {
+    let samples = |quantity| {
+        let times = latest(view.cluster, quantity, view.now);
+        times.iter().map(|times| times.samples).max().unwrap_or(0)
+    };
+    match samples(Quantity::Ttft).max(samples(Quantity::Tpot)) {
+        0 if has_logs(view) => {
+            format!("No request with its latency was received in the last 60 s; {MIN_SAMPLES} are needed.")
+        }
+        0 => missing::of_frontends(view, "latencies of requests in the last 60 s", ""),
+        n => format!(
+            "{n} requests with their latency were received in the last 60 s; {MIN_SAMPLES} are needed."
+        ),
+    }
+}
+
+fn no_breach(view: &View<'_>, judged: &[(Latency, Against, f64)]) -> Look {
+    if judged.is_empty() {
+        return Look::Unknown(too_few(view).into());
+    }
+    let unclear = judged.iter().find(|(_, against, _)| *against == Against::Unclear);
+    let Some((latency, _, target_ms)) = unclear else { return Look::Ok };
+    Look::Unknown(
+        format!(
+            "{} p95 is {}: the target of {target_ms} ms lies inside, so there is no data on which side; a frontend's log \
+             (Dynamo ≥ 1.1) or request traces (≥ 1.4) tell single requests",
+            label(latency.quantity),
+            latency.words(&latency.p95)
+        )
+        .into(),
+    )
+}
+
+const fn label(quantity: Quantity) -> &'static str {
+    match quantity {
+        Quantity::Tpot => "TPOT",
+        _ => "TTFT",
+    }
+}
+
+impl Why {
+    fn of(view: &View<'_>) -> Self {
+        if let Some(cause) = Cause::of(view) {
+            return Self::Other(cause);
+        }
+        let window = view.cluster.decisions().window(view.now, WINDOW_MS);
+        let overlap = window.overlap_share().filter(|_| window.count >= MIN_DECISIONS);
+        if overlap.is_some_and(|overlap| overlap < NO_OVERLAP) {
+            Self::Other(Cause::NoReuse(""))
+        } else if harmful(view, SPIKE_S).is_some_and(|spikes| !spikes.is_empty()) {
+            Self::Spread
+        } else if waiting(view).is_some_and(|(requests, _)| requests > 0) {
+            Self::Queue
+        } else {
+            Self::Load
+        }
+    }
+
+    /// Code of the finding that says more; empty: there is none.
+    fn code(self, view: &View<'_>) -> &'static str {
+        let if_it_holds = |code| if holding(view, code).is_some() { code } else { "" };
+        match self {
+            Self::Other(cause) => cause.code(),
+            Self::Spread => if_it_holds("spread"),
+            Self::Queue => if_it_holds("queueing"),
+            Self::Load => "",
+        }
+    }
+
+    const fn words(self) -> &'static str {
+        match self {
+            Self::Other(cause) => cause.words(),
+            Self::Spread => {
+                "The likeliest cause is that requests crowd on one worker while another one has room."
+            }
+            Self::Queue => "The likeliest cause is the queue: more requests come than run at once.",
+            Self::Load => {
+                "Nothing queues and no other fault is known, so the workers simply have more work than they finish in time."
+            }
+        }
+    }
+
+    const fn link(self) -> &'static str {
+        match self {
+            Self::Other(Cause::Memory | Cause::Churn) => "view=memory",
+            Self::Other(Cause::NoReuse(_) | Cause::CachesFill) => "view=findings",
+            Self::Other(Cause::HotWorker | Cause::StarvedWorker) => "view=decisions",
+            Self::Spread | Self::Queue | Self::Load => "view=latency",
+        }
+    }
+
+    fn remedy(self, found: Found, view: &View<'_>, tpot_alone: bool) -> Found {
+        let less = |found: Found| -> Found {
+            let none = Cow::Borrowed("");
+            found.fix("Add a worker, or send fewer requests at once", none.clone(), none)
+        };
+        match self {
+            Self::Other(Cause::Memory) => {
+                found.remedy(RemedyKind::LowerBatch, None).remedy(RemedyKind::RaiseFraction, None)
+            }
+            Self::Other(Cause::NoReuse(_)) => {
+                found.fix("Look at the other findings first: events, block sizes, overlap", "", "")
+            }
+            Self::Spread | Self::Other(Cause::HotWorker | Cause::StarvedWorker) => {
+                less(found.spread_out(view))
+            }
+            Self::Other(Cause::Churn) => {
+                found.remedy(RemedyKind::RaiseFraction, None).remedy(RemedyKind::Retention, None)
+            }
+            Self::Other(Cause::CachesFill) => {
+                found.fix("Wait until the caches have been filled once, then look again", "", "")
+            }
+            Self::Queue => less(found.larger_batch(None)),
+            Self::Load if tpot_alone => less(found.smaller_steps().remedy(RemedyKind::LowerBatch, None)),
+            Self::Load => less(found.smaller_steps()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::check::stage::{Process, Stage};
+    use radixscope_model::id::WorkerIx;
+    use radixscope_model::record::{EventLine, Gauge, HistogramKind, Progress, Record};
+
+    const BOUNDS: [f64; 4] = [0.22, 0.47, 1.0, 2.2];
+
+    /// Samples per bucket within the last minute.
+    fn stage_of(counts: [u64; 5]) -> Stage {
+        let mut stage = Stage::new(2);
+        let frontend =
+            |counts: &[u64]| Process::frontend().histogram(HistogramKind::Ttft, &BOUNDS, counts, 1.0);
+        stage.scrape(&frontend(&[7, 7, 7, 7, 7]));
+        stage.pass(5_000);
+        stage.scrape(&frontend(&counts.map(|count| count + 7)));
+        stage
+    }
+
+    #[test]
+    fn a_percentile_that_is_certainly_above_its_target_is_found() {
+        let finding = stage_of([50, 20, 20, 10, 0]).found(&SloBreach).unwrap();
+        assert_eq!(finding.title, "TTFT p95 above target");
+        assert!(finding.evidence[0].value.contains("1 s–2.2 s"), "{}", finding.evidence[0].value);
+        assert!(finding.evidence[2].value.starts_with("10.0–30.0 %"), "{}", finding.evidence[2].value);
+    }
+
+    #[test]
+    fn below_it_is_well_and_within_the_same_bucket_unknown() {
+        assert!(stage_of([50, 46, 4, 0, 0]).is_ok(&SloBreach));
+        assert!(stage_of([50, 40, 10, 0, 0]).is_unknown(&SloBreach), "between 470 ms and 1 s");
+    }
+
+    #[test]
+    fn few_samples_or_none_are_unknown() {
+        assert!(stage_of([0, 0, 0, 40, 9]).is_unknown(&SloBreach));
+        assert!(Stage::new(2).is_unknown(&SloBreach));
+    }
+
+    #[test]
+    fn requests_one_by_one_tell_what_a_bucket_does_not() {
+        let told = |ttft_us| {
+            let mut stage = stage_of([50, 0, 10, 0, 0]);
+            for _ in 0..60 {
+                let id = stage.decide(0, 100, 50);
+                stage.progress(id, Progress { ttft_us: Some(ttft_us), ..Progress::default() });
+            }
+            stage.pass(1_000);
+            stage
+        };
+        assert!(told(640_000).found(&SloBreach).is_some());
+        assert!(told(590_000).is_ok(&SloBreach));
+    }
+
+    #[test]
+    fn targets_are_the_operators() {
+        let mut stage = stage_of([50, 46, 4, 0, 0]);
+        stage.given.targets.ttft_ms = 200.0;
+        assert!(stage.found(&SloBreach).is_some());
+    }
+
+    #[test]
+    fn a_percentile_far_above_its_target_is_critical_whatever_causes_it() {
+        for (counts, severity) in
+            [([50, 20, 20, 10, 0], Severity::Warning), ([40, 10, 10, 10, 30], Severity::Critical)]
+        {
+            let mut stage = stage_of(counts);
+            assert_eq!(stage.found(&SloBreach).unwrap().severity, severity, "{counts:?}");
+            stage.holds("block_size_mismatch");
+            let finding = stage.found(&SloBreach).unwrap();
+            assert_eq!((finding.severity, &*finding.cause), (severity, "block_size_mismatch"), "{counts:?}");
+        }
+    }
+
+    #[test]
+    fn while_a_worker_warms_up_it_is_unknown() {
+        let mut stage = stage_of([50, 20, 20, 10, 0]);
+        let (worker, line) = (WorkerIx(0), EventLine::JetStream);
+        stage.tell(Record::EventLine { worker, line, first_event_id: 0 });
+        assert!(stage.is_unknown(&SloBreach));
+        let mut stage = stage_of([50, 20, 20, 10, 0]);
+        stage.tell(Record::EventLine { worker, line, first_event_id: 7_000 });
+        assert!(stage.found(&SloBreach).is_some(), "it is only us who came late");
+    }
+
+    #[test]
+    fn the_likeliest_cause_is_named() {
+        let slow = || stage_of([50, 20, 20, 10, 0]);
+        let explained = |stage: &Stage| stage.found(&SloBreach).unwrap().explanation.into_owned();
+        assert!(explained(&slow()).contains("more work"));
+        let mut stage = slow();
+        stage.scrape(&Process::of_worker(0).gauge(Gauge::EngineWaitingRequests, 4.0));
+        assert!(explained(&stage).contains("the queue"));
+        stage.used(0, 99, 100);
+        assert!(explained(&stage).contains("KV cache"));
+        stage.used(0, 9, 100);
+        stage.choose(&[30, 30], 0);
+        assert!(explained(&stage).contains("computed whole"));
+    }
+}

@@ -1,0 +1,141 @@
+//! Momentary spread: one worker is above what it can run at once while another one has room.
+
+use std::collections::BTreeSet;
+
+use crate::check::causes::{Cause, code};
+use crate::check::latency::Latency;
+use crate::check::peers::{batch_limit, name};
+use crate::check::spikes::{MISSING, harmful};
+use crate::check::{Found, Look, Rule, View};
+use crate::latency::Quantity;
+use radixscope_model::record::Severity;
+
+/// How far back, seconds.
+const WINDOW_S: u64 = 30;
+
+/// See the module.
+pub(in crate::check) struct Spread;
+
+impl Rule for Spread {
+    fn code(&self) -> &'static str {
+        "spread"
+    }
+
+    fn subject(&self) -> &'static str {
+        "Momentary spread of requests over workers"
+    }
+
+    fn clear_ms(&self) -> u64 {
+        60_000
+    }
+
+    fn look(&self, view: &View<'_>) -> Look {
+        let Some(spikes) = harmful(view, WINDOW_S) else { return Look::Unknown(MISSING.into()) };
+        // What makes it last, a worker that gets nearly nothing, is told by decisions since we listen.
+        if view.listening_ms().is_some_and(|ms| ms < WINDOW_S * 1_000) {
+            return Look::Unknown(format!("{WINDOW_S} s of listening are needed").into());
+        }
+        let Some(worst) = spikes.iter().max_by_key(|h| h.most - h.least) else { return Look::Ok };
+        let peak = worst.most;
+        // What a lasting imbalance does is not momentary.
+        let cause = Cause::of(view).filter(|cause| !matches!(cause, Cause::Memory | Cause::Churn));
+        let mut found = Found::new(
+            Severity::Warning,
+            format!("{peak} requests on one worker, {} on another", worst.least),
+            format!(
+                "Conversations arrive in bursts where their prefixes are, so one worker queues while another one has room. {}",
+                cause.map_or("Averages hide it, because the spike lasts seconds and moves.", Cause::words)
+            ),
+        )
+        .cause(code(cause))
+        .evidence(
+            format!("Most in flight on {}, last {WINDOW_S} s, second by second", name(view, worst.worker)),
+            peak,
+            "requests",
+        )
+        .evidence("Fewest on another worker in that second", worst.least, "requests")
+        .evidence(format!("Seconds in which it held, of the last {WINDOW_S}"), worst.seconds, "s");
+        if let Some(limit) = batch_limit(view) {
+            found = found.evidence("Batch limit of a worker, frontends' metrics", limit, "requests");
+        }
+        if let Some(ttft) = Latency::of(view, Quantity::Ttft) {
+            let label = format!("TTFT p95, {}, last 60 s, {} requests", ttft.source.words(), ttft.samples);
+            found = found.evidence(label, ttft.words(&ttft.p95), "");
+        }
+        found
+            .workers(spikes.iter().map(|harmful| harmful.worker).collect::<BTreeSet<_>>())
+            .spread_out(view)
+            .fix("Add a worker, or send fewer requests at once", "", "")
+            .link("view=latency")
+            .into()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::check::stage::{Process, Stage};
+    use radixscope_model::id::WorkerIx;
+    use radixscope_model::record::Gauge;
+
+    fn for_seconds(stage: &mut Stage, seconds: u64, requests: &[u32]) {
+        for _ in 0..seconds {
+            stage.in_flight(requests);
+            stage.pass(1_000);
+        }
+    }
+
+    /// So many workers, heard for long enough.
+    fn stage_of(workers: u16) -> Stage {
+        let mut stage = Stage::new(workers);
+        stage.pass(WINDOW_S * 1_000);
+        stage
+    }
+
+    #[test]
+    fn a_worker_above_its_batch_limit_while_another_has_room_is_found() {
+        let mut stage = stage_of(3);
+        stage.scrape(&Process::frontend().batch_limit(64));
+        for_seconds(&mut stage, 5, &[72, 44, 60]);
+        let finding = stage.found(&Spread).unwrap();
+        assert_eq!(finding.workers, [WorkerIx(0)]);
+        assert_eq!((&*finding.evidence[0].value, &*finding.evidence[1].value), ("72", "44"));
+    }
+
+    #[test]
+    fn a_spread_below_the_limit_or_without_room_elsewhere_is_well() {
+        let mut stage = stage_of(3);
+        stage.scrape(&Process::frontend().batch_limit(64));
+        for_seconds(&mut stage, 10, &[62, 38, 40]);
+        assert!(stage.is_ok(&Spread), "nobody waits");
+        for_seconds(&mut stage, 10, &[75, 52, 60]);
+        assert!(stage.is_ok(&Spread), "nobody has room");
+        for_seconds(&mut stage, 2, &[72, 44, 60]);
+        for_seconds(&mut stage, 5, &[60, 55, 60]);
+        assert!(stage.is_ok(&Spread), "too short");
+    }
+
+    #[test]
+    fn without_a_known_limit_a_queue_has_to_show() {
+        let mut stage = stage_of(3);
+        for_seconds(&mut stage, 5, &[72, 44, 60]);
+        assert!(stage.is_ok(&Spread));
+        stage.scrape(&Process::of_worker(0).gauge(Gauge::EngineWaitingRequests, 3.0));
+        assert!(stage.found(&Spread).is_some());
+    }
+
+    #[test]
+    fn it_is_unknown_without_requests_in_flight() {
+        assert!(stage_of(3).is_unknown(&Spread));
+    }
+
+    #[test]
+    fn it_is_unknown_for_the_first_30_s_of_listening() {
+        let mut stage = Stage::new(3);
+        stage.scrape(&Process::frontend().batch_limit(64));
+        for_seconds(&mut stage, 20, &[72, 44, 60]);
+        assert!(stage.is_unknown(&Spread));
+        for_seconds(&mut stage, 10, &[72, 44, 60]);
+        assert!(stage.found(&Spread).is_some());
+    }
+}

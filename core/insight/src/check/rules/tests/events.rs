@@ -1,0 +1,273 @@
+//! Events that do not come, come two ways, or leave holes.
+
+use super::{Stage, evidence};
+use radixscope_model::id::{SourceIx, WorkerIx};
+use radixscope_model::record::{
+    Counter, EventLine, LogSign, MissedCause, ProcessRole, Record, Severity, Topic,
+};
+
+/// A worker that gets requests and publishes its load alone, beside one that publishes all.
+pub(super) fn one_silent() -> Stage {
+    let mut stage = Stage::new();
+    let (speaks, silent) = (stage.worker(7), stage.quiet_worker(8));
+    for n in 0..30 {
+        stage.store(speaks, None, n * 100..n * 100 + 20);
+        for worker in [speaks, silent] {
+            stage.used(worker, 40 + n);
+            stage.decide(worker, 20, if worker == speaks { 5 } else { 0 });
+        }
+        stage.pass(1);
+    }
+    stage
+}
+
+/// Workers on both lines, of which the router matches JetStream's alone.
+pub(super) fn two_lines() -> Stage {
+    let mut stage = Stage::new();
+    let workers: Vec<WorkerIx> = (7..10).map(|id| stage.quiet_worker(id)).collect();
+    for (&worker, line) in workers.iter().zip([EventLine::JetStream, EventLine::JetStream, EventLine::Core]) {
+        stage.comes_by(worker, line, 0);
+    }
+    for n in 0..30 {
+        for &worker in &workers {
+            let first = (n * 10 + u64::from(worker.0)) * 1_000;
+            stage.store(worker, None, first..first + 20);
+            stage.decide(worker, 20, if worker.0 < 2 { 15 } else { 0 });
+        }
+        stage.pass(1);
+    }
+    stage
+}
+
+/// A worker heard from the beginning whose stores hang in the air.
+pub(super) fn unknown_parents() -> Stage {
+    let mut stage = Stage::new();
+    let worker = stage.worker(7);
+    for n in 0..20 {
+        stage.store(worker, Some(1_000_000 + n), n * 100..n * 100 + 5);
+        stage.pass(1);
+    }
+    stage
+}
+
+/// A worker heard from the beginning that removes what it never stored.
+pub(super) fn unknown_removals() -> Stage {
+    let mut stage = Stage::new();
+    let worker = stage.worker(7);
+    for n in 0..30 {
+        stage.store(worker, None, n * 100..n * 100 + 5);
+        stage.remove(worker, 1_000_000 + n * 10..1_000_000 + n * 10 + 5);
+        stage.pass(1);
+    }
+    stage
+}
+
+/// Three messages that did not arrive.
+pub(super) fn gap() -> Stage {
+    let mut stage = Stage::new();
+    let worker = stage.worker(7);
+    stage.store(worker, None, 1..5);
+    let (source, topic, cause) = (SourceIx(0), Topic::KvEvents, MissedCause::EnvelopeGap);
+    stage.tell(Record::Missed { source, worker: Some(worker), topic, cause, count: 3 });
+    stage.pass(2);
+    stage
+}
+
+/// Two workers that name the same tokens differently.
+pub(super) fn other_hashes() -> Stage {
+    use radixscope_model::id::{BlockHash, TokensHash};
+    use radixscope_model::record::Block;
+    let mut stage = Stage::new();
+    for (id, offset) in [(7, 0), (8, 5_000)] {
+        let worker = stage.worker(id);
+        let block = |n| Block { block_hash: BlockHash(n + offset), tokens_hash: TokensHash(n) };
+        let blocks: Vec<_> = (1..31).map(block).collect();
+        stage.tell(Record::Stored { worker, parent: None, blocks: blocks.into() });
+    }
+    stage.pass(10);
+    stage
+}
+
+/// Workers that were there long before us.
+pub(super) fn late() -> Stage {
+    let mut stage = Stage::new();
+    let worker = stage.quiet_worker(7);
+    stage.comes_by(worker, EventLine::Core, 4_711);
+    stage.tell(Record::ModelCard { worker, total_kv_blocks: Some(1_600), block_size_tokens: Some(16) });
+    for n in 0..60 {
+        stage.store(worker, Some(1_000_000 + n), n * 100..n * 100 + 20);
+        stage.remove(worker, 2_000_000 + n * 100..2_000_000 + n * 100 + 20);
+        stage.pass(1);
+    }
+    stage
+}
+
+#[test]
+fn a_worker_that_gets_requests_and_publishes_nothing_is_named() {
+    let stage = one_silent();
+    assert_eq!(stage.grave(), ["no_events"]);
+    let finding = stage.found("no_events");
+    assert_eq!((finding.severity, &*finding.workers), (Severity::Warning, &[WorkerIx(1)][..]));
+    assert_eq!(evidence(finding, "Workers that get requests"), "1 of 2 (50 %)");
+    assert_eq!(finding.link, "view=workers&worker=8/0");
+}
+
+#[test]
+fn a_worker_that_no_longer_publishes_is_named_after_a_minute() {
+    let mut stage = Stage::new();
+    let worker = stage.worker(7);
+    stage.store(worker, None, 1..20);
+    for n in 0..90 {
+        stage.used(worker, 40 + n);
+        stage.decide(worker, 20, 10);
+        stage.pass(1);
+        assert_eq!(stage.finding("no_events").is_some(), n >= 64, "after {n} s");
+    }
+}
+
+#[test]
+fn prompts_that_are_cached_whole_or_shorter_than_a_block_store_nothing() {
+    for (isl, overlap) in [(20, 20), (1, 0)] {
+        let mut stage = Stage::new();
+        let worker = stage.quiet_worker(7);
+        for _ in 0..60 {
+            stage.used(worker, 3);
+            stage.decide(worker, isl, overlap);
+            stage.pass(1);
+        }
+        assert!(stage.finding("no_events").is_none(), "{isl} blocks, {overlap} cached");
+    }
+}
+
+#[test]
+fn a_component_that_only_decodes_may_be_silent() {
+    let mut stage = Stage::new();
+    let prefill = stage.worker(7);
+    let worker = WorkerIx(1);
+    let (namespace, component) = ("dynamo".into(), "decode".into());
+    stage.tell(Record::Worker { worker, id: radixscope_model::id::Worker::new(8, 0), namespace, component });
+    for n in 0..30 {
+        stage.store(prefill, None, n * 100..n * 100 + 20);
+        stage.used(worker, 40 + n);
+        stage.pass(1);
+    }
+    assert_eq!(stage.found("no_events").severity, Severity::Info);
+}
+
+#[test]
+fn workers_of_the_line_that_the_router_does_not_hear_are_named() {
+    let stage = two_lines();
+    let finding = stage.found("event_lines_mixed");
+    assert_eq!((finding.severity, &*finding.workers), (Severity::Critical, &[WorkerIx(2)][..]));
+    assert_eq!(evidence(finding, "routed to plain NATS"), "0 of 520 (0 %)", "when it was found");
+}
+
+#[test]
+fn an_old_stream_of_workers_that_left_is_no_mixture() {
+    let mut stage = Stage::new();
+    let (old, new) = (stage.quiet_worker(7), stage.quiet_worker(8));
+    stage.comes_by(old, EventLine::JetStream, 0);
+    stage.store(old, None, 1..20);
+    stage.pass(700);
+    stage.comes_by(new, EventLine::Core, 0);
+    stage.store(new, None, 1..20);
+    stage.pass(30);
+    assert!(stage.finding("event_lines_mixed").is_none());
+}
+
+#[test]
+fn stores_in_the_air_are_a_fault_unless_we_came_late_or_lost_events() {
+    assert_eq!(unknown_parents().grave(), ["unknown_parents"]);
+    let mut lossy = unknown_parents();
+    let (source, worker, topic, cause) = (SourceIx(0), None, Topic::KvEvents, MissedCause::EnvelopeGap);
+    lossy.tell(Record::Missed { source, worker, topic, cause, count: 3 });
+    lossy.pass(40);
+    assert_eq!(lossy.grave(), ["event_gaps"], "the loss explains them");
+}
+
+#[test]
+fn stores_that_the_router_itself_cannot_place_are_a_fault_even_where_we_can() {
+    let mut stage = Stage::new();
+    let worker = stage.worker(7);
+    for n in 0..20u32 {
+        let first = u64::from(n) * 100;
+        stage.store(worker, None, first..first + 5);
+        let counters = [(Counter::StoredParentUnknown, f64::from(n)), (Counter::StoredOk, 100.0)];
+        stage.scrape(ProcessRole::Frontend, &counters, &[], Vec::new());
+        stage.pass(1);
+    }
+    assert_eq!(stage.grave(), ["unknown_parents"]);
+}
+
+#[test]
+fn removals_of_unknown_blocks_are_a_fault_beyond_what_was_held_before_us() {
+    assert_eq!(unknown_removals().grave(), ["unknown_removals"]);
+    let mut stage = late();
+    assert!(stage.grave().is_empty(), "1,200 of at most 1,600: {:?}", stage.codes());
+    assert_eq!(stage.codes(), ["joined_late"]);
+    let worker = WorkerIx(0);
+    for n in 0..60 {
+        stage.remove(worker, 3_000_000 + n * 100..3_000_000 + n * 100 + 20);
+        stage.pass(1);
+    }
+    assert_eq!(stage.grave(), ["unknown_removals"], "more than its cache can have held");
+}
+
+#[test]
+fn a_few_removals_of_unknown_blocks_are_worth_knowing_and_no_fault() {
+    let mut stage = Stage::new();
+    let worker = stage.worker(7);
+    for n in 0..40 {
+        stage.store(worker, None, n * 100..n * 100 + 60);
+        stage.remove(worker, (n * 100..n * 100 + 60).chain([1_000_000 + n]));
+        stage.pass(1);
+    }
+    assert_eq!(stage.codes(), ["unknown_removals"]);
+    assert_eq!(stage.found("unknown_removals").severity, Severity::Info);
+}
+
+#[test]
+fn a_late_beginning_is_told_with_what_is_known_of_each_cache() {
+    let mut stage = late();
+    stage.pass(6);
+    let finding = stage.found("joined_late");
+    assert_eq!(finding.severity, Severity::Info);
+    assert_eq!(evidence(finding, "Known blocks of worker 7/0"), "1,200 of 1,600 (75 %)");
+    assert_eq!(evidence(finding, "Number of the first event"), "4711");
+}
+
+#[test]
+fn a_worker_that_came_back_is_like_one_that_we_came_late_to() {
+    let mut stage = Stage::new();
+    let worker = stage.worker(7);
+    stage.store(worker, None, 1..200);
+    stage.tell(Record::Gone { worker, why: radixscope_model::record::GoneWhy::Health });
+    stage.tell(Record::Returned { worker });
+    for n in 0..20 {
+        stage.remove(worker, n * 9 + 1..n * 9 + 10);
+        stage.store(worker, Some(n + 1), [10_000 + n]);
+        stage.pass(1);
+    }
+    assert!(stage.grave().is_empty(), "{:?}", stage.codes());
+}
+
+#[test]
+fn lost_events_are_told_with_their_worker() {
+    let finding = gap();
+    let finding = finding.found("event_gaps");
+    assert_eq!(finding.workers, [WorkerIx(0)]);
+    assert_eq!(evidence(finding, "Events missing, worker 7/0"), "3 beside 1 received");
+}
+
+#[test]
+fn engines_that_hash_differently_are_told_by_the_tree_or_by_the_log() {
+    assert_eq!(
+        evidence(other_hashes().found("engine_hashes_differ"), "second worker names otherwise"),
+        "30 of 30 (100 %)"
+    );
+    let mut stage = Stage::new();
+    stage.worker(7);
+    stage.says(LogSign::HashMismatch, 200);
+    stage.pass(10);
+    assert_eq!(stage.grave(), ["engine_hashes_differ"]);
+}

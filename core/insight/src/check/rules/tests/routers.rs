@@ -1,0 +1,178 @@
+//! Routers that hear nothing, find nothing, or start anew.
+
+use std::borrow::Cow;
+
+use super::{Stage, evidence};
+use radixscope_model::record::{
+    Counter, Gauge, Histogram, HistogramKind, LogSign, ProcessRole, Record, Severity,
+};
+
+/// A frontend of 1.x that applies none of the events that arrive here.
+pub(super) fn deaf() -> Stage {
+    let mut stage = Stage::new();
+    let worker = stage.worker(7);
+    for n in 0..90 {
+        stage.store(worker, None, n * 100..n * 100 + 5);
+        let counters = [(Counter::StoredOk, 0.0), (Counter::RequestsOk, n as f64)];
+        let counts = Cow::Owned(vec![n, 0]);
+        let rates =
+            Histogram { kind: HistogramKind::HitRate, bounds: Cow::Borrowed(&[0.05]), counts, sum: 0.0 };
+        stage.scrape(ProcessRole::Frontend, &counters, &[], vec![rates]);
+        stage.pass(1);
+    }
+    stage
+}
+
+/// A frontend of 0.9 that serves requests and publishes no choice.
+pub(super) fn guesses() -> Stage {
+    let mut stage = Stage::new();
+    let worker = stage.worker(7);
+    for n in 0..120 {
+        stage.store(worker, None, n * 100..n * 100 + 5);
+        stage.scrape(ProcessRole::Frontend, &[(Counter::RequestsOk, n as f64)], &[], Vec::new());
+        stage.pass(1);
+    }
+    stage
+}
+
+/// Prompts that have nothing in common.
+pub(super) fn nothing_shared() -> Stage {
+    let mut stage = Stage::new();
+    let worker = stage.worker(7);
+    for n in 0..60 {
+        stage.store(worker, None, n * 100..n * 100 + 20);
+        stage.decide(worker, 20, 0);
+        stage.pass(1);
+    }
+    stage
+}
+
+/// A router that starts anew among warm workers; `found_after` blocks of 20 does it find from then on.
+pub(super) fn restart(found_after: u64) -> Stage {
+    let mut stage = Stage::new();
+    let worker = stage.worker(7);
+    stage.says(LogSign::RouterStarted, 1);
+    for n in 0..80 {
+        stage.store(worker, None, n * 100..n * 100 + 5);
+        stage.decide(worker, 20, if n < 40 { 15 } else { found_after });
+        if n == 40 {
+            stage.says(LogSign::RouterStarted, 1);
+        }
+        stage.pass(1);
+    }
+    stage
+}
+
+#[test]
+fn a_router_that_applies_no_event_is_critical() {
+    let stage = deaf();
+    assert_eq!(stage.grave(), ["router_hears_no_events"], "and explains the overlap of 0");
+    let finding = stage.found("router_hears_no_events");
+    assert_eq!(finding.severity, Severity::Critical);
+    assert!(evidence(finding, "Mean hit rate").starts_with("0.00 over "));
+}
+
+#[test]
+fn a_router_that_says_it_cannot_hear_some_workers_is_believed() {
+    let mut stage = Stage::new();
+    stage.worker(7);
+    for _ in 0..20 {
+        stage.scrape(ProcessRole::Frontend, &[], &[(Gauge::EventSourceMismatchWorkers, 1.0)], Vec::new());
+        stage.pass(1);
+    }
+    assert_eq!(evidence(stage.found("router_hears_no_events"), "Workers without"), "1 of 1 (100 %)");
+}
+
+#[test]
+fn an_idle_router_is_not_deaf() {
+    let mut stage = Stage::new();
+    stage.worker(7);
+    for _ in 0..120 {
+        stage.scrape(ProcessRole::Frontend, &[(Counter::StoredOk, 0.0)], &[], Vec::new());
+        stage.pass(1);
+    }
+    assert!(stage.codes().is_empty(), "{:?}", stage.codes());
+}
+
+#[test]
+fn a_router_of_0_9_that_is_not_heard_is_worth_knowing() {
+    assert_eq!(guesses().found("approximate_mode").severity, Severity::Info);
+    let mut heard = guesses();
+    let worker = radixscope_model::id::WorkerIx(0);
+    for _ in 0..40 {
+        heard.decide(worker, 20, 10);
+        heard.pass(1);
+    }
+    assert!(heard.finding("approximate_mode").is_none());
+}
+
+#[test]
+fn prompts_without_common_beginnings_are_a_fact_and_no_fault() {
+    let stage = nothing_shared();
+    assert_eq!(stage.codes(), ["zero_overlap"]);
+    assert_eq!(stage.found("zero_overlap").severity, Severity::Info);
+}
+
+#[test]
+fn hits_that_engines_tell_make_an_overlap_of_0_a_fault() {
+    let mut stage = nothing_shared();
+    let worker = radixscope_model::id::WorkerIx(0);
+    for n in 0..20u32 {
+        stage.scrape(
+            ProcessRole::Worker,
+            &[(Counter::EnginePrefixHits, 160.0 * f64::from(n))],
+            &[],
+            Vec::new(),
+        );
+        stage.decide(worker, 20, 0);
+        stage.pass(1);
+    }
+    assert_eq!(stage.found("zero_overlap").severity, Severity::Warning);
+}
+
+#[test]
+fn a_restart_is_noted_and_a_tree_that_was_recovered_is_no_fault() {
+    let stage = restart(15);
+    assert_eq!(stage.codes(), ["router_restarted"]);
+    assert_eq!(stage.found("router_restarted").severity, Severity::Info);
+}
+
+#[test]
+fn a_tree_that_was_not_recovered_is_told() {
+    let stage = restart(0);
+    assert_eq!(stage.grave(), ["cold_tree"]);
+    let finding = stage.found("cold_tree");
+    assert_eq!(evidence(finding, "Overlap before the restart"), "600 of 800 (75 %)");
+}
+
+#[test]
+fn routers_that_all_start_at_the_beginning_did_not_restart() {
+    let mut stage = Stage::new();
+    stage.worker(7);
+    stage.says(LogSign::RouterStarted, 3);
+    stage.pass(20);
+    assert!(stage.codes().is_empty());
+}
+
+#[test]
+fn a_new_router_beside_a_living_one_is_no_restart_but_instead_of_one_it_is() {
+    let load = |stage: &mut Stage, router| {
+        let (worker, decode_blocks, prefill_tokens) = (radixscope_model::id::WorkerIx(0), Some(1), None);
+        let router = Some(router);
+        stage.tell(Record::RouterLoad { worker, router, decode_blocks, prefill_tokens });
+    };
+    for old_goes_on in [true, false] {
+        let mut stage = Stage::new();
+        stage.worker(7);
+        for n in 0..60 {
+            if old_goes_on || n < 30 {
+                load(&mut stage, 1);
+            }
+            if n >= 30 {
+                load(&mut stage, 2);
+            }
+            stage.pass(1);
+        }
+        assert_eq!(stage.finding("router_restarted").is_none(), old_goes_on);
+    }
+}

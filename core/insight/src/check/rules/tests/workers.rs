@@ -1,0 +1,154 @@
+//! Workers that leave, fall silent, or are still used after they left.
+
+use super::{Stage, evidence};
+use radixscope_model::id::WorkerIx;
+use radixscope_model::record::{GoneWhy, Record};
+
+/// A worker that falls silent while requests go on being sent to it.
+pub(super) fn silent() -> Stage {
+    let mut stage = Stage::new();
+    let worker = stage.worker(7);
+    stage.store(worker, None, 1..20);
+    stage.used(worker, 20);
+    for _ in 0..8 {
+        stage.pass(1);
+        stage.decide(worker, 20, 10);
+    }
+    stage
+}
+
+/// A worker that left and still gets requests.
+pub(super) fn ghost() -> Stage {
+    let mut stage = Stage::new();
+    let worker = stage.worker(7);
+    stage.store(worker, None, 1..20);
+    stage.pass(1);
+    stage.tell(Record::Gone { worker, why: GoneWhy::Health });
+    for _ in 0..20 {
+        stage.pass(1);
+        stage.decide(worker, 20, 0);
+    }
+    stage.pass(6);
+    stage
+}
+
+#[test]
+fn a_silent_worker_that_still_gets_requests_is_named_within_10_s() {
+    let stage = silent();
+    assert_eq!(stage.grave(), ["worker_gone"]);
+    let finding = stage.found("worker_gone");
+    assert_eq!(finding.title, "Silent and perhaps dead: worker 7/0");
+    assert_eq!(finding.workers, [WorkerIx(0)]);
+}
+
+#[test]
+fn a_silent_worker_that_gets_no_requests_is_idle() {
+    let mut stage = Stage::new();
+    let (idle, busy) = (stage.worker(7), stage.worker(8));
+    stage.store(idle, None, 1..20);
+    for n in 0..60 {
+        stage.store(busy, None, n * 100..n * 100 + 5);
+        stage.decide(busy, 20, 10);
+        stage.pass(1);
+    }
+    assert!(stage.codes().is_empty(), "{:?}", stage.codes());
+}
+
+#[test]
+fn requests_that_need_nothing_new_may_leave_a_worker_silent() {
+    let mut stage = Stage::new();
+    let worker = stage.worker(7);
+    stage.store(worker, None, 1..20);
+    for _ in 0..20 {
+        stage.pass(1);
+        stage.decide(worker, 20, 20);
+    }
+    assert!(stage.codes().is_empty(), "it tells no load, and stores nothing: {:?}", stage.codes());
+}
+
+#[test]
+fn a_departure_is_told_for_five_minutes() {
+    let mut stage = Stage::new();
+    let worker = stage.worker(7);
+    stage.store(worker, None, 1..20);
+    stage.pass(1);
+    stage.tell(Record::Gone { worker, why: GoneWhy::Log });
+    stage.pass(5);
+    let finding = stage.found("worker_gone");
+    assert_eq!(finding.title, "Left: worker 7/0");
+    assert_eq!(evidence(finding, "Departure of worker 7/0, by a frontend's log"), "4", "as first told");
+    stage.pass(360);
+    assert!(stage.finding("worker_gone").is_none());
+}
+
+#[test]
+fn requests_to_a_worker_that_left_long_ago_are_told() {
+    let stage = ghost();
+    assert_eq!(stage.grave(), ["worker_gone", "ghost_worker"]);
+    assert_eq!(stage.found("ghost_worker").workers, [WorkerIx(0)]);
+}
+
+#[test]
+fn a_worker_that_finishes_what_it_has_is_no_ghost() {
+    let mut stage = Stage::new();
+    let worker = stage.worker(7);
+    stage.store(worker, None, 1..20);
+    stage.tell(Record::Gone { worker, why: GoneWhy::Log });
+    for n in 0..40 {
+        stage.store(worker, None, n * 100..n * 100 + 5);
+        stage.pass(1);
+    }
+    assert_eq!(stage.grave(), ["worker_gone"]);
+}
+
+#[test]
+fn a_worker_that_was_removed_and_works_on_as_if_nothing_had_happened_is_a_ghost() {
+    let mut stage = Stage::new();
+    let worker = stage.worker(7);
+    stage.store(worker, None, 1..20);
+    stage.pass(1);
+    stage.tell(Record::Gone { worker, why: GoneWhy::Log });
+    stage.pass(3);
+    stage.tell(Record::Returned { worker });
+    for n in 0..20 {
+        stage.store(worker, None, n * 100..n * 100 + 20);
+        stage.decide(worker, 20, 0);
+        stage.pass(1);
+    }
+    assert!(stage.grave().contains(&"ghost_worker"), "{:?}", stage.codes());
+}
+
+#[test]
+fn a_worker_that_falls_silent_when_it_has_finished_what_it_had_has_left() {
+    let mut stage = Stage::new();
+    let worker = stage.worker(7);
+    stage.store(worker, None, 1..20);
+    stage.pass(1);
+    stage.tell(Record::Gone { worker, why: GoneWhy::Log });
+    stage.pass(2);
+    stage.tell(Record::Returned { worker });
+    for n in 1..10 {
+        stage.store(worker, None, n * 100..n * 100 + 20);
+        stage.pass(1);
+    }
+    assert!(stage.finding("worker_gone").is_none(), "it speaks: {:?}", stage.codes());
+    stage.pass(13);
+    assert_eq!(stage.grave(), ["worker_gone"]);
+}
+
+#[test]
+fn a_worker_that_starts_anew_under_its_old_id_is_no_ghost() {
+    let mut stage = Stage::new();
+    let worker = stage.worker(7);
+    stage.store(worker, None, 1..20);
+    stage.pass(1);
+    stage.tell(Record::Gone { worker, why: GoneWhy::Log });
+    stage.pass(30);
+    stage.tell(Record::Returned { worker });
+    for n in 0..90 {
+        stage.store(worker, None, n * 100..n * 100 + 20);
+        stage.decide(worker, 20, 0);
+        stage.pass(1);
+    }
+    assert!(stage.finding("ghost_worker").is_none(), "{:?}", stage.codes());
+}

@@ -1,0 +1,164 @@
+//! Reports on the frozen state: one setting against what really happened, or many.
+
+use std::ops::ControlFlow;
+
+use serde::{Deserialize, Serialize};
+
+use super::sample::{Reason, Sample};
+use super::{MAX_AXIS, Trial};
+use radixscope_model::id::{DecisionId, Millis, Seq, WorkerIx};
+use radixscope_router::frozen::{Frozen, Grid, Outcome, Recommendation, Recorded, Setting, recommend};
+
+/// Weights of a sweep, unless told otherwise.
+pub const WEIGHTS: [f64; 15] =
+    [0.0, 0.1, 0.25, 0.5, 0.75, 1.0, 1.25, 1.5, 2.0, 2.5, 3.0, 4.0, 6.0, 8.0, 12.0];
+/// Temperatures of a sweep, unless told otherwise.
+pub const TEMPERATURES: [f64; 11] = [0.0, 0.02, 0.05, 0.1, 0.15, 0.2, 0.3, 0.4, 0.6, 0.8, 1.0];
+
+/// [`WEIGHTS`] with the one in force, so that its cell is there to compare with.
+pub fn weights_with(present: Option<f64>) -> Vec<f64> {
+    let mut weights = WEIGHTS.to_vec();
+    if let Some(present) = present.filter(|w| w.is_finite() && *w >= 0.0 && !WEIGHTS.contains(w)) {
+        let at = weights.partition_point(|&weight| weight < present);
+        weights.insert(at, present);
+        debug_assert!(weights.len() <= MAX_AXIS);
+    }
+    weights
+}
+
+/// What a report is about.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct About {
+    /// State that the decisions were taken from.
+    pub seq: Seq,
+    /// Decisions looked at.
+    pub considered: u64,
+    /// Of these, decisions judged; the others are in `left_out`.
+    pub judged: u64,
+    /// Decisions left out, by reason; only reasons that occurred, in the order of [`Reason::ALL`].
+    pub left_out: Vec<(Reason, u64)>,
+    /// Earliest decision looked at.
+    pub from_ms: Option<Millis>,
+    /// Latest decision looked at.
+    pub to_ms: Option<Millis>,
+    /// Of those with candidates, the ones whose candidates were computed here and not written by the router.
+    pub reconstructed: u64,
+    /// Of those with candidates, the ones whose requests still run, or ended unheard less than 300 s ago.
+    pub running: u64,
+    /// Formula and weight of the latest decision judged; `None` where none is judged.
+    pub recorded: Option<Recorded>,
+    /// Different formulas and weights among those judged, counted up to 8.
+    pub recorded_settings: u32,
+}
+
+impl About {
+    pub(super) fn leave_out(&mut self, reason: Reason) {
+        match self.left_out.binary_search_by_key(&reason, |(known, _)| *known) {
+            Ok(at) => self.left_out[at].1 += 1,
+            Err(at) => self.left_out.insert(at, (reason, 1)),
+        }
+    }
+}
+
+/// A decision that would have gone elsewhere.
+#[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
+pub struct Flipped {
+    /// Which.
+    pub decision: DecisionId,
+    /// Who served it.
+    pub from: WorkerIx,
+    /// The likeliest worker now.
+    pub to: WorkerIx,
+    /// Chance that the actual worker is chosen now, 0 … 1.
+    pub actual_probability: f64,
+    /// Cost of the actual worker in blocks under the setting tried; under round-robin, as recorded.
+    pub from_cost: f64,
+    /// Cost of the other one likewise.
+    pub to_cost: f64,
+}
+
+/// One setting on the frozen state.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct FrozenReport {
+    /// Which decisions.
+    pub about: About,
+    /// What was tried; `None` where no decision could be judged.
+    pub setting: Option<Setting>,
+    /// What really happened.
+    pub actual: Outcome,
+    /// What the setting makes of it; its list of flips is in `flips`.
+    pub tried: Outcome,
+    /// The first flips, see [`radixscope_router::frozen::MAX_FLIPS`].
+    pub flips: Vec<Flipped>,
+}
+
+/// Many settings on the frozen state.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct SweepReport {
+    /// Which decisions.
+    pub about: About,
+    /// An outcome a setting; `None` where no decision could be judged.
+    pub grid: Option<Grid>,
+    /// What the grid suggests.
+    pub recommendation: Option<Recommendation>,
+}
+
+impl Sample {
+    /// What `trial` makes of these decisions, each on the state it saw.
+    pub fn evaluate(&self, trial: Trial) -> FrozenReport {
+        let (frozen, about, ids) = self.frozen();
+        let setting = about.recorded.map(|recorded| trial.setting(recorded));
+        let actual = self.seen(frozen.actual());
+        let mut tried = self.seen(frozen.evaluate(&setting.unwrap_or(Setting::RoundRobin)));
+        let flips = std::mem::take(&mut tried.flips);
+        let flipped = |flip: &radixscope_router::frozen::Flip| {
+            let at = flip.decision as usize;
+            let (from_cost, to_cost) = costs(&frozen, flip.decision, &setting?, flip.from, flip.to)?;
+            Some(Flipped {
+                decision: *ids.get(at)?,
+                from: flip.from,
+                to: flip.to,
+                actual_probability: flip.actual_probability,
+                from_cost,
+                to_cost,
+            })
+        };
+        FrozenReport { about, setting, actual, flips: flips.iter().filter_map(flipped).collect(), tried }
+    }
+
+    /// Tries every weight at every temperature. `progress(done, total)` is told after each; `None` if it breaks.
+    pub fn sweep(
+        &self,
+        weights: &[f64],
+        temperatures: &[f64],
+        progress: impl FnMut(usize, usize) -> ControlFlow<()>,
+    ) -> Option<SweepReport> {
+        let (frozen, about, _) = self.frozen();
+        if frozen.is_empty() {
+            return Some(SweepReport { about, grid: None, recommendation: None });
+        }
+        let mut grid = frozen.sweep(weights, temperatures, progress)?;
+        grid.actual = self.seen(grid.actual);
+        grid.round_robin = self.seen(grid.round_robin);
+        grid.outcomes = grid.outcomes.into_iter().map(|outcome| self.seen(outcome)).collect();
+        let recommendation = Some(recommend(&grid));
+        Some(SweepReport { about, grid: Some(grid), recommendation })
+    }
+
+    /// Of the requests of one worker alone nothing follows about loads beside each other.
+    fn seen(&self, outcome: Outcome) -> Outcome {
+        Outcome { spread: outcome.spread.filter(|_| self.is_whole()), ..outcome }
+    }
+}
+
+fn costs(
+    frozen: &Frozen,
+    decision: u32,
+    setting: &Setting,
+    from: WorkerIx,
+    to: WorkerIx,
+) -> Option<(f64, f64)> {
+    let all = frozen.costs_of(decision, setting)?;
+    let cost = |worker| all.iter().find(|(known, _)| *known == worker).map(|(_, cost)| *cost);
+    Some((cost(from)?, cost(to)?))
+}

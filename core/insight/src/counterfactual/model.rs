@@ -1,0 +1,443 @@
+//! Recorded arrivals through a model of the cluster: what it is made of and where each part is known from, and its
+//! outcome under the recorded setting and under another. The two compare with each other, not with what was measured.
+
+use std::ops::ControlFlow;
+
+use serde::{Deserialize, Serialize};
+use thiserror::Error;
+
+use super::sample::meant;
+use super::{Selection, Span, Trial};
+use crate::capacity::reference_blocks_per_worker;
+use radixscope_model::id::{Millis, WorkerIx};
+use radixscope_router::Formula;
+use radixscope_router::frozen::Recorded;
+use radixscope_sim::RouterMode;
+use radixscope_sim::resimulation::{
+    Arrival, MAX_REQUEST_TOKENS, Outcome, Percentiles, ResimulationError, Settings, WARM_UP_PERCENT, run,
+};
+use radixscope_state::cluster::Cluster;
+use radixscope_state::requests::{Arrivals, MAX_ARRIVALS};
+
+/// Most blocks of the prompts played: 64 MiB. Prompts are stored shared but played one by one, so that a few long ones
+/// could otherwise grow without bound; the oldest are left out.
+const MAX_PLAYED_BLOCKS: usize = 8 << 20;
+/// Tokens per block where nobody told: the frontend's default.
+const USUAL_BLOCK_SIZE_TOKENS: u32 = 16;
+
+/// Where a part of the model is known from.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub enum Provenance {
+    /// The workers' model cards.
+    ModelCard,
+    /// The recorded requests and decisions.
+    Recorded,
+    /// Nobody told.
+    Assumed,
+}
+
+impl Provenance {
+    /// In words, after a value.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Provenance::ModelCard => "from the model cards",
+            Provenance::Recorded => "from the recorded decisions",
+            Provenance::Assumed => "assumed",
+        }
+    }
+}
+
+/// A value and where it is known from.
+type Known<T> = (T, Provenance);
+
+/// What of the state a model needs.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct Facts {
+    workers: Known<u16>,
+    blocks_per_worker: Option<u32>,
+    block_size_tokens: Option<Known<u32>>,
+    recorded: Option<Recorded>,
+    measured: Measured,
+}
+
+/// What was really measured of the decisions meant.
+#[derive(Clone, Copy, PartialEq, Debug, Default, Serialize, Deserialize)]
+pub struct Measured {
+    /// To the first token: as the frontend measured it, else from the router's decision on.
+    pub ttft_ms: Option<Times>,
+    /// From the router's decision to the request's end.
+    pub e2e_ms: Option<Times>,
+}
+
+/// How long something took, in milliseconds.
+#[derive(Clone, Copy, PartialEq, Debug, Default, Serialize, Deserialize)]
+pub struct Times {
+    /// Requests that it is known of.
+    pub requests: u64,
+    /// Half took at most this.
+    pub p50_ms: f64,
+    /// 95 of 100 took at most this.
+    pub p95_ms: f64,
+}
+
+impl Times {
+    fn of(values: &[f64]) -> Option<Self> {
+        let found = Percentiles::of(values.iter().copied());
+        let times = Times { requests: values.len() as u64, p50_ms: found.p50, p95_ms: found.p95 };
+        (!values.is_empty()).then_some(times)
+    }
+}
+
+impl Facts {
+    /// As the state knows them now, for the decisions meant.
+    pub fn of(cluster: &Cluster, selection: Selection) -> Self {
+        let mut workers = std::collections::BTreeSet::new();
+        let (mut recorded, mut block_size) = (None, None);
+        let (mut ttft, mut e2e) = (Vec::new(), Vec::new());
+        for decided in meant(cluster, selection) {
+            let decision = &decided.decision;
+            workers.insert(decision.worker);
+            workers.extend(decision.candidates.iter().map(|candidate| candidate.worker));
+            let scored = decision.scoring.map(|scoring| Recorded {
+                prefill_factor: scoring.weight,
+                ..Recorded::defaults(scoring.formula)
+            });
+            recorded = recorded.or(scored);
+            block_size = block_size.or(decision.block_size_tokens);
+            let since = |at: Option<Millis>| Some(at?.since(decided.decided_ms()) as f64);
+            let told = decided.progress.ttft_us.map(|us| us as f64 / 1e3);
+            ttft.extend(told.or_else(|| since(decided.progress.first_token_ms)));
+            e2e.extend(since(decided.progress.ended_ms));
+        }
+        let from = if workers.is_empty() { Provenance::Assumed } else { Provenance::Recorded };
+        let count = if workers.is_empty() { cluster.workers().len() } else { workers.len() };
+        let is_meant = |ix: usize| workers.is_empty() || workers.contains(&WorkerIx(ix as u16));
+        let cards = || cluster.workers().iter().enumerate().filter(|(ix, _)| is_meant(*ix)).map(|(_, w)| w);
+        let card_size = cards().find_map(|worker| worker.block_size_tokens);
+        Self {
+            workers: (u16::try_from(count).unwrap_or(u16::MAX), from),
+            // The smallest: a larger worker then keeps less than it could, never more.
+            blocks_per_worker: cards()
+                .filter_map(|worker| worker.capacity_blocks)
+                .min()
+                .and_then(|blocks| u32::try_from(blocks).ok()),
+            block_size_tokens: block_size
+                .map(|size| (size, Provenance::Recorded))
+                .or(card_size.map(|size| (size, Provenance::ModelCard))),
+            recorded,
+            measured: Measured { ttft_ms: Times::of(&ttft), e2e_ms: Times::of(&e2e) },
+        }
+    }
+
+    fn settings(&self, arrivals: &Arrivals) -> (Settings, Vec<Fact>) {
+        let told = arrivals.block_size_tokens.map(|size| (size, Provenance::Recorded));
+        let size = told.or(self.block_size_tokens).unwrap_or((USUAL_BLOCK_SIZE_TOKENS, Provenance::Assumed));
+        let card = self.blocks_per_worker.map(|blocks| (blocks, Provenance::ModelCard));
+        let capacity =
+            card.unwrap_or_else(|| (reference_blocks_per_worker(size.0.max(1)), Provenance::Assumed));
+        let answers: Vec<u64> = arrivals.iter().filter_map(|arrival| arrival.output_tokens).collect();
+        let mut settings = Settings {
+            workers: self.workers.0,
+            blocks_per_worker: capacity.0,
+            block_size_tokens: size.0,
+            ..Settings::default()
+        };
+        let answer_from = if let Some(mean) = answers.iter().sum::<u64>().checked_div(answers.len() as u64) {
+            settings.mean_output_tokens =
+                u32::try_from(mean).unwrap_or(u32::MAX).clamp(1, MAX_REQUEST_TOKENS);
+            Provenance::Recorded
+        } else {
+            Provenance::Assumed
+        };
+        let weight_from = if self.recorded.is_some() { Provenance::Recorded } else { Provenance::Assumed };
+        let fact = |name: &str, (value, from): Known<f64>, unit: &str| Fact {
+            name: name.to_owned(),
+            value,
+            unit: unit.to_owned(),
+            from,
+        };
+        let number = |known: Known<u32>| (f64::from(known.0), known.1);
+        let facts = vec![
+            fact("workers", (f64::from(self.workers.0), self.workers.1), ""),
+            fact("KV capacity a worker", number(capacity), "blocks"),
+            fact("block size", number(size), "tokens"),
+            fact("recorded weight", (self.recorded.map_or(1.0, |r| r.prefill_factor), weight_from), ""),
+            fact("recorded temperature", (0.0, Provenance::Assumed), ""),
+            fact("batch limit", (f64::from(settings.max_batch), Provenance::Assumed), "requests"),
+            fact("token limit a step", (f64::from(settings.max_num_tokens), Provenance::Assumed), "tokens"),
+            fact(
+                "answers of unknown length",
+                (f64::from(settings.mean_output_tokens), answer_from),
+                "tokens",
+            ),
+        ];
+        (settings, facts)
+    }
+}
+
+/// A part of the model.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct Fact {
+    /// What.
+    pub name: String,
+    /// How much.
+    pub value: f64,
+    /// Of what; empty for plain numbers.
+    pub unit: String,
+    /// Where it is known from.
+    pub from: Provenance,
+}
+
+/// What came of one run of the model, warm-up left out.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct Figures {
+    /// Requests counted.
+    pub requests: u64,
+    /// Requests that no worker of the model could run, warm-up included.
+    pub refused_requests: u64,
+    /// Blocks that the router saw on the chosen workers over blocks of the prompts, 0 … 1; `None` where the router
+    /// keeps no index.
+    pub overlap_share: Option<f64>,
+    /// Prompt tokens found in the engines' caches over prompt tokens, 0 … 1.
+    pub hit_rate: Option<f64>,
+    /// Prompt tokens.
+    pub prompt_tokens: u64,
+    /// Prompt tokens computed.
+    pub prefill_tokens: u64,
+    /// Most less fewest requests in flight, mean over samples in time.
+    pub spread_mean: Option<f64>,
+    /// The same, 95th percentile.
+    pub spread_p95: Option<f64>,
+    /// Shares of the requests by worker of the model, 0 … 1, largest first: they are not the real workers.
+    pub shares: Vec<f64>,
+    /// To the first token at the user, frontend and way back included.
+    pub ttft_ms: Option<Times>,
+    /// To the last token at the user.
+    pub e2e_ms: Option<Times>,
+}
+
+impl Figures {
+    fn of(outcome: &Outcome) -> Self {
+        let times = |found: Option<Percentiles>| {
+            found.map(|found| Times { requests: outcome.requests, p50_ms: found.p50, p95_ms: found.p95 })
+        };
+        let workers = 0..outcome.requests_by_worker.len() as u16;
+        let mut shares: Vec<f64> = workers.filter_map(|worker| outcome.share(worker)).collect();
+        shares.sort_by(|a, b| b.total_cmp(a));
+        Self {
+            requests: outcome.requests,
+            refused_requests: outcome.refused_requests,
+            overlap_share: outcome.overlap_share,
+            hit_rate: outcome.hit_rate,
+            prompt_tokens: outcome.prompt_tokens,
+            prefill_tokens: outcome.prefill_tokens,
+            spread_mean: outcome.spread.map(|spread| spread.requests.mean),
+            spread_p95: outcome.spread.map(|spread| spread.requests.p95),
+            shares,
+            ttft_ms: times(outcome.ttft_ms),
+            e2e_ms: times(outcome.e2e_ms),
+        }
+    }
+}
+
+/// Model against model.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct ModelReport {
+    /// Arrivals played, warm-up included.
+    pub arrivals: u64,
+    /// Arrivals meant but not played, because their prompts together are too long.
+    pub arrivals_left_out: u64,
+    /// First arrival played.
+    pub from_ms: Millis,
+    /// Last arrival played.
+    pub to_ms: Millis,
+    /// The router of `recorded`, in words.
+    pub recorded_router: String,
+    /// The router of `tried`, in words.
+    pub tried_router: String,
+    /// The model under the recorded setting.
+    pub recorded: Figures,
+    /// The model under the setting tried.
+    pub tried: Figures,
+    /// What was really measured.
+    pub measured: Measured,
+    /// What the model is made of.
+    pub facts: Vec<Fact>,
+    /// What every figure rests on, as whole sentences.
+    pub assumptions: Vec<String>,
+}
+
+impl ModelReport {
+    /// Prompt tokens that need no computing in the model, more than under the recorded setting (below 0: fewer).
+    pub fn prefill_saved_tokens(&self) -> i64 {
+        let signed = |tokens: u64| i64::try_from(tokens).unwrap_or(i64::MAX);
+        signed(self.recorded.prefill_tokens).saturating_sub(signed(self.tried.prefill_tokens))
+    }
+}
+
+/// Why there is no report.
+#[derive(Clone, PartialEq, Debug, Error)]
+pub enum ModelError {
+    /// No prompt is known.
+    #[error("no prompt is known, so there is nothing to play again")]
+    NoArrivals,
+    /// The model's router is that of Dynamo 0.9.
+    #[error("the model's router is that of Dynamo 0.9, which knows no overlap score credit; leave it at 1")]
+    Credit,
+    /// The model cannot be run like that.
+    #[error(transparent)]
+    Run(#[from] ResimulationError),
+}
+
+/// Plays the latest arrivals twice, under the recorded setting and under `trial`. `progress(done, total)` is asked now
+/// and then whether to go on; both count requests of both runs.
+///
+/// The caches of the model are filled by a fifth of the arrivals that is not counted: those before the ones meant, as
+/// far as they are kept.
+///
+/// # Errors
+/// What cannot be played, or that `progress` broke off.
+pub fn resimulate(
+    arrivals: &Arrivals,
+    facts: &Facts,
+    span: Span,
+    trial: Trial,
+    mut progress: impl FnMut(usize, usize) -> ControlFlow<()>,
+) -> Result<ModelReport, ModelError> {
+    if matches!(trial, Trial::Cost { credit: Some(credit), .. } if credit != 1.0) {
+        return Err(ModelError::Credit);
+    }
+    let (settings, known) = facts.settings(arrivals);
+    let played = Played::of(arrivals, span, settings.block_size_tokens);
+    let (Some(first), Some(last)) = (played.heads.first(), played.heads.last()) else {
+        return Err(ModelError::NoArrivals);
+    };
+    let weight = facts.recorded.map_or(1.0, |recorded| recorded.prefill_factor);
+    let recorded =
+        Settings { router: RouterMode::Kv { overlap_score_weight: weight, temperature: 0.0 }, ..settings };
+    let tried = Settings { router: router(trial, weight), ..recorded.clone() };
+    let count = played.heads.len();
+    let mut play = |settings: &Settings, before: usize| {
+        run(played.arrivals(), settings, &mut |now| progress(before + now.done, 2 * count))
+    };
+    let (of_recorded, of_tried) = (play(&recorded, 0)?, play(&tried, count)?);
+    let mut assumptions = tried.assumptions();
+    let tried_router = assumptions.pop().unwrap_or_default();
+    let recorded_router = recorded.assumptions().pop().unwrap_or_default();
+    if facts.recorded.is_some_and(|recorded| recorded.formula != Formula::A) {
+        assumptions.push(
+            "The recorded router is of Dynamo 1.2 or later; with its default options its costs are those of the \
+             model's router."
+                .to_owned(),
+        );
+    }
+    assumptions
+        .push("No source tells the recorded temperature: the model takes Dynamo's default, 0.".to_owned());
+    Ok(ModelReport {
+        arrivals: count as u64,
+        arrivals_left_out: played.left_out,
+        from_ms: first.at_ms,
+        to_ms: last.at_ms,
+        recorded_router,
+        tried_router,
+        recorded: Figures::of(&of_recorded),
+        tried: Figures::of(&of_tried),
+        measured: facts.measured,
+        facts: known,
+        assumptions,
+    })
+}
+
+fn router(trial: Trial, recorded_weight: f64) -> RouterMode {
+    match trial {
+        Trial::RoundRobin => RouterMode::RoundRobin,
+        Trial::Cost { weight, temperature, .. } => {
+            RouterMode::Kv { overlap_score_weight: weight.unwrap_or(recorded_weight), temperature }
+        }
+    }
+}
+
+/// How many of the latest of `all` arrivals are played so that those meant are counted after the warm-up.
+fn with_warm_up(meant: usize, all: usize) -> usize {
+    (meant * 100).div_ceil(100 - WARM_UP_PERCENT as usize).min(all)
+}
+
+/// How many of the latest arrivals [`resimulate`] plays at most. Whoever sends arrivals sends as many, so that all
+/// play the same.
+pub fn arrivals_needed(span: Span) -> usize {
+    match span {
+        Span::Last(last) => with_warm_up(last as usize, MAX_ARRIVALS),
+        Span::Ms(_) => MAX_ARRIVALS,
+    }
+}
+
+/// The arrivals that are played, their prompts written out.
+struct Played {
+    heads: Vec<Head>,
+    blocks: Vec<u64>,
+    left_out: u64,
+}
+
+struct Head {
+    at_ms: Millis,
+    isl_tokens: u32,
+    osl_tokens: Option<u32>,
+    blocks: std::ops::Range<usize>,
+}
+
+impl Played {
+    fn of(arrivals: &Arrivals, span: Span, block_size_tokens: u32) -> Self {
+        let all = arrivals.iter();
+        let meant = match span {
+            Span::Last(last) => last as usize,
+            Span::Ms(ms) => {
+                let now = arrivals.iter().map(|arrival| arrival.at_ms).max().unwrap_or_default();
+                arrivals.iter().filter(|arrival| now.since(arrival.at_ms) <= ms).count()
+            }
+        };
+        let count = with_warm_up(meant.min(all.len()), all.len());
+        let latest: Vec<_> = all.skip(arrivals.iter().len() - count).collect();
+        // From the end: what does not fit is the oldest.
+        let mut room = MAX_PLAYED_BLOCKS;
+        let fitting = latest.iter().rev().take_while(|arrival| {
+            let blocks = arrival.blocks as usize;
+            let fits = blocks <= room;
+            room -= blocks.min(room);
+            fits
+        });
+        let fitting = fitting.count();
+        let mut played = Played {
+            heads: Vec::with_capacity(fitting),
+            blocks: Vec::new(),
+            left_out: (count - fitting) as u64,
+        };
+        let mut prompt = Vec::new();
+        for arrival in &latest[count - fitting..] {
+            arrivals.prompt(arrival, &mut prompt);
+            // As told, whatever the links would give.
+            prompt.truncate(arrival.blocks as usize);
+            let first = played.blocks.len();
+            played.blocks.extend_from_slice(&prompt);
+            let full = u64::from(arrival.blocks) * u64::from(block_size_tokens);
+            let tokens = |n: u64| u32::try_from(n).unwrap_or(u32::MAX);
+            played.heads.push(Head {
+                at_ms: arrival.at_ms,
+                isl_tokens: tokens(arrival.isl_tokens.unwrap_or(full)),
+                osl_tokens: arrival.output_tokens.map(tokens),
+                blocks: first..played.blocks.len(),
+            });
+        }
+        // Several sources may tell of requests in another order than they arrived.
+        played.heads.sort_by_key(|head| head.at_ms);
+        played
+    }
+
+    fn arrivals(&self) -> impl Iterator<Item = Arrival<'_>> {
+        self.heads.iter().map(|head| Arrival {
+            at_ms: head.at_ms,
+            isl_tokens: head.isl_tokens,
+            osl_tokens: head.osl_tokens,
+            blocks: &self.blocks[head.blocks.clone()],
+        })
+    }
+}

@@ -1,0 +1,242 @@
+//! The decisions of a counterfactual, taken out of the state: small enough to travel to a worker, complete enough to
+//! be judged there without the state.
+
+use serde::{Deserialize, Serialize};
+
+use super::frozen::About;
+use super::{Selection, Span};
+use radixscope_model::id::{DecisionId, Millis, Seq};
+use radixscope_model::record::DecisionSource;
+use radixscope_state::cluster::{Cluster, Decided};
+
+use radixscope_router::frozen::{
+    Frozen, FrozenBuilder, FrozenCandidate, FrozenDecision, LeftOut, MAX_CANDIDATES, Recorded,
+};
+use radixscope_state::requests::EXPIRE_MS;
+
+/// Why a decision is left out.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize)]
+pub enum Reason {
+    /// Nothing is known of the workers that were not chosen.
+    ChosenOnly,
+    /// Its candidates were known, but are no longer kept.
+    Forgotten,
+    /// Its candidates are known, but not with which weight they were compared.
+    WeightUnknown,
+    /// The chosen worker is not among the candidates.
+    ChosenNotAmong,
+    /// A term is negative, infinite or not a number.
+    BadNumber,
+    /// More candidates than are judged.
+    TooMany,
+}
+
+impl Reason {
+    /// All of them.
+    pub const ALL: [Reason; 6] = [
+        Reason::ChosenOnly,
+        Reason::Forgotten,
+        Reason::WeightUnknown,
+        Reason::ChosenNotAmong,
+        Reason::BadNumber,
+        Reason::TooMany,
+    ];
+
+    /// In words, after a number of decisions.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Reason::ChosenOnly => "of which only the chosen worker is known",
+            Reason::Forgotten => "whose candidates are no longer kept",
+            Reason::WeightUnknown => "whose weight is unknown",
+            Reason::ChosenNotAmong => "whose worker was not among the candidates",
+            Reason::BadNumber => "with a term that is no cost",
+            Reason::TooMany => "with more candidates than are judged",
+        }
+    }
+}
+
+impl From<LeftOut> for Reason {
+    fn from(left_out: LeftOut) -> Self {
+        match left_out {
+            LeftOut::NotAllCandidates => Reason::ChosenOnly,
+            LeftOut::ActualNotAmongCandidates => Reason::ChosenNotAmong,
+            LeftOut::BadNumber => Reason::BadNumber,
+            LeftOut::TooMany => Reason::TooMany,
+        }
+    }
+}
+
+/// Decisions with all their candidates, and what was left out of them.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct Sample {
+    about: About,
+    /// In order of decision.
+    rows: Vec<Row>,
+    /// Of all rows, in their order.
+    candidates: Vec<FrozenCandidate>,
+    /// Whether the load of workers beside each other can be told.
+    whole: bool,
+}
+
+#[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
+struct Row {
+    id: DecisionId,
+    decision: FrozenDecision,
+    candidates: u16,
+}
+
+impl Sample {
+    /// Copies what is needed out of the state.
+    pub fn of(cluster: &Cluster, selection: Selection) -> Self {
+        let mut sample = Self {
+            about: About { seq: cluster.seq(), ..About::default() },
+            rows: Vec::new(),
+            candidates: Vec::new(),
+            whole: selection.worker.is_none(),
+        };
+        let mut meant: Vec<&Decided> = meant(cluster, selection).collect();
+        meant.reverse();
+        sample.rows.reserve(meant.len());
+        for decided in meant {
+            sample.take(decided, cluster.now_ms());
+        }
+        sample
+    }
+
+    fn take(&mut self, decided: &Decided, now: Millis) {
+        let about = &mut self.about;
+        about.considered += 1;
+        let at_ms = decided.decided_ms();
+        about.from_ms = Some(about.from_ms.map_or(at_ms, |from| from.min(at_ms)));
+        about.to_ms = about.to_ms.max(Some(at_ms));
+        match judged(decided, now) {
+            Ok((decision, is_running)) => {
+                let known = &decided.decision.candidates;
+                about.reconstructed += u64::from(
+                    decided.decision.completeness == radixscope_model::record::Completeness::Reconstructed,
+                );
+                about.running += u64::from(is_running);
+                self.rows.push(Row { id: decided.decision.id, decision, candidates: known.len() as u16 });
+                let tree_sizes = decided.decision.tree_sizes_blocks();
+                self.candidates.extend(known.iter().zip(tree_sizes).map(|(candidate, size)| {
+                    FrozenCandidate {
+                        worker: candidate.worker,
+                        overlap_blocks: candidate.overlap_blocks.into(),
+                        prefill_blocks: candidate.prefill_blocks,
+                        decode_blocks: candidate.decode_blocks,
+                        tree_size_blocks: size,
+                    }
+                }));
+            }
+            Err(reason) => about.leave_out(reason),
+        }
+    }
+
+    /// Whether nothing can be judged.
+    pub fn is_empty(&self) -> bool {
+        self.rows.is_empty()
+    }
+
+    /// Weight or scale that the latest decision was made with.
+    pub fn latest_weight(&self) -> Option<f64> {
+        self.rows.last().map(|row| row.decision.recorded.prefill_factor)
+    }
+
+    /// What it is a sample of.
+    pub fn about(&self) -> &About {
+        &self.about
+    }
+
+    /// Ready to be asked, with what is now known of the sample and the ids of the decisions judged.
+    pub(super) fn frozen(&self) -> (Frozen, About, Vec<DecisionId>) {
+        let mut about = self.about.clone();
+        let mut builder = FrozenBuilder::default();
+        let mut ids = Vec::with_capacity(self.rows.len());
+        let mut settings: Vec<Recorded> = Vec::new();
+        let mut rest = &self.candidates[..];
+        for row in &self.rows {
+            let (of_row, after) = rest.split_at(usize::from(row.candidates).min(rest.len()));
+            rest = after;
+            match builder.push(&row.decision, of_row) {
+                Ok(()) => {
+                    ids.push(row.id);
+                    if !settings.contains(&row.decision.recorded) && settings.len() < 8 {
+                        settings.push(row.decision.recorded);
+                    }
+                }
+                Err(left_out) => about.leave_out(left_out.into()),
+            }
+        }
+        let frozen = builder.finish();
+        about.judged = frozen.len() as u64;
+        about.recorded = frozen.recorded();
+        about.recorded_settings = settings.len() as u32;
+        (frozen, about, ids)
+    }
+
+    pub(super) fn is_whole(&self) -> bool {
+        self.whole
+    }
+}
+
+/// The decisions meant, newest first.
+pub(super) fn meant(cluster: &Cluster, selection: Selection) -> impl Iterator<Item = &Decided> {
+    let now = cluster.now_ms();
+    let (last, ms) = match selection.span {
+        Span::Last(last) => (last as usize, u64::MAX),
+        Span::Ms(ms) => (usize::MAX, ms),
+    };
+    cluster
+        .decisions()
+        .newest_first()
+        .take_while(move |decided| now.since(decided.at_ms) <= ms)
+        .filter(move |decided| selection.worker.is_none_or(|worker| worker == decided.decision.worker))
+        .take(last)
+}
+
+/// A decision as it is judged, and whether its request still runs.
+fn judged(decided: &Decided, now: Millis) -> Result<(FrozenDecision, bool), Reason> {
+    let decision = &decided.decision;
+    if decision.candidates.is_empty() {
+        return Err(if decided.candidates_forgotten() { Reason::Forgotten } else { Reason::ChosenOnly });
+    }
+    if decision.candidates.len() > MAX_CANDIDATES {
+        return Err(Reason::TooMany);
+    }
+    let scoring = decision.scoring.ok_or(Reason::WeightUnknown)?;
+    let chosen = decision.candidates.iter().position(|candidate| candidate.worker == decision.worker);
+    let actual = chosen.ok_or(Reason::ChosenNotAmong)? as u16;
+    let at_ms = decided.decided_ms();
+    // Of whom replicas are told when requests begin they are told when they end; Dynamo itself gives up waiting.
+    let is_running = decided.progress.ended_ms.is_none()
+        && decided.is_from(DecisionSource::ActiveSequences)
+        && now.since(at_ms) <= EXPIRE_MS;
+    let prompt = || decision.isl_blocks?.checked_mul(decision.block_size_tokens?.into());
+    let recorded = Recorded { prefill_factor: scoring.weight, ..Recorded::defaults(scoring.formula) };
+    let decision = FrozenDecision {
+        at_ms,
+        ended_ms: decided.progress.ended_ms.or(is_running.then_some(Millis(now.0.saturating_add(1)))),
+        isl_tokens: decision.isl_tokens.or_else(prompt),
+        block_size_tokens: decision.block_size_tokens,
+        actual,
+        recorded,
+    };
+    Ok((decision, is_running))
+}
+
+impl Default for About {
+    fn default() -> Self {
+        Self {
+            seq: Seq(0),
+            considered: 0,
+            judged: 0,
+            left_out: Vec::new(),
+            from_ms: None,
+            to_ms: None,
+            reconstructed: 0,
+            running: 0,
+            recorded: None,
+            recorded_settings: 0,
+        }
+    }
+}

@@ -1,0 +1,232 @@
+//! Figures over hand-made scrapes and decisions, against what a person works out.
+
+use super::*;
+use radixscope_model::id::{DecisionId, Millis, Seq, SourceIx, Worker, WorkerIx};
+use radixscope_model::range::{Range, Standing};
+use radixscope_model::record::{
+    Counter, Decision, DecisionSource, Entry, Gauge, Histogram, HistogramKind, Outcome, ProcessRole,
+    Progress, Record, Scrape, SourceKind,
+};
+use radixscope_state::cluster::Cluster;
+
+const NOW: u64 = 1_800_000_000_000;
+
+fn fold(cluster: &mut Cluster, at: u64, record: Record<'_>) {
+    let seq = Seq(cluster.seq().0 + 1);
+    cluster.fold(seq, &Entry { at_ms: Millis(at), record });
+}
+
+fn scrape(name: &'static str, ttft: [u64; 4], counters: Vec<(Counter, f64)>) -> Record<'static> {
+    let histogram = Histogram {
+        kind: HistogramKind::Ttft,
+        bounds: vec![0.1, 0.47, 1.0].into(),
+        counts: ttft.to_vec().into(),
+        sum: 1.0,
+    };
+    Record::scrape(&Scrape {
+        process: name.into(),
+        is_whole: true,
+        role: ProcessRole::Frontend,
+        instance: None,
+        gauges: vec![(Gauge::InFlightRequests, 7.0)].into(),
+        counters: counters.into(),
+        histograms: vec![histogram],
+        models: Vec::new(),
+        workers: Vec::new().into(),
+        ranks: Vec::new().into(),
+    })
+}
+
+fn decided(cluster: &mut Cluster, id: u64, at: u64, ttft_ms: u64, outcome: Outcome) {
+    let new = Decision::new(DecisionId(id), WorkerIx(0), DecisionSource::Log);
+    let decision = Decision { decided_ms: Some(Millis(at)), isl_tokens: Some(1_000), ..new };
+    fold(cluster, at, Record::Decision(decision));
+    let progress = Progress {
+        ended_ms: Some(Millis(at + 2_000)),
+        outcome: Some(outcome),
+        ttft_us: Some(ttft_ms * 1_000),
+        output_tokens: Some(100),
+        ..Progress::default()
+    };
+    fold(cluster, at + 2_000, Record::Progress { decision: DecisionId(id), progress });
+}
+
+fn cluster() -> Cluster {
+    let mut cluster = Cluster::default();
+    let source = Record::Source { source: SourceIx(0), name: "n".into(), kind: SourceKind::Nats };
+    fold(&mut cluster, NOW, source);
+    let id = Worker::new(1, 0);
+    let worker = Record::Worker { worker: WorkerIx(0), id, namespace: "".into(), component: "".into() };
+    fold(&mut cluster, NOW, worker);
+    cluster
+}
+
+#[test]
+fn what_nobody_tells_is_not_there() {
+    let cluster = cluster();
+    for quantity in Quantity::ALL {
+        assert!(latest(&cluster, quantity, Millis(NOW)).is_empty());
+        assert_eq!(trend(&cluster, quantity, Millis(NOW)), None);
+        assert_eq!(burn(&cluster, quantity, 600.0), None);
+    }
+    assert_eq!(counts(&cluster, Millis(NOW)), Counts::default());
+    assert!(loads(&cluster).iter().all(|load| load.requests.is_none() && load.source.contains("absent")));
+}
+
+#[test]
+fn histograms_of_frontends_add_up_and_a_quantile_names_its_bucket() {
+    let mut cluster = cluster();
+    for name in ["a", "b"] {
+        fold(&mut cluster, NOW, scrape(name, [0, 0, 0, 0], Vec::new()));
+    }
+    fold(&mut cluster, NOW + 5_000, scrape("a", [10, 0, 0, 0], Vec::new()));
+    fold(&mut cluster, NOW + 5_000, scrape("b", [0, 0, 10, 0], Vec::new()));
+    let all = latest(&cluster, Quantity::Ttft, Millis(NOW + 6_000));
+    assert_eq!((all.len(), all[0].samples), (1, 20));
+    let [p50, p95, _] = all[0].quantiles.unwrap();
+    assert_eq!(Quantity::Ttft.range_words(&p50), "0 ms–100 ms");
+    assert_eq!(Quantity::Ttft.range_words(&p95), "470 ms–1 s");
+    assert_eq!(
+        [600.0, 1_000.0, 470.0].map(|target| p95.against(target)),
+        [Standing::Unknown, Standing::Within, Standing::Above,]
+    );
+    assert_eq!(p50.against(600.0), Standing::Within);
+    assert_eq!(all[0].window, (Millis(NOW), Millis(NOW + 5_000)), "from scrape to scrape");
+    let over = |target| burn(&cluster, Quantity::Ttft, target).unwrap().over;
+    assert_eq!((over(470.0), over(600.0)), ((10, 10), (0, 10)));
+}
+
+/// A frontend that answered 100 requests in the last minute, 90 below 470 ms and 10 between 470 ms and 1 s.
+fn straddling() -> Cluster {
+    let mut cluster = cluster();
+    fold(&mut cluster, NOW, scrape("a", [0; 4], vec![(Counter::RequestsOk, 0.0)]));
+    fold(&mut cluster, NOW + 10_000, scrape("a", [0, 90, 10, 0], vec![(Counter::RequestsOk, 100.0)]));
+    cluster
+}
+
+#[test]
+fn a_bucket_on_both_sides_of_the_target_is_no_data_and_says_so() {
+    let times = figure(&straddling(), Quantity::Ttft, Millis(NOW + 11_000)).unwrap();
+    assert_eq!(times.standing(600.0), Standing::Unknown);
+    let why = times.why_unknown(Quantity::Ttft, 600.0).unwrap();
+    assert_eq!(why, "470 ms–1 s, target 600 ms lies inside; no data on which side");
+    assert_eq!((times.standing(1_000.0), times.standing(400.0)), (Standing::Within, Standing::Above));
+    assert_eq!(times.why_unknown(Quantity::Ttft, 400.0), None);
+    let share = share_above(&straddling(), Quantity::Ttft, Millis(NOW + 11_000), 600.0, &times.source);
+    assert_eq!(share, Some(Range::between(0.0, Some(0.1))));
+}
+
+#[test]
+fn single_requests_are_the_figure_where_they_are_nearly_all_that_the_frontend_counts() {
+    let told = |requests: u64| {
+        let mut cluster = straddling();
+        for id in 1..=requests {
+            decided(&mut cluster, id, NOW + 1_000, 300 + id, Outcome::Success);
+        }
+        figure(&cluster, Quantity::Ttft, Millis(NOW + 11_000)).unwrap()
+    };
+    let all = told(100);
+    assert_eq!((all.source.clone(), all.samples, all.of), (Source::Measured, 100, 100));
+    assert_eq!((all.quantiles.unwrap()[1], all.standing(600.0)), (Range::exact(395.0), Standing::Within));
+    let nearly = told(96);
+    assert_eq!((nearly.source.clone(), nearly.of), (Source::Measured, 100));
+    // The four that are missing may be the fastest or the slowest.
+    assert_eq!(nearly.quantiles.unwrap()[1], Range::between(391.0, Some(395.0)));
+    assert_eq!(nearly.quantiles.unwrap()[2].high(), None);
+    assert!(matches!(told(94).source, Source::Histograms { .. }));
+}
+
+#[test]
+fn requests_that_ended_after_the_last_scrape_wait_for_the_next_one() {
+    let mut cluster = straddling();
+    for id in 1..=150 {
+        let at = if id <= 100 { NOW + 1_000 } else { NOW + 9_000 };
+        decided(&mut cluster, id, at, 300 + id, Outcome::Success);
+    }
+    let times = figure(&cluster, Quantity::Ttft, Millis(NOW + 12_000)).unwrap();
+    assert_eq!((times.samples, times.of, times.window), (100, 100, (Millis(NOW), Millis(NOW + 10_000))));
+}
+
+#[test]
+fn from_the_decision_to_the_first_token_is_a_lower_bound_and_never_within() {
+    let mut cluster = cluster();
+    for id in 1..=100 {
+        let new = Decision::new(DecisionId(id), WorkerIx(0), DecisionSource::Log);
+        fold(&mut cluster, NOW, Record::Decision(Decision { decided_ms: Some(Millis(NOW)), ..new }));
+        let progress = Progress { first_token_ms: Some(Millis(NOW + 300 + id)), ..Progress::default() };
+        fold(&mut cluster, NOW + 1_000, Record::Progress { decision: DecisionId(id), progress });
+    }
+    let times = figure(&cluster, Quantity::Ttft, Millis(NOW + 5_000)).unwrap();
+    assert_eq!(times.source, Source::Told);
+    assert_eq!(Quantity::Ttft.range_words(&times.quantiles.unwrap()[1]), "at least 395 ms");
+    assert_eq!((times.standing(600.0), times.standing(390.0)), (Standing::Unknown, Standing::Above));
+}
+
+#[test]
+fn few_samples_have_no_95th_percentile_to_judge() {
+    let mut cluster = cluster();
+    for id in 1..MIN_SAMPLES {
+        decided(&mut cluster, id, NOW, 50, Outcome::Success);
+    }
+    let times = figure(&cluster, Quantity::Ttft, Millis(NOW + 5_000)).unwrap();
+    assert_eq!(times.standing(600.0), Standing::Unknown);
+    assert_eq!(times.why_unknown(Quantity::Ttft, 600.0).unwrap(), "no data: 49 of at least 50 samples");
+}
+
+#[test]
+fn requests_one_by_one_are_exact_and_come_first() {
+    let mut cluster = cluster();
+    for id in 1..=100 {
+        decided(&mut cluster, id, NOW, id * 10, Outcome::Success);
+    }
+    let now = Millis(NOW + 5_000);
+    let all = latest(&cluster, Quantity::Ttft, now);
+    assert_eq!((all[0].source.clone(), all[0].samples), (Source::Measured, 100));
+    assert_eq!(all[0].quantiles, Some([500.0, 950.0, 990.0].map(Range::exact)));
+    assert_eq!(Quantity::Ttft.range_words(&all[0].quantiles.unwrap()[1]), "950 ms");
+    let burn = burn(&cluster, Quantity::Ttft, 600.0).unwrap();
+    assert_eq!((burn.over, burn.samples), ((40, 40), 100));
+    let line = trend(&cluster, Quantity::Ttft, now).unwrap();
+    assert_eq!(line.p95.last(), Some(&Some(Range::exact(950.0))));
+    assert_eq!(line.p95.first(), Some(&None));
+    // A minute later the window is empty: known to be told, but without a sample.
+    let later = latest(&cluster, Quantity::Ttft, Millis(NOW + 62_000));
+    assert_eq!((later[0].samples, later[0].quantiles), (0, None));
+}
+
+#[test]
+fn histograms_come_first_where_logs_tell_of_few() {
+    let mut cluster = cluster();
+    fold(&mut cluster, NOW, scrape("a", [0, 0, 0, 0], Vec::new()));
+    decided(&mut cluster, 1, NOW, 50, Outcome::Success);
+    fold(&mut cluster, NOW + 3_000, scrape("a", [10, 0, 0, 0], Vec::new()));
+    let all = latest(&cluster, Quantity::Ttft, Millis(NOW + 5_000));
+    assert!(matches!(all[0].source, Source::Histograms { .. }));
+    assert_eq!(all[1].samples, 1);
+}
+
+#[test]
+fn rates_are_over_the_time_that_was_scraped() {
+    let mut cluster = cluster();
+    let counters = |ok: f64, tokens: f64| vec![(Counter::RequestsOk, ok), (Counter::OutputTokens, tokens)];
+    fold(&mut cluster, NOW, scrape("a", [0; 4], counters(100.0, 1_000.0)));
+    fold(&mut cluster, NOW + 5_000, scrape("a", [0; 4], counters(110.0, 2_000.0)));
+    fold(&mut cluster, NOW + 10_000, scrape("a", [0; 4], counters(120.0, 3_000.0)));
+    let counts = counts(&cluster, Millis(NOW + 11_000));
+    let throughput = counts.throughput.unwrap();
+    assert_eq!((throughput.requests_per_s, throughput.output_tokens_per_s), (2.0, Some(200.0)));
+    assert_eq!(counts.errors, Some(Errors { failed: 0, of: 20 }));
+    assert_eq!(loads(&cluster)[0].requests, Some(7.0));
+}
+
+#[test]
+fn without_metrics_requests_that_ended_are_counted() {
+    let mut cluster = cluster();
+    for id in 1..=10 {
+        let outcome = if id == 1 { Outcome::Failed } else { Outcome::Success };
+        decided(&mut cluster, id, NOW, 50, outcome);
+    }
+    let counts = counts(&cluster, Millis(NOW + 10_000));
+    assert_eq!(counts.errors, Some(Errors { failed: 1, of: 10 }));
+    assert_eq!(counts.throughput.unwrap().output_tokens_per_s, Some(100.0));
+}

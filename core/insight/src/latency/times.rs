@@ -1,0 +1,224 @@
+//! Percentiles of one quantity over a window, from every source that tells it: what panels, rules and the API show,
+//! compare and colour. A percentile is a [`Range`]; a histogram knows it by its bucket.
+
+use radixscope_model::id::Millis;
+use radixscope_model::range::{Range, Standing};
+use radixscope_model::record::{HistogramKind, ProcessRole};
+use radixscope_state::cluster::{Cluster, Distribution, ProcessState};
+
+use super::single::Singles;
+use super::{Quantity, WINDOW_MS};
+
+/// Fewer samples have no 95th percentile.
+pub const MIN_SAMPLES: u64 = 50;
+
+/// Where figures come from.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Source {
+    /// The histograms of these processes: known by bucket.
+    Histograms {
+        /// Their names.
+        processes: Vec<String>,
+        /// Processes whose buckets have other bounds and that are therefore not in it.
+        left_out: Vec<String>,
+    },
+    /// Single requests by logs and traces, as the frontend measured them.
+    Measured,
+    /// The difference of two times that were received: from the decision on, so that it is at least as long.
+    Told,
+}
+
+impl Source {
+    /// For people.
+    pub fn words(&self) -> String {
+        match self {
+            Self::Histograms { processes, left_out } => {
+                let without = if left_out.is_empty() {
+                    String::new()
+                } else {
+                    format!(", without {}, whose buckets differ", left_out.join(", "))
+                };
+                format!("histogram of {}{without}", processes.join(", "))
+            }
+            Self::Measured => "per request, as the frontend measured it".to_owned(),
+            Self::Told => {
+                "per request, decision → first token: a lower bound, the frontend's work before is not in it"
+                    .to_owned()
+            }
+        }
+    }
+}
+
+/// Percentiles of one quantity from one source.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Times {
+    /// Where from.
+    pub source: Source,
+    /// Samples in the window.
+    pub samples: u64,
+    /// Samples that there were, known or not, as far as anybody counts them; of a histogram the same.
+    pub of: u64,
+    /// Median, 95th and 99th percentile; `None` without a sample.
+    pub quantiles: Option<[Range; 3]>,
+    /// What it is taken over: after the first, up to the second. Of scraped processes from scrape to scrape.
+    pub window: (Millis, Millis),
+}
+
+impl Times {
+    /// How the 95th percentile stands to `target`; unknown also with fewer than [`MIN_SAMPLES`] samples.
+    pub fn standing(&self, target: f64) -> Standing {
+        match self.quantiles {
+            Some([_, p95, _]) if self.samples >= MIN_SAMPLES => p95.against(target),
+            _ => Standing::Unknown,
+        }
+    }
+
+    /// Why [`standing`](Self::standing) is unknown, in words; `None` where it is not.
+    pub fn why_unknown(&self, quantity: Quantity, target: f64) -> Option<String> {
+        if self.standing(target) != Standing::Unknown {
+            return None;
+        }
+        let Some([_, p95, _]) = self.quantiles.filter(|_| self.samples >= MIN_SAMPLES) else {
+            return Some(format!("no data: {} of at least {MIN_SAMPLES} samples", self.samples));
+        };
+        let (range, target) = (quantity.range_words(&p95), quantity.words(target));
+        Some(format!("{range}, target {target} lies inside; no data on which side"))
+    }
+}
+
+/// Share of samples above a target over the session.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Burn {
+    /// Where from.
+    pub source: Source,
+    /// Samples above the target: at least so many, at most so many. They differ where the target lies inside a bucket.
+    pub over: (u64, u64),
+    /// All samples.
+    pub samples: u64,
+    /// Since when.
+    pub since_ms: Millis,
+}
+
+/// The figure of the last [`WINDOW_MS`] before `now`: the one that is shown, compared and coloured everywhere. `None`:
+/// nobody tells of a sample.
+pub fn figure(cluster: &Cluster, quantity: Quantity, now: Millis) -> Option<Times> {
+    latest(cluster, quantity, now).into_iter().find(|times| times.samples > 0)
+}
+
+/// Percentiles over the last [`WINDOW_MS`] before `now`, from every source that tells the quantity, the best one first:
+/// single requests if they are nearly all of those that the frontends count, else histograms. Empty: nobody tells.
+pub fn latest(cluster: &Cluster, quantity: Quantity, now: Millis) -> Vec<Times> {
+    within(cluster, quantity, now, WINDOW_MS)
+}
+
+/// The same over the last `window_ms`.
+pub fn within(cluster: &Cluster, quantity: Quantity, now: Millis, window_ms: u64) -> Vec<Times> {
+    let singles = Singles::of(cluster, quantity, now, window_ms);
+    let after = Millis(now.0.saturating_sub(window_ms));
+    let buckets = merged(cluster, quantity.histogram(), |p, kind| p.distribution(kind, after, now));
+    let in_buckets = buckets.as_ref().map(|(sum, _)| sum.count());
+    let covers = singles.as_ref().is_some_and(|singles| singles.covers(in_buckets));
+    let buckets = buckets.map(|(sum, source)| Times {
+        samples: sum.count(),
+        of: sum.count(),
+        quantiles: of_buckets(&sum, quantity.scale()),
+        window: scraped(cluster, &source, after).unwrap_or((after, now)),
+        source,
+    });
+    let singles = singles.map(Singles::times);
+    if covers {
+        singles.into_iter().chain(buckets).collect()
+    } else {
+        buckets.into_iter().chain(singles).collect()
+    }
+}
+
+/// Between which scrapes the histograms of a source counted.
+fn scraped(cluster: &Cluster, source: &Source, after: Millis) -> Option<(Millis, Millis)> {
+    let Source::Histograms { processes, .. } = source else { return None };
+    let of = frontends(cluster).filter(|process| processes.contains(&process.name));
+    of.map(|process| process.covered(after))
+        .reduce(|(from, to), (began, last)| (from.min(began), to.max(last)))
+}
+
+/// Percentiles over single requests, within `window_ms` before `until`. `None`: nobody tells of any.
+pub fn requests(cluster: &Cluster, quantity: Quantity, until: Millis, window_ms: u64) -> Option<Times> {
+    Singles::of(cluster, quantity, until, window_ms).map(Singles::times)
+}
+
+/// Share of the samples of the last [`WINDOW_MS`] before `now` that were above `target`, 0 to 1, by a source that
+/// [`latest`] gave; a range where the target lies inside a bucket or requests are missing. `None` without a sample.
+pub fn share_above(
+    cluster: &Cluster,
+    quantity: Quantity,
+    now: Millis,
+    target: f64,
+    source: &Source,
+) -> Option<Range> {
+    let (least, most, of) = if matches!(source, Source::Histograms { .. }) {
+        let after = Millis(now.0.saturating_sub(WINDOW_MS));
+        let (sum, _) = merged(cluster, quantity.histogram(), |p, kind| p.distribution(kind, after, now))?;
+        let (least, most) = sum.above(target / quantity.scale());
+        (least, most, sum.count())
+    } else {
+        let singles = Singles::of(cluster, quantity, now, WINDOW_MS)?;
+        let above = singles.values.iter().filter(|&&value| value > target).count() as u64;
+        (above, above, singles.values.len() as u64)
+    };
+    (of > 0).then(|| Range::between(least as f64 / of as f64, Some(most as f64 / of as f64)))
+}
+
+/// How many samples of the session were above `target`: by histograms, which have all of them, else by the single requests
+/// that are kept.
+pub fn burn(cluster: &Cluster, quantity: Quantity, target: f64) -> Option<Burn> {
+    let of_histograms = || {
+        let (sum, source) = merged(cluster, quantity.histogram(), ProcessState::session)?;
+        let since_ms = frontends(cluster).map(|p| p.first_ms).min()?;
+        Some(Burn { source, over: sum.above(target / quantity.scale()), samples: sum.count(), since_ms })
+    };
+    let of_requests = || {
+        let decisions = cluster.decisions();
+        let of_decisions = decisions.newest_first().filter_map(|decided| quantity.of(decided));
+        let of_ended = cluster.requests().newest_first().filter_map(|ended| quantity.of_ended(ended));
+        let each: Vec<_> = of_decisions.chain(of_ended).collect();
+        let since_ms = each.iter().map(|single| single.at).min()?;
+        let is_measured = each.iter().all(|single| single.is_measured);
+        let source = if is_measured { Source::Measured } else { Source::Told };
+        let over = each.iter().filter(|single| single.value > target).count() as u64;
+        Some(Burn { source, over: (over, over), samples: each.len() as u64, since_ms })
+    };
+    of_histograms().filter(|burn| burn.samples > 0).or_else(of_requests)
+}
+
+pub(super) fn of_buckets(sum: &Distribution, scale: f64) -> Option<[Range; 3]> {
+    let at = |q: f64| sum.quantile(q).map(|quantile| quantile.range().times(scale));
+    Some([at(0.5)?, at(0.95)?, at(0.99)?])
+}
+
+/// What the processes that see whole requests say, added up. A worker sees its own part of a request only. `None`: no
+/// process offers it.
+pub fn merged(
+    cluster: &Cluster,
+    kind: HistogramKind,
+    of: impl Fn(&ProcessState, HistogramKind) -> Option<Distribution>,
+) -> Option<(Distribution, Source)> {
+    let mut sum: Option<Distribution> = None;
+    let (mut processes, mut left_out) = (Vec::new(), Vec::new());
+    for process in frontends(cluster) {
+        let Some(one) = of(process, kind) else { continue };
+        let is_in = match &mut sum {
+            Some(sum) => sum.merge(&one),
+            none => {
+                *none = Some(one);
+                true
+            }
+        };
+        if is_in { &mut processes } else { &mut left_out }.push(process.name.clone());
+    }
+    sum.map(|sum| (sum, Source::Histograms { processes, left_out }))
+}
+
+/// Processes that take requests or route them.
+pub(crate) fn frontends(cluster: &Cluster) -> impl Iterator<Item = &ProcessState> {
+    cluster.processes().iter().filter(|process| process.role != ProcessRole::Worker)
+}

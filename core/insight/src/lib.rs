@@ -1,0 +1,14 @@
+//! Questions asked of the state: findings (one file a rule), latency, memory, in-flight imbalance, baselines, capacity, what-if, counterfactual.
+//!
+//! Must not know how an answer is shown or sent.
+#![forbid(unsafe_code)]
+
+pub mod baseline;
+pub mod capacity;
+pub mod check;
+pub mod counterfactual;
+pub mod latency;
+pub mod live;
+pub mod memory;
+pub mod spread;
+pub mod whatif;

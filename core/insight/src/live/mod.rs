@@ -1,0 +1,184 @@
+//! The last seconds of live traffic as figures that baselines know, each with its source and its samples. A pure reading of
+//! the state: exact where nearly all requests are known one by one, else a range by the frontends' histograms.
+
+mod counts;
+mod lengths;
+#[cfg(test)]
+mod tests;
+mod times;
+
+pub use lengths::{Lengths, lengths};
+
+use crate::baseline::{ByFigure, Figure, Window};
+use crate::latency::{covered_s, frontends, merged};
+use radixscope_model::id::Millis;
+use radixscope_model::range::Range;
+use radixscope_model::record::{Gauge, HistogramKind};
+use radixscope_state::cluster::{Cluster, Distribution, ProcessState, RATE_BUCKET_MS};
+
+/// Where a figure comes from.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Source {
+    /// Histograms and counters of the frontends' metrics; quantiles are known to their bucket.
+    Scraped,
+    /// Each request, as its frontend measured it.
+    Requests,
+    /// Each request, by the times at which its steps were told.
+    Told,
+    /// Each decision, by the router's own count.
+    Decisions,
+}
+
+impl Source {
+    /// Name on screen.
+    pub const fn label(self) -> &'static str {
+        match self {
+            Self::Scraped => "frontends' metrics",
+            Self::Requests => "request traces",
+            Self::Told => "times of requests' events",
+            Self::Decisions => "router's decisions",
+        }
+    }
+}
+
+/// How the requests in flight are known.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum ConcurrencySource {
+    /// Second by second, between decision and end of each request.
+    InFlight,
+    /// Time spent in all requests that ended, over the window: their mean number in flight.
+    Durations,
+    /// The frontends' gauges at this moment, no mean.
+    Gauges,
+}
+
+impl ConcurrencySource {
+    /// Name on screen.
+    pub const fn label(self) -> &'static str {
+        match self {
+            Self::InFlight => "mean of requests in flight, second by second",
+            Self::Durations => "mean in flight: sum of durations ÷ window",
+            Self::Gauges => "frontends' gauges at this moment",
+        }
+    }
+}
+
+/// Live figures with their sources.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Live {
+    /// Figures and samples. Its concurrency is 0 where that is not known.
+    pub window: Window,
+    /// Where each known figure comes from.
+    pub sources: ByFigure<Option<Source>>,
+    /// Mean requests in flight and how they are known.
+    pub concurrency: Option<(f64, ConcurrencySource)>,
+}
+
+/// The `ms` milliseconds before `now`, at most [`radixscope_state::cluster::SCRAPE_WINDOW_MS`].
+pub fn live(cluster: &Cluster, now: Millis, ms: u64) -> Live {
+    let span = Span { cluster, now, ms };
+    let mut figures = ByFigure::default();
+    let mut samples = ByFigure::default();
+    let mut sources = ByFigure::default();
+    for (figure, known) in times::times(&span).into_iter().chain(counts::counts(&span)) {
+        if let Some(Known { value, samples: count, source }) = known.filter(|known| {
+            known.value.high().unwrap_or(known.value.low()).is_finite() && figure.allows(known.value.low())
+        }) {
+            figures.set(figure, Some(value));
+            samples.set(figure, count);
+            sources.set(figure, Some(source));
+        }
+    }
+    let concurrency = span.concurrency();
+    let window =
+        Window { concurrency: concurrency.map_or(0.0, |(mean, _)| mean), duration_ms: ms, figures, samples };
+    Live { window, sources, concurrency }
+}
+
+/// The same without sources: what is saved as a level of a baseline.
+pub fn live_window(cluster: &Cluster, now: Millis, ms: u64) -> Window {
+    live(cluster, now, ms).window
+}
+
+/// A figure.
+#[derive(Clone, Copy)]
+struct Known {
+    /// In the figure's unit.
+    value: Range,
+    samples: u64,
+    source: Source,
+}
+
+impl Known {
+    fn exact(value: f64, samples: u64, source: Source) -> Self {
+        Self { value: Range::exact(value), samples, source }
+    }
+}
+
+type Pair = (Figure, Option<Known>);
+
+/// What is looked at.
+struct Span<'c> {
+    cluster: &'c Cluster,
+    now: Millis,
+    ms: u64,
+}
+
+impl Span<'_> {
+    fn after(&self) -> Millis {
+        Millis(self.now.0.saturating_sub(self.ms))
+    }
+
+    fn holds(&self, at: Millis) -> bool {
+        at > self.after() && at <= self.now
+    }
+
+    /// The scraped samples of `kind` of all frontends; `None` without one.
+    fn scraped(&self, kind: HistogramKind) -> Option<Distribution> {
+        let (sum, _) =
+            merged(self.cluster, kind, |process, kind| process.distribution(kind, self.after(), self.now))?;
+        (sum.count() > 0).then_some(sum)
+    }
+
+    /// What each frontend tells, for each second that its scrapes cover, summed; `None`: none tells.
+    fn per_s(&self, of: impl Fn(&ProcessState) -> Option<f64>) -> Option<f64> {
+        let each = frontends(self.cluster).filter_map(|process| {
+            let seconds = covered_s(process, self.after());
+            (seconds > 0.0).then_some(of(process)? / seconds)
+        });
+        each.reduce(|sum, more| sum + more)
+    }
+
+    fn concurrency(&self) -> Option<(f64, ConcurrencySource)> {
+        let in_flight = self.in_flight().map(|mean| (mean, ConcurrencySource::InFlight));
+        in_flight.or_else(|| self.in_flight_by_durations()).or_else(|| {
+            let gauges: Vec<f64> = frontends(self.cluster)
+                .filter_map(|process| process.gauge(Gauge::InFlightRequests))
+                .collect();
+            let sum = gauges.iter().sum::<f64>();
+            (!gauges.is_empty() && sum > 0.0).then_some((sum, ConcurrencySource::Gauges))
+        })
+    }
+
+    /// The mean over the full seconds in which requests of any worker are known. A second counts with the most at once,
+    /// which is a little above its mean.
+    fn in_flight(&self) -> Option<f64> {
+        let end = self.now.0 / RATE_BUCKET_MS;
+        let workers = || self.cluster.workers().iter();
+        let at = |second| {
+            let known = workers().filter_map(move |worker| worker.in_flight.most_in(second));
+            known.map(u64::from).reduce(|sum, more| sum + more)
+        };
+        let known: Vec<u64> = (end.saturating_sub(self.ms / RATE_BUCKET_MS)..end).filter_map(at).collect();
+        let mean = known.iter().sum::<u64>() as f64 / known.len().max(1) as f64;
+        (mean > 0.0).then_some(mean)
+    }
+
+    /// By Little's law: time spent in requests that ended in the window, over its length.
+    fn in_flight_by_durations(&self) -> Option<(f64, ConcurrencySource)> {
+        let mean = self.per_s(|process| {
+            Some(process.distribution(HistogramKind::Duration, self.after(), self.now)?.sum())
+        })?;
+        (mean > 0.0).then_some((mean, ConcurrencySource::Durations))
+    }
+}

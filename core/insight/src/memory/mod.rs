@@ -1,0 +1,245 @@
+//! What a worker's KV memory is filled with: blocks of running requests by the engine's own word, blocks kept for re-use
+//! as the mirror believes, and what is free. A pure reading of the state; says of each figure who said it and when.
+//!
+//! The engine counts what running requests hold, part-filled blocks included, and does not tell what it keeps beside that.
+//! The mirror counts full blocks that were stored and not removed, running or kept. So *retained* is a difference of two
+//! witnesses: belief, not measurement.
+
+mod said;
+#[cfg(test)]
+mod tests;
+mod words;
+
+pub use radixscope_state::cluster::{BlockSize, CapacitySource, Said};
+pub use said::UsedSource;
+pub use words::seconds;
+
+use crate::capacity::Live;
+use radixscope_model::id::{Millis, WorkerIx};
+use radixscope_model::record::{BlockAges, Gauge};
+use radixscope_state::cluster::Cluster;
+
+/// Churn is counted over so many seconds.
+pub const CHURN_S: u64 = 60;
+
+/// The memory of one worker, in blocks. `None` is unknown.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Memory {
+    /// Whose.
+    pub worker: WorkerIx,
+    /// Tokens of a block, and who says so.
+    pub block_size: Option<BlockSize>,
+    /// Blocks there are, by the best source.
+    pub capacity: Option<Said<CapacitySource>>,
+    /// The same by every source that tells, the best first.
+    pub capacities: Vec<Said<CapacitySource>>,
+    /// Blocks of running requests, by the engine's last word.
+    pub used: Option<Said<UsedSource>>,
+    /// Blocks that the mirror believes it to hold, running or kept, and the last KV event.
+    pub mirror: Option<Mirror>,
+    /// How long its blocks live, of one in `ages.one_in`.
+    pub ages: Option<BlockAges>,
+    /// Blocks stored and removed in the last [`CHURN_S`] seconds.
+    pub churn: Option<Churn>,
+}
+
+/// What the mirror believes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Mirror {
+    /// Blocks stored and not removed.
+    pub blocks: u64,
+    /// The last KV event that changed them.
+    pub at_ms: Millis,
+}
+
+/// Blocks that came and went.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Churn {
+    /// Stored.
+    pub stored: u64,
+    /// Removed.
+    pub removed: u64,
+}
+
+impl Churn {
+    /// Removed for one stored; `None` where nothing was stored.
+    pub fn ratio(&self) -> Option<f64> {
+        (self.stored > 0).then(|| self.removed as f64 / self.stored as f64)
+    }
+}
+
+/// A stretch of the memory.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Part {
+    /// Running requests.
+    Used,
+    /// Kept for re-use.
+    Retained,
+    /// Running or kept: the engine's own figure is missing or does not fit the mirror's.
+    Held,
+    /// Neither used nor held.
+    Free,
+    /// Kept or free: no KV event tells.
+    Rest,
+}
+
+impl Part {
+    /// Name on screen.
+    pub const fn label(self) -> &'static str {
+        match self {
+            Self::Used => "used by running requests",
+            Self::Retained => "kept for re-use",
+            Self::Held => "used or kept",
+            Self::Free => "free",
+            Self::Rest => "kept or free",
+        }
+    }
+}
+
+/// How the mirror's figure stands to the engine's.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Belief {
+    /// Neither the engine nor KV events tell anything.
+    Nothing,
+    /// The engine never told its figure.
+    NoEngine,
+    /// No KV event was heard.
+    NoEvents,
+    /// The mirror holds so many more: kept for re-use.
+    Plausible(u64),
+    /// The engine uses so many more than the mirror knows.
+    EngineAbove(u64),
+    /// The mirror believes so many more than there is room for.
+    AboveCapacity(u64),
+}
+
+impl Memory {
+    /// The memory of `worker` at `now`; `None`: there is no such worker.
+    pub fn of(cluster: &Cluster, worker: WorkerIx, now: Millis) -> Option<Self> {
+        let state = cluster.worker(worker)?;
+        let capacities = said::capacities(cluster, worker);
+        Some(Self {
+            worker,
+            block_size: cluster.block_size(worker),
+            capacity: capacities.first().copied(),
+            capacities,
+            used: said::used(cluster, worker, state),
+            mirror: cluster
+                .blocks(worker)
+                .zip(state.last_event_ms)
+                .map(|(blocks, at_ms)| Mirror { blocks, at_ms }),
+            ages: state.ages,
+            churn: churn(cluster, worker, now),
+        })
+    }
+
+    /// How the mirror's figure stands to the engine's.
+    pub fn belief(&self) -> Belief {
+        let (used, mirror) = (self.used.map(|said| said.blocks), self.mirror.map(|mirror| mirror.blocks));
+        match (used, mirror, self.capacity.map(|said| said.blocks)) {
+            (_, Some(mirror), Some(capacity)) if mirror > capacity => {
+                Belief::AboveCapacity(mirror - capacity)
+            }
+            (None, None, _) => Belief::Nothing,
+            (None, Some(_), _) => Belief::NoEngine,
+            (Some(_), None, _) => Belief::NoEvents,
+            (Some(used), Some(mirror), _) if used > mirror => Belief::EngineAbove(used - mirror),
+            (Some(used), Some(mirror), _) => Belief::Plausible(mirror - used),
+        }
+    }
+
+    /// Blocks kept for re-use: what the mirror holds beyond what running requests use. `None` where either is unknown or
+    /// the two do not fit together.
+    pub fn retained_blocks(&self) -> Option<u64> {
+        match self.belief() {
+            Belief::Plausible(retained) => Some(retained),
+            _ => None,
+        }
+    }
+
+    /// Blocks that are neither used nor held. `None` where capacity or mirror is unknown, or the mirror cannot be right.
+    pub fn free_blocks(&self) -> Option<u64> {
+        let taken = self.mirror?.blocks.max(self.used.map_or(0, |used| used.blocks));
+        self.capacity?.blocks.checked_sub(taken)
+    }
+
+    /// The memory in stretches, in blocks, in the order in which they are drawn; empty: nothing is known.
+    pub fn parts(&self) -> Vec<(Part, u64)> {
+        let used = self.used.map(|said| said.blocks);
+        let capacity = self.capacity.map(|said| said.blocks);
+        let mut parts = match (self.belief(), used, self.mirror) {
+            (Belief::Plausible(retained), Some(used), _) => {
+                vec![(Part::Used, used), (Part::Retained, retained)]
+            }
+            (Belief::EngineAbove(_) | Belief::NoEvents, Some(used), _) => vec![(Part::Used, used)],
+            (Belief::NoEngine | Belief::AboveCapacity(_), _, Some(mirror)) => {
+                vec![(Part::Held, mirror.blocks)]
+            }
+            _ => Vec::new(),
+        };
+        if let Some(capacity) = capacity.filter(|_| !parts.is_empty()) {
+            let taken = parts.iter().map(|(_, blocks)| blocks).sum();
+            let rest = if self.mirror.is_some() { Part::Free } else { Part::Rest };
+            parts.push((rest, capacity.saturating_sub(taken)));
+        }
+        parts
+    }
+}
+
+/// All workers that have not left, summed for [`crate::capacity::remedies`]; a sum is unknown as soon as one worker's
+/// figure is.
+pub fn live(cluster: &Cluster, now: Millis) -> Live {
+    let there = (0..cluster.workers().len() as u16).map(WorkerIx);
+    let there = there.filter(|&ix| cluster.worker(ix).is_some_and(|state| state.gone.is_none()));
+    let all: Vec<Memory> = there.filter_map(|ix| Memory::of(cluster, ix, now)).collect();
+    let sum = |of: &dyn Fn(&Memory) -> Option<u64>| {
+        let each = all.iter().map(of).collect::<Option<Vec<u64>>>();
+        each?.into_iter().reduce(u64::saturating_add)
+    };
+    let waiting =
+        cluster.processes().iter().filter_map(|process| process.gauge(Gauge::EngineWaitingRequests));
+    let waiting: Vec<f64> = waiting.collect();
+    Live {
+        used_blocks: sum(&|memory| memory.used.map(|said| said.blocks)),
+        retained_blocks: sum(&Memory::retained_blocks),
+        capacity_blocks: sum(&|memory| memory.capacity.map(|said| said.blocks)),
+        waiting_sequences: (!waiting.is_empty()).then(|| waiting.iter().sum::<f64>().max(0.0) as u64),
+    }
+}
+
+/// Over the seconds that are known; `None`: none is.
+fn churn(cluster: &Cluster, worker: WorkerIx, now: Millis) -> Option<Churn> {
+    let known = cluster.rates(worker, now, CHURN_S).filter_map(|(_, bucket)| bucket);
+    known
+        .map(|bucket| Churn { stored: bucket.stored.into(), removed: bucket.removed.into() })
+        .reduce(|sum, more| Churn { stored: sum.stored + more.stored, removed: sum.removed + more.removed })
+}
+
+/// What the deployment tells of the calculator's inputs.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Facts {
+    /// Tokens of a block, where all workers agree.
+    pub block_size_tokens: Option<u32>,
+    /// Workers that are there.
+    pub workers: Option<u64>,
+    /// Most sequences at once on a worker, where all models agree.
+    pub max_num_seqs: Option<u64>,
+    /// Least and most blocks of a worker that is there.
+    pub blocks_per_worker: Option<(u64, u64)>,
+}
+
+/// What the deployment tells for the calculator.
+pub fn live_facts(cluster: &Cluster) -> Facts {
+    let there = || {
+        let all = (0..cluster.workers().len() as u16).map(WorkerIx);
+        all.filter(|&ix| cluster.worker(ix).is_some_and(|state| state.gone.is_none()))
+    };
+    let blocks: Vec<u64> = there().filter_map(|ix| Some(cluster.capacity(ix)?.blocks)).collect();
+    let workers = there().count() as u64;
+    Facts {
+        block_size_tokens: cluster.block_tokens(),
+        workers: (workers > 0).then_some(workers),
+        max_num_seqs: cluster.models_agree(|model| model.max_num_seqs),
+        blocks_per_worker: blocks.iter().min().copied().zip(blocks.iter().max().copied()),
+    }
+}

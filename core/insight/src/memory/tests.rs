@@ -1,0 +1,248 @@
+//! Occupancy by every mixture of sources.
+
+use std::borrow::Cow;
+
+use super::*;
+use radixscope_model::id::{BlockHash, Seq, TokensHash, Worker};
+use radixscope_model::record::{Block, Entry, ModelFigures, ProcessRole, RankFigures, Record, Scrape};
+
+const NOW: u64 = 1_800_000_000_000;
+const W: WorkerIx = WorkerIx(0);
+
+/// A cluster of one worker with id 7, and time to tell it things.
+struct Told {
+    cluster: Cluster,
+    at: u64,
+}
+
+impl Told {
+    fn new() -> Self {
+        let mut told = Self { cluster: Cluster::default(), at: NOW };
+        let id = Worker::new(7, 0);
+        told.tell(Record::Worker { worker: W, id, namespace: "".into(), component: "".into() });
+        told
+    }
+
+    fn tell(&mut self, record: Record<'_>) -> &mut Self {
+        let seq = Seq(self.cluster.seq().0 + 1);
+        self.cluster.fold(seq, &Entry { at_ms: Millis(self.at), record });
+        self
+    }
+
+    fn after(&mut self, ms: u64) -> &mut Self {
+        self.at += ms;
+        self
+    }
+
+    fn store(&mut self, blocks: std::ops::Range<u64>) -> &mut Self {
+        let blocks: Vec<Block> =
+            blocks.map(|b| Block { block_hash: BlockHash(b), tokens_hash: TokensHash(b) }).collect();
+        self.tell(Record::Stored { worker: W, parent: None, blocks: blocks.into() })
+    }
+
+    fn remove(&mut self, blocks: std::ops::Range<u64>) -> &mut Self {
+        let hashes: Vec<BlockHash> = blocks.map(BlockHash).collect();
+        self.tell(Record::Removed { worker: W, hashes: hashes.into() })
+    }
+
+    fn card(&mut self, capacity: u64) -> &mut Self {
+        self.tell(Record::ModelCard {
+            worker: W,
+            total_kv_blocks: Some(capacity),
+            block_size_tokens: Some(32),
+        })
+    }
+
+    fn uses(&mut self, used_blocks: u64) -> &mut Self {
+        self.tell(Record::EngineLoad { worker: W, used_blocks })
+    }
+
+    fn scrape(
+        &mut self,
+        instance: Option<u64>,
+        rank: RankFigures,
+        frontend_blocks: Option<u64>,
+    ) -> &mut Self {
+        let role = if frontend_blocks.is_some() { ProcessRole::Frontend } else { ProcessRole::Worker };
+        let model = ModelFigures {
+            name: "m".into(),
+            block_size_tokens: Some(16),
+            total_kv_blocks: frontend_blocks,
+            max_num_seqs: None,
+            max_num_batched_tokens: None,
+            context_length: None,
+        };
+        let scrape = Scrape {
+            process: if frontend_blocks.is_some() { "frontend" } else { "worker" }.into(),
+            role,
+            is_whole: true,
+            instance,
+            gauges: Cow::Borrowed(&[]),
+            counters: Cow::Borrowed(&[]),
+            histograms: Vec::new(),
+            models: if frontend_blocks.is_some() { vec![model] } else { Vec::new() },
+            workers: Cow::Borrowed(&[]),
+            ranks: Cow::Owned(vec![rank]),
+        };
+        self.tell(Record::scrape(&scrape))
+    }
+
+    fn memory(&self) -> Memory {
+        Memory::of(&self.cluster, W, Millis(self.at)).unwrap()
+    }
+}
+
+const fn rank(used: Option<u64>, usage: Option<f64>, total: Option<u64>) -> RankFigures {
+    RankFigures { dp_rank: 0, kv_usage: usage, used_blocks: used, total_blocks: total }
+}
+
+#[test]
+fn what_the_engine_does_not_use_of_the_mirrors_blocks_is_kept_for_reuse() {
+    let mut told = Told::new();
+    told.card(100).store(0..60).after(1_000).uses(25);
+    let memory = told.memory();
+    assert_eq!(memory.parts(), [(Part::Used, 25), (Part::Retained, 35), (Part::Free, 40)]);
+    assert_eq!((memory.retained_blocks(), memory.free_blocks()), (Some(35), Some(40)));
+    let used = memory.used.unwrap();
+    assert_eq!((used.source, used.at_ms), (UsedSource::KvMetrics, Some(Millis(NOW + 1_000))));
+    assert_eq!(memory.mirror.unwrap().at_ms, Millis(NOW));
+    assert!(memory.belief_words().contains("35 blocks more"), "{}", memory.belief_words());
+    assert_eq!(memory.block_size.map(|size| size.tokens), Some(32));
+}
+
+#[test]
+fn what_is_not_told_is_unknown_and_says_what_would_tell() {
+    let told = Told::new();
+    let memory = told.memory();
+    assert_eq!(memory.parts(), []);
+    assert_eq!((memory.retained_blocks(), memory.free_blocks(), memory.churn), (None, None, None));
+    assert_eq!(memory.belief(), Belief::Nothing);
+    let missing = memory.missing().join(" ");
+    assert!(
+        missing.contains("--kv-events-config") && missing.contains("--prometheus frontend="),
+        "{missing}"
+    );
+    assert_eq!(Memory::of(&told.cluster, WorkerIx(1), Millis(NOW)), None);
+}
+
+#[test]
+fn a_mirror_without_an_engine_does_not_part_used_from_kept() {
+    let mut told = Told::new();
+    told.card(100).store(0..60);
+    let memory = told.memory();
+    assert_eq!(memory.parts(), [(Part::Held, 60), (Part::Free, 40)]);
+    assert_eq!((memory.belief(), memory.retained_blocks()), (Belief::NoEngine, None));
+}
+
+#[test]
+fn an_engine_without_events_does_not_part_kept_from_free() {
+    let mut told = Told::new();
+    told.card(100).uses(30);
+    let memory = told.memory();
+    assert_eq!(memory.parts(), [(Part::Used, 30), (Part::Rest, 70)]);
+    assert_eq!((memory.belief(), memory.free_blocks()), (Belief::NoEvents, None));
+}
+
+#[test]
+fn an_engine_that_uses_more_than_the_mirror_knows_leaves_the_kept_part_unknown() {
+    let mut told = Told::new();
+    told.card(100).store(0..20).uses(30);
+    let memory = told.memory();
+    assert_eq!(memory.belief(), Belief::EngineAbove(10));
+    assert_eq!(memory.retained_blocks(), None);
+    assert_eq!(memory.parts(), [(Part::Used, 30), (Part::Free, 70)]);
+}
+
+#[test]
+fn a_mirror_above_the_capacity_is_said_to_be_wrong() {
+    let mut told = Told::new();
+    told.card(50).store(0..60).uses(10);
+    let memory = told.memory();
+    assert_eq!(
+        (memory.belief(), memory.free_blocks(), memory.retained_blocks()),
+        (Belief::AboveCapacity(10), None, None)
+    );
+    assert!(memory.belief_words().contains("10 blocks more than there is room for"));
+}
+
+#[test]
+fn the_engines_total_counts_more_than_the_card_and_the_frontend_and_differences_are_named() {
+    let mut told = Told::new();
+    told.scrape(None, rank(None, None, None), Some(90));
+    assert_eq!(told.memory().capacity.unwrap().source, CapacitySource::Frontend);
+    assert_eq!(told.memory().block_size.map(|size| size.tokens), Some(16));
+    told.card(100);
+    assert_eq!(told.memory().capacity.unwrap().source, CapacitySource::ModelCard);
+    told.scrape(Some(7), rank(None, Some(0.25), Some(200)), None);
+    let memory = told.memory();
+    assert_eq!(memory.capacity.map(|said| (said.blocks, said.source)), Some((200, CapacitySource::Engine)));
+    assert_eq!(memory.capacities.len(), 3);
+    assert!(memory.capacity_words().unwrap().contains("200 blocks by the engine's total, but 100 blocks"));
+    assert_eq!(memory.used.map(|said| (said.blocks, said.source)), Some((50, UsedSource::GaugeShare)));
+}
+
+#[test]
+fn the_later_word_of_the_engine_counts() {
+    let mut told = Told::new();
+    told.uses(5).after(1_000).scrape(Some(7), rank(Some(9), None, None), None);
+    assert_eq!(told.memory().used.unwrap().blocks, 9);
+    told.after(1_000).uses(6);
+    assert_eq!(told.memory().used.unwrap().blocks, 6);
+}
+
+#[test]
+fn metrics_of_a_process_whose_worker_is_not_known_are_nobodys() {
+    let mut told = Told::new();
+    told.scrape(None, rank(Some(9), None, Some(100)), None);
+    told.scrape(Some(8), rank(Some(9), None, Some(100)), None);
+    let memory = told.memory();
+    assert_eq!((memory.used, memory.capacity), (None, None));
+}
+
+#[test]
+fn churn_is_what_came_and_went_in_the_last_minute() {
+    let mut told = Told::new();
+    told.store(0..40).after(100_000).store(100..110).remove(0..30).after(1_000);
+    let churn = told.memory().churn.unwrap();
+    assert_eq!((churn.stored, churn.removed), (10, 30));
+    assert_eq!(churn.ratio(), Some(3.0));
+    assert_eq!(Churn { stored: 0, removed: 5 }.ratio(), None);
+}
+
+#[test]
+fn lifetimes_are_held_against_the_gap_to_the_next_use() {
+    let ages = |came_back, reuse| BlockAges {
+        one_in: 32,
+        removed: 50,
+        lifetime_p50_ms: Some(20_000),
+        lifetime_p95_ms: Some(60_000),
+        came_back,
+        came_back_p50_ms: (came_back > 0).then_some(4_000),
+        reuse_p50_ms: reuse,
+    };
+    let words = |ages| {
+        let mut told = Told::new();
+        told.tell(Record::BlockAges { worker: W, ages });
+        told.memory().lifetime_words().unwrap()
+    };
+    assert!(words(ages(0, Some(30_000))).contains("shorter than the gap"));
+    assert!(words(ages(0, Some(3_000))).contains("longer than the gap"));
+    let back = words(ages(10, None));
+    assert!(back.contains("4.0 s after they went") && back.contains("one block in 32"), "{back}");
+}
+
+#[test]
+fn sums_for_remedies_are_unknown_as_soon_as_one_worker_is() {
+    let mut told = Told::new();
+    told.card(100).store(0..60).uses(25);
+    let sums = live(&told.cluster, Millis(told.at));
+    assert_eq!(
+        (sums.used_blocks, sums.retained_blocks, sums.capacity_blocks),
+        (Some(25), Some(35), Some(100))
+    );
+    let (worker, id) = (WorkerIx(1), Worker::new(8, 0));
+    told.tell(Record::Worker { worker, id, namespace: "".into(), component: "".into() });
+    assert_eq!(live(&told.cluster, Millis(told.at)).used_blocks, None);
+    told.tell(Record::Gone { worker, why: radixscope_model::record::GoneWhy::Log });
+    assert_eq!(live(&told.cluster, Millis(told.at)).used_blocks, Some(25));
+}

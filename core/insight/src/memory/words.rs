@@ -1,0 +1,114 @@
+//! The memory in sentences: what belief and truth say of each other, what lifetimes mean, what would tell the unknown.
+
+use super::{Belief, CHURN_S, Memory};
+use radixscope_model::words::count;
+
+/// What to do for the engine's own figures.
+const TELL_ENGINE: &str = "blocks in use: the worker's kv_metrics over NATS, or --prometheus worker=http://HOST:PORT/metrics with its system port";
+const TELL_EVENTS: &str =
+    "what it keeps: its KV events (vLLM --kv-events-config, TensorRT-LLM --publish-events-and-metrics)";
+const TELL_CAPACITY: &str =
+    "capacity: its model card from discovery, or --prometheus frontend=http://HOST:8000/metrics";
+const TELL_AGES: &str = "lifetimes: KV events over some time; none of the followed blocks was removed yet";
+
+impl Memory {
+    /// What the mirror and the engine say of each other.
+    pub fn belief_words(&self) -> String {
+        match self.belief() {
+            Belief::Nothing => "Neither its engine nor its KV events say what it holds.".to_owned(),
+            Belief::NoEngine => "Its engine never said what running requests use.".to_owned(),
+            Belief::NoEvents => {
+                "No KV event of it was heard, so what it keeps for re-use is not known.".to_owned()
+            }
+            Belief::Plausible(0) => {
+                "Mirror and engine agree: nothing is kept beside running requests.".to_owned()
+            }
+            Belief::Plausible(more) => {
+                format!(
+                    "The mirror holds {} more than the engine uses: believed to be kept for re-use.",
+                    blocks(more)
+                )
+            }
+            Belief::EngineAbove(more) => format!(
+                "The engine uses {} more than the mirror holds: blocks being filled are not published yet, or stores were missed.",
+                blocks(more)
+            ),
+            Belief::AboveCapacity(more) => format!(
+                "The mirror believes {} more than there is room for: removals were missed, so it cannot be right.",
+                blocks(more)
+            ),
+        }
+    }
+
+    /// Whether the capacity's sources contradict each other; the sentence names them.
+    pub fn capacity_words(&self) -> Option<String> {
+        let best = self.capacity?;
+        let other = self.capacities.iter().find(|said| said.blocks != best.blocks)?;
+        Some(format!(
+            "Capacity is {} by the {}, but {} by the {}.",
+            blocks(best.blocks),
+            best.source.label(),
+            blocks(other.blocks),
+            other.source.label()
+        ))
+    }
+
+    /// What lifetimes and gaps say together; `None` where they say nothing.
+    pub fn lifetime_words(&self) -> Option<String> {
+        let ages = self.ages.as_ref()?;
+        let life = ages.lifetime_p50_ms?;
+        let sample = format!(
+            "followed: one block in {}, {} removed in the last minute",
+            ages.one_in,
+            count(u64::from(ages.removed))
+        );
+        if let Some(gap) = ages.came_back_p50_ms.filter(|_| ages.came_back > 0) {
+            let share = u64::from(ages.came_back) * 100 / u64::from(ages.removed.max(1));
+            return Some(format!(
+                "Blocks are evicted after {} (median); {share} % of as many come back, {} after they went: they left too early ({sample}).",
+                seconds(life),
+                seconds(gap)
+            ));
+        }
+        let verdict = match ages.reuse_p50_ms {
+            Some(reuse) if reuse > life => "shorter than the gap between two uses: much is computed again",
+            Some(_) => "longer than the gap between two uses: what is re-used is still there",
+            None => "the gap between two uses is not known; no source tells of prompts",
+        };
+        Some(format!("Blocks are evicted after {} (median), {verdict} ({sample}).", seconds(life)))
+    }
+
+    /// Removed against stored, in words.
+    pub fn churn_words(&self) -> Option<String> {
+        let churn = self.churn?;
+        Some(format!(
+            "{} removed ÷ {} stored blocks in the last {CHURN_S} s",
+            count(churn.removed),
+            count(churn.stored)
+        ))
+    }
+
+    /// What is not known, each with what would tell.
+    pub fn missing(&self) -> Vec<&'static str> {
+        let checks = [
+            (self.used.is_none(), TELL_ENGINE),
+            (self.mirror.is_none(), TELL_EVENTS),
+            (self.capacity.is_none(), TELL_CAPACITY),
+            (self.ages.is_none_or(|ages| ages.lifetime_p50_ms.is_none()), TELL_AGES),
+        ];
+        checks.into_iter().filter(|(is_missing, _)| *is_missing).map(|(_, tell)| tell).collect()
+    }
+}
+
+fn blocks(n: u64) -> String {
+    format!("{} block{}", count(n), if n == 1 { "" } else { "s" })
+}
+
+/// `0.4 s`, `12 s`, `3.5 min`.
+pub fn seconds(ms: u64) -> String {
+    match ms {
+        0..=9_999 => format!("{}.{} s", ms / 1_000, ms % 1_000 / 100),
+        10_000..=119_999 => format!("{} s", ms / 1_000),
+        _ => format!("{}.{} min", ms / 60_000, ms % 60_000 / 6_000),
+    }
+}

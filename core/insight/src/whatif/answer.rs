@@ -1,0 +1,162 @@
+//! What came out: every candidate with its terms, by rank, and what changed from a decision that was really taken.
+
+use std::fmt::Write as _;
+
+use super::load::LoadFrom;
+use super::question::{Question, Who};
+use super::{Row, WhatIf};
+use radixscope_model::id::{DecisionId, Millis, Seq};
+use radixscope_router::explain::Short;
+use radixscope_router::{Load, Options, Request, Scores, Terms, WorkerInput};
+use radixscope_state::cluster::Cluster;
+
+/// An answer; lives as long as nothing else is asked.
+#[derive(Clone, Copy, Debug)]
+pub struct Answer<'a> {
+    /// The last record of the state that was asked.
+    pub seq: Seq,
+    /// When it was asked, by the state's clock.
+    pub at_ms: Millis,
+    /// What was routed.
+    pub request: Request,
+    /// What the router ran with.
+    pub options: Options,
+    /// What changed from the decision compared with, if there is one.
+    pub versus: Option<Versus>,
+    /// What was assumed, in sentences.
+    pub notes: &'a [String],
+    /// Margin, ties, chances: candidates by their index.
+    pub scores: &'a Scores,
+    pub(super) rows: &'a [Row],
+    pub(super) inputs: &'a [WorkerInput],
+}
+
+/// A candidate.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Candidate {
+    /// Who.
+    pub who: Who,
+    /// From 1, by cost; equal costs in the order of first sight.
+    pub rank: u32,
+    /// Blocks of the prompt it holds.
+    pub overlap_blocks: u32,
+    /// How busy it is, the blocks of this prompt included.
+    pub load: Load,
+    /// Where that is from.
+    pub load_from: LoadFrom,
+    /// Whether the question changed its load.
+    pub is_changed: bool,
+    /// Cost and what it is made of.
+    pub terms: Terms,
+    /// Chance to be chosen, 0 … 1.
+    pub probability: f64,
+    /// Whether it was really chosen in the decision compared with.
+    pub is_actual: bool,
+}
+
+/// The really chosen worker in this answer.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Versus {
+    /// The decision compared with.
+    pub decision: DecisionId,
+    /// Who was chosen.
+    pub actual: Who,
+    /// Its rank here from 1; `None`: it cannot be chosen here.
+    pub rank: Option<u32>,
+    /// Its cost less the lowest, in blocks; 0 if it is (among) the cheapest.
+    pub above_best_blocks: Option<f64>,
+    /// Its chance here, 0 … 1.
+    pub probability: f64,
+    /// Who costs least here; of several, the first seen.
+    pub best: Who,
+    /// How many could be chosen here.
+    pub choices: usize,
+    /// Whether the choice would fall on another worker: at temperature 0 certainly, above it likelier than not.
+    pub flips: bool,
+    /// Lowest cost to second lowest, in blocks.
+    pub margin_blocks: Option<f64>,
+    /// Candidates.
+    pub of: usize,
+}
+
+impl<'a> Answer<'a> {
+    /// Candidates by cost, lowest first.
+    pub fn ranked(&self) -> impl ExactSizeIterator<Item = Candidate> + use<'a> {
+        let answer = *self;
+        let actual = self.versus.map(|versus| versus.actual);
+        let ranking = self.scores.ranking().iter().enumerate();
+        ranking.map(move |(place, &at)| answer.at(place as u32 + 1, at as usize, actual))
+    }
+
+    fn at(&self, rank: u32, at: usize, actual: Option<Who>) -> Candidate {
+        let (row, input) = (self.rows[at], &self.inputs[at]);
+        Candidate {
+            who: row.who,
+            rank,
+            overlap_blocks: input.overlap.device,
+            load: input.load.unwrap_or_default(),
+            load_from: row.load_from,
+            is_changed: row.is_changed,
+            terms: self.scores.terms()[at],
+            probability: self.scores.probabilities()[at],
+            is_actual: actual == Some(row.who),
+        }
+    }
+}
+
+impl Versus {
+    /// In a sentence or two; `name` names a candidate.
+    pub fn sentence(&self, name: impl Fn(Who) -> String) -> String {
+        let (actual, best) = (name(self.actual), name(self.best));
+        let mut said = format!("The router chose {actual}. ");
+        let _ = match (self.rank, self.above_best_blocks) {
+            (Some(_), Some(above)) if above > 0.0 => write!(
+                said,
+                "Here {best} costs least: {actual} is number {} of {}, {} blocks dearer",
+                self.rank.unwrap_or_default(),
+                self.of,
+                Short(above)
+            ),
+            (Some(_), Some(_)) if self.margin_blocks == Some(0.0) => {
+                write!(said, "Here it shares the lowest cost with others")
+            }
+            (Some(_), _) => match self.margin_blocks {
+                Some(margin) => write!(said, "Here it costs least too, by {} blocks", Short(margin)),
+                None => write!(said, "Here it is the only one"),
+            },
+            (None, _) => write!(said, "It cannot be chosen here, and {best} costs least"),
+        };
+        let tenths = (self.probability * 1_000.0).round();
+        let _ = match (self.rank, self.choices) {
+            (Some(_), 2..) => write!(said, "; it would be chosen with a chance of {} %.", tenths / 10.0),
+            _ => write!(said, "."),
+        };
+        said
+    }
+}
+
+impl WhatIf {
+    pub(super) fn versus(&self, cluster: &Cluster, question: &Question) -> Option<Versus> {
+        let decided = cluster.decisions().get(question.actual?)?;
+        let actual = Who::Worker(decided.decision.worker);
+        let ranking = self.scores.ranking();
+        let best_at = *ranking.first()? as usize;
+        let at = self.rows.iter().position(|row| row.who == actual);
+        let place = at.and_then(|at| ranking.iter().position(|&ranked| ranked as usize == at));
+        let costs = self.scores.costs();
+        let above = |cost: f64| if cost == costs[best_at] { 0.0 } else { cost - costs[best_at] };
+        let probability = at.map_or(0.0, |at| self.scores.probabilities()[at]);
+        Some(Versus {
+            decision: decided.decision.id,
+            actual,
+            rank: place.map(|place| place as u32 + 1),
+            above_best_blocks: at.map(|at| above(costs[at])),
+            probability,
+            best: self.rows[best_at].who,
+            choices: self.scores.choice_count(),
+            flips: at.is_none_or(|at| costs[at] > costs[best_at]) && probability < 0.5,
+            margin_blocks: self.scores.margin_blocks(),
+            of: self.rows.len(),
+        })
+    }
+}

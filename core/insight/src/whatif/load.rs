@@ -1,0 +1,238 @@
+//! How busy every worker is, by the best that is known of it: a router's own estimate, the requests that run, or the
+//! decisions whose end was not heard. Says where each number comes from and what is assumed.
+
+use super::State;
+use super::question::Question;
+use radixscope_model::id::{Millis, WorkerIx};
+use radixscope_router::{Formula, Load};
+use radixscope_state::cluster::Cluster;
+use radixscope_state::requests::{ActiveSequences, EXPIRE_MS};
+
+/// Where a candidate's load comes from.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+pub enum LoadFrom {
+    /// Nothing tells: taken as idle.
+    #[default]
+    Assumed,
+    /// A router's own estimate (`kv_metrics`, 0.9).
+    Router,
+    /// Requests as routers tell of their beginning and end (`active_sequences_events`).
+    Sequences,
+    /// Decisions whose end was not heard.
+    InFlight,
+    /// As it was when the decision was taken.
+    Recorded,
+    /// The question added the worker: idle.
+    Added,
+    /// The worked example's.
+    Example,
+}
+
+impl LoadFrom {
+    /// Name in the API.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            LoadFrom::Assumed => "assumed_idle",
+            LoadFrom::Router => "router",
+            LoadFrom::Sequences => "active_sequences",
+            LoadFrom::InFlight => "decisions_in_flight",
+            LoadFrom::Recorded => "recorded",
+            LoadFrom::Added => "added_idle",
+            LoadFrom::Example => "example",
+        }
+    }
+
+    /// In words.
+    pub const fn words(self) -> &'static str {
+        match self {
+            LoadFrom::Assumed => "unknown, taken as idle",
+            LoadFrom::Router => "a router's estimate",
+            LoadFrom::Sequences => "requests that run",
+            LoadFrom::InFlight => "decisions whose end was not heard",
+            LoadFrom::Recorded => "as recorded",
+            LoadFrom::Added => "idle, added here",
+            LoadFrom::Example => "the worked example",
+        }
+    }
+}
+
+/// Loads by worker, without the blocks of the prompt that is routed.
+#[derive(Default)]
+pub(super) struct Loads {
+    of: Vec<(Load, LoadFrom)>,
+    /// The router whose estimates are used, how many others there are, and the age of its oldest and latest word.
+    /// A router that is not named in its messages (0.8) has no id.
+    router: Option<(Option<u64>, usize, u64)>,
+    /// A router said one of the two numbers only.
+    is_partial: bool,
+    /// Whether ends of requests are heard at all.
+    ends_heard: bool,
+}
+
+impl Loads {
+    pub(super) fn gather(&mut self, state: State<'_>, router: Option<u64>) {
+        let State { cluster, now_ms, .. } = state;
+        self.of.clear();
+        self.of.resize(cluster.workers().len(), (Load::default(), LoadFrom::Assumed));
+        self.is_partial = false;
+        self.requests_in_flight(cluster, now_ms);
+        if let Some(active) = self.sequences(state) {
+            for (worker, of) in (0..).map(WorkerIx).zip(&mut self.of) {
+                let load = active.load(worker);
+                *of = (
+                    Load {
+                        active_prefill_tokens: load.prefill_tokens,
+                        decode_blocks: load.blocks,
+                        active_requests: load.requests.into(),
+                    },
+                    LoadFrom::Sequences,
+                );
+            }
+        }
+        self.estimates(cluster, now_ms, router);
+    }
+
+    pub(super) fn of(&self, worker: WorkerIx) -> (Load, LoadFrom) {
+        self.of.get(worker.at()).copied().unwrap_or_default()
+    }
+
+    /// The requests that run, if anybody tells of them.
+    pub(super) fn sequences<'a>(&self, state: State<'a>) -> Option<&'a ActiveSequences> {
+        state.active.filter(|active| active.has_heard())
+    }
+
+    /// The estimates of one router; those of several must not be mixed, because each may know its own requests only.
+    fn estimates(&mut self, cluster: &Cluster, now_ms: Millis, router: Option<u64>) {
+        let all = || cluster.workers().iter().flat_map(|worker| &worker.router_loads);
+        // Routers speak again and again; the first of the latest, so that all callers find the same one.
+        let latest = all().max_by_key(|load| (load.at_ms, std::cmp::Reverse(load.router)));
+        self.router = None;
+        let Some(router) = router.map(Some).or(latest.map(|load| load.router)) else { return };
+        let mut oldest_ms = None;
+        let mut others: Vec<Option<u64>> = Vec::new();
+        for (worker, of) in cluster.workers().iter().zip(&mut self.of) {
+            for load in &worker.router_loads {
+                if load.router != router {
+                    if !others.contains(&load.router) {
+                        others.push(load.router);
+                    }
+                    continue;
+                }
+                self.is_partial |= load.decode_blocks.is_none() || load.prefill_tokens.is_none();
+                oldest_ms = oldest_ms.max(Some(now_ms.since(load.at_ms)));
+                *of = (
+                    Load {
+                        active_prefill_tokens: load.prefill_tokens.unwrap_or(of.0.active_prefill_tokens),
+                        decode_blocks: load.decode_blocks.unwrap_or(of.0.decode_blocks),
+                        ..of.0
+                    },
+                    LoadFrom::Router,
+                );
+            }
+        }
+        self.router = oldest_ms.map(|age_ms| (router, others.len(), age_ms));
+    }
+
+    /// Decisions whose end was not heard, where ends are heard at all. Blocks that several share are counted for each.
+    fn requests_in_flight(&mut self, cluster: &Cluster, now_ms: Millis) {
+        let recent =
+            || cluster.decisions().newest_first().take_while(|d| now_ms.since(d.decided_ms()) <= EXPIRE_MS);
+        self.ends_heard = recent().any(|decided| decided.progress.ended_ms.is_some());
+        if !self.ends_heard {
+            return;
+        }
+        self.of.iter_mut().for_each(|of| of.1 = LoadFrom::InFlight);
+        for decided in recent().filter(|decided| decided.progress.ended_ms.is_none()) {
+            let decision = &decided.decision;
+            let Some((load, _)) = self.of.get_mut(decision.worker.at()) else { continue };
+            load.active_requests += 1;
+            let size = decision.block_size_tokens.map(u64::from).filter(|&size| size > 0);
+            let (Some(isl), Some(size)) = (decision.isl_tokens, size) else { continue };
+            load.decode_blocks = load.decode_blocks.saturating_add(isl / size);
+            if decided.progress.first_token_ms.is_none() {
+                let cached = decided.overlap_blocks().unwrap_or(0).saturating_mul(size);
+                load.active_prefill_tokens =
+                    load.active_prefill_tokens.saturating_add(isl.saturating_sub(cached));
+            }
+        }
+    }
+
+    /// Says what the loads rest on.
+    pub(super) fn note(
+        &self,
+        state: State<'_>,
+        question: &Question,
+        full_blocks: u64,
+        notes: &mut Vec<String>,
+    ) {
+        let sequences = self.sequences(state);
+        match (self.router, sequences) {
+            (Some((router, others, age_ms)), _) => {
+                let others = match others {
+                    0 => String::new(),
+                    n => format!(" {n} other routers report too; each may know its own requests only."),
+                };
+                let age = Seconds(age_ms);
+                let who = router.map_or_else(|| "the router".to_owned(), |id| format!("router {id}"));
+                notes.push(format!("Loads are the estimates of {who}, up to {age} old.{others}"));
+                let silent = self.of.iter().filter(|(_, from)| *from != LoadFrom::Router).count();
+                if silent > 0 {
+                    notes.push(format!("That router said nothing of {silent} workers."));
+                }
+                if self.is_partial {
+                    notes.push(
+                        "It tells one of waiting prompt tokens and blocks in use only; the other is taken as 0 \
+                         where nothing else tells."
+                            .to_owned(),
+                    );
+                }
+            }
+            (None, Some(active)) => {
+                notes.push("Loads are counted from the requests that routers say they began and ended.".to_owned());
+                if active.refused() > 0 {
+                    notes.push(format!(
+                        "{} requests were too many to follow: loads are too low by them.",
+                        active.refused()
+                    ));
+                }
+            }
+            (None, None) if self.ends_heard => notes.push(
+                "Loads are counted from the decisions whose end was not heard; blocks that requests share are \
+                 counted for each."
+                    .to_owned(),
+            ),
+            (None, None) => notes.push(
+                "Loads are unknown: every worker is taken as idle. --router-replica-sync on every frontend would tell \
+                 them; Dynamo 0.9 publishes them by itself on kv_metrics."
+                    .to_owned(),
+            ),
+        }
+        if sequences.is_none() && full_blocks > 0 {
+            notes.push(format!(
+                "Which blocks of the prompt run on a worker already is not known here: every worker is charged all \
+                 {full_blocks}."
+            ));
+        }
+        let options = &question.options;
+        let counts_requests =
+            matches!(options.formula, Formula::D | Formula::E) && options.decode_active_request_weight > 0.0;
+        if counts_requests && sequences.is_none() && !self.ends_heard {
+            notes.push(
+                "Active requests are unknown and taken as 0: --router-replica-sync on every frontend would tell them."
+                    .to_owned(),
+            );
+        }
+    }
+}
+
+/// A time span with one decimal at most.
+struct Seconds(u64);
+
+impl std::fmt::Display for Seconds {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self.0 {
+            ms @ ..10_000 => write!(f, "{}.{} s", ms / 1_000, ms % 1_000 / 100),
+            ms => write!(f, "{} s", ms / 1_000),
+        }
+    }
+}

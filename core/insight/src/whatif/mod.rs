@@ -1,0 +1,230 @@
+//! What the router would decide now: a request, put to the live state under settings and in a cluster of the asker's
+//! choice. Server and page answer with the same code.
+//!
+//! Inputs as reference §5.12 lists them: overlap from the tree by the version's rule, loads from whoever tells them.
+//! What nobody tells is assumed, and every assumption is said with the answer. Reads the state and never changes it.
+
+mod answer;
+mod load;
+mod prompt;
+mod question;
+mod recorded;
+
+#[cfg(test)]
+mod tests;
+
+use radixscope_model::id::{Millis, TokensHash, WorkerIx};
+use radixscope_router::{
+    Formula, Load, Options, Overlap, Request, Scores, TieBreak, WorkerInput, example, score,
+};
+use radixscope_state::cluster::Cluster;
+use radixscope_state::requests::{ActiveSequences, is_peer, tree_size_blocks};
+use radixscope_state::tree::OverlapRule;
+
+pub use answer::{Answer, Candidate, Versus};
+pub use load::LoadFrom;
+use load::Loads;
+pub use prompt::{Blocks, Hashes};
+pub use question::{
+    Adjust, Busy, Changes, MAX_ADDED, MAX_PROMPT_BLOCKS, Prompt, Question, Refused, Who, set_option,
+};
+pub use recorded::options_of;
+
+/// The state that is asked.
+#[derive(Clone, Copy)]
+pub struct State<'a> {
+    /// Everything heard.
+    pub cluster: &'a Cluster,
+    /// What is known of requests beyond it: the server has it, a page does not.
+    pub active: Option<&'a ActiveSequences>,
+    /// The moment that ages are counted from.
+    pub now_ms: Millis,
+}
+
+/// A candidate's place in the answer, beside its [`WorkerInput`].
+#[derive(Clone, Copy, PartialEq, Debug)]
+struct Row {
+    who: Who,
+    load_from: LoadFrom,
+    is_changed: bool,
+}
+
+/// Answers questions; keeps only memory to be used again, so that a thousand workers cost no allocation each.
+#[derive(Default)]
+pub struct WhatIf {
+    rows: Vec<Row>,
+    inputs: Vec<WorkerInput>,
+    scores: Scores,
+    overlaps: Vec<u32>,
+    local: Vec<TokensHash>,
+    chain: Vec<u64>,
+    loads: Loads,
+    notes: Vec<String>,
+}
+
+impl WhatIf {
+    /// Answers a question.
+    ///
+    /// # Errors
+    /// Why it cannot be answered, and which part of the question is at fault.
+    pub fn ask(&mut self, state: State<'_>, question: &Question) -> Result<Answer<'_>, Refused> {
+        question.check()?;
+        self.rows.clear();
+        self.inputs.clear();
+        self.notes.clear();
+        let request = match &question.prompt {
+            Prompt::Recorded(decision) => self.recorded(state, *decision, question)?,
+            Prompt::Example => {
+                for (at, input) in (0..).zip(example::workers()) {
+                    self.push(Who::Example(at), LoadFrom::Example, input);
+                }
+                example::REQUEST
+            }
+            _ => self.live(state, question)?,
+        };
+        self.change(question, &request);
+        if self.rows.is_empty() {
+            return Err(Refused::NoWorker);
+        }
+        score(&question.options, &request, &self.inputs, &mut self.scores);
+        let is_of_the_state = !matches!(question.prompt, Prompt::Example);
+        Ok(Answer {
+            seq: state.cluster.seq(),
+            at_ms: state.now_ms,
+            request,
+            options: question.options,
+            versus: if is_of_the_state { self.versus(state.cluster, question) } else { None },
+            rows: &self.rows,
+            inputs: &self.inputs,
+            scores: &self.scores,
+            notes: &self.notes,
+        })
+    }
+
+    fn push(&mut self, who: Who, load_from: LoadFrom, input: WorkerInput) {
+        self.rows.push(Row { who, load_from, is_changed: false });
+        self.inputs.push(input);
+    }
+
+    /// Weighs the workers as they are now.
+    fn live(&mut self, state: State<'_>, question: &Question) -> Result<Request, Refused> {
+        let cluster = state.cluster;
+        let options = &question.options;
+        let found = self.resolve(cluster, question)?;
+        cluster.tree().overlap(overlap_rule(options), self.local.iter().copied(), &mut self.overlaps);
+        let pool = found.pool.or_else(|| pool(cluster, question));
+        self.loads.gather(state, question.router);
+        let mut others = 0;
+        let mut unheard = 0;
+        for (ix, worker) in cluster.workers().iter().enumerate() {
+            let ix = WorkerIx(ix as u16);
+            if worker.gone.is_some() {
+                continue;
+            }
+            if pool.and_then(|pool| cluster.worker(pool)).is_some_and(|like| !is_peer(worker, like)) {
+                others += 1;
+                continue;
+            }
+            unheard += u64::from(worker.last_event_ms.is_none());
+            let overlap = self.overlaps.get(ix.at()).copied().unwrap_or(0);
+            let (mut load, load_from) = self.loads.of(ix);
+            load.decode_blocks = load.decode_blocks.saturating_add(match self.loads.sequences(state) {
+                // What of the prompt the tree does not know cannot be running either, as far as its hashes are known.
+                Some(active) => {
+                    let unhashed = found.full_blocks.saturating_sub(self.chain.len() as u64);
+                    active.new_blocks(ix, &self.chain) + unhashed
+                }
+                None => found.full_blocks,
+            });
+            self.push(
+                Who::Worker(ix),
+                load_from,
+                WorkerInput {
+                    load: Some(load),
+                    overlap: Overlap::device(overlap),
+                    taint_weight: 0.0,
+                    tree_size_blocks: tree_size_blocks(cluster, ix, overlap),
+                },
+            );
+        }
+        self.note_workers(others, unheard);
+        self.loads.note(state, question, found.full_blocks, &mut self.notes);
+        self.note_tiers(cluster, options);
+        Ok(found.request)
+    }
+
+    fn note_workers(&mut self, others: u64, unheard: u64) {
+        if others > 0 {
+            self.notes.push(format!(
+                "{others} workers of other components are not weighed: a router chooses within one component."
+            ));
+        }
+        if unheard > 0 {
+            self.notes.push(format!(
+                "No KV event was heard of {unheard} of the workers: their caches are taken as empty. vLLM needs \
+                 --kv-events-config, TRT-LLM and SGLang --publish-events-and-metrics or --kv-events-config."
+            ));
+        }
+    }
+
+    fn note_tiers(&mut self, cluster: &Cluster, options: &Options) {
+        if options.formula == Formula::A {
+            return;
+        }
+        if cluster.workers().iter().any(|worker| worker.other_tier.0 > 0) {
+            self.notes.push(
+                "Blocks in host memory and on disk are counted but not followed by prompt: they earn no credit here."
+                    .to_owned(),
+            );
+        }
+        if options.shared_cache_multiplier > 0.0 {
+            self.notes
+                .push("What a shared cache holds is not published: it earns no credit here.".to_owned());
+        }
+    }
+
+    /// The asker's changes to the cluster.
+    fn change(&mut self, question: &Question, request: &Request) {
+        let Changes { left_out, added, busy } = &question.changes;
+        if !left_out.is_empty() {
+            let mut kept = self.rows.iter().map(|row| !left_out.contains(&row.who));
+            self.inputs.retain(|_| kept.next().unwrap_or(true));
+            self.rows.retain(|row| !left_out.contains(&row.who));
+        }
+        let full_blocks = request.isl_tokens / u64::from(request.block_size_tokens.max(1));
+        for number in 0..*added {
+            let load = Load { decode_blocks: full_blocks, ..Load::default() };
+            let input = WorkerInput { load: Some(load), ..WorkerInput::default() };
+            self.push(Who::Added(number), LoadFrom::Added, input);
+        }
+        for (row, input) in self.rows.iter_mut().zip(&mut self.inputs) {
+            let Some((_, busy)) = busy.iter().find(|(who, _)| *who == row.who) else { continue };
+            let mut load = input.load.unwrap_or_default();
+            busy.apply(&mut load, full_blocks);
+            input.load = Some(load);
+            row.is_changed = true;
+        }
+    }
+}
+
+/// How the asked version counts overlap: 0.8 and 0.9 count path nodes, all later ones a prefix (reference §6). Only
+/// those two have this rule for ties.
+pub fn overlap_rule(options: &Options) -> OverlapRule {
+    match (options.formula, options.tie_break) {
+        (Formula::A, TieBreak::SmallestTree) => OverlapRule::PathNodes,
+        _ => OverlapRule::Prefix,
+    }
+}
+
+/// Whose component is chosen from: that of the decision compared with, else that of the latest one.
+fn pool(cluster: &Cluster, question: &Question) -> Option<WorkerIx> {
+    let decisions = cluster.decisions();
+    let compared = question.actual.and_then(|id| decisions.get(id));
+    Some(compared.or_else(|| decisions.newest_first().next())?.decision.worker)
+}
+
+/// Formula and weight of the latest decision that tells them, everything else as Dynamo's defaults are; the natural
+/// options to start from.
+pub fn deployed(cluster: &Cluster) -> Option<Options> {
+    cluster.decisions().newest_first().find_map(|decided| options_of(&decided.decision))
+}

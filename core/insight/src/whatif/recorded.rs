@@ -1,0 +1,90 @@
+//! A decision as its router saw it: every candidate's inputs, worked out backwards from its recorded terms.
+
+use super::load::LoadFrom;
+use super::prompt::same_size;
+use super::question::{Question, Refused, Who};
+use super::{State, WhatIf};
+use radixscope_model::id::DecisionId;
+use radixscope_model::record::{Completeness, Decision, Scoring};
+use radixscope_router::{Formula, Load, Options, Overlap, Request, WorkerInput};
+
+impl WhatIf {
+    /// Fills in the candidates of a recorded decision. Recorded prefill blocks are what waits there and what of this
+    /// prompt has to be computed there; the latter follows from length and overlap.
+    pub(super) fn recorded(
+        &mut self,
+        state: State<'_>,
+        id: DecisionId,
+        question: &Question,
+    ) -> Result<Request, Refused> {
+        let decided = state.cluster.decisions().get(id).ok_or(Refused::NoDecision(id))?;
+        let decision = &decided.decision;
+        if decision.candidates.is_empty() {
+            return Err(Refused::NoCandidates(id));
+        }
+        let known = decision.block_size_tokens.or_else(|| state.cluster.block_tokens());
+        let size = same_size(known, question.block_size_tokens)?;
+        let tokens = |blocks: f64| (blocks.max(0.0) * f64::from(size)).round() as u64;
+        let cached = |overlap_blocks: u32| u64::from(overlap_blocks) * u64::from(size);
+        // No worker had less to prefill than this prompt's own part, which bounds a length that is not told exactly.
+        let at_most = decision
+            .candidates
+            .iter()
+            .map(|c| tokens(c.prefill_blocks).saturating_add(cached(c.overlap_blocks)))
+            .min()
+            .unwrap_or(0);
+        let isl_tokens = decision.isl_tokens.unwrap_or_else(|| {
+            let blocks = decision.isl_blocks.map(|blocks| blocks.saturating_mul(size.into()));
+            let isl_tokens = blocks.map_or(at_most, |isl| isl.min(at_most));
+            self.notes.push(format!(
+                "The prompt's length in tokens is not recorded: taken as {isl_tokens}, what follows from the candidates."
+            ));
+            isl_tokens
+        });
+        for (candidate, tree_size_blocks) in decision.candidates.iter().zip(decision.tree_sizes_blocks()) {
+            let own = isl_tokens.saturating_sub(cached(candidate.overlap_blocks));
+            let load = Load {
+                active_prefill_tokens: tokens(candidate.prefill_blocks).saturating_sub(own),
+                decode_blocks: candidate.decode_blocks.max(0.0).round() as u64,
+                active_requests: 0,
+            };
+            let input = WorkerInput {
+                load: Some(load),
+                overlap: Overlap::device(candidate.overlap_blocks),
+                taint_weight: 0.0,
+                tree_size_blocks,
+            };
+            self.push(Who::Worker(candidate.worker), LoadFrom::Recorded, input);
+        }
+        self.note_recorded(decision.completeness, decision.scoring, &question.options);
+        Ok(Request::new(isl_tokens, size))
+    }
+
+    fn note_recorded(&mut self, completeness: Completeness, scoring: Option<Scoring>, options: &Options) {
+        let from = match completeness {
+            Completeness::AllCandidates => "as the router itself wrote them",
+            Completeness::Reconstructed => "as worked out here when the decision was heard",
+            Completeness::ChosenOnly => "as far as they were told",
+        };
+        self.notes.push(format!("Caches and loads are those of the moment of the decision, {from}."));
+        if scoring.is_some_and(|scoring| scoring.formula != Formula::A) {
+            self.notes.push(
+                "Recorded prefill blocks contain the cache credit; it is taken to have been Dynamo's default of 1, on \
+                 the device alone."
+                    .to_owned(),
+            );
+        }
+        if matches!(options.formula, Formula::D | Formula::E) && options.decode_active_request_weight > 0.0 {
+            self.notes.push("Active requests are not recorded with a decision and taken as 0.".to_owned());
+        }
+    }
+}
+
+/// The options that a decision is known to have been taken with, what nobody tells being as Dynamo's defaults are;
+/// `None` where not even the formula is known.
+pub fn options_of(decision: &Decision<'_>) -> Option<Options> {
+    let scoring = decision.scoring?;
+    let mut options = Options::new(scoring.formula);
+    options.set_prefill_factor(scoring.weight);
+    Some(options)
+}

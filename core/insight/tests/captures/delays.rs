@@ -1,0 +1,193 @@
+//! Recordings of routers that log each prompt, with the log read late and with messages that arrive late: costs that
+//! are called reconstructed are those of the router, whatever the delay.
+//!
+//! `RADIXSCOPE_CAPTURES`, a list of folders separated by colons, adds recordings that are not in the repository.
+
+use std::collections::BTreeMap;
+
+use radixscope_intake::ingest::Message;
+use radixscope_intake::listen::Listener;
+use radixscope_model::id::Millis;
+use radixscope_model::record::{Candidate, Completeness, DecisionSource, SourceKind};
+use radixscope_state::cluster::{Cluster, Decided};
+
+use crate::replay::{Delays, Heard, heard_late, lines};
+
+/// How often a server looks whether anything is to be told.
+const TICK_MS: u64 = 100;
+
+const RECORDINGS: [&str; 2] = ["1.6.1-log-jsonl-debug", NEW_SYNC];
+const NEW_SYNC: &str = "../routing/1.6.1-replica-sync-trace";
+const OLD_SYNC: &str = "../routing/0.9.1-replica-sync";
+
+fn play(name: &str, logs: &[&'static str], delays: Delays) -> Cluster {
+    let (mut listener, mut cluster) = (Listener::default(), Cluster::default());
+    let nats = listener.source("nats", SourceKind::Nats, Millis(1), &mut cluster).unwrap();
+    let log = listener.source("log", SourceKind::Logs, Millis(1), &mut cluster).unwrap();
+    let (mut last, mut flushed) = (Millis(0), 0);
+    for (t, heard) in heard_late(name, logs, delays) {
+        let at_ms = Millis((t * 1000.0) as u64);
+        if at_ms.0 / TICK_MS > flushed {
+            flushed = at_ms.0 / TICK_MS;
+            listener.flush(at_ms, &mut cluster);
+        }
+        last = at_ms;
+        let payload;
+        let (source, subject, reply, payload) = match &heard {
+            Heard::Message(m) => {
+                payload = m.payload();
+                (nats, m.s.clone(), m.r.clone(), payload.as_slice())
+            }
+            Heard::Line(of, line) => (log, format!("log/{of}"), None, line.as_bytes()),
+        };
+        let message = Message { source, at_ms, subject: &subject, reply: reply.as_deref(), payload };
+        listener.message(message, &mut cluster);
+    }
+    for tick in 1..=20 {
+        listener.flush(Millis(last.0 + tick * TICK_MS), &mut cluster);
+    }
+    cluster
+}
+
+/// What a replay gave, in requests that were dispatched.
+#[derive(Default, PartialEq, Debug)]
+struct Figures {
+    dispatched: usize,
+    reconstructed: usize,
+    overlaps: usize,
+    costs: usize,
+    /// Called reconstructed though overlap or cost is not the router's.
+    wrong: usize,
+    first_tokens: usize,
+    others: BTreeMap<String, usize>,
+}
+
+fn figures(cluster: &Cluster) -> Figures {
+    let mut figures = Figures::default();
+    let is_dispatched = |d: &&Decided| d.progress.outcome.is_some() && d.progress.output_tokens.is_some();
+    for decided in cluster.decisions().newest_first().filter(is_dispatched) {
+        figures.dispatched += 1;
+        figures.first_tokens += usize::from(decided.progress.first_token_ms.is_some());
+        let decision = &decided.decision;
+        let chosen = decided.chosen();
+        let same_overlap = chosen.map(|c| u64::from(c.overlap_blocks)) == decision.overlap_blocks;
+        let same_cost =
+            chosen.is_some_and(|c| decision.logit.is_some_and(|told| (c.cost - told).abs() <= 0.000_501));
+        if decision.completeness == Completeness::Reconstructed {
+            figures.reconstructed += 1;
+            figures.overlaps += usize::from(same_overlap);
+            figures.costs += usize::from(same_cost);
+            figures.wrong += usize::from(!same_overlap || !same_cost);
+        } else {
+            *figures.others.entry(other(decided)).or_default() += 1;
+        }
+    }
+    figures
+}
+
+fn other(decided: &Decided) -> String {
+    decided.known_words()
+}
+
+fn recordings() -> Vec<String> {
+    let more = std::env::var("RADIXSCOPE_CAPTURES").unwrap_or_default();
+    let more: Vec<String> = more.split(':').filter(|name| !name.is_empty()).map(str::to_owned).collect();
+    RECORDINGS.iter().map(|name| (*name).to_owned()).chain(more).collect()
+}
+
+#[test]
+fn whatever_is_late_what_is_called_reconstructed_is_what_the_router_told() {
+    let mut rows = Vec::new();
+    let logs = [0, 10, 50, 200, 500].map(|logs_ms| Delays { messages_ms: 0, logs_ms });
+    let messages = [10, 50, 200].map(|messages_ms| Delays { messages_ms, logs_ms: 0 });
+    for name in recordings() {
+        let dispatched =
+            lines(&name, "frontend.log.gz").filter(|line| line.contains("route request completed")).count();
+        for delays in logs.iter().chain(&messages) {
+            let figures = figures(&play(&name, &["frontend"], *delays));
+            println!(
+                "{:<45} log +{:>3} ms, messages +{:>3} ms: {dispatched} dispatched, {} found, {} reconstructed, {} \
+                 overlaps, {} costs equal, {} wrong, {} first tokens {:?}",
+                name.rsplit('/').next().unwrap(),
+                delays.logs_ms,
+                delays.messages_ms,
+                figures.dispatched,
+                figures.reconstructed,
+                figures.overlaps,
+                figures.costs,
+                figures.wrong,
+                figures.first_tokens,
+                figures.others
+            );
+            rows.push((name.clone(), dispatched, figures));
+        }
+    }
+    for (name, dispatched, figures) in rows {
+        assert_eq!(figures.dispatched, dispatched, "{name}");
+        assert_eq!(figures.wrong, 0, "{name}: {figures:?}");
+        assert_eq!(figures.reconstructed, dispatched, "{name}: {figures:?}");
+    }
+}
+
+/// Candidates that messages alone gave, held against those that the log tells.
+#[derive(Default, Debug)]
+struct Held {
+    decisions: usize,
+    reconstructed: usize,
+    /// Candidates that both have.
+    both: usize,
+    overlaps: usize,
+    costs: usize,
+    others: BTreeMap<String, usize>,
+}
+
+/// Of the decisions whose prompts messages alone told. Where the log tells the chosen one's cost alone, that counts.
+fn by_messages(name: &str) -> Held {
+    let alone = play(name, &[], Delays::default());
+    let logged = play(name, &["frontend"], Delays::default());
+    let mut held = Held::default();
+    let is_told = |d: &&Decided| d.is_from(DecisionSource::ActiveSequences);
+    for ours in alone.decisions().newest_first().filter(is_told) {
+        held.decisions += 1;
+        if ours.decision.completeness != Completeness::Reconstructed {
+            *held.others.entry(other(ours)).or_default() += 1;
+            continue;
+        }
+        held.reconstructed += 1;
+        let same = |d: &&Decided| d.decision.request_id == ours.decision.request_id;
+        let Some(theirs) = logged.decisions().newest_first().find(same) else { continue };
+        let is_written = theirs.decision.completeness == Completeness::AllCandidates;
+        for candidate in ours.decision.candidates.iter() {
+            let id = |cluster: &Cluster, worker| cluster.worker(worker).unwrap().id;
+            let is_same = |c: &&Candidate| id(&logged, c.worker) == id(&alone, candidate.worker);
+            let told = match theirs.decision.candidates.iter().find(is_same) {
+                Some(told) if is_written => Some((told.overlap_blocks, told.cost)),
+                _ if candidate.worker != ours.decision.worker => None,
+                _ => theirs.decision.logit.map(|cost| (candidate.overlap_blocks, cost)),
+            };
+            let Some((overlap_blocks, cost)) = told else { continue };
+            held.both += 1;
+            held.overlaps += usize::from(candidate.overlap_blocks == overlap_blocks);
+            held.costs += usize::from((candidate.cost - cost).abs() <= 0.000_501);
+        }
+    }
+    held
+}
+
+#[test]
+fn messages_alone_give_the_costs_that_the_log_tells() {
+    let all = recordings().into_iter().filter(|name| name.contains("sync"));
+    for name in all.chain([OLD_SYNC.to_owned()]) {
+        let held = by_messages(&name);
+        println!("{}: {held:?}", name.rsplit('/').next().unwrap());
+        if name.starts_with('/') {
+            continue;
+        }
+        assert!(held.both > 130 && held.reconstructed == held.decisions, "{name}: {held:?}");
+        // Two states may agree on the chosen worker and differ on another.
+        assert!(
+            held.overlaps * 100 >= held.both * 99 && held.costs * 100 >= held.both * 99,
+            "{name}: {held:?}"
+        );
+    }
+}

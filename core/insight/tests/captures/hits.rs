@@ -1,0 +1,72 @@
+//! Hits of recorded requests against the overlap that the router itself told of them.
+
+use radixscope_intake::ingest::Message;
+use radixscope_intake::listen::Listener;
+use radixscope_model::id::Millis;
+use radixscope_model::record::{Entry, Record, SourceKind};
+use radixscope_state::cluster::{Cluster, touch};
+use radixscope_state::sink::RecordSink;
+use radixscope_state::tree::{HIT_WINDOW, NodeId};
+
+use crate::replay::messages;
+
+/// A state, and what became a hit in it.
+#[derive(Default)]
+struct Watched {
+    cluster: Cluster,
+    /// Per request: blocks that the chosen worker held by the router's word, and where the hit was noted, in blocks.
+    judged: Vec<(u64, u32)>,
+}
+
+impl RecordSink for Watched {
+    fn cluster(&self) -> &Cluster {
+        &self.cluster
+    }
+
+    fn append(&mut self, entry: &Entry<'_>) {
+        let before = self.cluster.tree().requests(0);
+        self.cluster.append(entry);
+        let tree = self.cluster.tree();
+        let Record::Decision(decision) = &entry.record else { return };
+        if tree.requests(0) == before {
+            return;
+        }
+        let (node, at) = tree.hits().next_back().unwrap();
+        assert_eq!(at, touch(entry.at_ms));
+        let depth = if node == NodeId::ROOT { 0 } else { tree.position(node) + 1 };
+        assert!(depth == 0 || tree.owners(node).contains(decision.worker), "{decision:?}");
+        self.judged.push((decision.overlap_blocks.unwrap(), depth));
+    }
+}
+
+fn play(name: &str) -> Watched {
+    let (mut listener, mut watched) = (Listener::default(), Watched::default());
+    let source = listener.source("capture", SourceKind::Nats, Millis(1), &mut watched).unwrap();
+    for m in messages(name) {
+        let (at_ms, payload) = (Millis((m.t * 1000.0) as u64), m.payload());
+        let message = Message { source, at_ms, subject: &m.s, reply: m.r.as_deref(), payload: &payload };
+        listener.message(message, &mut watched);
+    }
+    watched
+}
+
+/// Requests, those that were hits by the router's word, and those whose hit is as deep as the router says.
+fn figures(name: &str) -> (usize, usize, usize) {
+    let Watched { cluster, judged } = play(name);
+    let newest = cluster.tree().hits().next_back().map(|(_, at)| at).unwrap();
+    assert_eq!(cluster.tree().requests(newest.saturating_sub(HIT_WINDOW)), cluster.tree().requests(0));
+    assert_eq!(cluster.tree().requests(0) as usize, judged.len(), "the recording is shorter than the window");
+    let hits = judged.iter().filter(|(told, _)| *told > 0).count();
+    let same = judged.iter().filter(|(told, depth)| *told == u64::from(*depth)).count();
+    (judged.len(), hits, same)
+}
+
+#[test]
+fn with_1_6_every_hit_is_as_deep_as_the_router_says_that_its_worker_held_the_prompt() {
+    assert_eq!(figures("../routing/1.6.1-replica-sync-trace"), (153, 127, 153));
+}
+
+#[test]
+fn with_0_9_every_hit_is_as_deep_as_the_router_says_though_events_came_in_between() {
+    assert_eq!(figures("../routing/0.9.1-replica-sync"), (131, 105, 131));
+}

@@ -1,0 +1,400 @@
+//! Every decision of every recorded log, held against what the log says when read by plain patterns: ids, lengths,
+//! overlap, costs, times, and the mean hit rate against the router's own histogram.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use radixscope_dynamo::log_line;
+use radixscope_intake::ingest::{LOG_PREFIX, METRICS_PREFIX, Message};
+use radixscope_intake::listen::Listener;
+use radixscope_model::id::{Millis, SourceIx};
+use radixscope_model::record::{Candidate, Completeness, SourceKind};
+use radixscope_state::cluster::{Cluster, Decided};
+use serde_json::Value;
+
+use crate::replay::{gunzipped, messages_of};
+use crate::words::{Request, Words};
+
+/// How a recording is played.
+#[derive(Clone, Copy, Debug)]
+struct Played {
+    with_nats: bool,
+    nats_late_ms: u64,
+    log_late_ms: u64,
+}
+
+const LOG: Played = Played { with_nats: false, nats_late_ms: 0, log_late_ms: 0 };
+const BOTH: Played = Played { with_nats: true, ..LOG };
+
+enum Heard {
+    Nats(crate::replay::Captured),
+    Line(String, String),
+    Scrape(String, String),
+}
+
+/// The frontends' logs of a recording, by name.
+fn logs(folder: &Path) -> Vec<(String, Vec<String>)> {
+    let files = ["frontend", "frontend.2"].map(|name| (name, folder.join(format!("{name}.log.gz"))));
+    let read = |(name, path): (&str, PathBuf)| (name.to_owned(), gunzipped(&path).collect());
+    files.into_iter().filter(|(_, path)| path.exists()).map(read).collect()
+}
+
+fn scrapes(folder: &Path) -> Vec<(f64, String, String)> {
+    let path = folder.join("metrics.jsonl.gz");
+    let read = |line: String| {
+        let scrape: Value = serde_json::from_str(&line).unwrap();
+        let text = |key: &str| scrape[key].as_str().unwrap_or_default().to_owned();
+        (scrape["t"].as_f64().unwrap(), text("src"), text("text"))
+    };
+    if path.exists() { gunzipped(&path).map(read).collect() } else { Vec::new() }
+}
+
+fn play(folder: &Path, how: Played) -> Cluster {
+    let (mut listener, mut cluster) = (Listener::default(), Cluster::default());
+    let mut source = |name, kind| listener.source(name, kind, Millis(1), &mut cluster).unwrap();
+    let (nats, log, metrics) = (
+        source("nats", SourceKind::Nats),
+        source("log", SourceKind::Logs),
+        source("metrics", SourceKind::Prometheus),
+    );
+    let mut all: Vec<(u64, Heard)> = Vec::new();
+    for (name, lines) in logs(folder) {
+        let mut last = 0;
+        for line in lines {
+            let said = log_line::decode(line.as_bytes()).ok().flatten();
+            last = said.and_then(|line| line.at_us).map_or(last, |us| us as u64 / 1_000);
+            all.push((last + how.log_late_ms, Heard::Line(name.clone(), line)));
+        }
+    }
+    for (t, src, text) in scrapes(folder) {
+        all.push(((t * 1e3) as u64, Heard::Scrape(src, text)));
+    }
+    if how.with_nats {
+        let late = |m: crate::replay::Captured| ((m.t * 1e3) as u64 + how.nats_late_ms, Heard::Nats(m));
+        all.extend(messages_of(&folder.join("nats.jsonl.gz")).map(late));
+    }
+    all.sort_by_key(|(at, _)| *at);
+    let (mut flushed, mut end) = (0, 0);
+    for (at, heard) in all {
+        let at_ms = Millis(at);
+        end = at;
+        if at / 1_000 > flushed {
+            flushed = at / 1_000;
+            listener.flush(at_ms, &mut cluster);
+        }
+        let mut tell = |source: SourceIx, subject: &str, reply: Option<&str>, payload: &[u8]| {
+            listener.message(Message { source, at_ms, subject, reply, payload }, &mut cluster);
+        };
+        match heard {
+            Heard::Nats(m) => tell(nats, &m.s, m.r.as_deref(), &m.payload()),
+            Heard::Line(name, line) => tell(log, &format!("{LOG_PREFIX}{name}"), None, line.as_bytes()),
+            Heard::Scrape(src, text) => {
+                tell(metrics, &format!("{METRICS_PREFIX}{src}"), None, text.as_bytes())
+            }
+        }
+    }
+    for second in 1..=60 {
+        listener.flush(Millis(end + second * 1_000), &mut cluster);
+    }
+    cluster
+}
+
+/// So many of so many.
+#[derive(Clone, Copy, PartialEq, Eq, Default)]
+struct Of(usize, usize);
+
+impl std::fmt::Display for Of {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.pad(&if self.1 == 0 { "–".to_owned() } else { format!("{}/{}", self.0, self.1) })
+    }
+}
+
+/// A recording against its own words: of what the log tells, how much was joined and is equal.
+#[derive(Default)]
+struct Table {
+    decisions: Of,
+    ids: Of,
+    isl: Of,
+    overlap: Of,
+    costs: Of,
+    ttft: Of,
+    path: Of,
+    hit_rate: Option<(f64, f64, usize)>,
+    /// Values that no line tells.
+    made_up: Vec<String>,
+    wrong: Vec<String>,
+}
+
+/// Requests of this block size are recorded.
+const BLOCK: u64 = 16;
+
+fn table(folder: &Path, how: Played) -> Table {
+    let words: Vec<Words> = logs(folder).into_iter().map(|(_, lines)| Words::of(lines.into_iter())).collect();
+    let cluster = play(folder, how);
+    let by_id: BTreeMap<&str, &Decided> = cluster
+        .decisions()
+        .newest_first()
+        .filter_map(|d| Some((d.decision.request_id.as_deref()?, d)))
+        .collect();
+    let selected: usize = words.iter().map(|w| w.selected).sum();
+    let mut table =
+        Table { decisions: Of(cluster.decisions().totals().count as usize, selected), ..Table::default() };
+    let requests = || words.iter().flat_map(|w| &w.requests);
+    for (id, told) in requests() {
+        table.hold(&cluster, id, told, by_id.get(id.as_str()).copied());
+    }
+    if words.iter().all(|w| w.requests.values().all(|request| request.costs.is_empty())) {
+        let found =
+            cluster.decisions().newest_first().filter(|d| how_known(d)).map(|d| d.decision.candidates.len());
+        table.costs = Of(found.sum(), words.iter().map(|w| w.formulas).sum());
+    }
+    if !how.with_nats {
+        table.nothing_made_up(&cluster, &words);
+    }
+    table.hit_rate = hit_rate(folder, &cluster);
+    table
+}
+
+fn how_known(decided: &Decided) -> bool {
+    decided.decision.completeness == Completeness::AllCandidates
+}
+
+impl Table {
+    fn hold(&mut self, cluster: &Cluster, id: &str, told: &Request, found: Option<&Decided>) {
+        let mut count = |of: fn(&mut Self) -> &mut Of, is_told: bool, is_same: bool, what: &str| {
+            if is_told {
+                let place = of(self);
+                place.1 += 1;
+                place.0 += usize::from(is_same);
+                if !is_same {
+                    self.wrong.push(format!("{what} of {id}: {told:?}"));
+                }
+            }
+        };
+        let known = |is_same: fn(&Decided, &Request) -> bool| found.is_some_and(|d| is_same(d, told));
+        count(|t| &mut t.ids, told.chosen, found.is_some(), "id");
+        let is_placed = told.chosen;
+        let same_isl = known(|d, told| {
+            d.decision.isl_tokens == told.input_tokens
+                && d.decision.isl_blocks == told.input_tokens.map(|tokens| tokens.div_ceil(BLOCK))
+        });
+        count(|t| &mut t.isl, is_placed && told.input_tokens.is_some(), same_isl, "isl");
+        let same_overlap = known(|d, told| d.overlap_blocks() == told.overlap);
+        count(|t| &mut t.overlap, told.overlap.is_some(), same_overlap, "overlap");
+        let same_ttft =
+            known(|d, told| d.progress.ttft_us == told.ttft_ms.map(|ms| (ms * 1_000.0).round() as u64));
+        count(|t| &mut t.ttft, is_placed && told.ttft_ms.is_some(), same_ttft, "ttft");
+        let same_costs = found.is_some_and(|d| {
+            let cost = |c: &Candidate| (cluster.worker(c.worker).unwrap().id.id.0, c.cost);
+            how_known(d) && d.decision.candidates.iter().map(cost).collect::<BTreeMap<_, _>>() == told.costs
+        });
+        count(|t| &mut t.costs, !told.costs.is_empty(), same_costs, "costs");
+        let has_path = known(|d, _| d.decision.path.is_some());
+        count(|t| &mut t.path, told.has_hashes && told.overlap.is_some_and(|o| o > 0), has_path, "path");
+    }
+
+    /// What is shown of a decision of the log alone was told by the log.
+    fn nothing_made_up(&mut self, cluster: &Cluster, words: &[Words]) {
+        let all: BTreeMap<&str, &Request> =
+            words.iter().flat_map(|w| &w.requests).map(|(id, request)| (id.as_str(), request)).collect();
+        let has_costs = words.iter().any(|w| w.formulas > 0);
+        let says_overlap =
+            words.iter().any(|w| w.selected > 0 && w.requests.values().any(|r| r.overlap.is_some()));
+        for decided in cluster.decisions().newest_first() {
+            let told = decided.decision.request_id.as_deref().and_then(|id| all.get(id));
+            let isl = decided.decision.isl_tokens;
+            if isl.is_some() && told.is_none_or(|told| told.input_tokens != isl && !told.has_hashes) {
+                self.made_up.push(format!("isl {isl:?}: {:?}", decided.decision));
+            }
+            let in_line = decided.decision.request_id.is_none() && !has_costs && !says_overlap;
+            if decided.overlap_blocks().is_some()
+                && told.is_none_or(|told| told.overlap.is_none())
+                && !has_costs
+                && !in_line
+                // Computed here, and named so.
+                && decided.decision.completeness != Completeness::Reconstructed
+            {
+                self.made_up.push(format!("overlap: {:?}", decided.decision));
+            }
+        }
+    }
+}
+
+/// Mean hit rate of dispatched requests up to the last scrape: ours, the router's own, and how many that are.
+fn hit_rate(folder: &Path, cluster: &Cluster) -> Option<(f64, f64, usize)> {
+    let (mut sum, mut count, mut rates) = (0.0, 0.0, Vec::new());
+    let scrapes = scrapes(folder);
+    for (place, (name, lines)) in logs(folder).into_iter().enumerate() {
+        let of = |process: &str| scrapes.iter().rev().find(|(_, src, _)| src == process);
+        // A frontend that was started again goes on under its name: its last scrape is that of its last log.
+        let last = match (of("frontend2"), place) {
+            (second, 1) => second.or_else(|| of("frontend")),
+            (None, _) if logs(folder).len() > 1 => None,
+            _ => of("frontend"),
+        };
+        let Some((t, _, text)) = last else { continue };
+        let value = |what: &str| -> Option<f64> {
+            let name = format!("dynamo_component_router_kv_hit_rate_{what}");
+            text.lines().find(|l| l.starts_with(&name))?.rsplit(' ').next()?.parse().ok()
+        };
+        let (Some(s), Some(c)) = (value("sum"), value("count")) else { continue };
+        (sum, count) = (sum + s, count + c);
+        let words = Words::of(lines.into_iter());
+        assert!(!name.is_empty());
+        let at_most = Millis((t * 1e3) as u64);
+        // Up to 1.2 the router counts what it chose, from 1.3 on what it dispatched.
+        let has_direct =
+            |folder: &Path| !name_of(folder).starts_with("1.1") && !name_of(folder).starts_with("1.2");
+        let ours = cluster.decisions().newest_first().filter(|d| {
+            let told = d.decision.request_id.as_deref().and_then(|id| words.requests.get(id));
+            told.is_some_and(|told| told.dispatched || !has_direct(folder)) && d.decided_ms() <= at_most
+        });
+        rates.extend(ours.filter_map(Decided::overlap_share));
+    }
+    (count > 0.0 && !rates.is_empty()).then(|| {
+        let mean = rates.iter().sum::<f64>() / rates.len() as f64;
+        (mean, sum / count, rates.len())
+    })
+}
+
+fn folders(root: &Path) -> Vec<PathBuf> {
+    let Ok(entries) = std::fs::read_dir(root) else { return Vec::new() };
+    let mut found: Vec<PathBuf> = entries
+        .map(|entry| entry.unwrap().path())
+        .filter(|path| path.join("frontend.log.gz").exists())
+        .collect();
+    found.sort();
+    found
+}
+
+fn fixtures() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/fixtures/captures")
+}
+
+fn name_of(folder: &Path) -> String {
+    folder.file_name().unwrap().to_string_lossy().into_owned()
+}
+
+fn print(folder: &Path, how: Played) {
+    let table = table(folder, how);
+    let Table { decisions, ids, isl, overlap, costs, ttft, path, .. } = &table;
+    let rate = table.hit_rate.map_or("–".to_owned(), |(ours, theirs, n)| {
+        format!(
+            "{} {ours:.10} {theirs:.10} n={n}",
+            if (ours - theirs).abs() < 1e-12 { "equal" } else { "NOT" }
+        )
+    });
+    println!(
+        "{:36} {decisions:>9} {ids:>9} {isl:>9} {overlap:>9} {costs:>9} {ttft:>9} {path:>9} {:>3} {rate}",
+        name_of(folder),
+        table.made_up.len(),
+    );
+    for line in
+        table.wrong.iter().chain(&table.made_up).take(if std::env::var("WRONG").is_ok() { 3 } else { 0 })
+    {
+        println!("      {}", line.chars().take(700).collect::<String>());
+    }
+}
+
+/// Prints how much of what each log tells is joined; `RADIXSCOPE_RECORDINGS` names a folder with more recordings.
+#[test]
+#[ignore = "prints a table"]
+fn table_of_all_recordings() {
+    let more = std::env::var_os("RADIXSCOPE_RECORDINGS").map(PathBuf::from);
+    let only = std::env::var("ONLY").unwrap_or_default();
+    for how in [LOG, BOTH, Played { log_late_ms: 500, ..BOTH }, Played { nats_late_ms: 900, ..BOTH }] {
+        println!("\n{how:?}");
+        println!(
+            "{:36} {:>9} {:>9} {:>9} {:>9} {:>9} {:>9} {:>9} made-up hit rate",
+            "", "decisions", "ids", "ISL", "overlap", "costs", "TTFT", "path"
+        );
+        for root in [Some(fixtures()), more.clone()].into_iter().flatten() {
+            folders(&root)
+                .iter()
+                .filter(|f| name_of(f).contains(&only))
+                .for_each(|folder| print(folder, how));
+        }
+    }
+}
+
+/// What each recording must come to: nothing that the log tells is missing or different, nothing else is shown.
+fn assert_whole(folder: &Path, how: Played) -> Table {
+    let name = name_of(folder);
+    let table = table(folder, how);
+    let Table { decisions, ids, isl, overlap, costs, ttft, .. } = &table;
+    for (what, Of(found, told)) in [
+        ("decisions", decisions),
+        ("ids", ids),
+        ("isl", isl),
+        ("overlap", overlap),
+        ("costs", costs),
+        ("ttft", ttft),
+    ] {
+        assert_eq!(found, told, "{name}, {how:?}: {what}: {:#?}", table.wrong);
+    }
+    assert!(table.made_up.is_empty(), "{name}, {how:?}: {:#?}", table.made_up);
+    table
+}
+
+#[test]
+fn all_that_a_log_tells_of_its_requests_is_joined_and_nothing_else_is_shown() {
+    let (mut requests, mut rates) = (0, 0);
+    for folder in folders(&fixtures()) {
+        let table = assert_whole(&folder, LOG);
+        requests += table.isl.0;
+        if let Some((ours, theirs, n)) = table.hit_rate {
+            // A request that failed tells no length, so that its rate is not known.
+            let is_whole = table.overlap == table.isl;
+            assert!(
+                !is_whole || (ours - theirs).abs() < 1e-12,
+                "{}: {ours} {theirs} of {n}",
+                name_of(&folder)
+            );
+            rates += usize::from(is_whole);
+        }
+    }
+    assert!(requests > 2_000 && rates >= 13, "{requests} requests, {rates} recordings with a hit rate");
+}
+
+#[test]
+fn it_is_the_same_when_the_log_or_the_messages_come_late() {
+    let late = [Played { log_late_ms: 500, ..BOTH }, Played { nats_late_ms: 700, ..BOTH }];
+    let names = ["0.9.1-log-jsonl-info", "1.1.1-healthy", "1.3.1-healthy", "1.4.2-replicas", "1.5.1-healthy"];
+    for (name, how) in names.into_iter().flat_map(|name| late.map(|how| (name, how))) {
+        assert_whole(&fixtures().join(name), how);
+    }
+}
+
+#[test]
+fn the_mean_hit_rate_that_is_shown_is_the_routers_own() {
+    for (name, expected) in [
+        ("1.3.1-healthy", 0.724_391_094_131_119_2),
+        ("1.4.2-healthy", 0.755_188_368_934_105_6),
+        ("1.5.1-healthy", 0.751_937_802_707_566_5),
+        ("1.6.1-healthy", 0.806_716_397_880_852_3),
+        ("1.7.0.dev20261026-healthy", 0.741_712_990_206_898_7),
+    ] {
+        for how in [LOG, BOTH] {
+            let totals = play(&fixtures().join(name), how).decisions().totals();
+            let shown = totals.mean_hit_rate().unwrap();
+            assert!((shown - expected).abs() < 1e-12, "{name}, {how:?}: {shown}");
+            // All but the query that ran nothing.
+            assert_eq!(totals.with_blocks + 1, totals.count, "{name}");
+        }
+    }
+}
+
+#[test]
+fn a_query_that_runs_nothing_is_known_as_such_where_the_log_says_when_requests_end() {
+    for name in
+        ["1.1.1-healthy", "1.2.1-healthy", "1.3.1-healthy", "1.4.2-healthy", "1.5.1-healthy", "1.6.1-healthy"]
+    {
+        let cluster = play(&fixtures().join(name), LOG);
+        let all = || cluster.decisions().newest_first();
+        let queries: Vec<&Decided> = all().filter(|d| d.decision.dispatched == Some(false)).collect();
+        assert_eq!(queries.len(), 1, "{name}");
+        assert!(queries[0].decision.request_id.is_some() && queries[0].progress.outcome.is_none(), "{name}");
+        let dispatched = all().filter(|d| d.decision.dispatched == Some(true)).count();
+        assert_eq!(dispatched + 1, all().len(), "{name}");
+    }
+}

@@ -1,0 +1,85 @@
+//! Recorded metrics against the client's own clock.
+
+use radixscope_insight::baseline::Figure;
+use radixscope_insight::live::{Source, live};
+use radixscope_intake::ingest::{METRICS_PREFIX, Message};
+use radixscope_intake::listen::Listener;
+use radixscope_model::id::Millis;
+use radixscope_model::range::Range;
+use radixscope_model::record::SourceKind;
+use radixscope_state::cluster::Cluster;
+
+use crate::replay::lines;
+
+/// A scrape.
+#[derive(serde::Deserialize)]
+struct Scraped {
+    t: f64,
+    src: String,
+    text: String,
+}
+
+/// A request as its client saw it; times are Unix seconds.
+#[derive(serde::Deserialize)]
+struct Asked {
+    t0: f64,
+    t_first: Option<f64>,
+    t1: Option<f64>,
+}
+
+fn folded(name: &str) -> (Cluster, Vec<f64>) {
+    let (mut listener, mut cluster) = (Listener::default(), Cluster::default());
+    let source = listener.source("capture", SourceKind::Prometheus, Millis(1), &mut cluster).unwrap();
+    let mut scraped: Vec<Scraped> =
+        lines(name, "metrics.jsonl.gz").map(|line| serde_json::from_str(&line).unwrap()).collect();
+    scraped.sort_by(|a, b| a.t.total_cmp(&b.t));
+    let mut frontend = Vec::new();
+    for scrape in &scraped {
+        let subject = format!("{METRICS_PREFIX}{}", scrape.src);
+        let at_ms = Millis((scrape.t * 1e3) as u64);
+        let payload = scrape.text.as_bytes();
+        listener.message(Message { source, at_ms, subject: &subject, reply: None, payload }, &mut cluster);
+        if scrape.src.starts_with("frontend") {
+            frontend.push(scrape.t);
+        }
+    }
+    (cluster, frontend)
+}
+
+fn quantile(values: &mut [f64], q: f64) -> f64 {
+    values.sort_by(f64::total_cmp);
+    values[((values.len() as f64 * q).ceil() as usize).clamp(1, values.len()) - 1]
+}
+
+#[test]
+fn a_window_of_recorded_metrics_agrees_with_the_clients_clock() {
+    for name in ["0.9.1-healthy", "1.6.1-healthy"] {
+        let (cluster, at) = folded(name);
+        let (first, last) = (at[0], *at.last().unwrap());
+        let now = Millis((last * 1e3) as u64);
+        let live = live(&cluster, now, ((last - first) * 1e3) as u64 + 1);
+        let asked = lines(name, "traffic.jsonl.gz").map(|line| serde_json::from_str::<Asked>(&line).unwrap());
+        let asked: Vec<Asked> = asked.collect();
+        let within = |at: Option<f64>| at.filter(|at| (first..=last).contains(at));
+        let mut ttft: Vec<f64> =
+            asked.iter().filter_map(|a| Some((within(a.t_first)? - a.t0) * 1e3)).collect();
+        let spent: f64 = asked.iter().filter_map(|a| Some(within(a.t1)? - a.t0)).sum();
+        let ended = asked.iter().filter(|a| within(a.t1).is_some()).count() as f64;
+
+        let of = |figure| live.window.figures.get(figure).unwrap_or_else(|| panic!("{name}: {figure:?}"));
+        assert_eq!(live.sources.get(Figure::TtftP50), Some(Source::Scraped), "{name}");
+        // Of Dynamo's histograms a bucket is known: the client's own figure lies in it.
+        for (figure, q) in [(Figure::TtftP50, 0.5), (Figure::TtftP95, 0.95)] {
+            let (said, true_ms) = (of(figure), quantile(&mut ttft, q));
+            assert!(said.overlaps(&Range::exact(true_ms)), "{name} {figure:?}: {said:?} against {true_ms}");
+        }
+        let seconds = last - first;
+        let rate = ended / seconds;
+        let requests = of(Figure::Requests).value().unwrap();
+        assert!((requests / rate - 1.0).abs() < 0.15, "{name}: {requests} against {rate}");
+        let (mean, _) = live.concurrency.unwrap();
+        assert!((mean / (spent / seconds) - 1.0).abs() < 0.2, "{name}: {mean} against {}", spent / seconds);
+        assert!(of(Figure::OutputTokens).low() > 0.0, "{name}");
+        assert!(of(Figure::E2eP95).low() >= of(Figure::E2eP50).low(), "{name}");
+    }
+}

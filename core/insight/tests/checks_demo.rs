@@ -1,0 +1,214 @@
+//! What the checks say of the simulated cluster: nothing at a load it can take, the crowding above its knee, and each
+//! fault of load by its own name.
+
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+use std::collections::BTreeSet;
+
+use radixscope_insight::check::Checks;
+use radixscope_intake::ingest::Message;
+use radixscope_intake::listen::Listener;
+use radixscope_model::id::Millis;
+use radixscope_model::record::{Entry, Finding, LinkState, Record, Severity, SourceKind};
+use radixscope_sim::{Config, Fault, FaultPlan, Simulation};
+use radixscope_state::cluster::Cluster;
+use radixscope_state::sink::RecordSink;
+
+const START: Millis = Millis(1_767_225_600_000);
+
+/// A live cluster is looked at for so long after a warm-up, seconds.
+const LIVE_S: u64 = 120;
+
+#[derive(Default)]
+struct Watched {
+    cluster: Cluster,
+    /// Every finding as it was said, with the second.
+    said: Vec<(u64, Finding<'static>)>,
+}
+
+impl RecordSink for Watched {
+    fn cluster(&self) -> &Cluster {
+        &self.cluster
+    }
+
+    fn append(&mut self, entry: &Entry<'_>) {
+        if let Record::Finding { finding, .. } = &entry.record {
+            self.said.push((entry.at_ms.since(START) / 1_000, finding.open().unwrap()));
+        }
+        self.cluster.append(entry);
+    }
+}
+
+impl Watched {
+    /// Codes that were of these severities at any time.
+    fn codes(&self, which: impl Fn(Severity) -> bool) -> BTreeSet<&str> {
+        self.said.iter().filter(|(_, f)| which(f.severity)).map(|(_, f)| f.code.as_ref()).collect()
+    }
+
+    /// Codes that were a warning or worse at any time, and did not name another finding as their cause.
+    fn grave(&self) -> Vec<&str> {
+        let is_grave = |f: &Finding<'_>| f.severity >= Severity::Warning && f.cause.is_empty();
+        let codes: BTreeSet<&str> =
+            self.said.iter().filter(|(_, f)| is_grave(f)).map(|(_, f)| f.code.as_ref()).collect();
+        codes.into_iter().collect()
+    }
+
+    /// Every code and severity, with the second when it was first said.
+    fn told(&self) -> String {
+        let mut firsts: Vec<String> = Vec::new();
+        let mut seen = BTreeSet::new();
+        for (second, finding) in &self.said {
+            if seen.insert((&finding.code, finding.severity, &finding.cause)) {
+                let (code, severity, cause) = (&finding.code, finding.severity, &finding.cause);
+                firsts.push(format!("{code} {severity:?} by {cause:?} at {second} s"));
+            }
+        }
+        firsts.join(", ")
+    }
+}
+
+/// What the checks say of a simulation: nothing while the first seconds are history, then once a second.
+fn watch(config: Config, warm_up_s: u64, seconds: u64) -> Watched {
+    let mut simulation = Simulation::new(config, START).unwrap();
+    let (mut listener, mut checks, mut watched) =
+        (Listener::default(), Checks::default(), Watched::default());
+    let source = listener.source("simulated", SourceKind::Simulator, START, &mut watched).unwrap();
+    let becomes = |state, at_ms, watched: &mut Watched| {
+        let record = Record::SourceState { source, state, detail: "".into() };
+        watched.append(&Entry { at_ms, record });
+    };
+    becomes(LinkState::CatchingUp, START, &mut watched);
+    for second in 0..=warm_up_s + seconds {
+        let until = Millis(START.0 + second * 1_000);
+        simulation.run_until(until, &mut |m| {
+            let message =
+                Message { source, at_ms: m.at_ms, subject: m.subject, reply: None, payload: m.payload };
+            listener.message(message, &mut watched);
+        });
+        if second == warm_up_s {
+            becomes(LinkState::Live, until, &mut watched);
+        }
+        listener.flush(until, &mut watched);
+        checks.run(until, &mut watched);
+    }
+    assert!(!watched.cluster.checked().is_empty());
+    watched
+}
+
+/// Looked at from the beginning.
+fn from_the_beginning(fault: Fault, seconds: u64) -> Watched {
+    let after_ms = if fault.is_set_up() { 0 } else { 60_000 };
+    watch(Config { fault: Some(FaultPlan { fault, after_ms }), ..Config::default() }, 0, seconds)
+}
+
+/// Looked at after a warm-up, as `radixscope demo` does.
+fn as_the_demo(fault: Fault) -> Watched {
+    let warm_up_s = if fault.shows_in_evictions() { 300 } else { 120 };
+    let after_ms = if fault.ends_something() { (warm_up_s - 30) * 1_000 } else { 0 };
+    let config = Config { fault: Some(FaultPlan { fault, after_ms }), ..Config::default() };
+    watch(config, warm_up_s, LIVE_S)
+}
+
+#[test]
+fn a_healthy_cluster_at_a_load_it_can_take_raises_nothing() {
+    for (warm_up_s, seconds) in [(0, 200), (120, LIVE_S)] {
+        assert_eq!(watch(Config::default(), warm_up_s, seconds).told(), "");
+    }
+}
+
+#[test]
+fn above_the_knee_requests_crowd_and_answers_are_late() {
+    let watched = watch(Config { concurrency: 180, ..Config::default() }, 0, 180);
+    let codes = watched.grave();
+    assert!(codes.contains(&"spread") && codes.contains(&"slo_breach"), "{codes:?}");
+}
+
+/// What a fault has to be called, and for how many seconds from the beginning on it is looked at.
+fn own_finding(fault: Fault) -> (&'static str, u64) {
+    match fault {
+        Fault::BlockSize | Fault::BlockSizeOversize | Fault::BlockSizePartial | Fault::BlockSizeCard => {
+            ("block_size_mismatch", 100)
+        }
+        Fault::NoEvents | Fault::NoEventsOne => ("no_events", 200),
+        Fault::HotWorker => ("hot_worker", 180),
+        Fault::StarvedWorker => ("starved_worker", 200),
+        Fault::Gap => ("event_gaps", 100),
+        Fault::KillWorker => ("worker_gone", 150),
+        Fault::GhostWorker => ("ghost_worker", 150),
+        Fault::RouterRestart => ("cold_tree", 180),
+        Fault::HashSeed => ("engine_hashes_differ", 100),
+        Fault::MixedPlanes => ("event_lines_mixed", 150),
+        Fault::UnknownParents => ("unknown_parents", 260),
+        Fault::UnknownRemovals => ("unknown_removals", 150),
+        Fault::Churn => ("churn", 220),
+        Fault::MemoryFull => ("memory_full", 180),
+        Fault::Slow => ("slo_breach", 180),
+        Fault::Replicas => ("replicas_disagree", 120),
+        Fault::Approximate => ("approximate_mode", 200),
+    }
+}
+
+/// What may show beside it because it follows from the fault, and says so if it is a warning.
+fn symptoms(fault: Fault) -> &'static [&'static str] {
+    match fault {
+        Fault::BlockSizeOversize | Fault::Churn => &["slo_breach"],
+        Fault::HotWorker => &["spread", "queueing", "slo_breach"],
+        Fault::StarvedWorker => &["spread", "cascade", "slo_breach"],
+        Fault::KillWorker => &["errors", "queueing", "slo_breach"],
+        Fault::GhostWorker => &["joined_late"],
+        Fault::RouterRestart => &["router_restarted"],
+        Fault::MixedPlanes => &["spread"],
+        Fault::MemoryFull => &["queueing", "slo_breach", "churn"],
+        _ => &[],
+    }
+}
+
+fn assert_own(fault: Fault, watched: &Watched, way: &str) {
+    let (own, _) = own_finding(fault);
+    let what = format!("{} {way}: {}", fault.name(), watched.told());
+    // A deployment may want to run without events: that is said, and no warning.
+    let grave: &[&str] = if fault == Fault::Approximate { &[] } else { &[own] };
+    assert_eq!(watched.grave(), grave, "{what}");
+    assert!(watched.codes(|_| true).contains(own), "{what}");
+    let beside = watched.codes(|_| true);
+    assert!(beside.iter().all(|code| *code == own || symptoms(fault).contains(code)), "{what}");
+}
+
+/// Each fault of some raises its own finding and no other, from whenever on it is looked at.
+fn raise_their_own(faults: &[Fault]) {
+    for &fault in faults {
+        let (_, seconds) = own_finding(fault);
+        assert_own(fault, &from_the_beginning(fault, seconds), "from the beginning");
+        assert_own(fault, &as_the_demo(fault), "as the demo");
+    }
+}
+
+/// In parts, which run side by side.
+fn part(nth: usize, of: usize) {
+    raise_their_own(&Fault::ALL.into_iter().skip(nth).step_by(of).collect::<Vec<_>>());
+}
+
+#[test]
+fn every_fault_raises_its_own_finding_and_no_other_part_1() {
+    part(0, 3);
+}
+
+#[test]
+fn every_fault_raises_its_own_finding_and_no_other_part_2() {
+    part(1, 3);
+}
+
+#[test]
+fn every_fault_raises_its_own_finding_and_no_other_part_3() {
+    part(2, 3);
+}
+
+#[test]
+#[ignore = "prints"]
+fn table() {
+    for fault in Fault::ALL {
+        println!("{:20} {}", fault.name(), from_the_beginning(fault, 260).told());
+        println!("{:20} {}", "", as_the_demo(fault).told());
+    }
+    println!("{:20} {}", "healthy", watch(Config::default(), 120, LIVE_S).told());
+}

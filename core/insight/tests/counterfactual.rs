@@ -1,0 +1,217 @@
+//! The counterfactual of what a simulated cluster decided, heard as a hub hears it.
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+use std::ops::ControlFlow;
+use std::sync::LazyLock;
+
+use radixscope_insight::counterfactual::{
+    Facts, ModelError, NO_CANDIDATES_HINT, Reason, Sample, Selection, Span, TEMPERATURES, Trial, headline,
+    not_judged, present_setting, resimulate, validate_axes, weights_with,
+};
+use radixscope_intake::ingest::Message;
+use radixscope_intake::listen::Listener;
+use radixscope_model::id::Millis;
+use radixscope_model::record::SourceKind;
+use radixscope_router::frozen::Setting;
+use radixscope_sim::{Config, Simulation};
+use radixscope_state::cluster::Cluster;
+use radixscope_state::requests::Arrivals;
+
+const START: Millis = Millis(1_767_225_600_000);
+const PRESENT: Trial = Trial::Cost { weight: None, credit: None, temperature: 0.0 };
+
+struct Heard {
+    cluster: Cluster,
+    listener: Listener,
+}
+
+/// A minute of the reference scenario, as far as `is_heard` lets it through.
+fn hear(config: Config, is_heard: impl Fn(&str) -> bool) -> Heard {
+    let mut heard = Heard { cluster: Cluster::default(), listener: Listener::default() };
+    let Heard { cluster, listener } = &mut heard;
+    let source = listener.source("simulated", SourceKind::Simulator, START, cluster).unwrap();
+    let mut simulation = Simulation::new(config, START).unwrap();
+    simulation.run_until(Millis(START.0 + 60_000), &mut |m| {
+        if is_heard(m.subject) {
+            let message =
+                Message { source, at_ms: m.at_ms, subject: m.subject, reply: None, payload: m.payload };
+            listener.message(message, cluster);
+        }
+    });
+    heard
+}
+
+static ALL: LazyLock<Heard> = LazyLock::new(|| hear(Config::default(), |_| true));
+
+fn select(last: u32) -> Selection {
+    Selection { span: Span::Last(last), worker: None }
+}
+
+fn go(_: usize, _: usize) -> ControlFlow<()> {
+    ControlFlow::Continue(())
+}
+
+#[test]
+fn at_the_recorded_setting_nothing_flips_but_for_ties() {
+    let report = Sample::of(&ALL.cluster, select(10_000)).evaluate(PRESENT);
+    let about = &report.about;
+    assert!(about.judged > 100, "{about:?}");
+    assert_eq!((about.considered, about.recorded_settings), (about.judged, 1), "{about:?}");
+    assert_eq!(report.tried.flips_certain, 0, "{:?}", report.flips);
+    assert!(report.tried.flips_expected <= report.tried.ties as f64);
+    assert_eq!(report.actual.overlap_share.map(|share| share > 0.3), Some(true));
+    assert!(about.running > 0 && about.running < about.judged, "{about:?}");
+    assert_eq!(not_judged(about), None);
+}
+
+#[test]
+fn round_robin_spreads_requests_and_finds_less() {
+    let report = Sample::of(&ALL.cluster, select(200)).evaluate(Trial::RoundRobin);
+    assert_eq!((report.about.considered, report.setting), (200, Some(Setting::RoundRobin)));
+    assert!(report.tried.overlap_share < report.actual.overlap_share);
+    assert!(report.tried.prefill_saved_tokens.unwrap() < 0.0);
+    let shares: Vec<f64> = report.tried.shares.iter().map(|of| of.share).collect();
+    assert!(shares.iter().all(|share| (share - 1.0 / 3.0).abs() < 0.01), "{shares:?}");
+    assert_eq!(
+        headline(&report),
+        format!("With round-robin, {} of 200 decisions flip.", report.tried.flips_certain)
+    );
+    assert_eq!(report.flips.len() as u64, report.tried.flips_certain);
+    for flip in &report.flips {
+        let decided = ALL.cluster.decisions().get(flip.decision).unwrap();
+        assert_eq!(decided.decision.worker, flip.from);
+        let cost = |worker| decided.decision.candidates.iter().find(|c| c.worker == worker).unwrap().cost;
+        assert!((cost(flip.from) - flip.from_cost).abs() < 0.001, "as recorded");
+        assert!((cost(flip.to) - flip.to_cost).abs() < 0.001 && flip.to_cost >= flip.from_cost);
+    }
+}
+
+#[test]
+fn a_flip_names_what_both_workers_cost_under_the_setting_tried() {
+    let trial = Trial::Cost { weight: Some(0.25), credit: None, temperature: 0.0 };
+    let report = Sample::of(&ALL.cluster, Selection { span: Span::ALL, worker: None }).evaluate(trial);
+    assert!(!report.flips.is_empty());
+    assert!(report.flips.iter().all(|flip| flip.to_cost < flip.from_cost && flip.actual_probability == 0.0));
+}
+
+#[test]
+fn with_temperature_the_headline_says_about() {
+    let trial = Trial::Cost { weight: Some(1.5), credit: None, temperature: 0.2 };
+    let said = headline(&Sample::of(&ALL.cluster, select(100)).evaluate(trial));
+    assert!(said.starts_with("With weight 1.5 and temperature 0.2, about "), "{said}");
+    assert!(said.ends_with(" of 100 decisions flip."), "{said}");
+}
+
+#[test]
+fn decisions_without_candidates_are_counted_and_the_missing_setting_named() {
+    let heard = hear(Config::default(), |subject| subject.contains("kv-hit-rate"));
+    let sample = Sample::of(&heard.cluster, select(50));
+    assert!(sample.is_empty());
+    let report = sample.evaluate(PRESENT);
+    assert_eq!(report.about.left_out, [(Reason::ChosenOnly, 50)]);
+    assert_eq!((report.setting, report.about.recorded, report.tried.decisions), (None, None, 0));
+    assert_eq!(headline(&report), "None of 50 decisions can be judged.");
+    assert!(not_judged(&report.about).unwrap().contains("50 of which only the chosen worker is known"));
+    assert!(NO_CANDIDATES_HINT.contains("--router-replica-sync"));
+    let sweep = sample.sweep(&[1.0], &[0.0], go).unwrap();
+    assert!(sweep.grid.is_none() && sweep.recommendation.is_none());
+    let played = resimulate(
+        heard.listener.routing().arrivals(),
+        &Facts::of(&heard.cluster, select(50)),
+        Span::Last(50),
+        PRESENT,
+        go,
+    );
+    assert_eq!(played, Err(ModelError::NoArrivals));
+}
+
+#[test]
+fn of_one_worker_alone_the_spread_is_unknown() {
+    let worker = ALL.cluster.decisions().newest_first().next().unwrap().decision.worker;
+    let report = Sample::of(&ALL.cluster, Selection { worker: Some(worker), ..select(50) }).evaluate(PRESENT);
+    assert_eq!((report.about.considered, report.actual.spread, report.tried.spread), (50, None, None));
+    assert_eq!(report.actual.shares.iter().find(|of| of.worker == worker).map(|of| of.share), Some(1.0));
+}
+
+#[test]
+fn a_window_in_time_takes_the_decisions_in_it() {
+    let now = ALL.cluster.now_ms();
+    let expected =
+        ALL.cluster.decisions().newest_first().filter(|d| now.since(d.at_ms) <= 20_000).count() as u64;
+    let sample = Sample::of(&ALL.cluster, Selection { span: Span::Ms(20_000), worker: None });
+    assert_eq!(sample.about().considered, expected);
+    assert!(expected > 10);
+}
+
+#[test]
+fn a_sample_travels_and_gives_the_same_report() {
+    let sample = Sample::of(&ALL.cluster, select(100));
+    let travelled: Sample = postcard::from_bytes(&postcard::to_allocvec(&sample).unwrap()).unwrap();
+    assert_eq!(sample.evaluate(Trial::RoundRobin), travelled.evaluate(Trial::RoundRobin));
+}
+
+#[test]
+fn a_sweep_marks_the_present_setting_and_can_be_stopped() {
+    let sample = Sample::of(&ALL.cluster, select(100));
+    let weights = weights_with(Some(1.1));
+    assert_eq!(weights.windows(2).filter(|two| two[0] >= two[1]).count(), 0);
+    let report = sample.sweep(&weights, &TEMPERATURES, go).unwrap();
+    let said = present_setting(&report).unwrap();
+    assert_eq!(
+        said,
+        "Present: --kv-overlap-score-weight 1. Every decision took a lowest cost, as at temperature 0."
+    );
+    assert!(report.recommendation.is_some());
+    assert!(sample.sweep(&weights, &TEMPERATURES, |_, _| ControlFlow::Break(())).is_none());
+}
+
+#[test]
+fn what_dynamo_would_refuse_is_not_tried() {
+    let cost = |weight, temperature| Trial::Cost { weight: Some(weight), credit: None, temperature };
+    assert!(cost(1.0, 0.0).validate().is_ok());
+    for bad in [cost(-1.0, 0.0), cost(f64::NAN, 0.0), cost(1.0, f64::INFINITY)] {
+        assert!(bad.validate().is_err(), "{bad:?}");
+    }
+    assert!(validate_axes(&[], &[0.0]).is_err());
+    assert!(validate_axes(&[1.0; 22], &[0.0]).is_err());
+    assert!(validate_axes(&[1.0; 21], &[0.1; 16]).is_err());
+    assert!(validate_axes(&[1.0; 21], &[0.1; 15]).is_ok());
+}
+
+#[test]
+fn the_model_is_compared_with_itself_and_says_what_it_knows_from_where() {
+    let arrivals = ALL.listener.routing().arrivals();
+    let facts = Facts::of(&ALL.cluster, select(100));
+    let same = resimulate(arrivals, &facts, Span::Last(100), PRESENT, go).unwrap();
+    assert_eq!(same.recorded, same.tried);
+    assert_eq!((same.arrivals, same.recorded.requests, same.prefill_saved_tokens()), (125, 100, 0));
+    let from: Vec<String> = same
+        .facts
+        .iter()
+        .map(|fact| format!("{} {} {}", fact.name, fact.value, fact.from.as_str()))
+        .collect();
+    assert!(from.contains(&"workers 3 from the recorded decisions".to_owned()), "{from:?}");
+    assert!(from.contains(&"KV capacity a worker 10738 from the model cards".to_owned()), "{from:?}");
+    assert!(from.contains(&"recorded temperature 0 assumed".to_owned()), "{from:?}");
+    assert!(same.measured.ttft_ms.is_some());
+    let turns = resimulate(arrivals, &facts, Span::Last(100), Trial::RoundRobin, go).unwrap();
+    assert_eq!(turns.recorded, same.recorded, "the same baseline");
+    assert_eq!(turns.tried.overlap_share, None, "round-robin keeps no index");
+    assert!(turns.tried.hit_rate < turns.recorded.hit_rate);
+    assert!(turns.tried_router.contains("one worker after the other"), "{}", turns.tried_router);
+}
+
+#[test]
+fn a_model_with_fewer_arrivals_or_a_credit_is_the_same_or_refused() {
+    let arrivals = ALL.listener.routing().arrivals();
+    let facts = Facts::of(&ALL.cluster, select(100));
+    let whole = resimulate(arrivals, &facts, Span::Last(60), PRESENT, go).unwrap();
+    let sent = resimulate(&arrivals.latest(75), &facts, Span::Last(60), PRESENT, go).unwrap();
+    assert_eq!(whole.recorded.requests, sent.recorded.requests);
+    assert_eq!(whole, sent);
+    let credit = Trial::Cost { weight: None, credit: Some(0.5), temperature: 0.0 };
+    assert_eq!(resimulate(arrivals, &facts, Span::Last(60), credit, go), Err(ModelError::Credit));
+    let stopped = resimulate(arrivals, &facts, Span::Last(60), PRESENT, |_, _| ControlFlow::Break(()));
+    assert!(matches!(stopped, Err(ModelError::Run(_))), "{stopped:?}");
+    assert_eq!(resimulate(&Arrivals::default(), &facts, Span::ALL, PRESENT, go), Err(ModelError::NoArrivals));
+}

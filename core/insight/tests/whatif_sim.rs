@@ -1,0 +1,54 @@
+//! The simulated router's decisions asked again: at its own settings every one comes out as it was taken.
+
+use radixscope_insight::whatif::{Prompt, Question, State, WhatIf, Who, deployed, options_of};
+use radixscope_intake::ingest::Message;
+use radixscope_intake::listen::Listener;
+use radixscope_model::id::Millis;
+use radixscope_model::record::{Completeness, SourceKind};
+use radixscope_router::Options;
+use radixscope_sim::{Config, Simulation, WireMessage};
+use radixscope_state::cluster::Cluster;
+
+const START: Millis = Millis(1_767_225_600_000);
+/// Three decimals are written, so that a cost is known to half of the last.
+const PRINTED: f64 = 0.000_6;
+
+#[test]
+fn at_the_routers_own_settings_every_decision_comes_out_as_it_was_taken() {
+    let mut simulation = Simulation::new(Config::default(), START).expect("valid");
+    let (mut cluster, mut listener) = (Cluster::default(), Listener::default());
+    let source =
+        listener.source("simulator", SourceKind::Simulator, START, &mut cluster).expect("the first source");
+    simulation.run_until(Millis(START.0 + 60_000), &mut |m| {
+        let WireMessage { at_ms, subject, payload } = m;
+        listener.message(Message { source, at_ms, subject, reply: None, payload }, &mut cluster);
+    });
+    let state =
+        State { cluster: &cluster, active: Some(listener.routing().active()), now_ms: cluster.now_ms() };
+    assert_eq!(deployed(&cluster), Some(Options::default()));
+    let mut engine = WhatIf::default();
+    let mut asked = 0;
+    for decided in cluster.decisions().newest_first() {
+        let decision = &decided.decision;
+        if decision.completeness == Completeness::ChosenOnly {
+            continue;
+        }
+        let question = Question {
+            prompt: Prompt::Recorded(decision.id),
+            actual: Some(decision.id),
+            options: options_of(decision).expect("it says how it was computed"),
+            ..Question::default()
+        };
+        let answer = engine.ask(state, &question).expect("answered");
+        for candidate in answer.ranked() {
+            let Who::Worker(worker) = candidate.who else { panic!("a worker of the cluster") };
+            let recorded = decision.candidates.iter().find(|c| c.worker == worker).expect("recorded");
+            let off = (candidate.terms.cost - recorded.cost).abs();
+            assert!(off < PRINTED, "{} and {}", candidate.terms.cost, recorded.cost);
+        }
+        let versus = answer.versus.expect("compared");
+        assert!(versus.above_best_blocks.expect("a candidate") < PRINTED, "{versus:?}");
+        asked += 1;
+    }
+    assert!(asked > 50, "{asked}");
+}

@@ -1,0 +1,32 @@
+//! Whether a jump of a worker's event ids is explained by messages that are counted as lost already.
+//!
+//! A lost message shows twice where its publisher numbers messages and events: in the envelope's sequence and in the
+//! ids of the events it held. The message is what counts; the events are told beside it.
+
+use radixscope_model::id::WorkerIx;
+
+/// Which message each worker's last event was in, counted over all sources.
+#[derive(Default)]
+pub(super) struct EventIds {
+    // Bounded by the number of workers kept apart.
+    last: Vec<u64>,
+}
+
+impl EventIds {
+    /// An event of `worker` is in message number `now`; gives the number of the message that its last one was in.
+    pub(super) fn heard(&mut self, worker: WorkerIx, now: u64) -> u64 {
+        if self.last.len() <= worker.at() {
+            self.last.resize(worker.at() + 1, 0);
+        }
+        std::mem::replace(&mut self.last[worker.at()], now)
+    }
+
+    /// Other workers take these places: nothing was received of them yet.
+    pub(super) fn vacate(&mut self, workers: &[WorkerIx]) {
+        for worker in workers {
+            if let Some(last) = self.last.get_mut(worker.at()) {
+                *last = 0;
+            }
+        }
+    }
+}

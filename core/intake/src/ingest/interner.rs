@@ -1,0 +1,142 @@
+//! Workers by index, the last event id of each, and how its events come.
+
+use std::collections::VecDeque;
+
+use hashbrown::HashMap;
+use indexmap::IndexSet;
+
+use radixscope_model::id::{Millis, Worker, WorkerId, WorkerIx};
+use radixscope_model::record::EventLine;
+use radixscope_state::cluster::MAX_WORKERS;
+
+/// Departed workers that are remembered, so that a metric that names them for ever makes nobody of them: those of a few
+/// hundred rollouts, 2 MiB.
+const MAX_DEPARTED: usize = 1 << 16;
+
+pub(super) struct Interner {
+    by_id: HashMap<Worker, WorkerIx>,
+    workers: Vec<Known>,
+    /// Indices to be given again, by the order in which they became free.
+    vacant: VecDeque<WorkerIx>,
+    departed: IndexSet<Worker, hashbrown::DefaultHashBuilder>,
+    /// Most indices.
+    places: usize,
+    /// The one asked for last: a message is about one worker, mostly.
+    last: Option<(Worker, WorkerIx)>,
+}
+
+struct Known {
+    id: Worker,
+    /// When somebody spoke of it last, as far as that shows that it is there.
+    mentioned: Millis,
+    has_component: bool,
+    /// Ways its KV events come, one bit each.
+    lines: u8,
+    last_event_id: Option<u64>,
+}
+
+impl Default for Interner {
+    fn default() -> Self {
+        Self::with_places(MAX_WORKERS)
+    }
+}
+
+impl Interner {
+    /// For so many workers at a time, at most [`MAX_WORKERS`].
+    pub(super) fn with_places(places: usize) -> Self {
+        Self {
+            by_id: HashMap::new(),
+            workers: Vec::new(),
+            vacant: VecDeque::new(),
+            departed: IndexSet::default(),
+            places: places.min(MAX_WORKERS),
+            last: None,
+        }
+    }
+
+    /// Index of a worker, and whether there is news of it to tell: that it exists, or of which component it is.
+    /// `None`: it would be one too many.
+    pub(super) fn intern(
+        &mut self,
+        id: Worker,
+        namespace: &str,
+        component: &str,
+    ) -> Option<(WorkerIx, bool)> {
+        let has_component = !namespace.is_empty() && !component.is_empty();
+        let again = self.last.filter(|(last, _)| *last == id).map(|(_, worker)| worker);
+        if let Some(worker) = again.or_else(|| self.by_id.get(&id).copied()) {
+            self.last = Some((id, worker));
+            let known = &mut self.workers[worker.at()];
+            let news = has_component && !known.has_component;
+            known.has_component |= has_component;
+            return Some((worker, news));
+        }
+        let known = Known { id, mentioned: Millis(0), has_component, lines: 0, last_event_id: None };
+        let worker = if self.workers.len() < self.places {
+            self.workers.push(known);
+            WorkerIx((self.workers.len() - 1) as u16)
+        } else {
+            // One that comes back takes its own place if that is free yet.
+            let own = self.vacant.iter().position(|ix| self.workers[ix.at()].id == id);
+            let worker = self.vacant.remove(own.unwrap_or(0))?;
+            self.workers[worker.at()] = known;
+            worker
+        };
+        self.by_id.insert(id, worker);
+        self.departed.swap_remove(&id);
+        Some((worker, true))
+    }
+
+    /// Somebody spoke of the worker at `at`.
+    pub(super) fn mention(&mut self, worker: WorkerIx, at: Millis) {
+        let mentioned = &mut self.workers[worker.at()].mentioned;
+        *mentioned = at.max(*mentioned);
+    }
+
+    /// When somebody spoke of the worker last.
+    pub(super) fn mentioned(&self, worker: WorkerIx) -> Millis {
+        self.workers.get(worker.at()).map_or(Millis(0), |known| known.mentioned)
+    }
+
+    /// Whether the worker gave its place to another.
+    pub(super) fn has_departed(&self, id: Worker) -> bool {
+        self.departed.contains(&id)
+    }
+
+    /// These give their places to others.
+    pub(super) fn vacate(&mut self, workers: &[WorkerIx]) {
+        self.last = None;
+        for &worker in workers {
+            let id = self.workers[worker.at()].id;
+            if self.by_id.remove(&id).is_some() {
+                self.vacant.push_back(worker);
+                self.departed.insert(id);
+            }
+        }
+        if self.departed.len() > MAX_DEPARTED {
+            self.departed.drain(..MAX_DEPARTED / 2);
+        }
+    }
+
+    /// Whether an event of `worker` came this way for the first time.
+    pub(super) fn comes_newly_by(&mut self, worker: WorkerIx, line: EventLine) -> bool {
+        let (known, bit) = (&mut self.workers[worker.at()].lines, 1 << line as u8);
+        let is_new = *known & bit == 0;
+        *known |= bit;
+        is_new
+    }
+
+    /// The ranks of a worker that are known, in the order in which they were first heard of.
+    pub(super) fn ranks_of(&self, id: WorkerId) -> Vec<(Worker, WorkerIx)> {
+        let is_its = |(worker, _): &(&Worker, &WorkerIx)| worker.id == id;
+        let mut ranks: Vec<_> = self.by_id.iter().filter(is_its).map(|(&worker, &ix)| (worker, ix)).collect();
+        ranks.sort_unstable_by_key(|(_, ix)| ix.at());
+        ranks
+    }
+
+    /// Events lost before `event_id`, where ids are contiguous. Ids that start again are a worker that did.
+    pub(super) fn event_id(&mut self, worker: WorkerIx, event_id: u64) -> u64 {
+        let last = self.workers[worker.at()].last_event_id.replace(event_id);
+        last.and_then(|last| event_id.checked_sub(last)).map_or(0, |step| step.saturating_sub(1))
+    }
+}

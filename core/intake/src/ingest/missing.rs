@@ -1,0 +1,101 @@
+//! What a source knows to be missing before its next message: what it had no room for, and breaks of its connection.
+//!
+//! A message without room is not opened, but its number is kept where it has one: so the publisher's count goes on
+//! without a jump, and what was dropped here is counted here and not once more as a gap. Knows no state.
+
+use std::collections::BTreeMap;
+
+use indexmap::IndexMap;
+
+use radixscope_dynamo::envelope::{self, Body};
+use radixscope_dynamo::subject::{self, Transport};
+use radixscope_model::id::Millis;
+use radixscope_model::record::{MissedCause, Topic};
+
+/// Runs of numbers kept until the next message; beyond it a dropped message is left to show as a jump of its
+/// publisher's numbers, which counts it too. A run is as long as the queue stays full: thousands of publishers fit.
+const MAX_RUNS: usize = 16_384;
+/// Breaks kept until the next message; older ones become one with the next.
+const MAX_BREAKS: usize = 16;
+
+/// A time without connection.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Break {
+    /// The last sign of life before it.
+    pub since_ms: Millis,
+    /// When the source listened again.
+    pub until_ms: Millis,
+}
+
+/// A publisher's numbers of messages that were dropped unopened, `from` up to but not including `to`.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Run {
+    pub(super) from: u64,
+    pub(super) to: u64,
+}
+
+/// See the module.
+#[derive(Default, Debug)]
+pub struct Missing {
+    pub(super) breaks: Vec<Break>,
+    /// Topics whose breaks nothing can make exact.
+    pub(super) unknown: Vec<(Topic, Break)>,
+    pub(super) counts: BTreeMap<(Topic, MissedCause), u64>,
+    pub(super) runs: IndexMap<(Topic, u64), Vec<Run>, hashbrown::DefaultHashBuilder>,
+    run_count: usize,
+}
+
+impl Missing {
+    /// There was no room for a message.
+    pub fn refuse(&mut self, subject: &str, payload: &[u8]) {
+        let parsed = subject::parse(subject);
+        let topic = parsed.map_or(Topic::Other, |subject| subject.topic);
+        let has_envelope =
+            parsed.is_some_and(|s| s.transport == Transport::Core) && topic != Topic::RequestTrace;
+        match has_envelope.then(|| envelope::open(payload)) {
+            Some(Ok(Body::Enveloped(envelope))) => {
+                self.refuse_number(topic, envelope.publisher_id, envelope.sequence);
+            }
+            _ => self.count(topic, MissedCause::QueueFull, 1),
+        }
+    }
+
+    fn refuse_number(&mut self, topic: Topic, publisher_id: u64, sequence: u64) {
+        let runs = self.runs.entry((topic, publisher_id)).or_default();
+        match runs.last_mut() {
+            Some(last) if last.to == sequence => last.to = sequence.saturating_add(1),
+            _ if self.run_count < MAX_RUNS => {
+                runs.push(Run { from: sequence, to: sequence.saturating_add(1) });
+                self.run_count += 1;
+            }
+            _ => {}
+        }
+    }
+
+    /// The source lost so many messages of a topic.
+    pub fn count(&mut self, topic: Topic, cause: MissedCause, count: u64) {
+        let sum = self.counts.entry((topic, cause)).or_default();
+        *sum = sum.saturating_add(count);
+    }
+
+    /// The connection broke and is there again.
+    pub fn broke(&mut self, at: Break) {
+        let is_full = self.breaks.len() == MAX_BREAKS;
+        match self.breaks.last_mut() {
+            Some(last) if is_full => last.until_ms = at.until_ms,
+            _ => self.breaks.push(at),
+        }
+    }
+
+    /// The connection broke, and nothing will ever tell what it cost of this topic.
+    pub fn broke_for_good(&mut self, topic: Topic, at: Break) {
+        if self.unknown.len() < MAX_BREAKS {
+            self.unknown.push((topic, at));
+        }
+    }
+
+    /// Whether nothing is missing.
+    pub fn is_empty(&self) -> bool {
+        self.breaks.is_empty() && self.unknown.is_empty() && self.counts.is_empty() && self.runs.is_empty()
+    }
+}

@@ -1,0 +1,379 @@
+//! Sequence numbers of publishers: what is missing between two messages is lost (reference §2.4).
+//!
+//! A publisher id does not always name one sequence: a restarted pod keeps its id and counts from 0 again, and one
+//! process may hold several publishers. So each id has a few *tracks*, and a message continues the one it fits.
+//!
+//! No loss is counted twice. What this program dropped itself is passed as [`Publishers::skipped`], so no jump is seen
+//! where it was dropped; events of a worker that were in lost messages are told by [`Publishers::jumped_at`].
+
+use std::collections::VecDeque;
+
+use indexmap::IndexMap;
+
+use radixscope_model::id::{SourceIx, WorkerIx};
+use radixscope_model::record::Topic;
+
+/// Publishers followed at once. A cluster of a thousand workers has a few thousand; beyond it those that were silent
+/// longest are followed anew, which can hide a loss but never invent one.
+const MAX_PUBLISHERS: usize = 16_384;
+/// So many are forgotten at once, so that the search for them costs little.
+const FORGET: usize = MAX_PUBLISHERS / 16;
+/// Tracks per publisher id.
+const MAX_TRACKS: usize = 4;
+/// A jump beyond this is not loss but nonsense: hours of the busiest publisher.
+const MAX_GAP: u64 = 10_000_000;
+
+/// What counts up on its own.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+pub(super) struct Stream {
+    pub(super) source: SourceIx,
+    pub(super) topic: Topic,
+    pub(super) publisher_id: u64,
+}
+
+/// A message as its number places it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Place {
+    pub(super) heard: Heard,
+    /// Whether it is the publisher's first.
+    pub(super) is_new: bool,
+    /// Whether it is the publisher's first after the source's connection broke.
+    pub(super) is_first_after_break: bool,
+}
+
+/// What a sequence number tells.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Heard {
+    /// Nothing is missing, or nothing can be known.
+    InOrder,
+    /// These are missing, as far as they do not come late.
+    Gap(Missing),
+    /// A jump too large to be loss.
+    Implausible(u64),
+}
+
+/// Sequence numbers that did not come, `from` up to but not including `to`.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Missing {
+    pub(super) from: u64,
+    pub(super) to: u64,
+}
+
+/// Gaps that may still be filled; beyond it the oldest is believed at once. A healthy system has none to a few.
+const MAX_OPEN: usize = 256;
+
+/// A gap that may still be filled: one process publishes from several tasks, and two messages of it may overtake
+/// each other on the way.
+struct Open {
+    stream: Stream,
+    worker: Option<WorkerIx>,
+    missing: Missing,
+    /// Whether it was there at the last settlement already.
+    old: bool,
+}
+
+/// A loss that is certain.
+pub(super) struct Lost {
+    pub(super) stream: Stream,
+    pub(super) worker: Option<WorkerIx>,
+    pub(super) count: u64,
+}
+
+#[derive(Default)]
+pub(super) struct Publishers {
+    next: IndexMap<Stream, Tracks, hashbrown::DefaultHashBuilder>,
+    open: VecDeque<Open>,
+    /// Breaks of each source's connection so far; bounded by the number of sources.
+    breaks: Vec<u32>,
+}
+
+/// Next sequence number expected on each track, latest first.
+#[derive(Clone, Copy, Default)]
+struct Tracks {
+    next: [u64; MAX_TRACKS],
+    len: usize,
+    /// Breaks of the connection before its last message.
+    breaks: u32,
+    /// The latest message, by the count of all.
+    last: u64,
+    /// The last message, counted over all publishers, before which one of this publisher was missing or dropped.
+    jumped_at: u64,
+}
+
+impl Publishers {
+    /// A message came, which is number `at` of all.
+    pub(super) fn heard(&mut self, stream: Stream, sequence: u64, at: u64) -> Place {
+        self.pass(stream, sequence, sequence.saturating_add(1), at)
+    }
+
+    /// Messages `from` up to but not including `to` were there and dropped unopened, before message `at` of all.
+    pub(super) fn skipped(&mut self, stream: Stream, from: u64, to: u64, at: u64) -> Place {
+        let place = if self.open.is_empty() {
+            self.pass(stream, from, to, at)
+        } else {
+            // Some may have overtaken others: each may fill a gap.
+            let first = self.pass(stream, from, from.saturating_add(1), at);
+            (from.saturating_add(1)..to).for_each(|sequence| {
+                self.pass(stream, sequence, sequence.saturating_add(1), at);
+            });
+            first
+        };
+        if let Some(tracks) = self.next.get_mut(&stream) {
+            tracks.jumped_at = at;
+        }
+        place
+    }
+
+    fn pass(&mut self, stream: Stream, sequence: u64, next: u64, at: u64) -> Place {
+        if !self.open.is_empty() && self.came_late(stream, sequence) {
+            return Place { heard: Heard::InOrder, is_new: false, is_first_after_break: false };
+        }
+        let breaks = self.breaks.get(stream.source.at()).copied().unwrap_or(0);
+        if let Some(tracks) = self.next.get_mut(&stream) {
+            tracks.last = at;
+            let heard = tracks.heard(sequence, next);
+            if matches!(heard, Heard::Gap(_)) {
+                tracks.jumped_at = at;
+            }
+            let is_first_after_break = std::mem::replace(&mut tracks.breaks, breaks) != breaks;
+            return Place { heard, is_new: false, is_first_after_break };
+        }
+        if self.next.len() == MAX_PUBLISHERS {
+            self.forget_silent();
+        }
+        let mut tracks = Tracks { breaks, last: at, ..Tracks::default() };
+        tracks.start(next);
+        self.next.insert(stream, tracks);
+        Place { heard: Heard::InOrder, is_new: true, is_first_after_break: false }
+    }
+
+    /// The source's connection broke.
+    pub(super) fn broke(&mut self, source: SourceIx) {
+        if self.breaks.len() <= source.at() {
+            self.breaks.resize(source.at() + 1, 0);
+        }
+        self.breaks[source.at()] += 1;
+    }
+
+    /// How many publishers of a topic are known.
+    pub(super) fn count(&self, source: SourceIx, topic: Topic) -> usize {
+        self.next.keys().filter(|stream| stream.source == source && stream.topic == topic).count()
+    }
+
+    /// The last message, counted over all, before which one of this publisher was missing or dropped; 0: none was.
+    pub(super) fn jumped_at(&self, stream: Stream) -> u64 {
+        self.next.get(&stream).map_or(0, |tracks| tracks.jumped_at)
+    }
+
+    fn forget_silent(&mut self) {
+        let mut last: Vec<u64> = self.next.values().map(|tracks| tracks.last).collect();
+        let (_, &mut newest, _) = last.select_nth_unstable(FORGET - 1);
+        self.next.retain(|_, tracks| tracks.last > newest);
+    }
+
+    /// Other workers take these places: what was lost was not theirs.
+    pub(super) fn vacate(&mut self, workers: &[WorkerIx]) {
+        for open in &mut self.open {
+            open.worker = open.worker.filter(|worker| !workers.contains(worker));
+        }
+    }
+
+    /// Keeps a gap open for a while. Gives back the oldest one if there are too many.
+    pub(super) fn open(
+        &mut self,
+        stream: Stream,
+        worker: Option<WorkerIx>,
+        missing: Missing,
+    ) -> Option<Lost> {
+        self.open.push_back(Open { stream, worker, missing, old: false });
+        (self.open.len() > MAX_OPEN).then(|| self.open.pop_front()).flatten().map(Open::lost)
+    }
+
+    /// Gives the gaps that were open at the settlement before this one too: nothing comes that late.
+    pub(super) fn settle(&mut self) -> Vec<Lost> {
+        let (old, young): (VecDeque<Open>, VecDeque<Open>) =
+            std::mem::take(&mut self.open).into_iter().partition(|open| open.old);
+        self.open = young;
+        self.open.iter_mut().for_each(|open| open.old = true);
+        old.into_iter().map(Open::lost).collect()
+    }
+
+    /// Whether `sequence` fills an open gap, which is then smaller, gone, or in two.
+    fn came_late(&mut self, stream: Stream, sequence: u64) -> bool {
+        let fits = |o: &Open| o.stream == stream && (o.missing.from..o.missing.to).contains(&sequence);
+        let Some(at) = self.open.iter().position(fits) else { return false };
+        let Some(open) = self.open.remove(at) else { return false };
+        let Missing { from, to } = open.missing;
+        for (from, to) in [(from, sequence), (sequence + 1, to)] {
+            if from < to {
+                self.open.insert(at, Open { missing: Missing { from, to }, ..open });
+            }
+        }
+        true
+    }
+}
+
+impl Open {
+    fn lost(self) -> Lost {
+        Lost { stream: self.stream, worker: self.worker, count: self.missing.to - self.missing.from }
+    }
+}
+
+impl Tracks {
+    fn start(&mut self, next: u64) {
+        self.len = (self.len + 1).min(MAX_TRACKS);
+        self.next[..self.len].rotate_right(1);
+        self.next[0] = next;
+    }
+
+    /// Messages from `sequence` up to but not including `next` came.
+    fn heard(&mut self, sequence: u64, next: u64) -> Heard {
+        let tracks = &mut self.next[..self.len];
+        // The furthest track that is not past this message: it fits there with the smallest gap.
+        let Some(best) = tracks.iter_mut().filter(|next| **next <= sequence).max() else {
+            // Behind every track: a new count from 0, or a message that came late or twice.
+            if sequence == 0 {
+                self.start(next);
+            }
+            return Heard::InOrder;
+        };
+        let missing = Missing { from: *best, to: sequence };
+        *best = next;
+        match missing.to - missing.from {
+            0 => Heard::InOrder,
+            1..=MAX_GAP => Heard::Gap(missing),
+            jump => Heard::Implausible(jump),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const STREAM: Stream = Stream { source: SourceIx(0), topic: Topic::KvEvents, publisher_id: 7 };
+
+    /// What is lost for certain two settlements after the last message.
+    fn lost(sequences: &[u64]) -> u64 {
+        let mut publishers = Publishers::default();
+        let mut lost = Vec::new();
+        for &sequence in sequences {
+            if let Heard::Gap(missing) = publishers.heard(STREAM, sequence, 1).heard {
+                lost.extend(publishers.open(STREAM, None, missing));
+            }
+        }
+        assert!(publishers.settle().is_empty(), "a gap may be filled until the second settlement");
+        lost.extend(publishers.settle());
+        lost.iter().map(|lost| lost.count).sum()
+    }
+
+    #[test]
+    fn a_jump_is_as_many_lost_messages() {
+        assert_eq!(lost(&[5, 6, 9, 10]), 2);
+    }
+
+    #[test]
+    fn joining_late_loses_nothing() {
+        assert_eq!(lost(&[1_000, 1_001]), 0);
+    }
+
+    #[test]
+    fn a_publisher_that_counts_from_zero_again_lost_nothing() {
+        assert_eq!(lost(&[10, 11, 0, 1, 2]), 0);
+        assert_eq!(lost(&[10, 11, 0, 1, 5]), 3);
+    }
+
+    #[test]
+    fn two_publishers_under_one_id_are_told_apart() {
+        assert_eq!(lost(&[0, 0, 1, 1, 2, 3, 2, 4, 3]), 0);
+        assert_eq!(lost(&[100, 0, 101, 1, 102, 4, 103]), 2);
+    }
+
+    #[test]
+    fn a_message_that_comes_twice_is_no_loss() {
+        assert_eq!(lost(&[3, 4, 4, 5]), 0);
+    }
+
+    #[test]
+    fn a_senseless_jump_is_not_called_loss() {
+        let mut publishers = Publishers::default();
+        publishers.heard(STREAM, 1, 1);
+        assert_eq!(publishers.heard(STREAM, u64::MAX, 2).heard, Heard::Implausible(u64::MAX - 2));
+        assert_eq!(lost(&[1, u64::MAX, u64::MAX]), 0);
+    }
+
+    #[test]
+    fn messages_that_overtake_each_other_are_no_loss() {
+        assert_eq!(lost(&[142, 144, 143, 145]), 0);
+        assert_eq!(lost(&[10, 16, 13, 11, 15, 17]), 2, "12 and 14 never came");
+    }
+
+    #[test]
+    fn what_was_dropped_here_is_no_gap_and_what_is_missing_beside_it_is() {
+        let mut publishers = Publishers::default();
+        publishers.heard(STREAM, 4, 1);
+        assert_eq!(publishers.skipped(STREAM, 5, 100, 2).heard, Heard::InOrder);
+        assert_eq!(publishers.heard(STREAM, 100, 2).heard, Heard::InOrder);
+        let Heard::Gap(missing) = publishers.skipped(STREAM, 103, 110, 3).heard else { panic!("101, 102") };
+        assert_eq!((missing.from, missing.to), (101, 103));
+        assert_eq!(publishers.heard(STREAM, 110, 3).heard, Heard::InOrder);
+        assert_eq!(publishers.jumped_at(STREAM), 3);
+    }
+
+    #[test]
+    fn a_dropped_message_may_fill_a_gap() {
+        let mut publishers = Publishers::default();
+        publishers.heard(STREAM, 1, 1);
+        let Heard::Gap(missing) = publishers.heard(STREAM, 4, 2).heard else { panic!("2, 3") };
+        publishers.open(STREAM, None, missing);
+        publishers.skipped(STREAM, 2, 4, 3);
+        publishers.settle();
+        assert!(publishers.settle().is_empty());
+    }
+
+    #[test]
+    fn the_first_message_after_a_break_is_known_once() {
+        let mut publishers = Publishers::default();
+        publishers.heard(STREAM, 1, 1);
+        publishers.broke(SourceIx(0));
+        assert!(publishers.heard(STREAM, 9, 2).is_first_after_break);
+        assert!(!publishers.heard(STREAM, 10, 3).is_first_after_break);
+    }
+
+    #[test]
+    fn more_open_gaps_than_are_kept_are_believed() {
+        let every_second: Vec<u64> = (0..4 * MAX_OPEN as u64).step_by(2).collect();
+        assert_eq!(lost(&every_second), every_second.len() as u64 - 1);
+    }
+
+    #[test]
+    fn memory_stays_bounded_whatever_ids_come() {
+        let mut publishers = Publishers::default();
+        for publisher_id in 0..3 * MAX_PUBLISHERS as u64 {
+            let stream = Stream { source: SourceIx(0), topic: Topic::KvMetrics, publisher_id };
+            publishers.heard(stream, 0, publisher_id + 1);
+        }
+        assert!((MAX_PUBLISHERS - FORGET..=MAX_PUBLISHERS).contains(&publishers.next.len()));
+    }
+
+    #[test]
+    fn those_that_speak_are_followed_however_many_came_before_them() {
+        let mut publishers = Publishers::default();
+        let stream = |publisher_id| Stream { publisher_id, ..STREAM };
+        let mut at = 0;
+        let mut hear = |publisher_id, sequence| {
+            at += 1;
+            publishers.heard(stream(publisher_id), sequence, at).heard
+        };
+        for publisher_id in 0..3 * MAX_PUBLISHERS as u64 {
+            hear(publisher_id, 0);
+        }
+        for publisher_id in (0..64).map(|id| u64::MAX - id) {
+            hear(publisher_id, 0);
+        }
+        for publisher_id in (0..64).map(|id| u64::MAX - id) {
+            let heard = hear(publisher_id, 2);
+            assert_eq!(heard, Heard::Gap(Missing { from: 1, to: 2 }), "of {publisher_id}");
+        }
+    }
+}

@@ -1,0 +1,161 @@
+//! What is asked for over HTTP: a process's metrics, and a frontend's list of workers.
+
+use std::borrow::Cow;
+
+use super::instances::{List, ListKind};
+use super::{Context, Ingest, Mention, Message, Sink, within_bounds};
+use radixscope_dynamo::error::{DecodeError, Faults};
+use radixscope_dynamo::health::{Health, Instance};
+use radixscope_dynamo::subject::{Subject, Transport};
+use radixscope_dynamo::{health, prometheus};
+use radixscope_model::id::{Worker, WorkerId};
+use radixscope_model::record::{GoneWhy, MissedCause, Record, Scrape, Topic, WorkerFigures};
+
+/// Longest name of a process, in characters; what is longer is cut.
+const MAX_NAME_CHARS: usize = 128;
+
+impl Ingest {
+    pub(super) fn metrics(
+        &mut self,
+        message: &Message<'_>,
+        process: &str,
+        out: &mut dyn Sink,
+    ) -> Result<(), Faults> {
+        within_bounds(message)?;
+        let (scraped, understood) = prometheus::decode(message.payload);
+        let Some(scraped) = scraped else { return understood };
+        let context = Context::without_subject(message, Topic::Metrics);
+        let mut workers = Vec::with_capacity(scraped.workers.len());
+        for said in &scraped.workers {
+            let mention = self.mentioned(&context, said.id, message.at_ms, Mention::Weak, out);
+            if let Some(worker) = mention {
+                let &prometheus::RoutedWorker {
+                    decode_blocks,
+                    prefill_tokens,
+                    registered,
+                    active_requests,
+                    ..
+                } = said;
+                let none = WorkerFigures::new(worker);
+                workers.push(WorkerFigures {
+                    decode_blocks,
+                    prefill_tokens,
+                    registered,
+                    active_requests,
+                    ..none
+                });
+            }
+        }
+        for &(id, state) in &scraped.states {
+            for rank in self.ranks_or_first(id) {
+                let mention = self.mentioned(&context, rank, message.at_ms, Mention::Weak, out);
+                let Some(worker) = mention else { continue };
+                match workers.iter_mut().find(|known| known.worker == worker) {
+                    Some(known) => known.state = Some(state),
+                    None => workers.push(WorkerFigures { state: Some(state), ..WorkerFigures::new(worker) }),
+                }
+            }
+        }
+        // Of a text of which a part was not understood, a worker may be missing.
+        let listed = understood.is_ok().then(|| workers_of(&scraped)).flatten();
+        let scraped = self.scrapes.scraped(Scrape {
+            process: Cow::Borrowed(shortened(process)),
+            role: scraped.role,
+            instance: scraped.instance,
+            is_whole: understood.is_ok(),
+            gauges: scraped.gauges.into(),
+            counters: scraped.counters.into(),
+            histograms: scraped.histograms,
+            models: scraped.models,
+            workers: workers.into(),
+            ranks: scraped.ranks.into(),
+        });
+        match scraped {
+            Some(scraped) => {
+                let run = scraped.restarts;
+                out.record(context.entry(Record::Scrape(scraped)));
+                if let Some((health, kind)) = listed {
+                    let list = List { frontend: shortened(process), kind, run };
+                    self.listed(&context, list, &health, out);
+                }
+            }
+            None => {
+                self.tallies[message.source.at()].miss(None, Topic::Metrics, MissedCause::TooManyProcesses, 1)
+            }
+        }
+        understood
+    }
+
+    pub(super) fn health(
+        &mut self,
+        message: &Message<'_>,
+        frontend: &str,
+        out: &mut dyn Sink,
+    ) -> Result<(), DecodeError> {
+        within_bounds(message)?;
+        let Some(health) = health::decode(message.payload)? else { return Ok(()) };
+        let context = Context::without_subject(message, Topic::Health);
+        // A frontend that started anew is not told from one that did not; one that has not looked around says so.
+        let list = List { frontend: shortened(frontend), kind: ListKind::Instances, run: 0 };
+        self.listed(&context, list, &health, out);
+        Ok(())
+    }
+
+    /// Takes a frontend's list of workers.
+    fn listed(&mut self, context: &Context<'_>, list: List<'_>, health: &Health, out: &mut dyn Sink) {
+        let message = context.message;
+        let Some(changes) = self.instances.listed(list, message.at_ms, health) else { return };
+        let why = if list.kind == ListKind::Instances { GoneWhy::Health } else { GoneWhy::Metrics };
+        for new in changes.new {
+            let (namespace, component) = (new.namespace.as_str(), new.component.as_str());
+            let transport = Transport::Core;
+            let topic = context.subject.topic;
+            let subject = Subject { topic, namespace, component, endpoint: "", transport };
+            let context = Context { subject, ..Context::without_subject(message, topic) };
+            for rank in self.ranks_or_first(new.id) {
+                self.worker(&context, rank, out);
+            }
+        }
+        for id in changes.gone {
+            for (_, worker) in self.interner.ranks_of(id) {
+                out.record(context.entry(Record::Gone { worker, why }));
+            }
+        }
+        for id in changes.returned {
+            for (_, worker) in self.interner.ranks_of(id) {
+                out.record(context.entry(Record::Returned { worker }));
+            }
+        }
+    }
+
+    /// The known ranks of a worker; the first one where none is.
+    fn ranks_or_first(&self, id: WorkerId) -> Vec<Worker> {
+        let mut ranks: Vec<Worker> = self.interner.ranks_of(id).into_iter().map(|(id, _)| id).collect();
+        if ranks.is_empty() {
+            ranks.push(Worker { id, dp_rank: 0 });
+        }
+        ranks
+    }
+}
+
+/// The workers that a frontend's router knows, by its own gauges. `None`: they do not tell, which an empty list alone
+/// does not: it may just not be filled yet.
+fn workers_of(scraped: &prometheus::Scraped<'_>) -> Option<(Health, ListKind)> {
+    let instance = |id| Instance { id, namespace: String::new(), component: String::new() };
+    let list = |ids: &mut dyn Iterator<Item = WorkerId>| Health {
+        is_ready: true,
+        workers: ids.map(instance).collect(),
+    };
+    if !scraped.states.is_empty() || scraped.discovered == Some(0) {
+        let known = &mut scraped.states.iter().map(|(id, _)| *id);
+        return Some((list(known), ListKind::RouterStates));
+    }
+    let mut ids: Vec<WorkerId> =
+        scraped.workers.iter().filter(|worker| worker.registered == Some(true)).map(|w| w.id.id).collect();
+    ids.dedup();
+    (!ids.is_empty()).then(|| (list(&mut ids.into_iter()), ListKind::Registered))
+}
+
+fn shortened(name: &str) -> &str {
+    name.char_indices().nth(MAX_NAME_CHARS).map_or(name, |(end, _)| &name[..end])
+}

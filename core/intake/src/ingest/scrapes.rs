@@ -1,0 +1,170 @@
+//! Counters of processes over their restarts: a process that restarts counts from 0 again, and what it counted before
+//! is added, so that the records' sums never fall.
+
+use std::borrow::Cow;
+
+use hashbrown::HashMap;
+
+use radixscope_model::record::{Counter, Gauge, Histogram, HistogramKind, Scrape, Scraped};
+use radixscope_state::cluster::MAX_PROCESSES;
+
+/// What is remembered of each process.
+#[derive(Default)]
+pub(super) struct Scrapes {
+    processes: HashMap<String, Known>,
+}
+
+#[derive(Default)]
+struct Known {
+    restarts: u32,
+    instance: Option<u64>,
+    uptime: Option<f64>,
+    /// Whether there was a scrape of which a part was not understood: what was not in it did not stand at 0.
+    was_partial: bool,
+    counters: Vec<(Counter, Count)>,
+    histograms: Vec<OfHistogram>,
+}
+
+/// A counter at the last scrape, and what earlier processes of that name had counted.
+#[derive(Clone, Copy, Default)]
+struct Count {
+    last: f64,
+    before: f64,
+}
+
+impl Count {
+    fn sum(self) -> f64 {
+        self.before + self.last
+    }
+}
+
+struct OfHistogram {
+    kind: HistogramKind,
+    bounds: Vec<f64>,
+    last: (Vec<u64>, f64),
+    before: (Vec<u64>, f64),
+}
+
+impl Scrapes {
+    /// The record of a scrape; `None`: there are [`MAX_PROCESSES`] processes already.
+    pub(super) fn scraped(&mut self, mut scrape: Scrape<'_>) -> Option<Scraped<'static>> {
+        if !self.processes.contains_key(&*scrape.process) {
+            if self.processes.len() == MAX_PROCESSES {
+                return None;
+            }
+            self.processes.insert(scrape.process.to_string(), Known::default());
+        }
+        let known = self.processes.get_mut(&*scrape.process)?;
+        if known.has_restarted(&scrape) {
+            known.restarts = known.restarts.saturating_add(1);
+            known.begin_anew();
+        }
+        known.instance = scrape.instance;
+        known.uptime = uptime(&scrape);
+        scrape.histograms.retain(|h| h.counts.len() == h.bounds.len() + 1);
+        scrape.histograms.iter_mut().for_each(|histogram| known.grow(histogram));
+        let counters = scrape.counters.to_mut();
+        counters.iter_mut().for_each(|(counter, value)| *value = known.count(*counter, *value));
+        // Dynamo shows some counters only once they have counted, and a part may not have been understood: what was
+        // counted before is not forgotten.
+        let missing =
+            |&&(counter, _): &&(Counter, Count)| counters.iter().all(|(known, _)| *known != counter);
+        let kept: Vec<_> =
+            known.counters.iter().filter(missing).map(|&(counter, count)| (counter, count.sum())).collect();
+        counters.extend(kept);
+        let missing = |h: &&OfHistogram| scrape.histograms.iter().all(|known| known.kind != h.kind);
+        let kept: Vec<_> = known.histograms.iter().filter(missing).map(OfHistogram::sum).collect();
+        scrape.histograms.extend(kept);
+        known.was_partial = !scrape.is_whole;
+        Some(Scraped::of(&scrape, known.restarts))
+    }
+}
+
+impl Known {
+    /// Another process under the same name: it has another id, a shorter uptime, or a counter fell.
+    fn has_restarted(&self, scrape: &Scrape<'_>) -> bool {
+        let is_other = self.instance.zip(scrape.instance).is_some_and(|(old, new)| old != new);
+        let is_younger = self.uptime.zip(uptime(scrape)).is_some_and(|(old, new)| new < old);
+        let fell = |&(counter, value): &(Counter, f64)| {
+            self.counters.iter().any(|(known, count)| *known == counter && value < count.last)
+        };
+        is_other || is_younger || scrape.counters.iter().any(fell)
+    }
+
+    fn begin_anew(&mut self) {
+        for (_, count) in &mut self.counters {
+            count.before += std::mem::take(&mut count.last);
+        }
+        for histogram in &mut self.histograms {
+            histogram.settle();
+        }
+    }
+
+    fn count(&mut self, counter: Counter, value: f64) -> f64 {
+        let at = self.counters.iter().position(|(known, _)| *known == counter).unwrap_or_else(|| {
+            // What it counted while it was not understood is not known to be new.
+            let before = if self.was_partial { -value } else { 0.0 };
+            self.counters.push((counter, Count { last: 0.0, before }));
+            self.counters.len() - 1
+        });
+        let count = &mut self.counters[at].1;
+        count.last = value;
+        count.sum()
+    }
+
+    fn grow(&mut self, histogram: &mut Histogram<'_>) {
+        let known = self.histograms.iter().position(|known| known.kind == histogram.kind);
+        let at = match known {
+            Some(at) if self.histograms[at].bounds == *histogram.bounds => at,
+            Some(at) => {
+                self.histograms[at] = OfHistogram::new(histogram);
+                at
+            }
+            None => {
+                self.histograms.push(OfHistogram::new(histogram));
+                self.histograms.len() - 1
+            }
+        };
+        self.histograms[at].grow(histogram);
+    }
+}
+
+impl OfHistogram {
+    fn new(histogram: &Histogram<'_>) -> Self {
+        let none = vec![0; histogram.counts.len()];
+        let bounds = histogram.bounds.to_vec();
+        Self { kind: histogram.kind, bounds, last: (none.clone(), 0.0), before: (none, 0.0) }
+    }
+
+    /// What was counted so far is of a process that is no more.
+    fn settle(&mut self) {
+        for (before, last) in self.before.0.iter_mut().zip(&mut self.last.0) {
+            *before = before.saturating_add(std::mem::take(last));
+        }
+        self.before.1 += std::mem::take(&mut self.last.1);
+    }
+
+    /// What was counted so far, over restarts.
+    fn sum(&self) -> Histogram<'static> {
+        let counts =
+            self.last.0.iter().zip(&self.before.0).map(|(last, before)| last.saturating_add(*before));
+        let (bounds, counts) = (self.bounds.clone().into(), counts.collect());
+        Histogram { kind: self.kind, bounds, counts: Cow::Owned(counts), sum: self.last.1 + self.before.1 }
+    }
+
+    fn grow(&mut self, histogram: &mut Histogram<'_>) {
+        self.last = (histogram.counts.to_vec(), histogram.sum);
+        for (count, before) in histogram.counts.to_mut().iter_mut().zip(&self.before.0) {
+            *count = count.saturating_add(*before);
+        }
+        histogram.sum += self.before.1;
+    }
+}
+
+fn uptime(scrape: &Scrape<'_>) -> Option<f64> {
+    scrape.gauges.iter().find(|(gauge, _)| *gauge == Gauge::UptimeSeconds).map(|&(_, seconds)| seconds)
+}
+
+#[cfg(test)]
+#[path = "scrapes_tests.rs"]
+mod tests;

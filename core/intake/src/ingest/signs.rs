@@ -1,0 +1,109 @@
+//! What logs say of the path of KV events, summed up until the next flush.
+//!
+//! Whether a line is of the present shows only at the flush: a log is read from its beginning, and its last line comes
+//! after the old ones.
+
+use std::collections::BTreeMap;
+
+use super::FRESH_MS;
+use radixscope_model::id::{Millis, Worker};
+use radixscope_model::record::LogSign;
+
+/// Sums kept apart. Beyond it lines that younger ones have made old are dropped, and others are added up without the
+/// worker that they name.
+const MAX_SUMS: usize = 1 << 14;
+/// Beyond this, which takes sizes that no engine has, nothing new is taken.
+const MAX_ALL: usize = 2 * MAX_SUMS;
+/// Lines of one second are summed up together.
+const SECOND_MS: u64 = 1_000;
+/// In place of the second, for what stays true.
+const ALWAYS: u64 = u64::MAX;
+
+#[derive(Default)]
+pub(super) struct Signs {
+    /// By second, so that the oldest come first.
+    sums: BTreeMap<(u64, LogSign, Option<Worker>), u64>,
+    /// Latest line since the last flush.
+    latest: Millis,
+}
+
+/// The second before which lines are old.
+fn oldest_second(now: Millis) -> u64 {
+    now.0.saturating_sub(FRESH_MS) / SECOND_MS
+}
+
+/// Whether it is still true however old the line is: sizes do not change while a process runs.
+fn stays_true(sign: LogSign) -> bool {
+    matches!(sign, LogSign::PublisherSize { .. } | LogSign::Oversize { .. } | LogSign::CardSizes)
+}
+
+impl Signs {
+    /// A line written at `at` says so.
+    pub(super) fn said(&mut self, at: Millis, sign: LogSign, worker: Option<Worker>) {
+        self.latest = self.latest.max(at);
+        let second = if stays_true(sign) { ALWAYS } else { at.0 / SECOND_MS };
+        let is_new = !self.sums.contains_key(&(second, sign, worker));
+        if is_new && self.sums.len() >= MAX_SUMS {
+            let oldest = (oldest_second(self.latest), LogSign::RouterStarted, None);
+            self.sums = self.sums.split_off(&oldest);
+        }
+        let worker = worker.filter(|_| !is_new || self.sums.len() < MAX_SUMS);
+        if self.sums.len() < MAX_ALL || !is_new {
+            *self.sums.entry((second, sign, worker)).or_default() += 1;
+        }
+    }
+
+    /// What was said since the last flush, without what is old at `now`.
+    pub(super) fn flush(&mut self, now: Millis) -> BTreeMap<(LogSign, Option<Worker>), u64> {
+        let oldest = oldest_second(now);
+        self.latest = Millis::default();
+        let mut fresh = BTreeMap::new();
+        for ((second, sign, worker), count) in std::mem::take(&mut self.sums) {
+            if second >= oldest {
+                *fresh.entry((sign, worker)).or_default() += count;
+            }
+        }
+        fresh
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const NOW: Millis = Millis(1_800_000_000_000);
+
+    fn ago(ms: u64) -> Millis {
+        Millis(NOW.0 - ms)
+    }
+
+    #[test]
+    fn an_old_line_is_no_sign_of_the_present_unless_it_tells_a_size() {
+        let mut signs = Signs::default();
+        let size = LogSign::PublisherSize { publisher: 16, engine: 32 };
+        signs.said(ago(FRESH_MS + 1_000), LogSign::ParentUnknown, None);
+        signs.said(ago(FRESH_MS), LogSign::BlockUnknown, None);
+        signs.said(ago(FRESH_MS * 1_000), size, None);
+        signs.said(ago(0), size, None);
+        let said: Vec<_> = signs.flush(NOW).into_iter().collect();
+        assert_eq!(said, [((LogSign::BlockUnknown, None), 1), ((size, None), 2)]);
+        assert!(signs.flush(NOW).is_empty(), "said once");
+    }
+
+    #[test]
+    fn memory_stays_bounded_and_no_line_of_the_present_goes_uncounted() {
+        let mut signs = Signs::default();
+        for i in 0..3 * MAX_SUMS as u64 {
+            signs.said(ago(FRESH_MS * 1_000 - i), LogSign::ParentUnknown, Some(Worker::new(i, 0)));
+            signs.said(ago(0), LogSign::BlockUnknown, Some(Worker::new(i, 0)));
+        }
+        assert!(signs.sums.len() <= MAX_SUMS + 1, "{}", signs.sums.len());
+        let said = signs.flush(NOW);
+        assert_eq!(said.values().sum::<u64>(), 3 * MAX_SUMS as u64);
+        assert!(said.keys().all(|(sign, _)| *sign == LogSign::BlockUnknown));
+        for publisher in 0..3 * MAX_ALL as u32 {
+            signs.said(NOW, LogSign::PublisherSize { publisher, engine: 1 }, None);
+        }
+        assert_eq!(signs.sums.len(), MAX_ALL);
+    }
+}

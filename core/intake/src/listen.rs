@@ -1,0 +1,123 @@
+//! From messages to the state's records: [`Ingest`] and [`Routing`] in one, for whoever keeps the state.
+//!
+//! What is said of a request is joined and completed with what the state knows at that moment, and only then a record:
+//! so the log, every viewer and every recording hold the finished decision, and no viewer needs the prompts.
+
+use crate::ages::Ages;
+use crate::ingest::{Ingest, Message, Missing, Out, Published, Sink, Told};
+use crate::routing::{Routing, returns};
+use radixscope_model::id::{Millis, SourceIx, WorkerIx};
+use radixscope_model::record::{Entry, MissedCause, Record, SourceKind, Topic};
+use radixscope_state::sink::RecordSink;
+
+/// Turns messages into records of a sink.
+#[derive(Default)]
+pub struct Listener {
+    ingest: Ingest,
+    routing: Routing,
+    ages: Ages,
+}
+
+impl Listener {
+    /// That keeps at most so many workers apart at a time; otherwise [`radixscope_state::cluster::MAX_WORKERS`].
+    pub fn with_places(places: usize) -> Self {
+        Self { ingest: Ingest::with_places(places), ..Self::default() }
+    }
+
+    /// Announces a source, see [`Ingest::source`].
+    pub fn source(
+        &mut self,
+        name: &str,
+        kind: SourceKind,
+        at_ms: Millis,
+        sink: &mut impl RecordSink,
+    ) -> Option<SourceIx> {
+        self.ingest.source(name, kind, at_ms, &mut |entry| sink.append(&entry))
+    }
+
+    /// Takes one message, see [`Ingest::message`].
+    pub fn message(&mut self, message: Message<'_>, sink: &mut impl RecordSink) {
+        let Self { ingest, routing, ages, .. } = self;
+        ingest.message(message, &mut Through { routing, ages, sink });
+    }
+
+    /// Loss that a source itself noticed, see [`Ingest::missed`].
+    pub fn missed(&mut self, source: SourceIx, topic: Topic, cause: MissedCause, count: u64) {
+        self.ingest.missed(source, topic, cause, count);
+    }
+
+    /// What a source knows to be missing before its next message, see [`Ingest::missing`].
+    pub fn missing(&mut self, source: SourceIx, missing: &Missing) {
+        self.ingest.missing(source, missing);
+    }
+
+    /// Says what was summed up, see [`Ingest::flush`] and [`Routing::flush`].
+    pub fn flush(&mut self, at_ms: Millis, sink: &mut impl RecordSink) {
+        let out: &mut Out<'_> = &mut |entry| sink.append(&entry);
+        self.ingest.flush(at_ms, out);
+        for record in self.routing.flush(at_ms, self.ingest.now(at_ms), sink.cluster()) {
+            let entry = Entry { at_ms, record };
+            self.ages.see(at_ms, &entry.record, sink.cluster());
+            self.routing.see(&entry, Published::default(), sink.cluster());
+            sink.append(&entry);
+        }
+        for record in self.ages.flush(at_ms) {
+            sink.append(&Entry { at_ms, record });
+        }
+    }
+
+    /// How long blocks live.
+    pub fn ages(&self) -> &Ages {
+        &self.ages
+    }
+
+    /// What is known of requests beyond the state: their prompts, and the load they make.
+    pub fn routing(&self) -> &Routing {
+        &self.routing
+    }
+}
+
+struct Through<'l, J> {
+    routing: &'l mut Routing,
+    ages: &'l mut Ages,
+    sink: &'l mut J,
+}
+
+impl<J: RecordSink> Through<'_, J> {
+    /// What is known now of decisions that waited for it.
+    fn settle(&mut self, at_ms: Millis) {
+        for record in self.routing.settle(at_ms, self.sink.cluster()) {
+            self.sink.append(&Entry { at_ms, record });
+        }
+    }
+}
+
+impl<J: RecordSink> Sink for Through<'_, J> {
+    fn record(&mut self, entry: Entry<'_>) {
+        self.kv_event(entry, Published::default());
+    }
+
+    fn kv_event(&mut self, entry: Entry<'_>, by: Published) {
+        if let Some(worker) = returns(&entry, self.sink.cluster()) {
+            self.sink.append(&Entry { at_ms: entry.at_ms, record: Record::Returned { worker } });
+        }
+        self.ages.see(entry.at_ms, &entry.record, self.sink.cluster());
+        self.routing.see(&entry, by, self.sink.cluster());
+        self.sink.append(&entry);
+        self.settle(entry.at_ms);
+    }
+
+    fn vacate(&mut self, at: Millis, mentioned: &dyn Fn(WorkerIx) -> Millis) -> Vec<WorkerIx> {
+        let workers = self.sink.cluster().to_vacate(at, mentioned);
+        self.routing.vacate(&workers);
+        self.ages.vacate(&workers);
+        workers
+    }
+
+    fn told(&mut self, told: Told<'_>) {
+        let at_ms = told.at_ms;
+        for record in self.routing.told(&told, self.sink.cluster()) {
+            self.sink.append(&Entry { at_ms, record });
+        }
+    }
+}

@@ -1,0 +1,213 @@
+//! What changed in the tree during the last seconds, so that it can be known as it was at a decision's time.
+//!
+//! A look at records before they are folded: the tree must still know what is removed. Only what really changes a
+//! worker's holdings is kept. Nothing is kept before somebody tells prompts: everybody else pays one comparison per
+//! record. Must not know decisions.
+
+use std::collections::VecDeque;
+
+use radixscope_model::id::{BlockHash, TokensHash, WorkerIx};
+use radixscope_model::moment::Moment;
+use radixscope_model::record::Record;
+use radixscope_state::cluster::Cluster;
+use radixscope_state::requests::KEPT_MS;
+use radixscope_state::tree::{NodeId, Tree};
+
+/// Changes kept: three seconds of 80,000 blocks each, 14 MiB. With more of them the past that is known is shorter.
+const MAX_CHANGES: usize = 1 << 18;
+
+/// One block that a worker began or ceased to hold.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Change {
+    /// When, by the publisher's clock where it tells, else when it was received.
+    pub(super) at: Moment,
+    /// Latest time of this change and all before it: publishers' clocks differ a little, this only rises.
+    latest: Moment,
+    pub(super) worker: WorkerIx,
+    /// Whether the worker held the block before.
+    pub(super) was_held: bool,
+    /// Block before it, as the worker calls it; `None`: it begins a prompt.
+    pub(super) parent: Option<BlockHash>,
+    pub(super) block: BlockHash,
+    pub(super) tokens: TokensHash,
+}
+
+const _: () = assert!(size_of::<Change>() <= 56, "the bound above counts on it");
+
+/// Whether anybody needs the past.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+enum Need {
+    /// Nobody tells prompts.
+    #[default]
+    None,
+    /// A log has begun that may tell prompts: its first choice will show.
+    Expected,
+    /// It told a choice without its prompt.
+    Declined,
+    /// Prompts were told.
+    Known,
+}
+
+/// The latest changes, oldest first.
+#[derive(Default)]
+pub(super) struct Changes {
+    ring: VecDeque<Change>,
+    need: Need,
+    /// Latest time of any change.
+    latest: Moment,
+    /// Before this time the past is not known.
+    known_since: Moment,
+    /// The same for single workers, by index.
+    workers: Vec<Moment>,
+}
+
+impl Changes {
+    /// A prompt was told: from now on the past is needed.
+    pub(super) fn need(&mut self) {
+        self.begin(Need::Known);
+    }
+
+    /// A router that starts writes to its log.
+    pub(super) fn expect(&mut self) {
+        if self.need == Need::None {
+            self.begin(Need::Expected);
+        }
+    }
+
+    /// A log told a choice without its prompt, or a request that was finished without any.
+    pub(super) fn forgo(&mut self) {
+        if self.need == Need::Expected {
+            (self.ring, self.need) = (VecDeque::new(), Need::Declined);
+        }
+    }
+
+    fn is_kept(&self) -> bool {
+        matches!(self.need, Need::Expected | Need::Known)
+    }
+
+    fn begin(&mut self, need: Need) {
+        if !self.is_kept() {
+            self.known_since = self.known_since.max(self.latest);
+        }
+        self.need = need;
+    }
+
+    /// A record of `at` passes, on its way to `cluster`.
+    pub(super) fn see(&mut self, at: Moment, record: &Record<'_>, cluster: &Cluster) {
+        match record {
+            Record::Stored { worker, parent, blocks } => {
+                self.latest = self.latest.max(at);
+                if !self.is_kept() {
+                    return;
+                }
+                let tree = cluster.tree();
+                let mut above = parent.map_or(Some(NodeId::ROOT), |hash| tree.find(*worker, hash));
+                let mut parent = *parent;
+                for block in blocks.iter() {
+                    above = above.and_then(|above| tree.child(above, block.tokens_hash));
+                    if !above.is_some_and(|node| tree.owners(node).contains(*worker)) {
+                        // A name is of one block: held elsewhere, it moves.
+                        self.removed(at, *worker, block.block_hash, tree);
+                        let (block, tokens) = (block.block_hash, block.tokens_hash);
+                        self.push(at, *worker, false, parent, block, tokens);
+                    }
+                    parent = Some(block.block_hash);
+                }
+                self.forget_old();
+            }
+            Record::Removed { worker, hashes } => {
+                self.latest = self.latest.max(at);
+                if !self.is_kept() {
+                    return;
+                }
+                for &hash in hashes.iter() {
+                    self.removed(at, *worker, hash, cluster.tree());
+                }
+                self.forget_old();
+            }
+            Record::Cleared { worker, all_ranks: true } => {
+                let process = |worker: WorkerIx| cluster.worker(worker).map(|worker| worker.id.id);
+                let all = (0..cluster.workers().len()).map(|ix| WorkerIx(ix as u16));
+                for of in all.filter(|&of| process(of) == process(*worker)) {
+                    self.unknown_before(of, at);
+                }
+            }
+            Record::Cleared { worker, .. } | Record::Gone { worker, .. } => self.unknown_before(*worker, at),
+            _ => {}
+        }
+    }
+
+    /// Other workers take these places: they held nothing before.
+    pub(super) fn vacate(&mut self, workers: &[WorkerIx]) {
+        self.ring.retain(|change| !workers.contains(&change.worker));
+        for worker in workers {
+            if let Some(since) = self.workers.get_mut(worker.at()) {
+                *since = Moment::default();
+            }
+        }
+    }
+
+    /// Whether it is known what `worker` held at a time.
+    pub(super) fn knows(&self, worker: WorkerIx, at: Moment) -> bool {
+        at >= self.known_since && self.workers.get(worker.at()).is_none_or(|&since| at >= since)
+    }
+
+    /// Changes after a time, in the order in which they were received.
+    pub(super) fn after(&self, at: Moment) -> impl Iterator<Item = &Change> {
+        let first = self.ring.partition_point(|change| change.latest <= at);
+        self.ring.range(first..).filter(move |change| change.at > at)
+    }
+
+    fn removed(&mut self, at: Moment, worker: WorkerIx, block: BlockHash, tree: &Tree) {
+        let Some(node) = tree.find(worker, block) else { return };
+        let parent = match tree.parent(node) {
+            // It waits for a block that is not known, so that no prompt leads to it.
+            None => return,
+            Some(NodeId::ROOT) => None,
+            Some(above) if tree.owners(above).contains(worker) => Some(tree.block_hash_by(above, worker)),
+            Some(above) => Some(tree.block_hash(above)),
+        };
+        self.push(at, worker, true, parent, block, tree.tokens_hash(node));
+    }
+
+    fn push(
+        &mut self,
+        at: Moment,
+        worker: WorkerIx,
+        was_held: bool,
+        parent: Option<BlockHash>,
+        block: BlockHash,
+        tokens: TokensHash,
+    ) {
+        if self.ring.len() == MAX_CHANGES {
+            self.forget_oldest();
+        }
+        let latest = self.latest;
+        self.ring.push_back(Change { at, latest, worker, was_held, parent, block, tokens });
+    }
+
+    fn unknown_before(&mut self, worker: WorkerIx, at: Moment) {
+        if self.workers.len() <= worker.at() {
+            self.workers.resize(worker.at() + 1, Moment::default());
+        }
+        let since = &mut self.workers[worker.at()];
+        *since = at.max(*since);
+    }
+
+    fn forget_old(&mut self) {
+        let kept = self.latest.minus_ms(KEPT_MS);
+        while self.ring.front().is_some_and(|change| change.latest < kept) {
+            self.forget_oldest();
+        }
+    }
+
+    fn forget_oldest(&mut self) {
+        if let Some(change) = self.ring.pop_front() {
+            self.known_since = self.known_since.max(change.at);
+        }
+    }
+}
+
+#[cfg(test)]
+#[path = "changes_tests.rs"]
+mod tests;

@@ -1,0 +1,308 @@
+//! What the ring of changes and the past tree know, one change at a time.
+
+use super::super::past::Past;
+use super::*;
+use radixscope_model::id::{Millis, Seq, SourceIx, Worker};
+use radixscope_model::record::{Block, Entry, GoneWhy, SourceKind};
+use radixscope_state::requests::Prompt;
+use radixscope_state::tree::OverlapRule;
+
+/// Two workers, and a prompt whose blocks have the tokens 1, 2, 3 ….
+struct Scene {
+    cluster: Cluster,
+    changes: Changes,
+}
+
+impl Scene {
+    fn new() -> Self {
+        let mut scene = Self { cluster: Cluster::default(), changes: Changes::default() };
+        scene.pass(0, Record::Source { source: SourceIx(0), name: "n".into(), kind: SourceKind::Nats });
+        for w in 0..2 {
+            let (id, name) = (Worker::new(100, u32::from(w)), || "dynamo".into());
+            scene.pass(0, Record::Worker { worker: WorkerIx(w), id, namespace: name(), component: name() });
+        }
+        scene
+    }
+
+    fn pass(&mut self, ms: u64, record: Record<'_>) {
+        self.changes.see(Moment::of(Millis(ms)), &record, &self.cluster);
+        let seq = Seq(self.cluster.seq().0 + 1);
+        self.cluster.fold(seq, &Entry { at_ms: Millis(ms), record });
+    }
+
+    /// `worker` stores the blocks `from..=to` of the prompt.
+    fn stored(&mut self, ms: u64, worker: u16, from: u64, to: u64) {
+        let block = |n: u64| Block { block_hash: BlockHash(n + 500), tokens_hash: TokensHash(n) };
+        let blocks: Vec<Block> = (from..=to).map(block).collect();
+        let parent = (from > 1).then(|| BlockHash(from - 1 + 500));
+        self.pass(ms, Record::Stored { worker: WorkerIx(worker), parent, blocks: blocks.into() });
+    }
+
+    fn removed(&mut self, ms: u64, worker: u16, blocks: impl IntoIterator<Item = u64>) {
+        let hashes: Vec<BlockHash> = blocks.into_iter().map(|n| BlockHash(n + 500)).collect();
+        self.pass(ms, Record::Removed { worker: WorkerIx(worker), hashes: hashes.into() });
+    }
+
+    /// What both workers held of the first seven blocks, and how far anybody did.
+    fn at(&self, rule: OverlapRule, ms: u64) -> (u32, u32, u32) {
+        let (mut past, mut out) = (Past::default(), Vec::new());
+        let prompt: Vec<u64> = (1..=7).collect();
+        let (tree, moment) = (self.cluster.tree(), Moment::of(Millis(ms)));
+        past.look(tree, &self.changes, Prompt::Local(&prompt), Moment::default());
+        let depth = past.overlap(tree, rule, moment, &mut out);
+        let of = |w: usize| out.get(w).copied().unwrap_or(0);
+        (of(0), of(1), depth)
+    }
+
+    fn knows(&self, worker: u16, ms: u64) -> bool {
+        self.changes.knows(WorkerIx(worker), Moment::of(Millis(ms)))
+    }
+}
+
+const PREFIX: OverlapRule = OverlapRule::Prefix;
+
+#[test]
+fn a_block_stored_since_was_not_there() {
+    let mut scene = Scene::new();
+    scene.changes.need();
+    scene.stored(10, 0, 1, 3);
+    scene.stored(20, 0, 4, 5);
+    scene.stored(30, 1, 1, 2);
+    // Stored again: nothing changes.
+    scene.stored(40, 0, 1, 5);
+    assert_eq!(scene.at(PREFIX, 9), (0, 0, 0));
+    assert_eq!(scene.at(PREFIX, 10), (3, 0, 3));
+    assert_eq!(scene.at(PREFIX, 29), (5, 0, 5));
+    assert_eq!(scene.at(PREFIX, 40), (5, 2, 5));
+    assert_eq!(scene.changes.ring.len(), 7);
+}
+
+#[test]
+fn a_block_removed_since_was_there_though_the_tree_has_lost_it() {
+    let mut scene = Scene::new();
+    scene.changes.need();
+    scene.stored(10, 0, 1, 5);
+    scene.removed(20, 0, [5, 4]);
+    assert_eq!(scene.cluster.tree().allocated(), 3);
+    assert_eq!(scene.at(PREFIX, 19), (5, 0, 5));
+    assert_eq!(scene.at(PREFIX, 20), (3, 0, 3));
+    scene.removed(30, 0, [3, 2, 1]);
+    scene.stored(40, 0, 1, 2);
+    assert_eq!(scene.at(PREFIX, 19), (5, 0, 5));
+    assert_eq!(scene.at(PREFIX, 29), (3, 0, 3));
+    assert_eq!(scene.at(PREFIX, 30), (0, 0, 0));
+    assert_eq!(scene.at(PREFIX, 40), (2, 0, 2));
+}
+
+#[test]
+fn holes_end_a_prefix_and_not_a_path() {
+    let mut scene = Scene::new();
+    scene.changes.need();
+    scene.stored(10, 0, 1, 5);
+    scene.stored(10, 1, 1, 4);
+    scene.removed(20, 0, [2]);
+    scene.removed(30, 1, [2]);
+    assert_eq!(scene.at(PREFIX, 19), (5, 4, 5));
+    assert_eq!(scene.at(PREFIX, 20), (1, 4, 5));
+    assert_eq!(scene.at(OverlapRule::PathNodes, 19), (5, 4, 5));
+    assert_eq!(scene.at(OverlapRule::PathNodes, 20), (4, 4, 5));
+    assert_eq!(scene.at(OverlapRule::PathNodes, 30), (1, 1, 1), "nobody holds the second block");
+}
+
+#[test]
+fn a_chain_of_a_prompt_finds_blocks_that_the_tree_has_lost() {
+    let mut scene = Scene::new();
+    scene.changes.need();
+    scene.stored(10, 0, 1, 5);
+    scene.removed(20, 0, [5, 4, 3, 2, 1]);
+    let local: Vec<u64> = (1..=7).collect();
+    let mut chain = Vec::new();
+    Prompt::Local(&local).chain(&mut chain);
+    let (mut past, mut out) = (Past::default(), Vec::new());
+    past.look(scene.cluster.tree(), &scene.changes, Prompt::Chain(&chain), Moment::default());
+    past.overlap(scene.cluster.tree(), PREFIX, Moment::of(Millis(19)), &mut out);
+    assert_eq!(out[0], 5);
+}
+
+#[test]
+fn what_was_dropped_at_once_is_not_known_before() {
+    let gone = Record::Gone { worker: WorkerIx(0), why: GoneWhy::Health };
+    let one = Record::Cleared { worker: WorkerIx(0), all_ranks: false };
+    for record in [gone, one] {
+        let mut scene = Scene::new();
+        scene.changes.need();
+        scene.stored(10, 0, 1, 3);
+        scene.pass(20, record);
+        assert_eq!((scene.knows(0, 19), scene.knows(0, 20), scene.knows(1, 19)), (false, true, true));
+    }
+    let mut scene = Scene::new();
+    scene.pass(20, Record::Cleared { worker: WorkerIx(0), all_ranks: true });
+    assert_eq!((scene.knows(0, 19), scene.knows(1, 19), scene.knows(1, 20)), (false, false, true));
+}
+
+#[test]
+fn nothing_is_kept_until_a_prompt_is_told_and_the_past_begins_there() {
+    let mut scene = Scene::new();
+    scene.stored(10, 0, 1, 3);
+    assert!(scene.changes.ring.is_empty());
+    scene.changes.need();
+    assert_eq!((scene.knows(0, 9), scene.knows(0, 10)), (false, true), "nothing changed since");
+    scene.stored(20, 0, 4, 4);
+    assert_eq!(scene.at(PREFIX, 10), (3, 0, 3));
+}
+
+#[test]
+fn a_log_that_tells_no_prompt_costs_nothing_after_its_first_choice() {
+    let mut scene = Scene::new();
+    scene.changes.expect();
+    scene.stored(10, 0, 1, 3);
+    assert_eq!(scene.changes.ring.len(), 3);
+    scene.changes.forgo();
+    scene.changes.expect();
+    scene.stored(20, 0, 4, 5);
+    assert!(scene.changes.ring.is_empty());
+    scene.changes.need();
+    scene.changes.forgo();
+    scene.stored(30, 0, 6, 6);
+    assert_eq!((scene.changes.ring.len(), scene.knows(0, 19), scene.knows(0, 20)), (1, false, true));
+}
+
+#[test]
+fn the_past_is_bounded_in_time_and_number_and_says_how_far_it_reaches() {
+    let mut scene = Scene::new();
+    scene.changes.need();
+    scene.stored(10, 0, 1, 1);
+    scene.stored(20, 0, 2, 2);
+    scene.stored(20 + KEPT_MS, 0, 3, 3);
+    assert_eq!((scene.changes.ring.len(), scene.knows(0, 9), scene.knows(0, 10)), (2, false, true));
+    for n in 0..=MAX_CHANGES as u64 {
+        let at = Moment::of(Millis(30 + KEPT_MS + n / 1_000));
+        scene.changes.push(at, WorkerIx(0), false, None, BlockHash(n), TokensHash(n));
+    }
+    assert_eq!(scene.changes.ring.len(), MAX_CHANGES);
+    assert!(!scene.knows(0, 29 + KEPT_MS));
+}
+
+#[test]
+fn clocks_that_differ_a_little_hide_no_change() {
+    let mut scene = Scene::new();
+    scene.changes.need();
+    scene.stored(50, 0, 1, 3);
+    // Another publisher is behind.
+    scene.stored(40, 1, 1, 2);
+    assert_eq!(scene.at(PREFIX, 45), (0, 2, 2));
+    assert_eq!(scene.at(PREFIX, 39), (0, 0, 0));
+    assert_eq!(scene.at(PREFIX, 50), (3, 2, 3));
+}
+
+/// What happens in the random history below: a worker stores a prompt down to a depth, or drops a block of one.
+#[derive(Clone, Copy, Debug)]
+enum Act {
+    Store { worker: u16, prompt: usize, from: usize, to: usize },
+    Drop { worker: u16, prompt: usize, at: usize },
+    Clear { worker: u16 },
+}
+
+/// Prompts that share beginnings and repeat tokens.
+const PROMPTS: [[u64; 5]; 4] = [[1, 1, 2, 1, 1], [1, 1, 2, 3, 1], [1, 2, 1, 2, 1], [2, 1, 1, 1, 2]];
+
+fn act() -> impl proptest::strategy::Strategy<Value = Act> {
+    use proptest::prelude::*;
+    let worker = 0..3_u16;
+    prop_oneof![
+        6 => (worker.clone(), 0..4_usize, 0..5_usize, 1..=5_usize).prop_map(|(worker, prompt, from, to)| {
+            Act::Store { worker, prompt, from: from.min(to - 1), to }
+        }),
+        6 => (worker.clone(), 0..4_usize, 0..5_usize).prop_map(|(worker, prompt, at)| Act::Drop { worker, prompt, at }),
+        1 => worker.prop_map(|worker| Act::Clear { worker }),
+    ]
+}
+
+/// The name of a block: of its whole path, and of the worker where `own` names are given.
+fn name(path: &[u64], worker: u16, own: bool) -> BlockHash {
+    let path = path.iter().fold(1, |name, tokens| name * 10 + tokens);
+    BlockHash(path * 10 + if own { u64::from(worker) } else { 0 })
+}
+
+/// Overlap of every prompt with every worker, and its depth, by looking at the tree as it is.
+fn looked_up(tree: &Tree, rule: OverlapRule) -> Vec<Vec<u32>> {
+    PROMPTS
+        .iter()
+        .map(|prompt| {
+            let mut out = Vec::new();
+            tree.overlap(rule, prompt.iter().map(|&tokens| TokensHash(tokens)), &mut out);
+            out.resize(3, 0);
+            out
+        })
+        .collect()
+}
+
+proptest::proptest! {
+    #[test]
+    fn the_past_is_what_looking_then_would_have_shown(
+        acts in proptest::collection::vec((act(), 0..3_u64), 1..60),
+        own in proptest::bool::ANY,
+    ) {
+        // Where a worker has holes and names of its own, what lies below them is not found again: then blocks go from
+        // the end on, as engines drop them.
+        let rule = if own { PREFIX } else { OverlapRule::PathNodes };
+        let mut scene = Scene::new();
+        let (id, empty) = (Worker::new(7, 0), || "dynamo".into());
+        scene.pass(0, Record::Worker { worker: WorkerIx(2), id, namespace: empty(), component: empty() });
+        scene.changes.need();
+        let mut ms = 1;
+        let mut shown = vec![(0, looked_up(scene.cluster.tree(), rule))];
+        for (act, later) in acts {
+            ms += later;
+            match act {
+                Act::Store { worker, prompt, from, to } => {
+                    let prompt = &PROMPTS[prompt];
+                    let parent = (from > 0).then(|| name(&prompt[..from], worker, own));
+                    if parent.is_some_and(|hash| scene.cluster.tree().find(WorkerIx(worker), hash).is_none()) {
+                        continue;
+                    }
+                    let block = |at: usize| {
+                        let block_hash = name(&prompt[..=at], worker, own);
+                        Block { block_hash, tokens_hash: TokensHash(prompt[at]) }
+                    };
+                    let blocks: Vec<Block> = (from..to).map(block).collect();
+                    scene.pass(ms, Record::Stored { worker: WorkerIx(worker), parent, blocks: blocks.into() });
+                }
+                Act::Drop { worker, prompt, at } => {
+                    let dropped = &PROMPTS[prompt][..=at];
+                    let mut paths = vec![dropped];
+                    if own {
+                        let below = PROMPTS.iter().filter(|prompt| prompt.starts_with(dropped));
+                        paths = below.flat_map(|prompt| (at + 1..=5).map(move |len| &prompt[..len])).collect();
+                        paths.sort_by_key(|path| std::cmp::Reverse(path.len()));
+                    }
+                    let hashes: Vec<_> = paths.iter().map(|path| name(path, worker, own)).collect();
+                    scene.pass(ms, Record::Removed { worker: WorkerIx(worker), hashes: hashes.into() });
+                }
+                Act::Clear { worker } => {
+                    scene.pass(ms, Record::Cleared { worker: WorkerIx(worker), all_ranks: false });
+                }
+            }
+            shown.retain(|(at, _)| *at != ms);
+            shown.push((ms, looked_up(scene.cluster.tree(), rule)));
+        }
+        let mut past = Past::default();
+        let mut out = Vec::new();
+        for (at, then) in &shown {
+            for (prompt, then) in PROMPTS.iter().zip(then) {
+                let moment = Moment::of(Millis(*at));
+                past.look(scene.cluster.tree(), &scene.changes, Prompt::Local(prompt), Moment::default());
+                past.overlap(scene.cluster.tree(), rule, moment, &mut out);
+                out.resize(3, 0);
+                for worker in (0..3_u16).filter(|&worker| scene.knows(worker, *at)) {
+                    let all_known = (0..3).all(|worker| scene.knows(worker, *at));
+                    // How far a path reaches depends on all workers.
+                    if all_known || rule == PREFIX {
+                        let worker = usize::from(worker);
+                        proptest::prop_assert_eq!(out[worker], then[worker], "worker {} at {}", worker, at);
+                    }
+                }
+            }
+        }
+    }
+}

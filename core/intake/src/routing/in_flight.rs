@@ -1,0 +1,231 @@
+//! How many requests run on each worker: from choice to end, as far as both are told.
+//!
+//! Counts requests alone; what they load a worker with is [`super::ActiveSequences`], which needs their prompts.
+
+use std::collections::VecDeque;
+
+use hashbrown::HashMap;
+
+use radixscope_model::id::{DecisionId, Millis, WorkerIx};
+use radixscope_model::record::Record;
+use radixscope_state::requests::EXPIRE_MS;
+
+/// Requests remembered, those that ended included: the line of a choice may be read after the message of its end.
+const MAX_REQUESTS: usize = 1 << 16;
+/// Workers that one request is on at a time: one that prefills and one that decodes.
+const MAX_PARTS: usize = 2;
+
+/// Requests by worker.
+#[derive(Default)]
+pub(super) struct InFlight {
+    /// Where each request was sent, with whether it still runs there.
+    requests: HashMap<DecisionId, Vec<(WorkerIx, bool)>>,
+    /// In order of choice, for expiry.
+    order: VecDeque<(Millis, DecisionId)>,
+    workers: Vec<OfWorker>,
+}
+
+#[derive(Default)]
+struct OfWorker {
+    now: u32,
+    most: u32,
+    /// Numbers told last.
+    told: (u32, u32),
+    /// Whether an end was ever heard. Without, requests would only add up.
+    ends: bool,
+}
+
+impl InFlight {
+    /// A router chose `worker`; heard at `at`.
+    pub(super) fn begin(&mut self, at: Millis, request: DecisionId, worker: WorkerIx) {
+        if self.order.len() == MAX_REQUESTS {
+            self.forget_oldest();
+        }
+        let parts = self.requests.entry(request).or_insert_with(|| {
+            self.order.push_back((at, request));
+            Vec::new()
+        });
+        if parts.len() == MAX_PARTS || parts.iter().any(|(known, _)| *known == worker) {
+            return;
+        }
+        parts.push((worker, true));
+        if self.workers.len() <= worker.at() {
+            self.workers.resize_with(worker.at() + 1, OfWorker::default);
+        }
+        let of = &mut self.workers[worker.at()];
+        of.now += 1;
+        of.most = of.most.max(of.now);
+    }
+
+    /// A request is over: on `worker`, or everywhere.
+    pub(super) fn end(&mut self, request: DecisionId, worker: Option<WorkerIx>) {
+        for worker in self.stop(request, |at| worker.is_none_or(|worker| worker == at)) {
+            self.workers[worker.at()].ends = true;
+        }
+    }
+
+    /// Tells every worker's numbers that changed. Those of a worker that is gone are gone.
+    pub(super) fn flush(
+        &mut self,
+        at: Millis,
+        is_gone: impl Fn(WorkerIx) -> bool,
+        records: &mut Vec<Record<'static>>,
+    ) {
+        while self.order.front().is_some_and(|(begun, _)| at.since(*begun) > EXPIRE_MS) {
+            self.forget_oldest();
+        }
+        let gone: Vec<WorkerIx> = (0..self.workers.len() as u16)
+            .map(WorkerIx)
+            .filter(|&worker| self.workers[worker.at()].now > 0 && is_gone(worker))
+            .collect();
+        if !gone.is_empty() {
+            let requests: Vec<DecisionId> = self.requests.keys().copied().collect();
+            for request in requests {
+                self.stop(request, |worker| gone.contains(&worker));
+            }
+        }
+        for (ix, of) in self.workers.iter_mut().enumerate() {
+            let (worker, now, most) = (WorkerIx(ix as u16), of.now, of.most);
+            of.most = now;
+            if of.ends && of.told != (now, most) {
+                of.told = (now, most);
+                records.push(Record::InFlight { worker, now, most });
+            }
+        }
+    }
+
+    /// Other workers take these places: the requests of those who had them are over.
+    pub(super) fn vacate(&mut self, vacated: &[WorkerIx]) {
+        for parts in self.requests.values_mut() {
+            parts.retain(|(worker, _)| !vacated.contains(worker));
+        }
+        for worker in vacated {
+            if let Some(of) = self.workers.get_mut(worker.at()) {
+                *of = OfWorker::default();
+            }
+        }
+    }
+
+    fn forget_oldest(&mut self) {
+        if let Some((_, request)) = self.order.pop_front() {
+            self.stop(request, |_| true);
+            self.requests.remove(&request);
+        }
+    }
+
+    /// Takes a request from the workers where it still runs and that are `meant`; tells which.
+    fn stop(&mut self, request: DecisionId, meant: impl Fn(WorkerIx) -> bool) -> Vec<WorkerIx> {
+        let Self { requests, workers, .. } = self;
+        let mut stopped = Vec::new();
+        for (worker, runs) in requests.get_mut(&request).into_iter().flatten() {
+            if *runs && meant(*worker) {
+                *runs = false;
+                workers[worker.at()].now -= 1;
+                stopped.push(*worker);
+            }
+        }
+        stopped
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const W: WorkerIx = WorkerIx(1);
+
+    #[derive(Default)]
+    struct Told(InFlight);
+
+    impl Told {
+        fn flush(&mut self, at: u64) -> Vec<(u16, u32, u32)> {
+            self.flush_without(at, None)
+        }
+
+        fn flush_without(&mut self, at: u64, gone: Option<WorkerIx>) -> Vec<(u16, u32, u32)> {
+            let mut records = Vec::new();
+            self.0.flush(Millis(at), |worker| gone == Some(worker), &mut records);
+            let numbers = |record| match record {
+                Record::InFlight { worker, now, most } => (worker.0, now, most),
+                other => panic!("{other:?}"),
+            };
+            records.into_iter().map(numbers).collect()
+        }
+
+        fn begin(&mut self, at: u64, request: u64, worker: WorkerIx) {
+            self.0.begin(Millis(at), DecisionId(request), worker);
+        }
+
+        fn end(&mut self, request: u64, worker: Option<WorkerIx>) {
+            self.0.end(DecisionId(request), worker);
+        }
+    }
+
+    #[test]
+    fn numbers_are_told_when_they_change_with_the_most_at_once_in_between() {
+        let mut told = Told::default();
+        told.begin(0, 1, W);
+        told.begin(0, 2, W);
+        told.end(1, Some(W));
+        assert_eq!(told.flush(1_000), [(1, 1, 2)]);
+        assert_eq!(told.flush(2_000), [(1, 1, 1)]);
+        assert_eq!(told.flush(3_000), []);
+        told.end(2, None);
+        assert_eq!(told.flush(4_000), [(1, 0, 1)]);
+        assert_eq!(told.flush(5_000), [(1, 0, 0)]);
+    }
+
+    #[test]
+    fn without_an_end_ever_heard_there_is_no_number() {
+        let mut told = Told::default();
+        told.begin(0, 1, W);
+        told.end(7, Some(W));
+        assert_eq!(told.flush(1_000), [], "the end of a request that began before us");
+        told.begin(0, 2, W);
+        told.end(2, Some(W));
+        assert_eq!(told.flush(2_000), [(1, 1, 2)], "now the first one counts as well");
+    }
+
+    #[test]
+    fn a_choice_that_is_read_after_its_end_does_not_begin_again() {
+        let mut told = Told::default();
+        told.begin(0, 1, W);
+        told.end(1, None);
+        told.begin(1, 1, W);
+        assert_eq!(told.flush(1_000), [(1, 0, 1)]);
+    }
+
+    #[test]
+    fn a_request_on_two_workers_ends_on_each() {
+        let mut told = Told::default();
+        told.begin(0, 1, WorkerIx(0));
+        told.begin(0, 1, W);
+        told.end(1, Some(WorkerIx(0)));
+        assert_eq!(told.flush(1_000), [(0, 0, 1)]);
+        told.end(1, None);
+        assert_eq!(told.flush(2_000), [(0, 0, 0), (1, 0, 1)]);
+    }
+
+    #[test]
+    fn requests_that_never_end_expire_and_those_of_a_worker_that_left_go_with_it() {
+        let mut told = Told::default();
+        told.begin(0, 1, W);
+        told.begin(0, 2, W);
+        told.begin(EXPIRE_MS, 3, W);
+        told.end(1, None);
+        assert_eq!(told.flush(EXPIRE_MS), [(1, 2, 3)]);
+        assert_eq!(told.flush(EXPIRE_MS + 1), [(1, 1, 2)]);
+        assert_eq!(told.flush_without(EXPIRE_MS + 2, Some(W)), [(1, 0, 1)]);
+    }
+
+    #[test]
+    fn memory_stays_bounded() {
+        let mut told = Told::default();
+        for request in 0..2 * MAX_REQUESTS as u64 {
+            told.begin(0, request, W);
+        }
+        assert_eq!((told.0.requests.len(), told.0.order.len()), (MAX_REQUESTS, MAX_REQUESTS));
+        told.end(2 * MAX_REQUESTS as u64 - 1, None);
+        assert_eq!(told.flush(1).first().map(|told| told.1), Some(MAX_REQUESTS as u32 - 1));
+    }
+}

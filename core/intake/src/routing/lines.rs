@@ -1,0 +1,613 @@
+//! Lines of frontends' logs: several make a decision (reference §7.3).
+//!
+//! The lines of one decision name their request by the router's id (≥ 1.4, JSONL of 1.1 and 1.2) or by that of the HTTP
+//! span (text of 1.1 and 1.2), and lines of several requests mix; or they name none (≤ 1.0, 1.3) and follow each other.
+
+use std::borrow::Cow;
+use std::collections::VecDeque;
+
+use super::endings::Ending;
+use super::joiner::Placed;
+use super::{Kept, Length, Marks, Moment, Prompt, Routing, Words, micros};
+use crate::ingest::{FRESH_MS, Told};
+use radixscope_dynamo::log_line::{
+    self, LogLine, RequestDone, RequestIds, RoutingInput, Said as Line, Selected, Terms,
+};
+use radixscope_model::id::{DecisionId, Millis, SourceIx, WorkerId, WorkerIx};
+use radixscope_model::record::{
+    Candidate, Completeness, Decision, DecisionSource, Ended, Outcome, Progress, Record, Scoring,
+};
+use radixscope_router::Formula;
+use radixscope_state::cluster::Cluster;
+
+/// Logs whose lines are kept apart.
+const MAX_LOGS: usize = 64;
+/// Candidates of a decision whose `Selected worker` has not come.
+const MAX_PENDING: usize = 1 << 12;
+/// Decisions of one log whose costs are being written: as many as a frontend has threads, with some to spare for those
+/// that were never chosen.
+const MAX_OPEN: usize = 64;
+/// Candidates of all of them.
+const MAX_OPEN_CANDIDATES: usize = 1 << 14;
+/// Requests whose hashes were logged and whose choice was not.
+const MAX_INPUTS: usize = 1 << 12;
+
+/// Choices that may still turn out to be given to their worker: the two lines follow each other within a millisecond.
+const MAX_CHOSEN: usize = 256;
+/// A choice falls between a request's arrival and its first token; both are told in milliseconds, the former cut.
+const ROUNDING_MS: u64 = 2;
+
+/// What was read and not used up yet.
+#[derive(Default)]
+pub(super) struct Lines {
+    logs: Vec<(SourceIx, Box<str>, VecDeque<Open>)>,
+    /// Oldest first. The choice follows within a millisecond, so that it is found near the end.
+    inputs: VecDeque<(Box<str>, Input)>,
+    /// Prompts of the latest choices that were not followed by a word that the worker was given them.
+    chosen: VecDeque<(DecisionId, Length, Vec<u64>)>,
+    weight: Option<f64>,
+}
+
+/// A log of a source.
+type Log<'a> = (SourceIx, &'a str);
+
+/// Formula lines of one choice that has not come.
+#[derive(Default)]
+struct Open {
+    /// The id that these lines bear. `None`: lines of this log bear none.
+    of: Option<Box<str>>,
+    candidates: Vec<Candidate>,
+    scoring: Option<Scoring>,
+    tied: bool,
+}
+
+/// What the router was asked, as logged at DEBUG.
+struct Input {
+    length: Length,
+    local_hashes: Box<[u64]>,
+}
+
+impl Lines {
+    /// Weight in the latest line that tells one.
+    pub(super) fn weight(&self) -> Option<f64> {
+        self.weight
+    }
+
+    /// Other workers take these places: a choice among those who had them is not known whole any more.
+    pub(super) fn vacate(&mut self, workers: &[WorkerIx]) {
+        for (.., log) in &mut self.logs {
+            log.retain(|open| !open.candidates.iter().any(|candidate| workers.contains(&candidate.worker)));
+        }
+    }
+
+    fn log(&mut self, (source, name): Log<'_>) -> Option<&mut VecDeque<Open>> {
+        let known = self.logs.iter().position(|(of, known, _)| *of == source && **known == *name);
+        let at = match known {
+            Some(at) => at,
+            None if self.logs.len() == MAX_LOGS => return None,
+            None => {
+                self.logs.push((source, name.into(), VecDeque::new()));
+                self.logs.len() - 1
+            }
+        };
+        self.logs.get_mut(at).map(|(.., log)| log)
+    }
+
+    /// What was written of the choice that lines of this id belong to.
+    fn open(&mut self, log: Log<'_>, id: Option<&str>) -> Option<&mut Open> {
+        let log = self.log(log)?;
+        let known = log.iter().rposition(|open| open.of.as_deref() == id);
+        let at = known.unwrap_or_else(|| {
+            let candidates =
+                |log: &VecDeque<Open>| log.iter().map(|open| open.candidates.len()).sum::<usize>();
+            while log.len() == MAX_OPEN || candidates(log) > MAX_OPEN_CANDIDATES {
+                log.pop_front();
+            }
+            log.push_back(Open { of: id.map(Into::into), ..Open::default() });
+            log.len() - 1
+        });
+        log.get_mut(at)
+    }
+
+    fn take_open(&mut self, log: Log<'_>, id: Option<&str>) -> Open {
+        let found = self.log(log).and_then(|log| {
+            let at = log.iter().rposition(|open| open.of.as_deref() == id)?;
+            log.remove(at)
+        });
+        found.unwrap_or_default()
+    }
+
+    fn chosen(&mut self, decision: DecisionId, length: Length, chain: Vec<u64>) {
+        if self.chosen.len() == MAX_CHOSEN {
+            self.chosen.pop_front();
+        }
+        self.chosen.push_back((decision, length, chain));
+    }
+
+    fn dispatched(&mut self, decision: DecisionId) -> Option<(Length, Vec<u64>)> {
+        let at = self.chosen.iter().position(|(id, ..)| *id == decision)?;
+        let (_, length, chain) = self.chosen.remove(at)?;
+        Some((length, chain))
+    }
+
+    fn formula(&mut self, log: Log<'_>, worker: WorkerIx, line: &log_line::Formula<'_>) {
+        let (scoring, prefill_blocks, decode_blocks) = match line.terms {
+            Terms::Weighted { weight, prefill_blocks, decode_blocks } => {
+                self.weight = Some(weight.value);
+                let scoring = Scoring { formula: Formula::A, weight: weight.value };
+                (scoring, prefill_blocks.value, decode_blocks.value)
+            }
+            Terms::Scaled { scale, adjusted_prefill_blocks, decode_blocks, overlap_credit_decay, .. } => {
+                self.weight = Some(scale.value);
+                // 1.3 began to print the decay; C and D cost the same but for options that these lines name.
+                let formula = if overlap_credit_decay.is_some() { Formula::D } else { Formula::B };
+                let scoring = Scoring { formula, weight: scale.value };
+                (scoring, adjusted_prefill_blocks.value, decode_blocks.value)
+            }
+            Terms::Decode { decode_blocks, .. } => {
+                (Scoring { formula: Formula::D, weight: 0.0 }, 0.0, decode_blocks.value)
+            }
+        };
+        let Some(open) = self.open(log, line.ids.key()) else { return };
+        // A candidate that comes again begins another decision: the one before was never chosen.
+        if open.candidates.len() == MAX_PENDING || open.candidates.iter().any(|c| c.worker == worker) {
+            *open = Open { of: open.of.take(), ..Open::default() };
+        }
+        open.scoring = Some(scoring);
+        let overlap_blocks = line.cached_blocks.value as u32;
+        open.candidates.push(Candidate {
+            worker,
+            overlap_blocks,
+            prefill_blocks,
+            decode_blocks,
+            cost: line.logit.value,
+            // Without overlap the router counts a tree of 0 blocks; of the others only the chosen one's is logged.
+            tree_size: (overlap_blocks == 0 && scoring.formula == Formula::A).then_some(0),
+        });
+    }
+
+    fn input(&mut self, request_id: &str, input: Input) {
+        if self.inputs.len() == MAX_INPUTS {
+            self.inputs.pop_front();
+        }
+        self.inputs.push_back((request_id.into(), input));
+    }
+
+    /// Requests whose choice has not come.
+    #[cfg(test)]
+    pub(super) fn waiting_inputs(&self) -> usize {
+        self.inputs.len()
+    }
+
+    fn take_input(&mut self, request_id: &str) -> Option<Input> {
+        let at = self.inputs.iter().rposition(|(of, _)| **of == *request_id)?;
+        self.inputs.remove(at).map(|(_, input)| input)
+    }
+}
+
+impl Routing {
+    /// Takes a line. `worker` is the one it names.
+    pub(super) fn line(
+        &mut self,
+        told: &Told<'_>,
+        log: &str,
+        line: &LogLine<'_>,
+        worker: Option<WorkerIx>,
+        cluster: &Cluster,
+    ) -> Vec<Record<'static>> {
+        let heard = Heard::of(told, line);
+        let log = (told.source, log);
+        match (&line.said, worker) {
+            (Line::Formula(formula), Some(worker)) => {
+                self.lines.formula(log, worker, formula);
+                Vec::new()
+            }
+            (Line::Tie(tie), _) => {
+                if let Some(open) = self.lines.open(log, tie.ids.key()) {
+                    open.tied = true;
+                }
+                Vec::new()
+            }
+            (Line::Selected(selected), Some(worker)) => {
+                let open = self.lines.take_open(log, selected.ids.key());
+                let records = self.selected(&heard, open, selected, worker, cluster);
+                if selected.ids.key().is_some() {
+                    self.begin(told, &heard, &records);
+                }
+                records
+            }
+            (Line::Dispatched(dispatched), Some(worker)) => {
+                let mut marks = heard.marks(worker, &dispatched.ids);
+                marks.overlap_blocks = Some(dispatched.overlap_blocks);
+                let records = vec![self.given(&heard, &marks)];
+                self.begin(told, &heard, &records);
+                records
+            }
+            (Line::RoutingInput(input), _) => {
+                self.routing_input(input);
+                Vec::new()
+            }
+            (Line::RoutingBest(best), Some(worker)) => {
+                let mut marks = heard.marks(worker, &best.ids);
+                marks.overlap_blocks = Some(best.overlap_blocks);
+                marks.isl_blocks = Some(best.total_blocks);
+                let input = best.ids.router.as_deref().and_then(|id| self.lines.take_input(id));
+                // Where the choice bore no name of the request, its prompt is known only now.
+                let prompt = input.map(|input| {
+                    let mut choice = self.piece(&marks);
+                    choice.logit = cluster.decisions().get(choice.id).and_then(|known| known.decision.logit);
+                    self.prompt_of(&heard, &choice, input, cluster)
+                });
+                let given = self.given(&heard, &marks);
+                std::iter::once(given).chain(prompt.map(Record::Decision)).collect()
+            }
+            (Line::RouteDone(done), Some(worker)) => {
+                let ids = RequestIds {
+                    router: Some(Cow::Borrowed(&*done.request_id)),
+                    http: done.http_id.as_deref().map(Cow::Borrowed),
+                };
+                let mut marks = heard.marks(worker, &ids);
+                marks.overlap_blocks = done.overlap_blocks;
+                let mut decision = self.piece(&marks);
+                decision.dispatched = Some(true);
+                let id = decision.id;
+                self.waiting.tell(id, done.overlap_blocks, true);
+                self.active.free(heard.moment, id);
+                self.in_flight.end(id, Some(worker));
+                let outcome = match done.ending {
+                    log_line::Ending::Completed => Outcome::Success,
+                    log_line::Ending::Cancelled => Outcome::Cancelled,
+                    log_line::Ending::Failed => Outcome::Failed,
+                };
+                let (ended_ms, outcome) = (Some(heard.at_ms), Some(outcome));
+                let progress = Progress { ended_ms, outcome, ..Progress::default() };
+                vec![Record::Decision(decision), Record::Progress { decision: id, progress }]
+            }
+            (Line::RequestReceived(received), _) => {
+                if let Some(http_id) = &received.http_id {
+                    self.joiner.same(&received.request_id, http_id);
+                }
+                Vec::new()
+            }
+            (Line::RequestDone(done), _) => {
+                self.changes.forgo();
+                self.request_done(&heard, done, cluster)
+            }
+            (Line::WorkerAdded(_), Some(worker)) => {
+                self.changes.expect();
+                self.departures.said(worker, heard.at_ms, false);
+                Vec::new()
+            }
+            (Line::Stopping, _) => {
+                self.departures.stops(log.0, log.1, heard.at_ms);
+                Vec::new()
+            }
+            (Line::WorkerRemoved(_) | Line::InstanceRemoved(_), _)
+                if self.departures.is_stopping(log.0, log.1, heard.at_ms) =>
+            {
+                Vec::new()
+            }
+            (Line::WorkerRemoved(_), Some(worker)) => {
+                self.departures.said(worker, heard.at_ms, true);
+                Vec::new()
+            }
+            (Line::InstanceRemoved(id), _) => {
+                let ranks = cluster.workers().iter().enumerate().filter(|(_, worker)| worker.id.id == *id);
+                for (ix, _) in ranks {
+                    self.departures.said(WorkerIx(ix as u16), heard.at_ms, true);
+                }
+                Vec::new()
+            }
+            _ => Vec::new(),
+        }
+    }
+
+    fn routing_input(&mut self, input: &RoutingInput<'_>) {
+        if let Some(http_id) = &input.http_id {
+            self.joiner.same(&input.request_id, http_id);
+        }
+        let Some(block_size_tokens) = u32::try_from(input.block_size_tokens).ok().filter(|&size| size > 0)
+        else {
+            return;
+        };
+        self.changes.need();
+        let (isl_tokens, block_size_tokens) = (Some(input.isl_tokens), Some(block_size_tokens));
+        let length = Length { isl_tokens, block_size_tokens, ..Length::default() };
+        self.lines
+            .input(&input.request_id, Input { length, local_hashes: input.local_hashes.as_slice().into() });
+    }
+
+    fn selected(
+        &mut self,
+        heard: &Heard,
+        mut open: Open,
+        selected: &Selected<'_>,
+        worker: WorkerIx,
+        cluster: &Cluster,
+    ) -> Vec<Record<'static>> {
+        let chosen = open.candidates.iter_mut().find(|candidate| candidate.worker == worker);
+        let cached = selected.cached_blocks.map(|blocks| blocks.value as u64);
+        let cached = cached.or_else(|| chosen.as_ref().map(|candidate| candidate.overlap_blocks.into()));
+        if let Some(candidate) = chosen {
+            candidate.tree_size = selected.tree_size_blocks.or(candidate.tree_size);
+        }
+        let RequestIds { router, http } = &selected.ids;
+        let in_span = http.as_deref().and_then(|http_id| self.joiner.request_in(http_id));
+        let input = router.as_deref().or(in_span).and_then(|id| self.lines.take_input(id));
+        let mut marks = heard.marks(worker, &selected.ids);
+        marks.overlap_blocks = cached;
+        marks.isl_blocks = input.as_ref().and_then(|input| input.length.isl_blocks());
+        let mut decision = self.piece(&marks);
+        decision.decided_ms = heard.decided_ms;
+        decision.logit = Some(selected.logit.value);
+        let has_all = open.candidates.iter().any(|candidate| candidate.worker == worker);
+        if has_all {
+            decision.tied = open.tied;
+            decision.scoring = open.scoring;
+            decision.candidates = Cow::Owned(open.candidates);
+            decision.completeness = Completeness::AllCandidates;
+        }
+        let more = match input {
+            Some(input) => Some(self.prompt_of(heard, &decision, input, cluster)),
+            None => {
+                self.changes.forgo();
+                if !has_all {
+                    // Another source may tell the prompt.
+                    self.waiting.take(heard.words(&decision, Length::default(), None));
+                }
+                None
+            }
+        };
+        std::iter::once(decision).chain(more).map(Record::Decision).collect()
+    }
+
+    /// What follows for a choice from the hashes that were logged of its request: what each worker would have cost, and
+    /// where in the tree the prompt's held beginning ended. Costs that the router told itself stand.
+    fn prompt_of(
+        &mut self,
+        heard: &Heard,
+        choice: &Decision<'_>,
+        input: Input,
+        cluster: &Cluster,
+    ) -> Decision<'static> {
+        let mut decision = Decision::new(choice.id, choice.worker, DecisionSource::Log);
+        decision.isl_tokens = input.length.isl_tokens;
+        decision.isl_blocks = input.length.isl_blocks();
+        decision.block_size_tokens = input.length.block_size_tokens;
+        if let Some(block_size) = input.length.block_size_tokens {
+            self.learn_block_size(choice.worker, block_size);
+        }
+        let mut chain = Vec::new();
+        Prompt::Local(&input.local_hashes).chain(&mut chain);
+        let mut words = heard.words(choice, input.length, Some(Kept::Local(input.local_hashes)));
+        words.formula = choice.scoring.map(|scoring| scoring.formula);
+        self.wait(&mut decision, words, heard.told_ms, cluster);
+        self.arrived(decision.id, heard.told_ms, &input.length, &chain);
+        // The request may be a query that runs nothing: only what is logged next tells.
+        self.lines.chosen(decision.id, input.length, chain);
+        decision
+    }
+
+    /// The end of a request, as its frontend measured it.
+    fn request_done(
+        &mut self,
+        heard: &Heard,
+        done: &RequestDone<'_>,
+        cluster: &Cluster,
+    ) -> Vec<Record<'static>> {
+        if let Some(http_id) = &done.http_id {
+            self.joiner.same(&done.request_id, http_id);
+        }
+        let outcome = match done.status.as_deref() {
+            Some("success") => Some(Outcome::Success),
+            Some("cancelled") => Some(Outcome::Cancelled),
+            Some("error") => Some(Outcome::Failed),
+            _ => None,
+        };
+        let (tokens, output_tokens) = (done.input_tokens, done.output_tokens);
+        // Neither tokens in nor out, and all is well: the router was asked and nothing ran.
+        let is_query = outcome == Some(Outcome::Success) && tokens == Some(0) && output_tokens == Some(0);
+        let progress = Progress {
+            ended_ms: Some(heard.at_ms),
+            outcome: outcome.filter(|_| !is_query),
+            ttft_us: done.ttft_ms.and_then(micros),
+            itl_us: done.avg_itl_ms.and_then(micros),
+            output_tokens,
+            ..Progress::default()
+        };
+        let ended = Ended {
+            ended_ms: heard.at_ms,
+            elapsed_us: done.elapsed_ms.and_then(micros),
+            // Nobody counted where it says 0: a prompt has a token.
+            isl_tokens: tokens.filter(|&tokens| tokens > 0),
+            progress,
+        };
+        let ending = Ending {
+            request_id: (&*done.request_id).into(),
+            http_id: done.http_id.as_deref().map(Into::into),
+            is_query,
+            ended,
+        };
+        let placed = self.joiner.placed(Some(&ending.request_id), ending.http_id.as_deref());
+        match placed.or_else(|| self.chosen_nameless(&ending, done.prefill_worker, cluster)) {
+            Some(placed) => self.ended(placed, &ending, cluster),
+            None => {
+                let given_up = self.endings.wait(heard.told_ms, ending);
+                given_up
+                    .filter(|ending| !ending.is_query)
+                    .map(|ending| Record::Request(ending.ended))
+                    .into_iter()
+                    .collect()
+            }
+        }
+    }
+
+    /// The choice of a request that was not named, if only one can be it: of its worker, between its arrival and its
+    /// first token.
+    fn chosen_nameless(
+        &mut self,
+        ending: &Ending,
+        worker: Option<WorkerId>,
+        cluster: &Cluster,
+    ) -> Option<Placed> {
+        let elapsed_us = ending.ended.elapsed_us?;
+        let mut ranks = cluster.workers().iter().enumerate().filter(|(_, known)| Some(known.id.id) == worker);
+        let (Some((ix, _)), None) = (ranks.next(), ranks.next()) else { return None };
+        let worker = WorkerIx(ix as u16);
+        let arrived = Millis(ending.ended.ended_ms.0.saturating_sub(elapsed_us / 1_000));
+        let within_us = ending.ended.progress.ttft_us.unwrap_or(elapsed_us);
+        let from = Millis(arrived.0.saturating_sub(ROUNDING_MS));
+        let to = Millis(arrived.0.saturating_add(within_us / 1_000 + ROUNDING_MS));
+        let placed = Placed { id: self.joiner.only_nameless(worker, from, to)?, worker };
+        self.joiner.name(&ending.request_id, placed);
+        Some(placed)
+    }
+
+    /// What the end of a request tells of its decision.
+    pub(super) fn ended(
+        &mut self,
+        placed: Placed,
+        ending: &Ending,
+        cluster: &Cluster,
+    ) -> Vec<Record<'static>> {
+        let progress = ending.ended.progress;
+        // Also of a query that ran nothing.
+        self.in_flight.end(placed.id, None);
+        if let Some(tokens) = progress.output_tokens {
+            self.arrivals.finished(placed.id, tokens);
+        }
+        let mut decision = Decision::new(placed.id, placed.worker, DecisionSource::Log);
+        decision.request_id = Some(Cow::Owned(ending.request_id.to_string()));
+        let has_output =
+            progress.ttft_us.is_some() || progress.output_tokens.is_some_and(|tokens| tokens > 0);
+        decision.dispatched = if ending.is_query { Some(false) } else { has_output.then_some(true) };
+        if let Some(isl_tokens) = ending.ended.isl_tokens {
+            match self.block_size(placed.worker, cluster) {
+                Some(size) => measure(&mut decision, isl_tokens, size),
+                None => {
+                    decision.isl_tokens = Some(isl_tokens);
+                    self.endings.without_size(placed, isl_tokens);
+                }
+            }
+        }
+        vec![Record::Decision(decision), Record::Progress { decision: placed.id, progress }]
+    }
+
+    /// Joins ends that were read before their decision.
+    pub(super) fn join_endings(&mut self, records: &mut Vec<Record<'static>>, cluster: &Cluster) {
+        let Self { joiner, endings, .. } = self;
+        let known = endings
+            .known(|ending| joiner.placed(Some(&ending.request_id), ending.http_id.as_deref()).is_some());
+        for ending in known {
+            let placed = self.joiner.placed(Some(&ending.request_id), ending.http_id.as_deref());
+            records.extend(placed.into_iter().flat_map(|placed| self.ended(placed, &ending, cluster)));
+        }
+    }
+
+    /// Tells what waited for long enough: ends of which no decision came, and lengths whose block size is known by now.
+    pub(super) fn flush_endings(
+        &mut self,
+        at_ms: Millis,
+        cluster: &Cluster,
+        records: &mut Vec<Record<'static>>,
+    ) {
+        let given_up = self.endings.given_up(at_ms).into_iter().filter(|ending| !ending.is_query);
+        records.extend(given_up.map(|ending| Record::Request(ending.ended)));
+        let mut endings = std::mem::take(&mut self.endings);
+        for (placed, isl_tokens, size) in endings.sized(|placed| self.block_size(placed.worker, cluster)) {
+            let mut decision = Decision::new(placed.id, placed.worker, DecisionSource::Log);
+            measure(&mut decision, isl_tokens, size);
+            records.push(Record::Decision(decision));
+        }
+        self.endings = endings;
+    }
+
+    /// A line that is written only when the chosen worker is given the request.
+    fn given(&mut self, heard: &Heard, marks: &Marks<'_>) -> Record<'static> {
+        let mut decision = self.piece(marks);
+        decision.dispatched = Some(true);
+        self.waiting.tell(decision.id, decision.overlap_blocks, true);
+        self.dispatched(heard, &decision);
+        Record::Decision(decision)
+    }
+
+    /// From now on the request of these records is in flight, if they are of the present.
+    fn begin(&mut self, told: &Told<'_>, heard: &Heard, records: &[Record<'_>]) {
+        if let Some(Record::Decision(decision)) = records.first()
+            && told.now_ms.since(heard.at_ms) <= FRESH_MS
+        {
+            self.in_flight.begin(told.at_ms, decision.id, decision.worker);
+        }
+    }
+
+    /// The chosen worker was really given the request.
+    fn dispatched(&mut self, heard: &Heard, decision: &Decision<'_>) {
+        let Some((length, chain)) = self.lines.dispatched(decision.id) else { return };
+        let held =
+            decision.overlap_blocks.unwrap_or(0).saturating_mul(length.block_size_tokens.unwrap_or(0).into());
+        let prefill_tokens = length.isl_tokens.unwrap_or(0).saturating_sub(held);
+        // The router adds a request when it places it, and writes this line a little later.
+        let placed = self.waiting.placed(decision.id).unwrap_or(heard.moment);
+        self.active.add(placed, decision.id, decision.worker, &chain, prefill_tokens);
+    }
+}
+
+/// When a line was written and read.
+struct Heard {
+    /// As far as the line tells, else when it was read.
+    at_ms: Millis,
+    moment: Moment,
+    decided_ms: Option<Millis>,
+    told_ms: Millis,
+}
+
+impl Heard {
+    fn of(told: &Told<'_>, line: &LogLine<'_>) -> Self {
+        let decided_ms = line.at_ms();
+        let at_ms = decided_ms.unwrap_or(told.at_ms);
+        let at_us = line.at_us.and_then(|us| u64::try_from(us).ok());
+        let moment = at_us.map_or_else(|| Moment::of(at_ms), Moment);
+        Self { at_ms, moment, decided_ms, told_ms: told.at_ms }
+    }
+
+    /// What a choice tells of its costs; its overlap follows in another line.
+    fn words(&self, decision: &Decision<'_>, length: Length, prompt: Option<Kept>) -> Words {
+        Words {
+            decision: decision.id,
+            worker: decision.worker,
+            source: DecisionSource::Log,
+            at: self.moment,
+            heard_ms: self.told_ms,
+            prompt,
+            length,
+            formula: None,
+            overlap_blocks: decision.overlap_blocks,
+            logit: decision.logit,
+            is_whole: false,
+        }
+    }
+
+    fn marks<'m>(&self, worker: WorkerIx, ids: &'m RequestIds<'_>) -> Marks<'m> {
+        Marks {
+            source: DecisionSource::Log,
+            at_ms: self.at_ms,
+            worker,
+            request_id: ids.router.as_deref(),
+            http_id: ids.http.as_deref(),
+            overlap_blocks: None,
+            isl_blocks: None,
+        }
+    }
+}
+
+/// A prompt's length in tokens and blocks.
+fn measure(decision: &mut Decision<'_>, isl_tokens: u64, block_size_tokens: u32) {
+    let length = Length {
+        isl_tokens: Some(isl_tokens),
+        block_size_tokens: Some(block_size_tokens),
+        ..Length::default()
+    };
+    decision.isl_tokens = length.isl_tokens;
+    decision.block_size_tokens = length.block_size_tokens;
+    decision.isl_blocks = length.isl_blocks();
+}

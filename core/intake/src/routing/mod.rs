@@ -1,0 +1,514 @@
+//! Decisions: what routers, workers and logs say of requests, joined and completed with what the tree holds.
+//!
+//! Stateful but pure. It reads the state and never changes it: what it finds out becomes records. Prompts stay here,
+//! because they are large and only counterfactuals need them.
+
+mod changes;
+mod departures;
+mod early;
+mod endings;
+mod in_flight;
+mod joiner;
+mod lines;
+mod past;
+mod paths;
+mod reconstruct;
+mod waiting;
+
+#[cfg(test)]
+mod tests;
+
+use std::borrow::Cow;
+
+use crate::ingest::{FRESH_MS, Published, Said, Told};
+use radixscope_dynamo::active_sequence::{ActiveSequence, AddRequest, RouterId, Step};
+use radixscope_dynamo::trace::RequestTrace;
+use radixscope_model::id::{DecisionId, Millis, WorkerIx};
+use radixscope_model::record::{
+    Completeness, Decision, DecisionSource, Entry, NotReconstructed, Progress, Record,
+};
+use radixscope_router::Formula;
+use radixscope_state::cluster::Cluster;
+
+use changes::Changes;
+use departures::Departures;
+pub(crate) use departures::returns;
+use early::{Early, Steps};
+use endings::Endings;
+use in_flight::InFlight;
+use joiner::{Joiner, Marks};
+use lines::Lines;
+use radixscope_model::moment::Moment;
+use radixscope_state::requests::{ActiveSequences, Arrivals, Prompt, is_peer};
+use reconstruct::{Ground, Reconstructor};
+use waiting::{Kept, Verdict, Waiting, Words};
+
+/// Lines and messages that are further apart than this are not of the same moment: a log that is read from its
+/// beginning tells of times whose tree is gone.
+const SAME_MOMENT_MS: u64 = 5_000;
+
+/// Joins pieces to decisions.
+#[derive(Default)]
+pub struct Routing {
+    joiner: Joiner,
+    active: ActiveSequences,
+    arrivals: Arrivals,
+    lines: Lines,
+    endings: Endings,
+    departures: Departures,
+    in_flight: InFlight,
+    reconstructor: Reconstructor,
+    changes: Changes,
+    waiting: Waiting,
+    early: Early,
+    /// Steps that were told before their decisions, which are known now.
+    caught_up: Vec<(DecisionId, Steps)>,
+    /// Whether workers publish under their own ids, as they do up to Dynamo 1.2.
+    own_ids: bool,
+    /// Tokens per block as requests show them, by worker.
+    block_sizes: Vec<Option<u32>>,
+    /// Latest time that a publisher told.
+    clock: Option<Millis>,
+}
+
+impl Routing {
+    /// Takes something said of a request; gives the records that follow from it.
+    pub fn told(&mut self, told: &Told<'_>, cluster: &Cluster) -> Vec<Record<'static>> {
+        self.pass_time(told.said_ms, told.at_ms);
+        let mut records = self.take(told, cluster);
+        let is_decision = |record: &Record<'_>| matches!(record, Record::Decision(_));
+        if self.endings.are_waiting() && records.iter().any(is_decision) {
+            self.join_endings(&mut records, cluster);
+        }
+        for (decision, steps) in std::mem::take(&mut self.caught_up) {
+            records.push(self.catch_up(decision, &steps));
+        }
+        records.append(&mut self.settle(told.at_ms, cluster));
+        records
+    }
+
+    /// A record passes on its way to `cluster`, with what its message told of its publisher.
+    pub fn see(&mut self, entry: &Entry<'_>, by: Published, cluster: &Cluster) {
+        self.pass_time(by.said_ms, entry.at_ms);
+        self.own_ids = by.is_own_id.unwrap_or(self.own_ids);
+        let said_ms = by.said_ms.filter(|said| is_plausible(*said, entry.at_ms));
+        self.changes.see(Moment::of(said_ms.unwrap_or(entry.at_ms)), &entry.record, cluster);
+    }
+
+    /// Says what became known of decisions by the records that passed until `at_ms`.
+    pub fn settle(&mut self, at_ms: Millis, cluster: &Cluster) -> Vec<Record<'static>> {
+        if !self.waiting.is_open() {
+            return Vec::new();
+        }
+        let formula = if self.own_ids { Formula::B } else { Formula::E };
+        let weight = self.lines.weight().unwrap_or(1.0);
+        let mut records = Vec::new();
+        let Self { waiting, reconstructor, active, changes, departures, .. } = self;
+        let ground = Ground { cluster, changes, active };
+        waiting.settle(at_ms, |case, is_last| {
+            let Some(asked) = case.asked(formula, weight) else {
+                return Verdict::Not(NotReconstructed::State);
+            };
+            let mut decision = Decision::new(asked.decision, asked.chosen, case.words().source);
+            decision.overlap_blocks = asked.overlap_blocks;
+            decision.logit = asked.logit;
+            let found = reconstructor.weigh(ground, &asked, |worker| departures.is_gone(worker, cluster));
+            let verdict = match found {
+                Ok(found) => {
+                    decision.completeness = Completeness::Reconstructed;
+                    decision.scoring = Some(found.scoring);
+                    decision.path = found.path;
+                    let chosen = found.candidates.iter().find(|candidate| candidate.worker == asked.chosen);
+                    let (overlap, cost) = chosen.map_or((0, f64::NAN), |c| (c.overlap_blocks, c.cost));
+                    decision.candidates = Cow::Owned(found.candidates);
+                    Verdict::Found { overlap_blocks: overlap.into(), cost }
+                }
+                Err(missing) if is_last => {
+                    decision.not_reconstructed = Some(missing);
+                    decision.path = reconstructor.path_end(cluster.tree(), asked.prompt);
+                    Verdict::Not(missing)
+                }
+                Err(missing) => return Verdict::Not(missing),
+            };
+            records.push(Record::Decision(decision));
+            verdict
+        });
+        records
+    }
+
+    /// Steps that were told before their decision.
+    fn catch_up(&mut self, decision: DecisionId, steps: &Steps) -> Record<'static> {
+        if let Some(at) = steps.first_token {
+            self.active.prefill_completed(at, decision);
+        }
+        if let Some((at, worker)) = steps.freed {
+            self.active.free(at, decision);
+            self.in_flight.end(decision, Some(worker));
+        }
+        let progress = Progress {
+            first_token_ms: steps.first_token.map(Moment::millis),
+            ended_ms: steps.freed.map(|(at, _)| at.millis()),
+            ..Progress::default()
+        };
+        Record::Progress { decision, progress }
+    }
+
+    fn pass_time(&mut self, said: Option<Millis>, heard: Millis) {
+        let said = said.filter(|said| is_plausible(*said, heard));
+        self.clock = self.clock.max(said);
+        if let Some(said) = said {
+            self.waiting.pass(Moment::of(said));
+        }
+    }
+
+    fn take(&mut self, told: &Told<'_>, cluster: &Cluster) -> Vec<Record<'static>> {
+        let at = told.said_ms.unwrap_or(told.at_ms);
+        match &told.said {
+            Said::HitRate { worker, router, isl_blocks, overlap_blocks } => {
+                let mut decision = self.piece(&Marks {
+                    source: DecisionSource::KvHitRate,
+                    at_ms: at,
+                    worker: *worker,
+                    request_id: None,
+                    http_id: None,
+                    overlap_blocks: Some(*overlap_blocks),
+                    isl_blocks: Some(*isl_blocks),
+                });
+                decision.decided_ms = told.said_ms;
+                decision.router = *router;
+                vec![Record::Decision(decision)]
+            }
+            Said::Sequence { worker, step } => self.sequence(told, *worker, step, cluster),
+            Said::Line { log, line, worker } => self.line(told, log, line, *worker, cluster),
+            Said::Trace { trace, worker } => {
+                worker.map_or_else(Vec::new, |worker| self.trace(told.at_ms, trace, worker))
+            }
+        }
+    }
+
+    /// Requests that run now.
+    pub fn active(&self) -> &ActiveSequences {
+        &self.active
+    }
+
+    /// Says what was gathered since the last call: workers that left or are there again, and requests in flight. Call
+    /// it about once a second. `now_ms` is the present of those who speak, see [`crate::ingest::Ingest::now`].
+    pub fn flush(&mut self, at_ms: Millis, now_ms: Millis, cluster: &Cluster) -> Vec<Record<'static>> {
+        let mut records = self.settle(at_ms, cluster);
+        records.append(&mut self.departures.flush(now_ms, cluster));
+        self.in_flight.flush(at_ms, |worker| self.departures.is_gone(worker, cluster), &mut records);
+        self.flush_endings(at_ms, cluster, &mut records);
+        records
+    }
+
+    /// Other workers take these places, see [`Record::Vacated`].
+    pub(crate) fn vacate(&mut self, workers: &[WorkerIx]) {
+        self.joiner.vacate(workers);
+        self.active.vacate(workers);
+        self.lines.vacate(workers);
+        self.departures.vacate(workers);
+        self.in_flight.vacate(workers);
+        self.endings.vacate(workers);
+        self.early.vacate(workers);
+        self.waiting.vacate(workers);
+        self.changes.vacate(workers);
+        for worker in workers {
+            if let Some(size) = self.block_sizes.get_mut(worker.at()) {
+                *size = None;
+            }
+        }
+    }
+
+    /// The latest requests with their prompts.
+    pub fn arrivals(&self) -> &Arrivals {
+        &self.arrivals
+    }
+
+    /// A piece of the decision that its marks lead to.
+    fn piece(&mut self, marks: &Marks<'_>) -> Decision<'static> {
+        let mut decision = Decision::new(self.joiner.decision(marks), marks.worker, marks.source);
+        let in_span = || marks.http_id.and_then(|http_id| self.joiner.request_in(http_id));
+        decision.request_id = marks.request_id.or_else(in_span).map(|id| Cow::Owned(id.to_owned()));
+        if let Some(steps) = decision.request_id.as_deref().and_then(|id| self.early.take(id)) {
+            self.caught_up.push((decision.id, steps));
+        }
+        decision.overlap_blocks = marks.overlap_blocks;
+        decision.isl_blocks = marks.isl_blocks;
+        decision
+    }
+
+    fn sequence(
+        &mut self,
+        told: &Told<'_>,
+        worker: WorkerIx,
+        said: &ActiveSequence<'_>,
+        cluster: &Cluster,
+    ) -> Vec<Record<'static>> {
+        let at = told.said_ms.unwrap_or(told.at_ms);
+        match &said.step {
+            Step::Added(request) => vec![self.added(told, worker, said, request, cluster)],
+            Step::PrefillCompleted => {
+                let Some(id) = self.joiner.of_request(&said.request_id) else {
+                    let steps = self.early.of(&said.request_id, told.at_ms);
+                    steps.first_token = steps.first_token.or(Some(Moment::of(at)));
+                    return Vec::new();
+                };
+                self.active.prefill_completed(Moment::of(at), id);
+                progress(id, Progress { first_token_ms: Some(at), ..Progress::default() })
+            }
+            Step::Freed => {
+                let Some(id) = self.joiner.of_request(&said.request_id) else {
+                    let steps = self.early.of(&said.request_id, told.at_ms);
+                    steps.freed = steps.freed.or(Some((Moment::of(at), worker)));
+                    return Vec::new();
+                };
+                self.active.free(Moment::of(at), id);
+                self.in_flight.end(id, Some(worker));
+                progress(id, Progress { ended_ms: Some(at), ..Progress::default() })
+            }
+        }
+    }
+
+    fn added(
+        &mut self,
+        told: &Told<'_>,
+        worker: WorkerIx,
+        said: &ActiveSequence<'_>,
+        request: &AddRequest,
+        cluster: &Cluster,
+    ) -> Record<'static> {
+        let at = told.said_ms.unwrap_or(told.at_ms);
+        let chain = request.token_sequence.as_deref();
+        let length = self.length(request, worker, cluster);
+        let mut decision = self.piece(&Marks {
+            source: DecisionSource::ActiveSequences,
+            at_ms: at,
+            worker,
+            request_id: Some(&said.request_id),
+            http_id: None,
+            overlap_blocks: length.overlap_blocks,
+            isl_blocks: length.isl_blocks(),
+        });
+        decision.decided_ms = told.said_ms;
+        decision.router = match said.router {
+            RouterId::Number(id) => Some(id),
+            RouterId::Text => None,
+        };
+        decision.isl_tokens = length.isl_tokens;
+        decision.block_size_tokens = length.block_size_tokens;
+        if let Some(chain) = chain {
+            let words = Words {
+                decision: decision.id,
+                worker,
+                source: DecisionSource::ActiveSequences,
+                at: Moment::of(at),
+                heard_ms: told.at_ms,
+                prompt: Some(Kept::Chain(chain.into())),
+                length,
+                // Dynamo 0.8 to 1.1 tells the length here, later versions do not.
+                formula: request.isl.map(|_| Formula::A),
+                overlap_blocks: length.overlap_blocks,
+                logit: None,
+                is_whole: true,
+            };
+            self.wait(&mut decision, words, told.at_ms, cluster);
+            self.arrived(decision.id, told.at_ms, &length, chain);
+            let prefill_tokens = length.prefill_tokens.unwrap_or(0);
+            self.active.add(Moment::of(at), decision.id, worker, chain, prefill_tokens);
+        }
+        self.in_flight.begin(told.at_ms, decision.id, worker);
+        Record::Decision(decision)
+    }
+
+    /// Length of a request that is added; what it shows of the block size is remembered for its worker's component.
+    fn length(&mut self, request: &AddRequest, worker: WorkerIx, cluster: &Cluster) -> Length {
+        let chain = request.token_sequence.as_deref();
+        let mut block_size = self.block_size(worker, cluster);
+        if let (None, Some(to_prefill), Some(chain)) =
+            (block_size, request.initial_effective_prefill_tokens, chain)
+        {
+            // What is to prefill begins at a block's first token, so that its full blocks give the size away.
+            let held = self.reconstructor.overlap(cluster.tree(), Prompt::Chain(chain), worker);
+            let full = (chain.len() as u64).saturating_sub(held.into());
+            block_size = self::block_size(to_prefill, full).and_then(|size| u32::try_from(size).ok());
+        }
+        let length = Length::of(request, chain, block_size);
+        if let Some(block_size) = length.block_size_tokens {
+            self.learn_block_size(worker, block_size);
+        }
+        length
+    }
+
+    fn learn_block_size(&mut self, worker: WorkerIx, block_size_tokens: u32) {
+        if self.block_sizes.len() <= worker.at() {
+            self.block_sizes.resize(worker.at() + 1, None);
+        }
+        self.block_sizes[worker.at()] = Some(block_size_tokens);
+    }
+
+    /// Tokens per block that the router uses for a worker: as the state knows it, else as learnt from requests of it or of
+    /// one like it.
+    fn block_size(&self, worker: WorkerIx, cluster: &Cluster) -> Option<u32> {
+        let like = cluster.worker(worker)?;
+        let learnt = |at: usize| self.block_sizes.get(at).copied().flatten();
+        let of_peers = || {
+            let mut peers = cluster.workers().iter().enumerate().filter(|(_, peer)| is_peer(peer, like));
+            peers.find_map(|(at, _)| learnt(at))
+        };
+        let known = cluster.block_size(worker).map(|size| size.tokens);
+        known.or_else(|| learnt(worker.at())).or_else(of_peers)
+    }
+
+    /// Lets a decision wait until the state at its time is known, or says at once that it never will be.
+    fn wait(&mut self, decision: &mut Decision<'static>, words: Words, heard: Millis, cluster: &Cluster) {
+        self.changes.need();
+        let length = &words.length;
+        if !self.is_now(words.at.millis(), heard) {
+            decision.not_reconstructed = Some(NotReconstructed::State);
+        } else if length.isl_tokens.is_none() || length.block_size_tokens.is_none() {
+            decision.not_reconstructed = Some(NotReconstructed::BlockSize);
+            if let Some(kept) = &words.prompt {
+                decision.path = self.reconstructor.path_end(cluster.tree(), kept.prompt());
+            }
+        } else {
+            self.waiting.take(words);
+        }
+    }
+
+    fn arrived(&mut self, id: DecisionId, at_ms: Millis, length: &Length, chain: &[u64]) {
+        if length.block_size_tokens.is_some() {
+            self.arrivals.block_size_tokens = length.block_size_tokens;
+        }
+        self.arrivals.push(id, at_ms, length.isl_tokens, chain);
+    }
+
+    fn trace(
+        &mut self,
+        heard_ms: Millis,
+        trace: &RequestTrace<'_>,
+        worker: WorkerIx,
+    ) -> Vec<Record<'static>> {
+        let isl_tokens = trace.input_tokens.or(trace.input_length_tokens);
+        let block_size = trace.trace_block_size_tokens.and_then(|b| u32::try_from(b).ok()).filter(|&b| b > 0);
+        let length = Length { isl_tokens, block_size_tokens: block_size, ..Length::default() };
+        let isl_blocks = length.isl_blocks();
+        let share = trace.kv_hit_rate.filter(|share| (0.0..=1.0).contains(share));
+        let (received_ms, ended_ms) =
+            (trace.request_received_ms.map(Millis), trace.event_time_ms.map(Millis));
+        let at_ms = received_ms.or(ended_ms).unwrap_or(heard_ms);
+        let overlap_blocks = isl_blocks.zip(share).map(|(isl, share)| (isl as f64 * share).round() as u64);
+        let mut decision = self.piece(&Marks {
+            source: DecisionSource::RequestTrace,
+            at_ms,
+            worker,
+            request_id: Some(&trace.request_id),
+            http_id: None,
+            overlap_blocks,
+            isl_blocks,
+        });
+        decision.decided_ms = received_ms;
+        decision.isl_tokens = isl_tokens;
+        decision.block_size_tokens = block_size;
+        let id = decision.id;
+        if let (Some(chain), Some(block_size), Some(isl)) =
+            (&trace.input_sequence_hashes, block_size, isl_tokens)
+        {
+            // The last hash may be of a part of a block, which is never matched.
+            let full = usize::try_from(isl / u64::from(block_size)).unwrap_or(usize::MAX);
+            self.arrived(id, at_ms, &length, &chain[..full.min(chain.len())]);
+        }
+        if let Some(tokens) = trace.output_tokens {
+            self.arrivals.finished(id, tokens);
+        }
+        self.active.free(Moment::of(ended_ms.unwrap_or(heard_ms)), id);
+        self.in_flight.end(id, None);
+        let progress = Progress {
+            ended_ms,
+            ttft_us: trace.ttft_ms.and_then(micros),
+            itl_us: trace.avg_itl_ms.and_then(micros),
+            output_tokens: trace.output_tokens,
+            cached_tokens: trace.cached_tokens,
+            ..Progress::default()
+        };
+        vec![Record::Decision(decision), Record::Progress { decision: id, progress }]
+    }
+
+    /// Whether something that was said at `at` is of the present, not read long after it was written.
+    fn is_now(&self, at: Millis, heard: Millis) -> bool {
+        self.clock.unwrap_or(heard).since(at) <= SAME_MOMENT_MS
+    }
+}
+
+/// A clock that is ahead of ours by more than clocks are says nothing of the present.
+fn is_plausible(said: Millis, heard: Millis) -> bool {
+    said.since(heard) <= FRESH_MS
+}
+
+fn progress(decision: DecisionId, progress: Progress) -> Vec<Record<'static>> {
+    vec![Record::Progress { decision, progress }]
+}
+
+/// Microseconds of a measured duration; nothing for what is no duration.
+fn micros(ms: f64) -> Option<u64> {
+    (ms.is_finite() && (0.0..1e12).contains(&ms)).then(|| (ms * 1_000.0).round() as u64)
+}
+
+/// What a request's length is known to be.
+#[derive(Clone, Copy, PartialEq, Debug, Default)]
+struct Length {
+    isl_tokens: Option<u64>,
+    block_size_tokens: Option<u32>,
+    /// By the router's own count.
+    overlap_blocks: Option<u64>,
+    /// Tokens that the chosen worker has to prefill, by the router's own count.
+    prefill_tokens: Option<u64>,
+}
+
+impl Length {
+    /// Takes what another source tells beyond what is known.
+    fn fill(&mut self, more: Self) {
+        self.isl_tokens = self.isl_tokens.or(more.isl_tokens);
+        self.block_size_tokens = self.block_size_tokens.or(more.block_size_tokens);
+        self.overlap_blocks = self.overlap_blocks.or(more.overlap_blocks);
+        self.prefill_tokens = self.prefill_tokens.or(more.prefill_tokens);
+    }
+
+    /// From what a router says when it adds a request. From 1.2 on that is the tokens to prefill and the full blocks,
+    /// which together give the rest: both lengths leave the same remainder after full blocks.
+    fn of(request: &AddRequest, chain: Option<&[u64]>, block_size_tokens: Option<u32>) -> Self {
+        let full = chain.map(|chain| chain.len() as u64);
+        let block_size = block_size_tokens
+            .map(u64::from)
+            .filter(|&size| size > 0)
+            .or_else(|| block_size(request.isl?, full?))
+            .filter(|&size| u32::try_from(size).is_ok());
+        let to_prefill = request.initial_effective_prefill_tokens;
+        let isl_tokens = request.isl.or_else(|| {
+            let tokens = full?.checked_mul(block_size?)?.checked_add(to_prefill? % block_size?)?;
+            (tokens >= to_prefill?).then_some(tokens)
+        });
+        let overlap_blocks =
+            request.overlap.or_else(|| Some((isl_tokens?.checked_sub(to_prefill?)?) / block_size?));
+        let prefill_tokens = to_prefill
+            .or_else(|| Some(isl_tokens?.saturating_sub(overlap_blocks?.saturating_mul(block_size?))));
+        Self {
+            isl_tokens,
+            block_size_tokens: block_size.and_then(|size| u32::try_from(size).ok()),
+            overlap_blocks,
+            prefill_tokens,
+        }
+    }
+
+    /// Rounded up.
+    fn isl_blocks(&self) -> Option<u64> {
+        Some(self.isl_tokens?.div_ceil(u64::from(self.block_size_tokens?)))
+    }
+}
+
+/// The block size with which a prompt of `isl_tokens` has `full` whole blocks, if only one power of two fits; Dynamo's
+/// engines use no other.
+fn block_size(isl_tokens: u64, full: u64) -> Option<u64> {
+    let mut fitting = (0..=12).map(|bits| 1_u64 << bits).filter(|size| isl_tokens / size == full);
+    let size = fitting.next()?;
+    (full > 0 && fitting.next().is_none()).then_some(size)
+}

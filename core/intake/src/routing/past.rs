@@ -1,0 +1,171 @@
+//! How much of a prompt each worker held at an earlier time: the tree as it is now, less what changed since.
+//!
+//! A change is found by the worker, by what the worker calls the block before it and by the block's tokens: exact, also
+//! where the tree no longer has the block. One case is not found: a worker dropped a block before the one that follows
+//! it, which engines do the other way round, and names its blocks as no other worker does.
+
+use hashbrown::{HashMap, HashSet};
+
+use super::changes::{Change, Changes};
+use super::paths::path_end;
+use radixscope_model::id::{BlockHash, TokensHash, WorkerIx};
+use radixscope_model::moment::Moment;
+use radixscope_model::record::PathEnd;
+use radixscope_router::hash::chain_hash;
+use radixscope_state::requests::Prompt;
+use radixscope_state::tree::{NodeId, OverlapRule, Tree};
+
+/// A worker, what it calls the block before, and the block's tokens: one place in its prompts.
+type Place = (WorkerIx, Option<BlockHash>, TokensHash);
+
+/// A prompt with all that changed along it; memory to be used again.
+#[derive(Default)]
+pub(super) struct Past {
+    /// Hashes of each block alone.
+    local: Vec<TokensHash>,
+    /// Nodes along the prompt as far as the tree has them now.
+    path: Vec<NodeId>,
+    /// Changes of blocks with tokens of the prompt.
+    changes: Vec<Change>,
+    tokens: HashSet<TokensHash>,
+    /// What a worker had at a place before the first change after the moment asked for, and how it called it.
+    before: HashMap<Place, (bool, BlockHash)>,
+    affected: Vec<WorkerIx>,
+    /// Holders more or fewer than now, by position.
+    holders: Vec<i32>,
+    /// Who held which position then and does not now (`true`), or the other way round.
+    corrections: Vec<(WorkerIx, u32, bool)>,
+}
+
+impl Past {
+    /// Looks at `prompt`, with what changed after `since`.
+    pub(super) fn look(&mut self, tree: &Tree, changes: &Changes, prompt: Prompt<'_>, since: Moment) {
+        prompt.local(tree, &mut self.local);
+        if let Prompt::Chain(chain) = prompt {
+            self.extend_local(chain, changes, since);
+        }
+        self.path.clear();
+        let mut at = NodeId::ROOT;
+        self.path.extend(self.local.iter().map_while(|&tokens| {
+            at = tree.child(at, tokens)?;
+            Some(at)
+        }));
+        self.changes.clear();
+        self.tokens.clear();
+        if changes.after(since).next().is_some() {
+            self.tokens.extend(&self.local);
+            let Self { tokens, .. } = self;
+            self.changes.extend(changes.after(since).filter(|change| tokens.contains(&change.tokens)));
+        }
+    }
+
+    /// Chain hashes name no tokens: where the tree has lost a block since, the changes still know them.
+    fn extend_local(&mut self, chain: &[u64], changes: &Changes, since: Moment) {
+        while let Some(&link) = chain.get(self.local.len()) {
+            let above =
+                self.local.len().checked_sub(1).and_then(|at| chain.get(at)).map(|&hash| BlockHash(hash));
+            let is_next =
+                |change: &&Change| change.was_held && chain_hash(above, change.tokens) == BlockHash(link);
+            let Some(found) = changes.after(since).find(is_next) else { break };
+            self.local.push(found.tokens);
+        }
+    }
+
+    /// Times at which something changed along the prompt.
+    pub(super) fn times(&self) -> impl Iterator<Item = Moment> + '_ {
+        self.changes.iter().map(|change| change.at)
+    }
+
+    /// Overlap with every worker at `moment`, which must not be before the `since` of [`Past::look`], written to `out`
+    /// by worker index. Gives how many blocks of the prompt anybody held without a hole.
+    pub(super) fn overlap(
+        &mut self,
+        tree: &Tree,
+        rule: OverlapRule,
+        moment: Moment,
+        out: &mut Vec<u32>,
+    ) -> u32 {
+        let Self { local, path, changes, before, affected, holders, corrections, .. } = self;
+        before.clear();
+        affected.clear();
+        for change in changes.iter().filter(|change| change.at > moment) {
+            let place = (change.worker, change.parent, change.tokens);
+            before.entry(place).or_insert((change.was_held, change.block));
+            affected.push(change.worker);
+        }
+        affected.sort_unstable();
+        affected.dedup();
+        holders.clear();
+        holders.resize(local.len(), 0);
+        corrections.clear();
+        tree.overlap(rule, local.iter().copied(), out);
+        if let Some(last) = affected.last().filter(|last| out.len() <= last.at()) {
+            out.resize(last.at() + 1, 0);
+        }
+        for &worker in affected.iter() {
+            let prefix = walk(tree, worker, local, path, before, corrections);
+            if rule == OverlapRule::Prefix {
+                out[worker.at()] = prefix;
+            }
+        }
+        for &(_, at, held) in corrections.iter() {
+            holders[at as usize] += if held { 1 } else { -1 };
+        }
+        let owners_now = |at: usize| path.get(at).map_or(0, |&node| tree.owners(node).len() as i32);
+        let depth = (0..local.len()).take_while(|&at| owners_now(at) + holders[at] > 0).count();
+        if rule == OverlapRule::PathNodes && !affected.is_empty() {
+            let depth_now = (0..local.len()).take_while(|&at| owners_now(at) > 0).count();
+            tree.overlap(rule, local[..depth.min(depth_now)].iter().copied(), out);
+            out.resize(out.len().max(affected.last().map_or(0, |last| last.at() + 1)), 0);
+            for &node in path.get(depth_now..depth.min(path.len())).unwrap_or_default() {
+                tree.owners(node).iter().for_each(|worker| out[worker.at()] += 1);
+            }
+            for &(worker, at, held) in corrections.iter().filter(|(_, at, _)| (*at as usize) < depth) {
+                let _ = at;
+                let count = &mut out[worker.at()];
+                *count = if held { *count + 1 } else { count.saturating_sub(1) };
+            }
+        }
+        depth as u32
+    }
+
+    /// The last of the first `blocks` blocks that somebody still holds.
+    pub(super) fn end(&self, tree: &Tree, blocks: u32) -> Option<PathEnd> {
+        path_end(tree, &self.local[..(blocks as usize).min(self.local.len())])
+    }
+}
+
+/// Follows the prompt as `worker` held it; gives how many blocks it held without a hole.
+fn walk(
+    tree: &Tree,
+    worker: WorkerIx,
+    local: &[TokensHash],
+    path: &[NodeId],
+    before: &HashMap<Place, (bool, BlockHash)>,
+    corrections: &mut Vec<(WorkerIx, u32, bool)>,
+) -> u32 {
+    let mut prefix = None;
+    let mut parent = None;
+    let mut seen = 0;
+    for (at, &tokens) in local.iter().enumerate() {
+        let node = path.get(at).copied();
+        let holds_now = node.filter(|&node| tree.owners(node).contains(worker));
+        let change = before.get(&(worker, parent, tokens));
+        let held = change.map_or(holds_now.is_some(), |(held, _)| *held);
+        if held != holds_now.is_some() {
+            corrections.push((worker, at as u32, held));
+        }
+        if !held && prefix.is_none() {
+            prefix = Some(at as u32);
+        }
+        let name = change
+            .map(|(_, name)| *name)
+            .or_else(|| holds_now.map(|node| tree.block_hash_by(node, worker)))
+            .or_else(|| node.map(|node| tree.block_hash(node)));
+        seen = at as u32 + 1;
+        // Without a name for this block nothing below it can be found.
+        let Some(name) = name else { break };
+        parent = Some(name);
+    }
+    prefix.unwrap_or(seen)
+}

@@ -1,0 +1,262 @@
+//! What every worker would have cost a request, computed from the tree and the active requests as they were when the
+//! router weighed it, and held against what the router itself told.
+//!
+//! The router applies an event some milliseconds after it was published, and its own steps some before they are
+//! written. So several states are possible within a small window around a decision: the one nearest to it that agrees
+//! with the router's words is taken. Nothing else is fitted to them.
+
+use super::changes::Changes;
+use super::past::Past;
+use radixscope_model::id::{DecisionId, TokensHash, WorkerIx};
+use radixscope_model::moment::Moment;
+use radixscope_model::record::{Candidate, NotReconstructed, PathEnd, Scoring, same_cost};
+use radixscope_router::cost::{self, Common, Load, Overlap, Request, WorkerInput};
+use radixscope_router::{Formula, Options};
+use radixscope_state::cluster::Cluster;
+use radixscope_state::requests::Prompt;
+use radixscope_state::requests::{ActiveSequences, PastLoad, is_peer};
+use radixscope_state::tree::{OverlapRule, Tree};
+
+/// More candidates than this are not reconstructed: one decision would outweigh all others kept.
+const MAX_CANDIDATES: usize = 1 << 12;
+/// How long before a decision something may have been published that the router did not know yet when it decided: the
+/// way from a worker over the broker into its tree, under load.
+const BEFORE_MS: u64 = 50;
+/// How long after a decision something may be told that the router knew already: clocks of two machines, and words
+/// that are written after the deed.
+pub(super) const AFTER_MS: u64 = 20;
+/// Moments tried of each kind. Within the window more changes concern one prompt or its workers only under a load at
+/// which neighbouring states hardly differ.
+const MAX_MOMENTS: usize = 16;
+/// Agreeing states whose whole field is worked out to find one in which the choice was the cheapest.
+const MAX_AGREEING: usize = 8;
+
+/// A request that a router weighed, and all that it told of it.
+#[derive(Clone, Copy)]
+pub(super) struct Asked<'a> {
+    pub(super) decision: DecisionId,
+    /// When, by the router's clock.
+    pub(super) at: Moment,
+    pub(super) chosen: WorkerIx,
+    pub(super) prompt: Prompt<'a>,
+    pub(super) formula: Formula,
+    /// Overlap score weight or prefill load scale.
+    pub(super) weight: f64,
+    pub(super) isl_tokens: Option<u64>,
+    pub(super) block_size_tokens: Option<u32>,
+    /// Blocks that the chosen worker held, in the router's words.
+    pub(super) overlap_blocks: Option<u64>,
+    /// What it cost, in the router's words.
+    pub(super) logit: Option<f64>,
+}
+
+/// All that is needed to weigh a request.
+#[derive(Clone, Copy)]
+pub(super) struct Ground<'a> {
+    pub(super) cluster: &'a Cluster,
+    pub(super) changes: &'a Changes,
+    pub(super) active: &'a ActiveSequences,
+}
+
+/// Every worker's cost, by worker index.
+pub(super) struct Found {
+    pub(super) candidates: Vec<Candidate>,
+    pub(super) scoring: Scoring,
+    pub(super) path: Option<PathEnd>,
+}
+
+/// Memory to be used again.
+#[derive(Default)]
+pub(super) struct Reconstructor {
+    past: Past,
+    chain: Vec<u64>,
+    local: Vec<TokensHash>,
+    overlaps: Vec<u32>,
+    workers: Vec<WorkerIx>,
+    inputs: Vec<WorkerInput>,
+    moments: Vec<Moment>,
+}
+
+impl Reconstructor {
+    /// Blocks of `prompt` that `worker` holds now, by the rule of Dynamo from 1.0 on.
+    pub(super) fn overlap(&mut self, tree: &Tree, prompt: Prompt<'_>, worker: WorkerIx) -> u32 {
+        prompt.local(tree, &mut self.local);
+        tree.overlap(OverlapRule::Prefix, self.local.iter().copied(), &mut self.overlaps);
+        self.overlaps.get(worker.at()).copied().unwrap_or(0)
+    }
+
+    /// Where the part of `prompt` ends that anybody holds now.
+    pub(super) fn path_end(&mut self, tree: &Tree, prompt: Prompt<'_>) -> Option<PathEnd> {
+        prompt.local(tree, &mut self.local);
+        super::paths::path_end(tree, &self.local)
+    }
+
+    /// Weighs all workers that the router could have chosen: those of the chosen one's component that are not known to
+    /// be gone.
+    pub(super) fn weigh(
+        &mut self,
+        ground: Ground<'_>,
+        asked: &Asked<'_>,
+        gone: impl Fn(WorkerIx) -> bool,
+    ) -> Result<Found, NotReconstructed> {
+        let (Some(isl_tokens), Some(block_size)) = (asked.isl_tokens, asked.block_size_tokens) else {
+            return Err(NotReconstructed::BlockSize);
+        };
+        let request = Request::new(isl_tokens, block_size);
+        let Ground { cluster, changes, active } = ground;
+        let like = cluster.worker(asked.chosen).ok_or(NotReconstructed::State)?;
+        self.workers.clear();
+        let peers = cluster.workers().iter().enumerate().filter(|(_, worker)| is_peer(worker, like));
+        let peers = peers.take(MAX_CANDIDATES).map(|(ix, _)| WorkerIx(ix as u16));
+        self.workers.extend(peers.filter(|&worker| worker == asked.chosen || !gone(worker)));
+        let knows = |moment: Moment, workers: &[WorkerIx]| {
+            active.knows(moment) && workers.iter().all(|&worker| changes.knows(worker, moment))
+        };
+        if !knows(asked.at, &self.workers) {
+            return Err(NotReconstructed::State);
+        }
+        asked.prompt.chain(&mut self.chain);
+        let (from, to) = (asked.at.minus_ms(BEFORE_MS), asked.at.plus_ms(AFTER_MS));
+        self.past.look(cluster.tree(), changes, asked.prompt, from.before());
+        nearest(&mut self.moments, asked.at, self.past.times().filter(|at| (from..=to).contains(at)));
+        let states = self.moments.clone();
+        nearest(&mut self.moments, asked.at, active.times(from, to));
+        let own = (asked.decision, asked.at);
+        let known = self.moments.iter().copied().filter(|&moment| active.knows(moment));
+        let loads: Vec<(Moment, PastLoad)> =
+            known.map(|moment| (moment, active.load_at(asked.chosen, moment, own, &self.chain))).collect();
+        let (mut held_so, mut other, mut tried) = (false, None, 0);
+        let mut last: Vec<u32> = Vec::new();
+        for (n, &state) in states.iter().enumerate().filter(|(_, state)| knows(**state, &self.workers)) {
+            let depth = self.past.overlap(cluster.tree(), rule(asked.formula), state, &mut self.overlaps);
+            let ours = self.overlaps.get(asked.chosen.at()).copied().unwrap_or(0);
+            if asked.overlap_blocks.is_some_and(|told| told != u64::from(ours)) {
+                continue;
+            }
+            held_so = true;
+            // Neighbouring moments often show the same.
+            if n > 0 && last == self.overlaps {
+                continue;
+            }
+            last.clone_from(&self.overlaps);
+            for &(moment, chosens) in &loads {
+                if tried == MAX_AGREEING {
+                    break;
+                }
+                let alone = [self.input(ground, asked, asked.chosen, state, chosens)];
+                let alone = weighed(asked, &request, &[asked.chosen], &alone);
+                if asked.logit.is_some_and(|told| !alone.first().is_some_and(|c| same_cost(c.cost, told))) {
+                    continue;
+                }
+                tried += 1;
+                self.inputs.clear();
+                for ix in 0..self.workers.len() {
+                    let worker = self.workers[ix];
+                    let load = active.load_at(worker, moment, own, &self.chain);
+                    self.inputs.push(self.input(ground, asked, worker, state, load));
+                }
+                let candidates = weighed(asked, &request, &self.workers, &self.inputs);
+                let is_cheapest = is_cheapest(&candidates, asked.chosen);
+                if is_cheapest || other.is_none() {
+                    let scoring = Scoring { formula: asked.formula, weight: asked.weight };
+                    let path = self.past.end(cluster.tree(), depth);
+                    let found = Found { candidates, scoring, path };
+                    if is_cheapest {
+                        return Ok(found);
+                    }
+                    other = Some(found);
+                }
+            }
+        }
+        other.ok_or(if held_so { NotReconstructed::Cost } else { NotReconstructed::Overlap })
+    }
+
+    /// A worker with the tree as of `state`, which lies in `overlaps`, and its load.
+    fn input(
+        &self,
+        ground: Ground<'_>,
+        asked: &Asked<'_>,
+        worker: WorkerIx,
+        state: Moment,
+        past: PastLoad,
+    ) -> WorkerInput {
+        let overlap_blocks = self.overlaps.get(worker.at()).copied().unwrap_or(0);
+        let load = Load {
+            active_prefill_tokens: past.load.prefill_tokens,
+            decode_blocks: past.load.blocks + past.new_blocks,
+            active_requests: past.load.requests.into(),
+        };
+        // Of 1.2 a worker enters the load map with its first request; others list every worker from the beginning.
+        let is_listed = asked.formula != Formula::B || past.was_used;
+        WorkerInput {
+            load: is_listed.then_some(load),
+            overlap: Overlap::device(overlap_blocks),
+            taint_weight: 0.0,
+            tree_size_blocks: match asked.formula {
+                Formula::A => tree_size_at(ground, worker, overlap_blocks, state),
+                _ => 0,
+            },
+        }
+    }
+}
+
+/// The decision's own time and those of changes around it, each as what had happened until then: nearest first.
+fn nearest(moments: &mut Vec<Moment>, at: Moment, changes: impl Iterator<Item = Moment>) {
+    moments.clear();
+    // What changed before may not have reached the router, what changed after may have.
+    moments.extend(changes.map(|change| if change <= at { change.before() } else { change }));
+    moments.push(at);
+    moments.sort_unstable_by_key(|moment| (moment.apart(at), *moment));
+    moments.dedup();
+    moments.truncate(MAX_MOMENTS);
+}
+
+fn weighed(
+    asked: &Asked<'_>,
+    request: &Request,
+    workers: &[WorkerIx],
+    inputs: &[WorkerInput],
+) -> Vec<Candidate> {
+    let (options, common) = (options(asked), Common::of(asked.formula, inputs));
+    let of = |(&worker, input): (&WorkerIx, &WorkerInput)| {
+        let terms = cost::terms(&options, request, common, input);
+        Candidate {
+            worker,
+            overlap_blocks: input.overlap.device,
+            prefill_blocks: terms.prefill_blocks,
+            decode_blocks: terms.decode_blocks,
+            cost: terms.cost,
+            tree_size: (asked.formula == Formula::A).then_some(input.tree_size_blocks),
+        }
+    };
+    workers.iter().zip(inputs).map(of).collect()
+}
+
+fn is_cheapest(candidates: &[Candidate], chosen: WorkerIx) -> bool {
+    let least = candidates.iter().map(|candidate| candidate.cost).fold(f64::INFINITY, f64::min);
+    candidates.iter().any(|candidate| candidate.worker == chosen && candidate.cost <= least)
+}
+
+/// How the deployed router counts overlap (reference §6).
+fn rule(formula: Formula) -> OverlapRule {
+    match formula {
+        Formula::A => OverlapRule::PathNodes,
+        _ => OverlapRule::Prefix,
+    }
+}
+
+fn options(asked: &Asked<'_>) -> Options {
+    let mut options = Options::new(asked.formula);
+    options.set_prefill_factor(asked.weight);
+    options
+}
+
+/// [`tree_size_blocks`] at a moment.
+fn tree_size_at(ground: Ground<'_>, worker: WorkerIx, overlap_blocks: u32, moment: Moment) -> u64 {
+    if overlap_blocks == 0 {
+        return 0;
+    }
+    let changes = ground.changes.after(moment).filter(|change| change.worker == worker);
+    let more: i64 = changes.map(|change| if change.was_held { 1 } else { -1 }).sum();
+    ground.cluster.blocks(worker).unwrap_or(0).saturating_add_signed(more)
+}

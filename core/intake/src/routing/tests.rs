@@ -1,0 +1,443 @@
+//! Behaviour of joining and reconstructing, one piece at a time.
+
+use super::*;
+use radixscope_model::id::{BlockHash, Seq, SourceIx, TokensHash, Worker};
+use radixscope_model::record::{Block, Entry, PathEnd, SourceKind};
+use radixscope_router::hash::chain;
+use radixscope_state::cluster::Cluster;
+
+const AT: u64 = 1_800_000_000_000;
+const BLOCK: u64 = 16;
+
+/// Two workers of one component; the first holds `1 2 3 … 7` as the first blocks of a prompt.
+struct Scene {
+    cluster: Cluster,
+    routing: Routing,
+    at: u64,
+}
+
+impl Scene {
+    fn new() -> Self {
+        let mut told = Self { cluster: Cluster::default(), routing: Routing::default(), at: AT };
+        told.fold(Record::Source { source: SourceIx(0), name: "n".into(), kind: SourceKind::Nats });
+        for w in 0..2 {
+            let (namespace, component) = ("dynamo".into(), "backend".into());
+            let id = Worker::new(100 + u64::from(w), 0);
+            told.fold(Record::Worker { worker: WorkerIx(w), id, namespace, component });
+        }
+        let own: Vec<TokensHash> = (1..=7).map(TokensHash).collect();
+        let blocks: Vec<Block> = own
+            .iter()
+            .map(|&tokens_hash| Block { block_hash: BlockHash(tokens_hash.0 + 500), tokens_hash })
+            .collect();
+        told.fold(Record::Stored { worker: WorkerIx(0), parent: None, blocks: blocks.into() });
+        told
+    }
+
+    fn fold(&mut self, record: Record<'_>) {
+        let seq = Seq(self.cluster.seq().0 + 1);
+        self.cluster.fold(seq, &Entry { at_ms: Millis(self.at), record });
+    }
+
+    fn tell(&mut self, said: Said<'_>) {
+        let at = Millis(self.at);
+        let told = Told { source: SourceIx(0), at_ms: at, said_ms: Some(at), now_ms: at, said };
+        for record in self.routing.told(&told, &self.cluster) {
+            self.fold(record);
+        }
+        // Long enough that nothing is waited for any more.
+        let later = Millis(self.at + 500);
+        for record in self.routing.flush(later, later, &self.cluster) {
+            self.fold(record);
+        }
+    }
+
+    fn step(&mut self, request: &str, worker: u16, step: Step) {
+        let id = Worker::new(100 + u64::from(worker), 0);
+        let (request_id, router) = (request.into(), RouterId::Number(9));
+        let step = ActiveSequence { request_id, worker: id, router, step, by_worker: false };
+        self.tell(Said::Sequence { worker: WorkerIx(worker), step: &step });
+    }
+
+    fn hit_rate(&mut self, worker: u16, isl_blocks: u64, overlap_blocks: u64) {
+        self.tell(Said::HitRate { worker: WorkerIx(worker), router: Some(9), isl_blocks, overlap_blocks });
+    }
+
+    fn latest(&self) -> &radixscope_state::cluster::Decided {
+        self.cluster.decisions().newest_first().next().expect("decided")
+    }
+
+    fn costs(&self) -> Vec<(u32, f64)> {
+        self.latest().decision.candidates.iter().map(|c| (c.overlap_blocks, c.cost)).collect()
+    }
+}
+
+/// Seven full blocks, of which the first `known` are those in the tree.
+fn prompt(known: u64) -> Vec<u64> {
+    let own: Vec<TokensHash> = (1..=7).map(|i| TokensHash(if i <= known { i } else { 70 + i })).collect();
+    chain(&own).iter().map(|hash| hash.0).collect()
+}
+
+/// As 0.8 to 1.1 say it.
+fn old(known: u64, isl: u64, overlap: u64) -> Step {
+    let (token_sequence, isl, overlap) = (Some(prompt(known)), Some(isl), Some(overlap));
+    Step::Added(AddRequest { token_sequence, isl, overlap, ..AddRequest::default() })
+}
+
+/// As 1.2 and later say it.
+fn new(known: u64, to_prefill: u64) -> Step {
+    let initial_effective_prefill_tokens = Some(to_prefill);
+    Step::Added(AddRequest {
+        token_sequence: Some(prompt(known)),
+        initial_effective_prefill_tokens,
+        ..AddRequest::default()
+    })
+}
+
+#[test]
+fn every_workers_cost_follows_from_the_hashes_and_the_tree() {
+    let mut told = Scene::new();
+    told.step("a", 0, old(7, 122, 7));
+    assert_eq!(told.costs(), [(7, 7.625), (0, 14.625)]);
+    let decided = told.latest();
+    assert_eq!(decided.decision.block_size_tokens, Some(16), "the only power of two that fits");
+    assert_eq!(
+        (decided.decision.isl_blocks, decided.decision.completeness),
+        (Some(8), Completeness::Reconstructed)
+    );
+    let end = PathEnd { worker: WorkerIx(0), block_hash: BlockHash(507), blocks: 7 };
+    assert_eq!(decided.decision.path, Some(end));
+}
+
+#[test]
+fn requests_that_run_load_their_worker_until_first_token_and_end() {
+    let mut told = Scene::new();
+    told.step("a", 0, old(7, 122, 7));
+    told.at += 100;
+    told.step("b", 0, old(7, 122, 7));
+    // Ten tokens of the first wait there; its seven blocks are this request's too.
+    assert_eq!(told.costs()[0], (7, (10.0 + 10.0) / 16.0 + 7.0));
+    told.at += 100;
+    told.step("a", 0, Step::PrefillCompleted);
+    told.at += 100;
+    told.step("c", 0, old(3, 122, 3));
+    assert_eq!(told.costs()[0], (3, (10.0 + 122.0 - 48.0) / 16.0 + 7.0 + 4.0));
+    for request in ["a", "b", "c"] {
+        told.step(request, 0, Step::Freed);
+    }
+    told.at += 100;
+    told.step("d", 1, old(7, 122, 0));
+    assert_eq!(told.costs(), [(7, 7.625), (0, 14.625)]);
+}
+
+#[test]
+fn later_versions_tell_lengths_only_in_a_roundabout_way() {
+    let mut told = Scene::new();
+    told.fold(Record::ModelCard { worker: WorkerIx(0), total_kv_blocks: None, block_size_tokens: Some(16) });
+    told.step("a", 0, new(7, 10));
+    let decision = &told.latest().decision;
+    assert_eq!((decision.isl_tokens, decision.overlap_blocks), (Some(7 * BLOCK + 10), Some(7)));
+    assert_eq!(told.costs(), [(7, 7.625), (0, 14.625)]);
+    assert_eq!(told.latest().decision.scoring.map(|s| s.formula), Some(Formula::E));
+}
+
+#[test]
+fn a_prompt_that_is_not_held_whole_shows_the_block_size_to_all_that_follow() {
+    let mut told = Scene::new();
+    told.step("a", 1, new(7, 122));
+    assert_eq!(told.latest().decision.block_size_tokens, Some(16));
+    assert_eq!(told.costs(), [(7, 7.625), (0, 14.625)]);
+    told.at += 100;
+    told.step("b", 0, new(7, 10));
+    assert_eq!(told.latest().decision.isl_tokens, Some(122));
+}
+
+#[test]
+fn without_a_block_size_nothing_is_made_up() {
+    let mut told = Scene::new();
+    told.step("a", 0, new(7, 10));
+    let decision = &told.latest().decision;
+    assert_eq!((decision.isl_tokens, decision.overlap_blocks), (None, None));
+    assert_eq!(decision.completeness, Completeness::ChosenOnly);
+    assert!(decision.path.is_some(), "where the prefix ends is known all the same");
+}
+
+#[test]
+fn what_two_topics_say_of_one_request_is_one_decision() {
+    let mut told = Scene::new();
+    told.hit_rate(0, 8, 7);
+    told.step("a", 0, old(7, 122, 7));
+    told.hit_rate(1, 8, 0);
+    assert_eq!(told.cluster.decisions().totals().count, 2);
+    let first = told.cluster.decisions().get(DecisionId(1)).expect("kept");
+    assert_eq!(first.decision.request_id.as_deref(), Some("a"));
+    assert_eq!(first.sources().count(), 2);
+    assert_eq!(first.decision.candidates.len(), 2);
+}
+
+#[test]
+fn the_life_of_a_request_is_told_of_its_decision() {
+    let mut told = Scene::new();
+    told.step("a", 0, old(7, 122, 7));
+    told.at += 40;
+    told.step("a", 0, Step::PrefillCompleted);
+    told.at += 2;
+    // The router repeats what the worker said.
+    told.step("a", 0, Step::PrefillCompleted);
+    told.at += 500;
+    told.step("a", 0, Step::Freed);
+    told.step("stranger", 0, Step::Freed);
+    let progress = told.latest().progress;
+    assert_eq!(progress.first_token_ms, Some(Millis(AT + 40)));
+    assert_eq!(progress.ended_ms, Some(Millis(AT + 542)));
+}
+
+#[test]
+fn prompts_are_kept_for_playing_them_again() {
+    let mut told = Scene::new();
+    told.step("a", 0, old(7, 122, 7));
+    told.step("b", 1, old(3, 122, 0));
+    let arrivals = told.routing.arrivals();
+    let mut blocks = Vec::new();
+    arrivals.prompt(arrivals.of(DecisionId(2)).expect("kept"), &mut blocks);
+    assert_eq!(blocks, prompt(3));
+    assert_eq!(arrivals.block_size_tokens, Some(16));
+}
+
+#[test]
+fn a_trace_alone_is_a_decision_and_more_of_one_that_is_known() {
+    let trace = |request: &'static str| RequestTrace {
+        request_id: request.into(),
+        event_time_ms: Some(AT + 900),
+        request_received_ms: Some(AT),
+        input_tokens: Some(122),
+        output_tokens: Some(8),
+        cached_tokens: Some(112),
+        kv_hit_rate: Some(0.875),
+        ttft_ms: Some(3.609_225),
+        trace_block_size_tokens: Some(16),
+        input_sequence_hashes: Some(prompt(7).into_iter().chain([99]).collect()),
+        ..RequestTrace::default()
+    };
+    let mut told = Scene::new();
+    told.step("a", 0, old(7, 122, 7));
+    told.tell(Said::Trace { trace: &trace("a"), worker: Some(WorkerIx(0)) });
+    assert_eq!(told.cluster.decisions().totals().count, 1);
+    assert_eq!(told.latest().progress.ttft_us, Some(3_609));
+    told.tell(Said::Trace { trace: &trace("b"), worker: Some(WorkerIx(1)) });
+    assert_eq!(told.cluster.decisions().totals().count, 2);
+    let decided = told.latest();
+    assert_eq!((decided.overlap_blocks(), decided.decision.isl_blocks), (Some(7), Some(8)));
+    assert_eq!(decided.decision.completeness, Completeness::ChosenOnly);
+    let arrivals = told.routing.arrivals();
+    assert_eq!(arrivals.of(DecisionId(2)).map(|arrival| arrival.blocks), Some(7), "without the begun one");
+}
+
+#[test]
+fn a_block_size_is_inferred_only_where_one_fits() {
+    assert_eq!(block_size(122, 7), Some(16));
+    assert_eq!(block_size(3_899, 243), Some(16));
+    assert_eq!(block_size(12, 1), Some(8));
+    assert_eq!(block_size(12, 0), None);
+    assert_eq!(block_size(122, 5), None);
+}
+
+#[test]
+fn a_choice_uses_up_what_was_logged_of_its_request_and_the_rest_is_bounded() {
+    use radixscope_dynamo::log_line;
+    let mut told = Scene::new();
+    let mut line = |text: String| {
+        let line = log_line::decode(text.as_bytes()).expect("well-formed").expect("about routing");
+        let worker = line.said.worker().map(|_| WorkerIx(0));
+        told.tell(Said::Line { log: "frontend", line: &line, worker });
+    };
+    let at = "2026-11-20T18:06:54.428962Z  INFO target: ";
+    for n in 0..5_000 {
+        line(format!(
+            "{at}[ROUTING_INPUT] request local hashes request_id=\"r{n}\" isl_tokens=42 block_size=16 num_blocks=2 \
+             local_hashes=[1, 2]"
+        ));
+        if n % 2 == 0 {
+            line(format!(
+                "{at}Selected worker router_mode=\"kv\" request_id=\"r{n}\" worker_id=100 worker_type=decode dp_rank=0 \
+                 logit=4.625 host_pinned_blocks=0 disk_blocks=0"
+            ));
+        }
+    }
+    assert_eq!(told.routing.lines.waiting_inputs(), 2_500, "of the requests that were not placed");
+    assert_eq!(told.latest().decision.isl_tokens, Some(42));
+}
+
+/// A frontend's log line by line, of worker 100 alone.
+impl Scene {
+    fn says(&mut self, text: &str) {
+        use radixscope_dynamo::log_line;
+        let text = format!("2026-11-20T18:06:54.428962Z  INFO {text}");
+        let line = log_line::decode(text.as_bytes()).expect("well-formed").expect("about routing");
+        let worker = line.said.worker().map(|worker| WorkerIx((worker.id.0 - 100) as u16));
+        self.tell(Said::Line { log: "frontend", line: &line, worker });
+    }
+
+    fn flush(&mut self, after_ms: u64) {
+        let at = Millis(self.at + after_ms);
+        for record in self.routing.flush(at, at, &self.cluster) {
+            self.fold(record);
+        }
+    }
+
+    fn card(&mut self) {
+        let (total_kv_blocks, block_size_tokens) = (None, Some(16));
+        self.fold(Record::ModelCard { worker: WorkerIx(0), total_kv_blocks, block_size_tokens });
+    }
+}
+
+const SPANS: &str = "method=POST uri=/v1/chat/completions version=HTTP/1.1";
+
+fn done(request: &str, http: &str, input: u64, output: u64) -> String {
+    let times = if output > 0 { "ttft_ms=\"93.57\" avg_itl_ms=\"18.62\"" } else { "" };
+    format!(
+        "http-request: d::http::service::metrics: request completed request_id={request} status=success elapsed_ms=969 \
+         {SPANS} request_id={http} input_tokens={input} output_tokens={output} {times} prefill_worker_id=100"
+    )
+}
+
+fn chosen(request: &str) -> String {
+    format!(
+        "d::selector: Selected worker router_mode=\"kv\" request_id=\"{request}\" worker_id=100 worker_type=decode \
+         dp_rank=0 logit=4.625 host_pinned_blocks=0 disk_blocks=0"
+    )
+}
+
+fn given(request: &str, http: &str, overlap: u64) -> String {
+    format!(
+        "http-request:kv_router.route_request: d::push_router: Selected worker router_mode=\"direct\" worker_id=100 {SPANS} \
+         request_id={http} request_id={request} worker_id=100 dp_rank=0 overlap_blocks={overlap} phase=Aggregated"
+    )
+}
+
+#[test]
+fn a_length_that_comes_with_the_end_is_counted_once_whenever_it_comes() {
+    for order in [[0, 1, 2], [2, 0, 1], [0, 2, 1], [1, 0, 2], [2, 1, 0]] {
+        let mut told = Scene::new();
+        told.card();
+        let lines = [chosen("r"), given("r", "h", 7), done("r", "h", 122, 8)];
+        order.iter().for_each(|&at| told.says(&lines[at]));
+        // Said again, as by a log that is read twice.
+        told.says(&lines[2]);
+        let totals = told.cluster.decisions().totals();
+        assert_eq!((totals.count, totals.with_blocks), (1, 1), "{order:?}");
+        assert_eq!((totals.isl_blocks, totals.overlap_blocks), (8, 7), "{order:?}");
+        assert_eq!(totals.mean_hit_rate(), Some(0.875), "{order:?}");
+        let decided = told.latest();
+        assert_eq!(decided.verdict(), radixscope_state::cluster::Verdict::Hit, "{order:?}");
+        assert_eq!(decided.progress.ttft_us, Some(93_570));
+        told.flush(60_000);
+        assert_eq!(told.cluster.requests().total(), 0);
+    }
+}
+
+#[test]
+fn a_length_waits_for_the_block_size() {
+    let mut told = Scene::new();
+    [chosen("r"), given("r", "h", 7), done("r", "h", 122, 8)].iter().for_each(|line| told.says(line));
+    let decision = &told.latest().decision;
+    assert_eq!((decision.isl_tokens, decision.isl_blocks), (Some(122), None));
+    assert_eq!(told.cluster.decisions().totals().mean_hit_rate(), None);
+    told.card();
+    told.flush(1_000);
+    told.flush(2_000);
+    assert_eq!(told.latest().decision.isl_blocks, Some(8));
+    assert_eq!(told.cluster.decisions().totals().mean_hit_rate(), Some(0.875));
+}
+
+#[test]
+fn an_end_without_a_decision_is_a_latency_all_the_same_and_a_query_is_none() {
+    let mut told = Scene::new();
+    told.says(&done("stranger", "h", 122, 8));
+    told.says(&done("query", "q", 0, 0));
+    told.flush(1_000);
+    assert_eq!(told.cluster.requests().total(), 0, "its decision may still be read");
+    told.flush(11_000);
+    let ended: Vec<_> = told.cluster.requests().newest_first().collect();
+    assert_eq!(ended.len(), 1);
+    assert_eq!((ended[0].isl_tokens, ended[0].progress.ttft_us), (Some(122), Some(93_570)));
+    assert_eq!(told.cluster.decisions().totals().count, 0);
+}
+
+#[test]
+fn a_query_that_runs_nothing_counts_in_no_hit_rate() {
+    let mut told = Scene::new();
+    told.card();
+    // Its choice is not named (1.3): of its worker, between its arrival and its end.
+    told.says(&chosen("").replace(" request_id=\"\"", ""));
+    told.says(&done("query", "q", 0, 0));
+    let decided = told.latest();
+    assert_eq!(
+        (decided.decision.request_id.as_deref(), decided.decision.dispatched),
+        (Some("query"), Some(false))
+    );
+    assert_eq!(
+        (told.cluster.decisions().totals().count, told.cluster.decisions().totals().with_blocks),
+        (1, 0)
+    );
+}
+
+#[test]
+fn costs_of_two_requests_whose_lines_mix_are_kept_apart() {
+    let mut told = Scene::new();
+    let formula = |worker: u64, http: &str, cost: &str| {
+        format!(
+            "http-request:kv_router.schedule: d::selector: Formula for worker_id={worker} dp_rank=0 with 0 cached blocks: \
+             {cost} = 1.0 * prefill_blocks + decode_blocks = 1.0 * 2.625 + 2.000 {SPANS} request_id={http}"
+        )
+    };
+    let selected = |worker: u64, http: &str| {
+        format!(
+            "http-request:kv_router.schedule: d::selector: Selected worker: worker_type=decode, worker_id={worker} dp_rank=0, \
+             logit: 4.625 {SPANS} request_id={http}"
+        )
+    };
+    told.says(&formula(100, "a", "4.625"));
+    told.says(&formula(101, "b", "5.625"));
+    told.says(&formula(101, "a", "6.625"));
+    told.says(&formula(100, "b", "7.625"));
+    told.says(&selected(100, "a"));
+    told.says(&selected(101, "b"));
+    let costs: Vec<Vec<f64>> = told
+        .cluster
+        .decisions()
+        .newest_first()
+        .map(|decided| decided.decision.candidates.iter().map(|c| c.cost).collect())
+        .collect();
+    assert_eq!(costs, [[5.625, 7.625], [4.625, 6.625]]);
+    told.says(&done("router-a", "a", 42, 3));
+    let first = told.cluster.decisions().get(DecisionId(1)).expect("kept");
+    assert_eq!(first.decision.request_id.as_deref(), Some("router-a"));
+}
+
+#[test]
+fn the_path_of_a_prompt_is_known_also_where_the_router_told_all_costs_itself() {
+    let mut told = Scene::new();
+    told.at = 1_795_198_014_428;
+    let hashes = "1, 2, 3, 4, 5, 6, 7";
+    told.says(&format!(
+        "http-request:kv_router.select_worker: d::kv_router: [ROUTING_INPUT] request local hashes request_id=\"r\" \
+         isl_tokens=122 block_size=16 num_blocks=7 local_hashes=[{hashes}] {SPANS} request_id=h"
+    ));
+    // 1.3: neither costs nor choice name the request.
+    told.says(
+        "d::selector: Formula for worker_id=100 dp_rank=0 with 7.00 effective cached blocks: 7.625 = prefill_load_scale * \
+         adjusted_prefill_blocks + decode_blocks = 1.000 * 0.625 + 7.000 (raw_prefill_blocks: 7.625, overlap_credit_blocks: \
+         7.000, overlap_credit_decay: 1.000)",
+    );
+    told.says(&chosen("").replace(" request_id=\"\"", "").replace("4.625", "7.625"));
+    told.says(&format!(
+        "http-request: d::kv_router: [ROUTING] Best: worker_100 dp_rank=0 with 7/8 blocks overlap request_id=r {SPANS} \
+         request_id=h"
+    ));
+    assert_eq!(told.cluster.decisions().totals().count, 1);
+    let decision = &told.latest().decision;
+    assert_eq!(decision.completeness, Completeness::AllCandidates);
+    assert_eq!((decision.isl_tokens, decision.path.map(|end| end.blocks)), (Some(122), Some(7)));
+    assert_eq!((decision.dispatched, told.cluster.tree().requests(0)), (Some(true), 1));
+}

@@ -1,0 +1,249 @@
+//! Decisions whose costs are not known yet: their log lines, or the events that were published before them, are still
+//! on the way.
+//!
+//! A decision is told at once as far as it is known. Its costs follow when the publishers' clocks have passed its time.
+//! It stays here a little longer, for words of another source to be held against them.
+
+use std::collections::VecDeque;
+
+use super::Length;
+use super::reconstruct::{AFTER_MS, Asked};
+use radixscope_model::id::{DecisionId, Millis, WorkerIx};
+use radixscope_model::moment::Moment;
+use radixscope_model::record::{DecisionSource, NotReconstructed, same_cost};
+use radixscope_router::Formula;
+use radixscope_state::requests::Prompt;
+
+/// Longest that a decision waits for what was published before it: half a second by the clock of who receives. Events
+/// are rarely later, and who looks on does not want to wait longer.
+const WAIT_MS: u64 = 500;
+/// How long the words of other sources are awaited: logs are read up to half a second late.
+const LINGER_MS: u64 = 2_000;
+/// Time by publishers' clocks from the first attempt to the second; the third is the last.
+const AGAIN_MS: u64 = 100;
+/// Decisions that wait: two seconds of 1,000 a second.
+const MAX_DECISIONS: usize = 2_048;
+/// Blocks of their prompts together: 16 MiB.
+const MAX_BLOCKS: usize = 1 << 21;
+
+/// A prompt's hashes, kept.
+pub(super) enum Kept {
+    Chain(Box<[u64]>),
+    Local(Box<[u64]>),
+}
+
+impl Kept {
+    /// As it is read.
+    pub(super) fn prompt(&self) -> Prompt<'_> {
+        match self {
+            Kept::Chain(hashes) => Prompt::Chain(hashes),
+            Kept::Local(hashes) => Prompt::Local(hashes),
+        }
+    }
+}
+
+/// What one source tells of a decision, as far as its costs depend on it.
+pub(super) struct Words {
+    pub(super) decision: DecisionId,
+    pub(super) worker: WorkerIx,
+    pub(super) source: DecisionSource,
+    /// When the router decided, by its clock.
+    pub(super) at: Moment,
+    pub(super) heard_ms: Millis,
+    pub(super) prompt: Option<Kept>,
+    pub(super) length: Length,
+    /// As the source shows it; of several the first counts.
+    pub(super) formula: Option<Formula>,
+    /// Blocks that the chosen worker held.
+    pub(super) overlap_blocks: Option<u64>,
+    /// What it cost.
+    pub(super) logit: Option<f64>,
+    /// Whether all is told that this source tells at the time of a decision.
+    pub(super) is_whole: bool,
+}
+
+/// What became of it.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub(super) enum Verdict {
+    /// Overlap and cost of the chosen worker, as computed.
+    Found {
+        overlap_blocks: u64,
+        cost: f64,
+    },
+    Not(NotReconstructed),
+}
+
+/// A decision that waits.
+pub(super) struct Case {
+    words: Words,
+    verdict: Option<Verdict>,
+    /// After a failed attempt: tried again when the publishers' clocks have come so far.
+    again: Moment,
+}
+
+/// What is due, in order of arrival.
+#[derive(Default)]
+pub(super) struct Waiting {
+    cases: VecDeque<Case>,
+    blocks: usize,
+    /// Cases without a verdict: usually there is none, and every record asks.
+    open: usize,
+    /// Latest time that a publisher told.
+    clock: Moment,
+}
+
+impl Waiting {
+    /// A publisher told its time.
+    #[inline]
+    pub(super) fn pass(&mut self, clock: Moment) {
+        self.clock = self.clock.max(clock);
+    }
+
+    /// Whether any decision waits for its costs.
+    #[inline]
+    pub(super) fn is_open(&self) -> bool {
+        self.open > 0
+    }
+
+    /// Takes what a source tells of a decision.
+    pub(super) fn take(&mut self, words: Words) {
+        match self.cases.iter_mut().rev().find(|case| case.words.decision == words.decision) {
+            Some(case) => case.more(words),
+            None => self.cases.push_back(Case { words, verdict: None, again: Moment::default() }),
+        }
+        self.count();
+    }
+
+    /// Other workers take these places: costs of choices among those who had them are not computed any more.
+    pub(super) fn vacate(&mut self, workers: &[WorkerIx]) {
+        self.cases.retain(|case| !workers.contains(&case.words.worker));
+        self.count();
+    }
+
+    /// When the router decided, of a decision that is here.
+    pub(super) fn placed(&self, decision: DecisionId) -> Option<Moment> {
+        let case = self.cases.iter().rev().find(|case| case.words.decision == decision)?;
+        Some(case.words.at)
+    }
+
+    /// More that is told of a decision that is here.
+    pub(super) fn tell(&mut self, decision: DecisionId, overlap_blocks: Option<u64>, is_whole: bool) {
+        if let Some(case) = self.cases.iter_mut().rev().find(|case| case.words.decision == decision) {
+            case.words.overlap_blocks = case.words.overlap_blocks.or(overlap_blocks);
+            case.words.is_whole |= is_whole;
+            case.hold_against_words();
+        }
+        self.count();
+    }
+
+    /// Tries every decision that is due at `now`: `attempt` gives its verdict and is told whether it is the last one.
+    pub(super) fn settle(&mut self, now: Millis, mut attempt: impl FnMut(&Case, bool) -> Verdict) {
+        let (clock, too_many) = (self.clock, self.too_many());
+        let mut changed = too_many > 0;
+        for (n, case) in self.cases.iter_mut().enumerate().filter(|(_, case)| case.is_open()) {
+            let words = &case.words;
+            let is_last = now.since(words.heard_ms) >= WAIT_MS || n < too_many;
+            let is_due = words.is_whole && clock >= words.at.plus_ms(AFTER_MS).max(case.again);
+            if !is_last && !is_due {
+                continue;
+            }
+            changed = true;
+            let verdict = attempt(case, is_last);
+            // Events of a slower publisher may still come.
+            if is_last || matches!(verdict, Verdict::Found { .. }) {
+                case.verdict = Some(verdict);
+            } else {
+                let is_first = case.again == Moment::default();
+                case.again = if is_first { clock.plus_ms(AGAIN_MS) } else { Moment(u64::MAX) };
+            }
+        }
+        self.cases.drain(..too_many);
+        while self.cases.front().is_some_and(|oldest| now.since(oldest.words.heard_ms) > LINGER_MS) {
+            self.cases.pop_front();
+            changed = true;
+        }
+        if changed {
+            self.count();
+        }
+    }
+
+    /// How many of the oldest have to go.
+    fn too_many(&self) -> usize {
+        let mut blocks = self.blocks;
+        let mut cases = self.cases.iter();
+        let mut count = self.cases.len().saturating_sub(MAX_DECISIONS);
+        blocks -= cases.by_ref().take(count).map(Case::blocks).sum::<usize>();
+        while blocks > MAX_BLOCKS {
+            blocks -= cases.next().map_or(blocks, Case::blocks);
+            count += 1;
+        }
+        count
+    }
+
+    fn count(&mut self) {
+        self.open = self.cases.iter().filter(|case| case.is_open()).count();
+        self.blocks = self.cases.iter().map(Case::blocks).sum();
+    }
+}
+
+impl Case {
+    /// What is asked, if the prompt is known.
+    pub(super) fn asked(&self, formula: Formula, weight: f64) -> Option<Asked<'_>> {
+        let words = &self.words;
+        Some(Asked {
+            decision: words.decision,
+            at: words.at,
+            chosen: words.worker,
+            prompt: words.prompt.as_ref()?.prompt(),
+            formula: words.formula.unwrap_or(formula),
+            weight,
+            isl_tokens: words.length.isl_tokens,
+            block_size_tokens: words.length.block_size_tokens,
+            overlap_blocks: words.overlap_blocks,
+            logit: words.logit,
+        })
+    }
+
+    /// What is known of it.
+    pub(super) fn words(&self) -> &Words {
+        &self.words
+    }
+
+    fn is_open(&self) -> bool {
+        self.verdict.is_none() && self.words.prompt.is_some()
+    }
+
+    fn blocks(&self) -> usize {
+        self.words.prompt.as_ref().map_or(0, |kept| kept.prompt().len())
+    }
+
+    /// Adds what another source tells. The line of a log is nearer to the decision than a message of it, and its hashes
+    /// name each block.
+    fn more(&mut self, more: Words) {
+        let known = &mut self.words;
+        let is_nearer = more.source == DecisionSource::Log && known.source != DecisionSource::Log;
+        if is_nearer {
+            known.at = more.at;
+        }
+        known.source = if is_nearer { more.source } else { known.source };
+        known.formula = known.formula.or(more.formula);
+        known.overlap_blocks = known.overlap_blocks.or(more.overlap_blocks);
+        known.logit = known.logit.or(more.logit);
+        known.is_whole |= more.is_whole;
+        known.length.fill(more.length);
+        if known.prompt.is_none() || matches!(more.prompt, Some(Kept::Local(_))) {
+            known.prompt = more.prompt;
+        }
+        self.hold_against_words();
+    }
+
+    /// What was found does not stand against a word that contradicts it.
+    fn hold_against_words(&mut self) {
+        let Some(Verdict::Found { overlap_blocks, cost }) = self.verdict else { return };
+        let differs = self.words.overlap_blocks.is_some_and(|told| told != overlap_blocks)
+            || self.words.logit.is_some_and(|told| !same_cost(told, cost));
+        if differs {
+            self.verdict = None;
+        }
+    }
+}

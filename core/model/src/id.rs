@@ -1,0 +1,103 @@
+//! Newtypes for everything Dynamo identifies by number, so that no two of them can be mixed up.
+//!
+//! All of Dynamo's ids and hashes are full-range `u64`: on any JSON surface they are decimal strings, because a
+//! JavaScript number keeps 53 bits. This file knows nothing of messages, trees or time zones.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+/// Discovery instance id of a worker process (etcd lease, random, or hash of a pod name).
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct WorkerId(#[serde(with = "postcard::fixint::le")] pub u64);
+
+/// What the router routes to: a worker process and one data-parallel rank of it.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug, Serialize, Deserialize)]
+pub struct Worker {
+    /// The process.
+    pub id: WorkerId,
+    /// Data-parallel rank inside it, 0 where there is only one.
+    pub dp_rank: u32,
+}
+
+impl Worker {
+    /// Rank `dp_rank` of the worker process `id`.
+    pub const fn new(id: u64, dp_rank: u32) -> Self {
+        Self { id: WorkerId(id), dp_rank }
+    }
+}
+
+/// Index of a [`Worker`] in the cluster state: handed out in order of first sight, and again once its
+/// worker has departed and places run short. An index beyond [`radixscope_state::cluster::MAX_WORKERS`] names a departed worker.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct WorkerIx(pub u16);
+
+impl WorkerIx {
+    /// As an index into a slice.
+    pub const fn at(self) -> usize {
+        self.0 as usize
+    }
+}
+
+/// Index of a source (a NATS connection, the simulator …) in the cluster state.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct SourceIx(pub u8);
+
+impl SourceIx {
+    /// As an index into a slice.
+    pub const fn at(self) -> usize {
+        self.0 as usize
+    }
+}
+
+/// The engine's own hash of a block and everything before it. It means something only within one worker.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct BlockHash(#[serde(with = "postcard::fixint::le")] pub u64);
+
+/// The router's hash of the tokens of one block alone (reference §5.10): equal tokens, equal hash on every worker.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct TokensHash(#[serde(with = "postcard::fixint::le")] pub u64);
+
+/// Position of a record in the log of one server run; the first record is 1, the empty state is 0.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug, Default, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Seq(pub u64);
+
+/// Running number of a routing decision within one server run, from 1: what is learnt of a decision later names it.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug, Default, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct DecisionId(pub u64);
+
+/// Unix time in milliseconds.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug, Default, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Millis(pub u64);
+
+impl Millis {
+    /// Milliseconds from `earlier` to `self`, 0 if `earlier` is later.
+    pub const fn since(self, earlier: Millis) -> u64 {
+        self.0.saturating_sub(earlier.0)
+    }
+}
+
+macro_rules! shown_as_decimal {
+    ($($t:ty),*) => {$(
+        impl fmt::Display for $t {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                fmt::Display::fmt(&self.0, f)
+            }
+        }
+    )*};
+}
+shown_as_decimal!(WorkerId, BlockHash, TokensHash, Seq, DecisionId, Millis);
+
+impl fmt::Display for Worker {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}/{}", self.id, self.dp_rank)
+    }
+}

@@ -1,0 +1,829 @@
+//! The records: everything heard, small and exact, in the form that is logged, sent and folded.
+//!
+//! One codec (postcard) serves log, socket and recording; [`RECORD_VERSION`] names it and any change of a type in
+//! this file raises it. Hashes are 8 raw bytes, workers are interned to `u16` by [`Record::Worker`].
+//! Knows nothing of Dynamo's wire and nothing of the state.
+
+mod finding;
+mod scrape;
+mod sealed;
+
+use std::borrow::Cow;
+
+use serde::{Deserialize, Serialize};
+
+use crate::formula::Formula;
+use crate::id::{BlockHash, DecisionId, Millis, SourceIx, TokensHash, Worker, WorkerIx};
+
+pub use finding::{CheckStatus, Evidence, Finding, FindingHead, Fix, Phase, RuleStatus, Severity};
+pub use scrape::{
+    Counter, Gauge, Histogram, HistogramKind, ModelFigures, Present, ProcessRole, RankFigures, RoutingState,
+    Scrape, Scraped, Sums, WorkerFigures,
+};
+pub use sealed::{Opened, Sealed};
+
+/// Version of the binary form of everything in this file.
+pub const RECORD_VERSION: u8 = 5;
+
+/// One KV block as a worker stored it: the engine's identity of it and the router's hash of its tokens.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct Block {
+    /// The engine's hash, unique within a worker.
+    pub block_hash: BlockHash,
+    /// The router's hash of the block's own tokens.
+    pub tokens_hash: TokensHash,
+}
+
+/// A record and its time: when the server heard it, or, for history, when the broker stored it.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct Entry<'a> {
+    /// Time of the record.
+    pub at_ms: Millis,
+    /// What was heard.
+    #[serde(borrow)]
+    pub record: Record<'a>,
+}
+
+/// Something heard. See `reference/dynamo.md` for the wire form behind each.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub enum Record<'a> {
+    /// A source exists; always before anything it says.
+    Source {
+        /// Its index from here on.
+        source: SourceIx,
+        /// Where it listens, as the operator named it (no secrets).
+        #[serde(borrow)]
+        name: Cow<'a, str>,
+        /// What kind of source it is.
+        kind: SourceKind,
+    },
+    /// The state of a source changed.
+    SourceState {
+        /// Which source.
+        source: SourceIx,
+        /// Its state now.
+        state: LinkState,
+        /// In words: what happened, what is tried, what to do.
+        #[serde(borrow)]
+        detail: Cow<'a, str>,
+    },
+    /// How much a source has delivered; at most once a second and only when something changed.
+    Traffic {
+        /// Which source.
+        source: SourceIx,
+        /// Messages received since the server started.
+        received: u64,
+        /// Arrival minus publication of the slowest message since the last such record, by two clocks. `None`: no
+        /// message said when it was published.
+        lag_ms: Option<i64>,
+    },
+    /// A worker seen for the first time, or more of who a known one is.
+    Worker {
+        /// Its index from here on; that of a [`Record::Vacated`] one is given again.
+        worker: WorkerIx,
+        /// Who it is.
+        id: Worker,
+        /// Dynamo namespace, empty when no message named it.
+        #[serde(borrow)]
+        namespace: Cow<'a, str>,
+        /// Dynamo component (`backend`, `prefill` …), empty when no message named it.
+        #[serde(borrow)]
+        component: Cow<'a, str>,
+    },
+    /// A worker stored a run of blocks below `parent`. The run may be empty (reference §9.1).
+    Stored {
+        /// Who stored.
+        worker: WorkerIx,
+        /// Block that the first of `blocks` continues; `None`: `blocks` start a prompt.
+        parent: Option<BlockHash>,
+        /// The blocks, each the child of the one before.
+        #[serde(borrow)]
+        blocks: Cow<'a, [Block]>,
+    },
+    /// A worker dropped blocks.
+    Removed {
+        /// Who dropped.
+        worker: WorkerIx,
+        /// Engine hashes of the dropped blocks.
+        #[serde(borrow)]
+        hashes: Cow<'a, [BlockHash]>,
+    },
+    /// A worker dropped everything.
+    Cleared {
+        /// Who.
+        worker: WorkerIx,
+        /// Whether all ranks of the process are meant (Dynamo ≤ 1.3) or this one (≥ 1.4).
+        all_ranks: bool,
+    },
+    /// KV events about other tiers than device memory (≥ 1.1): counted, not part of the tree.
+    OtherTier {
+        /// Whose.
+        worker: WorkerIx,
+        /// Blocks stored in host memory, on disk or elsewhere.
+        stored: u32,
+        /// Blocks removed there.
+        removed: u32,
+    },
+    /// What a worker's engine says it uses for running requests (not its prefix cache).
+    EngineLoad {
+        /// Whose.
+        worker: WorkerIx,
+        /// Blocks in use by running requests.
+        used_blocks: u64,
+    },
+    /// What a router estimates of a worker's load.
+    RouterLoad {
+        /// Whose load.
+        worker: WorkerIx,
+        /// Which router: its publisher id. `None`: the message bears none (0.8).
+        router: Option<u64>,
+        /// Blocks of active sequences.
+        decode_blocks: Option<u64>,
+        /// Prompt tokens routed there whose first output token has not come.
+        prefill_tokens: Option<u64>,
+    },
+    /// A router chose a worker, or more is known of such a choice: the first record with an id makes the decision,
+    /// later ones fill in what it lacked.
+    Decision(Decision<'a>),
+    /// How the request of a decision went on.
+    Progress {
+        /// Which decision.
+        decision: DecisionId,
+        /// What is known of it now.
+        progress: Progress,
+    },
+    /// A request of which no decision became known ended.
+    Request(Ended),
+    /// A step in the life of a request on a worker.
+    Sequence {
+        /// Where it runs.
+        worker: WorkerIx,
+        /// What happened.
+        step: SequenceStep,
+        /// Whether the worker itself said so (or a router).
+        by_worker: bool,
+    },
+    /// What a worker's model card says.
+    ModelCard {
+        /// Whose card.
+        worker: WorkerIx,
+        /// Blocks the KV cache holds per rank; `None`: the card does not say.
+        total_kv_blocks: Option<u64>,
+        /// Tokens per block that the router uses; `None`: the card does not say.
+        block_size_tokens: Option<u32>,
+    },
+    /// How a worker's KV events come; said again when they also come another way.
+    EventLine {
+        /// Whose.
+        worker: WorkerIx,
+        /// How.
+        line: EventLine,
+        /// Id of the first event heard that way.
+        first_event_id: u64,
+    },
+    /// A worker left: what it held is gone.
+    Gone {
+        /// Who.
+        worker: WorkerIx,
+        /// How we know.
+        why: GoneWhy,
+    },
+    /// A worker that left is there again.
+    Returned {
+        /// Who.
+        worker: WorkerIx,
+    },
+    /// Requests between choice and end on a worker, whenever the numbers changed, at most once a second.
+    InFlight {
+        /// Where they run.
+        worker: WorkerIx,
+        /// Now.
+        now: u32,
+        /// Most at once since the last such record.
+        most: u32,
+    },
+    /// How long a worker's blocks live and whether they are wanted again, from a sample; every few seconds.
+    BlockAges {
+        /// Whose.
+        worker: WorkerIx,
+        /// The figures.
+        ages: BlockAges,
+    },
+    /// What a process's `/metrics` said.
+    Scrape(Scraped<'a>),
+    /// A log said something of the event path, summed over at most a second.
+    LogSign {
+        /// Which worker it is about, if it says.
+        worker: Option<WorkerIx>,
+        /// What.
+        sign: LogSign,
+        /// How many times.
+        count: u64,
+    },
+    /// A check found something, or a finding changed: a [`Finding`]; replaces what was said under its code.
+    Finding {
+        /// Its code.
+        code: Cow<'a, str>,
+        /// The whole of it.
+        finding: Sealed<'a>,
+    },
+    /// What was checked, as a list of [`RuleStatus`]; replaces what was said before.
+    Checked(Sealed<'a>),
+    /// Messages known to be lost.
+    Missed {
+        /// Where they should have come from.
+        source: SourceIx,
+        /// Whose they were, if that is known.
+        worker: Option<WorkerIx>,
+        /// What they were about.
+        topic: Topic,
+        /// How we know.
+        cause: MissedCause,
+        /// How many; a lower bound where the cause says so.
+        count: u64,
+    },
+    /// Connections to a source that broke, as far as nothing tells how many messages of a topic each cost; replaces
+    /// what was said of the topic before. A break is left out again once sequence numbers have told.
+    Gaps {
+        /// Which source.
+        source: SourceIx,
+        /// What the messages would have been about.
+        topic: Topic,
+        /// How many breaks are of unknown size.
+        count: u64,
+        /// When the first of them began: the last sign of life before it.
+        since_ms: Millis,
+        /// When the latest of them ended: subscribed again.
+        until_ms: Millis,
+    },
+    /// Input that was not understood, summed over at most a second.
+    Rejected {
+        /// Where it came from.
+        source: SourceIx,
+        /// What it was meant to be.
+        topic: Topic,
+        /// Why it was not understood.
+        reason: RejectReason,
+        /// How many messages or parts of messages.
+        count: u64,
+        /// The last one in words, shortened.
+        #[serde(borrow)]
+        sample: Cow<'a, str>,
+    },
+    /// Places run short: these workers, departed longest ago, give theirs to others. What is kept of them and names them
+    /// goes on to name them, under other indices.
+    Vacated {
+        /// Their indices until now.
+        workers: Cow<'a, [WorkerIx]>,
+    },
+}
+
+impl Record<'_> {
+    /// A finding.
+    pub fn finding(finding: &Finding<'_>) -> Record<'static> {
+        Record::Finding { code: Cow::Owned(finding.code.to_string()), finding: Sealed::of(finding) }
+    }
+
+    /// What was checked.
+    pub fn checked(rules: &[RuleStatus<'_>]) -> Record<'static> {
+        Record::Checked(Sealed::of(&rules))
+    }
+
+    /// A scrape of a process that did not restart since it was first scraped.
+    pub fn scrape(scrape: &Scrape<'_>) -> Record<'static> {
+        Record::Scrape(Scraped::of(scrape, 0))
+    }
+}
+
+/// A routing decision as far as one source tells it.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct Decision<'a> {
+    /// Which decision.
+    pub id: DecisionId,
+    /// The worker chosen.
+    pub worker: WorkerIx,
+    /// Where this was read.
+    pub source: DecisionSource,
+    /// When the router decided, by its own clock, if the source tells.
+    pub decided_ms: Option<Millis>,
+    /// Publisher id of the router, if known.
+    pub router: Option<u64>,
+    /// Router's request id, if the source has it.
+    pub request_id: Option<Cow<'a, str>>,
+    /// Prompt length in tokens.
+    pub isl_tokens: Option<u64>,
+    /// Prompt length in blocks, rounded up.
+    pub isl_blocks: Option<u64>,
+    /// Tokens per block that the router counts in.
+    pub block_size_tokens: Option<u32>,
+    /// Blocks of the prompt that the chosen worker already held, by the router's own count.
+    pub overlap_blocks: Option<u64>,
+    /// Cost of the chosen worker as the router gave it, in blocks.
+    pub logit: Option<f64>,
+    /// Formula and weight that `candidates` were computed with.
+    pub scoring: Option<Scoring>,
+    /// Whether the router said that several workers cost the same.
+    pub tied: bool,
+    /// Every worker that was weighed, as far as known; empty: only the chosen one is known.
+    pub candidates: Cow<'a, [Candidate]>,
+    /// How much `candidates` is worth.
+    pub completeness: Completeness,
+    /// Why the costs of all workers could not be computed here though the prompt is known; `None`: they were, or it was
+    /// not tried yet.
+    pub not_reconstructed: Option<NotReconstructed>,
+    /// Where in the tree the prompt's held prefix ended.
+    pub path: Option<PathEnd>,
+    /// Whether the worker was given the request. A query that runs nothing is decided and not dispatched; routers leave
+    /// it out of their hit rate. `None`: nobody said.
+    pub dispatched: Option<bool>,
+}
+
+impl Decision<'_> {
+    /// A decision of which nothing but the choice is known.
+    pub fn new(id: DecisionId, worker: WorkerIx, source: DecisionSource) -> Self {
+        Self {
+            id,
+            worker,
+            source,
+            decided_ms: None,
+            router: None,
+            request_id: None,
+            isl_tokens: None,
+            isl_blocks: None,
+            block_size_tokens: None,
+            overlap_blocks: None,
+            logit: None,
+            scoring: None,
+            tied: false,
+            candidates: Cow::Borrowed(&[]),
+            completeness: Completeness::ChosenOnly,
+            not_reconstructed: None,
+            path: None,
+            dispatched: None,
+        }
+    }
+}
+
+impl Decision<'_> {
+    /// Size in blocks of each candidate's tree, as ties are decided by it: all 0 where one is unknown, so that nobody
+    /// is taken for the smallest because nothing is known of it.
+    pub fn tree_sizes_blocks(&self) -> impl Iterator<Item = u64> + '_ {
+        let are_known = self.candidates.iter().all(|candidate| candidate.tree_size.is_some());
+        let known = move |candidate: &Candidate| candidate.tree_size.filter(|_| are_known).unwrap_or(0);
+        self.candidates.iter().map(known)
+    }
+}
+
+/// How the costs of a decision were computed.
+#[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
+pub struct Scoring {
+    /// Which formula (reference §5.2).
+    pub formula: Formula,
+    /// Its overlap score weight (A) or prefill load scale (B to E).
+    pub weight: f64,
+}
+
+/// A worker as it was weighed for one request. Costs are in blocks.
+#[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
+pub struct Candidate {
+    /// Who.
+    pub worker: WorkerIx,
+    /// Blocks of the prompt that it held.
+    pub overlap_blocks: u32,
+    /// Prompt blocks to compute there: those that wait and those of this prompt that it did not hold.
+    pub prefill_blocks: f64,
+    /// Blocks of its active requests, this one included.
+    pub decode_blocks: f64,
+    /// The sum that was compared.
+    pub cost: f64,
+    /// Blocks in the router's index of this worker, where ties are decided by it (0.8 to 1.1).
+    pub tree_size: Option<u64>,
+}
+
+/// How a decision's candidates are known. Later is better.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug, Serialize, Deserialize)]
+pub enum Completeness {
+    /// Nothing is known of the others.
+    ChosenOnly,
+    /// Computed here from the tree and the active requests as they were when the router decided; what the router itself
+    /// told of the chosen worker, its overlap or its cost or both, came out the same.
+    Reconstructed,
+    /// As the router itself wrote them.
+    AllCandidates,
+}
+
+/// What is missing to compute what every worker would have cost.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
+pub enum NotReconstructed {
+    /// The router's block size, or the prompt's length.
+    BlockSize,
+    /// What the workers held at that time, or how busy they were.
+    State,
+    /// What the chosen worker held: computed it is not what the router told.
+    Overlap,
+    /// A worker's load or an option of the router: the computed cost is not what the router told.
+    Cost,
+}
+
+impl NotReconstructed {
+    /// In a few words.
+    pub const fn words(self) -> &'static str {
+        match self {
+            Self::BlockSize => "block size or prompt length not known",
+            Self::State => "state at that time not known",
+            Self::Overlap => "overlap differs from the router's",
+            Self::Cost => "cost differs from the router's",
+        }
+    }
+
+    /// In a sentence.
+    pub const fn sentence(self) -> &'static str {
+        match self {
+            Self::BlockSize => "The router's block size or the length of the prompt is not known.",
+            Self::State => "What the workers held, or how busy they were, is not known for that time.",
+            Self::Overlap => {
+                "What the chosen worker held differs from what the router reported, so the costs of the others are not \
+                 shown."
+            }
+            Self::Cost => {
+                "The cost of the chosen worker differs from what the router reported: a load or an option of the \
+                 router is not known."
+            }
+        }
+    }
+}
+
+/// Most by which two equal costs differ in blocks: logs print them with three decimals. Less than one token of the
+/// largest blocks.
+const COST_ROUNDING: f64 = 0.000_501;
+
+/// Whether a computed cost is the one that a router told.
+pub fn same_cost(computed: f64, told: f64) -> bool {
+    (computed - told).abs() <= COST_ROUNDING
+}
+
+/// The last block of a prompt that any worker held when the decision was heard. A block is named by a worker's engine.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct PathEnd {
+    /// A worker that held it.
+    pub worker: WorkerIx,
+    /// Its name there.
+    pub block_hash: BlockHash,
+    /// Blocks from the beginning of the prompt up to it.
+    pub blocks: u32,
+}
+
+/// Where a decision was read.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug, Serialize, Deserialize)]
+pub enum DecisionSource {
+    /// `kv-hit-rate` (Dynamo 0.8, 0.9).
+    KvHitRate,
+    /// `AddRequest` of `active_sequences_events` (replica sync).
+    ActiveSequences,
+    /// A frontend's log.
+    Log,
+    /// `dynamo.request_trace.v1` (≥ 1.4), at the request's end.
+    RequestTrace,
+}
+
+/// How a request went on. What a source does not tell is `None` and leaves what is known.
+#[derive(Clone, Copy, PartialEq, Debug, Default, Serialize, Deserialize)]
+pub struct Progress {
+    /// First output token.
+    pub first_token_ms: Option<Millis>,
+    /// Finished or given up.
+    pub ended_ms: Option<Millis>,
+    /// How it ended.
+    pub outcome: Option<Outcome>,
+    /// Time to first token as the frontend measured it, in microseconds.
+    pub ttft_us: Option<u64>,
+    /// Mean time between output tokens as the frontend measured it, in microseconds.
+    pub itl_us: Option<u64>,
+    /// Output tokens.
+    pub output_tokens: Option<u64>,
+    /// Prompt tokens that the chosen worker had in its cache, by the frontend's count.
+    pub cached_tokens: Option<u64>,
+}
+
+/// A request that ended, as its frontend measured it.
+#[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
+pub struct Ended {
+    /// When.
+    pub ended_ms: Millis,
+    /// From its arrival to its end, in microseconds.
+    pub elapsed_us: Option<u64>,
+    /// Prompt length in tokens.
+    pub isl_tokens: Option<u64>,
+    /// Times and output.
+    pub progress: Progress,
+}
+
+/// How a request ended.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
+pub enum Outcome {
+    /// All tokens were sent.
+    Success,
+    /// The client or a limit ended it.
+    Cancelled,
+    /// Anything else.
+    Failed,
+}
+
+/// A step in the life of a request.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
+pub enum SequenceStep {
+    /// Routed to the worker.
+    Added,
+    /// First output token.
+    PrefillCompleted,
+    /// Finished or given up.
+    Freed,
+}
+
+/// How KV events come from a worker (reference §2.1).
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
+pub enum EventLine {
+    /// Through a JetStream stream (0.8, 0.9 default): history is kept.
+    JetStream,
+    /// As plain NATS messages (0.9 with a worker-local indexer, all later versions): no history.
+    Core,
+}
+
+/// How we know that a worker left.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
+pub enum GoneWhy {
+    /// A frontend's log said that it removed the worker.
+    Log,
+    /// A frontend's list of instances no longer has it.
+    Health,
+    /// A router's own gauges no longer have it.
+    Metrics,
+    /// Nobody spoke of it for long, and its place was needed.
+    Silent,
+}
+
+/// How long blocks live on a worker, over the last minute. Measured on the blocks whose hash falls into a fixed
+/// sample.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+pub struct BlockAges {
+    /// One of this many blocks is followed.
+    pub one_in: u16,
+    /// Followed blocks that were removed.
+    pub removed: u32,
+    /// From stored to removed, the median in milliseconds.
+    pub lifetime_p50_ms: Option<u64>,
+    /// The 95th percentile.
+    pub lifetime_p95_ms: Option<u64>,
+    /// Followed blocks that were stored again on the same worker after they had been removed.
+    pub came_back: u32,
+    /// From removed to stored again, the median in milliseconds.
+    pub came_back_p50_ms: Option<u64>,
+    /// From one use of a followed block to the next while it was held, the median in milliseconds. `None`: no source
+    /// tells of prompts.
+    pub reuse_p50_ms: Option<u64>,
+}
+
+/// What a log of a frontend or worker says of the event path (reference §7.3, §9).
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug, Serialize, Deserialize)]
+pub enum LogSign {
+    /// A router started.
+    RouterStarted,
+    /// The router did not know the parent of a stored event.
+    ParentUnknown,
+    /// The router did not know a block that was removed.
+    BlockUnknown,
+    /// Two workers name the same prefix differently (0.9 – 1.2).
+    HashMismatch,
+    /// A publisher left out blocks whose size is not its own: engine and publisher disagree.
+    PublisherSize {
+        /// Tokens per block of the publisher.
+        publisher: u32,
+        /// Tokens per block of the engine.
+        engine: u32,
+    },
+    /// A publisher dropped a block that is larger than its own (TensorRT-LLM ≤ 1.5).
+    Oversize {
+        /// Tokens per block of the publisher.
+        publisher: u32,
+        /// Tokens in the block.
+        engine: u32,
+    },
+    /// The overlap exceeded the prompt: router and publisher count in different sizes.
+    NegativePrefill,
+    /// Two endpoints of a model registered with different block sizes.
+    CardSizes,
+    /// The router found a gap in a worker's event ids (0.9 local indexer).
+    EventGap,
+    /// The router could not recover a worker's tree at the start (0.9 local indexer).
+    NoLocalIndexer,
+    /// The router listens to JetStream because not every worker has a local indexer (0.9).
+    UsesJetStream,
+}
+
+/// Kinds of source.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
+pub enum SourceKind {
+    /// A NATS server.
+    Nats,
+    /// The embedded simulated cluster.
+    Simulator,
+    /// A log of Dynamo: a file that is followed, or a pipe.
+    Logs,
+    /// Metrics that are scraped over HTTP.
+    Prometheus,
+}
+
+/// Where the link to a source stands.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
+pub enum LinkState {
+    /// Not connected yet or any more; trying.
+    Connecting,
+    /// Connected; reading what was said before we came.
+    CatchingUp,
+    /// Connected and current.
+    Live,
+    /// Cannot work until the operator changes something (credentials, permissions); still trying.
+    Refused,
+    /// Finished and will not come back (a recording's end).
+    Ended,
+    /// Connected and current, but part of what is asked for is denied until the operator changes something.
+    Partial,
+}
+
+/// What a message is about.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug, Serialize, Deserialize)]
+pub enum Topic {
+    /// `kv-events`: blocks stored and removed.
+    KvEvents,
+    /// `kv-hit-rate`: a routing decision (0.8, 0.9).
+    KvHitRate,
+    /// `kv_metrics`: active load.
+    KvMetrics,
+    /// `active_sequences_events`: life of requests.
+    ActiveSequences,
+    /// A model card.
+    ModelCard,
+    /// `dynamo.request_trace.v1`: a finished request (≥ 1.4).
+    RequestTrace,
+    /// A line of a log.
+    Log,
+    /// A scrape of `/metrics`.
+    Metrics,
+    /// A frontend's list of instances.
+    Health,
+    /// None of the above.
+    Other,
+}
+
+/// How we know that messages are lost. A lost message is counted under one cause only, the most exact there is: where
+/// publishers number their messages by those numbers, else where it was dropped. [`MissedCause::counts_again`] tells the
+/// one exception, which counts another unit.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug, Serialize, Deserialize)]
+pub enum MissedCause {
+    /// The envelope's sequence jumped: lost between publisher and us.
+    EnvelopeGap,
+    /// The worker's own event ids jumped (Dynamo ≥ 1.4): lost before or on the way.
+    EventIdGap,
+    /// The stream no longer has messages that we had not read.
+    HistoryExpired,
+    /// Our own queue was full: counted one by one as they were dropped, exact.
+    QueueFull,
+    /// Our NATS client dropped them before we saw them, on a topic without sequence numbers; a lower bound.
+    SlowConsumer,
+    /// More workers than this build keeps apart.
+    TooManyWorkers,
+    /// More scraped processes than this build keeps apart.
+    TooManyProcesses,
+    /// KV events that were in messages already counted under another cause, by the worker's event ids (Dynamo ≥ 1.4).
+    EventsInLost,
+    /// A log was rotated faster than it was read: files, or rests of files, that went unread. How many lines they held is
+    /// not known; a lower bound.
+    LogRotated,
+}
+
+impl MissedCause {
+    /// Whether it counts, in another unit, what is counted under another cause already: to be left out of sums.
+    pub const fn counts_again(self) -> bool {
+        matches!(self, Self::EventsInLost)
+    }
+
+    /// Whether more may be lost than is counted.
+    pub const fn is_lower_bound(self) -> bool {
+        matches!(self, Self::SlowConsumer | Self::LogRotated)
+    }
+
+    /// Whether the fault is ours and not the network's or the publisher's.
+    pub const fn is_own(self) -> bool {
+        matches!(self, Self::QueueFull | Self::SlowConsumer | Self::TooManyWorkers | Self::LogRotated)
+    }
+}
+
+/// Why input was not understood.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug, Serialize, Deserialize)]
+pub enum RejectReason {
+    /// Ends too early.
+    Truncated,
+    /// Not JSON or MessagePack at all.
+    Malformed,
+    /// Well-formed, but a field has another type than Dynamo gives it.
+    WrongType,
+    /// Well-formed, but a field that Dynamo always sends is missing.
+    MissingField,
+    /// Larger or deeper than a sane message.
+    TooLarge,
+    /// A kind of message that this version does not know.
+    UnknownKind,
+}
+
+macro_rules! words {
+    ($(#[$doc:meta])* $t:ty { $($v:ident => $w:literal),* $(,)? }) => {
+        impl $t {
+            $(#[$doc])*
+            pub const fn as_str(self) -> &'static str {
+                match self { $(Self::$v => $w),* }
+            }
+        }
+    };
+}
+words! {
+    /// Name in the API.
+    SourceKind { Nats => "nats", Simulator => "simulator", Logs => "logs", Prometheus => "prometheus" }
+}
+words! {
+    /// Name in the API.
+    LinkState { Connecting => "connecting", CatchingUp => "catching_up", Live => "live", Refused => "refused", Ended => "ended", Partial => "partial" }
+}
+words! {
+    /// Dynamo's name of the topic.
+    Topic {
+        KvEvents => "kv-events", KvHitRate => "kv-hit-rate", KvMetrics => "kv_metrics",
+        ActiveSequences => "active_sequences_events", ModelCard => "model_card",
+        RequestTrace => "dynamo.request_trace.v1", Log => "log", Metrics => "metrics", Health => "health", Other => "other",
+    }
+}
+words! {
+    /// Name in the API.
+    MissedCause {
+        EnvelopeGap => "envelope_gap", EventIdGap => "event_id_gap", HistoryExpired => "history_expired",
+        QueueFull => "queue_full", SlowConsumer => "slow_consumer", TooManyWorkers => "too_many_workers",
+        TooManyProcesses => "too_many_processes", EventsInLost => "events_in_lost", LogRotated => "log_rotated",
+    }
+}
+words! {
+    /// Name in the API.
+    RejectReason {
+        Truncated => "truncated", Malformed => "malformed", WrongType => "wrong_type",
+        MissingField => "missing_field", TooLarge => "too_large", UnknownKind => "unknown_kind",
+    }
+}
+words! {
+    /// Name in the API.
+    DecisionSource {
+        KvHitRate => "kv-hit-rate", ActiveSequences => "active_sequences_events", Log => "log",
+        RequestTrace => "dynamo.request_trace.v1",
+    }
+}
+words! {
+    /// Name in the API.
+    Completeness {
+        ChosenOnly => "chosen only", Reconstructed => "reconstructed", AllCandidates => "all candidates",
+    }
+}
+words! {
+    /// Name in the API.
+    NotReconstructed {
+        BlockSize => "block_size_unknown", State => "state_unknown", Overlap => "overlap_differs",
+        Cost => "cost_differs",
+    }
+}
+words! {
+    /// Name in the API.
+    EventLine { JetStream => "jetstream", Core => "core" }
+}
+words! {
+    /// Name in the API.
+    GoneWhy { Log => "log", Health => "health", Metrics => "metrics", Silent => "silent" }
+}
+words! {
+    /// Name in the API.
+    ProcessRole { Frontend => "frontend", Worker => "worker", Router => "router", Other => "other" }
+}
+words! {
+    /// Name in the API.
+    Severity { Info => "info", Warning => "warning", Critical => "critical" }
+}
+words! {
+    /// Name in the API.
+    Phase { Warn => "warn", Recheck => "recheck", Cleared => "cleared" }
+}
+words! {
+    /// Name in the API.
+    CheckStatus {
+        Ok => "ok", Info => "info", Warning => "warning", Critical => "critical", NoData => "no_data",
+        Explained => "explained",
+    }
+}
+words! {
+    /// Name in the API.
+    Outcome { Success => "success", Cancelled => "cancelled", Failed => "failed" }
+}

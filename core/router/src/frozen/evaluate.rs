@@ -1,0 +1,278 @@
+//! One pass over the columns for one setting.
+
+use serde::{Deserialize, Serialize};
+
+use super::outcome::{Flip, MAX_FLIPS, Outcome, Spread, WorkerShare};
+use super::{Frozen, Recorded, Row};
+use crate::options::TieBreak;
+use crate::pick;
+use radixscope_model::id::WorkerIx;
+
+/// How requests are placed.
+#[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
+pub enum Setting {
+    /// Each worker in its turn by index, beginning with the one that served the first decision.
+    RoundRobin,
+    /// By cost.
+    Cost {
+        /// Weight (A) or scale (B–E).
+        prefill_factor: f64,
+        /// Credit of a block on the device; 1 is formula A. Below the recorded one it is too kind to workers that
+        /// held more than they had to compute: how much more, the recorded 0 prefill blocks do not tell.
+        overlap_score_credit: f64,
+        /// 0 takes the lowest cost.
+        temperature: f64,
+        /// Who wins ties at temperature 0.
+        tie_break: TieBreak,
+    },
+}
+
+impl Setting {
+    /// What was in force when terms were recorded, ties by the rule of its formula, at `temperature`.
+    pub const fn recorded(recorded: Recorded, temperature: f64) -> Self {
+        Setting::Cost {
+            prefill_factor: recorded.prefill_factor,
+            overlap_score_credit: recorded.credit(),
+            temperature,
+            tie_break: TieBreak::of_formula(recorded.formula),
+        }
+    }
+}
+
+/// What places requests, the real router included.
+#[derive(Clone, Copy)]
+enum Placing {
+    Actual,
+    RoundRobin { last: Option<WorkerIx> },
+    Cost { prefill_factor: f64, credit: f64, temperature: f64, tie_break: TieBreak },
+}
+
+/// Buffers for the candidates of one decision, and the sums so far.
+struct Pass {
+    costs: Vec<f64>,
+    chances: Vec<f64>,
+    shares: Vec<f64>,
+    /// By decision: the slot of the worker drawn.
+    drawn: Vec<u16>,
+    flips: Vec<Flip>,
+    flips_certain: u64,
+    stays_expected: f64,
+    ties: u64,
+    overlap_blocks: f64,
+    isl_blocks: f64,
+    overlap_decisions: u64,
+    saved_tokens: f64,
+    prefill_decisions: u64,
+}
+
+impl Frozen {
+    /// What would have become of the decisions under `setting`, each on the state it saw.
+    pub fn evaluate(&self, setting: &Setting) -> Outcome {
+        let placing = match *setting {
+            Setting::RoundRobin => Placing::RoundRobin { last: None },
+            Setting::Cost { prefill_factor, overlap_score_credit, temperature, tie_break } => {
+                Placing::Cost { prefill_factor, credit: overlap_score_credit, temperature, tie_break }
+            }
+        };
+        self.pass(placing, Some(*setting))
+    }
+
+    /// What really happened, in the same figures; nothing flips. Ties are those of the recorded terms.
+    pub fn actual(&self) -> Outcome {
+        self.pass(Placing::Actual, None)
+    }
+
+    /// What each candidate of a decision, counted as pushed among those judged, costs under `setting`, in blocks; under
+    /// round-robin what it cost as recorded. `None` if there is no such decision.
+    pub fn costs_of(&self, decision: u32, setting: &Setting) -> Option<Vec<(WorkerIx, f64)>> {
+        let row = self.decisions.get(decision as usize)?;
+        let (factor, credit) = match *setting {
+            Setting::Cost { prefill_factor, overlap_score_credit, .. } => {
+                (prefill_factor, overlap_score_credit)
+            }
+            Setting::RoundRobin => (row.recorded.prefill_factor, row.credit),
+        };
+        let mut costs = vec![0.0; row.candidates().len()];
+        self.costs(row, factor, credit, &mut costs);
+        let workers = self.slot[row.candidates()].iter().map(|&slot| self.workers[usize::from(slot)]);
+        Some(workers.zip(costs).collect())
+    }
+
+    fn pass(&self, mut placing: Placing, setting: Option<Setting>) -> Outcome {
+        let mut pass = Pass {
+            costs: vec![0.0; self.most_candidates],
+            chances: vec![0.0; self.most_candidates],
+            shares: vec![0.0; self.workers.len()],
+            drawn: vec![0; self.len()],
+            flips: Vec::new(),
+            flips_certain: 0,
+            stays_expected: 0.0,
+            ties: 0,
+            overlap_blocks: 0.0,
+            isl_blocks: 0.0,
+            overlap_decisions: 0,
+            saved_tokens: 0.0,
+            prefill_decisions: 0,
+        };
+        for &at in &self.by_start {
+            self.decision(&mut placing, at, &mut pass);
+        }
+        let decisions = self.len() as u64;
+        let share = |sum: f64| if decisions == 0 { 0.0 } else { sum / decisions as f64 };
+        Outcome {
+            setting,
+            decisions,
+            flips_certain: pass.flips_certain,
+            // Sums of chances round; a flip less than none would be odd to read.
+            flips_expected: (decisions as f64 - pass.stays_expected).max(0.0),
+            flips: pass.flips,
+            ties: pass.ties,
+            overlap_share: (pass.isl_blocks > 0.0).then(|| pass.overlap_blocks / pass.isl_blocks),
+            overlap_decisions: pass.overlap_decisions,
+            prefill_saved_tokens: (pass.prefill_decisions > 0).then_some(pass.saved_tokens),
+            prefill_decisions: pass.prefill_decisions,
+            shares: self
+                .workers
+                .iter()
+                .zip(&pass.shares)
+                .map(|(&worker, &sum)| WorkerShare { worker, share: share(sum) })
+                .collect(),
+            spread: self.spread(&pass.drawn),
+        }
+    }
+
+    fn decision(&self, placing: &mut Placing, at: u32, pass: &mut Pass) {
+        let row = &self.decisions[at as usize];
+        let all = row.candidates();
+        let len = all.len();
+        let slots = &self.slot[all.clone()];
+        let (costs, chances) = (&mut pass.costs[..len], &mut pass.chances[..len]);
+        let actual = usize::from(row.actual);
+
+        let (factor, credit) = match *placing {
+            Placing::Cost { prefill_factor, credit, .. } => (prefill_factor, credit),
+            _ => (row.recorded.prefill_factor, row.credit),
+        };
+        self.costs(row, factor, credit, costs);
+        let least = costs.iter().copied().fold(f64::INFINITY, f64::min);
+        pass.ties += u64::from(costs.iter().filter(|cost| **cost == least).count() > 1);
+        match placing {
+            Placing::Cost { temperature, tie_break, .. } => {
+                let tree_sizes = &self.tree_size_blocks[all.clone()];
+                pick::probabilities(costs, *temperature, *tie_break, |at| tree_sizes[at], chances);
+            }
+            Placing::Actual => certainly(actual, chances),
+            Placing::RoundRobin { last } => {
+                let worker = |at: usize| self.workers[usize::from(slots[at])];
+                let next = last.map_or(actual, |last| next_in_turn((0..len).map(worker), last));
+                *last = Some(worker(next));
+                certainly(next, chances);
+            }
+        }
+
+        let mut overlap = 0.0;
+        for ((chance, slot), held) in chances.iter().zip(slots).zip(&self.overlap_blocks[all.clone()]) {
+            pass.shares[usize::from(*slot)] += chance;
+            overlap += chance * held;
+        }
+        if row.isl_blocks > 0.0 {
+            pass.overlap_blocks += overlap;
+            pass.isl_blocks += row.isl_blocks;
+            pass.overlap_decisions += 1;
+        }
+        if row.block_size > 0.0 {
+            let held = &self.overlap_blocks[all.clone()];
+            let expected: f64 =
+                held.iter().zip(&*chances).map(|(&held, chance)| chance * row.cached_tokens(held)).sum();
+            pass.saved_tokens += expected - row.cached_tokens(held[actual]);
+            pass.prefill_decisions += 1;
+        }
+        let stays = chances[actual];
+        pass.stays_expected += stays;
+        pass.flips_certain += u64::from(stays == 0.0);
+        let (mut likeliest, mut chance) = (0, 0.0);
+        for (at, &c) in chances.iter().enumerate() {
+            if c > chance {
+                (likeliest, chance) = (at, c);
+            }
+        }
+        if stays < chance && pass.flips.len() < MAX_FLIPS {
+            let worker = |at: usize| self.workers[usize::from(slots[at])];
+            let (from, to) = (worker(actual), worker(likeliest));
+            pass.flips.push(Flip { decision: at, from, to, actual_probability: stays });
+        }
+        let drawn = pick::draw(chances, uniform(at)).unwrap_or(actual);
+        pass.drawn[at as usize] = slots[drawn];
+    }
+
+    /// Costs of a decision's candidates at another factor and credit. With the recorded credit nothing is added to the
+    /// recorded blocks, so that the same setting gives the same bits.
+    fn costs(&self, row: &Row, factor: f64, credit: f64, out: &mut [f64]) {
+        let all = row.candidates();
+        let more = row.credit - credit;
+        let columns = self.overlap_blocks[all.clone()]
+            .iter()
+            .zip(&self.prefill_blocks[all.clone()])
+            .zip(&self.decode_blocks[all]);
+        for (cost, ((overlap, prefill), decode)) in out.iter_mut().zip(columns) {
+            *cost = factor * (prefill + more * overlap).max(0.0) + decode;
+        }
+    }
+
+    fn spread(&self, drawn: &[u16]) -> Option<Spread> {
+        let mut in_flight = vec![0_u32; self.workers.len()];
+        let mut spreads: Vec<u32> = Vec::with_capacity(self.len());
+        let mut ends = self.by_end.iter().map(|&at| at as usize).peekable();
+        for &at in &self.by_start {
+            let row = &self.decisions[at as usize];
+            while let Some(ended) = ends.next_if(|&e| self.decisions[e].ended_ms <= row.at_ms) {
+                in_flight[usize::from(drawn[ended])] -= 1;
+            }
+            if row.is_in_flight() {
+                in_flight[usize::from(drawn[at as usize])] += 1;
+            }
+            if row.len > 1 {
+                let counts = self.slot[row.candidates()].iter().map(|&slot| in_flight[usize::from(slot)]);
+                let (least, most) = counts.fold((u32::MAX, 0), |(l, m), n| (l.min(n), m.max(n)));
+                spreads.push(most - least);
+            }
+        }
+        if self.by_end.is_empty() || spreads.is_empty() {
+            return None;
+        }
+        let mean = spreads.iter().map(|&s| f64::from(s)).sum::<f64>() / spreads.len() as f64;
+        // The nearest rank: the smallest spread that 95 % of the decisions do not exceed.
+        let rank = (spreads.len() * 95).div_ceil(100) - 1;
+        let (_, &mut p95, above) = spreads.select_nth_unstable(rank);
+        let most = above.iter().copied().max().unwrap_or(p95);
+        Some(Spread { mean, p95, most, ended_decisions: self.by_end.len() as u64 })
+    }
+}
+
+impl Row {
+    /// Prompt tokens that a worker which holds `overlap_blocks` need not compute.
+    fn cached_tokens(&self, overlap_blocks: f64) -> f64 {
+        let cached = overlap_blocks * self.block_size;
+        self.isl_tokens.map_or(cached, |isl| cached.min(isl as f64))
+    }
+}
+
+fn certainly(chosen: usize, chances: &mut [f64]) {
+    chances.fill(0.0);
+    chances[chosen] = 1.0;
+}
+
+/// The candidate after `last` by worker index, or the first one.
+fn next_in_turn(workers: impl Iterator<Item = WorkerIx>, last: WorkerIx) -> usize {
+    let turn = |worker: WorkerIx| (worker <= last, worker);
+    let next = workers.enumerate().min_by_key(|&(_, worker)| turn(worker));
+    next.map_or(0, |(at, _)| at)
+}
+
+/// A number in `[0, 1)` that depends on the decision alone (SplitMix64).
+fn uniform(decision: u32) -> f64 {
+    let mut z = (u64::from(decision) + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    ((z ^ (z >> 31)) >> 11) as f64 / (1_u64 << 53) as f64
+}

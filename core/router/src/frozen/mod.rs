@@ -1,0 +1,316 @@
+//! What the same decisions would have been under another setting, each judged on the very state it saw.
+//!
+//! *Frozen* because nothing that follows from a different choice is followed up: no cache warms elsewhere, no load
+//! moves. That makes it exact for one decision and an estimate for many; what a setting does over time takes a
+//! simulation of the arrivals. Must not know records, clusters or clocks.
+
+mod evaluate;
+mod outcome;
+mod recommend;
+mod sweep;
+
+use serde::{Deserialize, Serialize};
+
+use super::options::Formula;
+use radixscope_model::id::{Millis, WorkerIx};
+
+pub use evaluate::Setting;
+pub use outcome::{Flip, MAX_FLIPS, Outcome, Spread, WorkerShare};
+pub use recommend::{Recommendation, Verdict, recommend};
+pub use sweep::Grid;
+
+/// Candidates of one decision that are kept; with more, a decision is left out.
+pub const MAX_CANDIDATES: usize = 4_096;
+/// Decisions that are kept.
+pub const MAX_DECISIONS: usize = 1_000_000;
+/// Candidates of all decisions together that are kept: a bound on memory, 40 bytes each.
+pub const MAX_ROWS: usize = 16_000_000;
+
+/// How the recorded terms of a decision came about.
+#[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
+pub struct Recorded {
+    /// The formula.
+    pub formula: Formula,
+    /// Weight (A) or scale (B–E) in force; the recorded prefill blocks do not contain it.
+    pub prefill_factor: f64,
+    /// Credit in force (B–E); the recorded prefill blocks contain it. A knows none, there it counts as 1.
+    pub overlap_score_credit: f64,
+}
+
+impl Recorded {
+    /// Dynamo's defaults of a formula.
+    pub const fn defaults(formula: Formula) -> Self {
+        Self { formula, prefill_factor: 1.0, overlap_score_credit: 1.0 }
+    }
+
+    /// Credit that the recorded prefill blocks contain.
+    const fn credit(&self) -> f64 {
+        match self.formula {
+            Formula::A => 1.0,
+            _ => self.overlap_score_credit,
+        }
+    }
+}
+
+/// A decision as it was taken.
+#[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
+pub struct FrozenDecision {
+    /// When it was taken.
+    pub at_ms: Millis,
+    /// When the request ended, if that is known.
+    pub ended_ms: Option<Millis>,
+    /// Length of the prompt, if that is known.
+    pub isl_tokens: Option<u64>,
+    /// The router's block size, if that is known.
+    pub block_size_tokens: Option<u32>,
+    /// Index of the chosen worker among the candidates.
+    pub actual: u16,
+    /// How the candidates' terms came about.
+    pub recorded: Recorded,
+}
+
+/// A worker that a decision weighed, in blocks.
+#[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
+pub struct FrozenCandidate {
+    /// The worker.
+    pub worker: WorkerIx,
+    /// Full blocks of the prompt it held.
+    pub overlap_blocks: f64,
+    /// Prompt blocks to compute after overlap or credit, before weight or scale, as logged or reconstructed.
+    pub prefill_blocks: f64,
+    /// Blocks in use with those of the request, and the cost of active requests (D, E) if there was any. Preferred
+    /// taints are not part of the counterfactual.
+    pub decode_blocks: f64,
+    /// Blocks of the worker in the router's index, 0 where unknown.
+    pub tree_size_blocks: u64,
+}
+
+/// Why a decision is left out of the counterfactual.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug, Serialize, Deserialize)]
+pub enum LeftOut {
+    /// Only the chosen worker is known, or not even that.
+    NotAllCandidates,
+    /// The chosen worker is not among the candidates.
+    ActualNotAmongCandidates,
+    /// A term is negative, infinite or not a number.
+    BadNumber,
+    /// More decisions or candidates than are kept.
+    TooMany,
+}
+
+impl LeftOut {
+    /// All reasons.
+    pub const ALL: [LeftOut; 4] =
+        [LeftOut::NotAllCandidates, LeftOut::ActualNotAmongCandidates, LeftOut::BadNumber, LeftOut::TooMany];
+
+    /// In words, after a number of decisions.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            LeftOut::NotAllCandidates => "without all candidates",
+            LeftOut::ActualNotAmongCandidates => "whose worker was not among the candidates",
+            LeftOut::BadNumber => "with a term that is no cost",
+            LeftOut::TooMany => "beyond the limit",
+        }
+    }
+
+    const fn at(self) -> usize {
+        self as usize
+    }
+}
+
+/// Collects decisions in any order of time.
+#[derive(Clone, Debug, Default)]
+pub struct FrozenBuilder {
+    frozen: Frozen,
+}
+
+/// Decisions with all their candidates, in columns.
+#[derive(Clone, Debug, Default)]
+pub struct Frozen {
+    /// Per decision.
+    decisions: Vec<Row>,
+    /// Per candidate: the columns that a cost is made of.
+    overlap_blocks: Vec<f64>,
+    prefill_blocks: Vec<f64>,
+    decode_blocks: Vec<f64>,
+    tree_size_blocks: Vec<u64>,
+    /// Per candidate: its place in `workers`.
+    slot: Vec<u16>,
+    workers: Vec<WorkerIx>,
+    /// Place in `workers` by worker index.
+    slots: Vec<Option<u16>>,
+    /// Decisions by time.
+    by_start: Vec<u32>,
+    /// Decisions that took some time, by their end.
+    by_end: Vec<u32>,
+    left_out: [u64; LeftOut::ALL.len()],
+    most_candidates: usize,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Row {
+    first: u32,
+    len: u16,
+    actual: u16,
+    at_ms: u64,
+    /// `u64::MAX` where unknown.
+    ended_ms: u64,
+    /// Prompt length in blocks, 0 where unknown.
+    isl_blocks: f64,
+    /// Block size in tokens, 0 where unknown.
+    block_size: f64,
+    isl_tokens: Option<u64>,
+    /// Credit inside `prefill_blocks`.
+    credit: f64,
+    recorded: Recorded,
+}
+
+impl Row {
+    fn candidates(&self) -> std::ops::Range<usize> {
+        self.first as usize..self.first as usize + usize::from(self.len)
+    }
+
+    /// Whether it is known from when to when the request ran, and that took some time.
+    fn is_in_flight(&self) -> bool {
+        self.ended_ms != u64::MAX && self.ended_ms > self.at_ms
+    }
+}
+
+impl FrozenBuilder {
+    /// Adds a decision with all its candidates.
+    ///
+    /// # Errors
+    /// Why it is left out; it is counted then.
+    pub fn push(&mut self, decision: &FrozenDecision, candidates: &[FrozenCandidate]) -> Result<(), LeftOut> {
+        let added = self.frozen.push(decision, candidates);
+        if let Err(reason) = added {
+            self.leave_out(reason);
+        }
+        added
+    }
+
+    /// Counts a decision that cannot be judged.
+    pub fn leave_out(&mut self, reason: LeftOut) {
+        self.frozen.left_out[reason.at()] += 1;
+    }
+
+    /// Ready to be asked.
+    pub fn finish(mut self) -> Frozen {
+        let Frozen { decisions, by_start, by_end, .. } = &mut self.frozen;
+        by_start.extend(0..decisions.len() as u32);
+        by_start.sort_by_key(|&at| decisions[at as usize].at_ms);
+        by_end.extend((0..decisions.len() as u32).filter(|&at| decisions[at as usize].is_in_flight()));
+        by_end.sort_by_key(|&at| decisions[at as usize].ended_ms);
+        self.frozen
+    }
+}
+
+impl Frozen {
+    /// Decisions that are judged.
+    pub fn len(&self) -> usize {
+        self.decisions.len()
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.decisions.is_empty()
+    }
+
+    /// Decisions left out, by reason.
+    pub fn left_out(&self) -> impl Iterator<Item = (LeftOut, u64)> + '_ {
+        LeftOut::ALL.into_iter().zip(self.left_out)
+    }
+
+    /// Workers that were ever a candidate, in order of first sight.
+    pub fn workers(&self) -> &[WorkerIx] {
+        &self.workers
+    }
+
+    /// How the terms of the latest decision came about; the natural place to start trying from.
+    pub fn recorded(&self) -> Option<Recorded> {
+        self.by_start.last().map(|&at| self.decisions[at as usize].recorded)
+    }
+
+    fn push(&mut self, decision: &FrozenDecision, candidates: &[FrozenCandidate]) -> Result<(), LeftOut> {
+        if candidates.is_empty() {
+            return Err(LeftOut::NotAllCandidates);
+        }
+        if usize::from(decision.actual) >= candidates.len() {
+            return Err(LeftOut::ActualNotAmongCandidates);
+        }
+        if candidates.len() > MAX_CANDIDATES
+            || self.decisions.len() >= MAX_DECISIONS
+            || self.slot.len() + candidates.len() > MAX_ROWS
+        {
+            return Err(LeftOut::TooMany);
+        }
+        let is_cost = |value: f64| value.is_finite() && value >= 0.0;
+        let recorded = decision.recorded;
+        let candidate_fits = |c: &FrozenCandidate| {
+            is_cost(c.overlap_blocks) && is_cost(c.prefill_blocks) && is_cost(c.decode_blocks)
+        };
+        if !candidates.iter().all(candidate_fits)
+            || !is_cost(recorded.prefill_factor)
+            || !is_cost(recorded.overlap_score_credit)
+        {
+            return Err(LeftOut::BadNumber);
+        }
+        let block_size = decision.block_size_tokens.filter(|&size| size > 0);
+        let isl_blocks = match (decision.isl_tokens, block_size) {
+            (Some(isl), Some(size)) => isl.div_ceil(size.into()) as f64,
+            _ => 0.0,
+        };
+        self.decisions.push(Row {
+            first: self.slot.len() as u32,
+            len: candidates.len() as u16,
+            actual: decision.actual,
+            at_ms: decision.at_ms.0,
+            ended_ms: decision.ended_ms.map_or(u64::MAX, |at| at.0.max(decision.at_ms.0)),
+            isl_blocks,
+            block_size: block_size.map_or(0.0, f64::from),
+            isl_tokens: decision.isl_tokens,
+            credit: recorded.credit(),
+            recorded,
+        });
+        for candidate in candidates {
+            self.overlap_blocks.push(candidate.overlap_blocks);
+            self.prefill_blocks.push(match (recorded.formula, block_size) {
+                (Formula::A, Some(size)) => whole_tokens(candidate.prefill_blocks, size),
+                _ => candidate.prefill_blocks,
+            });
+            self.decode_blocks.push(candidate.decode_blocks);
+            self.tree_size_blocks.push(candidate.tree_size_blocks);
+            let slot = self.slot_of(candidate.worker);
+            self.slot.push(slot);
+        }
+        self.most_candidates = self.most_candidates.max(candidates.len());
+        Ok(())
+    }
+
+    fn slot_of(&mut self, worker: WorkerIx) -> u16 {
+        if self.slots.len() <= worker.at() {
+            self.slots.resize(worker.at() + 1, None);
+        }
+        // There are at most as many slots as worker indices: `u16` both.
+        *self.slots[worker.at()].get_or_insert_with(|| {
+            self.workers.push(worker);
+            (self.workers.len() - 1) as u16
+        })
+    }
+}
+
+/// A log line rounds prefill blocks to three decimals, but they are whole tokens over the block size in formula A:
+/// where that tells which, the exact value. Without it, workers that tied would seem not to.
+fn whole_tokens(prefill_blocks: f64, block_size: u32) -> f64 {
+    const ROUNDING: f64 = 0.000_501;
+    let size = f64::from(block_size);
+    let exact = (prefill_blocks * size).round() / size;
+    if (exact - prefill_blocks).abs() <= ROUNDING && 2.0 * ROUNDING < 1.0 / size {
+        exact
+    } else {
+        prefill_blocks
+    }
+}
+
+#[cfg(test)]
+mod tests;

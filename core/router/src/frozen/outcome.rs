@@ -1,0 +1,78 @@
+//! What a setting makes of the decisions, in figures.
+
+use serde::{Deserialize, Serialize};
+
+use super::evaluate::Setting;
+use radixscope_model::id::WorkerIx;
+
+/// Flips that are listed one by one.
+pub const MAX_FLIPS: usize = 256;
+
+/// What would have become of the decisions under a setting.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct Outcome {
+    /// The setting; `None` for what really happened.
+    pub setting: Option<Setting>,
+    /// Decisions judged.
+    pub decisions: u64,
+    /// Decisions whose actual worker this setting would not have chosen whatever it had drawn.
+    pub flips_certain: u64,
+    /// Expected number of decisions that go elsewhere; at temperature 0 without ties equal to `flips_certain`.
+    pub flips_expected: f64,
+    /// The first [`MAX_FLIPS`] decisions whose actual worker is not among the most likely.
+    pub flips: Vec<Flip>,
+    /// Decisions whose lowest cost two or more workers share exactly.
+    pub ties: u64,
+    /// Expected overlap of the chosen workers over blocks of the prompts, 0 … 1, over `overlap_decisions`; `None`
+    /// where no prompt's length is known.
+    pub overlap_share: Option<f64>,
+    /// Decisions whose prompt length in blocks is known.
+    pub overlap_decisions: u64,
+    /// Prompt tokens that need no computing, more than with the actual choices (below 0: fewer), over
+    /// `prefill_decisions`; `None` where no block size is known.
+    pub prefill_saved_tokens: Option<f64>,
+    /// Decisions whose block size is known.
+    pub prefill_decisions: u64,
+    /// Expected share of the decisions by worker, 0 … 1, in order of first sight.
+    pub shares: Vec<WorkerShare>,
+    /// How far workers are apart in requests in flight; `None` where no request's end is known.
+    pub spread: Option<Spread>,
+}
+
+/// A decision that would have gone elsewhere.
+#[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
+pub struct Flip {
+    /// Which, counted as pushed among those judged.
+    pub decision: u32,
+    /// Who served it.
+    pub from: WorkerIx,
+    /// The likeliest worker now; the first of several.
+    pub to: WorkerIx,
+    /// Chance of the actual worker now.
+    pub actual_probability: f64,
+}
+
+/// A worker's share of the decisions.
+#[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
+pub struct WorkerShare {
+    /// The worker.
+    pub worker: WorkerIx,
+    /// Expected share, 0 … 1.
+    pub share: f64,
+}
+
+/// Most less fewest requests in flight over a decision's candidates, taken right after each decision.
+///
+/// Where a setting leaves a choice to chance, one draw is followed; it uses the same random numbers for every setting,
+/// so that differences come from the setting. A request counts from its decision to the end it really had.
+#[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
+pub struct Spread {
+    /// Requests, mean over decisions.
+    pub mean: f64,
+    /// Requests, 95th percentile over decisions.
+    pub p95: u32,
+    /// Requests, most ever.
+    pub most: u32,
+    /// Decisions whose end is known; the others are in flight nowhere.
+    pub ended_decisions: u64,
+}

@@ -1,0 +1,73 @@
+//! Many settings tried in turn.
+
+use std::ops::ControlFlow;
+
+use serde::{Deserialize, Serialize};
+
+use super::evaluate::Setting;
+use super::outcome::Outcome;
+use super::{Frozen, Recorded};
+use crate::options::TieBreak;
+
+/// Settings tried, what each makes of the decisions, and what to compare them with.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct Grid {
+    /// Weights (A) or scales (B–E).
+    pub prefill_factors: Vec<f64>,
+    /// Temperatures.
+    pub temperatures: Vec<f64>,
+    /// By factor, then temperature; without lists of flips.
+    pub outcomes: Vec<Outcome>,
+    /// What really happened.
+    pub actual: Outcome,
+    /// Each worker in its turn.
+    pub round_robin: Outcome,
+    /// How the terms of the latest decision came about.
+    pub recorded: Recorded,
+}
+
+impl Grid {
+    /// The outcome of a factor and a temperature by their places.
+    pub fn outcome(&self, factor: usize, temperature: usize) -> Option<&Outcome> {
+        let places = (factor < self.prefill_factors.len()) && (temperature < self.temperatures.len());
+        places.then(|| &self.outcomes[factor * self.temperatures.len() + temperature])
+    }
+}
+
+impl Frozen {
+    /// Tries every factor at every temperature, credit and ties as recorded, and round-robin.
+    ///
+    /// `progress(done, total)` is told after each; if it breaks, or there is no decision, there is no grid.
+    pub fn sweep(
+        &self,
+        prefill_factors: &[f64],
+        temperatures: &[f64],
+        mut progress: impl FnMut(usize, usize) -> ControlFlow<()>,
+    ) -> Option<Grid> {
+        let recorded = self.recorded()?;
+        let total = prefill_factors.len() * temperatures.len();
+        let mut outcomes = Vec::with_capacity(total);
+        for &prefill_factor in prefill_factors {
+            for &temperature in temperatures {
+                let setting = Setting::Cost {
+                    prefill_factor,
+                    overlap_score_credit: recorded.credit(),
+                    temperature,
+                    tie_break: TieBreak::of_formula(recorded.formula),
+                };
+                outcomes.push(Outcome { flips: Vec::new(), ..self.evaluate(&setting) });
+                if progress(outcomes.len(), total).is_break() {
+                    return None;
+                }
+            }
+        }
+        Some(Grid {
+            prefill_factors: prefill_factors.to_vec(),
+            temperatures: temperatures.to_vec(),
+            outcomes,
+            actual: self.actual(),
+            round_robin: Outcome { flips: Vec::new(), ..self.evaluate(&Setting::RoundRobin) },
+            recorded,
+        })
+    }
+}

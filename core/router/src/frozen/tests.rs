@@ -1,0 +1,294 @@
+use std::ops::ControlFlow;
+
+use proptest::prelude::*;
+
+use super::*;
+use crate::options::TieBreak;
+
+const SIZE: u32 = 16;
+
+fn candidate(worker: u16, overlap_blocks: f64, prefill_blocks: f64, decode_blocks: f64) -> FrozenCandidate {
+    FrozenCandidate {
+        worker: WorkerIx(worker),
+        overlap_blocks,
+        prefill_blocks,
+        decode_blocks,
+        tree_size_blocks: 0,
+    }
+}
+
+fn decision(at_ms: u64, ended_ms: Option<u64>, actual: u16) -> FrozenDecision {
+    FrozenDecision {
+        at_ms: Millis(at_ms),
+        ended_ms: ended_ms.map(Millis),
+        isl_tokens: Some(1600),
+        block_size_tokens: Some(SIZE),
+        actual,
+        recorded: Recorded::defaults(Formula::A),
+    }
+}
+
+/// The example everybody knows: costs 90, 30, 99; 100 blocks.
+fn example() -> [FrozenCandidate; 3] {
+    [candidate(1, 20.0, 80.0, 10.0), candidate(2, 75.0, 25.0, 5.0), candidate(3, 10.0, 90.0, 9.0)]
+}
+
+fn weight(prefill_factor: f64) -> Setting {
+    Setting::Cost {
+        prefill_factor,
+        overlap_score_credit: 1.0,
+        temperature: 0.0,
+        tie_break: TieBreak::SmallestTree,
+    }
+}
+
+fn frozen(decisions: &[(FrozenDecision, &[FrozenCandidate])]) -> Frozen {
+    let mut builder = FrozenBuilder::default();
+    for (decision, candidates) in decisions {
+        builder.push(decision, candidates).unwrap();
+    }
+    builder.finish()
+}
+
+#[test]
+fn at_the_recorded_setting_nothing_flips() {
+    let frozen = frozen(&[(decision(1, None, 1), &example())]);
+    let outcome = frozen.evaluate(&Setting::recorded(frozen.recorded().unwrap(), 0.0));
+    assert_eq!((outcome.flips_certain, outcome.flips_expected, outcome.ties), (0, 0.0, 0));
+    assert_eq!(outcome.overlap_share, Some(0.75));
+    assert_eq!(outcome.prefill_saved_tokens, Some(0.0));
+    let shares: Vec<f64> = outcome.shares.iter().map(|s| s.share).collect();
+    assert_eq!(shares, [0.0, 1.0, 0.0]);
+}
+
+#[test]
+fn a_weight_of_0_follows_load_alone_and_costs_prefill() {
+    let mut candidates = example();
+    candidates[2].decode_blocks = 4.0;
+    let frozen = frozen(&[(decision(1, None, 1), &candidates)]);
+    let outcome = frozen.evaluate(&weight(0.0));
+    assert_eq!((outcome.flips_certain, outcome.flips_expected), (1, 1.0));
+    let flip = Flip { decision: 0, from: WorkerIx(2), to: WorkerIx(3), actual_probability: 0.0 };
+    assert_eq!(outcome.flips, [flip]);
+    assert_eq!(outcome.overlap_share, Some(0.1));
+    assert_eq!(outcome.prefill_saved_tokens, Some(-65.0 * 16.0));
+}
+
+#[test]
+fn another_credit_changes_what_overlap_is_worth() {
+    let recorded = Recorded::defaults(Formula::E);
+    let candidates = [candidate(0, 40.0, 60.0, 90.0), candidate(1, 0.0, 100.0, 0.0)];
+    let frozen = frozen(&[(FrozenDecision { recorded, ..decision(1, None, 1) }, &candidates)]);
+    let with_credit = |overlap_score_credit| {
+        let setting = Setting::Cost {
+            prefill_factor: 1.0,
+            overlap_score_credit,
+            temperature: 0.0,
+            tie_break: TieBreak::Random,
+        };
+        frozen.evaluate(&setting).flips_certain
+    };
+    // 60 + 90 against 100; with credit 2.3 it is 100 − 92 + 90 against 100.
+    assert_eq!((with_credit(1.0), with_credit(2.3)), (0, 1));
+}
+
+#[test]
+fn with_temperature_flips_and_shares_are_expected_values() {
+    let candidates = [candidate(0, 0.0, 1.0, 0.0), candidate(1, 50.0, 3.0, 0.0)];
+    let frozen = frozen(&[(decision(1, None, 0), &candidates)]);
+    let outcome = frozen.evaluate(&Setting::recorded(Recorded::defaults(Formula::A), 1.0));
+    assert_eq!(outcome.flips_certain, 0);
+    assert_eq!(format!("{:.4}", outcome.flips_expected), "0.2689");
+    assert_eq!(format!("{:.4}", outcome.overlap_share.unwrap()), "0.1345");
+    assert_eq!(format!("{:.4}", outcome.shares[1].share), "0.2689");
+    assert_eq!(format!("{:.1}", outcome.prefill_saved_tokens.unwrap()), "215.2");
+    assert!(outcome.flips.is_empty(), "the actual worker is still the likeliest");
+}
+
+#[test]
+fn round_robin_begins_at_the_first_decisions_worker_and_goes_round() {
+    let candidates = example();
+    let decisions: Vec<_> = (0..4).map(|at| (decision(at, None, 1), &candidates[..])).collect();
+    let outcome = frozen(&decisions).evaluate(&Setting::RoundRobin);
+    let to: Vec<_> = outcome.flips.iter().map(|flip| (flip.decision, flip.to.0)).collect();
+    assert_eq!(to, [(1, 3), (2, 1)]);
+    assert_eq!(outcome.flips_certain, 2);
+}
+
+#[test]
+fn the_spread_is_what_is_in_flight_at_each_decision() {
+    let candidates = [candidate(0, 0.0, 1.0, 0.0), candidate(1, 0.0, 2.0, 0.0)];
+    let all = &candidates[..];
+    // Worker 0 gets three requests before the first ends; pushed out of order on purpose.
+    let frozen = frozen(&[
+        (decision(30, Some(90), 0), all),
+        (decision(10, Some(35), 0), all),
+        (decision(20, Some(40), 0), all),
+        (decision(40, Some(50), 1), all),
+        (decision(60, None, 1), all),
+    ]);
+    let actual = frozen.actual().spread.unwrap();
+    // 1, 2, 3 in flight on worker 0; then one each; then only the one that runs to 90.
+    assert_eq!((actual.mean, actual.p95, actual.most), (7.0 / 5.0, 3, 3));
+    assert_eq!(actual.ended_decisions, 4);
+    let turns = frozen.evaluate(&Setting::RoundRobin).spread.unwrap();
+    assert!(turns.mean < actual.mean);
+}
+
+#[test]
+fn without_a_known_end_the_spread_is_unknown() {
+    let frozen = frozen(&[(decision(1, None, 1), &example())]);
+    assert_eq!(frozen.actual().spread, None);
+}
+
+#[test]
+fn requests_that_took_no_time_are_never_in_flight() {
+    let candidates = example();
+    let all = &candidates[..];
+    let frozen = frozen(&[
+        (decision(5, Some(5), 1), all),
+        (decision(5, Some(4), 1), all),
+        (decision(5, Some(9), 1), all),
+    ]);
+    let spread = frozen.actual().spread.unwrap();
+    assert_eq!((spread.most, spread.ended_decisions), (1, 1));
+}
+
+#[test]
+fn unknown_lengths_and_sizes_stay_unknown() {
+    let unknown = FrozenDecision { isl_tokens: None, block_size_tokens: None, ..decision(1, None, 1) };
+    let outcome = frozen(&[(unknown, &example())]).evaluate(&weight(1.0));
+    assert_eq!((outcome.overlap_share, outcome.overlap_decisions), (None, 0));
+    assert_eq!((outcome.prefill_saved_tokens, outcome.prefill_decisions), (None, 0));
+}
+
+#[test]
+fn a_decision_that_cannot_be_judged_is_counted_with_its_reason() {
+    let mut builder = FrozenBuilder::default();
+    let mut nan = example();
+    nan[0].decode_blocks = f64::NAN;
+    let many = vec![candidate(0, 0.0, 1.0, 1.0); MAX_CANDIDATES + 1];
+    assert_eq!(builder.push(&decision(1, None, 0), &[]), Err(LeftOut::NotAllCandidates));
+    assert_eq!(builder.push(&decision(1, None, 3), &example()), Err(LeftOut::ActualNotAmongCandidates));
+    assert_eq!(builder.push(&decision(1, None, 0), &nan), Err(LeftOut::BadNumber));
+    assert_eq!(builder.push(&decision(1, None, 0), &many), Err(LeftOut::TooMany));
+    builder.leave_out(LeftOut::NotAllCandidates);
+    let frozen = builder.finish();
+    assert!(frozen.is_empty());
+    assert_eq!(frozen.left_out().map(|(_, count)| count).collect::<Vec<_>>(), [2, 1, 1, 1]);
+    assert_eq!(frozen.evaluate(&Setting::RoundRobin).decisions, 0);
+}
+
+#[test]
+fn terms_rounded_by_the_log_still_tie() {
+    // 33 tokens in blocks of 16 are 2.0625, logged as 2.062; the other worker has 1.0625 and one decode block more.
+    let candidates = [candidate(0, 0.0, 2.062, 3.0), candidate(1, 1.0, 1.062, 4.0)];
+    let outcome = frozen(&[(decision(1, None, 0), &candidates)]).evaluate(&weight(1.0));
+    assert_eq!((outcome.ties, outcome.flips_expected), (1, 0.5));
+    assert_eq!(whole_tokens(2.062, 16), 2.0625);
+    assert_eq!(whole_tokens(2.1, 16), 2.1, "no whole number of tokens");
+    assert_eq!(whole_tokens(2.062, 2048), 2.062, "three decimals do not tell which");
+}
+
+/// Worker 0 is warm and more or less busy, worker 1 cold and idle: weight 1 gives each half of the requests, a higher
+/// one gives all to the warm worker.
+fn contended() -> Frozen {
+    let mut builder = FrozenBuilder::default();
+    for at in 0..200 {
+        let busy = f64::from((at * 17 % 20) as u16);
+        let candidates = [candidate(0, 20.0, 80.0, 30.0 + busy), candidate(1, 0.0, 100.0, 20.0)];
+        let actual = u16::from(80.0 + 30.0 + busy > 120.0);
+        builder.push(&decision(at * 10, Some(at * 10 + 95), actual), &candidates).unwrap();
+    }
+    builder.finish()
+}
+
+#[test]
+fn a_grid_has_an_outcome_for_every_pair_and_can_be_stopped() {
+    let frozen = contended();
+    let mut told = Vec::new();
+    let grid = frozen.sweep(&[0.5, 1.0, 2.0], &[0.0, 0.5], |done, total| {
+        told.push((done, total));
+        ControlFlow::Continue(())
+    });
+    let grid = grid.unwrap();
+    assert_eq!(told.last(), Some(&(6, 6)));
+    let Some(Setting::Cost { prefill_factor, temperature, .. }) = grid.outcome(2, 1).unwrap().setting else {
+        panic!("a cost");
+    };
+    assert_eq!((prefill_factor, temperature), (2.0, 0.5));
+    assert!(grid.outcome(3, 0).is_none() && grid.outcome(0, 2).is_none());
+    assert_eq!(grid.outcome(1, 0).unwrap().flips_certain, 0);
+    assert!(frozen.sweep(&[1.0, 2.0], &[0.0], |_, _| ControlFlow::Break(())).is_none());
+    assert!(Frozen::default().sweep(&[1.0], &[0.0], |_, _| ControlFlow::Continue(())).is_none());
+}
+
+#[test]
+fn more_overlap_is_not_recommended_at_the_price_of_an_uneven_load() {
+    let grid = contended().sweep(&[1.0, 4.0], &[0.0], |_, _| ControlFlow::Continue(())).unwrap();
+    let (now, heavy) = (&grid.outcomes[0], &grid.outcomes[1]);
+    assert!(heavy.overlap_share > now.overlap_share);
+    assert!(heavy.spread.unwrap().p95 > now.spread.unwrap().p95 + 2);
+    assert_ne!(recommend(&grid).outcome, Some(1), "{}", recommend(&grid).why);
+}
+
+#[test]
+fn overlap_that_costs_no_evenness_is_recommended() {
+    // Half of the requests went to the cold worker though the warm one was as idle.
+    let mut builder = FrozenBuilder::default();
+    for at in 0..100 {
+        let warm = (at % 2) as u16;
+        let mut candidates = [candidate(0, 0.0, 100.0, 50.0), candidate(1, 0.0, 100.0, 50.0)];
+        candidates[usize::from(warm)] = candidate(warm, 30.0, 70.0, 85.0);
+        builder.push(&decision(at * 10, Some(at * 10 + 25), 1 - warm), &candidates).unwrap();
+    }
+    let grid = builder.finish().sweep(&[1.0, 1.5], &[0.0], |_, _| ControlFlow::Continue(())).unwrap();
+    let advice = recommend(&grid);
+    assert_eq!((advice.verdict, advice.outcome), (Verdict::MoreOverlap, Some(1)), "{}", advice.why);
+    assert!(advice.why.starts_with("Overlap weight 1.5, temperature 0: 30.0 % of"), "{}", advice.why);
+}
+
+#[test]
+fn nothing_is_recommended_where_the_spread_is_unknown() {
+    let frozen = frozen(&[(decision(1, None, 1), &example())]);
+    let grid = frozen.sweep(&[0.0, 1.0], &[0.0], |_, _| ControlFlow::Continue(())).unwrap();
+    let advice = recommend(&grid);
+    assert_eq!((advice.verdict, advice.outcome), (Verdict::Unknown, None));
+    assert!(advice.why.contains("No request's end is known"), "{}", advice.why);
+}
+
+proptest! {
+    #[test]
+    fn a_decision_that_took_the_lowest_cost_does_not_flip_at_its_own_setting(
+        decisions in proptest::collection::vec(
+            (proptest::collection::vec((0u32..50, 0u32..900, 0u32..60, 0u64..3), 1..9), any::<u64>()),
+            1..40,
+        ),
+        factor in 0.0..4.0,
+        formula in proptest::sample::select(Formula::ALL.to_vec()),
+    ) {
+        let recorded = Recorded { prefill_factor: factor, ..Recorded::defaults(formula) };
+        let tie_break = TieBreak::of_formula(formula);
+        let mut builder = FrozenBuilder::default();
+        for (at, (workers, pick)) in decisions.iter().enumerate() {
+            let candidates: Vec<_> = (0..).zip(workers).map(|(ix, &(overlap, tokens, decode, tree_size_blocks))| {
+                let prefill = f64::from(tokens) / f64::from(SIZE);
+                let candidate = candidate(ix, f64::from(overlap), prefill, f64::from(decode));
+                FrozenCandidate { tree_size_blocks, ..candidate }
+            }).collect();
+            let costs: Vec<f64> = candidates.iter().map(|c| factor * c.prefill_blocks + c.decode_blocks).collect();
+            let mut chances = vec![0.0; costs.len()];
+            let tree_size = |at: usize| candidates[at].tree_size_blocks;
+            let choices = crate::pick::probabilities(&costs, 0.0, tie_break, tree_size, &mut chances);
+            let nth = (*pick as usize) % choices;
+            let actual = (0..costs.len()).filter(|&at| chances[at] > 0.0).nth(nth).unwrap() as u16;
+            let decision = FrozenDecision { recorded, ..decision(at as u64, Some(at as u64 + 7), actual) };
+            builder.push(&decision, &candidates).unwrap();
+        }
+        let outcome = builder.finish().evaluate(&Setting::recorded(recorded, 0.0));
+        prop_assert_eq!(outcome.flips_certain, 0);
+        prop_assert!(outcome.flips.is_empty());
+        let sum: f64 = outcome.shares.iter().map(|s| s.share).sum();
+        prop_assert!((sum - 1.0).abs() < 1e-9);
+    }
+}

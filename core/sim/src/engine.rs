@@ -1,0 +1,270 @@
+//! One worker's engine: a queue, a running batch, and steps of chunked prefill and decode over its block cache.
+//! Must not know the router, the wire or absolute time: it says how long a step takes and what came of it.
+
+use std::collections::VecDeque;
+
+use super::cache::{BlockCache, Lease};
+use super::config::Fleet;
+use super::timing;
+use radixscope_model::id::BlockHash;
+use radixscope_model::record::Block;
+
+/// The overlap scheduler launches a step before it has read the tokens of the one before, so a token is seen, and
+/// the end of a request noticed, this many steps after it was computed.
+pub(super) const SEEN_AFTER_STEPS: u32 = 1;
+
+/// What an engine has to compute for a request.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(super) struct Job {
+    /// Which request, by a number that no other one in flight has.
+    pub(super) request: u32,
+    /// Prompt tokens, at least 1.
+    pub(super) isl_tokens: u32,
+    /// Tokens the answer will have, at least 1.
+    pub(super) osl_tokens: u32,
+    /// Tokens the answer could have as far as the engine knows.
+    pub(super) max_answer_tokens: u32,
+}
+
+impl Job {
+    /// Full blocks of the prompt.
+    pub(super) fn full_blocks(&self, block_size_tokens: u32) -> usize {
+        (self.isl_tokens / block_size_tokens) as usize
+    }
+}
+
+/// Something an engine did that others hear of.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Happening {
+    /// A request left the queue; that many of its prompt blocks were cached.
+    Admitted { request: u32, cached_blocks: u32 },
+    /// A cached block was dropped.
+    Evicted { hash: BlockHash },
+    /// Blocks `from..to` of a request's text were stored.
+    Stored { request: u32, from: u32, to: u32 },
+    /// The first token of a request came out.
+    FirstToken { request: u32 },
+    /// A request is complete.
+    Finished { request: u32 },
+}
+
+/// The blocks of each request in flight: its prompt and the answer it will get.
+pub(super) trait Texts {
+    /// Full blocks of prompt and answer.
+    fn blocks(&self, request: u32) -> &[Block];
+}
+
+/// A running request.
+#[derive(Debug)]
+struct Sequence {
+    job: Job,
+    lease: Lease,
+    /// Tokens whose KV is in the cache.
+    kv_tokens: u32,
+    /// Answer tokens computed; 0 during prefill.
+    generated: u32,
+    /// Prompt tokens this step computes.
+    chunk: u32,
+}
+
+/// The engine of one worker.
+#[derive(Debug)]
+pub(super) struct Engine {
+    cache: BlockCache,
+    queue: VecDeque<Job>,
+    running: Vec<Sequence>,
+    /// Leases of finished requests, to be used again.
+    spare: Vec<Lease>,
+    block_size_tokens: u32,
+    max_batch: u32,
+    max_num_tokens: u32,
+    stepping: bool,
+    /// What prefill takes, in percent of what it should.
+    prefill_percent: u64,
+}
+
+impl Engine {
+    pub(super) fn new(fleet: &Fleet) -> Self {
+        Self {
+            cache: BlockCache::new(fleet.blocks_per_worker),
+            queue: VecDeque::new(),
+            running: Vec::new(),
+            spare: Vec::new(),
+            block_size_tokens: fleet.block_size_tokens,
+            max_batch: fleet.max_batch,
+            max_num_tokens: fleet.max_num_tokens,
+            stepping: false,
+            prefill_percent: 100,
+        }
+    }
+
+    pub(super) fn cache(&self) -> &BlockCache {
+        &self.cache
+    }
+
+    /// Requests that wait for a place in the batch.
+    pub(super) fn queued(&self) -> u32 {
+        self.queue.len() as u32
+    }
+
+    /// Requests in the batch.
+    pub(super) fn running(&self) -> u32 {
+        self.running.len() as u32
+    }
+
+    /// Whether a step is under way.
+    pub(super) fn is_stepping(&self) -> bool {
+        self.stepping
+    }
+
+    /// From now on prefill takes so much of the time it should, in percent.
+    pub(super) fn slow_prefill(&mut self, percent: u64) {
+        self.prefill_percent = percent;
+    }
+
+    /// Requests that the last step gave a token, but not their first.
+    pub(super) fn continued(&self) -> impl Iterator<Item = u32> + '_ {
+        let seen = SEEN_AFTER_STEPS + 1;
+        self.running.iter().filter(move |s| s.generated > seen).map(|s| s.job.request)
+    }
+
+    /// Gives up every request. A step under way ends all the same.
+    pub(super) fn abort(&mut self) {
+        self.queue.clear();
+        for Sequence { lease, .. } in self.running.drain(..) {
+            self.spare.push(self.cache.release(lease));
+        }
+    }
+
+    /// Takes a request into the queue.
+    pub(super) fn push(&mut self, job: Job) {
+        self.queue.push_back(job);
+    }
+
+    /// Begins a step and returns its duration in microseconds; `None` if there is nothing to do.
+    pub(super) fn begin_step(&mut self, texts: &impl Texts, happened: &mut Vec<Happening>) -> Option<u64> {
+        let (mut decoding, mut kv_tokens, mut prefilling) = (0, 0, 0);
+        for sequence in self.running.iter().filter(|s| s.generated > 0) {
+            decoding += 1;
+            kv_tokens += u64::from(sequence.kv_tokens);
+        }
+        let mut budget = self.max_num_tokens - decoding.min(self.max_num_tokens);
+        for sequence in self.running.iter_mut().filter(|s| s.generated == 0) {
+            prefilling += sequence.plan_chunk(&mut budget);
+        }
+        while budget > 0 && self.running() < self.max_batch {
+            let Some(mut sequence) = self.admit_next(texts, happened) else { break };
+            prefilling += sequence.plan_chunk(&mut budget);
+            self.running.push(sequence);
+        }
+        self.stepping = !self.running.is_empty();
+        self.stepping.then(|| timing::step_us(decoding, kv_tokens, prefilling, self.prefill_percent))
+    }
+
+    /// Ends the step under way.
+    pub(super) fn end_step(&mut self, texts: &impl Texts, happened: &mut Vec<Happening>) {
+        self.stepping = false;
+        let mut at = 0;
+        while at < self.running.len() {
+            let Self { cache, running, block_size_tokens, .. } = self;
+            let sequence = &mut running[at];
+            if sequence.generated == 0 {
+                sequence.advance_prefill(cache, *block_size_tokens, texts, happened);
+            } else {
+                sequence.advance_decode(cache, *block_size_tokens, texts, happened);
+            }
+            if sequence.generated == SEEN_AFTER_STEPS + 1 {
+                happened.push(Happening::FirstToken { request: sequence.job.request });
+            }
+            if sequence.generated >= sequence.job.osl_tokens + SEEN_AFTER_STEPS {
+                // Order is kept: prefill chunks are planned first come, first served.
+                let Sequence { job, lease, .. } = running.remove(at);
+                self.spare.push(cache.release(lease));
+                happened.push(Happening::Finished { request: job.request });
+            } else {
+                at += 1;
+            }
+        }
+    }
+
+    /// Takes the first of the queue into the batch, if the cache has room for it.
+    fn admit_next(&mut self, texts: &impl Texts, happened: &mut Vec<Happening>) -> Option<Sequence> {
+        let job = *self.queue.front()?;
+        let prompt = &texts.blocks(job.request)[..job.full_blocks(self.block_size_tokens)];
+        let most =
+            (job.isl_tokens + job.max_answer_tokens + SEEN_AFTER_STEPS).div_ceil(self.block_size_tokens);
+        let lease = self.spare.pop().unwrap_or_default();
+        let mut lease = match self.cache.admit(prompt, most, lease) {
+            Ok(lease) => lease,
+            Err(lease) => {
+                self.spare.push(lease);
+                return None;
+            }
+        };
+        self.queue.pop_front();
+        let cached_blocks = lease.full_blocks();
+        happened.push(Happening::Admitted { request: job.request, cached_blocks });
+        let own = job.isl_tokens.div_ceil(self.block_size_tokens) - cached_blocks;
+        self.cache.allocate(&mut lease, own, |hash| happened.push(Happening::Evicted { hash }));
+        // The first token needs the last prompt token computed, even if all of the prompt is cached.
+        let kv_tokens = (cached_blocks * self.block_size_tokens).min(job.isl_tokens - 1);
+        Some(Sequence { job, lease, kv_tokens, generated: 0, chunk: 0 })
+    }
+}
+
+impl Sequence {
+    /// Plans as much of the rest of the prompt as `budget` allows.
+    fn plan_chunk(&mut self, budget: &mut u32) -> u32 {
+        self.chunk = (self.job.isl_tokens - self.kv_tokens).min(*budget);
+        *budget -= self.chunk;
+        self.chunk
+    }
+
+    fn advance_prefill(
+        &mut self,
+        cache: &mut BlockCache,
+        block_size_tokens: u32,
+        texts: &impl Texts,
+        happened: &mut Vec<Happening>,
+    ) {
+        self.kv_tokens += std::mem::take(&mut self.chunk);
+        if self.kv_tokens < self.job.isl_tokens {
+            return;
+        }
+        let request = self.job.request;
+        let to = self.job.isl_tokens / block_size_tokens;
+        let mut from = to;
+        for at in self.lease.full_blocks()..to {
+            // A faster twin of this request can only have stored the beginning of what is left.
+            if cache.fill(&mut self.lease, texts.blocks(request)[at as usize]) {
+                from = from.min(at);
+            }
+        }
+        if from < to {
+            happened.push(Happening::Stored { request, from, to });
+        }
+        self.generated = 1;
+    }
+
+    /// Computes the KV of the last token and yields the next one.
+    fn advance_decode(
+        &mut self,
+        cache: &mut BlockCache,
+        block_size_tokens: u32,
+        texts: &impl Texts,
+        happened: &mut Vec<Happening>,
+    ) {
+        let place = self.kv_tokens % block_size_tokens;
+        if place == 0 {
+            cache.allocate(&mut self.lease, 1, |hash| happened.push(Happening::Evicted { hash }));
+        }
+        self.kv_tokens += 1;
+        self.generated += 1;
+        if place + 1 == block_size_tokens {
+            let (request, at) = (self.job.request, self.kv_tokens / block_size_tokens - 1);
+            if cache.fill(&mut self.lease, texts.blocks(request)[at as usize]) {
+                happened.push(Happening::Stored { request, from: at, to: at + 1 });
+            }
+        }
+    }
+}

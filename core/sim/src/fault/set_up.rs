@@ -1,0 +1,91 @@
+//! Faults of the set-up: what the configuration of the cluster is with them.
+
+use super::super::config::{Config, EventLine, Workload};
+use super::Fault;
+
+/// Share of its blocks that a worker keeps where blocks churn, in percent.
+const CHURN_BLOCKS_PERCENT: u64 = 50;
+/// Share of its blocks that a worker keeps where memory is full, in percent.
+const FULL_BLOCKS_PERCENT: u64 = 90;
+
+impl Config {
+    /// What is really set up: this configuration with the mistakes of its fault. To be asked once: what it gives has
+    /// them already.
+    pub fn set_up(&self) -> Self {
+        let mut real = self.clone();
+        let Some(plan) = self.fault else { return real };
+        match plan.fault {
+            // Lost messages show in the numbers of envelopes, which JetStream does not have.
+            Fault::Gap => real.events = EventLine::LocalIndexer,
+            Fault::Replicas | Fault::Approximate => real.replica_sync = false,
+            Fault::Churn => {
+                real.shrink(CHURN_BLOCKS_PERCENT);
+                real.workload = Workload {
+                    starters: 1_000,
+                    think_ms: (30_000, 60_000),
+                    wave_percent: 0,
+                    ..real.workload
+                };
+            }
+            Fault::MemoryFull => {
+                // Long prompts that few share, and short answers: what is promised to them stays small.
+                real.shrink(FULL_BLOCKS_PERCENT);
+                real.workload = Workload {
+                    starters: 400,
+                    wave_percent: 0,
+                    starter_tokens: (12_000, 14_000),
+                    answer_tokens: (120, 200),
+                    short_answer_tokens: (60, 120),
+                    ..real.workload
+                };
+            }
+            _ => {}
+        }
+        real
+    }
+
+    fn shrink(&mut self, percent: u64) {
+        self.blocks_per_worker = (u64::from(self.blocks_per_worker) * percent / 100) as u32;
+    }
+
+    /// Tokens per block of the engines: what all others should say, too.
+    pub(crate) fn engine_block_size_tokens(&self) -> u32 {
+        let said = self.block_size_tokens;
+        match self.fault.map(|plan| plan.fault) {
+            Some(Fault::BlockSize | Fault::BlockSizeOversize | Fault::BlockSizeCard) => {
+                said.saturating_mul(2)
+            }
+            Some(Fault::BlockSizePartial) => said / 2,
+            _ => said,
+        }
+    }
+
+    /// Blocks of an engine: as many tokens as it should hold.
+    pub(crate) fn engine_blocks(&self) -> u32 {
+        let tokens = u64::from(self.blocks_per_worker) * u64::from(self.block_size_tokens);
+        u32::try_from(tokens / u64::from(self.engine_block_size_tokens().max(1))).unwrap_or(u32::MAX)
+    }
+
+    /// How the KV events of a worker travel.
+    pub(crate) fn event_line(&self, worker: u16) -> EventLine {
+        match self.fault.map(|plan| plan.fault) {
+            Some(Fault::MixedPlanes) if worker == self.odd_worker() => EventLine::LocalIndexer,
+            Some(Fault::MixedPlanes) => EventLine::JetStream,
+            _ => self.events,
+        }
+    }
+
+    /// Frontends that route.
+    pub(crate) fn frontends(&self) -> u8 {
+        if self.has(Fault::Replicas) { 2 } else { 1 }
+    }
+
+    /// The worker of a fault of one worker.
+    pub(crate) fn odd_worker(&self) -> u16 {
+        self.workers.saturating_sub(1)
+    }
+
+    pub(crate) fn has(&self, fault: Fault) -> bool {
+        self.fault.is_some_and(|plan| plan.fault == fault)
+    }
+}

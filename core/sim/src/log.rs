@@ -1,0 +1,227 @@
+//! The logs: the lines that Dynamo 0.9 writes at INFO about a decision (reference §7.3), letter by letter, and what it
+//! says about faults. Must not know why a worker was chosen, only what from.
+
+use std::fmt::Write as _;
+
+use time::OffsetDateTime;
+
+use super::config::{Config, RouterMode};
+use super::metrics::frontend_name;
+use super::router::Candidate;
+use super::wire::{Out, WireMessage};
+use radixscope_model::id::Millis;
+
+/// Where the lines of a process's log are heard; its name follows.
+const LOG: &str = "log/";
+/// What writes the lines of decisions.
+const SCHEDULER: &str = "dynamo_llm::kv_router::scheduler";
+/// Time from one line of a decision to the next, in microseconds, about as in a real log.
+const LINE_US: u64 = 4;
+
+/// What a decision was made from.
+pub(super) struct Decided<'a> {
+    pub(super) isl_tokens: u32,
+    pub(super) worker: u16,
+    /// Workers in discovery.
+    pub(super) workers: &'a [u16],
+    /// By worker.
+    pub(super) candidates: &'a [Candidate],
+}
+
+/// How bad it is what a line says, as it is written.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Level {
+    Info,
+    Warn,
+    Error,
+}
+
+/// Writes the logs.
+#[derive(Debug)]
+pub(super) struct Log {
+    /// Whether anybody hears them.
+    on: bool,
+    /// Weight of the prefill term, and whether ties are resolved, which a temperature above 0 leaves to chance.
+    mode: Option<(f64, bool)>,
+    block_size_tokens: u32,
+    blocks_per_worker: u32,
+    line: String,
+}
+
+impl Log {
+    pub(super) fn new(config: &Config) -> Self {
+        let mode = match config.router {
+            RouterMode::Kv { overlap_score_weight, temperature } if config.log => {
+                Some((overlap_score_weight, temperature == 0.0))
+            }
+            _ => None,
+        };
+        let (block_size_tokens, blocks_per_worker) = (config.block_size_tokens, config.engine_blocks());
+        Self { on: config.log, mode, block_size_tokens, blocks_per_worker, line: String::new() }
+    }
+
+    /// Says `words` in the log of the process `who`, at `at_us` of Unix time.
+    pub(super) fn say(
+        &mut self,
+        who: &str,
+        at_us: u64,
+        (level, target): (Level, &str),
+        words: std::fmt::Arguments<'_>,
+        out: Out<'_>,
+    ) {
+        if self.on {
+            self.write(who, (Millis(at_us / 1_000), at_us), (level, target), words, out);
+        }
+    }
+
+    /// A line that is heard at `at_ms` and carries the time `at_us`.
+    fn write(
+        &mut self,
+        who: &str,
+        (at_ms, at_us): (Millis, u64),
+        (level, target): (Level, &str),
+        words: std::fmt::Arguments<'_>,
+        out: Out<'_>,
+    ) {
+        let level = match level {
+            Level::Info => " INFO",
+            Level::Warn => " WARN",
+            Level::Error => "ERROR",
+        };
+        self.line.clear();
+        // Writing to a String cannot fail.
+        let _ = stamp(&mut self.line, at_us);
+        let _ = write!(self.line, " {level} {target}: {words}");
+        let subject = format!("{LOG}{who}");
+        out(WireMessage { at_ms, subject: &subject, payload: self.line.as_bytes() });
+    }
+
+    /// Says a decision made at `at_us` of Unix time: a line for each worker, perhaps one about a tie, and the choice.
+    pub(super) fn decided(
+        &mut self,
+        frontend: u8,
+        at_us: u64,
+        decided: &Decided<'_>,
+        worker_id: impl Fn(u16) -> u64,
+        out: Out<'_>,
+    ) {
+        let Some((weight, breaks_ties)) = self.mode else { return };
+        let who = frontend_name(frontend);
+        let at_ms = Millis(at_us / 1_000);
+        let (block_size_tokens, blocks_per_worker) = (self.block_size_tokens, self.blocks_per_worker);
+        let mut times = (0..).map(|line| at_us + line * LINE_US);
+        let mut say = |words: std::fmt::Arguments<'_>| {
+            let Some(at_us) = times.next() else { return };
+            self.write(&who, (at_ms, at_us), (Level::Info, SCHEDULER), words, out);
+        };
+        let known =
+            || decided.workers.iter().filter_map(|&w| Some((w, decided.candidates.get(usize::from(w))?)));
+        for (worker, candidate) in known() {
+            say(format_args!(
+                "Formula for worker_id={} dp_rank=0 with {} cached blocks: {:.3} = {weight:.1} * prefill_blocks + \
+                 decode_blocks = {weight:.1} * {:.3} + {:.3}",
+                worker_id(worker),
+                candidate.overlap_blocks,
+                candidate.cost,
+                candidate.prefill_blocks(decided.isl_tokens, block_size_tokens),
+                candidate.potential_decode_blocks() as f64,
+            ));
+        }
+        let least = known().map(|(_, c)| c.cost).fold(f64::INFINITY, f64::min);
+        if breaks_ties && known().filter(|(_, c)| c.cost == least).count() > 1 {
+            say(format_args!("Multiple workers tied with same logit, using tree size as tie-breaker"));
+        }
+        if let Some(chosen) = decided.candidates.get(usize::from(decided.worker)) {
+            say(format_args!(
+                "Selected worker: worker_id={} dp_rank=0, logit: {:.3}, cached blocks: {}, tree size: {}, total \
+                 blocks: {}",
+                worker_id(decided.worker),
+                chosen.cost,
+                chosen.overlap_blocks,
+                chosen.tree_blocks,
+                blocks_per_worker,
+            ));
+        }
+    }
+}
+
+/// RFC 3339 with microseconds, as the first part of a line.
+fn stamp(line: &mut String, at_us: u64) -> std::fmt::Result {
+    let at = OffsetDateTime::from_unix_timestamp_nanos(i128::from(at_us) * 1_000)
+        .unwrap_or(OffsetDateTime::UNIX_EPOCH);
+    let (date, clock) = (at.date(), at.time());
+    write!(
+        line,
+        "{:04}-{:02}-{:02}T{:02}:{:02}:{:02}.{:06}Z",
+        date.year(),
+        u8::from(date.month()),
+        date.day(),
+        clock.hour(),
+        clock.minute(),
+        clock.second(),
+        clock.microsecond()
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What a decision among `candidates` at B = 16 logs.
+    fn lines(router: RouterMode, isl_tokens: u32, worker: u16, candidates: &[Candidate]) -> Vec<String> {
+        let config = Config { router, block_size_tokens: 16, blocks_per_worker: 1_600, ..Config::default() };
+        let mut lines = Vec::new();
+        let workers: Vec<u16> = (0..candidates.len() as u16).collect();
+        let decided = Decided { isl_tokens, worker, workers: &workers, candidates };
+        Log::new(&config).decided(
+            0,
+            1_795_198_427_080_747,
+            &decided,
+            |w| 7668682361323730182 + u64::from(w),
+            &mut |m| {
+                lines.push(String::from_utf8(m.payload.to_vec()).expect("text"));
+            },
+        );
+        lines
+    }
+
+    fn idle(overlap_blocks: u32, tree_blocks: u64, new_blocks: u64, cost: f64) -> Candidate {
+        Candidate { overlap_blocks, prefill_tokens: 0, decode_blocks: 0, new_blocks, tree_blocks, cost }
+    }
+
+    const KV: RouterMode = RouterMode::Kv { overlap_score_weight: 1.0, temperature: 0.0 };
+
+    #[test]
+    fn a_decision_reads_as_in_a_real_log() {
+        let tied = [idle(0, 0, 241, 482.125), idle(0, 0, 241, 482.125)];
+        assert_eq!(
+            lines(KV, 3_858, 0, &tied),
+            [
+                "2026-11-20T18:13:47.080747Z  INFO dynamo_llm::kv_router::scheduler: Formula for worker_id=7668682361323730182 dp_rank=0 with 0 cached blocks: 482.125 = 1.0 * prefill_blocks + decode_blocks = 1.0 * 241.125 + 241.000",
+                "2026-11-20T18:13:47.080751Z  INFO dynamo_llm::kv_router::scheduler: Formula for worker_id=7668682361323730183 dp_rank=0 with 0 cached blocks: 482.125 = 1.0 * prefill_blocks + decode_blocks = 1.0 * 241.125 + 241.000",
+                "2026-11-20T18:13:47.080755Z  INFO dynamo_llm::kv_router::scheduler: Multiple workers tied with same logit, using tree size as tie-breaker",
+                "2026-11-20T18:13:47.080759Z  INFO dynamo_llm::kv_router::scheduler: Selected worker: worker_id=7668682361323730182 dp_rank=0, logit: 482.125, cached blocks: 0, tree size: 0, total blocks: 1600",
+            ]
+        );
+    }
+
+    #[test]
+    fn overlap_and_tree_are_told_of_the_chosen_worker() {
+        let warm = Candidate { decode_blocks: 500, ..idle(243, 1_600, 131, 643.0625) };
+        let said = lines(KV, 16 * 255 + 1, 0, &[warm]);
+        assert!(said[0].ends_with(
+            "with 243 cached blocks: 643.062 = 1.0 * prefill_blocks + decode_blocks = 1.0 * 12.062 + 631.000"
+        ));
+        assert!(said[1].ends_with("logit: 643.062, cached blocks: 243, tree size: 1600, total blocks: 1600"));
+    }
+
+    #[test]
+    fn only_the_cost_router_logs_and_only_the_cold_choice_speaks_of_ties() {
+        let tied = [idle(0, 0, 2, 4.625), idle(0, 0, 2, 4.625)];
+        let hot = RouterMode::Kv { overlap_score_weight: 0.25, temperature: 0.5 };
+        let said = lines(hot, 42, 1, &tied);
+        assert_eq!(said.len(), 3);
+        assert!(said[0].contains("= 0.2 * prefill_blocks"), "one decimal, half to even: {}", said[0]);
+        assert_eq!(lines(RouterMode::RoundRobin, 42, 1, &[]), [""; 0]);
+    }
+}

@@ -1,0 +1,137 @@
+//! What a re-simulation runs on, and what it takes for granted.
+//! Must not know how it is run.
+
+use serde::{Deserialize, Serialize};
+
+use super::{Arrival, MAX_REQUEST_TOKENS, ResimulationError};
+use crate::config::{Config, Fleet, RouterMode};
+use crate::timing;
+
+/// Share of the arrivals that fill the caches and are not counted, in percent, unless told otherwise.
+pub const WARM_UP_PERCENT: u32 = 20;
+
+/// The fleet, the router and the assumptions that can be chosen. [`Default`] is the fleet of the reference scenario.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct Settings {
+    /// Number of workers.
+    pub workers: u16,
+    /// KV blocks each worker holds.
+    pub blocks_per_worker: u32,
+    /// Tokens per block; that of the recorded hashes.
+    pub block_size_tokens: u32,
+    /// Most requests a worker runs at once.
+    pub max_batch: u32,
+    /// Most tokens a worker computes in one step, prefill and decode together.
+    pub max_num_tokens: u32,
+    /// How requests find a worker.
+    pub router: RouterMode,
+    /// Decides ties and draws.
+    pub seed: u64,
+    /// Tokens of an answer of which the recording does not tell the length; at least 1.
+    pub mean_output_tokens: u32,
+    /// Share of the arrivals that only warm the caches and are not counted, in percent, below 100.
+    pub warm_up_percent: u32,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        let Config {
+            workers, blocks_per_worker, block_size_tokens, max_batch, max_num_tokens, router, ..
+        } = Config::default();
+        Self {
+            workers,
+            blocks_per_worker,
+            block_size_tokens,
+            max_batch,
+            max_num_tokens,
+            router,
+            seed: 1,
+            mean_output_tokens: 500,
+            warm_up_percent: WARM_UP_PERCENT,
+        }
+    }
+}
+
+impl Settings {
+    /// Whether anything can be run on this.
+    ///
+    /// # Errors
+    /// The first thing that cannot be, with the value given and what is allowed.
+    pub fn validate(&self) -> Result<(), ResimulationError> {
+        self.fleet().validate()?;
+        let within = |name, value, least, most| {
+            let option = ResimulationError::Option { name, value, least, most };
+            if (least..=most).contains(&value) { Ok(()) } else { Err(option) }
+        };
+        within("mean_output_tokens", self.mean_output_tokens, 1, MAX_REQUEST_TOKENS)?;
+        within("warm_up_percent", self.warm_up_percent, 0, 99)
+    }
+
+    /// What every figure of an outcome rests on, as whole sentences with the numbers of these settings.
+    pub fn assumptions(&self) -> Vec<String> {
+        let Self { blocks_per_worker, block_size_tokens, max_batch, max_num_tokens, .. } = self;
+        let mut said = vec![
+            "Requests arrive when they were recorded, however long the answers take here: users neither wait nor \
+             give up (open loop)."
+                .to_owned(),
+            format!(
+                "Every worker is an engine of the reference scenario, Llama 70B in FP8 on one H200: a step takes {}, \
+                 whatever the recorded hardware was.",
+                timing::in_words()
+            ),
+            format!(
+                "Every worker holds {blocks_per_worker} blocks of {block_size_tokens} tokens, runs at most {max_batch} \
+                 requests at once and computes at most {max_num_tokens} tokens a step, prompts in chunks."
+            ),
+            format!(
+                "The frontend takes {}, and the way back to the user {} ms; both are part of TTFT and E2E.",
+                timing::frontend_in_words(),
+                timing::FIRST_TOKEN_BACK_US / 1_000
+            ),
+            "An engine evicts the least recently used block that no running request needs, and admits a request only \
+             when all its blocks will fit: nothing is preempted or swapped out."
+                .to_owned(),
+            "No speculative decoding, no disaggregated prefill, no tiers below GPU memory, no worker that comes or \
+             goes, and the router hears of blocks at once."
+                .to_owned(),
+            "The blocks of an answer are those with which the next recorded prompt that continues its request goes \
+             on; where none does, nobody asks for them again."
+                .to_owned(),
+            format!(
+                "An answer of unknown length has {} tokens.",
+                self.mean_output_tokens
+            ),
+            format!(
+                "Caches are empty at the beginning: the first {} % of the arrivals fill them and are not counted.",
+                self.warm_up_percent
+            ),
+        ];
+        said.push(match self.router {
+            RouterMode::Kv { overlap_score_weight, temperature } => format!(
+                "The router is that of Dynamo 0.9: cost = {overlap_score_weight} × prefill blocks + decode blocks, \
+                 temperature {temperature}."
+            ),
+            RouterMode::RoundRobin => "The router takes one worker after the other.".to_owned(),
+        });
+        said
+    }
+
+    pub(super) fn fleet(&self) -> Fleet {
+        Fleet {
+            workers: self.workers,
+            blocks_per_worker: self.blocks_per_worker,
+            block_size_tokens: self.block_size_tokens,
+            max_batch: self.max_batch,
+            max_num_tokens: self.max_num_tokens,
+            router: self.router,
+            router_block_size_tokens: self.block_size_tokens,
+            frontends: 1,
+            predicts: false,
+        }
+    }
+
+    /// Answer tokens of an arrival.
+    pub(super) fn osl_tokens(&self, arrival: &Arrival<'_>) -> u32 {
+        arrival.osl_tokens.unwrap_or(self.mean_output_tokens).max(1)
+    }
+}

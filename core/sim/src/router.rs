@@ -1,0 +1,399 @@
+//! The frontend's router: Dynamo 0.9's index, load bookkeeping, cost formula A and choice (reference §5.1, §5.3,
+//! §5.8, §6.1), or plain round-robin. Must not know engines, users or the wire; it hears stored and removed blocks
+//! and the life of requests.
+
+use rand::RngExt;
+use rand_pcg::Pcg64Mcg;
+use rustc_hash::FxHashMap;
+
+use super::config::{Fleet, RouterMode};
+use super::fault::Steer;
+use super::holders::Holders;
+use super::predicted::Predicted;
+use radixscope_model::id::BlockHash;
+use radixscope_model::record::Block;
+use radixscope_router::{TieBreak, pick};
+
+/// What the router knew of one worker when it decided, and the cost that follows (lower wins).
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Candidate {
+    /// Full blocks of the prompt the worker holds, by the router's index.
+    pub overlap_blocks: u32,
+    /// Tokens routed to the worker whose first token has not come (`A_w`).
+    pub prefill_tokens: u64,
+    /// Distinct full blocks of the prompts active on the worker (`D_w`).
+    pub decode_blocks: u64,
+    /// Full blocks of this prompt not active there (`N_w`).
+    pub new_blocks: u64,
+    /// Blocks of the worker in the router's index; counted only where `overlap_blocks` is above 0.
+    pub tree_blocks: u64,
+    /// `k · (A_w + isl − overlap · B) / B + D_w + N_w`.
+    pub cost: f64,
+}
+
+impl Candidate {
+    /// Blocks to prefill if a prompt of `isl_tokens` goes there (`pre_w ÷ B`).
+    pub(super) fn prefill_blocks(&self, isl_tokens: u32, block_size_tokens: u32) -> f64 {
+        let cached = u64::from(self.overlap_blocks) * u64::from(block_size_tokens);
+        let tokens = self.prefill_tokens + u64::from(isl_tokens).saturating_sub(cached);
+        tokens as f64 / f64::from(block_size_tokens)
+    }
+
+    /// Active blocks if the prompt goes there (`dec_w`).
+    pub(super) fn potential_decode_blocks(&self) -> u64 {
+        self.decode_blocks + self.new_blocks
+    }
+}
+
+/// Where a request goes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Choice {
+    pub(super) worker: u16,
+    pub(super) overlap_blocks: u32,
+}
+
+/// The load a router has put on one worker.
+#[derive(Debug, Default)]
+struct Active {
+    /// Requests using each full block of an active prompt.
+    blocks: FxHashMap<BlockHash, u32>,
+    prefill_tokens: u64,
+    in_flight: u32,
+}
+
+/// The router of the simulated frontend.
+#[derive(Debug)]
+pub(super) struct Router {
+    mode: RouterMode,
+    block_size_tokens: u32,
+    holders: Holders,
+    tree_blocks: Vec<u64>,
+    /// By frontend and worker.
+    active: Vec<Vec<Active>>,
+    /// Workers in discovery, ascending.
+    workers: Vec<u16>,
+    /// Of these, the ones that may be chosen now.
+    eligible: Vec<u16>,
+    /// What stands in for events, where the router does without them.
+    predicted: Option<Predicted>,
+    next_in_turn: u16,
+    candidates: Vec<Candidate>,
+    costs: Vec<f64>,
+    chances: Vec<f64>,
+    rng: Pcg64Mcg,
+}
+
+impl Router {
+    pub(super) fn new(fleet: &Fleet, rng: Pcg64Mcg) -> Self {
+        let workers = usize::from(fleet.workers);
+        Self {
+            mode: fleet.router,
+            block_size_tokens: fleet.router_block_size_tokens,
+            holders: Holders::new(workers),
+            tree_blocks: vec![0; workers],
+            active: idle(fleet.frontends, workers),
+            workers: (0..fleet.workers).collect(),
+            eligible: Vec::with_capacity(workers),
+            predicted: fleet.predicts.then(Predicted::default),
+            next_in_turn: 0,
+            candidates: Vec::with_capacity(workers),
+            costs: Vec::with_capacity(workers),
+            chances: Vec::with_capacity(workers),
+            rng,
+        }
+    }
+
+    /// Whether requests are routed by cost.
+    pub(super) fn is_kv(&self) -> bool {
+        matches!(self.mode, RouterMode::Kv { .. })
+    }
+
+    /// A worker stored blocks below one of its own. Returns whether it was known to have that one: otherwise the blocks
+    /// are passed over.
+    pub(super) fn stored(&mut self, worker: u16, parent: Option<BlockHash>, blocks: &[Block]) -> bool {
+        if !self.mode.indexes() {
+            return true;
+        }
+        if parent.is_some_and(|parent| !self.holders.holds(worker, parent)) {
+            return false;
+        }
+        self.learn(worker, blocks.iter().map(|block| block.block_hash));
+        true
+    }
+
+    /// A worker holds blocks, whatever is above them.
+    pub(super) fn learn(&mut self, worker: u16, blocks: impl Iterator<Item = BlockHash>) {
+        for hash in blocks {
+            let is_new = self.holders.insert(worker, hash);
+            self.tree_blocks[usize::from(worker)] += u64::from(is_new);
+        }
+    }
+
+    /// A worker removed a block. Returns whether it was known to have it.
+    pub(super) fn removed(&mut self, worker: u16, hash: BlockHash) -> bool {
+        let held = self.holders.remove(worker, hash);
+        self.tree_blocks[usize::from(worker)] -= u64::from(held);
+        held || !self.mode.indexes()
+    }
+
+    /// Nothing is known of what a worker holds any more.
+    pub(super) fn forget(&mut self, worker: u16) {
+        self.holders.forget(worker);
+        self.tree_blocks[usize::from(worker)] = 0;
+    }
+
+    /// A worker left discovery.
+    pub(super) fn leave(&mut self, worker: u16) {
+        self.workers.retain(|&at| at != worker);
+        self.forget(worker);
+    }
+
+    /// Workers in discovery, ascending.
+    pub(super) fn workers(&self) -> &[u16] {
+        &self.workers
+    }
+
+    /// The router begins anew: without index or load.
+    pub(super) fn restart(&mut self) {
+        for worker in 0..self.tree_blocks.len() as u16 {
+            self.forget(worker);
+        }
+        self.active = idle(self.active.len() as u8, self.tree_blocks.len());
+        self.next_in_turn = 0;
+    }
+
+    /// Chooses a worker for a prompt of `isl_tokens` whose full blocks are `prompt`, as `frontend` sees the load.
+    pub(super) fn choose(&mut self, frontend: u8, isl_tokens: u32, prompt: &[Block], steer: Steer) -> Choice {
+        match self.mode {
+            RouterMode::RoundRobin => {
+                let turn = usize::from(self.next_in_turn) % self.workers.len();
+                self.next_in_turn = (turn + 1) as u16;
+                let turn = self.workers[turn];
+                let other = self.workers.iter().copied().find(|&worker| steer.allows(worker));
+                let worker = if steer.allows(turn) { turn } else { other.unwrap_or(turn) };
+                Choice { worker, overlap_blocks: 0 }
+            }
+            RouterMode::Kv { overlap_score_weight, temperature } => {
+                self.score(frontend, overlap_score_weight, isl_tokens, prompt);
+                let draw = self.rng.random();
+                let worker = self.pick(temperature, draw, steer);
+                Choice { worker, overlap_blocks: self.candidates[usize::from(worker)].overlap_blocks }
+            }
+        }
+    }
+
+    /// A router without events believes that a worker now holds what was sent to it, and no longer what was sent long
+    /// ago.
+    pub(super) fn predict(&mut self, now_us: u64, worker: u16, prompt: &[Block]) {
+        let Some(mut predicted) = self.predicted.take() else { return };
+        predicted.sent(now_us, worker, prompt);
+        self.learn(worker, prompt.iter().map(|block| block.block_hash));
+        while let Some((worker, hash)) = predicted.expired(now_us) {
+            self.removed(worker, hash);
+        }
+        self.predicted = Some(predicted);
+    }
+
+    /// What the last choice was made from, by worker; empty in round-robin.
+    pub(super) fn candidates(&self) -> &[Candidate] {
+        &self.candidates
+    }
+
+    fn score(&mut self, frontend: u8, weight: f64, isl_tokens: u32, prompt: &[Block]) {
+        self.candidates.clear();
+        self.candidates.extend(self.active[usize::from(frontend)].iter().map(|active| Candidate {
+            overlap_blocks: 0,
+            prefill_tokens: active.prefill_tokens,
+            decode_blocks: active.blocks.len() as u64,
+            new_blocks: (prompt.len() - active.prefix_len(prompt)) as u64,
+            tree_blocks: 0,
+            cost: 0.0,
+        }));
+        self.holders.count(prompt, &mut self.candidates);
+        for (candidate, &tree_blocks) in self.candidates.iter_mut().zip(&self.tree_blocks) {
+            if candidate.overlap_blocks > 0 {
+                candidate.tree_blocks = tree_blocks;
+            }
+            let prefill_blocks = candidate.prefill_blocks(isl_tokens, self.block_size_tokens);
+            candidate.cost = weight * prefill_blocks + candidate.potential_decode_blocks() as f64;
+        }
+    }
+
+    /// The candidate that a draw in [0, 1) takes. Where Dynamo takes whichever its hash map yields first, the draw
+    /// stands for that.
+    fn pick(&mut self, temperature: f64, draw: f64, steer: Steer) -> u16 {
+        let Self { candidates, costs, chances, workers, eligible, .. } = self;
+        eligible.clear();
+        eligible.extend(workers.iter().filter(|&&worker| steer.allows(worker)));
+        if eligible.is_empty() {
+            eligible.extend_from_slice(workers);
+        }
+        let candidate = |at: usize| &candidates[usize::from(eligible[at])];
+        costs.clear();
+        costs.extend((0..eligible.len()).map(|at| candidate(at).cost));
+        chances.resize(costs.len(), 0.0);
+        pick::probabilities(
+            costs,
+            temperature,
+            TieBreak::SmallestTree,
+            |at| candidate(at).tree_blocks,
+            chances,
+        );
+        eligible[pick::draw(chances, draw).unwrap_or(0)]
+    }
+
+    /// A request was sent to `worker`; `prefill_tokens` of its prompt are not cached there.
+    pub(super) fn add(&mut self, frontend: u8, worker: u16, prompt: &[Block], prefill_tokens: u64) {
+        let kv = self.is_kv();
+        let active = &mut self.active[usize::from(frontend)][usize::from(worker)];
+        active.in_flight += 1;
+        if kv {
+            active.prefill_tokens += prefill_tokens;
+            for block in prompt {
+                *active.blocks.entry(block.block_hash).or_default() += 1;
+            }
+        }
+    }
+
+    /// The first token of a request came from `worker`.
+    pub(super) fn prefill_completed(&mut self, frontend: u8, worker: u16, prefill_tokens: u64) {
+        let active = &mut self.active[usize::from(frontend)][usize::from(worker)];
+        active.prefill_tokens = active.prefill_tokens.saturating_sub(prefill_tokens);
+    }
+
+    /// A request on `worker` finished.
+    pub(super) fn free(&mut self, frontend: u8, worker: u16, prompt: &[Block]) {
+        let active = &mut self.active[usize::from(frontend)][usize::from(worker)];
+        active.in_flight -= 1;
+        for block in prompt {
+            if let Some(uses) = active.blocks.get_mut(&block.block_hash) {
+                *uses -= 1;
+                if *uses == 0 {
+                    active.blocks.remove(&block.block_hash);
+                }
+            }
+        }
+    }
+
+    /// `D_w` and `A_w` of a worker, as `frontend` sees them.
+    pub(super) fn load(&self, frontend: u8, worker: u16) -> (u64, u64) {
+        let active = &self.active[usize::from(frontend)][usize::from(worker)];
+        (active.blocks.len() as u64, active.prefill_tokens)
+    }
+
+    /// Requests routed to each worker and not finished.
+    pub(super) fn in_flight(&self) -> impl Iterator<Item = u32> + '_ {
+        (0..self.tree_blocks.len()).map(|worker| self.active.iter().map(|of| of[worker].in_flight).sum())
+    }
+}
+
+fn idle(frontends: u8, workers: usize) -> Vec<Vec<Active>> {
+    (0..frontends).map(|_| (0..workers).map(|_| Active::default()).collect()).collect()
+}
+
+impl Active {
+    /// Blocks of `prompt` that are active. Every active request adds its whole prompt, so the active blocks of a
+    /// path are its beginning.
+    fn prefix_len(&self, prompt: &[Block]) -> usize {
+        prompt.partition_point(|b| self.blocks.contains_key(&b.block_hash))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rand::SeedableRng;
+
+    use super::*;
+    use crate::config::Config;
+    use radixscope_model::id::TokensHash;
+
+    fn router(workers: u16, mode: RouterMode) -> Router {
+        let config = Config { workers, block_size_tokens: 16, router: mode, ..Config::default() };
+        Router::new(&config.fleet(), Pcg64Mcg::seed_from_u64(1))
+    }
+
+    fn kv(overlap_score_weight: f64) -> RouterMode {
+        RouterMode::Kv { overlap_score_weight, temperature: 0.0 }
+    }
+
+    fn prompt(isl: u32) -> Vec<Block> {
+        let block = |n| Block { block_hash: BlockHash(u64::from(n)), tokens_hash: TokensHash(0) };
+        (0..isl / 16).map(block).collect()
+    }
+
+    #[test]
+    fn costs_equal_those_a_real_dynamo_logged() {
+        let mut router = router(1, kv(1.0));
+        for (isl, cost) in [(122, 14.625), (42, 4.625), (3858, 482.125)] {
+            router.choose(0, isl, &prompt(isl), Steer::Free);
+            assert_eq!(router.candidates()[0].cost, cost);
+        }
+        router.stored(0, None, &prompt(122));
+        router.choose(0, 122, &prompt(122), Steer::Free);
+        assert_eq!(router.candidates()[0].cost, 7.625);
+    }
+
+    #[test]
+    fn a_request_loads_its_worker_from_choice_to_end() {
+        let mut router = router(2, kv(1.0));
+        let prompt = prompt(122);
+        router.add(0, 1, &prompt, 122);
+        assert_eq!(router.load(0, 1), (7, 122));
+        router.add(0, 1, &prompt, 122);
+        assert_eq!(router.load(0, 1), (7, 244), "equal blocks count once");
+        router.prefill_completed(0, 1, 122);
+        router.free(0, 1, &prompt);
+        assert_eq!(router.load(0, 1), (7, 122));
+        router.prefill_completed(0, 1, 122);
+        router.free(0, 1, &prompt);
+        assert_eq!(router.load(0, 1), (0, 0));
+    }
+
+    #[test]
+    fn a_tie_goes_to_the_worker_with_the_smaller_tree() {
+        let mut router = router(2, kv(1.0));
+        let prompt = prompt(32);
+        router.stored(0, None, &prompt);
+        router.stored(1, None, &prompt[..1]);
+        router.add(0, 0, &[Block { block_hash: BlockHash(99), tokens_hash: TokensHash(0) }], 0);
+        let choice = router.choose(0, 32, &prompt, Steer::Free);
+        assert_eq!(router.candidates()[0].cost, router.candidates()[1].cost);
+        assert_eq!(choice, Choice { worker: 1, overlap_blocks: 1 });
+    }
+
+    #[test]
+    fn any_number_of_workers_is_told_apart() {
+        for workers in [64, 65, 256, 257, 1_024] {
+            let mut router = router(workers, kv(1.0));
+            let (last, prompt) = (workers - 1, prompt(64));
+            router.stored(0, None, &prompt[..1]);
+            router.stored(last, None, &prompt);
+            assert_eq!(
+                router.choose(0, 64, &prompt, Steer::Free),
+                Choice { worker: last, overlap_blocks: 4 }
+            );
+            router.removed(last, prompt[3].block_hash);
+            assert_eq!(router.choose(0, 64, &prompt, Steer::Free).overlap_blocks, 3);
+            assert_eq!(router.candidates()[0].overlap_blocks, 1);
+            assert_eq!(router.candidates().iter().filter(|c| c.overlap_blocks > 0).count(), 2);
+            assert_eq!(router.candidates()[usize::from(last)].tree_blocks, 3);
+        }
+    }
+
+    #[test]
+    fn weight_0_and_round_robin_keep_no_index() {
+        for mode in [kv(0.0), RouterMode::RoundRobin] {
+            let mut router = router(3, mode);
+            router.stored(0, None, &prompt(64));
+            assert!(router.holders.is_empty());
+        }
+    }
+
+    #[test]
+    fn round_robin_goes_round() {
+        let mut router = router(3, RouterMode::RoundRobin);
+        let workers: Vec<u16> =
+            (0..4).map(|_| router.choose(0, 64, &prompt(64), Steer::Free).worker).collect();
+        assert_eq!(workers, [0, 1, 2, 0]);
+    }
+}

@@ -1,0 +1,320 @@
+//! The frontend's router and the workers' engines at work: what a request goes through from its routing to its last
+//! token. Must not know who sends requests, nor who is told what: that is what [`Surroundings`] are for.
+
+use rand_pcg::Pcg64Mcg;
+
+use super::config::Fleet;
+use super::engine::{Engine, Happening, Job, Texts};
+use super::fault::{Delivery, Failure, Steer};
+use super::router::{Choice, Router};
+use super::timing;
+use radixscope_model::id::BlockHash;
+use radixscope_model::record::Block;
+
+/// What lies around the serving: time, the requests, and those who hear what happens to them.
+pub(super) trait Surroundings: Texts {
+    /// Now, in microseconds since the start.
+    fn now_us(&self) -> u64;
+    /// What a request asks for.
+    fn job(&self, request: u32) -> Job;
+    /// An engine began a step that long; when it is over, [`Serving::end_step`] must follow.
+    fn step_begun(&mut self, worker: u16, duration_us: u64);
+    /// A request was routed; the router counts it already.
+    fn routed(&mut self, router: &Router, request: u32, choice: Choice);
+    /// A request is complete; the router no longer counts it.
+    fn finished(&mut self, router: &Router, request: u32, served: &Served);
+    /// The first token of a request came.
+    fn prefilled(&mut self, _router: &Router, _request: u32, _first: &FirstToken) {}
+    /// A worker stored the blocks `from..to` of a request's text. Returns what others hear of it.
+    fn stored(&mut self, _worker: u16, _request: u32, _from: u32, _to: u32) -> Delivery {
+        Delivery::Whole
+    }
+    /// A worker dropped a block. Returns what others hear of it.
+    fn evicted(&mut self, _worker: u16, _hash: BlockHash) -> Delivery {
+        Delivery::Whole
+    }
+    /// The router could not apply an event of a worker.
+    fn rejected(&mut self, _worker: u16, _rejected: Rejected) {}
+    /// A step of a worker's engine is over, and what came of it is told.
+    fn stepped(&mut self, _worker: u16, _engine: &Engine) {}
+    /// A request ended without an answer; the router no longer counts it.
+    fn failed(&mut self, _router: &Router, _worker: u16, _request: u32, _failure: Failure) {}
+    /// The full blocks of a request's prompt and answer as the router sees them.
+    fn routed_blocks(&self, request: u32) -> &[Block] {
+        self.blocks(request)
+    }
+    /// Which frontend routes a request.
+    fn frontend(&self, _request: u32) -> u8 {
+        0
+    }
+    /// Where a request may go.
+    fn steer(&self, _request: u32) -> Steer {
+        Steer::Free
+    }
+}
+
+/// How a request was served.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Served {
+    pub(super) job: Job,
+    pub(super) worker: u16,
+    /// Prompt tokens found in the engine's cache.
+    pub(super) cached_tokens: u32,
+    /// Sent to first token, as the user sees it.
+    pub(super) ttft_us: u64,
+    /// Wait for a place in the engine's batch.
+    pub(super) queued_us: u64,
+    /// Sent to last token, as the user sees it.
+    pub(super) e2e_us: u64,
+    /// Time from the routing to the last token.
+    pub(super) on_worker_us: u64,
+}
+
+/// The first token of a request.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct FirstToken {
+    pub(super) worker: u16,
+    pub(super) isl_tokens: u32,
+    /// Prompt tokens found in the engine's cache.
+    pub(super) cached_tokens: u32,
+    /// Sent to first token, as the user sees it.
+    pub(super) ttft_us: u64,
+}
+
+/// An event that the router could not apply.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Rejected {
+    /// It never heard of the block above the stored ones.
+    Store { parent: BlockHash, blocks: usize },
+    /// It never heard of the block removed.
+    Removal { hash: BlockHash },
+}
+
+impl Served {
+    /// Prompt tokens that the engine computed: always at least the last one.
+    pub(super) fn prefilled_tokens(&self) -> u32 {
+        self.job.isl_tokens - self.cached_tokens.min(self.job.isl_tokens - 1)
+    }
+}
+
+/// A request in flight.
+#[derive(Clone, Copy, Debug, Default)]
+struct Flight {
+    routed_us: u64,
+    admitted_us: u64,
+    first_token_us: u64,
+    worker: u16,
+    /// What the router counts for it until the first token.
+    prefill_tokens: u64,
+    cached_tokens: u32,
+    /// Whether it is under way.
+    open: bool,
+}
+
+/// Router and engines.
+#[derive(Debug)]
+pub(super) struct Serving {
+    pub(super) router: Router,
+    engines: Vec<Engine>,
+    /// By request.
+    flights: Vec<Flight>,
+    /// Workers whose process is gone.
+    dead: Vec<bool>,
+    block_size_tokens: u32,
+    router_block_size_tokens: u32,
+    happened: Vec<Happening>,
+}
+
+impl Serving {
+    /// An idle fleet for requests numbered below `requests`.
+    pub(super) fn new(fleet: &Fleet, requests: usize, rng: Pcg64Mcg) -> Self {
+        Self {
+            router: Router::new(fleet, rng),
+            engines: (0..fleet.workers).map(|_| Engine::new(fleet)).collect(),
+            flights: vec![Flight::default(); requests],
+            dead: vec![false; usize::from(fleet.workers)],
+            block_size_tokens: fleet.block_size_tokens,
+            router_block_size_tokens: fleet.router_block_size_tokens,
+            happened: Vec::new(),
+        }
+    }
+
+    pub(super) fn engine(&self, worker: u16) -> &Engine {
+        &self.engines[usize::from(worker)]
+    }
+
+    pub(super) fn engines(&self) -> &[Engine] {
+        &self.engines
+    }
+
+    /// The frontend is done with a prompt and routes it.
+    pub(super) fn route(&mut self, request: u32, around: &mut impl Surroundings) {
+        let job = around.job(request);
+        let prompt = &around.routed_blocks(request)[..job.full_blocks(self.router_block_size_tokens)];
+        let (frontend, steer, now_us) = (around.frontend(request), around.steer(request), around.now_us());
+        let choice = self.router.choose(frontend, job.isl_tokens, prompt, steer);
+        let worker = choice.worker;
+        let overlap_tokens = choice.overlap_blocks * self.router_block_size_tokens;
+        let prefill_tokens = u64::from(job.isl_tokens.saturating_sub(overlap_tokens));
+        self.router.add(frontend, worker, prompt, prefill_tokens);
+        self.router.predict(now_us, worker, prompt);
+        self.flights[request as usize] =
+            Flight { routed_us: now_us, worker, prefill_tokens, open: true, ..Flight::default() };
+        around.routed(&self.router, request, choice);
+        if self.dead[usize::from(worker)] {
+            self.fail(request, Failure::Refused, around);
+            return;
+        }
+        let engine = &mut self.engines[usize::from(worker)];
+        engine.push(job);
+        if !engine.is_stepping() {
+            self.begin_step(worker, around);
+        }
+    }
+
+    /// A step of a worker's engine is over; the next one begins if there is anything to do.
+    pub(super) fn end_step(&mut self, worker: u16, around: &mut impl Surroundings) {
+        self.engines[usize::from(worker)].end_step(around, &mut self.happened);
+        self.tell(worker, around);
+        around.stepped(worker, &self.engines[usize::from(worker)]);
+        self.begin_step(worker, around);
+    }
+
+    /// Whether the process of a worker lives.
+    pub(super) fn lives(&self, worker: u16) -> bool {
+        !self.dead[usize::from(worker)]
+    }
+
+    /// The process of a worker is killed, with every request on it.
+    pub(super) fn kill(&mut self, worker: u16, around: &mut impl Surroundings) {
+        self.dead[usize::from(worker)] = true;
+        self.engines[usize::from(worker)].abort();
+        self.fail_all(Failure::Disconnected, |flight| flight.worker == worker, around);
+    }
+
+    /// The frontends go away, with every request in flight, and come back knowing nothing.
+    pub(super) fn restart_frontends(&mut self, around: &mut impl Surroundings) {
+        self.engines.iter_mut().for_each(Engine::abort);
+        self.fail_all(Failure::FrontendGone, |_| true, around);
+        self.router.restart();
+    }
+
+    /// The router knows again what every worker holds.
+    pub(super) fn catch_up(&mut self) {
+        for (worker, engine) in (0..).zip(&self.engines) {
+            self.router.forget(worker);
+            self.router.learn(worker, engine.cache().hashes());
+        }
+    }
+
+    /// Prefill takes so much of the time it should, on every worker, in percent.
+    pub(super) fn slow_prefill(&mut self, percent: u64) {
+        self.engines.iter_mut().for_each(|engine| engine.slow_prefill(percent));
+    }
+
+    fn fail_all(&mut self, how: Failure, which: impl Fn(&Flight) -> bool, around: &mut impl Surroundings) {
+        for request in 0..self.flights.len() as u32 {
+            let flight = &self.flights[request as usize];
+            if flight.open && which(flight) {
+                self.fail(request, how, around);
+            }
+        }
+    }
+
+    fn fail(&mut self, request: u32, how: Failure, around: &mut impl Surroundings) {
+        let flight = &mut self.flights[request as usize];
+        flight.open = false;
+        let Flight { worker, prefill_tokens, first_token_us, .. } = *flight;
+        let prompt_blocks = around.job(request).full_blocks(self.router_block_size_tokens);
+        let frontend = around.frontend(request);
+        if first_token_us == 0 {
+            self.router.prefill_completed(frontend, worker, prefill_tokens);
+        }
+        self.router.free(frontend, worker, &around.routed_blocks(request)[..prompt_blocks]);
+        around.failed(&self.router, worker, request, how);
+    }
+
+    fn begin_step(&mut self, worker: u16, around: &mut impl Surroundings) {
+        let duration_us = self.engines[usize::from(worker)].begin_step(around, &mut self.happened);
+        self.tell(worker, around);
+        if let Some(duration_us) = duration_us {
+            around.step_begun(worker, duration_us);
+        }
+    }
+
+    /// Passes on what an engine did: to those around, and to the router as far as it hears of it.
+    fn tell(&mut self, worker: u16, around: &mut impl Surroundings) {
+        let mut happened = std::mem::take(&mut self.happened);
+        for happening in happened.drain(..) {
+            match happening {
+                Happening::Admitted { request, cached_blocks } => {
+                    let flight = &mut self.flights[request as usize];
+                    flight.admitted_us = around.now_us();
+                    flight.cached_tokens = cached_blocks * self.block_size_tokens;
+                }
+                Happening::Evicted { hash } => {
+                    let heard = around.evicted(worker, hash).reaches_router();
+                    if heard && !self.router.removed(worker, hash) {
+                        around.rejected(worker, Rejected::Removal { hash });
+                    }
+                }
+                Happening::Stored { request, from, to } => self.stored(worker, request, (from, to), around),
+                Happening::FirstToken { request } => {
+                    let flight = &mut self.flights[request as usize];
+                    flight.first_token_us = around.now_us();
+                    let Flight { routed_us, first_token_us, prefill_tokens, cached_tokens, .. } = *flight;
+                    self.router.prefill_completed(around.frontend(request), worker, prefill_tokens);
+                    let isl_tokens = around.job(request).isl_tokens;
+                    let ttft_us = first_token_us - routed_us + outside_us(isl_tokens);
+                    let first = FirstToken { worker, isl_tokens, cached_tokens, ttft_us };
+                    around.prefilled(&self.router, request, &first);
+                }
+                Happening::Finished { request } => self.finished(request, around),
+            }
+        }
+        self.happened = happened;
+    }
+
+    fn stored(&mut self, worker: u16, request: u32, (from, to): (u32, u32), around: &mut impl Surroundings) {
+        let delivery = around.stored(worker, request, from, to);
+        let text = around.blocks(request);
+        let parent = from.checked_sub(1).map(|at| text[at as usize].block_hash);
+        let blocks = match delivery {
+            Delivery::Emptied => &[],
+            _ => &text[from as usize..to as usize],
+        };
+        let len = blocks.len();
+        if delivery.reaches_router()
+            && !self.router.stored(worker, parent, blocks)
+            && let Some(parent) = parent
+        {
+            around.rejected(worker, Rejected::Store { parent, blocks: len });
+        }
+    }
+
+    fn finished(&mut self, request: u32, around: &mut impl Surroundings) {
+        let job = around.job(request);
+        let Flight { routed_us, admitted_us, first_token_us, worker, cached_tokens, .. } =
+            self.flights[request as usize];
+        self.flights[request as usize].open = false;
+        let prompt = &around.routed_blocks(request)[..job.full_blocks(self.router_block_size_tokens)];
+        self.router.free(around.frontend(request), worker, prompt);
+        let on_worker_us = around.now_us() - routed_us;
+        let outside_us = outside_us(job.isl_tokens);
+        let served = Served {
+            job,
+            worker,
+            cached_tokens,
+            ttft_us: first_token_us - routed_us + outside_us,
+            queued_us: admitted_us - routed_us,
+            e2e_us: on_worker_us + outside_us,
+            on_worker_us,
+        };
+        around.finished(&self.router, request, &served);
+    }
+}
+
+/// What a user waits for beyond router and engine, in microseconds.
+fn outside_us(isl_tokens: u32) -> u64 {
+    timing::frontend_us(isl_tokens) + timing::FIRST_TOKEN_BACK_US
+}

@@ -1,0 +1,239 @@
+//! What a fault makes happen in the scene, and what Dynamo's processes log about it (reference §7.3, §8.3, §9.1).
+//! Must not know when a fault begins, nor which events are lost: [`super::fault`] says that.
+
+use std::fmt::Arguments;
+use std::ops::Range;
+
+use super::engine::Texts as _;
+use super::fault::{Delivery, Failure, Fault};
+use super::log::Level;
+use super::metrics::{frontend_name, worker_name};
+use super::scene::Heard;
+use super::serving::{Rejected, Serving, Surroundings as _};
+use radixscope_model::id::BlockHash;
+
+/// From the death of a worker to the end of its lease, in microseconds.
+const LEASE_ENDS_US: u64 = 6_000_000;
+/// How long the index of a restarted router does not follow, in microseconds.
+const COLD_US: u64 = 60_000_000;
+/// What prefill takes where it is slow, in percent.
+const SLOW_PERCENT: u64 = 400;
+
+const INDEXER: &str = "dynamo_llm::kv_router::indexer";
+const PUBLISHER: &str = "dynamo_llm::kv_router::publisher";
+const ROUTER: &str = "dynamo_llm::kv_router";
+const SEQUENCE: &str = "dynamo_llm::kv_router::sequence";
+const SUBSCRIBER: &str = "dynamo_llm::kv_router::subscriber";
+/// Fields of the span of a request, which follow the words of its lines.
+const REQUEST_SPAN: &str = "method=POST uri=/v1/chat/completions version=HTTP/1.1";
+
+impl Heard<'_, '_> {
+    /// Says something in the log of every frontend.
+    fn frontends_say(&mut self, level: Level, target: &str, words: Arguments<'_>) {
+        for frontend in 0..self.scene.config.frontends() {
+            self.say(&frontend_name(frontend), level, target, words);
+        }
+    }
+
+    fn say(&mut self, who: &str, level: Level, target: &str, words: Arguments<'_>) {
+        let at_us = self.scene.now_unix_us();
+        self.scene.log.say(who, at_us, (level, target), words, self.out);
+    }
+
+    /// The worker left discovery, says the router.
+    fn say_removed(&mut self, worker: u16) {
+        let id = self.scene.wire.worker_id(worker);
+        let gone = format_args!("DISCOVERY: Generate endpoint instance removed, removing worker {id}");
+        self.frontends_say(Level::Warn, SUBSCRIBER, gone);
+        let removing = format_args!("Removing worker WorkerWithDpRank {{ worker_id: {id}, dp_rank: 0 }}");
+        self.frontends_say(Level::Warn, SEQUENCE, removing);
+    }
+}
+
+/// The fault begins. Returns after how many microseconds something more happens.
+pub(super) fn strike(heard: &mut Heard<'_, '_>, serving: &mut Serving) -> Option<u64> {
+    let worker = heard.scene.config.odd_worker();
+    match heard.scene.config.fault?.fault {
+        Fault::KillWorker => {
+            serving.kill(worker, heard);
+            Some(LEASE_ENDS_US)
+        }
+        // It is no longer listed and its blocks are forgotten, but requests still find it.
+        Fault::GhostWorker => {
+            heard.say_removed(worker);
+            serving.router.forget(worker);
+            None
+        }
+        Fault::RouterRestart => {
+            heard.frontends_say(
+                Level::Info,
+                "dynamo_runtime::runtime",
+                format_args!("Runtime shutdown initiated"),
+            );
+            serving.restart_frontends(heard);
+            heard.scene.restart_frontends();
+            heard.scene.faults.router_follows(false);
+            let workers = heard.scene.config.workers;
+            let found = format_args!("Found {workers} worker(s), starting KV event subscriber");
+            heard.frontends_say(Level::Info, ROUTER, found);
+            heard.frontends_say(Level::Info, ROUTER, format_args!("KV Routing initialized"));
+            Some(COLD_US)
+        }
+        Fault::Slow => {
+            serving.slow_prefill(SLOW_PERCENT);
+            None
+        }
+        _ => None,
+    }
+}
+
+/// What began with the fault comes to its end.
+pub(super) fn settle(heard: &mut Heard<'_, '_>, serving: &mut Serving) {
+    let worker = heard.scene.config.odd_worker();
+    match heard.scene.config.fault.map(|plan| plan.fault) {
+        Some(Fault::KillWorker) => {
+            heard.say_removed(worker);
+            serving.router.leave(worker);
+        }
+        Some(Fault::RouterRestart) => {
+            heard.scene.faults.router_follows(true);
+            serving.catch_up();
+        }
+        _ => {}
+    }
+}
+
+/// A worker stored blocks of a user's text, and that became of the event.
+pub(super) fn stored(
+    heard: &mut Heard<'_, '_>,
+    worker: u16,
+    (user, blocks): (u32, Range<usize>),
+    delivery: Delivery,
+) {
+    let fault = heard.scene.config.fault.map(|plan| plan.fault);
+    let (engine, published) =
+        (heard.scene.config.engine_block_size_tokens(), heard.scene.config.block_size_tokens);
+    match fault {
+        Some(Fault::BlockSize) => {
+            for _ in 0..heard.scene.faults.size_warnings(worker, blocks.len()) {
+                let words = format_args!(
+                    "Block not published. Block size must be {published} tokens to be published. Block size is: {engine}"
+                );
+                heard.say(&worker_name(worker), Level::Warn, PUBLISHER, words);
+            }
+        }
+        Some(Fault::BlockSizeOversize) => {
+            // TensorRT-LLM's hashes are signed.
+            let hash = heard.blocks(user)[blocks.start].block_hash.0.cast_signed();
+            let words = format_args!(
+                "Block {hash} contains {engine} tokens, which is greater than kv_block_size {published}"
+            );
+            heard.say(&worker_name(worker), Level::Error, "publisher", words);
+        }
+        Some(Fault::HashSeed) => differing_hashes(heard, worker, (user, blocks)),
+        Some(Fault::UnknownRemovals) => unknown_removal(heard, worker),
+        _ => {}
+    }
+    gap(heard, worker, delivery);
+}
+
+/// A worker removed a block, and that became of the event.
+pub(super) fn removed(heard: &mut Heard<'_, '_>, worker: u16, hash: BlockHash, delivery: Delivery) {
+    heard.scene.seeds.iter_mut().for_each(|seeds| seeds.removed(hash));
+    gap(heard, worker, delivery);
+}
+
+/// The router notices that an event is missing when the next one comes, and asks the worker for it.
+fn gap(heard: &mut Heard<'_, '_>, worker: u16, delivery: Delivery) {
+    let event_id = heard.scene.wire.last_event_id(worker);
+    let is_lost = delivery == Delivery::Lost;
+    let Some(lost) = heard.scene.faults.gap(worker, is_lost.then_some(event_id)) else { return };
+    let id = heard.scene.wire.worker_id(worker);
+    let (last, size) = (event_id - 1, event_id - lost);
+    let words = format_args!(
+        "Event ID gap detected for worker {id}, recovering events [{lost}, {last}], gap_size: {size}"
+    );
+    heard.frontends_say(Level::Warn, SUBSCRIBER, words);
+}
+
+/// Where the router's node has the hash of another engine, it says so.
+fn differing_hashes(heard: &mut Heard<'_, '_>, worker: u16, (user, blocks): (u32, Range<usize>)) {
+    let Some(mut seeds) = heard.scene.seeds.take() else { return };
+    for at in blocks {
+        let block = heard.blocks(user)[at];
+        if let Some((own, first)) = seeds.stored(worker, &block) {
+            let words = format_args!(
+                "block_hash mismatch: sequence hashes should be uniform across workers \
+                 expected=ExternalSequenceBlockHash({}) actual=Some(ExternalSequenceBlockHash({}))",
+                own.0, first.0
+            );
+            heard.frontends_say(Level::Warn, INDEXER, words);
+        }
+    }
+    heard.scene.seeds = Some(seeds);
+}
+
+/// Now and then a worker removes what it never stored.
+fn unknown_removal(heard: &mut Heard<'_, '_>, worker: u16) {
+    let now_us = heard.now_us();
+    let Some(hash) = heard.scene.faults.unknown_removal(now_us) else { return };
+    let (at_ms, hash) = (heard.scene.now_ms(), BlockHash(hash));
+    heard.scene.wire.removed(at_ms, worker, hash, Delivery::Whole, heard.out);
+    rejected(heard, worker, Rejected::Removal { hash });
+}
+
+/// The router could not apply an event.
+pub(super) fn rejected(heard: &mut Heard<'_, '_>, worker: u16, rejected: Rejected) {
+    let wire = &heard.scene.wire;
+    let (id, event_id) = (wire.worker_id(worker), wire.last_event_id(worker));
+    match rejected {
+        Rejected::Store { parent, blocks } => {
+            let parent = wire.own_hash(worker, parent).0;
+            let words = format_args!(
+                "Failed to find parent block; skipping store operation worker_id=\"{id}\" dp_rank=0 id={event_id} \
+                 parent_hash=Some(ExternalSequenceBlockHash({parent})) num_blocks={blocks}"
+            );
+            heard.frontends_say(Level::Warn, INDEXER, words);
+        }
+        Rejected::Removal { hash } => {
+            let hash = wire.own_hash(worker, hash).0;
+            let words = format_args!(
+                "Failed to find block to remove; skipping remove operation worker_id=\"{id}\" dp_rank=0 id={event_id} \
+                 block_hash=ExternalSequenceBlockHash({hash})"
+            );
+            heard.frontends_say(Level::Warn, INDEXER, words);
+        }
+    }
+}
+
+/// A request ended without an answer.
+pub(super) fn failed(heard: &mut Heard<'_, '_>, failure: Failure) {
+    const MIGRATION: &str = "http-request: dynamo_llm::migration";
+    let lines: &[(Level, &str, &str)] = match failure {
+        Failure::FrontendGone => &[],
+        Failure::Disconnected => &[
+            (Level::Warn, MIGRATION, "Stream disconnected... recreating stream..."),
+            (Level::Warn, MIGRATION, "Cannot recreate stream: Migration limit exhausted"),
+        ],
+        Failure::Refused => &[
+            (
+                Level::Error,
+                "http-request: dynamo_llm::http::service::openai",
+                "Internal server error: Failed to generate completions: Connection refused (os error 111)",
+            ),
+            (
+                Level::Error,
+                "http-request: dynamo_llm::http::service::service_v2",
+                "request completed with server error status=500 latency_ms=12",
+            ),
+            (
+                Level::Error,
+                "http-request: tower_http::trace::on_failure",
+                "response failed classification=Status code: 500 Internal Server Error latency=12 ms",
+            ),
+        ],
+    };
+    for &(level, target, words) in lines {
+        heard.frontends_say(level, target, format_args!("{words} {REQUEST_SPAN}"));
+    }
+}

@@ -1,0 +1,512 @@
+//! Says what happens in the simulated cluster in Dynamo 0.9's own bytes: who publishes what where, numbered as
+//! Dynamo numbers it (reference §2, §3). Must not know why anything happens.
+
+use serde::Serialize;
+
+use super::config::{Config, EventLine};
+use super::fault::{Delivery, Fault, HashSeeds};
+use super::shape::{
+    ActiveLoad, ActiveSequenceEvent, Envelope, KvCacheEvent, KvCacheEventData, KvHitRateEvent, ModelEntry,
+    RouterEvent, StoredBlocks, WorkerWithDpRank,
+};
+pub(super) use super::shape::{ActiveSequenceEventData as Step, ChainHashes};
+use radixscope_model::id::{BlockHash, Millis};
+use radixscope_model::record::Block;
+
+/// One message of the simulated cluster, as a NATS subscriber, an etcd watcher or a reader of the
+/// frontend's log would get it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct WireMessage<'a> {
+    /// When it was published.
+    pub at_ms: Millis,
+    /// NATS subject; for a model card the discovery key (`v1/mdc/…`), for a line of a log `log/` and whose log, for an
+    /// answer to a scrape `metrics/` and whose.
+    pub subject: &'a str,
+    /// Body; for a model card the discovery value, for a line of a log the line without its end.
+    pub payload: &'a [u8],
+}
+
+/// Who hears the messages.
+pub(super) type Out<'a> = &'a mut dyn FnMut(WireMessage<'_>);
+
+/// Numbers the messages of one publisher on one topic.
+#[derive(Clone, Copy, Default, Debug)]
+struct Sequence(u64);
+
+impl Sequence {
+    fn next(&mut self) -> u64 {
+        let now = self.0;
+        self.0 += 1;
+        now
+    }
+}
+
+#[derive(Debug)]
+struct WorkerLine {
+    id: u64,
+    line: EventLine,
+    event_id: Sequence,
+    events: Sequence,
+    metrics: Sequence,
+}
+
+#[derive(Debug)]
+struct RouterLine {
+    id: u64,
+    hits: Sequence,
+    metrics: Sequence,
+    sequences: Sequence,
+}
+
+impl RouterLine {
+    fn new(id: u64) -> Self {
+        Self { id, hits: Sequence::default(), metrics: Sequence::default(), sequences: Sequence::default() }
+    }
+}
+
+/// The publishers of all workers and of the router.
+#[derive(Debug)]
+pub(super) struct Wire {
+    workers: Vec<WorkerLine>,
+    /// By frontend.
+    routers: Vec<RouterLine>,
+    /// Whether routers publish at all.
+    routers_publish: bool,
+    /// Whether every engine hashes with a seed of its own.
+    seeded: bool,
+    stream_subject: String,
+    events_subject: String,
+    hits_subject: String,
+    metrics_subject: String,
+    sequences_subject: String,
+    payload: Vec<u8>,
+    message: Vec<u8>,
+}
+
+/// From one lease to the next that is taken at the same time.
+const LEASE_STEP: u64 = 6;
+/// From the lease of a process to that of its next life.
+const RESTART_STEP: u64 = 0x100;
+
+const KV_EVENTS: &str = "kv-events";
+const KV_HIT_RATE: &str = "kv-hit-rate";
+const KV_METRICS: &str = "kv_metrics";
+const ACTIVE_SEQUENCES: &str = "active_sequences_events";
+
+impl Wire {
+    pub(super) fn new(config: &Config) -> Self {
+        let Config { namespace, component, .. } = config;
+        let (workers, router_id) = instance_ids(config);
+        let line = |(worker, &id)| WorkerLine {
+            id,
+            line: config.event_line(worker),
+            event_id: Sequence::default(),
+            events: Sequence::default(),
+            metrics: Sequence::default(),
+        };
+        Self {
+            workers: (0..).zip(&workers).map(line).collect(),
+            routers: (0..u64::from(config.frontends()))
+                .map(|at| RouterLine::new(router_id + at * LEASE_STEP))
+                .collect(),
+            routers_publish: !config.has(Fault::Approximate),
+            seeded: config.has(Fault::HashSeed),
+            stream_subject: format!("{}.{KV_EVENTS}", stream_name(namespace, component)),
+            events_subject: format!("namespace.{namespace}.component.{component}.{KV_EVENTS}"),
+            hits_subject: format!("namespace.{namespace}.{KV_HIT_RATE}"),
+            metrics_subject: format!("namespace.{namespace}.{KV_METRICS}"),
+            sequences_subject: format!("namespace.{namespace}.component.{component}.{ACTIVE_SEQUENCES}"),
+            payload: Vec::new(),
+            message: Vec::new(),
+        }
+    }
+
+    /// Discovery instance id of a worker.
+    pub(super) fn worker_id(&self, worker: u16) -> u64 {
+        self.workers[usize::from(worker)].id
+    }
+
+    /// Discovery instance id of the frontend that routes.
+    pub(super) fn router_id(&self) -> u64 {
+        self.routers[0].id
+    }
+
+    /// The frontends begin anew, each with a new id.
+    pub(super) fn restart_routers(&mut self) {
+        for router in &mut self.routers {
+            *router = RouterLine::new(router.id + RESTART_STEP);
+        }
+    }
+
+    /// Number of a worker's last event.
+    pub(super) fn last_event_id(&self, worker: u16) -> u64 {
+        self.workers[usize::from(worker)].event_id.0.saturating_sub(1)
+    }
+
+    /// What a worker's engine calls a block.
+    pub(super) fn own_hash(&self, worker: u16, hash: BlockHash) -> BlockHash {
+        if self.seeded { HashSeeds::seeded(worker, hash) } else { hash }
+    }
+
+    /// The model card of each worker, as discovery keys and values.
+    pub(super) fn model_cards(&mut self, config: &Config, at_ms: Millis, out: Out<'_>) {
+        for (at, worker) in (0..).zip(&self.workers) {
+            let card = ModelEntry::new(config, at, worker.id);
+            self.payload.clear();
+            written(serde_json::to_writer(&mut self.payload, &card));
+            let (namespace, component) = (&config.namespace, &config.component);
+            let key = format!("v1/mdc/{namespace}/{component}/generate/{:x}", worker.id);
+            out(WireMessage { at_ms, subject: &key, payload: &self.payload });
+        }
+    }
+
+    /// A worker stored `blocks` below `parent`.
+    pub(super) fn stored(
+        &mut self,
+        at_ms: Millis,
+        worker: u16,
+        (parent, blocks): (Option<BlockHash>, &[Block]),
+        delivery: Delivery,
+        out: Out<'_>,
+    ) {
+        let parent_hash = parent.map(|hash| self.own_hash(worker, hash).0);
+        let own = |block: &Block| Block { block_hash: self.own_hash(worker, block.block_hash), ..*block };
+        let own: Vec<Block> = if self.seeded { blocks.iter().map(own).collect() } else { Vec::new() };
+        let blocks = match delivery {
+            Delivery::Emptied => &[],
+            _ if self.seeded => own.as_slice(),
+            _ => blocks,
+        };
+        let data = KvCacheEventData::Stored { parent_hash, blocks: StoredBlocks(blocks) };
+        self.kv_event(at_ms, worker, data, delivery, out);
+    }
+
+    /// A worker evicted a block.
+    pub(super) fn removed(
+        &mut self,
+        at_ms: Millis,
+        worker: u16,
+        hash: BlockHash,
+        delivery: Delivery,
+        out: Out<'_>,
+    ) {
+        let block_hashes = [self.own_hash(worker, hash).0];
+        self.kv_event(at_ms, worker, KvCacheEventData::Removed { block_hashes }, delivery, out);
+    }
+
+    fn kv_event(
+        &mut self,
+        at_ms: Millis,
+        worker: u16,
+        data: KvCacheEventData<'_>,
+        delivery: Delivery,
+        out: Out<'_>,
+    ) {
+        if delivery == Delivery::Unpublished {
+            return;
+        }
+        // What is lost on the way has its number all the same.
+        let nobody: Out<'_> = &mut |_| {};
+        let out = if delivery == Delivery::Lost { nobody } else { out };
+        let line = &mut self.workers[usize::from(worker)];
+        let event = KvCacheEvent { event_id: line.event_id.next(), data, dp_rank: 0 };
+        let event = RouterEvent { worker_id: line.id, event };
+        self.payload.clear();
+        match line.line {
+            EventLine::JetStream => {
+                written(serde_json::to_writer(&mut self.payload, &event));
+                out(WireMessage { at_ms, subject: &self.stream_subject, payload: &self.payload });
+            }
+            EventLine::LocalIndexer => {
+                pack(&mut self.payload, &event);
+                let sequence = line.events.next();
+                let envelope = Envelope::new(line.id, sequence, at_ms, KV_EVENTS, &self.payload);
+                send(&mut self.message, &envelope, &self.events_subject, out);
+            }
+        }
+    }
+
+    /// The router chose a worker.
+    pub(super) fn hit_rate(
+        &mut self,
+        at_ms: Millis,
+        frontend: u8,
+        worker: u16,
+        isl_blocks: u32,
+        overlap_blocks: u32,
+        out: Out<'_>,
+    ) {
+        if !self.routers_publish {
+            return;
+        }
+        let worker_id = self.worker_id(worker);
+        self.payload.clear();
+        pack(&mut self.payload, &KvHitRateEvent { worker_id, dp_rank: 0, isl_blocks, overlap_blocks });
+        let router = &mut self.routers[usize::from(frontend)];
+        let envelope = Envelope::new(router.id, router.hits.next(), at_ms, KV_HIT_RATE, &self.payload);
+        send(&mut self.message, &envelope, &self.hits_subject, out);
+    }
+
+    /// The router tells its replicas of a step in the life of a request.
+    pub(super) fn sequence(
+        &mut self,
+        at_ms: Millis,
+        worker: u16,
+        request_id: &str,
+        data: Step<'_>,
+        out: Out<'_>,
+    ) {
+        let worker = WorkerWithDpRank { worker_id: self.worker_id(worker), dp_rank: 0 };
+        let router = &mut self.routers[0];
+        let router_id = router.id;
+        self.payload.clear();
+        pack(&mut self.payload, &ActiveSequenceEvent { request_id, worker, data, router_id });
+        let envelope =
+            Envelope::new(router_id, router.sequences.next(), at_ms, ACTIVE_SEQUENCES, &self.payload);
+        send(&mut self.message, &envelope, &self.sequences_subject, out);
+    }
+
+    /// What the router thinks a worker is doing.
+    pub(super) fn router_load(
+        &mut self,
+        at_ms: Millis,
+        frontend: u8,
+        worker: u16,
+        (decode_blocks, prefill_tokens): (u64, u64),
+        out: Out<'_>,
+    ) {
+        if !self.routers_publish {
+            return;
+        }
+        let router = &mut self.routers[usize::from(frontend)];
+        let publisher = (router.id, router.metrics.next());
+        self.load(at_ms, publisher, worker, decode_blocks, Some(prefill_tokens), out);
+    }
+
+    /// What a worker's engine uses.
+    pub(super) fn worker_load(&mut self, at_ms: Millis, worker: u16, used_blocks: u64, out: Out<'_>) {
+        let line = &mut self.workers[usize::from(worker)];
+        let publisher = (line.id, line.metrics.next());
+        self.load(at_ms, publisher, worker, used_blocks, None, out);
+    }
+
+    fn load(
+        &mut self,
+        at_ms: Millis,
+        (publisher_id, sequence): (u64, u64),
+        worker: u16,
+        active_decode_blocks: u64,
+        active_prefill_tokens: Option<u64>,
+        out: Out<'_>,
+    ) {
+        let worker_id = self.worker_id(worker);
+        let active_decode_blocks = Some(active_decode_blocks);
+        self.payload.clear();
+        pack(
+            &mut self.payload,
+            &ActiveLoad { worker_id, dp_rank: 0, active_decode_blocks, active_prefill_tokens },
+        );
+        let envelope = Envelope::new(publisher_id, sequence, at_ms, KV_METRICS, &self.payload);
+        send(&mut self.message, &envelope, &self.metrics_subject, out);
+    }
+}
+
+/// Dynamo's name of the JetStream stream of a component (reference §2.1).
+fn stream_name(namespace: &str, component: &str) -> String {
+    let path = format!("namespace.{namespace}.component.{component}").to_ascii_lowercase();
+    let slug: String = path.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '-' }).collect();
+    format!("{slug}-{KV_EVENTS}")
+}
+
+/// Ids as etcd hands them out: one lease after the other, far above what a JavaScript number holds.
+fn instance_ids(config: &Config) -> (Vec<u64>, u64) {
+    const LEASES: u64 = 0x6a6c_0000_0000_0000;
+    let first = LEASES | (config.seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 16 & !0xfff);
+    let workers: Vec<u64> = (1..=u64::from(config.workers)).map(|n| first + n * LEASE_STEP).collect();
+    (workers, first + (u64::from(config.workers) + 1) * LEASE_STEP + 1)
+}
+
+#[expect(
+    clippy::expect_used,
+    reason = "writing integers, strings and sequences of known length to a Vec cannot fail"
+)]
+fn written<E: std::fmt::Debug>(result: Result<(), E>) {
+    result.expect("a Vec takes every byte");
+}
+
+fn pack(into: &mut Vec<u8>, value: &impl Serialize) {
+    written(value.serialize(&mut rmp_serde::Serializer::new(into).with_struct_map()));
+}
+
+fn send(message: &mut Vec<u8>, envelope: &Envelope<'_>, subject: &str, out: Out<'_>) {
+    message.clear();
+    pack(message, envelope);
+    out(WireMessage { at_ms: Millis(envelope.published_at), subject, payload: message });
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use radixscope_model::id::TokensHash;
+
+    const WORKER: u64 = 1099996435276239473;
+    const ROUTER: u64 = 0x2897_7750_e0a7_b54f;
+
+    /// The bytes that `say` publishes, with the ids of the messages recorded from a real Dynamo.
+    fn heard(events: EventLine, say: impl FnOnce(&mut Wire, Out<'_>)) -> (String, Vec<u8>) {
+        let mut wire = Wire::new(&Config { workers: 1, events, ..Config::default() });
+        wire.workers[0].id = WORKER;
+        wire.routers[0].id = ROUTER;
+        let mut heard = Vec::new();
+        say(&mut wire, &mut |m| heard.push((m.subject.to_owned(), m.payload.to_owned())));
+        assert_eq!(heard.len(), 1);
+        heard.remove(0)
+    }
+
+    fn hex(bytes: &[u8]) -> String {
+        bytes.iter().map(|b| format!("{b:02x}")).collect()
+    }
+
+    fn blocks(hashes: [(u64, u64); 2]) -> Vec<Block> {
+        let block = |(b, t)| Block { block_hash: BlockHash(b), tokens_hash: TokensHash(t) };
+        hashes.into_iter().map(block).collect()
+    }
+
+    #[test]
+    fn a_decision_equals_the_recorded_bytes() {
+        let (subject, bytes) =
+            heard(EventLine::JetStream, |wire, out| wire.hit_rate(Millis(0x1a1_fa23_d3dc), 0, 0, 3, 0, out));
+        assert_eq!(subject, "namespace.dynamo.kv-hit-rate");
+        assert_eq!(
+            hex(&bytes),
+            "85ac7075626c69736865725f6964cf28977750e0a7b54fa873657175656e636500ac7075626c69736865645f6174cf000001a1\
+             fa23d3dca5746f706963ab6b762d6869742d72617465a77061796c6f6164c43984a9776f726b65725f6964cf0f43f8ee0ad612\
+             71a764705f72616e6b00aa69736c5f626c6f636b7303ae6f7665726c61705f626c6f636b7300"
+        );
+    }
+
+    #[test]
+    fn a_load_of_the_router_equals_the_recorded_bytes() {
+        let (subject, bytes) = heard(EventLine::JetStream, |wire, out| {
+            wire.router_load(Millis(0x1a1_fa23_d3dd), 0, 0, (2, 42), out)
+        });
+        assert_eq!(subject, "namespace.dynamo.kv_metrics");
+        assert_eq!(
+            hex(&bytes),
+            "85ac7075626c69736865725f6964cf28977750e0a7b54fa873657175656e636500ac7075626c69736865645f6174cf000001a1\
+             fa23d3dda5746f706963aa6b765f6d657472696373a77061796c6f6164c44a84a9776f726b65725f6964cf0f43f8ee0ad61271\
+             a764705f72616e6b00b46163746976655f6465636f64655f626c6f636b7302b56163746976655f70726566696c6c5f746f6b65\
+             6e732a"
+        );
+    }
+
+    /// The payload of an envelope: Dynamo's serialiser writes `bin` with its length in one byte, up to 255.
+    fn payload_of(bytes: &[u8]) -> &[u8] {
+        let key = b"\xa7payload\xc4";
+        let at = bytes.windows(key.len()).position(|w| w == key).expect("a payload");
+        &bytes[at + key.len() + 1..]
+    }
+
+    #[test]
+    fn the_life_of_a_request_has_the_fields_of_dynamo_in_its_order() {
+        let say = |step: fn(&[Block]) -> Step<'_>| {
+            let blocks = blocks([(7585370176810793920, 0), (0x9b3e_eddc_fd32_dfef, 0)]);
+            let (subject, bytes) = heard(EventLine::JetStream, |wire, out| {
+                wire.sequence(Millis(0), 0, "e9980da3", step(&blocks), out);
+            });
+            assert_eq!(subject, "namespace.dynamo.component.backend.active_sequences_events");
+            hex(payload_of(&bytes))
+        };
+        let text = |text: &str| format!("{:02x}{}", 0xa0 + text.len(), hex(text.as_bytes()));
+        let around = |data: &str| {
+            let worker = format!("82{}cf0f43f8ee0ad61271{}00", text("worker_id"), text("dp_rank"));
+            let parts = [
+                "84",
+                &text("request_id"),
+                &text("e9980da3"),
+                &text("worker"),
+                &worker,
+                &text("data"),
+                data,
+                &text("router_id"),
+                "cf28977750e0a7b54f",
+            ];
+            parts.concat()
+        };
+        let added = [
+            "81",
+            &text("AddRequest"),
+            "84",
+            &text("token_sequence"),
+            "92cf6944a5fc9ea63bc0cf9b3eeddcfd32dfef",
+            &text("isl"),
+            "2a",
+            &text("overlap"),
+            "01",
+            &text("expected_output_tokens"),
+            "c0",
+        ];
+        let said = say(|blocks| Step::AddRequest {
+            token_sequence: Some(ChainHashes(blocks)),
+            isl: 42,
+            overlap: 1,
+            expected_output_tokens: None,
+        });
+        assert_eq!(said, around(&added.concat()));
+        assert_eq!(say(|_| Step::MarkPrefillCompleted), around(&text("MarkPrefillCompleted")));
+        assert_eq!(say(|_| Step::Free), around(&text("Free")));
+    }
+
+    #[test]
+    fn a_stored_event_in_an_envelope_equals_the_recorded_bytes() {
+        let blocks = blocks([
+            (7585370176810793920, 7585370176810793920),
+            (0x9b3e_eddc_fd32_dfef, 0xc1d4_e735_5a1a_9907),
+        ]);
+        let (subject, bytes) = heard(EventLine::LocalIndexer, |wire, out| {
+            wire.stored(Millis(1795198014434), 0, (None, &blocks), Delivery::Whole, out);
+        });
+        assert_eq!(subject, "namespace.dynamo.component.backend.kv-events");
+        assert_eq!(bytes.len(), 276);
+        assert_eq!(
+            hex(&bytes),
+            "85ac7075626c69736865725f6964cf0f43f8ee0ad61271a873657175656e636500ac7075626c69736865645f6174cf000001a1\
+             fa23d3e2a5746f706963a96b762d6576656e7473a77061796c6f6164c4c382a9776f726b65725f6964cf0f43f8ee0ad61271a5\
+             6576656e7483a86576656e745f696400a46461746181a673746f72656482ab706172656e745f68617368c0a6626c6f636b7392\
+             83aa626c6f636b5f68617368cf6944a5fc9ea63bc0ab746f6b656e735f68617368cf6944a5fc9ea63bc0ad6d6d5f6578747261\
+             5f696e666fc083aa626c6f636b5f68617368cf9b3eeddcfd32dfefab746f6b656e735f68617368cfc1d4e7355a1a9907ad6d6d\
+             5f65787472615f696e666fc0a764705f72616e6b00"
+        );
+    }
+
+    #[test]
+    fn a_stored_event_on_jetstream_equals_the_recorded_text() {
+        let blocks =
+            blocks([(7585370176810793920, 7585370176810793920), (5214045902298629111, 8781325924315300312)]);
+        let (subject, bytes) = heard(EventLine::JetStream, |wire, out| {
+            wire.stored(Millis(0), 0, (None, &blocks), Delivery::Whole, out)
+        });
+        assert_eq!(subject, "namespace-dynamo-component-backend-kv-events.kv-events");
+        assert_eq!(
+            String::from_utf8(bytes).expect("JSON is UTF-8"),
+            r#"{"worker_id":1099996435276239473,"event":{"event_id":0,"data":{"stored":{"parent_hash":null,"blocks":[{"block_hash":7585370176810793920,"tokens_hash":7585370176810793920,"mm_extra_info":null},{"block_hash":5214045902298629111,"tokens_hash":8781325924315300312,"mm_extra_info":null}]}},"dp_rank":0}}"#
+        );
+    }
+
+    #[test]
+    fn a_removed_event_names_one_block() {
+        let (_, bytes) = heard(EventLine::JetStream, |wire, out| {
+            wire.removed(Millis(0), 0, BlockHash(u64::MAX), Delivery::Whole, out)
+        });
+        assert_eq!(
+            String::from_utf8(bytes).expect("JSON is UTF-8"),
+            r#"{"worker_id":1099996435276239473,"event":{"event_id":0,"data":{"removed":{"block_hashes":[18446744073709551615]}},"dp_rank":0}}"#
+        );
+    }
+
+    #[test]
+    fn a_stream_is_named_as_dynamo_names_it() {
+        assert_eq!(stream_name("dynamo", "backend"), "namespace-dynamo-component-backend-kv-events");
+        assert_eq!(stream_name("My_Team", "pre-fill"), "namespace-my-team-component-pre-fill-kv-events");
+    }
+}

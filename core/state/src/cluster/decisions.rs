@@ -1,0 +1,444 @@
+//! The latest routing decisions, bounded, and totals over all of them.
+
+use std::borrow::Cow;
+use std::collections::VecDeque;
+
+use serde::{Deserialize, Serialize};
+
+use radixscope_model::id::{DecisionId, Millis, Seq, WorkerIx};
+use radixscope_model::record::{
+    Completeness, Decision, DecisionSource, NotReconstructed, Progress, same_cost,
+};
+
+/// Decisions kept one by one; older ones live on in the totals.
+pub const MAX_DECISIONS: usize = 10_000;
+/// Candidates kept over all decisions. With more than 26 workers the oldest decisions lose theirs before they go.
+pub const MAX_CANDIDATES: usize = 1 << 18;
+
+/// A decision as it is kept: everything that all sources told of it.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct Decided {
+    /// The first record of it.
+    pub seq: Seq,
+    /// When it was first heard.
+    pub at_ms: Millis,
+    /// What was decided, the best of each source. Its `source` is the first one.
+    pub decision: Decision<'static>,
+    /// How the request went on.
+    pub progress: Progress,
+    sources: u8,
+    /// Candidates were known, but are no longer kept.
+    forgotten: bool,
+    /// Hash of all of the above. Not written: it follows from them.
+    #[serde(skip)]
+    hash: u64,
+}
+
+impl Decided {
+    /// Blocks of the prompt that the chosen worker held: by the router's own count, else as reconstructed here.
+    pub fn overlap_blocks(&self) -> Option<u64> {
+        let reconstructed = || self.chosen().map(|candidate| u64::from(candidate.overlap_blocks));
+        self.decision.overlap_blocks.or_else(reconstructed)
+    }
+
+    /// Share of the prompt's blocks that the chosen worker held, 0 … 1; `None` where either number is unknown or the
+    /// prompt has no block.
+    pub fn overlap_share(&self) -> Option<f64> {
+        let isl = self.decision.isl_blocks.filter(|&isl| isl > 0)?;
+        Some(self.overlap_blocks()? as f64 / isl as f64)
+    }
+
+    /// The chosen worker among the candidates.
+    pub fn chosen(&self) -> Option<&radixscope_model::record::Candidate> {
+        self.decision.candidates.iter().find(|candidate| candidate.worker == self.decision.worker)
+    }
+
+    /// Whether `source` told something of it.
+    pub fn is_from(&self, source: DecisionSource) -> bool {
+        self.sources & bit(source) != 0
+    }
+
+    /// Every source that told something of it.
+    pub fn sources(&self) -> impl Iterator<Item = DecisionSource> + '_ {
+        use DecisionSource::{ActiveSequences, KvHitRate, Log, RequestTrace};
+        [KvHitRate, ActiveSequences, Log, RequestTrace].into_iter().filter(|&source| self.is_from(source))
+    }
+
+    /// Whether candidates were known that are no longer kept, see [`MAX_CANDIDATES`].
+    pub fn candidates_forgotten(&self) -> bool {
+        self.forgotten
+    }
+
+    /// When the router decided: by its own clock where that is known, else when it was heard.
+    pub fn decided_ms(&self) -> Millis {
+        self.decision.decided_ms.unwrap_or(self.at_ms)
+    }
+
+    /// From decision to first output token in milliseconds, and whether the frontend measured it itself; else it is the
+    /// difference of two times that were told.
+    pub fn time_to_first_token_ms(&self) -> Option<(f64, bool)> {
+        let measured = self.progress.ttft_us.map(|us| (us as f64 / 1_000.0, true));
+        let told = || self.progress.first_token_ms.map(|at| (at.since(self.decided_ms()) as f64, false));
+        measured.or_else(told)
+    }
+
+    fn complete(&mut self, more: &Decision<'_>) {
+        let known = &mut self.decision;
+        self.sources |= bit(more.source);
+        fill(&mut known.decided_ms, more.decided_ms);
+        fill(&mut known.router, more.router);
+        if known.request_id.is_none() {
+            known.request_id = more.request_id.as_deref().map(|id| Cow::Owned(id.to_owned()));
+        }
+        fill(&mut known.isl_tokens, more.isl_tokens);
+        fill(&mut known.isl_blocks, more.isl_blocks);
+        fill(&mut known.block_size_tokens, more.block_size_tokens);
+        fill(&mut known.overlap_blocks, more.overlap_blocks);
+        fill(&mut known.logit, more.logit);
+        fill(&mut known.path, more.path);
+        fill(&mut known.dispatched, more.dispatched);
+        known.tied |= more.tied;
+        // What was computed again, with more words of the router, counts instead of what was computed before.
+        let is_verdict = more.completeness == Completeness::Reconstructed || more.not_reconstructed.is_some();
+        let is_written = known.completeness == Completeness::AllCandidates;
+        if more.completeness > known.completeness || (is_verdict && !is_written) {
+            known.completeness = more.completeness;
+            known.candidates = Cow::Owned(more.candidates.to_vec());
+            known.scoring = more.scoring;
+            known.not_reconstructed = more.not_reconstructed;
+        } else {
+            fill(&mut known.scoring, more.scoring);
+        }
+        hold_against_words(known);
+    }
+
+    fn rehash(&mut self) {
+        // Plain data always encodes.
+        let bytes = postcard::to_allocvec(&*self).unwrap_or_default();
+        self.hash = xxhash_rust::xxh3::xxh3_64(&bytes);
+    }
+}
+
+/// Costs that were computed here do not stand against what the router itself told of the chosen worker.
+fn hold_against_words(decision: &mut Decision<'_>) {
+    if decision.completeness != Completeness::Reconstructed {
+        return;
+    }
+    let Some(chosen) = decision.candidates.iter().find(|candidate| candidate.worker == decision.worker)
+    else {
+        return;
+    };
+    let differs = if decision.overlap_blocks.is_some_and(|told| told != u64::from(chosen.overlap_blocks)) {
+        NotReconstructed::Overlap
+    } else if decision.logit.is_some_and(|told| !same_cost(chosen.cost, told)) {
+        NotReconstructed::Cost
+    } else {
+        return;
+    };
+    decision.completeness = Completeness::ChosenOnly;
+    decision.candidates = Cow::Borrowed(&[]);
+    decision.scoring = None;
+    decision.not_reconstructed = Some(differs);
+}
+
+fn bit(source: DecisionSource) -> u8 {
+    1 << source as u8
+}
+
+fn fill<T: Copy>(known: &mut Option<T>, more: Option<T>) {
+    *known = known.or(more);
+}
+
+/// Sums over decisions. Blocks and rates are of requests that were dispatched, as far as that is known: routers leave
+/// queries that run nothing out of their own hit rate too.
+#[derive(Clone, Copy, PartialEq, Debug, Default, Serialize, Deserialize)]
+pub struct DecisionTotals {
+    /// Decisions.
+    pub count: u64,
+    /// Decisions that tell both numbers: prompt blocks and what the chosen worker held of them.
+    pub with_blocks: u64,
+    /// Prompt blocks, of decisions that tell both numbers.
+    pub isl_blocks: u64,
+    /// Blocks the chosen workers held, of decisions that tell both numbers.
+    pub overlap_blocks: u64,
+    /// Sum of the hit rates of decisions that tell both numbers.
+    pub hit_rates: f64,
+}
+
+impl DecisionTotals {
+    /// Adds a decision.
+    pub fn add(&mut self, decided: &Decided) {
+        self.count += 1;
+        self.replace(None, blocks(decided));
+    }
+
+    fn replace(&mut self, before: Option<(u64, u64)>, after: Option<(u64, u64)>) {
+        let of = |blocks: Option<(u64, u64)>| {
+            let (isl, overlap) = blocks.unwrap_or_default();
+            let rate = if isl > 0 { overlap as f64 / isl as f64 } else { 0.0 };
+            (u64::from(blocks.is_some()), isl, overlap, rate)
+        };
+        let (before, after) = (of(before), of(after));
+        let changed = |sum: u64, before: u64, after: u64| sum.saturating_sub(before).saturating_add(after);
+        self.with_blocks = changed(self.with_blocks, before.0, after.0);
+        self.isl_blocks = changed(self.isl_blocks, before.1, after.1);
+        self.overlap_blocks = changed(self.overlap_blocks, before.2, after.2);
+        self.hit_rates += after.3 - before.3;
+    }
+
+    /// Overlap over prompt blocks, 0 … 1; `None` while no prompt block was counted.
+    pub fn overlap_share(&self) -> Option<f64> {
+        (self.isl_blocks > 0).then(|| self.overlap_blocks as f64 / self.isl_blocks as f64)
+    }
+
+    /// Mean over decisions of what the chosen worker held of the prompt, 0 … 1, as routers' own histograms have it: a
+    /// short prompt counts as much as a long one. `None` while no prompt block was counted.
+    pub fn mean_hit_rate(&self) -> Option<f64> {
+        (self.isl_blocks > 0).then(|| self.hit_rates / self.with_blocks as f64)
+    }
+
+    /// Both sums.
+    pub fn plus(self, other: Self) -> Self {
+        Self {
+            count: self.count + other.count,
+            with_blocks: self.with_blocks + other.with_blocks,
+            isl_blocks: self.isl_blocks.saturating_add(other.isl_blocks),
+            overlap_blocks: self.overlap_blocks.saturating_add(other.overlap_blocks),
+            hit_rates: self.hit_rates + other.hit_rates,
+        }
+    }
+}
+
+/// Prompt and overlap of a decision that tells both, if the prompt has a block and the request was not a query alone.
+fn blocks(decided: &Decided) -> Option<(u64, u64)> {
+    let is_query = decided.decision.dispatched == Some(false);
+    let isl = decided.decision.isl_blocks.filter(|&isl| isl > 0 && !is_query)?;
+    Some((isl, decided.overlap_blocks()?))
+}
+
+/// Decisions and totals.
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
+pub struct Decisions {
+    latest: VecDeque<Decided>,
+    totals: DecisionTotals,
+    per_worker: Vec<DecisionTotals>,
+    /// Sum of the hashes of `latest`: hashing ten thousand decisions anew every second would cost more than all else.
+    #[serde(skip)]
+    digest: u64,
+    /// Candidates of all of `latest`.
+    #[serde(skip)]
+    candidates: usize,
+    /// Decisions before this one have no candidates that could be forgotten.
+    #[serde(skip)]
+    forgotten_to: usize,
+}
+
+impl Decisions {
+    /// Takes a record about a decision: a new one, or more about one that is kept.
+    pub(super) fn take(&mut self, seq: Seq, at_ms: Millis, told: &Decision<'_>) {
+        if let Some(at) = self.position(told.id) {
+            self.change(at, |decided| decided.complete(told));
+            self.forgotten_to = self.forgotten_to.min(at);
+        } else if self.latest.back().is_none_or(|last| last.decision.id < told.id) {
+            let mut decision = owned(told);
+            hold_against_words(&mut decision);
+            self.push(Decided {
+                seq,
+                at_ms,
+                decision,
+                progress: Progress::default(),
+                sources: bit(told.source),
+                forgotten: false,
+                hash: 0,
+            });
+        }
+        self.forget_candidates();
+    }
+
+    /// Takes how the request of a decision went on. Of a decision that is no longer kept nobody asks.
+    pub(super) fn progress(&mut self, id: DecisionId, more: &Progress) {
+        if let Some(at) = self.position(id) {
+            self.change(at, |decided| {
+                let known = &mut decided.progress;
+                fill(&mut known.first_token_ms, more.first_token_ms);
+                fill(&mut known.ended_ms, more.ended_ms);
+                fill(&mut known.outcome, more.outcome);
+                fill(&mut known.ttft_us, more.ttft_us);
+                fill(&mut known.itl_us, more.itl_us);
+                fill(&mut known.output_tokens, more.output_tokens);
+                fill(&mut known.cached_tokens, more.cached_tokens);
+            });
+        }
+    }
+
+    fn position(&self, id: DecisionId) -> Option<usize> {
+        self.latest.binary_search_by_key(&id, |decided| decided.decision.id).ok()
+    }
+
+    fn push(&mut self, mut decided: Decided) {
+        let worker = decided.decision.worker.at();
+        if self.per_worker.len() <= worker {
+            self.per_worker.resize(worker + 1, DecisionTotals::default());
+        }
+        self.totals.add(&decided);
+        self.per_worker[worker].add(&decided);
+        if self.latest.len() == MAX_DECISIONS
+            && let Some(oldest) = self.latest.pop_front()
+        {
+            self.digest = self.digest.wrapping_sub(oldest.hash);
+            self.candidates -= oldest.decision.candidates.len();
+            self.forgotten_to = self.forgotten_to.saturating_sub(1);
+        }
+        decided.rehash();
+        self.digest = self.digest.wrapping_add(decided.hash);
+        self.candidates += decided.decision.candidates.len();
+        self.latest.push_back(decided);
+    }
+
+    /// Changes one decision and everything that is summed over decisions.
+    fn change(&mut self, at: usize, change: impl FnOnce(&mut Decided)) {
+        let Some(decided) = self.latest.get_mut(at) else { return };
+        let (hash, counted, candidates) = (decided.hash, blocks(decided), decided.decision.candidates.len());
+        change(decided);
+        decided.rehash();
+        self.digest = self.digest.wrapping_sub(hash).wrapping_add(decided.hash);
+        self.candidates = self.candidates - candidates + decided.decision.candidates.len();
+        let (worker, now) = (decided.decision.worker.at(), blocks(decided));
+        if now != counted {
+            self.totals.replace(counted, now);
+            // One that departed has no totals of its own any more.
+            if let Some(of_worker) = self.per_worker.get_mut(worker) {
+                of_worker.replace(counted, now);
+            }
+        }
+    }
+
+    /// Another worker takes the place.
+    pub(super) fn begin_worker(&mut self, worker: WorkerIx) {
+        if let Some(totals) = self.per_worker.get_mut(worker.at()) {
+            *totals = DecisionTotals::default();
+        }
+    }
+
+    /// Calls `named` with every worker that a kept decision names.
+    pub(super) fn each_worker(&self, mut named: impl FnMut(WorkerIx)) {
+        for Decided { decision, .. } in &self.latest {
+            named(decision.worker);
+            decision.candidates.iter().for_each(|candidate| named(candidate.worker));
+        }
+    }
+
+    /// Gives workers other indices.
+    pub(super) fn rename(&mut self, renamed: impl Fn(WorkerIx) -> WorkerIx) {
+        for decided in &mut self.latest {
+            let decision = &mut decided.decision;
+            let mut is_changed = renamed(decision.worker) != decision.worker;
+            decision.worker = renamed(decision.worker);
+            if decision.candidates.iter().any(|candidate| renamed(candidate.worker) != candidate.worker) {
+                is_changed = true;
+                for candidate in decision.candidates.to_mut() {
+                    candidate.worker = renamed(candidate.worker);
+                }
+            }
+            // A block is found by its name at a worker that is there.
+            if decision.path.is_some_and(|path| renamed(path.worker) != path.worker) {
+                is_changed = true;
+                decision.path = None;
+            }
+            if is_changed {
+                self.digest = self.digest.wrapping_sub(decided.hash);
+                decided.rehash();
+                self.digest = self.digest.wrapping_add(decided.hash);
+            }
+        }
+    }
+
+    fn forget_candidates(&mut self) {
+        while self.candidates > MAX_CANDIDATES && self.forgotten_to < self.latest.len() {
+            let at = self.forgotten_to;
+            self.forgotten_to += 1;
+            if !self.latest[at].decision.candidates.is_empty() {
+                self.change(at, |decided| {
+                    decided.forgotten = true;
+                    decided.decision.overlap_blocks = decided.overlap_blocks();
+                    decided.decision.candidates = Cow::Borrowed(&[]);
+                });
+            }
+        }
+    }
+
+    /// Equal for equal decisions.
+    pub(super) fn digest(&self) -> u64 {
+        self.digest
+    }
+
+    /// Works out what is not written into a snapshot.
+    pub(super) fn restored(&mut self) {
+        self.latest.iter_mut().for_each(Decided::rehash);
+        self.digest = self.latest.iter().fold(0, |sum, decided| sum.wrapping_add(decided.hash));
+        self.candidates = self.latest.iter().map(|decided| decided.decision.candidates.len()).sum();
+    }
+
+    /// One decision, if it is still kept.
+    pub fn get(&self, id: DecisionId) -> Option<&Decided> {
+        self.latest.get(self.position(id)?)
+    }
+
+    /// The latest ones, newest first.
+    pub fn newest_first(&self) -> impl DoubleEndedIterator<Item = &Decided> + ExactSizeIterator {
+        self.latest.iter().rev()
+    }
+
+    /// The one so many places behind the newest.
+    pub fn newest(&self, place: usize) -> Option<&Decided> {
+        self.latest.get(self.latest.len().checked_sub(place + 1)?)
+    }
+
+    /// Sums over all decisions ever heard.
+    pub fn totals(&self) -> DecisionTotals {
+        self.totals
+    }
+
+    /// Sums over all decisions ever heard for one worker.
+    pub fn totals_of(&self, worker: WorkerIx) -> DecisionTotals {
+        self.per_worker.get(worker.at()).copied().unwrap_or_default()
+    }
+
+    /// Sums over the decisions of the `window_ms` before `now`, as far as they are kept one by one.
+    pub fn window(&self, now: Millis, window_ms: u64) -> DecisionTotals {
+        let mut totals = DecisionTotals::default();
+        for decided in self.newest_first().take_while(|d| now.since(d.at_ms) <= window_ms) {
+            totals.add(decided);
+        }
+        totals
+    }
+
+    /// Totals as the digest of the whole state takes them in.
+    pub(super) fn sums(&self) -> (&DecisionTotals, &[DecisionTotals]) {
+        (&self.totals, &self.per_worker)
+    }
+}
+
+fn owned(told: &Decision<'_>) -> Decision<'static> {
+    // Every field by name: update syntax would keep the borrowed lifetime.
+    Decision {
+        id: told.id,
+        worker: told.worker,
+        source: told.source,
+        decided_ms: told.decided_ms,
+        router: told.router,
+        request_id: told.request_id.as_deref().map(|id| Cow::Owned(id.to_owned())),
+        isl_tokens: told.isl_tokens,
+        isl_blocks: told.isl_blocks,
+        block_size_tokens: told.block_size_tokens,
+        overlap_blocks: told.overlap_blocks,
+        logit: told.logit,
+        scoring: told.scoring,
+        tied: told.tied,
+        candidates: Cow::Owned(told.candidates.to_vec()),
+        completeness: told.completeness,
+        not_reconstructed: told.not_reconstructed,
+        path: told.path,
+        dispatched: told.dispatched,
+    }
+}

@@ -1,0 +1,351 @@
+//! A decision taken apart: each candidate's cost in parts, and why the chosen one was chosen, in a sentence. Must not
+//! know how workers are shown: their names are given.
+
+use std::fmt::Write as _;
+
+use super::Decided;
+use super::verdict::NoMargin;
+use radixscope_model::id::WorkerIx;
+use radixscope_model::record::{Candidate, Completeness};
+use radixscope_router::explain::Short;
+use radixscope_router::{Formula, Terms};
+
+/// What is left of a cost after its known terms counts as rounding up to this share of it: logs print weights with one
+/// decimal.
+const ROUNDING_SHARE: f64 = 0.02;
+
+/// A candidate's cost in parts, all in blocks.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct CostParts {
+    /// Who, and the numbers that were compared.
+    pub candidate: Candidate,
+    /// Weight × blocks to prefill.
+    pub prefill_cost: f64,
+    /// What the cost has beyond prefill and decode: active requests, preferred taints. Below 0 for a credit.
+    pub other_cost: f64,
+    /// What the blocks that it held made it cheaper: weight × overlap.
+    pub saved: f64,
+    /// Weight or scale of the prefill blocks.
+    pub weight: f64,
+    /// Whether it was chosen.
+    pub is_chosen: bool,
+    /// Whether it shares the lowest cost.
+    pub is_lowest: bool,
+    formula: Formula,
+}
+
+impl CostParts {
+    /// The sum in words: `30 = 1.0 × 25 prefill + 5 decode`.
+    pub fn sum(&self) -> String {
+        let terms = Terms {
+            formula: self.formula,
+            prefill_blocks: self.candidate.prefill_blocks,
+            prefill_factor: self.weight,
+            decode_blocks: self.candidate.decode_blocks,
+            cost: self.candidate.cost,
+            ..Terms::default()
+        };
+        let mut sum = terms.sum().to_string();
+        if self.other_cost != 0.0 {
+            let sign = if self.other_cost < 0.0 { '−' } else { '+' };
+            let _ = write!(sum, " {sign} {} other terms", Short(self.other_cost.abs()));
+        }
+        sum
+    }
+}
+
+impl Decided {
+    /// Every known candidate, cheapest first; of equal ones the chosen one first, then in order of first sight.
+    pub fn cost_parts(&self) -> Vec<CostParts> {
+        let decision = &self.decision;
+        let scoring = decision.scoring;
+        let least = decision.candidates.iter().map(|c| c.cost).fold(f64::INFINITY, f64::min);
+        let of = |&candidate: &Candidate| {
+            // Where only the numbers are known, the weight follows from them.
+            let left = candidate.cost - candidate.decode_blocks;
+            let weight = scoring.map_or_else(|| ratio(left, candidate.prefill_blocks), |s| s.weight);
+            let prefill_cost = weight * candidate.prefill_blocks;
+            let other = candidate.cost - prefill_cost - candidate.decode_blocks;
+            let is_rounding = other.abs() <= ROUNDING_SHARE * candidate.cost.abs() || !other.is_finite();
+            CostParts {
+                candidate,
+                prefill_cost,
+                other_cost: if is_rounding { 0.0 } else { other },
+                saved: weight * f64::from(candidate.overlap_blocks),
+                weight,
+                is_chosen: candidate.worker == decision.worker,
+                is_lowest: candidate.cost == least,
+                formula: scoring.map_or(Formula::A, |s| s.formula),
+            }
+        };
+        let mut parts: Vec<CostParts> = decision.candidates.iter().map(of).collect();
+        parts.sort_by(|a, b| {
+            let cost = a.candidate.cost.total_cmp(&b.candidate.cost);
+            cost.then(b.is_chosen.cmp(&a.is_chosen)).then(a.candidate.worker.cmp(&b.candidate.worker))
+        });
+        parts
+    }
+
+    /// Why the chosen worker was chosen, in a sentence.
+    pub fn why(&self, name: impl Fn(WorkerIx) -> String) -> String {
+        let who = name(self.decision.worker);
+        let (Some(chosen), Ok(next)) = (self.chosen(), self.next_best()) else {
+            return self.why_alone(&who);
+        };
+        let mut text = format!("{who} was chosen");
+        let tied = self.tied_at_lowest();
+        let least = self.decision.candidates.iter().map(|c| c.cost).fold(f64::INFINITY, f64::min);
+        if chosen.cost > least {
+            let less = Short(chosen.cost - next.cost);
+            let _ = write!(text, " though {} cost {less} blocks less: ", name(next.worker));
+            text += match self.decision.completeness {
+                Completeness::Reconstructed => {
+                    "the costs of the others are reconstructed here and may differ from the router's, or its temperature \
+                     is above 0 and the draw went another way."
+                }
+                _ => "with a temperature above 0 the router draws, and the cheapest does not always win.",
+            };
+            return text;
+        }
+        if tied > 1 {
+            let _ = write!(text, " among {tied} that tie at {} blocks", Short(least));
+        }
+        text += ": ";
+        text += &self.held_and_loaded(chosen, next);
+        if tied <= 1 {
+            let more = Short(next.cost - chosen.cost);
+            let _ = write!(text, "; next best {} costs {more} blocks more", name(next.worker));
+        }
+        text.push('.');
+        text
+    }
+
+    fn why_alone(&self, who: &str) -> String {
+        let mut text = match (self.decision.candidates.len(), self.overlap_blocks(), self.decision.isl_blocks)
+        {
+            (1, ..) => return format!("{who} was chosen: it was the only candidate."),
+            (_, Some(held), Some(isl)) => format!(
+                "{who} was chosen; it held {held} of {isl} prompt blocks. What the others would have cost is not known."
+            ),
+            _ => format!("{who} was chosen. What the others would have cost is not known."),
+        };
+        if let Some(missing) = self.decision.not_reconstructed {
+            let _ = write!(text, " {}", missing.sentence());
+        }
+        text
+    }
+
+    /// How its costs are known, in a few words.
+    pub fn known_words(&self) -> String {
+        let decision = &self.decision;
+        let how = decision.completeness.as_str();
+        match (decision.completeness, decision.not_reconstructed) {
+            (Completeness::ChosenOnly, Some(missing)) => format!("{how}: {}", missing.words()),
+            (Completeness::Reconstructed, _) if decision.logit.is_some() => {
+                format!("{how}, cost as the router reported")
+            }
+            (Completeness::Reconstructed, _) if decision.overlap_blocks.is_some() => {
+                format!("{how}, overlap as the router reported")
+            }
+            (Completeness::Reconstructed, _) => format!("{how}, not verified: the router reported no cost"),
+            _ => how.to_owned(),
+        }
+    }
+
+    /// What speaks for the chosen one against the next best.
+    fn held_and_loaded(&self, chosen: &Candidate, next: &Candidate) -> String {
+        let of = self.decision.isl_blocks.map_or(String::new(), |isl| format!(" of {isl}"));
+        let decode = Short(chosen.decode_blocks);
+        let prefill = Short(chosen.prefill_blocks);
+        match chosen.overlap_blocks {
+            0 => format!(
+                "it holds none{of} prompt blocks, but has the least to do, {prefill} blocks to prefill and {decode} \
+                 decode blocks"
+            ),
+            held if held > next.overlap_blocks && chosen.decode_blocks > next.decode_blocks => {
+                format!("it holds {held}{of} prompt blocks, which outweighs its {decode} decode blocks")
+            }
+            held => format!(
+                "it holds {held}{of} prompt blocks, has {prefill} blocks to prefill and {decode} decode blocks"
+            ),
+        }
+    }
+
+    /// By how much the chosen worker won, in a few words that follow its name.
+    pub fn margin_words(&self, name: impl Fn(WorkerIx) -> String) -> String {
+        let (margin, next) = match (self.margin_blocks(), self.next_best()) {
+            (Ok(margin), Ok(next)) => (margin, name(next.worker)),
+            (Err(NoMargin::Alone), _) => return "the only candidate".to_owned(),
+            (Err(why), _) | (_, Err(why)) => return format!("margin unknown: {}", why.as_str()),
+        };
+        match margin {
+            0.0 => format!("ties with {next}"),
+            less if less < 0.0 => format!("{} dearer than {next}", blocks(-tenth(less))),
+            more => format!("{} cheaper than {next}", blocks(tenth(more))),
+        }
+    }
+
+    /// Who held more and why it lost, in a sentence; `None` where nobody held more.
+    pub fn why_affinity_was_lost(&self, name: impl Fn(WorkerIx) -> String) -> Option<String> {
+        let lost = self.lost_affinity()?;
+        let chosen = self.chosen()?;
+        let (who, other) = (name(lost.candidate.worker), lost.candidate);
+        let mut text = format!(
+            "{who} held {} more of the prompt ({} against {})",
+            blocks(f64::from(lost.more_blocks)),
+            other.overlap_blocks,
+            chosen.overlap_blocks
+        );
+        let dearer = other.cost - chosen.cost;
+        if dearer <= 0.0 || dearer.is_nan() {
+            text += " and did not cost more: a tie or a draw decided.";
+            return Some(text);
+        }
+        let _ = write!(text, " but costs {} more", blocks(dearer));
+        let decode = other.decode_blocks - chosen.decode_blocks;
+        let prefill = other.prefill_blocks - chosen.prefill_blocks;
+        let decode = (decode > 0.0).then(|| format!("{} more decode blocks", Short(decode)));
+        let prefill = (prefill > 0.0).then(|| format!("{} more blocks to prefill", Short(prefill)));
+        let reasons: Vec<String> = [decode, prefill].into_iter().flatten().collect();
+        if !reasons.is_empty() {
+            let _ = write!(text, ": {}", reasons.join(" and "));
+        }
+        text.push('.');
+        Some(text)
+    }
+}
+
+fn ratio(of: f64, over: f64) -> f64 {
+    let ratio = of / over;
+    if ratio.is_finite() { ratio } else { 1.0 }
+}
+
+/// To a tenth, as the ledger shows margins; what is smaller keeps its digits, so that no difference reads as none.
+fn tenth(n: f64) -> f64 {
+    if n.abs() < 0.1 { n } else { (n * 10.0).round() / 10.0 }
+}
+
+fn blocks(n: f64) -> String {
+    format!("{} {}", Short(n), if n == 1.0 { "block" } else { "blocks" })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::verdict::tests::decided;
+    use super::*;
+    use radixscope_model::record::{NotReconstructed, Scoring};
+
+    fn name(worker: WorkerIx) -> String {
+        format!("W{}", worker.0 + 1)
+    }
+
+    #[test]
+    fn the_margin_names_the_next_best() {
+        let words = |candidates: &[(u32, f64)]| decided(Some(100), None, candidates).margin_words(name);
+        assert_eq!(words(&[(20, 90.04), (75, 30.0)]), "60 blocks cheaper than W1");
+        assert_eq!(words(&[(20, 30.0), (75, 30.0), (1, 31.0)]), "ties with W1");
+        assert_eq!(words(&[(20, 29.0), (75, 30.0)]), "1 block dearer than W1");
+        assert_eq!(words(&[(20, 30.01), (75, 30.0)]), "0.01 blocks cheaper than W1");
+        assert_eq!(words(&[]), "margin unknown: only the chosen worker's part is known");
+    }
+
+    /// The example everybody knows, with its loads.
+    fn example() -> Decided {
+        let mut example = decided(Some(100), None, &[(20, 90.0), (75, 30.0), (10, 99.0)]);
+        example.decision.scoring = Some(Scoring { formula: Formula::A, weight: 1.0 });
+        for (candidate, (prefill, decode)) in
+            example.decision.candidates.to_mut().iter_mut().zip([(80.0, 10.0), (25.0, 5.0), (90.0, 9.0)])
+        {
+            (candidate.prefill_blocks, candidate.decode_blocks) = (prefill, decode);
+        }
+        example
+    }
+
+    #[test]
+    fn the_example_everybody_knows_is_told_from_the_cheapest_on() {
+        let parts = example().cost_parts();
+        let sums: Vec<String> = parts.iter().map(CostParts::sum).collect();
+        assert_eq!(
+            sums,
+            [
+                "30 = 1.0 × 25 prefill + 5 decode",
+                "90 = 1.0 × 80 prefill + 10 decode",
+                "99 = 1.0 × 90 prefill + 9 decode"
+            ]
+        );
+        assert!(parts[0].is_chosen && parts[0].is_lowest && !parts[1].is_lowest);
+        assert_eq!((parts[0].saved, parts[0].other_cost), (75.0, 0.0));
+    }
+
+    #[test]
+    fn the_sentence_names_what_was_held_and_the_margin() {
+        assert_eq!(
+            example().why(name),
+            "W2 was chosen: it holds 75 of 100 prompt blocks, has 25 blocks to prefill and 5 decode blocks; next \
+             best W1 costs 60 blocks more."
+        );
+        let mut loaded = example();
+        loaded.decision.candidates.to_mut()[0].decode_blocks = 4.0;
+        assert_eq!(
+            loaded.why(name),
+            "W2 was chosen: it holds 75 of 100 prompt blocks, which outweighs its 5 decode blocks; next best W1 \
+             costs 60 blocks more."
+        );
+        assert_eq!(loaded.why_affinity_was_lost(name), None);
+    }
+
+    #[test]
+    fn a_tie_a_draw_and_an_unknown_field_of_candidates_are_told_as_such() {
+        let tie = decided(Some(9), None, &[(0, 9.0), (0, 9.0)]);
+        assert!(tie.why(name).starts_with("W2 was chosen among 2 that tie at 9 blocks: it holds none of 9"));
+        let drawn = decided(Some(9), None, &[(0, 7.0), (0, 9.0)]);
+        assert!(
+            drawn.why(name).starts_with("W2 was chosen though W1 cost 2 blocks less: with a temperature")
+        );
+        let alone = decided(Some(9), Some(3), &[]);
+        assert_eq!(
+            alone.why(name),
+            "W2 was chosen; it held 3 of 9 prompt blocks. What the others would have cost is not known."
+        );
+    }
+
+    #[test]
+    fn how_costs_are_known_and_why_not_is_said() {
+        let mut alone = decided(Some(9), Some(3), &[]);
+        assert_eq!(alone.known_words(), "chosen only");
+        alone.decision.not_reconstructed = Some(NotReconstructed::State);
+        assert_eq!(alone.known_words(), "chosen only: state at that time not known");
+        assert!(alone.why(name).ends_with("is not known for that time."), "{}", alone.why(name));
+        let mut known = example();
+        known.decision.completeness = Completeness::Reconstructed;
+        known.decision.overlap_blocks = Some(75);
+        assert_eq!(known.known_words(), "reconstructed, overlap as the router reported");
+        known.decision.logit = Some(30.0);
+        assert_eq!(known.known_words(), "reconstructed, cost as the router reported");
+        (known.decision.logit, known.decision.overlap_blocks) = (None, None);
+        assert_eq!(known.known_words(), "reconstructed, not verified: the router reported no cost");
+    }
+
+    #[test]
+    fn who_held_more_lost_by_its_terms() {
+        let mut lost = example();
+        lost.decision.candidates.to_mut()[0] = Candidate {
+            overlap_blocks: 95,
+            prefill_blocks: 5.0,
+            decode_blocks: 85.0,
+            ..lost.decision.candidates[0]
+        };
+        assert_eq!(
+            lost.why_affinity_was_lost(name).unwrap(),
+            "W1 held 20 blocks more of the prompt (95 against 75) but costs 60 blocks more: 80 more decode blocks."
+        );
+    }
+
+    #[test]
+    fn terms_that_the_line_does_not_name_are_shown_as_such() {
+        let mut more = example();
+        more.decision.candidates.to_mut()[1].cost = 42.0;
+        let parts = more.cost_parts();
+        assert_eq!(parts[0].sum(), "42 = 1.0 × 25 prefill + 5 decode + 12 other terms");
+    }
+}

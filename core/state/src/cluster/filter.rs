@@ -1,0 +1,164 @@
+//! Which of the kept decisions are meant, and how many there are of each kind. Pure.
+
+use super::{Decided, DecisionTotals, Verdict};
+use radixscope_model::id::WorkerIx;
+
+/// A kind of decision that can be picked out. A decision can be of several.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Kind {
+    /// [`Verdict::Hit`].
+    Hit,
+    /// [`Verdict::Partial`].
+    Partial,
+    /// [`Verdict::Miss`].
+    Miss,
+    /// Several shared the lowest cost.
+    Tie,
+    /// Another candidate held more of the prompt.
+    LostAffinity,
+    /// [`Verdict::Unknown`].
+    Unknown,
+}
+
+impl Kind {
+    /// Every kind.
+    pub const ALL: [Kind; 6] =
+        [Kind::Hit, Kind::Partial, Kind::Miss, Kind::Tie, Kind::LostAffinity, Kind::Unknown];
+
+    /// Value in the address.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Kind::Hit => "hit",
+            Kind::Partial => "partial",
+            Kind::Miss => "miss",
+            Kind::Tie => "tie",
+            Kind::LostAffinity => "lost-affinity",
+            Kind::Unknown => "unknown",
+        }
+    }
+
+    /// By its value in the address.
+    pub fn named(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|kind| kind.as_str() == name)
+    }
+
+    /// Whether `decided` is of this kind.
+    pub fn is(self, decided: &Decided) -> bool {
+        match self {
+            Kind::Hit => decided.verdict() == Verdict::Hit,
+            Kind::Partial => decided.verdict() == Verdict::Partial,
+            Kind::Miss => decided.verdict() == Verdict::Miss,
+            Kind::Unknown => decided.verdict() == Verdict::Unknown,
+            Kind::Tie => decided.is_tie(),
+            Kind::LostAffinity => decided.lost_affinity().is_some(),
+        }
+    }
+}
+
+/// Which decisions are meant.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Filter {
+    /// Only those for this worker.
+    pub worker: Option<WorkerIx>,
+    /// Only those of this kind.
+    pub kind: Option<Kind>,
+    /// Only those whose request id contains this; empty: all.
+    pub request: String,
+}
+
+impl Filter {
+    fn is_among(&self, decided: &Decided) -> bool {
+        let id = || decided.decision.request_id.as_deref().unwrap_or_default();
+        self.worker.is_none_or(|worker| worker == decided.decision.worker)
+            && (self.request.is_empty() || id().contains(&self.request))
+    }
+}
+
+/// Decisions that a [`Filter`] picks out.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub struct Picked {
+    /// Places in what was looked through, in its order.
+    pub at: Vec<u32>,
+    /// Sums over them.
+    pub totals: DecisionTotals,
+    /// How many there would be of each of [`Kind::ALL`], whatever kind the filter names.
+    pub of_kind: [u32; Kind::ALL.len()],
+    /// How many there would be of any kind.
+    pub of_any_kind: u32,
+}
+
+impl Picked {
+    /// Looks through `decisions` once.
+    pub fn of<'a>(filter: &Filter, decisions: impl Iterator<Item = &'a Decided>) -> Self {
+        let mut picked = Self::default();
+        for (at, decided) in decisions.enumerate() {
+            if !filter.is_among(decided) {
+                continue;
+            }
+            picked.of_any_kind += 1;
+            let kinds = kinds(decided);
+            for (count, is) in picked.of_kind.iter_mut().zip(kinds) {
+                *count += u32::from(is);
+            }
+            if filter.kind.is_none_or(|kind| kinds[kind as usize]) {
+                picked.at.push(at as u32);
+                picked.totals.add(decided);
+            }
+        }
+        picked
+    }
+}
+
+/// For each of [`Kind::ALL`]; costs less than asking for each.
+fn kinds(decided: &Decided) -> [bool; Kind::ALL.len()] {
+    let verdict = decided.verdict();
+    [
+        verdict == Verdict::Hit,
+        verdict == Verdict::Partial,
+        verdict == Verdict::Miss,
+        decided.is_tie(),
+        decided.lost_affinity().is_some(),
+        verdict == Verdict::Unknown,
+    ]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::verdict::tests::decided;
+    use super::*;
+
+    #[test]
+    fn every_kind_is_counted_whatever_kind_is_shown() {
+        let all = [
+            decided(Some(100), None, &[(20, 90.0), (95, 30.0)]),
+            decided(Some(100), None, &[(80, 90.0), (20, 30.0)]),
+            decided(Some(100), None, &[(0, 30.0), (0, 30.0)]),
+            decided(None, None, &[]),
+        ];
+        let picked = Picked::of(&Filter { kind: Some(Kind::Miss), ..Filter::default() }, all.iter());
+        assert_eq!((picked.at, picked.of_any_kind), (vec![2], 4));
+        assert_eq!(picked.of_kind, [1, 1, 1, 1, 1, 1]);
+        assert_eq!(
+            (picked.totals.count, picked.totals.isl_blocks, picked.totals.overlap_blocks),
+            (1, 100, 0)
+        );
+        for (decided, kind) in all.iter().zip([Kind::Hit, Kind::Partial, Kind::Miss, Kind::Unknown]) {
+            for (at, other) in Kind::ALL.into_iter().enumerate() {
+                assert_eq!(kinds(decided)[at], other.is(decided));
+                assert_eq!(Kind::named(other.as_str()), Some(other));
+            }
+            assert!(kind.is(decided));
+        }
+    }
+
+    #[test]
+    fn a_part_of_a_request_id_picks_it_out_and_so_does_its_worker() {
+        let mut one = decided(Some(9), Some(1), &[]);
+        one.decision.request_id = Some("chat-17-b".into());
+        let all = [one, decided(Some(9), Some(1), &[])];
+        let picked = |filter: Filter| Picked::of(&filter, all.iter()).at;
+        assert_eq!(picked(Filter { request: "17".to_owned(), ..Filter::default() }), [0]);
+        assert_eq!(picked(Filter { worker: Some(WorkerIx(1)), ..Filter::default() }), [0, 1]);
+        assert!(picked(Filter { worker: Some(WorkerIx(0)), ..Filter::default() }).is_empty());
+    }
+}

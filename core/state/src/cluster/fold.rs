@@ -1,0 +1,287 @@
+//! `state' = fold(state, record)`: the one place where the state changes.
+
+use super::process::ProcessState;
+use super::router::Routers;
+use super::{
+    Cluster, Gone, MAX_PROCESSES, MAX_SOURCES, MAX_WORKERS, RouterLoad, SignState, SourceState, UnknownGaps,
+    WorkerState,
+};
+use crate::tree::{HIT_WINDOW, NodeId, StoreOutcome};
+use radixscope_model::id::{Millis, Seq, WorkerIx};
+use radixscope_model::record::{Completeness, Decision, Entry, LogSign, Record, Scraped, SequenceStep};
+
+/// Resolution of "last touched" in the tree: four bytes then last for thirteen years.
+pub const TOUCH_MS: u64 = 100;
+const _: () = assert!(HIT_WINDOW as u64 * TOUCH_MS == 15 * 60_000, "hits are kept for 15 minutes");
+/// Most kinds of signs kept apart; sizes that a log names make more than one of a kind.
+const MAX_SIGNS: usize = 64;
+/// Unix time at which touches begin, 2020-01-01: four bytes reach 2033.
+const TOUCH_EPOCH_MS: u64 = 1_577_836_800_000;
+
+/// A time as the tree keeps it, in steps of [`TOUCH_MS`].
+pub fn touch(at: Millis) -> u32 {
+    u32::try_from(at.0.saturating_sub(TOUCH_EPOCH_MS) / TOUCH_MS).unwrap_or(u32::MAX)
+}
+
+/// Unix time of a touch.
+pub fn touched_ms(touched: u32) -> Millis {
+    Millis(TOUCH_EPOCH_MS + u64::from(touched) * TOUCH_MS)
+}
+
+/// Whether the decision tells where in the tree the prompt's held prefix ended, or that nobody held its first block.
+fn has_prompt(decision: &Decision<'_>) -> bool {
+    decision.path.is_some() || decision.completeness == Completeness::Reconstructed
+}
+
+impl Cluster {
+    /// Folds one record in. `seq` is its place in the log; a record already folded is ignored, so that a resumed
+    /// stream may begin early.
+    ///
+    /// A record about a worker or source that was never introduced changes nothing but `seq`.
+    pub fn fold(&mut self, seq: Seq, entry: &Entry<'_>) {
+        if seq <= self.head.seq {
+            return;
+        }
+        self.head.seq = seq;
+        let at = entry.at_ms;
+        self.pass_time(at);
+        match &entry.record {
+            Record::Source { source, name, kind } => {
+                if source.at() == self.head.sources.len() && source.at() < MAX_SOURCES {
+                    self.head.sources.push(SourceState::new(name.to_string(), *kind, at));
+                }
+            }
+            Record::SourceState { source, state, detail } => {
+                if let Some(s) = self.source_mut(*source) {
+                    s.link(*state, detail.to_string(), at);
+                }
+            }
+            Record::Traffic { source, received, lag_ms } => {
+                if let Some(s) = self.source_mut(*source) {
+                    s.received = *received;
+                    s.lag_ms = *lag_ms;
+                    s.last_ms = Some(at);
+                }
+            }
+            Record::Missed { source, worker, topic, cause, count } => {
+                if let Some(s) = self.source_mut(*source) {
+                    s.miss(*topic, *cause, *count, at);
+                }
+                if let Some(w) = worker.and_then(|worker| self.worker_mut(worker)) {
+                    w.missed_total = w.missed_total.saturating_add(*count);
+                }
+            }
+            Record::Gaps { source, topic, count, since_ms, until_ms } => {
+                if let Some(s) = self.source_mut(*source) {
+                    let (topic, count, since_ms, until_ms) = (*topic, *count, *since_ms, *until_ms);
+                    s.gaps(UnknownGaps { topic, count, since_ms, until_ms });
+                }
+            }
+            Record::Rejected { source, topic, reason, count, sample } => {
+                if let Some(s) = self.source_mut(*source) {
+                    s.reject(*topic, *reason, *count, sample, at);
+                }
+            }
+            Record::Decision(decision) => {
+                if self.worker(decision.worker).is_some() {
+                    self.fold_decision(seq, at, decision);
+                }
+            }
+            Record::Progress { decision, progress } => self.head.decisions.progress(*decision, progress),
+            Record::Request(ended) => self.head.requests.push(ended),
+            Record::Scrape(scrape) => self.fold_scrape(at, scrape),
+            Record::LogSign { worker, sign, count } => self.fold_sign(at, *worker, *sign, *count),
+            Record::Finding { code, finding } => self.head.findings.found(code, finding),
+            Record::Checked(rules) => self.head.findings.checked(rules),
+            Record::Vacated { workers } => self.fold_vacated(at, workers),
+            about_worker => self.fold_worker(at, about_worker),
+        }
+    }
+
+    fn pass_time(&mut self, at: Millis) {
+        if at <= self.head.now_ms {
+            return;
+        }
+        let before = touch(self.head.now_ms);
+        self.head.now_ms = at;
+        if touch(at) > before {
+            self.tree.expire_hits(touch(at));
+        }
+    }
+
+    fn fold_decision(&mut self, seq: Seq, at: Millis, decision: &Decision<'_>) {
+        let before = self.head.decisions.totals().count;
+        let known = self.head.decisions.get(decision.id);
+        let was_judged = known.is_some_and(|known| has_prompt(&known.decision));
+        let had_router = known.is_some_and(|known| known.decision.router.is_some());
+        self.head.decisions.take(seq, at, decision);
+        if !was_judged && has_prompt(decision) {
+            self.judge(decision);
+        }
+        let is_new = self.head.decisions.totals().count > before;
+        if let Some(router) = decision.router {
+            // Whichever source comes first: it is a decision of this router from when its name is known.
+            let is_kept = self.head.decisions.get(decision.id).is_some();
+            self.head.routers.heard(router, at, is_kept && !had_router);
+        }
+        if let Some(gone) = self.worker_mut(decision.worker).filter(|w| is_new && w.gone.is_some()) {
+            gone.choices_after_gone += 1;
+        }
+    }
+
+    /// Notes where what the chosen worker held of the prompt ended, as the tree shows it.
+    fn judge(&mut self, told: &Decision<'_>) {
+        let Self { head, tree } = self;
+        let Some(decided) = head.decisions.get(told.id) else { return };
+        let worker = decided.decision.worker;
+        // What was computed from the tree counts before what the router says: its blocks may be of another size.
+        let ours = told.candidates.iter().find(|candidate| candidate.worker == worker);
+        let known = ours.or_else(|| decided.chosen()).map(|candidate| u64::from(candidate.overlap_blocks));
+        let Some(held_blocks) = known.or(decided.decision.overlap_blocks) else { return };
+        let end = told.path.filter(|_| held_blocks > 0);
+        let node = end.and_then(|end| tree.find(end.worker, end.block_hash)).unwrap_or(NodeId::ROOT);
+        let beyond = end.map_or(0, |end| u64::from(end.blocks).saturating_sub(held_blocks));
+        let mut above = std::iter::successors(Some(node), |&node| tree.parent(node)).skip(beyond as usize);
+        let held = above.find(|&node| tree.owners(node).contains(worker));
+        tree.hit(held.unwrap_or(NodeId::ROOT), touch(head.now_ms));
+    }
+
+    fn fold_scrape(&mut self, at: Millis, scrape: &Scraped<'_>) {
+        let processes = &mut self.head.processes;
+        let known = processes.iter().position(|process| process.name == scrape.process);
+        let ix = known.unwrap_or(processes.len());
+        if ix == processes.len() {
+            if ix == MAX_PROCESSES {
+                return;
+            }
+            processes.push(ProcessState::new(at, scrape));
+        } else {
+            processes[ix].scraped(at, scrape);
+        }
+    }
+
+    fn fold_sign(&mut self, at: Millis, worker: Option<WorkerIx>, sign: LogSign, count: u64) {
+        let signs = &mut self.head.signs;
+        let known = signs.iter().position(|state| state.sign == sign);
+        let ix = known.unwrap_or(signs.len());
+        if ix == signs.len() {
+            if ix == MAX_SIGNS {
+                return;
+            }
+            signs.push(SignState::new(sign, at));
+        }
+        signs[ix].said(at, worker, count);
+    }
+
+    fn fold_worker(&mut self, at: Millis, record: &Record<'_>) {
+        if let Record::Worker { worker, id, namespace, component } = record {
+            if worker.at() == self.head.workers.len() && worker.at() < MAX_WORKERS {
+                let state = WorkerState::new(*id, namespace.to_string(), component.to_string(), at);
+                self.head.workers.push(state);
+            } else if let Some(at_vacant) = self.head.vacant.iter().position(|vacant| vacant == worker) {
+                let state = WorkerState::new(*id, namespace.to_string(), component.to_string(), at);
+                self.head.vacant.swap_remove(at_vacant);
+                self.head.decisions.begin_worker(*worker);
+                self.head.workers[worker.at()] = state;
+            } else if let Some(known) = self.worker_mut(*worker).filter(|known| known.id == *id) {
+                // First heard of through a message without a component, now through one with it.
+                // A name from JetStream is a slug: it fills a gap, it does not replace a real name.
+                if known.namespace.is_empty() {
+                    known.namespace = namespace.to_string();
+                }
+                if known.component.is_empty() {
+                    known.component = component.to_string();
+                }
+            }
+            return;
+        }
+        let Self { head, tree } = self;
+        let Some(ix) = super::worker_of(record) else { return };
+        let Some(w) = head.workers.get_mut(ix.at()) else { return };
+        match record {
+            Record::Stored { parent, blocks, .. } => {
+                // What a worker that left says, until it is known to be back, is late: nobody can use those blocks.
+                let is_late = w.gone.is_some();
+                let outcome = match is_late {
+                    true => StoreOutcome::default(),
+                    false => tree.store(ix, *parent, blocks, touch(at)),
+                };
+                w.heard_event(at);
+                w.store_events_total += 1;
+                w.stored_total += blocks.len() as u64;
+                w.empty_stores_total += u64::from(blocks.is_empty());
+                w.unknown_parents_total += u64::from(outcome.parent_unknown);
+                w.hashes_compared_total += u64::from(outcome.compared);
+                w.hashes_differing_total += u64::from(outcome.differing);
+                w.rates.add(at, blocks.len() as u32, 0);
+            }
+            Record::Removed { hashes, .. } => {
+                let is_late = w.gone.is_some();
+                let unknown = hashes.iter().filter(|&&hash| !is_late && !tree.remove(ix, hash)).count();
+                w.heard_event(at);
+                w.remove_events_total += 1;
+                w.removed_total += hashes.len() as u64;
+                w.unknown_removed_total += unknown as u64;
+                w.rates.add(at, 0, hashes.len() as u32);
+            }
+            Record::Cleared { all_ranks, .. } => self.fold_cleared(at, ix, *all_ranks),
+            Record::OtherTier { stored, removed, .. } => {
+                w.heard(at);
+                w.other_tier.0 += u64::from(*stored);
+                w.other_tier.1 += u64::from(*removed);
+            }
+            Record::EngineLoad { used_blocks, .. } => {
+                w.heard(at);
+                w.engine_used_blocks = Some(*used_blocks);
+                w.engine_used_ms = Some(at);
+            }
+            Record::RouterLoad { router, decode_blocks, prefill_tokens, .. } => {
+                w.estimate(RouterLoad {
+                    router: *router,
+                    at_ms: at,
+                    decode_blocks: *decode_blocks,
+                    prefill_tokens: *prefill_tokens,
+                });
+                if let Some(router) = router {
+                    head.routers.heard(*router, at, false);
+                }
+            }
+            Record::Sequence { step, by_worker, .. } => {
+                if *by_worker {
+                    w.heard(at);
+                }
+                match (step, by_worker) {
+                    (SequenceStep::Added, _) => w.sequences.added += 1,
+                    // With replica sync the router repeats what the worker said (reference §3.3).
+                    (SequenceStep::PrefillCompleted, true) => w.sequences.prefilled += 1,
+                    (SequenceStep::PrefillCompleted, false) => {}
+                    (SequenceStep::Freed, _) => w.sequences.freed += 1,
+                }
+            }
+            Record::EventLine { line, first_event_id, .. } => w.comes_by(*line, *first_event_id, at),
+            Record::Gone { why, .. } => {
+                w.left(Gone { at_ms: at, why: *why });
+                tree.clear(ix);
+            }
+            Record::Returned { .. } => w.returned(at),
+            Record::InFlight { now, most, .. } => w.in_flight.set(at, *now, *most),
+            Record::BlockAges { ages, .. } => w.ages = Some(*ages),
+            Record::ModelCard { total_kv_blocks, block_size_tokens, .. } => {
+                w.capacity_blocks = *total_kv_blocks;
+                w.block_size_tokens = *block_size_tokens;
+            }
+            _ => {}
+        }
+    }
+
+    fn fold_cleared(&mut self, at: Millis, worker: WorkerIx, all_ranks: bool) {
+        let Some(id) = self.worker(worker).map(|w| w.id) else { return };
+        for (i, w) in self.head.workers.iter_mut().enumerate() {
+            if w.id == id || (all_ranks && w.id.id == id.id) {
+                self.tree.clear(WorkerIx(i as u16));
+                w.cleared_total += 1;
+                w.heard_event(at);
+            }
+        }
+    }
+}

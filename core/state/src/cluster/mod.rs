@@ -1,0 +1,322 @@
+//! The state: everything known about the cluster after a number of records, and the one way it changes, [`Cluster::fold`].
+//!
+//! Pure and deterministic: the same records give the same state in the server, in the browser and from a recording,
+//! and [`Cluster::digest`] proves it. State that can be derived is not stored. No clock: time comes with the record.
+
+mod decisions;
+mod explain;
+mod filter;
+mod findings;
+mod fold;
+mod hint;
+mod in_flight;
+mod places;
+mod process;
+mod quantile;
+mod rates;
+mod requests;
+mod router;
+mod sign;
+mod sizes;
+mod snapshot;
+mod source;
+mod ticket;
+mod verdict;
+mod worker;
+
+#[cfg(test)]
+mod tests;
+
+use serde::{Deserialize, Serialize};
+
+use radixscope_model::id::{Millis, Seq, SourceIx, Worker, WorkerIx};
+use radixscope_model::record::{Finding, FindingHead, LogSign, Record, RuleStatus};
+
+use crate::tree::forest::Arrangement;
+use crate::tree::{DEFAULT_LIMIT_NODES, Tree};
+use findings::Findings;
+use places::Departed;
+
+pub use decisions::{Decided, DecisionTotals, Decisions, MAX_CANDIDATES, MAX_DECISIONS};
+pub use explain::CostParts;
+pub use filter::{Filter, Kind, Picked};
+pub use fold::{TOUCH_MS, touch, touched_ms};
+pub use hint::{Hint, Setting, candidates_hint};
+pub use in_flight::InFlight;
+pub use places::{MAX_DEPARTED, SILENT_AFTER_MS};
+pub use process::{MAX_PROCESSES, ProcessState, SCRAPE_WINDOW_MS};
+pub use quantile::{Distribution, Quantile};
+pub use rates::{Bucket, RATE_BUCKET_MS, RATE_WINDOW_S, Rates};
+pub use requests::Requests;
+pub use router::{MAX_ROUTERS_KNOWN, RouterState};
+pub use sign::SignState;
+pub use sizes::{BlockSize, BlockSizeSource, CapacitySource, Said};
+pub use snapshot::{SnapshotError, SnapshotPart, SnapshotReader};
+pub use source::{MissedCount, RejectedCount, SourceState, UnknownGaps};
+pub use verdict::{HIT_SHARE, LostAffinity, NoMargin, Verdict};
+pub use worker::{Gone, Line, QUIET_AFTER_MS, RouterLoad, Sequences, Sign, WorkerState};
+
+/// Most workers kept apart. More would make every per-worker panel useless long before memory is a problem.
+pub const MAX_WORKERS: usize = 4096;
+/// Most sources.
+pub const MAX_SOURCES: usize = 64;
+
+/// Everything but the tree. Serialised as it is into the snapshot.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+struct Head {
+    seq: Seq,
+    now_ms: Millis,
+    sources: Vec<SourceState>,
+    workers: Vec<WorkerState>,
+    /// Places whose workers departed and that nobody has taken yet.
+    vacant: Vec<WorkerIx>,
+    departed: Departed,
+    decisions: Decisions,
+    requests: Requests,
+    processes: Vec<ProcessState>,
+    routers: Vec<RouterState>,
+    signs: Vec<SignState>,
+    findings: Findings,
+    limit_nodes: u32,
+}
+
+/// The state of a Dynamo cluster as far as it was heard.
+pub struct Cluster {
+    head: Head,
+    tree: Tree,
+}
+
+impl Default for Cluster {
+    fn default() -> Self {
+        Self::new(DEFAULT_LIMIT_NODES)
+    }
+}
+
+impl Cluster {
+    /// The empty state, with a tree of at most `limit_nodes` nodes.
+    pub fn new(limit_nodes: u32) -> Self {
+        Self {
+            head: Head {
+                seq: Seq(0),
+                now_ms: Millis(0),
+                sources: Vec::new(),
+                workers: Vec::new(),
+                vacant: Vec::new(),
+                departed: Departed::default(),
+                decisions: Decisions::default(),
+                requests: Requests::default(),
+                processes: Vec::new(),
+                routers: Vec::new(),
+                signs: Vec::new(),
+                findings: Findings::default(),
+                limit_nodes,
+            },
+            tree: Tree::with_limit(limit_nodes),
+        }
+    }
+
+    /// The last record folded.
+    pub fn seq(&self) -> Seq {
+        self.head.seq
+    }
+
+    /// Time of the latest record; 0 before the first.
+    pub fn now_ms(&self) -> Millis {
+        self.head.now_ms
+    }
+
+    /// The prefix tree mirror.
+    pub fn tree(&self) -> &Tree {
+        &self.tree
+    }
+
+    /// Keeps the tree's forest from now on, arranged like this and up to date.
+    pub fn arrange_forest(&mut self, arrangement: Arrangement) {
+        self.tree.grow_forest(arrangement);
+        self.tree.settle_forest();
+    }
+
+    /// Brings the forest up to date, if one is kept.
+    pub fn settle_forest(&mut self) {
+        self.tree.settle_forest();
+    }
+
+    /// Whether bringing the forest up to date is to tell what appeared and what went. Does nothing without a forest.
+    pub fn keep_forest_changes(&mut self, keep: bool) {
+        self.tree.keep_forest_changes(keep);
+    }
+
+    /// Keeps no forest any more.
+    pub fn fell_forest(&mut self) {
+        self.tree.fell_forest();
+    }
+
+    /// Sources, by [`SourceIx`].
+    pub fn sources(&self) -> &[SourceState] {
+        &self.head.sources
+    }
+
+    /// Workers in order of first sight, by [`WorkerIx`].
+    pub fn workers(&self) -> &[WorkerState] {
+        &self.head.workers
+    }
+
+    /// One worker; also one that departed and gave its place to another, as long as something names it.
+    pub fn worker(&self, worker: WorkerIx) -> Option<&WorkerState> {
+        self.head.workers.get(worker.at()).or_else(|| self.head.departed.get(worker))
+    }
+
+    /// Index of a worker known by its id.
+    pub fn worker_ix(&self, id: Worker) -> Option<WorkerIx> {
+        let workers = &self.head.workers;
+        let places = (0..workers.len() as u16).map(WorkerIx).filter(|ix| workers[ix.at()].id == id);
+        // One that came back after it gave its place away has another.
+        places.min_by_key(|ix| self.head.vacant.contains(ix))
+    }
+
+    /// Workers by ascending id: the order of the API. The page keeps the order of first sight, so that no row jumps.
+    pub fn workers_by_id(&self) -> Vec<WorkerIx> {
+        let mut order: Vec<WorkerIx> = (0..self.head.workers.len() as u16).map(WorkerIx).collect();
+        order.sort_unstable_by_key(|w| self.head.workers[w.at()].id);
+        order
+    }
+
+    /// Latest routing decisions and their totals.
+    pub fn decisions(&self) -> &Decisions {
+        &self.head.decisions
+    }
+
+    /// Requests that ended without a known decision.
+    pub fn requests(&self) -> &Requests {
+        &self.head.requests
+    }
+
+    /// Processes whose metrics are scraped, in order of first sight.
+    pub fn processes(&self) -> &[ProcessState] {
+        &self.head.processes
+    }
+
+    /// Routers heard of, in order of first sight.
+    pub fn routers(&self) -> &[RouterState] {
+        &self.head.routers
+    }
+
+    /// Decisions of one router. Logs do not name theirs, so that with several routers such decisions are nobody's.
+    /// `None`: how many are its own is not known.
+    pub fn decisions_of(&self, router: &RouterState) -> Option<u64> {
+        let all = self.head.decisions.totals().count;
+        let named: u64 = self.head.routers.iter().map(|router| router.decisions).sum();
+        match self.head.routers.as_slice() {
+            [_] => Some(all),
+            _ => (named >= all).then_some(router.decisions),
+        }
+    }
+
+    /// What logs said of the event path.
+    pub fn signs(&self) -> &[SignState] {
+        &self.head.signs
+    }
+
+    /// What one sign in the logs adds up to; `None`: no log said it.
+    pub fn sign(&self, wanted: impl Fn(&LogSign) -> bool) -> Option<&SignState> {
+        self.head.signs.iter().find(|state| wanted(&state.sign))
+    }
+
+    /// What checks found, by code, those that are over included.
+    pub fn findings(&self) -> &[Finding<'static>] {
+        self.head.findings.all()
+    }
+
+    /// The front of each finding, without taking the rest apart.
+    pub fn finding_heads(&self) -> impl Iterator<Item = FindingHead> + '_ {
+        self.head.findings.heads()
+    }
+
+    /// What was checked last; empty before the first check.
+    pub fn checked(&self) -> &[RuleStatus<'static>] {
+        self.head.findings.rules()
+    }
+
+    /// How many rules were checked last, without taking the list apart.
+    pub fn checked_count(&self) -> u32 {
+        self.head.findings.rules_count()
+    }
+
+    /// Blocks that `worker` holds, those outside the picture included. `None`: no KV event of it was ever heard, so
+    /// its cache is unknown.
+    pub fn blocks(&self, worker: WorkerIx) -> Option<u64> {
+        let heard = self.worker(worker)?.last_event_ms.is_some();
+        let held = self.tree.holdings(worker);
+        heard.then_some(held.resident + held.hidden)
+    }
+
+    /// Messages known to be lost, over all sources and causes, each once.
+    pub fn missed_total(&self) -> u64 {
+        self.head.sources.iter().map(SourceState::missed_total).sum()
+    }
+
+    /// Breaks of connections that cost an unknown number of messages, over all sources.
+    pub fn gaps_total(&self) -> u64 {
+        self.head.sources.iter().map(SourceState::gaps_total).sum()
+    }
+
+    /// Inputs not understood, over all sources.
+    pub fn rejected_total(&self) -> u64 {
+        self.head.sources.iter().flat_map(|s| &s.rejected).map(|r| r.count).sum()
+    }
+
+    /// Digest of the whole state: equal exactly (but for chance) if the state is.
+    pub fn digest(&self) -> u64 {
+        // Serialising a state of plain data into memory cannot fail; if it ever did, two digests would differ from
+        // the truth and be seen to.
+        let Head { seq, now_ms, sources, workers, vacant, departed, decisions, .. } = &self.head;
+        let Head { processes, routers, signs, findings, limit_nodes, .. } = &self.head;
+        let heard =
+            (seq, now_ms, sources, workers, vacant, departed.digest(), decisions.sums(), decisions.digest());
+        let heard = (heard, self.head.requests.digest());
+        let small = (heard, processes, routers, signs, findings, limit_nodes);
+        let bytes = postcard::to_allocvec(&small).unwrap_or_default();
+        xxhash_rust::xxh3::xxh3_64_with_seed(&bytes, self.tree.digest())
+    }
+
+    fn source_mut(&mut self, source: SourceIx) -> Option<&mut SourceState> {
+        self.head.sources.get_mut(source.at())
+    }
+
+    fn worker_mut(&mut self, worker: WorkerIx) -> Option<&mut WorkerState> {
+        self.head.workers.get_mut(worker.at())
+    }
+}
+
+/// The worker a record is about, if it is about one.
+pub fn worker_of(record: &Record<'_>) -> Option<WorkerIx> {
+    match record {
+        Record::Worker { worker, .. }
+        | Record::Stored { worker, .. }
+        | Record::Removed { worker, .. }
+        | Record::Cleared { worker, .. }
+        | Record::OtherTier { worker, .. }
+        | Record::EngineLoad { worker, .. }
+        | Record::RouterLoad { worker, .. }
+        | Record::Sequence { worker, .. }
+        | Record::ModelCard { worker, .. }
+        | Record::EventLine { worker, .. }
+        | Record::Gone { worker, .. }
+        | Record::Returned { worker }
+        | Record::InFlight { worker, .. }
+        | Record::BlockAges { worker, .. } => Some(*worker),
+        Record::Decision(decision) => Some(decision.worker),
+        Record::Missed { worker, .. } | Record::LogSign { worker, .. } => *worker,
+        Record::Source { .. }
+        | Record::SourceState { .. }
+        | Record::Traffic { .. }
+        | Record::Progress { .. }
+        | Record::Request(_)
+        | Record::Scrape(_)
+        | Record::Finding { .. }
+        | Record::Checked(_)
+        | Record::Gaps { .. }
+        | Record::Vacated { .. }
+        | Record::Rejected { .. } => None,
+    }
+}

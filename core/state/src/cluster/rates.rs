@@ -1,0 +1,139 @@
+//! Blocks stored and removed per second over the last minutes, in a ring of buckets; and of which seconds they are known:
+//! nobody listened before the first connection and while there was none, and a rate of 0 would be made up.
+
+use std::cell::OnceCell;
+use std::collections::VecDeque;
+
+use serde::{Deserialize, Serialize};
+
+use super::{Cluster, SourceState};
+use radixscope_model::id::{Millis, WorkerIx};
+use radixscope_model::record::SourceKind;
+
+/// Length of a bucket.
+pub const RATE_BUCKET_MS: u64 = 1000;
+/// Seconds kept.
+pub const RATE_WINDOW_S: u64 = 300;
+
+/// What happened within one second.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+pub struct Bucket {
+    /// Blocks stored.
+    pub stored: u32,
+    /// Blocks removed.
+    pub removed: u32,
+}
+
+/// Buckets up to the second of the last event.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+pub struct Rates {
+    /// Unix second of the last bucket; meaningless while there is none.
+    last_s: u64,
+    buckets: VecDeque<Bucket>,
+}
+
+impl Rates {
+    pub(super) fn add(&mut self, at: Millis, stored: u32, removed: u32) {
+        let second = at.0 / RATE_BUCKET_MS;
+        if self.buckets.is_empty() || second >= self.last_s + RATE_WINDOW_S {
+            self.buckets.clear();
+            self.buckets.push_back(Bucket::default());
+            self.last_s = second;
+        }
+        while self.last_s < second {
+            self.buckets.push_back(Bucket::default());
+            self.last_s += 1;
+            if self.buckets.len() as u64 > RATE_WINDOW_S {
+                self.buckets.pop_front();
+            }
+        }
+        // History may arrive out of order with what is live: it goes where it belongs, or counts in totals only.
+        let back = (self.last_s - second) as usize;
+        if back as u64 >= RATE_WINDOW_S {
+            return;
+        }
+        while self.buckets.len() <= back {
+            self.buckets.push_front(Bucket::default());
+        }
+        let at = self.buckets.len() - 1 - back;
+        let bucket = &mut self.buckets[at];
+        bucket.stored = bucket.stored.saturating_add(stored);
+        bucket.removed = bucket.removed.saturating_add(removed);
+    }
+
+    /// The first Unix second that is kept; `None` before the first event.
+    fn first_s(&self) -> Option<u64> {
+        (!self.buckets.is_empty()).then(|| (self.last_s + 1).saturating_sub(self.buckets.len() as u64))
+    }
+
+    fn bucket(&self, second: u64) -> Bucket {
+        let back = self.last_s.checked_sub(second).map(|back| back as usize);
+        back.and_then(|back| self.buckets.len().checked_sub(back + 1))
+            .and_then(|at| self.buckets.get(at))
+            .copied()
+            .unwrap_or_default()
+    }
+}
+
+impl Cluster {
+    /// Blocks that `worker` stored and removed in each of the `seconds` full seconds before the one that contains `now`,
+    /// oldest first, with the Unix second of each. `None`: not known, because no source of KV events was connected then, or
+    /// because none was ever received of the worker.
+    pub fn rates(
+        &self,
+        worker: WorkerIx,
+        now: Millis,
+        seconds: u64,
+    ) -> impl Iterator<Item = (u64, Option<Bucket>)> + '_ {
+        let state = self.worker(worker).filter(|state| state.last_event_ms.is_some());
+        let listened = Listened::of(self);
+        let end = now.0 / RATE_BUCKET_MS;
+        (end.saturating_sub(seconds)..end).map(move |second| {
+            let bucket = state.map(|state| state.rates.bucket(second));
+            (second, bucket.filter(|bucket| *bucket != Bucket::default() || listened.to(second)))
+        })
+    }
+
+    /// Mean per second over those of the `seconds` full seconds before `now` that are known: blocks stored, blocks removed.
+    /// `None`: none is.
+    pub fn rate_per_second(&self, worker: WorkerIx, now: Millis, seconds: u64) -> Option<(f64, f64)> {
+        let (mut stored, mut removed, mut known) = (0u64, 0u64, 0u64);
+        for bucket in self.rates(worker, now, seconds).filter_map(|(_, bucket)| bucket) {
+            stored += u64::from(bucket.stored);
+            removed += u64::from(bucket.removed);
+            known += 1;
+        }
+        (known > 0).then(|| (stored as f64 / known as f64, removed as f64 / known as f64))
+    }
+}
+
+/// In which seconds KV events could be received.
+struct Listened<'c> {
+    cluster: &'c Cluster,
+    /// History is read from before the first connection on: from its first event to that connection it is whole. Asked for
+    /// only where no connection tells, because all workers have to be asked.
+    history: OnceCell<Option<(u64, u64)>>,
+}
+
+impl<'c> Listened<'c> {
+    const fn of(cluster: &'c Cluster) -> Self {
+        Self { cluster, history: OnceCell::new() }
+    }
+
+    fn sources(&self) -> impl Iterator<Item = &'c SourceState> {
+        let is_of_events = |s: &&SourceState| matches!(s.kind, SourceKind::Nats | SourceKind::Simulator);
+        self.cluster.sources().iter().filter(is_of_events)
+    }
+
+    fn history(&self) -> Option<(u64, u64)> {
+        let connected = self.sources().filter_map(SourceState::first_connected).min()?;
+        let first = self.cluster.workers().iter().filter_map(|worker| worker.rates.first_s()).min()?;
+        Some((first, connected.0.div_ceil(RATE_BUCKET_MS)))
+    }
+
+    fn to(&self, second: u64) -> bool {
+        let is_in = |(from, until): (u64, u64)| from <= second && second < until;
+        self.sources().any(|source| source.was_connected_in(second))
+            || self.history.get_or_init(|| self.history()).is_some_and(is_in)
+    }
+}

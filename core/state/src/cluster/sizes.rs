@@ -1,0 +1,308 @@
+//! A worker's block size and capacity, each with who says it: the one place that decides between the sources, for panels,
+//! rules and the API alike.
+
+use super::{Cluster, ProcessState, WorkerState};
+use radixscope_model::id::{Millis, WorkerIx};
+use radixscope_model::record::{ModelFigures, ProcessRole, RankFigures};
+
+/// Latest decisions that are asked for a block size. Every one that tells of its prompt has it, so that the first few do;
+/// where none tells, asking more would cost time and give nothing.
+const DECISIONS_ASKED: usize = 1_000;
+
+/// Tokens of a block, and who says so.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct BlockSize {
+    /// Tokens per block, above 0.
+    pub tokens: u32,
+    /// Who says so.
+    pub source: BlockSizeSource,
+}
+
+/// Who tells a worker's block size. Earlier counts more.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub enum BlockSizeSource {
+    /// `kv_cache_block_size` of its model card (reference §8).
+    ModelCard,
+    /// A frontend's `model_kv_cache_block_size` (reference §4.2), where all frontends and models agree.
+    Frontend,
+    /// Requests that were routed to it: traces and `[ROUTING_INPUT]` name the size, replica sync shows it.
+    Requests,
+    /// The model cards of the other workers of its component, where they agree: one component serves one model.
+    Component,
+    /// Requests that were routed to other workers of its component.
+    ComponentRequests,
+}
+
+impl BlockSizeSource {
+    /// Name on screen.
+    pub const fn label(self) -> &'static str {
+        match self {
+            Self::ModelCard => "model card",
+            Self::Frontend => "frontend's model_kv_cache_block_size",
+            Self::Requests => "its requests",
+            Self::Component => "model cards of its component",
+            Self::ComponentRequests => "requests of its component",
+        }
+    }
+
+    /// Name in the API.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::ModelCard => "model_card",
+            Self::Frontend => "frontend",
+            Self::Requests => "requests",
+            Self::Component => "component",
+            Self::ComponentRequests => "component_requests",
+        }
+    }
+}
+
+/// A number of blocks with its source.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Said<S> {
+    /// Blocks.
+    pub blocks: u64,
+    /// Who said it.
+    pub source: S,
+    /// When it was said last; `None` for what is said once.
+    pub at_ms: Option<Millis>,
+}
+
+/// Who tells how many blocks there are. Earlier counts more.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub enum CapacitySource {
+    /// The worker's own metrics (`dynamo_component_total_blocks`, reference §4.4).
+    Engine,
+    /// `total_kv_blocks` of its model card (reference §8).
+    ModelCard,
+    /// A frontend's `model_total_kv_blocks` (reference §4.2), where all frontends and models agree.
+    Frontend,
+}
+
+impl CapacitySource {
+    /// Name on screen.
+    pub const fn label(self) -> &'static str {
+        match self {
+            Self::Engine => "engine's total",
+            Self::ModelCard => "model card",
+            Self::Frontend => "frontend's model_total_kv_blocks",
+        }
+    }
+
+    /// Name in the API.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Engine => "engine",
+            Self::ModelCard => "model_card",
+            Self::Frontend => "frontend",
+        }
+    }
+}
+
+impl Cluster {
+    /// Tokens of a block of `worker`, by the first of [`BlockSizeSource`] that tells. `None`: none does.
+    pub fn block_size(&self, worker: WorkerIx) -> Option<BlockSize> {
+        let state = self.worker(worker)?;
+        let by = |source| move |tokens: u32| (tokens > 0).then_some(BlockSize { tokens, source });
+        let card = state.block_size_tokens.and_then(by(BlockSizeSource::ModelCard));
+        let frontend =
+            || self.models_agree(|model| model.block_size_tokens).and_then(by(BlockSizeSource::Frontend));
+        let requests = || self.size_of_requests(|at| at == worker).and_then(by(BlockSizeSource::Requests));
+        card.or_else(frontend).or_else(requests).or_else(|| self.size_of_component(state))
+    }
+
+    fn size_of_component(&self, of: &WorkerState) -> Option<BlockSize> {
+        let is_peer =
+            |state: &WorkerState| state.namespace == of.namespace && state.component == of.component;
+        let peers = self.head.workers.iter().filter(|state| is_peer(state) && state.gone.is_none());
+        let cards = agreed(peers.filter_map(|state| state.block_size_tokens));
+        let requests = || self.size_of_requests(|at| self.worker(at).is_some_and(is_peer));
+        let by = |source| move |tokens: u32| (tokens > 0).then_some(BlockSize { tokens, source });
+        cards
+            .and_then(by(BlockSizeSource::Component))
+            .or_else(|| requests().and_then(by(BlockSizeSource::ComponentRequests)))
+    }
+
+    fn size_of_requests(&self, is_meant: impl Fn(WorkerIx) -> bool) -> Option<u32> {
+        let latest = self.decisions().newest_first().take(DECISIONS_ASKED).map(|decided| &decided.decision);
+        latest.filter(|decision| is_meant(decision.worker)).find_map(|decision| decision.block_size_tokens)
+    }
+
+    /// Tokens per block where all workers that are there, as far as they are known, have the same; `None` also where they
+    /// differ. Before any worker is known: what frontends or requests say.
+    pub fn block_tokens(&self) -> Option<u32> {
+        let workers = &self.head.workers;
+        let all_left = workers.iter().all(|state| state.gone.is_some());
+        let mut sizes = (0..workers.len() as u16)
+            .map(WorkerIx)
+            .filter(|ix| all_left || workers[ix.at()].gone.is_none())
+            .filter_map(|ix| Some(self.block_size(ix)?.tokens))
+            .peekable();
+        if sizes.peek().is_some() {
+            return agreed(sizes);
+        }
+        let frontends = self.models_agree(|model| model.block_size_tokens);
+        frontends.or_else(|| self.size_of_requests(|_| true)).filter(|&tokens| tokens > 0)
+    }
+
+    /// Blocks that the KV cache of `worker` holds, by the first of [`CapacitySource`] that tells. `None`: none does.
+    pub fn capacity(&self, worker: WorkerIx) -> Option<Said<CapacitySource>> {
+        self.capacities(worker).into_iter().flatten().next()
+    }
+
+    /// The same by every source, the best first.
+    pub fn capacities(&self, worker: WorkerIx) -> [Option<Said<CapacitySource>>; 3] {
+        let said = |blocks: Option<u64>, source, at_ms| {
+            // A worker that registers before its engine is up says 0.
+            blocks.filter(|&blocks| blocks > 0).map(|blocks| Said { blocks, source, at_ms })
+        };
+        let rank = self.rank_of(worker);
+        let card = self.worker(worker).and_then(|state| state.capacity_blocks);
+        let frontend = self.worker(worker).and_then(|_| self.models_agree(|model| model.total_kv_blocks));
+        [
+            said(
+                rank.and_then(|(_, rank)| rank.total_blocks),
+                CapacitySource::Engine,
+                rank.map(|(process, _)| process.last_ms),
+            ),
+            said(card, CapacitySource::ModelCard, None),
+            said(frontend, CapacitySource::Frontend, None),
+        ]
+    }
+
+    /// What the scraped process that is `worker` says of its rank. A worker is known by its id alone, which its metrics
+    /// carry from Dynamo 1.0 on.
+    pub fn rank_of(&self, worker: WorkerIx) -> Option<(&ProcessState, &RankFigures)> {
+        let id = self.worker(worker)?.id;
+        let is_it = |process: &&ProcessState| {
+            process.role == ProcessRole::Worker && process.instance() == Some(id.id.0)
+        };
+        let process = self.processes().iter().filter(is_it).max_by_key(|process| process.last_ms)?;
+        let rank = process.ranks().iter().find(|rank| rank.dp_rank == id.dp_rank)?;
+        Some((process, rank))
+    }
+
+    /// A figure of the frontends' models, if all that tell it tell the same.
+    pub fn models_agree<T: PartialEq>(
+        &self,
+        figure: impl Fn(&ModelFigures<'static>) -> Option<T>,
+    ) -> Option<T> {
+        agreed(self.processes().iter().flat_map(|process| process.models()).filter_map(figure))
+    }
+}
+
+/// The one value of all; `None` of none, or where two differ.
+fn agreed<T: PartialEq>(mut values: impl Iterator<Item = T>) -> Option<T> {
+    let first = values.next()?;
+    values.all(|other| other == first).then_some(first)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use radixscope_model::id::{DecisionId, Seq, Worker};
+    use radixscope_model::record::{Decision, DecisionSource, Entry, Record, Scrape};
+
+    fn fold(cluster: &mut Cluster, record: Record<'_>) {
+        let seq = Seq(cluster.seq().0 + 1);
+        cluster.fold(seq, &Entry { at_ms: Millis(1_800_000_000_000), record });
+    }
+
+    /// Two workers of one component and one of another.
+    fn cluster() -> Cluster {
+        let mut cluster = Cluster::default();
+        for (at, component) in ["backend", "backend", "prefill"].into_iter().enumerate() {
+            let (worker, id) = (WorkerIx(at as u16), Worker::new(at as u64 + 1, 0));
+            let (namespace, component) = ("dynamo".into(), component.into());
+            fold(&mut cluster, Record::Worker { worker, id, namespace, component });
+        }
+        cluster
+    }
+
+    fn card(cluster: &mut Cluster, worker: u16, blocks: Option<u64>, size: Option<u32>) {
+        let worker = WorkerIx(worker);
+        fold(cluster, Record::ModelCard { worker, total_kv_blocks: blocks, block_size_tokens: size });
+    }
+
+    fn request(cluster: &mut Cluster, id: u64, worker: u16, size: u32) {
+        let decision = Decision::new(DecisionId(id), WorkerIx(worker), DecisionSource::RequestTrace);
+        fold(cluster, Record::Decision(Decision { block_size_tokens: Some(size), ..decision }));
+    }
+
+    fn scrape(cluster: &mut Cluster, process: &'static str, role: ProcessRole, size: u32, blocks: u64) {
+        let of_worker = role == ProcessRole::Worker;
+        let model = ModelFigures {
+            name: "m".into(),
+            block_size_tokens: Some(size),
+            total_kv_blocks: Some(blocks),
+            max_num_seqs: None,
+            max_num_batched_tokens: None,
+            context_length: None,
+        };
+        let rank = RankFigures { dp_rank: 0, kv_usage: None, used_blocks: None, total_blocks: Some(blocks) };
+        let record = Record::scrape(&Scrape {
+            process: process.into(),
+            is_whole: true,
+            role,
+            instance: of_worker.then_some(1),
+            gauges: Vec::new().into(),
+            counters: Vec::new().into(),
+            histograms: Vec::new(),
+            models: if of_worker { Vec::new() } else { vec![model] },
+            workers: Vec::new().into(),
+            ranks: if of_worker { vec![rank] } else { Vec::new() }.into(),
+        });
+        fold(cluster, record);
+    }
+
+    fn size(cluster: &Cluster, worker: u16) -> Option<(u32, BlockSizeSource)> {
+        cluster.block_size(WorkerIx(worker)).map(|size| (size.tokens, size.source))
+    }
+
+    #[test]
+    fn the_source_that_is_nearest_to_the_worker_tells_its_block_size() {
+        let mut cluster = cluster();
+        assert_eq!((size(&cluster, 0), cluster.block_tokens()), (None, None), "nobody tells: not known");
+        request(&mut cluster, 1, 1, 128);
+        assert_eq!(size(&cluster, 0), Some((128, BlockSizeSource::ComponentRequests)));
+        assert_eq!(size(&cluster, 2), None, "another component may have another size");
+        card(&mut cluster, 1, None, Some(64));
+        assert_eq!(size(&cluster, 0), Some((64, BlockSizeSource::Component)));
+        request(&mut cluster, 2, 0, 32);
+        assert_eq!(size(&cluster, 0), Some((32, BlockSizeSource::Requests)));
+        scrape(&mut cluster, "f", ProcessRole::Frontend, 16, 900);
+        assert_eq!(size(&cluster, 0), Some((16, BlockSizeSource::Frontend)));
+        card(&mut cluster, 0, None, Some(8));
+        assert_eq!(size(&cluster, 0), Some((8, BlockSizeSource::ModelCard)));
+        assert_eq!(cluster.block_tokens(), None, "8, 64 and 16 are not one size");
+    }
+
+    #[test]
+    fn frontends_that_contradict_each_other_tell_nothing() {
+        let mut cluster = cluster();
+        scrape(&mut cluster, "a", ProcessRole::Frontend, 16, 900);
+        scrape(&mut cluster, "b", ProcessRole::Frontend, 32, 900);
+        assert_eq!(size(&cluster, 0), None);
+        assert_eq!(cluster.capacity(WorkerIx(0)).map(|said| said.blocks), Some(900));
+    }
+
+    #[test]
+    fn a_size_of_0_is_none() {
+        let mut cluster = cluster();
+        card(&mut cluster, 0, Some(0), Some(0));
+        assert_eq!((size(&cluster, 0), cluster.capacity(WorkerIx(0))), (None, None));
+    }
+
+    #[test]
+    fn the_engines_own_total_counts_before_what_was_registered() {
+        let mut cluster = cluster();
+        let capacity =
+            |cluster: &Cluster| cluster.capacity(WorkerIx(0)).map(|said| (said.blocks, said.source));
+        scrape(&mut cluster, "f", ProcessRole::Frontend, 16, 900);
+        assert_eq!(capacity(&cluster), Some((900, CapacitySource::Frontend)));
+        card(&mut cluster, 0, Some(800), None);
+        assert_eq!(capacity(&cluster), Some((800, CapacitySource::ModelCard)));
+        scrape(&mut cluster, "w", ProcessRole::Worker, 16, 700);
+        assert_eq!(capacity(&cluster), Some((700, CapacitySource::Engine)));
+    }
+}

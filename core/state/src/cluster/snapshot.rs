@@ -1,0 +1,107 @@
+//! The state as bytes for a newcomer: the head, then the tree in parts; and back.
+
+use serde::{Deserialize, Serialize};
+
+use super::{Cluster, Head};
+use crate::tree::{RestoreError, TreePart, TreeReader};
+use radixscope_model::id::WorkerIx;
+
+/// One message of a snapshot, in order: one head, any number of tree parts, one end.
+#[derive(Serialize, Deserialize)]
+pub enum SnapshotPart {
+    /// Everything but the tree.
+    Head(Vec<u8>),
+    /// A run of the tree.
+    Tree(Box<TreePart>),
+    /// That was all. Blocks per worker outside the picture, and the digest that the restored state must have.
+    End {
+        /// Blocks per worker that the limit keeps out of the picture.
+        hidden: Vec<(WorkerIx, u64)>,
+        /// [`Cluster::digest`] of the state that was written.
+        #[serde(with = "postcard::fixint::le")]
+        digest: u64,
+    },
+}
+
+/// Why a snapshot cannot be restored.
+#[derive(Debug, thiserror::Error)]
+pub enum SnapshotError {
+    /// The bytes are not what this version writes.
+    #[error("the snapshot cannot be read: {0}")]
+    Codec(#[from] postcard::Error),
+    /// The tree's parts do not fit together.
+    #[error(transparent)]
+    Tree(#[from] RestoreError),
+    /// Parts came in another order than written.
+    #[error("the snapshot's parts came out of order")]
+    Order,
+    /// The restored state is not the one that was written.
+    #[error("the restored state has digest {got}, the written one {wanted}")]
+    Digest {
+        /// Digest of the restored state.
+        got: u64,
+        /// Digest of the written state.
+        wanted: u64,
+    },
+}
+
+impl Cluster {
+    /// Calls `part` with the state in messages of bounded size (but for the head, which grows with workers and
+    /// decisions, both bounded).
+    pub fn snapshot(&self, mut part: impl FnMut(Vec<u8>)) -> Result<(), SnapshotError> {
+        let head = postcard::to_allocvec(&self.head)?;
+        part(postcard::to_allocvec(&SnapshotPart::Head(head))?);
+        self.tree.snapshot(|tree| -> Result<(), postcard::Error> {
+            #[derive(Serialize)]
+            enum Borrowed<'a> {
+                #[expect(dead_code, reason = "keeps the variant's number equal to SnapshotPart's")]
+                Head,
+                Tree(&'a TreePart),
+            }
+            part(postcard::to_allocvec(&Borrowed::Tree(tree))?);
+            Ok(())
+        })?;
+        let hidden = (0..self.head.workers.len() as u16)
+            .map(|w| (WorkerIx(w), self.tree.holdings(WorkerIx(w)).hidden))
+            .filter(|&(_, hidden)| hidden > 0)
+            .collect();
+        part(postcard::to_allocvec(&SnapshotPart::End { hidden, digest: self.digest() })?);
+        Ok(())
+    }
+}
+
+/// Restores a state from its parts.
+#[derive(Default)]
+pub struct SnapshotReader {
+    state: Option<(Head, TreeReader)>,
+}
+
+impl SnapshotReader {
+    /// Takes the next part; gives the state with the last one.
+    pub fn part(&mut self, bytes: &[u8]) -> Result<Option<Cluster>, SnapshotError> {
+        match postcard::from_bytes(bytes)? {
+            SnapshotPart::Head(head) => {
+                let mut head: Head = postcard::from_bytes(&head)?;
+                head.decisions.restored();
+                head.requests.restored();
+                head.departed.restored();
+                let tree = TreeReader::new(head.limit_nodes);
+                self.state = Some((head, tree));
+                Ok(None)
+            }
+            SnapshotPart::Tree(part) => {
+                let (_, tree) = self.state.as_mut().ok_or(SnapshotError::Order)?;
+                tree.part(&part)?;
+                Ok(None)
+            }
+            SnapshotPart::End { hidden, digest } => {
+                let (head, tree) = self.state.take().ok_or(SnapshotError::Order)?;
+                let cluster = Cluster { head, tree: tree.finish(hidden)? };
+                match cluster.digest() {
+                    got if got == digest => Ok(Some(cluster)),
+                    got => Err(SnapshotError::Digest { got, wanted: digest }),
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,217 @@
+//! What is known of a source: its link, its traffic, what was lost and what was not understood.
+
+use std::collections::VecDeque;
+
+use serde::{Deserialize, Serialize};
+
+use super::{RATE_BUCKET_MS, RATE_WINDOW_S};
+use radixscope_model::id::Millis;
+use radixscope_model::record::{LinkState, MissedCause, RejectReason, SourceKind, Topic};
+
+/// Most stretches of a connection that are kept: one that comes and goes more often within the rates' window is shown as
+/// not connected where the oldest ones are missing.
+const MAX_STRETCHES: usize = 32;
+
+/// A source.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct SourceState {
+    /// Where it listens, as the operator named it.
+    pub name: String,
+    /// What kind of source.
+    pub kind: SourceKind,
+    /// Where the link stands.
+    pub state: LinkState,
+    /// The same in words: what happened, what is tried, what to do.
+    pub detail: String,
+    /// Since when it is in that state.
+    pub since_ms: Millis,
+    /// When it was connected first; `None`: never yet.
+    first_connected_ms: Option<Millis>,
+    /// When it was connected within the last [`RATE_WINDOW_S`] seconds: from, and until; no end: it is.
+    connected: VecDeque<(Millis, Option<Millis>)>,
+    /// Messages received since the server started; up to a second old.
+    pub received: u64,
+    /// When that number last changed; `None` before the first message.
+    pub last_ms: Option<Millis>,
+    /// Arrival minus publication of the slowest recent message, by two clocks; `None` where messages do not say.
+    pub lag_ms: Option<i64>,
+    /// What was lost, by topic and cause.
+    pub missed: Vec<MissedCount>,
+    /// Breaks of the connection that cost an unknown number of messages, by topic.
+    pub gaps: Vec<UnknownGaps>,
+    /// What was not understood, by topic and reason.
+    pub rejected: Vec<RejectedCount>,
+}
+
+/// Messages known to be lost.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct MissedCount {
+    /// About what.
+    pub topic: Topic,
+    /// How we know.
+    pub cause: MissedCause,
+    /// How many.
+    pub count: u64,
+    /// When we last learned of some.
+    pub last_ms: Millis,
+}
+
+/// Breaks of a connection of which nothing tells how many messages of a topic they cost.
+#[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
+pub struct UnknownGaps {
+    /// What the messages would have been about.
+    pub topic: Topic,
+    /// How many breaks, not messages.
+    pub count: u64,
+    /// When the first began.
+    pub since_ms: Millis,
+    /// When the latest ended.
+    pub until_ms: Millis,
+}
+
+/// Input that was not understood.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct RejectedCount {
+    /// What it was meant to be.
+    pub topic: Topic,
+    /// Why it was not understood.
+    pub reason: RejectReason,
+    /// How many messages or parts of messages.
+    pub count: u64,
+    /// When the last one came.
+    pub last_ms: Millis,
+    /// The last one in words.
+    pub sample: String,
+}
+
+impl SourceState {
+    pub(super) fn new(name: String, kind: SourceKind, at: Millis) -> Self {
+        Self {
+            name,
+            kind,
+            state: LinkState::Connecting,
+            detail: String::new(),
+            since_ms: at,
+            first_connected_ms: None,
+            connected: VecDeque::new(),
+            received: 0,
+            last_ms: None,
+            lag_ms: None,
+            missed: Vec::new(),
+            gaps: Vec::new(),
+            rejected: Vec::new(),
+        }
+    }
+
+    pub(super) fn link(&mut self, state: LinkState, detail: String, at: Millis) {
+        if self.state != state {
+            self.since_ms = at;
+        }
+        self.state = state;
+        self.detail = detail;
+        if state != LinkState::Live {
+            self.lag_ms = None;
+        }
+        let was_connected = self.connected.back().is_some_and(|(_, until)| until.is_none());
+        match (was_connected, self.is_connected()) {
+            (false, true) => {
+                self.connected.push_back((at, None));
+                self.first_connected_ms = self.first_connected_ms.or(Some(at));
+            }
+            (true, false) => {
+                self.connected.iter_mut().next_back().into_iter().for_each(|last| last.1 = Some(at))
+            }
+            _ => {}
+        }
+        let is_old = |until: Millis| at.since(until) > RATE_WINDOW_S * RATE_BUCKET_MS;
+        while self.connected.len() > MAX_STRETCHES
+            || self.connected.front().is_some_and(|(_, until)| until.is_some_and(is_old))
+        {
+            self.connected.pop_front();
+        }
+    }
+
+    /// Whether it is connected now: what it says is current, or is being read.
+    pub const fn is_connected(&self) -> bool {
+        matches!(self.state, LinkState::Live | LinkState::CatchingUp)
+    }
+
+    /// When it was connected first; `None`: never yet.
+    pub(super) const fn first_connected(&self) -> Option<Millis> {
+        self.first_connected_ms
+    }
+
+    /// Whether it was connected for the whole of the Unix second `second`.
+    pub(super) fn was_connected_in(&self, second: u64) -> bool {
+        let (begin, end) = (Millis(second * RATE_BUCKET_MS), Millis((second + 1) * RATE_BUCKET_MS));
+        self.connected.iter().any(|&(from, until)| from <= begin && until.is_none_or(|until| until >= end))
+    }
+
+    pub(super) fn miss(&mut self, topic: Topic, cause: MissedCause, count: u64, at: Millis) {
+        match self.missed.iter_mut().find(|m| m.topic == topic && m.cause == cause) {
+            Some(known) => {
+                known.count = known.count.saturating_add(count);
+                known.last_ms = at;
+            }
+            None => self.missed.push(MissedCount { topic, cause, count, last_ms: at }),
+        }
+    }
+
+    pub(super) fn gaps(&mut self, gaps: UnknownGaps) {
+        self.gaps.retain(|known| known.topic != gaps.topic);
+        if gaps.count > 0 {
+            self.gaps.push(gaps);
+        }
+    }
+
+    pub(super) fn reject(
+        &mut self,
+        topic: Topic,
+        reason: RejectReason,
+        count: u64,
+        sample: &str,
+        at: Millis,
+    ) {
+        match self.rejected.iter_mut().find(|r| r.topic == topic && r.reason == reason) {
+            Some(known) => {
+                known.count = known.count.saturating_add(count);
+                known.last_ms = at;
+                known.sample.clear();
+                known.sample.push_str(sample);
+            }
+            None => self.rejected.push(RejectedCount {
+                topic,
+                reason,
+                count,
+                last_ms: at,
+                sample: sample.to_owned(),
+            }),
+        }
+    }
+
+    /// Messages known to be lost, over all causes, each once.
+    pub fn missed_total(&self) -> u64 {
+        self.missed.iter().filter(|m| !m.cause.counts_again()).map(|m| m.count).sum()
+    }
+
+    /// Whether more may be lost than [`Self::missed_total`] counts.
+    pub fn is_missed_at_least(&self) -> bool {
+        !self.gaps.is_empty() || self.missed.iter().any(|m| m.cause.is_lower_bound())
+    }
+
+    /// Breaks of the connection that cost an unknown number of messages. One break may concern several topics.
+    pub fn gaps_total(&self) -> u64 {
+        self.gaps.iter().map(|gaps| gaps.count).max().unwrap_or(0)
+    }
+
+    /// Messages lost in our own queue.
+    pub fn dropped_total(&self) -> u64 {
+        let ours = |m: &&MissedCount| matches!(m.cause, MissedCause::QueueFull | MissedCause::SlowConsumer);
+        self.missed.iter().filter(ours).map(|m| m.count).sum()
+    }
+
+    /// Inputs not understood, over all reasons.
+    pub fn rejected_total(&self) -> u64 {
+        self.rejected.iter().map(|r| r.count).sum()
+    }
+}

@@ -1,0 +1,148 @@
+//! What a decision came to: how much of the prompt was held, by what margin it was taken, who was passed over. Pure.
+
+use super::Decided;
+use radixscope_model::record::{Candidate, Completeness};
+
+/// A decision is a hit when the chosen worker held at least this share of the prompt's full blocks. Below 1, because
+/// the last blocks of a prompt are new in nearly every request.
+pub const HIT_SHARE: f64 = 0.9;
+
+/// How much of the prompt the chosen worker held.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Verdict {
+    /// [`HIT_SHARE`] of the full blocks or more.
+    Hit,
+    /// Some.
+    Partial,
+    /// Nothing.
+    Miss,
+    /// The prompt's length or what was held of it is not known.
+    Unknown,
+}
+
+impl Verdict {
+    /// Name in the API, the address and exports.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Verdict::Hit => "hit",
+            Verdict::Partial => "partial",
+            Verdict::Miss => "miss",
+            Verdict::Unknown => "unknown",
+        }
+    }
+}
+
+/// Another candidate held more of the prompt than the chosen one.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct LostAffinity {
+    /// The one that held most; of several the cheapest.
+    pub candidate: Candidate,
+    /// Blocks of the prompt that it held beyond those of the chosen one; at least 1.
+    pub more_blocks: u32,
+}
+
+/// Why there is no margin.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum NoMargin {
+    /// Only the chosen worker is known.
+    ChosenOnly,
+    /// The candidates were known, but are no longer kept.
+    Forgotten,
+    /// There was no other candidate.
+    Alone,
+    /// The chosen worker is not among the known candidates.
+    ChosenUnknown,
+}
+
+impl NoMargin {
+    /// In words.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            NoMargin::ChosenOnly => "only the chosen worker's part is known",
+            NoMargin::Forgotten => "the candidates of this decision are no longer kept",
+            NoMargin::Alone => "there was one candidate",
+            NoMargin::ChosenUnknown => "the chosen worker is not among the known candidates",
+        }
+    }
+}
+
+impl Decided {
+    /// Full blocks of the prompt, as far as its length in tokens is known; else its blocks, the begun one included.
+    pub fn full_blocks(&self) -> Option<u64> {
+        let decision = &self.decision;
+        let size = decision.block_size_tokens.map(u64::from).filter(|&size| size > 0);
+        let full = decision.isl_tokens.zip(size).map(|(tokens, size)| tokens / size);
+        full.or(decision.isl_blocks)
+    }
+
+    /// How much of the prompt the chosen worker held.
+    pub fn verdict(&self) -> Verdict {
+        match (self.overlap_blocks(), self.full_blocks()) {
+            (Some(0), _) => Verdict::Miss,
+            (Some(held), Some(full)) if held as f64 >= HIT_SHARE * full as f64 => Verdict::Hit,
+            (Some(_), Some(_)) => Verdict::Partial,
+            _ => Verdict::Unknown,
+        }
+    }
+
+    /// Whether the router said that several workers tied, or several share the lowest known cost.
+    pub fn is_tie(&self) -> bool {
+        self.decision.tied || self.tied_at_lowest() > 1
+    }
+
+    /// How many candidates share the lowest cost.
+    pub fn tied_at_lowest(&self) -> usize {
+        let costs = || self.decision.candidates.iter().map(|candidate| candidate.cost);
+        let least = costs().fold(f64::INFINITY, f64::min);
+        costs().filter(|&cost| cost == least).count()
+    }
+
+    /// The candidate that held more of the prompt than the chosen one, if there is one.
+    pub fn lost_affinity(&self) -> Option<LostAffinity> {
+        let held = self.chosen()?.overlap_blocks;
+        let most = self.decision.candidates.iter().max_by(|a, b| {
+            a.overlap_blocks
+                .cmp(&b.overlap_blocks)
+                .then(b.cost.total_cmp(&a.cost))
+                .then(b.worker.cmp(&a.worker))
+        })?;
+        let more_blocks = most.overlap_blocks.checked_sub(held).filter(|&more| more > 0)?;
+        Some(LostAffinity { candidate: *most, more_blocks })
+    }
+
+    /// Lowest cost of the others less the chosen one's, in blocks. 0 in a tie; below 0 where a cheaper one was passed
+    /// over.
+    ///
+    /// # Errors
+    /// What is missing.
+    pub fn margin_blocks(&self) -> Result<f64, NoMargin> {
+        let next = self.next_best()?;
+        let chosen = self.chosen().ok_or(NoMargin::ChosenUnknown)?;
+        // Two infinite costs tie, though their difference is no number.
+        Ok(if next.cost == chosen.cost { 0.0 } else { next.cost - chosen.cost })
+    }
+
+    /// The cheapest candidate but the chosen one.
+    ///
+    /// # Errors
+    /// What is missing.
+    pub fn next_best(&self) -> Result<&Candidate, NoMargin> {
+        if self.candidates_forgotten() {
+            return Err(NoMargin::Forgotten);
+        }
+        if self.decision.completeness == Completeness::ChosenOnly || self.decision.candidates.is_empty() {
+            return Err(NoMargin::ChosenOnly);
+        }
+        let others = self.decision.candidates.iter().filter(|c| c.worker != self.decision.worker);
+        others.min_by(|a, b| a.cost.total_cmp(&b.cost).then(a.worker.cmp(&b.worker))).ok_or(NoMargin::Alone)
+    }
+
+    /// Cost of the chosen worker in blocks: among the candidates, else as the router gave it.
+    pub fn chosen_cost(&self) -> Option<f64> {
+        self.chosen().map(|chosen| chosen.cost).or(self.decision.logit)
+    }
+}
+
+#[cfg(test)]
+#[path = "verdict_tests.rs"]
+pub(super) mod tests;

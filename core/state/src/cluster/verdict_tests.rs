@@ -1,0 +1,113 @@
+use std::borrow::Cow;
+
+use proptest::prelude::*;
+
+use super::*;
+use crate::cluster::Cluster;
+use radixscope_model::id::{DecisionId, Millis, Seq, Worker, WorkerIx};
+use radixscope_model::record::{Decision, DecisionSource, Entry, Record};
+
+/// A decision for worker 1 of these candidates, as the state keeps it: overlap and cost of each.
+pub(in crate::cluster) fn decided(
+    isl_blocks: Option<u64>,
+    overlap: Option<u64>,
+    candidates: &[(u32, f64)],
+) -> Decided {
+    let mut cluster = Cluster::default();
+    let mut decision = Decision::new(DecisionId(1), WorkerIx(1), DecisionSource::Log);
+    decision.isl_blocks = isl_blocks;
+    decision.overlap_blocks = overlap;
+    let of = |(at, &(overlap_blocks, cost)): (usize, &(u32, f64))| Candidate {
+        worker: WorkerIx(at as u16),
+        overlap_blocks,
+        prefill_blocks: cost - 5.0,
+        decode_blocks: 5.0,
+        cost,
+        tree_size: None,
+    };
+    let candidates: Vec<Candidate> = candidates.iter().enumerate().map(of).collect();
+    if !candidates.is_empty() {
+        decision.completeness = Completeness::AllCandidates;
+    }
+    decision.candidates = Cow::Owned(candidates);
+    let worker = |ix| Record::Worker {
+        worker: WorkerIx(ix),
+        id: Worker::new(ix.into(), 0),
+        namespace: "".into(),
+        component: "".into(),
+    };
+    for (seq, record) in [worker(0), worker(1), Record::Decision(decision)].into_iter().enumerate() {
+        cluster.fold(Seq(seq as u64 + 1), &Entry { at_ms: Millis(1), record });
+    }
+    cluster.decisions().get(DecisionId(1)).unwrap().clone()
+}
+
+#[test]
+fn what_was_held_decides_between_hit_and_miss() {
+    let verdict = |isl, overlap| decided(isl, overlap, &[]).verdict();
+    assert_eq!(verdict(Some(100), Some(0)), Verdict::Miss);
+    assert_eq!(verdict(Some(100), Some(1)), Verdict::Partial);
+    assert_eq!(verdict(Some(100), Some(89)), Verdict::Partial);
+    assert_eq!(verdict(Some(100), Some(90)), Verdict::Hit);
+    assert_eq!(verdict(Some(100), None), Verdict::Unknown);
+    assert_eq!(verdict(None, Some(7)), Verdict::Unknown);
+}
+
+#[test]
+fn a_block_that_is_only_begun_can_be_held_by_nobody_and_does_not_count() {
+    let mut short = decided(Some(3), Some(2), &[]);
+    assert_eq!(short.verdict(), Verdict::Partial);
+    (short.decision.isl_tokens, short.decision.block_size_tokens) = (Some(47), Some(16));
+    assert_eq!((short.full_blocks(), short.verdict()), (Some(2), Verdict::Hit));
+}
+
+#[test]
+fn the_margin_is_to_the_cheapest_other_one() {
+    let example = decided(Some(100), None, &[(20, 90.0), (75, 30.0), (10, 99.0)]);
+    assert_eq!(example.margin_blocks(), Ok(60.0));
+    assert_eq!((example.is_tie(), example.lost_affinity()), (false, None));
+    let dearer = decided(Some(100), None, &[(0, 25.0), (0, 30.0)]);
+    assert_eq!(dearer.margin_blocks(), Ok(-5.0));
+}
+
+#[test]
+fn without_candidates_the_margin_is_unknown_and_says_why() {
+    assert_eq!(decided(Some(9), Some(3), &[]).margin_blocks(), Err(NoMargin::ChosenOnly));
+    let mut alone = decided(Some(9), None, &[(0, 4.0), (3, 1.0)]);
+    alone.decision.candidates.to_mut().remove(0);
+    assert_eq!(alone.margin_blocks(), Err(NoMargin::Alone));
+    let mut elsewhere = decided(Some(9), None, &[(0, 4.0), (3, 1.0)]);
+    elsewhere.decision.candidates.to_mut().remove(1);
+    assert_eq!(elsewhere.margin_blocks(), Err(NoMargin::ChosenUnknown));
+}
+
+#[test]
+fn equal_lowest_costs_tie_even_where_the_router_does_not_say_so() {
+    let tie = decided(Some(9), None, &[(0, 9.0), (0, 9.0), (0, 10.0)]);
+    assert_eq!((tie.is_tie(), tie.tied_at_lowest(), tie.margin_blocks()), (true, 2, Ok(0.0)));
+    let mut said = decided(Some(9), None, &[(0, 9.0), (0, 8.0)]);
+    said.decision.tied = true;
+    assert!(said.is_tie());
+    let endless = decided(Some(9), None, &[(0, f64::INFINITY), (0, f64::INFINITY)]);
+    assert_eq!(endless.margin_blocks(), Ok(0.0));
+}
+
+#[test]
+fn who_held_more_and_lost_is_named_with_how_much_more() {
+    let lost = decided(Some(100), None, &[(80, 95.0), (20, 30.0), (80, 90.0)]).lost_affinity().unwrap();
+    assert_eq!((lost.candidate.worker, lost.more_blocks), (WorkerIx(2), 60));
+}
+
+proptest! {
+    #[test]
+    fn a_margin_of_a_cheapest_choice_is_never_below_zero_and_affinity_is_lost_only_to_more(
+        weighed in prop::collection::vec((0u32..200, -1e6f64..1e6), 2..40)
+    ) {
+        let decided = decided(Some(200), None, &weighed);
+        let margin = decided.margin_blocks().unwrap();
+        let least = weighed.iter().map(|w| w.1).fold(f64::INFINITY, f64::min);
+        prop_assert_eq!(margin >= 0.0, weighed[1].1 == least);
+        let most = weighed.iter().map(|w| w.0).max().unwrap();
+        prop_assert_eq!(decided.lost_affinity().map_or(0, |lost| lost.more_blocks), most - weighed[1].0);
+    }
+}

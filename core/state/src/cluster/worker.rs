@@ -1,0 +1,240 @@
+//! What is known of one worker, its tree apart.
+
+use serde::{Deserialize, Serialize};
+
+use super::{InFlight, Rates};
+use radixscope_model::id::{Millis, Worker};
+use radixscope_model::record::{BlockAges, EventLine, GoneWhy};
+
+/// A worker is *quiet* when nothing was heard of it for this long while others spoke.
+pub const QUIET_AFTER_MS: u64 = 10_000;
+/// Routers whose estimates are kept per worker; a deployment has one to a few frontends.
+const MAX_ROUTERS: usize = 8;
+
+/// A worker. Totals count blocks unless they say otherwise, since the server started to listen.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct WorkerState {
+    /// Who it is.
+    pub id: Worker,
+    /// Dynamo namespace; empty when no message named it.
+    pub namespace: String,
+    /// Dynamo component; empty when no message named it.
+    pub component: String,
+    /// First sign of it.
+    pub first_ms: Millis,
+    /// Last sign of it that it gave itself: a KV event or its engine's load.
+    pub last_sign_ms: Option<Millis>,
+    /// Last KV event.
+    pub last_event_ms: Option<Millis>,
+    /// Blocks in stored events.
+    pub stored_total: u64,
+    /// Hashes in removed events, unknown ones included.
+    pub removed_total: u64,
+    /// Removed hashes that it never stored as far as we heard.
+    pub unknown_removed_total: u64,
+    /// Stored events.
+    pub store_events_total: u64,
+    /// Stored events without a block (reference §9.1).
+    pub empty_stores_total: u64,
+    /// Stored events whose parent was not known when they came.
+    pub unknown_parents_total: u64,
+    /// Blocks that it stored where others hold the same ones, whose names could so be compared.
+    pub hashes_compared_total: u64,
+    /// Of those, the ones that it names differently: engines hash differently (reference §9.2).
+    pub hashes_differing_total: u64,
+    /// Removed events.
+    pub remove_events_total: u64,
+    /// Times it dropped everything.
+    pub cleared_total: u64,
+    /// Events or messages of it known to be lost.
+    pub missed_total: u64,
+    /// Blocks stored in other tiers than device memory, and removed there.
+    pub other_tier: (u64, u64),
+    /// Blocks that running requests use, by its engine. `None`: it never said.
+    pub engine_used_blocks: Option<u64>,
+    /// When it said so last.
+    pub engine_used_ms: Option<Millis>,
+    /// What routers estimate of it, latest first.
+    pub router_loads: Vec<RouterLoad>,
+    /// Blocks its KV cache holds, by its model card. `None`: no card was read, or it does not say.
+    pub capacity_blocks: Option<u64>,
+    /// Tokens per block, by its model card. `None`: no card was read, or it does not say.
+    pub block_size_tokens: Option<u32>,
+    /// Requests that began and ended on it, by `active_sequences_events`.
+    pub sequences: Sequences,
+    /// Blocks stored and removed per second.
+    pub rates: Rates,
+    /// How its KV events come, in order of first sight; empty: none was heard.
+    pub lines: Vec<Line>,
+    /// It left. `None`: as far as we know it is there.
+    pub gone: Option<Gone>,
+    /// When and how it left last, also when it is back.
+    pub last_gone: Option<Gone>,
+    /// When it last came back after it had left: what it held until then is not known. `None`: it never did.
+    pub returned_ms: Option<Millis>,
+    /// KV events of it after it left, since it left last.
+    pub events_after_gone: u64,
+    /// Requests that routers sent to it after it left, since it left last.
+    pub choices_after_gone: u64,
+    /// Requests on it, second by second.
+    pub in_flight: InFlight,
+    /// How long its blocks live. `None`: not known yet.
+    pub ages: Option<BlockAges>,
+}
+
+/// A way that KV events of a worker come.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct Line {
+    /// Which.
+    pub line: EventLine,
+    /// First event heard that way.
+    pub first_ms: Millis,
+    /// Its id. Publishers count from 0 or 1, so a larger one means that we came late.
+    pub first_event_id: u64,
+}
+
+/// That a worker left.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct Gone {
+    /// When we learned of it.
+    pub at_ms: Millis,
+    /// How.
+    pub why: GoneWhy,
+}
+
+/// Requests on a worker, as far as their steps are published.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+pub struct Sequences {
+    /// Routed to it.
+    pub added: u64,
+    /// First output token seen, by the worker's own word.
+    pub prefilled: u64,
+    /// Finished or given up.
+    pub freed: u64,
+}
+
+/// What one router estimates of a worker.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct RouterLoad {
+    /// The router's publisher id. `None`: its messages bear none (0.8).
+    pub router: Option<u64>,
+    /// When it said so.
+    pub at_ms: Millis,
+    /// Blocks of active sequences.
+    pub decode_blocks: Option<u64>,
+    /// Prompt tokens routed there whose first output token has not come.
+    pub prefill_tokens: Option<u64>,
+}
+
+/// Whether a worker shows signs of life.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Sign {
+    /// Heard of within the last [`QUIET_AFTER_MS`].
+    Active,
+    /// Not heard of for longer: idle, or gone.
+    Quiet,
+    /// Only routers speak of it.
+    NeverHeard,
+    /// It left.
+    Gone,
+}
+
+impl Sign {
+    /// Name in the API.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Sign::Active => "active",
+            Sign::Quiet => "quiet",
+            Sign::NeverHeard => "never_heard",
+            Sign::Gone => "gone",
+        }
+    }
+}
+
+impl WorkerState {
+    pub(super) fn new(id: Worker, namespace: String, component: String, at: Millis) -> Self {
+        Self {
+            id,
+            namespace,
+            component,
+            first_ms: at,
+            last_sign_ms: None,
+            last_event_ms: None,
+            stored_total: 0,
+            removed_total: 0,
+            unknown_removed_total: 0,
+            store_events_total: 0,
+            empty_stores_total: 0,
+            unknown_parents_total: 0,
+            hashes_compared_total: 0,
+            hashes_differing_total: 0,
+            remove_events_total: 0,
+            cleared_total: 0,
+            missed_total: 0,
+            other_tier: (0, 0),
+            engine_used_blocks: None,
+            engine_used_ms: None,
+            router_loads: Vec::new(),
+            capacity_blocks: None,
+            block_size_tokens: None,
+            sequences: Sequences::default(),
+            rates: Rates::default(),
+            lines: Vec::new(),
+            gone: None,
+            last_gone: None,
+            returned_ms: None,
+            events_after_gone: 0,
+            choices_after_gone: 0,
+            in_flight: InFlight::default(),
+            ages: None,
+        }
+    }
+
+    /// Whether it shows signs of life at `now`.
+    pub fn sign(&self, now: Millis) -> Sign {
+        match self.last_sign_ms {
+            _ if self.gone.is_some() => Sign::Gone,
+            None => Sign::NeverHeard,
+            Some(last) if now.since(last) <= QUIET_AFTER_MS => Sign::Active,
+            Some(_) => Sign::Quiet,
+        }
+    }
+
+    pub(super) fn heard(&mut self, at: Millis) {
+        self.last_sign_ms = self.last_sign_ms.max(Some(at));
+    }
+
+    pub(super) fn heard_event(&mut self, at: Millis) {
+        self.heard(at);
+        self.last_event_ms = self.last_event_ms.max(Some(at));
+        self.events_after_gone += u64::from(self.gone.is_some());
+    }
+
+    pub(super) fn comes_by(&mut self, line: EventLine, first_event_id: u64, at: Millis) {
+        if self.lines.iter().all(|known| known.line != line) {
+            self.lines.push(Line { line, first_ms: at, first_event_id });
+        }
+    }
+
+    pub(super) fn left(&mut self, gone: Gone) {
+        self.gone = Some(gone);
+        self.last_gone = Some(gone);
+        self.events_after_gone = 0;
+        self.choices_after_gone = 0;
+        self.engine_used_blocks = None;
+        self.engine_used_ms = None;
+        self.router_loads.clear();
+        self.in_flight.set(gone.at_ms, 0, 0);
+    }
+
+    pub(super) fn returned(&mut self, at: Millis) {
+        self.gone = None;
+        self.returned_ms = Some(at);
+    }
+
+    pub(super) fn estimate(&mut self, load: RouterLoad) {
+        self.router_loads.retain(|known| known.router != load.router);
+        self.router_loads.insert(0, load);
+        self.router_loads.truncate(MAX_ROUTERS);
+    }
+}

@@ -1,0 +1,154 @@
+//! What people paste, and what is found for it.
+
+use std::borrow::Cow;
+
+use proptest::prelude::*;
+
+use super::*;
+use radixscope_model::id::{Millis, Seq, Worker};
+use radixscope_model::record::{Block, Decision, DecisionSource, Entry, Record};
+
+fn numbers(text: &str) -> Vec<u64> {
+    Query::parse(text).hashes.into_iter().map(|(hash, _)| hash).collect()
+}
+
+#[test]
+fn a_hash_is_read_as_engines_and_the_page_write_it() {
+    assert_eq!(numbers("18446744073709551615"), [u64::MAX]);
+    assert_eq!(numbers("-1"), [u64::MAX]);
+    assert_eq!(numbers(" 0xFfffffffffffffff\n"), [u64::MAX]);
+    assert_eq!(numbers("ffffffffffffffff"), [u64::MAX]);
+    assert_eq!(numbers("-9223372036854775808"), [1 << 63]);
+    assert_eq!(numbers("9007199254740993"), [9_007_199_254_740_993, 0x9007_1992_5474_0993]);
+}
+
+#[test]
+fn what_is_no_number_of_64_bits_is_no_hash() {
+    for text in [
+        "",
+        "18446744073709551616",
+        "-9223372036854775809",
+        "0x",
+        "0x10000000000000000",
+        "+5",
+        "--5",
+        "abc",
+        "1 2",
+    ] {
+        assert!(numbers(text).is_empty(), "{text}");
+    }
+}
+
+#[test]
+fn workers_and_decisions_have_their_own_forms() {
+    assert_eq!(Query::parse("w3").label, Some(WorkerIx(2)));
+    assert_eq!(Query::parse("W0").label, None);
+    assert_eq!(Query::parse("7/2").worker, Some((7, Some(2))));
+    assert_eq!(Query::parse("7").worker, Some((7, None)));
+    assert_eq!(Query::parse("7/x").worker, None);
+    let only = Query { decision: Some(DecisionId(12)), ..Query::default() };
+    assert_eq!(Query::parse("# 12"), only);
+    assert!(Query::parse("#x").is_empty() && Query::parse("  ").is_empty());
+    assert!(Query::parse(&"a".repeat(MAX_TEXT + 1)).is_empty());
+}
+
+#[test]
+fn it_says_what_it_understood() {
+    assert_eq!(Query::parse("#7").words(), "number of a decision");
+    assert_eq!(
+        Query::parse("0x10").words(),
+        "block hash or tokens hash, decimal 16 or beginning of a request id"
+    );
+    assert_eq!(
+        Query::parse("-1").words(),
+        "block hash or tokens hash, unsigned 18446744073709551615 or beginning of a request id"
+    );
+    assert_eq!(Query::parse("W1").words(), "worker W1 or beginning of a request id");
+}
+
+/// Worker 0 holds 1 2 3 of tokens 11 12 13; worker 1 calls the same tokens 1 5 6; both hold a block of tokens 12 elsewhere.
+fn cluster() -> Cluster {
+    let mut cluster = Cluster::default();
+    let mut seq = 0;
+    let mut fold = |record: Record<'_>| {
+        seq += 1;
+        cluster.fold(Seq(seq), &Entry { at_ms: Millis(1_800_000_000_000), record });
+    };
+    for ix in 0..2 {
+        let id = Worker::new(u64::MAX, ix.into());
+        fold(Record::Worker { worker: WorkerIx(ix), id, namespace: "n".into(), component: "c".into() });
+    }
+    let block = |(hash, tokens)| Block { block_hash: BlockHash(hash), tokens_hash: TokensHash(tokens) };
+    for (worker, parent, pairs) in [
+        (0, None, vec![(1, 11), (2, 12), (3, 13)]),
+        (1, None, vec![(1, 11), (5, 12), (6, 13)]),
+        (1, Some(99), vec![(7, 12)]),
+    ] {
+        let blocks: Vec<Block> = pairs.into_iter().map(block).collect();
+        let parent = parent.map(BlockHash);
+        fold(Record::Stored { worker: WorkerIx(worker), parent, blocks: blocks.into() });
+    }
+    for id in 1..=3 {
+        let new = Decision::new(DecisionId(id), WorkerIx(0), DecisionSource::Log);
+        fold(Record::Decision(Decision { request_id: Some(Cow::Owned(format!("req-{id}"))), ..new }));
+    }
+    cluster
+}
+
+fn found(text: &str) -> Vec<Found> {
+    find(&cluster(), &Query::parse(text), 20).found
+}
+
+#[test]
+fn a_block_is_found_by_every_name_it_has() {
+    let cluster = cluster();
+    let shared = cluster.tree().find(WorkerIx(0), BlockHash(2)).expect("held");
+    assert_eq!(found("2")[0], Found::Block { node: shared, workers: vec![WorkerIx(0)] });
+    assert_eq!(found("0x5")[0], Found::Block { node: shared, workers: vec![WorkerIx(1)] });
+    let first = found("1");
+    assert!(matches!(&first[0], Found::Block { workers, .. } if workers.len() == 2), "{first:?}");
+    let by_tokens = found("12");
+    assert_eq!(by_tokens[0], Found::Tokens { node: shared }, "known paths come first");
+    assert!(matches!(by_tokens[1], Found::Tokens { node } if !cluster.tree().is_attached(node)));
+    assert_eq!(by_tokens.len(), 2);
+}
+
+#[test]
+fn workers_and_decisions_are_found() {
+    assert_eq!(found("W2"), [Found::Worker(WorkerIx(1))]);
+    assert_eq!(found(&u64::MAX.to_string()), [Found::Worker(WorkerIx(0)), Found::Worker(WorkerIx(1))]);
+    assert_eq!(found("18446744073709551615/1"), [Found::Worker(WorkerIx(1))]);
+    assert_eq!(found("#2"), [Found::Decision(DecisionId(2))]);
+    assert_eq!(found("REQ-"), [3, 2, 1].map(|id| Found::Decision(DecisionId(id))));
+    assert_eq!(found("#9"), []);
+}
+
+#[test]
+fn more_than_wanted_is_said() {
+    let answer = find(&cluster(), &Query::parse("req-"), 2);
+    assert_eq!((answer.found.len(), answer.is_cut), (2, true));
+    assert!(!find(&cluster(), &Query::parse("req-"), 3).is_cut);
+}
+
+#[test]
+fn where_was_looked_is_said_with_numbers() {
+    assert_eq!(
+        looked_through(&cluster()),
+        "Looked through distinct blocks: 3, blocks that wait for a parent: 1, workers: 2, decisions: 3 kept of 3 heard."
+    );
+}
+
+proptest! {
+    #[test]
+    fn every_hash_is_read_back_from_each_form(hash: u64) {
+        for text in [hash.to_string(), format!("{hash:#x}"), format!("{hash:016x}"), hash.cast_signed().to_string()] {
+            prop_assert!(numbers(&text).contains(&hash), "{}", text);
+        }
+    }
+
+    #[test]
+    fn no_text_is_too_odd(text in "\\PC*") {
+        let query = Query::parse(&text);
+        let _ = (query.words(), find(&cluster(), &query, 3));
+    }
+}

@@ -1,0 +1,329 @@
+//! The mirror of what the workers hold: one union tree over all of them, keyed by the path of [`TokensHash`]es.
+//!
+//! ```text
+//! blocks   one 32-byte node per distinct path, in an arena of fixed chunks, addressed by a u32
+//! owners   per node the id of an interned set of workers: neighbours nearly always share one
+//! index    engine hash → node, with the worker checked in the node's owners
+//! anchors  (worker, missing parent's hash) → a subtree that waits for that parent
+//! hits     where the held prefixes of the latest requests ended
+//! ```
+//!
+//! It keeps what the engines said (residency) and nothing of what a router made of it; the routers' matching rules
+//! are answered in `overlap`. No recursion anywhere: depth comes from outside. Knows nothing of messages or time
+//! zones; `touched` is a number the caller chooses to mean time.
+
+mod arena;
+mod children;
+mod coldest;
+pub mod forest;
+mod hits;
+mod index;
+mod join;
+mod overlap;
+mod owners;
+mod snapshot;
+mod store;
+mod walk;
+
+#[cfg(test)]
+mod tests;
+
+use hashbrown::{DefaultHashBuilder, HashMap};
+
+use radixscope_model::id::{BlockHash, TokensHash, WorkerIx};
+
+pub use children::Children;
+pub use hits::{HIT_WINDOW, MAX_HITS};
+pub use overlap::OverlapRule;
+pub use owners::OwnerSet;
+pub use snapshot::{RestoreError, TreePart, TreeReader};
+pub use store::StoreOutcome;
+pub use walk::{Step, Walk};
+
+use arena::Arena;
+use children::Families;
+use forest::{Forest, Ground};
+use hits::Hits;
+use index::BlockIndex;
+use owners::OwnerSets;
+
+/// Nodes a tree keeps unless told otherwise; beyond it the coldest leaves leave the picture.
+pub const DEFAULT_LIMIT_NODES: u32 = 2_000_000;
+
+/// Address of a node. Valid until the next change of the tree; never sent anywhere.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
+pub struct NodeId(u32);
+
+impl NodeId {
+    /// The empty prompt: parent of every first block. Holds no block itself.
+    pub const ROOT: NodeId = NodeId(0);
+    const NONE: NodeId = NodeId(u32::MAX);
+
+    const fn at(self) -> usize {
+        self.0 as usize
+    }
+}
+
+/// Totals over the tree. All are counts of blocks.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, serde::Serialize, serde::Deserialize)]
+pub struct Totals {
+    /// Distinct attached blocks held by at least one worker.
+    pub nodes: u64,
+    /// Of those, held by two workers or more.
+    pub shared: u64,
+    /// Sum over the workers of the blocks each holds, unattached ones and those outside the picture included.
+    pub resident: u64,
+    /// Sum over the workers of blocks whose parent was never seen.
+    pub unattached: u64,
+    /// Sum over the workers of blocks that the limit has pushed out of the picture.
+    pub hidden: u64,
+}
+
+impl Totals {
+    /// Copies beyond the first in the picture: the holders of every attached block, less one each.
+    pub fn copies(&self) -> u64 {
+        self.resident.saturating_sub(self.unattached + self.hidden + self.nodes)
+    }
+}
+
+/// What one worker holds. All are counts of blocks.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, serde::Serialize, serde::Deserialize)]
+pub struct Holdings {
+    /// Blocks in the tree or waiting for a parent.
+    pub resident: u64,
+    /// Of those, waiting for a parent that was never seen.
+    pub unattached: u64,
+    /// Blocks that the limit has pushed out of the picture; the worker still holds them.
+    pub hidden: u64,
+}
+
+/// The prefix tree mirror. See the module's documentation.
+pub struct Tree {
+    arena: Arena,
+    families: Families,
+    sets: OwnerSets,
+    index: BlockIndex,
+    anchors: HashMap<(WorkerIx, BlockHash), NodeId>,
+    holdings: Vec<Holdings>,
+    totals: Totals,
+    hits: Hits,
+    digest: u64,
+    limit: u32,
+    forest: Option<Box<Forest>>,
+}
+
+impl Default for Tree {
+    fn default() -> Self {
+        Self::with_limit(DEFAULT_LIMIT_NODES)
+    }
+}
+
+impl Tree {
+    /// An empty tree that keeps at most `limit` nodes.
+    pub fn with_limit(limit: u32) -> Self {
+        Self {
+            arena: Arena::new(),
+            families: Families::default(),
+            sets: OwnerSets::default(),
+            index: BlockIndex::default(),
+            anchors: HashMap::with_hasher(DefaultHashBuilder::default()),
+            holdings: Vec::new(),
+            totals: Totals::default(),
+            hits: Hits::default(),
+            digest: 0,
+            limit: limit.max(1),
+            forest: None,
+        }
+    }
+
+    /// A copy for a reader that takes its time, without a forest. Takes some tens of milliseconds for a million nodes.
+    #[must_use]
+    pub fn frozen(&self) -> Self {
+        Self {
+            arena: self.arena.clone(),
+            families: self.families.clone(),
+            sets: self.sets.clone(),
+            index: self.index.clone(),
+            anchors: self.anchors.clone(),
+            holdings: self.holdings.clone(),
+            totals: self.totals,
+            hits: self.hits.clone(),
+            digest: self.digest,
+            limit: self.limit,
+            forest: None,
+        }
+    }
+
+    /// Most nodes this tree keeps.
+    pub fn limit(&self) -> u32 {
+        self.limit
+    }
+
+    /// Totals over all workers.
+    pub fn totals(&self) -> Totals {
+        self.totals
+    }
+
+    /// What `worker` holds.
+    pub fn holdings(&self, worker: WorkerIx) -> Holdings {
+        self.holdings.get(worker.at()).copied().unwrap_or_default()
+    }
+
+    /// Nodes in memory: held blocks, blocks that only lead to held ones, and anchors.
+    pub fn allocated(&self) -> u32 {
+        self.arena.live()
+    }
+
+    /// Order-independent digest of who holds what where, and of the hits: equal on two trees that heard the same.
+    pub fn digest(&self) -> u64 {
+        self.digest
+            .wrapping_add(mix(self.totals.nodes, self.totals.hidden))
+            .wrapping_add(mix(self.totals.shared, self.totals.resident))
+            .wrapping_add(self.hits.digest())
+    }
+
+    /// The router's hash of the block at `node`.
+    pub fn tokens_hash(&self, node: NodeId) -> TokensHash {
+        TokensHash(self.arena[node].tokens)
+    }
+
+    /// The engine's hash of the block at `node`, as one of its present holders calls it.
+    pub fn block_hash(&self, node: NodeId) -> BlockHash {
+        BlockHash(self.arena[node].block)
+    }
+
+    /// What `worker`, which holds `node`, calls its block.
+    pub fn block_hash_by(&self, node: NodeId, worker: WorkerIx) -> BlockHash {
+        BlockHash(self.index.name(&self.arena, node, worker))
+    }
+
+    /// Whether all holders of `node` gave it the same engine hash.
+    pub fn hashes_agree(&self, node: NodeId) -> bool {
+        !self.index.has_variant(node)
+    }
+
+    /// Blocks that a worker's engine names otherwise than the first present holder's engine does.
+    pub fn differing_names(&self) -> u64 {
+        self.index.variants()
+    }
+
+    /// Workers that hold the block at `node`; empty where it only leads to held blocks.
+    pub fn owners(&self, node: NodeId) -> &OwnerSet {
+        self.sets.get(self.arena[node].set())
+    }
+
+    /// A number that is equal for two nodes exactly if they have the same owners. Valid until the next change.
+    pub fn owners_key(&self, node: NodeId) -> u32 {
+        self.arena[node].set().0
+    }
+
+    /// When a worker last stored this block, in the caller's units.
+    pub fn touched(&self, node: NodeId) -> u32 {
+        self.arena[node].touched
+    }
+
+    /// When a worker first stored this block since it is in the tree, in the caller's units; 0 for the root and for
+    /// anchors.
+    pub fn first_stored(&self, node: NodeId) -> u32 {
+        self.arena.first_stored(node)
+    }
+
+    /// The block before this one, [`NodeId::ROOT`] for the first block of a prompt, `None` for the root and for
+    /// the first block after a missing parent.
+    pub fn parent(&self, node: NodeId) -> Option<NodeId> {
+        let parent = self.arena[node].parent;
+        (parent != NodeId::NONE && !self.arena[parent].is_anchor()).then_some(parent)
+    }
+
+    /// The block after `node` whose tokens have this hash.
+    pub fn child(&self, node: NodeId, tokens: TokensHash) -> Option<NodeId> {
+        self.families.find(&self.arena, node, tokens.0)
+    }
+
+    /// Whether the path from the root to `node` is known.
+    pub fn is_attached(&self, node: NodeId) -> bool {
+        !self.arena[node].is_unattached()
+    }
+
+    /// Position of the block in its prompt, the first block being 0. Walks up: O(position).
+    pub fn position(&self, node: NodeId) -> u32 {
+        let mut position = 0;
+        let mut at = node;
+        while let Some(parent) = self.parent(at) {
+            if parent == NodeId::ROOT {
+                break;
+            }
+            position += 1;
+            at = parent;
+        }
+        position
+    }
+
+    /// Node where `worker` holds the block it calls `hash`.
+    pub fn find(&self, worker: WorkerIx, hash: BlockHash) -> Option<NodeId> {
+        self.index.find(&self.arena, &self.sets, worker, self.index.key(hash.0))
+    }
+
+    /// A node that some worker calls `hash`.
+    pub fn find_any(&self, hash: BlockHash) -> Option<NodeId> {
+        self.index.find_any(&self.arena, hash)
+    }
+
+    /// Bytes of heap in use by the tree.
+    pub fn heap_bytes(&self) -> usize {
+        self.arena.heap_bytes()
+            + self.families.heap_bytes()
+            + self.sets.heap_bytes()
+            + self.index.heap_bytes()
+            + self.hits.heap_bytes()
+            + self.anchors.capacity() * size_of::<((WorkerIx, BlockHash), NodeId)>()
+            + self.holdings.capacity() * size_of::<Holdings>()
+    }
+
+    /// Tells the forest, if one is kept, of a change.
+    #[inline]
+    fn tell(&mut self, tell: impl FnOnce(&mut Forest, Ground<'_>)) {
+        if let Some(forest) = &mut self.forest {
+            tell(forest, Ground { arena: &self.arena, families: &self.families, sets: &self.sets });
+        }
+    }
+
+    fn ground(&self) -> Ground<'_> {
+        Ground { arena: &self.arena, families: &self.families, sets: &self.sets }
+    }
+
+    #[inline]
+    fn holdings_mut(&mut self, worker: WorkerIx) -> &mut Holdings {
+        if self.holdings.len() <= worker.at() {
+            self.holdings.resize(worker.at() + 1, Holdings::default());
+        }
+        &mut self.holdings[worker.at()]
+    }
+
+    /// What `worker` holding `node` as `hash` contributes to the digest.
+    #[inline]
+    fn term(&self, worker: WorkerIx, node: NodeId, hash: u64) -> u64 {
+        let n = &self.arena[node];
+        let parent = &self.arena[n.parent];
+        let above = if parent.is_anchor() { parent.block } else { parent.tokens };
+        // One multiplication: it runs for every block. Hashes are spread already; worker and place only have to
+        // keep from falling onto each other.
+        let who = u64::from(worker.0).wrapping_mul(0xa076_1d64_78bd_642f);
+        mix(n.tokens ^ above.rotate_left(32), hash.wrapping_add(who))
+    }
+}
+
+/// Mixes two words so that neither order nor value of either is lost.
+#[inline]
+fn mix(a: u64, b: u64) -> u64 {
+    let product =
+        u128::from(a ^ 0x9e37_79b9_7f4a_7c15) * u128::from(b.rotate_left(23) ^ 0xd6e8_feb8_6659_fd93);
+    (product as u64) ^ ((product >> 64) as u64) ^ a.rotate_left(41)
+}
+
+/// Hash of a block hash for the tables here: an adversary must not be able to choose collisions.
+#[inline]
+fn table_hash(builder: &DefaultHashBuilder, value: u64) -> u64 {
+    use std::hash::BuildHasher;
+    builder.hash_one(value)
+}

@@ -1,0 +1,349 @@
+//! The tree as bytes: column vectors of nodes in pre-order, in parts of bounded size, and back.
+//!
+//! A part is self-contained but for its place: parts are restored in order. What is derivable (totals, index,
+//! digest) is not sent; it is rebuilt, and the digest proves that it came out the same.
+
+use serde::{Deserialize, Serialize};
+
+use super::{NodeId, OwnerSet, Step, Tree};
+use radixscope_model::id::{BlockHash, WorkerIx};
+
+/// Most nodes in one part: bounds the size of a message and the time to build one.
+pub(super) const PART_NODES: usize = 64 * 1024;
+
+/// A run of nodes in pre-order.
+#[derive(Serialize, Deserialize, Default)]
+pub struct TreePart {
+    /// How many levels to go up from the node before to reach this node's parent; for an anchor, all of them.
+    up: Vec<u32>,
+    /// Anchors in this part: index of the node, worker, missing parent's hash.
+    anchors: Vec<(u32, WorkerIx, BlockHash)>,
+    #[serde(with = "words")]
+    tokens: Vec<u64>,
+    #[serde(with = "words")]
+    blocks: Vec<u64>,
+    touched: Vec<u32>,
+    /// How long before that each was first stored, wrapping: small where the times themselves are not.
+    kept: Vec<u32>,
+    /// Owner sets of this part, and per node which one.
+    sets: Vec<Vec<u16>>,
+    set: Vec<u32>,
+    /// Names that differ: index of the node, worker, its name.
+    variants: Vec<(u32, WorkerIx, BlockHash)>,
+    /// In the last part: where requests' held prefixes ended, as the place of the node in pre-order over all parts, the
+    /// root being 0, and when; the oldest first.
+    hits: Vec<(u32, u32)>,
+}
+
+/// Hashes as raw little-endian bytes: as varints they would take ten each.
+mod words {
+    use serde::de::{SeqAccess, Visitor};
+    use serde::ser::SerializeSeq;
+    use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+    #[derive(Serialize, Deserialize)]
+    struct Word(#[serde(with = "postcard::fixint::le")] u64);
+
+    pub(super) fn serialize<S: Serializer>(words: &[u64], to: S) -> Result<S::Ok, S::Error> {
+        let mut seq = to.serialize_seq(Some(words.len()))?;
+        for &w in words {
+            seq.serialize_element(&Word(w))?;
+        }
+        seq.end()
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<u64>, D::Error> {
+        struct Words;
+        impl<'de> Visitor<'de> for Words {
+            type Value = Vec<u64>;
+
+            fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                f.write_str("a sequence of 8-byte words")
+            }
+
+            fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Vec<u64>, A::Error> {
+                // The length is from outside: reserve for one part at most.
+                let mut out = Vec::with_capacity(seq.size_hint().unwrap_or(0).min(super::PART_NODES));
+                while let Some(Word(w)) = seq.next_element()? {
+                    out.push(w);
+                }
+                Ok(out)
+            }
+        }
+        from.deserialize_seq(Words)
+    }
+}
+
+impl Tree {
+    /// Calls `part` with the tree in parts, in order. An empty tree without hits gives none.
+    pub fn snapshot<E>(&self, mut part: impl FnMut(&TreePart) -> Result<(), E>) -> Result<(), E> {
+        let mut writer = Writer::default();
+        writer.hit.insert(NodeId::ROOT, 0);
+        let mut anchors: Vec<NodeId> = self.anchors().collect();
+        // Node ids differ between two trees that heard the same; the bytes should not.
+        anchors.sort_unstable_by_key(|&a| (self.arena[a].tokens, self.arena[a].block));
+        for top in std::iter::once(NodeId::ROOT).chain(anchors) {
+            for step in self.walk(top) {
+                let Step::Enter { node, depth } = step else { continue };
+                if node == NodeId::ROOT {
+                    continue;
+                }
+                writer.push(self, node, depth);
+                if writer.part.up.len() == PART_NODES {
+                    part(&writer.part)?;
+                    writer.start_part();
+                }
+            }
+        }
+        writer.hits(self);
+        if writer.part.up.is_empty() && writer.part.hits.is_empty() { Ok(()) } else { part(&writer.part) }
+    }
+}
+
+#[derive(Default)]
+struct Writer {
+    part: TreePart,
+    /// Nodes written, in all parts.
+    count: u32,
+    /// Of those with hits, the place in pre-order.
+    hit: hashbrown::HashMap<NodeId, u32>,
+    local: hashbrown::HashMap<u32, u32>,
+    /// Depth of the node before, counted from the root or the anchor.
+    depth: u32,
+}
+
+impl Writer {
+    fn start_part(&mut self) {
+        self.part = TreePart::default();
+        self.local.clear();
+    }
+
+    fn push(&mut self, tree: &Tree, node: NodeId, depth: u32) {
+        let part = &mut self.part;
+        let at = part.up.len() as u32;
+        let n = &tree.arena[node];
+        if n.is_anchor() {
+            part.up.push(self.depth);
+            part.anchors.push((at, WorkerIx(n.tokens as u16), BlockHash(n.block)));
+        } else {
+            part.up.push(self.depth + 1 - depth);
+        }
+        self.depth = depth;
+        part.tokens.push(n.tokens);
+        part.blocks.push(n.block);
+        part.touched.push(n.touched);
+        part.kept.push(n.touched.wrapping_sub(tree.first_stored(node)));
+        self.count += 1;
+        if n.is_hit() {
+            self.hit.insert(node, self.count);
+        }
+        let owners = tree.owners(node);
+        let next = part.sets.len() as u32;
+        let set = *self.local.entry(n.set().0).or_insert_with(|| {
+            part.sets.push(owners.iter().map(|w| w.0).collect());
+            next
+        });
+        part.set.push(set);
+        if tree.index.has_variant(node) {
+            for worker in owners.iter() {
+                let name = tree.index.name(&tree.arena, node, worker);
+                if name != n.block {
+                    part.variants.push((at, worker, BlockHash(name)));
+                }
+            }
+        }
+    }
+
+    fn hits(&mut self, tree: &Tree) {
+        let placed = tree.hits().filter_map(|(node, touch)| Some((*self.hit.get(&node)?, touch)));
+        self.part.hits.extend(placed);
+    }
+}
+
+/// Why parts do not make a tree.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
+pub enum RestoreError {
+    /// Columns of one part differ in length, or an index points outside.
+    #[error("the snapshot's columns do not fit together")]
+    Columns,
+    /// A node's place is above the root.
+    #[error("the snapshot's node {0} has no place in the tree")]
+    Place(u32),
+    /// The same node, anchor or block twice.
+    #[error("the snapshot has node {0} twice")]
+    Twice(u32),
+    /// A leaf that nobody holds.
+    #[error("nobody holds the snapshot's node {0} or anything below it")]
+    Unheld(u32),
+    /// Counts of blocks outside the picture that cannot be.
+    #[error("the snapshot's blocks outside the picture cannot be counted")]
+    Hidden,
+}
+
+/// Most blocks outside the picture that a snapshot may claim: far beyond any cluster, and counting on from it
+/// cannot overflow.
+const MAX_HIDDEN: u64 = 1 << 48;
+
+/// Builds a tree from parts.
+pub struct TreeReader {
+    tree: Tree,
+    /// Path to the node restored last, the root or anchor first.
+    path: Vec<NodeId>,
+    count: u32,
+    /// Whether the node restored last has no owner, so that one must follow below it.
+    open: bool,
+    /// Below an anchor: the one worker whose blocks may be there.
+    waiting: Option<WorkerIx>,
+}
+
+impl TreeReader {
+    /// Begins an empty tree that keeps at most `limit` nodes.
+    pub fn new(limit: u32) -> Self {
+        Self { tree: Tree::with_limit(limit), path: vec![NodeId::ROOT], count: 0, open: false, waiting: None }
+    }
+
+    /// Adds the next part.
+    pub fn part(&mut self, part: &TreePart) -> Result<(), RestoreError> {
+        let n = part.up.len();
+        let hashes = [part.tokens.len(), part.blocks.len()];
+        if hashes != [n; 2] || [part.touched.len(), part.kept.len(), part.set.len()] != [n; 3] {
+            return Err(RestoreError::Columns);
+        }
+        self.tree.index.reserve(&self.tree.arena, n.min(PART_NODES));
+        let sets: Vec<OwnerSet> =
+            part.sets.iter().map(|s| s.iter().map(|&w| WorkerIx(w)).collect()).collect();
+        let ids: Vec<_> = sets.into_iter().map(|s| self.tree.sets.intern(s)).collect();
+        let mut anchors = part.anchors.iter().peekable();
+        let mut variants = part.variants.iter().peekable();
+        for i in 0..n {
+            let node = match anchors.next_if(|a| a.0 as usize == i) {
+                Some(&(_, worker, missing)) => self.anchor(worker, missing)?,
+                None => self.node(part.up[i], part.tokens[i], part.blocks[i])?,
+            };
+            self.count += 1;
+            self.tree.arena[node].touched = part.touched[i];
+            self.tree.arena.set_first_stored(node, part.touched[i].wrapping_sub(part.kept[i]));
+            let set = *ids.get(part.set[i] as usize).ok_or(RestoreError::Columns)?;
+            self.tree.sets.add_use(set);
+            self.tree.arena[node].change_set(set);
+            let mut named = false;
+            while let Some(&(_, worker, name)) = variants.next_if(|v| v.0 as usize == i) {
+                self.variant(node, worker, name)?;
+                named = true;
+            }
+            self.count_owners(node, named)?;
+        }
+        if anchors.next().is_some() || variants.next().is_some() {
+            return Err(RestoreError::Columns);
+        }
+        for &(place, touch) in &part.hits {
+            if place > self.count {
+                return Err(RestoreError::Columns);
+            }
+            // Nothing was ever freed here: a node's id is its place.
+            self.tree.hit(NodeId(place), touch);
+        }
+        Ok(())
+    }
+
+    /// The tree, with `hidden` blocks per worker outside the picture.
+    pub fn finish(mut self, hidden: impl IntoIterator<Item = (WorkerIx, u64)>) -> Result<Tree, RestoreError> {
+        self.close()?;
+        for (worker, hidden) in hidden {
+            let before = std::mem::replace(&mut self.tree.holdings_mut(worker).hidden, hidden);
+            let total = self.tree.totals.hidden.checked_add(hidden).filter(|&total| total <= MAX_HIDDEN);
+            if before > 0 || total.is_none() {
+                return Err(RestoreError::Hidden);
+            }
+            self.tree.totals.hidden += hidden;
+            self.tree.totals.resident += hidden;
+        }
+        Ok(self.tree)
+    }
+
+    /// The node restored last has nothing below it.
+    fn close(&self) -> Result<(), RestoreError> {
+        if self.open { Err(RestoreError::Unheld(self.count - 1)) } else { Ok(()) }
+    }
+
+    fn anchor(&mut self, worker: WorkerIx, missing: BlockHash) -> Result<NodeId, RestoreError> {
+        self.close()?;
+        self.waiting = Some(worker);
+        if self.tree.anchors.contains_key(&(worker, missing)) {
+            return Err(RestoreError::Twice(self.count));
+        }
+        let anchor = self.tree.arena.add_anchor(u64::from(worker.0), missing.0);
+        self.tree.anchors.insert((worker, missing), anchor);
+        self.path.clear();
+        self.path.push(anchor);
+        Ok(anchor)
+    }
+
+    fn node(&mut self, up: u32, tokens: u64, block: u64) -> Result<NodeId, RestoreError> {
+        if up > 0 {
+            self.close()?;
+        }
+        let keep = self.path.len().checked_sub(up as usize).filter(|&k| k > 0);
+        self.path.truncate(keep.ok_or(RestoreError::Place(self.count))?);
+        let parent = *self.path.last().ok_or(RestoreError::Place(self.count))?;
+        if self.tree.families.find(&self.tree.arena, parent, tokens).is_some() {
+            return Err(RestoreError::Twice(self.count));
+        }
+        let node = self.tree.arena.add(parent, tokens, block, 0);
+        self.tree.families.link(&mut self.tree.arena, parent, node);
+        self.path.push(node);
+        Ok(node)
+    }
+
+    fn variant(&mut self, node: NodeId, worker: WorkerIx, name: BlockHash) -> Result<(), RestoreError> {
+        let tree = &mut self.tree;
+        let primary = tree.arena[node].block;
+        if !tree.owners(node).contains(worker) || name.0 == primary {
+            return Err(RestoreError::Columns);
+        }
+        let is_named = tree.index.name(&tree.arena, node, worker) != primary;
+        if is_named || tree.find(worker, name).is_some() {
+            return Err(RestoreError::Twice(self.count - 1));
+        }
+        tree.index.set_variant(node, worker, name.0);
+        Ok(())
+    }
+
+    fn count_owners(&mut self, node: NodeId, named: bool) -> Result<(), RestoreError> {
+        let tree = &mut self.tree;
+        let set = tree.arena[node].set();
+        let owners = tree.sets.get(set).len() as u64;
+        self.open = owners == 0;
+        if owners == 0 {
+            return Ok(());
+        }
+        let is_foreign = self.waiting.is_some_and(|w| owners > 1 || !tree.sets.get(set).contains(w));
+        let is_named = tree.index.uses_primary(node, owners as usize);
+        if tree.arena[node].is_anchor() || is_foreign || !is_named {
+            return Err(RestoreError::Columns);
+        }
+        if tree.index.is_taken(&tree.arena, &tree.sets, node) {
+            return Err(RestoreError::Twice(self.count - 1));
+        }
+        let key = tree.index.key(tree.arena[node].block);
+        tree.index.enter(&tree.arena, node, key);
+        let unattached = tree.arena[node].is_unattached();
+        tree.totals.resident += owners;
+        if unattached {
+            tree.totals.unattached += owners;
+        } else {
+            tree.totals.nodes += 1;
+            tree.totals.shared += u64::from(owners > 1);
+        }
+        let workers = tree.sets.get(set).clone();
+        for worker in workers.iter() {
+            let name =
+                if named { tree.index.name(&tree.arena, node, worker) } else { tree.arena[node].block };
+            tree.digest = tree.digest.wrapping_add(tree.term(worker, node, name));
+            let holdings = tree.holdings_mut(worker);
+            holdings.resident += 1;
+            holdings.unattached += u64::from(unattached);
+        }
+        Ok(())
+    }
+}

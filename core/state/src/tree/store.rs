@@ -1,0 +1,277 @@
+//! Stores, removals and clearances: how the tree changes.
+
+use super::index::Key;
+use super::{NodeId, Tree};
+use radixscope_model::id::{BlockHash, WorkerIx};
+use radixscope_model::record::Block;
+
+/// What a stored event did. All are counts of blocks.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct StoreOutcome {
+    /// Blocks the worker did not hold before.
+    pub new: u32,
+    /// Blocks it held already, in the same place under the same name.
+    pub known: u32,
+    /// Of the new ones, those that other workers held in the same place.
+    pub compared: u32,
+    /// Of those, the ones that the first of the others calls by another name.
+    pub differing: u32,
+    /// Whether the parent was unknown, so that the blocks wait for it.
+    pub parent_unknown: bool,
+}
+
+/// How a worker came to hold a node.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Acquired {
+    /// It held it before, under the same name.
+    Known,
+    /// It held it under another name, or nobody did.
+    New,
+    /// Others held it, under the same name or another one.
+    Joined { differs: bool },
+}
+
+impl Tree {
+    /// `worker` stored `blocks`, each below the one before, the first below the block it calls `parent`.
+    ///
+    /// With an unknown `parent` the blocks are kept and wait for it. `touched` is the caller's time.
+    pub fn store(
+        &mut self,
+        worker: WorkerIx,
+        parent: Option<BlockHash>,
+        blocks: &[Block],
+        touched: u32,
+    ) -> StoreOutcome {
+        let mut outcome = StoreOutcome::default();
+        let mut above = match parent {
+            None => NodeId::ROOT,
+            Some(hash) => match self.find(worker, hash) {
+                Some(node) => node,
+                None => {
+                    outcome.parent_unknown = true;
+                    if blocks.is_empty() {
+                        return outcome;
+                    }
+                    self.anchor(worker, hash)
+                }
+            },
+        };
+        for block in blocks {
+            let key = self.index.key(block.block_hash.0);
+            let node = match self.families.find(&self.arena, above, block.tokens_hash.0) {
+                None => {
+                    outcome.new += 1;
+                    self.append(worker, above, block.tokens_hash.0, key, touched)
+                }
+                Some(node) => {
+                    self.arena[node].touched = touched;
+                    let acquired = self.acquire(worker, node, key);
+                    outcome.known += u32::from(acquired == Acquired::Known);
+                    outcome.new += u32::from(acquired != Acquired::Known);
+                    if let Acquired::Joined { differs } = acquired {
+                        outcome.compared += 1;
+                        outcome.differing += u32::from(differs);
+                    }
+                    node
+                }
+            };
+            self.tell(|forest, _| forest.touched(node, touched));
+            if !self.anchors.is_empty()
+                && let Some(&anchor) = self.anchors.get(&(worker, block.block_hash))
+            {
+                self.join(anchor, node);
+            }
+            above = node;
+        }
+        if self.arena.live() > self.limit {
+            self.drop_coldest();
+        }
+        outcome
+    }
+
+    /// `worker` dropped the block it calls `hash`. `false`: it did not hold such a block.
+    pub fn remove(&mut self, worker: WorkerIx, hash: BlockHash) -> bool {
+        match self.find(worker, hash) {
+            Some(node) => {
+                self.release(worker, node);
+                true
+            }
+            None => {
+                let hidden = &mut self.holdings_mut(worker).hidden;
+                let was_hidden = *hidden > 0;
+                if was_hidden {
+                    *hidden -= 1;
+                    self.totals.hidden -= 1;
+                    self.totals.resident -= 1;
+                }
+                was_hidden
+            }
+        }
+    }
+
+    /// `worker` dropped everything. Returns how many blocks that were.
+    pub fn clear(&mut self, worker: WorkerIx) -> u64 {
+        let before = self.holdings(worker);
+        if before.resident > 0 {
+            for node in self.arena.ids() {
+                let n = &self.arena[node];
+                if !n.is_free() && self.sets.get(n.set()).contains(worker) {
+                    self.release(worker, node);
+                }
+            }
+        }
+        self.holdings_mut(worker).hidden = 0;
+        self.totals.hidden -= before.hidden;
+        self.totals.resident -= before.hidden;
+        before.resident + before.hidden
+    }
+
+    /// A new block below `above`, held by `worker`: what [`Tree::acquire`] does, without all that cannot be.
+    #[inline]
+    fn append(&mut self, worker: WorkerIx, above: NodeId, tokens: u64, key: Key, touched: u32) -> NodeId {
+        let elsewhere = self.index.find(&self.arena, &self.sets, worker, key);
+        let node = self.arena.add(above, tokens, key.hash, touched);
+        self.families.link(&mut self.arena, above, node);
+        self.index.enter(&self.arena, node, key);
+        self.digest = self.digest.wrapping_add(self.term(worker, node, key.hash));
+        self.toggle(worker, node);
+        self.count(worker, node, 0, 1);
+        self.tell(|forest, ground| forest.added(ground, node));
+        if let Some(held) = elsewhere {
+            self.release(worker, held);
+        }
+        node
+    }
+
+    /// The place where blocks of `worker` wait for the block it calls `missing`.
+    fn anchor(&mut self, worker: WorkerIx, missing: BlockHash) -> NodeId {
+        if let Some(&anchor) = self.anchors.get(&(worker, missing)) {
+            return anchor;
+        }
+        let anchor = self.arena.add_anchor(u64::from(worker.0), missing.0);
+        self.anchors.insert((worker, missing), anchor);
+        anchor
+    }
+
+    /// `worker` holds `node` and calls it so.
+    pub(super) fn acquire(&mut self, worker: WorkerIx, node: NodeId, key: Key) -> Acquired {
+        // A hash names one block of a worker: held elsewhere under this name, it has moved here.
+        let elsewhere = match self.index.find(&self.arena, &self.sets, worker, key) {
+            Some(held) if held == node => return Acquired::Known,
+            other => other,
+        };
+        let mut acquired = Acquired::New;
+        let owners = self.sets.get(self.arena[node].set());
+        let count = owners.len();
+        if owners.contains(worker) {
+            self.rename(worker, node, key.hash);
+        } else {
+            if count == 0 {
+                self.arena[node].block = key.hash;
+                self.index.enter(&self.arena, node, key);
+            } else {
+                let differs = self.arena[node].block != key.hash;
+                if differs {
+                    self.index.set_variant(node, worker, key.hash);
+                }
+                acquired = Acquired::Joined { differs };
+            }
+            self.digest = self.digest.wrapping_add(self.term(worker, node, key.hash));
+            self.toggle(worker, node);
+            self.count(worker, node, count, 1);
+            self.tell(|forest, ground| forest.owners_changed(ground, node));
+        }
+        if let Some(held) = elsewhere {
+            self.release(worker, held);
+        }
+        acquired
+    }
+
+    /// `worker` already holds `node` and now calls it `hash`.
+    fn rename(&mut self, worker: WorkerIx, node: NodeId, hash: u64) {
+        let old = self.index.name(&self.arena, node, worker);
+        self.digest = self.digest.wrapping_sub(self.term(worker, node, old));
+        self.index.drop_variant(node, worker);
+        if self.arena[node].block != hash {
+            self.index.set_variant(node, worker, hash);
+            self.settle_name(node);
+        }
+        self.digest = self.digest.wrapping_add(self.term(worker, node, hash));
+    }
+
+    fn settle_name(&mut self, node: NodeId) {
+        let owners = self.sets.get(self.arena[node].set());
+        self.index.settle(&mut self.arena, node, owners);
+    }
+
+    /// `worker` no longer holds `node`, which it did.
+    pub(super) fn release(&mut self, worker: WorkerIx, node: NodeId) {
+        let name = self.index.name(&self.arena, node, worker);
+        self.digest = self.digest.wrapping_sub(self.term(worker, node, name));
+        self.index.drop_variant(node, worker);
+        let count = self.owners(node).len();
+        self.toggle(worker, node);
+        self.count(worker, node, count, -1);
+        if count == 1 {
+            self.index.leave(&self.arena, node);
+            self.prune(node);
+        } else {
+            self.settle_name(node);
+        }
+        if !self.arena[node].is_free() {
+            self.tell(|forest, ground| forest.owners_changed(ground, node));
+        }
+    }
+
+    #[inline]
+    fn toggle(&mut self, worker: WorkerIx, node: NodeId) {
+        let set = self.sets.toggle(self.arena[node].set(), worker);
+        self.arena[node].change_set(set);
+    }
+
+    /// Keeps the totals when `node`, which had `owners` owners, gains (`+1`) or loses (`-1`) `worker`.
+    #[inline]
+    fn count(&mut self, worker: WorkerIx, node: NodeId, owners: usize, step: i64) {
+        let add = |total: &mut u64, by: i64| *total = total.wrapping_add_signed(by);
+        let unattached = self.arena[node].is_unattached();
+        let holdings = self.holdings_mut(worker);
+        add(&mut holdings.resident, step);
+        if unattached {
+            add(&mut holdings.unattached, step);
+        }
+        add(&mut self.totals.resident, step);
+        if unattached {
+            add(&mut self.totals.unattached, step);
+            return;
+        }
+        let more = owners.max(owners.wrapping_add_signed(step as isize));
+        match more {
+            1 => add(&mut self.totals.nodes, step),
+            2 => add(&mut self.totals.shared, step),
+            _ => {}
+        }
+    }
+
+    /// Frees `node` and what is above it as far as nobody holds it and nothing hangs below it. Hits at what goes are
+    /// hits at what is above it.
+    pub(super) fn prune(&mut self, node: NodeId) {
+        let mut at = node;
+        while at != NodeId::ROOT {
+            let n = self.arena[at];
+            if n.is_free() || n.child != super::arena::NO_CHILD || !self.owners(at).is_empty() {
+                return;
+            }
+            if n.is_anchor() {
+                self.anchors.remove(&(WorkerIx(n.tokens as u16), BlockHash(n.block)));
+                self.pass_hits(at, NodeId::ROOT);
+                self.arena.free(at);
+                return;
+            }
+            self.pass_hits(at, n.parent);
+            self.families.unlink(&mut self.arena, at);
+            self.arena.free(at);
+            self.tell(|forest, ground| forest.removed(ground, at, n.parent));
+            at = n.parent;
+        }
+    }
+}

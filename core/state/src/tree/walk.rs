@@ -1,0 +1,106 @@
+//! Looking at the tree: children and walks in pre-order, without recursion.
+
+use super::{Children, NodeId, Tree};
+use radixscope_model::id::TokensHash;
+
+/// One step of a [`Walk`].
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Step {
+    /// A node, before everything below it. `depth` is 0 for the node the walk began at.
+    Enter {
+        /// The node.
+        node: NodeId,
+        /// Blocks below the walk's beginning.
+        depth: u32,
+    },
+    /// The same node, after everything below it.
+    Leave {
+        /// The node.
+        node: NodeId,
+        /// Blocks below the walk's beginning.
+        depth: u32,
+    },
+}
+
+/// Walks a subtree in pre-order, children in order of first sight.
+pub struct Walk<'a> {
+    tree: &'a Tree,
+    path: Vec<(NodeId, Children<'a>)>,
+    next: Option<NodeId>,
+}
+
+impl Iterator for Walk<'_> {
+    type Item = Step;
+
+    fn next(&mut self) -> Option<Step> {
+        if let Some(node) = self.next.take() {
+            let depth = self.path.len() as u32;
+            self.path.push((node, self.tree.children(node)));
+            return Some(Step::Enter { node, depth });
+        }
+        let (node, children) = self.path.last_mut()?;
+        if let Some(child) = children.next() {
+            let depth = self.path.len() as u32;
+            self.path.push((child, self.tree.children(child)));
+            return Some(Step::Enter { node: child, depth });
+        }
+        let node = *node;
+        self.path.pop();
+        Some(Step::Leave { node, depth: self.path.len() as u32 })
+    }
+}
+
+impl Tree {
+    /// Children of `node`, in order of first sight.
+    pub fn children(&self, node: NodeId) -> Children<'_> {
+        self.families.of(&self.arena, node)
+    }
+
+    /// Walks `from` and everything below it.
+    pub fn walk(&self, from: NodeId) -> Walk<'_> {
+        Walk { tree: self, path: Vec::new(), next: Some(from) }
+    }
+
+    /// Roots of what waits for a parent that was never seen: each holds no block, its children wait. Order is
+    /// unspecified.
+    pub fn anchors(&self) -> impl Iterator<Item = NodeId> + '_ {
+        self.anchors.values().copied()
+    }
+
+    /// Blocks that somebody holds and whose tokens have this hash, wherever they are: at most `most`, those of known
+    /// paths first, else in no order. Linear in the tree.
+    pub fn find_tokens(&self, tokens: TokensHash, most: usize) -> Vec<NodeId> {
+        let (mut found, mut waiting) = (Vec::new(), Vec::new());
+        for node in self.arena.ids().skip(1) {
+            if found.len() == most {
+                break;
+            }
+            let n = &self.arena[node];
+            if n.tokens != tokens.0 || n.is_free() || n.is_anchor() || self.owners(node).is_empty() {
+                continue;
+            }
+            match n.is_unattached() {
+                false => found.push(node),
+                true if waiting.len() < most => waiting.push(node),
+                true => {}
+            }
+        }
+        waiting.truncate(most - found.len());
+        found.append(&mut waiting);
+        found
+    }
+
+    /// Length in blocks of the longest attached path that ends in a held block. Linear in the tree.
+    pub fn max_depth(&self) -> u32 {
+        let mut deepest = 0;
+        for step in self.walk(NodeId::ROOT) {
+            if let Step::Enter { node, depth } = step
+                && depth > deepest
+                && !self.owners(node).is_empty()
+            {
+                deepest = depth;
+            }
+        }
+        deepest
+    }
+}

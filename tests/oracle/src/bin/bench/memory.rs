@@ -1,0 +1,144 @@
+//! Memory per resident block, counted by the allocator around building each tree from the same events; and how large
+//! and how quick the tree's bytes are.
+
+use std::time::Instant;
+
+use dynamo_kv_router::RadixTree;
+use dynamo_kv_router::protocols::RouterEvent;
+use radixscope_model::id::{Worker, WorkerIx};
+use radixscope_oracle::engine::Eviction;
+use radixscope_oracle::talk::{Talk, Talks};
+use radixscope_oracle::{Event, capture, ours, theirs};
+use radixscope_state::tree::{Tree, TreePart, TreeReader};
+use serde::Serialize;
+
+use crate::counting::live_bytes;
+
+/// Memory of one set of events.
+#[derive(Serialize)]
+pub(crate) struct Memory {
+    pub(crate) what: String,
+    /// Distinct blocks.
+    pub(crate) nodes: u64,
+    /// Sum over workers.
+    pub(crate) resident: u64,
+    pub(crate) ours_bytes: usize,
+    /// What `Tree::heap_bytes` says.
+    pub(crate) ours_heap_bytes: usize,
+    pub(crate) theirs_bytes: usize,
+    pub(crate) ours_per_block: f64,
+    pub(crate) theirs_per_block: f64,
+    /// Ours as a share of theirs.
+    pub(crate) share: f64,
+}
+
+/// The tree as bytes.
+#[derive(Serialize)]
+pub(crate) struct SnapshotCost {
+    pub(crate) what: String,
+    pub(crate) nodes: u64,
+    pub(crate) bytes: usize,
+    pub(crate) parts: usize,
+    pub(crate) encode_ms: f64,
+    pub(crate) restore_ms: f64,
+}
+
+/// Events of a capture, in our terms: a worker's index is the order of its first event.
+pub(crate) fn capture_events(name: &str) -> anyhow::Result<Vec<Event>> {
+    let messages = capture::kv_events(name)?;
+    let Some(wire) = theirs::wire_of(&messages) else { return Ok(Vec::new()) };
+    let (mut workers, mut events) = (Vec::new(), Vec::new());
+    for message in &messages {
+        theirs::decode(wire, &message.payload, |mut event: RouterEvent| {
+            let id = Worker::new(event.worker_id, event.event.dp_rank);
+            let at = workers.iter().position(|w| *w == id).unwrap_or_else(|| {
+                workers.push(id);
+                workers.len() - 1
+            });
+            event.worker_id = at as u64;
+            events.push(theirs::event(&event));
+        })?;
+    }
+    Ok(events)
+}
+
+/// Events after which eight workers hold about `resident` blocks: beginnings that all share, conversations that
+/// grow and fork, full caches that evict.
+pub(crate) fn talk_events(resident: usize, seed: u64) -> Vec<Event> {
+    let workers = 8;
+    let talk = Talk {
+        workers,
+        capacity_blocks: resident / usize::from(workers),
+        starters: 40,
+        starter_blocks: 200,
+        turn_blocks: 60,
+        eviction: Eviction::LeavesFirst,
+        clear_every: 0,
+    };
+    let mut talks = Talks::new(talk, seed);
+    let mut events = Vec::new();
+    while talks.resident() < resident * 98 / 100 {
+        talks.turn(&mut |event| events.push(event));
+    }
+    events
+}
+
+pub(crate) fn measure(what: &str, events: &[Event]) -> Memory {
+    let (ours, ours_bytes) = live_bytes(|| {
+        let mut tree = Tree::with_limit(u32::MAX >> 2);
+        events.iter().for_each(|event| ours::apply(&mut tree, event));
+        tree
+    });
+    let (theirs, theirs_bytes) = live_bytes(|| {
+        let mut tree = RadixTree::new();
+        for (id, event) in (0..).zip(events) {
+            let _ = tree.apply_event(theirs::router_event(event, id));
+        }
+        tree
+    });
+    let totals = ours.totals();
+    // Where chains have holes, theirs has forgotten blocks: each is measured by what it holds itself.
+    let per_block = |bytes: usize, blocks: u64| bytes as f64 / blocks.max(1) as f64;
+    let ours_per_block = per_block(ours_bytes, totals.resident);
+    let theirs_per_block = per_block(theirs_bytes, theirs.current_size() as u64);
+    Memory {
+        what: what.to_owned(),
+        nodes: totals.nodes,
+        resident: totals.resident,
+        ours_bytes,
+        ours_heap_bytes: ours.heap_bytes(),
+        theirs_bytes,
+        ours_per_block,
+        theirs_per_block,
+        share: ours_per_block / theirs_per_block,
+    }
+}
+
+pub(crate) fn snapshot(what: &str, events: &[Event]) -> anyhow::Result<SnapshotCost> {
+    let mut tree = Tree::with_limit(u32::MAX >> 2);
+    events.iter().for_each(|event| ours::apply(&mut tree, event));
+    let start = Instant::now();
+    let mut parts: Vec<Vec<u8>> = Vec::new();
+    tree.snapshot(|part| -> Result<(), postcard::Error> {
+        parts.push(postcard::to_allocvec(part)?);
+        Ok(())
+    })?;
+    let encode_ms = start.elapsed().as_secs_f64() * 1e3;
+    let start = Instant::now();
+    let mut reader = TreeReader::new(tree.limit());
+    for bytes in &parts {
+        let part: TreePart = postcard::from_bytes(bytes)?;
+        reader.part(&part)?;
+    }
+    let again = reader.finish(std::iter::empty::<(WorkerIx, u64)>())?;
+    let restore_ms = start.elapsed().as_secs_f64() * 1e3;
+    anyhow::ensure!(again.digest() == tree.digest(), "the restored tree differs");
+    Ok(SnapshotCost {
+        what: what.to_owned(),
+        nodes: tree.totals().nodes,
+        bytes: parts.iter().map(Vec::len).sum(),
+        parts: parts.len(),
+        encode_ms,
+        restore_ms,
+    })
+}

@@ -1,0 +1,249 @@
+//! How fast KV events go in and overlap comes out, ours and Dynamo's in turns within one process.
+
+use std::time::{Duration, Instant};
+
+use dynamo_kv_router::RadixTree;
+use dynamo_kv_router::protocols::{KvCacheEventData, LocalBlockHash, RouterEvent};
+use radixscope_intake::ingest::Message;
+use radixscope_intake::listen::Listener;
+use radixscope_model::id::{Millis, Seq, TokensHash};
+use radixscope_model::record::{Entry, SourceKind};
+use radixscope_oracle::capture::{self, Captured};
+use radixscope_oracle::ours;
+use radixscope_oracle::theirs::{self, Wire};
+use radixscope_state::cluster::Cluster;
+use radixscope_state::sink::RecordSink;
+use radixscope_state::tree::{OverlapRule, Tree};
+use serde::Serialize;
+
+/// Rounds in which both are timed once.
+const ROUNDS: usize = 31;
+/// A capture is run so often within a round that it takes about so long.
+const ROUND: Duration = Duration::from_millis(60);
+
+/// One kind of work, timed both ways.
+#[derive(Serialize)]
+pub(crate) struct Duel {
+    /// What a second counts.
+    pub(crate) unit: &'static str,
+    pub(crate) ours_per_s: f64,
+    pub(crate) theirs_per_s: f64,
+    /// Median of the rounds' ratios.
+    pub(crate) ratio: f64,
+    /// Smallest and largest ratio between the quartiles.
+    pub(crate) ratio_quartiles: [f64; 2],
+}
+
+/// Everything timed on one capture.
+#[derive(Serialize)]
+pub(crate) struct Throughput {
+    pub(crate) capture: String,
+    pub(crate) wire: String,
+    pub(crate) messages: usize,
+    pub(crate) events: usize,
+    /// Blocks stored and hashes removed.
+    pub(crate) blocks: usize,
+    /// Message bytes to state, in blocks.
+    pub(crate) decode_and_apply: Duel,
+    /// The same work in events.
+    pub(crate) decode_and_apply_events: Duel,
+    /// Decoded events to state, in blocks.
+    pub(crate) apply: Duel,
+    /// Overlap of every path of the end state with every worker, in blocks of the paths.
+    pub(crate) overlap: Duel,
+}
+
+pub(crate) fn measure(name: &str) -> anyhow::Result<Option<Throughput>> {
+    let messages = capture::kv_events(name)?;
+    let Some(wire) = theirs::wire_of(&messages) else { return Ok(None) };
+    let mut events = Vec::new();
+    for message in &messages {
+        theirs::decode(wire, &message.payload, |event| events.push(event))?;
+    }
+    let blocks: usize = events.iter().map(blocks_of).sum();
+    if blocks == 0 {
+        return Ok(None);
+    }
+    let whole = duel("blocks", blocks, || fold_messages(&messages).1, || apply_messages(wire, &messages).1);
+    let per_event = events.len() as f64 / blocks as f64;
+    let decode_and_apply_events = Duel {
+        unit: "events",
+        ours_per_s: whole.ours_per_s * per_event,
+        theirs_per_s: whole.theirs_per_s * per_event,
+        ..whole
+    };
+    let entries = entries(&messages);
+    let apply = duel("blocks", blocks, || fold_entries(&entries), || apply_events(events.clone()));
+    let overlap = overlap(wire, &messages);
+    Ok(Some(Throughput {
+        capture: name.trim_end_matches('/').rsplit('/').next().unwrap_or(name).to_owned(),
+        wire: format!("{wire:?}"),
+        messages: messages.len(),
+        events: events.len(),
+        blocks,
+        decode_and_apply: whole,
+        decode_and_apply_events,
+        apply,
+        overlap,
+    }))
+}
+
+fn blocks_of(event: &RouterEvent) -> usize {
+    match &event.event.data {
+        KvCacheEventData::Stored(stored) => stored.blocks.len(),
+        KvCacheEventData::Removed(removed) => removed.block_hashes.len(),
+        KvCacheEventData::Cleared => 0,
+    }
+}
+
+/// Times both in turns; each closure does the whole work once on a fresh tree and says how long it took.
+pub(crate) fn duel(
+    unit: &'static str,
+    units: usize,
+    mut ours: impl FnMut() -> Duration,
+    mut theirs: impl FnMut() -> Duration,
+) -> Duel {
+    let once = ours().max(theirs()).max(Duration::from_micros(1));
+    let times = (ROUND.as_secs_f64() / once.as_secs_f64()).ceil().max(1.0) as u32;
+    let (mut a, mut b) = (Vec::new(), Vec::new());
+    for _ in 0..ROUNDS {
+        let (mut us, mut them) = (Duration::ZERO, Duration::ZERO);
+        for _ in 0..times {
+            us += ours();
+            them += theirs();
+        }
+        a.push(us.as_secs_f64() / f64::from(times));
+        b.push(them.as_secs_f64() / f64::from(times));
+    }
+    let ratios: Vec<f64> = a.iter().zip(&b).map(|(us, them)| them / us).collect();
+    Duel {
+        unit,
+        ours_per_s: units as f64 / quantile(&a, 0.5),
+        theirs_per_s: units as f64 / quantile(&b, 0.5),
+        ratio: quantile(&ratios, 0.5),
+        ratio_quartiles: [quantile(&ratios, 0.25), quantile(&ratios, 0.75)],
+    }
+}
+
+pub(crate) fn quantile(values: &[f64], at: f64) -> f64 {
+    let mut sorted = values.to_vec();
+    sorted.sort_unstable_by(f64::total_cmp);
+    sorted[((sorted.len() - 1) as f64 * at).round() as usize]
+}
+
+/// The server's own path: message, ingest, fold.
+fn fold_messages(messages: &[Captured]) -> (Cluster, Duration) {
+    let (mut listener, mut cluster) = (Listener::default(), Cluster::default());
+    let Some(source) = listener.source("capture", SourceKind::Nats, Millis(1), &mut cluster) else {
+        unreachable!("the first source is never one too many");
+    };
+    let start = Instant::now();
+    for m in messages {
+        let message = Message {
+            source,
+            at_ms: Millis(m.at_ms),
+            subject: &m.subject,
+            reply: m.reply.as_deref(),
+            payload: &m.payload,
+        };
+        listener.message(message, &mut cluster);
+    }
+    let took = start.elapsed();
+    (cluster, took)
+}
+
+fn apply_messages(wire: Wire, messages: &[Captured]) -> (RadixTree, Duration) {
+    let mut tree = RadixTree::new();
+    let start = Instant::now();
+    for m in messages {
+        // Refusals are part of the work; the messages themselves were all decoded before.
+        let _ = theirs::decode(wire, &m.payload, |event| {
+            let _ = tree.apply_event(event);
+        });
+    }
+    let took = start.elapsed();
+    (tree, took)
+}
+
+/// Keeps the records as bytes beside the state that they make.
+#[derive(Default)]
+struct Kept {
+    cluster: Cluster,
+    entries: Vec<Vec<u8>>,
+}
+
+impl RecordSink for Kept {
+    fn cluster(&self) -> &Cluster {
+        &self.cluster
+    }
+
+    fn append(&mut self, entry: &Entry<'_>) {
+        self.cluster.append(entry);
+        self.entries.push(postcard::to_allocvec(entry).unwrap_or_default());
+    }
+}
+
+fn entries(messages: &[Captured]) -> Vec<Vec<u8>> {
+    let (mut listener, mut kept) = (Listener::default(), Kept::default());
+    let Some(source) = listener.source("capture", SourceKind::Nats, Millis(1), &mut kept) else {
+        unreachable!("the first source is never one too many");
+    };
+    for m in messages {
+        let at_ms = Millis(m.at_ms);
+        let message = Message { source, at_ms, subject: &m.subject, reply: None, payload: &m.payload };
+        listener.message(message, &mut kept);
+    }
+    kept.entries
+}
+
+fn fold_entries(bytes: &[Vec<u8>]) -> Duration {
+    let entries: Vec<Entry<'_>> = bytes.iter().filter_map(|b| postcard::from_bytes(b).ok()).collect();
+    let mut cluster = Cluster::default();
+    let start = Instant::now();
+    for (seq, entry) in (1..).zip(&entries) {
+        cluster.fold(Seq(seq), entry);
+    }
+    start.elapsed()
+}
+
+fn apply_events(events: Vec<RouterEvent>) -> Duration {
+    let mut tree = RadixTree::new();
+    let start = Instant::now();
+    for event in events {
+        let _ = tree.apply_event(event);
+    }
+    start.elapsed()
+}
+
+fn overlap(wire: Wire, messages: &[Captured]) -> Duel {
+    let (cluster, _) = fold_messages(messages);
+    let (tree, _) = apply_messages(wire, messages);
+    let paths = ours::paths(cluster.tree());
+    let blocks = paths.iter().map(Vec::len).sum();
+    let their_paths: Vec<Vec<LocalBlockHash>> =
+        paths.iter().map(|path| path.iter().copied().map(LocalBlockHash).collect()).collect();
+    duel(
+        "blocks",
+        blocks,
+        || our_queries(cluster.tree(), &paths),
+        || their_queries(&tree, their_paths.clone()),
+    )
+}
+
+fn our_queries(tree: &Tree, paths: &[Vec<u64>]) -> Duration {
+    let mut scores = Vec::new();
+    let start = Instant::now();
+    for path in paths {
+        tree.overlap(OverlapRule::Prefix, path.iter().map(|&t| TokensHash(t)), &mut scores);
+        std::hint::black_box(&scores);
+    }
+    start.elapsed()
+}
+
+fn their_queries(tree: &RadixTree, paths: Vec<Vec<LocalBlockHash>>) -> Duration {
+    let start = Instant::now();
+    for path in paths {
+        std::hint::black_box(tree.find_matches(path, false));
+    }
+    start.elapsed()
+}
