@@ -275,6 +275,7 @@ impl Routing {
             }
             (Line::WorkerAdded(_), Some(worker)) => {
                 self.changes.expect();
+                self.counts(worker, true);
                 self.departures.said(worker, heard.at_ms, false);
                 Vec::new()
             }
@@ -288,6 +289,7 @@ impl Routing {
                 Vec::new()
             }
             (Line::WorkerRemoved(_), Some(worker)) => {
+                self.counts(worker, false);
                 self.departures.said(worker, heard.at_ms, true);
                 Vec::new()
             }
@@ -340,6 +342,9 @@ impl Routing {
         let mut decision = self.piece(&marks);
         decision.decided_ms = heard.decided_ms;
         decision.logit = Some(selected.logit.value);
+        if decision.decided_ms.is_some() {
+            self.active.chosen(heard.moment, decision.id);
+        }
         let has_all = open.candidates.iter().any(|candidate| candidate.worker == worker);
         if has_all {
             decision.tied = open.tied;
@@ -548,7 +553,7 @@ impl Routing {
         let prefill_tokens = length.isl_tokens.unwrap_or(0).saturating_sub(held);
         // The router adds a request when it places it, and writes this line a little later.
         let placed = self.waiting.placed(decision.id).unwrap_or(heard.moment);
-        self.active.add(placed, decision.id, decision.worker, &chain, prefill_tokens);
+        self.active.add_logged(placed, decision.id, decision.worker, &chain, prefill_tokens);
     }
 }
 

@@ -66,6 +66,8 @@ pub struct Routing {
     changes: Changes,
     waiting: Waiting,
     early: Early,
+    /// Workers that a router said it counts load for, by worker index.
+    counted: Vec<bool>,
     /// Steps that were told before their decisions, which are known now.
     caught_up: Vec<(DecisionId, Steps)>,
     /// Whether workers publish under their own ids, as they do up to Dynamo 1.2.
@@ -108,8 +110,8 @@ impl Routing {
         let formula = if self.own_ids { Formula::B } else { Formula::E };
         let weight = self.lines.weight().unwrap_or(1.0);
         let mut records = Vec::new();
-        let Self { waiting, reconstructor, active, changes, departures, .. } = self;
-        let ground = Ground { cluster, changes, active };
+        let Self { waiting, reconstructor, active, changes, departures, counted, .. } = self;
+        let ground = Ground { cluster, changes, active, counted };
         waiting.settle(at_ms, |case, is_last| {
             let Some(asked) = case.asked(formula, weight) else {
                 return Verdict::Not(NotReconstructed::State);
@@ -221,6 +223,9 @@ impl Routing {
             if let Some(size) = self.block_sizes.get_mut(worker.at()) {
                 *size = None;
             }
+            if let Some(counted) = self.counted.get_mut(worker.at()) {
+                *counted = false;
+            }
         }
     }
 
@@ -253,6 +258,9 @@ impl Routing {
         match &said.step {
             Step::Added(request) => vec![self.added(told, worker, said, request, cluster)],
             Step::PrefillCompleted => {
+                if said.by_worker {
+                    self.active.worker_reports();
+                }
                 let Some(id) = self.joiner.of_request(&said.request_id) else {
                     let steps = self.early.of(&said.request_id, told.at_ms);
                     steps.first_token = steps.first_token.or(Some(Moment::of(at)));
@@ -320,6 +328,7 @@ impl Routing {
             self.arrived(decision.id, told.at_ms, &length, chain);
             let prefill_tokens = length.prefill_tokens.unwrap_or(0);
             self.active.add(Moment::of(at), decision.id, worker, chain, prefill_tokens);
+            self.active.reported(decision.id);
         }
         self.in_flight.begin(told.at_ms, decision.id, worker);
         Record::Decision(decision)
@@ -342,6 +351,14 @@ impl Routing {
             self.learn_block_size(worker, block_size);
         }
         length
+    }
+
+    /// A router begins to count load for a worker, or forgets it.
+    fn counts(&mut self, worker: WorkerIx, counts: bool) {
+        if self.counted.len() <= worker.at() {
+            self.counted.resize(worker.at() + 1, false);
+        }
+        self.counted[worker.at()] = counts;
     }
 
     fn learn_block_size(&mut self, worker: WorkerIx, block_size_tokens: u32) {

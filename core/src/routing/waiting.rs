@@ -193,6 +193,7 @@ impl Case {
         Some(Asked {
             decision: words.decision,
             at: words.at,
+            is_logged: words.source == DecisionSource::Log,
             chosen: words.worker,
             prompt: words.prompt.as_ref()?.prompt(),
             formula: words.formula.unwrap_or(formula),
