@@ -79,6 +79,8 @@ pub struct ActiveSequences {
     ended_order: VecDeque<DecisionId>,
     /// Whether workers publish first tokens, as they do from Dynamo 1.5 on.
     workers_report: bool,
+    /// Steps received so far.
+    received: u64,
 }
 
 struct Active {
@@ -88,6 +90,8 @@ struct Active {
     added: Moment,
     /// Whether `added` is the time of the choice in the router's log.
     is_logged: bool,
+    /// How many steps had been received when its router's message of it was.
+    reported: Option<u64>,
 }
 
 /// What is known of a request beyond its beginning.
@@ -97,6 +101,8 @@ struct Steps {
     chosen: Option<Moment>,
     first_token: Option<Moment>,
     freed: Option<Moment>,
+    /// As in [`Active`], of one that is over.
+    reported: Option<u64>,
     /// It was followed to its end: its beginning, told again, is none.
     is_over: bool,
 }
@@ -111,6 +117,8 @@ struct Passed {
     step: Step,
     /// Whether `at` is the time of a choice in the router's log.
     is_logged: bool,
+    /// How many steps had been received before.
+    received: u64,
     /// Prompt tokens that it added or took away.
     tokens: u64,
     blocks: Arc<[u64]>,
@@ -183,7 +191,7 @@ impl ActiveSequences {
         let blocks: Arc<[u64]> = blocks.into();
         let is_logged = steps.chosen.is_some();
         self.pass(at, request, worker, (Step::Added, is_logged), prefill_tokens, blocks.clone());
-        self.requests.insert(request, Active { worker, blocks, prefill_tokens, added: at, is_logged });
+        self.requests.insert(request, Active { worker, blocks, prefill_tokens, added: at, is_logged, reported: None });
         if let Some(at) = steps.first_token {
             self.prefill_completed(at, request);
         }
@@ -213,9 +221,9 @@ impl ActiveSequences {
 
     /// The router publishes the steps of a request.
     pub(super) fn reported(&mut self, request: DecisionId) {
-        if let Some(of) = self.requests.get(&request).and_then(|active| self.workers.get_mut(active.worker.at())) {
-            of.unsure.retain(|unsure| unsure.request != request);
-        }
+        let Some(active) = self.requests.get_mut(&request) else { return };
+        active.reported = active.reported.or(Some(self.received));
+        self.workers[active.worker.at()].unsure.retain(|unsure| unsure.request != request);
     }
 
     /// A worker published a first token.
@@ -277,7 +285,8 @@ impl ActiveSequences {
             steps.freed = steps.freed.or(Some(at));
             return;
         };
-        self.remember(request).is_over = true;
+        let steps = self.remember(request);
+        (steps.is_over, steps.reported) = (true, active.reported);
         self.blocks -= active.blocks.len();
         let of = &mut self.workers[active.worker.at()];
         of.load.requests -= 1;
@@ -329,10 +338,20 @@ impl ActiveSequences {
             return PastLoad { new_blocks: blocks.len() as u64, ..PastLoad::default() };
         };
         let (mut tokens, mut requests, mut more) = (0_i128, 0_i64, HashMap::new());
-        let first = self.passed.partition_point(|passed| passed.latest < moment.min(decided));
+        let since = Moment::of(moment.min(decided).millis());
+        let first = self.passed.partition_point(|passed| passed.latest < since);
         let until = |is_exact: bool| if is_exact && is_logged { decided } else { moment };
+        let own = self.order_of(except).filter(|_| is_logged && moment == decided);
+        // Messages are stamped in whole milliseconds. One of the decision's own that came behind the message of the
+        // decision was published after it.
+        let is_behind = |passed: &Passed| {
+            !passed.is_logged
+                && passed.at == Moment::of(decided.millis())
+                && own.is_some_and(|own| passed.received >= own)
+        };
         let undone = |passed: &&Passed| {
-            passed.worker == worker && (passed.at > until(passed.is_logged) || passed.request == except)
+            passed.worker == worker
+                && (passed.at > until(passed.is_logged) || passed.request == except || is_behind(passed))
         };
         for passed in self.passed.range(first..).filter(undone) {
             let one = if passed.step == Step::Added { -1 } else { 1 };
@@ -358,6 +377,14 @@ impl ActiveSequences {
                 && unsure.freed.is_none_or(|freed| freed >= moment)
         });
         PastLoad { load, new_blocks: (blocks.len() - shared) as u64, was_used, is_unsure }
+    }
+
+    /// How many steps had been received when the message of a request was.
+    fn order_of(&self, request: DecisionId) -> Option<u64> {
+        match self.requests.get(&request) {
+            Some(active) => active.reported,
+            None => self.ended.get(&request)?.reported,
+        }
     }
 
     /// Times in between at which a load changed; for a decision of which the log gives the time, without other choices
@@ -395,7 +422,9 @@ impl ActiveSequences {
             let Some(passed) = self.passed.pop_front() else { break };
             self.known_since = self.known_since.max(passed.at);
         }
-        self.passed.push_back(Passed { at, latest, request, worker, step, is_logged, tokens, blocks });
+        let received = self.received;
+        self.received += 1;
+        self.passed.push_back(Passed { at, latest, request, worker, step, is_logged, received, tokens, blocks });
         if step == Step::Freed
             && let Some(of) = self.workers.get_mut(worker.at())
         {
@@ -629,5 +658,22 @@ mod tests {
         active.worker_reports();
         active.add_logged(at(81), id(5), W, &[1], 16);
         assert!(!past(&active, 90, &[]).is_unsure, "workers publish first tokens");
+    }
+    #[test]
+    fn of_one_millisecond_what_is_published_behind_a_decision_came_after_it() {
+        let mut active = ActiveSequences::default();
+        let decided = Moment(20_099);
+        active.add(at(10), id(1), W, &[1, 2], 32);
+        active.add(at(10), id(2), W, &[3], 16);
+        active.prefill_completed(at(20), id(1));
+        active.chosen(decided, id(9));
+        active.add(at(20), id(9), W, &[4], 16);
+        active.reported(id(9));
+        active.prefill_completed(at(20), id(2));
+        let seen = |moment, is_logged| {
+            active.load_at(W, When { moment, decided, is_logged }, id(9), &[]).load.prefill_tokens
+        };
+        assert_eq!(seen(decided, true), 16);
+        assert_eq!(seen(Moment(20_100), true), 0, "another state is tried apart");
     }
 }

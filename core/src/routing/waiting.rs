@@ -223,8 +223,10 @@ impl Case {
     fn more(&mut self, more: Words) {
         let known = &mut self.words;
         let is_nearer = more.source == DecisionSource::Log && known.source != DecisionSource::Log;
-        if is_nearer {
+        if is_nearer && known.at != more.at {
+            // What was found is of another moment.
             known.at = more.at;
+            (self.verdict, self.again) = (None, Moment::default());
         }
         known.source = if is_nearer { more.source } else { known.source };
         known.formula = known.formula.or(more.formula);
