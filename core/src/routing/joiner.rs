@@ -3,7 +3,8 @@
 //! Where a request id is told it decides. There are two: the router's, and that of the HTTP span around it, which some
 //! lines tell alone; others tell both and so make them one. `kv-hit-rate` and the logs of Dynamo up to 1.0, and the
 //! choices of 1.3, tell none: pieces are of one decision if worker, overlap and prompt length agree and the router's
-//! clock says nearly the same in both.
+//! clock says nearly the same in both. Messages of 0.8 bear no time: theirs is that of their receipt, less what they
+//! usually need to come.
 
 use std::collections::VecDeque;
 
@@ -30,6 +31,8 @@ pub(super) struct Marks<'a> {
     pub(super) source: DecisionSource,
     /// When the router decided, as the piece tells it.
     pub(super) at_ms: Millis,
+    /// Whether the piece tells no time, so that `at_ms` is when it was received.
+    pub(super) is_received: bool,
     /// The chosen worker.
     pub(super) worker: WorkerIx,
     /// The router's id of the request.
@@ -45,6 +48,7 @@ pub(super) struct Marks<'a> {
 struct Recent {
     id: DecisionId,
     at_ms: Millis,
+    is_received: bool,
     worker: WorkerIx,
     overlap_blocks: Option<u64>,
     isl_blocks: Option<u64>,
@@ -73,6 +77,9 @@ pub(super) struct Joiner {
     by_request: Bounded<Placed>,
     by_http: Bounded<Span>,
     recent: VecDeque<Recent>,
+    /// How long after the decision pieces without a time were received, as the last one showed that could be of one
+    /// decision only.
+    delay_ms: u64,
 }
 
 impl Joiner {
@@ -165,6 +172,12 @@ impl Joiner {
         // Up to 1.3 only the second line of a choice names the request.
         let is_later_line = marks.source == DecisionSource::Log && marks.request_id.is_some();
         let far = |recent: &Recent| recent.at_ms.0.abs_diff(marks.at_ms.0);
+        let delay_ms = self.delay_ms;
+        let off = |recent: &Recent| match (recent.is_received, marks.is_received) {
+            (false, true) => marks.at_ms.0.abs_diff(recent.at_ms.0 + delay_ms),
+            (true, false) => recent.at_ms.0.abs_diff(marks.at_ms.0 + delay_ms),
+            _ => far(recent),
+        };
         let follows = |recent: &Recent| {
             is_later_line
                 && recent.sources & bit != 0
@@ -179,10 +192,17 @@ impl Joiner {
                 && agree(recent.isl_blocks, marks.isl_blocks)
                 && far(recent) <= WINDOW_MS
         });
-        let (_, found) = fitting.enumerate().min_by_key(|(place, recent)| match follows(recent) {
-            true => (0, *place as u64),
-            false => (1, far(recent)),
-        })?;
+        let mut count = 0;
+        let (_, found) =
+            fitting.inspect(|_| count += 1).enumerate().min_by_key(|(place, recent)| match follows(recent) {
+                true => (0, *place as u64),
+                false => (1, off(recent)),
+            })?;
+        if count == 1 && found.is_received != marks.is_received {
+            let (received, told) =
+                if marks.is_received { (marks.at_ms, found.at_ms) } else { (found.at_ms, marks.at_ms) };
+            self.delay_ms = received.since(told);
+        }
         found.sources |= bit;
         found.has_request_id |= has_id;
         found.overlap_blocks = found.overlap_blocks.or(marks.overlap_blocks);
@@ -199,6 +219,7 @@ impl Joiner {
         self.recent.push_back(Recent {
             id,
             at_ms: marks.at_ms,
+            is_received: marks.is_received,
             worker: marks.worker,
             overlap_blocks: marks.overlap_blocks,
             isl_blocks: marks.isl_blocks,
@@ -255,6 +276,7 @@ mod tests {
         Marks {
             source,
             at_ms: Millis(at_ms),
+            is_received: false,
             worker: WorkerIx(0),
             request_id: None,
             http_id: None,
@@ -281,6 +303,19 @@ mod tests {
         assert_ne!(a, b);
         assert_eq!(joiner.decision(&marks(Log, 1_101)), b, "the nearer one");
         assert_eq!(joiner.decision(&marks(Log, 1_001)), a);
+    }
+
+    #[test]
+    fn a_message_without_a_time_is_of_the_decision_from_which_it_took_as_long_as_others() {
+        let mut joiner = Joiner::default();
+        let received = |at_ms| Marks { is_received: true, ..marks(KvHitRate, at_ms) };
+        let first = joiner.decision(&marks(Log, 1_000));
+        assert_eq!(joiner.decision(&received(1_050)), first);
+        let (a, b) = (joiner.decision(&marks(Log, 5_000)), joiner.decision(&marks(Log, 5_010)));
+        assert_eq!((joiner.decision(&received(5_049)), joiner.decision(&received(5_061))), (a, b));
+        // Lines that are read behind their messages bear their own times.
+        let (a, b) = (joiner.decision(&received(9_050)), joiner.decision(&received(9_060)));
+        assert_eq!((joiner.decision(&marks(Log, 9_001)), joiner.decision(&marks(Log, 9_011))), (a, b));
     }
 
     #[test]

@@ -596,6 +596,7 @@ impl Heard {
         Marks {
             source: DecisionSource::Log,
             at_ms: self.at_ms,
+            is_received: self.decided_ms.is_none(),
             worker,
             request_id: ids.router.as_deref(),
             http_id: ids.http.as_deref(),

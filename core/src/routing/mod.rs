@@ -175,6 +175,7 @@ impl Routing {
                 let mut decision = self.piece(&Marks {
                     source: DecisionSource::KvHitRate,
                     at_ms: at,
+                    is_received: told.said_ms.is_none(),
                     worker: *worker,
                     request_id: None,
                     http_id: None,
@@ -296,6 +297,7 @@ impl Routing {
         let mut decision = self.piece(&Marks {
             source: DecisionSource::ActiveSequences,
             at_ms: at,
+            is_received: told.said_ms.is_none(),
             worker,
             request_id: Some(&said.request_id),
             http_id: None,
@@ -422,6 +424,7 @@ impl Routing {
         let mut decision = self.piece(&Marks {
             source: DecisionSource::RequestTrace,
             at_ms,
+            is_received: received_ms.or(ended_ms).is_none(),
             worker,
             request_id: Some(&trace.request_id),
             http_id: None,
