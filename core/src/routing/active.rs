@@ -191,7 +191,8 @@ impl ActiveSequences {
         let blocks: Arc<[u64]> = blocks.into();
         let is_logged = steps.chosen.is_some();
         self.pass(at, request, worker, (Step::Added, is_logged), prefill_tokens, blocks.clone());
-        self.requests.insert(request, Active { worker, blocks, prefill_tokens, added: at, is_logged, reported: None });
+        self.requests
+            .insert(request, Active { worker, blocks, prefill_tokens, added: at, is_logged, reported: None });
         if let Some(at) = steps.first_token {
             self.prefill_completed(at, request);
         }
@@ -247,7 +248,8 @@ impl ActiveSequences {
         }
         (active.added, active.is_logged) = (at, true);
         let of = &mut self.workers[active.worker.at()];
-        of.first = of.first.map(|first| if first.1 == request { (at, request) } else { first.min((at, request)) });
+        of.first =
+            of.first.map(|first| if first.1 == request { (at, request) } else { first.min((at, request)) });
         let is_it = |passed: &Passed| passed.request == request && passed.step == Step::Added;
         let Some(place) = self.passed.iter().rposition(is_it) else { return };
         for passed in self.passed.range_mut(place..) {
@@ -389,7 +391,12 @@ impl ActiveSequences {
 
     /// Times in between at which a load changed; for a decision of which the log gives the time, without other choices
     /// of which it does: whether they came before is known.
-    pub(super) fn times(&self, from: Moment, to: Moment, is_logged: bool) -> impl Iterator<Item = Moment> + '_ {
+    pub(super) fn times(
+        &self,
+        from: Moment,
+        to: Moment,
+        is_logged: bool,
+    ) -> impl Iterator<Item = Moment> + '_ {
         let first = self.passed.partition_point(|passed| passed.latest < from);
         let steps = self.passed.range(first..).filter(move |passed| !(is_logged && passed.is_logged));
         steps.map(|passed| passed.at).filter(move |at| (from..=to).contains(at))
@@ -424,7 +431,17 @@ impl ActiveSequences {
         }
         let received = self.received;
         self.received += 1;
-        self.passed.push_back(Passed { at, latest, request, worker, step, is_logged, received, tokens, blocks });
+        self.passed.push_back(Passed {
+            at,
+            latest,
+            request,
+            worker,
+            step,
+            is_logged,
+            received,
+            tokens,
+            blocks,
+        });
         if step == Step::Freed
             && let Some(of) = self.workers.get_mut(worker.at())
         {

@@ -18,7 +18,7 @@ use crate::record::DecisionSource;
 const WINDOW_MS: u64 = 1_000;
 /// A line that names the request follows the line of its choice, which does not, within this time. Of several choices
 /// that such a line may follow, it follows the first: the router answers in the order in which it chose.
-const FOLLOWS_MS: u64 = 50;
+pub(super) const FOLLOWS_MS: u64 = 50;
 /// Decisions that pieces without a request id may still belong to.
 const MAX_RECENT: usize = 2_048;
 /// Request ids remembered, and as many ids of HTTP spans.
@@ -33,6 +33,8 @@ pub(super) struct Marks<'a> {
     pub(super) at_ms: Millis,
     /// Whether the piece tells no time, so that `at_ms` is when it was received.
     pub(super) is_received: bool,
+    /// Whether its log names every request that runs, and named none here: a query, which other sources do not tell.
+    pub(super) is_query: bool,
     /// The chosen worker.
     pub(super) worker: WorkerIx,
     /// The router's id of the request.
@@ -49,6 +51,7 @@ struct Recent {
     id: DecisionId,
     at_ms: Millis,
     is_received: bool,
+    is_query: bool,
     worker: WorkerIx,
     overlap_blocks: Option<u64>,
     isl_blocks: Option<u64>,
@@ -187,17 +190,19 @@ impl Joiner {
         let fitting = self.recent.iter_mut().filter(|recent| {
             recent.worker == marks.worker
                 && (recent.sources & bit == 0 || is_later_line)
-                && !(recent.has_request_id && has_id)
+                && !(recent.has_request_id && (has_id || marks.is_query))
+                && !(recent.is_query && has_id)
                 && agree(recent.overlap_blocks, marks.overlap_blocks)
                 && agree(recent.isl_blocks, marks.isl_blocks)
                 && far(recent) <= WINDOW_MS
         });
         let mut count = 0;
-        let (_, found) =
-            fitting.inspect(|_| count += 1).enumerate().min_by_key(|(place, recent)| match follows(recent) {
+        let (_, found) = fitting.inspect(|_| count += 1).enumerate().min_by_key(|(place, recent)| {
+            match follows(recent) {
                 true => (0, *place as u64),
                 false => (1, off(recent)),
-            })?;
+            }
+        })?;
         if count == 1 && found.is_received != marks.is_received {
             let (received, told) =
                 if marks.is_received { (marks.at_ms, found.at_ms) } else { (found.at_ms, marks.at_ms) };
@@ -220,6 +225,7 @@ impl Joiner {
             id,
             at_ms: marks.at_ms,
             is_received: marks.is_received,
+            is_query: marks.is_query,
             worker: marks.worker,
             overlap_blocks: marks.overlap_blocks,
             isl_blocks: marks.isl_blocks,
@@ -277,6 +283,7 @@ mod tests {
             source,
             at_ms: Millis(at_ms),
             is_received: false,
+            is_query: false,
             worker: WorkerIx(0),
             request_id: None,
             http_id: None,
@@ -316,6 +323,19 @@ mod tests {
         // Lines that are read behind their messages bear their own times.
         let (a, b) = (joiner.decision(&received(9_050)), joiner.decision(&received(9_060)));
         assert_eq!((joiner.decision(&marks(Log, 9_001)), joiner.decision(&marks(Log, 9_011))), (a, b));
+    }
+
+    #[test]
+    fn a_query_is_of_no_request_that_a_message_names() {
+        let mut joiner = Joiner::default();
+        let with = |id, at_ms| Marks { request_id: Some(id), ..marks(ActiveSequences, at_ms) };
+        let query = |at_ms| Marks { is_query: true, ..marks(Log, at_ms) };
+        let a = joiner.decision(&with("a", 1_002));
+        let asked = joiner.decision(&query(1_000));
+        assert_ne!(asked, a);
+        let b = joiner.decision(&with("b", 1_004));
+        assert!(b != asked && b != a);
+        assert_eq!(joiner.only_nameless(WorkerIx(0), Millis(999), Millis(1_001)), Some(asked));
     }
 
     #[test]

@@ -13,6 +13,7 @@ mod in_flight;
 mod joiner;
 mod lines;
 mod moment;
+mod nameless;
 mod past;
 mod paths;
 mod reconstruct;
@@ -41,8 +42,9 @@ use early::{Early, Steps};
 use endings::Endings;
 use in_flight::InFlight;
 use joiner::{Joiner, Marks};
-use lines::Lines;
+use lines::{Lines, NamelessChoice};
 use moment::Moment;
+use nameless::Nameless;
 pub use paths::Prompt;
 use reconstruct::{Ground, Reconstructor};
 pub(crate) use reconstruct::{is_peer, tree_size_blocks};
@@ -65,6 +67,7 @@ pub struct Routing {
     reconstructor: Reconstructor,
     changes: Changes,
     waiting: Waiting,
+    nameless: Nameless<NamelessChoice>,
     early: Early,
     /// Workers that a router said it counts load for, by worker index.
     counted: Vec<bool>,
@@ -83,6 +86,7 @@ impl Routing {
     pub fn told(&mut self, told: &Told<'_>, cluster: &Cluster) -> Vec<Record<'static>> {
         self.pass_time(told.said_ms, told.at_ms);
         let mut records = self.take(told, cluster);
+        self.give_up_names(told.at_ms, cluster, &mut records);
         let is_decision = |record: &Record<'_>| matches!(record, Record::Decision(_));
         if self.endings.are_waiting() && records.iter().any(is_decision) {
             self.join_endings(&mut records, cluster);
@@ -176,6 +180,7 @@ impl Routing {
                     source: DecisionSource::KvHitRate,
                     at_ms: at,
                     is_received: told.said_ms.is_none(),
+                    is_query: false,
                     worker: *worker,
                     request_id: None,
                     http_id: None,
@@ -202,7 +207,9 @@ impl Routing {
     /// Says what was gathered since the last call: workers that left or are there again, and requests in flight. Call
     /// it about once a second. `now_ms` is the present of those who speak, see [`crate::ingest::Ingest::now`].
     pub fn flush(&mut self, at_ms: Millis, now_ms: Millis, cluster: &Cluster) -> Vec<Record<'static>> {
-        let mut records = self.settle(at_ms, cluster);
+        let mut records = Vec::new();
+        self.give_up_names(at_ms, cluster, &mut records);
+        records.append(&mut self.settle(at_ms, cluster));
         records.append(&mut self.departures.flush(now_ms, cluster));
         self.in_flight.flush(at_ms, |worker| self.departures.is_gone(worker, cluster), &mut records);
         self.flush_endings(at_ms, cluster, &mut records);
@@ -219,6 +226,7 @@ impl Routing {
         self.endings.vacate(workers);
         self.early.vacate(workers);
         self.waiting.vacate(workers);
+        self.nameless.vacate(workers);
         self.changes.vacate(workers);
         for worker in workers {
             if let Some(size) = self.block_sizes.get_mut(worker.at()) {
@@ -298,6 +306,7 @@ impl Routing {
             source: DecisionSource::ActiveSequences,
             at_ms: at,
             is_received: told.said_ms.is_none(),
+            is_query: false,
             worker,
             request_id: Some(&said.request_id),
             http_id: None,
@@ -425,6 +434,7 @@ impl Routing {
             source: DecisionSource::RequestTrace,
             at_ms,
             is_received: received_ms.or(ended_ms).is_none(),
+            is_query: false,
             worker,
             request_id: Some(&trace.request_id),
             http_id: None,

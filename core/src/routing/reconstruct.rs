@@ -167,9 +167,8 @@ impl Reconstructor {
         let Ground { cluster, active, .. } = ground;
         let (mut held_so, mut is_unsure, mut tried) = (false, false, 0);
         let mut last: Vec<u32> = Vec::new();
-        let load_at = |worker, moment, chain: &[u64]| {
-            active.load_at(worker, asked.when(moment), asked.decision, chain)
-        };
+        let load_at =
+            |worker, moment, chain: &[u64]| active.load_at(worker, asked.when(moment), asked.decision, chain);
         let loads = self.moments.iter().map(|&moment| (moment, load_at(asked.chosen, moment, &self.chain)));
         let loads: Vec<(Moment, PastLoad)> = loads.collect();
         for n in 0..self.states.len() {
