@@ -191,7 +191,7 @@ impl Joiner {
             recent.worker == marks.worker
                 && (recent.sources & bit == 0 || is_later_line)
                 && !(recent.has_request_id && (has_id || marks.is_query))
-                && !(recent.is_query && has_id)
+                && !(recent.is_query && has_id && !is_later_line)
                 && agree(recent.overlap_blocks, marks.overlap_blocks)
                 && agree(recent.isl_blocks, marks.isl_blocks)
                 && far(recent) <= WINDOW_MS

@@ -13,8 +13,9 @@ pub(super) type Log<'a> = (SourceIx, &'a str);
 /// Choices held of all logs: the line that names one is written within a millisecond, so that more than a frontend has
 /// threads are never held but for queries, which are never named.
 const MAX_HELD: usize = 256;
-/// So long a choice is held by the clock of who receives. Both lines are read at once.
-const HELD_MS: u64 = 500;
+/// So long a choice is held by the clock of who receives: a log is read twice a second, and one read may end between the
+/// two lines.
+const HELD_MS: u64 = 1_000;
 
 /// A choice `T`.
 struct Held<T> {
