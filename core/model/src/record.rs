@@ -421,7 +421,8 @@ pub enum NotReconstructed {
     State,
     /// What the chosen worker held: computed it is not what the router told.
     Overlap,
-    /// A worker's load or an option of the router: the computed cost is not what the router told.
+    /// A worker's load or an option of the router: the computed cost is not what the router told, or another worker would
+    /// have been cheaper.
     Cost,
 }
 
@@ -446,8 +447,8 @@ impl NotReconstructed {
                  shown."
             }
             Self::Cost => {
-                "The cost of the chosen worker differs from what the router reported: a load or an option of the \
-                 router is not known."
+                "The cost of the chosen worker differs from what the router reported, or another worker would have been \
+                 cheaper: a load or an option of the router is not known."
             }
         }
     }

@@ -76,11 +76,7 @@ impl Said<'_> {
             Said::Sign { sign, worker } => Said::Sign { sign, worker },
             Said::Formula(said) => Said::Formula(Formula { ids: said.ids.into_owned(), ..said }),
             Said::Tie(said) => Said::Tie(Tie { ids: said.ids.into_owned() }),
-            Said::Selected(said) => Said::Selected(Selected {
-                ids: said.ids.into_owned(),
-                worker_type: said.worker_type.map(own),
-                ..said
-            }),
+            Said::Selected(said) => Said::Selected(said.to_owned()),
             Said::Dispatched(said) => Said::Dispatched(Dispatched {
                 ids: said.ids.into_owned(),
                 phase: said.phase.map(own),
@@ -131,7 +127,8 @@ impl RequestIds<'_> {
         self.router.as_deref().or(self.http.as_deref())
     }
 
-    fn into_owned(self) -> RequestIds<'static> {
+    /// The same without the line it was read from.
+    pub fn into_owned(self) -> RequestIds<'static> {
         let own = |text: Cow<'_, str>| Cow::Owned(text.into_owned());
         RequestIds { router: self.router.map(own), http: self.http.map(own) }
     }
@@ -240,6 +237,15 @@ pub struct Selected<'a> {
     pub host_pinned_blocks: Option<u64>,
     /// Overlap on the worker's disk (≥ 1.2).
     pub disk_blocks: Option<u64>,
+}
+
+impl Selected<'_> {
+    /// The same without the line it was read from.
+    pub fn to_owned(&self) -> Selected<'static> {
+        let worker_type = self.worker_type.as_deref().map(|text| Cow::Owned(text.to_owned()));
+        let ids = self.ids.clone().into_owned();
+        Selected { ids, worker_type, ..self.clone() }
+    }
 }
 
 /// The overlap of the chosen worker.

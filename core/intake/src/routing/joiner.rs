@@ -3,7 +3,8 @@
 //! Where a request id is told it decides. There are two: the router's, and that of the HTTP span around it, which some
 //! lines tell alone; others tell both and so make them one. `kv-hit-rate` and the logs of Dynamo up to 1.0, and the
 //! choices of 1.3, tell none: pieces are of one decision if worker, overlap and prompt length agree and the router's
-//! clock says nearly the same in both.
+//! clock says nearly the same in both. Messages of 0.8 bear no time: theirs is that of their receipt, less what they
+//! usually need to come.
 
 use std::collections::VecDeque;
 
@@ -17,7 +18,7 @@ use radixscope_model::record::DecisionSource;
 const WINDOW_MS: u64 = 1_000;
 /// A line that names the request follows the line of its choice, which does not, within this time. Of several choices
 /// that such a line may follow, it follows the first: the router answers in the order in which it chose.
-const FOLLOWS_MS: u64 = 50;
+pub(super) const FOLLOWS_MS: u64 = 50;
 /// Decisions that pieces without a request id may still belong to.
 const MAX_RECENT: usize = 2_048;
 /// Request ids remembered, and as many ids of HTTP spans.
@@ -30,6 +31,10 @@ pub(super) struct Marks<'a> {
     pub(super) source: DecisionSource,
     /// When the router decided, as the piece tells it.
     pub(super) at_ms: Millis,
+    /// Whether the piece tells no time, so that `at_ms` is when it was received.
+    pub(super) is_received: bool,
+    /// Whether its log names every request that runs, and named none here: a query, which other sources do not tell.
+    pub(super) is_query: bool,
     /// The chosen worker.
     pub(super) worker: WorkerIx,
     /// The router's id of the request.
@@ -45,6 +50,8 @@ pub(super) struct Marks<'a> {
 struct Recent {
     id: DecisionId,
     at_ms: Millis,
+    is_received: bool,
+    is_query: bool,
     worker: WorkerIx,
     overlap_blocks: Option<u64>,
     isl_blocks: Option<u64>,
@@ -73,6 +80,9 @@ pub(super) struct Joiner {
     by_request: Bounded<Placed>,
     by_http: Bounded<Span>,
     recent: VecDeque<Recent>,
+    /// How long after the decision pieces without a time were received, as the last one showed that could be of one
+    /// decision only.
+    delay_ms: u64,
 }
 
 impl Joiner {
@@ -165,6 +175,12 @@ impl Joiner {
         // Up to 1.3 only the second line of a choice names the request.
         let is_later_line = marks.source == DecisionSource::Log && marks.request_id.is_some();
         let far = |recent: &Recent| recent.at_ms.0.abs_diff(marks.at_ms.0);
+        let delay_ms = self.delay_ms;
+        let off = |recent: &Recent| match (recent.is_received, marks.is_received) {
+            (false, true) => marks.at_ms.0.abs_diff(recent.at_ms.0 + delay_ms),
+            (true, false) => recent.at_ms.0.abs_diff(marks.at_ms.0 + delay_ms),
+            _ => far(recent),
+        };
         let follows = |recent: &Recent| {
             is_later_line
                 && recent.sources & bit != 0
@@ -174,15 +190,24 @@ impl Joiner {
         let fitting = self.recent.iter_mut().filter(|recent| {
             recent.worker == marks.worker
                 && (recent.sources & bit == 0 || is_later_line)
-                && !(recent.has_request_id && has_id)
+                && !(recent.has_request_id && (has_id || marks.is_query))
+                && !(recent.is_query && has_id && !is_later_line)
                 && agree(recent.overlap_blocks, marks.overlap_blocks)
                 && agree(recent.isl_blocks, marks.isl_blocks)
                 && far(recent) <= WINDOW_MS
         });
-        let (_, found) = fitting.enumerate().min_by_key(|(place, recent)| match follows(recent) {
-            true => (0, *place as u64),
-            false => (1, far(recent)),
+        let mut count = 0;
+        let (_, found) = fitting.inspect(|_| count += 1).enumerate().min_by_key(|(place, recent)| {
+            match follows(recent) {
+                true => (0, *place as u64),
+                false => (1, off(recent)),
+            }
         })?;
+        if count == 1 && found.is_received != marks.is_received {
+            let (received, told) =
+                if marks.is_received { (marks.at_ms, found.at_ms) } else { (found.at_ms, marks.at_ms) };
+            self.delay_ms = received.since(told);
+        }
         found.sources |= bit;
         found.has_request_id |= has_id;
         found.overlap_blocks = found.overlap_blocks.or(marks.overlap_blocks);
@@ -199,6 +224,8 @@ impl Joiner {
         self.recent.push_back(Recent {
             id,
             at_ms: marks.at_ms,
+            is_received: marks.is_received,
+            is_query: marks.is_query,
             worker: marks.worker,
             overlap_blocks: marks.overlap_blocks,
             isl_blocks: marks.isl_blocks,
@@ -255,6 +282,8 @@ mod tests {
         Marks {
             source,
             at_ms: Millis(at_ms),
+            is_received: false,
+            is_query: false,
             worker: WorkerIx(0),
             request_id: None,
             http_id: None,
@@ -281,6 +310,32 @@ mod tests {
         assert_ne!(a, b);
         assert_eq!(joiner.decision(&marks(Log, 1_101)), b, "the nearer one");
         assert_eq!(joiner.decision(&marks(Log, 1_001)), a);
+    }
+
+    #[test]
+    fn a_message_without_a_time_is_of_the_decision_from_which_it_took_as_long_as_others() {
+        let mut joiner = Joiner::default();
+        let received = |at_ms| Marks { is_received: true, ..marks(KvHitRate, at_ms) };
+        let first = joiner.decision(&marks(Log, 1_000));
+        assert_eq!(joiner.decision(&received(1_050)), first);
+        let (a, b) = (joiner.decision(&marks(Log, 5_000)), joiner.decision(&marks(Log, 5_010)));
+        assert_eq!((joiner.decision(&received(5_049)), joiner.decision(&received(5_061))), (a, b));
+        // Lines that are read behind their messages bear their own times.
+        let (a, b) = (joiner.decision(&received(9_050)), joiner.decision(&received(9_060)));
+        assert_eq!((joiner.decision(&marks(Log, 9_001)), joiner.decision(&marks(Log, 9_011))), (a, b));
+    }
+
+    #[test]
+    fn a_query_is_of_no_request_that_a_message_names() {
+        let mut joiner = Joiner::default();
+        let with = |id, at_ms| Marks { request_id: Some(id), ..marks(ActiveSequences, at_ms) };
+        let query = |at_ms| Marks { is_query: true, ..marks(Log, at_ms) };
+        let a = joiner.decision(&with("a", 1_002));
+        let asked = joiner.decision(&query(1_000));
+        assert_ne!(asked, a);
+        let b = joiner.decision(&with("b", 1_004));
+        assert!(b != asked && b != a);
+        assert_eq!(joiner.only_nameless(WorkerIx(0), Millis(999), Millis(1_001)), Some(asked));
     }
 
     #[test]

@@ -8,6 +8,7 @@ use std::collections::VecDeque;
 
 use super::endings::Ending;
 use super::joiner::Placed;
+use super::nameless::Log;
 use super::{Kept, Length, Marks, Moment, Prompt, Routing, Words, micros};
 use crate::ingest::{FRESH_MS, Told};
 use radixscope_dynamo::log_line::{
@@ -48,8 +49,21 @@ pub(super) struct Lines {
     weight: Option<f64>,
 }
 
-/// A log of a source.
-type Log<'a> = (SourceIx, &'a str);
+/// A choice whose line does not name the request, with all that belongs to it.
+pub(super) struct NamelessChoice {
+    heard: Heard,
+    open: Open,
+    selected: Selected<'static>,
+}
+
+impl NamelessChoice {
+    /// Blocks that the chosen worker held, where lines of the choice tell.
+    fn overlap_blocks(&self, worker: WorkerIx) -> Option<u64> {
+        let chosen = || self.open.candidates.iter().find(|candidate| candidate.worker == worker);
+        let cached = self.selected.cached_blocks.map(|blocks| blocks.value as u64);
+        cached.or_else(|| chosen().map(|candidate| candidate.overlap_blocks.into()))
+    }
+}
 
 /// Formula lines of one choice that has not come.
 #[derive(Default)]
@@ -210,6 +224,14 @@ impl Routing {
             }
             (Line::Selected(selected), Some(worker)) => {
                 let open = self.lines.take_open(log, selected.ids.key());
+                if is_named_later(selected) {
+                    return self.hold(
+                        log,
+                        worker,
+                        NamelessChoice { heard, open, selected: Selected::to_owned(selected) },
+                        cluster,
+                    );
+                }
                 let records = self.selected(&heard, open, selected, worker, cluster);
                 if selected.ids.key().is_some() {
                     self.begin(told, &heard, &records);
@@ -219,8 +241,10 @@ impl Routing {
             (Line::Dispatched(dispatched), Some(worker)) => {
                 let mut marks = heard.marks(worker, &dispatched.ids);
                 marks.overlap_blocks = Some(dispatched.overlap_blocks);
-                let records = vec![self.given(&heard, &marks)];
-                self.begin(told, &heard, &records);
+                let mut records = self.named(log, &heard, &marks, &dispatched.ids, cluster);
+                let given = [self.given(&heard, &marks)];
+                self.begin(told, &heard, &given);
+                records.extend(given);
                 records
             }
             (Line::RoutingInput(input), _) => {
@@ -231,6 +255,7 @@ impl Routing {
                 let mut marks = heard.marks(worker, &best.ids);
                 marks.overlap_blocks = Some(best.overlap_blocks);
                 marks.isl_blocks = Some(best.total_blocks);
+                let mut records = self.named(log, &heard, &marks, &best.ids, cluster);
                 let input = best.ids.router.as_deref().and_then(|id| self.lines.take_input(id));
                 // Where the choice bore no name of the request, its prompt is known only now.
                 let prompt = input.map(|input| {
@@ -238,8 +263,9 @@ impl Routing {
                     choice.logit = cluster.decisions().get(choice.id).and_then(|known| known.decision.logit);
                     self.prompt_of(&heard, &choice, input, cluster)
                 });
-                let given = self.given(&heard, &marks);
-                std::iter::once(given).chain(prompt.map(Record::Decision)).collect()
+                records.push(self.given(&heard, &marks));
+                records.extend(prompt.map(Record::Decision));
+                records
             }
             (Line::RouteDone(done), Some(worker)) => {
                 let ids = RequestIds {
@@ -271,10 +297,19 @@ impl Routing {
             }
             (Line::RequestDone(done), _) => {
                 self.changes.forgo();
-                self.request_done(&heard, done, cluster)
+                // A query that runs nothing is named by its end alone.
+                let mut records = Vec::new();
+                if self.joiner.placed(Some(&done.request_id), done.http_id.as_deref()).is_none() {
+                    for (worker, NamelessChoice { heard, open, selected }) in self.nameless.of_log(log) {
+                        records.append(&mut self.selected(&heard, open, &selected, worker, cluster));
+                    }
+                }
+                records.append(&mut self.request_done(&heard, done, cluster));
+                records
             }
             (Line::WorkerAdded(_), Some(worker)) => {
                 self.changes.expect();
+                self.counts(worker, true);
                 self.departures.said(worker, heard.at_ms, false);
                 Vec::new()
             }
@@ -288,6 +323,7 @@ impl Routing {
                 Vec::new()
             }
             (Line::WorkerRemoved(_), Some(worker)) => {
+                self.counts(worker, false);
                 self.departures.said(worker, heard.at_ms, true);
                 Vec::new()
             }
@@ -299,6 +335,55 @@ impl Routing {
                 Vec::new()
             }
             _ => Vec::new(),
+        }
+    }
+
+    /// Holds a choice until a line names its request.
+    fn hold(
+        &mut self,
+        log: Log<'_>,
+        worker: WorkerIx,
+        choice: NamelessChoice,
+        cluster: &Cluster,
+    ) -> Vec<Record<'static>> {
+        let times = (choice.heard.moment, choice.heard.told_ms);
+        match self.nameless.hold(log, worker, times, choice) {
+            Some((worker, NamelessChoice { heard, open, selected })) => {
+                self.selected(&heard, open, &selected, worker, cluster)
+            }
+            None => Vec::new(),
+        }
+    }
+
+    /// A line names the request of a choice that was held, if one was.
+    fn named(
+        &mut self,
+        log: Log<'_>,
+        heard: &Heard,
+        marks: &Marks<'_>,
+        ids: &RequestIds<'_>,
+        cluster: &Cluster,
+    ) -> Vec<Record<'static>> {
+        let worker = marks.worker;
+        let fits = |choice: &NamelessChoice| {
+            let held = choice.overlap_blocks(worker);
+            held.is_none() || marks.overlap_blocks.is_none() || held == marks.overlap_blocks
+        };
+        let choice = ids.key().and_then(|_| self.nameless.take(log, worker, heard.moment, fits));
+        let Some(NamelessChoice { heard, open, mut selected }) = choice else { return Vec::new() };
+        selected.ids = ids.clone().into_owned();
+        self.selected(&heard, open, &selected, worker, cluster)
+    }
+
+    /// Takes choices that no line named in time as they are.
+    pub(super) fn give_up_names(
+        &mut self,
+        now: Millis,
+        cluster: &Cluster,
+        records: &mut Vec<Record<'static>>,
+    ) {
+        while let Some((worker, NamelessChoice { heard, open, selected })) = self.nameless.overdue(now) {
+            records.append(&mut self.selected(&heard, open, &selected, worker, cluster));
         }
     }
 
@@ -336,10 +421,14 @@ impl Routing {
         let input = router.as_deref().or(in_span).and_then(|id| self.lines.take_input(id));
         let mut marks = heard.marks(worker, &selected.ids);
         marks.overlap_blocks = cached;
+        marks.is_query = is_named_later(selected);
         marks.isl_blocks = input.as_ref().and_then(|input| input.length.isl_blocks());
         let mut decision = self.piece(&marks);
         decision.decided_ms = heard.decided_ms;
         decision.logit = Some(selected.logit.value);
+        if decision.decided_ms.is_some() {
+            self.active.chosen(heard.moment, decision.id);
+        }
         let has_all = open.candidates.iter().any(|candidate| candidate.worker == worker);
         if has_all {
             decision.tied = open.tied;
@@ -548,7 +637,7 @@ impl Routing {
         let prefill_tokens = length.isl_tokens.unwrap_or(0).saturating_sub(held);
         // The router adds a request when it places it, and writes this line a little later.
         let placed = self.waiting.placed(decision.id).unwrap_or(heard.moment);
-        self.active.add(placed, decision.id, decision.worker, &chain, prefill_tokens);
+        self.active.add_logged(placed, decision.id, decision.worker, &chain, prefill_tokens);
     }
 }
 
@@ -591,6 +680,8 @@ impl Heard {
         Marks {
             source: DecisionSource::Log,
             at_ms: self.at_ms,
+            is_received: self.decided_ms.is_none(),
+            is_query: false,
             worker,
             request_id: ids.router.as_deref(),
             http_id: ids.http.as_deref(),
@@ -598,6 +689,12 @@ impl Heard {
             isl_blocks: None,
         }
     }
+}
+
+/// Whether another line names the request of a choice if it runs. Of the lines that tell host memory, those of 1.3 alone
+/// name no request.
+fn is_named_later(selected: &Selected<'_>) -> bool {
+    selected.ids.key().is_none() && selected.host_pinned_blocks.is_some()
 }
 
 /// A prompt's length in tokens and blocks.

@@ -10,6 +10,7 @@ mod endings;
 mod in_flight;
 mod joiner;
 mod lines;
+mod nameless;
 mod past;
 mod paths;
 mod reconstruct;
@@ -37,7 +38,8 @@ use early::{Early, Steps};
 use endings::Endings;
 use in_flight::InFlight;
 use joiner::{Joiner, Marks};
-use lines::Lines;
+use lines::{Lines, NamelessChoice};
+use nameless::Nameless;
 use radixscope_model::moment::Moment;
 use radixscope_state::requests::{ActiveSequences, Arrivals, Prompt, is_peer};
 use reconstruct::{Ground, Reconstructor};
@@ -60,7 +62,10 @@ pub struct Routing {
     reconstructor: Reconstructor,
     changes: Changes,
     waiting: Waiting,
+    nameless: Nameless<NamelessChoice>,
     early: Early,
+    /// Workers that a router said it counts load for, by worker index.
+    counted: Vec<bool>,
     /// Steps that were told before their decisions, which are known now.
     caught_up: Vec<(DecisionId, Steps)>,
     /// Whether workers publish under their own ids, as they do up to Dynamo 1.2.
@@ -76,6 +81,7 @@ impl Routing {
     pub fn told(&mut self, told: &Told<'_>, cluster: &Cluster) -> Vec<Record<'static>> {
         self.pass_time(told.said_ms, told.at_ms);
         let mut records = self.take(told, cluster);
+        self.give_up_names(told.at_ms, cluster, &mut records);
         let is_decision = |record: &Record<'_>| matches!(record, Record::Decision(_));
         if self.endings.are_waiting() && records.iter().any(is_decision) {
             self.join_endings(&mut records, cluster);
@@ -103,8 +109,8 @@ impl Routing {
         let formula = if self.own_ids { Formula::B } else { Formula::E };
         let weight = self.lines.weight().unwrap_or(1.0);
         let mut records = Vec::new();
-        let Self { waiting, reconstructor, active, changes, departures, .. } = self;
-        let ground = Ground { cluster, changes, active };
+        let Self { waiting, reconstructor, active, changes, departures, counted, .. } = self;
+        let ground = Ground { cluster, changes, active, counted };
         waiting.settle(at_ms, |case, is_last| {
             let Some(asked) = case.asked(formula, weight) else {
                 return Verdict::Not(NotReconstructed::State);
@@ -168,6 +174,8 @@ impl Routing {
                 let mut decision = self.piece(&Marks {
                     source: DecisionSource::KvHitRate,
                     at_ms: at,
+                    is_received: told.said_ms.is_none(),
+                    is_query: false,
                     worker: *worker,
                     request_id: None,
                     http_id: None,
@@ -194,7 +202,9 @@ impl Routing {
     /// Says what was gathered since the last call: workers that left or are there again, and requests in flight. Call
     /// it about once a second. `now_ms` is the present of those who speak, see [`crate::ingest::Ingest::now`].
     pub fn flush(&mut self, at_ms: Millis, now_ms: Millis, cluster: &Cluster) -> Vec<Record<'static>> {
-        let mut records = self.settle(at_ms, cluster);
+        let mut records = Vec::new();
+        self.give_up_names(at_ms, cluster, &mut records);
+        records.append(&mut self.settle(at_ms, cluster));
         records.append(&mut self.departures.flush(now_ms, cluster));
         self.in_flight.flush(at_ms, |worker| self.departures.is_gone(worker, cluster), &mut records);
         self.flush_endings(at_ms, cluster, &mut records);
@@ -211,10 +221,14 @@ impl Routing {
         self.endings.vacate(workers);
         self.early.vacate(workers);
         self.waiting.vacate(workers);
+        self.nameless.vacate(workers);
         self.changes.vacate(workers);
         for worker in workers {
             if let Some(size) = self.block_sizes.get_mut(worker.at()) {
                 *size = None;
+            }
+            if let Some(counted) = self.counted.get_mut(worker.at()) {
+                *counted = false;
             }
         }
     }
@@ -248,6 +262,9 @@ impl Routing {
         match &said.step {
             Step::Added(request) => vec![self.added(told, worker, said, request, cluster)],
             Step::PrefillCompleted => {
+                if said.by_worker {
+                    self.active.worker_reports();
+                }
                 let Some(id) = self.joiner.of_request(&said.request_id) else {
                     let steps = self.early.of(&said.request_id, told.at_ms);
                     steps.first_token = steps.first_token.or(Some(Moment::of(at)));
@@ -283,6 +300,8 @@ impl Routing {
         let mut decision = self.piece(&Marks {
             source: DecisionSource::ActiveSequences,
             at_ms: at,
+            is_received: told.said_ms.is_none(),
+            is_query: false,
             worker,
             request_id: Some(&said.request_id),
             http_id: None,
@@ -315,6 +334,7 @@ impl Routing {
             self.arrived(decision.id, told.at_ms, &length, chain);
             let prefill_tokens = length.prefill_tokens.unwrap_or(0);
             self.active.add(Moment::of(at), decision.id, worker, chain, prefill_tokens);
+            self.active.reported(decision.id);
         }
         self.in_flight.begin(told.at_ms, decision.id, worker);
         Record::Decision(decision)
@@ -337,6 +357,14 @@ impl Routing {
             self.learn_block_size(worker, block_size);
         }
         length
+    }
+
+    /// A router begins to count load for a worker, or forgets it.
+    fn counts(&mut self, worker: WorkerIx, counts: bool) {
+        if self.counted.len() <= worker.at() {
+            self.counted.resize(worker.at() + 1, false);
+        }
+        self.counted[worker.at()] = counts;
     }
 
     fn learn_block_size(&mut self, worker: WorkerIx, block_size_tokens: u32) {
@@ -400,6 +428,8 @@ impl Routing {
         let mut decision = self.piece(&Marks {
             source: DecisionSource::RequestTrace,
             at_ms,
+            is_received: received_ms.or(ended_ms).is_none(),
+            is_query: false,
             worker,
             request_id: Some(&trace.request_id),
             http_id: None,

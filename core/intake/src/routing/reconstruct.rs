@@ -3,7 +3,8 @@
 //!
 //! The router applies an event some milliseconds after it was published, and its own steps some before they are
 //! written. So several states are possible within a small window around a decision: the one nearest to it that agrees
-//! with the router's words is taken. Nothing else is fitted to them.
+//! with the router's words, and in which its choice was the cheapest, is taken. Nothing else is fitted to them: where no
+//! such state is known, or an input is not, nothing is computed.
 
 use super::changes::Changes;
 use super::past::Past;
@@ -14,7 +15,7 @@ use radixscope_router::cost::{self, Common, Load, Overlap, Request, WorkerInput}
 use radixscope_router::{Formula, Options};
 use radixscope_state::cluster::Cluster;
 use radixscope_state::requests::Prompt;
-use radixscope_state::requests::{ActiveSequences, PastLoad, is_peer};
+use radixscope_state::requests::{ActiveSequences, PastLoad, When, is_peer};
 use radixscope_state::tree::{OverlapRule, Tree};
 
 /// More candidates than this are not reconstructed: one decision would outweigh all others kept.
@@ -37,6 +38,8 @@ pub(super) struct Asked<'a> {
     pub(super) decision: DecisionId,
     /// When, by the router's clock.
     pub(super) at: Moment,
+    /// Whether the router's log gave that time.
+    pub(super) is_logged: bool,
     pub(super) chosen: WorkerIx,
     pub(super) prompt: Prompt<'a>,
     pub(super) formula: Formula,
@@ -56,6 +59,8 @@ pub(super) struct Ground<'a> {
     pub(super) cluster: &'a Cluster,
     pub(super) changes: &'a Changes,
     pub(super) active: &'a ActiveSequences,
+    /// Whether a router said that it counts load for a worker, by worker index.
+    pub(super) counted: &'a [bool],
 }
 
 /// Every worker's cost, by worker index.
@@ -74,7 +79,23 @@ pub(super) struct Reconstructor {
     overlaps: Vec<u32>,
     workers: Vec<WorkerIx>,
     inputs: Vec<WorkerInput>,
+    /// Moments tried, of the tree and of the loads.
+    states: Vec<Moment>,
     moments: Vec<Moment>,
+}
+
+impl Asked<'_> {
+    /// Loads at `moment`, as far as the order of choices does not tell more.
+    fn when(&self, moment: Moment) -> When {
+        When { moment, decided: self.at, is_logged: self.is_logged }
+    }
+}
+
+impl Ground<'_> {
+    /// Whether loads and what these workers held are known at a time.
+    fn knows(&self, moment: Moment, workers: &[WorkerIx]) -> bool {
+        self.active.knows(moment) && workers.iter().all(|&worker| self.changes.knows(worker, moment))
+    }
 }
 
 impl Reconstructor {
@@ -103,31 +124,58 @@ impl Reconstructor {
             return Err(NotReconstructed::BlockSize);
         };
         let request = Request::new(isl_tokens, block_size);
-        let Ground { cluster, changes, active } = ground;
+        let Ground { cluster, changes, active, .. } = ground;
         let like = cluster.worker(asked.chosen).ok_or(NotReconstructed::State)?;
         self.workers.clear();
         let peers = cluster.workers().iter().enumerate().filter(|(_, worker)| is_peer(worker, like));
         let peers = peers.take(MAX_CANDIDATES).map(|(ix, _)| WorkerIx(ix as u16));
         self.workers.extend(peers.filter(|&worker| worker == asked.chosen || !gone(worker)));
-        let knows = |moment: Moment, workers: &[WorkerIx]| {
-            active.knows(moment) && workers.iter().all(|&worker| changes.knows(worker, moment))
-        };
-        if !knows(asked.at, &self.workers) {
+        if !ground.knows(asked.at, &self.workers) {
             return Err(NotReconstructed::State);
         }
         asked.prompt.chain(&mut self.chain);
         let (from, to) = (asked.at.minus_ms(BEFORE_MS), asked.at.plus_ms(AFTER_MS));
         self.past.look(cluster.tree(), changes, asked.prompt, from.before());
-        nearest(&mut self.moments, asked.at, self.past.times().filter(|at| (from..=to).contains(at)));
-        let states = self.moments.clone();
-        nearest(&mut self.moments, asked.at, active.times(from, to));
-        let own = (asked.decision, asked.at);
-        let known = self.moments.iter().copied().filter(|&moment| active.knows(moment));
-        let loads: Vec<(Moment, PastLoad)> =
-            known.map(|moment| (moment, active.load_at(asked.chosen, moment, own, &self.chain))).collect();
-        let (mut held_so, mut other, mut tried) = (false, None, 0);
+        nearest(&mut self.states, asked.at, self.past.times().filter(|at| (from..=to).contains(at)));
+        nearest(&mut self.moments, asked.at, active.times(from, to, asked.is_logged));
+        self.moments.retain(|&moment| active.knows(moment));
+        let is_listed = |&worker: &WorkerIx| {
+            let past = active.load_at(worker, asked.when(asked.at), asked.decision, &[]);
+            past.was_used || ground.counted.get(worker.at()).is_some_and(|&counted| counted)
+        };
+        // Of 1.2 a worker has an entry in the load map when the router says that it counts load for it, or from its
+        // first request on. Where neither was received, the entries of all such workers were made together or not at all.
+        if asked.formula != Formula::B || self.workers.iter().all(is_listed) {
+            return self.search(ground, asked, &request, true);
+        }
+        match (self.search(ground, asked, &request, true), self.search(ground, asked, &request, false)) {
+            (Ok(_), Ok(_)) => Err(NotReconstructed::State),
+            (Ok(found), Err(_)) | (Err(_), Ok(found)) => Ok(found),
+            (Err(missing), Err(_)) => Err(missing),
+        }
+    }
+
+    /// The state nearest to the decision that agrees with what the router reported. `are_listed`: whether workers have
+    /// an entry in the load map of 1.2 that were not reported to have one.
+    fn search(
+        &mut self,
+        ground: Ground<'_>,
+        asked: &Asked<'_>,
+        request: &Request,
+        are_listed: bool,
+    ) -> Result<Found, NotReconstructed> {
+        let Ground { cluster, active, .. } = ground;
+        let (mut held_so, mut is_unsure, mut tried) = (false, false, 0);
         let mut last: Vec<u32> = Vec::new();
-        for (n, &state) in states.iter().enumerate().filter(|(_, state)| knows(**state, &self.workers)) {
+        let load_at =
+            |worker, moment, chain: &[u64]| active.load_at(worker, asked.when(moment), asked.decision, chain);
+        let loads = self.moments.iter().map(|&moment| (moment, load_at(asked.chosen, moment, &self.chain)));
+        let loads: Vec<(Moment, PastLoad)> = loads.collect();
+        for n in 0..self.states.len() {
+            let state = self.states[n];
+            if !ground.knows(state, &self.workers) {
+                continue;
+            }
             let depth = self.past.overlap(cluster.tree(), rule(asked.formula), state, &mut self.overlaps);
             let ours = self.overlaps.get(asked.chosen.at()).copied().unwrap_or(0);
             if asked.overlap_blocks.is_some_and(|told| told != u64::from(ours)) {
@@ -143,32 +191,36 @@ impl Reconstructor {
                 if tried == MAX_AGREEING {
                     break;
                 }
-                let alone = [self.input(ground, asked, asked.chosen, state, chosens)];
-                let alone = weighed(asked, &request, &[asked.chosen], &alone);
+                let alone = [self.input(ground, asked, asked.chosen, state, (chosens, are_listed))];
+                let alone = weighed(asked, request, &[asked.chosen], &alone);
                 if asked.logit.is_some_and(|told| !alone.first().is_some_and(|c| same_cost(c.cost, told))) {
+                    is_unsure |= chosens.is_unsure;
                     continue;
                 }
                 tried += 1;
                 self.inputs.clear();
+                let mut is_sure = true;
                 for ix in 0..self.workers.len() {
                     let worker = self.workers[ix];
-                    let load = active.load_at(worker, moment, own, &self.chain);
-                    self.inputs.push(self.input(ground, asked, worker, state, load));
+                    let load = load_at(worker, moment, &self.chain);
+                    is_sure &= !load.is_unsure;
+                    self.inputs.push(self.input(ground, asked, worker, state, (load, are_listed)));
                 }
-                let candidates = weighed(asked, &request, &self.workers, &self.inputs);
-                let is_cheapest = is_cheapest(&candidates, asked.chosen);
-                if is_cheapest || other.is_none() {
+                is_unsure |= !is_sure;
+                let candidates = weighed(asked, request, &self.workers, &self.inputs);
+                // Routers choose the cheapest worker unless they are told otherwise, so that an input differs where
+                // another one is.
+                if is_sure && is_cheapest(&candidates, asked.chosen) {
                     let scoring = Scoring { formula: asked.formula, weight: asked.weight };
-                    let path = self.past.end(cluster.tree(), depth);
-                    let found = Found { candidates, scoring, path };
-                    if is_cheapest {
-                        return Ok(found);
-                    }
-                    other = Some(found);
+                    return Ok(Found { candidates, scoring, path: self.past.end(cluster.tree(), depth) });
                 }
             }
         }
-        other.ok_or(if held_so { NotReconstructed::Cost } else { NotReconstructed::Overlap })
+        Err(match (is_unsure, held_so) {
+            (true, _) => NotReconstructed::State,
+            (false, true) => NotReconstructed::Cost,
+            (false, false) => NotReconstructed::Overlap,
+        })
     }
 
     /// A worker with the tree as of `state`, which lies in `overlaps`, and its load.
@@ -178,7 +230,7 @@ impl Reconstructor {
         asked: &Asked<'_>,
         worker: WorkerIx,
         state: Moment,
-        past: PastLoad,
+        (past, are_listed): (PastLoad, bool),
     ) -> WorkerInput {
         let overlap_blocks = self.overlaps.get(worker.at()).copied().unwrap_or(0);
         let load = Load {
@@ -186,8 +238,8 @@ impl Reconstructor {
             decode_blocks: past.load.blocks + past.new_blocks,
             active_requests: past.load.requests.into(),
         };
-        // Of 1.2 a worker enters the load map with its first request; others list every worker from the beginning.
-        let is_listed = asked.formula != Formula::B || past.was_used;
+        let is_counted = ground.counted.get(worker.at()).is_some_and(|&counted| counted);
+        let is_listed = asked.formula != Formula::B || past.was_used || is_counted || are_listed;
         WorkerInput {
             load: is_listed.then_some(load),
             overlap: Overlap::device(overlap_blocks),

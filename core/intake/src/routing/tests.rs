@@ -112,6 +112,7 @@ fn every_workers_cost_follows_from_the_hashes_and_the_tree() {
 #[test]
 fn requests_that_run_load_their_worker_until_first_token_and_end() {
     let mut told = Scene::new();
+    told.step("busy", 1, old(7, 122, 0));
     told.step("a", 0, old(7, 122, 7));
     told.at += 100;
     told.step("b", 0, old(7, 122, 7));
@@ -125,8 +126,9 @@ fn requests_that_run_load_their_worker_until_first_token_and_end() {
     for request in ["a", "b", "c"] {
         told.step(request, 0, Step::Freed);
     }
+    told.step("busy", 1, Step::Freed);
     told.at += 100;
-    told.step("d", 1, old(7, 122, 0));
+    told.step("d", 0, old(7, 122, 7));
     assert_eq!(told.costs(), [(7, 7.625), (0, 14.625)]);
 }
 
@@ -146,10 +148,47 @@ fn a_prompt_that_is_not_held_whole_shows_the_block_size_to_all_that_follow() {
     let mut told = Scene::new();
     told.step("a", 1, new(7, 122));
     assert_eq!(told.latest().decision.block_size_tokens, Some(16));
-    assert_eq!(told.costs(), [(7, 7.625), (0, 14.625)]);
     told.at += 100;
     told.step("b", 0, new(7, 10));
     assert_eq!(told.latest().decision.isl_tokens, Some(122));
+    assert_eq!(told.costs(), [(7, 7.625), (0, (122.0 + 122.0) / 16.0 + 7.0)]);
+}
+
+#[test]
+fn what_would_not_have_been_chosen_is_not_called_reconstructed() {
+    let mut told = Scene::new();
+    told.step("a", 1, old(7, 122, 0));
+    let decision = &told.latest().decision;
+    assert_eq!(decision.completeness, Completeness::ChosenOnly);
+    assert_eq!(decision.not_reconstructed, Some(NotReconstructed::Cost));
+}
+
+#[test]
+fn a_worker_of_1_2_has_a_load_once_its_router_counts_it() {
+    let costs = |counted: bool, logit: Option<&str>| {
+        let mut told = Scene::new();
+        told.at = 1_795_198_014_428;
+        told.card();
+        told.routing.own_ids = true;
+        for worker in [100, 101].iter().filter(|_| counted) {
+            told.says(&format!(
+                "d::multi_worker: Adding worker WorkerWithDpRank {{ worker_id: {worker}, dp_rank: 0 }}"
+            ));
+        }
+        if let Some(logit) = logit {
+            told.says(&chosen("a").replace("4.625", logit));
+        }
+        told.step("a", 0, new(7, 10));
+        (told.costs(), told.latest().decision.not_reconstructed)
+    };
+    let (with, without) = (vec![(7, 7.625), (0, 14.625)], vec![(7, 0.625), (0, 7.625)]);
+    assert_eq!(costs(true, None), (with.clone(), None));
+    assert_eq!(costs(true, Some("7.625")), (with.clone(), None));
+    assert_eq!(costs(true, Some("0.625")), (Vec::new(), Some(NotReconstructed::Cost)));
+    // Attached later, or the router never said so: its word on one tells of all.
+    assert_eq!(costs(false, Some("7.625")), (with, None));
+    assert_eq!(costs(false, Some("0.625")), (without, None));
+    assert_eq!(costs(false, None), (Vec::new(), Some(NotReconstructed::State)));
 }
 
 #[test]

@@ -193,6 +193,7 @@ impl Case {
         Some(Asked {
             decision: words.decision,
             at: words.at,
+            is_logged: words.source == DecisionSource::Log,
             chosen: words.worker,
             prompt: words.prompt.as_ref()?.prompt(),
             formula: words.formula.unwrap_or(formula),
@@ -222,8 +223,10 @@ impl Case {
     fn more(&mut self, more: Words) {
         let known = &mut self.words;
         let is_nearer = more.source == DecisionSource::Log && known.source != DecisionSource::Log;
-        if is_nearer {
+        if is_nearer && known.at != more.at {
+            // What was found is of another moment.
             known.at = more.at;
+            (self.verdict, self.again) = (None, Moment::default());
         }
         known.source = if is_nearer { more.source } else { known.source };
         known.formula = known.formula.or(more.formula);

@@ -2,7 +2,8 @@
 //! last seconds.
 //!
 //! Knows nothing of where a step was read. Dynamo forgets a request after [`EXPIRE_MS`]; so does this. First token and
-//! end of a request may be told before its beginning: they are kept until then.
+//! end of a request may be received before its beginning: they are kept until then. A request whose steps nobody
+//! reports loads its worker for a time that is not known.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -44,6 +45,19 @@ pub struct PastLoad {
     pub new_blocks: u64,
     /// Whether any request had ever been routed there.
     pub was_used: bool,
+    /// Whether a request was routed there whose first token and end nobody reports: how busy the worker was is not known.
+    pub is_unsure: bool,
+}
+
+/// At which time loads are asked for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct When {
+    /// Steps that were reported with a time until then had happened.
+    pub moment: Moment,
+    /// When the router decided.
+    pub decided: Moment,
+    /// Whether its log gave that time: it orders choices exactly, so that those before had happened and no others.
+    pub is_logged: bool,
 }
 
 /// Follows requests from routing to their end.
@@ -64,6 +78,10 @@ pub struct ActiveSequences {
     /// First tokens and ends of requests that are not followed, or not any more.
     ended: HashMap<DecisionId, Steps>,
     ended_order: VecDeque<DecisionId>,
+    /// Whether workers publish first tokens, as they do from Dynamo 1.5 on.
+    workers_report: bool,
+    /// Steps received so far.
+    received: u64,
 }
 
 struct Active {
@@ -71,13 +89,21 @@ struct Active {
     blocks: Arc<[u64]>,
     prefill_tokens: u64,
     added: Moment,
+    /// Whether `added` is the time of the choice in the router's log.
+    is_logged: bool,
+    /// How many steps had been received when its router's message of it was.
+    reported: Option<u64>,
 }
 
 /// What is known of a request beyond its beginning.
 #[derive(Clone, Copy, Default)]
 struct Steps {
+    /// The choice, by the router's log.
+    chosen: Option<Moment>,
     first_token: Option<Moment>,
     freed: Option<Moment>,
+    /// As in [`Active`], of one that is over.
+    reported: Option<u64>,
     /// It was followed to its end: its beginning, told again, is none.
     is_over: bool,
 }
@@ -90,6 +116,10 @@ struct Passed {
     request: DecisionId,
     worker: WorkerIx,
     step: Step,
+    /// Whether `at` is the time of a choice in the router's log.
+    is_logged: bool,
+    /// How many steps had been received before.
+    received: u64,
     /// Prompt tokens that it added or took away.
     tokens: u64,
     blocks: Arc<[u64]>,
@@ -109,6 +139,15 @@ struct OfWorker {
     held: HashMap<u64, u32>,
     /// The earliest request that was routed there, and when.
     first: Option<(Moment, DecisionId)>,
+    /// Requests whose steps nobody has reported, oldest first.
+    unsure: VecDeque<Unsure>,
+}
+
+/// A request that loads its worker for a time that is not known: from its choice to its end, if that is known.
+struct Unsure {
+    request: DecisionId,
+    added: Moment,
+    freed: Option<Moment>,
 }
 
 impl ActiveSequences {
@@ -124,6 +163,7 @@ impl ActiveSequences {
     ) {
         self.expire(at);
         let steps = self.ended.get(&request).copied().unwrap_or_default();
+        let at = steps.chosen.unwrap_or(at);
         if steps.is_over || self.requests.contains_key(&request) {
             return;
         }
@@ -150,13 +190,77 @@ impl ActiveSequences {
         }
         self.order.push_back((at, request));
         let blocks: Arc<[u64]> = blocks.into();
-        self.pass(at, request, worker, Step::Added, prefill_tokens, blocks.clone());
-        self.requests.insert(request, Active { worker, blocks, prefill_tokens, added: at });
+        let is_logged = steps.chosen.is_some();
+        self.pass(at, request, worker, (Step::Added, is_logged), prefill_tokens, blocks.clone());
+        self.requests
+            .insert(request, Active { worker, blocks, prefill_tokens, added: at, is_logged, reported: None });
         if let Some(at) = steps.first_token {
             self.prefill_completed(at, request);
         }
         if let Some(at) = steps.freed {
             self.free(at, request);
+        }
+    }
+
+    /// The same by the router's log alone, which reports neither its first token nor, up to 1.4, its end: until a message
+    /// reports a step of it, or the workers report first tokens, the load of its worker is not known.
+    pub fn add_logged(
+        &mut self,
+        at: Moment,
+        request: DecisionId,
+        worker: WorkerIx,
+        blocks: &[u64],
+        prefill_tokens: u64,
+    ) {
+        let is_reported = self.workers_report
+            || self.requests.contains_key(&request)
+            || self.ended.get(&request).is_some_and(|steps| steps.is_over || steps.first_token.is_some());
+        self.add(at, request, worker, blocks, prefill_tokens);
+        let Some(active) = self.requests.get(&request).filter(|_| !is_reported) else { return };
+        let unsure = Unsure { request, added: active.added, freed: None };
+        self.workers[worker.at()].unsure.push_back(unsure);
+    }
+
+    /// The router publishes the steps of a request.
+    pub fn reported(&mut self, request: DecisionId) {
+        let Some(active) = self.requests.get_mut(&request) else { return };
+        active.reported = active.reported.or(Some(self.received));
+        self.workers[active.worker.at()].unsure.retain(|unsure| unsure.request != request);
+    }
+
+    /// A worker published a first token.
+    pub fn worker_reports(&mut self) {
+        if !self.workers_report {
+            self.workers_report = true;
+            self.workers.iter_mut().for_each(|of| of.unsure = VecDeque::new());
+        }
+    }
+
+    /// The router chose the worker of a request at `at`, by its log. It counts the request from then on; its message of
+    /// that is published later, on a busy machine tens of milliseconds.
+    pub fn chosen(&mut self, at: Moment, request: DecisionId) {
+        let Some(active) = self.requests.get_mut(&request) else {
+            let steps = self.remember(request);
+            steps.chosen = steps.chosen.or(Some(at));
+            return;
+        };
+        if active.is_logged {
+            return;
+        }
+        (active.added, active.is_logged) = (at, true);
+        let of = &mut self.workers[active.worker.at()];
+        of.first =
+            of.first.map(|first| if first.1 == request { (at, request) } else { first.min((at, request)) });
+        let is_it = |passed: &Passed| passed.request == request && passed.step == Step::Added;
+        let Some(place) = self.passed.iter().rposition(is_it) else { return };
+        for passed in self.passed.range_mut(place..) {
+            if passed.request == request {
+                (passed.at, passed.is_logged) = match passed.step {
+                    Step::Added => (at, true),
+                    _ => (passed.at.max(at), false),
+                };
+            }
+            passed.latest = passed.latest.max(at);
         }
     }
 
@@ -168,11 +272,12 @@ impl ActiveSequences {
             return;
         };
         let tokens = std::mem::take(&mut active.prefill_tokens);
+        self.workers[active.worker.at()].unsure.retain(|unsure| unsure.request != request);
         if tokens > 0 {
             let (at, worker) = (at.max(active.added), active.worker);
             let load = &mut self.workers[worker.at()].load;
             load.prefill_tokens = load.prefill_tokens.saturating_sub(tokens);
-            self.pass(at, request, worker, Step::FirstToken, tokens, [].into());
+            self.pass(at, request, worker, (Step::FirstToken, false), tokens, [].into());
         }
     }
 
@@ -183,7 +288,8 @@ impl ActiveSequences {
             steps.freed = steps.freed.or(Some(at));
             return;
         };
-        self.remember(request).is_over = true;
+        let steps = self.remember(request);
+        (steps.is_over, steps.reported) = (true, active.reported);
         self.blocks -= active.blocks.len();
         let of = &mut self.workers[active.worker.at()];
         of.load.requests -= 1;
@@ -198,7 +304,10 @@ impl ActiveSequences {
         }
         of.load.blocks = of.held.len() as u64;
         let at = at.max(active.added);
-        self.pass(at, request, active.worker, Step::Freed, active.prefill_tokens, active.blocks);
+        if let Some(unsure) = of.unsure.iter_mut().find(|unsure| unsure.request == request) {
+            unsure.freed = Some(at);
+        }
+        self.pass(at, request, active.worker, (Step::Freed, false), active.prefill_tokens, active.blocks);
     }
 
     /// What `worker` is busy with.
@@ -219,21 +328,28 @@ impl ActiveSequences {
     }
 
     /// What `worker` was busy with at a time at which loads are known, without the request that was weighed: `except`,
-    /// placed not before `placed`, with the prompt `blocks`.
-    pub fn load_at(
-        &self,
-        worker: WorkerIx,
-        at: Moment,
-        (except, placed): (DecisionId, Moment),
-        blocks: &[u64],
-    ) -> PastLoad {
+    /// with the prompt `blocks`.
+    pub fn load_at(&self, worker: WorkerIx, when: When, except: DecisionId, blocks: &[u64]) -> PastLoad {
+        let When { moment, decided, is_logged } = when;
         let Some(of) = self.workers.get(worker.at()) else {
             return PastLoad { new_blocks: blocks.len() as u64, ..PastLoad::default() };
         };
         let (mut tokens, mut requests, mut more) = (0_i128, 0_i64, HashMap::new());
-        let first = self.passed.partition_point(|passed| passed.latest < at.min(placed));
-        let undone =
-            |passed: &&Passed| passed.worker == worker && (passed.at > at || passed.request == except);
+        let since = Moment::of(moment.min(decided).millis());
+        let first = self.passed.partition_point(|passed| passed.latest < since);
+        let until = |is_exact: bool| if is_exact && is_logged { decided } else { moment };
+        let own = self.order_of(except).filter(|_| is_logged && moment == decided);
+        // Messages are stamped in whole milliseconds. One of the decision's own that came behind the message of the
+        // decision was published after it.
+        let is_behind = |passed: &Passed| {
+            !passed.is_logged
+                && passed.at == Moment::of(decided.millis())
+                && own.is_some_and(|own| passed.received >= own)
+        };
+        let undone = |passed: &&Passed| {
+            passed.worker == worker
+                && (passed.at > until(passed.is_logged) || passed.request == except || is_behind(passed))
+        };
         for passed in self.passed.range(first..).filter(undone) {
             let one = if passed.step == Step::Added { -1 } else { 1 };
             tokens += i128::from(one) * i128::from(passed.tokens);
@@ -251,14 +367,29 @@ impl ActiveSequences {
             load.blocks -= u64::from(of.held.contains_key(&block));
         }
         let shared = blocks.partition_point(|&block| count(block) > 0);
-        let was_used = of.first.is_some_and(|(first, request)| first <= at && request != except);
-        PastLoad { load, new_blocks: (blocks.len() - shared) as u64, was_used }
+        let was_used = of.first.is_some_and(|(first, request)| first <= until(true) && request != except);
+        let is_unsure = of.unsure.iter().any(|unsure| {
+            unsure.request != except
+                && unsure.added <= until(true)
+                && unsure.freed.is_none_or(|freed| freed >= moment)
+        });
+        PastLoad { load, new_blocks: (blocks.len() - shared) as u64, was_used, is_unsure }
     }
 
-    /// Times in between at which a load changed.
-    pub fn times(&self, from: Moment, to: Moment) -> impl Iterator<Item = Moment> + '_ {
+    /// How many steps had been received when the message of a request was.
+    fn order_of(&self, request: DecisionId) -> Option<u64> {
+        match self.requests.get(&request) {
+            Some(active) => active.reported,
+            None => self.ended.get(&request)?.reported,
+        }
+    }
+
+    /// Times in between at which a load changed; for a decision of which the log gives the time, without other choices
+    /// of which it does: whether they came before is known.
+    pub fn times(&self, from: Moment, to: Moment, is_logged: bool) -> impl Iterator<Item = Moment> + '_ {
         let first = self.passed.partition_point(|passed| passed.latest < from);
-        self.passed.range(first..).map(|passed| passed.at).filter(move |at| (from..=to).contains(at))
+        let steps = self.passed.range(first..).filter(move |passed| !(is_logged && passed.is_logged));
+        steps.map(|passed| passed.at).filter(move |at| (from..=to).contains(at))
     }
 
     /// Whether any request was ever told: without, loads of 0 mean nothing.
@@ -276,7 +407,7 @@ impl ActiveSequences {
         at: Moment,
         request: DecisionId,
         worker: WorkerIx,
-        step: Step,
+        (step, is_logged): (Step, bool),
         tokens: u64,
         blocks: Arc<[u64]>,
     ) {
@@ -288,7 +419,26 @@ impl ActiveSequences {
             let Some(passed) = self.passed.pop_front() else { break };
             self.known_since = self.known_since.max(passed.at);
         }
-        self.passed.push_back(Passed { at, latest, request, worker, step, tokens, blocks });
+        let received = self.received;
+        self.received += 1;
+        self.passed.push_back(Passed {
+            at,
+            latest,
+            request,
+            worker,
+            step,
+            is_logged,
+            received,
+            tokens,
+            blocks,
+        });
+        if step == Step::Freed
+            && let Some(of) = self.workers.get_mut(worker.at())
+        {
+            while of.unsure.front().is_some_and(|unsure| unsure.freed.is_some_and(|freed| freed < kept)) {
+                of.unsure.pop_front();
+            }
+        }
     }
 
     fn remember(&mut self, request: DecisionId) -> &mut Steps {
@@ -402,7 +552,7 @@ mod tests {
     }
 
     fn past(active: &ActiveSequences, ms: u64, blocks: &[u64]) -> PastLoad {
-        active.load_at(W, at(ms), (id(9), at(10)), blocks)
+        active.load_at(W, When { moment: at(ms), decided: at(10), is_logged: false }, id(9), blocks)
     }
 
     #[test]
@@ -414,7 +564,7 @@ mod tests {
         active.free(at(40), id(1));
         active.free(at(50), id(2));
         let seen = |ms| {
-            let PastLoad { load, new_blocks, was_used } = past(&active, ms, &[1, 2, 3, 4]);
+            let PastLoad { load, new_blocks, was_used, .. } = past(&active, ms, &[1, 2, 3, 4]);
             (load.prefill_tokens, load.blocks, load.requests, new_blocks, was_used)
         };
         assert_eq!(seen(9), (0, 0, 0, 4, false));
@@ -423,7 +573,7 @@ mod tests {
         assert_eq!(seen(30), (16, 4, 2, 1, true));
         assert_eq!(seen(40), (16, 3, 1, 2, true));
         assert_eq!(seen(50), (0, 0, 0, 4, true));
-        let times: Vec<Moment> = active.times(at(20), at(40)).collect();
+        let times: Vec<Moment> = active.times(at(20), at(40), false).collect();
         assert_eq!(times, [at(20), at(30), at(40)]);
     }
 
@@ -463,5 +613,74 @@ mod tests {
         let last = 3 * MAX_ENDED as u64;
         assert!(active.knows(at(last - KEPT_MS)) && !active.knows(at(last - KEPT_MS - 10)));
         assert!(active.passed.len() <= 2 * (KEPT_MS as usize + 2));
+    }
+    #[test]
+    fn a_choice_counts_from_its_line_in_the_log_not_from_its_late_message() {
+        let seen = |active: &ActiveSequences, moment, decided| {
+            let when = When { moment: at(moment), decided: at(decided), is_logged: true };
+            let past = active.load_at(W, when, id(9), &[]);
+            (past.load.prefill_tokens, past.load.requests, past.was_used)
+        };
+        let mut line_first = ActiveSequences::default();
+        line_first.chosen(at(55), id(1));
+        line_first.add(at(107), id(1), W, &[1, 2], 32);
+        let mut message_first = ActiveSequences::default();
+        message_first.add(at(107), id(1), W, &[1, 2], 32);
+        message_first.prefill_completed(at(120), id(1));
+        message_first.chosen(at(55), id(1));
+        for active in [&line_first, &message_first] {
+            assert_eq!(seen(active, 88, 88), (32, 1, true));
+            assert_eq!(seen(active, 54, 54), (0, 0, false));
+            // Steps are reported late or early, the order of choices is known.
+            assert_eq!(seen(active, 40, 88), (32, 1, true));
+            assert_eq!(seen(active, 88, 50), (0, 0, false));
+            assert_eq!(active.times(at(50), at(110), true).count(), 0);
+            assert_eq!(active.times(at(50), at(110), false).collect::<Vec<_>>(), [at(55)]);
+        }
+        // A log written after its message was stamped.
+        let mut later = ActiveSequences::default();
+        later.add(at(10), id(1), W, &[], 32);
+        later.add(at(11), id(2), W, &[], 16);
+        later.chosen(at(12), id(1));
+        assert_eq!(past(&later, 11, &[]).load.prefill_tokens, 16);
+        assert_eq!(past(&later, 12, &[]).load.prefill_tokens, 48);
+    }
+
+    #[test]
+    fn a_request_of_which_nobody_reports_a_step_makes_its_worker_s_load_unknown() {
+        let mut active = ActiveSequences::default();
+        active.add_logged(at(10), id(1), W, &[1], 16);
+        assert!(!past(&active, 9, &[]).is_unsure && past(&active, 10, &[]).is_unsure);
+        assert!(past(&active, 5_000, &[]).is_unsure, "it may have ended since, or not");
+        active.prefill_completed(at(30), id(1));
+        assert!(!past(&active, 10, &[]).is_unsure, "what is reported late is known");
+        active.add_logged(at(40), id(2), W, &[1], 16);
+        active.free(at(60), id(2));
+        let unsure = |ms| past(&active, ms, &[]).is_unsure;
+        assert_eq!([39, 40, 60, 61].map(unsure), [false, true, true, false], "an end without a first token");
+        active.add_logged(at(70), id(3), W, &[1], 16);
+        active.reported(id(3));
+        assert!(!past(&active, 75, &[]).is_unsure, "its router publishes its steps");
+        active.add_logged(at(80), id(4), W, &[1], 16);
+        active.worker_reports();
+        active.add_logged(at(81), id(5), W, &[1], 16);
+        assert!(!past(&active, 90, &[]).is_unsure, "workers publish first tokens");
+    }
+    #[test]
+    fn of_one_millisecond_what_is_published_behind_a_decision_came_after_it() {
+        let mut active = ActiveSequences::default();
+        let decided = Moment(20_099);
+        active.add(at(10), id(1), W, &[1, 2], 32);
+        active.add(at(10), id(2), W, &[3], 16);
+        active.prefill_completed(at(20), id(1));
+        active.chosen(decided, id(9));
+        active.add(at(20), id(9), W, &[4], 16);
+        active.reported(id(9));
+        active.prefill_completed(at(20), id(2));
+        let seen = |moment, is_logged| {
+            active.load_at(W, When { moment, decided, is_logged }, id(9), &[]).load.prefill_tokens
+        };
+        assert_eq!(seen(decided, true), 16);
+        assert_eq!(seen(Moment(20_100), true), 0, "another state is tried apart");
     }
 }

@@ -1,0 +1,135 @@
+//! Choices whose line does not name the request, held until the line that follows does (Dynamo 1.3): two alike choices
+//! of one worker could else be taken for one another. Must not know what a choice says.
+
+use std::collections::VecDeque;
+
+use super::joiner::FOLLOWS_MS;
+use radixscope_model::id::{Millis, SourceIx, WorkerIx};
+use radixscope_model::moment::Moment;
+
+/// A log of a source.
+pub(super) type Log<'a> = (SourceIx, &'a str);
+
+/// Choices held of all logs: the line that names one is written within a millisecond, so that more than a frontend has
+/// threads are never held but for queries, which are never named.
+const MAX_HELD: usize = 256;
+/// So long a choice is held by the clock of who receives: a log is read twice a second, and one read may end between the
+/// two lines.
+const HELD_MS: u64 = 1_000;
+
+/// A choice `T`.
+struct Held<T> {
+    source: SourceIx,
+    log: Box<str>,
+    worker: WorkerIx,
+    /// When it was written and when it was read.
+    at: Moment,
+    read_ms: Millis,
+    choice: T,
+}
+
+/// Choices that wait for their names.
+pub(super) struct Nameless<T> {
+    held: VecDeque<Held<T>>,
+}
+
+impl<T> Default for Nameless<T> {
+    fn default() -> Self {
+        Self { held: VecDeque::new() }
+    }
+}
+
+impl<T> Nameless<T> {
+    /// Holds a choice of `worker` that was written at `at`. Gives the one that has to make room.
+    pub(super) fn hold(
+        &mut self,
+        log: Log<'_>,
+        worker: WorkerIx,
+        (at, read_ms): (Moment, Millis),
+        choice: T,
+    ) -> Option<(WorkerIx, T)> {
+        let is_full = self.held.len() == MAX_HELD;
+        let oldest = is_full.then(|| self.held.pop_front()).flatten();
+        self.held.push_back(Held { source: log.0, log: log.1.into(), worker, at, read_ms, choice });
+        oldest.map(|held| (held.worker, held.choice))
+    }
+
+    /// The choice that a line of this log, written at `at`, names: the first one that it fits, because the router answers
+    /// in the order in which it chose.
+    pub(super) fn take(
+        &mut self,
+        log: Log<'_>,
+        worker: WorkerIx,
+        at: Moment,
+        fits: impl Fn(&T) -> bool,
+    ) -> Option<T> {
+        let earliest = at.minus_ms(FOLLOWS_MS);
+        let place = self.held.iter().position(|held| {
+            (held.source, &*held.log) == log
+                && held.worker == worker
+                && (earliest..=at).contains(&held.at)
+                && fits(&held.choice)
+        })?;
+        self.held.remove(place).map(|held| held.choice)
+    }
+
+    /// The first choice that was not named in time, if there is one.
+    pub(super) fn overdue(&mut self, now: Millis) -> Option<(WorkerIx, T)> {
+        let is_overdue = self.held.front().is_some_and(|held| now.since(held.read_ms) >= HELD_MS);
+        is_overdue.then(|| self.held.pop_front()).flatten().map(|held| (held.worker, held.choice))
+    }
+
+    /// The choices of a log, all of them.
+    pub(super) fn of_log(&mut self, log: Log<'_>) -> Vec<(WorkerIx, T)> {
+        let (of_it, others) = self.held.drain(..).partition(|held| (held.source, &*held.log) == log);
+        self.held = others;
+        let of_it: VecDeque<Held<T>> = of_it;
+        of_it.into_iter().map(|held| (held.worker, held.choice)).collect()
+    }
+
+    /// Other workers take these places.
+    pub(super) fn vacate(&mut self, workers: &[WorkerIx]) {
+        self.held.retain(|held| !workers.contains(&held.worker));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LOG: Log<'static> = (SourceIx(1), "frontend");
+    const W: WorkerIx = WorkerIx(1);
+
+    fn at(ms: u64) -> (Moment, Millis) {
+        (Moment::of(Millis(ms)), Millis(ms))
+    }
+
+    #[test]
+    fn a_choice_is_named_by_the_next_line_of_its_log_and_worker() {
+        let mut nameless = Nameless::default();
+        for (worker, ms, choice) in [(0, 10, "query"), (1, 100, "a"), (1, 101, "b"), (0, 102, "c")] {
+            assert!(nameless.hold(LOG, WorkerIx(worker), at(ms), choice).is_none());
+        }
+        assert_eq!(nameless.take((SourceIx(2), "frontend"), W, at(102).0, |_| true), None);
+        assert_eq!(nameless.take(LOG, W, at(102).0, |choice| *choice != "a"), Some("b"));
+        assert_eq!(
+            nameless.take(LOG, WorkerIx(0), at(103).0, |_| true),
+            Some("c"),
+            "not the query long before"
+        );
+        assert_eq!(nameless.overdue(Millis(10 + HELD_MS)), Some((WorkerIx(0), "query")));
+        assert_eq!(nameless.overdue(Millis(10 + HELD_MS)), None);
+        assert_eq!(nameless.of_log((SourceIx(2), "frontend")), []);
+        nameless.hold(LOG, WorkerIx(0), at(900), "d");
+        nameless.vacate(&[W]);
+        assert_eq!(nameless.of_log(LOG), [(WorkerIx(0), "d")]);
+        assert_eq!(nameless.take(LOG, W, at(102).0, |_| true), None);
+    }
+
+    #[test]
+    fn of_too_many_the_oldest_goes_without_a_name() {
+        let mut nameless = Nameless::default();
+        let given_up: Vec<_> = (0..=MAX_HELD).filter_map(|n| nameless.hold(LOG, W, at(1), n)).collect();
+        assert_eq!(given_up, [(W, 0)]);
+    }
+}
