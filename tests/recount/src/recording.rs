@@ -21,6 +21,8 @@ pub struct Recording {
     pub capture: Capture,
     /// Its scrapes, in order.
     pub scrapes: Vec<Scrape>,
+    /// Time to first token and mean time between tokens, in milliseconds, of every request whose end a log reports.
+    pub times_ms: Vec<(Option<f64>, Option<f64>)>,
     /// What its clients noted.
     pub clients: Vec<Client>,
 }
@@ -51,8 +53,11 @@ impl Recording {
         if logs.is_empty() {
             bail!("no frontend's log in {shown}");
         }
+        let mut times_ms = Vec::new();
         for log in logs {
-            decisions.extend(router::read(files::lines(&log)?));
+            let lines = files::lines(&log)?;
+            decisions.extend(router::read(&lines));
+            times_ms.extend(router::times(&lines));
         }
         decisions.sort_by(|a, b| a.at_s.total_cmp(&b.at_s));
         let scrapes = files::find(folder, &["metrics.jsonl.gz", "cap.prom.jsonl.gz"]);
@@ -73,7 +78,7 @@ impl Recording {
                 decision.overlap_blocks = Fact::Unsure;
             }
         }
-        Ok(Self { decisions, capture, scrapes, clients })
+        Ok(Self { decisions, capture, scrapes, times_ms, clients })
     }
 
     /// Choices that the client's own notes contradict: another worker or length.

@@ -5,7 +5,6 @@ use serde_json::Value;
 
 use super::Figure;
 use crate::recording::Recording;
-use crate::router::{Decision, Fact};
 
 /// Name in the answer, Dynamo's histogram, and what begins the names of processes that have it.
 const HISTOGRAMS: [(&str, &str, &str); 4] = [
@@ -28,11 +27,12 @@ pub fn figures(recording: &Recording, latency: &Value) -> Vec<Figure> {
         let (reported, shown) = (mean(reported.mean()), mean(shown["mean"].as_f64()));
         figures.push(Figure::new(format!("{name}, histogram: mean"), reported, shown));
     }
-    type Of = fn(&Decision) -> &Fact<f64>;
-    let of: [(&str, Of); 2] = [("ttft", |decision| &decision.ttft_ms), ("itl", |decision| &decision.itl_ms)];
-    for (name, fact) in of {
-        let mut reported: Vec<f64> =
-            recording.decisions.iter().filter_map(|decision| fact(decision).reported().copied()).collect();
+    let times = &recording.times_ms;
+    let of: [(&str, Vec<f64>); 2] = [
+        ("ttft", times.iter().filter_map(|times| times.0).collect()),
+        ("itl", times.iter().filter_map(|times| times.1).collect()),
+    ];
+    for (name, mut reported) in of {
         if reported.is_empty() {
             continue;
         }

@@ -7,7 +7,7 @@ use crate::Worker;
 use crate::capture::FirstToken;
 
 pub(crate) use join::{added, first_tokens, hit_rates};
-pub use read::read;
+pub use read::{read, times};
 
 /// Whether something is reported.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]

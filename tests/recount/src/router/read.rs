@@ -64,6 +64,14 @@ pub fn read(lines: impl IntoIterator<Item = impl AsRef<str>>) -> Vec<Decision> {
     reader.finish()
 }
 
+/// Time to first token and mean time between tokens, in milliseconds, of every request that ended: also of those whose
+/// choice no line reports.
+pub fn times(lines: impl IntoIterator<Item = impl AsRef<str>>) -> Vec<(Option<f64>, Option<f64>)> {
+    let lines = lines.into_iter().filter_map(|line| Line::read(line.as_ref()));
+    let ended = lines.filter(|line| line.message.starts_with("request completed"));
+    ended.map(|line| (line.number("ttft_ms"), line.number("avg_itl_ms"))).collect()
+}
+
 impl Reader {
     fn line(&mut self, line: &Line) {
         let message = line.message.as_str();
