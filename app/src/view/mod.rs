@@ -24,6 +24,7 @@ mod rates;
 mod resize;
 mod status;
 mod tree;
+mod virtual_table;
 mod whatif;
 mod workers;
 

@@ -9,8 +9,8 @@ use crate::format;
 use crate::store::Store;
 use crate::url::{Address, Panel};
 use crate::view::chip::Chip;
-use crate::view::figure::severity_mark;
 use crate::view::clipboard::CopyButton;
+use crate::view::figure::severity_mark;
 
 /// A time of day, and how long ago that was.
 pub(super) fn moment(at: Millis, now: Millis) -> String {

@@ -13,11 +13,11 @@ use leptos::prelude::*;
 use radixscope_state::cluster::Kind;
 use wasm_bindgen::JsCast;
 
-use crate::view::figure::{Empty, PanelHead};
 use super::hint::HintList;
 use crate::format::{self, UNKNOWN};
 use crate::store::Store;
 use crate::url::Panel;
+use crate::view::figure::{Empty, PanelHead};
 use details::Details;
 use filters::Filters;
 use state::Ledger;

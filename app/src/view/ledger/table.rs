@@ -1,7 +1,8 @@
-//! The table: only the lines in sight are in the document, in elements that are used again. Newest first. At the top it
-//! follows what comes; scrolled down, or with a decision open, the lines in sight stay where they are.
+//! The table, newest first. At the top it follows what comes; scrolled down, or with a decision open, the lines in sight
+//! stay where they are.
 
-use leptos::html;
+use std::ops::Range;
+
 use leptos::prelude::*;
 use radixscope_model::id::DecisionId;
 use radixscope_state::cluster::Verdict;
@@ -11,16 +12,10 @@ use super::row::Row;
 use super::state::Ledger;
 use crate::format::{self, UNKNOWN};
 use crate::view::chip::Chip;
-use crate::view::resize;
+use crate::view::virtual_table::{Scroll, VirtualTable};
 
 /// Id of what takes the focus.
 pub(super) const GRID_ID: &str = "ledger-grid";
-/// Height of a line and of the head, CSS pixels. Fixed, so that the place of every line is known.
-const LINE: f64 = 26.0;
-/// Lines in the document at most: more than the tallest screen shows.
-const MOST: usize = 200;
-/// Lines beyond those in sight, so that the last one may be cut.
-const SPARE: usize = 2;
 
 /// The head: class that says where the column stands, name, explanation.
 const COLUMNS: [(&str, &str, &str); 11] = [
@@ -56,92 +51,36 @@ const COLUMNS: [(&str, &str, &str); 11] = [
 /// Where the reader is.
 #[derive(Clone, Copy)]
 struct Place {
-    grid: NodeRef<html::Div>,
+    scroll: Scroll,
     /// The line at the upper edge and how far it is cut; `None` follows the newest.
     anchor: StoredValue<Option<(DecisionId, f64)>>,
-    first: RwSignal<usize>,
     /// Raised when the lines in sight are to be looked up anew.
     turn: RwSignal<u32>,
-    height: RwSignal<f64>,
 }
 
 impl Place {
-    fn top(self) -> f64 {
-        self.grid.get_untracked().map_or(0.0, |grid| f64::from(grid.scroll_top()))
-    }
-
-    fn scroll_to(self, top: f64) {
-        if let Some(grid) = self.grid.get_untracked()
-            && (f64::from(grid.scroll_top()) - top).abs() >= 1.0
-        {
-            grid.set_scroll_top(top.round() as i32);
-        }
-    }
-
     /// Takes what is at the upper edge now for what stays there.
     fn hold(self, ledger: Ledger) {
-        let top = self.top();
+        let (line, cut) = self.scroll.at_edge();
         let is_open = ledger.store.address.with_untracked(|address| address.decision.is_some());
-        let line = (top / LINE) as usize;
-        let anchor = (top >= 1.0 || is_open).then(|| ledger.id_at(line)).flatten();
-        self.anchor.set_value(anchor.map(|id| (id, top - line as f64 * LINE)));
-        self.begin_with(line);
-    }
-
-    fn begin_with(self, line: usize) {
-        if self.first.get_untracked() != line {
-            self.first.set(line);
-        }
+        let is_at_top = line == 0 && cut < 1.0;
+        let anchor = (!is_at_top || is_open).then(|| ledger.id_at(line)).flatten();
+        self.anchor.set_value(anchor.map(|id| (id, cut)));
+        self.scroll.follow();
     }
 
     /// Brings what is to stay back to where it was, after lines came or went.
     fn keep(self, ledger: Ledger) {
         // Called in a later frame, when the panel may be gone.
         let Some(anchor) = self.anchor.try_get_value() else { return };
-        let line = match anchor {
-            None => 0,
-            Some((id, cut)) => {
-                let line = ledger.line_of(id);
-                self.scroll_to(line as f64 * LINE + cut);
-                (self.top() / LINE) as usize
-            }
-        };
-        self.begin_with(line);
+        self.scroll.to(anchor.map_or((0, 0.0), |(id, cut)| (ledger.line_of(id), cut)));
         self.turn.update(|turn| *turn += 1);
-    }
-
-    /// Lines that fit, at least one.
-    fn fitting(self) -> usize {
-        ((self.height.get_untracked() - LINE) / LINE).max(1.0) as usize
-    }
-
-    /// Scrolls as little as brings `line` into sight.
-    fn show(self, ledger: Ledger, line: usize) {
-        let (at, fitting, top) = (line as f64 * LINE, self.fitting() as f64 * LINE, self.top());
-        if at < top {
-            self.scroll_to(at);
-        } else if at + LINE > top + fitting {
-            self.scroll_to(at + LINE - fitting);
-        }
-        self.hold(ledger);
     }
 }
 
 #[component]
 pub(super) fn Table(ledger: Ledger) -> impl IntoView {
-    let place = Place {
-        grid: NodeRef::new(),
-        anchor: StoredValue::new(None),
-        first: RwSignal::new(0),
-        turn: RwSignal::new(0),
-        height: RwSignal::new(0.0),
-    };
-    Effect::new(move |_| {
-        if let Some(grid) = place.grid.get() {
-            let of = grid.clone();
-            resize::observe(&grid, move || place.height.set(f64::from(of.client_height())));
-        }
-    });
+    let place = Place { scroll: Scroll::new(), anchor: StoredValue::new(None), turn: RwSignal::new(0) };
     let count = Memo::new(move |_| ledger.view.with(|view| view.picked.at.len()));
     Effect::new(move |_| {
         ledger.view.track();
@@ -156,34 +95,37 @@ pub(super) fn Table(ledger: Ledger) -> impl IntoView {
         }
         now
     });
-    let slots = Memo::new(move |_| ((place.height.get() / LINE).ceil() as usize + SPARE).min(MOST));
-    let lines = fill(ledger, place, slots);
-    let above = Memo::new(move |_| place.first.get());
+    let zone_ms = js_sys::Date::new_0().get_timezone_offset() as i64 * -60_000;
+    let rows = move |lines: Range<usize>| {
+        // Not the view itself: what is in sight is known only when the place is kept.
+        place.turn.track();
+        ledger.look(|_, shown| {
+            ledger.view.with_untracked(|view| {
+                let row = |line: usize| {
+                    let decided = shown.at(*view.picked.at.get(line)?)?;
+                    Some(Row::of(decided, line, zone_ms))
+                };
+                lines.map(row).collect::<Vec<_>>()
+            })
+        })
+    };
     let head = COLUMNS.map(|(class, name, title)| {
         view! { <span class=class role="columnheader" title=title>{name}</span> }
     });
-    let active = move || ledger.cursor.get().map(row_id);
+    let active = Signal::derive(move || ledger.cursor.get().map(row_id));
+    let above = Memo::new(move |_| place.scroll.first());
     view! {
         <div class="ledger-table">
-            <div class="ledger-grid" id=GRID_ID node_ref=place.grid tabindex="0" role="grid" data-testid="ledger-grid"
-                style=format!("--line-height: {LINE}px") aria-label="Decisions, newest first" aria-colcount=COLUMNS.len()
-                aria-rowcount=move || count.get() + 1 aria-activedescendant=active
-                on:scroll=move |_| place.hold(ledger) on:keydown=move |event| key(ledger, place, &event)>
-                <div class="ledger-row ledger-head" role="row" aria-rowindex="1">{head.into_iter().collect_view()}</div>
-                <div class="ledger-lines" role="rowgroup" style=move || format!("height: {}px", count.get() as f64 * LINE)>
-                    <div class="ledger-sight" role="presentation" style=move || format!("transform: translateY({}px)", place.first.get() as f64 * LINE)>
-                        <For each=move || 0..slots.get() key=|slot| *slot let:slot>
-                            <Line ledger row=lines[slot]/>
-                        </For>
-                    </div>
-                </div>
+            <VirtualTable scroll=place.scroll id=GRID_ID role="grid" label="Decisions, newest first" columns=COLUMNS.len() count active
+                head=head.into_iter().collect_view().into_any() rows line=move |row| view! { <Line ledger row/> }.into_any()
+                on_scroll=move |()| place.hold(ledger) on_key=move |event| key(ledger, place, &event)>
                 <Show when=move || count.get() == 0>
                     <p class="ledger-none" data-testid="ledger-none">"No decision that is kept is like that: choose another outcome, worker or request"</p>
                 </Show>
-            </div>
+            </VirtualTable>
             <Show when=move || { above.get() > 0 }>
                 <button class="to-top" data-testid="ledger-to-top" on:click=move |_| {
-                    place.scroll_to(0.0);
+                    place.scroll.to((0, 0.0));
                     place.hold(ledger);
                 }>
                     {move || format!("↑ {} newer", format::count(above.get() as u64))}
@@ -191,32 +133,6 @@ pub(super) fn Table(ledger: Ledger) -> impl IntoView {
             </Show>
         </div>
     }
-}
-
-/// Keeps the rows of as many slots as there are filled with what is in sight.
-fn fill(ledger: Ledger, place: Place, slots: Memo<usize>) -> [RwSignal<Option<Row>>; MOST] {
-    let lines = std::array::from_fn(|_| RwSignal::new(None::<Row>));
-    let zone_ms = js_sys::Date::new_0().get_timezone_offset() as i64 * -60_000;
-    Effect::new(move |_| {
-        let (slots, first) = (slots.get(), place.first.get());
-        // Not the view itself: what is in sight is known only when the place is kept.
-        place.turn.track();
-        let rows: Vec<Option<Row>> = ledger.look(|_, shown| {
-            ledger.view.with_untracked(|view| {
-                let at = |line: usize| {
-                    let decided = shown.at(*view.picked.at.get(line)?)?;
-                    Some(Row::of(decided, line, zone_ms))
-                };
-                (first..first + slots).map(at).collect()
-            })
-        });
-        for (line, row) in lines.iter().zip(rows) {
-            if line.with_untracked(|before| *before != row) {
-                line.set(row);
-            }
-        }
-    });
-    lines
 }
 
 fn row_id(id: DecisionId) -> String {
@@ -242,7 +158,7 @@ fn Line(ledger: Ledger, row: RwSignal<Option<Row>>) -> impl IntoView {
         ledger.open(id.get_untracked().filter(|_| !is_open));
     };
     view! {
-        <div class="ledger-row" role="row" class:vacant=move || id.get().is_none() class:open=is_open class:cursor=is_cursor
+        <div class="virtual-row" role="row" class:vacant=move || id.get().is_none() class:open=is_open class:cursor=is_cursor
             id=move || id.get().map(row_id) aria-selected=move || is_open().to_string()
             aria-rowindex=move || row.with(|row| row.as_ref().map(|row| row.line + 2))
             data-testid="ledger-row" data-decision=move || id.get().map(|id| id.to_string()) on:click=open>
@@ -272,30 +188,22 @@ fn key(ledger: Ledger, place: Place, event: &KeyboardEvent) {
     if lines == 0 || event.ctrl_key() || event.meta_key() || event.alt_key() {
         return;
     }
-    let at = ledger.cursor.get_untracked().map(|id| ledger.line_of(id));
-    let page = place.fitting();
-    let here = at.unwrap_or(0);
-    let to = match event.key().as_str() {
-        "ArrowDown" => at.map_or(place.first.get_untracked(), |at| at + 1),
-        "ArrowUp" => here.saturating_sub(1),
-        "PageDown" => here + page,
-        "PageUp" => here.saturating_sub(page),
-        "Home" => 0,
-        "End" => lines - 1,
-        "Enter" => {
-            if let Some(id) = ledger.cursor.get_untracked() {
-                ledger.open(Some(id));
-                event.prevent_default();
-            }
-            return;
+    let cursor = ledger.cursor.get_untracked();
+    let key = event.key();
+    if key == "Enter" {
+        if cursor.is_some() {
+            ledger.open(cursor);
+            event.prevent_default();
         }
-        _ => return,
-    };
+        return;
+    }
+    let at = cursor.map(|id| ledger.line_of(id));
+    let Some(line) = place.scroll.line_after(&key, at, lines) else { return };
     event.prevent_default();
-    let line = to.min(lines - 1);
     let id = ledger.id_at(line);
     ledger.cursor.set(id);
-    place.show(ledger, line);
+    place.scroll.show(line);
+    place.hold(ledger);
     if ledger.store.address.with_untracked(|address| address.decision.is_some()) {
         ledger.open(id);
     }

@@ -1,12 +1,11 @@
 //! The tree as a table whose lines open: what the picture shows, for the keyboard and for those who hear the page.
 //!
-//! Only the lines in sight are in the document, in elements that are used again. Lines are put in order anew at a
-//! readable pace; the line that the reader is on stays where it is on the screen.
+//! Lines are put in order anew at a readable pace; the line that the reader is on stays where it is on the screen.
 
 use std::collections::HashSet;
+use std::ops::Range;
 
 use leptos::attr::custom::custom_attribute;
-use leptos::html;
 use leptos::prelude::*;
 use radixscope_model::id::WorkerIx;
 use radixscope_state::cluster::{Cluster, touched_ms};
@@ -19,16 +18,10 @@ use crate::draw::crumb::Crumb;
 use crate::draw::palette::label;
 use crate::format::{self, UNKNOWN};
 use crate::view::chip::Chip;
-use crate::view::resize;
+use crate::view::virtual_table::{Scroll, VirtualTable};
 
 /// Id of what takes the focus.
 const GRID_ID: &str = "tree-grid";
-/// Height of a line and of the head, CSS pixels. Fixed, so that the place of every line is known.
-const LINE: f64 = 26.0;
-/// Lines beyond those in sight, so that the last one may be cut.
-const SPARE: usize = 2;
-/// Lines in the document at most: more than the tallest screen shows.
-const MOST_SLOTS: usize = 200;
 /// Lines kept at most; a browser's elements end at some 30 million pixels.
 const MOST_LINES: usize = 500_000;
 /// Owners named in a line; all are named in its title.
@@ -126,39 +119,18 @@ impl Line {
 #[derive(Clone, Copy)]
 struct Grid {
     tree: TreeView,
-    element: NodeRef<html::Div>,
+    scroll: Scroll,
     order: RwSignal<RowOrder>,
     /// Engine's hashes of the boxes whose lines are open.
     open: StoredValue<HashSet<u64>>,
     lines: RwSignal<Vec<Kept>>,
     /// The line that the keyboard is on.
     cursor: RwSignal<Option<Crumb>>,
-    first: RwSignal<usize>,
-    height: RwSignal<f64>,
     /// Raised when lines are opened, closed or ordered otherwise.
     asked: RwSignal<u32>,
 }
 
 impl Grid {
-    fn top(self) -> f64 {
-        self.element.get_untracked().map_or(0.0, |grid| f64::from(grid.scroll_top()))
-    }
-
-    fn scroll_to(self, top: f64) {
-        if let Some(grid) = self.element.get_untracked()
-            && (f64::from(grid.scroll_top()) - top).abs() >= 1.0
-        {
-            grid.set_scroll_top(top.round() as i32);
-        }
-    }
-
-    fn scrolled(self) {
-        let first = (self.top() / LINE) as usize;
-        if self.first.get_untracked() != first {
-            self.first.set(first);
-        }
-    }
-
     fn line_of(self, crumb: Crumb) -> Option<usize> {
         self.lines.with_untracked(|lines| lines.iter().position(|line| line.crumb == crumb))
     }
@@ -167,23 +139,12 @@ impl Grid {
         self.lines.with_untracked(|lines| lines.get(at).copied())
     }
 
-    /// Lines that fit, at least one.
-    fn fitting(self) -> usize {
-        ((self.height.get_untracked() - LINE) / LINE).max(1.0) as usize
-    }
-
     /// Puts the cursor on a line and scrolls as little as brings it into sight.
     fn step_to(self, at: usize) {
         let Some(line) = self.line_at(at) else { return };
         self.cursor.set(Some(line.crumb));
         self.tree.selected.set(Some(line.crumb));
-        let (y, fitting, top) = (at as f64 * LINE, self.fitting() as f64 * LINE, self.top());
-        if y < top {
-            self.scroll_to(y);
-        } else if y + LINE > top + fitting {
-            self.scroll_to(y + LINE - fitting);
-        }
-        self.scrolled();
+        self.scroll.show(at);
     }
 
     fn toggle(self, crumb: Crumb, open: bool) {
@@ -207,26 +168,20 @@ impl Grid {
         if self.lines.with_untracked(|before| *before == lines) {
             return;
         }
-        let top = self.top();
-        let first = (top / LINE) as usize;
-        let cursor = self.cursor.get_untracked().filter(|&crumb| {
-            self.line_of(crumb).is_some_and(|at| at >= first && at <= first + self.fitting())
-        });
-        let anchor = cursor.or_else(|| self.line_at(first).filter(|_| top >= 1.0).map(|line| line.crumb));
+        let (first, cut) = self.scroll.at_edge();
+        let is_seen = |crumb: &Crumb| self.line_of(*crumb).is_some_and(|at| self.scroll.is_in_sight(at));
+        let cursor = self.cursor.get_untracked().filter(is_seen);
+        let is_at_top = first == 0 && cut < 1.0;
+        let anchor = cursor.or_else(|| self.line_at(first).filter(|_| !is_at_top).map(|line| line.crumb));
         let before = anchor.and_then(|crumb| self.line_of(crumb));
         self.lines.set(lines);
         let after = anchor.and_then(|crumb| self.line_of(crumb));
         if let (Some(before), Some(after)) = (before, after)
             && before != after
         {
-            let moved = (after as f64 - before as f64) * LINE;
+            let line = (first + after).saturating_sub(before);
             // The height of all lines is in the document with the next frame; without it there is nowhere to scroll to.
-            request_animation_frame(move || {
-                if self.first.try_get_untracked().is_some() {
-                    self.scroll_to(top + moved);
-                    self.scrolled();
-                }
-            });
+            request_animation_frame(move || self.scroll.to((line, cut)));
         }
     }
 }
@@ -237,21 +192,13 @@ pub(super) fn TreeGrid(tree: TreeView) -> impl IntoView {
     let store = tree.store;
     let grid = Grid {
         tree,
-        element: NodeRef::new(),
+        scroll: Scroll::new(),
         order: RwSignal::new(RowOrder::Blocks),
         open: StoredValue::new(HashSet::new()),
         lines: RwSignal::new(Vec::new()),
         cursor: RwSignal::new(tree.selected.get_untracked()),
-        first: RwSignal::new(0),
-        height: RwSignal::new(0.0),
         asked: RwSignal::new(0),
     };
-    Effect::new(move |_| {
-        if let Some(element) = grid.element.get() {
-            let of = element.clone();
-            resize::observe(&element, move || grid.height.set(f64::from(of.client_height())));
-        }
-    });
     store.keep_forest();
     Effect::new(move |_| {
         grid.asked.track();
@@ -259,25 +206,15 @@ pub(super) fn TreeGrid(tree: TreeView) -> impl IntoView {
         let arrangement = tree.choice.with(|choice| choice.arrangement);
         store.on_tree_beat(arrangement, |cluster, forest| grid.refill(cluster.tree(), forest));
     });
-    let slots = Memo::new(move |_| ((grid.height.get() / LINE).ceil() as usize + SPARE).min(MOST_SLOTS));
-    let in_sight = fill(grid, slots);
     let count = Memo::new(move |_| grid.lines.with(Vec::len));
     let head = COLUMNS.map(|(class, name, title, order)| view! { <HeadCell grid class name title order/> });
-    let active = move || grid.cursor.get().map(row_id);
+    let active = Signal::derive(move || grid.cursor.get().map(row_id));
     view! {
-        <div class="tree-grid" id=GRID_ID node_ref=grid.element tabindex="0" role="treegrid" data-testid="tree-grid"
-            style=format!("--line-height: {LINE}px") aria-label="Prefix tree, a line a run of blocks. Right opens a line, Left closes it, Enter shows it in the picture"
-            aria-colcount=COLUMNS.len() aria-rowcount=move || count.get() + 1 aria-activedescendant=active
-            on:scroll=move |_| grid.scrolled() on:keydown=move |event| key(grid, &event)>
-            <div class="tree-grid-row tree-grid-head" role="row" aria-rowindex="1">{head.into_iter().collect_view()}</div>
-            <div class="tree-grid-lines" role="rowgroup" style=move || format!("height: {}px", count.get() as f64 * LINE)>
-                <div class="tree-grid-sight" role="presentation" style=move || format!("transform: translateY({}px)", grid.first.get() as f64 * LINE)>
-                    <For each=move || 0..slots.get() key=|slot| *slot let:slot>
-                        <GridLine grid line=in_sight[slot]/>
-                    </For>
-                </div>
-            </div>
-        </div>
+        <VirtualTable scroll=grid.scroll id=GRID_ID role="treegrid" columns=COLUMNS.len() count active
+            label="Prefix tree, a line a run of blocks. Right opens a line, Left closes it, Enter shows it in the picture"
+            head=head.into_iter().collect_view().into_any() rows=move |lines| look_up(grid, lines)
+            line=move |line| view! { <GridLine grid line/> }.into_any()
+            on_scroll=move |()| grid.scroll.follow() on_key=move |event| key(grid, &event)/>
     }
 }
 
@@ -305,25 +242,19 @@ fn HeadCell(
     .into_any()
 }
 
-/// Keeps the rows of as many slots as there are filled with what is in sight.
-fn fill(grid: Grid, slots: Memo<usize>) -> [RwSignal<Option<Line>>; MOST_SLOTS] {
-    let in_sight = std::array::from_fn(|_| RwSignal::new(None::<Line>));
-    Effect::new(move |_| {
-        let (slots, first, store) = (slots.get(), grid.first.get(), grid.tree.store);
-        let kept: Vec<Option<Kept>> =
-            grid.lines.with(|lines| (first..first + slots).map(|at| lines.get(at).copied()).collect());
-        let arrangement = grid.tree.choice.with(|choice| choice.arrangement);
-        store.on_tree_beat(arrangement, |cluster, _| {
-            let now = store.now_ms().0;
-            for (slot, kept) in kept.iter().enumerate() {
-                let line = kept.and_then(|kept| Line::of(cluster, now, first + slot, kept));
-                if in_sight[slot].with_untracked(|before| *before != line) {
-                    in_sight[slot].set(line);
-                }
-            }
-        });
+/// What the lines in sight show now; `None` beyond the last.
+fn look_up(grid: Grid, lines: Range<usize>) -> Vec<Option<Line>> {
+    let kept: Vec<(usize, Option<Kept>)> =
+        grid.lines.with(|all| lines.map(|at| (at, all.get(at).copied())).collect());
+    let arrangement = grid.tree.choice.with(|choice| choice.arrangement);
+    let store = grid.tree.store;
+    let mut found = Vec::new();
+    store.on_tree_beat(arrangement, |cluster, _| {
+        let now = store.now_ms().0;
+        let line = |(at, kept): (usize, Option<Kept>)| Line::of(cluster, now, at, kept?);
+        found = kept.into_iter().map(line).collect();
     });
-    in_sight
+    found
 }
 
 fn row_id(crumb: Crumb) -> String {
@@ -380,7 +311,7 @@ fn GridLine(grid: Grid, line: RwSignal<Option<Line>>) -> impl IntoView {
         }
     };
     view! {
-        <div class="tree-grid-row" role="row" {..level} class:vacant=move || crumb.get().is_none() class:cursor=is_cursor class:open=is_selected
+        <div class="virtual-row" role="row" {..level} class:vacant=move || crumb.get().is_none() class:cursor=is_cursor class:open=is_selected
             id=move || crumb.get().map(row_id) aria-selected=move || is_selected().to_string()
             aria-expanded=move || has_children.get().then(|| is_open.get().to_string())
             aria-posinset=number(|line| line.kept.place)
@@ -413,27 +344,16 @@ fn key(grid: Grid, event: &KeyboardEvent) {
         return;
     }
     let at = grid.cursor.get_untracked().and_then(|crumb| grid.line_of(crumb));
-    let here = at.unwrap_or(0);
-    let page = grid.fitting();
     let key = event.key();
-    let to = match key.as_str() {
-        "ArrowDown" => at.map_or(grid.first.get_untracked(), |at| at + 1),
-        "ArrowUp" => here.saturating_sub(1),
-        "PageDown" => here + page,
-        "PageUp" => here.saturating_sub(page),
-        "Home" => 0,
-        "End" => lines - 1,
-        "ArrowRight" | "ArrowLeft" | "Enter" | " " => {
-            event.prevent_default();
-            if let Some(line) = at.and_then(|at| grid.line_at(at)) {
-                sideways(grid, here, line, &key);
-            }
-            return;
+    if matches!(key.as_str(), "ArrowRight" | "ArrowLeft" | "Enter" | " ") {
+        event.prevent_default();
+        if let Some((at, line)) = at.and_then(|at| Some((at, grid.line_at(at)?))) {
+            sideways(grid, at, line, &key);
         }
-        _ => return,
-    };
-    event.prevent_default();
-    grid.step_to(to.min(lines - 1));
+    } else if let Some(to) = grid.scroll.line_after(&key, at, lines) {
+        event.prevent_default();
+        grid.step_to(to);
+    }
 }
 
 /// Right opens and then goes to the first line below; left closes and then goes to the line above it.

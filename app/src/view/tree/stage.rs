@@ -96,12 +96,10 @@ pub(super) fn Canvas(tree: TreeView) -> impl IntoView {
         untrack(|| draw(tree, stage, minimap, &frame));
     });
     let input = Input::new(tree, frame);
-    let pointed = move |part: fn(&BlockSummary) -> String| {
-        move || tree.pointed.with(|block| block.as_ref().map(part))
-    };
+    let pointed =
+        move |part: fn(&BlockSummary) -> String| move || tree.pointed.with(|block| block.as_ref().map(part));
     let workers = move || {
-        let id =
-            |&worker: &WorkerIx| Some(tree.store.peek(|c| c.worker(worker).map(|w| w.id))?.to_string());
+        let id = |&worker: &WorkerIx| Some(tree.store.peek(|c| c.worker(worker).map(|w| w.id))?.to_string());
         let ids = |block: &BlockSummary| block.owners.iter().filter_map(id).collect::<Vec<_>>().join(" ");
         tree.pointed.with(|block| block.as_ref().map(ids))
     };
@@ -198,13 +196,7 @@ impl Stage {
     }
 
     /// The upper canvas: words and outlines.
-    fn annotate(
-        &self,
-        tree: TreeView,
-        (cluster, forest): (&Cluster, &Forest),
-        view: &Viewport,
-        how: &How,
-    ) {
+    fn annotate(&self, tree: TreeView, (cluster, forest): (&Cluster, &Forest), view: &Viewport, how: &How) {
         let (surface, palette, mirror) = (&self.surface, &self.palette, cluster.tree());
         self.brush.words(how, surface, (cluster, forest), view, palette, &self.drawn);
         let outline = |id: ChainId, colour, width: f64, dash: f64| {
