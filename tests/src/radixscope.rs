@@ -22,6 +22,9 @@ pub struct Radixscope {
     http: Http,
 }
 
+/// How long the decisions of a standing demo have to be the same, by the server's clock: more than two flushes.
+const SETTLED_MS: u64 = 2_500;
+
 impl Radixscope {
     /// Starts `radixscope <args>` on a free port and waits until it listens.
     pub async fn start<A: Into<OsString>>(args: impl IntoIterator<Item = A>) -> Self {
@@ -32,13 +35,15 @@ impl Radixscope {
     pub async fn standing_demo() -> (Self, Vec<Value>) {
         let server = Self::start(["demo", "--warm-up", "120", "--speed", "0.000001"]).await;
         server.until_source_is("live").await;
-        let mut before = Value::Null;
+        // A decision is completed at a flush, up to some seconds later by the server's clock.
+        let (mut before, mut since_ms) = (Value::Null, 0);
         let decisions = wait::until("nothing changes any more", async || {
             let now = server.json("/api/v1/decisions?limit=10000").await;
-            let is_same = now["decisions"] == before["decisions"] && now["totals"]["count"] != 0;
-            before = now.clone();
-            tokio::time::sleep(std::time::Duration::from_millis(300)).await;
-            wait::expect(is_same, || "still changing".to_owned()).map(|()| now)
+            let at_ms = server.json("/api/v1/cluster").await["at_ms"].as_u64().expect("a time");
+            if now["decisions"] != before["decisions"] || now["totals"]["count"] == 0 {
+                (before, since_ms) = (now.clone(), at_ms);
+            }
+            wait::expect(at_ms >= since_ms + SETTLED_MS, || "still changing".to_owned()).map(|()| now)
         })
         .await;
         (server, decisions["decisions"].as_array().expect("a list").clone())

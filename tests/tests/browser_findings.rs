@@ -9,13 +9,15 @@ use serde_json::Value;
 async fn faulty() -> (Radixscope, Value) {
     let server = Radixscope::start(["demo", "--fault", "no-events"]).await;
     server.until_source_is("live").await;
-    let finding = wait::until("the fault is found", async || {
-        let all = server.json("/api/v1/findings").await;
-        let found = all["findings"].as_array().unwrap().iter().find(|f| f["code"] == "no_events").cloned();
-        found.ok_or_else(|| all.to_string())
-    })
-    .await;
+    let finding = wait::until("the fault is found", async || found(&server).await).await;
     (server, finding)
+}
+
+/// The finding as the API has it now, else all that it has.
+async fn found(server: &Radixscope) -> Result<Value, String> {
+    let all = server.json("/api/v1/findings").await;
+    let found = all["findings"].as_array().unwrap().iter().find(|f| f["code"] == "no_events").cloned();
+    found.ok_or_else(|| all.to_string())
 }
 
 async fn open(page: &Page, server: &Radixscope, more: &str) {
@@ -38,9 +40,15 @@ async fn a_finding_says_what_the_api_says_and_its_fix_can_be_copied() {
         let severity = finding["severity"].as_str().unwrap();
         let word = texts(".severity").await.concat();
         assert!(word.to_lowercase().contains(severity), "{word} is {severity}");
-        let labels: Vec<&str> =
-            finding["evidence"].as_array().unwrap().iter().map(|e| e["label"].as_str().unwrap()).collect();
-        assert_eq!(texts("[data-testid=evidence] tbody th").await, labels);
+        // The evidence is renewed every few seconds, for the page and for the API.
+        page.until("the evidence is that of the API", async |_| {
+            let now = found(&server).await.expect("the fault holds");
+            let evidence = now["evidence"].as_array().unwrap();
+            let labels: Vec<&str> = evidence.iter().map(|e| e["label"].as_str().unwrap()).collect();
+            let shown = texts("[data-testid=evidence] tbody th").await;
+            wait::expect(shown == labels, || format!("{shown:?}, not {labels:?}"))
+        })
+        .await;
         let fixes = finding["fix"].as_array().unwrap();
         assert_eq!(texts("[data-testid=fixes] > li").await.len(), fixes.len());
         assert_eq!(

@@ -1,4 +1,6 @@
-//! Checks of form: formatting, lints for the host and for the browser, licences, spelling.
+//! Checks of form: formatting, words, lints for the host and for the browser, documentation, licences, spelling.
+
+mod words;
 
 use std::process::ExitCode;
 
@@ -40,7 +42,7 @@ pub(crate) fn run(workspace: &Workspace) -> Result<ExitCode> {
 }
 
 /// How many steps [`form`] takes.
-pub(crate) const FORM_STEPS: usize = 3;
+pub(crate) const FORM_STEPS: usize = 4;
 
 /// Formatting and lints.
 ///
@@ -48,6 +50,7 @@ pub(crate) const FORM_STEPS: usize = 3;
 /// When one of them finds something.
 pub(crate) fn form(steps: &mut Steps<'_>, workspace: &Workspace) -> Result<()> {
     steps.step("Formatting", "", |step| step.run(workspace.cargo(["fmt", "--all", "--check"])))?;
+    steps.step("Words", "", |_| words::check(&workspace.root))?;
     steps.step("Lints for the host", "about 1 min on two cores", |step| {
         step.run(workspace.cargo([
             "clippy",
