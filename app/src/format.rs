@@ -29,8 +29,7 @@ pub fn rate(per_second: f64) -> String {
     } else if per_second < 0.05 {
         "<0.1".to_owned()
     } else if per_second < 9.95 {
-        let tenths = (per_second * 10.0).round() as u64;
-        format!("{}.{}", tenths / 10, tenths % 10)
+        format!("{per_second:.1}")
     } else {
         short(per_second.round() as u64)
     }
@@ -38,15 +37,12 @@ pub fn rate(per_second: f64) -> String {
 
 /// A share 0 … 1 with two decimals.
 pub fn share(share: f64) -> String {
-    // In whole numbers: formatting of fractions alone is a twentieth of the page.
-    let hundredths = (share * 100.0).round() as u64;
-    format!("{}.{:02}", hundredths / 100, hundredths % 100)
+    format!("{share:.2}")
 }
 
 /// A share 0 … 1 as a width for style sheets.
 pub fn width(share: f64) -> String {
-    let permille = (share.clamp(0.0, 1.0) * 1000.0).round() as u64;
-    format!("{}.{}%", permille / 10, permille % 10)
+    format!("{:.1}%", share.clamp(0.0, 1.0) * 100.0)
 }
 
 /// How long ago, coarse: `now`, `12 s`, `3 min`, `5 h`, `2 d`.

@@ -3,8 +3,8 @@
 //! ```text
 //! net     the socket: frames in, reconnecting         store   the state, the signals that say it changed
 //! view    one file a panel, reads the store           draw    pixels, colours, canvas, chart
-//! bundle  what is in which WASM, and the handover     worker  long jobs beside the page, without Leptos
-//! url     the address of a view    keys  the keyboard    theme  dark or light    format  numbers as text
+//! worker  long jobs beside the page, without Leptos   url     the address of a view
+//! keys    the keyboard         theme  dark or light   format  numbers as text
 //! ```
 //! What needs no browser (`draw::raster`, `format`, `url` …) compiles and is tested on the host.
 
@@ -16,11 +16,6 @@ pub mod url;
 pub mod worker;
 
 #[cfg(target_arch = "wasm32")]
-pub mod bundle;
-#[cfg(target_arch = "wasm32")]
-#[expect(unreachable_pub, reason = "what the component macro writes is public whatever the component is")]
-mod erased;
-#[cfg(target_arch = "wasm32")]
 pub mod keys;
 #[cfg(target_arch = "wasm32")]
 pub mod store;
@@ -30,5 +25,9 @@ pub mod theme;
 #[expect(unreachable_pub, reason = "what the component macro writes is public whatever the component is")]
 pub mod view;
 
+/// Puts the page into the document.
 #[cfg(target_arch = "wasm32")]
-pub use bundle::start;
+pub fn start() {
+    console_error_panic_hook::set_once();
+    leptos::mount::mount_to_body(view::App);
+}

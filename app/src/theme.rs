@@ -3,7 +3,6 @@
 use leptos::prelude::*;
 use wasm_bindgen::prelude::*;
 
-use crate::erased::effect;
 use crate::store::Store;
 use crate::url::Theme;
 
@@ -25,7 +24,7 @@ pub fn provide(store: Store) -> Signal<bool> {
         Theme::Dark => true,
         Theme::Light => false,
     });
-    effect(move || {
+    Effect::new(move |_| {
         if let Some(root) = document().document_element() {
             let _ = root.set_attribute("data-theme", if dark.get() { "dark" } else { "light" });
         }

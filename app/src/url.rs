@@ -38,12 +38,9 @@ impl Theme {
     }
 }
 
-/// Declares [`Panel`]: for each its value in the address, its title, and whether it is in the `first` bundle or in the
-/// `full` one alone.
+/// Declares [`Panel`]: for each its value in the address and its title.
 macro_rules! panels {
-    (@is_full first) => { false };
-    (@is_full full) => { true };
-    ($(#[$doc:meta] $panel:ident $value:literal $title:literal $bundle:ident,)*) => {
+    ($(#[$doc:meta] $panel:ident $value:literal $title:literal,)*) => {
         /// What fills the page.
         #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
         pub enum Panel {
@@ -73,39 +70,31 @@ macro_rules! panels {
                     $(Panel::$panel => $title,)*
                 }
             }
-
-            /// Whether it is in the full bundle alone.
-            pub const fn is_full(self) -> bool {
-                match self {
-                    Panel::Overview => false,
-                    $(Panel::$panel => panels!(@is_full $bundle),)*
-                }
-            }
         }
     };
 }
 
 panels! {
     /// What is wrong, why, and what to set.
-    Findings "findings" "Findings" full,
+    Findings "findings" "Findings",
     /// How long requests take, and how they lie on the workers.
-    Latency "latency" "Latency" full,
+    Latency "latency" "Latency",
     /// What the workers' memory is filled with, and what would fit.
-    Memory "memory" "Memory" full,
+    Memory "memory" "Memory",
     /// The tree, with everything to find one's way in it.
-    Tree "tree" "Tree" full,
+    Tree "tree" "Tree",
     /// The workers alone.
-    Workers "workers" "Workers" first,
+    Workers "workers" "Workers",
     /// The rates alone.
-    Rates "rates" "Rates" first,
+    Rates "rates" "Rates",
     /// The decisions alone, at length.
-    Decisions "decisions" "Decisions" full,
+    Decisions "decisions" "Decisions",
     /// What the router would decide now.
-    WhatIf "whatif" "What-if" full,
+    WhatIf "whatif" "What-if",
     /// What other settings would have made of the latest decisions.
-    Counterfactual "counterfactual" "Counterfactual" full,
+    Counterfactual "counterfactual" "Counterfactual",
     /// Live traffic beside baselines.
-    Compare "compare" "Compare" full,
+    Compare "compare" "Compare",
 }
 
 /// What the query says.
@@ -177,11 +166,6 @@ impl Address {
     /// The same view with `panel` filling the page and `decision` open.
     pub fn with_decision(&self, panel: Panel, decision: DecisionId) -> Self {
         Self { panel, decision: Some(decision), ..self.clone() }
-    }
-
-    /// Whether the view has something that is in the full bundle alone: a panel, or a decision's path.
-    pub const fn is_full(&self) -> bool {
-        self.panel.is_full() || self.decision.is_some()
     }
 
     /// A key that only one panel reads.

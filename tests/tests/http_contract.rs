@@ -318,9 +318,14 @@ async fn files_with_a_hash_in_their_name_are_kept_for_ever_and_sent_compressed()
 async fn files_without_a_hash_in_their_name_are_asked_for_again_and_sent_once() {
     let server = demo(&[]).await;
     let http = Http::default();
-    for file in
-        ["full-loader.js", "full.js", "full_bg.wasm", "worker.js", "worker_bg.wasm", "worker_loader.js"]
-    {
+    for file in [
+        "worker.js",
+        "worker_bg.wasm",
+        "worker_loader.js",
+        "tokenizer.js",
+        "tokenizer_bg.wasm",
+        "tokenizer_loader.js",
+    ] {
         let url = server.url(&format!("/{file}"));
         let answer = http.get(&url).await.unwrap();
         assert_eq!((answer.status, answer.header("cache-control")), (200, "no-cache"), "{file}");

@@ -36,7 +36,7 @@ pub(crate) fn build(steps: &mut Steps<'_>, workspace: &Workspace) -> Result<()> 
         }
         // Removed first: an interrupted build must not count as one.
         let _ = fs::remove_file(&stamp);
-        // Trunk asks cargo for one bundle after the other; asked for all at once, cargo links them side by side.
+        // Trunk asks cargo for one program after the other; asked for all at once, cargo links them side by side.
         step.run(workspace.cargo([
             "build",
             "--locked",

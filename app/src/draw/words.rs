@@ -93,7 +93,6 @@ pub fn axis(surface: &Surface, view: &Viewport, palette: &Palette, block_tokens:
     let region = view.region;
     surface.font(400);
     for mark in marks(region.top, region.bottom, height, MARK_GAP * scale) {
-        // Not `clamp`, which panics where there is no room, and brings the formatting of fractions for saying so.
         write_mark(surface, view.y(mark as f64), (0.0, height), mark, palette, block_tokens);
     }
 }

@@ -48,10 +48,7 @@ pub async fn run(store: Store) {
 }
 
 async fn connection(store: Store) -> End {
-    // Taken over live from another bundle, it stays so until something else is known.
-    if store.link.get_untracked() != Link::Live {
-        store.link.set(Link::Connecting);
-    }
+    store.link.set(Link::Connecting);
     let Some(mut socket) = address(store).and_then(|url| WebSocket::open(&url).ok()) else {
         return End::Lost { spoke: false };
     };

@@ -5,7 +5,6 @@ use std::time::Duration;
 use leptos::prelude::*;
 
 use super::Store;
-use crate::erased::next_frame;
 
 /// Shortest time between two updates of numbers. Faster is flicker; slower is felt.
 const BEAT_MS: f64 = 150.0;
@@ -26,7 +25,7 @@ impl Store {
         }
         let asked = self.live.try_update_value(|live| std::mem::replace(&mut live.pace.frame_asked, true));
         if asked == Some(false) {
-            next_frame(move || self.draw());
+            request_animation_frame(move || self.draw());
         }
     }
 

@@ -1,7 +1,6 @@
 //! Where the link to the server stands, and how sure we are of what came over it. Plain values.
 
 use radixscope_model::id::Seq;
-use serde::{Deserialize, Serialize};
 
 /// The link to the server.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -44,20 +43,8 @@ impl Link {
     }
 }
 
-/// How the opening of a panel goes that is in the full bundle alone.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub enum Opening {
-    /// Nothing is being opened.
-    #[default]
-    No,
-    /// The full bundle is being loaded.
-    Loading,
-    /// It could not be loaded.
-    Failed,
-}
-
 /// What the comparison of our state's digest with the server's gave.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Check {
     /// The last record after which both were equal.
     pub verified: Option<Seq>,
@@ -68,7 +55,7 @@ pub struct Check {
 }
 
 /// Why the state was fetched anew.
-#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Resyncs {
     /// The server found that we did not keep up.
     pub behind: u64,

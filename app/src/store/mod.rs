@@ -7,7 +7,6 @@
 mod apply;
 mod as_of;
 mod clock;
-mod handover;
 mod link;
 
 use leptos::prelude::*;
@@ -19,7 +18,7 @@ use radixscope_state::tree::forest::{Arrangement, Forest};
 pub use apply::Broken;
 pub use as_of::{Feed, time_of_day};
 pub(crate) use clock::now_ms;
-pub use link::{Check, Link, Opening, Resyncs};
+pub use link::{Check, Link, Resyncs};
 
 use crate::url::Address;
 
@@ -67,8 +66,6 @@ pub struct Store {
     pub address: RwSignal<Address>,
     /// Parts of the address that were not understood, in words.
     pub misread: RwSignal<Vec<String>>,
-    /// How the opening of a panel goes that this bundle has not.
-    pub opening: RwSignal<Opening>,
     /// Raised when the reader asks not to wait for the next attempt.
     pub retry: RwSignal<u32>,
 }
@@ -95,7 +92,6 @@ impl Store {
             server: RwSignal::new(String::new()),
             address: RwSignal::new(address),
             misread: RwSignal::new(misread),
-            opening: RwSignal::new(Opening::No),
             retry: RwSignal::new(0),
         }
     }
@@ -103,11 +99,6 @@ impl Store {
     /// Whether a state is there at all. Tracked.
     pub fn ready(self) -> bool {
         self.ready.get()
-    }
-
-    /// Whether a state is there; `None` once the page is gone. Not tracked.
-    pub fn has_state(self) -> Option<bool> {
-        self.ready.try_get_untracked()
     }
 
     /// Looks at the state, and again whenever it changed: once per drawn frame.

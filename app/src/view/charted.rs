@@ -6,7 +6,6 @@ use leptos::prelude::*;
 
 use super::resize;
 use crate::draw::chart::Chart;
-use crate::erased::{effect, next_frame};
 
 /// Wait before the chart's library is fetched again after a failure.
 const RETRY_MS: u32 = 3_000;
@@ -18,14 +17,14 @@ pub(super) fn load_after_first_paint(
     loaded: RwSignal<bool>,
     failed: RwSignal<bool>,
 ) {
-    effect(move || {
+    Effect::new(move |_| {
         let Some(element) = frame.get() else { return };
         resize::observe(&element, move || {
             chart.try_with_value(|c| c.iter().for_each(Chart::resize)).unwrap_or_default()
         });
         // Two frames: the first paints the page.
-        next_frame(move || {
-            next_frame(move || {
+        request_animation_frame(move || {
+            request_animation_frame(move || {
                 leptos::task::spawn_local(async move {
                     while !mount(&element, chart, loaded, failed).await {
                         TimeoutFuture::new(RETRY_MS).await;

@@ -7,7 +7,6 @@ use radixscope_state::cluster::{Cluster, Decided, DecisionTotals};
 
 use super::chip::Chip;
 use super::figure::{Empty, Figure, PanelHead};
-use crate::erased::{Show, list};
 use crate::format::{self, UNKNOWN};
 use crate::store::Store;
 use crate::url::Panel;
@@ -83,11 +82,9 @@ pub(super) fn DecisionsPanel(store: Store) -> impl IntoView {
                             <th scope="col" class="c-source">"Source"</th>
                         </tr></thead>
                         <tbody>
-                            {list(
-                                move || rows.get(),
-                                |row| row.seq,
-                                move |row| view! { <DecisionRow store row/> }.into_any(),
-                            )}
+                            <For each=move || rows.get() key=|row| row.seq let:row>
+                                <DecisionRow store row/>
+                            </For>
                         </tbody>
                     </table>
                 </div>

@@ -3,14 +3,13 @@
 use leptos::html;
 use leptos::prelude::*;
 
-use crate::erased::effect;
 use crate::keys::KEYS;
 
 /// Opens whenever `raised` rises.
 #[component]
 pub(super) fn Help(raised: RwSignal<u32>) -> impl IntoView {
     let dialog = NodeRef::<html::Dialog>::new();
-    effect(move || {
+    Effect::new(move |_| {
         if raised.get() > 0
             && let Some(dialog) = dialog.get_untracked()
             && !dialog.open()
@@ -18,9 +17,7 @@ pub(super) fn Help(raised: RwSignal<u32>) -> impl IntoView {
             let _ = dialog.show_modal();
         }
     });
-    // Fixed text of ours: as a view, it would cost the first bundle more.
-    let row = |(key, does)| format!("<tr><th scope='row'><kbd>{key}</kbd></th><td>{does}</td></tr>");
-    let rows: String = KEYS.into_iter().map(row).collect();
+    let row = |(key, does)| view! { <tr><th scope="row"><kbd>{key}</kbd></th><td>{does}</td></tr> };
     view! {
         <dialog node_ref=dialog class="help" aria-labelledby="help-title" data-testid="help">
             <form method="dialog">
@@ -29,7 +26,7 @@ pub(super) fn Help(raised: RwSignal<u32>) -> impl IntoView {
                     <button class="plain" aria-label="Close">"Close"</button>
                 </header>
             </form>
-            <table inner_html=rows></table>
+            <table>{KEYS.map(row).into_iter().collect_view()}</table>
             <h2>"How to read the tree"</h2>
             <p>
                 "Every box is a run of prompt blocks. Downward is the position in the prompt; a box's share of the

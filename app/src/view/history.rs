@@ -3,7 +3,6 @@
 use leptos::prelude::*;
 use wasm_bindgen::JsValue;
 
-use crate::erased::effect;
 use crate::store::Store;
 use crate::url::{Address, Panel};
 
@@ -12,7 +11,7 @@ use crate::url::{Address, Panel};
 pub(super) fn keep_address(store: Store) {
     let now = move || store.address.with_untracked(|address| (address.query(), address.panel));
     let written = StoredValue::new(now());
-    effect(move || {
+    Effect::new(move |_| {
         store.address.track();
         let (query, panel) = now();
         let (old_query, old_panel) = written.get_value();

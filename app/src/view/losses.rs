@@ -4,7 +4,6 @@ use leptos::prelude::*;
 use radixscope_model::record::{MissedCause, RejectReason};
 use radixscope_state::cluster::SourceState;
 
-use crate::erased::Show;
 use crate::format;
 use crate::store::Store;
 
@@ -39,7 +38,6 @@ pub(super) fn Losses(store: Store) -> impl IntoView {
                 <td class="sample">{row.sample}</td>
             </tr>
         }
-        .into_any()
     };
     view! {
         <div id=LOSSES_ID class="popover" popover="auto" aria-label="Lost and rejected messages" data-testid="losses">

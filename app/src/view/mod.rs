@@ -2,38 +2,44 @@
 
 mod charted;
 mod chip;
+mod clipboard;
+mod compare;
+mod costs;
+mod counterfactual;
 mod decisions;
 mod figure;
-pub(crate) mod full;
+mod file;
+mod findings;
 mod help;
+mod hint;
 mod history;
+mod latency;
+mod ledger;
 mod losses;
+mod memory;
 mod nav;
 mod notices;
+mod prompt_text;
 mod rates;
 mod resize;
 mod status;
-pub mod tree;
+mod tree;
+mod virtual_table;
+mod whatif;
 mod workers;
 
-use futures_util::FutureExt;
-use futures_util::future::abortable;
 use leptos::prelude::*;
 
-use crate::bundle::{self, Bundle, Handed};
-use crate::erased::{Show, effect, next_frame};
 use crate::store::{Feed, Link, Store};
 use crate::url::{Address, Panel};
 use crate::{keys, net, theme};
 
-/// The whole page; `handed` is what another bundle gave.
-pub(crate) fn app<B: Bundle>(handed: Option<Handed>) -> impl IntoView {
+/// The whole page.
+#[component]
+pub(crate) fn App() -> impl IntoView {
     let query = window().location().search().unwrap_or_default();
     let store = Store::new(Address::parse(&query));
-    let is_opened = handed.is_some();
-    if let Some(handed) = handed {
-        handed.put_into(store);
-    }
+    leptos::task::spawn_local(net::socket::run(store));
     let dark = theme::provide(store);
     let help = RwSignal::new(0);
     keys::listen(store, help);
@@ -47,17 +53,8 @@ pub(crate) fn app<B: Bundle>(handed: Option<Handed>) -> impl IntoView {
         Link::Incompatible { theirs } => Some(view! { <notices::Incompatible store theirs/> }.into_any()),
         _ => None,
     };
-    let asked = move || store.address.with(|a| a.panel);
-    // While a panel is being opened that this bundle has not, the one before stays; at first there is none.
-    let shown = Memo::new(move |before: Option<&Option<Panel>>| {
-        let panel = asked();
-        if B::FULL || !panel.is_full() { Some(panel) } else { before.copied().flatten() }
-    });
-    if !B::FULL {
-        bundle::keep_open(store, Memo::new(move |_| store.address.with(Address::is_full)));
-        bundle::offer(store);
-    }
-    follow(store, shown, is_opened);
+    let shown = Memo::new(move |_| store.address.with(|a| a.panel));
+    focus_another(shown);
     let kiosk = Memo::new(move |_| store.address.with(|a| a.kiosk));
     view! {
         <a class="skip" href="#tree" on:click=move |event| {
@@ -66,14 +63,14 @@ pub(crate) fn app<B: Bundle>(handed: Option<Handed>) -> impl IntoView {
         }>
             "Skip to the tree"
         </a>
-        <div class="page" class:kiosk=move || kiosk.get() data-view=move || shown.get().unwrap_or(asked()).as_str()
+        <div class="page" class:kiosk=move || kiosk.get() data-view=move || shown.get().as_str()
             data-old=move || old(store)>
             <Show when=move || !kiosk.get()>
                 <status::StatusBar store help/>
             </Show>
             <notices::Notices store/>
-            <main class="panels" id="panels" tabindex="-1" class:single=move || shown.get() != Some(Panel::Overview)>
-                {move || shown.get().map(|panel| B::panel(panel, store, dark).unwrap_or_else(|| panel_views(store, dark, panel, B::PAINTER)))}
+            <main class="panels" id="panels" tabindex="-1" class:single=move || shown.get() != Panel::Overview>
+                {move || panel(shown.get(), store, dark)}
             </main>
         </div>
         <losses::Losses store/>
@@ -94,11 +91,12 @@ fn old(store: Store) -> &'static str {
     }
 }
 
-fn panel_views(store: Store, dark: Signal<bool>, panel: Panel, painter: Option<tree::Painter>) -> AnyView {
+/// What fills the page.
+fn panel(panel: Panel, store: Store, dark: Signal<bool>) -> AnyView {
     match panel {
         Panel::Overview => view! {
             <div class="column wide">
-                <tree::TreePanel store dark painter/>
+                <tree::OverviewTree store dark/>
                 <rates::RatesPanel store dark/>
             </div>
             <div class="column">
@@ -107,29 +105,28 @@ fn panel_views(store: Store, dark: Signal<bool>, panel: Panel, painter: Option<t
             </div>
         }
         .into_any(),
+        Panel::Findings => view! { <findings::FindingsPanel store/> }.into_any(),
+        Panel::Latency => view! { <latency::LatencyPanel store dark/> }.into_any(),
+        Panel::Memory => view! { <memory::MemoryPanel store/> }.into_any(),
+        Panel::Tree => view! { <tree::TreePanel store dark/> }.into_any(),
         Panel::Workers => view! { <workers::WorkersPanel store/> }.into_any(),
         Panel::Rates => view! { <rates::RatesPanel store dark/> }.into_any(),
-        // The others are the bundle's.
-        _ => ().into_any(),
+        Panel::Decisions => view! { <ledger::LedgerPanel store/> }.into_any(),
+        Panel::WhatIf => view! { <whatif::WhatIfPanel store/> }.into_any(),
+        Panel::Counterfactual => view! { <counterfactual::CounterfactualPanel store/> }.into_any(),
+        Panel::Compare => view! { <compare::ComparePanel store dark/> }.into_any(),
     }
 }
 
-/// Connects as soon as there is something to show, since a bundle that is only there to load the other one needs no
-/// state. And another panel takes the focus with its heading: it is read aloud, and the keyboard goes on from there.
-fn follow(store: Store, shown: Memo<Option<Panel>>, is_opened: bool) {
-    let (link, stop) = abortable(net::socket::run(store));
-    on_cleanup(move || stop.abort());
-    let mut link = Some(link);
-    let mut before = None;
-    effect(move || {
-        let Some(panel) = shown.get() else { return };
-        if let Some(link) = link.take() {
-            leptos::task::spawn_local(link.map(drop));
-        }
-        if before.replace(panel).map_or(is_opened, |before| before != panel) {
+/// Another panel takes the focus with its heading: it is read aloud, and the keyboard goes on from there.
+fn focus_another(shown: Memo<Panel>) {
+    Effect::new(move |before: Option<Panel>| {
+        let panel = shown.get();
+        if before.is_some_and(|before| before != panel) {
             // The next frame has it in the document.
-            next_frame(move || keys::focus(&figure::heading_id(panel)));
+            request_animation_frame(move || keys::focus(&figure::heading_id(panel)));
         }
+        panel
     });
 }
 
@@ -142,13 +139,13 @@ fn keep_attributes(store: Store) {
             let _ = body.set_attribute(name, value);
         }
     };
-    effect(move || {
+    Effect::new(move |_| {
         set("data-seq", &store.on_frame(|cluster| cluster.seq().to_string()));
         if let Some((seq, digest)) = store.digest() {
             set("data-digest", &digest.to_string());
             set("data-digest-seq", &seq.to_string());
         }
     });
-    effect(move || set("data-connection", store.link.get().as_str()));
-    effect(move || set("data-stale", if store.stale.get() { "true" } else { "false" }));
+    Effect::new(move |_| set("data-connection", store.link.get().as_str()));
+    Effect::new(move |_| set("data-stale", if store.stale.get() { "true" } else { "false" }));
 }

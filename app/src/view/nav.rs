@@ -21,7 +21,7 @@ pub(super) fn Nav(store: Store) -> impl IntoView {
             bad.fold((0_u32, Severity::Info), |(count, worst), severity| (count + 1, worst.max(severity)))
         })
     });
-    // In attributes, drawn by the style sheet: so it costs the first bundle little.
+    // In attributes, drawn by the style sheet.
     let badge = move |panel| found.with(|(n, _)| (panel == Panel::Findings && *n > 0).then(|| n.to_string()));
     let worst = move |panel| badge(panel).map(|_| found.get().1.as_str());
     let link = |&panel: &Panel| {
@@ -34,21 +34,17 @@ pub(super) fn Nav(store: Store) -> impl IntoView {
             store.address.update(|a| a.panel = panel);
             crate::keys::close(NAV_ID);
         };
-        // Fixed text of ours. The marks are in a file of their own, by the address's words, so that they are not in the
-        // first bundle; a panel without one there has none.
-        let inner = format!(
-            "<svg aria-hidden='true'><use href='nav.svg#{}'/></svg><span>{}</span>",
-            panel.as_str(),
-            panel.title()
-        );
+        // The marks are in a file of their own, by the address's words; a panel without one there has none.
+        let mark = format!("nav.svg#{}", panel.as_str());
         let group = if matches!(panel, Panel::Latency | Panel::WhatIf) { "group" } else { "" };
         view! {
             <a href=address on:click=open aria-current=move || (current() == panel).then_some("page")
                 class=group data-found=move || badge(panel) data-worst=move || worst(panel)
-                data-testid=format!("nav-{}", panel.as_str()) inner_html=inner>
+                data-testid=format!("nav-{}", panel.as_str())>
+                <svg aria-hidden="true"><use_ href=mark/></svg>
+                <span>{panel.title()}</span>
             </a>
         }
-        .into_any()
     };
     view! {
         <button class="menu" popovertarget=NAV_ID aria-label="Panels" data-testid="menu">

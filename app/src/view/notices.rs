@@ -7,7 +7,7 @@ use radixscope_model::record::{FindingHead, LinkState, Phase, Severity};
 use radixscope_state::cluster::Cluster;
 
 use crate::format;
-use crate::store::{Feed, Link, Opening, Store, time_of_day};
+use crate::store::{Feed, Link, Store, time_of_day};
 use crate::url::Panel;
 use crate::view::figure::severity_mark;
 use crate::view::old;
@@ -27,7 +27,6 @@ struct Notice {
 #[derive(Clone, Copy, PartialEq)]
 enum Act {
     Connect,
-    Open,
     ShowFindings,
 }
 
@@ -35,14 +34,13 @@ impl Act {
     fn now(self, store: Store) {
         match self {
             Self::Connect => store.retry.update(|n| *n += 1),
-            Self::Open => store.opening.set(Opening::No),
             Self::ShowFindings => store.address.update(|a| a.panel = Panel::Findings),
         }
     }
 
     const fn words(self) -> (&'static str, &'static str) {
         match self {
-            Self::Connect | Self::Open => ("Try now", "retry"),
+            Self::Connect => ("Try now", "retry"),
             Self::ShowFindings => ("Show", "show-findings"),
         }
     }
@@ -59,7 +57,6 @@ impl Notice {
 pub(super) fn Notices(store: Store) -> impl IntoView {
     let notices = Memo::new(move |_| {
         let mut all = Vec::new();
-        all.extend(of_opening(store));
         all.extend(of_link(store));
         all.extend(store.on_beat(|cluster| of_sources(cluster.sources())));
         all.extend(of_trust(store));
@@ -86,7 +83,6 @@ pub(super) fn Notices(store: Store) -> impl IntoView {
                         view! {
                             <button class="plain" data-testid=id on:click=move |_| act.now(store)>{words}</button>
                         }
-                        .into_any()
                     });
                     view! {
                         <p class=format!("notice {}", notice.level) data-testid=notice.id>
@@ -94,7 +90,6 @@ pub(super) fn Notices(store: Store) -> impl IntoView {
                             {act}
                         </p>
                     }
-                    .into_any()
                 };
                 notices.get().into_iter().map(row).collect_view()
             }}
@@ -133,26 +128,6 @@ fn of_findings(cluster: &Cluster) -> Option<Notice> {
         text = format!("✓ No findings · {checked} rules checked");
     }
     Some(Notice { act: Some(Act::ShowFindings), ..Notice::new("notice-findings", level, text) })
-}
-
-fn of_opening(store: Store) -> Option<Notice> {
-    let panel = store.address.with(|a| a.panel);
-    match store.opening.get() {
-        _ if !store.address.with(|a| a.is_full()) => None,
-        Opening::No => None,
-        Opening::Loading => Some(Notice::new(
-            "notice-opening",
-            "info",
-            format!("Opening {}…", panel.title().to_ascii_lowercase()),
-        )),
-        Opening::Failed => {
-            let text = format!(
-                "{} could not be opened: this server did not send the rest of the page.",
-                panel.title()
-            );
-            Some(Notice { act: Some(Act::Open), ..Notice::new("notice-not-opened", "bad", text) })
-        }
-    }
 }
 
 fn of_link(store: Store) -> Option<Notice> {

@@ -11,7 +11,6 @@ use super::figure::{Figure, PanelHead};
 use crate::draw::chart::Chart;
 use crate::draw::palette::{Palette, label};
 use crate::draw::rates::{self, Band};
-use crate::erased::{Show, effect};
 use crate::format;
 use crate::store::{Feed, Store, now_ms};
 use crate::theme;
@@ -58,7 +57,7 @@ pub(super) fn RatesPanel(store: Store, dark: Signal<bool>) -> impl IntoView {
                 <Show when=move || store.workers.get() <= LEGEND_WORKERS>
                     <span class="chips" aria-hidden="true">
                         {move || {
-                            let chip = |i| view! { <Chip store worker=WorkerIx(i)/> }.into_any();
+                            let chip = |i| view! { <Chip store worker=WorkerIx(i)/> };
                             (0..store.workers.get() as u16).map(chip).collect_view()
                         }}
                     </span>
@@ -86,7 +85,7 @@ fn keep_drawn(
     loaded: RwSignal<bool>,
 ) {
     let mut drawn = None;
-    effect(move || {
+    Effect::new(move |_| {
         let (dark, picked) = (dark.get(), store.picked());
         let now = store.received_ms();
         let second = store.on_beat(|_| now.0 / 1000);

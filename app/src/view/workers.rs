@@ -6,7 +6,6 @@ use radixscope_state::cluster::{CapacitySource, Cluster, Said, Sign, WorkerState
 
 use super::chip::Chip;
 use super::figure::{Empty, Figure, PanelHead};
-use crate::erased::{Show, list};
 use crate::format::{self, UNKNOWN};
 use crate::store::{Feed, Store};
 use crate::url::Panel;
@@ -71,11 +70,9 @@ pub(super) fn WorkersPanel(store: Store) -> impl IntoView {
                             <th scope="col" class="n c-overlap" title="Overlap of prompt blocks over the decisions for this worker">"Overlap"</th>
                             <th scope="col" class="n c-age" title="Time since its last KV event">"Event"</th>
                         </tr></thead>
-                        {list(
-                            move || (0..count() as u16).map(WorkerIx).collect(),
-                            |worker| worker.0.into(),
-                            move |worker| view! { <WorkerRow store worker/> }.into_any(),
-                        )}
+                        <For each=move || (0..count() as u16).map(WorkerIx) key=|worker| *worker let:worker>
+                            <WorkerRow store worker/>
+                        </For>
                     </table>
                 </div>
                 <Show when=move || unsized_workers.get() != 0>
@@ -147,7 +144,7 @@ fn WorkerRow(store: Store, worker: WorkerIx) -> impl IntoView {
             <Show when=move || row.with(|r| !r.facts.is_empty())>
                 <tr class="worker-facts"><td colspan="7">
                     {move || {
-                        let fact = |(id, text)| view! { <span data-testid=id>{text}</span> }.into_any();
+                        let fact = |(id, text)| view! { <span data-testid=id>{text}</span> };
                         row.with(|r| r.facts.clone()).into_iter().map(fact).collect_view()
                     }}
                 </td></tr>

@@ -1,4 +1,4 @@
-//! Jobs too long for the page, in a Web Worker of its own bundle. [`Request`]s go in, [`Answer`]s come out, postcard
+//! Jobs too long for the page, in a Web Worker with a program of its own. [`Request`]s go in, [`Answer`]s come out, postcard
 //! over `postMessage`; a job that is no longer wanted ends with its worker.
 //!
 //! To add a job: a variant of [`Job`] and of [`Outcome`], an arm in [`Job::run`].

@@ -1,4 +1,4 @@
-//! The page's side of the tokenizer's worker, which is a bundle of another crate. One file and one text at a time; of the
+//! The page's side of the tokenizer's worker, which is a program of another crate. One file and one text at a time; of the
 //! texts that come meanwhile, the last. A worker that breaks off or takes too long is ended, and the next text has a new one.
 
 use std::cell::RefCell;

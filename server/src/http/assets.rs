@@ -249,12 +249,12 @@ mod tests {
 
     #[test]
     fn only_names_with_a_hash_or_a_version_are_kept_for_ever() {
-        assert!(is_immutable("first-0123456789abcdef_bg.wasm"));
+        assert!(is_immutable("page-0123456789abcdef_bg.wasm"));
         assert!(is_immutable("style-fedcba9876543210.css"));
         assert!(is_immutable("vendor/echarts-6.0.0.min.js"));
         assert!(!is_immutable("vendor/echarts.min.js"));
         assert!(is_immutable("bar-23456789abcdef.css"), "a hash that began with zeros");
-        assert!(!is_immutable("full_bg.wasm") && !is_immutable("worker_loader.js"));
+        assert!(!is_immutable("worker_bg.wasm") && !is_immutable("worker_loader.js"));
         assert!(!is_immutable("favicon.svg"));
     }
 

@@ -23,7 +23,7 @@ pub(super) struct CargoTool {
     usual: &'static str,
 }
 
-/// Bundles the app.
+/// Builds the app.
 pub(super) fn trunk() -> CargoTool {
     CargoTool {
         package: "trunk",

@@ -1,0 +1,10 @@
+//! The page.
+
+#[cfg(target_arch = "wasm32")]
+fn main() {
+    radixscope_app::start();
+}
+
+/// On the host there is nothing to do: the page lives in a browser.
+#[cfg(not(target_arch = "wasm32"))]
+fn main() {}

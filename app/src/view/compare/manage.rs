@@ -1,0 +1,151 @@
+//! The baselines: roles, import by button or drop, export, what was saved, deleting.
+
+use leptos::prelude::*;
+use radixscope_insight::baseline::{self, MAX_BYTES, Router};
+use radixscope_insight::live::Live;
+use wasm_bindgen::JsCast;
+use web_sys::{DragEvent, File, HtmlInputElement};
+
+use super::roles::{Baselines, Role, name_of};
+use crate::view::file::offer;
+
+fn read(baselines: Baselines, file: &File) {
+    let name = file.name();
+    if file.size() > MAX_BYTES as f64 {
+        baselines.said.set(Err(format!("{name} was not taken: it is larger than {MAX_BYTES} bytes.")));
+        return;
+    }
+    let text = file.text();
+    leptos::task::spawn_local(async move {
+        let text = wasm_bindgen_futures::JsFuture::from(text).await.ok().and_then(|text| text.as_string());
+        match text {
+            Some(text) => baselines.import(&text, &name),
+            None => {
+                baselines.said.try_set(Err(format!("{name} was not taken: the browser could not read it.")));
+            }
+        }
+    });
+}
+
+#[component]
+pub(super) fn Manage(baselines: Baselines, live: Memo<Live>) -> impl IntoView {
+    let over = RwSignal::new(false);
+    let drop = move |event: DragEvent| {
+        event.prevent_default();
+        over.set(false);
+        if let Some(file) = event.data_transfer().and_then(|data| data.files()).and_then(|files| files.get(0))
+        {
+            read(baselines, &file);
+        }
+    };
+    let choose = move |event: leptos::ev::Event| {
+        let Some(input) = event.target().and_then(|target| target.dyn_into::<HtmlInputElement>().ok()) else {
+            return;
+        };
+        if let Some(file) = input.files().and_then(|files| files.get(0)) {
+            read(baselines, &file);
+        }
+        // The same file once more is a change, too.
+        input.set_value("");
+    };
+    let export = move |_| {
+        let text = baseline::export(&baselines.all());
+        let said = match offer("baselines.csv", "text/csv;charset=utf-8", &text) {
+            Ok(()) => Ok("baselines.csv saved.".to_owned()),
+            Err(_) => Err("baselines.csv could not be saved: the browser refused.".to_owned()),
+        };
+        baselines.said.set(said);
+    };
+    view! {
+        <div class="cmp-manage">
+            <div class="drop" class:over=move || over.get() data-testid="cmp-drop"
+                on:dragover=move |event: DragEvent| { event.prevent_default(); over.set(true); }
+                on:dragleave=move |_| over.set(false) on:drop=drop>
+                <input type="file" class="hidden" id="cmp-file" accept=".csv,text/csv" data-testid="cmp-file" on:change=choose/>
+                <p><label for="cmp-file" class="file-button">"Import a CSV"</label>" or drop it here: a line each level, columns as in the export. "
+                    <button type="button" class="plain" data-testid="cmp-export" on:click=export>"Export all"</button></p>
+            </div>
+            <Save baselines live/>
+            <p class="cmp-said" aria-live="polite" data-testid="cmp-said" class:field-fault=move || baselines.said.with(Result::is_err)>
+                {move || match baselines.said.get() { Ok(said) | Err(said) => said }}
+            </p>
+            <ul class="cmp-list">
+                {move || baselines.all().into_iter().map(|baseline| {
+                    let name = name_of(&baseline);
+                    let is_sample = baselines.is_sample(&baseline);
+                    let about = match is_sample {
+                        true => format!("Sample: {}; your hardware differs", baseline.attribution()),
+                        false => baseline.attribution().to_owned(),
+                    };
+                    let levels: Vec<String> = baseline.rows().iter().map(|row| row.concurrency.to_string()).collect();
+                    let label = baseline.name().to_owned();
+                    view! {
+                        <li data-testid="cmp-baseline">
+                            <b>{label.clone()}</b>" "<span class="quiet">{format!("{}, levels {}. {about}", baseline.router().as_str(), levels.join(", "))}</span>
+                            {(!is_sample).then(|| view! {
+                                <button type="button" class="plain" data-testid="cmp-delete" aria-label=format!("Delete {label}")
+                                    on:click=move |_| baselines.delete(&name)>"Delete"</button>
+                            })}
+                        </li>
+                    }
+                }).collect_view()}
+            </ul>
+        </div>
+    }
+}
+
+#[component]
+fn Save(baselines: Baselines, live: Memo<Live>) -> impl IntoView {
+    let name = RwSignal::new("My sweep".to_owned());
+    let router = RwSignal::new(Router::KvAware);
+    let missing = Memo::new(move |_| live.with(|live| live.concurrency.is_none()));
+    let save = move |event: leptos::ev::SubmitEvent| {
+        event.prevent_default();
+        let typed = name.get_untracked();
+        if typed.trim().is_empty() {
+            baselines.said.set(Err("A baseline needs a name.".to_owned()));
+            return;
+        }
+        live.with_untracked(|live| match live.concurrency {
+            Some(_) => baselines.save(typed.trim(), router.get_untracked(), &live.window),
+            None => {
+                baselines.said.set(Err("Nothing was saved: the present concurrency is not known.".to_owned()))
+            }
+        });
+    };
+    view! {
+        <form class="cap-line" on:submit=save>
+            <label for="cmp-name">"Save this window as"</label>
+            <input id="cmp-name" type="text" maxlength="80" data-testid="cmp-name" prop:value=name on:input=move |event| name.set(event_target_value(&event))/>
+            <select aria-label="Routed" data-testid="cmp-router" on:change=move |event| {
+                let value = event_target_value(&event);
+                router.set(Router::ALL.into_iter().find(|r| r.as_str() == value).unwrap_or(Router::Other));
+            }>
+                {Router::ALL.map(|r| view! { <option>{r.as_str()}</option> }).into_iter().collect_view()}
+            </select>
+            <button type="submit" class="cf-button" data-testid="cmp-save" prop:disabled=missing>"Save"</button>
+        </form>
+    }
+}
+
+/// Which baseline plays which role.
+#[component]
+pub(super) fn Roles(baselines: Baselines) -> impl IntoView {
+    Role::ALL
+        .map(|role| {
+            let playing = Memo::new(move |_| baselines.playing(role).map(|baseline| name_of(&baseline)));
+            view! {
+                <label class="cf-field"><span>{role.label()}</span>
+                    <select data-testid=role.key().replace('.', "-") on:change=move |event| baselines.choose(role, &event_target_value(&event))>
+                        {move || baselines.all().into_iter().map(|baseline| {
+                            let name = name_of(&baseline);
+                            let is_it = { let name = name.clone(); move || playing.with(|playing| playing.as_ref() == Some(&name)) };
+                            view! { <option value=name selected=is_it>{baseline.name().to_owned()}</option> }
+                        }).collect_view()}
+                    </select>
+                </label>
+            }
+        })
+        .into_iter()
+        .collect_view()
+}

@@ -1,0 +1,235 @@
+//! What other settings would have made of the latest decisions: exact on the state each saw, and in a model that reacts.
+//! Computed beside the page, on request, and kept with its time until it is computed again.
+
+mod controls;
+mod fetch;
+mod flips;
+mod heat;
+mod run;
+mod table;
+
+use std::sync::Arc;
+
+use leptos::prelude::*;
+use radixscope_insight::counterfactual::{
+    About, FROZEN_LIMITS, Fact, ModelReport, NO_CANDIDATES_HINT, headline, not_judged,
+};
+
+use controls::{Controls, Inputs};
+use flips::Flips;
+use heat::HeatMap;
+use run::{Done, Runner, Step};
+use table::Comparison;
+
+use crate::format;
+use crate::store::Store;
+use crate::url::Panel;
+use crate::view::figure::{Empty, PanelHead};
+use crate::view::hint::HintList;
+
+/// The panel.
+#[component]
+pub(crate) fn CounterfactualPanel(store: Store) -> impl IntoView {
+    // Milliseconds of the time zone east of Greenwich; it does not change while the page is open often enough to matter.
+    let zone_ms = js_sys::Date::new_0().get_timezone_offset() as i64 * -60_000;
+    let runner = Runner::new(store);
+    let inputs = Inputs::new();
+    let compute = Callback::new(move |()| match inputs.asked() {
+        Ok(asked) => runner.compute(asked, || ()),
+        Err(error) => runner.error.set(Some(error)),
+    });
+    let sweep = Callback::new(move |()| match inputs.span() {
+        Ok(span) => runner.sweep(span),
+        Err(error) => runner.error.set(Some(error)),
+    });
+    let known = Memo::new(move |_| store.on_beat(|cluster| cluster.decisions().totals().count > 0));
+    // Once, for whoever opens the panel; never again without being asked.
+    Effect::new(move |_| {
+        if store.ready()
+            && known.get()
+            && !runner.has_begun()
+            && let Ok(asked) = inputs.asked()
+        {
+            runner.compute(asked, move || runner.sweep(asked.span));
+        }
+    });
+    let frozen = Signal::derive(move || runner.frozen.get().map(|done| done.report));
+    let model = Signal::derive(move || runner.model.get().map(|done| done.report));
+    let newer = Memo::new(move |_| {
+        let to = frozen.with(|report| report.as_ref().and_then(|report| report.about.to_ms));
+        to.map_or(0, |to| {
+            store.on_beat(|cluster| {
+                cluster.decisions().newest_first().take_while(|d| d.decided_ms() > to).count()
+            })
+        })
+    });
+    let again = Signal::derive(move || runner.frozen.with(Option::is_some));
+    let busy = Signal::derive(move || runner.step.with(Option::is_some));
+    let stamp = move || {
+        runner.frozen.get().map(|done| {
+            let newer = match newer.get() {
+                0 => String::new(),
+                n => format!(" {} since.", format::plural(n as u64, "newer decision", "newer decisions")),
+            };
+            view! {
+                <p class="quiet" data-testid="cf-stamp" data-worker-ms=format!("{:.3}", done.worker_ms) data-total-ms=format!("{:.3}", done.total_ms)>
+                    {format!("{}{newer}", stamped(&done, &done.report.about, zone_ms))}
+                </p>
+            }
+        })
+    };
+    view! {
+        <section class="panel counterfactual" aria-labelledby="counterfactual-title" data-testid="counterfactual">
+            <PanelHead store panel=Panel::Counterfactual title="Counterfactual">
+                <span class="quiet cf-sub">"What other settings would have made of the latest decisions"</span>
+            </PanelHead>
+            <Show when=move || known.get() fallback=move || view! { <Nothing store/> }>
+                <div class="scroll cf-scroll">
+                    <div class="cf-top">
+                        <Controls store inputs busy again compute sweep><Progress runner/></Controls>
+                        {move || runner.error.get().map(|error| view! { <p class="cf-error" role="alert" data-testid="cf-error">{error}</p> })}
+                    </div>
+                    <div class="cf-columns" class:with-model=move || runner.model.with(Option::is_some)>
+                        <div class="cf-column">
+                            {move || frozen.get().map(|report| view! { <p class="cf-headline" data-testid="cf-headline">{headline(&report)}</p> })}
+                            {stamp}
+                            {move || frozen.get().map(|report| view! { <About about=report.about.clone()/> })}
+                            <Comparison store frozen model/>
+                            {move || frozen.get().filter(|report| report.about.judged > 0).map(|report| view! { <Flips store report/> })}
+                        </div>
+                        <div class="cf-column">
+                            {move || runner.sweep.get().map(|done| {
+                                let stamp = format!("Sweep. {}", stamped(&done, &done.report.about, zone_ms));
+                                let take = Callback::new(move |setting| inputs.take(setting));
+                                view! {
+                                    <p class="quiet" data-testid="cf-sweep-stamp" data-worker-ms=format!("{:.3}", done.worker_ms) data-total-ms=format!("{:.3}", done.total_ms)>{stamp}</p>
+                                    <HeatMap report=done.report take/>
+                                }
+                            })}
+                            {move || again.get().then(|| view! { <Limits/> })}
+                            {move || runner.model.get().map(|done| view! { <Assumptions done/> })}
+                        </div>
+                    </div>
+                </div>
+            </Show>
+        </section>
+    }
+}
+
+fn stamped<T>(done: &Done<T>, about: &About, zone_ms: i64) -> String {
+    let clock = |at: Option<radixscope_model::id::Millis>| {
+        at.map_or(format::UNKNOWN.to_owned(), |at| format::clock(at.0, zone_ms))
+    };
+    format!(
+        "Computed at {} on {}, {}–{}, record {}.",
+        clock(Some(done.at_ms)),
+        format::plural(about.considered, "decision", "decisions"),
+        clock(about.from_ms),
+        clock(about.to_ms),
+        format::count(about.seq.0)
+    )
+}
+
+/// What was judged and what not.
+#[component]
+fn About(about: About) -> impl IntoView {
+    let mut said = Vec::new();
+    said.extend(not_judged(&about));
+    if about.reconstructed > 0 {
+        said.push(format!(
+            "Candidates of {} were computed here from the tree and the requests in flight, not written by the router.",
+            format::count(about.reconstructed)
+        ));
+    }
+    if about.recorded_settings > 1 {
+        said.push("The decisions were not all made with the same formula and weight.".to_owned());
+    }
+    if about.running > 0 {
+        said.push(format!("{} still run.", format::plural(about.running, "request", "requests")));
+    }
+    let hint = (about.judged == 0).then_some(NO_CANDIDATES_HINT);
+    view! {
+        <p class="caption cf-about" data-testid="cf-about">{said.join(" ")}</p>
+        {hint.map(|hint| view! { <Empty id="cf-no-candidates" head="No decision with all its candidates"><p>{hint}</p></Empty> })}
+    }
+}
+
+/// What is under way, with its end in sight and a way to end it.
+#[component]
+fn Progress(runner: Runner) -> impl IntoView {
+    let step = runner.step;
+    view! {
+        <div class="cf-progress" data-testid="cf-progress" aria-live="polite">
+            {move || step.get().map(|Step { what, step, steps, part }| {
+                let text = if steps > 1 { format!("{step} of {steps}: {what}") } else { what };
+                view! {
+                    <span>{text}</span>
+                    <progress aria-label="Progress" max=part.map(|(_, total)| total.max(1).to_string()) value=part.map(|(done, _)| done.to_string())></progress>
+                }
+            })}
+            <Show when=move || step.with(Option::is_some)>
+                <button type="button" class="cf-button" data-testid="cf-cancel" on:click=move |_| runner.stop()>"Cancel"</button>
+            </Show>
+        </div>
+    }
+}
+
+#[component]
+fn Limits() -> impl IntoView {
+    view! {
+        <section class="cf-box" data-testid="cf-limits" aria-label="Limits of the frozen figures">
+            <h3>"What the frozen figures leave aside"</h3>
+            <ul>{FROZEN_LIMITS.map(|limit| view! { <li>{limit}</li> }).collect_view()}</ul>
+        </section>
+    }
+}
+
+/// What the model is made of and takes for granted.
+#[component]
+fn Assumptions(done: Done<ModelReport>) -> impl IntoView {
+    let report: Arc<ModelReport> = done.report;
+    let fact = |fact: &Fact| {
+        format!(
+            "{} {}{}{} ({})",
+            fact.name,
+            fact.value,
+            if fact.unit.is_empty() { "" } else { " " },
+            fact.unit,
+            fact.from.as_str()
+        )
+    };
+    let facts: Vec<String> = report.facts.iter().map(fact).collect();
+    let left_out = match report.arrivals_left_out {
+        0 => String::new(),
+        n => format!(" {} older ones were left out: their prompts are too long together.", format::count(n)),
+    };
+    let refused = match report.recorded.refused_requests.max(report.tried.refused_requests) {
+        0 => String::new(),
+        n => format!(" {} fit no worker of the model.", format::plural(n, "request", "requests")),
+    };
+    view! {
+        <section class="cf-box" data-testid="cf-assumptions" aria-label="Assumptions of the model"
+            data-worker-ms=format!("{:.3}", done.worker_ms) data-total-ms=format!("{:.3}", done.total_ms)>
+            <h3>"What the model rests on"</h3>
+            <p>{format!("{} recorded arrivals were played twice.{left_out}{refused} A model compares only with itself: read its two columns against each other, not against what was measured.", format::count(report.arrivals))}</p>
+            <p>{format!("Recorded: {} Tried: {}", report.recorded_router, report.tried_router)}</p>
+            <p>{format!("Made of: {}.", facts.join("; "))}</p>
+            <ul>{report.assumptions.iter().map(|said| view! { <li>{said.clone()}</li> }).collect_view()}</ul>
+        </section>
+    }
+}
+
+#[component]
+fn Nothing(store: Store) -> impl IntoView {
+    move || {
+        if !store.ready() {
+            return view! { <Empty id="cf-wait" head="Waiting for the server's state"/> }.into_any();
+        }
+        let hint = store.on_beat(|cluster| cluster.decisions_hint());
+        let head = "No routing decision heard yet";
+        match hint {
+            Some(hint) => view! { <Empty id="cf-empty" head><HintList hint/></Empty> }.into_any(),
+            None => view! { <Empty id="cf-empty" head><p>"Once the router places requests, they can be judged under other settings here."</p></Empty> }.into_any(),
+        }
+    }
+}

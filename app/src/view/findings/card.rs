@@ -1,0 +1,177 @@
+//! One finding: what it is, the numbers it rests on, what to set, and where to see it.
+
+use leptos::prelude::*;
+use radixscope_export::finding_ticket::{finding_ticket, phase_word, setting_line, severity_word};
+use radixscope_model::id::{Millis, WorkerIx};
+use radixscope_model::record::{Evidence, Finding, Fix, Phase};
+
+use crate::format;
+use crate::store::Store;
+use crate::url::{Address, Panel};
+use crate::view::chip::Chip;
+use crate::view::clipboard::CopyButton;
+use crate::view::figure::severity_mark;
+
+/// A time of day, and how long ago that was.
+pub(super) fn moment(at: Millis, now: Millis) -> String {
+    let zone_ms = js_sys::Date::new_0().get_timezone_offset() as i64 * -60_000;
+    format!("{} ({})", format::clock(at.0, zone_ms), format::ago(now.since(at)))
+}
+
+/// The finding with this code. Its parts follow the state one by one, so that a button keeps the focus while numbers
+/// change.
+#[component]
+pub(super) fn Card(store: Store, code: String) -> impl IntoView {
+    let kept = StoredValue::new(code.clone());
+    // A finding that a new run of the server does not know leaves the list in the same beat.
+    let finding = Memo::new(move |before: Option<&Option<Finding<'static>>>| {
+        let now = store.on_beat(|cluster| {
+            kept.with_value(|code| cluster.findings().iter().find(|f| f.code == **code).cloned())
+        });
+        now.or_else(|| before.cloned().flatten())
+    });
+    let of = move |take: fn(&Finding<'static>) -> String| {
+        Memo::new(move |_| finding.with(|f| f.as_ref().map(take).unwrap_or_default()))
+    };
+    let title = of(|f| f.title.to_string());
+    let explanation = of(|f| f.explanation.to_string());
+    let severity = of(|f| f.severity.as_str().to_owned());
+    let mark = of(|f| format!("{} {}", severity_mark(f.severity), severity_word(f.severity)));
+    let phase = of(|f| phase_word(f.phase).to_owned());
+    let cause = of(|f| f.cause.to_string());
+    let link = of(|f| f.link.to_string());
+    let evidence =
+        Memo::new(move |_| finding.with(|f| f.as_ref().map(|f| f.evidence.clone()).unwrap_or_default()));
+    let fixes = Memo::new(move |_| finding.with(|f| f.as_ref().map(|f| f.fix.clone()).unwrap_or_default()));
+    let workers =
+        Memo::new(move |_| finding.with(|f| f.as_ref().map(|f| f.workers.clone()).unwrap_or_default()));
+    let times = move || {
+        store.on_beat(|_| ());
+        let now = store.now_ms();
+        finding.with(|f| {
+            f.as_ref().map(|f| {
+                let last = if f.phase == Phase::Warn { "last seen" } else { "seen until" };
+                format!("since {}, {last} {}", moment(f.first_ms, now), moment(f.last_ms, now))
+            })
+        })
+    };
+    let text = Callback::new(move |()| {
+        store.peek(|cluster| {
+            finding.with_untracked(|f| f.as_ref().map(|f| finding_ticket(cluster, f)).unwrap_or_default())
+        })
+    });
+    let heading = format!("finding-{code}");
+    let labelled = heading.clone();
+    view! {
+        <li class=move || format!("finding {}", severity.get()) aria-labelledby=labelled data-testid="finding" data-code=code>
+            <header>
+                <span class="severity">{mark}</span>
+                <h3 id=heading>{title}</h3>
+                <span class="spacer"></span>
+                <span class="phase">{phase}</span>
+            </header>
+            <p>{explanation}</p>
+            {move || Some(cause.get()).filter(|code| !code.is_empty()).map(|code| view! { <Cause store code/> })}
+            <div class="finding-body">
+                {move || Some(fixes.get()).filter(|all| !all.is_empty()).map(fix_list)}
+                {move || Some(evidence.get()).filter(|all| !all.is_empty()).map(evidence_table)}
+            </div>
+            <p class="finding-foot">
+                {move || workers.get().into_iter().map(|worker| view! { <WorkerLink store worker link=link.get()/> }).collect_view()}
+                {move || Some(link.get()).filter(|link| !link.is_empty()).map(|link| view! { <ShowIt store link/> })}
+                <CopyButton label="Copy as text" id="copy-finding" text/>
+                <span class="quiet finding-times">{times}</span>
+            </p>
+        </li>
+    }
+}
+
+fn evidence_table(all: Vec<Evidence<'static>>) -> impl IntoView {
+    let row = |e: Evidence<'static>| {
+        view! {
+            <tr><th scope="row">{e.label.into_owned()}</th><td class="n">{e.value.into_owned()}</td><td>{e.unit.into_owned()}</td></tr>
+        }
+    };
+    view! {
+        <table class="evidence" data-testid="evidence">
+            <thead class="hidden"><tr><th scope="col">"Evidence"</th><th scope="col">"Value"</th><th scope="col">"Unit"</th></tr></thead>
+            <tbody>{all.into_iter().map(row).collect_view()}</tbody>
+        </table>
+    }
+}
+
+fn fix_list(all: Vec<Fix<'static>>) -> impl IntoView {
+    let item = |fix: Fix<'static>| {
+        let setting = setting_line(&fix);
+        let copied = setting.clone();
+        let code = (!setting.is_empty()).then(|| {
+            let text = Callback::new(move |()| copied.clone());
+            view! { <span class="setting-line"><code data-testid="setting">{setting}</code><CopyButton label="Copy" id="copy-setting" text/></span> }
+        });
+        view! { <li>{fix.text.into_owned()} {code}</li> }
+    };
+    view! {
+        <div class="fixes">
+            <h4>"What to do"</h4>
+            <ol data-testid="fixes">{all.into_iter().map(item).collect_view()}</ol>
+        </div>
+    }
+}
+
+/// A link within the page: a true one, that changes the view at once.
+#[component]
+fn Goes(
+    store: Store,
+    #[prop(into)] to: Callback<Address, Address>,
+    id: &'static str,
+    children: Children,
+) -> impl IntoView {
+    let href = move || format!("./{}", store.address.with(|address| to.run(address.clone()).query()));
+    let open = move |event: web_sys::MouseEvent| {
+        if event.ctrl_key() || event.meta_key() || event.shift_key() {
+            return;
+        }
+        event.prevent_default();
+        store.address.update(|address| *address = to.run(address.clone()));
+    };
+    view! { <a href=href on:click=open data-testid=id>{children()}</a> }
+}
+
+#[component]
+fn ShowIt(store: Store, link: String) -> impl IntoView {
+    let to = move |address: Address| address.following(&link);
+    view! { <Goes store to id="show-it">"Show it"</Goes> }
+}
+
+/// The finding that causes this one: its title, and the way to its card.
+#[component]
+fn Cause(store: Store, code: String) -> impl IntoView {
+    let (href, card) = (format!("#finding-{code}"), format!("finding-{code}"));
+    let title = Memo::new(move |_| {
+        store.on_beat(|cluster| {
+            let found = cluster.findings().iter().find(|f| f.code == code && f.phase != Phase::Cleared);
+            found.map_or_else(|| code.clone(), |f| f.title.to_string())
+        })
+    });
+    // The page's address says what is shown: a fragment would be lost from it.
+    let go = move |event: web_sys::MouseEvent| {
+        event.prevent_default();
+        let heading = document().get_element_by_id(&card);
+        if let Some(heading) = heading {
+            heading.scroll_into_view();
+        }
+    };
+    view! { <p data-testid="cause">"Caused by: " <a href=href on:click=go>{title}</a></p> }
+}
+
+/// A worker's chip: the panel of the finding, or the table of workers, with that worker picked out.
+#[component]
+fn WorkerLink(store: Store, worker: WorkerIx, link: String) -> impl IntoView {
+    let id = store.peek(|cluster| cluster.worker(worker).map(|state| state.id));
+    let to = move |address: Address| {
+        let there =
+            if link.is_empty() { address.with_panel(Panel::Workers) } else { address.following(&link) };
+        there.with_worker(id)
+    };
+    view! { <Goes store to id="finding-worker"><Chip store worker/></Goes> }
+}

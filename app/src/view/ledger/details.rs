@@ -1,0 +1,182 @@
+//! One decision in full: why, every candidate's cost, the prompt, how the request went on.
+
+use leptos::prelude::*;
+use radixscope_model::id::{Millis, WorkerIx};
+use radixscope_model::record::{Completeness, Outcome};
+use radixscope_state::cluster::{Decided, candidates_hint};
+
+use super::row::{clock_of, known_from, milliseconds, time};
+use super::state::Ledger;
+use super::strip::Strip;
+use super::table::GRID_ID;
+use super::waterfall::Waterfall;
+use crate::draw::palette::label;
+use crate::format;
+use crate::url::Panel;
+use crate::view::chip::Chip;
+use crate::view::clipboard::copy;
+use crate::view::hint::HintList;
+
+#[derive(Clone, PartialEq)]
+struct Open {
+    decided: Decided,
+    /// The state has it no more.
+    is_dropped: bool,
+}
+
+#[component]
+pub(super) fn Details(ledger: Ledger) -> impl IntoView {
+    let store = ledger.store;
+    let asked = Memo::new(move |_| store.address.with(|address| address.decision));
+    // What is open stays as it was last known, also when the state drops it.
+    let open = Memo::new(move |before: Option<&Option<Open>>| {
+        let id = asked.get()?;
+        ledger.view.track();
+        store.on_beat(|_| ());
+        let found = ledger.decided(id).map(|decided| Open { decided, is_dropped: false });
+        let before = || before.cloned().flatten().filter(|open| open.decided.decision.id == id);
+        found.or_else(|| before().map(|open| Open { is_dropped: true, ..open }))
+    });
+    move || {
+        asked.get().map(|id| {
+            view! {
+                <section class="ledger-details" aria-labelledby="details-title" data-testid="ledger-details" data-decision=id.to_string()>
+                    <header>
+                        <h3 id="details-title">{format!("Decision {id}")}</h3>
+                        <span class="spacer"></span>
+                        <button class="plain" aria-keyshortcuts="Escape" data-testid="details-close" on:click=move |_| {
+                            ledger.open(None);
+                            crate::keys::focus(GRID_ID);
+                        }>"Close"</button>
+                    </header>
+                    {move || match open.get() {
+                        Some(open) => view! { <One ledger open/> }.into_any(),
+                        None if !store.ready() => view! { <p class="caption">"Waiting for the server's state"</p> }.into_any(),
+                        None => view! {
+                            <p class="caption" data-testid="details-gone">"This decision is not kept: the server keeps the latest 10,000 of its present run."</p>
+                        }.into_any(),
+                    }}
+                </section>
+            }
+        })
+    }
+}
+
+#[component]
+fn One(ledger: Ledger, open: Open) -> impl IntoView {
+    let store = ledger.store;
+    let Open { decided, is_dropped } = open;
+    let decision = &decided.decision;
+    let (worker, id) = (decision.worker, decision.id);
+    let request = decision.request_id.as_ref().map(ToString::to_string);
+    let lost = decided.why_affinity_was_lost(label);
+    let is_chosen_only = decision.completeness == Completeness::ChosenOnly || decision.candidates.is_empty();
+    let knows_prompt = decision.isl_blocks.is_some_and(|isl| isl > 0);
+    let costs = if is_chosen_only {
+        let forgotten = decided.candidates_forgotten();
+        view! {
+            <div data-testid="chosen-only">
+                {if forgotten {
+                    view! { <p>"Its candidates were known, but newer decisions took their place in memory."</p> }.into_any()
+                } else if let Some(missing) = decision.not_reconstructed {
+                    let words = format!("The costs of the others could not be computed: {}.", missing.words());
+                    view! { <p data-testid="not-reconstructed">{words}</p> }.into_any()
+                } else {
+                    view! { <HintList hint=candidates_hint()/> }.into_any()
+                }}
+            </div>
+        }
+        .into_any()
+    } else {
+        view! { <Waterfall store decided=decided.clone()/> }.into_any()
+    };
+    let strip = knows_prompt.then(|| view! { <Strip store decided=decided.clone()/> });
+    let in_tree = decision.path.map_or_else(
+        || view! { <p class="caption">"Its source names no blocks, or nobody held any: there is no path to show in the tree."</p> }.into_any(),
+        |end| {
+            let show = move |_| store.address.update(|address| *address = address.with_decision(Panel::Tree, id));
+            let title = format!("The path of its first {}", format::plural(end.blocks.into(), "block", "blocks"));
+            view! { <button class="plain" data-testid="show-in-tree" title=title on:click=show>"Show in the tree"</button> }.into_any()
+        },
+    );
+    view! {
+        <div class="one">
+            <p class="why" data-testid="why">{decided.why(label)}</p>
+            {lost.map(|lost| view! { <p class="why lost" data-testid="lost-affinity">{lost}</p> })}
+            {is_dropped.then(|| view! { <p class="caption" data-testid="details-dropped">"The server keeps it no more; this is the last that was known of it."</p> })}
+            <dl>
+                <div><dt>"Worker"</dt><dd><Chip store worker/> <span class="mono">{full_id(ledger, worker)}</span></dd></div>
+                {request.map(|id| view! { <div><dt>"Request"</dt><dd class="mono" data-testid="details-request">{id}</dd></div> })}
+                <div><dt>"Known"</dt><dd>{known_from(&decided)}</dd></div>
+            </dl>
+            <h4>"Cost, lower wins"</h4>
+            {costs}
+            <h4>"Prompt held"</h4>
+            {strip}
+            {in_tree}
+            <h4>"The request"</h4>
+            {timeline(&decided)}
+            <Ticket ledger decided/>
+        </div>
+    }
+}
+
+fn full_id(ledger: Ledger, worker: WorkerIx) -> Option<String> {
+    ledger.store.peek(|cluster| cluster.worker(worker).map(|worker| worker.id.to_string()))
+}
+
+/// What happened when, as far as it was told.
+fn timeline(decided: &Decided) -> impl IntoView + use<> {
+    let zone_ms = js_sys::Date::new_0().get_timezone_offset() as i64 * -60_000;
+    let progress = decided.progress;
+    let decided_ms = decided.decided_ms();
+    let since = |at: Millis| milliseconds(at.since(decided_ms) as f64);
+    let first = match decided.time_to_first_token_ms() {
+        Some((ms, true)) => format!("after {}, as the frontend measured it", milliseconds(ms)),
+        Some((ms, false)) => format!("after {}", milliseconds(ms)),
+        None => "not told".to_owned(),
+    };
+    let end = match (progress.ended_ms, progress.outcome.map(Outcome::as_str)) {
+        (Some(at), outcome) => {
+            format!("after {}{}", since(at), outcome.map_or(String::new(), |how| format!(", {how}")))
+        }
+        (None, Some(outcome)) => outcome.to_owned(),
+        (None, None) => "not told, or still running".to_owned(),
+    };
+    let tokens = progress.output_tokens.map(|n| format::plural(n, "output token", "output tokens"));
+    let itl = progress.itl_us.map(|us| format!("{:.1} ms between tokens on average", us as f64 / 1_000.0));
+    let cached = progress
+        .cached_tokens
+        .map(|n| format!("{} from the cache", format::plural(n, "prompt token", "prompt tokens")));
+    let more: Vec<String> = [tokens, itl, cached].into_iter().flatten().collect();
+    view! {
+        <ol class="timeline" data-testid="timeline">
+            <li><b>"Decided"</b> {format!(" {}, {}", time(decided_ms.0, zone_ms), clock_of(decided))}</li>
+            <li class:untold=progress.first_token_ms.is_none() && progress.ttft_us.is_none()><b>"First token"</b> " " {first}</li>
+            <li class:untold=progress.ended_ms.is_none()><b>"End"</b> " " {end}</li>
+        </ol>
+        {(!more.is_empty()).then(|| view! { <p class="caption">{more.join(", ")}</p> })}
+    }
+}
+
+/// The whole decision as text.
+#[component]
+fn Ticket(ledger: Ledger, decided: Decided) -> impl IntoView {
+    let at = js_sys::Date::new(&(decided.decided_ms().0 as f64).into()).to_iso_string();
+    let text = ledger.store.peek(|cluster| {
+        decided.ticket(&String::from(at), |worker| {
+            (label(worker), cluster.worker(worker).map(|worker| worker.id))
+        })
+    });
+    let copied = text.clone();
+    let copy = move |_| match copy(&copied) {
+        true => ledger.said.set("Copied".to_owned()),
+        false => ledger.said.set("This browser lets no page copy; select the text below".to_owned()),
+    };
+    view! {
+        <div class="ticket">
+            <button class="plain" data-testid="copy-text" on:click=copy>"Copy as text"</button>
+            <details><summary>"As text"</summary><pre data-testid="ticket">{text}</pre></details>
+        </div>
+    }
+}

@@ -1,0 +1,142 @@
+//! The ledger: every kept decision in one table, with what it came to, and one of them in detail.
+
+mod details;
+mod filters;
+mod row;
+mod save;
+mod state;
+mod strip;
+mod table;
+mod waterfall;
+
+use leptos::prelude::*;
+use radixscope_state::cluster::Kind;
+use wasm_bindgen::JsCast;
+
+use super::hint::HintList;
+use crate::format::{self, UNKNOWN};
+use crate::store::Store;
+use crate::url::Panel;
+use crate::view::figure::{Empty, PanelHead};
+use details::Details;
+use filters::Filters;
+use state::Ledger;
+use table::Table;
+
+/// The panel.
+#[component]
+pub(super) fn LedgerPanel(store: Store) -> impl IntoView {
+    let ledger = Ledger::new(store);
+    listen(ledger);
+    let any = Memo::new(move |_| ledger.view.with(|view| view.ever > 0));
+    view! {
+        <section class="panel ledger" aria-labelledby="decisions-title" data-testid="ledger">
+            <PanelHead store panel=Panel::Decisions title="Ledger">
+                <Pause ledger/>
+            </PanelHead>
+            <Show when=move || any.get() fallback=move || view! { <Nothing store/> }>
+                <Filters ledger/>
+                <Summary ledger/>
+                <div class="ledger-body">
+                    <Table ledger/>
+                    <Details ledger/>
+                </div>
+            </Show>
+            <p class="hidden" role="status" aria-live="polite" data-testid="ledger-said">{move || ledger.said.get()}</p>
+        </section>
+    }
+}
+
+/// Live or paused, and the way to the other.
+#[component]
+fn Pause(ledger: Ledger) -> impl IntoView {
+    let words = move || match ledger.since() {
+        None => "Live".to_owned(),
+        Some(since) => {
+            let dropped = match since.dropped {
+                0 => String::new(),
+                n => format!(", {} of those shown dropped by the server since", format::count(n)),
+            };
+            format!("Paused, {} newer{dropped}", format::count(since.newer))
+        }
+    };
+    view! {
+        <span class="state" class:live=move || !ledger.is_paused() class:wait=move || ledger.is_paused() data-testid="ledger-state">
+            <i aria-hidden="true"></i>{words}
+        </span>
+        <button class="plain" data-testid="ledger-pause" aria-keyshortcuts="Space P"
+            aria-pressed=move || ledger.is_paused().to_string() on:click=move |_| ledger.toggle_pause()>
+            {move || if ledger.is_paused() { "Go on" } else { "Pause" }}
+        </button>
+    }
+}
+
+/// How many are shown of how many, and what they add up to.
+#[component]
+fn Summary(ledger: Ledger) -> impl IntoView {
+    let words = move || {
+        ledger.view.with(|view| {
+            let totals = view.picked.totals;
+            let share = totals.overlap_share().map_or(UNKNOWN.to_owned(), format::share);
+            format!(
+                "{} shown of {} kept of {} ever heard; overlap {share} of the {} prompt blocks of those shown",
+                format::count(totals.count),
+                format::count(view.kept),
+                format::count(view.ever),
+                format::count(totals.isl_blocks)
+            )
+        })
+    };
+    view! { <p class="caption" data-testid="ledger-summary">{words}</p> }
+}
+
+#[component]
+fn Nothing(store: Store) -> impl IntoView {
+    let hint = Memo::new(move |_| store.on_beat(|cluster| cluster.decisions_hint()));
+    view! {
+        <Show when=move || store.ready()
+            fallback=|| view! { <Empty id="ledger-wait" head="Waiting for the server's state"/> }>
+            <Empty id="ledger-empty" head="No decision heard yet">
+                <p>"Every request that the KV router places is listed here, with what every worker would have cost."</p>
+                {move || hint.get().map(|hint| view! { <HintList hint/> })}
+            </Empty>
+        </Show>
+    }
+}
+
+/// Keys that work wherever the focus is in the page.
+fn listen(ledger: Ledger) {
+    let handle = window_event_listener(leptos::ev::keydown, move |event| {
+        let element = event.target().and_then(|target| target.dyn_into::<web_sys::Element>().ok());
+        let tag = element.map(|element| element.tag_name()).unwrap_or_default();
+        let is_typing = matches!(tag.as_str(), "INPUT" | "TEXTAREA" | "SELECT");
+        let is_pressing = matches!(tag.as_str(), "BUTTON" | "A" | "SUMMARY");
+        let has_modifier = event.ctrl_key() || event.meta_key() || event.alt_key();
+        if is_typing || has_modifier || event.default_prevented() {
+            return;
+        }
+        match event.key().as_str() {
+            "p" | "P" => ledger.toggle_pause(),
+            " " if !is_pressing => ledger.toggle_pause(),
+            "Escape" if ledger.store.address.with_untracked(|a| a.decision.is_some()) => {
+                ledger.open(None);
+                crate::keys::focus(table::GRID_ID);
+            }
+            _ => return,
+        }
+        event.prevent_default();
+    });
+    on_cleanup(move || handle.remove());
+}
+
+/// A kind's name for people.
+fn kind_words(kind: Kind) -> &'static str {
+    match kind {
+        Kind::Hit => "Hit",
+        Kind::Partial => "Partial",
+        Kind::Miss => "Miss",
+        Kind::Tie => "Tie",
+        Kind::LostAffinity => "Lost affinity",
+        Kind::Unknown => "Unknown",
+    }
+}

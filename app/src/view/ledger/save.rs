@@ -1,0 +1,47 @@
+//! The lines that are shown, as a file.
+
+use leptos::prelude::*;
+use radixscope_export::{DecisionsDto, csv};
+use radixscope_state::cluster::Decided;
+
+use super::state::{Ledger, Shown};
+use crate::format;
+use crate::view::file::offer;
+
+/// All lines as CSV.
+pub(super) fn csv(ledger: Ledger) {
+    let text =
+        ledger.look(|cluster, shown| with_lines(ledger, shown, |lines| csv::decisions(cluster, lines)));
+    save(ledger, "decisions.csv", "text/csv;charset=utf-8", &text);
+}
+
+/// All lines as the API gives them.
+pub(super) fn json(ledger: Ledger) {
+    let worker = ledger.store.address.with_untracked(|address| address.worker);
+    let text = ledger.look(|cluster, shown| {
+        let worker = worker.and_then(|id| cluster.worker_ix(id));
+        let dto = with_lines(ledger, shown, |lines| {
+            DecisionsDto::of(cluster, lines, worker.as_ref().map(std::slice::from_ref))
+        });
+        // Plain data always encodes.
+        serde_json::to_string(&dto).unwrap_or_default()
+    });
+    save(ledger, "decisions.json", "application/json", &text);
+}
+
+fn with_lines<T>(
+    ledger: Ledger,
+    shown: Shown<'_>,
+    make: impl FnOnce(&mut dyn Iterator<Item = &Decided>) -> T,
+) -> T {
+    ledger.view.with_untracked(|view| make(&mut view.picked.at.iter().filter_map(|&place| shown.at(place))))
+}
+
+fn save(ledger: Ledger, name: &str, kind: &str, text: &str) {
+    let lines = ledger.view.with_untracked(|view| view.picked.at.len() as u64);
+    let said = match offer(name, kind, text) {
+        Ok(()) => format!("{name} saved with {}", format::plural(lines, "decision", "decisions")),
+        Err(_) => format!("{name} could not be saved: the browser refused"),
+    };
+    ledger.said.set(said);
+}

@@ -1,0 +1,210 @@
+//! The table, newest first. At the top it follows what comes; scrolled down, or with a decision open, the lines in sight
+//! stay where they are.
+
+use std::ops::Range;
+
+use leptos::prelude::*;
+use radixscope_model::id::DecisionId;
+use radixscope_state::cluster::Verdict;
+use web_sys::KeyboardEvent;
+
+use super::row::Row;
+use super::state::Ledger;
+use crate::format::{self, UNKNOWN};
+use crate::view::chip::Chip;
+use crate::view::virtual_table::{Scroll, VirtualTable};
+
+/// Id of what takes the focus.
+pub(super) const GRID_ID: &str = "ledger-grid";
+
+/// The head: class that says where the column stands, name, explanation.
+const COLUMNS: [(&str, &str, &str); 11] = [
+    (
+        "l-time",
+        "Time",
+        "When it was decided, by the router's own clock where that is known, else when it was heard; each line says which",
+    ),
+    ("l-request", "Request", "The router's request id, shortened; click a line for all of it"),
+    ("l-worker", "Worker", "The worker chosen"),
+    ("l-prompt n", "Prompt", "Length in tokens, if known, and in blocks, the begun one included"),
+    (
+        "l-overlap n",
+        "Overlap",
+        "Blocks of the prompt that the chosen worker held, by the router's own count, else as reconstructed here",
+    ),
+    ("l-share", "Share", "Overlap over prompt blocks"),
+    ("l-cost n", "Cost", "Cost of the chosen worker, in blocks"),
+    ("l-margin n", "Margin", "Cost of the next best less that of the chosen one, in blocks"),
+    (
+        "l-verdict",
+        "Outcome",
+        "How much of the prompt was held; tie: several share the lowest cost; lost: blocks that another worker held beyond the chosen one's",
+    ),
+    (
+        "l-known",
+        "Known",
+        "How the costs are known: of all candidates from the router, reconstructed here for the decision's own time, or of the chosen one only",
+    ),
+    ("l-ttft n", "First token", "From the decision to the first output token"),
+];
+
+/// Where the reader is.
+#[derive(Clone, Copy)]
+struct Place {
+    scroll: Scroll,
+    /// The line at the upper edge and how far it is cut; `None` follows the newest.
+    anchor: StoredValue<Option<(DecisionId, f64)>>,
+    /// Raised when the lines in sight are to be looked up anew.
+    turn: RwSignal<u32>,
+}
+
+impl Place {
+    /// Takes what is at the upper edge now for what stays there.
+    fn hold(self, ledger: Ledger) {
+        let (line, cut) = self.scroll.at_edge();
+        let is_open = ledger.store.address.with_untracked(|address| address.decision.is_some());
+        let is_at_top = line == 0 && cut < 1.0;
+        let anchor = (!is_at_top || is_open).then(|| ledger.id_at(line)).flatten();
+        self.anchor.set_value(anchor.map(|id| (id, cut)));
+        self.scroll.follow();
+    }
+
+    /// Brings what is to stay back to where it was, after lines came or went.
+    fn keep(self, ledger: Ledger) {
+        // Called in a later frame, when the panel may be gone.
+        let Some(anchor) = self.anchor.try_get_value() else { return };
+        self.scroll.to(anchor.map_or((0, 0.0), |(id, cut)| (ledger.line_of(id), cut)));
+        self.turn.update(|turn| *turn += 1);
+    }
+}
+
+#[component]
+pub(super) fn Table(ledger: Ledger) -> impl IntoView {
+    let place = Place { scroll: Scroll::new(), anchor: StoredValue::new(None), turn: RwSignal::new(0) };
+    let count = Memo::new(move |_| ledger.view.with(|view| view.picked.at.len()));
+    Effect::new(move |_| {
+        ledger.view.track();
+        // The height of all lines is in the document with the next frame; without it there is nowhere to scroll to.
+        request_animation_frame(move || place.keep(ledger));
+    });
+    let is_open = Memo::new(move |_| ledger.store.address.with(|address| address.decision.is_some()));
+    Effect::new(move |before: Option<bool>| {
+        let now = is_open.get();
+        if before.is_some_and(|before| before != now) {
+            place.hold(ledger);
+        }
+        now
+    });
+    let zone_ms = js_sys::Date::new_0().get_timezone_offset() as i64 * -60_000;
+    let rows = move |lines: Range<usize>| {
+        // Not the view itself: what is in sight is known only when the place is kept.
+        place.turn.track();
+        ledger.look(|_, shown| {
+            ledger.view.with_untracked(|view| {
+                let row = |line: usize| {
+                    let decided = shown.at(*view.picked.at.get(line)?)?;
+                    Some(Row::of(decided, line, zone_ms))
+                };
+                lines.map(row).collect::<Vec<_>>()
+            })
+        })
+    };
+    let head = COLUMNS.map(|(class, name, title)| {
+        view! { <span class=class role="columnheader" title=title>{name}</span> }
+    });
+    let active = Signal::derive(move || ledger.cursor.get().map(row_id));
+    let above = Memo::new(move |_| place.scroll.first());
+    view! {
+        <div class="ledger-table">
+            <VirtualTable scroll=place.scroll id=GRID_ID role="grid" label="Decisions, newest first" columns=COLUMNS.len() count active
+                head=head.into_iter().collect_view().into_any() rows line=move |row| view! { <Line ledger row/> }.into_any()
+                on_scroll=move |()| place.hold(ledger) on_key=move |event| key(ledger, place, &event)>
+                <Show when=move || count.get() == 0>
+                    <p class="ledger-none" data-testid="ledger-none">"No decision that is kept is like that: choose another outcome, worker or request"</p>
+                </Show>
+            </VirtualTable>
+            <Show when=move || { above.get() > 0 }>
+                <button class="to-top" data-testid="ledger-to-top" on:click=move |_| {
+                    place.scroll.to((0, 0.0));
+                    place.hold(ledger);
+                }>
+                    {move || format!("↑ {} newer", format::count(above.get() as u64))}
+                </button>
+            </Show>
+        </div>
+    }
+}
+
+fn row_id(id: DecisionId) -> String {
+    format!("ledger-{id}")
+}
+
+/// One line in sight; it shows one decision after the other.
+#[component]
+fn Line(ledger: Ledger, row: RwSignal<Option<Row>>) -> impl IntoView {
+    let store = ledger.store;
+    let id = Memo::new(move |_| row.with(|row| row.as_ref().map(|row| row.id)));
+    let worker = Memo::new(move |_| row.with(|row| row.as_ref().map(|row| row.worker)));
+    let verdict =
+        Memo::new(move |_| row.with(|row| row.as_ref().map_or(Verdict::Unknown, |row| row.verdict)));
+    let of = move |part: fn(&Row) -> &str| {
+        move || row.with(|row| row.as_ref().map_or_else(String::new, |row| part(row).to_owned()))
+    };
+    let is_open = move || id.get().is_some() && store.address.with(|address| address.decision) == id.get();
+    let is_cursor = move || id.get().is_some() && ledger.cursor.get() == id.get();
+    let share = move || row.with(|row| row.as_ref().and_then(|row| row.share));
+    let open = move |_| {
+        let is_open = store.address.with_untracked(|address| address.decision) == id.get_untracked();
+        ledger.open(id.get_untracked().filter(|_| !is_open));
+    };
+    view! {
+        <div class="virtual-row" role="row" class:vacant=move || id.get().is_none() class:open=is_open class:cursor=is_cursor
+            id=move || id.get().map(row_id) aria-selected=move || is_open().to_string()
+            aria-rowindex=move || row.with(|row| row.as_ref().map(|row| row.line + 2))
+            data-testid="ledger-row" data-decision=move || id.get().map(|id| id.to_string()) on:click=open>
+            <span class="l-time" role="gridcell" title=of(|row| row.time_title)>{of(|row| &row.time)}</span>
+            <span class="l-request mono" role="gridcell" title=of(|row| &row.request_full)>{of(|row| &row.request)}</span>
+            <span class="l-worker" role="gridcell">{move || worker.get().map(|worker| view! { <Chip store worker/> })}</span>
+            <span class="l-prompt n" role="gridcell">{of(|row| &row.prompt)}</span>
+            <span class="l-overlap n" role="gridcell">{of(|row| &row.overlap)}</span>
+            <span class="l-share" role="gridcell">
+                <span class="meter" aria-hidden="true"><i style=move || format!("width: {}", share().map_or("0%".to_owned(), format::width))></i></span>
+                <span>{move || share().map_or(UNKNOWN.to_owned(), format::share)}</span>
+            </span>
+            <span class="l-cost n" role="gridcell">{of(|row| &row.cost)}</span>
+            <span class="l-margin n" role="gridcell" title=of(|row| &row.margin_title)>{of(|row| &row.margin)}</span>
+            <span class="l-verdict" role="gridcell">
+                <b class=move || format!("verdict {}", verdict.get().as_str())>{move || verdict.get().as_str()}</b>
+                <span class="flags">{of(|row| &row.flags)}</span>
+            </span>
+            <span class="l-known" role="gridcell" title=of(|row| &row.known_title)>{of(|row| row.known)}</span>
+            <span class="l-ttft n" role="gridcell" title=of(|row| row.ttft_title)>{of(|row| &row.ttft)}</span>
+        </div>
+    }
+}
+
+fn key(ledger: Ledger, place: Place, event: &KeyboardEvent) {
+    let lines = ledger.view.with_untracked(|view| view.picked.at.len());
+    if lines == 0 || event.ctrl_key() || event.meta_key() || event.alt_key() {
+        return;
+    }
+    let cursor = ledger.cursor.get_untracked();
+    let key = event.key();
+    if key == "Enter" {
+        if cursor.is_some() {
+            ledger.open(cursor);
+            event.prevent_default();
+        }
+        return;
+    }
+    let at = cursor.map(|id| ledger.line_of(id));
+    let Some(line) = place.scroll.line_after(&key, at, lines) else { return };
+    event.prevent_default();
+    let id = ledger.id_at(line);
+    ledger.cursor.set(id);
+    place.scroll.show(line);
+    place.hold(ledger);
+    if ledger.store.address.with_untracked(|address| address.decision.is_some()) {
+        ledger.open(id);
+    }
+}

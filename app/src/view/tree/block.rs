@@ -1,0 +1,74 @@
+//! What a block in a box is, in short: hashes, place, owners, size, age.
+
+use radixscope_model::id::{BlockHash, Millis, TokensHash, WorkerIx};
+use radixscope_state::cluster::{Cluster, touched_ms};
+use radixscope_state::tree::forest::{ChainId, Forest};
+
+use crate::draw::palette::label;
+use crate::format;
+use crate::store::Store;
+
+/// A block in a box.
+#[derive(Clone, PartialEq, Debug)]
+pub(super) struct BlockSummary {
+    /// Engine's hash of the block.
+    pub hash: BlockHash,
+    /// Hash of its tokens.
+    pub tokens: TokensHash,
+    /// Position of the block in its prompt.
+    pub position: u32,
+    block_tokens: Option<u32>,
+    /// Who holds it.
+    pub owners: Vec<WorkerIx>,
+    /// Blocks in its box.
+    pub len: u32,
+    /// Held blocks in the box and below.
+    pub blocks: u32,
+    /// Of those, the ones above the block.
+    pub above: u32,
+    /// When a worker last stored the block.
+    pub touched: Millis,
+    /// Whether workers name the block differently.
+    pub names_differ: bool,
+}
+
+impl BlockSummary {
+    /// The block at `position` of a box.
+    pub(super) fn of(cluster: &Cluster, forest: &Forest, id: ChainId, position: u32) -> Self {
+        let (tree, chain) = (cluster.tree(), forest.chain(id));
+        let position = position.max(chain.position).min(chain.end().saturating_sub(1));
+        let node = tree.block_at(chain, position);
+        Self {
+            hash: tree.block_hash(node),
+            tokens: tree.tokens_hash(node),
+            position,
+            block_tokens: cluster.block_tokens(),
+            owners: tree.owners(node).iter().collect(),
+            len: chain.len,
+            blocks: chain.sums.blocks,
+            above: if tree.chain_owners(chain).is_empty() { 0 } else { position - chain.position },
+            touched: touched_ms(tree.touched(node)),
+            names_differ: !tree.hashes_agree(node),
+        }
+    }
+
+    /// The tokens that the block stands for, first to last; `None` where a block's size is not known.
+    pub(super) fn tokens_of(&self) -> Option<String> {
+        let (size, position) = (u64::from(self.block_tokens?), u64::from(self.position));
+        Some(format!("{}–{}", format::count(position * size), format::count((position + 1) * size - 1)))
+    }
+
+    /// For those who hear the page.
+    pub(super) fn sentence(&self, store: Store) -> String {
+        let names: Vec<String> = self.owners.iter().map(|&w| label(w)).collect();
+        let holders = if names.is_empty() { "nobody".to_owned() } else { names.join(", ") };
+        let age = format::ago(store.now_ms().since(self.touched));
+        format!(
+            "Block {} of the prompt, {} in a row, held by {holders}, {} in the subtree, last stored {age}, hash {}",
+            self.position,
+            format::plural(u64::from(self.len), "block", "blocks"),
+            format::plural(u64::from(self.blocks), "block", "blocks"),
+            self.hash
+        )
+    }
+}

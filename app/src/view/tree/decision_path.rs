@@ -1,0 +1,186 @@
+//! A decision on the tree: the path of its prompt, where it ended, and how far each candidate held it.
+
+use leptos::prelude::*;
+use radixscope_model::id::{DecisionId, WorkerIx};
+use radixscope_state::cluster::{Cluster, Decided};
+use radixscope_state::tree::NodeId;
+use radixscope_state::tree::forest::Forest;
+
+use crate::draw::palette::{Palette, ink, label};
+use crate::draw::surface::{LABEL_WEIGHT, Surface};
+use crate::draw::viewport::{Rect, Viewport};
+use crate::format;
+use crate::store::Store;
+
+/// Distance of labels, CSS pixels.
+const LABEL_GAP: f64 = 17.0;
+/// Depths that are labelled at most: the deepest, and the chosen one's.
+const DEPTHS: usize = 8;
+
+/// What is painted with.
+pub(super) struct Canvas<'a> {
+    /// The canvas.
+    pub surface: &'a Surface,
+    /// Where on it what stands.
+    pub view: Viewport,
+    /// The boxes.
+    pub forest: &'a Forest,
+    /// Colours.
+    pub palette: &'a Palette,
+}
+
+/// What was painted; empty where nothing was.
+#[derive(Clone, Copy)]
+pub(super) struct Painted {
+    /// In words, for everybody.
+    pub words: RwSignal<String>,
+    /// Label at the end of the path.
+    pub end: RwSignal<String>,
+}
+
+impl Painted {
+    /// Nothing yet.
+    pub(super) fn new() -> Self {
+        Self { words: RwSignal::new(String::new()), end: RwSignal::new(String::new()) }
+    }
+}
+
+/// Paints what is known of the open decision, or clears what was said where there is none.
+pub(super) fn paint(cluster: &Cluster, canvas: &Canvas<'_>, id: Option<DecisionId>, painted: Painted) {
+    let (words, end) = id.map(|id| path_of(cluster, canvas, id)).unwrap_or_default();
+    for (signal, now) in [(painted.words, words), (painted.end, end)] {
+        if signal.with_untracked(|before| *before != now) {
+            signal.set(now);
+        }
+    }
+}
+
+/// Says what is painted, and hides it.
+#[component]
+pub(super) fn Note(store: Store, painted: Painted) -> impl IntoView {
+    let hide = move |_| store.address.update(|address| address.decision = None);
+    view! {
+        <Show when=move || painted.words.with(|words| !words.is_empty())>
+            <p class="painted" role="status" data-testid="painted">
+                <span>{painted.words}</span>
+                <button class="plain" data-testid="painted-close" on:click=hide>"Hide"</button>
+            </p>
+        </Show>
+    }
+}
+
+/// Paints, and gives what it is in words and the label at its end.
+fn path_of(cluster: &Cluster, canvas: &Canvas<'_>, id: DecisionId) -> (String, String) {
+    let without = |words: String| (words, String::new());
+    let Some(decided) = cluster.decisions().get(id) else {
+        return without(format!("Decision {id} is not kept any more, so its path is not known"));
+    };
+    let Some(end) = decided.decision.path else {
+        return without(format!(
+            "Decision {id} names no block that anybody held, so there is no path to show"
+        ));
+    };
+    let Some(node) = cluster.tree().find(end.worker, end.block_hash) else {
+        return without(format!(
+            "The blocks of decision {id} are gone from the tree since: {} dropped its last one",
+            label(end.worker)
+        ));
+    };
+    let depth = cluster.tree().position(node) + 1;
+    let Some(rects) = rects(canvas, node, depth) else {
+        return without(format!("The blocks of decision {id} wait for a parent that was never heard of"));
+    };
+    let is_in_sight = |rect: &&Rect| {
+        let (right, bottom) = (f64::from(canvas.view.width), f64::from(canvas.view.height));
+        rect.right >= 0.0 && rect.left <= right && rect.bottom >= 0.0 && rect.top <= bottom
+    };
+    for &rect in rects.iter().filter(is_in_sight) {
+        canvas.surface.outline(rect, canvas.palette.ground, 5.0, 0.0);
+    }
+    for &rect in rects.iter().filter(is_in_sight) {
+        canvas.surface.outline(rect, canvas.palette.focus, 2.5, 0.0);
+    }
+    let last = rects.last().copied().filter(|last| is_in_sight(&last));
+    let depth = u64::from(depth);
+    let end_label = format!("decision {id}, block {}", format::count(depth));
+    if let Some(last) = last {
+        canvas.surface.font(LABEL_WEIGHT);
+        let free_from = depths(canvas, decided, &rects, last);
+        tag(canvas, last, free_from.max(last.bottom + LABEL_GAP * canvas.view.scale), &end_label, None);
+    }
+    let blocks = format::plural(depth, "block", "blocks");
+    let words = format!(
+        "Decision {id} for {}: its prompt was held for {blocks}, outlined; brackets show how far each worker held it. {}",
+        label(decided.decision.worker),
+        won(decided)
+    );
+    (words, end_label)
+}
+
+/// By how much the chosen worker won, in a sentence.
+fn won(decided: &Decided) -> String {
+    format!("{}: {}.", label(decided.decision.worker), decided.margin_words(label))
+}
+
+/// The boxes along the path to `node` on the canvas, from the top, the last one as far as the path goes.
+fn rects(canvas: &Canvas<'_>, node: NodeId, depth: u32) -> Option<Vec<Rect>> {
+    let forest = canvas.forest;
+    let end = forest.chain_of(node)?;
+    let mut rects: Vec<Rect> = forest.up(end).map(|id| canvas.view.rect_of(forest, id)).collect();
+    if let Some(last) = rects.first_mut() {
+        last.bottom = canvas.view.y(f64::from(depth));
+    }
+    rects.reverse();
+    Some(rects)
+}
+
+/// A bracket at each depth that a candidate held. Gives where the next label has room, in device pixels from the top.
+fn depths(canvas: &Canvas<'_>, decided: &Decided, rects: &[Rect], last: Rect) -> f64 {
+    let chosen = decided.decision.worker;
+    let mut depths: Vec<(u32, WorkerIx)> =
+        decided.decision.candidates.iter().map(|c| (c.overlap_blocks, c.worker)).collect();
+    if depths.is_empty() {
+        depths.extend(decided.overlap_blocks().map(|held| (u32::try_from(held).unwrap_or(u32::MAX), chosen)));
+    }
+    depths.sort_unstable_by_key(|&(depth, worker)| (worker != chosen, std::cmp::Reverse(depth), worker));
+    depths.truncate(DEPTHS);
+    depths.sort_unstable();
+    let scale = canvas.view.scale;
+    let mut free_from = LABEL_GAP * scale;
+    for (depth, worker) in depths {
+        let y = canvas.view.y(f64::from(depth)).min(last.bottom);
+        // The bracket is on the box that ends at or below this depth.
+        let on = rects.iter().find(|rect| rect.bottom >= y).copied().unwrap_or(last);
+        let colour = canvas.palette.worker(worker);
+        let (thick, arm) = (3.0 * scale, 6.0 * scale);
+        let (left, right) = (on.left - arm, on.right.max(on.left + arm) + arm);
+        canvas.surface.fill(Rect { left, right, top: y - thick, bottom: y }, colour);
+        for x in [left, right - thick] {
+            canvas.surface.fill(Rect { left: x, right: x + thick, top: y - thick - arm, bottom: y }, colour);
+        }
+        let words = if worker == chosen {
+            format!(" chosen, {}", decided.margin_words(label))
+        } else {
+            String::new()
+        };
+        let text = format!("{} {}{words}", label(worker), format::count(depth.into()));
+        let at = y.max(free_from).min(f64::from(canvas.view.height) - 2.0 * LABEL_GAP * scale);
+        tag(canvas, Rect { left, right, ..on }, at, &text, Some(worker));
+        free_from = at + LABEL_GAP * scale;
+    }
+    free_from
+}
+
+/// A label beside the path, at the side where there is room.
+fn tag(canvas: &Canvas<'_>, beside: Rect, y: f64, text: &str, worker: Option<WorkerIx>) {
+    let (surface, scale) = (canvas.surface, canvas.view.scale);
+    let width = surface.measure(text) + 8.0 * scale;
+    let room = f64::from(canvas.view.width);
+    let right = beside.right.max(0.0) + 6.0 * scale;
+    let left = beside.left - width;
+    let x = if right + width <= room { right } else { left.max(4.0 * scale).min((room - width).max(0.0)) };
+    let y = y.min(f64::from(canvas.view.height) - 8.0 * scale);
+    let ground = worker.map_or(canvas.palette.text, |worker| canvas.palette.worker(worker));
+    surface.plate(text, x, y, ground);
+    surface.text(text, x, y, ink(ground), false);
+}

@@ -1,0 +1,56 @@
+//! What stands in the place of a tree without a block: why there is none, and which setting would fill it.
+
+use leptos::prelude::*;
+use radixscope_state::cluster::{Cluster, WorkerState};
+
+use crate::format;
+use crate::store::Store;
+use crate::view::figure::Empty;
+
+/// The reason in the words of what was received.
+#[component]
+pub(super) fn EmptyTree(store: Store) -> impl IntoView {
+    // Events come but store nothing: the reason is another one than no events.
+    let hollow = Memo::new(move |_| store.on_beat(hollow_events));
+    view! {
+        <Show when=move || store.ready()
+            fallback=|| view! { <Empty id="tree-wait" head="Waiting for the server's state"/> }>
+            <Show when=move || hollow.get().is_some() fallback=NoEvents>
+                <Empty id="tree-hollow" head="Workers publish events, but none that stores a block">
+                    <p>{move || hollow.get()}</p>
+                    <p>
+                        "Engine and Dynamo then most often disagree on the block size: compare the engine's tokens per
+                        block with the worker's "<code>"--block-size"</code>" or "<code>"--kv-block-size"</code>"."
+                    </p>
+                </Empty>
+            </Show>
+        </Show>
+    }
+}
+
+#[component]
+fn NoEvents() -> impl IntoView {
+    view! {
+        <Empty id="tree-empty" head="No cached block known yet">
+            <p>
+                "Blocks appear as workers publish KV events. A worker that stored its blocks before this server began
+                to listen shows them as they are stored again. No events at all: enable "
+                <code>"--kv-events-config"</code> " (vLLM) or " <code>"--publish-events-and-metrics"</code>
+                " (TensorRT-LLM), and prefix caching in the engine."
+            </p>
+        </Empty>
+    }
+}
+
+/// In figures: events that say nothing of what is stored (reference §9.1). `None` where there are none such.
+fn hollow_events(cluster: &Cluster) -> Option<String> {
+    let sum = |of: fn(&WorkerState) -> u64| -> u64 { cluster.workers().iter().map(of).sum() };
+    let (empty, unknown) = (sum(|w| w.empty_stores_total), sum(|w| w.unknown_removed_total));
+    (empty + unknown > 0 && sum(|w| w.stored_total) == 0).then(|| {
+        format!(
+            "Heard: {} without a block, {} of blocks that were never stored.",
+            format::plural(empty, "stored event", "stored events"),
+            format::plural(unknown, "removal", "removals")
+        )
+    })
+}

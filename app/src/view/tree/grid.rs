@@ -1,0 +1,375 @@
+//! The tree as a table whose lines open: what the picture shows, for the keyboard and for those who hear the page.
+//!
+//! Lines are put in order anew at a readable pace; the line that the reader is on stays where it is on the screen.
+
+use std::collections::HashSet;
+use std::ops::Range;
+
+use leptos::attr::custom::custom_attribute;
+use leptos::prelude::*;
+use radixscope_model::id::WorkerIx;
+use radixscope_state::cluster::{Cluster, touched_ms};
+use radixscope_state::tree::Tree;
+use radixscope_state::tree::forest::{Forest, Row, RowOrder};
+use web_sys::KeyboardEvent;
+
+use super::state::TreeView;
+use crate::draw::crumb::Crumb;
+use crate::draw::palette::label;
+use crate::format::{self, UNKNOWN};
+use crate::view::chip::Chip;
+use crate::view::virtual_table::{Scroll, VirtualTable};
+
+/// Id of what takes the focus.
+const GRID_ID: &str = "tree-grid";
+/// Lines kept at most; a browser's elements end at some 30 million pixels.
+const MOST_LINES: usize = 500_000;
+/// Owners named in a line; all are named in its title.
+const OWNERS: usize = 3;
+/// How far a line is indented per level, and how deep that goes.
+const INDENT: (f64, u32) = (14.0, 16);
+
+/// The head: class that says where the column stands, name, explanation, what it orders by.
+const COLUMNS: [(&str, &str, &str, Option<RowOrder>); 7] = [
+    (
+        "g-prefix",
+        "Prefix",
+        "Position of its first block in the prompt, and how many blocks follow with the same owners",
+        None,
+    ),
+    ("g-hash mono", "Block hash", "Engine's hash of its first block", None),
+    ("g-owners", "Held by", "Workers that hold its blocks", None),
+    ("g-blocks n", "Blocks", "Distinct held blocks in it and below it", Some(RowOrder::Blocks)),
+    (
+        "g-copies n",
+        "Copies",
+        "Blocks that a second or further worker holds as well, in it and below it",
+        None,
+    ),
+    (
+        "g-hits n",
+        "Hits, 5 min",
+        "Requests sent to a worker that already held its first block",
+        Some(RowOrder::Hits),
+    ),
+    (
+        "g-used n",
+        "Last used",
+        "When a worker last stored or a request last used a block in it or below it",
+        Some(RowOrder::Recency),
+    ),
+];
+
+/// A line of which only what stays is kept: the rest is looked up when it comes into sight.
+#[derive(Clone, Copy, PartialEq)]
+struct Kept {
+    crumb: Crumb,
+    level: u32,
+    place: u32,
+    siblings: u32,
+    is_open: bool,
+}
+
+impl Kept {
+    fn of(tree: &Tree, forest: &Forest, row: &Row) -> Self {
+        let crumb = Crumb::of(tree, forest, row.id);
+        Self { crumb, level: row.level, place: row.place, siblings: row.siblings, is_open: row.is_open }
+    }
+}
+
+/// A line in sight.
+#[derive(Clone, PartialEq)]
+struct Line {
+    kept: Kept,
+    at: usize,
+    has_children: bool,
+    prefix: String,
+    owners: Vec<WorkerIx>,
+    blocks: String,
+    copies: String,
+    hits: String,
+    used: String,
+}
+
+impl Line {
+    fn of(cluster: &Cluster, now_ms: u64, at: usize, kept: Kept) -> Option<Self> {
+        let tree = cluster.tree();
+        let forest = tree.forest()?;
+        let id = kept.crumb.chain(tree)?;
+        let chain = forest.chain(id);
+        let sums = &chain.sums;
+        let len =
+            if chain.len > 1 { format!(" ×{}", format::count(chain.len.into())) } else { String::new() };
+        let knows_hits = tree.requests(0) > 0;
+        Some(Self {
+            kept,
+            at,
+            has_children: !forest.children(Some(id)).is_empty(),
+            prefix: format!("{}{len}", kept.crumb.words()),
+            owners: tree.chain_owners(chain).iter().collect(),
+            blocks: format::count(sums.blocks.into()),
+            copies: format::count(sums.copies),
+            hits: if knows_hits { format::count(sums.hits.into()) } else { UNKNOWN.to_owned() },
+            used: format::ago(now_ms.saturating_sub(touched_ms(sums.touched).0)),
+        })
+    }
+}
+
+/// What the table's parts share.
+#[derive(Clone, Copy)]
+struct Grid {
+    tree: TreeView,
+    scroll: Scroll,
+    order: RwSignal<RowOrder>,
+    /// Engine's hashes of the boxes whose lines are open.
+    open: StoredValue<HashSet<u64>>,
+    lines: RwSignal<Vec<Kept>>,
+    /// The line that the keyboard is on.
+    cursor: RwSignal<Option<Crumb>>,
+    /// Raised when lines are opened, closed or ordered otherwise.
+    asked: RwSignal<u32>,
+}
+
+impl Grid {
+    fn line_of(self, crumb: Crumb) -> Option<usize> {
+        self.lines.with_untracked(|lines| lines.iter().position(|line| line.crumb == crumb))
+    }
+
+    fn line_at(self, at: usize) -> Option<Kept> {
+        self.lines.with_untracked(|lines| lines.get(at).copied())
+    }
+
+    /// Puts the cursor on a line and scrolls as little as brings it into sight.
+    fn step_to(self, at: usize) {
+        let Some(line) = self.line_at(at) else { return };
+        self.cursor.set(Some(line.crumb));
+        self.tree.selected.set(Some(line.crumb));
+        self.scroll.show(at);
+    }
+
+    fn toggle(self, crumb: Crumb, open: bool) {
+        self.open.update_value(|set| {
+            if open {
+                set.insert(crumb.hash.0);
+            } else {
+                set.remove(&crumb.hash.0);
+            }
+        });
+        self.asked.update(|n| *n += 1);
+    }
+
+    /// Makes the lines anew and keeps the one that the reader is on where it is.
+    fn refill(self, tree: &Tree, forest: &Forest) {
+        let order = self.order.get_untracked();
+        let rows = self.open.with_value(|open| {
+            forest.rows(order, MOST_LINES, |chain| open.contains(&tree.block_hash(chain.first).0))
+        });
+        let lines: Vec<Kept> = rows.iter().map(|row| Kept::of(tree, forest, row)).collect();
+        if self.lines.with_untracked(|before| *before == lines) {
+            return;
+        }
+        let (first, cut) = self.scroll.at_edge();
+        let is_seen = |crumb: &Crumb| self.line_of(*crumb).is_some_and(|at| self.scroll.is_in_sight(at));
+        let cursor = self.cursor.get_untracked().filter(is_seen);
+        let is_at_top = first == 0 && cut < 1.0;
+        let anchor = cursor.or_else(|| self.line_at(first).filter(|_| !is_at_top).map(|line| line.crumb));
+        let before = anchor.and_then(|crumb| self.line_of(crumb));
+        self.lines.set(lines);
+        let after = anchor.and_then(|crumb| self.line_of(crumb));
+        if let (Some(before), Some(after)) = (before, after)
+            && before != after
+        {
+            let line = (first + after).saturating_sub(before);
+            // The height of all lines is in the document with the next frame; without it there is nowhere to scroll to.
+            request_animation_frame(move || self.scroll.to((line, cut)));
+        }
+    }
+}
+
+/// The table.
+#[component]
+pub(super) fn TreeGrid(tree: TreeView) -> impl IntoView {
+    let store = tree.store;
+    let grid = Grid {
+        tree,
+        scroll: Scroll::new(),
+        order: RwSignal::new(RowOrder::Blocks),
+        open: StoredValue::new(HashSet::new()),
+        lines: RwSignal::new(Vec::new()),
+        cursor: RwSignal::new(tree.selected.get_untracked()),
+        asked: RwSignal::new(0),
+    };
+    store.keep_forest();
+    Effect::new(move |_| {
+        grid.asked.track();
+        grid.order.track();
+        let arrangement = tree.choice.with(|choice| choice.arrangement);
+        store.on_tree_beat(arrangement, |cluster, forest| grid.refill(cluster.tree(), forest));
+    });
+    let count = Memo::new(move |_| grid.lines.with(Vec::len));
+    let head = COLUMNS.map(|(class, name, title, order)| view! { <HeadCell grid class name title order/> });
+    let active = Signal::derive(move || grid.cursor.get().map(row_id));
+    view! {
+        <VirtualTable scroll=grid.scroll id=GRID_ID role="treegrid" columns=COLUMNS.len() count active
+            label="Prefix tree, a line a run of blocks. Right opens a line, Left closes it, Enter shows it in the picture"
+            head=head.into_iter().collect_view().into_any() rows=move |lines| look_up(grid, lines)
+            line=move |line| view! { <GridLine grid line/> }.into_any()
+            on_scroll=move |()| grid.scroll.follow() on_key=move |event| key(grid, &event)/>
+    }
+}
+
+#[component]
+fn HeadCell(
+    grid: Grid,
+    class: &'static str,
+    name: &'static str,
+    title: &'static str,
+    order: Option<RowOrder>,
+) -> impl IntoView {
+    let Some(order) = order else {
+        return view! { <span class=class role="columnheader" title=title>{name}</span> }.into_any();
+    };
+    let is_by = Memo::new(move |_| grid.order.get() == order);
+    let sort = move || if is_by.get() { "descending" } else { "none" };
+    view! {
+        <span class=class role="columnheader" aria-sort=sort>
+            <button class="plain" title=format!("{title}. Orders by it") aria-pressed=move || is_by.get().to_string()
+                on:click=move |_| grid.order.set(order)>
+                {name}<span aria-hidden="true">{move || if is_by.get() { " ↓" } else { "" }}</span>
+            </button>
+        </span>
+    }
+    .into_any()
+}
+
+/// What the lines in sight show now; `None` beyond the last.
+fn look_up(grid: Grid, lines: Range<usize>) -> Vec<Option<Line>> {
+    let kept: Vec<(usize, Option<Kept>)> =
+        grid.lines.with(|all| lines.map(|at| (at, all.get(at).copied())).collect());
+    let arrangement = grid.tree.choice.with(|choice| choice.arrangement);
+    let store = grid.tree.store;
+    let mut found = Vec::new();
+    store.on_tree_beat(arrangement, |cluster, _| {
+        let now = store.now_ms().0;
+        let line = |(at, kept): (usize, Option<Kept>)| Line::of(cluster, now, at, kept?);
+        found = kept.into_iter().map(line).collect();
+    });
+    found
+}
+
+fn row_id(crumb: Crumb) -> String {
+    format!("tree-line-{}", crumb.hash)
+}
+
+/// One line in sight; it shows one box after the other.
+#[component]
+fn GridLine(grid: Grid, line: RwSignal<Option<Line>>) -> impl IntoView {
+    let store = grid.tree.store;
+    let of = move |part: fn(&Line) -> &str| {
+        move || line.with(|line| line.as_ref().map_or_else(String::new, |line| part(line).to_owned()))
+    };
+    // Leptos has no method of this name.
+    let level =
+        custom_attribute("aria-level", move || line.with(|line| line.as_ref().map(|line| line.kept.level)));
+    let number = move |part: fn(&Line) -> u32| move || line.with(|line| line.as_ref().map(part));
+    let kept = Memo::new(move |_| line.with(|line| line.as_ref().map(|line| line.kept)));
+    let crumb = Memo::new(move |_| kept.get().map(|kept| kept.crumb));
+    let has_children =
+        Memo::new(move |_| line.with(|line| line.as_ref().is_some_and(|line| line.has_children)));
+    let is_open = Memo::new(move |_| kept.get().is_some_and(|kept| kept.is_open));
+    let is_cursor = move || crumb.get().is_some() && grid.cursor.get() == crumb.get();
+    let is_selected = move || crumb.get().is_some() && grid.tree.selected.get() == crumb.get();
+    let owners =
+        Memo::new(move |_| line.with(|line| line.as_ref().map_or_else(Vec::new, |line| line.owners.clone())));
+    let names = move || owners.with(|owners| owners.iter().map(|&w| label(w)).collect::<Vec<_>>().join(" "));
+    let chips = move || {
+        owners.with(|owners| {
+            let more = owners.len().saturating_sub(OWNERS);
+            let chips =
+                owners.iter().take(OWNERS).map(|&worker| view! { <Chip store worker/> }).collect_view();
+            (chips, (more > 0).then(|| format!("+{more}")), owners.is_empty().then_some("nobody"))
+        })
+    };
+    let indent = move || {
+        let level = kept.get().map_or(1, |kept| kept.level);
+        format!("padding-left: {}px", INDENT.0 * f64::from(level.min(INDENT.1) - 1))
+    };
+    let click = move |_| {
+        if let Some(at) = line.with_untracked(|line| line.as_ref().map(|line| line.at)) {
+            grid.step_to(at);
+        }
+    };
+    let twist = move |event: web_sys::MouseEvent| {
+        event.stop_propagation();
+        if let Some(crumb) = crumb.get_untracked() {
+            grid.toggle(crumb, !is_open.get_untracked());
+        }
+    };
+    let show = move |_| {
+        if let Some(crumb) = crumb.get_untracked() {
+            show_in_picture(grid, crumb);
+        }
+    };
+    view! {
+        <div class="virtual-row" role="row" {..level} class:vacant=move || crumb.get().is_none() class:cursor=is_cursor class:open=is_selected
+            id=move || crumb.get().map(row_id) aria-selected=move || is_selected().to_string()
+            aria-expanded=move || has_children.get().then(|| is_open.get().to_string())
+            aria-posinset=number(|line| line.kept.place)
+            aria-setsize=number(|line| line.kept.siblings) aria-rowindex=number(|line| line.at as u32 + 2)
+            data-testid="tree-line" data-hash=move || crumb.get().map(|crumb| crumb.hash.to_string())
+            on:click=click on:dblclick=show>
+            <span class="g-prefix" role="gridcell" style=indent>
+                <i class="twist" aria-hidden="true" class:on=move || has_children.get() on:click=twist>{move || if is_open.get() { "▾" } else { "▸" }}</i>
+                {of(|line| &line.prefix)}
+            </span>
+            <span class="g-hash mono" role="gridcell">{move || crumb.get().map(|crumb| crumb.hash.to_string())}</span>
+            <span class="g-owners" role="gridcell" title=names>{chips}</span>
+            <span class="g-blocks n" role="gridcell">{of(|line| &line.blocks)}</span>
+            <span class="g-copies n" role="gridcell">{of(|line| &line.copies)}</span>
+            <span class="g-hits n" role="gridcell">{of(|line| &line.hits)}</span>
+            <span class="g-used n" role="gridcell">{of(|line| &line.used)}</span>
+        </div>
+    }
+}
+
+/// Back to the picture, at this box.
+fn show_in_picture(grid: Grid, crumb: Crumb) {
+    grid.tree.go_to(crumb);
+    grid.tree.store.address.update(|address| address.set_other(super::state::key::TABLE, None));
+}
+
+fn key(grid: Grid, event: &KeyboardEvent) {
+    let lines = grid.lines.with_untracked(Vec::len);
+    if lines == 0 || event.ctrl_key() || event.meta_key() || event.alt_key() {
+        return;
+    }
+    let at = grid.cursor.get_untracked().and_then(|crumb| grid.line_of(crumb));
+    let key = event.key();
+    if matches!(key.as_str(), "ArrowRight" | "ArrowLeft" | "Enter" | " ") {
+        event.prevent_default();
+        if let Some((at, line)) = at.and_then(|at| Some((at, grid.line_at(at)?))) {
+            sideways(grid, at, line, &key);
+        }
+    } else if let Some(to) = grid.scroll.line_after(&key, at, lines) {
+        event.prevent_default();
+        grid.step_to(to);
+    }
+}
+
+/// Right opens and then goes to the first line below; left closes and then goes to the line above it.
+fn sideways(grid: Grid, at: usize, line: Kept, key: &str) {
+    match key {
+        "ArrowRight" if !line.is_open => grid.toggle(line.crumb, true),
+        "ArrowRight" => grid.step_to(at + 1),
+        "ArrowLeft" if line.is_open => grid.toggle(line.crumb, false),
+        "ArrowLeft" => {
+            let above = grid
+                .lines
+                .with_untracked(|lines| lines[..at].iter().rposition(|other| other.level < line.level));
+            if let Some(above) = above {
+                grid.step_to(above);
+            }
+        }
+        _ => show_in_picture(grid, line.crumb),
+    }
+}

@@ -1,0 +1,141 @@
+//! The tree as one of the overview's panels: the same picture and the same camera, with a path above it and one bar below
+//! it in place of tools, lists and details.
+
+use leptos::prelude::*;
+use radixscope_state::tree::forest::Order;
+
+use super::block::BlockSummary;
+use super::breadcrumb::Breadcrumb;
+use super::empty::EmptyTree;
+use super::state::{Form, Hovered, TreeView};
+use super::{BlockFigures, decision_path, input, side, stage, tip};
+use crate::draw::palette::label;
+use crate::format;
+use crate::store::Store;
+use crate::url::Panel;
+use crate::view::chip::Chip;
+use crate::view::figure::{Figure, PanelHead};
+
+/// Owners named in the bar; more would make it grow. All are named in its title and to those who hear the page.
+const OWNERS: usize = 3;
+
+/// The panel.
+#[component]
+pub(in crate::view) fn OverviewTree(store: Store, dark: Signal<bool>) -> impl IntoView {
+    let tree = TreeView::new(Form::Overview, store, dark);
+    let totals = Memo::new(move |_| store.on_beat(|c| c.tree().totals()));
+    let shared = Signal::derive(move || match totals.get() {
+        t if t.nodes == 0 => format::UNKNOWN.to_owned(),
+        t => format::percent(t.shared as f64 / t.nodes as f64),
+    });
+    let empty = Memo::new(move |_| totals.get().nodes == 0);
+    view! {
+        <section class="panel tree" aria-labelledby="tree-title" data-testid="tree-panel">
+            <PanelHead store panel=Panel::Tree title="Prefix tree">
+                <BlockFigures store totals/>
+                <Figure id="shared" label="shared" value=shared title="Distinct blocks held by two workers or more"/>
+            </PanelHead>
+            <Breadcrumb tree><Tools tree/></Breadcrumb>
+            <decision_path::Note store painted=tree.painted/>
+            <div class="icicle-box">
+                <stage::Canvas tree/>
+                <Show when=move || empty.get()><EmptyTree store/></Show>
+            </div>
+            <DetailBar tree/>
+        </section>
+    }
+}
+
+/// The way up, and how siblings are ordered.
+#[component]
+fn Tools(tree: TreeView) -> impl IntoView {
+    let store = tree.store;
+    let is_fixed = Memo::new(move |_| store.address.with(|a| a.order == Order::Stable));
+    let toggle_order = move |_| {
+        store
+            .address
+            .update(|a| a.order = if a.order == Order::Stable { Order::LeftHeavy } else { Order::Stable });
+    };
+    view! {
+        <Show when=move || tree.path.with(|path| !path.is_empty())>
+            <button class="plain" data-testid="up" on:click=move |_| { input::leave(tree); }>"Up"</button>
+        </Show>
+        <button class="plain quiet" data-testid="order" on:click=toggle_order title="How siblings are ordered: largest left, or each in its fixed place">
+            {move || if is_fixed.get() { "Order: fixed" } else { "Order: largest left" }}
+        </button>
+    }
+}
+
+/// What is under the pointer, else what is selected, else what the colours mean. It keeps its height, so that nothing
+/// jumps.
+#[component]
+fn DetailBar(tree: TreeView) -> impl IntoView {
+    let store = tree.store;
+    let selected = Memo::new(move |_| {
+        let crumb = tree.selected.get()?;
+        store.on_beat(|_| ());
+        let block = side::look(store, |cluster, forest| {
+            Some(BlockSummary::of(cluster, forest, crumb.chain(cluster.tree())?, crumb.position))
+        });
+        block.flatten()
+    });
+    let narrow = Memo::new(move |_| match tree.hovered.get() {
+        Some(Hovered::Run(narrow)) => Some(narrow),
+        Some(Hovered::Block(_)) | None => None,
+    });
+    let block = Memo::new(move |_| tree.pointed.get().or_else(|| selected.get()));
+    view! {
+        <div class="detail" data-testid="tree-detail">
+            {move || match (narrow.get(), block.get()) {
+                (Some(narrow), _) => view! { <tip::Many tree narrow/> }.into_any(),
+                (None, Some(block)) => view! { <Block store block/> }.into_any(),
+                (None, None) => view! { <Legend store/> }.into_any(),
+            }}
+        </div>
+    }
+}
+
+#[component]
+fn Block(store: Store, block: BlockSummary) -> impl IntoView {
+    let position = format::count(u64::from(block.position));
+    let place = match block.tokens_of() {
+        Some(tokens) => format!("{position} (tokens {tokens})"),
+        None => position,
+    };
+    let touched = block.touched;
+    let age = Memo::new(move |_| {
+        let now = store.on_beat(|_| store.now_ms());
+        format::ago(now.since(touched))
+    });
+    let all = block.owners.iter().map(|&w| label(w)).collect::<Vec<_>>().join(" ");
+    let more = block.owners.len().saturating_sub(OWNERS);
+    let more = (more > 0).then(|| format!("+{more}"));
+    let owners =
+        block.owners.iter().take(OWNERS).map(|&worker| view! { <Chip store worker/> }).collect_view();
+    let nobody = block.owners.is_empty().then_some("nobody");
+    view! {
+        <dl>
+            <div class="w-owners" title=all><dt>"Held by"</dt><dd>{owners}{more}{nobody}</dd></div>
+            <div class="w-place"><dt>"Position"</dt><dd>{place}</dd></div>
+            <div><dt>"Chain"</dt><dd>{format::count(u64::from(block.len))}</dd></div>
+            <div><dt>"Subtree"</dt><dd>{format::count(u64::from(block.blocks))}</dd></div>
+            <div class="w-age"><dt>"Last stored"</dt><dd>{age}</dd></div>
+            <div class="w-hash"><dt>{if block.names_differ { "Block hash (one of several)" } else { "Block hash" }}</dt>
+                <dd class="mono"><span data-testid="detail-hash">{block.hash.to_string()}</span><span class="quiet">{format::hex(block.hash.0)}</span></dd></div>
+            <div class="w-tokens"><dt>"Tokens hash"</dt><dd class="mono">{block.tokens.to_string()}</dd></div>
+        </dl>
+    }
+}
+
+#[component]
+fn Legend(store: Store) -> impl IntoView {
+    let unit =
+        Memo::new(move |_| if store.on_beat(|c| c.block_tokens().is_some()) { "tokens" } else { "blocks" });
+    view! {
+        <p class="legend">
+            <span><i class="key one"></i>"Held by one worker"</span>
+            <span><i class="key many"></i>"Held by several, one tick each"</span>
+            <span>"Down: " {unit} " into the prompt"</span>
+        </p>
+    }
+}

@@ -1,0 +1,152 @@
+//! The present view as a file: SVG drawn by core, or PNG of what the canvases show.
+
+use leptos::prelude::*;
+use radixscope_export::tree::svg::{self, Drawing, colours::Theme};
+use radixscope_model::id::Seq;
+use radixscope_state::cluster::{Cluster, touch};
+use radixscope_state::tree::forest::{Forest, Width};
+use wasm_bindgen::JsCast;
+use web_sys::HtmlCanvasElement;
+
+use super::side;
+use super::state::{Choice, Heat, TreeView};
+use crate::draw::photo::{self, Caption};
+use crate::draw::viewport::Region;
+use crate::format;
+use crate::theme;
+use crate::view::file;
+
+/// The two buttons.
+#[component]
+pub(super) fn Save(tree: TreeView) -> impl IntoView {
+    let said = RwSignal::new(String::new());
+    let svg = move |_| said.set(save_svg(tree));
+    let png = move |_| save_png(tree, said);
+    view! {
+        <span class="side-save" role="group" aria-label="Save this view">
+            <button class="plain" data-testid="save-svg" on:click=svg title="This view as vector graphics, up to 20,000 boxes">"Save as SVG"</button>
+            <button class="plain" data-testid="save-png" on:click=png title="This view as it is on the screen">"Save as PNG"</button>
+            <span class="hidden" role="status" data-testid="save-said">{said}</span>
+        </span>
+    }
+}
+
+/// What a picture is of.
+struct Facts {
+    title: String,
+    at: String,
+    name: String,
+}
+
+impl Facts {
+    fn of(tree: TreeView, cluster: &Cluster, forest: &Forest, region: Region, choice: Choice) -> Self {
+        let Seq(seq) = cluster.seq();
+        let now = tree.store.now_ms();
+        // The cluster's time, not that of the reader's machine.
+        let iso = String::from(js_sys::Date::new(&(now.0 as f64).into()).to_iso_string());
+        let width = match choice.arrangement.width {
+            Width::Blocks => "width: held blocks",
+            Width::Hits => "width: hits of the last 5 min",
+        };
+        let heat = match choice.heat {
+            Heat::Owner => "colour: holders",
+            Heat::Recency => "colour: last use",
+            Heat::Hits => "colour: hits of the last 5 min",
+            Heat::Owners => "colour: number of holders",
+        };
+        let blocks = |n: f64| format::count(n.max(0.0).round() as u64);
+        let part = if region == Region::all(forest) {
+            "all prompts".to_owned()
+        } else {
+            format!("positions {} to {}", blocks(region.top), blocks(region.bottom))
+        };
+        Self {
+            title: format!("Prefix tree, {part}; {width}; {heat}"),
+            at: format!("{iso}, record {}", format::count(seq)),
+            name: format!("radixscope-tree-{}-{seq}", iso.get(..19).unwrap_or_default().replace(':', "-")),
+        }
+    }
+}
+
+/// Looks at what is shown now.
+fn view<T>(tree: TreeView, see: impl FnOnce(&Cluster, &Forest, Region, Choice) -> T) -> Option<T> {
+    let choice = tree.choice.get_untracked();
+    let region = tree.camera.with_value(|camera| camera.region());
+    side::look(tree.store, |cluster, forest| {
+        see(cluster, forest, region.unwrap_or_else(|| Region::all(forest)), choice)
+    })
+}
+
+fn save_svg(tree: TreeView) -> String {
+    let (width, height) =
+        canvas(".above").map_or((1600, 900), |above| (above.client_width(), above.client_height()));
+    let dark = tree.dark.get_untracked();
+    let drawn = view(tree, |cluster, forest, region, choice| {
+        let facts = Facts::of(tree, cluster, forest, region, choice);
+        let names: Vec<String> = cluster.workers().iter().map(|worker| worker.id.to_string()).collect();
+        let drawing = Drawing {
+            width_px: width.max(0) as u32,
+            height_px: height.max(0) as u32,
+            theme: if dark { &Theme::DARK } else { &Theme::LIGHT },
+            region,
+            heat: choice.heat,
+            title: &facts.title,
+            at: &facts.at,
+            now: touch(tree.store.now_ms()),
+            workers: &names,
+            only: None,
+            block_size_tokens: cluster.block_tokens(),
+        };
+        (svg::draw(cluster.tree(), forest, &drawing), format!("{}.svg", facts.name))
+    });
+    let Some((text, name)) = drawn else { return "There is no picture to save yet".to_owned() };
+    match file::offer(&name, "image/svg+xml", &text) {
+        Ok(()) => format!("{name} saved"),
+        Err(_) => format!("{name} could not be saved: the browser refused"),
+    }
+}
+
+fn save_png(tree: TreeView, said: RwSignal<String>) {
+    let facts = view(tree, |cluster, forest, region, choice| {
+        let facts = Facts::of(tree, cluster, forest, region, choice);
+        let totals = cluster.tree().totals();
+        let sums = format!(
+            "{} distinct blocks, {} held by several, {} left out by the limit. Down: position in the prompt",
+            format::count(totals.nodes),
+            format::count(totals.shared),
+            format::count(totals.hidden)
+        );
+        (facts, sums)
+    });
+    let (Some((facts, sums)), Some(below), Some(above)) = (facts, canvas(".below"), canvas(".above")) else {
+        said.set("There is no picture to save yet".to_owned());
+        return;
+    };
+    let caption = Caption {
+        title: facts.title,
+        at: facts.at,
+        sums,
+        ground: theme::token("--panel"),
+        text: theme::token("--text"),
+        quiet: theme::token("--text-quiet"),
+    };
+    let name = format!("{}.png", facts.name);
+    let done = move |blob: Option<web_sys::Blob>| {
+        let saved = blob.is_some_and(|blob| file::offer_blob(&name, &blob).is_ok());
+        // The panel may be gone by then.
+        said.try_set(if saved {
+            format!("{name} saved")
+        } else {
+            format!("{name} could not be saved: the browser refused")
+        });
+    };
+    if photo::take(&below, &above, &caption, done).is_none() {
+        said.set("The browser gives no canvas to put the picture together".to_owned());
+    }
+}
+
+/// A canvas of the picture.
+fn canvas(class: &str) -> Option<HtmlCanvasElement> {
+    let found = document().query_selector(&format!("#tree canvas{class}")).ok().flatten()?;
+    found.dyn_into().ok()
+}

@@ -1,0 +1,310 @@
+//! The canvas: drawn whenever something that is drawn changed, at most once a frame.
+
+use leptos::html;
+use leptos::prelude::*;
+use radixscope_model::id::WorkerIx;
+use radixscope_state::cluster::Cluster;
+use radixscope_state::tree::Tree;
+use radixscope_state::tree::forest::{ChainId, Forest};
+use web_sys::HtmlElement;
+
+use super::block::BlockSummary;
+use super::brush::{Brush, How};
+use super::decision_path;
+use super::input::{self, Input};
+use super::minimap::Minimap;
+use super::speech::Speech;
+use super::state::{Choice, Form, Hovered, Narrow, TreeView};
+use super::tip::Tip;
+use crate::draw::camera::Goal;
+use crate::draw::crumb::Crumb;
+use crate::draw::palette::Palette;
+use crate::draw::raster::{Drawn, Pixels};
+use crate::draw::sight;
+use crate::draw::surface::Surface;
+use crate::draw::viewport::{Region, Viewport};
+use crate::draw::words::GUTTER;
+use crate::store::now_ms;
+use crate::theme;
+use crate::view::resize;
+
+/// Everything that pixels are made of.
+#[derive(Clone, Copy, PartialEq)]
+struct Made {
+    revision: u64,
+    region: Region,
+    palette_of: (bool, usize),
+    choice: Choice,
+    how: How,
+    size: (u32, u32),
+}
+
+/// What is on the canvas.
+struct Stage {
+    surface: Surface,
+    palette: Palette,
+    palette_of: Option<(bool, usize)>,
+    pixels: Pixels,
+    drawn: Drawn,
+    made: Option<Made>,
+    brush: Brush,
+    /// When the words around the picture were last brought up to date.
+    said_ms: f64,
+}
+
+/// Words follow the camera at this pace: each change of them is a layout of the page.
+const WORDS_EVERY_MS: f64 = 80.0;
+
+/// The picture.
+#[component]
+pub(super) fn Canvas(tree: TreeView) -> impl IntoView {
+    let frame = NodeRef::<html::Div>::new();
+    let below = NodeRef::<html::Canvas>::new();
+    let above = NodeRef::<html::Canvas>::new();
+    let stage = StoredValue::new_local(None::<Stage>);
+    let is_page = tree.form == Form::Page;
+    let minimap = is_page.then(|| Minimap::new(tree));
+    tree.store.keep_forest();
+    Effect::new(move |_| {
+        let (Some(frame), Some(below), Some(above)) = (frame.get(), below.get(), above.get()) else { return };
+        stage.set_value(Surface::new(&below, &above).map(|surface| Stage {
+            surface,
+            palette: Palette::default(),
+            palette_of: None,
+            pixels: Pixels::default(),
+            drawn: Drawn::default(),
+            made: None,
+            brush: Brush::default(),
+            said_ms: f64::NEG_INFINITY,
+        }));
+        resize::observe(&frame, move || tree.redraw_soon());
+    });
+    // Whatever changes, the picture is drawn once, with the next frame.
+    Effect::new(move |_| {
+        tree.dark.track();
+        tree.choice.track();
+        tree.selected.track();
+        tree.found.track();
+        tree.scrolled.track();
+        tree.store.address.track();
+        tree.store.on_frame(|_| ());
+        tree.redraw_soon();
+    });
+    Effect::new(move |_| {
+        tree.redraw.track();
+        let Some(frame) = frame.get() else { return };
+        untrack(|| draw(tree, stage, minimap, &frame));
+    });
+    let input = Input::new(tree, frame);
+    let pointed =
+        move |part: fn(&BlockSummary) -> String| move || tree.pointed.with(|block| block.as_ref().map(part));
+    let workers = move || {
+        let id = |&worker: &WorkerIx| Some(tree.store.peek(|c| c.worker(worker).map(|w| w.id))?.to_string());
+        let ids = |block: &BlockSummary| block.owners.iter().filter_map(id).collect::<Vec<_>>().join(" ");
+        tree.pointed.with(|block| block.as_ref().map(ids))
+    };
+    view! {
+        <div class="icicle" class:stage=is_page id="tree" node_ref=frame tabindex="0" role="application" aria-roledescription="icicle"
+            aria-label="Prefix tree. Arrow keys move between boxes, Enter zooms to one, Escape goes up, plus and minus zoom, Home shows everything."
+            aria-describedby="tree-said" data-testid="tree" class:dragging=input.dragging
+            data-hover-hash=pointed(|block| block.hash.to_string()) data-hover-workers=workers
+            data-hover-blocks=pointed(|block| (block.blocks - block.above).to_string())
+            data-path-end=tree.painted.end
+            data-focus-hash=move || tree.selected.with(|s| s.map(|s| s.hash.to_string()))
+            on:wheel=move |event| input.wheel(&event)
+            on:pointerdown=move |event| input.down(&event) on:pointermove=move |event| input.moved(&event)
+            on:pointerup=move |event| input.up(&event) on:pointercancel=move |event| input.up(&event)
+            on:pointerleave=move |_| input.left()
+            on:click=move |event| input.click(&event) on:dblclick=move |event| input.double_click(&event)
+            on:keydown=move |event| input.key(&event)>
+            <canvas node_ref=below class="below" aria-hidden="true"></canvas>
+            <canvas node_ref=above class="above" aria-hidden="true"></canvas>
+        </div>
+        {minimap.map(Minimap::view)}
+        {is_page.then(|| view! { <Tip tree frame/> })}
+        <Speech tree/>
+    }
+}
+
+fn draw(
+    tree: TreeView,
+    stage: StoredValue<Option<Stage>, LocalStorage>,
+    minimap: Option<Minimap>,
+    frame: &HtmlElement,
+) {
+    let (dark, picked, choice) = (tree.dark.get(), tree.store.picked(), tree.choice.get());
+    tree.store.keep_tree_changes();
+    tree.store.on_tree_frame(choice.arrangement, |cluster, forest| {
+        stage.update_value(|stage| {
+            let Some(stage) = stage else { return };
+            stage.surface.fit(f64::from(frame.client_width()), f64::from(frame.client_height()), GUTTER);
+            let palette_of = (dark, cluster.workers().len());
+            if stage.palette_of != Some(palette_of) {
+                stage.palette = Palette::read(theme::token, dark, palette_of.1);
+                stage.palette_of = Some(palette_of);
+            }
+            let still = theme::less_motion();
+            let moved =
+                tree.camera.try_update_value(|camera| camera.step(cluster.tree(), forest, now_ms(), still));
+            let Some((region, goes_on)) = moved else { return };
+            let Some(view) = stage.view(region) else { return };
+            let seen = (cluster, forest);
+            let scrolled = tree.scrolled.get();
+            let how = stage.brush.how(tree.store, seen, (choice, picked, dark), &stage.surface, scrolled);
+            tree.lanes.set_value(how.lanes.map(|lanes| lanes.in_css(view.scale)));
+            stage.paint(cluster.tree(), forest, &view, how, choice);
+            stage.surface.clear_above();
+            let fades = stage.brush.fade(&how, &stage.surface, forest, &view, &stage.palette, goes_on);
+            stage.annotate(tree, seen, &view, &how);
+            mark(tree, region, frame);
+            let is_time = now_ms() - stage.said_ms >= WORDS_EVERY_MS;
+            if is_time {
+                stage.said_ms = now_ms();
+                say(tree, cluster, forest, region);
+            } else {
+                tree.redraw_in_a_step();
+            }
+            if let Some(minimap) = minimap {
+                minimap.draw(cluster.tree(), forest, &stage.palette, palette_of, region);
+            }
+            if goes_on {
+                tree.redraw_soon();
+            } else if fades {
+                tree.redraw_in_a_step();
+            }
+        });
+    });
+}
+
+impl Stage {
+    fn view(&self, region: Region) -> Option<Viewport> {
+        let (width, height) = self.surface.size;
+        (width > 0 && height > 0).then_some(Viewport { region, width, height, scale: self.surface.scale })
+    }
+
+    /// The lower canvas: boxes.
+    fn paint(&mut self, tree: &Tree, forest: &Forest, view: &Viewport, how: How, choice: Choice) {
+        let Some(palette_of) = self.palette_of else { return };
+        let (region, size) = (view.region, self.surface.size);
+        let made = Made { revision: forest.revision(), region, palette_of, choice, how, size };
+        if self.made == Some(made) {
+            return;
+        }
+        self.drawn = self.brush.raster(&how, tree, view, &self.palette, &mut self.pixels);
+        self.surface.put(&self.pixels);
+        self.made = Some(made);
+    }
+
+    /// The upper canvas: words and outlines.
+    fn annotate(&self, tree: TreeView, (cluster, forest): (&Cluster, &Forest), view: &Viewport, how: &How) {
+        let (surface, palette, mirror) = (&self.surface, &self.palette, cluster.tree());
+        self.brush.words(how, surface, (cluster, forest), view, palette, &self.drawn);
+        let outline = |id: ChainId, colour, width: f64, dash: f64| {
+            for place in how.places(mirror, forest, view, id) {
+                surface.outline(place, colour, width, dash);
+            }
+        };
+        let pointer = tree.pointer.get().and_then(|at| self.on_tree(view, at));
+        let (hovered, box_under) = self.hovered(mirror, forest, view, how, pointer);
+        let detail = box_under.map(|(id, position)| BlockSummary::of(cluster, forest, id, position));
+        for crumb in tree.found.get() {
+            if let Some(id) = crumb.chain(mirror) {
+                outline(id, palette.text, 2.0, 4.0);
+            }
+        }
+        if let Some((id, _)) = box_under {
+            outline(id, palette.text, 1.5, 0.0);
+        }
+        if let Some(crumb) = tree.selected.get()
+            && let Some(id) = crumb.chain(mirror)
+        {
+            outline(id, palette.ground, 4.0, 0.0);
+            outline(id, palette.focus, 2.5, 0.0);
+        }
+        // A path belongs to all workers at once: lanes have no place for it.
+        let has_lanes = tree.choice.with_untracked(|choice| choice.lanes);
+        let decision = tree.store.address.with_untracked(|address| address.decision).filter(|_| !has_lanes);
+        let canvas = decision_path::Canvas { surface, view: *view, forest, palette };
+        decision_path::paint(cluster, &canvas, decision, tree.painted);
+        set_if_new(tree.hovered, hovered);
+        set_if_new(tree.pointed, detail);
+    }
+
+    /// A place of the pointer in device pixels of the tree; `None` over the axis.
+    fn on_tree(&self, view: &Viewport, (x, y): (f64, f64)) -> Option<(f64, f64)> {
+        let x = x * view.scale - f64::from(self.surface.gutter);
+        (x >= 0.0).then_some((x, y * view.scale))
+    }
+
+    /// What is under the pointer, and the box if it is one.
+    fn hovered(
+        &self,
+        mirror: &Tree,
+        forest: &Forest,
+        view: &Viewport,
+        how: &How,
+        pointer: Option<(f64, f64)>,
+    ) -> (Option<Hovered>, Option<(ChainId, u32)>) {
+        let Some((x, y)) = pointer else { return (None, None) };
+        let Some((across, position)) = how.under(view, x, y) else { return (None, None) };
+        // Slivers have a column each, so a pointer beside a narrow one by less than a column still means it.
+        let slack = view.window().units_per_column();
+        let run = self.drawn.runs.iter().find(|run| {
+            (run.x0 - slack..run.x1 + slack).contains(&across)
+                && (f64::from(run.top)..f64::from(run.bottom)).contains(&position)
+        });
+        if let Some(run) = run {
+            return (Some(Hovered::Run(Narrow::of(run))), None);
+        }
+        let Some((id, position)) = input::at(forest, across, position) else { return (None, None) };
+        let crumb = Crumb::at(mirror, mirror.block_at(forest.chain(id), position), position);
+        (Some(Hovered::Block(crumb)), Some((id, position)))
+    }
+}
+
+/// Tells the panel's other parts what the camera shows: path and window, in words.
+fn say(tree: TreeView, cluster: &Cluster, forest: &Forest, region: Region) {
+    let mirror = cluster.tree();
+    let goal = tree.camera.with_value(|camera| camera.goal());
+    let boxes = match goal {
+        Goal::All => Vec::new(),
+        Goal::Free => sight::spanning(forest, region),
+        Goal::Block(crumb) | Goal::Path(crumb) => {
+            let mut path: Vec<ChainId> =
+                crumb.chain(mirror).map(|id| forest.up(id).collect()).unwrap_or_default();
+            path.reverse();
+            path
+        }
+    };
+    let held = boxes.into_iter().filter(|&id| mirror.held_in(forest.chain(id)) > 0);
+    let mut path: Vec<Crumb> = held.map(|id| Crumb::of(mirror, forest, id)).collect();
+    if let (Goal::Block(crumb) | Goal::Path(crumb), Some(last)) = (goal, path.last_mut()) {
+        *last = crumb;
+    }
+    set_if_new(tree.path, path);
+    set_if_new(tree.showing, super::speech::showing(region, forest, cluster.block_tokens()));
+}
+
+/// Says on the element what the camera shows, for whoever reads it from outside.
+fn mark(tree: TreeView, region: Region, frame: &HtmlElement) {
+    let set = |name: &str, value: &str| {
+        if frame.get_attribute(name).as_deref() != Some(value) {
+            let _ = frame.set_attribute(name, value);
+        }
+    };
+    let zoom = match tree.camera.with_value(|camera| camera.goal()) {
+        Goal::All => "all".to_owned(),
+        Goal::Free => "free".to_owned(),
+        Goal::Block(crumb) => crumb.hash.to_string(),
+        Goal::Path(crumb) => format!("path to {}", crumb.hash),
+    };
+    set("data-zoom", &zoom);
+    let Region { x0, x1, top, bottom } = region;
+    set("data-region", &format!("{x0:.3} {x1:.3} {top:.3} {bottom:.3}"));
+}
+
+fn set_if_new<T: PartialEq + Send + Sync + 'static>(signal: RwSignal<T>, now: T) {
+    if signal.with_untracked(|before| *before != now) {
+        signal.set(now);
+    }
+}

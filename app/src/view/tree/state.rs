@@ -1,0 +1,232 @@
+//! What the reader chose about the tree, where the camera is, what is selected: shared by the panel's parts.
+
+use std::time::Duration;
+
+use leptos::prelude::*;
+pub(super) use radixscope_export::tree::svg::Heat;
+use radixscope_model::id::Millis;
+use radixscope_state::cluster::{Cluster, TOUCH_MS, touch};
+use radixscope_state::tree::forest::{Arrangement, Run, Width};
+
+use super::block::BlockSummary;
+use super::decision_path::Painted;
+use crate::draw::camera::{Camera, Goal};
+use crate::draw::crumb::Crumb;
+use crate::draw::lanes::Lanes;
+use crate::store::Store;
+
+/// Keys in the address that only this panel reads.
+pub(super) mod key {
+    /// `hits`: boxes are as wide as their hits; absent: as their blocks.
+    pub(in super::super) const WIDTH: &str = "tree.width";
+    /// `recency`, `hits`, `owners`: what boxes are coloured by; absent: their owners.
+    pub(in super::super) const HEAT: &str = "tree.heat";
+    /// `1`: one lane a worker.
+    pub(in super::super) const LANES: &str = "tree.lanes";
+    /// `1`: the table in place of the picture.
+    pub(in super::super) const TABLE: &str = "tree.table";
+    /// The engine's hash of the block to begin at.
+    pub(in super::super) const BLOCK: &str = "tree.block";
+}
+
+/// From one step of what fades, or waits to be said, to the next.
+const STEP: Duration = Duration::from_millis(50);
+
+/// How far back hits count.
+pub(super) const HITS_WINDOW_MS: u64 = 5 * 60 * 1_000;
+
+/// Where the tree stands, and so what belongs to it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Form {
+    /// A panel that fills the page: wheel and hand move the camera, a click selects, the address says how it looks.
+    Page,
+    /// A panel among others, on a page that scrolls: a click zooms. Always an icicle by owners.
+    Overview,
+}
+
+/// What the address says about the picture.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(super) struct Choice {
+    /// Order and width.
+    pub arrangement: Arrangement,
+    /// Colours.
+    pub heat: Heat,
+    /// One lane a worker.
+    pub lanes: bool,
+    /// The table in place of the picture.
+    pub table: bool,
+}
+
+impl Choice {
+    /// Whether the picture cannot be drawn without hits.
+    pub(super) fn needs_hits(&self) -> bool {
+        self.arrangement.width == Width::Hits || self.heat == Heat::Hits
+    }
+}
+
+/// What is under the pointer.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub(super) enum Hovered {
+    /// A block.
+    Block(Crumb),
+    /// Neighbours that are too narrow to be told apart.
+    Run(Narrow),
+}
+
+/// Sums over neighbours that are too narrow to be told apart, and all that is below them.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Narrow {
+    /// Boxes.
+    pub boxes: u32,
+    /// Blocks that somebody holds.
+    pub blocks: u32,
+    /// Workers 0 … 63 that hold one of them, a bit each.
+    pub workers: u64,
+    /// Hits.
+    pub hits: u32,
+}
+
+impl Narrow {
+    pub(super) fn of(run: &Run) -> Self {
+        Self { boxes: run.chains, blocks: run.blocks, workers: run.workers, hits: run.hits }
+    }
+}
+
+/// Handle to what the panel's parts share; copied freely.
+#[derive(Clone, Copy)]
+pub(super) struct TreeView {
+    /// Where the tree stands.
+    pub form: Form,
+    /// The state.
+    pub store: Store,
+    /// Theme.
+    pub dark: Signal<bool>,
+    /// What the reader chose.
+    pub choice: Memo<Choice>,
+    /// Where the camera is and goes to. No signal: it changes with every frame of a movement.
+    pub camera: StoredValue<Camera, LocalStorage>,
+    /// Raised when the picture must be drawn again though the state did not change. At most once a frame:
+    /// [`TreeView::redraw_soon`].
+    pub redraw: RwSignal<u32>,
+    frame_asked: StoredValue<bool>,
+    step_asked: StoredValue<bool>,
+    /// The block that is selected, by click, key, search or list. Its details are shown.
+    pub selected: RwSignal<Option<Crumb>>,
+    /// What is under the pointer.
+    pub hovered: RwSignal<Option<Hovered>>,
+    /// The block under the pointer, in short.
+    pub pointed: RwSignal<Option<BlockSummary>>,
+    /// Pointer over the picture, CSS pixels from its upper left corner, the axis included.
+    pub pointer: RwSignal<Option<(f64, f64)>>,
+    /// Boxes from the top to the one that spans the window, or that is looked at.
+    pub path: RwSignal<Vec<Crumb>>,
+    /// What the camera shows, in words.
+    pub showing: RwSignal<String>,
+    /// What a search found; outlined in the picture.
+    pub found: RwSignal<Vec<Crumb>>,
+    /// How far the lanes are scrolled, CSS pixels.
+    pub scrolled: RwSignal<f64>,
+    /// Where the lanes stood in the last frame, CSS pixels; `None`: there are none.
+    pub lanes: StoredValue<Option<Lanes>>,
+    /// What is said of the open decision's path.
+    pub painted: Painted,
+}
+
+/// Requests within the window of hits of which it is known how much of the prompt the chosen worker held.
+pub(super) fn known_requests(cluster: &Cluster, now: Millis) -> u32 {
+    cluster.tree().requests(touch(now).saturating_sub((HITS_WINDOW_MS / TOUCH_MS) as u32))
+}
+
+impl TreeView {
+    pub(super) fn new(form: Form, store: Store, dark: Signal<bool>) -> Self {
+        let choice = Memo::new(move |_| {
+            store.address.with(|address| {
+                if form == Form::Overview {
+                    let arrangement = Arrangement { order: address.order, ..Arrangement::default() };
+                    return Choice { arrangement, ..Choice::default() };
+                }
+                let is = |key: &str, value: &str| address.other(key).as_deref() == Some(value);
+                let heat = Heat::ALL.into_iter().find(|heat| is(key::HEAT, heat.as_str()));
+                let width = if is(key::WIDTH, "hits") { Width::Hits } else { Width::Blocks };
+                let hits_window = (HITS_WINDOW_MS / TOUCH_MS) as u32;
+                Choice {
+                    arrangement: Arrangement { order: address.order, width, hits_window },
+                    heat: heat.unwrap_or_default(),
+                    lanes: is(key::LANES, "1"),
+                    table: is(key::TABLE, "1"),
+                }
+            })
+        });
+        Self {
+            form,
+            store,
+            dark,
+            choice,
+            camera: StoredValue::new_local(Camera::default()),
+            redraw: RwSignal::new(0),
+            frame_asked: StoredValue::new(false),
+            step_asked: StoredValue::new(false),
+            selected: RwSignal::new(None),
+            hovered: RwSignal::new(None),
+            pointed: RwSignal::new(None),
+            pointer: RwSignal::new(None),
+            path: RwSignal::new(Vec::new()),
+            showing: RwSignal::new(String::new()),
+            found: RwSignal::new(Vec::new()),
+            scrolled: RwSignal::new(0.0),
+            lanes: StoredValue::new(None),
+            painted: Painted::new(),
+        }
+    }
+
+    /// Selects a block and moves the camera to it and what is below it.
+    pub(super) fn go_to(self, crumb: Crumb) {
+        self.selected.set(Some(crumb));
+        self.look_at(Goal::Block(crumb));
+    }
+
+    /// Moves the camera.
+    pub(super) fn look_at(self, goal: Goal) {
+        self.steer(|camera| camera.go(goal));
+    }
+
+    /// Moves the camera by hand.
+    pub(super) fn steer(self, how: impl FnOnce(&mut Camera)) {
+        self.camera.update_value(how);
+        self.redraw_soon();
+    }
+
+    /// Draws once more with the next frame, however often it is asked for until then.
+    pub(super) fn redraw_soon(self) {
+        if self.frame_asked.try_update_value(|asked| std::mem::replace(asked, true)) != Some(false) {
+            return;
+        }
+        request_animation_frame(move || {
+            // Both are gone when the panel is.
+            if self.frame_asked.try_set_value(false).is_none() {
+                self.redraw.try_update(|n| *n += 1);
+            }
+        });
+    }
+
+    /// Draws once more in a while, for what fades or waits to be said: each frame costs the browser a picture of the whole canvas, and twenty
+    /// steps a second fade smoothly enough.
+    pub(super) fn redraw_in_a_step(self) {
+        if self.step_asked.try_update_value(|asked| std::mem::replace(asked, true)) != Some(false) {
+            return;
+        }
+        set_timeout(
+            move || {
+                if self.step_asked.try_set_value(false).is_none() {
+                    self.redraw_soon();
+                }
+            },
+            STEP,
+        );
+    }
+
+    /// Requests within the window of hits of which it is known how much of the prompt the chosen worker held. Tracked.
+    pub(super) fn known_requests(self) -> u32 {
+        self.store.on_beat(|cluster| known_requests(cluster, self.store.now_ms()))
+    }
+}

@@ -1,0 +1,224 @@
+//! What the picture is made of: widths, order, colours, view; and the zoom.
+
+use leptos::prelude::*;
+use radixscope_state::tree::forest::{Order, Width};
+
+use super::input::zoom_step;
+use super::state::{Choice, Heat, TreeView, key};
+use crate::draw::camera::Goal;
+use crate::view::figure::Empty;
+use crate::view::hint::HintList;
+use crate::{draw::sight, format};
+
+/// One of several, of which exactly one is chosen.
+#[derive(Clone, Copy)]
+struct Segment {
+    /// For tests and for the browser's name of the group.
+    id: &'static str,
+    words: &'static str,
+    title: &'static str,
+    is_on: fn(&Choice) -> bool,
+    choose: fn(TreeView),
+}
+
+const WIDTHS: [Segment; 2] = [
+    Segment {
+        id: "width-blocks",
+        words: "Blocks",
+        title: "A box is as wide as the blocks in it and below it",
+        is_on: |choice| choice.arrangement.width == Width::Blocks,
+        choose: |tree| set(tree, key::WIDTH, None),
+    },
+    Segment {
+        id: "width-hits",
+        words: "Hits, 5 min",
+        title: "A box is as wide as the requests of the last 5 minutes that were sent to a worker that held its first block",
+        is_on: |choice| choice.arrangement.width == Width::Hits,
+        choose: |tree| set(tree, key::WIDTH, Some("hits")),
+    },
+];
+
+const ORDERS: [Segment; 2] = [
+    Segment {
+        id: "order-size",
+        words: "Largest left",
+        title: "Siblings by width: what matters most stands left, and places change as widths do",
+        is_on: |choice| choice.arrangement.order == Order::LeftHeavy,
+        choose: |tree| tree.store.address.update(|address| address.order = Order::LeftHeavy),
+    },
+    Segment {
+        id: "order-stable",
+        words: "Fixed",
+        title: "Siblings by their hash: a box keeps its neighbours whatever happens",
+        is_on: |choice| choice.arrangement.order == Order::Stable,
+        choose: |tree| tree.store.address.update(|address| address.order = Order::Stable),
+    },
+];
+
+const COLOURS: [Segment; 4] = [
+    Segment {
+        id: "heat-owner",
+        words: "Owner",
+        title: "The colour of the worker that alone holds a box; grey where several do",
+        is_on: |choice| choice.heat == Heat::Owner,
+        choose: |tree| set(tree, key::HEAT, None),
+    },
+    Segment {
+        id: "heat-recency",
+        words: "Recency",
+        title: "When a worker last stored, or a request last used, a block of the box",
+        is_on: |choice| choice.heat == Heat::Recency,
+        choose: |tree| set(tree, key::HEAT, Some(Heat::Recency.as_str())),
+    },
+    Segment {
+        id: "heat-hits",
+        words: "Hits",
+        title: "Requests of the last 5 minutes that were sent to a worker that held the box",
+        is_on: |choice| choice.heat == Heat::Hits,
+        choose: |tree| set(tree, key::HEAT, Some(Heat::Hits.as_str())),
+    },
+    Segment {
+        id: "heat-owners",
+        words: "Owners",
+        title: "How many workers hold the box",
+        is_on: |choice| choice.heat == Heat::Owners,
+        choose: |tree| set(tree, key::HEAT, Some(Heat::Owners.as_str())),
+    },
+];
+
+const VIEWS: [Segment; 3] = [
+    Segment {
+        id: "view-icicle",
+        words: "Icicle",
+        title: "One picture of all workers' blocks",
+        is_on: |choice| !choice.lanes && !choice.table,
+        choose: |tree| set_view(tree, false, false),
+    },
+    Segment {
+        id: "view-lanes",
+        words: "Lanes",
+        title: "One picture a worker, the same prefix at the same place in each",
+        is_on: |choice| choice.lanes && !choice.table,
+        choose: |tree| set_view(tree, true, false),
+    },
+    Segment {
+        id: "view-table",
+        words: "Table",
+        title: "The same as a list that can be unfolded",
+        is_on: |choice| choice.table,
+        choose: |tree| set_view(tree, false, true),
+    },
+];
+
+fn set(tree: TreeView, key: &'static str, value: Option<&'static str>) {
+    tree.store.address.update(|address| address.set_other(key, value));
+}
+
+fn set_view(tree: TreeView, lanes: bool, table: bool) {
+    tree.store.address.update(|address| {
+        address.set_other(key::LANES, lanes.then_some("1"));
+        address.set_other(key::TABLE, table.then_some("1"));
+    });
+}
+
+/// The controls above the picture.
+#[component]
+pub(super) fn Toolbar(tree: TreeView) -> impl IntoView {
+    let is_all = Memo::new(move |_| {
+        tree.redraw.track();
+        tree.camera.with_value(|camera| camera.goal()) == Goal::All
+    });
+    view! {
+        <div class="tree-tools">
+            <Segments tree name="Width" of=WIDTHS.to_vec()/>
+            <Segments tree name="Order" of=ORDERS.to_vec()/>
+            <Segments tree name="Colour" of=COLOURS.to_vec()/>
+            <Segments tree name="View" of=VIEWS.to_vec()/>
+            <span class="spacer"></span>
+            <div class="seg-group" role="group" aria-label="Zoom">
+                <span class="seg zoom">
+                    <button title="Zoom out (−)" aria-label="Zoom out" data-testid="zoom-out" disabled=is_all
+                        on:click=move |_| { zoom_step(tree, -1); }>"−"</button>
+                    <button title="Zoom in (+)" aria-label="Zoom in" data-testid="zoom-in"
+                        on:click=move |_| { zoom_step(tree, 1); }>"+"</button>
+                    <button title="Show everything (Home)" data-testid="zoom-fit" disabled=is_all
+                        on:click=move |_| tree.look_at(Goal::All)>"Fit"</button>
+                </span>
+            </div>
+        </div>
+    }
+}
+
+#[component]
+fn Segments(tree: TreeView, name: &'static str, of: Vec<Segment>) -> impl IntoView {
+    let one = move |segment: Segment| {
+        let is_on = Memo::new(move |_| (segment.is_on)(&tree.choice.get()));
+        view! {
+            <label title=segment.title class:on=is_on>
+                <input type="radio" name=format!("tree-{name}") data-testid=segment.id prop:checked=is_on
+                    on:change=move |_| (segment.choose)(tree)/>
+                {segment.words}
+            </label>
+        }
+    };
+    view! {
+        <div class="seg-group" role="radiogroup" aria-label=name>
+            <span class="seg-name" aria-hidden="true">{name}</span>
+            <span class="seg">{of.into_iter().map(one).collect_view()}</span>
+        </div>
+    }
+}
+
+/// What is not in the picture because widths or colours are hits.
+#[component]
+pub(super) fn HitsNote(tree: TreeView) -> impl IntoView {
+    let needs = Memo::new(move |_| tree.choice.get().needs_hits());
+    let known = Memo::new(move |_| if needs.get() { tree.known_requests() } else { 0 });
+    let words = Memo::new(move |_| {
+        let requests = known.get();
+        if requests == 0 {
+            return "No hit is known of the last 5 minutes, so nothing is told apart by hits".to_owned();
+        }
+        tree.store.on_beat(|_| ());
+        let left_out = tree.store.with_tree(|mirror, forest| {
+            let all = forest.sums().blocks;
+            let is_hits = forest.arrangement().width == Width::Hits;
+            let without = if is_hits { sight::without_hit(mirror, forest) } else { 0 };
+            let (blocks, of) = (format::count(without.into()), format::count(all.into()));
+            (without > 0)
+                .then(|| format!(". {blocks} of {of} blocks are in boxes without a hit and are left out"))
+        });
+        let requests = format::plural(requests.into(), "request", "requests");
+        let left_out = left_out.flatten().unwrap_or_default();
+        format!(
+            "Hits of the last 5 minutes, from {requests} of which what the chosen worker held is known{left_out}"
+        )
+    });
+    view! {
+        <Show when=move || needs.get() && tree.store.ready()>
+            <p class="tree-note quiet" data-testid="tree-hits-note">{words}</p>
+        </Show>
+    }
+}
+
+/// Stands in for the picture where its widths are hits and none are known.
+#[component]
+pub(super) fn NoHits(tree: TreeView) -> impl IntoView {
+    let hint = Memo::new(move |_| tree.store.on_beat(|cluster| cluster.decisions_hint()));
+    let is_missing = Memo::new(move |_| {
+        let choice = tree.choice.get();
+        let is_asked = choice.arrangement.width == Width::Hits && !choice.table;
+        is_asked && tree.known_requests() == 0 && tree.store.ready()
+    });
+    view! {
+        <Show when=move || is_missing.get()>
+            <Empty id="tree-no-hits" head="No hit is known of the last 5 minutes">
+                <p>
+                    "A hit is a request that the router sent to a worker that already held the beginning of its prompt.
+                    It takes routing decisions that tell the worker and the prompt's blocks."
+                </p>
+                {move || hint.get().map(|hint| view! { <HintList hint/> })}
+            </Empty>
+        </Show>
+    }
+}

@@ -1,0 +1,212 @@
+//! The answer as it is shown: asked again for every touch of a field, and at a readable pace as the state changes.
+
+use leptos::prelude::*;
+use radixscope_insight::whatif::{Answer, State, WhatIf, Who};
+use radixscope_model::id::Millis;
+use radixscope_router::explain::Short;
+use radixscope_state::cluster::Cluster;
+
+use super::asking::{Asking, Fault};
+use crate::draw::palette::label;
+use crate::format;
+use crate::store::{Store, now_ms};
+use crate::view::costs::{CostLegend, CostRow, CostRows};
+
+/// Rows shown.
+const ROWS: usize = 48;
+
+/// A state that was kept: the page's own goes on.
+pub(super) struct Frozen {
+    pub cluster: Cluster,
+    pub at_ms: Millis,
+}
+
+/// What is shown.
+#[derive(Clone, PartialEq, Default)]
+pub(super) struct Shown {
+    pub rows: Vec<CostRow>,
+    more: usize,
+    headline: String,
+    margin: String,
+    prompt: String,
+    versus: Option<(String, bool)>,
+    notes: Vec<String>,
+}
+
+/// The answer, or what is wrong with the question.
+pub(super) type Told = Result<Shown, Fault>;
+
+/// Asks whenever the question changes, and with `tick` as the state does. The last time it took is written to `took_us`.
+pub(super) fn keep_asked(
+    store: Store,
+    asking: Asking,
+    frozen: StoredValue<Option<Frozen>, LocalStorage>,
+    frozen_seq: RwSignal<Option<u64>>,
+    tick: Memo<(bool, u64)>,
+    took_us: RwSignal<u64>,
+) -> Memo<Told> {
+    let engine = StoredValue::new_local(WhatIf::default());
+    Memo::new(move |_| {
+        let start = now_ms();
+        let is_frozen = frozen_seq.get().is_some();
+        let ask = |cluster: &Cluster, now: Millis| -> Told {
+            let question = asking.question(cluster)?;
+            let state = State { cluster, active: None, now_ms: now };
+            let told = engine.try_update_value(|engine| match engine.ask(state, &question) {
+                Ok(answer) => Ok(shown(cluster, &answer)),
+                Err(refused) => Err(Fault::new(refused.field(), sentence(&refused.to_string()))),
+            });
+            told.unwrap_or_else(|| Err(Fault::new("prompt", "The panel is closed")))
+        };
+        let told = if is_frozen {
+            frozen.with_value(|frozen| frozen.as_ref().map(|frozen| ask(&frozen.cluster, frozen.at_ms)))
+        } else {
+            None
+        };
+        let told = told.unwrap_or_else(|| {
+            tick.track();
+            let now = store.now_ms();
+            store.peek(|cluster| ask(cluster, now))
+        });
+        let took = ((now_ms() - start) * 1_000.0).round() as u64;
+        // After this run: a memo must not write while it is read.
+        queue_microtask(move || {
+            let _ = took_us.try_set(took);
+        });
+        told
+    })
+}
+
+/// As a sentence begins.
+fn sentence(text: &str) -> String {
+    let mut chars = text.chars();
+    chars.next().map_or(String::new(), |first| first.to_uppercase().chain(chars).collect())
+}
+
+/// What a candidate is called here.
+pub(super) fn name(who: Who) -> String {
+    match who {
+        Who::Worker(worker) => label(worker),
+        Who::Added(number) => format!("New {}", number + 1),
+        Who::Example(number) => format!("Worker {}", number + 1),
+    }
+}
+
+fn shown(cluster: &Cluster, answer: &Answer<'_>) -> Shown {
+    let scores = answer.scores;
+    let likeliest = scores.probabilities().iter().copied().fold(0.0, f64::max);
+    let recorded_cost = |who| {
+        let decided = cluster.decisions().get(answer.versus?.decision)?;
+        let mut candidates = decided.decision.candidates.iter();
+        candidates.find(|candidate| Who::Worker(candidate.worker) == who).map(|candidate| candidate.cost)
+    };
+    let rows: Vec<CostRow> = answer
+        .ranked()
+        .take(ROWS)
+        .map(|c| CostRow {
+            worker: match c.who {
+                Who::Worker(worker) => Some(worker),
+                Who::Added(_) | Who::Example(_) => None,
+            },
+            label: name(c.who),
+            rank: c.rank,
+            overlap_blocks: c.overlap_blocks,
+            terms: c.terms,
+            probability: Some(c.probability),
+            is_chosen: c.probability > 0.0 && c.probability >= likeliest,
+            marks: [c.is_actual.then_some("actual choice"), c.is_changed.then_some("load changed")]
+                .into_iter()
+                .flatten()
+                .collect(),
+            ghost: recorded_cost(c.who),
+            about: format!(
+                "Load: {}. {} prompt tokens wait, {} with this prompt",
+                c.load_from.words(),
+                format::count(c.load.active_prefill_tokens),
+                format::plural(c.load.decode_blocks, "block", "blocks")
+            ),
+        })
+        .collect();
+    let winners: Vec<&str> = rows.iter().filter(|row| row.is_chosen).map(|row| row.label.as_str()).collect();
+    // Not all of them need be among the rows.
+    let wins = |chance: &&f64| **chance > 0.0 && **chance >= likeliest;
+    let winning = scores.probabilities().iter().filter(wins).count();
+    let headline = match winners.as_slice() {
+        [] => "Nobody can be chosen".to_owned(),
+        [one] if scores.choice_count() > 1 => format!("{one} is likeliest"),
+        [one] => format!("{one} wins"),
+        many if winning <= 4 => format!("{} tie", many.join(", ")),
+        _ => format!("{} workers tie", format::count(winning as u64)),
+    };
+    let margin = match scores.margin_blocks() {
+        None => "One candidate, no margin".to_owned(),
+        Some(0.0) => "The lowest cost is shared: a tie".to_owned(),
+        Some(margin) => format!("Margin {} blocks to the second", Short(margin)),
+    };
+    let request = answer.request;
+    let prompt = format!(
+        "{} in {} of {}",
+        format::plural(request.isl_tokens, "token", "tokens"),
+        format::plural(request.blocks(), "block", "blocks"),
+        request.block_size_tokens
+    );
+    Shown {
+        more: scores.len() - rows.len(),
+        rows,
+        headline,
+        margin,
+        prompt,
+        versus: answer.versus.map(|versus| (versus.sentence(name), versus.flips)),
+        notes: answer.notes.to_vec(),
+    }
+}
+
+/// The right half of the panel.
+#[component]
+pub(super) fn AnswerView(store: Store, told: Memo<Told>, took_us: RwSignal<u64>) -> impl IntoView {
+    let of = move |pick: fn(&Shown) -> String| {
+        Memo::new(move |_| told.with(|told| told.as_ref().map(pick).unwrap_or_default()))
+    };
+    let headline = of(|shown| shown.headline.clone());
+    let margin = of(|shown| shown.margin.clone());
+    let prompt = of(|shown| shown.prompt.clone());
+    let more = of(|shown| match shown.more {
+        0 => String::new(),
+        more => format!("and {} more", format::count(more as u64)),
+    });
+    let fault = Memo::new(move |_| told.with(|told| told.as_ref().err().cloned()));
+    let versus =
+        Memo::new(move |_| told.with(|told| told.as_ref().ok().and_then(|shown| shown.versus.clone())));
+    let notes =
+        Memo::new(move |_| told.with(|told| told.as_ref().map(|t| t.notes.clone()).unwrap_or_default()));
+    let rows =
+        Memo::new(move |_| told.with(|told| told.as_ref().map(|t| t.rows.clone()).unwrap_or_default()));
+    view! {
+        <section class="whatif-answer" aria-label="Answer" data-testid="whatif-answer"
+            data-took-us=move || took_us.get().to_string()>
+            {move || fault.get().map(|fault| view! {
+                <p class="whatif-none" role="status" data-testid="whatif-fault">{fault.message}</p>
+            })}
+            <Show when=move || fault.with(Option::is_none)>
+                <div class="verdict">
+                    <p class="headline" role="status" aria-live="polite" data-testid="whatif-winner">{headline}</p>
+                    <p class="quiet"><span data-testid="whatif-margin">{margin}</span>" · "{prompt}</p>
+                </div>
+                {move || versus.get().map(|(sentence, flips)| view! {
+                    <p class="versus" class:flips=flips data-testid="whatif-versus">
+                        <b>{if flips { "Another choice" } else { "The same choice" }}</b>" "{sentence}
+                    </p>
+                })}
+                <CostRows store rows=rows.into()/>
+                <p class="quiet">{more}</p>
+                <CostLegend ghost="cost as recorded"/>
+                <Show when=move || notes.with(|notes| !notes.is_empty())>
+                    <div class="whatif-notes" data-testid="whatif-notes">
+                        <h3>"What was assumed"</h3>
+                        <ul>{move || notes.get().into_iter().map(|note| view! { <li>{note}</li> }).collect_view()}</ul>
+                    </div>
+                </Show>
+            </Show>
+        </section>
+    }
+}

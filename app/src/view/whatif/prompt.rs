@@ -1,0 +1,263 @@
+//! The prompt, in whichever form the reader has it.
+
+use leptos::prelude::*;
+use radixscope_model::id::DecisionId;
+use radixscope_state::cluster::{Cluster, Decided};
+
+use super::asking::{Asking, Fault, Mode};
+use super::fetch;
+use super::field::FaultOf;
+use crate::draw::palette::label;
+use crate::format::{self, UNKNOWN};
+use crate::paste;
+use crate::store::Store;
+use crate::view::prompt_text::PromptText;
+
+/// Workers to choose from in a list.
+const LISTED: usize = 64;
+
+#[component]
+pub(super) fn PromptForm(store: Store, asking: Asking, fault: Signal<Option<Fault>>) -> impl IntoView {
+    let tab = |(mode, id, title): (Mode, &'static str, &'static str)| {
+        view! {
+            <label class="tab">
+                <input type="radio" name="whatif-mode" value=id prop:checked=move || asking.mode.get() == mode
+                    on:change=move |_| if mode == Mode::Example { asking.take_example() } else { asking.mode.set(mode) }
+                    data-testid=format!("mode-{id}")/>
+                <span>{title}</span>
+            </label>
+        }
+    };
+    let fields = move || {
+        match asking.mode.get() {
+        Mode::Recorded => view! { <Recorded store asking/> }.into_any(),
+        Mode::Prefix => view! { <Prefix store asking/> }.into_any(),
+        Mode::Text => {
+            let on_tokens = Callback::new(move |given: Option<_>| {
+                let (ids, described) = given.unwrap_or_default();
+                asking.set_token_ids(ids, described);
+            });
+            view! { <PromptText state=asking.text on_tokens/> <Seeding asking/> }.into_any()
+        }
+        Mode::Tokens => view! { <Tokens asking/> }.into_any(),
+        Mode::Hashes => view! { <Hashes asking/> }.into_any(),
+        Mode::Length => view! { <Length asking/> }.into_any(),
+        Mode::Example => view! {
+            <p class="help-line">"100 blocks are asked for. Worker 1 holds 20 of them and has 10 blocks in use, worker 2 holds 75
+                and has 5, worker 3 holds 10 and has 9. The settings below and the load of the three can be changed."</p>
+        }.into_any(),
+    }
+    };
+    view! {
+        <fieldset class="prompt">
+            <legend>"Prompt"</legend>
+            <div class="tabs">{Mode::ALL.map(tab).into_iter().collect_view()}</div>
+            {fields}
+            <FaultOf fault fields=&["decision", "after", "prompt", "isl_tokens"]/>
+            <Show when=move || asking.mode.get() != Mode::Example>
+                <div class="row">
+                    <label for="whatif-block-size">"Tokens per block"</label>
+                    <input type="number" id="whatif-block-size" min="1" placeholder="cluster's" prop:value=move || asking.block_size.get()
+                        on:change=move |event| asking.block_size.set(event_target_value(&event))/>
+                </div>
+                <FaultOf fault fields=&["block_size_tokens"]/>
+            </Show>
+        </fieldset>
+    }
+}
+
+#[component]
+fn Recorded(store: Store, asking: Asking) -> impl IntoView {
+    let described = Memo::new(move |_| {
+        let id = asking.decision.with(|text| text.trim().parse().ok().map(DecisionId))?;
+        store.on_beat(|cluster| cluster.decisions().get(id).map(describe))
+    });
+    let step = move |pick: fn(&Cluster, Option<DecisionId>) -> Option<DecisionId>| {
+        let now = asking.decision_id();
+        if let Some(id) = store.peek(|cluster| pick(cluster, now)) {
+            asking.choose_decision(store, id);
+        }
+    };
+    Effect::new(move |_| {
+        let id = asking.decision.with(|text| text.trim().parse().ok().map(DecisionId));
+        if let Some(id) = id.filter(|_| asking.live_tree.get()) {
+            fetch::fetch(asking.fetched, id);
+        }
+    });
+    let way = move |is_live: bool, title: &'static str, id: &'static str| {
+        view! {
+            <label class="check-row">
+                <input type="radio" name="whatif-way" prop:checked=move || asking.live_tree.get() == is_live
+                    on:change=move |_| asking.live_tree.set(is_live) data-testid=id/>" "{title}
+            </label>
+        }
+    };
+    view! {
+        <div class="row">
+            <label for="whatif-decision">"Decision"</label>
+            <input type="text" inputmode="numeric" id="whatif-decision" class="short" data-testid="whatif-decision" prop:value=move || asking.decision.get()
+                on:change=move |event| asking.decision.set(event_target_value(&event))/>
+            <button class="plain" on:click=move |_| step(older) data-testid="whatif-older">"Older"</button>
+            <button class="plain" on:click=move |_| step(newer) data-testid="whatif-newer">"Newer"</button>
+            <button class="plain" on:click=move |_| step(latest) data-testid="whatif-latest">"Latest"</button>
+        </div>
+        <p class="help-line" data-testid="whatif-described">{move || described.get()}</p>
+        <div class="row" role="radiogroup" aria-label="State that the prompt meets">
+            {way(false, "as the router saw it", "way-recorded")}
+            {way(true, "against the tree as it is now", "way-live")}
+        </div>
+    }
+}
+
+/// The latest decision whose candidates are known, else the latest.
+fn latest(cluster: &Cluster, _: Option<DecisionId>) -> Option<DecisionId> {
+    let decisions = cluster.decisions();
+    let has_candidates = |decided: &&Decided| !decided.decision.candidates.is_empty();
+    let found = decisions.newest_first().find(has_candidates).or_else(|| decisions.newest_first().next());
+    found.map(|decided| decided.decision.id)
+}
+
+/// See [`latest`]; for the panel's beginning.
+pub(super) fn latest_decision(cluster: &Cluster) -> Option<DecisionId> {
+    latest(cluster, None)
+}
+
+fn older(cluster: &Cluster, now: Option<DecisionId>) -> Option<DecisionId> {
+    let Some(now) = now else { return latest(cluster, None) };
+    cluster.decisions().newest_first().map(|decided| decided.decision.id).find(|&id| id < now)
+}
+
+fn newer(cluster: &Cluster, now: Option<DecisionId>) -> Option<DecisionId> {
+    let Some(now) = now else { return latest(cluster, None) };
+    cluster.decisions().newest_first().rev().map(|decided| decided.decision.id).find(|&id| id > now)
+}
+
+fn describe(decided: &Decided) -> String {
+    let zone_ms = js_sys::Date::new_0().get_timezone_offset() as i64 * -60_000;
+    let decision = &decided.decision;
+    let number = |n: Option<u64>| n.map_or(UNKNOWN.to_owned(), format::count);
+    let request = decision.request_id.as_deref().map(|id| format!(", request {id}")).unwrap_or_default();
+    format!(
+        "{} at {}: {} held {} of {} blocks, {}{request}",
+        label(decision.worker),
+        format::clock(decided.decided_ms().0, zone_ms),
+        label(decision.worker),
+        number(decided.overlap_blocks()),
+        number(decision.isl_blocks),
+        format::plural(decision.candidates.len() as u64, "candidate known", "candidates known"),
+    )
+}
+
+#[component]
+fn Prefix(store: Store, asking: Asking) -> impl IntoView {
+    let workers = Memo::new(move |_| {
+        let known = store.workers.get().min(LISTED);
+        store.peek(|cluster| {
+            cluster.workers().iter().take(known).map(|w| w.id.to_string()).collect::<Vec<_>>()
+        })
+    });
+    let of_latest = move |_| {
+        let found = store.peek(|cluster| {
+            let end = cluster.decisions().newest_first().find_map(|decided| decided.decision.path)?;
+            Some((cluster.worker(end.worker)?.id, end.block_hash))
+        });
+        if let Some((worker, block)) = found {
+            asking.choose_prefix(worker, block);
+        }
+    };
+    let options = move || {
+        let options = workers.get().into_iter().enumerate().map(|(ix, id)| {
+            let title = format!("{} ({id})", label(radixscope_model::id::WorkerIx(ix as u16)));
+            let value = id.clone();
+            view! { <option value=value selected=move || asking.prefix_worker.get() == id>{title}</option> }
+        });
+        options.collect_view()
+    };
+    view! {
+        <div class="row">
+            <label for="whatif-prefix-worker">"Held by"</label>
+            <select id="whatif-prefix-worker" on:change=move |event| asking.prefix_worker.set(event_target_value(&event))>
+                <option value="">"choose a worker"</option>
+                {options}
+            </select>
+        </div>
+        <div class="row">
+            <label for="whatif-prefix-block">"Last block"</label>
+            <input type="text" inputmode="numeric" id="whatif-prefix-block" class="mono wide" data-testid="whatif-prefix-block"
+                placeholder="block hash, decimal" prop:value=move || asking.prefix_block.get()
+                on:change=move |event| asking.prefix_block.set(event_target_value(&event))/>
+        </div>
+        <div class="row">
+            <label for="whatif-new-tokens">"New tokens after it"</label>
+            <input type="number" id="whatif-new-tokens" min="0" step="100" prop:value=move || asking.new_tokens.get().to_string()
+                on:input=move |event| if let Ok(n) = event_target_value(&event).parse() { asking.new_tokens.set(n) }/>
+        </div>
+        <div class="row buttons"><button class="plain" on:click=of_latest data-testid="whatif-prefix-latest">"Held prefix of the latest request"</button></div>
+    }
+}
+
+#[component]
+fn Tokens(asking: Asking) -> impl IntoView {
+    let complaint = move || asking.tokens.with(|tokens| tokens.complaint.clone());
+    view! {
+        <label for="whatif-tokens">"Token ids, however they are separated"</label>
+        <textarea id="whatif-tokens" rows="5" spellcheck="false" data-testid="whatif-tokens"
+            placeholder="[3, 2086, 203, 1140, …] up to 2,000,000 ids or 8 MiB"
+            on:input=move |event| asking.paste_token_ids(&event_target_value(&event))></textarea>
+        <p class="help-line">{move || asking.tokens.with(|tokens| tokens.described.clone())}</p>
+        {move || complaint().map(|text| view! { <p class="field-fault" role="alert" data-testid="whatif-complaint">{text}</p> })}
+        <Seeding asking/>
+    }
+}
+
+/// What token ids are hashed with.
+#[component]
+fn Seeding(asking: Asking) -> impl IntoView {
+    view! {
+        <div class="row">
+            <label for="whatif-lora">"LoRA name"</label>
+            <input type="text" id="whatif-lora" prop:value=move || asking.lora_name.get()
+                on:change=move |event| asking.lora_name.set(event_target_value(&event))/>
+            <label for="whatif-salt">"Cache salt"</label>
+            <input type="text" id="whatif-salt" prop:value=move || asking.cache_salt.get()
+                on:change=move |event| asking.cache_salt.set(event_target_value(&event))/>
+        </div>
+    }
+}
+
+#[component]
+fn Hashes(asking: Asking) -> impl IntoView {
+    let read = move |event| asking.hashes.set(paste::numbers(&event_target_value(&event)));
+    let found = move || asking.hashes.with(|p| format::plural(p.numbers.len() as u64, "hash", "hashes"));
+    let complaint = move || asking.hashes.with(|pasted| pasted.complaint());
+    let way = move |is_chain: bool, title: &'static str| {
+        view! {
+            <label class="check-row">
+                <input type="radio" name="whatif-hashes" prop:checked=move || asking.is_chain.get() == is_chain
+                    on:change=move |_| asking.is_chain.set(is_chain)/>" "{title}
+            </label>
+        }
+    };
+    view! {
+        <label for="whatif-hashes">"Hashes of the prompt's full blocks in order, decimal"</label>
+        <textarea id="whatif-hashes" rows="5" spellcheck="false" data-testid="whatif-hashes"
+            placeholder="12128555125535577085, 7625024881536107986, …" on:input=read></textarea>
+        <p class="help-line">{found}</p>
+        {move || complaint().map(|text| view! { <p class="field-fault" role="alert">{text}</p> })}
+        <div class="row" role="radiogroup" aria-label="What each hash covers">
+            {way(false, "each of its block alone (tokens hash)")}
+            {way(true, "each with all before it (sequence hash)")}
+        </div>
+    }
+}
+
+#[component]
+fn Length(asking: Asking) -> impl IntoView {
+    view! {
+        <div class="row">
+            <label for="whatif-length">"Prompt tokens"</label>
+            <input type="number" id="whatif-length" min="0" step="100" data-testid="whatif-length" prop:value=move || asking.length.get().to_string()
+                on:input=move |event| if let Ok(n) = event_target_value(&event).parse() { asking.length.set(n) }/>
+        </div>
+    }
+}

@@ -1,0 +1,204 @@
+//! One page, many panels: another panel keeps state, socket and address, the browser's history leads back, and what only
+//! some panels need is fetched when they do.
+
+use radixscope_app::worker::{Answer, Job, Outcome, Request};
+use radixscope_model::frame::Frame;
+use radixscope_state::cluster::Cluster;
+use radixscope_tests::browser::{Page, with_page};
+use radixscope_tests::radixscope::Radixscope;
+use radixscope_tests::replay::replayed;
+use radixscope_tests::wait;
+use serde_json::json;
+
+const CAPTURE: &str = "0.9.1-healthy";
+/// What only the ledger shows.
+const LEDGER: &str = "document.getElementById('decisions-title')?.innerText === 'Ledger'";
+const OVERVIEW: &str = "!!document.querySelector('[data-testid=tree-panel]')";
+
+/// Waits until the ledger is open, live, and where the server is.
+async fn is_in_the_ledger(page: &Page, server: &Radixscope) {
+    page.until_true("the ledger is open", LEDGER).await;
+    page.until_true("it is live", "document.body.dataset.connection === 'live'").await;
+    page.agrees_with(server).await;
+    assert_eq!(page.eval("document.querySelectorAll('.page').length").await, 1);
+}
+
+/// Parts of snapshots that came over a socket.
+fn snapshot_parts(frames: &[Vec<u8>]) -> usize {
+    frames.iter().filter(|frame| matches!(Frame::decode(frame), Ok(Frame::Snapshot { .. }))).count()
+}
+
+/// Names of the WebAssembly files that the page itself has fetched, without their hashes.
+async fn programs(page: &Page) -> Vec<String> {
+    let fetched = page
+        .eval(
+            "[...new Set(performance.getEntriesByType('resource').map(e => new URL(e.name).pathname.split('/').pop())
+                .filter(name => name.endsWith('.wasm')).map(name => name.split(/[-_]/)[0]))]",
+        )
+        .await;
+    serde_json::from_value(fetched).expect("names")
+}
+
+#[tokio::test]
+async fn an_address_of_a_panel_opens_it_without_a_flash_of_the_overview() {
+    let (_nats, server, cluster) = replayed(CAPTURE, &[]).await;
+    with_page(async |page| {
+        let watch = "new MutationObserver(() => { if (document.querySelector('[data-testid=tree-panel]')) window.flashed = true; })
+            .observe(document, {subtree: true, childList: true});";
+        page.devtools("Page.addScriptToEvaluateOnNewDocument", json!({"source": watch})).await;
+        page.open_at(&server, "/?view=decisions&theme=dark", &cluster).await;
+        is_in_the_ledger(page, &server).await;
+        assert_eq!(page.eval("window.flashed ?? false").await, false);
+        assert_eq!(page.address().await.query(), Some("view=decisions&theme=dark"));
+        let sockets = page.sockets().await;
+        assert_eq!(sockets.len(), 1, "one socket");
+        assert!(snapshot_parts(&sockets[0].1) > 0);
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_panel_opened_by_link_keeps_state_and_socket_and_back_leads_to_the_overview() {
+    let (_nats, server, cluster) = replayed(CAPTURE, &["--base-path", "/tools/radix"]).await;
+    with_page(async |page| {
+        page.open_at(&server, "/?kiosk=0&theme=dark", &cluster).await;
+        page.click("nav-decisions").await;
+        is_in_the_ledger(page, &server).await;
+        page.until_true("the heading has the focus", "document.activeElement.id === 'decisions-title'").await;
+        assert_eq!(page.address().await.query(), Some("view=decisions&theme=dark"));
+        assert_eq!(
+            page.attribute("nav [aria-current=page]", "data-testid").await.as_deref(),
+            Some("nav-decisions")
+        );
+
+        page.eval("history.back()").await;
+        page.until_true("Back shows the overview", OVERVIEW).await;
+        page.until_true("and focuses it", "document.activeElement.id === 'panels'").await;
+        assert_eq!(page.address().await.query(), Some("kiosk=0&theme=dark"), "the entry is as it was");
+        page.eval("history.forward()").await;
+        page.until_true("Forward shows the ledger", LEDGER).await;
+        page.press("t").await;
+        page.until_true("a key does its work once", "document.documentElement.dataset.theme === 'light'")
+            .await;
+        assert_eq!(page.address().await.query(), Some("view=decisions&theme=light"));
+        assert_eq!(page.sockets().await.len(), 1, "whatever is shown, the socket stays");
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_panel_opened_by_key_goes_on_with_the_state_while_much_happens() {
+    let server = Radixscope::start(["demo", "--warm-up", "30"]).await;
+    with_page(async |page| {
+        page.open(&server.url("/?view=rates")).await;
+        page.until_true("it is live", "document.body.dataset.connection === 'live'").await;
+        let verified = async || page.text("verified").await.unwrap_or_default();
+        let first = page
+            .until("a comparison was made", async |_| {
+                let text = verified().await;
+                wait::expect(text.starts_with("verified"), || text.clone()).map(|()| text)
+            })
+            .await;
+        page.press("v").await;
+        page.until_true("the ledger is open", LEDGER).await;
+        page.until("the next comparison is equal too", async |_| {
+            let text = verified().await;
+            wait::expect(text != first && text.starts_with("verified"), || text)
+        })
+        .await;
+        for notice in ["notice-digest", "notice-behind", "notice-unreadable"] {
+            assert_eq!(page.text(notice).await, None);
+        }
+        assert_eq!(page.sockets().await.len(), 1);
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_worker_is_started_when_a_panel_needs_it() {
+    let server = Radixscope::start(["demo", "--warm-up", "60"]).await;
+    with_page(async |page| {
+        let watch = "window.started = [];
+            window.Worker = class extends Worker { constructor(url, how) { super(url, how); started.push(String(url)); } };";
+        page.devtools("Page.addScriptToEvaluateOnNewDocument", json!({"source": watch})).await;
+        page.open(&server.url("/")).await;
+        page.until_true("it is live", "document.body.dataset.connection === 'live'").await;
+        page.until_true(
+            "the chart is there",
+            "document.querySelector('[data-testid=rates-chart]')?.dataset.ready === 'true'",
+        )
+        .await;
+        assert_eq!(programs(page).await, ["page"], "neither worker nor tokenizer");
+        assert_eq!(page.eval("started").await, json!([]));
+        page.click("nav-counterfactual").await;
+        page.until_true("the worker is started", "started.some(url => url.endsWith('worker_loader.js'))").await;
+        assert_eq!(programs(page).await, ["page"], "no second program for the page");
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn in_a_narrow_window_the_panels_are_in_a_menu() {
+    let (_nats, server, cluster) = replayed(CAPTURE, &[]).await;
+    with_page(async |page| {
+        page.size(400, 800).await;
+        page.open_at(&server, "/", &cluster).await;
+        let is_open = "document.getElementById('nav').checkVisibility()";
+        assert_eq!(page.eval(is_open).await, false);
+        assert_eq!(page.text("menu").await.as_deref(), Some("Overview"));
+        page.click("menu").await;
+        page.until_true("the menu opens", is_open).await;
+        page.screenshot("menu").await;
+        page.click("nav-workers").await;
+        page.until_true("the menu closes", &format!("!{is_open}")).await;
+        assert_eq!(page.text("menu").await.as_deref(), Some("Workers"));
+        assert_eq!(page.address().await.query(), Some("view=workers"));
+    })
+    .await;
+}
+
+/// Sends requests to a worker of the page's own and gives what it answers, until as many have ended.
+async fn asked(page: &Page, requests: &[Vec<u8>]) -> Vec<Answer> {
+    let script = "window.answers = [];
+        const worker = new Worker(new URL('worker_loader.js', document.baseURI), {type: 'module'});
+        worker.onmessage = event => {
+            if (answers.length === 0) for (const bytes of requests) worker.postMessage(new Uint8Array(bytes));
+            answers.push([...event.data]);
+        };";
+    page.eval(&format!("(requests => {{ {script} }})({})", json!(requests))).await;
+    page.until("every request is answered", async |page| {
+        let answers: Vec<Vec<u8>> = serde_json::from_value(page.eval("answers").await).expect("bytes");
+        let answers: Vec<Answer> =
+            answers.iter().map(|bytes| postcard::from_bytes(bytes).expect("an answer")).collect();
+        let ended =
+            answers.iter().filter(|a| matches!(a, Answer::Done { .. } | Answer::Failed { .. })).count();
+        wait::expect(ended == requests.len(), || format!("{answers:?}")).map(|()| answers)
+    })
+    .await
+}
+
+#[tokio::test]
+async fn the_worker_counts_a_digest_and_tells_its_progress() {
+    let server = Radixscope::start(["demo", "--warm-up", "0"]).await;
+    let mut parts = Vec::new();
+    Cluster::default().snapshot(|part| parts.push(part)).expect("an empty state is encoded");
+    let total = u32::try_from(parts.len()).expect("few parts");
+    let encoded = |id, job| postcard::to_allocvec(&Request { id, job }).expect("encoded into memory");
+    let requests = [
+        encoded(1, Job::Digest { parts: parts.clone() }),
+        vec![255; 4],
+        encoded(2, Job::Digest { parts: vec![parts[0].clone()] }),
+    ];
+    with_page(async |page| {
+        page.open(&server.url("/")).await;
+        let answers = asked(page, &requests).await;
+        let progress = (1..=total).map(|done| Answer::Progress { id: 1, done, total });
+        let outcome = Outcome::Digest(Cluster::default().digest());
+        let expected: Vec<Answer> =
+            [Answer::Ready].into_iter().chain(progress).chain([Answer::Done { id: 1, outcome }]).collect();
+        assert_eq!(answers[..expected.len()], expected);
+        let failed = |id| answers.iter().any(|a| matches!(a, Answer::Failed { id: of, .. } if *of == id));
+        assert!(failed(0) && failed(2), "{answers:?}");
+    })
+    .await;
+}
