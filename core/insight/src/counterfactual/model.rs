@@ -16,13 +16,13 @@ use radixscope_sim::RouterMode;
 use radixscope_sim::resimulation::{
     Arrival, MAX_REQUEST_TOKENS, Outcome, Percentiles, ResimulationError, Settings, WARM_UP_PERCENT, run,
 };
-use radixscope_state::cluster::Cluster;
+use radixscope_state::cluster::{BlockSizeSource, Cluster};
 use radixscope_state::requests::{Arrivals, MAX_ARRIVALS};
 
 /// Most blocks of the prompts played: 64 MiB. Prompts are stored shared but played one by one, so that a few long ones
 /// could otherwise grow without bound; the oldest are left out.
 const MAX_PLAYED_BLOCKS: usize = 8 << 20;
-/// Tokens per block where nobody told: the frontend's default.
+/// Tokens per block where no source knows it: the frontend's default.
 const USUAL_BLOCK_SIZE_TOKENS: u32 = 16;
 
 /// Where a part of the model is known from.
@@ -30,17 +30,28 @@ const USUAL_BLOCK_SIZE_TOKENS: u32 = 16;
 pub enum Provenance {
     /// The workers' model cards.
     ModelCard,
+    /// The frontends' metrics.
+    Frontend,
     /// The recorded requests and decisions.
     Recorded,
-    /// Nobody told.
+    /// No source knows it.
     Assumed,
 }
 
 impl Provenance {
+    const fn of(source: BlockSizeSource) -> Self {
+        match source {
+            BlockSizeSource::ModelCard | BlockSizeSource::Component => Self::ModelCard,
+            BlockSizeSource::Frontend => Self::Frontend,
+            BlockSizeSource::Requests | BlockSizeSource::ComponentRequests => Self::Recorded,
+        }
+    }
+
     /// In words, after a value.
     pub const fn as_str(self) -> &'static str {
         match self {
             Provenance::ModelCard => "from the model cards",
+            Provenance::Frontend => "from the frontends' metrics",
             Provenance::Recorded => "from the recorded decisions",
             Provenance::Assumed => "assumed",
         }
@@ -92,7 +103,7 @@ impl Facts {
     /// As the state knows them now, for the decisions meant.
     pub fn of(cluster: &Cluster, selection: Selection) -> Self {
         let mut workers = std::collections::BTreeSet::new();
-        let (mut recorded, mut block_size) = (None, None);
+        let mut recorded = None;
         let (mut ttft, mut e2e) = (Vec::new(), Vec::new());
         for decided in meant(cluster, selection) {
             let decision = &decided.decision;
@@ -103,7 +114,6 @@ impl Facts {
                 ..Recorded::defaults(scoring.formula)
             });
             recorded = recorded.or(scored);
-            block_size = block_size.or(decision.block_size_tokens);
             let since = |at: Option<Millis>| Some(at?.since(decided.decided_ms()) as f64);
             let told = decided.progress.ttft_us.map(|us| us as f64 / 1e3);
             ttft.extend(told.or_else(|| since(decided.progress.first_token_ms)));
@@ -111,27 +121,25 @@ impl Facts {
         }
         let from = if workers.is_empty() { Provenance::Assumed } else { Provenance::Recorded };
         let count = if workers.is_empty() { cluster.workers().len() } else { workers.len() };
-        let is_meant = |ix: usize| workers.is_empty() || workers.contains(&WorkerIx(ix as u16));
-        let cards = || cluster.workers().iter().enumerate().filter(|(ix, _)| is_meant(*ix)).map(|(_, w)| w);
-        let card_size = cards().find_map(|worker| worker.block_size_tokens);
+        let all = (0..cluster.workers().len() as u16).map(WorkerIx);
+        let modelled = || all.clone().filter(|ix| workers.is_empty() || workers.contains(ix));
         Self {
             workers: (u16::try_from(count).unwrap_or(u16::MAX), from),
             // The smallest: a larger worker then keeps less than it could, never more.
-            blocks_per_worker: cards()
-                .filter_map(|worker| worker.capacity_blocks)
+            blocks_per_worker: modelled()
+                .filter_map(|worker| cluster.worker(worker)?.capacity_blocks)
                 .min()
                 .and_then(|blocks| u32::try_from(blocks).ok()),
-            block_size_tokens: block_size
-                .map(|size| (size, Provenance::Recorded))
-                .or(card_size.map(|size| (size, Provenance::ModelCard))),
+            block_size_tokens: modelled()
+                .find_map(|worker| cluster.block_size(worker))
+                .map(|size| (size.value, Provenance::of(size.source))),
             recorded,
             measured: Measured { ttft_ms: Times::of(&ttft), e2e_ms: Times::of(&e2e) },
         }
     }
 
     fn settings(&self, arrivals: &Arrivals) -> (Settings, Vec<Fact>) {
-        let told = arrivals.block_size_tokens.map(|size| (size, Provenance::Recorded));
-        let size = told.or(self.block_size_tokens).unwrap_or((USUAL_BLOCK_SIZE_TOKENS, Provenance::Assumed));
+        let size = self.block_size_tokens.unwrap_or((USUAL_BLOCK_SIZE_TOKENS, Provenance::Assumed));
         let card = self.blocks_per_worker.map(|blocks| (blocks, Provenance::ModelCard));
         let capacity =
             card.unwrap_or_else(|| (reference_blocks_per_worker(size.0.max(1)), Provenance::Assumed));

@@ -43,12 +43,12 @@ impl Memory {
     /// Whether the capacity's sources contradict each other; the sentence names them.
     pub fn capacity_words(&self) -> Option<String> {
         let best = self.capacity?;
-        let other = self.capacities.iter().find(|said| said.blocks != best.blocks)?;
+        let other = self.capacities.iter().find(|other| other.value != best.value)?;
         Some(format!(
             "Capacity is {} by the {}, but {} by the {}.",
-            blocks(best.blocks),
+            blocks(best.value),
             best.source.label(),
-            blocks(other.blocks),
+            blocks(other.value),
             other.source.label()
         ))
     }

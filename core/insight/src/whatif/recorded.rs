@@ -22,7 +22,7 @@ impl WhatIf {
         if decision.candidates.is_empty() {
             return Err(Refused::NoCandidates(id));
         }
-        let known = decision.block_size_tokens.or_else(|| state.cluster.block_tokens());
+        let known = state.cluster.block_size_of(decision).map(|size| size.value);
         let size = same_size(known, question.block_size_tokens)?;
         let tokens = |blocks: f64| (blocks.max(0.0) * f64::from(size)).round() as u64;
         let cached = |overlap_blocks: u32| u64::from(overlap_blocks) * u64::from(size);

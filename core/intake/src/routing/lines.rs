@@ -374,9 +374,6 @@ impl Routing {
         decision.isl_tokens = input.length.isl_tokens;
         decision.isl_blocks = input.length.isl_blocks();
         decision.block_size_tokens = input.length.block_size_tokens;
-        if let Some(block_size) = input.length.block_size_tokens {
-            self.learn_block_size(choice.worker, block_size);
-        }
         let mut chain = Vec::new();
         Prompt::Local(&input.local_hashes).chain(&mut chain);
         let mut words = heard.words(choice, input.length, Some(Kept::Local(input.local_hashes)));
@@ -482,8 +479,8 @@ impl Routing {
             progress.ttft_us.is_some() || progress.output_tokens.is_some_and(|tokens| tokens > 0);
         decision.dispatched = if ending.is_query { Some(false) } else { has_output.then_some(true) };
         if let Some(isl_tokens) = ending.ended.isl_tokens {
-            match self.block_size(placed.worker, cluster) {
-                Some(size) => measure(&mut decision, isl_tokens, size),
+            match cluster.block_size(placed.worker) {
+                Some(size) => measure(&mut decision, isl_tokens, size.value),
                 None => {
                     decision.isl_tokens = Some(isl_tokens);
                     self.endings.without_size(placed, isl_tokens);
@@ -514,7 +511,8 @@ impl Routing {
         let given_up = self.endings.given_up(at_ms).into_iter().filter(|ending| !ending.is_query);
         records.extend(given_up.map(|ending| Record::Request(ending.ended)));
         let mut endings = std::mem::take(&mut self.endings);
-        for (placed, isl_tokens, size) in endings.sized(|placed| self.block_size(placed.worker, cluster)) {
+        let size = |placed: Placed| Some(cluster.block_size(placed.worker)?.value);
+        for (placed, isl_tokens, size) in endings.sized(size) {
             let mut decision = Decision::new(placed.id, placed.worker, DecisionSource::Log);
             measure(&mut decision, isl_tokens, size);
             records.push(Record::Decision(decision));

@@ -201,7 +201,6 @@ fn prompts_are_kept_for_playing_them_again() {
     let mut blocks = Vec::new();
     arrivals.prompt(arrivals.of(DecisionId(2)).expect("kept"), &mut blocks);
     assert_eq!(blocks, prompt(3));
-    assert_eq!(arrivals.block_size_tokens, Some(16));
 }
 
 #[test]

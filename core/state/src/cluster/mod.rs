@@ -50,7 +50,7 @@ pub use rates::{Bucket, RATE_BUCKET_MS, RATE_WINDOW_S, Rates};
 pub use requests::Requests;
 pub use router::{MAX_ROUTERS_KNOWN, RouterState};
 pub use sign::SignState;
-pub use sizes::{BlockSize, BlockSizeSource, CapacitySource, Said};
+pub use sizes::{BlockSizeSource, CapacitySource, Sourced};
 pub use snapshot::{SnapshotError, SnapshotPart, SnapshotReader};
 pub use source::{MissedCount, RejectedCount, SourceState, UnknownGaps};
 pub use verdict::{HIT_SHARE, LostAffinity, NoMargin, Verdict};

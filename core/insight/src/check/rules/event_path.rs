@@ -145,5 +145,5 @@ pub(super) fn cached_tokens(view: &View<'_>, ms: u64) -> Option<u64> {
 
 /// Blocks that a worker's cache holds.
 pub(super) fn capacity_blocks(view: &View<'_>, worker: WorkerIx) -> Option<u64> {
-    view.cluster.capacity(worker).map(|said| said.blocks)
+    view.cluster.capacity(worker).map(|capacity| capacity.value)
 }

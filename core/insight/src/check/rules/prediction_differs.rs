@@ -254,8 +254,7 @@ impl Overlap {
             view.decisions(window).filter(|d| d.at_ms > interval.after && d.at_ms <= interval.until)
         {
             let decision = &decided.decision;
-            let of_worker = || Some(view.cluster.block_size(decision.worker)?.tokens);
-            let size = decision.block_size_tokens.or_else(of_worker);
+            let size = view.cluster.block_size_of(decision).map(|size| size.value);
             let Some((overlap, size)) = decision.overlap_blocks.zip(size) else { continue };
             let Some(prompt) = decision.isl_blocks else { continue };
             sum.decisions += 1;

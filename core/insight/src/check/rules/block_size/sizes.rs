@@ -97,5 +97,5 @@ fn router_size(view: &View<'_>, diagnosis: &Diagnosis) -> Option<(u32, &'static 
         BlockSizeSource::Requests | BlockSizeSource::ComponentRequests => "by the router's decisions",
         BlockSizeSource::Component => "by the model cards of its component",
     };
-    Some((size.tokens, from))
+    Some((size.value, from))
 }
