@@ -4,12 +4,13 @@ use std::fmt::Write as _;
 
 use super::decisions::{finite, ms};
 use radixscope_insight::baseline::csv_guard::is_formula;
+use radixscope_model::formula::Formula;
 use radixscope_model::record::{DecisionSource, Outcome};
 use radixscope_state::cluster::{Cluster, Decided};
 
 const HEADER: &str = "decision_id,seq,at_ms,decided_ms,request_id,router_id,worker_id,dp_rank,isl_tokens,isl_blocks,\
     block_size_tokens,overlap_blocks,overlap_share,verdict,tie,lost_affinity_blocks,cost_blocks,margin_blocks,formula,\
-    weight,candidates,completeness,sources,first_token_ms,ended_ms,outcome,ttft_ms,itl_ms,output_tokens,cached_tokens";
+    overlap_score_weight,prefill_load_scale,candidates,completeness,sources,first_token_ms,ended_ms,outcome,ttft_ms,itl_ms,output_tokens,cached_tokens";
 
 /// `decisions` in their order. Those whose worker the state does not know are left out, as in the API.
 pub fn decisions<'a>(cluster: &Cluster, decisions: impl Iterator<Item = &'a Decided>) -> String {
@@ -24,7 +25,8 @@ fn line(csv: &mut String, cluster: &Cluster, decided: &Decided) {
     let (decision, progress) = (&decided.decision, &decided.progress);
     let Some(worker) = cluster.worker(decision.worker) else { return };
     let sources: Vec<&str> = decided.sources().map(DecisionSource::as_str).collect();
-    let scoring = decision.scoring;
+    let is_a = decision.formula == Some(Formula::A);
+    let factor = decision.prefill_factor.and_then(finite);
     let mut fields = Fields { csv, is_first: true };
     fields.id(Some(decision.id.0));
     fields.plain(Some(decided.seq));
@@ -44,8 +46,9 @@ fn line(csv: &mut String, cluster: &Cluster, decided: &Decided) {
     fields.plain(decided.lost_affinity().map(|lost| lost.more_blocks));
     fields.plain(decided.chosen_cost().and_then(finite));
     fields.plain(decided.margin_blocks().ok().and_then(finite));
-    fields.text(scoring.map_or("", |scoring| scoring.formula.as_str()));
-    fields.plain(scoring.and_then(|scoring| finite(scoring.weight)));
+    fields.text(decision.formula.map_or("", Formula::as_str));
+    fields.plain(factor.filter(|_| is_a));
+    fields.plain(factor.filter(|_| !is_a));
     fields.plain(Some(decision.candidates.len()).filter(|&known| known > 0));
     fields.text(decision.completeness.as_str());
     fields.text(&sources.join(" "));

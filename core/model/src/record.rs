@@ -23,7 +23,7 @@ pub use scrape::{
 pub use sealed::{Opened, Sealed};
 
 /// Version of the binary form of everything in this file.
-pub const RECORD_VERSION: u8 = 5;
+pub const RECORD_VERSION: u8 = 6;
 
 /// One KV block as a worker stored it: the engine's identity of it and the router's hash of its tokens.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
@@ -320,8 +320,11 @@ pub struct Decision<'a> {
     pub overlap_blocks: Option<u64>,
     /// Cost of the chosen worker as the router gave it, in blocks.
     pub logit: Option<f64>,
-    /// Formula and weight that `candidates` were computed with.
-    pub scoring: Option<Scoring>,
+    /// Cost formula that `candidates` were computed with (reference §5.2).
+    pub formula: Option<Formula>,
+    /// Factor of the prefill term that they were computed with: `overlap_score_weight` in formula A, `prefill_load_scale`
+    /// from B on. Known where the formula is.
+    pub prefill_factor: Option<f64>,
     /// Whether the router said that several workers cost the same.
     pub tied: bool,
     /// Every worker that was weighed, as far as known; empty: only the chosen one is known.
@@ -353,7 +356,8 @@ impl Decision<'_> {
             block_size_tokens: None,
             overlap_blocks: None,
             logit: None,
-            scoring: None,
+            formula: None,
+            prefill_factor: None,
             tied: false,
             candidates: Cow::Borrowed(&[]),
             completeness: Completeness::ChosenOnly,
@@ -372,15 +376,6 @@ impl Decision<'_> {
         let known = move |candidate: &Candidate| candidate.tree_size.filter(|_| are_known).unwrap_or(0);
         self.candidates.iter().map(known)
     }
-}
-
-/// How the costs of a decision were computed.
-#[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
-pub struct Scoring {
-    /// Which formula (reference §5.2).
-    pub formula: Formula,
-    /// Its overlap score weight (A) or prefill load scale (B to E).
-    pub weight: f64,
 }
 
 /// A worker as it was weighed for one request. Costs are in blocks.

@@ -54,8 +54,7 @@ impl Found {
 
     /// Proposes to let load count for more against overlap, in the router's version as far as it is known.
     pub(super) fn spread_out(mut self, view: &View<'_>) -> Self {
-        let formula = view.cluster.decisions().newest_first().find_map(|decided| decided.decision.scoring);
-        let formula = formula.map(|scoring| scoring.formula);
+        let formula = view.cluster.decisions().newest_first().find_map(|decided| decided.decision.formula);
         if formula.is_none_or(|f| f == Formula::A) {
             let text = "Router of Dynamo 0.8 to 1.1: let cached blocks count for less against load; 1.0 is the default";
             self = self.fix(text, "--kv-overlap-score-weight", "0.5");

@@ -7,12 +7,11 @@ use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
 use super::sample::meant;
-use super::{Selection, Span, Trial};
+use super::{Selection, Span};
 use crate::capacity::reference_blocks_per_worker;
 use radixscope_model::id::{Millis, WorkerIx};
-use radixscope_router::Formula;
-use radixscope_router::frozen::Recorded;
-use radixscope_sim::RouterMode;
+use radixscope_router::numbers::TEMPERATURE;
+use radixscope_router::{Formula, RouterOverrides, RouterSettings};
 use radixscope_sim::resimulation::{
     Arrival, MAX_REQUEST_TOKENS, Outcome, Percentiles, ResimulationError, Settings, WARM_UP_PERCENT, run,
 };
@@ -67,7 +66,7 @@ pub struct Facts {
     workers: Known<u16>,
     blocks_per_worker: Option<u32>,
     block_size_tokens: Option<Known<u32>>,
-    recorded: Option<Recorded>,
+    recorded: Option<RouterSettings>,
     measured: Measured,
 }
 
@@ -109,11 +108,7 @@ impl Facts {
             let decision = &decided.decision;
             workers.insert(decision.worker);
             workers.extend(decision.candidates.iter().map(|candidate| candidate.worker));
-            let scored = decision.scoring.map(|scoring| Recorded {
-                prefill_factor: scoring.weight,
-                ..Recorded::defaults(scoring.formula)
-            });
-            recorded = recorded.or(scored);
+            recorded = recorded.or_else(|| RouterSettings::of_decision(decision));
             let since = |at: Option<Millis>| Some(at?.since(decided.decided_ms()) as f64);
             let told = decided.progress.ttft_us.map(|us| us as f64 / 1e3);
             ttft.extend(told.or_else(|| since(decided.progress.first_token_ms)));
@@ -157,6 +152,7 @@ impl Facts {
         } else {
             Provenance::Assumed
         };
+        let recorded = self.recorded.unwrap_or_default();
         let weight_from = if self.recorded.is_some() { Provenance::Recorded } else { Provenance::Assumed };
         let fact = |name: &str, (value, from): Known<f64>, unit: &str| Fact {
             name: name.to_owned(),
@@ -169,8 +165,8 @@ impl Facts {
             fact("workers", (f64::from(self.workers.0), self.workers.1), ""),
             fact("KV capacity a worker", number(capacity), "blocks"),
             fact("block size", number(size), "tokens"),
-            fact("recorded weight", (self.recorded.map_or(1.0, |r| r.prefill_factor), weight_from), ""),
-            fact("recorded temperature", (0.0, Provenance::Assumed), ""),
+            fact(recorded.prefill_factor_number().name, (recorded.prefill_factor(), weight_from), ""),
+            fact(TEMPERATURE.name, (recorded.router_temperature, Provenance::Assumed), ""),
             fact("batch limit", (f64::from(settings.max_batch), Provenance::Assumed), "requests"),
             fact("token limit a step", (f64::from(settings.max_num_tokens), Provenance::Assumed), "tokens"),
             fact(
@@ -259,6 +255,8 @@ pub struct ModelReport {
     pub from_ms: Millis,
     /// Last arrival played.
     pub to_ms: Millis,
+    /// What was tried.
+    pub tried_settings: RouterSettings,
     /// The router of `recorded`, in words.
     pub recorded_router: String,
     /// The router of `tried`, in words.
@@ -297,7 +295,8 @@ pub enum ModelError {
     Run(#[from] ResimulationError),
 }
 
-/// Plays the latest arrivals twice, under the recorded setting and under `trial`. `progress(done, total)` is asked now
+/// Plays the latest arrivals twice, under the recorded settings and with `overrides` over
+/// them. `progress(done, total)` is asked now
 /// and then whether to go on; both count requests of both runs.
 ///
 /// The caches of the model are filled by a fifth of the arrivals that is not counted: those before the ones meant, as
@@ -309,10 +308,10 @@ pub fn resimulate(
     arrivals: &Arrivals,
     facts: &Facts,
     span: Span,
-    trial: Trial,
+    overrides: RouterOverrides,
     mut progress: impl FnMut(usize, usize) -> ControlFlow<()>,
 ) -> Result<ModelReport, ModelError> {
-    if matches!(trial, Trial::Cost { credit: Some(credit), .. } if credit != 1.0) {
+    if overrides.overlap_score_credit.is_some_and(|credit| credit != 1.0) {
         return Err(ModelError::Credit);
     }
     let (settings, known) = facts.settings(arrivals);
@@ -320,10 +319,9 @@ pub fn resimulate(
     let (Some(first), Some(last)) = (played.heads.first(), played.heads.last()) else {
         return Err(ModelError::NoArrivals);
     };
-    let weight = facts.recorded.map_or(1.0, |recorded| recorded.prefill_factor);
-    let recorded =
-        Settings { router: RouterMode::Kv { overlap_score_weight: weight, temperature: 0.0 }, ..settings };
-    let tried = Settings { router: router(trial, weight), ..recorded.clone() };
+    let router = facts.recorded.unwrap_or_default();
+    let recorded = Settings { router, ..settings };
+    let tried = Settings { router: overrides.over(router), ..recorded.clone() };
     let count = played.heads.len();
     let mut play = |settings: &Settings, before: usize| {
         run(played.arrivals(), settings, &mut |now| progress(before + now.done, 2 * count))
@@ -346,6 +344,7 @@ pub fn resimulate(
         arrivals_left_out: played.left_out,
         from_ms: first.at_ms,
         to_ms: last.at_ms,
+        tried_settings: tried.router,
         recorded_router,
         tried_router,
         recorded: Figures::of(&of_recorded),
@@ -354,15 +353,6 @@ pub fn resimulate(
         facts: known,
         assumptions,
     })
-}
-
-fn router(trial: Trial, recorded_weight: f64) -> RouterMode {
-    match trial {
-        Trial::RoundRobin => RouterMode::RoundRobin,
-        Trial::Cost { weight, temperature, .. } => {
-            RouterMode::Kv { overlap_score_weight: weight.unwrap_or(recorded_weight), temperature }
-        }
-    }
 }
 
 /// How many of the latest of `all` arrivals are played so that those meant are counted after the warm-up.

@@ -114,7 +114,8 @@ impl Routing {
             let verdict = match found {
                 Ok(found) => {
                     decision.completeness = Completeness::Reconstructed;
-                    decision.scoring = Some(found.scoring);
+                    decision.formula = Some(found.formula);
+                    decision.prefill_factor = Some(found.prefill_factor);
                     decision.path = found.path;
                     let chosen = found.candidates.iter().find(|candidate| candidate.worker == asked.chosen);
                     let (overlap, cost) = chosen.map_or((0, f64::NAN), |c| (c.overlap_blocks, c.cost));

@@ -9,9 +9,9 @@ use super::changes::Changes;
 use super::past::Past;
 use radixscope_model::id::{DecisionId, TokensHash, WorkerIx};
 use radixscope_model::moment::Moment;
-use radixscope_model::record::{Candidate, NotReconstructed, PathEnd, Scoring, same_cost};
+use radixscope_model::record::{Candidate, NotReconstructed, PathEnd, same_cost};
 use radixscope_router::cost::{self, Common, Load, Overlap, Request, WorkerInput};
-use radixscope_router::{Formula, Options};
+use radixscope_router::{Formula, RouterSettings};
 use radixscope_state::cluster::Cluster;
 use radixscope_state::requests::Prompt;
 use radixscope_state::requests::{ActiveSequences, PastLoad, is_peer};
@@ -61,7 +61,8 @@ pub(super) struct Ground<'a> {
 /// Every worker's cost, by worker index.
 pub(super) struct Found {
     pub(super) candidates: Vec<Candidate>,
-    pub(super) scoring: Scoring,
+    pub(super) formula: Formula,
+    pub(super) prefill_factor: f64,
     pub(super) path: Option<PathEnd>,
 }
 
@@ -158,9 +159,9 @@ impl Reconstructor {
                 let candidates = weighed(asked, &request, &self.workers, &self.inputs);
                 let is_cheapest = is_cheapest(&candidates, asked.chosen);
                 if is_cheapest || other.is_none() {
-                    let scoring = Scoring { formula: asked.formula, weight: asked.weight };
                     let path = self.past.end(cluster.tree(), depth);
-                    let found = Found { candidates, scoring, path };
+                    let found =
+                        Found { candidates, formula: asked.formula, prefill_factor: asked.weight, path };
                     if is_cheapest {
                         return Ok(found);
                     }
@@ -245,8 +246,8 @@ fn rule(formula: Formula) -> OverlapRule {
     }
 }
 
-fn options(asked: &Asked<'_>) -> Options {
-    let mut options = Options::new(asked.formula);
+fn options(asked: &Asked<'_>) -> RouterSettings {
+    let mut options = RouterSettings::new(asked.formula);
     options.set_prefill_factor(asked.weight);
     options
 }

@@ -138,7 +138,7 @@ fn later_versions_tell_lengths_only_in_a_roundabout_way() {
     let decision = &told.latest().decision;
     assert_eq!((decision.isl_tokens, decision.overlap_blocks), (Some(7 * BLOCK + 10), Some(7)));
     assert_eq!(told.costs(), [(7, 7.625), (0, 14.625)]);
-    assert_eq!(told.latest().decision.scoring.map(|s| s.formula), Some(Formula::E));
+    assert_eq!(told.latest().decision.formula, Some(Formula::E));
 }
 
 #[test]

@@ -311,8 +311,9 @@ mod tests {
     #[test]
     fn the_engines_own_total_counts_before_what_was_registered() {
         let mut cluster = cluster();
-        let capacity =
-            |cluster: &Cluster| cluster.capacity(WorkerIx(0)).map(|capacity| (capacity.value, capacity.source));
+        let capacity = |cluster: &Cluster| {
+            cluster.capacity(WorkerIx(0)).map(|capacity| (capacity.value, capacity.source))
+        };
         scrape(&mut cluster, "f", ProcessRole::Frontend, 16, 900);
         assert_eq!(capacity(&cluster), Some((900, CapacitySource::Frontend)));
         card(&mut cluster, 0, Some(800), None);
