@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 use crate::formula::Formula;
 use crate::id::{BlockHash, DecisionId, Millis, SourceIx, TokensHash, Worker, WorkerIx};
 
-pub use finding::{CheckStatus, Evidence, Finding, FindingHead, Fix, Phase, RuleStatus, Severity};
+pub use finding::{CheckStatus, Evidence, Finding, Fix, Phase, RuleStatus, Severity};
 pub use scrape::{
     Counter, Gauge, Histogram, HistogramKind, ModelFigures, Present, ProcessRole, RankFigures, RoutingState,
     Scrape, Scraped, Sums, WorkerFigures,
@@ -220,15 +220,10 @@ pub enum Record<'a> {
         /// How many times.
         count: u64,
     },
-    /// A check found something, or a finding changed: a [`Finding`]; replaces what was said under its code.
-    Finding {
-        /// Its code.
-        code: Cow<'a, str>,
-        /// The whole of it.
-        finding: Sealed<'a>,
-    },
-    /// What was checked, as a list of [`RuleStatus`]; replaces what was said before.
-    Checked(Sealed<'a>),
+    /// A check found something, or a finding changed; replaces the one of its code.
+    Finding(Finding<'a>),
+    /// What was checked; replaces the list before.
+    Checked(Vec<RuleStatus<'a>>),
     /// Messages known to be lost.
     Missed {
         /// Where they should have come from.
@@ -279,16 +274,6 @@ pub enum Record<'a> {
 }
 
 impl Record<'_> {
-    /// A finding.
-    pub fn finding(finding: &Finding<'_>) -> Record<'static> {
-        Record::Finding { code: Cow::Owned(finding.code.to_string()), finding: Sealed::of(finding) }
-    }
-
-    /// What was checked.
-    pub fn checked(rules: &[RuleStatus<'_>]) -> Record<'static> {
-        Record::Checked(Sealed::of(&rules))
-    }
-
     /// A scrape of a process that did not restart since it was first scraped.
     pub fn scrape(scrape: &Scrape<'_>) -> Record<'static> {
         Record::Scrape(Scraped::of(scrape, 0))

@@ -1,8 +1,9 @@
 //! Requests are queued: in the router, in an engine, or above what a worker runs at once.
 
+use crate::check::engine::EngineSettings as _;
 use crate::check::causes::{Cause, code};
 use crate::check::peers::{batch_limit, gauge, is_warming_up, name, process_of, waiting};
-use crate::check::{Found, Look, Rule, View, missing};
+use crate::check::{Finding, RuleOutcome, Rule, View, missing};
 use radixscope_model::record::{Gauge, ProcessRole, Severity};
 use radixscope_model::words;
 
@@ -30,21 +31,21 @@ impl Rule for Queueing {
         20_000
     }
 
-    fn look(&self, view: &View<'_>) -> Look {
+    fn look(&self, view: &View<'_>) -> RuleOutcome {
         let Some((most, source)) = waiting(view) else {
             let what = "the number of queued requests";
-            return Look::Unknown(
+            return RuleOutcome::Unknown(
                 missing::of_frontends(view, what, "from 1.1 on; else engines' metrics").into(),
             );
         };
         if most < MIN_WAITING {
-            return Look::Ok;
+            return RuleOutcome::Ok;
         }
         if is_warming_up(view) {
-            return Look::Unknown(WARMING_UP.into());
+            return RuleOutcome::Unknown(WARMING_UP.into());
         }
         let cause = Cause::of(view);
-        let mut found = Found::new(
+        let mut found = Finding::new(
             Severity::Warning,
             format!("{} requests queued", words::count(most)),
             format!(
