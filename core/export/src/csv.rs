@@ -44,10 +44,10 @@ const HEADER: [&str; 31] = [
 
 /// `decisions` in their order. Those whose worker the state does not know are left out, as in the API.
 pub fn decisions<'a>(cluster: &Cluster, decisions: impl Iterator<Item = &'a Decided>) -> String {
-    let rows = decisions.filter_map(|decided| row(cluster, decided));
     let mut csv = WriterBuilder::new().terminator(Terminator::CRLF).from_writer(Vec::new());
+    let mut rows = decisions.filter_map(|decided| row(cluster, decided));
     // Writing text into memory cannot fail; nothing would come of it.
-    let written = csv.write_record(HEADER).and_then(|()| rows.into_iter().try_for_each(|row| csv.write_record(row)));
+    let written = csv.write_record(HEADER).and_then(|()| rows.try_for_each(|row| csv.write_record(row)));
     let bytes = written.ok().and_then(|()| csv.into_inner().ok()).unwrap_or_default();
     String::from_utf8(bytes).unwrap_or_default()
 }

@@ -203,7 +203,7 @@ fn the_model_is_compared_with_itself_and_says_what_it_knows_from_where() {
         .collect();
     assert!(from.contains(&"workers 3 from the recorded decisions".to_owned()), "{from:?}");
     assert!(from.contains(&"KV capacity a worker 10738 from the model cards".to_owned()), "{from:?}");
-    assert!(from.contains(&"recorded temperature 0 assumed".to_owned()), "{from:?}");
+    assert!(from.contains(&"router_temperature 0 assumed".to_owned()), "{from:?}");
     assert!(same.measured.ttft_ms.is_some());
     let turns = resimulate(arrivals, &facts, Span::Last(100), RouterOverrides::round_robin(), go).unwrap();
     assert_eq!(turns.recorded, same.recorded, "the same baseline");

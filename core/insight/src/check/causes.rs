@@ -5,7 +5,7 @@ use super::peers::holding;
 use super::rules::{
     churn::Churn, hot_worker::HotWorker, memory_full::MemoryFull, starved_worker::StarvedWorker,
 };
-use super::{RuleOutcome, Rule, View};
+use super::{Rule, RuleOutcome, View};
 use radixscope_model::id::WorkerIx;
 use radixscope_state::cluster::Line;
 

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use super::{Given, History, RuleOutcome, Rule, View};
+use super::{Given, History, Rule, RuleOutcome, View};
 use radixscope_model::id::{DecisionId, Millis, Seq, SourceIx, Worker, WorkerIx};
 use radixscope_model::record::{
     Counter, Decision, DecisionSource, Entry, Finding, Gauge, Histogram, HistogramKind, LinkState,

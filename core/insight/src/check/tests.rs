@@ -21,9 +21,7 @@ fn listening() -> Cluster {
 
 fn phases(records: &[Record<'static>], code: &str) -> Vec<Phase> {
     let of_code = |record: &Record<'static>| match record {
-        Record::Finding(finding) if finding.code == code => {
-            Some(finding.phase)
-        }
+        Record::Finding(finding) if finding.code == code => Some(finding.phase),
         _ => None,
     };
     records.iter().filter_map(of_code).collect()

@@ -1,7 +1,7 @@
 //! Reports in words: the same on the page, in the API and in a ticket.
 
 use super::frozen::{About, FrozenReport, SweepReport};
-use radixscope_model::words::count;
+use radixscope_model::number_format::count;
 
 /// What a frozen report leaves aside, as whole sentences.
 pub const FROZEN_LIMITS: [&str; 4] = [

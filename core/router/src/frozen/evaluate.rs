@@ -5,6 +5,7 @@ use super::{Frozen, Row};
 use crate::pick;
 use crate::settings::{RouterMode, RouterSettings, TieBreak};
 use radixscope_model::id::WorkerIx;
+use radixscope_model::percentile;
 
 /// What places requests, the real router included.
 #[derive(Clone, Copy)]
@@ -211,8 +212,7 @@ impl Frozen {
             return None;
         }
         let mean = spreads.iter().map(|&s| f64::from(s)).sum::<f64>() / spreads.len() as f64;
-        // The nearest rank: the smallest spread that 95 % of the decisions do not exceed.
-        let rank = (spreads.len() * 95).div_ceil(100) - 1;
+        let rank = percentile::index(spreads.len(), 95)?;
         let (_, &mut p95, above) = spreads.select_nth_unstable(rank);
         let most = above.iter().copied().max().unwrap_or(p95);
         Some(Spread { mean, p95, most, ended_decisions: self.by_end.len() as u64 })

@@ -2,7 +2,7 @@
 
 use super::event_path::{WINDOW, WINDOW_MS, requests_served};
 use super::no_events;
-use crate::check::{Finding, RuleOutcome, Rule, View, missing};
+use crate::check::{Finding, Rule, RuleOutcome, View, missing};
 use radixscope_model::record::{Counter, DecisionSource, HistogramKind, ProcessRole, Severity};
 
 /// Requests that a KV router would have published.
@@ -26,10 +26,14 @@ impl Rule for ApproximateMode {
 
     fn look(&self, view: &View<'_>) -> RuleOutcome {
         let Some(served) = requests_served(view, WINDOW_MS) else {
-            return RuleOutcome::Unknown(missing::of_frontends(view, "the number of requests served", "").into());
+            return RuleOutcome::Unknown(
+                missing::of_frontends(view, "the number of requests served", "").into(),
+            );
         };
         if view.listening_ms().is_none_or(|ms| ms < WINDOW_MS) {
-            return RuleOutcome::Unknown("Dynamo's messages have been listened to for less than a minute.".into());
+            return RuleOutcome::Unknown(
+                "Dynamo's messages have been listened to for less than a minute.".into(),
+            );
         }
         // From 1.0 on routers do not publish decisions; their own counters tell, see `router_hears_no_events`.
         let is_new = |p: &radixscope_state::cluster::ProcessState| {

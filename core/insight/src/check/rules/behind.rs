@@ -1,6 +1,6 @@
 //! This dashboard shows the past: messages reach it long after they were published.
 
-use crate::check::{Finding, RuleOutcome, Rule, View};
+use crate::check::{Finding, Rule, RuleOutcome, View};
 use radixscope_model::record::{LinkState, Severity};
 
 /// Delay of the slowest message that is too much.

@@ -1,10 +1,10 @@
 //! A spike of requests moves from one worker to another.
 
-use crate::check::engine::EngineSettings as _;
 use crate::check::causes::{Cause, code};
+use crate::check::engine::EngineSettings as _;
 use crate::check::peers::{batch_limit, name};
 use crate::check::spikes::{Harmful, MISSING, harmful};
-use crate::check::{Finding, RuleOutcome, Rule, View};
+use crate::check::{Finding, Rule, RuleOutcome, View};
 use crate::spread::FOLLOW_S;
 use radixscope_model::record::Severity;
 

@@ -2,13 +2,13 @@
 
 use super::memory_full::MemoryFull;
 use crate::capacity::RemedyKind;
-use crate::check::engine::EngineSettings as _;
 use crate::check::causes::{Cause, code};
+use crate::check::engine::EngineSettings as _;
 use crate::check::peers::{holding, name};
-use crate::check::{Finding, RuleOutcome, Rule, View};
+use crate::check::{Finding, Rule, RuleOutcome, View};
 use radixscope_model::id::WorkerIx;
+use radixscope_model::number_format;
 use radixscope_model::record::{BlockAges, Severity};
-use radixscope_model::words;
 
 /// Window of the overlap, milliseconds; the ages' is the same.
 const WINDOW_MS: u64 = 60_000;
@@ -82,12 +82,12 @@ impl Rule for Churn {
         .cause(code(is_memory_full.then_some(Cause::Memory)))
         .evidence(
             "Evicted blocks that the same worker stored again, followed sample, last 60 s",
-            format!("{} of {} ({:.0} %)", words::count(came_back), words::count(removed), share * 100.0),
+            format!("{} of {} ({:.0} %)", number_format::count(came_back), number_format::count(removed), share * 100.0),
             "blocks",
         )
         .evidence(
             "Overlap, decisions of the last 60 s",
-            format!("{} of {} ({:.0} %)", words::count(window.overlap_blocks), words::count(window.isl_blocks), overlap * 100.0),
+            format!("{} of {} ({:.0} %)", number_format::count(window.overlap_blocks), number_format::count(window.isl_blocks), overlap * 100.0),
             "blocks",
         );
         let mut workers = followed;

@@ -2,7 +2,7 @@
 
 use super::event_path::part;
 use super::router_restarted::restarts;
-use crate::check::{Finding, RuleOutcome, Rule, View};
+use crate::check::{Finding, Rule, RuleOutcome, View};
 use radixscope_model::id::Millis;
 use radixscope_model::record::{LogSign, Severity};
 

@@ -1,7 +1,7 @@
 //! Engines name the same tokens differently: harmless while a router runs, harmful when it restores a tree.
 
 use super::event_path::part;
-use crate::check::{Finding, RuleOutcome, Rule, View};
+use crate::check::{Finding, Rule, RuleOutcome, View};
 use radixscope_model::record::{LogSign, Severity};
 
 /// Blocks, or lines of a log, that are more than a coincidence.

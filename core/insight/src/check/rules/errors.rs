@@ -1,11 +1,11 @@
 //! Requests fail.
 
 use crate::check::peers::{counted, holding, name};
-use crate::check::{Finding, RuleOutcome, Rule, View, missing};
+use crate::check::{Finding, Rule, RuleOutcome, View, missing};
 use crate::latency::WINDOW_MS;
 use radixscope_model::id::WorkerIx;
+use radixscope_model::number_format;
 use radixscope_model::record::{Counter, Outcome, Severity};
-use radixscope_model::words;
 
 /// Fewer requests in the window say nothing of a share.
 const MIN_REQUESTS: u64 = 50;
@@ -59,8 +59,12 @@ impl Rule for Errors {
         }
         let severity = if share >= CRITICAL_SHARE { Severity::Critical } else { Severity::Warning };
         let cause = EXPLAINED_BY.into_iter().find(|code| share < MOST_SHARE && holding(view, code).is_some());
-        let failed =
-            format!("{} of {} ({:.1} %)", words::count(ended.failed), words::count(all), share * 100.0);
+        let failed = format!(
+            "{} of {} ({:.1} %)",
+            number_format::count(ended.failed),
+            number_format::count(all),
+            share * 100.0
+        );
         let mut found = Finding::new(
             severity,
             format!("{:.0} % of requests fail", share * 100.0),
@@ -74,7 +78,7 @@ impl Rule for Errors {
             found = found.evidence(label, count, "requests");
         }
         if let Some(moved) = counted(view, Counter::Migrations, WINDOW_MS) {
-            let moved = words::count(moved as u64);
+            let moved = number_format::count(moved as u64);
             found = found.evidence(
                 "Requests moved to another worker, frontends' metrics, last 60 s",
                 moved,

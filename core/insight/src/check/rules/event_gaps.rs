@@ -1,7 +1,7 @@
 //! KV events that were published and did not arrive: a picture with holes, here and perhaps at the router.
 
 use super::event_path::{WINDOW_MS, each, link, name, names};
-use crate::check::{Finding, RuleOutcome, Rule, View};
+use crate::check::{Finding, Rule, RuleOutcome, View};
 use radixscope_model::id::WorkerIx;
 use radixscope_model::record::{LogSign, MissedCause, Severity, Topic};
 use radixscope_state::cluster::MissedCount;

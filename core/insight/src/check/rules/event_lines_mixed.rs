@@ -1,7 +1,7 @@
 //! Some workers publish over JetStream and some over plain NATS (0.9): a router hears only one kind (reference §2.7).
 
 use super::event_path::{WINDOW_MS, each, line_of, link, name, names, part};
-use crate::check::{Finding, RuleOutcome, Rule, View};
+use crate::check::{Finding, Rule, RuleOutcome, View};
 use radixscope_model::id::WorkerIx;
 use radixscope_model::record::{EventLine, LogSign, Severity};
 

@@ -3,8 +3,8 @@
 
 use crate::check::{Finding, Totals, View};
 use radixscope_model::id::{Millis, WorkerIx};
+use radixscope_model::number_format::count;
 use radixscope_model::record::{Counter, EventLine, HistogramKind, MissedCause, ProcessRole, Topic};
-use radixscope_model::words::count;
 use radixscope_state::cluster::{UnknownGaps, WorkerState};
 
 /// What "lately" means to these rules.

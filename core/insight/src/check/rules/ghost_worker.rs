@@ -1,7 +1,7 @@
 //! A worker left, and still gets requests or still speaks: somebody did not notice.
 
 use super::event_path::{WINDOW, WINDOW_MS, each, link, name, names, seconds_since};
-use crate::check::{Finding, RuleOutcome, Rule, View};
+use crate::check::{Finding, Rule, RuleOutcome, View};
 use radixscope_model::id::{Millis, WorkerIx};
 use radixscope_model::record::Severity;
 

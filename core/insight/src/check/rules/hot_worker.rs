@@ -2,10 +2,10 @@
 
 use crate::check::engine::EngineSettings as _;
 use crate::check::peers::{capacity_blocks, in_flight, median, name, pools};
-use crate::check::{Finding, RuleOutcome, Rule, View};
+use crate::check::{Finding, Rule, RuleOutcome, View};
 use radixscope_model::id::WorkerIx;
+use radixscope_model::number_format;
 use radixscope_model::record::Severity;
-use radixscope_model::words;
 
 /// Window of choices, milliseconds.
 const WINDOW_MS: u64 = 60_000;
@@ -80,7 +80,11 @@ impl Rule for HotWorker {
         let choices: u64 = hot.pool.iter().map(|&ix| chosen(view, ix)).sum();
         if choices > 0 {
             let label = "Choices of it, of its component's, last 60 s";
-            let value = format!("{} of {}", words::count(chosen(view, hot.worker)), words::count(choices));
+            let value = format!(
+                "{} of {}",
+                number_format::count(chosen(view, hot.worker)),
+                number_format::count(choices)
+            );
             found = found.evidence(label, value, "requests");
         }
         found.workers([hot.worker]).spread_out(view).link(format!("view=decisions&worker={id}")).into()
@@ -136,9 +140,9 @@ fn carries(view: &View<'_>, pool: &[WorkerIx]) -> Option<Hot> {
         let is_hot = n as f64 >= LOAD_OF_MEDIAN * others as f64 && is_more;
         let value = format!(
             "{} of {}; median of the others {}",
-            words::count(n),
-            words::count(capacity),
-            words::count(others)
+            number_format::count(n),
+            number_format::count(capacity),
+            number_format::count(others)
         );
         is_hot.then(|| {
             hot(

@@ -1,7 +1,7 @@
 //! This dashboard came after workers had stored blocks that nobody repeats: part of the picture is missing, by nature.
 
 use super::event_path::{capacity_blocks, each, is_heard_late, is_history_expired, link, name, part};
-use crate::check::{Finding, RuleOutcome, Rule, View};
+use crate::check::{Finding, Rule, RuleOutcome, View};
 use radixscope_model::id::WorkerIx;
 use radixscope_model::record::{MissedCause, Severity};
 

@@ -3,10 +3,10 @@
 use crate::capacity::RemedyKind;
 use crate::check::engine::EngineSettings as _;
 use crate::check::peers::{capacity_blocks, name, process_of, scraped, worker_of};
-use crate::check::{Finding, RuleOutcome, Rule, View};
+use crate::check::{Finding, Rule, RuleOutcome, View};
 use radixscope_model::id::WorkerIx;
+use radixscope_model::number_format;
 use radixscope_model::record::{Gauge, ProcessRole, RankFigures, Severity};
-use radixscope_model::words;
 use radixscope_state::cluster::ProcessState;
 
 /// Share of the blocks that running requests may use.
@@ -54,7 +54,9 @@ impl Rule for MemoryFull {
         }
         let known = fills.len();
         let full: Vec<Fill> = fills.into_iter().filter(Fill::is_full).collect();
-        let Some(worst) = full.iter().max_by(|a, b| a.share.total_cmp(&b.share)) else { return RuleOutcome::Ok };
+        let Some(worst) = full.iter().max_by(|a, b| a.share.total_cmp(&b.share)) else {
+            return RuleOutcome::Ok;
+        };
         let mut found = Finding::new(
             Severity::Warning,
             format!("Running requests fill the KV cache of {} of {known} workers", full.len()),
@@ -64,7 +66,9 @@ impl Rule for MemoryFull {
         for fill in full.iter().take(4) {
             let percent = format!("{:.0} %", fill.share * 100.0);
             let value = match fill.blocks {
-                Some((used, all)) => format!("{} of {} ({percent})", words::count(used), words::count(all)),
+                Some((used, all)) => {
+                    format!("{} of {} ({percent})", number_format::count(used), number_format::count(all))
+                }
                 None => percent,
             };
             found = found.evidence(

@@ -2,7 +2,7 @@
 
 use super::block_size;
 use super::event_path::{WINDOW, WINDOW_MS, each, link, name, names, part, seconds_since};
-use crate::check::{Finding, RuleOutcome, Rule, View, missing};
+use crate::check::{Finding, Rule, RuleOutcome, View, missing};
 use radixscope_model::id::WorkerIx;
 use radixscope_model::record::Severity;
 use radixscope_state::cluster::WorkerState;
@@ -33,7 +33,9 @@ impl Rule for NoEvents {
             return RuleOutcome::Unknown(missing::of_nats(view).into());
         };
         if listening < MIN_LISTENING_MS || view.cluster.workers().is_empty() {
-            return RuleOutcome::Unknown("Not enough was received yet to say that a worker is silent.".into());
+            return RuleOutcome::Unknown(
+                "Not enough was received yet to say that a worker is silent.".into(),
+            );
         }
         let silent = silent(view);
         if silent.is_empty() {

@@ -1,7 +1,7 @@
 //! NATS is connected and Dynamo says nothing there at all: another event plane, or another NATS.
 
 use super::event_path::{WINDOW, WINDOW_MS, requests_served, seconds_since};
-use crate::check::{Finding, RuleOutcome, Rule, View};
+use crate::check::{Finding, Rule, RuleOutcome, View};
 use radixscope_model::record::{LinkState, Severity, SourceKind};
 
 /// Silence that means something: engines tell their load with every request.

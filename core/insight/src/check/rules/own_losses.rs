@@ -1,7 +1,7 @@
 //! Messages that did not reach this dashboard though they were published: dropped here, or sent while the connection was
 //! lost. What it shows is incomplete, and the fault is not Dynamo's.
 
-use crate::check::{Finding, RuleOutcome, Rule, View};
+use crate::check::{Finding, Rule, RuleOutcome, View};
 use radixscope_model::record::{MissedCause, Severity};
 use radixscope_state::cluster::{MissedCount, SourceState, UnknownGaps};
 

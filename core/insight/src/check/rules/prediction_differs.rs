@@ -1,10 +1,10 @@
 //! What the router predicts to be cached differs from what engines find in their caches.
 
 use crate::check::peers::{holding, scraped};
-use crate::check::{Finding, RuleOutcome, Rule, View, missing};
+use crate::check::{Finding, Rule, RuleOutcome, View, missing};
 use radixscope_model::id::Millis;
+use radixscope_model::number_format;
 use radixscope_model::record::{Counter, HistogramKind, ProcessRole, Severity};
-use radixscope_model::words;
 use radixscope_state::cluster::{ProcessState, SCRAPE_WINDOW_MS};
 
 /// Requests that a comparison needs, on either side.
@@ -129,7 +129,7 @@ impl Rule for PredictionDiffers {
 }
 
 fn number(value: f64) -> String {
-    if value < 10.0 { format!("{value:.2}") } else { words::count(value.round() as u64) }
+    if value < 10.0 { format!("{value:.2}") } else { number_format::count(value.round() as u64) }
 }
 
 /// The time that all scraped frontends' steps cover.

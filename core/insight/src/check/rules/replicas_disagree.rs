@@ -3,10 +3,10 @@
 
 use crate::check::loads::{By, Mean};
 use crate::check::peers::{capacity_blocks, name};
-use crate::check::{Finding, RuleOutcome, Rule, View, missing};
+use crate::check::{Finding, Rule, RuleOutcome, View, missing};
 use radixscope_model::id::WorkerIx;
+use radixscope_model::number_format;
 use radixscope_model::record::Severity;
-use radixscope_model::words;
 
 /// Messages are compared over this time.
 const MESSAGES_MS: u64 = 10_000;
@@ -127,8 +127,9 @@ fn found(view: &View<'_>, worst: &Apart, workers: impl Iterator<Item = WorkerIx>
             who(view, mean.by),
             worst.window_ms / 1_000
         );
-        let blocks = words::count(mean.blocks.round() as u64);
-        found = found.evidence(label, format!("{blocks} of {}", words::count(worst.capacity)), "blocks");
+        let blocks = number_format::count(mean.blocks.round() as u64);
+        found =
+            found.evidence(label, format!("{blocks} of {}", number_format::count(worst.capacity)), "blocks");
     }
     let id = view.cluster.worker(worst.worker).map(|w| w.id.to_string()).unwrap_or_default();
     let found = found.workers(workers).link(format!("view=decisions&worker={id}"));

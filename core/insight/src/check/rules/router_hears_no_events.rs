@@ -2,7 +2,7 @@
 
 use super::event_path::{WINDOW, WINDOW_MS, link, part, requests_served};
 use super::no_events;
-use crate::check::{Finding, RuleOutcome, Rule, View, missing};
+use crate::check::{Finding, Rule, RuleOutcome, View, missing};
 use radixscope_model::id::Millis;
 use radixscope_model::record::{Counter, Gauge, HistogramKind, ProcessRole, Severity};
 use radixscope_state::cluster::ProcessState;

@@ -1,7 +1,7 @@
 //! A router started anew: worth knowing, because everything it had in memory it had to learn again.
 
 use super::event_path::seconds_since;
-use crate::check::{Finding, RuleOutcome, Rule, View};
+use crate::check::{Finding, Rule, RuleOutcome, View};
 use radixscope_model::id::Millis;
 use radixscope_model::record::{LogSign, ProcessRole, Severity};
 

@@ -4,16 +4,16 @@ use std::borrow::Cow;
 
 use super::queueing::WARMING_UP;
 use crate::capacity::RemedyKind;
-use crate::check::engine::EngineSettings as _;
 use crate::check::causes::Cause;
+use crate::check::engine::EngineSettings as _;
 use crate::check::latency::{Against, Latency, MIN_SAMPLES};
 use crate::check::missing::{self, has_logs};
 use crate::check::peers::{holding, is_warming_up, waiting};
 use crate::check::spikes::harmful;
-use crate::check::{Finding, RuleOutcome, Rule, View};
+use crate::check::{Finding, Rule, RuleOutcome, View};
 use crate::latency::{Quantity, WINDOW_MS, latest};
+use radixscope_model::number_format;
 use radixscope_model::record::Severity;
-use radixscope_model::words;
 
 /// How far back a spike counts as the cause, seconds.
 const SPIKE_S: u64 = 90;
@@ -87,8 +87,11 @@ impl Rule for SloBreach {
         found = found.cause(why.code(view));
         for (latency, _, target_ms) in &judged {
             let what = label(latency.quantity);
-            let from =
-                format!("{}, last 60 s, {} samples", latency.source.words(), words::count(latency.samples));
+            let from = format!(
+                "{}, last 60 s, {} samples",
+                latency.source.words(),
+                number_format::count(latency.samples)
+            );
             let p95 = format!("{}; target {target_ms} ms", latency.words(&latency.p95));
             found = found.evidence(format!("{what} p95, {from}"), p95, "").evidence(
                 format!("{what} p50, {from}"),
@@ -102,13 +105,14 @@ impl Rule for SloBreach {
             }
         }
         if let Some((requests, source)) = waiting(view) {
-            found = found.evidence(format!("Waiting now, {source}"), words::count(requests), "requests");
+            found =
+                found.evidence(format!("Waiting now, {source}"), number_format::count(requests), "requests");
         }
         let window = view.cluster.decisions().window(view.now, WINDOW_MS);
         if let Some(overlap) = window.overlap_share() {
             let label = format!(
                 "Overlap of the prompts' blocks, {} decisions, last 60 s",
-                words::count(window.count)
+                number_format::count(window.count)
             );
             found = found.evidence(label, format!("{:.0} %", overlap * 100.0), "");
         }

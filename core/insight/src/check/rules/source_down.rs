@@ -1,7 +1,7 @@
 //! A configured source cannot be read: what it would tell is missing here.
 
 use super::event_path::seconds_since;
-use crate::check::{Finding, RuleOutcome, Rule, View};
+use crate::check::{Finding, Rule, RuleOutcome, View};
 use radixscope_model::record::{LinkState, Severity, SourceKind};
 
 /// A link may break for so long without a word.

@@ -2,12 +2,12 @@
 
 use std::collections::BTreeSet;
 
-use crate::check::engine::EngineSettings as _;
 use crate::check::causes::{Cause, code};
+use crate::check::engine::EngineSettings as _;
 use crate::check::latency::Latency;
 use crate::check::peers::{batch_limit, name};
 use crate::check::spikes::{MISSING, harmful};
-use crate::check::{Finding, RuleOutcome, Rule, View};
+use crate::check::{Finding, Rule, RuleOutcome, View};
 use crate::latency::Quantity;
 use radixscope_model::record::Severity;
 

@@ -3,10 +3,10 @@
 use super::hot_worker::HotWorker;
 use crate::check::engine::EngineSettings as _;
 use crate::check::peers::{name, pools};
-use crate::check::{Finding, RuleOutcome, Rule, View};
+use crate::check::{Finding, Rule, RuleOutcome, View};
 use radixscope_model::id::WorkerIx;
+use radixscope_model::number_format;
 use radixscope_model::record::Severity;
-use radixscope_model::words;
 use radixscope_state::cluster::Sign;
 
 /// Windows tried, shortest first, milliseconds.
@@ -63,7 +63,8 @@ impl Rule for StarvedWorker {
         );
         for &ix in workers.iter().take(4) {
             let label = format!("Choices of {}, of a fair share, last {} s", name(view, ix), window / 1_000);
-            let value = format!("{} of {}", chosen(view, ix, window), words::count(fair.round() as u64));
+            let value =
+                format!("{} of {}", chosen(view, ix, window), number_format::count(fair.round() as u64));
             found = found.evidence(label, value, "requests");
             let Some(worker) = view.cluster.worker(ix) else { continue };
             let label = format!("Last sign of {}, KV event or load, over NATS", name(view, ix));
@@ -73,14 +74,18 @@ impl Rule for StarvedWorker {
             };
             if let Some(blocks) = worker.router_loads.first().and_then(|load| load.decode_blocks) {
                 let label = format!("Active blocks of {} by the router's count, now", name(view, ix));
-                found = found.evidence(label, words::count(blocks), "blocks");
+                found = found.evidence(label, number_format::count(blocks), "blocks");
             }
         }
         let first = workers.first().and_then(|&ix| view.cluster.worker(ix));
         let link = first.map(|w| format!("view=decisions&worker={}", w.id));
         found
             .workers(workers)
-            .fix("RuleOutcome whether it publishes KV events and answers at all; its log and its /health", "", "")
+            .fix(
+                "RuleOutcome whether it publishes KV events and answers at all; its log and its /health",
+                "",
+                "",
+            )
             .spread_out(view)
             .link(link.unwrap_or_else(|| "view=decisions".to_owned()))
             .into()

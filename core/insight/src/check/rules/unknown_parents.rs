@@ -2,7 +2,7 @@
 
 use super::block_size;
 use super::event_path::{WINDOW, WINDOW_MS, each, is_heard_late, link, lost_events, name, names, part};
-use crate::check::{Finding, RuleOutcome, Rule, View};
+use crate::check::{Finding, Rule, RuleOutcome, View};
 use radixscope_model::id::{Millis, WorkerIx};
 use radixscope_model::record::{Counter, LogSign, Severity};
 

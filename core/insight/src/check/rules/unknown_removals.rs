@@ -5,7 +5,7 @@ use super::event_path::{
     names, part,
 };
 use super::{block_size, unknown_parents};
-use crate::check::{Finding, RuleOutcome, Rule, View};
+use crate::check::{Finding, Rule, RuleOutcome, View};
 use radixscope_model::id::{Millis, WorkerIx};
 use radixscope_model::record::{Counter, Severity};
 
@@ -52,7 +52,11 @@ impl Rule for UnknownRemovals {
             return RuleOutcome::Explained(code);
         }
         workers.retain(|&worker| !is_from_before(view, worker));
-        if workers.is_empty() { RuleOutcome::Explained("joined_late") } else { RuleOutcome::Found(found(view, &workers)) }
+        if workers.is_empty() {
+            RuleOutcome::Explained("joined_late")
+        } else {
+            RuleOutcome::Found(found(view, &workers))
+        }
     }
 }
 

@@ -3,7 +3,7 @@
 
 use super::event_path::{each, link, name, names, part, seconds_since};
 use super::ghost_worker::{RESTARTS_MS, is_ghost};
-use crate::check::{Finding, RuleOutcome, Rule, View};
+use crate::check::{Finding, Rule, RuleOutcome, View};
 use radixscope_model::id::{Millis, WorkerIx};
 use radixscope_model::record::{GoneWhy, LinkState, RoutingState, Severity, SourceKind};
 use radixscope_state::cluster::{ProcessState, WorkerState};

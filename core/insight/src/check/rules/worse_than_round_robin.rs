@@ -1,11 +1,11 @@
 //! KV-aware routing is slower than round-robin was at the same load: it is above its knee.
 
 use crate::baseline::{Baseline, Direction, Figure, Router, crossover};
-use crate::check::engine::EngineSettings as _;
 use crate::check::causes::{Cause, code};
+use crate::check::engine::EngineSettings as _;
 use crate::check::latency::{Against, Latency};
 use crate::check::peers::gauge;
-use crate::check::{Finding, RuleOutcome, Rule, View, missing};
+use crate::check::{Finding, Rule, RuleOutcome, View, missing};
 use crate::latency::Quantity;
 use radixscope_model::record::{Gauge, ProcessRole, Severity};
 
@@ -39,7 +39,9 @@ impl Rule for WorseThanRoundRobin {
             return RuleOutcome::Unknown("No round-robin baseline; give one with --baseline".into());
         };
         let Some(concurrency) = concurrency(view) else {
-            return RuleOutcome::Unknown(missing::of_frontends(view, "the number of requests in flight", "").into());
+            return RuleOutcome::Unknown(
+                missing::of_frontends(view, "the number of requests in flight", "").into(),
+            );
         };
         let pairs = [(Quantity::Ttft, Figure::TtftP95), (Quantity::Tpot, Figure::ItlP95)];
         let baseline_at = |figure| round_robin.interpolate(concurrency, figure).map(|at| at.value);

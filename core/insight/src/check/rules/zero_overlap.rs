@@ -3,10 +3,10 @@
 use super::block_size;
 use super::event_path::{WINDOW, WINDOW_MS, cached_tokens, part};
 use super::{cold_tree, event_lines_mixed, no_events, router_hears_no_events};
-use crate::check::{Finding, RuleOutcome, Rule, View};
+use crate::check::{Finding, Rule, RuleOutcome, View};
 use radixscope_model::id::Millis;
+use radixscope_model::number_format::count;
 use radixscope_model::record::{HistogramKind, Severity};
-use radixscope_model::words::count;
 
 /// Requests that make "never".
 const MIN_REQUESTS: u64 = 30;

@@ -243,9 +243,12 @@ impl Overrides {
         let Some(mut given) = field::<serde_json::Map<String, Value>>("options", raw)? else {
             return Ok(Self::default());
         };
-        let wrong = |error: serde_json::Error| bad(format!("options: {error}"));
-        let version: Option<String> =
-            given.remove("version").map(serde_json::from_value).transpose().map_err(wrong)?;
+        // What is wrong may be a name of any length.
+        let wrong = |error: serde_json::Error| {
+            bad(format!("options: {}", error.to_string().chars().take(400).collect::<String>()))
+        };
+        let version = given.remove("version").map(serde_json::from_value::<Option<String>>);
+        let version = version.transpose().map_err(wrong)?.flatten();
         let overrides: RouterOverrides = serde_json::from_value(Value::Object(given)).map_err(wrong)?;
         if version.is_some() && overrides.formula.is_some() {
             return Err(bad("options: expected version or formula, not both"));

@@ -5,7 +5,7 @@ mod form;
 mod sizes;
 
 use super::event_path::{each, lately, link, name, part};
-use crate::check::{Finding, RuleOutcome, Rule, View};
+use crate::check::{Finding, Rule, RuleOutcome, View};
 use radixscope_model::record::{Counter, Severity};
 
 pub(super) use form::overlap;
@@ -122,7 +122,11 @@ fn found(view: &View<'_>, diagnosis: &Diagnosis) -> Finding<'static> {
 }
 
 /// What a worker's events look like.
-fn shares(found: Finding<'static>, view: &View<'_>, worker: radixscope_model::id::WorkerIx) -> Finding<'static> {
+fn shares(
+    found: Finding<'static>,
+    view: &View<'_>,
+    worker: radixscope_model::id::WorkerIx,
+) -> Finding<'static> {
     let (totals, window) = lately(view, worker);
     let who = name(view, worker);
     let mut found = found
