@@ -3,7 +3,7 @@
 /// A dash where a number is not known: never 0.
 pub const UNKNOWN: &str = "–";
 
-pub use radixscope_model::words::{count, percent};
+pub use radixscope_model::number_format::{count, percent, plural};
 
 /// At most five characters: `999`, `12.3k`, `1.2M`.
 pub fn short(n: u64) -> String {
@@ -88,11 +88,6 @@ pub fn hex(hash: u64) -> String {
 /// The end of an id, enough to tell workers apart by eye.
 pub fn tail(id: u64) -> String {
     if id < 1_000_000 { id.to_string() } else { format!("…{:05}", id % 100_000) }
-}
-
-/// `1 block`, `2 blocks`.
-pub fn plural(n: u64, one: &str, many: &str) -> String {
-    format!("{} {}", count(n), if n == 1 { one } else { many })
 }
 
 #[cfg(test)]

@@ -2,6 +2,7 @@
 //!
 //! Unknown keys are kept as they are (Grafana adds its own); a bad value is named and the default taken.
 
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode};
 use radixscope_model::id::{DecisionId, Worker};
 use radixscope_state::cluster::Kind;
 use radixscope_state::tree::forest::Order;
@@ -272,42 +273,16 @@ fn parse_switch(value: &str) -> Option<bool> {
     }
 }
 
-/// Percent-encoding of everything but letters, digits and what stands in a query unharmed.
+/// What stands in a query unharmed beside letters and digits.
+const KEPT: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
+
 fn encode(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    for byte in text.bytes() {
-        match byte {
-            b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' => out.push(char::from(byte)),
-            _ => {
-                out.push('%');
-                for half in [byte >> 4, byte & 15] {
-                    out.extend(char::from_digit(u32::from(half), 16));
-                }
-            }
-        }
-    }
-    out
+    utf8_percent_encode(text, KEPT).to_string()
 }
 
-/// Percent-decoding; what is not well-formed stays as it is.
+/// What is not well-formed stays as it is.
 fn decode(raw: &str) -> String {
-    let bytes = raw.as_bytes();
-    let mut out = Vec::with_capacity(bytes.len());
-    let mut i = 0;
-    while i < bytes.len() {
-        let hex = (bytes[i] == b'%').then(|| raw.get(i + 1..i + 3)).flatten();
-        match hex.and_then(|hex| u8::from_str_radix(hex, 16).ok()) {
-            Some(byte) => {
-                out.push(byte);
-                i += 3;
-            }
-            None => {
-                out.push(if bytes[i] == b'+' { b' ' } else { bytes[i] });
-                i += 1;
-            }
-        }
-    }
-    String::from_utf8_lossy(&out).into_owned()
+    percent_decode_str(&raw.replace('+', " ")).decode_utf8_lossy().into_owned()
 }
 
 #[cfg(test)]
@@ -383,7 +358,7 @@ mod tests {
     #[test]
     fn what_is_looked_for_in_the_ledger_is_in_the_address() {
         let query =
-            "?view=decisions&outcome=lost-affinity&request=a%26b%20%c3%a9&decision=18446744073709551615";
+            "?view=decisions&outcome=lost-affinity&request=a%26b%20%C3%A9&decision=18446744073709551615";
         let (address, notices) = Address::parse(query);
         assert!(notices.is_empty(), "{notices:?}");
         assert_eq!((address.outcome, address.request.as_str()), (Some(Kind::LostAffinity), "a&b é"));

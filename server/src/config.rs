@@ -219,12 +219,12 @@ pub struct Simulation {
     /// How requests find a worker
     #[arg(long, env = "RADIXSCOPE_ROUTER", value_enum, default_value_t = Router::Kv)]
     pub router: Router,
-    /// Weight of the cached prefix in the router's cost (Dynamo's overlap_score_weight)
-    #[arg(long, env = "RADIXSCOPE_WEIGHT", default_value_t = 1.0)]
-    pub weight: f64,
+    /// Weight of the prompt blocks still to compute in the router's cost
+    #[arg(long, env = "RADIXSCOPE_OVERLAP_SCORE_WEIGHT", default_value_t = 1.0)]
+    pub overlap_score_weight: f64,
     /// Temperature of the router's choice; 0 picks the cheapest worker
-    #[arg(long, env = "RADIXSCOPE_TEMPERATURE", default_value_t = 0.0)]
-    pub temperature: f64,
+    #[arg(long, env = "RADIXSCOPE_ROUTER_TEMPERATURE", default_value_t = 0.0)]
+    pub router_temperature: f64,
     /// Simulated time that passed before the first viewer comes, in seconds [default: 120; 300 with a fault that shows
     /// once blocks are evicted]
     #[arg(long, env = "RADIXSCOPE_WARM_UP", value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(0..=86_400))]

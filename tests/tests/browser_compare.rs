@@ -126,7 +126,7 @@ async fn a_window_is_saved_plays_its_role_and_survives_a_reload() {
              (document.querySelector('[data-testid=cmp-kv]'))",
         )
         .await;
-        page.until_true("the address says so", "location.search.includes('cmp.kv=kv-aware%3aMy%20sweep')").await;
+        page.until_true("the address says so", "location.search.includes('cmp.kv=kv-aware%3AMy%20sweep')").await;
         page.reload().await;
         page.until_true("it is kept", "document.querySelectorAll('[data-testid=cmp-baseline]').length === 3").await;
         assert_eq!(page.eval("document.querySelector('[data-testid=cmp-kv]').value").await, "kv-aware:My sweep");

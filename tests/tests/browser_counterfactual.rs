@@ -52,8 +52,8 @@ async fn the_headline_and_the_table_are_the_apis_for_the_same_decisions() {
         fill(page, "cf-weight", "0.5").await;
         fill(page, "cf-temperature", "0.2").await;
         page.click("cf-compute").await;
-        let setting = json!({"weight": 0.5, "temperature": 0.2});
-        let said = ask(&server, json!({"mode": "frozen", "last": 300, "setting": setting})).await;
+        let settings = json!({"overlap_score_weight": 0.5, "router_temperature": 0.2});
+        let said = ask(&server, json!({"mode": "frozen", "last": 300, "settings": settings})).await;
         page.until("the headline is the API's", async |page| {
             let headline = page.text("cf-headline").await.unwrap_or_default();
             wait::expect(said["headline"] == headline, || headline)
@@ -91,7 +91,7 @@ async fn the_model_is_shown_against_itself_with_its_assumptions() {
         })
         .await;
         idle(page).await;
-        let body = json!({"mode": "resimulated", "last": 200, "setting": {"round_robin": true}});
+        let body = json!({"mode": "resimulated", "last": 200, "settings": {"router_mode": "round-robin"}});
         let said = ask(&server, body).await;
         for (column, figures) in [("model-recorded", &said["recorded"]), ("model-tried", &said["tried"])] {
             let shown = page.text(&format!("cf-hits-{column}")).await.unwrap();
@@ -159,14 +159,14 @@ async fn the_map_marks_the_present_setting_and_is_walked_with_the_keyboard() {
         page.press("Home").await;
         page.until("the corner is said", async |_| {
             let now = said().await;
-            wait::expect(now.starts_with("overlap_score_weight 0, temperature 0:"), || now)
+            wait::expect(now.starts_with("overlap_score_weight 0, router_temperature 0:"), || now)
         })
         .await;
         page.press("ArrowRight").await;
         page.press("ArrowDown").await;
         page.until("the next cell is said", async |_| {
             let now = said().await;
-            wait::expect(now.starts_with("overlap_score_weight 0.1, temperature 0.02:"), || now)
+            wait::expect(now.starts_with("overlap_score_weight 0.1, router_temperature 0.02:"), || now)
         })
         .await;
         assert_eq!(page.eval("document.querySelectorAll('.cf-cell[tabindex=\"0\"]').length").await, 1);

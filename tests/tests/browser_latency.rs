@@ -20,7 +20,7 @@ async fn open(page: &Page, server: &Radixscope, more: &str) {
 
 /// A time as the page writes it: `612 ms`, `1.24 s`.
 fn words(seconds: &Value) -> Option<String> {
-    seconds.as_f64().map(|seconds| radixscope_model::words::duration(seconds * 1_000.0))
+    seconds.as_f64().map(|seconds| radixscope_model::number_format::duration(seconds * 1_000.0))
 }
 
 #[tokio::test]

@@ -329,9 +329,9 @@ async fn what_is_saved_is_what_is_shown_and_equals_the_api() {
         assert_eq!(lines.len(), partial.len() + 1);
         assert!(lines[0].starts_with("decision_id,seq,at_ms,"));
         for (line, decision) in lines[1..].iter().zip(partial) {
-            let begin = format!("\"{}\",{},", decision["id"].as_str().unwrap(), number(decision, "seq"));
+            let begin = format!("{},{},", decision["id"].as_str().unwrap(), number(decision, "seq"));
             assert!(line.starts_with(&begin), "{line}: {decision}");
-            let worker = format!("\"{}\",{}", decision["worker_id"].as_str().unwrap(), decision["dp_rank"]);
+            let worker = format!(",{},{},", decision["worker_id"].as_str().unwrap(), decision["dp_rank"]);
             assert!(line.contains(&worker) && line.contains(",partial,"), "{line}");
         }
     })

@@ -1,7 +1,7 @@
 //! The memory panel: its figures are the API's, the calculator is typed with the keyboard and lives in the address.
 
 use radixscope_insight::capacity::REFERENCE;
-use radixscope_model::words::count;
+use radixscope_model::number_format::count;
 use radixscope_tests::browser::{Page, with_page};
 use radixscope_tests::radixscope::Radixscope;
 use radixscope_tests::wait;

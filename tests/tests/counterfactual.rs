@@ -53,7 +53,11 @@ async fn its_flips_are_those_that_anyone_counts_from_the_decisions() {
     let decisions = decisions["decisions"].as_array().unwrap();
     assert_eq!(decisions.len(), 150);
     for weight in [0.25, 1.0, 3.0] {
-        let said = ask(&server, json!({"mode": "frozen", "last": 150, "setting": {"weight": weight}})).await;
+        let said = ask(
+            &server,
+            json!({"mode": "frozen", "last": 150, "settings": {"overlap_score_weight": weight}}),
+        )
+        .await;
         let tried = &said["tried"];
         assert_eq!((number(&said["decisions"], "considered"), number(tried, "decisions")), (150, 150));
         // Ties at temperature 0 go to the smaller tree, which can only add to what the costs alone tell.
@@ -84,8 +88,7 @@ async fn its_flips_are_those_that_anyone_counts_from_the_decisions() {
 async fn a_sweep_recommends_what_it_tried_or_says_why_not() {
     let server = paused().await;
     let (weights, temperatures) = ([0.5, 1.0, 2.0], [0.0, 0.3]);
-    let body =
-        json!({"mode": "frozen", "last": 200, "sweep": {"weights": weights, "temperatures": temperatures}});
+    let body = json!({"mode": "frozen", "last": 200, "sweep": {"overlap_score_weight": weights, "router_temperature": temperatures}});
     let said = ask(&server, body).await;
     assert_eq!(said["mode"], "sweep");
     assert_eq!(said["outcomes"].as_array().unwrap().len(), 6);
@@ -106,7 +109,7 @@ async fn the_model_gives_what_core_gives_for_the_arrivals_that_are_served() {
     assert_eq!(answer.header("cache-control"), "no-store");
     let arrivals: Arrivals = postcard::from_bytes(&answer.body).unwrap();
     assert_eq!(arrivals.iter().len(), 100);
-    let body = json!({"mode": "resimulated", "last": 80, "setting": {"round_robin": true}});
+    let body = json!({"mode": "resimulated", "last": 80, "settings": {"router_mode": "round-robin"}});
     let said = ask(&server, body).await;
     assert_eq!((number(&said, "arrivals"), number(&said["recorded"], "requests")), (100, 80));
     assert!(said["tried"]["overlap_share"].is_null(), "round-robin keeps no index");
@@ -116,11 +119,18 @@ async fn the_model_gives_what_core_gives_for_the_arrivals_that_are_served() {
     let seq = number(&server.cluster().await, "seq");
     let report = viewer
         .until("the viewer is where the server is", |seen| {
-            use radixscope_insight::counterfactual::{Facts, Selection, Span, Trial, resimulate};
+            use radixscope_insight::counterfactual::{Facts, Selection, Span, resimulate};
             let state = seen.state.as_ref().filter(|state| state.seq().0 >= seq).ok_or("not yet")?;
             let facts = Facts::of(state, Selection { span: Span::Last(80), worker: None });
             let go = |_: usize, _: usize| ControlFlow::Continue(());
-            resimulate(&arrivals, &facts, Span::Last(80), Trial::RoundRobin, go).map_err(|e| e.to_string())
+            resimulate(
+                &arrivals,
+                &facts,
+                Span::Last(80),
+                radixscope_router::RouterOverrides::round_robin(),
+                go,
+            )
+            .map_err(|e| e.to_string())
         })
         .await;
     assert_eq!(number(&said["tried"], "prefill_tokens"), report.tried.prefill_tokens);
@@ -139,10 +149,10 @@ async fn what_cannot_be_meant_is_refused_in_words() {
         (&deep, 400, "bad_parameter"),
         (r#"{"mode":"frozen","last":10001}"#, 400, "bad_parameter"),
         (r#"{"mode":"frozen","last":-1}"#, 400, "bad_parameter"),
-        (r#"{"mode":"frozen","setting":{"temperature":-0.1}}"#, 400, "bad_parameter"),
-        (r#"{"mode":"frozen","setting":{"weight":1e400}}"#, 400, "bad_parameter"),
+        (r#"{"mode":"frozen","settings":{"router_temperature":-0.1}}"#, 400, "bad_parameter"),
+        (r#"{"mode":"frozen","settings":{"overlap_score_weight":1e400}}"#, 400, "bad_parameter"),
         (r#"{"mode":"frozen","worker":"4711"}"#, 404, "not_found"),
-        (r#"{"mode":"resimulated","setting":{"credit":0.5}}"#, 422, "not_computable"),
+        (r#"{"mode":"resimulated","settings":{"overlap_score_credit":0.5}}"#, 422, "not_computable"),
         (&large, 413, "too_large"),
     ];
     for (body, status, code) in cases {
@@ -172,7 +182,7 @@ async fn without_decisions_it_names_the_missing_setting() {
 #[tokio::test]
 async fn more_runs_than_places_are_sent_away_and_told_when_to_come_back() {
     let server = paused().await;
-    let body = r#"{"mode":"resimulated","last":10000,"setting":{"round_robin":true}}"#;
+    let body = r#"{"mode":"resimulated","last":10000,"settings":{"router_mode":"round-robin"}}"#;
     let run = || server.post(PATH, body, &[]);
     let (a, b, c, d, e, f) = tokio::join!(run(), run(), run(), run(), run(), run());
     let answers = [a, b, c, d, e, f];

@@ -1,7 +1,7 @@
 //! The way to every panel: a rail of links at the left, a menu where the window is narrow.
 
 use leptos::prelude::*;
-use radixscope_model::record::{FindingHead, Phase, Severity};
+use radixscope_model::record::{Finding, Phase, Severity};
 use web_sys::MouseEvent;
 
 use crate::store::Store;
@@ -15,9 +15,9 @@ const NAV_ID: &str = "nav";
 pub(super) fn Nav(store: Store) -> impl IntoView {
     let current = move || store.address.with(|a| a.panel);
     let found = Memo::new(move |_| {
-        let is_bad = |f: &FindingHead| f.phase != Phase::Cleared && f.severity > Severity::Info;
+        let is_bad = |f: &&Finding<'_>| f.phase != Phase::Cleared && f.severity > Severity::Info;
         store.on_beat(|cluster| {
-            let bad = cluster.finding_heads().filter(is_bad).map(|f| f.severity);
+            let bad = cluster.findings().iter().filter(is_bad).map(|f| f.severity);
             bad.fold((0_u32, Severity::Info), |(count, worst), severity| (count + 1, worst.max(severity)))
         })
     });

@@ -3,7 +3,7 @@
 
 use leptos::prelude::*;
 use radixscope_export::finding_ticket::severity_word;
-use radixscope_model::record::{FindingHead, LinkState, Phase, Severity};
+use radixscope_model::record::{Finding, LinkState, Phase, Severity};
 use radixscope_state::cluster::Cluster;
 
 use crate::format;
@@ -99,7 +99,7 @@ pub(super) fn Notices(store: Store) -> impl IntoView {
 
 /// The worst findings on one line, of equals what users feel before what causes it; that there are none, where something was checked.
 fn of_findings(cluster: &Cluster) -> Option<Notice> {
-    let checked = cluster.checked_count();
+    let checked = cluster.checked().len();
     if checked == 0 {
         return None;
     }
@@ -108,10 +108,10 @@ fn of_findings(cluster: &Cluster) -> Option<Notice> {
     for (severity, is_felt) in
         worst_first.into_iter().flat_map(|severity| [(severity, true), (severity, false)])
     {
-        let is_held = |head: &FindingHead| {
+        let is_held = |head: &&Finding<'_>| {
             head.severity == severity && head.cause.is_empty() != is_felt && head.phase != Phase::Cleared
         };
-        for head in cluster.finding_heads().filter(is_held) {
+        for head in cluster.findings().iter().filter(is_held) {
             if found == 0 {
                 level = ["info", "warn", "bad"][severity as usize];
             }

@@ -2,7 +2,7 @@
 
 use leptos::prelude::*;
 use radixscope_model::id::{Millis, WorkerIx};
-use radixscope_state::cluster::{CapacitySource, Cluster, Said, Sign, WorkerState};
+use radixscope_state::cluster::{CapacitySource, Cluster, Sign, Sourced, WorkerState};
 
 use super::chip::Chip;
 use super::figure::{Empty, Figure, PanelHead};
@@ -199,7 +199,7 @@ fn overlap_title(totals: radixscope_state::cluster::DecisionTotals) -> String {
 /// Text, explanation, and how far the bar is filled.
 fn held(
     cluster: &Cluster,
-    capacity: Option<Said<CapacitySource>>,
+    capacity: Option<Sourced<u64, CapacitySource>>,
     blocks: Option<u64>,
 ) -> (String, String, String) {
     let Some(blocks) = blocks else {
@@ -207,7 +207,7 @@ fn held(
         return (UNKNOWN.to_owned(), why.to_owned(), "0%".to_owned());
     };
     match capacity {
-        Some(Said { blocks: capacity, source, .. }) => {
+        Some(Sourced { value: capacity, source, .. }) => {
             let share = blocks as f64 / capacity as f64;
             let title = format!(
                 "{} of {} blocks ({}), capacity: {}",

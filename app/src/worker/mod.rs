@@ -15,8 +15,9 @@ pub mod tokenizer;
 use std::ops::ControlFlow;
 
 use radixscope_insight::counterfactual::{
-    Facts, FrozenReport, ModelReport, Sample, Span, SweepReport, Trial, resimulate,
+    Facts, FrozenReport, ModelReport, Sample, Span, SweepReport, resimulate,
 };
+use radixscope_router::RouterOverrides;
 use radixscope_state::cluster::SnapshotReader;
 use radixscope_state::requests::Arrivals;
 use serde::{Deserialize, Serialize};
@@ -43,7 +44,7 @@ pub enum Job {
         /// Which decisions.
         sample: Sample,
         /// The setting.
-        trial: Trial,
+        settings: RouterOverrides,
     },
     /// The same under many settings.
     Sweep {
@@ -63,7 +64,7 @@ pub enum Job {
         /// Which arrivals are counted.
         span: Span,
         /// The setting.
-        trial: Trial,
+        settings: RouterOverrides,
     },
 }
 
@@ -129,21 +130,21 @@ impl Job {
                 }
                 Err("the snapshot has no end".to_owned())
             }
-            Job::Frozen { sample, trial } => {
-                let (report, ms) = timed(|| sample.evaluate(trial));
+            Job::Frozen { sample, settings } => {
+                let (report, ms) = timed(|| sample.evaluate(settings));
                 Ok(Outcome::Frozen(Box::new(report), ms))
             }
             Job::Sweep { sample, weights, temperatures } => {
                 let (report, ms) = timed(|| sample.sweep(&weights, &temperatures, told(progress, 1)));
                 Ok(Outcome::Sweep(Box::new(report.ok_or("the sweep was broken off")?), ms))
             }
-            Job::Resimulate { arrivals, facts, span, trial } => {
+            Job::Resimulate { arrivals, facts, span, settings } => {
                 let arrivals: Arrivals = postcard::from_bytes(&arrivals)
                     .map_err(|error| format!("the arrivals cannot be read: {error}"))?;
                 // A few hundred messages are enough for a bar.
                 let every = (arrivals.iter().len() / 100).max(1);
                 let (report, ms) =
-                    timed(|| resimulate(&arrivals, &facts, span, trial, told(progress, every)));
+                    timed(|| resimulate(&arrivals, &facts, span, settings, told(progress, every)));
                 Ok(Outcome::Model(Box::new(report.map_err(|error| error.to_string())?), ms))
             }
         }
@@ -238,8 +239,9 @@ mod tests {
         let cluster = Cluster::default();
         let selection = Selection { span: Span::ALL, worker: None };
         let sample = Sample::of(&cluster, selection);
-        let frozen = answers(&asked(Job::Frozen { sample: sample.clone(), trial: Trial::RoundRobin }));
-        let outcome = Outcome::Frozen(Box::new(sample.evaluate(Trial::RoundRobin)), 0.0);
+        let frozen =
+            answers(&asked(Job::Frozen { sample: sample.clone(), settings: RouterOverrides::round_robin() }));
+        let outcome = Outcome::Frozen(Box::new(sample.evaluate(RouterOverrides::round_robin())), 0.0);
         assert_eq!(frozen, [Answer::Done { id: 7, outcome }]);
         let sweep = answers(&asked(Job::Sweep { sample, weights: vec![1.0], temperatures: vec![0.0] }));
         assert!(
@@ -247,8 +249,12 @@ mod tests {
         );
         let facts = Facts::of(&cluster, selection);
         for (arrivals, said) in [(vec![0xff; 3], "cannot be read"), (Vec::new(), "cannot be read")] {
-            let job =
-                Job::Resimulate { arrivals, facts: facts.clone(), span: Span::ALL, trial: Trial::RoundRobin };
+            let job = Job::Resimulate {
+                arrivals,
+                facts: facts.clone(),
+                span: Span::ALL,
+                settings: RouterOverrides::round_robin(),
+            };
             let all = answers(&asked(job));
             assert!(
                 matches!(&all[..], [Answer::Failed { message, .. }] if message.contains(said)),

@@ -173,7 +173,7 @@ mod tests {
     use radixscope_model::record::{Entry, Record};
 
     fn finding(code: &'static str, severity: Severity, phase: Phase, first: u64) -> Record<'static> {
-        Record::finding(&Finding {
+        Record::Finding(Finding {
             code: code.into(),
             severity,
             phase,

@@ -3,6 +3,7 @@
 use serde::Serialize;
 
 use super::Decimal;
+use radixscope_model::formula::Formula;
 use radixscope_model::id::WorkerIx;
 use radixscope_model::record::{Candidate, DecisionSource, NotReconstructed, Outcome, PathEnd, Progress};
 use radixscope_state::cluster::{Cluster, Decided, DecisionTotals, Hint};
@@ -65,8 +66,10 @@ pub struct DecisionDto {
     overlap_blocks: Option<u64>,
     /// Letter of the cost formula that `candidates` were computed with.
     formula: Option<&'static str>,
-    /// Its overlap score weight or prefill load scale.
-    weight: Option<f64>,
+    /// Factor of its prefill term, in formula A.
+    overlap_score_weight: Option<f64>,
+    /// The same from formula B on.
+    prefill_load_scale: Option<f64>,
     /// Cost of the chosen worker as the router gave it.
     logit: Option<f64>,
     /// Whether the router said that several workers cost the same.
@@ -189,8 +192,9 @@ impl DecisionDto {
             isl_blocks: decision.isl_blocks,
             block_size_tokens: decision.block_size_tokens,
             overlap_blocks: decided.overlap_blocks(),
-            formula: decision.scoring.map(|scoring| scoring.formula.as_str()),
-            weight: decision.scoring.and_then(|scoring| finite(scoring.weight)),
+            formula: decision.formula.map(Formula::as_str),
+            overlap_score_weight: decision.prefill_factor.filter(|_| decision.formula == Some(Formula::A)),
+            prefill_load_scale: decision.prefill_factor.filter(|_| decision.formula != Some(Formula::A)),
             logit: decision.logit.and_then(finite),
             tied: decision.tied,
             candidates,

@@ -241,7 +241,7 @@ mod tests {
             finding("over", Severity::Critical, Phase::Cleared, NOW),
             finding("new_warning", Severity::Warning, Phase::Warn, NOW + 5),
         ];
-        let cluster = cluster(all.iter().map(Record::finding).collect());
+        let cluster = cluster(all.iter().cloned().map(Record::Finding).collect());
         let codes: Vec<&str> = Wanted::default().of(&cluster).iter().map(|f| &*f.code).collect();
         assert_eq!(codes, ["critical", "new_warning", "old_warning", "note"]);
     }

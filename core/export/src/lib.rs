@@ -10,6 +10,7 @@ pub mod csv;
 mod decisions;
 pub mod finding_ticket;
 mod memory;
+mod settings;
 pub mod tree;
 
 use serde::{Serialize, Serializer};
@@ -19,6 +20,7 @@ use radixscope_model::id::{BlockHash, TokensHash};
 pub use checks::{FindingsDto, Wanted};
 pub use decisions::{DecisionDto, DecisionsDto, TotalsDto, finite};
 pub use memory::{AgesDto, MemoryDto};
+pub use settings::settings;
 
 /// A full-range `u64`, as a decimal string.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

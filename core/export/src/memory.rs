@@ -88,18 +88,18 @@ impl MemoryDto {
 impl WorkerMemoryDto {
     fn of(worker_id: Decimal, dp_rank: u32, memory: &Memory) -> Self {
         let said = memory.capacities.iter().map(|said| SaidDto {
-            blocks: said.blocks,
+            blocks: said.value,
             source: said.source.as_str(),
             at_ms: said.at_ms.map(|at| at.0),
         });
         Self {
             worker_id,
             dp_rank,
-            block_size_tokens: memory.block_size.map(|size| size.tokens),
+            block_size_tokens: memory.block_size.map(|size| size.value),
             block_size_source: memory.block_size.map(|size| size.source.as_str()),
-            capacity_blocks: memory.capacity.map(|said| said.blocks),
+            capacity_blocks: memory.capacity.map(|capacity| capacity.value),
             capacities: said.collect(),
-            used_blocks: memory.used.map(|said| said.blocks),
+            used_blocks: memory.used.map(|used| used.value),
             used_source: memory.used.map(|said| said.source.as_str()),
             used_at_ms: memory.used.and_then(|said| Some(said.at_ms?.0)),
             mirror_blocks: memory.mirror.map(|mirror| mirror.blocks),

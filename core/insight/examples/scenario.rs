@@ -7,7 +7,8 @@ use std::fmt::Write as _;
 
 use radixscope_insight::baseline;
 use radixscope_model::id::Millis;
-use radixscope_sim::{Config, ConfigError, RouterMode, Simulation, Summary};
+use radixscope_router::{Formula, RouterSettings};
+use radixscope_sim::{Config, ConfigError, Simulation, Summary};
 use serde_json::{Value, json};
 
 const LEVELS: [u32; 7] = [60, 80, 100, 120, 140, 160, 180];
@@ -49,11 +50,7 @@ struct Level {
 
 impl Level {
     fn run(concurrency: u32, is_kv: bool) -> Result<Self, ConfigError> {
-        let router = if is_kv {
-            RouterMode::Kv { overlap_score_weight: 1.0, temperature: 0.0 }
-        } else {
-            RouterMode::RoundRobin
-        };
+        let router = if is_kv { RouterSettings::new(Formula::A) } else { RouterSettings::round_robin() };
         let sweep: Vec<Summary> = (1..=SEEDS)
             .map(|seed| {
                 let config =

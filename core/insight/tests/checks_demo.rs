@@ -32,8 +32,8 @@ impl RecordSink for Watched {
     }
 
     fn append(&mut self, entry: &Entry<'_>) {
-        if let Record::Finding { finding, .. } = &entry.record {
-            self.said.push((entry.at_ms.since(START) / 1_000, finding.open().unwrap()));
+        if let Record::Finding(finding) = &entry.record {
+            self.said.push((entry.at_ms.since(START) / 1_000, finding.to_static()));
         }
         self.cluster.append(entry);
     }

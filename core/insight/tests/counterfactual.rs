@@ -5,20 +5,19 @@ use std::ops::ControlFlow;
 use std::sync::LazyLock;
 
 use radixscope_insight::counterfactual::{
-    Facts, ModelError, NO_CANDIDATES_HINT, Reason, Sample, Selection, Span, TEMPERATURES, Trial, headline,
+    Facts, ModelError, NO_CANDIDATES_HINT, Reason, Sample, Selection, Span, TEMPERATURES, headline,
     not_judged, present_setting, resimulate, validate_axes, weights_with,
 };
 use radixscope_intake::ingest::Message;
 use radixscope_intake::listen::Listener;
 use radixscope_model::id::Millis;
 use radixscope_model::record::SourceKind;
-use radixscope_router::frozen::Setting;
+use radixscope_router::{RouterMode, RouterOverrides, RouterSettings};
 use radixscope_sim::{Config, Simulation};
 use radixscope_state::cluster::Cluster;
 use radixscope_state::requests::Arrivals;
 
 const START: Millis = Millis(1_767_225_600_000);
-const PRESENT: Trial = Trial::Cost { weight: None, credit: None, temperature: 0.0 };
 
 struct Heard {
     cluster: Cluster,
@@ -51,9 +50,17 @@ fn go(_: usize, _: usize) -> ControlFlow<()> {
     ControlFlow::Continue(())
 }
 
+fn weight(overlap_score_weight: f64, router_temperature: f64) -> RouterOverrides {
+    RouterOverrides {
+        overlap_score_weight: Some(overlap_score_weight),
+        router_temperature: Some(router_temperature),
+        ..RouterOverrides::default()
+    }
+}
+
 #[test]
 fn at_the_recorded_setting_nothing_flips_but_for_ties() {
-    let report = Sample::of(&ALL.cluster, select(10_000)).evaluate(PRESENT);
+    let report = Sample::of(&ALL.cluster, select(10_000)).evaluate(RouterOverrides::default());
     let about = &report.about;
     assert!(about.judged > 100, "{about:?}");
     assert_eq!((about.considered, about.recorded_settings), (about.judged, 1), "{about:?}");
@@ -66,8 +73,9 @@ fn at_the_recorded_setting_nothing_flips_but_for_ties() {
 
 #[test]
 fn round_robin_spreads_requests_and_finds_less() {
-    let report = Sample::of(&ALL.cluster, select(200)).evaluate(Trial::RoundRobin);
-    assert_eq!((report.about.considered, report.setting), (200, Some(Setting::RoundRobin)));
+    let report = Sample::of(&ALL.cluster, select(200)).evaluate(RouterOverrides::round_robin());
+    assert_eq!(report.about.considered, 200);
+    assert_eq!(report.settings.map(|settings| settings.router_mode), Some(RouterMode::RoundRobin));
     assert!(report.tried.overlap_share < report.actual.overlap_share);
     assert!(report.tried.prefill_saved_tokens.unwrap() < 0.0);
     let shares: Vec<f64> = report.tried.shares.iter().map(|of| of.share).collect();
@@ -88,7 +96,7 @@ fn round_robin_spreads_requests_and_finds_less() {
 
 #[test]
 fn a_flip_names_what_both_workers_cost_under_the_setting_tried() {
-    let trial = Trial::Cost { weight: Some(0.25), credit: None, temperature: 0.0 };
+    let trial = weight(0.25, 0.0);
     let report = Sample::of(&ALL.cluster, Selection { span: Span::ALL, worker: None }).evaluate(trial);
     assert!(!report.flips.is_empty());
     assert!(report.flips.iter().all(|flip| flip.to_cost < flip.from_cost && flip.actual_probability == 0.0));
@@ -96,9 +104,9 @@ fn a_flip_names_what_both_workers_cost_under_the_setting_tried() {
 
 #[test]
 fn with_temperature_the_headline_says_about() {
-    let trial = Trial::Cost { weight: Some(1.5), credit: None, temperature: 0.2 };
+    let trial = weight(1.5, 0.2);
     let said = headline(&Sample::of(&ALL.cluster, select(100)).evaluate(trial));
-    assert!(said.starts_with("With weight 1.5 and temperature 0.2, about "), "{said}");
+    assert!(said.starts_with("With overlap_score_weight 1.5, router_temperature 0.2: about "), "{said}");
     assert!(said.ends_with(" of 100 decisions flip."), "{said}");
 }
 
@@ -107,9 +115,9 @@ fn decisions_without_candidates_are_counted_and_the_missing_setting_named() {
     let heard = hear(Config::default(), |subject| subject.contains("kv-hit-rate"));
     let sample = Sample::of(&heard.cluster, select(50));
     assert!(sample.is_empty());
-    let report = sample.evaluate(PRESENT);
+    let report = sample.evaluate(RouterOverrides::default());
     assert_eq!(report.about.left_out, [(Reason::ChosenOnly, 50)]);
-    assert_eq!((report.setting, report.about.recorded, report.tried.decisions), (None, None, 0));
+    assert_eq!((report.settings, report.about.recorded, report.tried.decisions), (None, None, 0));
     assert_eq!(headline(&report), "None of 50 decisions can be judged.");
     assert!(not_judged(&report.about).unwrap().contains("50 of which only the chosen worker is known"));
     assert!(NO_CANDIDATES_HINT.contains("--router-replica-sync"));
@@ -119,7 +127,7 @@ fn decisions_without_candidates_are_counted_and_the_missing_setting_named() {
         heard.listener.routing().arrivals(),
         &Facts::of(&heard.cluster, select(50)),
         Span::Last(50),
-        PRESENT,
+        RouterOverrides::default(),
         go,
     );
     assert_eq!(played, Err(ModelError::NoArrivals));
@@ -128,7 +136,8 @@ fn decisions_without_candidates_are_counted_and_the_missing_setting_named() {
 #[test]
 fn of_one_worker_alone_the_spread_is_unknown() {
     let worker = ALL.cluster.decisions().newest_first().next().unwrap().decision.worker;
-    let report = Sample::of(&ALL.cluster, Selection { worker: Some(worker), ..select(50) }).evaluate(PRESENT);
+    let report = Sample::of(&ALL.cluster, Selection { worker: Some(worker), ..select(50) })
+        .evaluate(RouterOverrides::default());
     assert_eq!((report.about.considered, report.actual.spread, report.tried.spread), (50, None, None));
     assert_eq!(report.actual.shares.iter().find(|of| of.worker == worker).map(|of| of.share), Some(1.0));
 }
@@ -147,7 +156,10 @@ fn a_window_in_time_takes_the_decisions_in_it() {
 fn a_sample_travels_and_gives_the_same_report() {
     let sample = Sample::of(&ALL.cluster, select(100));
     let travelled: Sample = postcard::from_bytes(&postcard::to_allocvec(&sample).unwrap()).unwrap();
-    assert_eq!(sample.evaluate(Trial::RoundRobin), travelled.evaluate(Trial::RoundRobin));
+    assert_eq!(
+        sample.evaluate(RouterOverrides::round_robin()),
+        travelled.evaluate(RouterOverrides::round_robin())
+    );
 }
 
 #[test]
@@ -167,9 +179,8 @@ fn a_sweep_marks_the_present_setting_and_can_be_stopped() {
 
 #[test]
 fn what_dynamo_would_refuse_is_not_tried() {
-    let cost = |weight, temperature| Trial::Cost { weight: Some(weight), credit: None, temperature };
-    assert!(cost(1.0, 0.0).validate().is_ok());
-    for bad in [cost(-1.0, 0.0), cost(f64::NAN, 0.0), cost(1.0, f64::INFINITY)] {
+    assert!(weight(1.0, 0.0).validate().is_ok());
+    for bad in [weight(-1.0, 0.0), weight(f64::NAN, 0.0), weight(1.0, f64::INFINITY)] {
         assert!(bad.validate().is_err(), "{bad:?}");
     }
     assert!(validate_axes(&[], &[0.0]).is_err());
@@ -182,7 +193,7 @@ fn what_dynamo_would_refuse_is_not_tried() {
 fn the_model_is_compared_with_itself_and_says_what_it_knows_from_where() {
     let arrivals = ALL.listener.routing().arrivals();
     let facts = Facts::of(&ALL.cluster, select(100));
-    let same = resimulate(arrivals, &facts, Span::Last(100), PRESENT, go).unwrap();
+    let same = resimulate(arrivals, &facts, Span::Last(100), RouterOverrides::default(), go).unwrap();
     assert_eq!(same.recorded, same.tried);
     assert_eq!((same.arrivals, same.recorded.requests, same.prefill_saved_tokens()), (125, 100, 0));
     let from: Vec<String> = same
@@ -192,9 +203,9 @@ fn the_model_is_compared_with_itself_and_says_what_it_knows_from_where() {
         .collect();
     assert!(from.contains(&"workers 3 from the recorded decisions".to_owned()), "{from:?}");
     assert!(from.contains(&"KV capacity a worker 10738 from the model cards".to_owned()), "{from:?}");
-    assert!(from.contains(&"recorded temperature 0 assumed".to_owned()), "{from:?}");
+    assert!(from.contains(&"router_temperature 0 assumed".to_owned()), "{from:?}");
     assert!(same.measured.ttft_ms.is_some());
-    let turns = resimulate(arrivals, &facts, Span::Last(100), Trial::RoundRobin, go).unwrap();
+    let turns = resimulate(arrivals, &facts, Span::Last(100), RouterOverrides::round_robin(), go).unwrap();
     assert_eq!(turns.recorded, same.recorded, "the same baseline");
     assert_eq!(turns.tried.overlap_share, None, "round-robin keeps no index");
     assert!(turns.tried.hit_rate < turns.recorded.hit_rate);
@@ -205,13 +216,19 @@ fn the_model_is_compared_with_itself_and_says_what_it_knows_from_where() {
 fn a_model_with_fewer_arrivals_or_a_credit_is_the_same_or_refused() {
     let arrivals = ALL.listener.routing().arrivals();
     let facts = Facts::of(&ALL.cluster, select(100));
-    let whole = resimulate(arrivals, &facts, Span::Last(60), PRESENT, go).unwrap();
-    let sent = resimulate(&arrivals.latest(75), &facts, Span::Last(60), PRESENT, go).unwrap();
+    let whole = resimulate(arrivals, &facts, Span::Last(60), RouterOverrides::default(), go).unwrap();
+    let sent =
+        resimulate(&arrivals.latest(75), &facts, Span::Last(60), RouterOverrides::default(), go).unwrap();
     assert_eq!(whole.recorded.requests, sent.recorded.requests);
     assert_eq!(whole, sent);
-    let credit = Trial::Cost { weight: None, credit: Some(0.5), temperature: 0.0 };
+    let credit = RouterOverrides { overlap_score_credit: Some(0.5), ..RouterOverrides::default() };
     assert_eq!(resimulate(arrivals, &facts, Span::Last(60), credit, go), Err(ModelError::Credit));
-    let stopped = resimulate(arrivals, &facts, Span::Last(60), PRESENT, |_, _| ControlFlow::Break(()));
+    let stopped = resimulate(arrivals, &facts, Span::Last(60), RouterOverrides::default(), |_, _| {
+        ControlFlow::Break(())
+    });
     assert!(matches!(stopped, Err(ModelError::Run(_))), "{stopped:?}");
-    assert_eq!(resimulate(&Arrivals::default(), &facts, Span::ALL, PRESENT, go), Err(ModelError::NoArrivals));
+    assert_eq!(
+        resimulate(&Arrivals::default(), &facts, Span::ALL, RouterOverrides::default(), go),
+        Err(ModelError::NoArrivals)
+    );
 }

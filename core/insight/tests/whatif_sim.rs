@@ -1,11 +1,11 @@
 //! The simulated router's decisions asked again: at its own settings every one comes out as it was taken.
 
-use radixscope_insight::whatif::{Prompt, Question, State, WhatIf, Who, deployed, options_of};
+use radixscope_insight::whatif::{Prompt, Question, State, WhatIf, Who, deployed};
 use radixscope_intake::ingest::Message;
 use radixscope_intake::listen::Listener;
 use radixscope_model::id::Millis;
 use radixscope_model::record::{Completeness, SourceKind};
-use radixscope_router::Options;
+use radixscope_router::RouterSettings;
 use radixscope_sim::{Config, Simulation, WireMessage};
 use radixscope_state::cluster::Cluster;
 
@@ -25,7 +25,7 @@ fn at_the_routers_own_settings_every_decision_comes_out_as_it_was_taken() {
     });
     let state =
         State { cluster: &cluster, active: Some(listener.routing().active()), now_ms: cluster.now_ms() };
-    assert_eq!(deployed(&cluster), Some(Options::default()));
+    assert_eq!(deployed(&cluster), Some(RouterSettings::default()));
     let mut engine = WhatIf::default();
     let mut asked = 0;
     for decided in cluster.decisions().newest_first() {
@@ -36,7 +36,7 @@ fn at_the_routers_own_settings_every_decision_comes_out_as_it_was_taken() {
         let question = Question {
             prompt: Prompt::Recorded(decision.id),
             actual: Some(decision.id),
-            options: options_of(decision).expect("it says how it was computed"),
+            options: RouterSettings::of_decision(decision).expect("it says how it was computed"),
             ..Question::default()
         };
         let answer = engine.ask(state, &question).expect("answered");

@@ -10,6 +10,7 @@ use indexmap::IndexMap;
 use indexmap::map::Entry;
 
 use radixscope_model::id::{BlockHash, Millis, WorkerIx};
+use radixscope_model::percentile;
 use radixscope_model::record::{BlockAges, Record};
 use radixscope_state::cluster::Cluster;
 
@@ -179,10 +180,10 @@ impl OfWorker {
         let ages = BlockAges {
             one_in: ONE_IN,
             removed: lived.len() as u32,
-            lifetime_p50_ms: quantile(&mut lived, 50),
-            lifetime_p95_ms: quantile(&mut lived, 95),
+            lifetime_p50_ms: percentile(&mut lived, 50),
+            lifetime_p95_ms: percentile(&mut lived, 95),
             came_back: away.len() as u32,
-            came_back_p50_ms: quantile(&mut away, 50),
+            came_back_p50_ms: percentile(&mut away, 50),
             reuse_p50_ms: None,
         };
         // Nothing is news only after something.
@@ -213,10 +214,8 @@ impl Durations {
     }
 }
 
-/// The smallest value that at least `percent` of all do not exceed; `None` of nothing.
-fn quantile(values: &mut [u64], percent: usize) -> Option<u64> {
-    let rank = (values.len() * percent).div_ceil(100);
-    let at = rank.checked_sub(1)?;
+fn percentile(values: &mut [u64], percent: usize) -> Option<u64> {
+    let at = percentile::index(values.len(), percent)?;
     Some(*values.select_nth_unstable(at).1)
 }
 

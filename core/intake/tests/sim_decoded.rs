@@ -8,7 +8,8 @@ use radixscope_intake::ingest::Message;
 use radixscope_intake::listen::Listener;
 use radixscope_model::id::{BlockHash, Millis, SourceIx, Worker};
 use radixscope_model::record::SourceKind;
-use radixscope_sim::{Config, EventLine, RouterMode, Simulation, WireMessage};
+use radixscope_router::RouterSettings;
+use radixscope_sim::{Config, EventLine, Simulation, WireMessage};
 use radixscope_state::cluster::Cluster;
 
 const START: Millis = Millis(1_767_225_600_000);
@@ -99,7 +100,7 @@ fn the_mirror_equals_the_engines_caches() {
 
 #[test]
 fn round_robin_is_seen_without_decisions() {
-    let config = Config { router: RouterMode::RoundRobin, ..Config::default() };
+    let config = Config { router: RouterSettings::round_robin(), ..Config::default() };
     let (simulation, cluster) = observe(config, 120);
     assert_same(&simulation, &cluster);
     assert_eq!(cluster.decisions().totals().count, 0);

@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 use crate::formula::Formula;
 use crate::id::{BlockHash, DecisionId, Millis, SourceIx, TokensHash, Worker, WorkerIx};
 
-pub use finding::{CheckStatus, Evidence, Finding, FindingHead, Fix, Phase, RuleStatus, Severity};
+pub use finding::{CheckStatus, Evidence, Finding, Fix, Phase, RuleStatus, Severity};
 pub use scrape::{
     Counter, Gauge, Histogram, HistogramKind, ModelFigures, Present, ProcessRole, RankFigures, RoutingState,
     Scrape, Scraped, Sums, WorkerFigures,
@@ -23,7 +23,7 @@ pub use scrape::{
 pub use sealed::{Opened, Sealed};
 
 /// Version of the binary form of everything in this file.
-pub const RECORD_VERSION: u8 = 5;
+pub const RECORD_VERSION: u8 = 6;
 
 /// One KV block as a worker stored it: the engine's identity of it and the router's hash of its tokens.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
@@ -220,15 +220,10 @@ pub enum Record<'a> {
         /// How many times.
         count: u64,
     },
-    /// A check found something, or a finding changed: a [`Finding`]; replaces what was said under its code.
-    Finding {
-        /// Its code.
-        code: Cow<'a, str>,
-        /// The whole of it.
-        finding: Sealed<'a>,
-    },
-    /// What was checked, as a list of [`RuleStatus`]; replaces what was said before.
-    Checked(Sealed<'a>),
+    /// A check found something, or a finding changed; replaces the one of its code.
+    Finding(Finding<'a>),
+    /// What was checked; replaces the list before.
+    Checked(Vec<RuleStatus<'a>>),
     /// Messages known to be lost.
     Missed {
         /// Where they should have come from.
@@ -279,16 +274,6 @@ pub enum Record<'a> {
 }
 
 impl Record<'_> {
-    /// A finding.
-    pub fn finding(finding: &Finding<'_>) -> Record<'static> {
-        Record::Finding { code: Cow::Owned(finding.code.to_string()), finding: Sealed::of(finding) }
-    }
-
-    /// What was checked.
-    pub fn checked(rules: &[RuleStatus<'_>]) -> Record<'static> {
-        Record::Checked(Sealed::of(&rules))
-    }
-
     /// A scrape of a process that did not restart since it was first scraped.
     pub fn scrape(scrape: &Scrape<'_>) -> Record<'static> {
         Record::Scrape(Scraped::of(scrape, 0))
@@ -320,8 +305,11 @@ pub struct Decision<'a> {
     pub overlap_blocks: Option<u64>,
     /// Cost of the chosen worker as the router gave it, in blocks.
     pub logit: Option<f64>,
-    /// Formula and weight that `candidates` were computed with.
-    pub scoring: Option<Scoring>,
+    /// Cost formula that `candidates` were computed with (reference §5.2).
+    pub formula: Option<Formula>,
+    /// Factor of the prefill term that they were computed with: `overlap_score_weight` in formula A, `prefill_load_scale`
+    /// from B on. Known where the formula is.
+    pub prefill_factor: Option<f64>,
     /// Whether the router said that several workers cost the same.
     pub tied: bool,
     /// Every worker that was weighed, as far as known; empty: only the chosen one is known.
@@ -353,7 +341,8 @@ impl Decision<'_> {
             block_size_tokens: None,
             overlap_blocks: None,
             logit: None,
-            scoring: None,
+            formula: None,
+            prefill_factor: None,
             tied: false,
             candidates: Cow::Borrowed(&[]),
             completeness: Completeness::ChosenOnly,
@@ -372,15 +361,6 @@ impl Decision<'_> {
         let known = move |candidate: &Candidate| candidate.tree_size.filter(|_| are_known).unwrap_or(0);
         self.candidates.iter().map(known)
     }
-}
-
-/// How the costs of a decision were computed.
-#[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
-pub struct Scoring {
-    /// Which formula (reference §5.2).
-    pub formula: Formula,
-    /// Its overlap score weight (A) or prefill load scale (B to E).
-    pub weight: f64,
 }
 
 /// A worker as it was weighed for one request. Costs are in blocks.

@@ -4,7 +4,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::options::{Formula, Options, Role};
+use super::settings::{Formula, Role, RouterSettings};
 
 /// What is asked for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
@@ -76,7 +76,7 @@ impl Overlap {
     }
 
     /// `eff_w`: device blocks and the weighted lower tiers.
-    fn effective(&self, options: &Options) -> f64 {
+    fn effective(&self, options: &RouterSettings) -> f64 {
         let (h, g) = (options.host_cache_hit_weight, options.disk_cache_hit_weight);
         let host = f64::from(self.host) * h;
         f64::from(self.device) + host + f64::from(self.disk) * g + f64::from(self.external) * g
@@ -149,14 +149,14 @@ pub struct Terms {
 }
 
 /// Scores one worker. `request.block_size_tokens` 0 counts as 1.
-pub fn terms(options: &Options, request: &Request, common: Common, worker: &WorkerInput) -> Terms {
+pub fn terms(options: &RouterSettings, request: &Request, common: Common, worker: &WorkerInput) -> Terms {
     match options.formula {
         Formula::A => formula_a(options, request, worker),
         _ => with_credits(options, request, common, worker),
     }
 }
 
-fn formula_a(options: &Options, request: &Request, worker: &WorkerInput) -> Terms {
+fn formula_a(options: &RouterSettings, request: &Request, worker: &WorkerInput) -> Terms {
     let block_size = u64::from(request.block_size());
     let cached_tokens = u64::from(worker.overlap.device) * block_size;
     let (prefill_tokens, decode_blocks) = match (options.track_prefill_tokens, worker.load) {
@@ -184,7 +184,7 @@ fn formula_a(options: &Options, request: &Request, worker: &WorkerInput) -> Term
     }
 }
 
-fn with_credits(options: &Options, request: &Request, common: Common, worker: &WorkerInput) -> Terms {
+fn with_credits(options: &RouterSettings, request: &Request, common: Common, worker: &WorkerInput) -> Terms {
     let formula = options.formula;
     let plain_decode =
         formula == Formula::E && options.role == Role::Decode && !options.conditional_disaggregation;
@@ -249,7 +249,7 @@ fn with_credits(options: &Options, request: &Request, common: Common, worker: &W
 }
 
 /// How much of the device credit is left under this worker's prefill load.
-fn decay(options: &Options, request: &Request, common: Common, prefill_tokens: u64) -> f64 {
+fn decay(options: &RouterSettings, request: &Request, common: Common, prefill_tokens: u64) -> f64 {
     let rate = options.overlap_score_credit_decay;
     if options.formula == Formula::B || !options.track_prefill_tokens || rate <= 0.0 {
         return 1.0;

@@ -7,7 +7,7 @@ fn idle(device: u32, decode_blocks: u64) -> WorkerInput {
     WorkerInput { load: Some(load), overlap: Overlap::device(device), ..WorkerInput::default() }
 }
 
-fn one(options: &Options, request: &Request, worker: &WorkerInput) -> Terms {
+fn one(options: &RouterSettings, request: &Request, worker: &WorkerInput) -> Terms {
     terms(options, request, Common::of(options.formula, &[*worker]), worker)
 }
 
@@ -21,7 +21,7 @@ fn costs_equal_those_a_real_dynamo_logged() {
     ];
     for (isl, overlap, decode, cost, line) in logged {
         for formula in Formula::ALL {
-            let terms = one(&Options::new(formula), &Request::new(isl, 16), &idle(overlap, decode));
+            let terms = one(&RouterSettings::new(formula), &Request::new(isl, 16), &idle(overlap, decode));
             assert_eq!(terms.cost, cost, "{formula:?}, {isl} tokens");
             if formula == Formula::A {
                 assert_eq!(terms.log_line().to_string(), line);
@@ -35,7 +35,7 @@ fn a_busy_worker_costs_what_0_9_logged() {
     for (prefill_tokens, decode_blocks, cost) in [(168, 797, 807.5), (3928, 539, 784.5)] {
         let load = Load { active_prefill_tokens: prefill_tokens, decode_blocks, active_requests: 3 };
         let worker = WorkerInput { load: Some(load), ..WorkerInput::default() };
-        assert_eq!(one(&Options::new(Formula::A), &Request::new(0, 16), &worker).cost, cost);
+        assert_eq!(one(&RouterSettings::new(Formula::A), &Request::new(0, 16), &worker).cost, cost);
     }
 }
 
@@ -43,7 +43,7 @@ fn a_busy_worker_costs_what_0_9_logged() {
 fn a_worker_without_load_entry_gets_the_defaults() {
     let unknown = WorkerInput { overlap: Overlap::device(7), ..WorkerInput::default() };
     let cost = |formula, track_prefill_tokens| {
-        let options = Options { track_prefill_tokens, ..Options::new(formula) };
+        let options = RouterSettings { track_prefill_tokens, ..RouterSettings::new(formula) };
         one(&options, &Request::new(122, 16), &unknown).cost
     };
     // A: all 122 tokens and 7 blocks. B–E: all tokens less the credit, no decode blocks.
@@ -58,21 +58,21 @@ fn a_worker_without_load_entry_gets_the_defaults() {
 fn overlap_beyond_the_prompt_is_credited_as_raw_prefill_first() {
     // 8 blocks held of a prompt of 7.625: formula A counts 0, B to E add the cached tokens before taking them off.
     let request = Request::new(122, 16);
-    let terms = one(&Options::new(Formula::D), &request, &idle(8, 7));
+    let terms = one(&RouterSettings::new(Formula::D), &request, &idle(8, 7));
     assert_eq!((terms.raw_prefill_blocks, terms.credit_blocks, terms.cost), (8.0, 8.0, 7.0));
-    assert_eq!(one(&Options::new(Formula::A), &request, &idle(8, 7)).cost, 7.0);
+    assert_eq!(one(&RouterSettings::new(Formula::A), &request, &idle(8, 7)).cost, 7.0);
 }
 
 #[test]
 fn lower_tiers_earn_their_share_of_credit() {
     let overlap = Overlap { device: 4, host: 4, disk: 4, external: 4, shared_beyond_device: 2 };
     let worker = WorkerInput { overlap, ..idle(0, 0) };
-    let options = Options { shared_cache_multiplier: 0.5, ..Options::new(Formula::B) };
+    let options = RouterSettings { shared_cache_multiplier: 0.5, ..RouterSettings::new(Formula::B) };
     let terms = one(&options, &Request::new(320, 16), &worker);
     assert_eq!(terms.credit_blocks, 4.0 + 3.0 + 1.0 + 1.0);
     assert_eq!(terms.raw_prefill_blocks, 20.0);
     assert_eq!(terms.cost, 11.0);
-    let c = one(&Options { formula: Formula::C, ..options }, &Request::new(320, 16), &worker);
+    let c = one(&RouterSettings { formula: Formula::C, ..options }, &Request::new(320, 16), &worker);
     assert_eq!((c.credit_blocks, c.cost), (10.0, 10.0), "external storage earns as disk does");
 }
 
@@ -81,13 +81,13 @@ fn external_blocks_alone_earn_the_same_in_every_formula() {
     let overlap = Overlap { external: 8, ..Overlap::default() };
     let worker = WorkerInput { overlap, ..idle(0, 0) };
     for formula in [Formula::B, Formula::C] {
-        assert_eq!(one(&Options::new(formula), &Request::new(160, 16), &worker).credit_blocks, 2.0);
+        assert_eq!(one(&RouterSettings::new(formula), &Request::new(160, 16), &worker).credit_blocks, 2.0);
     }
 }
 
 #[test]
 fn credit_decays_with_prefill_load_above_the_least_loaded() {
-    let options = Options { overlap_score_credit_decay: 1.0, ..Options::new(Formula::C) };
+    let options = RouterSettings { overlap_score_credit_decay: 1.0, ..RouterSettings::new(Formula::C) };
     let request = Request::new(160, 16);
     let load = Load { active_prefill_tokens: 160, decode_blocks: 10, active_requests: 1 };
     let busy = WorkerInput { load: Some(load), ..idle(10, 0) };
@@ -101,10 +101,10 @@ fn credit_decays_with_prefill_load_above_the_least_loaded() {
 fn preferred_taints_multiply_from_c_on() {
     let request = Request { prefers_taints: true, ..Request::new(160, 16) };
     let worker = WorkerInput { taint_weight: 100.0, ..idle(0, 10) };
-    let cost = |formula| one(&Options::new(formula), &request, &worker).cost;
+    let cost = |formula| one(&RouterSettings::new(formula), &request, &worker).cost;
     assert_eq!((cost(Formula::A), cost(Formula::B)), (20.0, 20.0));
     assert_eq!(cost(Formula::C), 20.0 * (-1.0_f64).exp());
-    let terms = one(&Options::new(Formula::E), &request, &worker);
+    let terms = one(&RouterSettings::new(Formula::E), &request, &worker);
     assert_eq!(terms.sum().to_string(), "7.358 = (1.0 × 10 prefill + 10 decode) × 0.368 preferred taints");
     assert_eq!(
         terms.log_line().to_string(),
@@ -115,11 +115,11 @@ fn preferred_taints_multiply_from_c_on() {
 
 #[test]
 fn a_decode_pool_of_d_takes_the_credit_off_its_decode_blocks() {
-    let options = Options {
+    let options = RouterSettings {
         role: Role::Decode,
         track_prefill_tokens: false,
         decode_active_request_weight: 2.0,
-        ..Options::new(Formula::D)
+        ..RouterSettings::new(Formula::D)
     };
     let load = Load { active_prefill_tokens: 0, decode_blocks: 12, active_requests: 3 };
     let worker = WorkerInput { load: Some(load), ..idle(5, 0) };
@@ -131,27 +131,32 @@ fn a_decode_pool_of_d_takes_the_credit_off_its_decode_blocks() {
 
 #[test]
 fn a_plain_decode_pool_of_e_is_placed_by_load_alone() {
-    let plain = Options { role: Role::Decode, track_prefill_tokens: false, ..Options::new(Formula::E) };
+    let plain =
+        RouterSettings { role: Role::Decode, track_prefill_tokens: false, ..RouterSettings::new(Formula::E) };
     let request = Request::new(160, 16);
     assert_eq!(one(&plain, &request, &idle(5, 12)).cost, 12.0);
-    let conditional = Options { conditional_disaggregation: true, ..plain };
+    let conditional = RouterSettings { conditional_disaggregation: true, ..plain };
     assert_eq!(one(&conditional, &request, &idle(5, 12)).cost, 7.0);
 }
 
 #[test]
 fn without_credit_e_asks_for_no_cache_at_all() {
-    let options = Options { overlap_score_credit: 0.0, ..Options::new(Formula::E) };
+    let options = RouterSettings { overlap_score_credit: 0.0, ..RouterSettings::new(Formula::E) };
     let overlap = Overlap { host: 8, ..Overlap::default() };
     let worker = WorkerInput { overlap, ..idle(0, 10) };
     assert_eq!(one(&options, &Request::new(160, 16), &worker).cost, 20.0);
-    let d = Options { formula: Formula::D, ..options };
+    let d = RouterSettings { formula: Formula::D, ..options };
     assert_eq!(one(&d, &Request::new(160, 16), &worker).cost, 14.0, "D still credits host memory");
 }
 
 #[test]
 fn a_claimed_block_size_of_0_divides_by_nothing() {
     for formula in Formula::ALL {
-        assert!(one(&Options::new(formula), &Request::new(160, 0), &WorkerInput::default()).cost.is_finite());
+        assert!(
+            one(&RouterSettings::new(formula), &Request::new(160, 0), &WorkerInput::default())
+                .cost
+                .is_finite()
+        );
     }
 }
 
@@ -171,10 +176,10 @@ proptest! {
         more in 1u32..100,
         decay in prop_oneof![Just(0.0), 0.0..4.0],
     ) {
-        let options = Options {
+        let options = RouterSettings {
             overlap_score_credit_decay: decay,
             decode_active_request_weight: 0.5,
-            ..Options::new(formula)
+            ..RouterSettings::new(formula)
         };
         let request = Request::new(isl, block_size);
         // Held blocks are full blocks of the prompt.

@@ -1,7 +1,7 @@
 //! The router's arithmetic as everybody explains it: three workers, 100 blocks asked for, weight 1, lower wins.
 
 use super::cost::{Load, Overlap, Request, WorkerInput};
-use super::options::{Formula, Options};
+use super::settings::{Formula, RouterSettings};
 
 /// Block size of the example, in tokens; its costs are in blocks and the same at any size.
 pub const BLOCK_SIZE_TOKENS: u32 = 16;
@@ -13,7 +13,7 @@ pub const CHOSEN: usize = 1;
 pub const COSTS: [f64; 3] = [90.0, 30.0, 99.0];
 
 /// The options: formula A with its defaults.
-pub const OPTIONS: Options = Options::new(Formula::A);
+pub const SETTINGS: RouterSettings = RouterSettings::new(Formula::A);
 
 /// What is asked for.
 pub const REQUEST: Request = Request::new(ISL_BLOCKS * BLOCK_SIZE_TOKENS as u64, BLOCK_SIZE_TOKENS);
@@ -35,7 +35,7 @@ mod tests {
     #[test]
     fn the_example_everybody_knows_comes_out() {
         let mut scores = Scores::default();
-        score(&OPTIONS, &REQUEST, &workers(), &mut scores);
+        score(&SETTINGS, &REQUEST, &workers(), &mut scores);
         assert_eq!(scores.costs(), COSTS);
         assert_eq!(scores.choices().collect::<Vec<_>>(), [CHOSEN]);
         assert_eq!(scores.ranking(), [1, 0, 2]);
@@ -61,7 +61,7 @@ mod tests {
             ..WorkerInput::default()
         };
         let line = |weight: f64| {
-            let options = Options { overlap_score_weight: weight, ..OPTIONS };
+            let options = RouterSettings { overlap_score_weight: weight, ..SETTINGS };
             let mut scores = Scores::default();
             score(&options, &request, &[worker], &mut scores);
             scores.terms()[0].log_line().to_string()

@@ -3,7 +3,7 @@
 use std::fmt;
 
 use super::cost::Terms;
-use super::options::Formula;
+use super::settings::Formula;
 
 impl Terms {
     /// The sum in words, numbers rounded to three decimals: `30 = 1.0 × 25 prefill + 5 decode`.

@@ -7,11 +7,11 @@ pub mod explain;
 pub mod frozen;
 pub mod hash;
 pub mod numbers;
-pub mod options;
 pub mod pick;
 pub mod score;
+pub mod settings;
 pub mod text;
 
 pub use cost::{Common, Load, Overlap, Request, Terms, WorkerInput};
-pub use options::{Formula, Options, Role, TieBreak};
 pub use score::{Score, Scores, score};
+pub use settings::{Formula, Role, RouterMode, RouterOverrides, RouterSettings, TieBreak};

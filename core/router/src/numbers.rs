@@ -3,7 +3,7 @@
 
 use thiserror::Error;
 
-use super::options::Formula;
+use super::settings::Formula;
 
 /// A number that Dynamo would refuse.
 #[derive(Clone, Copy, PartialEq, Debug, Error)]
@@ -50,7 +50,14 @@ pub struct NumberDoc {
 }
 
 impl NumberDoc {
-    pub(super) fn check(&self, value: f64) -> Result<(), BadOption> {
+    /// Flag of the frontend, or its environment variable where the reference names no flag.
+    pub fn option(&self) -> &'static str {
+        self.flag.unwrap_or(self.variable)
+    }
+
+    /// # Errors
+    /// Dynamo would refuse the value.
+    pub fn check(&self, value: f64) -> Result<(), BadOption> {
         let name = self.name;
         if !value.is_finite() || value < 0.0 {
             return Err(BadOption::NotFiniteOrNegative { name, value });
@@ -164,7 +171,7 @@ pub const TEMPERATURE: NumberDoc = NumberDoc {
     meaning: "0 takes the lowest cost; above, workers are drawn, the costlier the rarer",
 };
 
-/// Every number of [`super::Options`], in the order of the formulas.
+/// Every number of [`super::RouterSettings`], in the order of the formulas.
 pub const NUMBERS: [NumberDoc; 9] = [
     OVERLAP_SCORE_WEIGHT,
     PREFILL_LOAD_SCALE,

@@ -1,7 +1,7 @@
 //! Which worker Dynamo's router takes at given costs, and how likely each is (reference §5.8). Must not know where the
 //! costs come from.
 
-use super::options::TieBreak;
+use super::settings::TieBreak;
 
 /// Writes the chance of each candidate to be chosen into `out`, which is as long as `costs` (what one is longer by is
 /// left alone), and returns how many can be chosen.

@@ -1,8 +1,8 @@
 //! One decision worked out in full: every worker's terms, who can be chosen, how likely, and by what margin.
 
 use super::cost::{Common, Request, Terms, WorkerInput, terms};
-use super::options::Options;
 use super::pick;
+use super::settings::RouterSettings;
 
 /// One worker's part in a decision.
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -92,7 +92,7 @@ impl Scores {
 ///
 /// Which are eligible is decided before: overloaded and excluded ones are not among `inputs`. A pinned worker is not
 /// chosen at all; its cost is that of the only input, without preferred taints (reference §5.5, §5.8).
-pub fn score(options: &Options, request: &Request, inputs: &[WorkerInput], out: &mut Scores) {
+pub fn score(options: &RouterSettings, request: &Request, inputs: &[WorkerInput], out: &mut Scores) {
     let common = Common::of(options.formula, inputs);
     out.terms.clear();
     out.terms.extend(inputs.iter().map(|worker| terms(options, request, common, worker)));
@@ -103,7 +103,7 @@ pub fn score(options: &Options, request: &Request, inputs: &[WorkerInput], out: 
     let tree_size = |at: usize| inputs[at].tree_size_blocks;
     out.choices = pick::probabilities(
         &out.costs,
-        options.temperature,
+        options.router_temperature,
         options.tie_break,
         tree_size,
         &mut out.probabilities,

@@ -1,6 +1,6 @@
 use super::*;
 use crate::cost::{Load, Overlap};
-use crate::options::Formula;
+use crate::settings::Formula;
 
 fn worker(device: u32, decode_blocks: u64) -> WorkerInput {
     WorkerInput {
@@ -13,7 +13,7 @@ fn worker(device: u32, decode_blocks: u64) -> WorkerInput {
 #[test]
 fn a_tie_has_no_margin_and_several_choices() {
     let mut scores = Scores::default();
-    let options = Options::new(Formula::E);
+    let options = RouterSettings::new(Formula::E);
     score(&options, &Request::new(160, 16), &[worker(2, 10), worker(0, 8), worker(0, 30)], &mut scores);
     assert!(scores.is_tie());
     assert_eq!(scores.margin_blocks(), Some(0.0));
@@ -25,7 +25,7 @@ fn a_tie_has_no_margin_and_several_choices() {
 #[test]
 fn one_candidate_or_none_has_no_margin() {
     let mut scores = Scores::default();
-    let options = Options::new(Formula::A);
+    let options = RouterSettings::new(Formula::A);
     score(&options, &Request::new(160, 16), &[worker(2, 10)], &mut scores);
     assert_eq!((scores.margin_blocks(), scores.is_tie(), scores.choice_count()), (None, false, 1));
     score(&options, &Request::new(160, 16), &[], &mut scores);
@@ -37,7 +37,7 @@ fn scoring_again_allocates_nothing() {
     let workers: Vec<_> = (0..1_000).map(|n| worker(n % 97, u64::from(n) % 41)).collect();
     let mut scores = Scores::default();
     for temperature in [0.0, 0.7] {
-        let options = Options { temperature, ..Options::new(Formula::E) };
+        let options = RouterSettings { router_temperature: temperature, ..RouterSettings::new(Formula::E) };
         let request = Request::new(160_000, 16);
         score(&options, &request, &workers, &mut scores);
         let info = allocation_counter::measure(|| score(&options, &request, &workers, &mut scores));

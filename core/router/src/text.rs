@@ -4,7 +4,8 @@ use std::fmt;
 
 use super::cost::Terms;
 use super::explain::Short;
-use super::options::{Formula, Options, Role};
+use super::numbers::TEMPERATURE;
+use super::settings::{Role, RouterMode, RouterSettings};
 
 /// A candidate as a ticket shows it; `None` is written as unknown.
 #[derive(Clone, Copy, Debug)]
@@ -58,9 +59,9 @@ pub struct DecisionText<'a> {
     /// The router's block size, if known.
     pub block_size_tokens: Option<u32>,
     /// What the router ran with, if known.
-    pub options: Option<&'a Options>,
-    /// Formula and weight, where nothing else is known of what the router ran with.
-    pub scoring: Option<(Formula, f64)>,
+    pub settings: Option<RouterSettings>,
+    /// Whether all of these are known, or formula and factor of the prefill term alone.
+    pub are_settings_whole: bool,
     /// The candidates in the order to show.
     pub candidates: &'a [CandidateText<'a>],
     /// Whether these are all workers that were weighed.
@@ -85,13 +86,16 @@ impl fmt::Display for DecisionText<'_> {
             (Some(isl), None) => writeln!(f, "- Prompt: {isl} tokens, block size unknown")?,
             (None, _) => writeln!(f, "- Prompt: length unknown")?,
         }
-        match (self.options, self.scoring) {
-            (Some(options), _) => writeln!(f, "- Router: {}", OptionsText(options))?,
-            (None, Some((formula, weight))) => {
-                let weight = Short(weight);
-                writeln!(f, "- Router: formula {}, weight {weight}, temperature unknown", formula.as_str())?;
+        match self.settings {
+            Some(settings) if self.are_settings_whole => {
+                writeln!(f, "- Router: formula {}, {settings}", settings.formula.as_str())?;
             }
-            (None, None) => writeln!(f, "- Router: formula and options unknown")?,
+            Some(settings) => {
+                let (formula, factor) = (settings.formula.as_str(), settings.prefill_factor_number().name);
+                let value = Short(settings.prefill_factor());
+                writeln!(f, "- Router: formula {formula}, {factor} {value}, {} unknown", TEMPERATURE.name)?;
+            }
+            None => writeln!(f, "- Router: formula and settings unknown")?,
         }
         f.write_str("\n| worker | overlap, blocks | prefill, blocks | decode, blocks | cost, blocks | probability | |\n")?;
         f.write_str("|---|---:|---:|---:|---:|---:|---|\n")?;
@@ -141,23 +145,25 @@ impl DecisionText<'_> {
     }
 }
 
-/// Options in one line: those that apply to the formula and are not Dynamo's defaults, and always the temperature.
-struct OptionsText<'a>(&'a Options);
-
-impl fmt::Display for OptionsText<'_> {
+impl fmt::Display for RouterSettings {
+    /// In one line: the factor of the prefill term, what differs from Dynamo's defaults and matters to the formula, and
+    /// the temperature.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let options = self.0;
-        write!(f, "formula {}", options.formula.as_str())?;
-        for (number, value) in options.numbers() {
-            let always = matches!(number.symbol, "k" | "s" | "T");
-            if number.formulas.contains(&options.formula) && (always || value != number.default) {
+        if self.router_mode == RouterMode::RoundRobin {
+            return f.write_str("round-robin");
+        }
+        let factor = self.prefill_factor_number();
+        write!(f, "{} {}", factor.name, self.prefill_factor())?;
+        for (number, value) in self.numbers() {
+            let is_shown = number == TEMPERATURE || value != number.default;
+            if is_shown && number != factor && number.formulas.contains(&self.formula) {
                 write!(f, ", {} {value}", number.name)?;
             }
         }
-        if options.role != Role::Aggregated {
-            write!(f, ", {} pool", options.role.worker_type())?;
+        if self.role != Role::Aggregated {
+            write!(f, ", {} pool", self.role.worker_type())?;
         }
-        if !options.track_prefill_tokens {
+        if !self.track_prefill_tokens {
             f.write_str(", prefill tokens not tracked")?;
         }
         Ok(())
@@ -211,7 +217,7 @@ mod tests {
     fn a_decision_reads_as_a_table_with_its_margin() {
         let mut scores = Scores::default();
         let workers = example::workers();
-        score(&example::OPTIONS, &example::REQUEST, &workers, &mut scores);
+        score(&example::SETTINGS, &example::REQUEST, &workers, &mut scores);
         let names = ["1", "2", "3"];
         let candidates: Vec<_> = (0..3)
             .map(|at| {
@@ -225,8 +231,8 @@ mod tests {
             request_id: Some("r-1"),
             isl_tokens: Some(1600),
             block_size_tokens: Some(16),
-            options: Some(&example::OPTIONS),
-            scoring: None,
+            settings: Some(example::SETTINGS),
+            are_settings_whole: true,
             candidates: &candidates,
             has_all_candidates: true,
             known_from: "the router's log",
@@ -265,8 +271,8 @@ mod tests {
             request_id: None,
             isl_tokens: None,
             block_size_tokens: None,
-            options: None,
-            scoring: None,
+            settings: None,
+            are_settings_whole: false,
             candidates: &candidates,
             has_all_candidates: false,
             known_from: "kv-hit-rate, chosen worker only",
@@ -275,7 +281,7 @@ mod tests {
             Routing decision of now
 
             - Prompt: length unknown
-            - Router: formula and options unknown
+            - Router: formula and settings unknown
 
             | worker | overlap, blocks | prefill, blocks | decode, blocks | cost, blocks | probability | |
             |---|---:|---:|---:|---:|---:|---|

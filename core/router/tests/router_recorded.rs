@@ -6,8 +6,8 @@ use std::collections::BTreeMap;
 use std::io::Read;
 
 use radixscope_model::id::{Millis, WorkerIx};
-use radixscope_router::frozen::{Frozen, FrozenBuilder, FrozenCandidate, FrozenDecision, Recorded, Setting};
-use radixscope_router::{Formula, TieBreak};
+use radixscope_router::frozen::{Frozen, FrozenBuilder, FrozenCandidate, FrozenDecision};
+use radixscope_router::{Formula, RouterSettings, TieBreak};
 
 /// Recorded logs and how many decisions each tells.
 const LOGS: [(&str, usize); 3] = [("0.9.1-healthy", 278), ("0.9.1-mismatch", 276), ("0.9.1-no-events", 156)];
@@ -66,7 +66,7 @@ fn read(name: &str) -> Logged {
                 isl_tokens: None,
                 block_size_tokens: Some(16),
                 actual: candidates.iter().position(|c| c.worker == chosen).expect("among them") as u16,
-                recorded: Recorded::defaults(Formula::A),
+                recorded: RouterSettings::new(Formula::A),
             };
             builder.push(&decision, &candidates).expect("all terms known");
             candidates.clear();
@@ -82,22 +82,12 @@ fn every_decision_of_a_real_router_is_among_our_choices() {
         let logged = read(name);
         assert_eq!(logged.decisions, decisions, "{name}");
         // The log tells only the chosen worker's tree size, so every tied worker counts as a choice.
-        let setting = Setting::Cost {
-            prefill_factor: 1.0,
-            overlap_score_credit: 1.0,
-            temperature: 0.0,
-            tie_break: TieBreak::Random,
-        };
-        let outcome = logged.frozen.evaluate(&setting);
+        let settings = RouterSettings { tie_break: TieBreak::Random, ..RouterSettings::new(Formula::A) };
+        let outcome = logged.frozen.evaluate(&settings);
         assert_eq!((outcome.decisions, outcome.flips_certain), (decisions as u64, 0), "{name}");
         assert_eq!(outcome.ties as usize, logged.ties, "{name}");
         assert!(logged.ties > 0, "{name}");
-        let by_load = logged.frozen.evaluate(&Setting::Cost {
-            prefill_factor: 0.0,
-            overlap_score_credit: 1.0,
-            temperature: 0.0,
-            tie_break: TieBreak::Random,
-        });
+        let by_load = logged.frozen.evaluate(&RouterSettings { overlap_score_weight: 0.0, ..settings });
         assert!(by_load.flips_certain > 0, "{name}: prefill decided nothing");
     }
 }

@@ -1,11 +1,12 @@
 //! What a simulated cluster is made of, with the reference scenario as the default, and what cannot be simulated.
 //! Must not know how anything is simulated.
 
-use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
 use super::fault::{Fault, FaultPlan};
 use super::holders::MOST_WORKERS;
+use radixscope_router::numbers::BadOption;
+use radixscope_router::{Formula, RouterSettings};
 
 /// Blocks of 32 tokens in the KV cache of a worker of the reference scenario: one H200, Llama 70B FP8, 0.90 of free memory. The
 /// capacity arithmetic gives the same; its tests hold the two together.
@@ -37,7 +38,7 @@ pub struct Config {
     /// Most tokens a worker computes in one step, prefill and decode together (`max_num_tokens`).
     pub max_num_tokens: u32,
     /// How requests find a worker.
-    pub router: RouterMode,
+    pub router: RouterSettings,
     /// How KV events travel.
     pub events: EventLine,
     /// Whether the frontend tells its replicas of the requests it routes (`--router-replica-sync`).
@@ -62,34 +63,13 @@ pub(super) struct Fleet {
     pub(super) block_size_tokens: u32,
     pub(super) max_batch: u32,
     pub(super) max_num_tokens: u32,
-    pub(super) router: RouterMode,
+    pub(super) router: RouterSettings,
     /// Tokens per block as the router counts them.
     pub(super) router_block_size_tokens: u32,
     /// Frontends that route.
     pub(super) frontends: u8,
     /// Whether the router predicts what workers hold, instead of hearing their events.
     pub(super) predicts: bool,
-}
-
-/// How requests find a worker.
-#[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
-pub enum RouterMode {
-    /// By cached prefix and load (reference §5.3).
-    Kv {
-        /// Weight of the prefill term in the cost; Dynamo's default is 1.0.
-        overlap_score_weight: f64,
-        /// Temperature of the choice; 0 picks the cheapest worker.
-        temperature: f64,
-    },
-    /// One after the other.
-    RoundRobin,
-}
-
-impl RouterMode {
-    /// Whether the router listens to KV events: round-robin does not, and weight 0 starts no indexer (reference §5.3).
-    pub(super) fn indexes(self) -> bool {
-        matches!(self, Self::Kv { overlap_score_weight, .. } if overlap_score_weight > 0.0)
-    }
 }
 
 /// How KV events travel (reference §2.1).
@@ -142,7 +122,7 @@ impl Default for Config {
             concurrency: 120,
             max_batch: 64,
             max_num_tokens: 16_384,
-            router: RouterMode::Kv { overlap_score_weight: 1.0, temperature: 0.0 },
+            router: RouterSettings::new(Formula::A),
             events: EventLine::JetStream,
             replica_sync: true,
             log: true,
@@ -227,14 +207,9 @@ pub enum ConfigError {
         /// Tokens per block.
         block_size_tokens: u32,
     },
-    /// Not a number, infinite or negative.
-    #[error("{name} is {value}; it must be a finite number of at least 0")]
-    RouterOption {
-        /// Which option.
-        name: &'static str,
-        /// The value given.
-        value: f64,
-    },
+    /// The router would refuse it.
+    #[error(transparent)]
+    Router(#[from] BadOption),
     /// A range of the workload is empty or begins too low.
     #[error("workload.{name} is {least} to {most}; it must not begin below {floor} or end before it begins")]
     Range {
@@ -327,7 +302,7 @@ impl Config {
             router: self.router,
             router_block_size_tokens: self.block_size_tokens,
             frontends: self.frontends(),
-            predicts: self.has(Fault::Approximate) && self.router.indexes(),
+            predicts: self.has(Fault::Approximate) && self.router.keeps_index(),
         }
     }
 
@@ -362,15 +337,7 @@ impl Fleet {
             let (max_num_tokens, max_batch) = (self.max_num_tokens, self.max_batch);
             return Err(ConfigError::MaxNumTokens { max_num_tokens, max_batch });
         }
-        if let RouterMode::Kv { overlap_score_weight, temperature } = self.router {
-            for (name, value) in
-                [("overlap_score_weight", overlap_score_weight), ("temperature", temperature)]
-            {
-                if !value.is_finite() || value < 0.0 {
-                    return Err(ConfigError::RouterOption { name, value });
-                }
-            }
-        }
+        self.router.validate()?;
         Ok(())
     }
 }

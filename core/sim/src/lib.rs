@@ -30,8 +30,7 @@ use rand::SeedableRng;
 use rand_pcg::Pcg64Mcg;
 
 pub use self::config::{
-    Config, ConfigError, EventLine, MAX_CONCURRENCY, MAX_WORKERS, REFERENCE_BLOCKS_PER_WORKER, RouterMode,
-    Workload,
+    Config, ConfigError, EventLine, MAX_CONCURRENCY, MAX_WORKERS, REFERENCE_BLOCKS_PER_WORKER, Workload,
 };
 pub use self::fault::{Fault, FaultPlan};
 pub use self::report::{

@@ -5,11 +5,12 @@ use std::fmt::Write as _;
 
 use time::OffsetDateTime;
 
-use super::config::{Config, RouterMode};
+use super::config::Config;
 use super::metrics::frontend_name;
 use super::router::Candidate;
 use super::wire::{Out, WireMessage};
 use radixscope_model::id::Millis;
+use radixscope_router::RouterMode;
 
 /// Where the lines of a process's log are heard; its name follows.
 const LOG: &str = "log/";
@@ -50,12 +51,9 @@ pub(super) struct Log {
 
 impl Log {
     pub(super) fn new(config: &Config) -> Self {
-        let mode = match config.router {
-            RouterMode::Kv { overlap_score_weight, temperature } if config.log => {
-                Some((overlap_score_weight, temperature == 0.0))
-            }
-            _ => None,
-        };
+        let router = config.router;
+        let is_logged = config.log && router.router_mode == RouterMode::Kv;
+        let mode = is_logged.then_some((router.prefill_factor(), router.router_temperature == 0.0));
         let (block_size_tokens, blocks_per_worker) = (config.block_size_tokens, config.engine_blocks());
         Self { on: config.log, mode, block_size_tokens, blocks_per_worker, line: String::new() }
     }
@@ -166,9 +164,10 @@ fn stamp(line: &mut String, at_us: u64) -> std::fmt::Result {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use radixscope_router::{Formula, RouterSettings};
 
     /// What a decision among `candidates` at B = 16 logs.
-    fn lines(router: RouterMode, isl_tokens: u32, worker: u16, candidates: &[Candidate]) -> Vec<String> {
+    fn lines(router: RouterSettings, isl_tokens: u32, worker: u16, candidates: &[Candidate]) -> Vec<String> {
         let config = Config { router, block_size_tokens: 16, blocks_per_worker: 1_600, ..Config::default() };
         let mut lines = Vec::new();
         let workers: Vec<u16> = (0..candidates.len() as u16).collect();
@@ -189,7 +188,7 @@ mod tests {
         Candidate { overlap_blocks, prefill_tokens: 0, decode_blocks: 0, new_blocks, tree_blocks, cost }
     }
 
-    const KV: RouterMode = RouterMode::Kv { overlap_score_weight: 1.0, temperature: 0.0 };
+    const KV: RouterSettings = RouterSettings::new(Formula::A);
 
     #[test]
     fn a_decision_reads_as_in_a_real_log() {
@@ -218,10 +217,14 @@ mod tests {
     #[test]
     fn only_the_cost_router_logs_and_only_the_cold_choice_speaks_of_ties() {
         let tied = [idle(0, 0, 2, 4.625), idle(0, 0, 2, 4.625)];
-        let hot = RouterMode::Kv { overlap_score_weight: 0.25, temperature: 0.5 };
+        let hot = RouterSettings {
+            overlap_score_weight: 0.25,
+            router_temperature: 0.5,
+            ..RouterSettings::new(Formula::A)
+        };
         let said = lines(hot, 42, 1, &tied);
         assert_eq!(said.len(), 3);
         assert!(said[0].contains("= 0.2 * prefill_blocks"), "one decimal, half to even: {}", said[0]);
-        assert_eq!(lines(RouterMode::RoundRobin, 42, 1, &[]), [""; 0]);
+        assert_eq!(lines(RouterSettings::round_robin(), 42, 1, &[]), [""; 0]);
     }
 }

@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::router::Candidate;
 use radixscope_model::id::{BlockHash, Millis};
+use radixscope_model::percentile;
 
 /// Finished requests kept: half an hour of the busiest reference level.
 pub const REQUESTS_KEPT: usize = 8_192;
@@ -144,9 +145,7 @@ impl Percentiles {
     pub fn of(values: impl Iterator<Item = f64>) -> Self {
         let mut values: Vec<f64> = values.collect();
         values.sort_by(f64::total_cmp);
-        let rank =
-            |percent: usize| values.get((values.len() * percent).div_ceil(100).saturating_sub(1)).copied();
-        let at = |percent| rank(percent).unwrap_or_default();
+        let at = |percent| percentile::nearest_rank(&values, percent).unwrap_or_default();
         let mean = values.iter().sum::<f64>() / values.len().max(1) as f64;
         Self { mean, p50: at(50), p95: at(95), p99: at(99), max: at(100) }
     }

@@ -6,13 +6,13 @@ use rand::RngExt;
 use rand_pcg::Pcg64Mcg;
 use rustc_hash::FxHashMap;
 
-use super::config::{Fleet, RouterMode};
+use super::config::Fleet;
 use super::fault::Steer;
 use super::holders::Holders;
 use super::predicted::Predicted;
 use radixscope_model::id::BlockHash;
 use radixscope_model::record::Block;
-use radixscope_router::{TieBreak, pick};
+use radixscope_router::{RouterMode, RouterSettings, TieBreak, pick};
 
 /// What the router knew of one worker when it decided, and the cost that follows (lower wins).
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -64,7 +64,7 @@ struct Active {
 /// The router of the simulated frontend.
 #[derive(Debug)]
 pub(super) struct Router {
-    mode: RouterMode,
+    settings: RouterSettings,
     block_size_tokens: u32,
     holders: Holders,
     tree_blocks: Vec<u64>,
@@ -87,7 +87,7 @@ impl Router {
     pub(super) fn new(fleet: &Fleet, rng: Pcg64Mcg) -> Self {
         let workers = usize::from(fleet.workers);
         Self {
-            mode: fleet.router,
+            settings: fleet.router,
             block_size_tokens: fleet.router_block_size_tokens,
             holders: Holders::new(workers),
             tree_blocks: vec![0; workers],
@@ -105,13 +105,13 @@ impl Router {
 
     /// Whether requests are routed by cost.
     pub(super) fn is_kv(&self) -> bool {
-        matches!(self.mode, RouterMode::Kv { .. })
+        self.settings.router_mode == RouterMode::Kv
     }
 
     /// A worker stored blocks below one of its own. Returns whether it was known to have that one: otherwise the blocks
     /// are passed over.
     pub(super) fn stored(&mut self, worker: u16, parent: Option<BlockHash>, blocks: &[Block]) -> bool {
-        if !self.mode.indexes() {
+        if !self.settings.keeps_index() {
             return true;
         }
         if parent.is_some_and(|parent| !self.holders.holds(worker, parent)) {
@@ -133,7 +133,7 @@ impl Router {
     pub(super) fn removed(&mut self, worker: u16, hash: BlockHash) -> bool {
         let held = self.holders.remove(worker, hash);
         self.tree_blocks[usize::from(worker)] -= u64::from(held);
-        held || !self.mode.indexes()
+        held || !self.settings.keeps_index()
     }
 
     /// Nothing is known of what a worker holds any more.
@@ -164,7 +164,7 @@ impl Router {
 
     /// Chooses a worker for a prompt of `isl_tokens` whose full blocks are `prompt`, as `frontend` sees the load.
     pub(super) fn choose(&mut self, frontend: u8, isl_tokens: u32, prompt: &[Block], steer: Steer) -> Choice {
-        match self.mode {
+        match self.settings.router_mode {
             RouterMode::RoundRobin => {
                 let turn = usize::from(self.next_in_turn) % self.workers.len();
                 self.next_in_turn = (turn + 1) as u16;
@@ -173,10 +173,10 @@ impl Router {
                 let worker = if steer.allows(turn) { turn } else { other.unwrap_or(turn) };
                 Choice { worker, overlap_blocks: 0 }
             }
-            RouterMode::Kv { overlap_score_weight, temperature } => {
-                self.score(frontend, overlap_score_weight, isl_tokens, prompt);
+            RouterMode::Kv => {
+                self.score(frontend, isl_tokens, prompt);
                 let draw = self.rng.random();
-                let worker = self.pick(temperature, draw, steer);
+                let worker = self.pick(self.settings.router_temperature, draw, steer);
                 Choice { worker, overlap_blocks: self.candidates[usize::from(worker)].overlap_blocks }
             }
         }
@@ -199,7 +199,7 @@ impl Router {
         &self.candidates
     }
 
-    fn score(&mut self, frontend: u8, weight: f64, isl_tokens: u32, prompt: &[Block]) {
+    fn score(&mut self, frontend: u8, isl_tokens: u32, prompt: &[Block]) {
         self.candidates.clear();
         self.candidates.extend(self.active[usize::from(frontend)].iter().map(|active| Candidate {
             overlap_blocks: 0,
@@ -210,12 +210,13 @@ impl Router {
             cost: 0.0,
         }));
         self.holders.count(prompt, &mut self.candidates);
+        let factor = self.settings.prefill_factor();
         for (candidate, &tree_blocks) in self.candidates.iter_mut().zip(&self.tree_blocks) {
             if candidate.overlap_blocks > 0 {
                 candidate.tree_blocks = tree_blocks;
             }
             let prefill_blocks = candidate.prefill_blocks(isl_tokens, self.block_size_tokens);
-            candidate.cost = weight * prefill_blocks + candidate.potential_decode_blocks() as f64;
+            candidate.cost = factor * prefill_blocks + candidate.potential_decode_blocks() as f64;
         }
     }
 
@@ -307,13 +308,13 @@ mod tests {
     use crate::config::Config;
     use radixscope_model::id::TokensHash;
 
-    fn router(workers: u16, mode: RouterMode) -> Router {
-        let config = Config { workers, block_size_tokens: 16, router: mode, ..Config::default() };
+    fn router(workers: u16, settings: RouterSettings) -> Router {
+        let config = Config { workers, block_size_tokens: 16, router: settings, ..Config::default() };
         Router::new(&config.fleet(), Pcg64Mcg::seed_from_u64(1))
     }
 
-    fn kv(overlap_score_weight: f64) -> RouterMode {
-        RouterMode::Kv { overlap_score_weight, temperature: 0.0 }
+    fn kv(overlap_score_weight: f64) -> RouterSettings {
+        RouterSettings { overlap_score_weight, ..RouterSettings::default() }
     }
 
     fn prompt(isl: u32) -> Vec<Block> {
@@ -382,8 +383,8 @@ mod tests {
 
     #[test]
     fn weight_0_and_round_robin_keep_no_index() {
-        for mode in [kv(0.0), RouterMode::RoundRobin] {
-            let mut router = router(3, mode);
+        for settings in [kv(0.0), RouterSettings::round_robin()] {
+            let mut router = router(3, settings);
             router.stored(0, None, &prompt(64));
             assert!(router.holders.is_empty());
         }
@@ -391,7 +392,7 @@ mod tests {
 
     #[test]
     fn round_robin_goes_round() {
-        let mut router = router(3, RouterMode::RoundRobin);
+        let mut router = router(3, RouterSettings::round_robin());
         let workers: Vec<u16> =
             (0..4).map(|_| router.choose(0, 64, &prompt(64), Steer::Free).worker).collect();
         assert_eq!(workers, [0, 1, 2, 0]);

@@ -10,11 +10,12 @@ use proptest::prelude::*;
 use radixscope_dynamo::active_sequence::{self, Step};
 use radixscope_dynamo::envelope;
 use radixscope_model::id::Millis;
+use radixscope_router::{Formula, RouterSettings};
 use radixscope_sim::resimulation::{Arrival, Outcome, Progress, ResimulationError, Settings, run};
-use radixscope_sim::{Config, ConfigError, RouterMode, Simulation};
+use radixscope_sim::{Config, ConfigError, Simulation};
 
 const START: Millis = Millis(1_767_225_600_000);
-const KV: RouterMode = RouterMode::Kv { overlap_score_weight: 1.0, temperature: 0.0 };
+const KV: RouterSettings = RouterSettings::new(Formula::A);
 /// The recording begins when the users are there, and the first of it only warms the caches.
 const FROM: Millis = Millis(START.0 + 30_000);
 const WARM: Millis = Millis(START.0 + 180_000);
@@ -30,7 +31,7 @@ struct Recorded {
 }
 
 /// What a replica of the router hears of the reference scenario.
-fn record(router: RouterMode) -> (Vec<Recorded>, Simulation) {
+fn record(router: RouterSettings) -> (Vec<Recorded>, Simulation) {
     let config = Config { router, ..Config::default() };
     let mut simulation = Simulation::new(config, START).expect("valid");
     let mut recorded: Vec<Recorded> = Vec::new();
@@ -82,7 +83,7 @@ fn arrivals(recorded: &[Recorded]) -> impl Iterator<Item = Arrival<'_>> {
     })
 }
 
-fn settings(router: RouterMode) -> Settings {
+fn settings(router: RouterSettings) -> Settings {
     let recorded = &RECORDED.0;
     let warm = recorded.iter().filter(|r| r.at_ms < WARM).count();
     let warm_up_percent = (warm * 100 / recorded.len()) as u32;
@@ -143,7 +144,7 @@ fn the_recorded_settings_reproduce_what_was_recorded() {
 
 #[test]
 fn round_robin_spreads_evenly_and_finds_less_in_the_caches() {
-    let (kv, turns) = (outcome(&settings(KV)), outcome(&settings(RouterMode::RoundRobin)));
+    let (kv, turns) = (outcome(&settings(KV)), outcome(&settings(RouterSettings::round_robin())));
     let of = |outcome: &Outcome| -> Vec<u64> { outcome.requests_by_worker.clone() };
     let counts = of(&turns);
     assert!(counts.iter().max().expect("workers") - counts.iter().min().expect("workers") <= 1);
@@ -156,7 +157,7 @@ fn round_robin_spreads_evenly_and_finds_less_in_the_caches() {
 
 #[test]
 fn weight_0_goes_by_load_alone() {
-    let by_load = RouterMode::Kv { overlap_score_weight: 0.0, temperature: 0.0 };
+    let by_load = RouterSettings { overlap_score_weight: 0.0, ..RouterSettings::new(Formula::A) };
     let (kv, load) = (outcome(&settings(KV)), outcome(&settings(by_load)));
     assert_eq!(load.overlap_share, None);
     assert!(load.hit_rate < kv.hit_rate);
@@ -190,7 +191,7 @@ fn fewer_workers_make_requests_wait() {
 
 #[test]
 fn the_same_recording_and_seed_give_the_same_outcome() {
-    let hot = RouterMode::Kv { overlap_score_weight: 1.0, temperature: 0.5 };
+    let hot = RouterSettings { router_temperature: 0.5, ..RouterSettings::new(Formula::A) };
     let first = outcome(&settings(hot));
     assert_eq!(first, outcome(&settings(hot)));
     assert_ne!(first.choices, outcome(&Settings { seed: 2, ..settings(hot) }).choices);
@@ -266,8 +267,8 @@ proptest! {
             at_ms += gap_ms;
             Arrival { at_ms: Millis(at_ms), isl_tokens: *isl_tokens, osl_tokens: *osl_tokens, blocks }
         }).collect();
-        let router = weight.map_or(RouterMode::RoundRobin, |overlap_score_weight| {
-            RouterMode::Kv { overlap_score_weight, temperature: 0.0 }
+        let router = weight.map_or(RouterSettings::round_robin(), |overlap_score_weight| {
+            RouterSettings { overlap_score_weight, ..RouterSettings::new(Formula::A) }
         });
         let settings = Settings {
             workers, blocks_per_worker, max_batch, router,
@@ -313,7 +314,7 @@ fn speed() {
             }
         }
     });
-    for (router, workers) in [(KV, 16), (RouterMode::RoundRobin, 16), (KV, 1_024)] {
+    for (router, workers) in [(KV, 16), (RouterSettings::round_robin(), 16), (KV, 1_024)] {
         let settings = Settings { router, workers, mean_output_tokens: 830, ..Settings::default() };
         let began = std::time::Instant::now();
         let outcome = run(arrivals(&recorded), &settings, &mut |_| ControlFlow::Continue(())).expect("runs");

@@ -3,13 +3,14 @@
 #![expect(clippy::expect_used, reason = "a test fails by panicking")]
 
 use radixscope_model::id::Millis;
-use radixscope_sim::{Config, RouterMode, Simulation, Summary};
+use radixscope_router::{Formula, RouterSettings};
+use radixscope_sim::{Config, Simulation, Summary};
 
 const START: Millis = Millis(1_767_225_600_000);
 const SWEEPS: u64 = 3;
 
 /// One level of the reference sweep: 300 s after 60 s of warm-up, as there.
-fn level(concurrency: u32, router: RouterMode, seed: u64) -> Summary {
+fn level(concurrency: u32, router: RouterSettings, seed: u64) -> Summary {
     let config = Config { concurrency, router, seed, ..Config::default() };
     let mut simulation = Simulation::new(config, START).expect("the reference scenario is valid");
     let (from, until) = (Millis(START.0 + 60_000), Millis(START.0 + 360_000));
@@ -21,7 +22,7 @@ fn mean(values: impl Iterator<Item = f64>) -> f64 {
     values.sum::<f64>() / SWEEPS as f64
 }
 
-const KV: RouterMode = RouterMode::Kv { overlap_score_weight: 1.0, temperature: 0.0 };
+const KV: RouterSettings = RouterSettings::new(Formula::A);
 
 #[test]
 fn kv_routing_is_ahead_until_its_bursts_overfill_a_batch() {
@@ -30,7 +31,7 @@ fn kv_routing_is_ahead_until_its_bursts_overfill_a_batch() {
     };
     let of = |sweep: &[Summary], value: fn(&Summary) -> f64| mean(sweep.iter().map(value));
     let [(rr_120, kv_120), (rr_180, kv_180)] =
-        [120, 180].map(|n| (sweep(n, RouterMode::RoundRobin), sweep(n, KV)));
+        [120, 180].map(|n| (sweep(n, RouterSettings::round_robin()), sweep(n, KV)));
     let ttft_p95 = |sweep: &[Summary]| of(sweep, |s| s.ttft_ms.p95);
     assert!(ttft_p95(&kv_120) < ttft_p95(&rr_120));
     assert!(ttft_p95(&kv_180) > 2.0 * ttft_p95(&rr_180), "those that queue are much slower");

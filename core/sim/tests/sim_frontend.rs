@@ -7,7 +7,8 @@ use std::collections::{HashMap, HashSet};
 use radixscope_dynamo::active_sequence::{self, RouterId};
 use radixscope_dynamo::envelope;
 use radixscope_model::id::Millis;
-use radixscope_sim::{Config, RouterMode, Simulation};
+use radixscope_router::{Formula, RouterSettings};
+use radixscope_sim::{Config, Simulation};
 use regex::{Captures, Regex};
 use serde_json::Value;
 
@@ -242,13 +243,17 @@ fn log_and_replica_sync_are_switched_off_each_by_its_own_and_change_nothing_else
 
 #[test]
 fn round_robin_decides_without_a_word() {
-    let (_, messages) = run(Config { router: RouterMode::RoundRobin, ..Config::default() }, 30);
+    let (_, messages) = run(Config { router: RouterSettings::round_robin(), ..Config::default() }, 30);
     assert_eq!((lines(&messages).len(), sequences(&messages).count()), (0, 0));
 }
 
 #[test]
 fn a_temperature_is_drawn_and_leaves_no_ties_to_tell() {
-    let router = RouterMode::Kv { overlap_score_weight: 0.5, temperature: 0.5 };
+    let router = RouterSettings {
+        overlap_score_weight: 0.5,
+        router_temperature: 0.5,
+        ..RouterSettings::new(Formula::A)
+    };
     let (_, messages) = run(Config { router, ..Config::default() }, 30);
     let lines = lines(&messages);
     assert!(lines.len() > 100 && lines.iter().all(|line| !line.ends_with(TIE)));

@@ -2,7 +2,8 @@
 #![expect(clippy::expect_used, reason = "a test fails by panicking")]
 
 use radixscope_model::id::Millis;
-use radixscope_sim::{Config, RouterMode, Simulation};
+use radixscope_router::{Formula, RouterSettings};
+use radixscope_sim::{Config, Simulation};
 use xxhash_rust::xxh3::Xxh3Default;
 
 const START: Millis = Millis(1_767_225_600_000);
@@ -14,7 +15,7 @@ fn is_optional(subject: &str) -> bool {
 }
 
 /// Messages and their digest over 300 s of the reference scenario, and what the users saw of it.
-fn figures(router: RouterMode) -> String {
+fn figures(router: RouterSettings) -> String {
     let config = Config { router, ..Config::default() };
     let mut simulation = Simulation::new(config, START).expect("the reference scenario is valid");
     let (mut messages, mut digest) = (0, Xxh3Default::new());
@@ -43,13 +44,13 @@ fn figures(router: RouterMode) -> String {
 
 #[test]
 fn a_seed_gives_what_it_always_gave() {
-    let kv = RouterMode::Kv { overlap_score_weight: 1.0, temperature: 0.0 };
+    let kv = RouterSettings::new(Formula::A);
     assert_eq!(
         figures(kv),
         "55259 messages a14278379e1bf491, 1112 routed, hit rate 0.8955, TTFT p95 635 ms, E2E p50 34996 ms, spread p95 29"
     );
     assert_eq!(
-        figures(RouterMode::RoundRobin),
+        figures(RouterSettings::round_robin()),
         "59775 messages e97027cb4435dd5a, 1022 routed, hit rate 0.8003, TTFT p95 884 ms, E2E p50 37961 ms, spread p95 10"
     );
 }

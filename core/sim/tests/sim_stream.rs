@@ -5,7 +5,8 @@
 use std::collections::{BTreeMap, HashMap, HashSet};
 
 use radixscope_model::id::Millis;
-use radixscope_sim::{Config, ConfigError, EventLine, RouterMode, Simulation, Workload};
+use radixscope_router::{Formula, RouterSettings};
+use radixscope_sim::{Config, ConfigError, EventLine, Simulation, Workload};
 use serde_json::Value;
 
 const START: Millis = Millis(1_767_225_600_000);
@@ -158,7 +159,7 @@ fn fold(messages: &[Message]) -> BTreeMap<u64, Held> {
 
 #[test]
 fn an_observer_of_the_events_ends_with_what_the_engines_hold() {
-    for config in [small(), local_indexer(), Config { router: RouterMode::RoundRobin, ..small() }] {
+    for config in [small(), local_indexer(), Config { router: RouterSettings::round_robin(), ..small() }] {
         let capacity = config.blocks_per_worker as usize;
         let (simulation, messages) = run(config, 300);
         let seen = fold(&messages);
@@ -325,7 +326,7 @@ fn decisions_follow_formula_a_on_what_was_published() {
 
 #[test]
 fn round_robin_has_no_router_topics_and_turns_the_workers() {
-    let (simulation, messages) = run(Config { router: RouterMode::RoundRobin, ..small() }, 60);
+    let (simulation, messages) = run(Config { router: RouterSettings::round_robin(), ..small() }, 60);
     assert!(messages.iter().all(|m| !m.subject.ends_with("kv-hit-rate")));
     let routers = messages.iter().filter_map(load).filter(|(e, _)| e.publisher_id == simulation.router_id());
     assert_eq!(routers.count(), 0);
@@ -368,9 +369,9 @@ fn what_cannot_be_simulated_is_refused_with_the_reason() {
     );
     let error = refused(Config { namespace: "a.b".to_owned(), ..small() });
     assert_eq!(error.to_string(), "namespace is \"a.b\"; it must be letters, digits, `-` or `_`");
-    let router = RouterMode::Kv { overlap_score_weight: f64::NAN, temperature: 0.0 };
+    let router = RouterSettings { overlap_score_weight: f64::NAN, ..RouterSettings::new(Formula::A) };
     let error = refused(Config { router, ..small() });
-    assert_eq!(error.to_string(), "overlap_score_weight is NaN; it must be a finite number of at least 0");
+    assert_eq!(error.to_string(), "overlap_score_weight is NaN; it must be a finite number, 0 or more");
     let workload = Workload { turns: (4, 3), ..Workload::default() };
     let error = refused(Config { workload, ..small() });
     assert_eq!(

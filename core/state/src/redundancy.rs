@@ -4,8 +4,8 @@ use std::fmt::Write as _;
 
 use crate::tree::Totals;
 use crate::tree::forest::Prefix;
+use radixscope_model::number_format::{count, digits, percent};
 use radixscope_model::units::GIB;
-use radixscope_model::words::{count, digits, percent};
 
 /// Blocks of a subtree, or of everything, and how often they are held. Only blocks of known paths count.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use crate::cluster::Cluster;
 use crate::tree::NodeId;
 use radixscope_model::id::{BlockHash, DecisionId, TokensHash, WorkerIx};
-use radixscope_model::words::count;
+use radixscope_model::number_format::count;
 
 /// Longest text that is looked at, in bytes: ids of requests are shorter by far.
 pub const MAX_TEXT: usize = 256;

@@ -2,6 +2,7 @@
 
 use radixscope_insight::capacity;
 use radixscope_model::record::SourceKind;
+use radixscope_router::RouterSettings;
 use radixscope_sim::{Fault, FaultPlan};
 
 use super::checks::checks;
@@ -49,11 +50,12 @@ pub(super) fn simulated(options: &Simulation) -> Result<radixscope_sim::Config, 
         block_size_tokens,
         concurrency: options.concurrency,
         router: match options.router {
-            Router::Kv => radixscope_sim::RouterMode::Kv {
-                overlap_score_weight: options.weight,
-                temperature: options.temperature,
+            Router::Kv => RouterSettings {
+                overlap_score_weight: options.overlap_score_weight,
+                router_temperature: options.router_temperature,
+                ..RouterSettings::default()
             },
-            Router::RoundRobin => radixscope_sim::RouterMode::RoundRobin,
+            Router::RoundRobin => RouterSettings::round_robin(),
         },
         fault: fault_plan(options),
         ..radixscope_sim::Config::default()

@@ -131,7 +131,7 @@ impl Scrape {
                 dp_rank: w.id.dp_rank,
                 blocks: cluster.blocks(ix),
                 unattached: cluster.tree().holdings(ix).unattached,
-                capacity: cluster.capacity(ix).map(|said| said.blocks),
+                capacity: cluster.capacity(ix).map(|capacity| capacity.value),
                 used: w.engine_used_blocks,
                 stored: w.stored_total,
                 removed: w.removed_total,

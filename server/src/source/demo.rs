@@ -10,7 +10,8 @@ use tokio::time::MissedTickBehavior;
 
 use radixscope_model::id::Millis;
 use radixscope_model::record::LinkState;
-use radixscope_sim::{Config, RouterMode, Simulation};
+use radixscope_router::RouterMode;
+use radixscope_sim::{Config, Simulation};
 
 use crate::hub::{HubEnded, SourceHandle};
 use crate::shutdown::Shutdown;
@@ -69,10 +70,8 @@ pub async fn run(config: Config, pace: Pace, to: SourceHandle, stopped: Shutdown
 
 fn in_words(config: &Config) -> String {
     let config = &config.set_up();
-    let router = match config.router {
-        RouterMode::Kv { overlap_score_weight, temperature } => {
-            format!("KV-aware routing with weight {overlap_score_weight} and temperature {temperature}")
-        }
+    let router = match config.router.router_mode {
+        RouterMode::Kv => format!("KV-aware routing with {}", config.router),
         RouterMode::RoundRobin => "round-robin routing".to_owned(),
     };
     let Config { workers, blocks_per_worker, block_size_tokens, concurrency, seed, .. } = config;

@@ -15,7 +15,7 @@ use dynamo_kv_router::{
     DefaultWorkerSelector, KvRouterConfig, SchedulingRequest, WorkerLoadProjection, WorkerSelectionInput,
     WorkerSelector,
 };
-use radixscope_router::{Options, Request, WorkerInput};
+use radixscope_router::{Request, RouterSettings, WorkerInput};
 use rustc_hash::FxHashMap;
 use tracing::field::{Field, Visit};
 
@@ -41,7 +41,7 @@ impl Selection {
     /// `shared_hits` tells which blocks of the prompt the shared cache holds; of [`WorkerInput`] the sums derived
     /// from it and from `taints` are not read.
     pub fn new(
-        options: &Options,
+        options: &RouterSettings,
         request: &Request,
         inputs: &[WorkerInput],
         shared_hits: &[bool],
@@ -54,7 +54,7 @@ impl Selection {
             decode_active_request_weight: options.decode_active_request_weight,
             host_cache_hit_weight: options.host_cache_hit_weight,
             disk_cache_hit_weight: options.disk_cache_hit_weight,
-            router_temperature: options.temperature,
+            router_temperature: options.router_temperature,
             shared_cache_multiplier: Some(options.shared_cache_multiplier),
             ..KvRouterConfig::default()
         };

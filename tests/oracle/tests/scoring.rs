@@ -10,7 +10,7 @@ use std::collections::BTreeSet;
 
 use radixscope_oracle::selector::{CostLog, Seeds, Selection, Taints, draw_of};
 use radixscope_router::{
-    Formula, Load, Options, Overlap, Request, Role, Scores, TieBreak, WorkerInput, score,
+    Formula, Load, Overlap, Request, Role, RouterSettings, Scores, TieBreak, WorkerInput, score,
 };
 use rand::{Rng, RngExt, SeedableRng};
 use rand_pcg::Pcg64Mcg;
@@ -29,15 +29,15 @@ fn weight(rng: &mut impl Rng, most: f64) -> f64 {
 }
 
 struct State {
-    options: Options,
+    options: RouterSettings,
     request: Request,
     inputs: Vec<WorkerInput>,
     shared_hits: Vec<bool>,
     taints: Taints,
 }
 
-fn options(rng: &mut impl Rng, formula: Formula) -> Options {
-    let mut options = Options::new(formula);
+fn options(rng: &mut impl Rng, formula: Formula) -> RouterSettings {
+    let mut options = RouterSettings::new(formula);
     options.tie_break = TieBreak::Random;
     if rng.random_bool(0.3) {
         return options;
@@ -63,7 +63,7 @@ fn state(rng: &mut impl Rng, formula: Formula) -> State {
     let mut options = options(rng, formula);
     if formula == Formula::A {
         // What A has not, and where it would take another default than the others.
-        options = Options { tie_break: options.tie_break, ..Options::new(formula) };
+        options = RouterSettings { tie_break: options.tie_break, ..RouterSettings::new(formula) };
         options.set_prefill_factor(weight(rng, 4.0));
     }
     let block_size_tokens = match formula {
@@ -163,7 +163,7 @@ fn as_d(state: &State) -> Selection {
                 inputs.iter().map(|w| WorkerInput { overlap: Overlap::default(), ..*w }).collect();
             let untracked = plain && !options.track_prefill_tokens;
             let credit = if untracked { 0.0 } else { options.overlap_score_credit };
-            let options = Options { overlap_score_credit: credit, ..*options };
+            let options = RouterSettings { overlap_score_credit: credit, ..*options };
             Selection::new(&options, request, &bare, &[], taints)
         }
         // Before D there was no rule of its own for decode pools.
@@ -217,11 +217,11 @@ fn compare(formula: Formula, states: usize, seed: u64) -> Compared {
             assert_eq!(chosen, choices, "{}", what(&scores));
             compared.ties += usize::from(choices.len() > 1);
 
-            state.options.temperature = one_of(&mut rng, &[0.01, 0.1, 0.5, 1.0, 2.5]);
+            state.options.router_temperature = one_of(&mut rng, &[0.01, 0.1, 0.5, 1.0, 2.5]);
             score(&state.options, &state.request, &state.inputs, &mut scores);
             for _ in 0..2 {
                 let seed = rng.random();
-                let theirs = theirs.choose(state.options.temperature, seed).map(|(worker, _)| worker);
+                let theirs = theirs.choose(state.options.router_temperature, seed).map(|(worker, _)| worker);
                 assert_eq!(theirs, scores.draw(draw_of(seed)), "{formula:?} {number}: {scores:?}");
                 compared.draws += 1;
             }

@@ -6,7 +6,8 @@
 use std::ops::ControlFlow;
 use std::time::Instant;
 
-use radixscope_insight::counterfactual::{Sample, Selection, Span, TEMPERATURES, Trial, weights_with};
+use radixscope_insight::counterfactual::{Sample, Selection, Span, TEMPERATURES, weights_with};
+use radixscope_router::RouterOverrides;
 use radixscope_state::cluster::Cluster;
 use radixscope_tests::browser::{Page, with_page};
 use radixscope_tests::radixscope::Radixscope;
@@ -19,7 +20,6 @@ const FLAGS: [&str; 9] =
     ["demo", "--workers", "16", "--concurrency", "640", "--warm-up", "600", "--speed", "0.000001"];
 /// Most time of one setting in the browser, in milliseconds.
 const BUDGET_MS: f64 = 50.0;
-const TRIAL: Trial = Trial::Cost { weight: Some(1.5), credit: None, temperature: 0.2 };
 
 #[tokio::main]
 async fn main() {
@@ -71,7 +71,12 @@ async fn natively(origin: &str) -> Vec<Value> {
     let viewer = Viewer::connect(&format!("ws{}/ws", origin.strip_prefix("http").expect("http")), None).await;
     let look = |cluster: &Cluster| {
         let sample = Sample::of(cluster, Selection { span: Span::ALL, worker: None });
-        let judged = sample.evaluate(TRIAL).about.judged;
+        let tried = RouterOverrides {
+            overlap_score_weight: Some(1.5),
+            router_temperature: Some(0.2),
+            ..RouterOverrides::default()
+        };
+        let judged = sample.evaluate(tried).about.judged;
         let weights = weights_with(sample.latest_weight());
         let go = |_: usize, _: usize| ControlFlow::Continue(());
         vec![
@@ -82,7 +87,7 @@ async fn natively(origin: &str) -> Vec<Value> {
             ),
             row(
                 &format!("one setting, {judged} decisions, natively"),
-                timed(|| sample.evaluate(TRIAL)),
+                timed(|| sample.evaluate(tried)),
                 None,
             ),
             row(

@@ -1,8 +1,8 @@
 //! The form: which decisions, which setting, which way. What is typed is read when something is to be computed.
 
 use leptos::prelude::*;
-use radixscope_insight::counterfactual::{Span, Trial, weight_name};
-use radixscope_router::Formula;
+use radixscope_insight::counterfactual::Span;
+use radixscope_router::{Formula, RouterOverrides, RouterSettings};
 
 use super::run::Asked;
 use crate::store::Store;
@@ -64,17 +64,18 @@ impl Inputs {
             let text = text.get_untracked();
             text.trim().parse::<f64>().map_err(|_| format!("{name} {text:?} is no number"))
         };
-        let trial = if self.round_robin.get_untracked() {
-            Trial::RoundRobin
+        let settings = if self.round_robin.get_untracked() {
+            RouterOverrides::round_robin()
         } else {
-            Trial::Cost {
-                weight: Some(number("weight", self.weight)?),
-                credit: Some(number("credit", self.credit)?),
-                temperature: number("temperature", self.temperature)?,
+            RouterOverrides {
+                overlap_score_weight: Some(number("overlap_score_weight", self.weight)?),
+                overlap_score_credit: Some(number("overlap_score_credit", self.credit)?),
+                router_temperature: Some(number("router_temperature", self.temperature)?),
+                ..RouterOverrides::default()
             }
         };
-        trial.validate().map_err(|error| error.to_string())?;
-        Ok(Asked { span: self.span()?, trial, with_model: self.with_model.get_untracked() })
+        settings.validate().map_err(|error| error.to_string())?;
+        Ok(Asked { span: self.span()?, settings, with_model: self.with_model.get_untracked() })
     }
 }
 
@@ -109,10 +110,11 @@ pub(super) fn Controls(
 ) -> impl IntoView {
     let formula = Memo::new(move |_| {
         let latest = |cluster: &radixscope_state::cluster::Cluster| {
-            cluster.decisions().newest_first().take(100).find_map(|decided| decided.decision.scoring)
+            cluster.decisions().newest_first().take(100).find_map(|decided| decided.decision.formula)
         };
-        store.on_beat(latest).map_or(Formula::A, |scoring| scoring.formula)
+        store.on_beat(latest).unwrap_or_default()
     });
+    let factor = move || RouterSettings::new(formula.get()).prefill_factor_number();
     let turns = inputs.round_robin;
     let by_time = inputs.by_time;
     let model = inputs.with_model;
@@ -143,8 +145,8 @@ pub(super) fn Controls(
                     {radio("cf-router", "cf-by-cost", Signal::derive(move || !turns.get()), set(turns, false), "By cost")}
                     {radio("cf-router", "cf-round-robin", turns.into(), set(turns, true), "Round-robin")}
                 </fieldset>
-                <Number id="cf-weight" value=inputs.weight disabled=turns label=Signal::derive(move || weight_name(formula.get()).name.to_owned())
-                    title=Signal::derive(move || format!("{}: factor of the prompt blocks still to compute", weight_name(formula.get()).option))/>
+                <Number id="cf-weight" value=inputs.weight disabled=turns label=Signal::derive(move || factor().name.to_owned())
+                    title=Signal::derive(move || format!("{}: factor of the prompt blocks still to compute", factor().option()))/>
                 <Number id="cf-temperature" value=inputs.temperature disabled=turns label="router_temperature".to_owned()
                     title="--router-temperature, DYN_ROUTER_TEMPERATURE: 0 takes the lowest cost, more draws".to_owned()/>
                 <Number id="cf-credit" value=inputs.credit disabled=no_credit label="overlap_score_credit".to_owned()
@@ -162,7 +164,7 @@ pub(super) fn Controls(
                     {move || if again.get() { "Recompute" } else { "Compute" }}
                 </button>
                 <button type="button" class="cf-button" data-testid="cf-sweep" prop:disabled=busy on:click=move |_| sweep.run(())>
-                    "Sweep weight × temperature"
+                    "Sweep overlap_score_weight × router_temperature"
                 </button>
                 {children()}
             </div>

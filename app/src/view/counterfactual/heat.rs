@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use leptos::prelude::*;
-use radixscope_insight::counterfactual::{SweepReport, present_setting, weight_name};
+use radixscope_insight::counterfactual::{SweepReport, present_setting};
 use radixscope_router::frozen::{Grid, Outcome};
 
 use super::table::{flips, percent, signed};
@@ -65,7 +65,7 @@ impl Metric {
 
 /// A cell in words.
 fn in_words(grid: &Grid, outcome: &Outcome, weight: f64, temperature: f64) -> String {
-    let name = weight_name(grid.recorded.formula).name;
+    let name = grid.recorded.prefill_factor_number().name;
     let unknown = || "unknown".to_owned();
     let overlap = |o: &Outcome| o.overlap_share.map_or_else(unknown, percent);
     let spread = |o: &Outcome| o.spread.map_or_else(unknown, |s| s.p95.to_string());
@@ -74,7 +74,7 @@ fn in_words(grid: &Grid, outcome: &Outcome, weight: f64, temperature: f64) -> St
         None => "prompt tokens saved unknown".to_owned(),
     };
     format!(
-        "{name} {weight}, temperature {temperature}: {} of {} decisions flip; overlap {} (actual {}); in-flight spread \
+        "{name} {weight}, router_temperature {temperature}: {} of {} decisions flip; overlap {} (actual {}); in-flight spread \
          p95 {} (actual {}); {saved}",
         flips(outcome),
         format::count(outcome.decisions),
@@ -112,7 +112,7 @@ pub(super) fn HeatMap(report: Arc<SweepReport>, take: Callback<(f64, f64)>) -> i
     let metric = RwSignal::new(Metric::Flips);
     let (rows, columns) = grid.with_value(|g| (g.prefill_factors.len(), g.temperatures.len()));
     let present = grid.with_value(|g| {
-        let row = g.prefill_factors.iter().position(|&factor| factor == g.recorded.prefill_factor)?;
+        let row = g.prefill_factors.iter().position(|&factor| factor == g.recorded.prefill_factor())?;
         Some((row, g.temperatures.iter().position(|&temperature| temperature == 0.0)?))
     });
     let advice = report.recommendation.clone();
@@ -179,7 +179,7 @@ pub(super) fn HeatMap(report: Arc<SweepReport>, take: Callback<(f64, f64)>) -> i
             </td>
         }
     };
-    let option = grid.with_value(|g| weight_name(g.recorded.formula).option);
+    let option = grid.with_value(|g| g.recorded.prefill_factor_number().option());
     let head = grid.with_value(|g| {
         g.temperatures
             .iter()

@@ -7,9 +7,10 @@ use std::sync::Arc;
 use leptos::prelude::*;
 use radixscope_insight::counterfactual::{
     Facts, FrozenReport, ModelReport, NO_ARRIVALS_HINT, Sample, Selection, Span, SweepReport, TEMPERATURES,
-    Trial, arrivals_needed, weights_with,
+    arrivals_needed, weights_with,
 };
 use radixscope_model::id::Millis;
+use radixscope_router::RouterOverrides;
 use web_sys::AbortController;
 
 use super::fetch;
@@ -44,7 +45,7 @@ pub(super) struct Step {
 #[derive(Clone, Copy, PartialEq)]
 pub(super) struct Asked {
     pub(super) span: Span,
-    pub(super) trial: Trial,
+    pub(super) settings: RouterOverrides,
     pub(super) with_model: bool,
 }
 
@@ -136,7 +137,7 @@ impl Runner {
             self.store.peek(|cluster| (Sample::of(cluster, selection), Facts::of(cluster, selection)));
         self.model.set(None);
         let what = "Judging each decision on the state it saw";
-        let job = Job::Frozen { sample, trial: asked.trial };
+        let job = Job::Frozen { sample, settings: asked.settings };
         self.job(turn, job, what, (1, steps), move |outcome| {
             let Outcome::Frozen(report, worker_ms) = outcome else { return };
             let total_ms = now_ms() - started;
@@ -179,7 +180,7 @@ impl Runner {
 
     fn play(self, turn: u32, asked: Asked, facts: Facts, arrivals: Vec<u8>, at_ms: Millis) {
         let started = now_ms();
-        let job = Job::Resimulate { arrivals, facts, span: asked.span, trial: asked.trial };
+        let job = Job::Resimulate { arrivals, facts, span: asked.span, settings: asked.settings };
         let what = "Playing the arrivals through the model, twice";
         self.job(turn, job, what, (3, 3), move |outcome| {
             let Outcome::Model(report, worker_ms) = outcome else { return };

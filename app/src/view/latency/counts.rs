@@ -3,7 +3,7 @@
 use leptos::prelude::*;
 use radixscope_insight::latency::{self, Counts, ENABLE_FRONTEND, Errors, EventCount, Load, Quantity, Times};
 use radixscope_model::id::Millis;
-use radixscope_model::words;
+use radixscope_model::number_format;
 
 use crate::format;
 use crate::store::Store;
@@ -68,13 +68,15 @@ fn of_counts(counts: &Counts) -> Vec<Row> {
         Row {
             id: "requests",
             what: "Requests ended",
-            value: throughput.map(|t| format!("{}/s", words::digits(t.requests_per_s))),
+            value: throughput.map(|t| format!("{}/s", number_format::digits(t.requests_per_s))),
             source: from(),
         },
         Row {
             id: "tokens",
             what: "Output tokens",
-            value: throughput.and_then(|t| t.output_tokens_per_s).map(|n| format!("{}/s", words::digits(n))),
+            value: throughput
+                .and_then(|t| t.output_tokens_per_s)
+                .map(|n| format!("{}/s", number_format::digits(n))),
             source: from(),
         },
         Row { id: "errors", what: "Errors", value: errors, source: session },

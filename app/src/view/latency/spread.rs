@@ -3,6 +3,7 @@
 use leptos::prelude::*;
 use radixscope_insight::spread::{self, Episode, Gap, Series, Spike};
 use radixscope_model::id::{Millis, WorkerIx};
+use radixscope_model::percentile::nearest_rank;
 use radixscope_state::cluster::{Cluster, RATE_WINDOW_S};
 
 use crate::draw::palette::{label, token};
@@ -170,7 +171,7 @@ fn GapStrip(shown: Memo<Shown>) -> impl IntoView {
         widths.with(|widths| {
             let mut known: Vec<u32> = widths.iter().copied().flatten().collect();
             known.sort_unstable();
-            let p95 = (known.len() * 95).div_ceil(100).checked_sub(1).and_then(|at| known.get(at).copied());
+            let p95 = nearest_rank(&known, 95);
             [widths.last().copied().flatten(), known.last().copied(), p95]
         })
     });

@@ -1,7 +1,7 @@
 //! A worker's memory as text: figures with their shares, tokens and GiB, and the sentences below them.
 
 use radixscope_insight::capacity::GIB;
-use radixscope_insight::memory::{Memory, Part, Said, seconds};
+use radixscope_insight::memory::{Memory, Part, Sourced, seconds};
 use radixscope_model::id::{Millis, WorkerIx};
 use radixscope_state::cluster::Cluster;
 
@@ -62,7 +62,12 @@ fn ago(at: Option<Millis>, now: Millis) -> String {
     at.map_or(String::new(), |at| format!(", said {}", format::ago(now.since(at))))
 }
 
-fn source<S>(said: Option<Said<S>>, label: fn(&S) -> &'static str, now: Millis, unknown: &str) -> String {
+fn source<S>(
+    said: Option<Sourced<u64, S>>,
+    label: fn(&S) -> &'static str,
+    now: Millis,
+    unknown: &str,
+) -> String {
     match said {
         Some(said) => format!("By {}{}", label(&said.source), ago(said.at_ms, now)),
         None => unknown.to_owned(),
@@ -77,9 +82,9 @@ pub(super) fn look(
 ) -> Option<Row> {
     let state = cluster.worker(worker)?;
     let memory = Memory::of(cluster, worker, now)?;
-    let capacity = memory.capacity.map(|said| said.blocks);
+    let capacity = memory.capacity.map(|capacity| capacity.value);
     let units =
-        Units { tokens_per_block: memory.block_size.map(|size| size.tokens), bytes_per_token, capacity };
+        Units { tokens_per_block: memory.block_size.map(|size| size.value), bytes_per_token, capacity };
     let rank = if state.id.dp_rank > 0 { format!(" dp {}", state.id.dp_rank) } else { String::new() };
     let ages = memory.ages.as_ref();
     let sampled = ages.map_or("Not known yet: no followed block was removed".to_owned(), |ages| {
@@ -98,7 +103,7 @@ pub(super) fn look(
         parts: parts(&memory),
         used: {
             let title = source(memory.used, |s| s.label(), now, "The engine never said what running requests use");
-            units.cell(memory.used.map(|said| said.blocks), title)
+            units.cell(memory.used.map(|used| used.value), title)
         },
         retained: units.cell(
             memory.retained_blocks(),
@@ -160,7 +165,7 @@ fn said(memory: &Memory, now: Millis) -> Vec<String> {
         format!("Mirror {} blocks{}", format::count(mirror.blocks), ago(Some(mirror.at_ms), now))
     });
     let engine = memory.used.map(|used| {
-        format!("engine {} by {}{}", format::count(used.blocks), used.source.label(), ago(used.at_ms, now))
+        format!("engine {} by {}{}", format::count(used.value), used.source.label(), ago(used.at_ms, now))
     });
     let witnesses: Vec<String> = [mirror, engine].into_iter().flatten().collect();
     let belief = match witnesses.is_empty() {

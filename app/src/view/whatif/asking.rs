@@ -1,12 +1,10 @@
 //! What the reader asks, field by field, and the question that follows from it.
 
 use leptos::prelude::*;
-use radixscope_insight::whatif::{
-    Adjust, Blocks, Busy, Changes, Hashes, Prompt, Question, Who, deployed, options_of,
-};
+use radixscope_insight::whatif::{Adjust, Blocks, Busy, Changes, Hashes, Prompt, Question, Who, deployed};
 use radixscope_model::id::{BlockHash, DecisionId, Worker};
 use radixscope_router::hash::Seed;
-use radixscope_router::{Options, example};
+use radixscope_router::{RouterSettings, example};
 use radixscope_state::cluster::Cluster;
 
 use super::fetch::Fetched;
@@ -96,7 +94,7 @@ pub(super) struct Asking {
     pub length: RwSignal<u64>,
     /// As typed; empty: the cluster's.
     pub block_size: RwSignal<String>,
-    pub options: RwSignal<Options>,
+    pub options: RwSignal<RouterSettings>,
     pub changes: RwSignal<Changes>,
     /// Token ids as blocks: hashing them anew for every touch of a slider would be felt.
     token_blocks: Memo<Option<Blocks>>,
@@ -129,7 +127,7 @@ impl Asking {
             is_chain: RwSignal::new(false),
             length: RwSignal::new(4_000),
             block_size,
-            options: RwSignal::new(Options::default()),
+            options: RwSignal::new(RouterSettings::default()),
             changes: RwSignal::new(Changes::default()),
             token_blocks,
         }
@@ -168,7 +166,9 @@ impl Asking {
         let id = self.decision_id();
         let options = store.peek(|cluster| {
             let decided = id.and_then(|id| cluster.decisions().get(id));
-            decided.and_then(|decided| options_of(&decided.decision)).or_else(|| deployed(cluster))
+            decided
+                .and_then(|decided| RouterSettings::of_decision(&decided.decision))
+                .or_else(|| deployed(cluster))
         });
         self.options.set(options.unwrap_or_default());
     }
@@ -176,7 +176,7 @@ impl Asking {
     /// The worked example, untouched.
     pub(super) fn take_example(self) {
         self.mode.set(Mode::Example);
-        self.options.set(example::OPTIONS);
+        self.options.set(example::SETTINGS);
         self.changes.set(Changes::default());
         self.block_size.set(String::new());
     }

@@ -15,7 +15,7 @@ pub(super) fn Explained() -> impl IntoView {
     };
     let workers = example::workers();
     let mut scores = Scores::default();
-    score(&example::OPTIONS, &example::REQUEST, &workers, &mut scores);
+    score(&example::SETTINGS, &example::REQUEST, &workers, &mut scores);
     let rows = workers.iter().zip(scores.terms()).enumerate().map(|(at, (worker, terms))| {
         let wins = if at == example::CHOSEN { " ← selected" } else { "" };
         view! {

@@ -1,8 +1,7 @@
 //! The router's settings: formula by version, and each number that it knows as slider and field, under Dynamo's own name.
 
 use leptos::prelude::*;
-use radixscope_insight::whatif::set_option;
-use radixscope_router::{Formula, Options, Role};
+use radixscope_router::{Formula, Role, RouterSettings};
 
 use super::asking::{Asking, Fault};
 use super::field::FaultOf;
@@ -18,20 +17,20 @@ const VERSIONS: [(&str, &str); 6] = [
     ("1.6", "1.6, 1.7 – formula E"),
 ];
 
-fn version(options: &Options) -> &'static str {
+fn version(options: &RouterSettings) -> &'static str {
     let is = |(version, _): &&(&str, &str)| {
-        Options::of_version(version)
+        RouterSettings::of_version(version)
             .is_some_and(|of| of.formula == options.formula && of.tie_break == options.tie_break)
     };
     VERSIONS.iter().find(is).map_or("", |(version, _)| version)
 }
 
 /// The same settings in another version: what both know is kept.
-fn in_version(before: &Options, version: &str) -> Options {
-    let Some(mut options) = Options::of_version(version) else { return *before };
+fn in_version(before: &RouterSettings, version: &str) -> RouterSettings {
+    let Some(mut options) = RouterSettings::of_version(version) else { return *before };
     for (number, value) in before.numbers() {
         if number.formulas.contains(&options.formula) && number.formulas.contains(&before.formula) {
-            set_option(&mut options, number.name, value);
+            options.set(number.name, value);
         }
     }
     options.set_prefill_factor(before.prefill_factor());
@@ -57,7 +56,7 @@ pub(super) fn Settings(store: Store, asking: Asking, fault: Signal<Option<Fault>
     };
     let numbers = move || {
         let formula = formula.get();
-        let known = Options::new(formula).numbers().into_iter().map(|(number, _)| number);
+        let known = RouterSettings::new(formula).numbers().into_iter().map(|(number, _)| number);
         known
             .filter(|number| number.formulas.contains(&formula))
             .map(|number| {
@@ -68,7 +67,7 @@ pub(super) fn Settings(store: Store, asking: Asking, fault: Signal<Option<Fault>
                 let set = move |event| {
                     if let Ok(value) = event_target_value(&event).parse::<f64>() {
                         options.update(|options| {
-                            set_option(options, number.name, value);
+                            options.set(number.name, value);
                         });
                     }
                 };
@@ -133,7 +132,7 @@ pub(super) fn Settings(store: Store, asking: Asking, fault: Signal<Option<Fault>
                     title="Formula and weight of the decision asked about, else of the latest one">"As the router decided"</button>
                 <button class="plain" data-testid="whatif-defaults"
                     on:click=move |_| options.update(|options| {
-                        if let Some(defaults) = Options::of_version(version(options)) {
+                        if let Some(defaults) = RouterSettings::of_version(version(options)) {
                             *options = defaults;
                         }
                     })>"Dynamo's defaults"</button>

@@ -3,7 +3,7 @@
 use thiserror::Error as ThisError;
 
 use super::{Convention, GB, Input};
-use radixscope_model::words;
+use radixscope_model::number_format;
 
 /// Why inputs give no capacity.
 #[derive(Clone, Copy, PartialEq, Debug, ThisError)]
@@ -18,7 +18,7 @@ pub enum Error {
         value: f64,
     },
     /// The lengths are the wrong way round.
-    #[error("Sequence length p50 is {} tokens, above p95 of {}; it cannot be the longer one", words::count(*p50), words::count(*p95))]
+    #[error("Sequence length p50 is {} tokens, above p95 of {}; it cannot be the longer one", number_format::count(*p50), number_format::count(*p95))]
     P50AboveP95 {
         /// The median given.
         p50: u64,
@@ -38,7 +38,7 @@ pub enum Error {
         convention: Convention,
     },
     /// Less is left than one block takes.
-    #[error("Block size: one block takes {} bytes of KV, but only {} bytes are left beside the weights", words::count(*bytes_per_block), words::count(*kv_bytes))]
+    #[error("Block size: one block takes {} bytes of KV, but only {} bytes are left beside the weights", number_format::count(*bytes_per_block), number_format::count(*kv_bytes))]
     Block {
         /// Bytes of one block.
         bytes_per_block: u64,

@@ -2,7 +2,7 @@
 //! every engine. Proposed, never applied.
 
 use super::Engine;
-use radixscope_model::words;
+use radixscope_model::number_format;
 
 /// Said beside every remedy.
 pub const TEST_FIRST: &str = "Change one setting at a time, and test at concurrency 1 to 2 before the full load: prefixes \
@@ -135,7 +135,7 @@ impl Live {
         match kind {
             RemedyKind::LowerBatch | RemedyKind::RaiseFraction if is_used_up => {
                 let waiting = match self.waiting_sequences {
-                    Some(waiting @ 1..) => format!(", and {} sequences wait", words::count(waiting)),
+                    Some(waiting @ 1..) => format!(", and {} sequences wait", number_format::count(waiting)),
                     _ => String::new(),
                 };
                 (Advice::Suggested, format!("{used_words}{waiting}."))
@@ -175,7 +175,7 @@ fn is_full(blocks: u64, capacity: u64) -> bool {
 /// `96 % of 10,738 blocks`.
 fn share(blocks: u64, capacity: u64) -> String {
     let percent = u128::from(blocks) * 100 / u128::from(capacity);
-    format!("{percent} % of {} blocks", words::count(capacity))
+    format!("{percent} % of {} blocks", number_format::count(capacity))
 }
 
 const fn setting(engine: Engine, text: &'static str, does: &'static str) -> Setting {

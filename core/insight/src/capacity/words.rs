@@ -1,7 +1,7 @@
 //! What fits, in sentences: each says whether it is enough and by how much.
 
 use super::{Capacity, Inputs};
-use radixscope_model::words::count;
+use radixscope_model::number_format::count;
 
 /// A sentence about what fits.
 #[derive(Clone, PartialEq, Eq, Debug)]

@@ -5,7 +5,7 @@ use super::peers::holding;
 use super::rules::{
     churn::Churn, hot_worker::HotWorker, memory_full::MemoryFull, starved_worker::StarvedWorker,
 };
-use super::{Look, Rule, View};
+use super::{Rule, RuleOutcome, View};
 use radixscope_model::id::WorkerIx;
 use radixscope_state::cluster::Line;
 
@@ -58,7 +58,7 @@ impl Cause {
             (Self::Churn, &Churn),
         ];
         let holds = |rule: &dyn Rule| {
-            holding(view, rule.code()).is_some() || matches!(rule.look(view), Look::Found(_))
+            holding(view, rule.code()).is_some() || matches!(rule.look(view), RuleOutcome::Found(_))
         };
         let shows = shows.into_iter().find(|(_, rule)| holds(*rule)).map(|(cause, _)| cause);
         shows.or_else(|| caches_fill(view).then_some(Self::CachesFill))

@@ -1,7 +1,7 @@
 //! Settings to propose: of engines by remedy, of the router by the version whose formula was heard. The remedies of
 //! memory are those of the capacity calculator.
 
-use super::{Found, View};
+use super::{Finding, View};
 use crate::capacity::{Engine, RemedyKind};
 use radixscope_router::Formula;
 
@@ -12,10 +12,28 @@ const STEP_TOKENS: [(Engine, &str); 3] = [
     (Engine::TensorRtLlm, "max_num_tokens"),
 ];
 
-impl Found {
+/// Remedies that are the same for many findings.
+pub(super) trait EngineSettings: Sized {
     /// Adds the settings of a remedy, engine by engine. `number` stands where the setting takes one that depends on the
     /// case.
-    pub(super) fn remedy(mut self, kind: RemedyKind, number: Option<u64>) -> Self {
+    #[must_use]
+    fn remedy(self, kind: RemedyKind, number: Option<u64>) -> Self;
+
+    /// Proposes to raise the batch limit, engine by engine.
+    #[must_use]
+    fn larger_batch(self, number: Option<u64>) -> Self;
+
+    /// Proposes to make a step smaller, engine by engine.
+    #[must_use]
+    fn smaller_steps(self) -> Self;
+
+    /// Proposes to let load count for more against overlap, in the router's version as far as it is known.
+    #[must_use]
+    fn spread_out(self, view: &View<'_>) -> Self;
+}
+
+impl EngineSettings for Finding<'static> {
+    fn remedy(mut self, kind: RemedyKind, number: Option<u64>) -> Self {
         for known in kind.settings() {
             let (setting, value) = known.text.rsplit_once(' ').unwrap_or((known.text, ""));
             let number = || number.map(|n| n.to_string()).unwrap_or_default();
@@ -29,8 +47,7 @@ impl Found {
         self
     }
 
-    /// Proposes to raise the batch limit, engine by engine.
-    pub(super) fn larger_batch(mut self, number: Option<u64>) -> Self {
+    fn larger_batch(mut self, number: Option<u64>) -> Self {
         for known in RemedyKind::LowerBatch.settings() {
             let setting = known.text.strip_suffix(" N").unwrap_or(known.text);
             let value = number.map(|n| n.to_string()).unwrap_or_default();
@@ -40,8 +57,7 @@ impl Found {
         self
     }
 
-    /// Proposes to make a step smaller, engine by engine.
-    pub(super) fn smaller_steps(mut self) -> Self {
+    fn smaller_steps(mut self) -> Self {
         for (engine, setting) in STEP_TOKENS {
             let text = format!(
                 "Compute fewer prompt tokens in one step, so that answers wait less, {}",
@@ -52,10 +68,8 @@ impl Found {
         self
     }
 
-    /// Proposes to let load count for more against overlap, in the router's version as far as it is known.
-    pub(super) fn spread_out(mut self, view: &View<'_>) -> Self {
-        let formula = view.cluster.decisions().newest_first().find_map(|decided| decided.decision.scoring);
-        let formula = formula.map(|scoring| scoring.formula);
+    fn spread_out(mut self, view: &View<'_>) -> Self {
+        let formula = view.cluster.decisions().newest_first().find_map(|decided| decided.decision.formula);
         if formula.is_none_or(|f| f == Formula::A) {
             let text = "Router of Dynamo 0.8 to 1.1: let cached blocks count for less against load; 1.0 is the default";
             self = self.fix(text, "--kv-overlap-score-weight", "0.5");

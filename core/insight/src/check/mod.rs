@@ -35,7 +35,7 @@ use radixscope_state::sink::RecordSink;
 
 pub use given::{Given, Targets};
 pub use history::{History, Totals};
-pub use rule::{Found, Look, Rule, View};
+pub use rule::{Rule, RuleOutcome, View};
 
 /// Numbers of a finding that holds are said again at most this often.
 const RENEW_MS: u64 = 5_000;
@@ -124,12 +124,12 @@ impl Checks {
         for running in &mut self.rules {
             running.forget_departed(cluster);
             let look = running.rule.look(&view);
-            records.extend(running.take(look, now).as_ref().map(Record::finding));
+            records.extend(running.take(look, now).map(Record::Finding));
         }
         let statuses: Vec<_> = self.rules.iter().map(Running::status).collect();
         if statuses != self.said {
             self.said.clone_from(&statuses);
-            records.push(Record::checked(&statuses));
+            records.push(Record::Checked(statuses));
         }
         records
     }
@@ -153,11 +153,11 @@ impl Running {
         }
     }
 
-    fn take(&mut self, look: Look, now: Millis) -> Option<Finding<'static>> {
+    fn take(&mut self, look: RuleOutcome, now: Millis) -> Option<Finding<'static>> {
         self.missing = Cow::Borrowed("");
         self.explained_by = "";
         match look {
-            Look::Found(found) => {
+            RuleOutcome::Found(found) => {
                 self.away_since = None;
                 let since = *self.found_since.get_or_insert(now);
                 let is_known = self.said.as_ref().is_some_and(|(said, _)| said.phase != Phase::Cleared);
@@ -167,19 +167,20 @@ impl Running {
                     self.missing = Cow::Borrowed("It shows, but not for long enough yet to be reported.");
                     return None;
                 }
-                self.status = found.severity().into();
+                self.status = found.severity.into();
                 let first_ms = match &self.said {
                     Some((said, _)) if is_known => said.first_ms,
                     _ => since,
                 };
-                self.say(found.into_finding(self.rule.code(), first_ms, now), now)
+                let code = Cow::Borrowed(self.rule.code());
+                self.say(Finding { code, first_ms, last_ms: now, ..found }, now)
             }
-            Look::Ok => self.away(now, CheckStatus::Ok),
-            Look::Unknown(missing) => {
+            RuleOutcome::Ok => self.away(now, CheckStatus::Ok),
+            RuleOutcome::Unknown(missing) => {
                 self.missing = missing;
                 self.away(now, CheckStatus::NoData)
             }
-            Look::Explained(by) => {
+            RuleOutcome::Explained(by) => {
                 self.explained_by = by;
                 self.away(now, CheckStatus::Explained)
             }

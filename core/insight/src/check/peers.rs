@@ -104,7 +104,7 @@ pub(super) fn worker_of(view: &View<'_>, process: &ProcessState, dp_rank: u32) -
 
 /// Blocks that a worker's KV cache holds, and who says so.
 pub(super) fn capacity_blocks(view: &View<'_>, worker: WorkerIx) -> Option<(u64, &'static str)> {
-    view.cluster.capacity(worker).map(|said| (said.blocks, said.source.label()))
+    view.cluster.capacity(worker).map(|capacity| (capacity.value, capacity.source.label()))
 }
 
 /// Most requests that a worker runs at once, by the frontends' word; `None` where they serve several models or none says.

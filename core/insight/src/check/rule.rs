@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use super::{Given, History};
 use radixscope_model::id::{Millis, WorkerIx};
-use radixscope_model::record::{Evidence, Finding, Fix, LinkState, Phase, Severity, SourceKind};
+use radixscope_model::record::{Finding, LinkState, SourceKind};
 use radixscope_state::cluster::{Cluster, Decided};
 
 /// One kind of fault.
@@ -22,119 +22,24 @@ pub trait Rule: Sync {
         30_000
     }
     /// Looks.
-    fn look(&self, view: &View<'_>) -> Look;
+    fn look(&self, view: &View<'_>) -> RuleOutcome;
 }
 
-/// What a rule sees.
-pub enum Look {
+/// What comes of a rule.
+pub enum RuleOutcome {
     /// Nothing is wrong.
     Ok,
     /// Not enough is known to judge: what is missing, and how to provide it.
     Unknown(Cow<'static, str>),
     /// What the rule looks for shows, and follows from the finding of this code.
     Explained(&'static str),
-    /// Something is wrong.
-    Found(Found),
+    /// Something is wrong. Which rule found it, and since when, is filled in by [`super::Checks`].
+    Found(Finding<'static>),
 }
 
-/// A fault with its evidence and remedy.
-#[derive(Clone, Debug)]
-pub struct Found {
-    severity: Severity,
-    title: String,
-    cause: &'static str,
-    explanation: String,
-    evidence: Vec<Evidence<'static>>,
-    fix: Vec<Fix<'static>>,
-    workers: Vec<WorkerIx>,
-    link: Cow<'static, str>,
-}
-
-impl Found {
-    /// A fault, in half a sentence and in two sentences.
-    pub fn new(severity: Severity, title: impl Into<String>, explanation: impl Into<String>) -> Self {
-        Self {
-            severity,
-            title: title.into(),
-            cause: "",
-            explanation: explanation.into(),
-            evidence: Vec::new(),
-            fix: Vec::new(),
-            workers: Vec::new(),
-            link: Cow::Borrowed(""),
-        }
-    }
-
-    /// Names the finding that causes it by its code; empty: none is known.
-    pub fn cause(mut self, code: &'static str) -> Self {
-        self.cause = code;
-        self
-    }
-
-    /// How bad it is.
-    pub(super) fn severity(&self) -> Severity {
-        self.severity
-    }
-
-    /// Adds a number: of what and from which source, the number with its denominator, its unit.
-    pub fn evidence(
-        mut self,
-        label: impl Into<Cow<'static, str>>,
-        value: impl ToString,
-        unit: impl Into<Cow<'static, str>>,
-    ) -> Self {
-        self.evidence.push(Evidence {
-            label: label.into(),
-            value: Cow::Owned(value.to_string()),
-            unit: unit.into(),
-        });
-        self
-    }
-
-    /// Adds a remedy: what to do, for which engine and version; the exact setting; its value.
-    pub fn fix(
-        mut self,
-        text: impl Into<Cow<'static, str>>,
-        setting: impl Into<Cow<'static, str>>,
-        value: impl Into<Cow<'static, str>>,
-    ) -> Self {
-        self.fix.push(Fix { text: text.into(), setting: setting.into(), value: value.into() });
-        self
-    }
-
-    /// Names the workers it is about.
-    pub fn workers(mut self, workers: impl IntoIterator<Item = WorkerIx>) -> Self {
-        self.workers.extend(workers);
-        self
-    }
-
-    /// Names the panel that shows it, as the query of its address.
-    pub fn link(mut self, query: impl Into<Cow<'static, str>>) -> Self {
-        self.link = query.into();
-        self
-    }
-
-    pub(super) fn into_finding(self, code: &'static str, first_ms: Millis, now: Millis) -> Finding<'static> {
-        Finding {
-            code: Cow::Borrowed(code),
-            severity: self.severity,
-            phase: Phase::Warn,
-            title: Cow::Owned(self.title),
-            cause: Cow::Borrowed(self.cause),
-            explanation: Cow::Owned(self.explanation),
-            evidence: self.evidence,
-            fix: self.fix,
-            workers: self.workers,
-            link: self.link,
-            first_ms,
-            last_ms: now,
-        }
-    }
-}
-
-impl From<Found> for Look {
-    fn from(found: Found) -> Self {
-        Self::Found(found)
+impl From<Finding<'static>> for RuleOutcome {
+    fn from(finding: Finding<'static>) -> Self {
+        Self::Found(finding)
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use super::{Given, History, Look, Rule, View};
+use super::{Given, History, Rule, RuleOutcome, View};
 use radixscope_model::id::{DecisionId, Millis, Seq, SourceIx, Worker, WorkerIx};
 use radixscope_model::record::{
     Counter, Decision, DecisionSource, Entry, Finding, Gauge, Histogram, HistogramKind, LinkState,
@@ -104,9 +104,9 @@ impl Stage {
 
     /// A finding of another rule holds.
     pub(super) fn holds(&mut self, code: &'static str) {
-        let found = super::Found::new(Severity::Critical, "Of another rule", "One. Two.");
-        let finding = found.into_finding(code, Millis(self.now), Millis(self.now));
-        self.tell(Record::finding(&finding));
+        let finding = Finding::new(Severity::Critical, "Of another rule", "One. Two.");
+        let now = Millis(self.now);
+        self.tell(Record::Finding(Finding { code: code.into(), first_ms: now, last_ms: now, ..finding }));
     }
 
     /// What is seen now.
@@ -116,22 +116,23 @@ impl Stage {
     }
 
     /// What a rule says.
-    pub(super) fn look(&self, rule: &dyn Rule) -> Look {
+    pub(super) fn look(&self, rule: &dyn Rule) -> RuleOutcome {
         self.view(|view| rule.look(view))
     }
 
     /// The finding that explains what a rule looks for.
     pub(super) fn explained_by(&self, rule: &dyn Rule) -> Option<&'static str> {
         match self.look(rule) {
-            Look::Explained(by) => Some(by),
+            RuleOutcome::Explained(by) => Some(by),
             _ => None,
         }
     }
 
     /// What a rule finds. Whatever it is, it has to be complete.
     pub(super) fn found(&self, rule: &dyn Rule) -> Option<Finding<'static>> {
-        let Look::Found(found) = self.look(rule) else { return None };
-        let finding = found.into_finding(rule.code(), Millis(self.now), Millis(self.now));
+        let RuleOutcome::Found(finding) = self.look(rule) else { return None };
+        let now = Millis(self.now);
+        let finding = Finding { code: rule.code().into(), first_ms: now, last_ms: now, ..finding };
         let text = &finding.explanation;
         assert_eq!(text.matches(". ").count() + 1, 2, "two sentences: {text}");
         assert!(text.ends_with('.'), "{text}");
@@ -141,11 +142,11 @@ impl Stage {
     }
 
     pub(super) fn is_ok(&self, rule: &dyn Rule) -> bool {
-        matches!(self.look(rule), Look::Ok)
+        matches!(self.look(rule), RuleOutcome::Ok)
     }
 
     pub(super) fn is_unknown(&self, rule: &dyn Rule) -> bool {
-        matches!(self.look(rule), Look::Unknown(missing) if !missing.is_empty())
+        matches!(self.look(rule), RuleOutcome::Unknown(missing) if !missing.is_empty())
     }
 }
 

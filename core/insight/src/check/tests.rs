@@ -2,7 +2,7 @@
 
 use super::*;
 use radixscope_model::id::{Seq, SourceIx};
-use radixscope_model::record::{Entry, FindingHead, MissedCause, Topic};
+use radixscope_model::record::{Entry, MissedCause, Topic};
 
 const NOW: u64 = 1_800_000_000_000;
 
@@ -21,9 +21,7 @@ fn listening() -> Cluster {
 
 fn phases(records: &[Record<'static>], code: &str) -> Vec<Phase> {
     let of_code = |record: &Record<'static>| match record {
-        Record::Finding { code: of, finding } if of == code => {
-            Some(finding.open_front::<FindingHead>().unwrap().phase)
-        }
+        Record::Finding(finding) if finding.code == code => Some(finding.phase),
         _ => None,
     };
     records.iter().filter_map(of_code).collect()

@@ -4,10 +4,11 @@ use std::ops::ControlFlow;
 
 use serde::{Deserialize, Serialize};
 
+use super::MAX_AXIS;
 use super::sample::{Reason, Sample};
-use super::{MAX_AXIS, Trial};
 use radixscope_model::id::{DecisionId, Millis, Seq, WorkerIx};
-use radixscope_router::frozen::{Frozen, Grid, Outcome, Recommendation, Recorded, Setting, recommend};
+use radixscope_router::frozen::{Frozen, Grid, Outcome, Recommendation, recommend};
+use radixscope_router::{RouterOverrides, RouterSettings};
 
 /// Weights of a sweep, unless told otherwise.
 pub const WEIGHTS: [f64; 15] =
@@ -45,8 +46,8 @@ pub struct About {
     pub reconstructed: u64,
     /// Of those with candidates, the ones whose requests still run, or ended unheard less than 300 s ago.
     pub running: u64,
-    /// Formula and weight of the latest decision judged; `None` where none is judged.
-    pub recorded: Option<Recorded>,
+    /// What the latest decision judged was taken with; `None` where none is judged.
+    pub recorded: Option<RouterSettings>,
     /// Different formulas and weights among those judged, counted up to 8.
     pub recorded_settings: u32,
 }
@@ -83,7 +84,7 @@ pub struct FrozenReport {
     /// Which decisions.
     pub about: About,
     /// What was tried; `None` where no decision could be judged.
-    pub setting: Option<Setting>,
+    pub settings: Option<RouterSettings>,
     /// What really happened.
     pub actual: Outcome,
     /// What the setting makes of it; its list of flips is in `flips`.
@@ -104,16 +105,16 @@ pub struct SweepReport {
 }
 
 impl Sample {
-    /// What `trial` makes of these decisions, each on the state it saw.
-    pub fn evaluate(&self, trial: Trial) -> FrozenReport {
+    /// What `overrides` over the recorded settings make of these decisions, each on the state it saw.
+    pub fn evaluate(&self, overrides: RouterOverrides) -> FrozenReport {
         let (frozen, about, ids) = self.frozen();
-        let setting = about.recorded.map(|recorded| trial.setting(recorded));
+        let settings = about.recorded.map(|recorded| overrides.over(recorded));
         let actual = self.seen(frozen.actual());
-        let mut tried = self.seen(frozen.evaluate(&setting.unwrap_or(Setting::RoundRobin)));
+        let mut tried = self.seen(frozen.evaluate(&settings.unwrap_or_default()));
         let flips = std::mem::take(&mut tried.flips);
         let flipped = |flip: &radixscope_router::frozen::Flip| {
             let at = flip.decision as usize;
-            let (from_cost, to_cost) = costs(&frozen, flip.decision, &setting?, flip.from, flip.to)?;
+            let (from_cost, to_cost) = costs(&frozen, flip.decision, &settings?, flip.from, flip.to)?;
             Some(Flipped {
                 decision: *ids.get(at)?,
                 from: flip.from,
@@ -123,7 +124,7 @@ impl Sample {
                 to_cost,
             })
         };
-        FrozenReport { about, setting, actual, flips: flips.iter().filter_map(flipped).collect(), tried }
+        FrozenReport { about, settings, actual, flips: flips.iter().filter_map(flipped).collect(), tried }
     }
 
     /// Tries every weight at every temperature. `progress(done, total)` is told after each; `None` if it breaks.
@@ -154,11 +155,11 @@ impl Sample {
 fn costs(
     frozen: &Frozen,
     decision: u32,
-    setting: &Setting,
+    settings: &RouterSettings,
     from: WorkerIx,
     to: WorkerIx,
 ) -> Option<(f64, f64)> {
-    let all = frozen.costs_of(decision, setting)?;
+    let all = frozen.costs_of(decision, settings)?;
     let cost = |worker| all.iter().find(|(known, _)| *known == worker).map(|(_, cost)| *cost);
     Some((cost(from)?, cost(to)?))
 }

@@ -7,22 +7,21 @@ use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
 use super::sample::meant;
-use super::{Selection, Span, Trial};
+use super::{Selection, Span};
 use crate::capacity::reference_blocks_per_worker;
 use radixscope_model::id::{Millis, WorkerIx};
-use radixscope_router::Formula;
-use radixscope_router::frozen::Recorded;
-use radixscope_sim::RouterMode;
+use radixscope_router::numbers::TEMPERATURE;
+use radixscope_router::{Formula, RouterOverrides, RouterSettings};
 use radixscope_sim::resimulation::{
     Arrival, MAX_REQUEST_TOKENS, Outcome, Percentiles, ResimulationError, Settings, WARM_UP_PERCENT, run,
 };
-use radixscope_state::cluster::Cluster;
+use radixscope_state::cluster::{BlockSizeSource, Cluster};
 use radixscope_state::requests::{Arrivals, MAX_ARRIVALS};
 
 /// Most blocks of the prompts played: 64 MiB. Prompts are stored shared but played one by one, so that a few long ones
 /// could otherwise grow without bound; the oldest are left out.
 const MAX_PLAYED_BLOCKS: usize = 8 << 20;
-/// Tokens per block where nobody told: the frontend's default.
+/// Tokens per block where no source knows it: the frontend's default.
 const USUAL_BLOCK_SIZE_TOKENS: u32 = 16;
 
 /// Where a part of the model is known from.
@@ -30,17 +29,28 @@ const USUAL_BLOCK_SIZE_TOKENS: u32 = 16;
 pub enum Provenance {
     /// The workers' model cards.
     ModelCard,
+    /// The frontends' metrics.
+    Frontend,
     /// The recorded requests and decisions.
     Recorded,
-    /// Nobody told.
+    /// No source knows it.
     Assumed,
 }
 
 impl Provenance {
+    const fn of(source: BlockSizeSource) -> Self {
+        match source {
+            BlockSizeSource::ModelCard | BlockSizeSource::Component => Self::ModelCard,
+            BlockSizeSource::Frontend => Self::Frontend,
+            BlockSizeSource::Requests | BlockSizeSource::ComponentRequests => Self::Recorded,
+        }
+    }
+
     /// In words, after a value.
     pub const fn as_str(self) -> &'static str {
         match self {
             Provenance::ModelCard => "from the model cards",
+            Provenance::Frontend => "from the frontends' metrics",
             Provenance::Recorded => "from the recorded decisions",
             Provenance::Assumed => "assumed",
         }
@@ -56,7 +66,7 @@ pub struct Facts {
     workers: Known<u16>,
     blocks_per_worker: Option<u32>,
     block_size_tokens: Option<Known<u32>>,
-    recorded: Option<Recorded>,
+    recorded: Option<RouterSettings>,
     measured: Measured,
 }
 
@@ -92,18 +102,13 @@ impl Facts {
     /// As the state knows them now, for the decisions meant.
     pub fn of(cluster: &Cluster, selection: Selection) -> Self {
         let mut workers = std::collections::BTreeSet::new();
-        let (mut recorded, mut block_size) = (None, None);
+        let mut recorded = None;
         let (mut ttft, mut e2e) = (Vec::new(), Vec::new());
         for decided in meant(cluster, selection) {
             let decision = &decided.decision;
             workers.insert(decision.worker);
             workers.extend(decision.candidates.iter().map(|candidate| candidate.worker));
-            let scored = decision.scoring.map(|scoring| Recorded {
-                prefill_factor: scoring.weight,
-                ..Recorded::defaults(scoring.formula)
-            });
-            recorded = recorded.or(scored);
-            block_size = block_size.or(decision.block_size_tokens);
+            recorded = recorded.or_else(|| RouterSettings::of_decision(decision));
             let since = |at: Option<Millis>| Some(at?.since(decided.decided_ms()) as f64);
             let told = decided.progress.ttft_us.map(|us| us as f64 / 1e3);
             ttft.extend(told.or_else(|| since(decided.progress.first_token_ms)));
@@ -111,27 +116,25 @@ impl Facts {
         }
         let from = if workers.is_empty() { Provenance::Assumed } else { Provenance::Recorded };
         let count = if workers.is_empty() { cluster.workers().len() } else { workers.len() };
-        let is_meant = |ix: usize| workers.is_empty() || workers.contains(&WorkerIx(ix as u16));
-        let cards = || cluster.workers().iter().enumerate().filter(|(ix, _)| is_meant(*ix)).map(|(_, w)| w);
-        let card_size = cards().find_map(|worker| worker.block_size_tokens);
+        let all = (0..cluster.workers().len() as u16).map(WorkerIx);
+        let modelled = || all.clone().filter(|ix| workers.is_empty() || workers.contains(ix));
         Self {
             workers: (u16::try_from(count).unwrap_or(u16::MAX), from),
             // The smallest: a larger worker then keeps less than it could, never more.
-            blocks_per_worker: cards()
-                .filter_map(|worker| worker.capacity_blocks)
+            blocks_per_worker: modelled()
+                .filter_map(|worker| cluster.worker(worker)?.capacity_blocks)
                 .min()
                 .and_then(|blocks| u32::try_from(blocks).ok()),
-            block_size_tokens: block_size
-                .map(|size| (size, Provenance::Recorded))
-                .or(card_size.map(|size| (size, Provenance::ModelCard))),
+            block_size_tokens: modelled()
+                .find_map(|worker| cluster.block_size(worker))
+                .map(|size| (size.value, Provenance::of(size.source))),
             recorded,
             measured: Measured { ttft_ms: Times::of(&ttft), e2e_ms: Times::of(&e2e) },
         }
     }
 
     fn settings(&self, arrivals: &Arrivals) -> (Settings, Vec<Fact>) {
-        let told = arrivals.block_size_tokens.map(|size| (size, Provenance::Recorded));
-        let size = told.or(self.block_size_tokens).unwrap_or((USUAL_BLOCK_SIZE_TOKENS, Provenance::Assumed));
+        let size = self.block_size_tokens.unwrap_or((USUAL_BLOCK_SIZE_TOKENS, Provenance::Assumed));
         let card = self.blocks_per_worker.map(|blocks| (blocks, Provenance::ModelCard));
         let capacity =
             card.unwrap_or_else(|| (reference_blocks_per_worker(size.0.max(1)), Provenance::Assumed));
@@ -149,6 +152,7 @@ impl Facts {
         } else {
             Provenance::Assumed
         };
+        let recorded = self.recorded.unwrap_or_default();
         let weight_from = if self.recorded.is_some() { Provenance::Recorded } else { Provenance::Assumed };
         let fact = |name: &str, (value, from): Known<f64>, unit: &str| Fact {
             name: name.to_owned(),
@@ -161,8 +165,8 @@ impl Facts {
             fact("workers", (f64::from(self.workers.0), self.workers.1), ""),
             fact("KV capacity a worker", number(capacity), "blocks"),
             fact("block size", number(size), "tokens"),
-            fact("recorded weight", (self.recorded.map_or(1.0, |r| r.prefill_factor), weight_from), ""),
-            fact("recorded temperature", (0.0, Provenance::Assumed), ""),
+            fact(recorded.prefill_factor_number().name, (recorded.prefill_factor(), weight_from), ""),
+            fact(TEMPERATURE.name, (recorded.router_temperature, Provenance::Assumed), ""),
             fact("batch limit", (f64::from(settings.max_batch), Provenance::Assumed), "requests"),
             fact("token limit a step", (f64::from(settings.max_num_tokens), Provenance::Assumed), "tokens"),
             fact(
@@ -251,6 +255,8 @@ pub struct ModelReport {
     pub from_ms: Millis,
     /// Last arrival played.
     pub to_ms: Millis,
+    /// What was tried.
+    pub tried_settings: RouterSettings,
     /// The router of `recorded`, in words.
     pub recorded_router: String,
     /// The router of `tried`, in words.
@@ -289,7 +295,8 @@ pub enum ModelError {
     Run(#[from] ResimulationError),
 }
 
-/// Plays the latest arrivals twice, under the recorded setting and under `trial`. `progress(done, total)` is asked now
+/// Plays the latest arrivals twice, under the recorded settings and with `overrides` over
+/// them. `progress(done, total)` is asked now
 /// and then whether to go on; both count requests of both runs.
 ///
 /// The caches of the model are filled by a fifth of the arrivals that is not counted: those before the ones meant, as
@@ -301,10 +308,10 @@ pub fn resimulate(
     arrivals: &Arrivals,
     facts: &Facts,
     span: Span,
-    trial: Trial,
+    overrides: RouterOverrides,
     mut progress: impl FnMut(usize, usize) -> ControlFlow<()>,
 ) -> Result<ModelReport, ModelError> {
-    if matches!(trial, Trial::Cost { credit: Some(credit), .. } if credit != 1.0) {
+    if overrides.overlap_score_credit.is_some_and(|credit| credit != 1.0) {
         return Err(ModelError::Credit);
     }
     let (settings, known) = facts.settings(arrivals);
@@ -312,10 +319,9 @@ pub fn resimulate(
     let (Some(first), Some(last)) = (played.heads.first(), played.heads.last()) else {
         return Err(ModelError::NoArrivals);
     };
-    let weight = facts.recorded.map_or(1.0, |recorded| recorded.prefill_factor);
-    let recorded =
-        Settings { router: RouterMode::Kv { overlap_score_weight: weight, temperature: 0.0 }, ..settings };
-    let tried = Settings { router: router(trial, weight), ..recorded.clone() };
+    let router = facts.recorded.unwrap_or_default();
+    let recorded = Settings { router, ..settings };
+    let tried = Settings { router: overrides.over(router), ..recorded.clone() };
     let count = played.heads.len();
     let mut play = |settings: &Settings, before: usize| {
         run(played.arrivals(), settings, &mut |now| progress(before + now.done, 2 * count))
@@ -338,6 +344,7 @@ pub fn resimulate(
         arrivals_left_out: played.left_out,
         from_ms: first.at_ms,
         to_ms: last.at_ms,
+        tried_settings: tried.router,
         recorded_router,
         tried_router,
         recorded: Figures::of(&of_recorded),
@@ -346,15 +353,6 @@ pub fn resimulate(
         facts: known,
         assumptions,
     })
-}
-
-fn router(trial: Trial, recorded_weight: f64) -> RouterMode {
-    match trial {
-        Trial::RoundRobin => RouterMode::RoundRobin,
-        Trial::Cost { weight, temperature, .. } => {
-            RouterMode::Kv { overlap_score_weight: weight.unwrap_or(recorded_weight), temperature }
-        }
-    }
 }
 
 /// How many of the latest of `all` arrivals are played so that those meant are counted after the warm-up.

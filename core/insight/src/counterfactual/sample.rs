@@ -9,8 +9,9 @@ use radixscope_model::id::{DecisionId, Millis, Seq};
 use radixscope_model::record::DecisionSource;
 use radixscope_state::cluster::{Cluster, Decided};
 
+use radixscope_router::RouterSettings;
 use radixscope_router::frozen::{
-    Frozen, FrozenBuilder, FrozenCandidate, FrozenDecision, LeftOut, MAX_CANDIDATES, Recorded,
+    Frozen, FrozenBuilder, FrozenCandidate, FrozenDecision, LeftOut, MAX_CANDIDATES,
 };
 use radixscope_state::requests::EXPIRE_MS;
 
@@ -139,7 +140,7 @@ impl Sample {
 
     /// Weight or scale that the latest decision was made with.
     pub fn latest_weight(&self) -> Option<f64> {
-        self.rows.last().map(|row| row.decision.recorded.prefill_factor)
+        self.rows.last().map(|row| row.decision.recorded.prefill_factor())
     }
 
     /// What it is a sample of.
@@ -152,7 +153,7 @@ impl Sample {
         let mut about = self.about.clone();
         let mut builder = FrozenBuilder::default();
         let mut ids = Vec::with_capacity(self.rows.len());
-        let mut settings: Vec<Recorded> = Vec::new();
+        let mut settings: Vec<RouterSettings> = Vec::new();
         let mut rest = &self.candidates[..];
         for row in &self.rows {
             let (of_row, after) = rest.split_at(usize::from(row.candidates).min(rest.len()));
@@ -203,7 +204,7 @@ fn judged(decided: &Decided, now: Millis) -> Result<(FrozenDecision, bool), Reas
     if decision.candidates.len() > MAX_CANDIDATES {
         return Err(Reason::TooMany);
     }
-    let scoring = decision.scoring.ok_or(Reason::WeightUnknown)?;
+    let recorded = RouterSettings::of_decision(decision).ok_or(Reason::WeightUnknown)?;
     let chosen = decision.candidates.iter().position(|candidate| candidate.worker == decision.worker);
     let actual = chosen.ok_or(Reason::ChosenNotAmong)? as u16;
     let at_ms = decided.decided_ms();
@@ -212,7 +213,6 @@ fn judged(decided: &Decided, now: Millis) -> Result<(FrozenDecision, bool), Reas
         && decided.is_from(DecisionSource::ActiveSequences)
         && now.since(at_ms) <= EXPIRE_MS;
     let prompt = || decision.isl_blocks?.checked_mul(decision.block_size_tokens?.into());
-    let recorded = Recorded { prefill_factor: scoring.weight, ..Recorded::defaults(scoring.formula) };
     let decision = FrozenDecision {
         at_ms,
         ended_ms: decided.progress.ended_ms.or(is_running.then_some(Millis(now.0.saturating_add(1)))),

@@ -1,10 +1,7 @@
 //! Reports in words: the same on the page, in the API and in a ticket.
 
 use super::frozen::{About, FrozenReport, SweepReport};
-use super::weight_name;
-use radixscope_model::words::count;
-use radixscope_router::Formula;
-use radixscope_router::frozen::Setting;
+use radixscope_model::number_format::count;
 
 /// What a frozen report leaves aside, as whole sentences.
 pub const FROZEN_LIMITS: [&str; 4] = [
@@ -28,32 +25,10 @@ pub const NO_ARRIVALS_HINT: &str = "Prompts can be played again once their block
     with --router-replica-sync (DYN_ROUTER_REPLICA_SYNC=true) and DYN_EVENT_PLANE=nats; or from Dynamo 1.4 on with \
     DYN_REQUEST_TRACE=1 and DYN_REQUEST_TRACE_SINKS=nats; or log DYN_LOG=debug, whose [ROUTING_INPUT] lines have them.";
 
-/// A number with as many decimals as it needs, three at most.
-fn number(value: f64) -> String {
-    let text = format!("{value:.3}");
-    text.trim_end_matches('0').trim_end_matches('.').to_owned()
-}
-
-/// A setting in words: `weight 1.5 and temperature 0.2`.
-pub fn setting_in_words(setting: &Setting, formula: Formula) -> String {
-    let Setting::Cost { prefill_factor, overlap_score_credit, temperature, .. } = setting else {
-        return "round-robin".to_owned();
-    };
-    let name = match formula {
-        Formula::A => "weight",
-        _ => "prefill load scale",
-    };
-    let (weight, temperature) = (number(*prefill_factor), number(*temperature));
-    if *overlap_score_credit == 1.0 {
-        format!("{name} {weight} and temperature {temperature}")
-    } else {
-        format!("{name} {weight}, credit {} and temperature {temperature}", number(*overlap_score_credit))
-    }
-}
-
-/// The report in one sentence: `With weight 1.5 and temperature 0.2, 37 of 1,000 decisions flip.`
+/// The report in one sentence: `With overlap_score_weight 1.5, router_temperature 0.2: 37 of 1,000
+/// decisions flip.`
 pub fn headline(report: &FrozenReport) -> String {
-    let (Some(setting), Some(recorded)) = (report.setting, report.about.recorded) else {
+    let Some(settings) = report.settings else {
         return format!("None of {} decisions can be judged.", count(report.about.considered));
     };
     let tried = &report.tried;
@@ -68,8 +43,7 @@ pub fn headline(report: &FrozenReport) -> String {
         format!("about {}", count(whole))
     };
     let verb = if flips == "1" || whole == 0 && flips.starts_with("fewer") { "flips" } else { "flip" };
-    let words = setting_in_words(&setting, recorded.formula);
-    format!("With {words}, {flips} of {} decisions {verb}.", count(tried.decisions))
+    format!("With {settings}: {flips} of {} decisions {verb}.", count(tried.decisions))
 }
 
 /// Decisions that were left out, in words; `None` where all were judged.
@@ -86,9 +60,9 @@ pub fn not_judged(about: &About) -> Option<String> {
 pub fn present_setting(report: &SweepReport) -> Option<String> {
     let grid = report.grid.as_ref()?;
     let recorded = grid.recorded;
-    let weight = number(recorded.prefill_factor);
-    let name = weight_name(recorded.formula).option;
-    let at = grid.prefill_factors.iter().position(|&factor| factor == recorded.prefill_factor)?;
+    let weight = recorded.prefill_factor();
+    let name = recorded.prefill_factor_number().option();
+    let at = grid.prefill_factors.iter().position(|&factor| factor == weight)?;
     let cold = grid.temperatures.iter().position(|&temperature| temperature == 0.0)?;
     let outcome = grid.outcome(at, cold)?;
     Some(if outcome.flips_certain == 0 {

@@ -1,9 +1,9 @@
 //! What is measured of requests, in which unit, and what one request tells of it.
 
 use radixscope_model::id::Millis;
+use radixscope_model::number_format;
 use radixscope_model::range::Range;
 use radixscope_model::record::{Ended, HistogramKind};
-use radixscope_model::words;
 use radixscope_state::cluster::Decided;
 
 /// What is measured.
@@ -50,8 +50,10 @@ impl Quantity {
     /// A value in words, with its unit.
     pub fn words(self, value: f64) -> String {
         match self {
-            Self::Ttft | Self::Tpot | Self::RouterOverhead | Self::EndToEnd => words::duration(value),
-            Self::InputTokens | Self::OutputTokens => format!("{} tokens", words::digits(value.round())),
+            Self::Ttft | Self::Tpot | Self::RouterOverhead | Self::EndToEnd => number_format::duration(value),
+            Self::InputTokens | Self::OutputTokens => {
+                format!("{} tokens", number_format::digits(value.round()))
+            }
         }
     }
 

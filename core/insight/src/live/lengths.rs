@@ -2,6 +2,7 @@
 
 use super::{Source, Span};
 use radixscope_model::id::Millis;
+use radixscope_model::percentile::nearest_rank;
 use radixscope_model::record::HistogramKind;
 use radixscope_state::cluster::{Cluster, SCRAPE_WINDOW_MS};
 
@@ -34,10 +35,9 @@ pub fn lengths(cluster: &Cluster, now: Millis) -> Option<Lengths> {
     let mut told: Vec<u64> = each.chain(ended).collect();
     if told.len() >= ENOUGH {
         told.sort_unstable();
-        let at = |percent: usize| told[(told.len() * percent).div_ceil(100).saturating_sub(1)];
         return Some(Lengths {
-            p50: at(50),
-            p95: at(95),
+            p50: nearest_rank(&told, 50)?,
+            p95: nearest_rank(&told, 95)?,
             samples: told.len() as u64,
             source: Source::Requests,
         });

@@ -5,13 +5,13 @@
 //! The mirror counts full blocks that were stored and not removed, running or kept. So *retained* is a difference of two
 //! witnesses: belief, not measurement.
 
-mod said;
 #[cfg(test)]
 mod tests;
+mod used;
 mod words;
 
-pub use radixscope_state::cluster::{BlockSize, CapacitySource, Said};
-pub use said::UsedSource;
+pub use radixscope_state::cluster::{BlockSizeSource, CapacitySource, Sourced};
+pub use used::UsedSource;
 pub use words::seconds;
 
 use crate::capacity::Live;
@@ -27,14 +27,14 @@ pub const CHURN_S: u64 = 60;
 pub struct Memory {
     /// Whose.
     pub worker: WorkerIx,
-    /// Tokens of a block, and who says so.
-    pub block_size: Option<BlockSize>,
+    /// Tokens per block.
+    pub block_size: Option<Sourced<u32, BlockSizeSource>>,
     /// Blocks there are, by the best source.
-    pub capacity: Option<Said<CapacitySource>>,
-    /// The same by every source that tells, the best first.
-    pub capacities: Vec<Said<CapacitySource>>,
+    pub capacity: Option<Sourced<u64, CapacitySource>>,
+    /// The same by every source that knows it, the best first.
+    pub capacities: Vec<Sourced<u64, CapacitySource>>,
     /// Blocks of running requests, by the engine's last word.
-    pub used: Option<Said<UsedSource>>,
+    pub used: Option<Sourced<u64, UsedSource>>,
     /// Blocks that the mirror believes it to hold, running or kept, and the last KV event.
     pub mirror: Option<Mirror>,
     /// How long its blocks live, of one in `ages.one_in`.
@@ -117,13 +117,13 @@ impl Memory {
     /// The memory of `worker` at `now`; `None`: there is no such worker.
     pub fn of(cluster: &Cluster, worker: WorkerIx, now: Millis) -> Option<Self> {
         let state = cluster.worker(worker)?;
-        let capacities = said::capacities(cluster, worker);
+        let capacities: Vec<_> = cluster.capacities(worker).into_iter().flatten().collect();
         Some(Self {
             worker,
             block_size: cluster.block_size(worker),
             capacity: capacities.first().copied(),
             capacities,
-            used: said::used(cluster, worker, state),
+            used: used::used(cluster, worker, state),
             mirror: cluster
                 .blocks(worker)
                 .zip(state.last_event_ms)
@@ -135,8 +135,8 @@ impl Memory {
 
     /// How the mirror's figure stands to the engine's.
     pub fn belief(&self) -> Belief {
-        let (used, mirror) = (self.used.map(|said| said.blocks), self.mirror.map(|mirror| mirror.blocks));
-        match (used, mirror, self.capacity.map(|said| said.blocks)) {
+        let (used, mirror) = (self.used.map(|used| used.value), self.mirror.map(|mirror| mirror.blocks));
+        match (used, mirror, self.capacity.map(|capacity| capacity.value)) {
             (_, Some(mirror), Some(capacity)) if mirror > capacity => {
                 Belief::AboveCapacity(mirror - capacity)
             }
@@ -159,14 +159,14 @@ impl Memory {
 
     /// Blocks that are neither used nor held. `None` where capacity or mirror is unknown, or the mirror cannot be right.
     pub fn free_blocks(&self) -> Option<u64> {
-        let taken = self.mirror?.blocks.max(self.used.map_or(0, |used| used.blocks));
-        self.capacity?.blocks.checked_sub(taken)
+        let taken = self.mirror?.blocks.max(self.used.map_or(0, |used| used.value));
+        self.capacity?.value.checked_sub(taken)
     }
 
     /// The memory in stretches, in blocks, in the order in which they are drawn; empty: nothing is known.
     pub fn parts(&self) -> Vec<(Part, u64)> {
-        let used = self.used.map(|said| said.blocks);
-        let capacity = self.capacity.map(|said| said.blocks);
+        let used = self.used.map(|used| used.value);
+        let capacity = self.capacity.map(|capacity| capacity.value);
         let mut parts = match (self.belief(), used, self.mirror) {
             (Belief::Plausible(retained), Some(used), _) => {
                 vec![(Part::Used, used), (Part::Retained, retained)]
@@ -200,9 +200,9 @@ pub fn live(cluster: &Cluster, now: Millis) -> Live {
         cluster.processes().iter().filter_map(|process| process.gauge(Gauge::EngineWaitingRequests));
     let waiting: Vec<f64> = waiting.collect();
     Live {
-        used_blocks: sum(&|memory| memory.used.map(|said| said.blocks)),
+        used_blocks: sum(&|memory| memory.used.map(|used| used.value)),
         retained_blocks: sum(&Memory::retained_blocks),
-        capacity_blocks: sum(&|memory| memory.capacity.map(|said| said.blocks)),
+        capacity_blocks: sum(&|memory| memory.capacity.map(|capacity| capacity.value)),
         waiting_sequences: (!waiting.is_empty()).then(|| waiting.iter().sum::<f64>().max(0.0) as u64),
     }
 }
@@ -234,7 +234,7 @@ pub fn live_facts(cluster: &Cluster) -> Facts {
         let all = (0..cluster.workers().len() as u16).map(WorkerIx);
         all.filter(|&ix| cluster.worker(ix).is_some_and(|state| state.gone.is_none()))
     };
-    let blocks: Vec<u64> = there().filter_map(|ix| Some(cluster.capacity(ix)?.blocks)).collect();
+    let blocks: Vec<u64> = there().filter_map(|ix| Some(cluster.capacity(ix)?.value)).collect();
     let workers = there().count() as u64;
     Facts {
         block_size_tokens: cluster.block_tokens(),

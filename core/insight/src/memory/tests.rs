@@ -107,7 +107,7 @@ fn what_the_engine_does_not_use_of_the_mirrors_blocks_is_kept_for_reuse() {
     assert_eq!((used.source, used.at_ms), (UsedSource::KvMetrics, Some(Millis(NOW + 1_000))));
     assert_eq!(memory.mirror.unwrap().at_ms, Millis(NOW));
     assert!(memory.belief_words().contains("35 blocks more"), "{}", memory.belief_words());
-    assert_eq!(memory.block_size.map(|size| size.tokens), Some(32));
+    assert_eq!(memory.block_size.map(|size| size.value), Some(32));
 }
 
 #[test]
@@ -170,24 +170,24 @@ fn the_engines_total_counts_more_than_the_card_and_the_frontend_and_differences_
     let mut told = Told::new();
     told.scrape(None, rank(None, None, None), Some(90));
     assert_eq!(told.memory().capacity.unwrap().source, CapacitySource::Frontend);
-    assert_eq!(told.memory().block_size.map(|size| size.tokens), Some(16));
+    assert_eq!(told.memory().block_size.map(|size| size.value), Some(16));
     told.card(100);
     assert_eq!(told.memory().capacity.unwrap().source, CapacitySource::ModelCard);
     told.scrape(Some(7), rank(None, Some(0.25), Some(200)), None);
     let memory = told.memory();
-    assert_eq!(memory.capacity.map(|said| (said.blocks, said.source)), Some((200, CapacitySource::Engine)));
+    assert_eq!(memory.capacity.map(|known| (known.value, known.source)), Some((200, CapacitySource::Engine)));
     assert_eq!(memory.capacities.len(), 3);
     assert!(memory.capacity_words().unwrap().contains("200 blocks by the engine's total, but 100 blocks"));
-    assert_eq!(memory.used.map(|said| (said.blocks, said.source)), Some((50, UsedSource::GaugeShare)));
+    assert_eq!(memory.used.map(|known| (known.value, known.source)), Some((50, UsedSource::GaugeShare)));
 }
 
 #[test]
 fn the_later_word_of_the_engine_counts() {
     let mut told = Told::new();
     told.uses(5).after(1_000).scrape(Some(7), rank(Some(9), None, None), None);
-    assert_eq!(told.memory().used.unwrap().blocks, 9);
+    assert_eq!(told.memory().used.unwrap().value, 9);
     told.after(1_000).uses(6);
-    assert_eq!(told.memory().used.unwrap().blocks, 6);
+    assert_eq!(told.memory().used.unwrap().value, 6);
 }
 
 #[test]

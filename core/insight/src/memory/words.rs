@@ -1,7 +1,7 @@
 //! The memory in sentences: what belief and truth say of each other, what lifetimes mean, what would tell the unknown.
 
 use super::{Belief, CHURN_S, Memory};
-use radixscope_model::words::count;
+use radixscope_model::number_format::{count, plural};
 
 /// What to do for the engine's own figures.
 const TELL_ENGINE: &str = "blocks in use: the worker's kv_metrics over NATS, or --prometheus worker=http://HOST:PORT/metrics with its system port";
@@ -43,12 +43,12 @@ impl Memory {
     /// Whether the capacity's sources contradict each other; the sentence names them.
     pub fn capacity_words(&self) -> Option<String> {
         let best = self.capacity?;
-        let other = self.capacities.iter().find(|said| said.blocks != best.blocks)?;
+        let other = self.capacities.iter().find(|other| other.value != best.value)?;
         Some(format!(
             "Capacity is {} by the {}, but {} by the {}.",
-            blocks(best.blocks),
+            blocks(best.value),
             best.source.label(),
-            blocks(other.blocks),
+            blocks(other.value),
             other.source.label()
         ))
     }
@@ -101,7 +101,7 @@ impl Memory {
 }
 
 fn blocks(n: u64) -> String {
-    format!("{} block{}", count(n), if n == 1 { "" } else { "s" })
+    plural(n, "block", "blocks")
 }
 
 /// `0.4 s`, `12 s`, `3.5 min`.

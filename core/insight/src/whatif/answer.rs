@@ -7,7 +7,7 @@ use super::question::{Question, Who};
 use super::{Row, WhatIf};
 use radixscope_model::id::{DecisionId, Millis, Seq};
 use radixscope_router::explain::Short;
-use radixscope_router::{Load, Options, Request, Scores, Terms, WorkerInput};
+use radixscope_router::{Load, Request, RouterSettings, Scores, Terms, WorkerInput};
 use radixscope_state::cluster::Cluster;
 
 /// An answer; lives as long as nothing else is asked.
@@ -20,7 +20,7 @@ pub struct Answer<'a> {
     /// What was routed.
     pub request: Request,
     /// What the router ran with.
-    pub options: Options,
+    pub options: RouterSettings,
     /// What changed from the decision compared with, if there is one.
     pub versus: Option<Versus>,
     /// What was assumed, in sentences.

@@ -15,7 +15,7 @@ mod tests;
 
 use radixscope_model::id::{Millis, TokensHash, WorkerIx};
 use radixscope_router::{
-    Formula, Load, Options, Overlap, Request, Scores, TieBreak, WorkerInput, example, score,
+    Formula, Load, Overlap, Request, RouterSettings, Scores, TieBreak, WorkerInput, example, score,
 };
 use radixscope_state::cluster::Cluster;
 use radixscope_state::requests::{ActiveSequences, is_peer, tree_size_blocks};
@@ -25,10 +25,7 @@ pub use answer::{Answer, Candidate, Versus};
 pub use load::LoadFrom;
 use load::Loads;
 pub use prompt::{Blocks, Hashes};
-pub use question::{
-    Adjust, Busy, Changes, MAX_ADDED, MAX_PROMPT_BLOCKS, Prompt, Question, Refused, Who, set_option,
-};
-pub use recorded::options_of;
+pub use question::{Adjust, Busy, Changes, MAX_ADDED, MAX_PROMPT_BLOCKS, Prompt, Question, Refused, Who};
 
 /// The state that is asked.
 #[derive(Clone, Copy)]
@@ -167,7 +164,7 @@ impl WhatIf {
         }
     }
 
-    fn note_tiers(&mut self, cluster: &Cluster, options: &Options) {
+    fn note_tiers(&mut self, cluster: &Cluster, options: &RouterSettings) {
         if options.formula == Formula::A {
             return;
         }
@@ -209,7 +206,7 @@ impl WhatIf {
 
 /// How the asked version counts overlap: 0.8 and 0.9 count path nodes, all later ones a prefix (reference §6). Only
 /// those two have this rule for ties.
-pub fn overlap_rule(options: &Options) -> OverlapRule {
+pub fn overlap_rule(options: &RouterSettings) -> OverlapRule {
     match (options.formula, options.tie_break) {
         (Formula::A, TieBreak::SmallestTree) => OverlapRule::PathNodes,
         _ => OverlapRule::Prefix,
@@ -225,6 +222,6 @@ fn pool(cluster: &Cluster, question: &Question) -> Option<WorkerIx> {
 
 /// Formula and weight of the latest decision that tells them, everything else as Dynamo's defaults are; the natural
 /// options to start from.
-pub fn deployed(cluster: &Cluster) -> Option<Options> {
-    cluster.decisions().newest_first().find_map(|decided| options_of(&decided.decision))
+pub fn deployed(cluster: &Cluster) -> Option<RouterSettings> {
+    cluster.decisions().newest_first().find_map(|decided| RouterSettings::of_decision(&decided.decision))
 }

@@ -5,7 +5,7 @@ use thiserror::Error;
 use super::prompt::Blocks;
 use radixscope_model::id::{BlockHash, DecisionId, WorkerIx};
 use radixscope_router::numbers::BadOption;
-use radixscope_router::{Load, Options};
+use radixscope_router::{Load, RouterSettings};
 
 /// Most workers that a question adds.
 pub const MAX_ADDED: u32 = 64;
@@ -20,7 +20,7 @@ pub struct Question {
     /// A decision to compare the answer with.
     pub actual: Option<DecisionId>,
     /// What the router runs with.
-    pub options: Options,
+    pub options: RouterSettings,
     /// Tokens per block. `None`: as the prompt's source or the cluster says.
     pub block_size_tokens: Option<u32>,
     /// The router whose estimate of loads counts. `None`: the one heard last.
@@ -220,22 +220,4 @@ impl Question {
         }
         Ok(())
     }
-}
-
-/// Sets a number of the options by Dynamo's name for it; false for a name that is none.
-pub fn set_option(options: &mut Options, name: &str, value: f64) -> bool {
-    let number = match name {
-        "overlap_score_weight" => &mut options.overlap_score_weight,
-        "prefill_load_scale" => &mut options.prefill_load_scale,
-        "overlap_score_credit" => &mut options.overlap_score_credit,
-        "overlap_score_credit_decay" => &mut options.overlap_score_credit_decay,
-        "host_cache_hit_weight" => &mut options.host_cache_hit_weight,
-        "disk_cache_hit_weight" => &mut options.disk_cache_hit_weight,
-        "shared_cache_multiplier" => &mut options.shared_cache_multiplier,
-        "decode_active_request_weight" => &mut options.decode_active_request_weight,
-        "router_temperature" => &mut options.temperature,
-        _ => return false,
-    };
-    *number = value;
-    true
 }

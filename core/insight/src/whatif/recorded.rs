@@ -5,8 +5,8 @@ use super::prompt::same_size;
 use super::question::{Question, Refused, Who};
 use super::{State, WhatIf};
 use radixscope_model::id::DecisionId;
-use radixscope_model::record::{Completeness, Decision, Scoring};
-use radixscope_router::{Formula, Load, Options, Overlap, Request, WorkerInput};
+use radixscope_model::record::Completeness;
+use radixscope_router::{Formula, Load, Overlap, Request, RouterSettings, WorkerInput};
 
 impl WhatIf {
     /// Fills in the candidates of a recorded decision. Recorded prefill blocks are what waits there and what of this
@@ -22,7 +22,7 @@ impl WhatIf {
         if decision.candidates.is_empty() {
             return Err(Refused::NoCandidates(id));
         }
-        let known = decision.block_size_tokens.or_else(|| state.cluster.block_tokens());
+        let known = state.cluster.block_size_of(decision).map(|size| size.value);
         let size = same_size(known, question.block_size_tokens)?;
         let tokens = |blocks: f64| (blocks.max(0.0) * f64::from(size)).round() as u64;
         let cached = |overlap_blocks: u32| u64::from(overlap_blocks) * u64::from(size);
@@ -56,18 +56,23 @@ impl WhatIf {
             };
             self.push(Who::Worker(candidate.worker), LoadFrom::Recorded, input);
         }
-        self.note_recorded(decision.completeness, decision.scoring, &question.options);
+        self.note_recorded(decision.completeness, decision.formula, &question.options);
         Ok(Request::new(isl_tokens, size))
     }
 
-    fn note_recorded(&mut self, completeness: Completeness, scoring: Option<Scoring>, options: &Options) {
+    fn note_recorded(
+        &mut self,
+        completeness: Completeness,
+        formula: Option<Formula>,
+        options: &RouterSettings,
+    ) {
         let from = match completeness {
             Completeness::AllCandidates => "as the router itself wrote them",
             Completeness::Reconstructed => "as worked out here when the decision was heard",
             Completeness::ChosenOnly => "as far as they were told",
         };
         self.notes.push(format!("Caches and loads are those of the moment of the decision, {from}."));
-        if scoring.is_some_and(|scoring| scoring.formula != Formula::A) {
+        if formula.is_some_and(|formula| formula != Formula::A) {
             self.notes.push(
                 "Recorded prefill blocks contain the cache credit; it is taken to have been Dynamo's default of 1, on \
                  the device alone."
@@ -78,13 +83,4 @@ impl WhatIf {
             self.notes.push("Active requests are not recorded with a decision and taken as 0.".to_owned());
         }
     }
-}
-
-/// The options that a decision is known to have been taken with, what nobody tells being as Dynamo's defaults are;
-/// `None` where not even the formula is known.
-pub fn options_of(decision: &Decision<'_>) -> Option<Options> {
-    let scoring = decision.scoring?;
-    let mut options = Options::new(scoring.formula);
-    options.set_prefill_factor(scoring.weight);
-    Some(options)
 }

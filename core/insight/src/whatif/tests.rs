@@ -5,7 +5,7 @@ use proptest::prelude::*;
 use super::*;
 use radixscope_model::id::{BlockHash, DecisionId, Seq, SourceIx, Worker};
 use radixscope_model::record::{
-    self, Block, Completeness, Decision, DecisionSource, Entry, Progress, Record, Scoring, SourceKind,
+    self, Block, Completeness, Decision, DecisionSource, Entry, Progress, Record, SourceKind,
 };
 use radixscope_router::hash::{Seed, chain};
 
@@ -90,16 +90,6 @@ fn the_worked_example_needs_no_cluster() {
 }
 
 #[test]
-fn every_option_can_be_set_by_its_name() {
-    for (at, (number, _)) in Options::default().numbers().into_iter().enumerate() {
-        let mut options = Options::default();
-        assert!(set_option(&mut options, number.name, 0.625), "{}", number.name);
-        assert_eq!(options.numbers()[at].1, 0.625, "{}", number.name);
-    }
-    assert!(!set_option(&mut Options::default(), "weight", 1.0));
-}
-
-#[test]
 fn what_a_worker_holds_and_has_to_do_is_its_cost() {
     let mut scene = Scene::new(2);
     scene.hold(0, 1..=7);
@@ -147,13 +137,13 @@ fn holes_count_for_the_versions_that_count_so() {
     scene.hold(0, 1..=4);
     scene.hold(1, 1..=4);
     scene.fold(Record::Removed { worker: WorkerIx(0), hashes: vec![BlockHash(502)].into() });
-    let overlap = |options: Options| {
+    let overlap = |options: RouterSettings| {
         let question = Question { options, ..local(1..=4, None) };
         let mut engine = WhatIf::default();
         let answer = engine.ask(scene.state(), &question).expect("answered");
         answer.ranked().find(|c| c.who == w(0)).expect("W1").overlap_blocks
     };
-    let of = |version| overlap(Options::of_version(version).expect("known"));
+    let of = |version| overlap(RouterSettings::of_version(version).expect("known"));
     assert_eq!((of("0.9.1"), of("1.1.0"), of("1.6.1")), (3, 1, 1));
 }
 
@@ -220,7 +210,7 @@ fn record(scene: &mut Scene) -> Question {
     let mut decision = Decision::new(DecisionId(5), WorkerIx(2), DecisionSource::Log);
     decision.isl_tokens = Some(122);
     decision.block_size_tokens = Some(16);
-    decision.scoring = Some(Scoring { formula: Formula::A, weight: 1.0 });
+    (decision.formula, decision.prefill_factor) = (Some(Formula::A), Some(1.0));
     decision.completeness = Completeness::AllCandidates;
     let rows = [(0, 7.625, 9.0), (2, 5.625, 12.0), (7, 0.625, 9.0), (7, 3.0, 7.0)];
     decision.candidates = rows
@@ -297,7 +287,7 @@ fn what_cannot_be_answered_says_which_part_is_at_fault() {
     let zero = Question { block_size_tokens: Some(0), ..local([1], None) };
     assert!(scene.refused(&zero).contains("expected 1 to"));
     let mut bad = local([1], None);
-    bad.options.temperature = f64::NAN;
+    bad.options.router_temperature = f64::NAN;
     let error = WhatIf::default().ask(scene.state(), &bad).expect_err("refused");
     assert_eq!(error.field(), "options");
 }
@@ -322,10 +312,10 @@ fn a_thousand_workers_and_ten_thousand_blocks_take_the_same_path_without_an_allo
     assert!(warm.count_total < 64, "{warm:?}");
 }
 
-fn any_options() -> impl Strategy<Value = Options> {
+fn any_options() -> impl Strategy<Value = RouterSettings> {
     let formula = prop::sample::select(Formula::ALL.to_vec());
     (formula, 0.0..4.0_f64, 0.0..2.0_f64, 0.0..2.0_f64).prop_map(|(formula, factor, credit, r)| {
-        let mut options = Options::new(formula);
+        let mut options = RouterSettings::new(formula);
         options.set_prefill_factor(factor);
         options.overlap_score_credit = credit;
         options.decode_active_request_weight = r;

@@ -109,9 +109,8 @@ impl RecordSink for Keeps {
     }
 
     fn append(&mut self, entry: &Entry<'_>) {
-        if let Record::Finding { finding, .. } = &entry.record {
-            let finding: Finding<'static> = finding.open().unwrap();
-            self.watched.said.push((entry.at_ms.0 as f64 / 1_000.0, finding));
+        if let Record::Finding(finding) = &entry.record {
+            self.watched.said.push((entry.at_ms.0 as f64 / 1_000.0, finding.to_static()));
         }
         self.watched.cluster.append(entry);
     }

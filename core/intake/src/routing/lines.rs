@@ -16,7 +16,7 @@ use radixscope_dynamo::log_line::{
 };
 use radixscope_model::id::{DecisionId, Millis, SourceIx, WorkerId, WorkerIx};
 use radixscope_model::record::{
-    Candidate, Completeness, Decision, DecisionSource, Ended, Outcome, Progress, Record, Scoring,
+    Candidate, Completeness, Decision, DecisionSource, Ended, Outcome, Progress, Record,
 };
 use radixscope_router::Formula;
 use radixscope_state::cluster::Cluster;
@@ -71,7 +71,8 @@ struct Open {
     /// The id that these lines bear. `None`: lines of this log bear none.
     of: Option<Box<str>>,
     candidates: Vec<Candidate>,
-    scoring: Option<Scoring>,
+    /// Cost formula of the candidates, and the factor of its prefill term.
+    formula: Option<(Formula, f64)>,
     tied: bool,
 }
 
@@ -145,29 +146,25 @@ impl Lines {
     }
 
     fn formula(&mut self, log: Log<'_>, worker: WorkerIx, line: &log_line::Formula<'_>) {
-        let (scoring, prefill_blocks, decode_blocks) = match line.terms {
+        let (formula, factor, prefill_blocks, decode_blocks) = match line.terms {
             Terms::Weighted { weight, prefill_blocks, decode_blocks } => {
                 self.weight = Some(weight.value);
-                let scoring = Scoring { formula: Formula::A, weight: weight.value };
-                (scoring, prefill_blocks.value, decode_blocks.value)
+                (Formula::A, weight.value, prefill_blocks.value, decode_blocks.value)
             }
             Terms::Scaled { scale, adjusted_prefill_blocks, decode_blocks, overlap_credit_decay, .. } => {
                 self.weight = Some(scale.value);
                 // 1.3 began to print the decay; C and D cost the same but for options that these lines name.
                 let formula = if overlap_credit_decay.is_some() { Formula::D } else { Formula::B };
-                let scoring = Scoring { formula, weight: scale.value };
-                (scoring, adjusted_prefill_blocks.value, decode_blocks.value)
+                (formula, scale.value, adjusted_prefill_blocks.value, decode_blocks.value)
             }
-            Terms::Decode { decode_blocks, .. } => {
-                (Scoring { formula: Formula::D, weight: 0.0 }, 0.0, decode_blocks.value)
-            }
+            Terms::Decode { decode_blocks, .. } => (Formula::D, 0.0, 0.0, decode_blocks.value),
         };
         let Some(open) = self.open(log, line.ids.key()) else { return };
         // A candidate that comes again begins another decision: the one before was never chosen.
         if open.candidates.len() == MAX_PENDING || open.candidates.iter().any(|c| c.worker == worker) {
             *open = Open { of: open.of.take(), ..Open::default() };
         }
-        open.scoring = Some(scoring);
+        open.formula = Some((formula, factor));
         let overlap_blocks = line.cached_blocks.value as u32;
         open.candidates.push(Candidate {
             worker,
@@ -176,7 +173,7 @@ impl Lines {
             decode_blocks,
             cost: line.logit.value,
             // Without overlap the router counts a tree of 0 blocks; of the others only the chosen one's is logged.
-            tree_size: (overlap_blocks == 0 && scoring.formula == Formula::A).then_some(0),
+            tree_size: (overlap_blocks == 0 && formula == Formula::A).then_some(0),
         });
     }
 
@@ -432,7 +429,7 @@ impl Routing {
         let has_all = open.candidates.iter().any(|candidate| candidate.worker == worker);
         if has_all {
             decision.tied = open.tied;
-            decision.scoring = open.scoring;
+            (decision.formula, decision.prefill_factor) = open.formula.unzip();
             decision.candidates = Cow::Owned(open.candidates);
             decision.completeness = Completeness::AllCandidates;
         }
@@ -463,13 +460,10 @@ impl Routing {
         decision.isl_tokens = input.length.isl_tokens;
         decision.isl_blocks = input.length.isl_blocks();
         decision.block_size_tokens = input.length.block_size_tokens;
-        if let Some(block_size) = input.length.block_size_tokens {
-            self.learn_block_size(choice.worker, block_size);
-        }
         let mut chain = Vec::new();
         Prompt::Local(&input.local_hashes).chain(&mut chain);
         let mut words = heard.words(choice, input.length, Some(Kept::Local(input.local_hashes)));
-        words.formula = choice.scoring.map(|scoring| scoring.formula);
+        words.formula = choice.formula;
         self.wait(&mut decision, words, heard.told_ms, cluster);
         self.arrived(decision.id, heard.told_ms, &input.length, &chain);
         // The request may be a query that runs nothing: only what is logged next tells.
@@ -571,8 +565,8 @@ impl Routing {
             progress.ttft_us.is_some() || progress.output_tokens.is_some_and(|tokens| tokens > 0);
         decision.dispatched = if ending.is_query { Some(false) } else { has_output.then_some(true) };
         if let Some(isl_tokens) = ending.ended.isl_tokens {
-            match self.block_size(placed.worker, cluster) {
-                Some(size) => measure(&mut decision, isl_tokens, size),
+            match cluster.block_size(placed.worker) {
+                Some(size) => measure(&mut decision, isl_tokens, size.value),
                 None => {
                     decision.isl_tokens = Some(isl_tokens);
                     self.endings.without_size(placed, isl_tokens);
@@ -603,7 +597,8 @@ impl Routing {
         let given_up = self.endings.given_up(at_ms).into_iter().filter(|ending| !ending.is_query);
         records.extend(given_up.map(|ending| Record::Request(ending.ended)));
         let mut endings = std::mem::take(&mut self.endings);
-        for (placed, isl_tokens, size) in endings.sized(|placed| self.block_size(placed.worker, cluster)) {
+        let size = |placed: Placed| Some(cluster.block_size(placed.worker)?.value);
+        for (placed, isl_tokens, size) in endings.sized(size) {
             let mut decision = Decision::new(placed.id, placed.worker, DecisionSource::Log);
             measure(&mut decision, isl_tokens, size);
             records.push(Record::Decision(decision));

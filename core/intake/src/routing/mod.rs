@@ -41,7 +41,7 @@ use joiner::{Joiner, Marks};
 use lines::{Lines, NamelessChoice};
 use nameless::Nameless;
 use radixscope_model::moment::Moment;
-use radixscope_state::requests::{ActiveSequences, Arrivals, Prompt, is_peer};
+use radixscope_state::requests::{ActiveSequences, Arrivals, Prompt};
 use reconstruct::{Ground, Reconstructor};
 use waiting::{Kept, Verdict, Waiting, Words};
 
@@ -70,8 +70,6 @@ pub struct Routing {
     caught_up: Vec<(DecisionId, Steps)>,
     /// Whether workers publish under their own ids, as they do up to Dynamo 1.2.
     own_ids: bool,
-    /// Tokens per block as requests show them, by worker.
-    block_sizes: Vec<Option<u32>>,
     /// Latest time that a publisher told.
     clock: Option<Millis>,
 }
@@ -122,7 +120,8 @@ impl Routing {
             let verdict = match found {
                 Ok(found) => {
                     decision.completeness = Completeness::Reconstructed;
-                    decision.scoring = Some(found.scoring);
+                    decision.formula = Some(found.formula);
+                    decision.prefill_factor = Some(found.prefill_factor);
                     decision.path = found.path;
                     let chosen = found.candidates.iter().find(|candidate| candidate.worker == asked.chosen);
                     let (overlap, cost) = chosen.map_or((0, f64::NAN), |c| (c.overlap_blocks, c.cost));
@@ -224,9 +223,6 @@ impl Routing {
         self.nameless.vacate(workers);
         self.changes.vacate(workers);
         for worker in workers {
-            if let Some(size) = self.block_sizes.get_mut(worker.at()) {
-                *size = None;
-            }
             if let Some(counted) = self.counted.get_mut(worker.at()) {
                 *counted = false;
             }
@@ -340,10 +336,10 @@ impl Routing {
         Record::Decision(decision)
     }
 
-    /// Length of a request that is added; what it shows of the block size is remembered for its worker's component.
+    /// Length of a request that is added; what it shows of the block size counts where no other source knows it.
     fn length(&mut self, request: &AddRequest, worker: WorkerIx, cluster: &Cluster) -> Length {
         let chain = request.token_sequence.as_deref();
-        let mut block_size = self.block_size(worker, cluster);
+        let mut block_size = cluster.block_size(worker).map(|size| size.value);
         if let (None, Some(to_prefill), Some(chain)) =
             (block_size, request.initial_effective_prefill_tokens, chain)
         {
@@ -352,11 +348,7 @@ impl Routing {
             let full = (chain.len() as u64).saturating_sub(held.into());
             block_size = self::block_size(to_prefill, full).and_then(|size| u32::try_from(size).ok());
         }
-        let length = Length::of(request, chain, block_size);
-        if let Some(block_size) = length.block_size_tokens {
-            self.learn_block_size(worker, block_size);
-        }
-        length
+        Length::of(request, chain, block_size)
     }
 
     /// A router begins to count load for a worker, or forgets it.
@@ -365,26 +357,6 @@ impl Routing {
             self.counted.resize(worker.at() + 1, false);
         }
         self.counted[worker.at()] = counts;
-    }
-
-    fn learn_block_size(&mut self, worker: WorkerIx, block_size_tokens: u32) {
-        if self.block_sizes.len() <= worker.at() {
-            self.block_sizes.resize(worker.at() + 1, None);
-        }
-        self.block_sizes[worker.at()] = Some(block_size_tokens);
-    }
-
-    /// Tokens per block that the router uses for a worker: as the state knows it, else as learnt from requests of it or of
-    /// one like it.
-    fn block_size(&self, worker: WorkerIx, cluster: &Cluster) -> Option<u32> {
-        let like = cluster.worker(worker)?;
-        let learnt = |at: usize| self.block_sizes.get(at).copied().flatten();
-        let of_peers = || {
-            let mut peers = cluster.workers().iter().enumerate().filter(|(_, peer)| is_peer(peer, like));
-            peers.find_map(|(at, _)| learnt(at))
-        };
-        let known = cluster.block_size(worker).map(|size| size.tokens);
-        known.or_else(|| learnt(worker.at())).or_else(of_peers)
     }
 
     /// Lets a decision wait until the state at its time is known, or says at once that it never will be.
@@ -404,9 +376,6 @@ impl Routing {
     }
 
     fn arrived(&mut self, id: DecisionId, at_ms: Millis, length: &Length, chain: &[u64]) {
-        if length.block_size_tokens.is_some() {
-            self.arrivals.block_size_tokens = length.block_size_tokens;
-        }
         self.arrivals.push(id, at_ms, length.isl_tokens, chain);
     }
 

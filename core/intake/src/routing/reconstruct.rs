@@ -10,9 +10,9 @@ use super::changes::Changes;
 use super::past::Past;
 use radixscope_model::id::{DecisionId, TokensHash, WorkerIx};
 use radixscope_model::moment::Moment;
-use radixscope_model::record::{Candidate, NotReconstructed, PathEnd, Scoring, same_cost};
+use radixscope_model::record::{Candidate, NotReconstructed, PathEnd, same_cost};
 use radixscope_router::cost::{self, Common, Load, Overlap, Request, WorkerInput};
-use radixscope_router::{Formula, Options};
+use radixscope_router::{Formula, RouterSettings};
 use radixscope_state::cluster::Cluster;
 use radixscope_state::requests::Prompt;
 use radixscope_state::requests::{ActiveSequences, PastLoad, When, is_peer};
@@ -66,7 +66,8 @@ pub(super) struct Ground<'a> {
 /// Every worker's cost, by worker index.
 pub(super) struct Found {
     pub(super) candidates: Vec<Candidate>,
-    pub(super) scoring: Scoring,
+    pub(super) formula: Formula,
+    pub(super) prefill_factor: f64,
     pub(super) path: Option<PathEnd>,
 }
 
@@ -207,12 +208,12 @@ impl Reconstructor {
                     self.inputs.push(self.input(ground, asked, worker, state, (load, are_listed)));
                 }
                 is_unsure |= !is_sure;
-                let candidates = weighed(asked, request, &self.workers, &self.inputs);
+                let candidates = weighed(asked, &request, &self.workers, &self.inputs);
                 // Routers choose the cheapest worker unless they are told otherwise, so that an input differs where
                 // another one is.
                 if is_sure && is_cheapest(&candidates, asked.chosen) {
-                    let scoring = Scoring { formula: asked.formula, weight: asked.weight };
-                    return Ok(Found { candidates, scoring, path: self.past.end(cluster.tree(), depth) });
+                    let path = self.past.end(cluster.tree(), depth);
+                    return Ok(Found { candidates, formula: asked.formula, prefill_factor: asked.weight, path });
                 }
             }
         }
@@ -297,8 +298,8 @@ fn rule(formula: Formula) -> OverlapRule {
     }
 }
 
-fn options(asked: &Asked<'_>) -> Options {
-    let mut options = Options::new(asked.formula);
+fn options(asked: &Asked<'_>) -> RouterSettings {
+    let mut options = RouterSettings::new(asked.formula);
     options.set_prefill_factor(asked.weight);
     options
 }

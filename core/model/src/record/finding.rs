@@ -6,23 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::id::{Millis, WorkerIx};
 
-/// The front of a [`Finding`]: all that a line needs.
-#[derive(Clone, PartialEq, Debug, Deserialize)]
-pub struct FindingHead {
-    /// See [`Finding::code`].
-    pub code: String,
-    /// See [`Finding::severity`].
-    pub severity: Severity,
-    /// See [`Finding::phase`].
-    pub phase: Phase,
-    /// See [`Finding::title`].
-    pub title: String,
-    /// See [`Finding::cause`].
-    pub cause: String,
-}
-
-/// Something that is wrong, or worth knowing, with its evidence and its remedy. Its first fields are those of
-/// [`FindingHead`], in the same order: they are read alone.
+/// Something that is wrong, or worth knowing, with its evidence and its remedy.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Finding<'a> {
     /// Which rule found it; there is one finding a code.
@@ -49,6 +33,103 @@ pub struct Finding<'a> {
     pub first_ms: Millis,
     /// When it was last seen to hold.
     pub last_ms: Millis,
+}
+
+impl Finding<'static> {
+    /// A fault, in half a sentence and in two sentences; of which rule and since when is for the caller to say.
+    pub fn new(severity: Severity, title: impl Into<String>, explanation: impl Into<String>) -> Self {
+        Self {
+            code: Cow::Borrowed(""),
+            severity,
+            phase: Phase::Warn,
+            title: Cow::Owned(title.into()),
+            cause: Cow::Borrowed(""),
+            explanation: Cow::Owned(explanation.into()),
+            evidence: Vec::new(),
+            fix: Vec::new(),
+            workers: Vec::new(),
+            link: Cow::Borrowed(""),
+            first_ms: Millis(0),
+            last_ms: Millis(0),
+        }
+    }
+
+    /// Names the finding that causes it by its code; empty: none is known.
+    #[must_use]
+    pub fn cause(mut self, code: &'static str) -> Self {
+        self.cause = Cow::Borrowed(code);
+        self
+    }
+
+    /// Adds a number: of what and from which source, the number with its denominator, its unit.
+    #[must_use]
+    pub fn evidence(
+        mut self,
+        label: impl Into<Cow<'static, str>>,
+        value: impl ToString,
+        unit: impl Into<Cow<'static, str>>,
+    ) -> Self {
+        let value = Cow::Owned(value.to_string());
+        self.evidence.push(Evidence { label: label.into(), value, unit: unit.into() });
+        self
+    }
+
+    /// Adds a remedy: what to do, for which engine and version; the exact setting; its value.
+    #[must_use]
+    pub fn fix(
+        mut self,
+        text: impl Into<Cow<'static, str>>,
+        setting: impl Into<Cow<'static, str>>,
+        value: impl Into<Cow<'static, str>>,
+    ) -> Self {
+        self.fix.push(Fix { text: text.into(), setting: setting.into(), value: value.into() });
+        self
+    }
+
+    /// Names the workers it is about.
+    #[must_use]
+    pub fn workers(mut self, workers: impl IntoIterator<Item = WorkerIx>) -> Self {
+        self.workers.extend(workers);
+        self
+    }
+
+    /// Names the panel that shows it, as the query of its address.
+    #[must_use]
+    pub fn link(mut self, query: impl Into<Cow<'static, str>>) -> Self {
+        self.link = query.into();
+        self
+    }
+}
+
+impl Finding<'_> {
+    /// The same without the bytes it was read from.
+    pub fn to_static(&self) -> Finding<'static> {
+        let owned = |text: &Cow<'_, str>| Cow::Owned(text.to_string());
+        let evidence = |of: &Evidence<'_>| Evidence {
+            label: owned(&of.label),
+            value: owned(&of.value),
+            unit: owned(&of.unit),
+        };
+        let fix = |of: &Fix<'_>| Fix {
+            text: owned(&of.text),
+            setting: owned(&of.setting),
+            value: owned(&of.value),
+        };
+        Finding {
+            code: owned(&self.code),
+            severity: self.severity,
+            phase: self.phase,
+            title: owned(&self.title),
+            cause: owned(&self.cause),
+            explanation: owned(&self.explanation),
+            evidence: self.evidence.iter().map(evidence).collect(),
+            fix: self.fix.iter().map(fix).collect(),
+            workers: self.workers.clone(),
+            link: owned(&self.link),
+            first_ms: self.first_ms,
+            last_ms: self.last_ms,
+        }
+    }
 }
 
 /// How bad.
@@ -118,6 +199,20 @@ pub struct RuleStatus<'a> {
     pub missing: Cow<'a, str>,
     /// Code of the finding that explains what shows; empty unless the status is [`CheckStatus::Explained`].
     pub explained_by: Cow<'a, str>,
+}
+
+impl RuleStatus<'_> {
+    /// The same without the bytes it was read from.
+    pub fn to_static(&self) -> RuleStatus<'static> {
+        let owned = |text: &Cow<'_, str>| Cow::Owned(text.to_string());
+        RuleStatus {
+            code: owned(&self.code),
+            subject: owned(&self.subject),
+            status: self.status,
+            missing: owned(&self.missing),
+            explained_by: owned(&self.explained_by),
+        }
+    }
 }
 
 /// What came of a rule.

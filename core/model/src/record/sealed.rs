@@ -1,5 +1,5 @@
-//! Values that travel and rest as their encoded bytes: whoever only keeps them needs no code to take them apart, which
-//! matters to the page's first bundle.
+//! Values that travel and rest as their encoded bytes: of the scrapes of hundreds of processes, minutes are kept, and few
+//! are ever read.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -22,11 +22,6 @@ impl Sealed<'_> {
     /// The value; `None` if these are not the bytes of one.
     pub fn open<T: DeserializeOwned>(&self) -> Option<T> {
         postcard::from_bytes(&self.0).ok()
-    }
-
-    /// The value that these bytes begin with, as far as a struct's first fields are a value of their own.
-    pub fn open_front<T: DeserializeOwned>(&self) -> Option<T> {
-        postcard::take_from_bytes(&self.0).ok().map(|(value, _)| value)
     }
 
     /// The same without the bytes it was read from.

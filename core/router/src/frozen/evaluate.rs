@@ -1,43 +1,11 @@
 //! One pass over the columns for one setting.
 
-use serde::{Deserialize, Serialize};
-
 use super::outcome::{Flip, MAX_FLIPS, Outcome, Spread, WorkerShare};
-use super::{Frozen, Recorded, Row};
-use crate::options::TieBreak;
+use super::{Frozen, Row};
 use crate::pick;
+use crate::settings::{RouterMode, RouterSettings, TieBreak};
 use radixscope_model::id::WorkerIx;
-
-/// How requests are placed.
-#[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
-pub enum Setting {
-    /// Each worker in its turn by index, beginning with the one that served the first decision.
-    RoundRobin,
-    /// By cost.
-    Cost {
-        /// Weight (A) or scale (B–E).
-        prefill_factor: f64,
-        /// Credit of a block on the device; 1 is formula A. Below the recorded one it is too kind to workers that
-        /// held more than they had to compute: how much more, the recorded 0 prefill blocks do not tell.
-        overlap_score_credit: f64,
-        /// 0 takes the lowest cost.
-        temperature: f64,
-        /// Who wins ties at temperature 0.
-        tie_break: TieBreak,
-    },
-}
-
-impl Setting {
-    /// What was in force when terms were recorded, ties by the rule of its formula, at `temperature`.
-    pub const fn recorded(recorded: Recorded, temperature: f64) -> Self {
-        Setting::Cost {
-            prefill_factor: recorded.prefill_factor,
-            overlap_score_credit: recorded.credit(),
-            temperature,
-            tie_break: TieBreak::of_formula(recorded.formula),
-        }
-    }
-}
+use radixscope_model::percentile;
 
 /// What places requests, the real router included.
 #[derive(Clone, Copy)]
@@ -66,15 +34,20 @@ struct Pass {
 }
 
 impl Frozen {
-    /// What would have become of the decisions under `setting`, each on the state it saw.
-    pub fn evaluate(&self, setting: &Setting) -> Outcome {
-        let placing = match *setting {
-            Setting::RoundRobin => Placing::RoundRobin { last: None },
-            Setting::Cost { prefill_factor, overlap_score_credit, temperature, tie_break } => {
-                Placing::Cost { prefill_factor, credit: overlap_score_credit, temperature, tie_break }
-            }
+    /// What would have become of the decisions under `settings`, each on the state it saw. A credit below the recorded one
+    /// is too kind to workers that held more than they had to compute: how much more, recorded prefill blocks of 0 do not
+    /// tell.
+    pub fn evaluate(&self, settings: &RouterSettings) -> Outcome {
+        let placing = match settings.router_mode {
+            RouterMode::RoundRobin => Placing::RoundRobin { last: None },
+            RouterMode::Kv => Placing::Cost {
+                prefill_factor: settings.prefill_factor(),
+                credit: settings.device_credit(),
+                temperature: settings.router_temperature,
+                tie_break: settings.tie_break,
+            },
         };
-        self.pass(placing, Some(*setting))
+        self.pass(placing, Some(*settings))
     }
 
     /// What really happened, in the same figures; nothing flips. Ties are those of the recorded terms.
@@ -82,15 +55,13 @@ impl Frozen {
         self.pass(Placing::Actual, None)
     }
 
-    /// What each candidate of a decision, counted as pushed among those judged, costs under `setting`, in blocks; under
+    /// What each candidate of a decision, counted as pushed among those judged, costs under `settings`, in blocks; under
     /// round-robin what it cost as recorded. `None` if there is no such decision.
-    pub fn costs_of(&self, decision: u32, setting: &Setting) -> Option<Vec<(WorkerIx, f64)>> {
+    pub fn costs_of(&self, decision: u32, settings: &RouterSettings) -> Option<Vec<(WorkerIx, f64)>> {
         let row = self.decisions.get(decision as usize)?;
-        let (factor, credit) = match *setting {
-            Setting::Cost { prefill_factor, overlap_score_credit, .. } => {
-                (prefill_factor, overlap_score_credit)
-            }
-            Setting::RoundRobin => (row.recorded.prefill_factor, row.credit),
+        let (factor, credit) = match settings.router_mode {
+            RouterMode::Kv => (settings.prefill_factor(), settings.device_credit()),
+            RouterMode::RoundRobin => (row.prefill_factor, row.credit),
         };
         let mut costs = vec![0.0; row.candidates().len()];
         self.costs(row, factor, credit, &mut costs);
@@ -98,7 +69,7 @@ impl Frozen {
         Some(workers.zip(costs).collect())
     }
 
-    fn pass(&self, mut placing: Placing, setting: Option<Setting>) -> Outcome {
+    fn pass(&self, mut placing: Placing, settings: Option<RouterSettings>) -> Outcome {
         let mut pass = Pass {
             costs: vec![0.0; self.most_candidates],
             chances: vec![0.0; self.most_candidates],
@@ -120,7 +91,7 @@ impl Frozen {
         let decisions = self.len() as u64;
         let share = |sum: f64| if decisions == 0 { 0.0 } else { sum / decisions as f64 };
         Outcome {
-            setting,
+            settings,
             decisions,
             flips_certain: pass.flips_certain,
             // Sums of chances round; a flip less than none would be odd to read.
@@ -151,7 +122,7 @@ impl Frozen {
 
         let (factor, credit) = match *placing {
             Placing::Cost { prefill_factor, credit, .. } => (prefill_factor, credit),
-            _ => (row.recorded.prefill_factor, row.credit),
+            _ => (row.prefill_factor, row.credit),
         };
         self.costs(row, factor, credit, costs);
         let least = costs.iter().copied().fold(f64::INFINITY, f64::min);
@@ -241,8 +212,7 @@ impl Frozen {
             return None;
         }
         let mean = spreads.iter().map(|&s| f64::from(s)).sum::<f64>() / spreads.len() as f64;
-        // The nearest rank: the smallest spread that 95 % of the decisions do not exceed.
-        let rank = (spreads.len() * 95).div_ceil(100) - 1;
+        let rank = percentile::index(spreads.len(), 95)?;
         let (_, &mut p95, above) = spreads.select_nth_unstable(rank);
         let most = above.iter().copied().max().unwrap_or(p95);
         Some(Spread { mean, p95, most, ended_decisions: self.by_end.len() as u64 })

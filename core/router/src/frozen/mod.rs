@@ -11,10 +11,9 @@ mod sweep;
 
 use serde::{Deserialize, Serialize};
 
-use super::options::Formula;
+use super::settings::{Formula, RouterSettings};
 use radixscope_model::id::{Millis, WorkerIx};
 
-pub use evaluate::Setting;
 pub use outcome::{Flip, MAX_FLIPS, Outcome, Spread, WorkerShare};
 pub use recommend::{Recommendation, Verdict, recommend};
 pub use sweep::Grid;
@@ -25,32 +24,6 @@ pub const MAX_CANDIDATES: usize = 4_096;
 pub const MAX_DECISIONS: usize = 1_000_000;
 /// Candidates of all decisions together that are kept: a bound on memory, 40 bytes each.
 pub const MAX_ROWS: usize = 16_000_000;
-
-/// How the recorded terms of a decision came about.
-#[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
-pub struct Recorded {
-    /// The formula.
-    pub formula: Formula,
-    /// Weight (A) or scale (B–E) in force; the recorded prefill blocks do not contain it.
-    pub prefill_factor: f64,
-    /// Credit in force (B–E); the recorded prefill blocks contain it. A knows none, there it counts as 1.
-    pub overlap_score_credit: f64,
-}
-
-impl Recorded {
-    /// Dynamo's defaults of a formula.
-    pub const fn defaults(formula: Formula) -> Self {
-        Self { formula, prefill_factor: 1.0, overlap_score_credit: 1.0 }
-    }
-
-    /// Credit that the recorded prefill blocks contain.
-    const fn credit(&self) -> f64 {
-        match self.formula {
-            Formula::A => 1.0,
-            _ => self.overlap_score_credit,
-        }
-    }
-}
 
 /// A decision as it was taken.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
@@ -65,8 +38,8 @@ pub struct FrozenDecision {
     pub block_size_tokens: Option<u32>,
     /// Index of the chosen worker among the candidates.
     pub actual: u16,
-    /// How the candidates' terms came about.
-    pub recorded: Recorded,
+    /// What the router ran with. The recorded prefill blocks contain the credit, but not the factor of the prefill term.
+    pub recorded: RouterSettings,
 }
 
 /// A worker that a decision weighed, in blocks.
@@ -144,6 +117,8 @@ pub struct Frozen {
     /// Decisions that took some time, by their end.
     by_end: Vec<u32>,
     left_out: [u64; LeftOut::ALL.len()],
+    /// What the latest decision was taken with, and when that was.
+    latest: Option<(u64, RouterSettings)>,
     most_candidates: usize,
 }
 
@@ -160,9 +135,10 @@ struct Row {
     /// Block size in tokens, 0 where unknown.
     block_size: f64,
     isl_tokens: Option<u64>,
+    /// Factor of the prefill term, as recorded.
+    prefill_factor: f64,
     /// Credit inside `prefill_blocks`.
     credit: f64,
-    recorded: Recorded,
 }
 
 impl Row {
@@ -226,9 +202,9 @@ impl Frozen {
         &self.workers
     }
 
-    /// How the terms of the latest decision came about; the natural place to start trying from.
-    pub fn recorded(&self) -> Option<Recorded> {
-        self.by_start.last().map(|&at| self.decisions[at as usize].recorded)
+    /// What the latest decision was taken with; the natural place to start trying from.
+    pub fn recorded(&self) -> Option<RouterSettings> {
+        self.latest.map(|(_, recorded)| recorded)
     }
 
     fn push(&mut self, decision: &FrozenDecision, candidates: &[FrozenCandidate]) -> Result<(), LeftOut> {
@@ -250,7 +226,7 @@ impl Frozen {
             is_cost(c.overlap_blocks) && is_cost(c.prefill_blocks) && is_cost(c.decode_blocks)
         };
         if !candidates.iter().all(candidate_fits)
-            || !is_cost(recorded.prefill_factor)
+            || !is_cost(recorded.prefill_factor())
             || !is_cost(recorded.overlap_score_credit)
         {
             return Err(LeftOut::BadNumber);
@@ -269,9 +245,12 @@ impl Frozen {
             isl_blocks,
             block_size: block_size.map_or(0.0, f64::from),
             isl_tokens: decision.isl_tokens,
-            credit: recorded.credit(),
-            recorded,
+            prefill_factor: recorded.prefill_factor(),
+            credit: recorded.device_credit(),
         });
+        if self.latest.is_none_or(|(at_ms, _)| at_ms <= decision.at_ms.0) {
+            self.latest = Some((decision.at_ms.0, recorded));
+        }
         for candidate in candidates {
             self.overlap_blocks.push(candidate.overlap_blocks);
             self.prefill_blocks.push(match (recorded.formula, block_size) {

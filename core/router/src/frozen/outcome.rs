@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::evaluate::Setting;
+use crate::settings::RouterSettings;
 use radixscope_model::id::WorkerIx;
 
 /// Flips that are listed one by one.
@@ -11,8 +11,8 @@ pub const MAX_FLIPS: usize = 256;
 /// What would have become of the decisions under a setting.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Outcome {
-    /// The setting; `None` for what really happened.
-    pub setting: Option<Setting>,
+    /// The settings; `None` for what really happened.
+    pub settings: Option<RouterSettings>,
     /// Decisions judged.
     pub decisions: u64,
     /// Decisions whose actual worker this setting would not have chosen whatever it had drawn.

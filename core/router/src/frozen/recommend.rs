@@ -2,10 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::evaluate::Setting;
 use super::outcome::Outcome;
 use super::sweep::Grid;
-use crate::options::Formula;
 
 /// The 95th percentile of the spread may be larger than the actual one by this share, and by one request, before it
 /// counts as worse: that much one draw differs from the next.
@@ -129,26 +127,16 @@ fn suggestion(
     actual: Figures,
     rule: &str,
 ) -> Recommendation {
-    let name = match grid.recorded.formula {
-        Formula::A => "overlap weight",
-        _ => "prefill load scale",
-    };
-    let setting = match outcome.setting {
-        Some(Setting::Cost { prefill_factor, temperature, .. }) => {
-            format!("{name} {prefill_factor}, temperature {temperature}")
-        }
-        _ => "round-robin".to_owned(),
-    };
+    let settings = outcome.settings.unwrap_or(grid.recorded);
     let saved = match outcome.prefill_saved_tokens {
         Some(tokens) if tokens >= 0.5 => format!(" About {tokens:.0} prompt tokens fewer to compute."),
         Some(tokens) if tokens <= -0.5 => format!(" About {:.0} prompt tokens more to compute.", -tokens),
         _ => String::new(),
     };
     let why = format!(
-        "{}: {:.1} % of the prompts' blocks found instead of {:.1} %, with workers {} requests in flight apart instead \
+        "{settings}: {:.1} % of the prompts' blocks found instead of {:.1} %, with workers {} requests in flight apart instead \
          of {} (95th percentile); {:.0} of {} decisions go elsewhere.{saved} {rule} Judged on the state that each \
          decision saw: caches and loads that would change with the choices are not followed.",
-        capitalised(&setting),
         figures.overlap * 100.0,
         actual.overlap * 100.0,
         figures.p95,
@@ -157,9 +145,4 @@ fn suggestion(
         outcome.decisions,
     );
     Recommendation { verdict, outcome: Some(at), why }
-}
-
-fn capitalised(text: &str) -> String {
-    let mut chars = text.chars();
-    chars.next().map_or_else(String::new, |first| first.to_uppercase().chain(chars).collect())
 }

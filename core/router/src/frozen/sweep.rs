@@ -4,17 +4,16 @@ use std::ops::ControlFlow;
 
 use serde::{Deserialize, Serialize};
 
-use super::evaluate::Setting;
+use super::Frozen;
 use super::outcome::Outcome;
-use super::{Frozen, Recorded};
-use crate::options::TieBreak;
+use crate::settings::RouterSettings;
 
 /// Settings tried, what each makes of the decisions, and what to compare them with.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Grid {
-    /// Weights (A) or scales (B–E).
+    /// Values of `overlap_score_weight` (A) or `prefill_load_scale` (B–E).
     pub prefill_factors: Vec<f64>,
-    /// Temperatures.
+    /// Values of `router_temperature`.
     pub temperatures: Vec<f64>,
     /// By factor, then temperature; without lists of flips.
     pub outcomes: Vec<Outcome>,
@@ -22,8 +21,8 @@ pub struct Grid {
     pub actual: Outcome,
     /// Each worker in its turn.
     pub round_robin: Outcome,
-    /// How the terms of the latest decision came about.
-    pub recorded: Recorded,
+    /// What the latest decision was taken with.
+    pub recorded: RouterSettings,
 }
 
 impl Grid {
@@ -49,13 +48,9 @@ impl Frozen {
         let mut outcomes = Vec::with_capacity(total);
         for &prefill_factor in prefill_factors {
             for &temperature in temperatures {
-                let setting = Setting::Cost {
-                    prefill_factor,
-                    overlap_score_credit: recorded.credit(),
-                    temperature,
-                    tie_break: TieBreak::of_formula(recorded.formula),
-                };
-                outcomes.push(Outcome { flips: Vec::new(), ..self.evaluate(&setting) });
+                let mut settings = RouterSettings { router_temperature: temperature, ..recorded };
+                settings.set_prefill_factor(prefill_factor);
+                outcomes.push(Outcome { flips: Vec::new(), ..self.evaluate(&settings) });
                 if progress(outcomes.len(), total).is_break() {
                     return None;
                 }
@@ -66,7 +61,7 @@ impl Frozen {
             temperatures: temperatures.to_vec(),
             outcomes,
             actual: self.actual(),
-            round_robin: Outcome { flips: Vec::new(), ..self.evaluate(&Setting::RoundRobin) },
+            round_robin: Outcome { flips: Vec::new(), ..self.evaluate(&RouterSettings::round_robin()) },
             recorded,
         })
     }

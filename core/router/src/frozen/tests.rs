@@ -3,7 +3,7 @@ use std::ops::ControlFlow;
 use proptest::prelude::*;
 
 use super::*;
-use crate::options::TieBreak;
+use crate::settings::TieBreak;
 
 const SIZE: u32 = 16;
 
@@ -24,7 +24,7 @@ fn decision(at_ms: u64, ended_ms: Option<u64>, actual: u16) -> FrozenDecision {
         isl_tokens: Some(1600),
         block_size_tokens: Some(SIZE),
         actual,
-        recorded: Recorded::defaults(Formula::A),
+        recorded: RouterSettings::new(Formula::A),
     }
 }
 
@@ -33,13 +33,8 @@ fn example() -> [FrozenCandidate; 3] {
     [candidate(1, 20.0, 80.0, 10.0), candidate(2, 75.0, 25.0, 5.0), candidate(3, 10.0, 90.0, 9.0)]
 }
 
-fn weight(prefill_factor: f64) -> Setting {
-    Setting::Cost {
-        prefill_factor,
-        overlap_score_credit: 1.0,
-        temperature: 0.0,
-        tie_break: TieBreak::SmallestTree,
-    }
+fn weight(overlap_score_weight: f64) -> RouterSettings {
+    RouterSettings { overlap_score_weight, ..RouterSettings::new(Formula::A) }
 }
 
 fn frozen(decisions: &[(FrozenDecision, &[FrozenCandidate])]) -> Frozen {
@@ -53,7 +48,7 @@ fn frozen(decisions: &[(FrozenDecision, &[FrozenCandidate])]) -> Frozen {
 #[test]
 fn at_the_recorded_setting_nothing_flips() {
     let frozen = frozen(&[(decision(1, None, 1), &example())]);
-    let outcome = frozen.evaluate(&Setting::recorded(frozen.recorded().unwrap(), 0.0));
+    let outcome = frozen.evaluate(&frozen.recorded().unwrap());
     assert_eq!((outcome.flips_certain, outcome.flips_expected, outcome.ties), (0, 0.0, 0));
     assert_eq!(outcome.overlap_share, Some(0.75));
     assert_eq!(outcome.prefill_saved_tokens, Some(0.0));
@@ -76,17 +71,11 @@ fn a_weight_of_0_follows_load_alone_and_costs_prefill() {
 
 #[test]
 fn another_credit_changes_what_overlap_is_worth() {
-    let recorded = Recorded::defaults(Formula::E);
+    let recorded = RouterSettings::new(Formula::E);
     let candidates = [candidate(0, 40.0, 60.0, 90.0), candidate(1, 0.0, 100.0, 0.0)];
     let frozen = frozen(&[(FrozenDecision { recorded, ..decision(1, None, 1) }, &candidates)]);
     let with_credit = |overlap_score_credit| {
-        let setting = Setting::Cost {
-            prefill_factor: 1.0,
-            overlap_score_credit,
-            temperature: 0.0,
-            tie_break: TieBreak::Random,
-        };
-        frozen.evaluate(&setting).flips_certain
+        frozen.evaluate(&RouterSettings { overlap_score_credit, ..recorded }).flips_certain
     };
     // 60 + 90 against 100; with credit 2.3 it is 100 − 92 + 90 against 100.
     assert_eq!((with_credit(1.0), with_credit(2.3)), (0, 1));
@@ -96,7 +85,8 @@ fn another_credit_changes_what_overlap_is_worth() {
 fn with_temperature_flips_and_shares_are_expected_values() {
     let candidates = [candidate(0, 0.0, 1.0, 0.0), candidate(1, 50.0, 3.0, 0.0)];
     let frozen = frozen(&[(decision(1, None, 0), &candidates)]);
-    let outcome = frozen.evaluate(&Setting::recorded(Recorded::defaults(Formula::A), 1.0));
+    let settings = RouterSettings { router_temperature: 1.0, ..RouterSettings::new(Formula::A) };
+    let outcome = frozen.evaluate(&settings);
     assert_eq!(outcome.flips_certain, 0);
     assert_eq!(format!("{:.4}", outcome.flips_expected), "0.2689");
     assert_eq!(format!("{:.4}", outcome.overlap_share.unwrap()), "0.1345");
@@ -109,7 +99,7 @@ fn with_temperature_flips_and_shares_are_expected_values() {
 fn round_robin_begins_at_the_first_decisions_worker_and_goes_round() {
     let candidates = example();
     let decisions: Vec<_> = (0..4).map(|at| (decision(at, None, 1), &candidates[..])).collect();
-    let outcome = frozen(&decisions).evaluate(&Setting::RoundRobin);
+    let outcome = frozen(&decisions).evaluate(&RouterSettings::round_robin());
     let to: Vec<_> = outcome.flips.iter().map(|flip| (flip.decision, flip.to.0)).collect();
     assert_eq!(to, [(1, 3), (2, 1)]);
     assert_eq!(outcome.flips_certain, 2);
@@ -131,7 +121,7 @@ fn the_spread_is_what_is_in_flight_at_each_decision() {
     // 1, 2, 3 in flight on worker 0; then one each; then only the one that runs to 90.
     assert_eq!((actual.mean, actual.p95, actual.most), (7.0 / 5.0, 3, 3));
     assert_eq!(actual.ended_decisions, 4);
-    let turns = frozen.evaluate(&Setting::RoundRobin).spread.unwrap();
+    let turns = frozen.evaluate(&RouterSettings::round_robin()).spread.unwrap();
     assert!(turns.mean < actual.mean);
 }
 
@@ -176,7 +166,7 @@ fn a_decision_that_cannot_be_judged_is_counted_with_its_reason() {
     let frozen = builder.finish();
     assert!(frozen.is_empty());
     assert_eq!(frozen.left_out().map(|(_, count)| count).collect::<Vec<_>>(), [2, 1, 1, 1]);
-    assert_eq!(frozen.evaluate(&Setting::RoundRobin).decisions, 0);
+    assert_eq!(frozen.evaluate(&RouterSettings::round_robin()).decisions, 0);
 }
 
 #[test]
@@ -213,10 +203,8 @@ fn a_grid_has_an_outcome_for_every_pair_and_can_be_stopped() {
     });
     let grid = grid.unwrap();
     assert_eq!(told.last(), Some(&(6, 6)));
-    let Some(Setting::Cost { prefill_factor, temperature, .. }) = grid.outcome(2, 1).unwrap().setting else {
-        panic!("a cost");
-    };
-    assert_eq!((prefill_factor, temperature), (2.0, 0.5));
+    let settings = grid.outcome(2, 1).unwrap().settings.unwrap();
+    assert_eq!((settings.overlap_score_weight, settings.router_temperature), (2.0, 0.5));
     assert!(grid.outcome(3, 0).is_none() && grid.outcome(0, 2).is_none());
     assert_eq!(grid.outcome(1, 0).unwrap().flips_certain, 0);
     assert!(frozen.sweep(&[1.0, 2.0], &[0.0], |_, _| ControlFlow::Break(())).is_none());
@@ -245,7 +233,11 @@ fn overlap_that_costs_no_evenness_is_recommended() {
     let grid = builder.finish().sweep(&[1.0, 1.5], &[0.0], |_, _| ControlFlow::Continue(())).unwrap();
     let advice = recommend(&grid);
     assert_eq!((advice.verdict, advice.outcome), (Verdict::MoreOverlap, Some(1)), "{}", advice.why);
-    assert!(advice.why.starts_with("Overlap weight 1.5, temperature 0: 30.0 % of"), "{}", advice.why);
+    assert!(
+        advice.why.starts_with("overlap_score_weight 1.5, router_temperature 0: 30.0 % of"),
+        "{}",
+        advice.why
+    );
 }
 
 #[test]
@@ -267,7 +259,8 @@ proptest! {
         factor in 0.0..4.0,
         formula in proptest::sample::select(Formula::ALL.to_vec()),
     ) {
-        let recorded = Recorded { prefill_factor: factor, ..Recorded::defaults(formula) };
+        let mut recorded = RouterSettings::new(formula);
+        recorded.set_prefill_factor(factor);
         let tie_break = TieBreak::of_formula(formula);
         let mut builder = FrozenBuilder::default();
         for (at, (workers, pick)) in decisions.iter().enumerate() {
@@ -285,7 +278,7 @@ proptest! {
             let decision = FrozenDecision { recorded, ..decision(at as u64, Some(at as u64 + 7), actual) };
             builder.push(&decision, &candidates).unwrap();
         }
-        let outcome = builder.finish().evaluate(&Setting::recorded(recorded, 0.0));
+        let outcome = builder.finish().evaluate(&recorded);
         prop_assert_eq!(outcome.flips_certain, 0);
         prop_assert!(outcome.flips.is_empty());
         let sum: f64 = outcome.shares.iter().map(|s| s.share).sum();

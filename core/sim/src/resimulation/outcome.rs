@@ -91,7 +91,7 @@ impl Tally {
             },
             warm_up,
             sample_every_ms: SPREAD_EVERY_MS.max(span_ms / MAX_SAMPLES),
-            indexes: settings.router.indexes(),
+            indexes: settings.router.keeps_index(),
             block_size_tokens: settings.block_size_tokens,
             isl_blocks: 0,
             overlap_blocks: 0,

@@ -4,8 +4,9 @@
 use serde::{Deserialize, Serialize};
 
 use super::{Arrival, MAX_REQUEST_TOKENS, ResimulationError};
-use crate::config::{Config, Fleet, RouterMode};
+use crate::config::{Config, Fleet};
 use crate::timing;
+use radixscope_router::{RouterMode, RouterSettings};
 
 /// Share of the arrivals that fill the caches and are not counted, in percent, unless told otherwise.
 pub const WARM_UP_PERCENT: u32 = 20;
@@ -24,7 +25,7 @@ pub struct Settings {
     /// Most tokens a worker computes in one step, prefill and decode together.
     pub max_num_tokens: u32,
     /// How requests find a worker.
-    pub router: RouterMode,
+    pub router: RouterSettings,
     /// Decides ties and draws.
     pub seed: u64,
     /// Tokens of an answer of which the recording does not tell the length; at least 1.
@@ -106,10 +107,11 @@ impl Settings {
                 self.warm_up_percent
             ),
         ];
-        said.push(match self.router {
-            RouterMode::Kv { overlap_score_weight, temperature } => format!(
-                "The router is that of Dynamo 0.9: cost = {overlap_score_weight} × prefill blocks + decode blocks, \
-                 temperature {temperature}."
+        said.push(match self.router.router_mode {
+            RouterMode::Kv => format!(
+                "The router is that of Dynamo 0.9: cost = {} × prefill blocks + decode blocks, router_temperature {}.",
+                self.router.prefill_factor(),
+                self.router.router_temperature
             ),
             RouterMode::RoundRobin => "The router takes one worker after the other.".to_owned(),
         });

@@ -104,10 +104,11 @@ impl Decided {
         if more.completeness > known.completeness || (is_verdict && !is_written) {
             known.completeness = more.completeness;
             known.candidates = Cow::Owned(more.candidates.to_vec());
-            known.scoring = more.scoring;
+            (known.formula, known.prefill_factor) = (more.formula, more.prefill_factor);
             known.not_reconstructed = more.not_reconstructed;
         } else {
-            fill(&mut known.scoring, more.scoring);
+            fill(&mut known.formula, more.formula);
+            fill(&mut known.prefill_factor, more.prefill_factor);
         }
         hold_against_words(known);
     }
@@ -137,7 +138,7 @@ fn hold_against_words(decision: &mut Decision<'_>) {
     };
     decision.completeness = Completeness::ChosenOnly;
     decision.candidates = Cow::Borrowed(&[]);
-    decision.scoring = None;
+    (decision.formula, decision.prefill_factor) = (None, None);
     decision.not_reconstructed = Some(differs);
 }
 
@@ -433,7 +434,8 @@ fn owned(told: &Decision<'_>) -> Decision<'static> {
         block_size_tokens: told.block_size_tokens,
         overlap_blocks: told.overlap_blocks,
         logit: told.logit,
-        scoring: told.scoring,
+        formula: told.formula,
+        prefill_factor: told.prefill_factor,
         tied: told.tied,
         candidates: Cow::Owned(told.candidates.to_vec()),
         completeness: told.completeness,

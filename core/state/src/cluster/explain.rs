@@ -19,14 +19,14 @@ const ROUNDING_SHARE: f64 = 0.02;
 pub struct CostParts {
     /// Who, and the numbers that were compared.
     pub candidate: Candidate,
-    /// Weight × blocks to prefill.
+    /// Factor × blocks to prefill.
     pub prefill_cost: f64,
     /// What the cost has beyond prefill and decode: active requests, preferred taints. Below 0 for a credit.
     pub other_cost: f64,
-    /// What the blocks that it held made it cheaper: weight × overlap.
+    /// What the blocks that it held made it cheaper: factor × overlap.
     pub saved: f64,
-    /// Weight or scale of the prefill blocks.
-    pub weight: f64,
+    /// Factor of the prefill blocks.
+    pub prefill_factor: f64,
     /// Whether it was chosen.
     pub is_chosen: bool,
     /// Whether it shares the lowest cost.
@@ -40,7 +40,7 @@ impl CostParts {
         let terms = Terms {
             formula: self.formula,
             prefill_blocks: self.candidate.prefill_blocks,
-            prefill_factor: self.weight,
+            prefill_factor: self.prefill_factor,
             decode_blocks: self.candidate.decode_blocks,
             cost: self.candidate.cost,
             ..Terms::default()
@@ -58,24 +58,23 @@ impl Decided {
     /// Every known candidate, cheapest first; of equal ones the chosen one first, then in order of first sight.
     pub fn cost_parts(&self) -> Vec<CostParts> {
         let decision = &self.decision;
-        let scoring = decision.scoring;
         let least = decision.candidates.iter().map(|c| c.cost).fold(f64::INFINITY, f64::min);
         let of = |&candidate: &Candidate| {
-            // Where only the numbers are known, the weight follows from them.
+            // Where only the numbers are known, the factor follows from them.
             let left = candidate.cost - candidate.decode_blocks;
-            let weight = scoring.map_or_else(|| ratio(left, candidate.prefill_blocks), |s| s.weight);
-            let prefill_cost = weight * candidate.prefill_blocks;
+            let factor = decision.prefill_factor.unwrap_or_else(|| ratio(left, candidate.prefill_blocks));
+            let prefill_cost = factor * candidate.prefill_blocks;
             let other = candidate.cost - prefill_cost - candidate.decode_blocks;
             let is_rounding = other.abs() <= ROUNDING_SHARE * candidate.cost.abs() || !other.is_finite();
             CostParts {
                 candidate,
                 prefill_cost,
                 other_cost: if is_rounding { 0.0 } else { other },
-                saved: weight * f64::from(candidate.overlap_blocks),
-                weight,
+                saved: factor * f64::from(candidate.overlap_blocks),
+                prefill_factor: factor,
                 is_chosen: candidate.worker == decision.worker,
                 is_lowest: candidate.cost == least,
-                formula: scoring.map_or(Formula::A, |s| s.formula),
+                formula: decision.formula.unwrap_or(Formula::A),
             }
         };
         let mut parts: Vec<CostParts> = decision.candidates.iter().map(of).collect();
@@ -233,7 +232,7 @@ fn blocks(n: f64) -> String {
 mod tests {
     use super::super::verdict::tests::decided;
     use super::*;
-    use radixscope_model::record::{NotReconstructed, Scoring};
+    use radixscope_model::record::NotReconstructed;
 
     fn name(worker: WorkerIx) -> String {
         format!("W{}", worker.0 + 1)
@@ -252,7 +251,7 @@ mod tests {
     /// The example everybody knows, with its loads.
     fn example() -> Decided {
         let mut example = decided(Some(100), None, &[(20, 90.0), (75, 30.0), (10, 99.0)]);
-        example.decision.scoring = Some(Scoring { formula: Formula::A, weight: 1.0 });
+        (example.decision.formula, example.decision.prefill_factor) = (Some(Formula::A), Some(1.0));
         for (candidate, (prefill, decode)) in
             example.decision.candidates.to_mut().iter_mut().zip([(80.0, 10.0), (25.0, 5.0), (90.0, 9.0)])
         {

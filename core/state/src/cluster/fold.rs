@@ -91,7 +91,7 @@ impl Cluster {
             Record::Request(ended) => self.head.requests.push(ended),
             Record::Scrape(scrape) => self.fold_scrape(at, scrape),
             Record::LogSign { worker, sign, count } => self.fold_sign(at, *worker, *sign, *count),
-            Record::Finding { code, finding } => self.head.findings.found(code, finding),
+            Record::Finding(finding) => self.head.findings.found(finding),
             Record::Checked(rules) => self.head.findings.checked(rules),
             Record::Vacated { workers } => self.fold_vacated(at, workers),
             about_worker => self.fold_worker(at, about_worker),

@@ -30,7 +30,7 @@ mod tests;
 use serde::{Deserialize, Serialize};
 
 use radixscope_model::id::{Millis, Seq, SourceIx, Worker, WorkerIx};
-use radixscope_model::record::{Finding, FindingHead, LogSign, Record, RuleStatus};
+use radixscope_model::record::{Finding, LogSign, Record, RuleStatus};
 
 use crate::tree::forest::Arrangement;
 use crate::tree::{DEFAULT_LIMIT_NODES, Tree};
@@ -50,7 +50,7 @@ pub use rates::{Bucket, RATE_BUCKET_MS, RATE_WINDOW_S, Rates};
 pub use requests::Requests;
 pub use router::{MAX_ROUTERS_KNOWN, RouterState};
 pub use sign::SignState;
-pub use sizes::{BlockSize, BlockSizeSource, CapacitySource, Said};
+pub use sizes::{BlockSizeSource, CapacitySource, Sourced};
 pub use snapshot::{SnapshotError, SnapshotPart, SnapshotReader};
 pub use source::{MissedCount, RejectedCount, SourceState, UnknownGaps};
 pub use verdict::{HIT_SHARE, LostAffinity, NoMargin, Verdict};
@@ -227,19 +227,9 @@ impl Cluster {
         self.head.findings.all()
     }
 
-    /// The front of each finding, without taking the rest apart.
-    pub fn finding_heads(&self) -> impl Iterator<Item = FindingHead> + '_ {
-        self.head.findings.heads()
-    }
-
     /// What was checked last; empty before the first check.
     pub fn checked(&self) -> &[RuleStatus<'static>] {
         self.head.findings.rules()
-    }
-
-    /// How many rules were checked last, without taking the list apart.
-    pub fn checked_count(&self) -> u32 {
-        self.head.findings.rules_count()
     }
 
     /// Blocks that `worker` holds, those outside the picture included. `None`: no KV event of it was ever heard, so
@@ -313,7 +303,7 @@ pub fn worker_of(record: &Record<'_>) -> Option<WorkerIx> {
         | Record::Progress { .. }
         | Record::Request(_)
         | Record::Scrape(_)
-        | Record::Finding { .. }
+        | Record::Finding(_)
         | Record::Checked(_)
         | Record::Gaps { .. }
         | Record::Vacated { .. }

@@ -1,24 +1,27 @@
-//! A worker's block size and capacity, each with who says it: the one place that decides between the sources, for panels,
+//! A worker's block size and capacity, each with its source: the one place that decides between the sources, for panels,
 //! rules and the API alike.
 
 use super::{Cluster, ProcessState, WorkerState};
+use crate::requests::is_peer;
 use radixscope_model::id::{Millis, WorkerIx};
-use radixscope_model::record::{ModelFigures, ProcessRole, RankFigures};
+use radixscope_model::record::{Decision, ModelFigures, ProcessRole, RankFigures};
 
 /// Latest decisions that are asked for a block size. Every one that tells of its prompt has it, so that the first few do;
 /// where none tells, asking more would cost time and give nothing.
 const DECISIONS_ASKED: usize = 1_000;
 
-/// Tokens of a block, and who says so.
+/// A value with its source.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct BlockSize {
-    /// Tokens per block, above 0.
-    pub tokens: u32,
-    /// Who says so.
-    pub source: BlockSizeSource,
+pub struct Sourced<T, S> {
+    /// The value; its unit is that of the question.
+    pub value: T,
+    /// Where it is known from.
+    pub source: S,
+    /// When it was reported last; `None` for what is reported once.
+    pub at_ms: Option<Millis>,
 }
 
-/// Who tells a worker's block size. Earlier counts more.
+/// Where a worker's block size is known from. An earlier source wins over a later one.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum BlockSizeSource {
     /// `kv_cache_block_size` of its model card (reference §8).
@@ -57,18 +60,7 @@ impl BlockSizeSource {
     }
 }
 
-/// A number of blocks with its source.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Said<S> {
-    /// Blocks.
-    pub blocks: u64,
-    /// Who said it.
-    pub source: S,
-    /// When it was said last; `None` for what is said once.
-    pub at_ms: Option<Millis>,
-}
-
-/// Who tells how many blocks there are. Earlier counts more.
+/// Where the number of a worker's blocks is known from. An earlier source wins over a later one.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum CapacitySource {
     /// The worker's own metrics (`dynamo_component_total_blocks`, reference §4.4).
@@ -100,10 +92,9 @@ impl CapacitySource {
 }
 
 impl Cluster {
-    /// Tokens of a block of `worker`, by the first of [`BlockSizeSource`] that tells. `None`: none does.
-    pub fn block_size(&self, worker: WorkerIx) -> Option<BlockSize> {
+    /// Tokens per block of `worker`, above 0, by the first source of [`BlockSizeSource`] that knows it; `None`: none does.
+    pub fn block_size(&self, worker: WorkerIx) -> Option<Sourced<u32, BlockSizeSource>> {
         let state = self.worker(worker)?;
-        let by = |source| move |tokens: u32| (tokens > 0).then_some(BlockSize { tokens, source });
         let card = state.block_size_tokens.and_then(by(BlockSizeSource::ModelCard));
         let frontend =
             || self.models_agree(|model| model.block_size_tokens).and_then(by(BlockSizeSource::Frontend));
@@ -111,13 +102,17 @@ impl Cluster {
         card.or_else(frontend).or_else(requests).or_else(|| self.size_of_component(state))
     }
 
-    fn size_of_component(&self, of: &WorkerState) -> Option<BlockSize> {
-        let is_peer =
-            |state: &WorkerState| state.namespace == of.namespace && state.component == of.component;
+    /// Tokens per block that a decision was taken with: its own where it is recorded, else the block size of its worker.
+    pub fn block_size_of(&self, decision: &Decision<'_>) -> Option<Sourced<u32, BlockSizeSource>> {
+        let own = decision.block_size_tokens.and_then(by(BlockSizeSource::Requests));
+        own.or_else(|| self.block_size(decision.worker))
+    }
+
+    fn size_of_component(&self, of: &WorkerState) -> Option<Sourced<u32, BlockSizeSource>> {
+        let is_peer = |state: &WorkerState| is_peer(state, of);
         let peers = self.head.workers.iter().filter(|state| is_peer(state) && state.gone.is_none());
         let cards = agreed(peers.filter_map(|state| state.block_size_tokens));
         let requests = || self.size_of_requests(|at| self.worker(at).is_some_and(is_peer));
-        let by = |source| move |tokens: u32| (tokens > 0).then_some(BlockSize { tokens, source });
         cards
             .and_then(by(BlockSizeSource::Component))
             .or_else(|| requests().and_then(by(BlockSizeSource::ComponentRequests)))
@@ -136,7 +131,7 @@ impl Cluster {
         let mut sizes = (0..workers.len() as u16)
             .map(WorkerIx)
             .filter(|ix| all_left || workers[ix.at()].gone.is_none())
-            .filter_map(|ix| Some(self.block_size(ix)?.tokens))
+            .filter_map(|ix| Some(self.block_size(ix)?.value))
             .peekable();
         if sizes.peek().is_some() {
             return agreed(sizes);
@@ -145,28 +140,28 @@ impl Cluster {
         frontends.or_else(|| self.size_of_requests(|_| true)).filter(|&tokens| tokens > 0)
     }
 
-    /// Blocks that the KV cache of `worker` holds, by the first of [`CapacitySource`] that tells. `None`: none does.
-    pub fn capacity(&self, worker: WorkerIx) -> Option<Said<CapacitySource>> {
+    /// Blocks that the KV cache of `worker` holds, by the first source of [`CapacitySource`] that knows it; `None`: none does.
+    pub fn capacity(&self, worker: WorkerIx) -> Option<Sourced<u64, CapacitySource>> {
         self.capacities(worker).into_iter().flatten().next()
     }
 
     /// The same by every source, the best first.
-    pub fn capacities(&self, worker: WorkerIx) -> [Option<Said<CapacitySource>>; 3] {
-        let said = |blocks: Option<u64>, source, at_ms| {
+    pub fn capacities(&self, worker: WorkerIx) -> [Option<Sourced<u64, CapacitySource>>; 3] {
+        let sourced = |blocks: Option<u64>, source, at_ms| {
             // A worker that registers before its engine is up says 0.
-            blocks.filter(|&blocks| blocks > 0).map(|blocks| Said { blocks, source, at_ms })
+            blocks.filter(|&blocks| blocks > 0).map(|value| Sourced { value, source, at_ms })
         };
         let rank = self.rank_of(worker);
         let card = self.worker(worker).and_then(|state| state.capacity_blocks);
         let frontend = self.worker(worker).and_then(|_| self.models_agree(|model| model.total_kv_blocks));
         [
-            said(
+            sourced(
                 rank.and_then(|(_, rank)| rank.total_blocks),
                 CapacitySource::Engine,
                 rank.map(|(process, _)| process.last_ms),
             ),
-            said(card, CapacitySource::ModelCard, None),
-            said(frontend, CapacitySource::Frontend, None),
+            sourced(card, CapacitySource::ModelCard, None),
+            sourced(frontend, CapacitySource::Frontend, None),
         ]
     }
 
@@ -189,6 +184,11 @@ impl Cluster {
     ) -> Option<T> {
         agreed(self.processes().iter().flat_map(|process| process.models()).filter_map(figure))
     }
+}
+
+/// A block size of 0 is none.
+fn by(source: BlockSizeSource) -> impl Fn(u32) -> Option<Sourced<u32, BlockSizeSource>> {
+    move |tokens| (tokens > 0).then_some(Sourced { value: tokens, source, at_ms: None })
 }
 
 /// The one value of all; `None` of none, or where two differ.
@@ -256,13 +256,13 @@ mod tests {
     }
 
     fn size(cluster: &Cluster, worker: u16) -> Option<(u32, BlockSizeSource)> {
-        cluster.block_size(WorkerIx(worker)).map(|size| (size.tokens, size.source))
+        cluster.block_size(WorkerIx(worker)).map(|size| (size.value, size.source))
     }
 
     #[test]
-    fn the_source_that_is_nearest_to_the_worker_tells_its_block_size() {
+    fn the_sources_of_a_block_size_count_in_the_order_of_their_list() {
         let mut cluster = cluster();
-        assert_eq!((size(&cluster, 0), cluster.block_tokens()), (None, None), "nobody tells: not known");
+        assert_eq!((size(&cluster, 0), cluster.block_tokens()), (None, None), "no source: not known");
         request(&mut cluster, 1, 1, 128);
         assert_eq!(size(&cluster, 0), Some((128, BlockSizeSource::ComponentRequests)));
         assert_eq!(size(&cluster, 2), None, "another component may have another size");
@@ -278,12 +278,27 @@ mod tests {
     }
 
     #[test]
+    fn a_decision_has_the_size_it_was_recorded_with_before_that_of_its_worker() {
+        let mut cluster = cluster();
+        let decision = Decision::new(DecisionId(1), WorkerIx(0), DecisionSource::RequestTrace);
+        let size = |cluster: &Cluster, own| {
+            let decision = Decision { block_size_tokens: own, ..decision.clone() };
+            cluster.block_size_of(&decision).map(|size| (size.value, size.source))
+        };
+        assert_eq!(size(&cluster, None), None);
+        card(&mut cluster, 0, None, Some(64));
+        assert_eq!(size(&cluster, None), Some((64, BlockSizeSource::ModelCard)));
+        assert_eq!(size(&cluster, Some(0)), Some((64, BlockSizeSource::ModelCard)));
+        assert_eq!(size(&cluster, Some(32)), Some((32, BlockSizeSource::Requests)));
+    }
+
+    #[test]
     fn frontends_that_contradict_each_other_tell_nothing() {
         let mut cluster = cluster();
         scrape(&mut cluster, "a", ProcessRole::Frontend, 16, 900);
         scrape(&mut cluster, "b", ProcessRole::Frontend, 32, 900);
         assert_eq!(size(&cluster, 0), None);
-        assert_eq!(cluster.capacity(WorkerIx(0)).map(|said| said.blocks), Some(900));
+        assert_eq!(cluster.capacity(WorkerIx(0)).map(|capacity| capacity.value), Some(900));
     }
 
     #[test]
@@ -296,8 +311,9 @@ mod tests {
     #[test]
     fn the_engines_own_total_counts_before_what_was_registered() {
         let mut cluster = cluster();
-        let capacity =
-            |cluster: &Cluster| cluster.capacity(WorkerIx(0)).map(|said| (said.blocks, said.source));
+        let capacity = |cluster: &Cluster| {
+            cluster.capacity(WorkerIx(0)).map(|capacity| (capacity.value, capacity.source))
+        };
         scrape(&mut cluster, "f", ProcessRole::Frontend, 16, 900);
         assert_eq!(capacity(&cluster), Some((900, CapacitySource::Frontend)));
         card(&mut cluster, 0, Some(800), None);

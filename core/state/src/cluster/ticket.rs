@@ -3,6 +3,7 @@
 use super::Decided;
 use radixscope_model::id::{Worker, WorkerIx};
 use radixscope_model::record::{Candidate, Completeness, DecisionSource};
+use radixscope_router::RouterSettings;
 use radixscope_router::text::{CandidateText, DecisionText};
 
 impl Decided {
@@ -38,8 +39,8 @@ impl Decided {
             request_id: decision.request_id.as_deref(),
             isl_tokens: decision.isl_tokens,
             block_size_tokens: decision.block_size_tokens,
-            options: None,
-            scoring: decision.scoring.map(|scoring| (scoring.formula, scoring.weight)),
+            settings: RouterSettings::of_decision(decision),
+            are_settings_whole: false,
             candidates: &candidates,
             has_all_candidates: decision.completeness != Completeness::ChosenOnly && !parts.is_empty(),
             known_from: &known_from,

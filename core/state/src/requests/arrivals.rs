@@ -38,8 +38,6 @@ pub struct Arrivals {
     latest: VecDeque<Arrival>,
     /// The block before, and the chain hash, of every block.
     blocks: Vec<(u32, u64)>,
-    /// Tokens per block, where the source told; of the latest request that told.
-    pub block_size_tokens: Option<u32>,
     #[serde(skip)]
     index: HashMap<(u32, u64), u32>,
 }
@@ -96,7 +94,7 @@ impl Arrivals {
             blocks.push((to(&moved, before), hash));
         }
         latest.iter_mut().for_each(|arrival| arrival.leaf = to(&moved, arrival.leaf));
-        Self { latest, blocks, block_size_tokens: self.block_size_tokens, index: HashMap::new() }
+        Self { latest, blocks, index: HashMap::new() }
     }
 
     /// The one that led to `decision`.
@@ -135,7 +133,6 @@ impl Arrivals {
         let mut chain = Vec::new();
         let kept = self.latest.split_off(self.latest.len().div_ceil(2));
         let before = std::mem::take(self);
-        self.block_size_tokens = before.block_size_tokens;
         let mut room = MAX_ARRIVAL_BLOCKS / 2;
         for mut arrival in kept.into_iter().rev() {
             before.prompt(&arrival, &mut chain);

@@ -5,8 +5,8 @@ use serde_json::{Map, Value, json};
 
 use radixscope_export::finding_ticket::finding_ticket;
 use radixscope_export::{FindingsDto, Wanted};
+use radixscope_model::number_format::count;
 use radixscope_model::record::{CheckStatus, LinkState, Phase, RuleStatus, Severity};
-use radixscope_model::words::count;
 use radixscope_state::cluster::{Cluster, SourceState};
 
 use super::{EXIT_BLIND, Listened};

@@ -3,8 +3,8 @@
 use std::fmt;
 
 use radixscope_export::Wanted;
+use radixscope_model::number_format::count;
 use radixscope_model::record::{LinkState, Severity};
-use radixscope_model::words::count;
 use radixscope_state::cluster::Cluster;
 
 /// The state in a few numbers.

@@ -333,7 +333,7 @@ fn worker(cluster: &Cluster, ix: WorkerIx) -> Option<WorkerDto> {
         hidden_blocks: held.hidden,
         capacity_blocks: capacity.map(|said| said.blocks),
         capacity_source: capacity.map(|said| said.source.as_str()),
-        block_size_tokens: size.map(|size| size.tokens),
+        block_size_tokens: size.map(|size| size.value),
         block_size_source: size.map(|size| size.source.as_str()),
         used_blocks: w.engine_used_blocks,
         stored_total: w.stored_total,

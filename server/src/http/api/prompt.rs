@@ -59,10 +59,11 @@ pub(super) fn of(view: &View<'_>, id: DecisionId) -> Result<Blocks, ApiError> {
     })?;
     let mut chain = Vec::new();
     arrivals.prompt(arrival, &mut chain);
-    let told = view.cluster.decisions().get(id).and_then(|decided| decided.decision.block_size_tokens);
+    let cluster = view.cluster;
+    let size = cluster.decisions().get(id).and_then(|decided| cluster.block_size_of(&decided.decision));
     Ok(Blocks {
         hashes: Hashes::Chain(chain),
         isl_tokens: arrival.isl_tokens,
-        block_size_tokens: told.or(arrivals.block_size_tokens),
+        block_size_tokens: size.map(|size| size.value),
     })
 }

@@ -15,8 +15,8 @@ use tokio::time::Instant;
 
 use radixscope_dynamo::log_line::may_matter;
 use radixscope_intake::ingest::LOG_PREFIX;
+use radixscope_model::number_format::count;
 use radixscope_model::record::{LinkState, MissedCause, Topic};
-use radixscope_model::words::count;
 
 use crate::config::LogFile;
 use crate::hub::{HubEnded, SourceHandle};

@@ -2,7 +2,7 @@
 
 use std::sync::atomic::Ordering;
 
-use radixscope_model::words::count;
+use radixscope_model::number_format::count;
 
 use super::history::Progress;
 

@@ -9,7 +9,7 @@ use super::text::{Px, width_px};
 use super::{Drawing, Heat, MAX_BOXES, label};
 use crate::colour::{Rgb, css, ink};
 use radixscope_model::id::WorkerIx;
-use radixscope_model::words::count;
+use radixscope_model::number_format::{count, plural};
 use radixscope_state::tree::Tree;
 use radixscope_state::tree::forest::{Chain, Forest, Holder, Run, Seen, Sliver, Window};
 
@@ -353,7 +353,7 @@ fn write_rect(svg: &mut String, rect: &Rect, fill: &str, inside: impl FnOnce(&mu
 
 /// `1 block`, `1,240 blocks`.
 pub(super) fn blocks(n: u32) -> String {
-    format!("{} block{}", count(n.into()), if n == 1 { "" } else { "s" })
+    plural(n.into(), "block", "blocks")
 }
 
 /// 1 for what was touched just now, 0 from an hour on; equal ratios are equally far apart.

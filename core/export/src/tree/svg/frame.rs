@@ -8,7 +8,7 @@ use super::text::{Escaped, Px, cut, width_px};
 use super::{Drawing, Heat, label};
 use crate::colour::css;
 use radixscope_model::id::WorkerIx;
-use radixscope_model::words::count;
+use radixscope_model::number_format::{count, plural};
 use radixscope_state::tree::Tree;
 use radixscope_state::tree::forest::{Forest, Order, Width};
 
@@ -78,7 +78,7 @@ pub(super) fn facts(tree: &Tree, forest: &Forest, drawing: &Drawing<'_>, left_ou
         drawing.at,
         blocks(sums.blocks),
         count(sums.shared.into()),
-        if sums.copies == 1 { "1 copy".to_owned() } else { format!("{} copies", count(sums.copies)) },
+        plural(sums.copies, "copy", "copies"),
         count(totals.resident - totals.hidden),
         count(totals.resident),
     );

@@ -2,7 +2,7 @@
 
 use super::event_path::{WINDOW, WINDOW_MS, requests_served};
 use super::no_events;
-use crate::check::{Found, Look, Rule, View, missing};
+use crate::check::{Finding, Rule, RuleOutcome, View, missing};
 use radixscope_model::record::{Counter, DecisionSource, HistogramKind, ProcessRole, Severity};
 
 /// Requests that a KV router would have published.
@@ -24,12 +24,16 @@ impl Rule for ApproximateMode {
         20_000
     }
 
-    fn look(&self, view: &View<'_>) -> Look {
+    fn look(&self, view: &View<'_>) -> RuleOutcome {
         let Some(served) = requests_served(view, WINDOW_MS) else {
-            return Look::Unknown(missing::of_frontends(view, "the number of requests served", "").into());
+            return RuleOutcome::Unknown(
+                missing::of_frontends(view, "the number of requests served", "").into(),
+            );
         };
         if view.listening_ms().is_none_or(|ms| ms < WINDOW_MS) {
-            return Look::Unknown("Dynamo's messages have been listened to for less than a minute.".into());
+            return RuleOutcome::Unknown(
+                "Dynamo's messages have been listened to for less than a minute.".into(),
+            );
         }
         // From 1.0 on routers do not publish decisions; their own counters tell, see `router_hears_no_events`.
         let is_new = |p: &radixscope_state::cluster::ProcessState| {
@@ -37,7 +41,7 @@ impl Rule for ApproximateMode {
                 || p.session(HistogramKind::HitRate).is_some()
         };
         if view.cluster.processes().iter().any(is_new) || served < MIN_REQUESTS {
-            return Look::Ok;
+            return RuleOutcome::Ok;
         }
         let heard = view.decisions(WINDOW_MS).any(|d| d.is_from(DecisionSource::KvHitRate))
             || view
@@ -49,19 +53,19 @@ impl Rule for ApproximateMode {
             view.present().map(|w| view.history.rise(view.cluster, w, view.now, WINDOW_MS).store_events);
         let stores: u64 = rises.sum();
         if heard {
-            return Look::Ok;
+            return RuleOutcome::Ok;
         }
         if stores == 0 {
             return match no_events::silent(view).is_empty() {
-                true => Look::Unknown(
+                true => RuleOutcome::Unknown(
                     "No KV event was received in the last 60 s, so nothing tells how routers use them."
                         .into(),
                 ),
-                false => Look::Explained("no_events"),
+                false => RuleOutcome::Explained("no_events"),
             };
         }
-        Look::Found(
-            Found::new(
+        RuleOutcome::Found(
+            Finding::new(
                 Severity::Info,
                 "No KV router is heard although requests are served",
                 "A KV router of 0.8 or 0.9 publishes every choice; here workers publish KV events and no router speaks. \

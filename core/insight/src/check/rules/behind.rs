@@ -1,6 +1,6 @@
 //! This dashboard shows the past: messages reach it long after they were published.
 
-use crate::check::{Found, Look, Rule, View};
+use crate::check::{Finding, Rule, RuleOutcome, View};
 use radixscope_model::record::{LinkState, Severity};
 
 /// Delay of the slowest message that is too much.
@@ -24,11 +24,11 @@ impl Rule for Behind {
         10_000
     }
 
-    fn look(&self, view: &View<'_>) -> Look {
+    fn look(&self, view: &View<'_>) -> RuleOutcome {
         let live = view.cluster.sources().iter().filter(|s| s.state == LinkState::Live);
         let fresh = live.filter(|s| s.last_ms.is_some_and(|last| view.now.since(last) <= FRESH_MS));
         let late = fresh.filter_map(|s| Some((s, s.lag_ms.filter(|&lag| lag > LATE_MS)?)));
-        let mut found = Found::new(
+        let mut found = Finding::new(
             Severity::Warning,
             "This dashboard is behind",
             "Messages arrive seconds after they were published, so tree and loads are shown late. Either this process or \
@@ -46,6 +46,6 @@ impl Rule for Behind {
                 "ms",
             );
         }
-        if any { Look::Found(found) } else { Look::Ok }
+        if any { RuleOutcome::Found(found) } else { RuleOutcome::Ok }
     }
 }

@@ -1,9 +1,10 @@
 //! A spike of requests moves from one worker to another.
 
 use crate::check::causes::{Cause, code};
+use crate::check::engine::EngineSettings as _;
 use crate::check::peers::{batch_limit, name};
 use crate::check::spikes::{Harmful, MISSING, harmful};
-use crate::check::{Found, Look, Rule, View};
+use crate::check::{Finding, Rule, RuleOutcome, View};
 use crate::spread::FOLLOW_S;
 use radixscope_model::record::Severity;
 
@@ -28,10 +29,10 @@ impl Rule for Cascade {
         60_000
     }
 
-    fn look(&self, view: &View<'_>) -> Look {
-        let Some(spikes) = harmful(view, WINDOW_S) else { return Look::Unknown(MISSING.into()) };
-        let Some((from, to)) = latest_move(&spikes) else { return Look::Ok };
-        let mut found = Found::new(
+    fn look(&self, view: &View<'_>) -> RuleOutcome {
+        let Some(spikes) = harmful(view, WINDOW_S) else { return RuleOutcome::Unknown(MISSING.into()) };
+        let Some((from, to)) = latest_move(&spikes) else { return RuleOutcome::Ok };
+        let mut found = Finding::new(
             Severity::Warning,
             "A spike of requests moved from one worker to another",
             "The router turns away from the full worker all at once, and the next one fills in its turn. Every worker on \

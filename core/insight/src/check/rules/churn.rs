@@ -3,11 +3,12 @@
 use super::memory_full::MemoryFull;
 use crate::capacity::RemedyKind;
 use crate::check::causes::{Cause, code};
+use crate::check::engine::EngineSettings as _;
 use crate::check::peers::{holding, name};
-use crate::check::{Found, Look, Rule, View};
+use crate::check::{Finding, Rule, RuleOutcome, View};
 use radixscope_model::id::WorkerIx;
+use radixscope_model::number_format;
 use radixscope_model::record::{BlockAges, Severity};
-use radixscope_model::words;
 
 /// Window of the overlap, milliseconds; the ages' is the same.
 const WINDOW_MS: u64 = 60_000;
@@ -39,12 +40,12 @@ impl Rule for Churn {
         10_000
     }
 
-    fn look(&self, view: &View<'_>) -> Look {
+    fn look(&self, view: &View<'_>) -> RuleOutcome {
         let ages = |ix: WorkerIx| view.cluster.worker(ix)?.ages;
         let followed: Vec<(WorkerIx, BlockAges)> =
             view.present().filter_map(|ix| Some((ix, ages(ix)?))).collect();
         if followed.is_empty() {
-            return Look::Unknown(
+            return RuleOutcome::Unknown(
                 "No worker's blocks were followed yet; they are where its KV events are heard".into(),
             );
         }
@@ -54,24 +55,24 @@ impl Rule for Churn {
         let came_back = sum(|ages| u64::from(ages.came_back));
         let share = came_back as f64 / removed.max(1) as f64;
         if removed < MIN_SAMPLE || scaled < MIN_REMOVED || share < CAME_BACK_SHARE {
-            return Look::Ok;
+            return RuleOutcome::Ok;
         }
         let window = view.cluster.decisions().window(view.now, WINDOW_MS);
         let Some(overlap) = window.overlap_share().filter(|_| window.count >= MIN_DECISIONS) else {
-            return Look::Unknown(
+            return RuleOutcome::Unknown(
                 format!("{MIN_DECISIONS} decisions with their overlap within 60 s are needed to judge whether it hurts").into(),
             );
         };
         if overlap >= LOW_OVERLAP {
-            return Look::Ok;
+            return RuleOutcome::Ok;
         }
         // Overlap means nothing while block sizes disagree.
         if holding(view, "block_size_mismatch").is_some() {
-            return Look::Explained("block_size_mismatch");
+            return RuleOutcome::Explained("block_size_mismatch");
         }
         let is_memory_full =
-            holding(view, "memory_full").is_some() || matches!(MemoryFull.look(view), Look::Found(_));
-        let mut found = Found::new(
+            holding(view, "memory_full").is_some() || matches!(MemoryFull.look(view), RuleOutcome::Found(_));
+        let mut found = Finding::new(
             Severity::Warning,
             "Blocks are evicted before they are wanted again",
             "The KV cache is too small for what the traffic re-uses, so prefixes are computed again shortly after they \
@@ -81,12 +82,12 @@ impl Rule for Churn {
         .cause(code(is_memory_full.then_some(Cause::Memory)))
         .evidence(
             "Evicted blocks that the same worker stored again, followed sample, last 60 s",
-            format!("{} of {} ({:.0} %)", words::count(came_back), words::count(removed), share * 100.0),
+            format!("{} of {} ({:.0} %)", number_format::count(came_back), number_format::count(removed), share * 100.0),
             "blocks",
         )
         .evidence(
             "Overlap, decisions of the last 60 s",
-            format!("{} of {} ({:.0} %)", words::count(window.overlap_blocks), words::count(window.isl_blocks), overlap * 100.0),
+            format!("{} of {} ({:.0} %)", number_format::count(window.overlap_blocks), number_format::count(window.isl_blocks), overlap * 100.0),
             "blocks",
         );
         let mut workers = followed;

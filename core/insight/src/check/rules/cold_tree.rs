@@ -2,7 +2,7 @@
 
 use super::event_path::part;
 use super::router_restarted::restarts;
-use crate::check::{Found, Look, Rule, View};
+use crate::check::{Finding, Rule, RuleOutcome, View};
 use radixscope_model::id::Millis;
 use radixscope_model::record::{LogSign, Severity};
 
@@ -29,10 +29,10 @@ impl Rule for ColdTree {
         "The router's tree after a restart"
     }
 
-    fn look(&self, view: &View<'_>) -> Look {
+    fn look(&self, view: &View<'_>) -> RuleOutcome {
         match cold(view) {
-            Some(cold) => Look::Found(found(&cold)),
-            None => Look::Ok,
+            Some(cold) => RuleOutcome::Found(found(&cold)),
+            None => RuleOutcome::Ok,
         }
     }
 }
@@ -79,8 +79,8 @@ fn cold(view: &View<'_>) -> Option<Cold> {
     (cold.decisions >= MIN_DECISIONS && finds_nothing && (found_before || is_held)).then_some(cold)
 }
 
-fn found(cold: &Cold) -> Found {
-    let mut found = Found::new(
+fn found(cold: &Cold) -> Finding<'static> {
+    let mut found = Finding::new(
         Severity::Warning,
         "The restarted router finds nothing in caches that are warm",
         "Its tree was not recovered, so it counts prompts as new that workers still hold. That lasts until those blocks \

@@ -1,7 +1,7 @@
 //! Engines name the same tokens differently: harmless while a router runs, harmful when it restores a tree.
 
 use super::event_path::part;
-use crate::check::{Found, Look, Rule, View};
+use crate::check::{Finding, Rule, RuleOutcome, View};
 use radixscope_model::record::{LogSign, Severity};
 
 /// Blocks, or lines of a log, that are more than a coincidence.
@@ -21,7 +21,7 @@ impl Rule for EngineHashesDiffer {
         "One hash for the same tokens on all engines"
     }
 
-    fn look(&self, view: &View<'_>) -> Look {
+    fn look(&self, view: &View<'_>) -> RuleOutcome {
         let totals = view.cluster.tree().totals();
         let sign = view.cluster.sign(|sign| *sign == LogSign::HashMismatch);
         let logged = sign.filter(|sign| view.now.since(sign.last_ms) <= SIGN_MS).map_or(0, |sign| sign.count);
@@ -29,12 +29,12 @@ impl Rule for EngineHashesDiffer {
         if differing < MIN_BLOCKS && logged < MIN_BLOCKS {
             let unknown = totals.shared == 0;
             return if unknown {
-                Look::Unknown("No block was stored by two workers yet.".into())
+                RuleOutcome::Unknown("No block was stored by two workers yet.".into())
             } else {
-                Look::Ok
+                RuleOutcome::Ok
             };
         }
-        let mut found = Found::new(
+        let mut found = Finding::new(
             Severity::Warning,
             "Engines hash the same tokens differently",
             "The running router copes, because it keeps each worker's names apart. A tree dump or snapshot keeps only the \
@@ -49,7 +49,7 @@ impl Rule for EngineHashesDiffer {
                 "lines",
             );
         }
-        Look::Found(
+        RuleOutcome::Found(
             found
                 .fix(
                     "vLLM and SGLang up to 0.8 (from 0.9 on Dynamo sets it itself): the same on every worker",

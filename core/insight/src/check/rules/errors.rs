@@ -1,11 +1,11 @@
 //! Requests fail.
 
 use crate::check::peers::{counted, holding, name};
-use crate::check::{Found, Look, Rule, View, missing};
+use crate::check::{Finding, Rule, RuleOutcome, View, missing};
 use crate::latency::WINDOW_MS;
 use radixscope_model::id::WorkerIx;
+use radixscope_model::number_format;
 use radixscope_model::record::{Counter, Outcome, Severity};
-use radixscope_model::words;
 
 /// Fewer requests in the window say nothing of a share.
 const MIN_REQUESTS: u64 = 50;
@@ -42,26 +42,30 @@ impl Rule for Errors {
         10_000
     }
 
-    fn look(&self, view: &View<'_>) -> Look {
+    fn look(&self, view: &View<'_>) -> RuleOutcome {
         let Some(ended) = by_frontends(view).or_else(|| by_requests(view)) else {
             let text = missing::of_frontends(view, "how requests end", "");
-            return Look::Unknown(text.into());
+            return RuleOutcome::Unknown(text.into());
         };
         let all = ended.ok + ended.failed;
         if all < MIN_REQUESTS {
             let text =
                 format!("{all} requests ended within the last 60 s; a share needs at least {MIN_REQUESTS}");
-            return Look::Unknown(text.into());
+            return RuleOutcome::Unknown(text.into());
         }
         let share = ended.failed as f64 / all as f64;
         if share < WARN_SHARE {
-            return Look::Ok;
+            return RuleOutcome::Ok;
         }
         let severity = if share >= CRITICAL_SHARE { Severity::Critical } else { Severity::Warning };
         let cause = EXPLAINED_BY.into_iter().find(|code| share < MOST_SHARE && holding(view, code).is_some());
-        let failed =
-            format!("{} of {} ({:.1} %)", words::count(ended.failed), words::count(all), share * 100.0);
-        let mut found = Found::new(
+        let failed = format!(
+            "{} of {} ({:.1} %)",
+            number_format::count(ended.failed),
+            number_format::count(all),
+            share * 100.0
+        );
+        let mut found = Finding::new(
             severity,
             format!("{:.0} % of requests fail", share * 100.0),
             "Clients got an error instead of an answer. The logs of the frontend and of the workers below say which.",
@@ -74,7 +78,7 @@ impl Rule for Errors {
             found = found.evidence(label, count, "requests");
         }
         if let Some(moved) = counted(view, Counter::Migrations, WINDOW_MS) {
-            let moved = words::count(moved as u64);
+            let moved = number_format::count(moved as u64);
             found = found.evidence(
                 "Requests moved to another worker, frontends' metrics, last 60 s",
                 moved,

@@ -1,7 +1,7 @@
 //! KV events that were published and did not arrive: a picture with holes, here and perhaps at the router.
 
 use super::event_path::{WINDOW_MS, each, link, name, names};
-use crate::check::{Found, Look, Rule, View};
+use crate::check::{Finding, Rule, RuleOutcome, View};
 use radixscope_model::id::WorkerIx;
 use radixscope_model::record::{LogSign, MissedCause, Severity, Topic};
 use radixscope_state::cluster::MissedCount;
@@ -22,7 +22,7 @@ impl Rule for EventGaps {
         0
     }
 
-    fn look(&self, view: &View<'_>) -> Look {
+    fn look(&self, view: &View<'_>) -> RuleOutcome {
         let lost = |missed: &&MissedCount| {
             let on_the_way = matches!(missed.cause, MissedCause::EnvelopeGap | MissedCause::EventIdGap);
             on_the_way && missed.topic == Topic::KvEvents && view.now.since(missed.last_ms) <= WINDOW_MS
@@ -36,7 +36,7 @@ impl Rule for EventGaps {
         } else {
             format!("KV events were lost on the way: {}", names(view, &workers))
         };
-        let mut found = Found::new(
+        let mut found = Finding::new(
             Severity::Warning,
             title,
             "The numbers that publishers give their messages have holes, so blocks were stored or removed that are not \
@@ -62,7 +62,7 @@ impl Rule for EventGaps {
             }
         }
         if !any {
-            return Look::Ok;
+            return RuleOutcome::Ok;
         }
         if let Some(sign) = view.cluster.sign(|sign| *sign == LogSign::EventGap) {
             found = found.evidence(
@@ -77,7 +77,7 @@ impl Rule for EventGaps {
             let heard = rise.store_events + rise.remove_events;
             found.evidence(label, format!("{} beside {heard} received", rise.missed), "events")
         });
-        Look::Found(
+        RuleOutcome::Found(
             found
                 .fix(
                     "NATS: look for \"Slow Consumer\" in the server's log; give slow readers more time",

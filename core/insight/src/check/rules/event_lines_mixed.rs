@@ -1,7 +1,7 @@
 //! Some workers publish over JetStream and some over plain NATS (0.9): a router hears only one kind (reference §2.7).
 
 use super::event_path::{WINDOW_MS, each, line_of, link, name, names, part};
-use crate::check::{Found, Look, Rule, View};
+use crate::check::{Finding, Rule, RuleOutcome, View};
 use radixscope_model::id::WorkerIx;
 use radixscope_model::record::{EventLine, LogSign, Severity};
 
@@ -20,15 +20,15 @@ impl Rule for EventLinesMixed {
         "Same event plane on all workers"
     }
 
-    fn look(&self, view: &View<'_>) -> Look {
+    fn look(&self, view: &View<'_>) -> RuleOutcome {
         let (jetstream, core) = (on_line(view, EventLine::JetStream), on_line(view, EventLine::Core));
         if jetstream.is_empty() && core.is_empty() {
-            return Look::Unknown("No KV event was received lately.".into());
+            return RuleOutcome::Unknown("No KV event was received lately.".into());
         }
         if jetstream.is_empty() || core.is_empty() {
-            Look::Ok
+            RuleOutcome::Ok
         } else {
-            Look::Found(found(view, jetstream, core))
+            RuleOutcome::Found(found(view, jetstream, core))
         }
     }
 }
@@ -54,7 +54,7 @@ fn overlap(view: &View<'_>, workers: &[WorkerIx]) -> (u64, u64) {
     rises.fold((0, 0), |sum, rise| (sum.0 + rise.overlap_blocks, sum.1 + rise.isl_blocks))
 }
 
-fn found(view: &View<'_>, jetstream: Vec<WorkerIx>, core: Vec<WorkerIx>) -> Found {
+fn found(view: &View<'_>, jetstream: Vec<WorkerIx>, core: Vec<WorkerIx>) -> Finding<'static> {
     let (by_stream, by_core) = (overlap(view, &jetstream), overlap(view, &core));
     // A router takes JetStream unless every worker it saw at its start has a local indexer. What it matches tells.
     let says_stream = view.cluster.sign(|sign| *sign == LogSign::UsesJetStream).is_some();
@@ -63,7 +63,7 @@ fn found(view: &View<'_>, jetstream: Vec<WorkerIx>, core: Vec<WorkerIx>) -> Foun
     let title =
         format!("KV events come two ways, and the router hears one: {} unheard", names(view, unheard));
     let count = view.present().count() as u64;
-    let found = Found::new(
+    let found = Finding::new(
         Severity::Critical,
         title,
         "A 0.9 router decides once, at its start, whether it listens to JetStream or to plain NATS, and never hears \

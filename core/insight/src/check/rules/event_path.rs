@@ -1,10 +1,10 @@
 //! What rules of the event path ask and say alike: who is meant, what happened lately, and which of their faults has
 //! another cause that is reported already.
 
-use crate::check::{Found, Totals, View};
+use crate::check::{Finding, Totals, View};
 use radixscope_model::id::{Millis, WorkerIx};
+use radixscope_model::number_format::count;
 use radixscope_model::record::{Counter, EventLine, HistogramKind, MissedCause, ProcessRole, Topic};
-use radixscope_model::words::count;
 use radixscope_state::cluster::{UnknownGaps, WorkerState};
 
 /// What "lately" means to these rules.
@@ -55,11 +55,11 @@ pub(super) fn seconds_since(view: &View<'_>, at: Millis) -> u64 {
 
 /// Adds a row for each of some workers, the rest in one.
 pub(super) fn each(
-    mut found: Found,
+    mut found: Finding<'static>,
     view: &View<'_>,
     workers: &[WorkerIx],
-    row: impl Fn(Found, WorkerIx) -> Found,
-) -> Found {
+    row: impl Fn(Finding<'static>, WorkerIx) -> Finding<'static>,
+) -> Finding<'static> {
     for &worker in workers.iter().take(SHOWN_WORKERS) {
         found = row(found, worker);
     }
@@ -145,5 +145,5 @@ pub(super) fn cached_tokens(view: &View<'_>, ms: u64) -> Option<u64> {
 
 /// Blocks that a worker's cache holds.
 pub(super) fn capacity_blocks(view: &View<'_>, worker: WorkerIx) -> Option<u64> {
-    view.cluster.capacity(worker).map(|said| said.blocks)
+    view.cluster.capacity(worker).map(|capacity| capacity.value)
 }

@@ -1,7 +1,7 @@
 //! A worker left, and still gets requests or still speaks: somebody did not notice.
 
 use super::event_path::{WINDOW, WINDOW_MS, each, link, name, names, seconds_since};
-use crate::check::{Found, Look, Rule, View};
+use crate::check::{Finding, Rule, RuleOutcome, View};
 use radixscope_model::id::{Millis, WorkerIx};
 use radixscope_model::record::Severity;
 
@@ -27,10 +27,10 @@ impl Rule for GhostWorker {
         "Requests and events of workers that left"
     }
 
-    fn look(&self, view: &View<'_>) -> Look {
+    fn look(&self, view: &View<'_>) -> RuleOutcome {
         let all = 0..view.cluster.workers().len() as u16;
         let ghosts: Vec<_> = all.map(WorkerIx).filter(|&worker| is_ghost(view, worker)).collect();
-        if ghosts.is_empty() { Look::Ok } else { Look::Found(found(view, &ghosts)) }
+        if ghosts.is_empty() { RuleOutcome::Ok } else { RuleOutcome::Found(found(view, &ghosts)) }
     }
 }
 
@@ -57,8 +57,8 @@ pub(super) fn is_ghost(view: &View<'_>, worker: WorkerIx) -> bool {
     !was_away && (choices(view, worker, gone.at_ms) >= MIN_CHOICES || speaks)
 }
 
-fn found(view: &View<'_>, ghosts: &[WorkerIx]) -> Found {
-    let found = Found::new(
+fn found(view: &View<'_>, ghosts: &[WorkerIx]) -> Finding<'static> {
+    let found = Finding::new(
         Severity::Warning,
         format!("Left, but still in use: {}", names(view, ghosts)),
         "One router dropped this worker while another still sends it requests, or the worker still runs and is no longer \

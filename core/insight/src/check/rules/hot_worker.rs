@@ -1,10 +1,11 @@
 //! One worker gets or carries far more than the others.
 
+use crate::check::engine::EngineSettings as _;
 use crate::check::peers::{capacity_blocks, in_flight, median, name, pools};
-use crate::check::{Found, Look, Rule, View};
+use crate::check::{Finding, Rule, RuleOutcome, View};
 use radixscope_model::id::WorkerIx;
+use radixscope_model::number_format;
 use radixscope_model::record::Severity;
-use radixscope_model::words;
 
 /// Window of choices, milliseconds.
 const WINDOW_MS: u64 = 60_000;
@@ -50,10 +51,10 @@ impl Rule for HotWorker {
         30_000
     }
 
-    fn look(&self, view: &View<'_>) -> Look {
+    fn look(&self, view: &View<'_>) -> RuleOutcome {
         let pools = pools(view);
         if pools.is_empty() {
-            return Look::Unknown(
+            return RuleOutcome::Unknown(
                 "Two workers of one component are needed that are there for 90 s, with none that left since"
                     .into(),
             );
@@ -63,13 +64,13 @@ impl Rule for HotWorker {
             let are_known =
                 pools.iter().flatten().any(|&ix| requests(view, ix).is_some() || chosen(view, ix) > 0);
             return if are_known {
-                Look::Ok
+                RuleOutcome::Ok
             } else {
-                Look::Unknown("No routing decision was received in the last 60 s".into())
+                RuleOutcome::Unknown("No routing decision was received in the last 60 s".into())
             };
         };
         let id = view.cluster.worker(hot.worker).map(|w| w.id.to_string()).unwrap_or_default();
-        let mut found = Found::new(
+        let mut found = Finding::new(
             hot.severity,
             format!("One of {} workers {}", hot.pool.len(), hot.how),
             "Its requests wait for each other while other workers have room. It usually holds a prefix that most prompts \
@@ -79,7 +80,11 @@ impl Rule for HotWorker {
         let choices: u64 = hot.pool.iter().map(|&ix| chosen(view, ix)).sum();
         if choices > 0 {
             let label = "Choices of it, of its component's, last 60 s";
-            let value = format!("{} of {}", words::count(chosen(view, hot.worker)), words::count(choices));
+            let value = format!(
+                "{} of {}",
+                number_format::count(chosen(view, hot.worker)),
+                number_format::count(choices)
+            );
             found = found.evidence(label, value, "requests");
         }
         found.workers([hot.worker]).spread_out(view).link(format!("view=decisions&worker={id}")).into()
@@ -135,9 +140,9 @@ fn carries(view: &View<'_>, pool: &[WorkerIx]) -> Option<Hot> {
         let is_hot = n as f64 >= LOAD_OF_MEDIAN * others as f64 && is_more;
         let value = format!(
             "{} of {}; median of the others {}",
-            words::count(n),
-            words::count(capacity),
-            words::count(others)
+            number_format::count(n),
+            number_format::count(capacity),
+            number_format::count(others)
         );
         is_hot.then(|| {
             hot(

@@ -1,7 +1,7 @@
 //! This dashboard came after workers had stored blocks that nobody repeats: part of the picture is missing, by nature.
 
 use super::event_path::{capacity_blocks, each, is_heard_late, is_history_expired, link, name, part};
-use crate::check::{Found, Look, Rule, View};
+use crate::check::{Finding, Rule, RuleOutcome, View};
 use radixscope_model::id::WorkerIx;
 use radixscope_model::record::{MissedCause, Severity};
 
@@ -20,13 +20,13 @@ impl Rule for JoinedLate {
         "Every block received from the beginning"
     }
 
-    fn look(&self, view: &View<'_>) -> Look {
+    fn look(&self, view: &View<'_>) -> RuleOutcome {
         if view.cluster.workers().iter().all(|w| w.last_event_ms.is_none()) {
-            return Look::Unknown("No KV event was received.".into());
+            return RuleOutcome::Unknown("No KV event was received.".into());
         }
         let late: Vec<_> = view.present().filter(|&worker| is_incomplete(view, worker)).collect();
         let expired = is_history_expired(view);
-        if late.is_empty() && !expired { Look::Ok } else { Look::Found(found(view, &late)) }
+        if late.is_empty() && !expired { RuleOutcome::Ok } else { RuleOutcome::Found(found(view, &late)) }
     }
 }
 
@@ -40,9 +40,9 @@ fn is_incomplete(view: &View<'_>, worker: WorkerIx) -> bool {
     !is_full || held.unattached > 0
 }
 
-fn found(view: &View<'_>, late: &[WorkerIx]) -> Found {
+fn found(view: &View<'_>, late: &[WorkerIx]) -> Finding<'static> {
     let tree = view.cluster.tree().totals();
-    let mut found = Found::new(
+    let mut found = Finding::new(
         Severity::Info,
         "This dashboard came after the workers: older blocks are unknown",
         "Blocks stored before we listened are not in this tree, so removals of unknown blocks and stores with unknown \

@@ -1,11 +1,12 @@
 //! Running requests fill the KV cache: there is no room for what could be re-used, and requests wait or are thrown out.
 
 use crate::capacity::RemedyKind;
+use crate::check::engine::EngineSettings as _;
 use crate::check::peers::{capacity_blocks, name, process_of, scraped, worker_of};
-use crate::check::{Found, Look, Rule, View};
+use crate::check::{Finding, Rule, RuleOutcome, View};
 use radixscope_model::id::WorkerIx;
+use radixscope_model::number_format;
 use radixscope_model::record::{Gauge, ProcessRole, RankFigures, Severity};
-use radixscope_model::words;
 use radixscope_state::cluster::ProcessState;
 
 /// Share of the blocks that running requests may use.
@@ -42,10 +43,10 @@ impl Rule for MemoryFull {
         10_000
     }
 
-    fn look(&self, view: &View<'_>) -> Look {
+    fn look(&self, view: &View<'_>) -> RuleOutcome {
         let fills = fills(view);
         if fills.is_empty() {
-            return Look::Unknown(
+            return RuleOutcome::Unknown(
                 "No worker tells both its used blocks and its capacity; its metrics do (--prometheus NAME=URL), or its \
                  load over NATS with a model card or one model on the scraped frontend"
                     .into(),
@@ -53,8 +54,10 @@ impl Rule for MemoryFull {
         }
         let known = fills.len();
         let full: Vec<Fill> = fills.into_iter().filter(Fill::is_full).collect();
-        let Some(worst) = full.iter().max_by(|a, b| a.share.total_cmp(&b.share)) else { return Look::Ok };
-        let mut found = Found::new(
+        let Some(worst) = full.iter().max_by(|a, b| a.share.total_cmp(&b.share)) else {
+            return RuleOutcome::Ok;
+        };
+        let mut found = Finding::new(
             Severity::Warning,
             format!("Running requests fill the KV cache of {} of {known} workers", full.len()),
             "Blocks of running requests cannot be evicted, so nothing is left to keep prefixes for re-use, and new \
@@ -63,7 +66,9 @@ impl Rule for MemoryFull {
         for fill in full.iter().take(4) {
             let percent = format!("{:.0} %", fill.share * 100.0);
             let value = match fill.blocks {
-                Some((used, all)) => format!("{} of {} ({percent})", words::count(used), words::count(all)),
+                Some((used, all)) => {
+                    format!("{} of {} ({percent})", number_format::count(used), number_format::count(all))
+                }
                 None => percent,
             };
             found = found.evidence(

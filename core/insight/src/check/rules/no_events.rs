@@ -2,7 +2,7 @@
 
 use super::block_size;
 use super::event_path::{WINDOW, WINDOW_MS, each, link, name, names, part, seconds_since};
-use crate::check::{Found, Look, Rule, View, missing};
+use crate::check::{Finding, Rule, RuleOutcome, View, missing};
 use radixscope_model::id::WorkerIx;
 use radixscope_model::record::Severity;
 use radixscope_state::cluster::WorkerState;
@@ -28,20 +28,22 @@ impl Rule for NoEvents {
         "KV events of every worker that gets requests"
     }
 
-    fn look(&self, view: &View<'_>) -> Look {
+    fn look(&self, view: &View<'_>) -> RuleOutcome {
         let Some(listening) = view.listening_ms() else {
-            return Look::Unknown(missing::of_nats(view).into());
+            return RuleOutcome::Unknown(missing::of_nats(view).into());
         };
         if listening < MIN_LISTENING_MS || view.cluster.workers().is_empty() {
-            return Look::Unknown("Not enough was received yet to say that a worker is silent.".into());
+            return RuleOutcome::Unknown(
+                "Not enough was received yet to say that a worker is silent.".into(),
+            );
         }
         let silent = silent(view);
         if silent.is_empty() {
-            Look::Ok
+            RuleOutcome::Ok
         } else if block_size::is_there(view) {
-            Look::Explained("block_size_mismatch")
+            RuleOutcome::Explained("block_size_mismatch")
         } else {
-            Look::Found(found(view, &silent))
+            RuleOutcome::Found(found(view, &silent))
         }
     }
 }
@@ -79,7 +81,7 @@ fn is_alive(view: &View<'_>, state: &WorkerState) -> bool {
     state.last_sign_ms.is_some_and(|last| view.now.since(last) <= ALIVE_MS)
 }
 
-fn found(view: &View<'_>, silent: &[WorkerIx]) -> Found {
+fn found(view: &View<'_>, silent: &[WorkerIx]) -> Finding<'static> {
     let present: Vec<_> = view.present().collect();
     let all = silent.len() == present.len();
     // Whoever publishes its load reaches us: then the event plane is the right one, and the engine is not asked.
@@ -112,7 +114,7 @@ fn found(view: &View<'_>, silent: &[WorkerIx]) -> Found {
         ),
     };
     let count = part(silent.len() as u64, present.len() as u64);
-    let found = Found::new(severity, title, explanation)
+    let found = Finding::new(severity, title, explanation)
         .workers(silent.iter().copied())
         .link(link(view, "workers", silent))
         .evidence(
@@ -133,7 +135,7 @@ fn decodes_only(view: &View<'_>, silent: &[WorkerIx]) -> bool {
     named && view.present().any(speaks) && !view.present().any(|worker| speaks(worker) && alone(worker))
 }
 
-fn row(found: Found, view: &View<'_>, worker: WorkerIx) -> Found {
+fn row(found: Finding<'static>, view: &View<'_>, worker: WorkerIx) -> Finding<'static> {
     let who = name(view, worker);
     let rise = view.history.rise(view.cluster, worker, view.now, WINDOW_MS);
     let Some(state) = view.cluster.worker(worker) else { return found };
@@ -158,7 +160,7 @@ fn row(found: Found, view: &View<'_>, worker: WorkerIx) -> Found {
     }
 }
 
-fn fixes(found: Found) -> Found {
+fn fixes(found: Finding<'static>) -> Finding<'static> {
     found
         .fix(
             "vLLM from 1.2 on: events are off unless asked for (up to 1.0 they are on with prefix caching)",

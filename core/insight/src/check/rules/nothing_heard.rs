@@ -1,7 +1,7 @@
 //! NATS is connected and Dynamo says nothing there at all: another event plane, or another NATS.
 
 use super::event_path::{WINDOW, WINDOW_MS, requests_served, seconds_since};
-use crate::check::{Found, Look, Rule, View};
+use crate::check::{Finding, Rule, RuleOutcome, View};
 use radixscope_model::record::{LinkState, Severity, SourceKind};
 
 /// Silence that means something: engines tell their load with every request.
@@ -29,17 +29,17 @@ impl Rule for NothingHeard {
         0
     }
 
-    fn look(&self, view: &View<'_>) -> Look {
+    fn look(&self, view: &View<'_>) -> RuleOutcome {
         let nats = |s: &&radixscope_state::cluster::SourceState| s.kind == SourceKind::Nats;
         let sources = view.cluster.sources();
         let Some(first) = sources.iter().find(nats) else {
-            return Look::Unknown("No NATS is configured; give its address with --nats.".into());
+            return RuleOutcome::Unknown("No NATS is configured; give its address with --nats.".into());
         };
         let is_silent = |s: &radixscope_state::cluster::SourceState| {
             s.state == LinkState::Live && view.now.since(s.since_ms) >= SILENT_MS && s.received == 0
         };
         if !sources.iter().filter(nats).all(is_silent) {
-            return Look::Ok;
+            return RuleOutcome::Ok;
         }
         let served = requests_served(view, WINDOW_MS);
         let routed = view.decisions(WINDOW_MS).count() as u64;
@@ -62,7 +62,7 @@ impl Rule for NothingHeard {
             first.name,
             seconds_since(view, first.since_ms)
         );
-        let mut found = Found::new(severity, "Nothing of Dynamo is heard on NATS", explanation)
+        let mut found = Finding::new(severity, "Nothing of Dynamo is heard on NATS", explanation)
             .evidence(label, 0, "messages");
         found = match served {
             Some(served) => found.evidence(
@@ -79,7 +79,7 @@ impl Rule for NothingHeard {
                 "requests",
             );
         }
-        Look::Found(
+        RuleOutcome::Found(
             found
                 .fix(
                     "Dynamo from 1.3 on: publish on NATS, on every frontend and worker (0.9 to 1.2 do so by themselves)",

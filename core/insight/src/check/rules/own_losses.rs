@@ -1,7 +1,7 @@
 //! Messages that did not reach this dashboard though they were published: dropped here, or sent while the connection was
 //! lost. What it shows is incomplete, and the fault is not Dynamo's.
 
-use crate::check::{Found, Look, Rule, View};
+use crate::check::{Finding, Rule, RuleOutcome, View};
 use radixscope_model::record::{MissedCause, Severity};
 use radixscope_state::cluster::{MissedCount, SourceState, UnknownGaps};
 
@@ -24,7 +24,7 @@ impl Rule for OwnLosses {
         0
     }
 
-    fn look(&self, view: &View<'_>) -> Look {
+    fn look(&self, view: &View<'_>) -> RuleOutcome {
         let dropped =
             |missed: &&MissedCount| missed.cause.is_own() && view.now.since(missed.last_ms) <= RECENT_MS;
         let unseen = |gaps: &&UnknownGaps| view.now.since(gaps.until_ms) <= RECENT_MS;
@@ -32,7 +32,7 @@ impl Rule for OwnLosses {
         let has_dropped = sources.iter().any(|source| source.missed.iter().any(|missed| dropped(&missed)));
         let has_gaps = sources.iter().any(|source| source.gaps.iter().any(|gaps| unseen(&gaps)));
         let mut found = match (has_dropped, has_gaps) {
-            (false, false) => return Look::Ok,
+            (false, false) => return RuleOutcome::Ok,
             (true, _) => too_slow(),
             (false, true) => connection_lost(),
         };
@@ -50,12 +50,12 @@ impl Rule for OwnLosses {
                 found = found.evidence(label, value, "");
             }
         }
-        Look::Found(found)
+        RuleOutcome::Found(found)
     }
 }
 
-fn too_slow() -> Found {
-    let found = Found::new(
+fn too_slow() -> Finding<'static> {
+    let found = Finding::new(
         Severity::Warning,
         "This dashboard lost messages itself",
         "It could not read as fast as Dynamo publishes, so its tree and its counts are incomplete. Dynamo's router \
@@ -66,8 +66,8 @@ fn too_slow() -> Found {
         .link("view=overview")
 }
 
-fn connection_lost() -> Found {
-    let found = Found::new(
+fn connection_lost() -> Finding<'static> {
+    let found = Finding::new(
         Severity::Warning,
         "Messages were missed while the connection was lost",
         "What was published meanwhile is not in the tree and the counts, and nothing tells how much that was. Dynamo's \
@@ -75,7 +75,7 @@ fn connection_lost() -> Found {
     );
     found
         .fix(
-            "Look in the NATS server's log why connections end, \"Slow Consumer\" among others",
+            "RuleOutcome in the NATS server's log why connections end, \"Slow Consumer\" among others",
             "write_deadline",
             "10s",
         )

@@ -1,10 +1,10 @@
 //! What the router predicts to be cached differs from what engines find in their caches.
 
 use crate::check::peers::{holding, scraped};
-use crate::check::{Found, Look, Rule, View, missing};
+use crate::check::{Finding, Rule, RuleOutcome, View, missing};
 use radixscope_model::id::Millis;
+use radixscope_model::number_format;
 use radixscope_model::record::{Counter, HistogramKind, ProcessRole, Severity};
-use radixscope_model::words;
 use radixscope_state::cluster::{ProcessState, SCRAPE_WINDOW_MS};
 
 /// Requests that a comparison needs, on either side.
@@ -59,15 +59,15 @@ impl Rule for PredictionDiffers {
         30_000
     }
 
-    fn look(&self, view: &View<'_>) -> Look {
+    fn look(&self, view: &View<'_>) -> RuleOutcome {
         let Some(interval) = Interval::of(view) else {
-            return Look::Unknown(missing::of_frontends(view, "what engines found cached", "").into());
+            return RuleOutcome::Unknown(missing::of_frontends(view, "what engines found cached", "").into());
         };
         let compared = by_router_counters(view, &interval)
             .or_else(|| by_requests(view, &interval))
             .or_else(|| by_engine_counters(view, &interval));
         let Some(compared) = compared else {
-            return Look::Unknown(
+            return RuleOutcome::Unknown(
                 format!(
                     "{MIN_REQUESTS} requests within 5 minutes are needed of which router and engine both tell what was \
                      cached; vLLM does with --enable-prompt-tokens-details or its metrics"
@@ -77,10 +77,10 @@ impl Rule for PredictionDiffers {
         };
         let ratio = compared.delivered / compared.predicted;
         if !compared.is_enough || NEAR.contains(&ratio) {
-            return Look::Ok;
+            return RuleOutcome::Ok;
         }
         if let Some(code) = EXPLAINED_BY.into_iter().find(|code| holding(view, code).is_some()) {
-            return Look::Explained(code);
+            return RuleOutcome::Explained(code);
         }
         let (title, explanation) = if ratio < 1.0 {
             (
@@ -96,19 +96,19 @@ impl Rule for PredictionDiffers {
             )
         };
         let window = format!("the {} s of the last scrapes", interval.seconds());
-        Found::new(Severity::Warning, title, explanation)
+        Finding::new(Severity::Warning, title, explanation)
             .evidence(
                 format!("Predicted by the router, {}, {window}", compared.predicted_by),
                 number(compared.predicted),
                 compared.unit,
             )
             .evidence(
-                format!("Found by engines, {}, {window}", compared.delivered_by),
+                format!("Finding<'static> by engines, {}, {window}", compared.delivered_by),
                 number(compared.delivered),
                 compared.unit,
             )
             .evidence(
-                "Found over predicted",
+                "Finding<'static> over predicted",
                 if ratio.is_finite() { format!("{ratio:.2}") } else { "nothing was predicted".to_owned() },
                 "",
             )
@@ -129,7 +129,7 @@ impl Rule for PredictionDiffers {
 }
 
 fn number(value: f64) -> String {
-    if value < 10.0 { format!("{value:.2}") } else { words::count(value.round() as u64) }
+    if value < 10.0 { format!("{value:.2}") } else { number_format::count(value.round() as u64) }
 }
 
 /// The time that all scraped frontends' steps cover.
@@ -254,8 +254,7 @@ impl Overlap {
             view.decisions(window).filter(|d| d.at_ms > interval.after && d.at_ms <= interval.until)
         {
             let decision = &decided.decision;
-            let of_worker = || Some(view.cluster.block_size(decision.worker)?.tokens);
-            let size = decision.block_size_tokens.or_else(of_worker);
+            let size = view.cluster.block_size_of(decision).map(|size| size.value);
             let Some((overlap, size)) = decision.overlap_blocks.zip(size) else { continue };
             let Some(prompt) = decision.isl_blocks else { continue };
             sum.decisions += 1;

@@ -1,10 +1,11 @@
 //! Requests are queued: in the router, in an engine, or above what a worker runs at once.
 
 use crate::check::causes::{Cause, code};
+use crate::check::engine::EngineSettings as _;
 use crate::check::peers::{batch_limit, gauge, is_warming_up, name, process_of, waiting};
-use crate::check::{Found, Look, Rule, View, missing};
+use crate::check::{Finding, Rule, RuleOutcome, View, missing};
+use radixscope_model::number_format;
 use radixscope_model::record::{Gauge, ProcessRole, Severity};
-use radixscope_model::words;
 
 /// Fewer are no queue: one or two wait for the next step now and then, and come and go.
 const MIN_WAITING: u64 = 3;
@@ -30,33 +31,33 @@ impl Rule for Queueing {
         20_000
     }
 
-    fn look(&self, view: &View<'_>) -> Look {
+    fn look(&self, view: &View<'_>) -> RuleOutcome {
         let Some((most, source)) = waiting(view) else {
             let what = "the number of queued requests";
-            return Look::Unknown(
+            return RuleOutcome::Unknown(
                 missing::of_frontends(view, what, "from 1.1 on; else engines' metrics").into(),
             );
         };
         if most < MIN_WAITING {
-            return Look::Ok;
+            return RuleOutcome::Ok;
         }
         if is_warming_up(view) {
-            return Look::Unknown(WARMING_UP.into());
+            return RuleOutcome::Unknown(WARMING_UP.into());
         }
         let cause = Cause::of(view);
-        let mut found = Found::new(
+        let mut found = Finding::new(
             Severity::Warning,
-            format!("{} requests queued", words::count(most)),
+            format!("{} requests queued", number_format::count(most)),
             format!(
                 "They were taken, but no worker computes them, so their time to first token grows by the wait. {}",
                 cause.map_or("A queue that stays means more work than the workers finish, or more than they may run.", Cause::words)
             ),
         )
         .cause(code(cause))
-        .evidence(format!("Waiting now, {source}"), words::count(most), "requests");
+        .evidence(format!("Waiting now, {source}"), number_format::count(most), "requests");
         if let Some(tokens) = gauge(view, ProcessRole::Frontend, Gauge::RouterQueuedTokens) {
             let label = "Prompt tokens that wait in the router, frontends' metrics, now";
-            found = found.evidence(label, words::count(tokens as u64), "tokens");
+            found = found.evidence(label, number_format::count(tokens as u64), "tokens");
         }
         let waits = |ix| process_of(view, ix)?.gauge(Gauge::EngineWaitingRequests).filter(|&n| n > 0.0);
         let mut workers: Vec<_> = view.present().filter_map(|ix| Some((ix, waits(ix)?))).collect();

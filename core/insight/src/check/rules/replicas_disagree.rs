@@ -3,10 +3,10 @@
 
 use crate::check::loads::{By, Mean};
 use crate::check::peers::{capacity_blocks, name};
-use crate::check::{Found, Look, Rule, View, missing};
+use crate::check::{Finding, Rule, RuleOutcome, View, missing};
 use radixscope_model::id::WorkerIx;
+use radixscope_model::number_format;
 use radixscope_model::record::Severity;
-use radixscope_model::words;
 
 /// Messages are compared over this time.
 const MESSAGES_MS: u64 = 10_000;
@@ -45,7 +45,7 @@ impl Rule for ReplicasDisagree {
         10_000
     }
 
-    fn look(&self, view: &View<'_>) -> Look {
+    fn look(&self, view: &View<'_>) -> RuleOutcome {
         let pairs: Vec<(WorkerIx, Mean, Mean, u64)> =
             view.present().filter_map(|worker| furthest(view, worker)).collect();
         if pairs.is_empty() {
@@ -57,13 +57,13 @@ impl Rule for ReplicasDisagree {
         };
         let judged: Vec<Apart> = pairs.iter().filter_map(known).collect();
         if judged.is_empty() {
-            return Look::Unknown("The capacity of the workers' KV cache is not known.".into());
+            return RuleOutcome::Unknown("The capacity of the workers' KV cache is not known.".into());
         }
         let mut differ: Vec<Apart> = judged.into_iter().filter(Apart::is_certain).collect();
         differ.sort_by(|a, b| b.difference().total_cmp(&a.difference()));
         match differ.first() {
             Some(worst) => found(view, worst, differ.iter().map(|apart| apart.worker)).into(),
-            None => Look::Ok,
+            None => RuleOutcome::Ok,
         }
     }
 }
@@ -91,14 +91,14 @@ impl Apart {
 }
 
 /// What is said where no two routers can be compared.
-fn alone(view: &View<'_>) -> Look {
+fn alone(view: &View<'_>) -> RuleOutcome {
     match view.history.loads.most_routers() {
-        0 => Look::Unknown(
+        0 => RuleOutcome::Unknown(
             missing::of_frontends(view, "the load that routers count on workers", "from 1.0 on").into(),
         ),
         // It agrees with itself.
-        1 => Look::Ok,
-        _ => Look::Unknown(
+        1 => RuleOutcome::Ok,
+        _ => RuleOutcome::Unknown(
             "Two routers have not counted load on one worker for long enough to compare their means.".into(),
         ),
     }
@@ -109,7 +109,7 @@ fn are_synced(view: &View<'_>) -> bool {
     view.cluster.workers().iter().any(|worker| worker.sequences.added > 0)
 }
 
-fn found(view: &View<'_>, worst: &Apart, workers: impl Iterator<Item = WorkerIx>) -> Found {
+fn found(view: &View<'_>, worst: &Apart, workers: impl Iterator<Item = WorkerIx>) -> Finding<'static> {
     let is_synced = are_synced(view);
     let explanation = if is_synced {
         "The routers tell each other what they send (replica sync is on), and still count very different loads. Messages \
@@ -119,7 +119,7 @@ fn found(view: &View<'_>, worst: &Apart, workers: impl Iterator<Item = WorkerIx>
          own. With replica sync they tell each other what they send."
     };
     let mut found =
-        Found::new(Severity::Warning, "Routers count very different loads on the same worker", explanation);
+        Finding::new(Severity::Warning, "Routers count very different loads on the same worker", explanation);
     for mean in [worst.most, worst.least] {
         let label = format!(
             "Active blocks of {} by {}, mean of the last {} s",
@@ -127,8 +127,9 @@ fn found(view: &View<'_>, worst: &Apart, workers: impl Iterator<Item = WorkerIx>
             who(view, mean.by),
             worst.window_ms / 1_000
         );
-        let blocks = words::count(mean.blocks.round() as u64);
-        found = found.evidence(label, format!("{blocks} of {}", words::count(worst.capacity)), "blocks");
+        let blocks = number_format::count(mean.blocks.round() as u64);
+        found =
+            found.evidence(label, format!("{blocks} of {}", number_format::count(worst.capacity)), "blocks");
     }
     let id = view.cluster.worker(worst.worker).map(|w| w.id.to_string()).unwrap_or_default();
     let found = found.workers(workers).link(format!("view=decisions&worker={id}"));

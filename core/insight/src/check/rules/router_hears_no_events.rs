@@ -2,7 +2,7 @@
 
 use super::event_path::{WINDOW, WINDOW_MS, link, part, requests_served};
 use super::no_events;
-use crate::check::{Found, Look, Rule, View, missing};
+use crate::check::{Finding, Rule, RuleOutcome, View, missing};
 use radixscope_model::id::Millis;
 use radixscope_model::record::{Counter, Gauge, HistogramKind, ProcessRole, Severity};
 use radixscope_state::cluster::ProcessState;
@@ -28,34 +28,34 @@ impl Rule for RouterHearsNoEvents {
         15_000
     }
 
-    fn look(&self, view: &View<'_>) -> Look {
+    fn look(&self, view: &View<'_>) -> RuleOutcome {
         let mismatched = mismatched_workers(view);
         if mismatched > 0 {
-            return Look::Found(source_mismatch(view, mismatched));
+            return RuleOutcome::Found(source_mismatch(view, mismatched));
         }
         let routers: Vec<_> = routers(view).collect();
         if routers.is_empty() {
             let what = "the KV events that the router applied";
             let versions = "0.9 at its system port, and from 1.1 on";
-            return Look::Unknown(missing::of_frontends(view, what, versions).into());
+            return RuleOutcome::Unknown(missing::of_frontends(view, what, versions).into());
         }
         let deaf: Vec<_> = routers.iter().copied().filter(|process| applied_none(view, process)).collect();
         if deaf.is_empty() {
-            return Look::Ok;
+            return RuleOutcome::Ok;
         }
         if stores(view) >= MIN_STORES {
-            return Look::Found(found(view, &deaf, routers.len()));
+            return RuleOutcome::Found(found(view, &deaf, routers.len()));
         }
         if !no_events::silent(view).is_empty() {
-            return Look::Explained("no_events");
+            return RuleOutcome::Explained("no_events");
         }
         match requests_served(view, WINDOW_MS) {
-            Some(1..) => Look::Unknown(
+            Some(1..) => RuleOutcome::Unknown(
                 format!("Fewer than {MIN_STORES} stored events were received in the last 60 s that a router could apply.")
                     .into(),
             ),
             // Nothing to apply, and nothing applied.
-            _ => Look::Ok,
+            _ => RuleOutcome::Ok,
         }
     }
 }
@@ -102,9 +102,9 @@ fn mismatched_workers(view: &View<'_>) -> u64 {
     most as u64
 }
 
-fn source_mismatch(view: &View<'_>, workers: u64) -> Found {
+fn source_mismatch(view: &View<'_>, workers: u64) -> Finding<'static> {
     let known = view.present().count() as u64;
-    let found = Found::new(
+    let found = Finding::new(
         Severity::Warning,
         "The router has no usable source of KV events for some workers",
         "The router says itself that it cannot hear these workers' events, so their caches are not in its tree. Their \
@@ -115,9 +115,9 @@ fn source_mismatch(view: &View<'_>, workers: u64) -> Found {
     fixes(found)
 }
 
-fn found(view: &View<'_>, deaf: &[&ProcessState], routers: usize) -> Found {
+fn found(view: &View<'_>, deaf: &[&ProcessState], routers: usize) -> Finding<'static> {
     let since = Millis(view.now.0.saturating_sub(WINDOW_MS));
-    let mut found = Found::new(
+    let mut found = Finding::new(
         Severity::Critical,
         "The router applies no KV events",
         "Workers publish KV events that arrive here, but the router has not applied one, so its tree is empty or only \
@@ -142,7 +142,7 @@ fn found(view: &View<'_>, deaf: &[&ProcessState], routers: usize) -> Found {
     fixes(found)
 }
 
-fn fixes(found: Found) -> Found {
+fn fixes(found: Finding<'static>) -> Finding<'static> {
     found
         .fix("Dynamo from 1.3 on: one event plane for frontends and workers", "DYN_EVENT_PLANE", "nats")
         .fix("0.9: start the frontend without --no-kv-events", "DYN_KV_EVENTS", "true")

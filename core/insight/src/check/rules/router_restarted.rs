@@ -1,7 +1,7 @@
 //! A router started anew: worth knowing, because everything it had in memory it had to learn again.
 
 use super::event_path::seconds_since;
-use crate::check::{Found, Look, Rule, View};
+use crate::check::{Finding, Rule, RuleOutcome, View};
 use radixscope_model::id::Millis;
 use radixscope_model::record::{LogSign, ProcessRole, Severity};
 
@@ -28,12 +28,12 @@ impl Rule for RouterRestarted {
         0
     }
 
-    fn look(&self, view: &View<'_>) -> Look {
+    fn look(&self, view: &View<'_>) -> RuleOutcome {
         let restarts = restarts(view);
         if restarts.is_empty() {
-            return Look::Ok;
+            return RuleOutcome::Ok;
         }
-        let mut found = Found::new(
+        let mut found = Finding::new(
             Severity::Info,
             "A router started anew",
             "A new router recovers its tree from the stream (0.8, 0.9) or from the workers (1.x) and begins without any \
@@ -43,7 +43,7 @@ impl Rule for RouterRestarted {
         for Restart { at_ms, how } in restarts {
             found = found.evidence(how, seconds_since(view, at_ms), "s ago");
         }
-        Look::Found(
+        RuleOutcome::Found(
             found
                 .fix("Nothing has to be done if it was on purpose; else look at the end of the frontend's previous log", "", "")
                 .fix("0.8, 0.9 with several frontends: keep them from forgetting each other's requests", "--router-replica-sync", ""),

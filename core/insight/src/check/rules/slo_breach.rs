@@ -5,14 +5,15 @@ use std::borrow::Cow;
 use super::queueing::WARMING_UP;
 use crate::capacity::RemedyKind;
 use crate::check::causes::Cause;
+use crate::check::engine::EngineSettings as _;
 use crate::check::latency::{Against, Latency, MIN_SAMPLES};
 use crate::check::missing::{self, has_logs};
 use crate::check::peers::{holding, is_warming_up, waiting};
 use crate::check::spikes::harmful;
-use crate::check::{Found, Look, Rule, View};
+use crate::check::{Finding, Rule, RuleOutcome, View};
 use crate::latency::{Quantity, WINDOW_MS, latest};
+use radixscope_model::number_format;
 use radixscope_model::record::Severity;
-use radixscope_model::words;
 
 /// How far back a spike counts as the cause, seconds.
 const SPIKE_S: u64 = 90;
@@ -56,7 +57,7 @@ impl Rule for SloBreach {
         60_000
     }
 
-    fn look(&self, view: &View<'_>) -> Look {
+    fn look(&self, view: &View<'_>) -> RuleOutcome {
         let targets = view.given.targets;
         let judged = |quantity, target_ms: f64| {
             let (latency, against) = Latency::judged(view, quantity, target_ms)?;
@@ -70,7 +71,7 @@ impl Rule for SloBreach {
             return no_breach(view, &judged);
         }
         if is_warming_up(view) {
-            return Look::Unknown(WARMING_UP.into());
+            return RuleOutcome::Unknown(WARMING_UP.into());
         }
         let names: Vec<&str> = above.iter().map(|(latency, ..)| label(latency.quantity)).collect();
         let why = Why::of(view);
@@ -78,7 +79,7 @@ impl Rule for SloBreach {
             latency.p95_at_least() >= FAR_ABOVE * target_ms
         };
         let severity = if above.iter().any(is_far) { Severity::Critical } else { Severity::Warning };
-        let mut found = Found::new(
+        let mut found = Finding::new(
             severity,
             format!("{} p95 above target", names.join(" and ")),
             format!("One request in twenty waits longer than it should. {}", why.words()),
@@ -86,8 +87,11 @@ impl Rule for SloBreach {
         found = found.cause(why.code(view));
         for (latency, _, target_ms) in &judged {
             let what = label(latency.quantity);
-            let from =
-                format!("{}, last 60 s, {} samples", latency.source.words(), words::count(latency.samples));
+            let from = format!(
+                "{}, last 60 s, {} samples",
+                latency.source.words(),
+                number_format::count(latency.samples)
+            );
             let p95 = format!("{}; target {target_ms} ms", latency.words(&latency.p95));
             found = found.evidence(format!("{what} p95, {from}"), p95, "").evidence(
                 format!("{what} p50, {from}"),
@@ -101,13 +105,14 @@ impl Rule for SloBreach {
             }
         }
         if let Some((requests, source)) = waiting(view) {
-            found = found.evidence(format!("Waiting now, {source}"), words::count(requests), "requests");
+            found =
+                found.evidence(format!("Waiting now, {source}"), number_format::count(requests), "requests");
         }
         let window = view.cluster.decisions().window(view.now, WINDOW_MS);
         if let Some(overlap) = window.overlap_share() {
             let label = format!(
                 "Overlap of the prompts' blocks, {} decisions, last 60 s",
-                words::count(window.count)
+                number_format::count(window.count)
             );
             found = found.evidence(label, format!("{:.0} %", overlap * 100.0), "");
         }
@@ -133,13 +138,13 @@ fn too_few(view: &View<'_>) -> String {
     }
 }
 
-fn no_breach(view: &View<'_>, judged: &[(Latency, Against, f64)]) -> Look {
+fn no_breach(view: &View<'_>, judged: &[(Latency, Against, f64)]) -> RuleOutcome {
     if judged.is_empty() {
-        return Look::Unknown(too_few(view).into());
+        return RuleOutcome::Unknown(too_few(view).into());
     }
     let unclear = judged.iter().find(|(_, against, _)| *against == Against::Unclear);
-    let Some((latency, _, target_ms)) = unclear else { return Look::Ok };
-    Look::Unknown(
+    let Some((latency, _, target_ms)) = unclear else { return RuleOutcome::Ok };
+    RuleOutcome::Unknown(
         format!(
             "{} p95 is {}: the target of {target_ms} ms lies inside, so there is no data on which side; a frontend's log \
              (Dynamo ≥ 1.1) or request traces (≥ 1.4) tell single requests",
@@ -208,8 +213,8 @@ impl Why {
         }
     }
 
-    fn remedy(self, found: Found, view: &View<'_>, tpot_alone: bool) -> Found {
-        let less = |found: Found| -> Found {
+    fn remedy(self, found: Finding<'static>, view: &View<'_>, tpot_alone: bool) -> Finding<'static> {
+        let less = |found: Finding<'static>| -> Finding<'static> {
             let none = Cow::Borrowed("");
             found.fix("Add a worker, or send fewer requests at once", none.clone(), none)
         };
@@ -218,7 +223,7 @@ impl Why {
                 found.remedy(RemedyKind::LowerBatch, None).remedy(RemedyKind::RaiseFraction, None)
             }
             Self::Other(Cause::NoReuse(_)) => {
-                found.fix("Look at the other findings first: events, block sizes, overlap", "", "")
+                found.fix("RuleOutcome at the other findings first: events, block sizes, overlap", "", "")
             }
             Self::Spread | Self::Other(Cause::HotWorker | Cause::StarvedWorker) => {
                 less(found.spread_out(view))

@@ -1,7 +1,7 @@
 //! A configured source cannot be read: what it would tell is missing here.
 
 use super::event_path::seconds_since;
-use crate::check::{Found, Look, Rule, View};
+use crate::check::{Finding, Rule, RuleOutcome, View};
 use radixscope_model::record::{LinkState, Severity, SourceKind};
 
 /// A link may break for so long without a word.
@@ -27,13 +27,13 @@ impl Rule for SourceDown {
         5_000
     }
 
-    fn look(&self, view: &View<'_>) -> Look {
+    fn look(&self, view: &View<'_>) -> RuleOutcome {
         let is_down = |s: &&radixscope_state::cluster::SourceState| {
             matches!(s.state, LinkState::Connecting | LinkState::Refused | LinkState::Partial)
                 && view.now.since(s.since_ms) > DOWN_MS
         };
         let down: Vec<_> = view.cluster.sources().iter().filter(is_down).collect();
-        let Some(first) = down.first() else { return Look::Ok };
+        let Some(first) = down.first() else { return RuleOutcome::Ok };
         let unseen = match first.kind {
             SourceKind::Nats | SourceKind::Simulator => {
                 "KV events, loads and decisions, so the tree is not kept up"
@@ -46,7 +46,7 @@ impl Rule for SourceDown {
             LinkState::Partial => ("Cannot read all of", "what is published on the subjects that are denied"),
             _ => ("Cannot read", unseen),
         };
-        let mut found = Found::new(
+        let mut found = Finding::new(
             Severity::Warning,
             format!("{what} {}{more}", first.name),
             format!("Not seen meanwhile: {unseen}. Dynamo itself is not affected by that."),
@@ -70,6 +70,6 @@ impl Rule for SourceDown {
                 "",
             ),
         };
-        Look::Found(found)
+        RuleOutcome::Found(found)
     }
 }

@@ -3,10 +3,11 @@
 use std::collections::BTreeSet;
 
 use crate::check::causes::{Cause, code};
+use crate::check::engine::EngineSettings as _;
 use crate::check::latency::Latency;
 use crate::check::peers::{batch_limit, name};
 use crate::check::spikes::{MISSING, harmful};
-use crate::check::{Found, Look, Rule, View};
+use crate::check::{Finding, Rule, RuleOutcome, View};
 use crate::latency::Quantity;
 use radixscope_model::record::Severity;
 
@@ -29,17 +30,17 @@ impl Rule for Spread {
         60_000
     }
 
-    fn look(&self, view: &View<'_>) -> Look {
-        let Some(spikes) = harmful(view, WINDOW_S) else { return Look::Unknown(MISSING.into()) };
+    fn look(&self, view: &View<'_>) -> RuleOutcome {
+        let Some(spikes) = harmful(view, WINDOW_S) else { return RuleOutcome::Unknown(MISSING.into()) };
         // What makes it last, a worker that gets nearly nothing, is told by decisions since we listen.
         if view.listening_ms().is_some_and(|ms| ms < WINDOW_S * 1_000) {
-            return Look::Unknown(format!("{WINDOW_S} s of listening are needed").into());
+            return RuleOutcome::Unknown(format!("{WINDOW_S} s of listening are needed").into());
         }
-        let Some(worst) = spikes.iter().max_by_key(|h| h.most - h.least) else { return Look::Ok };
+        let Some(worst) = spikes.iter().max_by_key(|h| h.most - h.least) else { return RuleOutcome::Ok };
         let peak = worst.most;
         // What a lasting imbalance does is not momentary.
         let cause = Cause::of(view).filter(|cause| !matches!(cause, Cause::Memory | Cause::Churn));
-        let mut found = Found::new(
+        let mut found = Finding::new(
             Severity::Warning,
             format!("{peak} requests on one worker, {} on another", worst.least),
             format!(

@@ -1,11 +1,12 @@
 //! One worker gets nearly nothing though it is there.
 
 use super::hot_worker::HotWorker;
+use crate::check::engine::EngineSettings as _;
 use crate::check::peers::{name, pools};
-use crate::check::{Found, Look, Rule, View};
+use crate::check::{Finding, Rule, RuleOutcome, View};
 use radixscope_model::id::WorkerIx;
+use radixscope_model::number_format;
 use radixscope_model::record::Severity;
-use radixscope_model::words;
 use radixscope_state::cluster::Sign;
 
 /// Windows tried, shortest first, milliseconds.
@@ -31,11 +32,11 @@ impl Rule for StarvedWorker {
         30_000
     }
 
-    fn look(&self, view: &View<'_>) -> Look {
+    fn look(&self, view: &View<'_>) -> RuleOutcome {
         let pools = pools(view);
         let judged: Vec<_> = pools.iter().filter_map(|pool| Some((pool, enough(view, pool)?))).collect();
         if judged.is_empty() {
-            return Look::Unknown(
+            return RuleOutcome::Unknown(
                 format!(
                     "{MIN_EXPECTED} decisions a worker within 180 s are needed, of two workers of one component that are \
                      there for 90 s"
@@ -49,12 +50,12 @@ impl Rule for StarvedWorker {
             let workers: Vec<WorkerIx> = pool.iter().copied().filter(is_starved).collect();
             (!workers.is_empty()).then_some((workers, fair, window))
         };
-        let Some((workers, fair, window)) = judged.iter().find_map(starved) else { return Look::Ok };
+        let Some((workers, fair, window)) = judged.iter().find_map(starved) else { return RuleOutcome::Ok };
         // What one worker has too much of, others lack: one fault.
-        if matches!(HotWorker.look(view), Look::Found(_)) {
-            return Look::Explained("hot_worker");
+        if matches!(HotWorker.look(view), RuleOutcome::Found(_)) {
+            return RuleOutcome::Explained("hot_worker");
         }
-        let mut found = Found::new(
+        let mut found = Finding::new(
             Severity::Warning,
             format!("{} of the workers get nearly no requests", workers.len()),
             "They are there, but the router hardly ever chooses them, so their memory and time are lost. Either nothing \
@@ -62,7 +63,8 @@ impl Rule for StarvedWorker {
         );
         for &ix in workers.iter().take(4) {
             let label = format!("Choices of {}, of a fair share, last {} s", name(view, ix), window / 1_000);
-            let value = format!("{} of {}", chosen(view, ix, window), words::count(fair.round() as u64));
+            let value =
+                format!("{} of {}", chosen(view, ix, window), number_format::count(fair.round() as u64));
             found = found.evidence(label, value, "requests");
             let Some(worker) = view.cluster.worker(ix) else { continue };
             let label = format!("Last sign of {}, KV event or load, over NATS", name(view, ix));
@@ -72,14 +74,18 @@ impl Rule for StarvedWorker {
             };
             if let Some(blocks) = worker.router_loads.first().and_then(|load| load.decode_blocks) {
                 let label = format!("Active blocks of {} by the router's count, now", name(view, ix));
-                found = found.evidence(label, words::count(blocks), "blocks");
+                found = found.evidence(label, number_format::count(blocks), "blocks");
             }
         }
         let first = workers.first().and_then(|&ix| view.cluster.worker(ix));
         let link = first.map(|w| format!("view=decisions&worker={}", w.id));
         found
             .workers(workers)
-            .fix("Look whether it publishes KV events and answers at all; its log and its /health", "", "")
+            .fix(
+                "RuleOutcome whether it publishes KV events and answers at all; its log and its /health",
+                "",
+                "",
+            )
             .spread_out(view)
             .link(link.unwrap_or_else(|| "view=decisions".to_owned()))
             .into()

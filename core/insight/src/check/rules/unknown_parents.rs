@@ -2,7 +2,7 @@
 
 use super::block_size;
 use super::event_path::{WINDOW, WINDOW_MS, each, is_heard_late, link, lost_events, name, names, part};
-use crate::check::{Found, Look, Rule, View};
+use crate::check::{Finding, Rule, RuleOutcome, View};
 use radixscope_model::id::{Millis, WorkerIx};
 use radixscope_model::record::{Counter, LogSign, Severity};
 
@@ -31,9 +31,9 @@ impl Rule for UnknownParents {
         "Stored blocks that continue a known block"
     }
 
-    fn look(&self, view: &View<'_>) -> Look {
+    fn look(&self, view: &View<'_>) -> RuleOutcome {
         if view.cluster.workers().iter().all(|w| w.last_event_ms.is_none()) {
-            return Look::Unknown("No KV event was received.".into());
+            return RuleOutcome::Unknown("No KV event was received.".into());
         }
         let at_router = at_router(view);
         let here = missing(view);
@@ -44,18 +44,18 @@ impl Rule for UnknownParents {
         let is_few = at_router.0 < MIN_EVENTS || by_empty_stores;
         let hang_in_the_air = !without_parent(view, |_| true).is_empty();
         if at_router.0 < MIN_EVENTS && !hang_in_the_air && below_empty_stores(view) < MIN_EVENTS {
-            return Look::Ok;
+            return RuleOutcome::Ok;
         }
         if block_size::is_there(view) {
-            return Look::Explained("block_size_mismatch");
+            return RuleOutcome::Explained("block_size_mismatch");
         }
         if !is_few || !here.is_empty() {
-            return Look::Found(found(view, &here, at_router));
+            return RuleOutcome::Found(found(view, &here, at_router));
         }
         if hang_in_the_air {
-            return Look::Explained(lost_events(view, AFTER_LOSS_MS).unwrap_or("joined_late"));
+            return RuleOutcome::Explained(lost_events(view, AFTER_LOSS_MS).unwrap_or("joined_late"));
         }
-        Look::Unknown(
+        RuleOutcome::Unknown(
             "Stored events came without a block, so what continues them has no known parent.".into(),
         )
     }
@@ -105,14 +105,14 @@ fn at_router(view: &View<'_>) -> (u64, u64) {
     (missed, missed + rise(Counter::StoredOk) + rise(Counter::StoredOther))
 }
 
-fn found(view: &View<'_>, workers: &[WorkerIx], (missed, stored): (u64, u64)) -> Found {
+fn found(view: &View<'_>, workers: &[WorkerIx], (missed, stored): (u64, u64)) -> Finding<'static> {
     let title = if workers.is_empty() {
         "The router does not know the parents of stored blocks".to_owned()
     } else {
         format!("Stored blocks continue unknown blocks: {}", names(view, workers))
     };
     let totals = view.cluster.tree().totals();
-    let mut found = Found::new(
+    let mut found = Finding::new(
         Severity::Warning,
         title,
         "A router rejects a stored event whose parent it does not know, and with it everything stored below, so hits of \

@@ -5,7 +5,7 @@ use super::event_path::{
     names, part,
 };
 use super::{block_size, unknown_parents};
-use crate::check::{Found, Look, Rule, View};
+use crate::check::{Finding, Rule, RuleOutcome, View};
 use radixscope_model::id::{Millis, WorkerIx};
 use radixscope_model::record::{Counter, Severity};
 
@@ -33,26 +33,30 @@ impl Rule for UnknownRemovals {
         10_000
     }
 
-    fn look(&self, view: &View<'_>) -> Look {
+    fn look(&self, view: &View<'_>) -> RuleOutcome {
         if view.cluster.workers().iter().all(|w| w.remove_events_total == 0) {
-            return Look::Unknown("No worker removed a block yet.".into());
+            return RuleOutcome::Unknown("No worker removed a block yet.".into());
         }
         let mut workers: Vec<_> = view.present().filter(|&worker| misses(view, worker)).collect();
         if workers.is_empty() {
-            return Look::Ok;
+            return RuleOutcome::Ok;
         }
         if block_size::is_there(view) {
-            return Look::Explained("block_size_mismatch");
+            return RuleOutcome::Explained("block_size_mismatch");
         }
         // Stores that are missing make both: their children lack a parent, and their removals are unknown.
         if !unknown_parents::missing(view).is_empty() {
-            return Look::Explained("unknown_parents");
+            return RuleOutcome::Explained("unknown_parents");
         }
         if let Some(code) = lost_events(view, AFTER_LOSS_MS) {
-            return Look::Explained(code);
+            return RuleOutcome::Explained(code);
         }
         workers.retain(|&worker| !is_from_before(view, worker));
-        if workers.is_empty() { Look::Explained("joined_late") } else { Look::Found(found(view, &workers)) }
+        if workers.is_empty() {
+            RuleOutcome::Explained("joined_late")
+        } else {
+            RuleOutcome::Found(found(view, &workers))
+        }
     }
 }
 
@@ -79,14 +83,14 @@ fn is_fault(view: &View<'_>, worker: WorkerIx) -> bool {
     rise.unknown_removed >= FAULT_BLOCKS && rise.unknown_removed * FAULT_ONE_IN >= rise.removed
 }
 
-fn found(view: &View<'_>, workers: &[WorkerIx]) -> Found {
+fn found(view: &View<'_>, workers: &[WorkerIx]) -> Finding<'static> {
     let (severity, explanation) = if workers.iter().any(|&worker| is_fault(view, worker)) {
         (Severity::Warning, FAULT)
     } else {
         (Severity::Info, FACT)
     };
     let title = format!("Blocks are removed that were never stored: {}", names(view, workers));
-    let mut found = Found::new(severity, title, explanation)
+    let mut found = Finding::new(severity, title, explanation)
         .workers(workers.iter().copied())
         .link(link(view, "tree", workers));
     found = each(found, view, workers, |found, worker| {

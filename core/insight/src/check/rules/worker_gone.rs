@@ -3,7 +3,7 @@
 
 use super::event_path::{each, link, name, names, part, seconds_since};
 use super::ghost_worker::{RESTARTS_MS, is_ghost};
-use crate::check::{Found, Look, Rule, View};
+use crate::check::{Finding, Rule, RuleOutcome, View};
 use radixscope_model::id::{Millis, WorkerIx};
 use radixscope_model::record::{GoneWhy, LinkState, RoutingState, Severity, SourceKind};
 use radixscope_state::cluster::{ProcessState, WorkerState};
@@ -42,14 +42,14 @@ impl Rule for WorkerGone {
         3_000
     }
 
-    fn look(&self, view: &View<'_>) -> Look {
+    fn look(&self, view: &View<'_>) -> RuleOutcome {
         let all = 0..view.cluster.workers().len() as u16;
         let gone: Vec<_> = all.map(WorkerIx).filter(|&worker| left_lately(view, worker).is_some()).collect();
         let suspects: Vec<_> = suspects(view);
         if gone.is_empty() && suspects.is_empty() {
-            Look::Ok
+            RuleOutcome::Ok
         } else {
-            Look::Found(found(view, &gone, &suspects))
+            RuleOutcome::Found(found(view, &gone, &suspects))
         }
     }
 }
@@ -149,7 +149,7 @@ fn scrapes_work(view: &View<'_>) -> bool {
     })
 }
 
-fn found(view: &View<'_>, gone: &[WorkerIx], suspects: &[WorkerIx]) -> Found {
+fn found(view: &View<'_>, gone: &[WorkerIx], suspects: &[WorkerIx]) -> Finding<'static> {
     let title = match (gone, suspects) {
         (gone, []) => format!("Left: {}", names(view, gone)),
         ([], suspects) => format!("Silent and perhaps dead: {}", names(view, suspects)),
@@ -165,7 +165,7 @@ fn found(view: &View<'_>, gone: &[WorkerIx], suspects: &[WorkerIx]) -> Found {
          registration expires. That takes up to 10 s after a process is killed; longer silence means that it hangs."
     };
     let both: Vec<_> = gone.iter().chain(suspects).copied().collect();
-    let found = Found::new(Severity::Warning, title, explanation)
+    let found = Finding::new(Severity::Warning, title, explanation)
         .workers(both.iter().copied())
         .link(link(view, "workers", &both));
     let found = each(found, view, gone, |found, worker| departure(found, view, worker));
@@ -177,7 +177,7 @@ fn found(view: &View<'_>, gone: &[WorkerIx], suspects: &[WorkerIx]) -> Found {
     )
 }
 
-fn departure(found: Found, view: &View<'_>, worker: WorkerIx) -> Found {
+fn departure(found: Finding<'static>, view: &View<'_>, worker: WorkerIx) -> Finding<'static> {
     let Some(gone) = left_lately(view, worker) else { return found };
     let how = match gone.why {
         GoneWhy::Log => "a frontend's log",
@@ -190,7 +190,7 @@ fn departure(found: Found, view: &View<'_>, worker: WorkerIx) -> Found {
     last_sign(found, view, worker)
 }
 
-fn silence(found: Found, view: &View<'_>, worker: WorkerIx) -> Found {
+fn silence(found: Finding<'static>, view: &View<'_>, worker: WorkerIx) -> Finding<'static> {
     let who = name(view, worker);
     let found = last_sign(found, view, worker);
     let sent = sent_into_silence(view).get(worker.at()).copied().unwrap_or(0);
@@ -218,7 +218,7 @@ fn silence(found: Found, view: &View<'_>, worker: WorkerIx) -> Found {
     }
 }
 
-fn last_sign(found: Found, view: &View<'_>, worker: WorkerIx) -> Found {
+fn last_sign(found: Finding<'static>, view: &View<'_>, worker: WorkerIx) -> Finding<'static> {
     let last: Option<Millis> = view.cluster.worker(worker).and_then(|w| w.last_sign_ms);
     match last {
         Some(last) => {

@@ -2,9 +2,10 @@
 
 use crate::baseline::{Baseline, Direction, Figure, Router, crossover};
 use crate::check::causes::{Cause, code};
+use crate::check::engine::EngineSettings as _;
 use crate::check::latency::{Against, Latency};
 use crate::check::peers::gauge;
-use crate::check::{Found, Look, Rule, View, missing};
+use crate::check::{Finding, Rule, RuleOutcome, View, missing};
 use crate::latency::Quantity;
 use radixscope_model::record::{Gauge, ProcessRole, Severity};
 
@@ -31,14 +32,16 @@ impl Rule for WorseThanRoundRobin {
         60_000
     }
 
-    fn look(&self, view: &View<'_>) -> Look {
+    fn look(&self, view: &View<'_>) -> RuleOutcome {
         let by_router =
             |router| view.given.baselines.iter().filter(move |baseline| baseline.router() == router);
         let Some(round_robin) = by_router(Router::RoundRobin).next() else {
-            return Look::Unknown("No round-robin baseline; give one with --baseline".into());
+            return RuleOutcome::Unknown("No round-robin baseline; give one with --baseline".into());
         };
         let Some(concurrency) = concurrency(view) else {
-            return Look::Unknown(missing::of_frontends(view, "the number of requests in flight", "").into());
+            return RuleOutcome::Unknown(
+                missing::of_frontends(view, "the number of requests in flight", "").into(),
+            );
         };
         let pairs = [(Quantity::Ttft, Figure::TtftP95), (Quantity::Tpot, Figure::ItlP95)];
         let baseline_at = |figure| round_robin.interpolate(concurrency, figure).map(|at| at.value);
@@ -55,9 +58,9 @@ impl Rule for WorseThanRoundRobin {
             }
         }
         if is_judged {
-            return Look::Ok;
+            return RuleOutcome::Ok;
         }
-        Look::Unknown(
+        RuleOutcome::Unknown(
             format!(
                 "No latency of {} can be held against {concurrency:.0} requests in flight: the baseline does not reach \
                  there, or too few requests tell theirs",
@@ -75,9 +78,9 @@ fn found(
     figure: Figure,
     (round_robin, then_ms): (&Baseline, f64),
     kv_aware: Option<&Baseline>,
-) -> Found {
+) -> Finding<'static> {
     let name = figure.label();
-    let mut found = Found::new(
+    let mut found = Finding::new(
         Severity::Warning,
         format!("{name} is worse than round-robin's at the same load"),
         "Above some load, following prefixes costs more by crowding than it saves in computation. Averages look balanced \

@@ -3,10 +3,10 @@
 use super::block_size;
 use super::event_path::{WINDOW, WINDOW_MS, cached_tokens, part};
 use super::{cold_tree, event_lines_mixed, no_events, router_hears_no_events};
-use crate::check::{Found, Look, Rule, View};
+use crate::check::{Finding, Rule, RuleOutcome, View};
 use radixscope_model::id::Millis;
+use radixscope_model::number_format::count;
 use radixscope_model::record::{HistogramKind, Severity};
-use radixscope_model::words::count;
 
 /// Requests that make "never".
 const MIN_REQUESTS: u64 = 30;
@@ -30,18 +30,18 @@ impl Rule for ZeroOverlap {
         20_000
     }
 
-    fn look(&self, view: &View<'_>) -> Look {
+    fn look(&self, view: &View<'_>) -> RuleOutcome {
         let Some((requests, blocks, value)) = overlap(view) else {
             let text = format!(
                 "Fewer than {MIN_REQUESTS} routed requests with their cached blocks were received in the last 60 s."
             );
-            return Look::Unknown(text.into());
+            return RuleOutcome::Unknown(text.into());
         };
         if blocks > 0.0 {
-            return Look::Ok;
+            return RuleOutcome::Ok;
         }
         if let Some(code) = explained_by(view) {
-            return Look::Explained(code);
+            return RuleOutcome::Explained(code);
         }
         let chains = view.chains();
         let cached = cached_tokens(view, WINDOW_MS);
@@ -63,7 +63,7 @@ impl Rule for ZeroOverlap {
             ),
             None => found,
         };
-        Look::Found(found.link("view=decisions"))
+        RuleOutcome::Found(found.link("view=decisions"))
     }
 }
 
@@ -97,8 +97,8 @@ fn explained_by(view: &View<'_>) -> Option<&'static str> {
     faults.into_iter().find(|(_, is_there)| is_there()).map(|(code, _)| code)
 }
 
-fn fault() -> Found {
-    Found::new(
+fn fault() -> Finding<'static> {
+    Finding::new(
         Severity::Warning,
         "The overlap is always 0 although prompts share prefixes",
         "Prompts repeat what is cached, yet the router never finds a cached block, so it routes as blind as round robin. \
@@ -111,8 +111,8 @@ fn fault() -> Found {
     .fix("vLLM: LMCache and other connectors serve hits that no KV event tells; compare the engine's own hit rate", "", "")
 }
 
-fn fact() -> Found {
-    Found::new(
+fn fact() -> Finding<'static> {
+    Finding::new(
         Severity::Info,
         "Prompts share no prefixes, so there is nothing to gain",
         "No routed prompt met a cached block, and the tree shows no prompts that begin alike. KV-aware routing can only \

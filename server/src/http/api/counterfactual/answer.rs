@@ -1,16 +1,22 @@
 //! Reports as JSON: ids as strings, numbers finite or `null`.
 
+use std::collections::BTreeMap;
+
 use serde::Serialize;
+use serde_json::Value;
 
 use radixscope_insight::counterfactual::{
     About, FROZEN_LIMITS, Fact, Figures, Flipped, FrozenReport, Measured, ModelReport, NO_CANDIDATES_HINT,
-    SweepReport, Times, Trial, headline, present_setting,
+    SweepReport, Times, headline, present_setting,
 };
 use radixscope_model::id::{Worker, WorkerIx};
-use radixscope_router::frozen::{Outcome, Setting, Verdict};
+use radixscope_router::frozen::{Outcome, Verdict};
 use radixscope_state::cluster::Cluster;
 
-use radixscope_export::{Decimal, finite};
+use radixscope_export::{Decimal, finite, settings};
+
+/// Settings by Dynamo's names.
+type SettingsJson = BTreeMap<&'static str, Value>;
 
 /// Who the workers are.
 pub(super) struct Workers(Vec<Worker>);
@@ -48,7 +54,7 @@ pub(super) enum Answer {
 pub(super) struct FrozenDto {
     headline: String,
     decisions: AboutDto,
-    setting: Option<SettingDto>,
+    settings: Option<SettingsJson>,
     actual: OutcomeDto,
     tried: OutcomeDto,
     flips: Vec<FlipDto>,
@@ -58,8 +64,8 @@ pub(super) struct FrozenDto {
 #[derive(Serialize)]
 pub(super) struct SweepDto {
     decisions: AboutDto,
-    weights: Vec<f64>,
-    temperatures: Vec<f64>,
+    overlap_score_weight: Vec<f64>,
+    router_temperature: Vec<f64>,
     /// By weight, then temperature.
     outcomes: Vec<OutcomeDto>,
     actual: Option<OutcomeDto>,
@@ -72,7 +78,7 @@ pub(super) struct SweepDto {
 #[derive(Serialize)]
 struct RecommendationDto {
     verdict: &'static str,
-    setting: Option<SettingDto>,
+    settings: Option<SettingsJson>,
     why: String,
 }
 
@@ -89,8 +95,8 @@ struct AboutDto {
     reconstructed: u64,
     /// Requests that still run.
     running: u64,
-    formula: Option<&'static str>,
-    weight: Option<f64>,
+    /// What the latest decision judged was taken with.
+    settings: Option<SettingsJson>,
     /// Different formulas and weights among those judged.
     recorded_settings: u32,
     /// What would make decisions judgeable, where none is.
@@ -102,14 +108,6 @@ struct AboutDto {
 struct LeftOutDto {
     reason: &'static str,
     count: u64,
-}
-
-#[derive(Serialize)]
-struct SettingDto {
-    round_robin: bool,
-    weight: Option<f64>,
-    credit: Option<f64>,
-    temperature: Option<f64>,
 }
 
 #[derive(Serialize)]
@@ -156,7 +154,7 @@ struct FlipDto {
 
 #[derive(Serialize)]
 pub(super) struct ModelDto {
-    setting: SettingDto,
+    settings: SettingsJson,
     arrivals: u64,
     arrivals_left_out: u64,
     from_ms: u64,
@@ -213,7 +211,7 @@ impl Answer {
         Answer::Frozen(Box::new(FrozenDto {
             headline: headline(report),
             decisions: about(&report.about),
-            setting: report.setting.map(setting),
+            settings: report.settings.map(|tried| settings(&tried)),
             actual: outcome(&report.actual, workers),
             tried: outcome(&report.tried, workers),
             flips: report.flips.iter().filter_map(|flipped| flip(flipped, workers)).collect(),
@@ -225,8 +223,8 @@ impl Answer {
         let grid = report.grid.as_ref();
         Answer::Sweep(Box::new(SweepDto {
             decisions: about(&report.about),
-            weights: grid.map(|grid| grid.prefill_factors.clone()).unwrap_or_default(),
-            temperatures: grid.map(|grid| grid.temperatures.clone()).unwrap_or_default(),
+            overlap_score_weight: grid.map(|grid| grid.prefill_factors.clone()).unwrap_or_default(),
+            router_temperature: grid.map(|grid| grid.temperatures.clone()).unwrap_or_default(),
             outcomes: grid.iter().flat_map(|grid| &grid.outcomes).map(|o| outcome(o, workers)).collect(),
             actual: grid.map(|grid| outcome(&grid.actual, workers)),
             round_robin: grid.map(|grid| outcome(&grid.round_robin, workers)),
@@ -238,21 +236,19 @@ impl Answer {
                     Verdict::Keep => "keep",
                     Verdict::Unknown => "unknown",
                 },
-                setting: advice.outcome.and_then(|at| grid?.outcomes.get(at)?.setting).map(setting),
+                settings: advice
+                    .outcome
+                    .and_then(|at| grid?.outcomes.get(at)?.settings)
+                    .map(|tried| settings(&tried)),
                 why: advice.why.clone(),
             }),
             limits: FROZEN_LIMITS,
         }))
     }
 
-    pub(super) fn model(report: &ModelReport, trial: Trial) -> Self {
+    pub(super) fn model(report: &ModelReport) -> Self {
         Answer::Resimulated(Box::new(ModelDto {
-            setting: match trial {
-                Trial::RoundRobin => setting(Setting::RoundRobin),
-                Trial::Cost { weight, credit, temperature } => {
-                    SettingDto { round_robin: false, weight, credit, temperature: Some(temperature) }
-                }
-            },
+            settings: settings(&report.tried_settings),
             arrivals: report.arrivals,
             arrivals_left_out: report.arrivals_left_out,
             from_ms: report.from_ms.0,
@@ -283,24 +279,9 @@ fn about(about: &About) -> AboutDto {
         to_ms: about.to_ms.map(|at| at.0),
         reconstructed: about.reconstructed,
         running: about.running,
-        formula: about.recorded.map(|recorded| recorded.formula.as_str()),
-        weight: about.recorded.and_then(|recorded| finite(recorded.prefill_factor)),
+        settings: about.recorded.map(|recorded| settings(&recorded)),
         recorded_settings: about.recorded_settings,
         hint: (about.judged == 0).then_some(NO_CANDIDATES_HINT),
-    }
-}
-
-fn setting(setting: Setting) -> SettingDto {
-    match setting {
-        Setting::RoundRobin => {
-            SettingDto { round_robin: true, weight: None, credit: None, temperature: None }
-        }
-        Setting::Cost { prefill_factor, overlap_score_credit, temperature, .. } => SettingDto {
-            round_robin: false,
-            weight: finite(prefill_factor),
-            credit: finite(overlap_score_credit),
-            temperature: finite(temperature),
-        },
     }
 }
 

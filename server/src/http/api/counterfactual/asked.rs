@@ -2,10 +2,10 @@
 
 use serde::Deserialize;
 
-use radixscope_insight::counterfactual::{Selection, Span, Trial, validate_axes};
+use radixscope_insight::counterfactual::{Selection, Span, validate_axes};
+use radixscope_router::{RouterMode, RouterOverrides};
 use radixscope_state::cluster::{Cluster, MAX_DECISIONS};
 
-use super::PRESENT;
 use crate::http::api::params::WorkerFilter;
 use crate::http::error::{ApiError, code};
 
@@ -21,7 +21,7 @@ struct Body {
     last: Option<u32>,
     window_ms: Option<u64>,
     worker: Option<String>,
-    setting: Option<SettingBody>,
+    settings: Option<RouterOverrides>,
     sweep: Option<SweepBody>,
 }
 
@@ -34,26 +34,17 @@ enum Mode {
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct SettingBody {
-    weight: Option<f64>,
-    temperature: Option<f64>,
-    credit: Option<f64>,
-    #[serde(default)]
-    round_robin: bool,
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
 struct SweepBody {
-    weights: Vec<f64>,
-    temperatures: Vec<f64>,
+    overlap_score_weight: Vec<f64>,
+    router_temperature: Vec<f64>,
 }
 
 /// What is to be done.
 pub(super) enum Work {
-    Frozen(Trial),
+    Frozen(RouterOverrides),
+    /// Values of `overlap_score_weight` and of `router_temperature`.
     Sweep(Vec<f64>, Vec<f64>),
-    Resimulate(Trial),
+    Resimulate(RouterOverrides),
 }
 
 /// A request that makes sense.
@@ -72,7 +63,7 @@ impl Asked {
         let body: Body = serde_json::from_slice(body).map_err(|error| {
             bad(format!(
                 "the body cannot be read: {error}; expected JSON like {{\"mode\":\"frozen\",\"last\":1000,\
-                 \"setting\":{{\"weight\":1.5,\"temperature\":0.2}}}}"
+                 \"settings\":{{\"overlap_score_weight\":1.5,\"router_temperature\":0.2}}}}"
             ))
         })?;
         let span = match (body.last, body.window_ms) {
@@ -88,17 +79,18 @@ impl Asked {
             }
         };
         let worker = body.worker.as_deref().map(WorkerFilter::parse).transpose()?;
-        let work = match (body.mode, body.setting, body.sweep) {
-            (_, Some(_), Some(_)) => return Err(bad("setting and sweep exclude each other")),
-            (Mode::Frozen, None, Some(SweepBody { weights, temperatures })) => {
-                validate_axes(&weights, &temperatures).map_err(|error| bad(error.to_string()))?;
-                Work::Sweep(weights, temperatures)
+        let work = match (body.mode, body.settings, body.sweep) {
+            (_, Some(_), Some(_)) => return Err(bad("settings and sweep exclude each other")),
+            (Mode::Frozen, None, Some(sweep)) => {
+                validate_axes(&sweep.overlap_score_weight, &sweep.router_temperature)
+                    .map_err(|error| bad(error.to_string()))?;
+                Work::Sweep(sweep.overlap_score_weight, sweep.router_temperature)
             }
             (Mode::Resimulated, None, Some(_)) => {
                 return Err(bad("a sweep is possible in mode frozen alone"));
             }
-            (Mode::Frozen, setting, None) => Work::Frozen(trial(setting)?),
-            (Mode::Resimulated, setting, None) => Work::Resimulate(trial(setting)?),
+            (Mode::Frozen, settings, None) => Work::Frozen(tried(settings)?),
+            (Mode::Resimulated, settings, None) => Work::Resimulate(tried(settings)?),
         };
         if worker.is_some() && !matches!(work, Work::Frozen(_)) {
             return Err(bad("sweeps and the model compare workers; worker cannot be given"));
@@ -118,19 +110,28 @@ impl Asked {
     }
 }
 
-fn trial(setting: Option<SettingBody>) -> Result<Trial, ApiError> {
-    let Some(setting) = setting else { return Ok(PRESENT) };
-    let SettingBody { weight, temperature, credit, round_robin } = setting;
-    let trial = if round_robin {
-        if weight.or(temperature).or(credit).is_some() {
-            return Err(bad("round_robin takes no weight, temperature or credit"));
-        }
-        Trial::RoundRobin
-    } else {
-        Trial::Cost { weight, credit, temperature: temperature.unwrap_or(0.0) }
+/// Settings that a counterfactual can vary; without any the recorded ones are tried.
+fn tried(settings: Option<RouterOverrides>) -> Result<RouterOverrides, ApiError> {
+    let settings = settings.unwrap_or_default();
+    let varied = match settings.router_mode {
+        Some(RouterMode::RoundRobin) => RouterOverrides::round_robin(),
+        _ => RouterOverrides {
+            router_mode: settings.router_mode,
+            overlap_score_weight: settings.overlap_score_weight,
+            prefill_load_scale: settings.prefill_load_scale,
+            overlap_score_credit: settings.overlap_score_credit,
+            router_temperature: settings.router_temperature,
+            ..RouterOverrides::default()
+        },
     };
-    trial.validate().map_err(|error| bad(error.to_string()))?;
-    Ok(trial)
+    if settings != varied {
+        return Err(bad(
+            "settings takes overlap_score_weight or prefill_load_scale, overlap_score_credit and router_temperature; \
+             router_mode round-robin takes nothing else",
+        ));
+    }
+    settings.validate().map_err(|error| bad(error.to_string()))?;
+    Ok(settings)
 }
 
 #[cfg(test)]
@@ -156,11 +157,22 @@ mod tests {
             (r#"{"mode":"frozen","last":1,"window_ms":5}"#, "exclude"),
             (r#"{"mode":"frozen","window_ms":0}"#, "window_ms"),
             (r#"{"mode":"frozen","worker":"w1"}"#, "worker"),
-            (r#"{"mode":"frozen","setting":{"weight":-1}}"#, "overlap_score_weight"),
-            (r#"{"mode":"frozen","setting":{"weight":1e999}}"#, "cannot be read"),
-            (r#"{"mode":"frozen","setting":{"round_robin":true,"weight":1}}"#, "round_robin"),
-            (r#"{"mode":"frozen","sweep":{"weights":[],"temperatures":[0]}}"#, "weights"),
-            (r#"{"mode":"resimulated","sweep":{"weights":[1],"temperatures":[0]}}"#, "frozen alone"),
+            (r#"{"mode":"frozen","settings":{"overlap_score_weight":-1}}"#, "overlap_score_weight"),
+            (r#"{"mode":"frozen","settings":{"overlap_score_weight":1e999}}"#, "cannot be read"),
+            (
+                r#"{"mode":"frozen","settings":{"router_mode":"round-robin","overlap_score_weight":1}}"#,
+                "round-robin",
+            ),
+            (r#"{"mode":"frozen","settings":{"weight":1}}"#, "overlap_score_weight"),
+            (r#"{"mode":"frozen","settings":{"formula":"E"}}"#, "settings takes"),
+            (
+                r#"{"mode":"frozen","sweep":{"overlap_score_weight":[],"router_temperature":[0]}}"#,
+                "overlap_score_weight has 0",
+            ),
+            (
+                r#"{"mode":"resimulated","sweep":{"overlap_score_weight":[1],"router_temperature":[0]}}"#,
+                "frozen alone",
+            ),
             (r#"{"mode":"resimulated","worker":"1"}"#, "worker cannot be given"),
         ];
         for (body, expected) in cases {
@@ -170,9 +182,9 @@ mod tests {
     }
 
     #[test]
-    fn without_a_setting_the_present_one_is_tried() {
+    fn without_settings_the_recorded_ones_are_tried() {
         let asked = Asked::parse(br#"{"mode":"frozen"}"#).unwrap();
-        assert!(matches!(asked.work, Work::Frozen(PRESENT)));
+        assert!(matches!(asked.work, Work::Frozen(settings) if settings == RouterOverrides::default()));
         assert_eq!(asked.span, Span::Last(DEFAULT_LAST));
     }
 }

@@ -19,7 +19,7 @@ use axum::http::{HeaderMap, HeaderValue, Uri, header};
 use axum::response::{IntoResponse, Response};
 use tokio::sync::Semaphore;
 
-use radixscope_insight::counterfactual::{Facts, ModelError, Sample, Trial, arrivals_needed, resimulate};
+use radixscope_insight::counterfactual::{Facts, ModelError, Sample, arrivals_needed, resimulate};
 use radixscope_state::requests::{Arrivals, MAX_ARRIVALS};
 
 use super::params::Params;
@@ -125,14 +125,14 @@ fn compute(input: &Input, asked: &Asked, cancelled: &AtomicBool) -> Result<Answe
     };
     let gone = || ApiError::new(code::INTERNAL, "nobody waits for this any more");
     Ok(match &asked.work {
-        Work::Frozen(trial) => Answer::frozen(&input.sample.evaluate(*trial), &input.workers),
+        Work::Frozen(settings) => Answer::frozen(&input.sample.evaluate(*settings), &input.workers),
         Work::Sweep(weights, temperatures) => {
             let report = input.sample.sweep(weights, temperatures, go_on).ok_or_else(gone)?;
             Answer::sweep(&report, &input.workers)
         }
-        Work::Resimulate(trial) => {
-            let report = resimulate(&input.arrivals, &input.facts, asked.span, *trial, go_on);
-            Answer::model(&report.map_err(unplayable)?, *trial)
+        Work::Resimulate(settings) => {
+            let report = resimulate(&input.arrivals, &input.facts, asked.span, *settings, go_on);
+            Answer::model(&report.map_err(unplayable)?)
         }
     })
 }
@@ -163,6 +163,3 @@ pub(super) async fn arrivals(State(app): State<App>, uri: Uri) -> Result<Respons
 pub(in crate::http) fn runs() -> Arc<Semaphore> {
     Arc::new(Semaphore::new(MAX_RUNS))
 }
-
-/// A setting that is tried where none is named.
-const PRESENT: Trial = Trial::Cost { weight: None, credit: None, temperature: 0.0 };

@@ -6,7 +6,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 use radixscope_insight::whatif::{Answer, Candidate, Versus, Who};
-use radixscope_router::{Options, Role, Terms, TieBreak};
+use radixscope_router::Terms;
 use radixscope_state::cluster::Cluster;
 
 use radixscope_export::{Decimal, finite};
@@ -100,7 +100,7 @@ impl AnswerDto {
             isl_tokens: answer.request.isl_tokens,
             isl_blocks: answer.request.blocks(),
             block_size_tokens: answer.request.block_size_tokens,
-            options: options(&answer.options),
+            options: radixscope_export::settings(&answer.options),
             candidates: answer.ranked().map(|candidate| of_one(cluster, &candidate, likeliest)).collect(),
             margin_blocks: scores.margin_blocks().and_then(finite),
             tied: scores.is_tie(),
@@ -109,28 +109,6 @@ impl AnswerDto {
             notes: answer.notes.to_vec(),
         }
     }
-}
-
-fn options(options: &Options) -> BTreeMap<&'static str, Value> {
-    let tie_break = match options.tie_break {
-        TieBreak::SmallestTree => "smallest_tree",
-        TieBreak::SmallestTreeThenRandom => "smallest_tree_then_random",
-        TieBreak::Random => "random",
-    };
-    let role = match options.role {
-        Role::Aggregated => "aggregated",
-        Role::Prefill => "prefill",
-        Role::Decode => "decode",
-        Role::Encode => "encode",
-    };
-    let used = options.numbers().into_iter().filter(|(number, _)| number.formulas.contains(&options.formula));
-    let mut all: BTreeMap<_, _> = used.map(|(number, value)| (number.name, value.into())).collect();
-    all.insert("formula", options.formula.as_str().into());
-    all.insert("tie_break", tie_break.into());
-    all.insert("role", role.into());
-    all.insert("track_prefill_tokens", options.track_prefill_tokens.into());
-    all.insert("conditional_disaggregation", options.conditional_disaggregation.into());
-    all
 }
 
 fn name(cluster: &Cluster, who: Who) -> String {

@@ -1,15 +1,14 @@
 //! The question as it is posted. Every error names the field, what it was and what was expected. Knows no state.
 
-use std::collections::BTreeMap;
-
 use serde::Deserialize;
 use serde::de::{self, DeserializeOwned, Deserializer, Visitor};
+use serde_json::Value;
 use serde_json::value::RawValue;
 
-use radixscope_insight::whatif::{Adjust, Blocks, Busy, Hashes, Prompt, set_option};
+use radixscope_insight::whatif::{Adjust, Blocks, Busy, Hashes, Prompt};
 use radixscope_model::id::{BlockHash, DecisionId, Worker};
 use radixscope_router::hash::Seed;
-use radixscope_router::{Formula, Options, Role};
+use radixscope_router::{RouterOverrides, RouterSettings};
 
 use crate::http::error::{ApiError, code};
 
@@ -232,94 +231,41 @@ impl AdjustDto {
     }
 }
 
-/// Options as far as they are given.
+/// Settings as far as they are given. A version stands for its formula and rule for ties.
 #[derive(Default)]
 pub(super) struct Overrides {
-    base: Option<Options>,
-    role: Option<Role>,
-    track_prefill_tokens: Option<bool>,
-    conditional_disaggregation: Option<bool>,
-    numbers: Vec<(String, f64)>,
+    version: Option<RouterSettings>,
+    given: RouterOverrides,
 }
 
 impl Overrides {
     fn read(raw: Option<&RawValue>) -> Result<Self, ApiError> {
-        let Some(mut given) = field::<BTreeMap<String, Box<RawValue>>>("options", raw)? else {
+        let Some(mut given) = field::<serde_json::Map<String, Value>>("options", raw)? else {
             return Ok(Self::default());
         };
-        let mut take = |name: &str| given.remove(name);
-        let (version, formula) = (take("version"), take("formula"));
-        let base =
-            match (of::<String>("options.version", version)?, of::<String>("options.formula", formula)?) {
-                (Some(_), Some(_)) => return Err(bad("options: expected version or formula, not both")),
-                (Some(version), None) => Some(Options::of_version(&version).ok_or_else(|| {
-                    let shown: String = version.chars().take(40).collect();
-                    bad(format!("options.version={shown:?} is not known; expected 0.8 to 1.7, as 0.9.1"))
-                })?),
-                (None, Some(letter)) => {
-                    let formula = Formula::ALL.into_iter().find(|formula| formula.as_str() == letter);
-                    let shown: String = letter.chars().take(40).collect();
-                    Some(Options::new(formula.ok_or_else(|| {
-                        bad(format!("options.formula={shown:?} is not known; expected A, B, C, D or E"))
-                    })?))
-                }
-                (None, None) => None,
-            };
-        let role = of::<RoleDto>("options.role", take("role"))?.map(RoleDto::role);
-        let track_prefill_tokens = of("options.track_prefill_tokens", take("track_prefill_tokens"))?;
-        let conditional_disaggregation =
-            of("options.conditional_disaggregation", take("conditional_disaggregation"))?;
-        let mut numbers = Vec::new();
-        for (name, value) in given {
-            if !set_option(&mut Options::default(), &name, 0.0) {
-                let known: Vec<&str> =
-                    Options::default().numbers().iter().map(|(number, _)| number.name).collect();
-                let shown: String = name.chars().take(80).collect();
-                return Err(bad(format!(
-                    "options: there is no {shown:?}; there are version, formula, role, track_prefill_tokens, \
-                     conditional_disaggregation, {}",
-                    known.join(", ")
-                )));
-            }
-            if let Some(value) = of(&format!("options.{name}"), Some(value))? {
-                numbers.push((name, value));
-            }
+        // What is wrong may be a name of any length.
+        let wrong = |error: serde_json::Error| {
+            bad(format!("options: {}", error.to_string().chars().take(400).collect::<String>()))
+        };
+        let version = given.remove("version").map(serde_json::from_value::<Option<String>>);
+        let version = version.transpose().map_err(wrong)?.flatten();
+        let overrides: RouterOverrides = serde_json::from_value(Value::Object(given)).map_err(wrong)?;
+        if version.is_some() && overrides.formula.is_some() {
+            return Err(bad("options: expected version or formula, not both"));
         }
-        Ok(Self { base, role, track_prefill_tokens, conditional_disaggregation, numbers })
+        let known = |version: String| {
+            RouterSettings::of_version(&version).ok_or_else(|| {
+                let shown: String = version.chars().take(40).collect();
+                bad(format!("options.version={shown:?} is not known; expected 0.8 to 1.7, as 0.9.1"))
+            })
+        };
+        overrides.validate().map_err(|error| bad(format!("options: {error}")))?;
+        Ok(Self { version: version.map(known).transpose()?, given: overrides })
     }
 
     /// These over `start`; a version or formula starts from its own defaults.
-    pub(super) fn over(&self, start: Options) -> Result<Options, ApiError> {
-        let mut options = self.base.unwrap_or(start);
-        options.role = self.role.unwrap_or(options.role);
-        options.track_prefill_tokens = self.track_prefill_tokens.unwrap_or(options.track_prefill_tokens);
-        options.conditional_disaggregation =
-            self.conditional_disaggregation.unwrap_or(options.conditional_disaggregation);
-        for (name, value) in &self.numbers {
-            set_option(&mut options, name, *value);
-        }
-        options.validate().map_err(|error| bad(format!("options: {error}")))?;
-        Ok(options)
-    }
-}
-
-#[derive(Deserialize)]
-#[serde(rename_all = "lowercase")]
-enum RoleDto {
-    Aggregated,
-    Prefill,
-    Decode,
-    Encode,
-}
-
-impl RoleDto {
-    const fn role(self) -> Role {
-        match self {
-            RoleDto::Aggregated => Role::Aggregated,
-            RoleDto::Prefill => Role::Prefill,
-            RoleDto::Decode => Role::Decode,
-            RoleDto::Encode => Role::Encode,
-        }
+    pub(super) fn over(&self, start: RouterSettings) -> RouterSettings {
+        self.given.over(self.version.unwrap_or(start))
     }
 }
 
@@ -332,10 +278,6 @@ fn field<T: DeserializeOwned>(name: &str, raw: Option<&RawValue>) -> Result<Opti
     raw.map_or(Ok(None), |raw| {
         serde_json::from_str(raw.get()).map_err(|error| bad(format!("{name}: {error}")))
     })
-}
-
-fn of<T: DeserializeOwned>(name: &str, raw: Option<Box<RawValue>>) -> Result<Option<T>, ApiError> {
-    field(name, raw.as_deref())
 }
 
 /// A number of 64 bits: a decimal string, or a JSON number that every JSON reader keeps exactly.

@@ -11,6 +11,7 @@ use axum::extract::rejection::BytesRejection;
 use axum::http::StatusCode;
 
 use radixscope_insight::whatif::{self, Changes, Prompt, Question, WhatIf, Who};
+use radixscope_router::RouterSettings;
 
 use super::prompt;
 use crate::http::error::{ApiError, code};
@@ -40,8 +41,8 @@ pub(super) async fn score(
 fn answered(view: &View<'_>, asked: Asked) -> Result<AnswerDto, ApiError> {
     let cluster = view.cluster;
     let compared = asked.decision.and_then(|id| cluster.decisions().get(id));
-    let start = compared.and_then(|decided| whatif::options_of(&decided.decision));
-    let options = asked.options.over(start.or_else(|| whatif::deployed(cluster)).unwrap_or_default())?;
+    let start = compared.and_then(|decided| RouterSettings::of_decision(&decided.decision));
+    let options = asked.options.over(start.or_else(|| whatif::deployed(cluster)).unwrap_or_default());
     // Only the cluster knows the size to cut token ids into, where the body does not say.
     let block_size_tokens = asked.block_size_tokens;
     let size = || block_size_tokens.or_else(|| cluster.block_tokens());

@@ -10,8 +10,8 @@ use dynamo_kv_router::protocols::LocalBlockHash;
 use radixscope_model::id::{Millis, TokensHash, WorkerIx};
 use radixscope_oracle::selector::{Selection, Taints};
 use radixscope_oracle::{Change, Event, ours, theirs};
-use radixscope_router::frozen::{Frozen, FrozenBuilder, FrozenCandidate, FrozenDecision, Recorded, Setting};
-use radixscope_router::{Formula, Load, Options, Request, Scores, TieBreak, WorkerInput, score};
+use radixscope_router::frozen::{Frozen, FrozenBuilder, FrozenCandidate, FrozenDecision};
+use radixscope_router::{Formula, Load, Request, RouterSettings, Scores, TieBreak, WorkerInput, score};
 use radixscope_state::tree::{OverlapRule, Tree};
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64Mcg;
@@ -70,7 +70,7 @@ fn measure_one(lengths: usize, what: &'static str) -> anyhow::Result<Scoring> {
         ours::apply(&mut tree, event);
         their_tree.apply_event(theirs::router_event(event, id)).context("a store without parent")?;
     }
-    let options = Options::new(Formula::E);
+    let options = RouterSettings::new(Formula::E);
     let request = Request::new(PROMPT_BLOCKS as u64 * u64::from(BLOCK_SIZE_TOKENS) + 5, BLOCK_SIZE_TOKENS);
     let mut inputs: Vec<WorkerInput> = (0..WORKERS)
         .map(|_| WorkerInput {
@@ -121,11 +121,11 @@ fn measure_one(lengths: usize, what: &'static str) -> anyhow::Result<Scoring> {
 
 pub(crate) fn counterfactual() -> anyhow::Result<Vec<Counterfactual>> {
     let frozen = session()?;
-    let setting = |temperature| Setting::Cost {
-        prefill_factor: 1.5,
-        overlap_score_credit: 1.0,
-        temperature,
+    let setting = |router_temperature| RouterSettings {
+        overlap_score_weight: 1.5,
+        router_temperature,
         tie_break: TieBreak::Random,
+        ..RouterSettings::new(Formula::A)
     };
     let row = |what, took: Vec<f64>| Counterfactual {
         what,
@@ -181,7 +181,7 @@ fn session() -> anyhow::Result<Frozen> {
             isl_tokens: Some(isl_tokens),
             block_size_tokens: Some(BLOCK_SIZE_TOKENS),
             actual: rng.random_range(0..CANDIDATES),
-            recorded: Recorded::defaults(Formula::A),
+            recorded: RouterSettings::new(Formula::A),
         };
         let added = builder.push(&decision, &candidates);
         anyhow::ensure!(added.is_ok(), "a decision was left out: {added:?}");

@@ -5,7 +5,7 @@ mod form;
 mod sizes;
 
 use super::event_path::{each, lately, link, name, part};
-use crate::check::{Found, Look, Rule, View};
+use crate::check::{Finding, Rule, RuleOutcome, View};
 use radixscope_model::record::{Counter, Severity};
 
 pub(super) use form::overlap;
@@ -29,20 +29,20 @@ impl Rule for BlockSizeMismatch {
         "Block sizes of engine, publisher and router"
     }
 
-    fn look(&self, view: &View<'_>) -> Look {
+    fn look(&self, view: &View<'_>) -> RuleOutcome {
         if view.cluster.workers().is_empty() {
-            return Look::Unknown(
+            return RuleOutcome::Unknown(
                 "No worker was heard of; sizes are compared when KV events or logs come.".into(),
             );
         }
         match diagnose(view) {
-            Some(diagnosis) => Look::Found(found(view, &diagnosis)),
-            None => Look::Ok,
+            Some(diagnosis) => RuleOutcome::Found(found(view, &diagnosis)),
+            None => RuleOutcome::Ok,
         }
     }
 }
 
-fn found(view: &View<'_>, diagnosis: &Diagnosis) -> Found {
+fn found(view: &View<'_>, diagnosis: &Diagnosis) -> Finding<'static> {
     let sizes = Sizes::of(view, diagnosis);
     let (severity, title, explanation) = match diagnosis.form {
         Form::Oversize => (
@@ -86,7 +86,7 @@ fn found(view: &View<'_>, diagnosis: &Diagnosis) -> Found {
              a worker can still get requests.",
         ),
     };
-    let mut found = Found::new(severity, title, explanation)
+    let mut found = Finding::new(severity, title, explanation)
         .workers(diagnosis.workers.iter().copied())
         .link(link(view, "tree", &diagnosis.workers))
         .evidence(
@@ -122,7 +122,11 @@ fn found(view: &View<'_>, diagnosis: &Diagnosis) -> Found {
 }
 
 /// What a worker's events look like.
-fn shares(found: Found, view: &View<'_>, worker: radixscope_model::id::WorkerIx) -> Found {
+fn shares(
+    found: Finding<'static>,
+    view: &View<'_>,
+    worker: radixscope_model::id::WorkerIx,
+) -> Finding<'static> {
     let (totals, window) = lately(view, worker);
     let who = name(view, worker);
     let mut found = found
@@ -145,10 +149,10 @@ fn shares(found: Found, view: &View<'_>, worker: radixscope_model::id::WorkerIx)
     found
 }
 
-fn fixes(found: Found, form: Form, sizes: &Sizes) -> Found {
+fn fixes(found: Finding<'static>, form: Form, sizes: &Sizes) -> Finding<'static> {
     let engine = sizes.engine.map_or_else(String::new, |tokens| tokens.to_string());
     let value = if engine.is_empty() { "the engine's own block size" } else { engine.as_str() }.to_owned();
-    let trt = |found: Found| {
+    let trt = |found: Finding<'static>| {
         found
             .fix(
                 "TensorRT-LLM, 0.9 to 1.5: start the worker with the engine's tokens_per_block (kv_cache_config). From \
@@ -162,7 +166,7 @@ fn fixes(found: Found, form: Form, sizes: &Sizes) -> Found {
                 sizes.publisher.map_or_else(|| "the worker's --kv-block-size".to_owned(), |p| p.to_string()),
             )
     };
-    let relay = |found: Found| {
+    let relay = |found: Finding<'static>| {
         found
             .fix("vLLM, 0.9 and 1.x: one size for engine, publisher and card", "--block-size", value.clone())
             .fix("SGLang, 0.9 and 1.x: one size for engine, publisher and card", "--page-size", value.clone())

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use super::form::{Diagnosis, Form};
-use crate::check::{Found, View};
+use crate::check::{Finding, View};
 use radixscope_model::record::LogSign;
 use radixscope_state::cluster::BlockSizeSource;
 
@@ -63,8 +63,8 @@ impl Sizes {
         sizes
     }
 
-    pub(super) fn evidence(&self, found: Found) -> Found {
-        let row = |found: Found, side: &str, size: Option<u32>, from: &str| {
+    pub(super) fn evidence(&self, found: Finding<'static>) -> Finding<'static> {
+        let row = |found: Finding<'static>, side: &str, size: Option<u32>, from: &str| {
             let value = size.map_or(Cow::Borrowed("unknown"), |size| Cow::Owned(size.to_string()));
             let unit = if size.is_some() { "tokens per block" } else { "" };
             found.evidence(format!("{side}, {from}"), value, unit)
@@ -97,5 +97,5 @@ fn router_size(view: &View<'_>, diagnosis: &Diagnosis) -> Option<(u32, &'static 
         BlockSizeSource::Requests | BlockSizeSource::ComponentRequests => "by the router's decisions",
         BlockSizeSource::Component => "by the model cards of its component",
     };
-    Some((size.tokens, from))
+    Some((size.value, from))
 }

@@ -13,6 +13,11 @@ pub fn count(n: u64) -> String {
     out
 }
 
+/// `1 block`, `2 blocks`.
+pub fn plural(n: u64, one: &str, many: &str) -> String {
+    format!("{} {}", count(n), if n == 1 { one } else { many })
+}
+
 /// A share 0 … 1 in percent.
 pub fn percent(share: f64) -> String {
     let percent = share * 100.0;

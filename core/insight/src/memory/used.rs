@@ -1,9 +1,9 @@
-//! Who tells the blocks in use of a worker, and whose word counts most.
+//! Where the blocks in use of a worker are known from, and which source wins.
 
 use radixscope_model::id::WorkerIx;
-use radixscope_state::cluster::{CapacitySource, Cluster, Said, WorkerState};
+use radixscope_state::cluster::{Cluster, Sourced, WorkerState};
 
-/// Who tells how many blocks running requests use.
+/// Where the number of blocks that running requests use is known from.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum UsedSource {
     /// The worker's `kv_metrics` (reference §3.2).
@@ -34,15 +34,14 @@ impl UsedSource {
     }
 }
 
-/// Every source that tells the capacity, the best first.
-pub(super) fn capacities(cluster: &Cluster, worker: WorkerIx) -> Vec<Said<CapacitySource>> {
-    cluster.capacities(worker).into_iter().flatten().collect()
-}
-
-/// The later word of the two that the engine gives.
-pub(super) fn used(cluster: &Cluster, worker: WorkerIx, state: &WorkerState) -> Option<Said<UsedSource>> {
-    let told = state.engine_used_blocks.map(|blocks| Said {
-        blocks,
+/// The later of the two reports that the engine gives.
+pub(super) fn used(
+    cluster: &Cluster,
+    worker: WorkerIx,
+    state: &WorkerState,
+) -> Option<Sourced<u64, UsedSource>> {
+    let event = state.engine_used_blocks.map(|value| Sourced {
+        value,
         source: UsedSource::KvMetrics,
         at_ms: state.engine_used_ms,
     });
@@ -50,15 +49,15 @@ pub(super) fn used(cluster: &Cluster, worker: WorkerIx, state: &WorkerState) -> 
         let at_ms = Some(process.last_ms);
         let share = || Some((rank.kv_usage?, rank.total_blocks?));
         match rank.used_blocks {
-            Some(blocks) => Some(Said { blocks, source: UsedSource::Gauge, at_ms }),
+            Some(value) => Some(Sourced { value, source: UsedSource::Gauge, at_ms }),
             None => share().map(|(share, total)| {
-                let blocks = (share.max(0.0) * total as f64).round() as u64;
-                Said { blocks, source: UsedSource::GaugeShare, at_ms }
+                let value = (share.max(0.0) * total as f64).round() as u64;
+                Sourced { value, source: UsedSource::GaugeShare, at_ms }
             }),
         }
     });
-    match (told, gauge) {
-        (Some(told), Some(gauge)) if gauge.at_ms > told.at_ms => Some(gauge),
-        (told, gauge) => told.or(gauge),
+    match (event, gauge) {
+        (Some(event), Some(gauge)) if gauge.at_ms > event.at_ms => Some(gauge),
+        (event, gauge) => event.or(gauge),
     }
 }

@@ -1,0 +1,435 @@
+//! What a router's operator can set that enters a choice, by Dynamo's own names, with defaults and limits (reference
+//! §5.2, §5.9): [`RouterSettings`], and [`RouterOverrides`] where only some are given. Must not know workers or requests.
+
+use serde::{Deserialize, Serialize};
+
+pub use radixscope_model::formula::Formula;
+use radixscope_model::formula::major_minor;
+use radixscope_model::record::Decision;
+
+use super::numbers::{BadOption, NUMBERS, NumberDoc, OVERLAP_SCORE_WEIGHT, PREFILL_LOAD_SCALE};
+
+/// How requests find a worker (`--router-mode`).
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum RouterMode {
+    /// By cached prefix and load.
+    #[default]
+    Kv,
+    /// Each worker in its turn.
+    RoundRobin,
+}
+
+/// Who wins among workers of exactly equal, lowest cost at temperature 0 (reference §5.8).
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum TieBreak {
+    /// 0.8, 0.9: the smallest tree; among equal trees whichever the router's hash map yields first, which looks
+    /// random from outside.
+    #[default]
+    SmallestTree,
+    /// 1.0, 1.1: at random if all tied trees are equally large, else the smallest tree. From outside the same chances
+    /// as [`TieBreak::SmallestTree`].
+    SmallestTreeThenRandom,
+    /// From 1.2: at random.
+    Random,
+}
+
+impl TieBreak {
+    /// The rule of a Dynamo version; `None` as [`Formula::of_version`].
+    pub fn of_version(version: &str) -> Option<TieBreak> {
+        Some(match major_minor(version)? {
+            (0, 8 | 9) => TieBreak::SmallestTree,
+            (1, 0 | 1) => TieBreak::SmallestTreeThenRandom,
+            (1, 2..=7) => TieBreak::Random,
+            _ => return None,
+        })
+    }
+
+    /// The rule that goes with a formula; for A that of 0.8 and 0.9.
+    pub const fn of_formula(formula: Formula) -> TieBreak {
+        match formula {
+            Formula::A => TieBreak::SmallestTree,
+            _ => TieBreak::Random,
+        }
+    }
+}
+
+/// What the workers chosen among do.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Role {
+    /// Prefill and decode.
+    #[default]
+    Aggregated,
+    /// Prefill of a disaggregated deployment.
+    Prefill,
+    /// Decode of a disaggregated deployment.
+    Decode,
+    /// Encoding of images and the like.
+    Encode,
+}
+
+impl Role {
+    /// `worker_type` in the router's log: everything but a prefill pool says `decode` (reference §5.7, §7.3).
+    pub const fn worker_type(self) -> &'static str {
+        match self {
+            Role::Prefill => "prefill",
+            Role::Aggregated | Role::Decode | Role::Encode => "decode",
+        }
+    }
+}
+
+/// Everything set that enters a choice. What a formula does not know is ignored by it.
+#[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
+pub struct RouterSettings {
+    /// How requests find a worker.
+    pub router_mode: RouterMode,
+    /// The formula.
+    pub formula: Formula,
+    /// Who wins a tie at temperature 0.
+    pub tie_break: TieBreak,
+    /// The pool chosen from.
+    pub role: Role,
+    /// `k`, factor of the prefill term (A).
+    pub overlap_score_weight: f64,
+    /// `s`, factor of the prefill term (B–E).
+    pub prefill_load_scale: f64,
+    /// `c`, credit of a block on the device (B–E).
+    pub overlap_score_credit: f64,
+    /// `d`, how fast that credit decays with prefill load above the least loaded worker's (C–E).
+    pub overlap_score_credit_decay: f64,
+    /// `h`, credit of a block in host memory (B–E).
+    pub host_cache_hit_weight: f64,
+    /// `g`, credit of a block on disk or outside (B–E).
+    pub disk_cache_hit_weight: f64,
+    /// `m`, credit of a block in a shared cache (B–E); Dynamo's own default is 0, or 0.5 with `hicache`.
+    pub shared_cache_multiplier: f64,
+    /// `r`, cost of an active request in blocks (D, E).
+    pub decode_active_request_weight: f64,
+    /// `T`, 0 takes the lowest cost.
+    pub router_temperature: f64,
+    /// Whether prompts count as load until their first token (from 1.1).
+    pub track_prefill_tokens: bool,
+    /// Whether decode pools of a disaggregated deployment may prefill (E); it keeps their cache credit.
+    pub conditional_disaggregation: bool,
+}
+
+impl Default for RouterSettings {
+    fn default() -> Self {
+        Self::new(Formula::default())
+    }
+}
+
+impl RouterSettings {
+    /// Dynamo's defaults.
+    pub const fn new(formula: Formula) -> Self {
+        Self {
+            router_mode: RouterMode::Kv,
+            formula,
+            tie_break: TieBreak::of_formula(formula),
+            role: Role::Aggregated,
+            overlap_score_weight: 1.0,
+            prefill_load_scale: 1.0,
+            overlap_score_credit: 1.0,
+            overlap_score_credit_decay: 0.0,
+            host_cache_hit_weight: 0.75,
+            disk_cache_hit_weight: 0.25,
+            shared_cache_multiplier: 0.0,
+            decode_active_request_weight: 0.0,
+            router_temperature: 0.0,
+            track_prefill_tokens: true,
+            conditional_disaggregation: false,
+        }
+    }
+
+    /// As far as a decision names them: formula and factor of the prefill term, all else Dynamo's defaults. `None` where
+    /// the formula is not known.
+    pub fn of_decision(decision: &Decision<'_>) -> Option<Self> {
+        let mut settings = Self::new(decision.formula?);
+        settings.set_prefill_factor(decision.prefill_factor?);
+        Some(settings)
+    }
+
+    /// Each worker in its turn.
+    pub const fn round_robin() -> Self {
+        Self { router_mode: RouterMode::RoundRobin, ..Self::new(Formula::A) }
+    }
+
+    /// Dynamo's defaults of a version, with its rule for ties; `None` as [`Formula::of_version`].
+    pub fn of_version(version: &str) -> Option<Self> {
+        let formula = Formula::of_version(version)?;
+        Some(Self { tie_break: TieBreak::of_version(version)?, ..Self::new(formula) })
+    }
+
+    /// The factor of the prefill term: weight in A, scale in B–E.
+    pub const fn prefill_factor(&self) -> f64 {
+        match self.formula {
+            Formula::A => self.overlap_score_weight,
+            _ => self.prefill_load_scale,
+        }
+    }
+
+    /// What the factor of the prefill term is called in this formula.
+    pub const fn prefill_factor_number(&self) -> NumberDoc {
+        match self.formula {
+            Formula::A => OVERLAP_SCORE_WEIGHT,
+            _ => PREFILL_LOAD_SCALE,
+        }
+    }
+
+    /// Credit of a block on the device that prefill blocks of this formula contain; A takes off whole blocks.
+    pub const fn device_credit(&self) -> f64 {
+        match self.formula {
+            Formula::A => 1.0,
+            _ => self.overlap_score_credit,
+        }
+    }
+
+    /// Whether the router keeps an index of KV blocks: round-robin does not, and weight 0 starts none (reference §5.3).
+    pub fn keeps_index(&self) -> bool {
+        self.router_mode == RouterMode::Kv && self.prefill_factor() > 0.0
+    }
+
+    /// Sets the factor of the prefill term by its name in this formula.
+    pub const fn set_prefill_factor(&mut self, factor: f64) {
+        match self.formula {
+            Formula::A => self.overlap_score_weight = factor,
+            _ => self.prefill_load_scale = factor,
+        }
+    }
+
+    /// Sets `overlap_score_weight` as Dynamo reads it: from 1.2 on it is a deprecated name of the scale, and 0 also
+    /// takes away the credit (reference §5.4).
+    pub const fn set_overlap_score_weight(&mut self, weight: f64) {
+        self.set_prefill_factor(weight);
+        if !matches!(self.formula, Formula::A) && weight == 0.0 {
+            self.overlap_score_credit = 0.0;
+        }
+    }
+
+    /// Every number with what it is set to, in the order of [`NUMBERS`].
+    pub fn numbers(&self) -> [(NumberDoc, f64); NUMBERS.len()] {
+        let values = [
+            self.overlap_score_weight,
+            self.prefill_load_scale,
+            self.overlap_score_credit,
+            self.overlap_score_credit_decay,
+            self.host_cache_hit_weight,
+            self.disk_cache_hit_weight,
+            self.shared_cache_multiplier,
+            self.decode_active_request_weight,
+            self.router_temperature,
+        ];
+        std::array::from_fn(|at| (NUMBERS[at], values[at]))
+    }
+
+    /// Sets a number by its name in [`NUMBERS`]; false for any other name.
+    pub fn set(&mut self, name: &str, value: f64) -> bool {
+        let number = match name {
+            "overlap_score_weight" => &mut self.overlap_score_weight,
+            "prefill_load_scale" => &mut self.prefill_load_scale,
+            "overlap_score_credit" => &mut self.overlap_score_credit,
+            "overlap_score_credit_decay" => &mut self.overlap_score_credit_decay,
+            "host_cache_hit_weight" => &mut self.host_cache_hit_weight,
+            "disk_cache_hit_weight" => &mut self.disk_cache_hit_weight,
+            "shared_cache_multiplier" => &mut self.shared_cache_multiplier,
+            "decode_active_request_weight" => &mut self.decode_active_request_weight,
+            "router_temperature" => &mut self.router_temperature,
+            _ => return false,
+        };
+        *number = value;
+        true
+    }
+
+    /// # Errors
+    /// The first number that Dynamo would refuse.
+    pub fn validate(&self) -> Result<(), BadOption> {
+        self.numbers().iter().try_for_each(|(number, value)| number.check(*value))
+    }
+}
+
+/// Settings as far as they are given, by Dynamo's names; the rest stays as it is. Dynamo's own `RouterConfigOverride`
+/// does so for one request.
+#[derive(Clone, Copy, PartialEq, Debug, Default, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+#[expect(missing_docs, reason = "each field is that of `RouterSettings`")]
+pub struct RouterOverrides {
+    pub router_mode: Option<RouterMode>,
+    pub formula: Option<Formula>,
+    pub tie_break: Option<TieBreak>,
+    pub role: Option<Role>,
+    pub overlap_score_weight: Option<f64>,
+    pub prefill_load_scale: Option<f64>,
+    pub overlap_score_credit: Option<f64>,
+    pub overlap_score_credit_decay: Option<f64>,
+    pub host_cache_hit_weight: Option<f64>,
+    pub disk_cache_hit_weight: Option<f64>,
+    pub shared_cache_multiplier: Option<f64>,
+    pub decode_active_request_weight: Option<f64>,
+    pub router_temperature: Option<f64>,
+    pub track_prefill_tokens: Option<bool>,
+    pub conditional_disaggregation: Option<bool>,
+}
+
+impl RouterOverrides {
+    /// Each worker in its turn.
+    pub fn round_robin() -> Self {
+        Self { router_mode: Some(RouterMode::RoundRobin), ..Self::default() }
+    }
+
+    /// The numbers that are given, in the order of [`NUMBERS`].
+    fn numbers(&self) -> impl Iterator<Item = (NumberDoc, f64)> {
+        let given = [
+            self.overlap_score_weight,
+            self.prefill_load_scale,
+            self.overlap_score_credit,
+            self.overlap_score_credit_decay,
+            self.host_cache_hit_weight,
+            self.disk_cache_hit_weight,
+            self.shared_cache_multiplier,
+            self.decode_active_request_weight,
+            self.router_temperature,
+        ];
+        NUMBERS.into_iter().zip(given).filter_map(|(number, given)| Some((number, given?)))
+    }
+
+    /// # Errors
+    /// The first number that Dynamo would refuse.
+    pub fn validate(&self) -> Result<(), BadOption> {
+        self.numbers().try_for_each(|(number, value)| number.check(value))
+    }
+
+    /// These over `base`. A formula starts from its own defaults; `overlap_score_weight` counts as Dynamo reads it, see
+    /// [`RouterSettings::set_overlap_score_weight`].
+    pub fn over(&self, base: RouterSettings) -> RouterSettings {
+        let mut settings = match self.formula {
+            Some(formula) => RouterSettings { router_mode: base.router_mode, ..RouterSettings::new(formula) },
+            None => base,
+        };
+        // `overlap_score_weight` comes first: under its newer names a setting counts before it.
+        for (number, value) in self.numbers() {
+            if number == OVERLAP_SCORE_WEIGHT {
+                settings.set_overlap_score_weight(value);
+            } else {
+                settings.set(number.name, value);
+            }
+        }
+        RouterSettings {
+            router_mode: self.router_mode.unwrap_or(settings.router_mode),
+            tie_break: self.tie_break.unwrap_or(settings.tie_break),
+            role: self.role.unwrap_or(settings.role),
+            track_prefill_tokens: self.track_prefill_tokens.unwrap_or(settings.track_prefill_tokens),
+            conditional_disaggregation: self
+                .conditional_disaggregation
+                .unwrap_or(settings.conditional_disaggregation),
+            ..settings
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_version_names_its_formula_and_its_rule_for_ties() {
+        let known = [
+            ("0.8.1", Formula::A, TieBreak::SmallestTree),
+            ("v0.9.1", Formula::A, TieBreak::SmallestTree),
+            ("1.0.2", Formula::A, TieBreak::SmallestTreeThenRandom),
+            ("1.1.1", Formula::A, TieBreak::SmallestTreeThenRandom),
+            ("1.2.1", Formula::B, TieBreak::Random),
+            ("1.3.1", Formula::C, TieBreak::Random),
+            ("1.4.2", Formula::D, TieBreak::Random),
+            ("1.5.1", Formula::D, TieBreak::Random),
+            ("1.6.1rc1", Formula::E, TieBreak::Random),
+            ("1.6", Formula::E, TieBreak::Random),
+            ("1.7.0.dev20261026", Formula::E, TieBreak::Random),
+        ];
+        for (version, formula, tie_break) in known {
+            let options = RouterSettings::of_version(version).unwrap();
+            assert_eq!((options.formula, options.tie_break), (formula, tie_break), "{version}");
+        }
+        for unknown in ["", "0.7.1", "1.8.0", "2.0", "1", "1.x", "main"] {
+            assert_eq!(RouterSettings::of_version(unknown), None, "{unknown}");
+        }
+    }
+
+    #[test]
+    fn the_deprecated_weight_is_a_scale_and_0_takes_the_credit_away() {
+        let after = |formula, weight| {
+            let mut options = RouterSettings::new(formula);
+            options.set_overlap_score_weight(weight);
+            (options.overlap_score_weight, options.prefill_load_scale, options.overlap_score_credit)
+        };
+        assert_eq!(after(Formula::A, 0.0), (0.0, 1.0, 1.0));
+        assert_eq!(after(Formula::B, 2.0), (1.0, 2.0, 1.0));
+        assert_eq!(after(Formula::E, 0.0), (1.0, 0.0, 0.0));
+    }
+
+    #[test]
+    fn numbers_that_dynamo_refuses_are_named() {
+        let refused = |change: fn(&mut RouterSettings)| {
+            let mut options = RouterSettings::new(Formula::E);
+            change(&mut options);
+            options.validate().map_err(|e| e.to_string())
+        };
+        assert_eq!(refused(|_| {}), Ok(()));
+        assert_eq!(
+            refused(|o| o.router_temperature = f64::NAN),
+            Err("router_temperature is NaN; it must be a finite number, 0 or more".to_owned())
+        );
+        assert!(refused(|o| o.overlap_score_credit = -0.5).is_err());
+        assert_eq!(
+            refused(|o| o.host_cache_hit_weight = 1.5),
+            Err("host_cache_hit_weight is 1.5; Dynamo takes 0 to 1".to_owned())
+        );
+    }
+
+    #[test]
+    fn overrides_change_what_they_name_and_nothing_else() {
+        let base = RouterSettings { router_temperature: 0.5, ..RouterSettings::new(Formula::E) };
+        let over = |text: &str| {
+            let overrides: RouterOverrides = serde_json::from_str(text).map_err(|error| error.to_string())?;
+            overrides.validate().map_err(|error| error.to_string())?;
+            Ok::<_, String>(overrides.over(base))
+        };
+        assert_eq!(over("{}"), Ok(base));
+        let changed = RouterSettings { prefill_load_scale: 2.0, router_temperature: 0.0, ..base };
+        assert_eq!(over(r#"{"prefill_load_scale":2,"router_temperature":0}"#), Ok(changed));
+        assert_eq!(over(r#"{"overlap_score_weight":2,"router_temperature":0}"#), Ok(changed));
+        assert_eq!(
+            over(r#"{"formula":"A","role":"prefill"}"#).map(|s| (s.formula, s.role, s.router_temperature)),
+            Ok((Formula::A, Role::Prefill, 0.0))
+        );
+        assert_eq!(
+            over(r#"{"router_mode":"round-robin"}"#).map(|s| s.router_mode),
+            Ok(RouterMode::RoundRobin)
+        );
+        assert!(
+            over(r#"{"overlap_score_weight":-1}"#)
+                .is_err_and(|e| e.starts_with("overlap_score_weight is -1"))
+        );
+        assert!(over(r#"{"weight":1}"#).is_err_and(|e| e.contains("unknown field `weight`")));
+    }
+
+    #[test]
+    fn every_number_can_be_set_by_its_name() {
+        for (at, number) in NUMBERS.iter().enumerate() {
+            let mut settings = RouterSettings::default();
+            assert!(settings.set(number.name, 0.125), "{}", number.name);
+            assert_eq!(settings.numbers()[at].1, 0.125, "{}", number.name);
+        }
+        assert!(!RouterSettings::default().set("weight", 1.0));
+    }
+
+    #[test]
+    fn the_documented_defaults_are_those_that_apply() {
+        for formula in Formula::ALL {
+            for (number, value) in RouterSettings::new(formula).numbers() {
+                assert_eq!(number.default, value, "{}", number.name);
+            }
+        }
+    }
+}
