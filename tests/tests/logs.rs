@@ -1,12 +1,12 @@
 //! Logs of frontends: files through their whole life, pipes to their end, and what is said meanwhile.
 
 use std::fs::{File, OpenOptions, create_dir, remove_dir, rename};
-use std::io::{BufRead as _, BufReader, Write as _};
+use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
 use radixscope_captures::Recording;
 use radixscope_tests::radixscope::Radixscope;
-use radixscope_tests::{paths, wait};
+use radixscope_tests::wait;
 use serde_json::Value;
 
 /// Nothing listens there: only the log is looked at.
