@@ -5,7 +5,7 @@ use async_nats::jetstream::{self, consumer, stream};
 use futures_util::future::try_join_all;
 use serde_json::Value;
 
-use crate::capture::{Capture, Captured};
+use crate::capture::{Capture, Message};
 use crate::nats::Nats;
 use crate::radixscope::Radixscope;
 use crate::wait;
@@ -15,7 +15,7 @@ const AT_ONCE: usize = 200;
 
 /// Publishes messages as they were heard. Copies that JetStream delivered are left out: NATS lets nobody but JetStream
 /// itself send a message with such a reply subject ([`pull_like_a_router`] makes real ones).
-pub async fn publish(client: &Client, messages: &[Captured]) {
+pub async fn publish(client: &Client, messages: &[Message]) {
     for some in messages.chunks(AT_ONCE) {
         for message in some.iter().filter(|message| !message.is_delivery_copy()) {
             publish_one(client, message).await;
@@ -25,7 +25,7 @@ pub async fn publish(client: &Client, messages: &[Captured]) {
 }
 
 /// Publishes one message as it was heard.
-pub async fn publish_one(client: &Client, message: &Captured) {
+pub async fn publish_one(client: &Client, message: &Message) {
     let (subject, payload) = (message.subject.clone(), message.payload.clone());
     match &message.reply {
         Some(reply) => client.publish_with_reply(subject, reply.clone(), payload).await,
@@ -35,7 +35,7 @@ pub async fn publish_one(client: &Client, message: &Captured) {
 }
 
 /// Creates the streams that keep `messages`, as Dynamo's workers do (reference §2.2).
-pub async fn create_streams(jetstream: &jetstream::Context, messages: &[Captured]) -> Vec<String> {
+pub async fn create_streams(jetstream: &jetstream::Context, messages: &[Message]) -> Vec<String> {
     let mut names: Vec<String> = messages.iter().filter_map(|m| m.stream().map(str::to_owned)).collect();
     names.sort();
     names.dedup();
@@ -52,7 +52,7 @@ pub async fn create_streams(jetstream: &jetstream::Context, messages: &[Captured
 }
 
 /// Publishes messages into their stream, in order, and waits until all of them are kept.
-pub async fn publish_kept(jetstream: &jetstream::Context, messages: &[Captured]) {
+pub async fn publish_kept(jetstream: &jetstream::Context, messages: &[Message]) {
     for some in messages.chunks(AT_ONCE) {
         let mut kept = Vec::with_capacity(some.len());
         for message in some {

@@ -1,12 +1,7 @@
 //! What the clients of a recorded deployment measured by their own clocks.
 
-use std::fs::File;
-use std::io::{BufRead as _, BufReader};
-
-use flate2::read::GzDecoder;
+use radixscope_captures::Recording;
 use serde::Deserialize;
-
-use crate::paths;
 
 /// Times to the first token of the requests that were answered, seconds, ascending.
 pub fn ttft_s(capture: &str) -> Vec<f64> {
@@ -16,11 +11,7 @@ pub fn ttft_s(capture: &str) -> Vec<f64> {
         status: Option<u16>,
         t_first: Option<f64>,
     }
-    let path = paths::fixture("captures").join(capture).join("traffic.jsonl.gz");
-    let lines = BufReader::new(GzDecoder::new(File::open(path).expect("recorded traffic"))).lines();
-    let requests = lines.map(|line| -> Request {
-        serde_json::from_str(&line.expect("a whole file")).expect("a request a line")
-    });
+    let requests = Recording::fixture(capture).traffic::<Request>();
     let answered = requests.filter(|request| request.status == Some(200));
     let mut times: Vec<f64> = answered.filter_map(|r| Some(r.t_first? - r.t0)).collect();
     times.sort_by(f64::total_cmp);

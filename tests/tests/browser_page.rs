@@ -172,8 +172,11 @@ async fn a_click_zooms_and_the_path_leads_back() {
         .await;
         let (x, y) = page.centre("[data-testid=path] li:first-child button").await;
         page.click_at(x, y).await;
-        page.until_true("everything is shown again", "document.querySelector('#tree').dataset.zoom === 'all'")
-            .await;
+        page.until_true(
+            "everything is shown again",
+            "document.querySelector('#tree').dataset.zoom === 'all'",
+        )
+        .await;
         page.until("the path is empty again", async |page| {
             let path = page.texts("[data-testid=path] button").await;
             wait::expect(path.len() == 1, || format!("{path:?}"))
@@ -210,7 +213,8 @@ async fn everything_can_be_reached_with_the_keyboard() {
         page.press("Enter").await;
         page.until_true("Enter zooms", "document.querySelector('#tree').dataset.zoom !== 'all'").await;
         page.press("Home").await;
-        page.until_true("Home shows everything", "document.querySelector('#tree').dataset.zoom === 'all'").await;
+        page.until_true("Home shows everything", "document.querySelector('#tree').dataset.zoom === 'all'")
+            .await;
         page.press("?").await;
         page.until_true("the help is open", "document.querySelector('[data-testid=help]').open").await;
         page.press("Escape").await;

@@ -2,7 +2,7 @@
 //! the picture stays under the reader's eyes while blocks arrive.
 
 use radixscope_tests::browser::{Page, with_page};
-use radixscope_tests::capture::Captured;
+use radixscope_tests::capture::Message;
 use radixscope_tests::nats::Nats;
 use radixscope_tests::radixscope::Radixscope;
 use radixscope_tests::replay::{publish_one, replayed};
@@ -280,7 +280,7 @@ async fn store(client: &async_nats::Client, worker: u64, event: u64, blocks: imp
     });
     let payload = radixscope_tests::envelope::envelope(worker, event, "kv-events", &payload);
     let subject = "namespace.dynamo.component.backend.kv-events".to_owned();
-    publish_one(client, &Captured { at_s: 0.0, subject, reply: None, payload: payload.into() }).await;
+    publish_one(client, &Message { at_s: 0.0, subject, reply: None, payload: payload.into() }).await;
     client.flush().await.expect("NATS takes what it is sent");
 }
 

@@ -1,7 +1,7 @@
 //! Every capture of real Dynamo, said again through a real NATS server, comes to the figures counted from it by
 //! other means: heard live, read from a stream's history, or half and half.
 
-use radixscope_tests::capture::{self, Capture, Captured};
+use radixscope_tests::capture::{self, Capture, Message};
 use radixscope_tests::figures;
 use radixscope_tests::nats::Nats;
 use radixscope_tests::radixscope::Radixscope;
@@ -66,7 +66,7 @@ fn every_capture_has_its_test() {
 }
 
 /// Keeps `before` in the stream before the server starts and says `after` while it may still be reading history.
-async fn from_history(capture: &Capture, before: &[Captured], after: &[Captured], rest: &[Captured]) {
+async fn from_history(capture: &Capture, before: &[Message], after: &[Message], rest: &[Message]) {
     let nats = Nats::start().await;
     let jetstream = nats.jetstream().await;
     let streams = replay::create_streams(&jetstream, before).await;

@@ -116,7 +116,6 @@ async fn a_router_that_was_restarted_is_noted() {
 #[test]
 fn what_is_expected_names_recordings_that_are_there() {
     for Expected { capture, .. } in radixscope_tests::recording::expected::ALL {
-        let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/fixtures/captures");
-        assert!(std::path::Path::new(folder).join(capture).is_dir(), "{capture}");
+        assert!(radixscope_captures::fixtures().join(capture).is_dir(), "{capture}");
     }
 }

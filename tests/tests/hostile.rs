@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use async_nats::Client;
 use bytes::Bytes;
-use radixscope_tests::capture::{Capture, Captured};
+use radixscope_tests::capture::{Capture, Message};
 use radixscope_tests::figures;
 use radixscope_tests::nats::{Nats, Options};
 use radixscope_tests::radixscope::Radixscope;
@@ -35,8 +35,8 @@ impl Noise {
     }
 }
 
-fn message(subject: &str, payload: impl Into<Bytes>) -> Captured {
-    Captured { at_s: 0.0, subject: subject.to_owned(), reply: None, payload: payload.into() }
+fn message(subject: &str, payload: impl Into<Bytes>) -> Message {
+    Message { at_s: 0.0, subject: subject.to_owned(), reply: None, payload: payload.into() }
 }
 
 fn pack(value: &Value) -> Vec<u8> {
@@ -74,7 +74,7 @@ fn stored(worker: u64, event_id: u64, parent: Option<u64>, blocks: &[u64]) -> Va
 }
 
 /// Bad messages with the topic and the reason that the API must give for each.
-fn bad_ones() -> Vec<(Captured, &'static str, &'static str)> {
+fn bad_ones() -> Vec<(Message, &'static str, &'static str)> {
     let good = envelope(
         "kv-hit-rate",
         0,
@@ -116,7 +116,7 @@ fn rejected(cluster: &Value) -> BTreeMap<(String, String), u64> {
     rows.iter().map(|row| (key(row), figures::number(row, "count"))).collect()
 }
 
-async fn publish_all(client: &Client, messages: &[Captured]) {
+async fn publish_all(client: &Client, messages: &[Message]) {
     replay::publish(client, messages).await;
 }
 

@@ -1,12 +1,12 @@
 //! Logs of frontends: files through their whole life, pipes to their end, and what is said meanwhile.
 
 use std::fs::{File, OpenOptions, create_dir, remove_dir, rename};
-use std::io::{BufRead as _, BufReader, Write as _};
+use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
-use flate2::read::GzDecoder;
+use radixscope_captures::Recording;
 use radixscope_tests::radixscope::Radixscope;
-use radixscope_tests::{paths, wait};
+use radixscope_tests::wait;
 use serde_json::Value;
 
 /// Nothing listens there: only the log is looked at.
@@ -15,9 +15,7 @@ const SELECTED: &str = "2026-11-20T18:06:54.428962Z  INFO dynamo_llm::kv_router:
     worker_id=7 dp_rank=0, logit: 4.625, cached blocks: 0, tree size: 0, total blocks: 64";
 
 fn recorded(capture: &str) -> Vec<String> {
-    let path = paths::fixture(&format!("captures/{capture}/frontend.log.gz"));
-    let file = GzDecoder::new(File::open(&path).expect("a recorded log"));
-    BufReader::new(file).lines().map(|line| line.expect("text")).collect()
+    Recording::fixture(capture).log("frontend").collect()
 }
 
 /// Lines about routing, counted by their words.

@@ -1,18 +1,14 @@
 //! A real nats-server and a frontend's log together: every decision is heard once, with what either tells of it.
 
-use std::io::{BufRead as _, BufReader};
-
-use flate2::read::GzDecoder;
+use radixscope_captures::Recording;
 use radixscope_tests::capture::Capture;
 use radixscope_tests::nats::Nats;
 use radixscope_tests::radixscope::Radixscope;
-use radixscope_tests::{paths, replay, wait};
+use radixscope_tests::{replay, wait};
 use serde_json::Value;
 
 fn log_of(capture: &str) -> String {
-    let path = paths::fixture(&format!("captures/{capture}/frontend.log.gz"));
-    let file = std::fs::File::open(&path).expect("a recorded log");
-    BufReader::new(GzDecoder::new(file)).lines().map(|line| line.expect("text") + "\n").collect()
+    Recording::fixture(capture).log("frontend").map(|line| line + "\n").collect()
 }
 
 fn sources(decision: &Value) -> Vec<&str> {

@@ -32,29 +32,34 @@ pub enum Transport {
 }
 
 /// A subject taken apart.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Subject<'a> {
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Subject {
     /// What it is about.
     pub topic: Topic,
     /// Dynamo namespace, "" when the subject has none. JetStream names are [slugs](slug): there `my_ns` reads `my-ns`.
-    pub namespace: &'a str,
+    pub namespace: Box<str>,
     /// Dynamo component, "" when the subject has none; a slug on JetStream.
-    pub component: &'a str,
+    pub component: Box<str>,
     /// Dynamo endpoint, "" when the subject has none.
-    pub endpoint: &'a str,
+    pub endpoint: Box<str>,
     /// How it travels.
     pub transport: Transport,
 }
 
-impl Subject<'_> {
+impl Subject {
+    fn new(topic: Topic, (namespace, component, endpoint): (&str, &str, &str), transport: Transport) -> Self {
+        let [namespace, component, endpoint] = [namespace, component, endpoint].map(Box::from);
+        Self { topic, namespace, component, endpoint, transport }
+    }
+
     /// Whether the message is of this Dynamo namespace, by its name as people write it, or may be.
     pub fn is_in(&self, namespace: &str) -> bool {
         match self.transport {
             Transport::Core if self.namespace.is_empty() => true,
-            Transport::Core => self.namespace == namespace,
+            Transport::Core => *self.namespace == *namespace,
             // A slug also cuts the front of the whole name, which is why `namespace.` has to be there.
             Transport::JetStream => {
-                slug(&format!("namespace.{namespace}")).strip_prefix(STREAM_PREFIX) == Some(self.namespace)
+                slug(&format!("namespace.{namespace}")).strip_prefix(STREAM_PREFIX) == Some(&*self.namespace)
             }
         }
     }
@@ -65,15 +70,13 @@ const STREAM_MIDDLE: &str = "-component-";
 const STREAM_SUFFIX: &str = "-kv-events";
 
 /// Takes a subject apart; `None` if it is none of [`SUBSCRIPTIONS`].
-pub fn parse(subject: &str) -> Option<Subject<'_>> {
+pub fn parse(subject: &str) -> Option<Subject> {
     if subject == REQUEST_TRACE {
-        let (topic, transport) = (Topic::RequestTrace, Transport::Core);
-        return Some(Subject { topic, namespace: "", component: "", endpoint: "", transport });
+        return Some(Subject::new(Topic::RequestTrace, ("", "", ""), Transport::Core));
     }
     if let Some((stream, "kv-events")) = subject.split_once('.') {
         let (namespace, component) = stream_parts(stream)?;
-        let (topic, transport) = (Topic::KvEvents, Transport::JetStream);
-        return Some(Subject { topic, namespace, component, endpoint: "", transport });
+        return Some(Subject::new(Topic::KvEvents, (namespace, component, ""), Transport::JetStream));
     }
     let (scope, topic) = subject.strip_prefix("namespace.")?.rsplit_once('.')?;
     let topic = match topic {
@@ -94,7 +97,7 @@ pub fn parse(subject: &str) -> Option<Subject<'_>> {
     if tokens.next().is_some() {
         return None;
     }
-    Some(Subject { topic, namespace, component, endpoint, transport: Transport::Core })
+    Some(Subject::new(topic, (namespace, component, endpoint), Transport::Core))
 }
 
 /// [`SUBSCRIPTIONS`] for one namespace; `None` if `namespace` is not a single plain token of a subject.
@@ -152,10 +155,6 @@ pub fn slug(name: &str) -> String {
 mod tests {
     use super::*;
 
-    fn parts(subject: &str) -> Option<(Topic, &str, &str, &str, Transport)> {
-        parse(subject).map(|s| (s.topic, s.namespace, s.component, s.endpoint, s.transport))
-    }
-
     #[test]
     fn subjects_of_every_version_are_taken_apart() {
         use Topic::{ActiveSequences, KvEvents, KvHitRate, KvMetrics};
@@ -191,7 +190,9 @@ mod tests {
                 (KvEvents, "a-component-b", "c", "", JetStream),
             ),
         ] {
-            assert_eq!(parts(subject), Some(expected), "{subject}");
+            let (topic, namespace, component, endpoint, transport) = expected;
+            let expected = Subject::new(topic, (namespace, component, endpoint), transport);
+            assert_eq!(parse(subject), Some(expected), "{subject}");
         }
     }
 
@@ -216,7 +217,7 @@ mod tests {
             "namespace-dynamo-component-backend-kv-events.other",
             "_INBOX.9Pp5t7n33xjQh2stoFiqkw",
         ] {
-            assert_eq!(parts(subject), None, "{subject}");
+            assert_eq!(parse(subject), None, "{subject}");
         }
     }
 

@@ -5,13 +5,13 @@
 
 use std::error::Error;
 
+use radixscope_captures::Simulated;
 use radixscope_insight::latency::{Quantity, Source, Times, figure};
-use radixscope_intake::ingest::Message;
-use radixscope_intake::listen::Listener;
+use radixscope_intake::{Intake, Received};
 use radixscope_model::id::{DecisionId, Millis, Seq, SourceIx, Worker, WorkerIx};
 use radixscope_model::range::Standing;
 use radixscope_model::record::{Decision, DecisionSource, Entry, Outcome, Progress, Record, SourceKind};
-use radixscope_sim::{Config, RequestRecord, Simulation, WireMessage};
+use radixscope_sim::{Channel, Config, RequestRecord, Simulation, WireMessage};
 use radixscope_state::cluster::Cluster;
 use serde_json::{Value, json};
 
@@ -137,7 +137,8 @@ impl Measured {
 /// One who hears the cluster in one of the ways.
 struct Watcher {
     heard: Heard,
-    listener: Listener,
+    intake: Intake,
+    simulated: Simulated,
     cluster: Cluster,
     source: SourceIx,
     /// Requests that ended so far.
@@ -148,29 +149,37 @@ struct Watcher {
 
 impl Watcher {
     fn new(heard: Heard) -> Result<Self, Box<dyn Error>> {
-        let (mut listener, mut cluster) = (Listener::default(), Cluster::default());
+        let (mut intake, mut cluster) = (Intake::default(), Cluster::default());
         let source =
-            listener.source("simulated", SourceKind::Simulator, START, &mut cluster).ok_or("no source")?;
+            intake.source("simulated", SourceKind::Simulator, START, &mut cluster).ok_or("no source")?;
         if !matches!(heard, Heard::Demo | Heard::Metrics) {
             let (worker, id) = (WorkerIx(0), Worker::new(1, 0));
             let (namespace, component) = ("dynamo".into(), "backend".into());
             put(&mut cluster, START, Record::Worker { worker, id, namespace, component });
         }
-        Ok(Self { heard, listener, cluster, source, ended: 0, looks: Vec::new() })
+        Ok(Self {
+            heard,
+            intake,
+            simulated: Simulated::default(),
+            cluster,
+            source,
+            ended: 0,
+            looks: Vec::new(),
+        })
     }
 
     fn message(&mut self, m: &WireMessage<'_>) {
-        if self.heard == Heard::Demo || m.subject.starts_with("metrics/") {
-            let WireMessage { at_ms, subject, payload } = *m;
-            let message = Message { source: self.source, at_ms, subject, reply: None, payload };
-            self.listener.message(message, &mut self.cluster);
+        if self.heard == Heard::Demo || m.channel == Channel::Metrics {
+            let payload = self.simulated.payload(m);
+            let received = Received { source: self.source, at_ms: m.at_ms, payload };
+            self.intake.take(&received, &mut self.cluster);
         }
     }
 
     /// A second is over.
     fn look(&mut self, now: Millis, requests: &[RequestRecord], slow_us: u64) {
         match self.heard {
-            Heard::Demo => self.listener.flush(now, &mut self.cluster),
+            Heard::Demo => self.intake.flush(now, &mut self.cluster),
             Heard::Metrics => {}
             Heard::Requests | Heard::Most | Heard::NotTheSlowest => {
                 while let Some(request) = requests.get(self.ended).filter(|r| r.finished_at_ms <= now) {

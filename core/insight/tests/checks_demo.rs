@@ -5,9 +5,9 @@
 
 use std::collections::BTreeSet;
 
+use radixscope_captures::Simulated;
 use radixscope_insight::check::Checks;
-use radixscope_intake::ingest::Message;
-use radixscope_intake::listen::Listener;
+use radixscope_intake::{Intake, Received};
 use radixscope_model::id::Millis;
 use radixscope_model::record::{Entry, Finding, LinkState, Record, Severity, SourceKind};
 use radixscope_sim::{Config, Fault, FaultPlan, Simulation};
@@ -69,10 +69,9 @@ impl Watched {
 
 /// What the checks say of a simulation: nothing while the first seconds are history, then once a second.
 fn watch(config: Config, warm_up_s: u64, seconds: u64) -> Watched {
-    let mut simulation = Simulation::new(config, START).unwrap();
-    let (mut listener, mut checks, mut watched) =
-        (Listener::default(), Checks::default(), Watched::default());
-    let source = listener.source("simulated", SourceKind::Simulator, START, &mut watched).unwrap();
+    let (mut simulation, mut simulated) = (Simulation::new(config, START).unwrap(), Simulated::default());
+    let (mut intake, mut checks, mut watched) = (Intake::default(), Checks::default(), Watched::default());
+    let source = intake.source("simulated", SourceKind::Simulator, START, &mut watched).unwrap();
     let becomes = |state, at_ms, watched: &mut Watched| {
         let record = Record::SourceState { source, state, detail: "".into() };
         watched.append(&Entry { at_ms, record });
@@ -81,14 +80,13 @@ fn watch(config: Config, warm_up_s: u64, seconds: u64) -> Watched {
     for second in 0..=warm_up_s + seconds {
         let until = Millis(START.0 + second * 1_000);
         simulation.run_until(until, &mut |m| {
-            let message =
-                Message { source, at_ms: m.at_ms, subject: m.subject, reply: None, payload: m.payload };
-            listener.message(message, &mut watched);
+            let received = Received { source, at_ms: m.at_ms, payload: simulated.payload(&m) };
+            intake.take(&received, &mut watched);
         });
         if second == warm_up_s {
             becomes(LinkState::Live, until, &mut watched);
         }
-        listener.flush(until, &mut watched);
+        intake.flush(until, &mut watched);
         checks.run(until, &mut watched);
     }
     assert!(!watched.cluster.checked().is_empty());

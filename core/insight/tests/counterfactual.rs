@@ -4,16 +4,16 @@
 use std::ops::ControlFlow;
 use std::sync::LazyLock;
 
+use radixscope_captures::Simulated;
 use radixscope_insight::counterfactual::{
     Facts, ModelError, NO_CANDIDATES_HINT, Reason, Sample, Selection, Span, TEMPERATURES, headline,
     not_judged, present_setting, resimulate, validate_axes, weights_with,
 };
-use radixscope_intake::ingest::Message;
-use radixscope_intake::listen::Listener;
+use radixscope_intake::{Intake, Received};
 use radixscope_model::id::Millis;
 use radixscope_model::record::SourceKind;
 use radixscope_router::{RouterMode, RouterOverrides, RouterSettings};
-use radixscope_sim::{Config, Simulation};
+use radixscope_sim::{Config, Simulation, WireMessage};
 use radixscope_state::cluster::Cluster;
 use radixscope_state::requests::Arrivals;
 
@@ -21,20 +21,19 @@ const START: Millis = Millis(1_767_225_600_000);
 
 struct Heard {
     cluster: Cluster,
-    listener: Listener,
+    intake: Intake,
 }
 
 /// A minute of the reference scenario, as far as `is_heard` lets it through.
-fn hear(config: Config, is_heard: impl Fn(&str) -> bool) -> Heard {
-    let mut heard = Heard { cluster: Cluster::default(), listener: Listener::default() };
-    let Heard { cluster, listener } = &mut heard;
-    let source = listener.source("simulated", SourceKind::Simulator, START, cluster).unwrap();
-    let mut simulation = Simulation::new(config, START).unwrap();
+fn hear(config: Config, is_heard: impl Fn(&WireMessage<'_>) -> bool) -> Heard {
+    let mut heard = Heard { cluster: Cluster::default(), intake: Intake::default() };
+    let Heard { cluster, intake } = &mut heard;
+    let source = intake.source("simulated", SourceKind::Simulator, START, cluster).unwrap();
+    let (mut simulation, mut simulated) = (Simulation::new(config, START).unwrap(), Simulated::default());
     simulation.run_until(Millis(START.0 + 60_000), &mut |m| {
-        if is_heard(m.subject) {
-            let message =
-                Message { source, at_ms: m.at_ms, subject: m.subject, reply: None, payload: m.payload };
-            listener.message(message, cluster);
+        if is_heard(&m) {
+            let received = Received { source, at_ms: m.at_ms, payload: simulated.payload(&m) };
+            intake.take(&received, cluster);
         }
     });
     heard
@@ -112,7 +111,7 @@ fn with_temperature_the_headline_says_about() {
 
 #[test]
 fn decisions_without_candidates_are_counted_and_the_missing_setting_named() {
-    let heard = hear(Config::default(), |subject| subject.contains("kv-hit-rate"));
+    let heard = hear(Config::default(), |m| m.name.contains("kv-hit-rate"));
     let sample = Sample::of(&heard.cluster, select(50));
     assert!(sample.is_empty());
     let report = sample.evaluate(RouterOverrides::default());
@@ -124,7 +123,7 @@ fn decisions_without_candidates_are_counted_and_the_missing_setting_named() {
     let sweep = sample.sweep(&[1.0], &[0.0], go).unwrap();
     assert!(sweep.grid.is_none() && sweep.recommendation.is_none());
     let played = resimulate(
-        heard.listener.routing().arrivals(),
+        heard.intake.routing().arrivals(),
         &Facts::of(&heard.cluster, select(50)),
         Span::Last(50),
         RouterOverrides::default(),
@@ -191,7 +190,7 @@ fn what_dynamo_would_refuse_is_not_tried() {
 
 #[test]
 fn the_model_is_compared_with_itself_and_says_what_it_knows_from_where() {
-    let arrivals = ALL.listener.routing().arrivals();
+    let arrivals = ALL.intake.routing().arrivals();
     let facts = Facts::of(&ALL.cluster, select(100));
     let same = resimulate(arrivals, &facts, Span::Last(100), RouterOverrides::default(), go).unwrap();
     assert_eq!(same.recorded, same.tried);
@@ -214,7 +213,7 @@ fn the_model_is_compared_with_itself_and_says_what_it_knows_from_where() {
 
 #[test]
 fn a_model_with_fewer_arrivals_or_a_credit_is_the_same_or_refused() {
-    let arrivals = ALL.listener.routing().arrivals();
+    let arrivals = ALL.intake.routing().arrivals();
     let facts = Facts::of(&ALL.cluster, select(100));
     let whole = resimulate(arrivals, &facts, Span::Last(60), RouterOverrides::default(), go).unwrap();
     let sent =

@@ -1,12 +1,12 @@
 //! The simulated router's decisions asked again: at its own settings every one comes out as it was taken.
 
+use radixscope_captures::Simulated;
 use radixscope_insight::whatif::{Prompt, Question, State, WhatIf, Who, deployed};
-use radixscope_intake::ingest::Message;
-use radixscope_intake::listen::Listener;
+use radixscope_intake::{Intake, Received};
 use radixscope_model::id::Millis;
 use radixscope_model::record::{Completeness, SourceKind};
 use radixscope_router::RouterSettings;
-use radixscope_sim::{Config, Simulation, WireMessage};
+use radixscope_sim::{Config, Simulation};
 use radixscope_state::cluster::Cluster;
 
 const START: Millis = Millis(1_767_225_600_000);
@@ -16,15 +16,16 @@ const PRINTED: f64 = 0.000_6;
 #[test]
 fn at_the_routers_own_settings_every_decision_comes_out_as_it_was_taken() {
     let mut simulation = Simulation::new(Config::default(), START).expect("valid");
-    let (mut cluster, mut listener) = (Cluster::default(), Listener::default());
+    let (mut cluster, mut intake) = (Cluster::default(), Intake::default());
     let source =
-        listener.source("simulator", SourceKind::Simulator, START, &mut cluster).expect("the first source");
+        intake.source("simulator", SourceKind::Simulator, START, &mut cluster).expect("the first source");
+    let mut simulated = Simulated::default();
     simulation.run_until(Millis(START.0 + 60_000), &mut |m| {
-        let WireMessage { at_ms, subject, payload } = m;
-        listener.message(Message { source, at_ms, subject, reply: None, payload }, &mut cluster);
+        let received = Received { source, at_ms: m.at_ms, payload: simulated.payload(&m) };
+        intake.take(&received, &mut cluster);
     });
     let state =
-        State { cluster: &cluster, active: Some(listener.routing().active()), now_ms: cluster.now_ms() };
+        State { cluster: &cluster, active: Some(intake.routing().active()), now_ms: cluster.now_ms() };
     assert_eq!(deployed(&cluster), Some(RouterSettings::default()));
     let mut engine = WhatIf::default();
     let mut asked = 0;

@@ -1,9 +1,18 @@
 //! From observations to records: worker indices, publishers' sequences, losses, the parts of a decision joined, block lifetimes.
 //!
-//! The one seam at which data from outside enters. Reads the state and never changes it; does no I/O.
+//! [`payload`] is the one seam at which data from outside enters; [`Intake`] takes it. Reads the state and never
+//! changes it; does no I/O.
 #![forbid(unsafe_code)]
 
-pub mod ages;
-pub mod ingest;
-pub mod listen;
+mod block_lifetime;
+mod ingest;
+mod intake;
+mod nats_subjects;
+pub mod payload;
 pub mod routing;
+
+pub use block_lifetime::BlockLifetimes;
+pub use ingest::{Break, Missing};
+pub use intake::Intake;
+pub use nats_subjects::NatsSubjects;
+pub use payload::{MAX_LOG_LINE_BYTES, MAX_PAYLOAD_BYTES, Payload, Received};

@@ -1,8 +1,7 @@
 //! Workers that are rolled out anew, again and again: more of them than there are places, all right while they are there.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
-use radixscope_intake::ingest::Message;
-use radixscope_intake::listen::Listener;
+use radixscope_intake::{Intake, NatsSubjects, Payload, Received};
 use radixscope_model::frame::{BatchWriter, Frame};
 use radixscope_model::id::{Millis, Seq, SourceIx, Worker};
 use radixscope_model::record::{Entry, MissedCause, SourceKind};
@@ -30,7 +29,7 @@ impl RecordSink for Both {
 
 /// What is asked in one rollout.
 struct Rollouts {
-    listener: Listener,
+    intake: Intake,
     both: Both,
     source: SourceIx,
     at: u64,
@@ -45,16 +44,18 @@ impl Rollouts {
     fn new(places: usize) -> Self {
         let both =
             Both { near: Cluster::default(), far: Cluster::default(), batch: BatchWriter::new(Seq(1)) };
-        let (mut listener, mut both) = (Listener::with_places(places), both);
-        let source = listener.source("nats", SourceKind::Nats, Millis(MIDNIGHT_MS), &mut both).unwrap();
-        Self { listener, both, source, at: MIDNIGHT_MS, decided: Vec::new() }
+        let (mut intake, mut both) = (Intake::with_places(places), both);
+        let source = intake.source("nats", SourceKind::Nats, Millis(MIDNIGHT_MS), &mut both).unwrap();
+        Self { intake, both, source, at: MIDNIGHT_MS, decided: Vec::new() }
     }
 
-    fn hear(&mut self, subject: &str, payload: &str) {
-        let at_ms = Millis(self.at);
-        let message =
-            Message { source: self.source, at_ms, subject, reply: None, payload: payload.as_bytes() };
-        self.listener.message(message, &mut self.both);
+    fn take(&mut self, payload: Payload) {
+        let received = Received { source: self.source, at_ms: Millis(self.at), payload };
+        self.intake.take(&received, &mut self.both);
+    }
+
+    fn log(&mut self, line: String) {
+        self.take(Payload::LogLine { log: "frontend".into(), line: line.into() });
     }
 
     /// Two blocks: one that all hold, and one of its own.
@@ -66,7 +67,9 @@ impl Rollouts {
         let data = json!({"stored": {"parent_hash": null, "blocks": blocks}});
         let event = json!({"event_id": 0, "data": data, "dp_rank": worker.dp_rank});
         let message = json!({"worker_id": worker.id.0, "event": event}).to_string();
-        self.hear("namespace-dynamo-component-backend-kv-events.kv-events", &message);
+        let subject = "namespace-dynamo-component-backend-kv-events.kv-events";
+        let payload = NatsSubjects::default().publication(subject, None, message.into()).unwrap();
+        self.take(payload);
     }
 
     /// A frontend's log weighs three workers and chooses the last one.
@@ -80,7 +83,7 @@ impl Rollouts {
                  decode_blocks = 1.0 * 2.000 + 3.000",
                 id.0
             );
-            self.hear("log/frontend", &line);
+            self.log(line);
         }
         let Worker { id, dp_rank } = workers[2];
         let line = format!(
@@ -88,18 +91,18 @@ impl Rollouts {
              blocks: 64",
             id.0
         );
-        self.hear("log/frontend", &line);
+        self.log(line);
         self.decided.push((workers[2], workers));
     }
 
     fn listed(&mut self, ids: impl Iterator<Item = u64>) {
         let instance = |id| json!({"component": "backend", "endpoint": "generate", "namespace": "dynamo", "instance_id": id});
         let list = json!({"status": "healthy", "instances": ids.map(instance).collect::<Vec<_>>()});
-        self.hear("health/frontend", &list.to_string());
+        self.take(Payload::Health { frontend: "frontend".into(), answer: list.to_string().into() });
     }
 
     fn flush(&mut self) {
-        self.listener.flush(Millis(self.at), &mut self.both);
+        self.intake.flush(Millis(self.at), &mut self.both);
         let bytes = self.both.batch.finish(Millis(self.at), None).unwrap();
         let Frame::Batch(batch) = Frame::decode(&bytes).unwrap() else { panic!("not a batch") };
         for entry in batch.entries() {

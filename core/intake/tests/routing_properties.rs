@@ -2,8 +2,7 @@
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use proptest::prelude::*;
-use radixscope_intake::ingest::Message;
-use radixscope_intake::listen::Listener;
+use radixscope_intake::{Intake, NatsSubjects, Payload, Received};
 use radixscope_model::id::Millis;
 use radixscope_model::record::{Entry, SourceKind};
 use radixscope_state::cluster::{Cluster, SnapshotReader};
@@ -13,7 +12,7 @@ use serde_json::{Value, json};
 const SEQUENCES: &str = "namespace.dynamo.component.backend.active_sequences_events";
 
 /// A subject and what is said there.
-fn said() -> impl Strategy<Value = (&'static str, Vec<u8>)> {
+fn said() -> impl Strategy<Value = Payload> {
     let request = || (0..4_u8).prop_map(|n| format!("request-{n}"));
     let worker = || (0..3_u64).prop_map(|id| json!({"worker_id": id, "dp_rank": 0}));
     // Few hashes, so that prompts meet each other and the tree; some absurd.
@@ -70,14 +69,16 @@ fn said() -> impl Strategy<Value = (&'static str, Vec<u8>)> {
                  dp_rank=0 logit=4.625 host_pinned_blocks=0 disk_blocks=0"
             ),
         };
-        ("log/frontend", (at + &said).into_bytes())
+        Payload::LogLine { log: "frontend".into(), line: (at + &said).into() }
     });
-    let bytes = |(subject, value): (&'static str, Value)| (subject, value.to_string().into_bytes());
+    let nats = |(subject, value): (&'static str, Value)| {
+        NatsSubjects::default().publication(subject, None, value.to_string().into()).unwrap()
+    };
     prop_oneof![
-        4 => sequence.prop_map(bytes),
-        2 => hit.prop_map(bytes),
-        2 => stored.prop_map(bytes),
-        1 => trace.prop_map(bytes),
+        4 => sequence.prop_map(nats),
+        2 => hit.prop_map(nats),
+        2 => stored.prop_map(nats),
+        1 => trace.prop_map(nats),
         4 => line,
     ]
 }
@@ -113,17 +114,17 @@ proptest! {
         talk in proptest::collection::vec((said(), 0..900_u64), 0..60),
         restore_at in 0..60_usize,
     ) {
-        let mut listener = Listener::default();
+        let mut intake = Intake::default();
         let mut twice = Twice { near: Cluster::default(), far: None };
         let mut now = 1_795_000_000_000;
-        let source = listener.source("any", SourceKind::Nats, Millis(now), &mut twice).unwrap();
-        for (i, ((subject, payload), later_ms)) in talk.iter().enumerate() {
+        let source = intake.source("any", SourceKind::Nats, Millis(now), &mut twice).unwrap();
+        for (i, (payload, later_ms)) in talk.iter().enumerate() {
             if i == restore_at {
                 twice.far = Some(restored(&twice.near));
             }
             now += later_ms;
-            let message = Message { source, at_ms: Millis(now), subject, reply: None, payload };
-            listener.message(message, &mut twice);
+            let received = Received { source, at_ms: Millis(now), payload: payload.clone() };
+            intake.take(&received, &mut twice);
         }
         let ids: Vec<_> = twice.near.decisions().newest_first().map(|d| d.decision.id).collect();
         prop_assert!(ids.is_sorted_by(|a, b| a > b));

@@ -3,13 +3,12 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test fails by panicking")]
 
-use std::io::{BufRead, BufReader};
-
-use radixscope_intake::ingest::{METRICS_PREFIX, Message};
-use radixscope_intake::listen::Listener;
+use radixscope_captures::Recording;
+use radixscope_intake::{Intake, Payload, Received};
 use radixscope_model::id::{Millis, SourceIx};
 use radixscope_model::record::{Counter, Gauge, HistogramKind, ProcessRole, SourceKind};
 use radixscope_state::cluster::{Cluster, ProcessState};
+use serde_json::Value;
 
 const CAPTURES: [&str; 11] = [
     "0.9.1-healthy",
@@ -25,25 +24,15 @@ const CAPTURES: [&str; 11] = [
     "1.6.1-router-restart",
 ];
 
-/// Lines of a gzipped file of a capture, each one JSON.
-fn lines(capture: &str, file: &str) -> impl Iterator<Item = serde_json::Value> {
-    let path = format!("{}/../../tests/fixtures/captures/{capture}/{file}", env!("CARGO_MANIFEST_DIR"));
-    let file = std::fs::File::open(&path).expect(&path);
-    let lines = BufReader::new(flate2::read::GzDecoder::new(file)).lines();
-    lines.map(|line| serde_json::from_str(&line.unwrap()).unwrap())
-}
-
 /// All scrapes of a capture, folded.
 fn scraped(capture: &str) -> Cluster {
-    let (mut listener, mut cluster) = (Listener::default(), Cluster::default());
-    listener.source("scrapes", SourceKind::Prometheus, Millis(0), &mut cluster).unwrap();
-    for line in lines(capture, "metrics.jsonl.gz") {
-        let at_ms = Millis((line["t"].as_f64().unwrap() * 1_000.0) as u64);
-        let subject = format!("{METRICS_PREFIX}{}", line["src"].as_str().unwrap());
-        let payload = line["text"].as_str().unwrap().as_bytes();
-        let message = Message { source: SourceIx(0), at_ms, subject: &subject, reply: None, payload };
-        listener.message(message, &mut cluster);
-        listener.flush(at_ms, &mut cluster);
+    let (mut intake, mut cluster) = (Intake::default(), Cluster::default());
+    intake.source("scrapes", SourceKind::Prometheus, Millis(0), &mut cluster).unwrap();
+    for scrape in Recording::fixture(capture).scrapes() {
+        let at_ms = Millis(scrape.at_ms());
+        let payload = Payload::Scrape { process: scrape.process.into(), text: scrape.text.into() };
+        intake.take(&Received { source: SourceIx(0), at_ms, payload }, &mut cluster);
+        intake.flush(at_ms, &mut cluster);
     }
     cluster
 }
@@ -99,9 +88,8 @@ fn a_frontend_of_0_9_says_what_it_served() {
 fn a_router_of_0_9_says_on_its_own_port_what_became_of_events() {
     let cluster = scraped("0.9.1-mismatch");
     let router = process(&cluster, "frontend-system");
-    let text =
-        lines("0.9.1-mismatch", "metrics.jsonl.gz").filter(|line| line["src"] == "frontend-system").last();
-    let text = text.unwrap()["text"].as_str().unwrap().to_owned();
+    let scrapes = Recording::fixture("0.9.1-mismatch").scrapes();
+    let text = scrapes.filter(|scrape| scrape.process == "frontend-system").last().unwrap().text;
     let written = |event: &str, status: &str| {
         let labels = [format!("event_type=\"{event}\""), format!("status=\"{status}\"")];
         let line = text.lines().find(|line| labels.iter().all(|label| line.contains(label.as_str())));
@@ -192,8 +180,8 @@ fn a_restart_is_seen_and_what_it_counts_is_added() {
     let frontend = process(&cluster, "frontend");
     assert_eq!(frontend.restarts, 1);
     let counted = frontend.counted(Counter::RequestsOk).unwrap();
-    let answered =
-        lines("1.6.1-router-restart", "traffic.jsonl.gz").filter(|line| line["status"] == 200).count();
+    let traffic = Recording::fixture("1.6.1-router-restart").traffic::<Value>();
+    let answered = traffic.filter(|request| request["status"] == 200).count();
     // Those between the last scrape of the first run and its end were counted and never scraped.
     let lost = answered as f64 - counted;
     assert!((0.0..=40.0).contains(&lost), "{counted} counted in two runs, {answered} answered");
@@ -210,8 +198,9 @@ fn time_to_first_token_is_what_clients_measured_to_a_bucket() {
     for capture in ["0.9.1-healthy", "1.6.1-healthy"] {
         let cluster = scraped(capture);
         let told = process(&cluster, "frontend").session(HistogramKind::Ttft).unwrap();
-        let measured = lines(capture, "traffic.jsonl.gz")
-            .filter_map(|line| Some(line["t_first"].as_f64()? - line["t0"].as_f64()?));
+        let measured = Recording::fixture(capture)
+            .traffic::<Value>()
+            .filter_map(|request| Some(request["t_first"].as_f64()? - request["t0"].as_f64()?));
         let mut measured: Vec<f64> = measured.collect();
         measured.sort_by(f64::total_cmp);
         assert!(measured.len() > 200);

@@ -4,8 +4,8 @@
 
 use std::collections::HashMap;
 
-use radixscope_intake::ingest::Message;
-use radixscope_intake::listen::Listener;
+use radixscope_captures::Simulated;
+use radixscope_intake::{Intake, Received};
 use radixscope_model::id::{BlockHash, Millis, SourceIx, Worker};
 use radixscope_model::record::SourceKind;
 use radixscope_router::RouterSettings;
@@ -16,28 +16,28 @@ const START: Millis = Millis(1_767_225_600_000);
 
 /// Folds as the server does.
 struct Observer {
-    listener: Listener,
+    intake: Intake,
+    simulated: Simulated,
     cluster: Cluster,
     source: SourceIx,
 }
 
 impl Observer {
     fn new() -> Self {
-        let (mut listener, mut cluster) = (Listener::default(), Cluster::default());
-        let source = listener
-            .source("simulated", SourceKind::Simulator, START, &mut cluster)
-            .expect("the first source");
-        Self { listener, cluster, source }
+        let (mut intake, mut cluster) = (Intake::default(), Cluster::default());
+        let source =
+            intake.source("simulated", SourceKind::Simulator, START, &mut cluster).expect("the first source");
+        Self { intake, simulated: Simulated::default(), cluster, source }
     }
 
-    fn hear(&mut self, message: WireMessage<'_>) {
-        let WireMessage { at_ms, subject, payload } = message;
-        let message = Message { source: self.source, at_ms, subject, reply: None, payload };
-        self.listener.message(message, &mut self.cluster);
+    fn take(&mut self, message: &WireMessage<'_>) {
+        let payload = self.simulated.payload(message);
+        let received = Received { source: self.source, at_ms: message.at_ms, payload };
+        self.intake.take(&received, &mut self.cluster);
     }
 
     fn flush(&mut self, at_ms: Millis) {
-        self.listener.flush(at_ms, &mut self.cluster);
+        self.intake.flush(at_ms, &mut self.cluster);
     }
 }
 
@@ -45,7 +45,7 @@ fn observe(config: Config, seconds: u64) -> (Simulation, Cluster) {
     let mut simulation = Simulation::new(config, START).expect("valid");
     let mut observer = Observer::new();
     let until = Millis(START.0 + seconds * 1_000);
-    simulation.run_until(until, &mut |message| observer.hear(message));
+    simulation.run_until(until, &mut |message| observer.take(&message));
     observer.flush(until);
     (simulation, observer.cluster)
 }

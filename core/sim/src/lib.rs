@@ -41,7 +41,7 @@ pub use self::router::Candidate;
 use self::scene::Scene;
 use self::serving::Serving;
 pub use self::tokens::token_id;
-pub use self::wire::WireMessage;
+pub use self::wire::{Channel, WireMessage};
 use radixscope_model::id::{BlockHash, Millis};
 
 /// A simulated cluster; see the module's documentation.

@@ -8,12 +8,10 @@ use time::OffsetDateTime;
 use super::config::Config;
 use super::metrics::frontend_name;
 use super::router::Candidate;
-use super::wire::{Out, WireMessage};
+use super::wire::{Channel, Out, WireMessage};
 use radixscope_model::id::Millis;
 use radixscope_router::RouterMode;
 
-/// Where the lines of a process's log are heard; its name follows.
-const LOG: &str = "log/";
 /// What writes the lines of decisions.
 const SCHEDULER: &str = "dynamo_llm::kv_router::scheduler";
 /// Time from one line of a decision to the next, in microseconds, about as in a real log.
@@ -90,8 +88,7 @@ impl Log {
         // Writing to a String cannot fail.
         let _ = stamp(&mut self.line, at_us);
         let _ = write!(self.line, " {level} {target}: {words}");
-        let subject = format!("{LOG}{who}");
-        out(WireMessage { at_ms, subject: &subject, payload: self.line.as_bytes() });
+        out(WireMessage { at_ms, channel: Channel::Log, name: who, payload: self.line.as_bytes() });
     }
 
     /// Says a decision made at `at_us` of Unix time: a line for each worker, perhaps one about a tie, and the choice.

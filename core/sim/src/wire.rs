@@ -19,11 +19,25 @@ use radixscope_model::record::Block;
 pub struct WireMessage<'a> {
     /// When it was published.
     pub at_ms: Millis,
-    /// NATS subject; for a model card the discovery key (`v1/mdc/…`), for a line of a log `log/` and whose log, for an
-    /// answer to a scrape `metrics/` and whose.
-    pub subject: &'a str,
+    /// How it travels.
+    pub channel: Channel,
+    /// The NATS subject, the discovery key, or the name of the process whose log or metrics it is.
+    pub name: &'a str,
     /// Body; for a model card the discovery value, for a line of a log the line without its end.
     pub payload: &'a [u8],
+}
+
+/// How a message of the simulated cluster travels.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Channel {
+    /// Published over NATS.
+    Nats,
+    /// Stored in discovery: a model card.
+    Discovery,
+    /// Written to a process's log.
+    Log,
+    /// Answered to a scrape of a process's metrics.
+    Metrics,
 }
 
 /// Who hears the messages.
@@ -156,7 +170,7 @@ impl Wire {
             written(serde_json::to_writer(&mut self.payload, &card));
             let (namespace, component) = (&config.namespace, &config.component);
             let key = format!("v1/mdc/{namespace}/{component}/generate/{:x}", worker.id);
-            out(WireMessage { at_ms, subject: &key, payload: &self.payload });
+            out(WireMessage { at_ms, channel: Channel::Discovery, name: &key, payload: &self.payload });
         }
     }
 
@@ -215,7 +229,12 @@ impl Wire {
         match line.line {
             EventLine::JetStream => {
                 written(serde_json::to_writer(&mut self.payload, &event));
-                out(WireMessage { at_ms, subject: &self.stream_subject, payload: &self.payload });
+                out(WireMessage {
+                    at_ms,
+                    channel: Channel::Nats,
+                    name: &self.stream_subject,
+                    payload: &self.payload,
+                });
             }
             EventLine::LocalIndexer => {
                 pack(&mut self.payload, &event);
@@ -341,7 +360,12 @@ fn pack(into: &mut Vec<u8>, value: &impl Serialize) {
 fn send(message: &mut Vec<u8>, envelope: &Envelope<'_>, subject: &str, out: Out<'_>) {
     message.clear();
     pack(message, envelope);
-    out(WireMessage { at_ms: Millis(envelope.published_at), subject, payload: message });
+    out(WireMessage {
+        at_ms: Millis(envelope.published_at),
+        channel: Channel::Nats,
+        name: subject,
+        payload: message,
+    });
 }
 
 #[cfg(test)]
@@ -358,7 +382,7 @@ mod tests {
         wire.workers[0].id = WORKER;
         wire.routers[0].id = ROUTER;
         let mut heard = Vec::new();
-        say(&mut wire, &mut |m| heard.push((m.subject.to_owned(), m.payload.to_owned())));
+        say(&mut wire, &mut |m| heard.push((m.name.to_owned(), m.payload.to_owned())));
         assert_eq!(heard.len(), 1);
         heard.remove(0)
     }

@@ -38,7 +38,7 @@ fn record(router: RouterSettings) -> (Vec<Recorded>, Simulation) {
     let mut places: HashMap<String, usize> = HashMap::new();
     let mut freed = Vec::new();
     simulation.run_until(UNTIL, &mut |m| {
-        if !m.subject.ends_with(".active_sequences_events") {
+        if !m.name.ends_with(".active_sequences_events") {
             return;
         }
         let body = envelope::open(m.payload).expect("an envelope");
@@ -295,7 +295,7 @@ fn speed() {
     let mut simulation = Simulation::new(config, START).expect("valid");
     let mut recorded = Vec::new();
     simulation.run_until(Millis(START.0 + 700_000), &mut |m| {
-        if m.subject.ends_with(".active_sequences_events") && recorded.len() < 10_000 {
+        if m.name.ends_with(".active_sequences_events") && recorded.len() < 10_000 {
             let body = envelope::open(m.payload).expect("an envelope");
             let (payload, format) = body.payload();
             let mut steps = Vec::new();

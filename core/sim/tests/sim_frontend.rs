@@ -8,20 +8,20 @@ use radixscope_dynamo::active_sequence::{self, RouterId};
 use radixscope_dynamo::envelope;
 use radixscope_model::id::Millis;
 use radixscope_router::{Formula, RouterSettings};
-use radixscope_sim::{Config, Simulation};
+use radixscope_sim::{Channel, Config, Simulation};
 use regex::{Captures, Regex};
 use serde_json::Value;
 
 const START: Millis = Millis(1_767_225_600_000);
 
-/// Subject and body of every message.
-type Messages = Vec<(String, Vec<u8>)>;
+/// Channel, subject or name, and body of every message.
+type Messages = Vec<(Channel, String, Vec<u8>)>;
 
 fn run(config: Config, seconds: u64) -> (Simulation, Messages) {
     let mut simulation = Simulation::new(config, START).expect("valid");
     let mut messages = Vec::new();
     simulation.run_until(Millis(START.0 + seconds * 1_000), &mut |m| {
-        messages.push((m.subject.to_owned(), m.payload.to_owned()));
+        messages.push((m.channel, m.name.to_owned(), m.payload.to_owned()));
     });
     (simulation, messages)
 }
@@ -58,12 +58,12 @@ impl<'de> serde::Deserialize<'de> for Bytes {
 
 fn sequences(messages: &Messages) -> impl Iterator<Item = &[u8]> {
     let subject = "namespace.dynamo.component.backend.active_sequences_events";
-    messages.iter().filter(move |(s, _)| s == subject).map(|(_, body)| &body[..])
+    messages.iter().filter(move |(_, name, _)| name == subject).map(|(.., body)| &body[..])
 }
 
 fn lines(messages: &Messages) -> Vec<&str> {
-    let logged = messages.iter().filter(|(subject, _)| subject == "log/frontend");
-    logged.map(|(_, line)| std::str::from_utf8(line).expect("text")).collect()
+    let logged = messages.iter().filter(|(channel, name, _)| *channel == Channel::Log && name == "frontend");
+    logged.map(|(.., line)| std::str::from_utf8(line).expect("text")).collect()
 }
 
 #[test]
@@ -213,7 +213,7 @@ fn a_line_comes_at_the_time_it_carries() {
     let mut simulation = Simulation::new(Config::default(), START).expect("valid");
     let mut seen = 0;
     simulation.run_until(Millis(START.0 + 30_000), &mut |m| {
-        if m.subject == "log/frontend" {
+        if (m.channel, m.name) == (Channel::Log, "frontend") {
             let line = std::str::from_utf8(m.payload).expect("text");
             let (day, clock) = line.split_once('T').expect("a time");
             assert_eq!(day, "2026-01-01");
@@ -230,15 +230,16 @@ fn a_line_comes_at_the_time_it_carries() {
 #[test]
 fn log_and_replica_sync_are_switched_off_each_by_its_own_and_change_nothing_else() {
     let (_, both) = run(Config::default(), 60);
-    let is_log = |subject: &str| subject.starts_with("log/");
-    let is_sync = |subject: &str| subject.ends_with(".active_sequences_events");
-    let without = |off: &dyn Fn(&str) -> bool| -> Messages {
-        both.iter().filter(|(subject, _)| !off(subject)).cloned().collect()
+    let is_log = |channel: Channel, _: &str| channel == Channel::Log;
+    let is_sync = |_: Channel, name: &str| name.ends_with(".active_sequences_events");
+    let without = |off: &dyn Fn(Channel, &str) -> bool| -> Messages {
+        both.iter().filter(|(channel, name, _)| !off(*channel, name)).cloned().collect()
     };
     assert!(run(Config { log: false, ..Config::default() }, 60).1 == without(&is_log));
     assert!(run(Config { replica_sync: false, ..Config::default() }, 60).1 == without(&is_sync));
-    let subjects: HashSet<&str> = both.iter().map(|(subject, _)| subject.as_str()).collect();
-    assert!(subjects.iter().any(|s| is_log(s)) && subjects.iter().any(|s| is_sync(s)));
+    let names: HashSet<(Channel, &str)> =
+        both.iter().map(|(channel, name, _)| (*channel, name.as_str())).collect();
+    assert!(names.iter().any(|&(c, n)| is_log(c, n)) && names.iter().any(|&(c, n)| is_sync(c, n)));
 }
 
 #[test]

@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, HashSet};
 
 use radixscope_model::id::Millis;
-use radixscope_sim::{Config, RequestRecord, Simulation};
+use radixscope_sim::{Channel, Config, RequestRecord, Simulation};
 
 const START: Millis = Millis(1_767_225_600_000);
 
@@ -27,10 +27,10 @@ fn scraped(config: Config, seconds: u64) -> (Simulation, BTreeMap<String, String
     let mut simulation = Simulation::new(config, START).expect("valid");
     let (mut last, mut times) = (BTreeMap::new(), Vec::new());
     simulation.run_until(Millis(START.0 + seconds * 1_000), &mut |m| {
-        if let Some(name) = m.subject.strip_prefix("metrics/") {
-            times.push((m.at_ms.since(START), name.to_owned()));
+        if m.channel == Channel::Metrics {
+            times.push((m.at_ms.since(START), m.name.to_owned()));
             let text = String::from_utf8(m.payload.to_vec()).expect("text");
-            last.insert(name.to_owned(), text);
+            last.insert(m.name.to_owned(), text);
         }
     });
     (simulation, last, times)

@@ -3,15 +3,14 @@
 
 use radixscope_model::id::Millis;
 use radixscope_router::{Formula, RouterSettings};
-use radixscope_sim::{Config, Simulation};
+use radixscope_sim::{Channel, Config, Simulation, WireMessage};
 use xxhash_rust::xxh3::Xxh3Default;
 
 const START: Millis = Millis(1_767_225_600_000);
 
 /// What is no NATS message, or can be switched off, and is no part of what is pinned here.
-fn is_optional(subject: &str) -> bool {
-    ["log/", "metrics/", "v1/mdc/"].iter().any(|prefix| subject.starts_with(prefix))
-        || subject.ends_with(".active_sequences_events")
+fn is_optional(message: &WireMessage<'_>) -> bool {
+    message.channel != Channel::Nats || message.name.ends_with(".active_sequences_events")
 }
 
 /// Messages and their digest over 300 s of the reference scenario, and what the users saw of it.
@@ -21,12 +20,12 @@ fn figures(router: RouterSettings) -> String {
     let (mut messages, mut digest) = (0, Xxh3Default::new());
     let until = Millis(START.0 + 300_000);
     simulation.run_until(until, &mut |m| {
-        if is_optional(m.subject) {
+        if is_optional(&m) {
             return;
         }
         messages += 1;
         digest.update(&m.at_ms.0.to_le_bytes());
-        digest.update(m.subject.as_bytes());
+        digest.update(m.name.as_bytes());
         digest.update(m.payload);
     });
     let report = simulation.report();

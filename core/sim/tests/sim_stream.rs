@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 
 use radixscope_model::id::Millis;
 use radixscope_router::{Formula, RouterSettings};
-use radixscope_sim::{Config, ConfigError, EventLine, Simulation, Workload};
+use radixscope_sim::{Channel, Config, ConfigError, EventLine, Simulation, Workload};
 use serde_json::Value;
 
 const START: Millis = Millis(1_767_225_600_000);
@@ -41,7 +41,8 @@ fn local_indexer() -> Config {
 #[derive(Clone, PartialEq, Debug)]
 struct Message {
     at_ms: u64,
-    subject: String,
+    channel: Channel,
+    name: String,
     payload: Vec<u8>,
 }
 
@@ -51,7 +52,8 @@ fn run(config: Config, seconds: u64) -> (Simulation, Vec<Message>) {
     simulation.run_until(Millis(START.0 + seconds * 1_000), &mut |m| {
         messages.push(Message {
             at_ms: m.at_ms.0,
-            subject: m.subject.to_owned(),
+            channel: m.channel,
+            name: m.name.to_owned(),
             payload: m.payload.to_owned(),
         });
     });
@@ -91,14 +93,14 @@ fn open(message: &Message) -> (Envelope, Value) {
 
 /// The KV event in a message, whichever line it came by.
 fn kv_event(message: &Message) -> Option<Value> {
-    if message.subject == "namespace-dynamo-component-backend-kv-events.kv-events" {
+    if message.name == "namespace-dynamo-component-backend-kv-events.kv-events" {
         return Some(serde_json::from_slice(&message.payload).expect("JSON"));
     }
-    (message.subject == "namespace.dynamo.component.backend.kv-events").then(|| open(message).1)
+    (message.name == "namespace.dynamo.component.backend.kv-events").then(|| open(message).1)
 }
 
 fn load(message: &Message) -> Option<(Envelope, Value)> {
-    (message.subject == "namespace.dynamo.kv_metrics").then(|| open(message))
+    (message.name == "namespace.dynamo.kv_metrics").then(|| open(message))
 }
 
 fn hashes(value: &Value) -> Vec<u64> {
@@ -196,7 +198,8 @@ fn the_stream_does_not_depend_on_how_often_it_is_asked_for() {
             assert!(m.at_ms.0 <= START.0 + ms);
             pieces.push(Message {
                 at_ms: m.at_ms.0,
-                subject: m.subject.to_owned(),
+                channel: m.channel,
+                name: m.name.to_owned(),
                 payload: m.payload.to_owned(),
             });
         });
@@ -220,12 +223,12 @@ fn both_event_lines_carry_the_same_events() {
 fn envelopes_are_numbered_per_publisher_and_topic() {
     let (_, messages) = run(local_indexer(), 60);
     let mut next: HashMap<(u64, String), u64> = HashMap::new();
-    for message in messages.iter().filter(|m| m.subject.starts_with("namespace.")) {
+    for message in messages.iter().filter(|m| m.name.starts_with("namespace.")) {
         let (envelope, _) = open(message);
         let expected = next.entry((envelope.publisher_id, envelope.topic.clone())).or_default();
         assert_eq!(envelope.sequence, *expected);
         assert_eq!(envelope.published_at, message.at_ms);
-        assert!(message.subject.ends_with(&format!(".{}", envelope.topic)));
+        assert!(message.name.ends_with(&format!(".{}", envelope.topic)));
         *expected += 1;
     }
     assert_eq!(
@@ -240,14 +243,14 @@ fn model_cards_come_first_and_say_the_capacity() {
     let (simulation, messages) = run(small(), 1);
     for (worker, message) in (0..3).zip(&messages) {
         let id = simulation.worker_id(worker);
-        assert_eq!(message.subject, format!("v1/mdc/dynamo/backend/generate/{id:x}"));
+        assert_eq!(message.name, format!("v1/mdc/dynamo/backend/generate/{id:x}"));
         let card: Value = serde_json::from_slice(&message.payload).expect("JSON");
         assert_eq!(card["type"], "Model");
         assert_eq!(card["instance_id"], id);
         assert_eq!(card["card_json"]["kv_cache_block_size"], 16);
         assert_eq!(card["card_json"]["runtime_config"]["total_kv_blocks"], 900);
     }
-    assert!(messages.iter().skip(3).all(|m| !m.subject.starts_with("v1/")));
+    assert!(messages.iter().skip(3).all(|m| m.channel != Channel::Discovery));
 }
 
 #[test]
@@ -272,7 +275,7 @@ fn decisions_follow_formula_a_on_what_was_published() {
     // The router's own load reports and the events, replayed up to each decision.
     let mut held: HashMap<u64, HashSet<u64>> = HashMap::new();
     let mut loads: HashMap<u64, (u64, u64)> = HashMap::new();
-    let total = messages.iter().filter(|m| m.subject.ends_with("kv-hit-rate")).count();
+    let total = messages.iter().filter(|m| m.name.ends_with("kv-hit-rate")).count();
     let decisions = &simulation.report().decisions;
     let mut decision = decisions.iter();
     let mut seen = 0;
@@ -293,7 +296,7 @@ fn decisions_follow_formula_a_on_what_was_published() {
                 let worker = load["worker_id"].as_u64().expect("an id");
                 loads.insert(worker, (value("active_decode_blocks"), value("active_prefill_tokens")));
             }
-        } else if message.subject.ends_with("kv-hit-rate") {
+        } else if message.name.ends_with("kv-hit-rate") {
             seen += 1;
             if seen <= total - decisions.len() {
                 continue;
@@ -327,7 +330,7 @@ fn decisions_follow_formula_a_on_what_was_published() {
 #[test]
 fn round_robin_has_no_router_topics_and_turns_the_workers() {
     let (simulation, messages) = run(Config { router: RouterSettings::round_robin(), ..small() }, 60);
-    assert!(messages.iter().all(|m| !m.subject.ends_with("kv-hit-rate")));
+    assert!(messages.iter().all(|m| !m.name.ends_with("kv-hit-rate")));
     let routers = messages.iter().filter_map(load).filter(|(e, _)| e.publisher_id == simulation.router_id());
     assert_eq!(routers.count(), 0);
     assert!(simulation.report().decisions.is_empty());

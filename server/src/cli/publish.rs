@@ -9,14 +9,13 @@ use async_nats::Client;
 use url::Url;
 
 use radixscope_dynamo::subject::{self, Transport};
-use radixscope_intake::ingest::MODEL_CARD_PREFIX;
-use radixscope_sim::Config;
+use radixscope_sim::{Channel, Config};
 
 use super::Failure;
 use super::demo::{pace, simulated};
 use crate::config::Demo;
 use crate::shutdown::{Shutdown, over};
-use crate::source::demo::{self, Said};
+use crate::source::demo::{self, Simulated};
 use crate::source::nats::{Failed, Target, jetstream};
 
 /// How long Dynamo's streams keep messages unless told otherwise (reference §2.2).
@@ -52,7 +51,7 @@ pub(super) async fn run(options: Demo, url: Url, mut stopped: Shutdown) -> Resul
                 return Err(Failure::Failed(anyhow!("the connection to NATS at {} was lost", target.shown())));
             }
             step = steps.recv() => match step {
-                Some(step) => published += publish(&client, step.said).await?,
+                Some(step) => published += publish(&client, step.messages).await?,
                 None => break,
             },
         }
@@ -66,14 +65,10 @@ pub(super) async fn run(options: Demo, url: Url, mut stopped: Shutdown) -> Resul
     Ok(())
 }
 
-async fn publish(client: &Client, said: Vec<Said>) -> Result<u64, Failure> {
+async fn publish(client: &Client, messages: Vec<Simulated>) -> Result<u64, Failure> {
     let mut published = 0;
-    for Said { subject, payload, .. } in said {
-        // Model cards are discovery's, not NATS's.
-        if subject.starts_with(MODEL_CARD_PREFIX) {
-            continue;
-        }
-        let sent = client.publish(subject.into_string(), payload).await;
+    for Simulated { name, payload, .. } in messages.into_iter().filter(|m| m.channel == Channel::Nats) {
+        let sent = client.publish(name.into_string(), payload).await;
         sent.map_err(|error| Failure::Failed(anyhow!("publishing: {error}")))?;
         published += 1;
     }

@@ -39,7 +39,8 @@ pub(super) async fn metrics(State(hub): State<Hub>) -> Result<Response, ApiError
     Ok(([(header::CONTENT_TYPE, CONTENT_TYPE)], text).into_response())
 }
 
-/// Everything one scrape shows.
+/// Everything one scrape shows. A copy, because the library takes only a `'static` collector and so cannot borrow the
+/// state; copying it is quick, and the text is written outside the hub.
 #[derive(Debug)]
 struct Scrape {
     seq: u64,

@@ -7,14 +7,13 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
-use bytes::Bytes;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
 
-use radixscope_intake::ingest::{Break, Missing};
+use radixscope_intake::{Break, Missing, Payload, Received};
 use radixscope_model::id::{Millis, SourceIx};
 use radixscope_model::record::{LinkState, MissedCause, Topic};
 
-/// Bytes that a waiting message costs beside its payload: queue slot, subject, permits, its part of the client's buffer.
+/// Bytes that a waiting message costs beside its own: queue slot, permits, its part of the client's buffer.
 const OVERHEAD_BYTES: usize = 240;
 
 /// How much may wait.
@@ -28,20 +27,17 @@ pub struct QueueLimits {
 
 /// What a source tells the hub.
 pub(super) enum Input {
-    /// A message as received.
-    Message(Received),
+    /// Something received.
+    Received(Queued),
     /// The link changed.
     State { source: SourceIx, state: LinkState, detail: String },
     /// Loss that the source noticed.
     Missed { source: SourceIx, topic: Topic, cause: MissedCause, count: u64 },
 }
 
-/// A message in the queue.
-pub(super) struct Received {
-    pub(super) source: SourceIx,
-    pub(super) at_ms: Millis,
-    pub(super) subject: Box<str>,
-    pub(super) payload: Bytes,
+/// What was received, in the queue.
+pub(super) struct Queued {
+    pub(super) received: Received,
     /// When it was put into the queue.
     pub(super) queued: Instant,
     /// What is missing between this source's message before it and this one.
@@ -155,18 +151,18 @@ impl SourceHandle {
 
     /// Hands over a live message without waiting. `false`: the queue is full and the message is dropped. It is counted
     /// unless `may_be_read_again`.
-    pub fn offer(&self, at_ms: Millis, subject: &str, payload: Bytes, may_be_read_again: bool) -> bool {
-        let share = Arc::clone(&self.room).try_acquire_many_owned(self.share(subject, &payload));
+    pub fn offer(&self, at_ms: Millis, payload: Payload, may_be_read_again: bool) -> bool {
+        let share = Arc::clone(&self.room).try_acquire_many_owned(self.share(&payload));
         if let Ok(share) = share
             && let Ok(slot) = self.queue.try_reserve()
         {
-            let mut received = self.received(at_ms, subject, payload, [Some(share), None, None]);
-            received.missing = self.pending.take();
-            slot.send(Input::Message(received));
+            let mut queued = self.queued(at_ms, payload, [Some(share), None, None]);
+            queued.missing = self.pending.take();
+            slot.send(Input::Received(queued));
             return true;
         }
         if !may_be_read_again {
-            self.pending.add(|missing| missing.refuse(subject, &payload));
+            self.pending.add(|missing| missing.refuse(&payload));
         }
         false
     }
@@ -195,8 +191,8 @@ impl SourceHandle {
     ///
     /// # Errors
     /// The hub has ended.
-    pub async fn deliver(&self, at_ms: Millis, subject: &str, payload: Bytes) -> Result<(), HubEnded> {
-        let bytes = self.share(subject, &payload);
+    pub async fn deliver(&self, at_ms: Millis, payload: Payload) -> Result<(), HubEnded> {
+        let bytes = self.share(&payload);
         let half = u32::try_from(self.limits.bytes.div_ceil(2)).unwrap_or(u32::MAX);
         let patient = Arc::clone(&self.patient.messages).acquire_owned().await.map_err(|_| HubEnded)?;
         let patient_bytes = Arc::clone(&self.patient.bytes)
@@ -205,7 +201,7 @@ impl SourceHandle {
             .map_err(|_| HubEnded)?;
         let share = Arc::clone(&self.room).acquire_many_owned(bytes).await.map_err(|_| HubEnded)?;
         let share = [Some(share), Some(patient), Some(patient_bytes)];
-        self.send(Input::Message(self.received(at_ms, subject, payload, share))).await
+        self.send(Input::Received(self.queued(at_ms, payload, share))).await
     }
 
     /// Says where the link stands, in words too.
@@ -229,35 +225,26 @@ impl SourceHandle {
     }
 
     /// A message's share of the bound in bytes; one larger than the whole bound takes all of it.
-    fn share(&self, subject: &str, payload: &Bytes) -> u32 {
-        let bytes = payload.len() + subject.len() + OVERHEAD_BYTES;
+    fn share(&self, payload: &Payload) -> u32 {
+        let bytes = payload.bytes().len() + OVERHEAD_BYTES;
         u32::try_from(bytes.min(self.limits.bytes)).unwrap_or(u32::MAX)
     }
 
-    fn received(
-        &self,
-        at_ms: Millis,
-        subject: &str,
-        payload: Bytes,
-        share: [Option<OwnedSemaphorePermit>; 3],
-    ) -> Received {
-        Received {
-            source: self.source,
-            at_ms,
-            subject: subject.into(),
-            payload,
-            queued: Instant::now(),
-            missing: None,
-            _share: share,
-        }
+    fn queued(&self, at_ms: Millis, payload: Payload, share: [Option<OwnedSemaphorePermit>; 3]) -> Queued {
+        let received = Received { source: self.source, at_ms, payload };
+        Queued { received, queued: Instant::now(), missing: None, _share: share }
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use radixscope_intake::NatsSubjects;
 
-    const SUBJECT: &str = "namespace.dynamo.kv-hit-rate";
+    fn payload(message: Vec<u8>) -> Payload {
+        let subject = "namespace.dynamo.kv-hit-rate";
+        NatsSubjects::default().publication(subject, None, message.into()).expect("no copy")
+    }
 
     fn inbox(messages: usize, bytes: usize) -> (Inbox, SourceHandle) {
         let inbox = Inbox::new(QueueLimits { messages, bytes });
@@ -268,7 +255,7 @@ mod tests {
     #[tokio::test]
     async fn what_a_full_queue_refuses_travels_with_the_next_message() {
         let (mut inbox, handle) = inbox(2, 1 << 20);
-        let offer = || handle.offer(Millis(1), SUBJECT, Bytes::from_static(b"{}"), false);
+        let offer = || handle.offer(Millis(1), payload(b"{}".to_vec()), false);
         assert_eq!([(); 5].map(|()| offer()), [true, true, false, false, false]);
         let mut taken = Vec::new();
         inbox.receive(&mut taken, 10).await;
@@ -277,7 +264,7 @@ mod tests {
         let missing: Vec<_> = taken
             .iter()
             .map(|input| match input {
-                Input::Message(received) => received.missing.is_some(),
+                Input::Received(queued) => queued.missing.is_some(),
                 _ => false,
             })
             .collect();
@@ -288,7 +275,7 @@ mod tests {
     #[test]
     fn what_can_be_read_again_is_not_lost() {
         let (_inbox, handle) = inbox(1, 1 << 20);
-        let offer = || handle.offer(Millis(1), SUBJECT, Bytes::from_static(b"{}"), true);
+        let offer = || handle.offer(Millis(1), payload(b"{}".to_vec()), true);
         assert!(offer() && !offer());
         assert!(handle.take_missing().is_none());
     }
@@ -296,34 +283,34 @@ mod tests {
     #[tokio::test]
     async fn bytes_are_bounded_and_given_back() {
         let (mut inbox, handle) = inbox(100, 1_000);
-        let large = Bytes::from(vec![0; 700]);
-        assert!(handle.offer(Millis(1), SUBJECT, large.clone(), false));
-        assert!(!handle.offer(Millis(1), SUBJECT, large.clone(), false));
+        let large = payload(vec![0; 700]);
+        assert!(handle.offer(Millis(1), large.clone(), false));
+        assert!(!handle.offer(Millis(1), large.clone(), false));
         let mut taken = Vec::new();
         inbox.receive(&mut taken, 10).await;
         taken.clear();
         assert_eq!(inbox.len_bytes(), 0);
-        assert!(handle.offer(Millis(1), SUBJECT, large, false));
+        assert!(handle.offer(Millis(1), large, false));
     }
 
     #[tokio::test]
     async fn messages_that_can_wait_leave_room_for_those_that_cannot() {
         let (_inbox, handle) = inbox(4, 1 << 20);
-        let payload = Bytes::from_static(b"x");
-        handle.deliver(Millis(1), SUBJECT, payload.clone()).await.unwrap();
-        handle.deliver(Millis(1), SUBJECT, payload.clone()).await.unwrap();
+        let payload = payload(b"x".to_vec());
+        handle.deliver(Millis(1), payload.clone()).await.unwrap();
+        handle.deliver(Millis(1), payload.clone()).await.unwrap();
         let third = tokio::time::timeout(
             std::time::Duration::from_millis(20),
-            handle.deliver(Millis(1), SUBJECT, payload.clone()),
+            handle.deliver(Millis(1), payload.clone()),
         );
         assert!(third.await.is_err(), "it waits");
-        assert!(handle.offer(Millis(1), SUBJECT, payload, false));
+        assert!(handle.offer(Millis(1), payload, false));
     }
 
     #[tokio::test]
     async fn a_message_larger_than_the_bound_still_passes_alone() {
         let (mut inbox, handle) = inbox(100, 1_000);
-        handle.deliver(Millis(1), SUBJECT, Bytes::from(vec![0; 5_000])).await.unwrap();
+        handle.deliver(Millis(1), payload(vec![0; 5_000])).await.unwrap();
         let mut taken = Vec::new();
         assert_eq!(inbox.receive(&mut taken, 10).await, 1);
     }

@@ -18,8 +18,7 @@ use tokio::task::JoinHandle;
 use tokio::time::MissedTickBehavior;
 
 use radixscope_insight::check::Checks;
-use radixscope_intake::ingest::Message;
-use radixscope_intake::listen::Listener;
+use radixscope_intake::Intake;
 use radixscope_model::record::{Entry, Record, SourceKind};
 use radixscope_state::sink::RecordSink;
 
@@ -31,7 +30,7 @@ pub use view::{SourceStats, Stats, View};
 
 use crate::shutdown::{Shutdown, over};
 use crate::time::{now, random};
-use inbox::{Inbox, Input, Received};
+use inbox::{Inbox, Input, Queued};
 use state::State;
 use view::{DepthCache, PictureCache};
 
@@ -118,7 +117,7 @@ impl Hub {
     ) -> Started {
         let epoch = random();
         let mut task = HubTask {
-            listener: Listener::default(),
+            intake: Intake::default(),
             checks,
             state: State::new(config.max_nodes, config.log_bytes, epoch),
             inbox: Inbox::new(config.queue),
@@ -174,7 +173,7 @@ impl Hub {
 }
 
 struct HubTask {
-    listener: Listener,
+    intake: Intake,
     /// They run here and nowhere else.
     checks: Checks,
     state: State,
@@ -187,8 +186,8 @@ struct HubTask {
 
 impl HubTask {
     fn add_source(&mut self, name: &str, kind: SourceKind) -> Option<SourceHandle> {
-        let Self { listener, state, inbox, .. } = self;
-        let ix = listener.source(name, kind, now(), state)?;
+        let Self { intake, state, inbox, .. } = self;
+        let ix = intake.source(name, kind, now(), state)?;
         let handle = inbox.handle(ix);
         self.handles.push(handle.clone());
         Some(handle)
@@ -219,42 +218,39 @@ impl HubTask {
 
     fn take(&mut self, input: Input) {
         match input {
-            Input::Message(received) => self.message(&received),
+            Input::Received(queued) => self.received(&queued),
             Input::State { source, state, detail } => {
                 let detail = detail.as_str().into();
                 self.state
                     .append(&Entry { at_ms: now(), record: Record::SourceState { source, state, detail } });
             }
-            Input::Missed { source, topic, cause, count } => {
-                self.listener.missed(source, topic, cause, count)
-            }
+            Input::Missed { source, topic, cause, count } => self.intake.missed(source, topic, cause, count),
         }
     }
 
-    fn message(&mut self, received: &Received) {
-        let Self { listener, state, stats, .. } = self;
-        let Received { source, at_ms, subject, payload, queued, missing, .. } = received;
+    fn received(&mut self, Queued { received, queued, missing, .. }: &Queued) {
+        let Self { intake, state, stats, .. } = self;
         if let Some(missing) = missing {
-            listener.missing(*source, missing);
+            intake.missing(received.source, missing);
         }
         let before = state.cluster.seq();
-        let message = Message { source: *source, at_ms: *at_ms, subject, reply: None, payload };
-        listener.message(message, state);
-        stats.message(*source, payload.len(), state.cluster.seq().0 - before.0, queued.elapsed());
+        intake.take(received, state);
+        let records = state.cluster.seq().0 - before.0;
+        stats.message(received.source, received.payload.bytes().len(), records, queued.elapsed());
     }
 
     fn flush(&mut self) {
-        let Self { listener, checks, state, inbox, handles, stats, picture, .. } = self;
+        let Self { intake, checks, state, inbox, handles, stats, picture, .. } = self;
         // What is missing belongs behind what still waits: no message may follow it for long.
         if inbox.len() == 0 {
             for handle in handles.iter() {
                 if let Some(missing) = handle.take_missing() {
-                    listener.missing(handle.source(), &missing);
+                    intake.missing(handle.source(), &missing);
                 }
             }
         }
         let at_ms = now();
-        listener.flush(at_ms, state);
+        intake.flush(at_ms, state);
         checks.run(at_ms, state);
         stats.end_second();
         picture.forget_unused();
@@ -274,7 +270,7 @@ impl HubTask {
                 let started = Instant::now();
                 read(&mut View {
                     cluster: &self.state.cluster,
-                    routing: self.listener.routing(),
+                    routing: self.intake.routing(),
                     stats: &self.stats,
                     at_ms: now(),
                     depth: &mut self.depth,

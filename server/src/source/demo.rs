@@ -1,6 +1,6 @@
 //! The simulated cluster in real time: a warm-up as fast as it goes, with times in the past, then one second a second.
 //!
-//! Everything goes through the same queue as NATS messages, but waits instead of dropping: the simulation can wait.
+//! Everything goes through the same queue as a real deployment's, but waits instead of being dropped: the simulation can.
 
 use std::time::Duration;
 
@@ -8,10 +8,11 @@ use bytes::Bytes;
 use tokio::sync::mpsc;
 use tokio::time::MissedTickBehavior;
 
+use radixscope_intake::{NatsSubjects, Payload};
 use radixscope_model::id::Millis;
 use radixscope_model::record::LinkState;
 use radixscope_router::RouterMode;
-use radixscope_sim::{Config, Simulation};
+use radixscope_sim::{Channel, Config, Simulation, WireMessage};
 
 use crate::hub::{HubEnded, SourceHandle};
 use crate::shutdown::Shutdown;
@@ -35,11 +36,30 @@ pub struct Pace {
     pub speed: f64,
 }
 
-/// A simulated message on its way.
-pub(crate) struct Said {
+/// A simulated message on its way, see [`WireMessage`].
+pub(crate) struct Simulated {
     pub(crate) at_ms: Millis,
-    pub(crate) subject: Box<str>,
+    pub(crate) channel: Channel,
+    pub(crate) name: Box<str>,
     pub(crate) payload: Bytes,
+}
+
+impl Simulated {
+    fn of(message: &WireMessage<'_>) -> Self {
+        let WireMessage { at_ms, channel, name, payload } = *message;
+        Self { at_ms, channel, name: name.into(), payload: Bytes::copy_from_slice(payload) }
+    }
+
+    /// As a source of a real deployment hands it over; `None` if none would.
+    fn into_payload(self, subjects: &mut NatsSubjects) -> Option<Payload> {
+        let Self { channel, name, payload, .. } = self;
+        match channel {
+            Channel::Nats => subjects.publication(&name, None, payload),
+            Channel::Discovery => Some(Payload::ModelCard { value: payload }),
+            Channel::Log => Some(Payload::LogLine { log: name.into(), line: payload }),
+            Channel::Metrics => Some(Payload::Scrape { process: name.into(), text: payload }),
+        }
+    }
 }
 
 /// Runs the simulation until the hub or the process ends.
@@ -50,6 +70,7 @@ pub async fn run(config: Config, pace: Pace, to: SourceHandle, stopped: Shutdown
     let done = async {
         to.state(LinkState::CatchingUp, detail).await?;
         let mut steps = start(config, pace, stopped);
+        let mut subjects = NatsSubjects::default();
         let mut is_live = false;
         while let Some(step) = steps.recv().await {
             if step.is_live && !is_live {
@@ -58,8 +79,11 @@ pub async fn run(config: Config, pace: Pace, to: SourceHandle, stopped: Shutdown
                     if pace.speed == 1.0 { String::new() } else { format!(", {} times as fast", pace.speed) };
                 to.state(LinkState::Live, format!("simulated traffic{speed}: {cluster}")).await?;
             }
-            for said in step.said {
-                to.deliver(said.at_ms, &said.subject, said.payload).await?;
+            for message in step.messages {
+                let at_ms = message.at_ms;
+                if let Some(payload) = message.into_payload(&mut subjects) {
+                    to.deliver(at_ms, payload).await?;
+                }
             }
         }
         to.state(LinkState::Ended, "the simulation has ended").await
@@ -88,7 +112,7 @@ fn in_words(config: &Config) -> String {
 
 /// Messages of one step.
 pub(crate) struct Steps {
-    pub(crate) said: Vec<Said>,
+    pub(crate) messages: Vec<Simulated>,
     /// Whether the warm-up is over.
     pub(crate) is_live: bool,
 }
@@ -112,8 +136,8 @@ pub(crate) fn start(config: Config, pace: Pace, stopped: Shutdown) -> mpsc::Rece
             let mut until = begin.0;
             while until < warmed_up {
                 until = warmed_up.min(until + WARM_UP_STEP_MS);
-                let said = step(&mut simulation, Millis(until));
-                if warm.blocking_send(Steps { said, is_live: false }).is_err() {
+                let messages = step(&mut simulation, Millis(until));
+                if warm.blocking_send(Steps { messages, is_live: false }).is_err() {
                     break;
                 }
             }
@@ -126,7 +150,7 @@ pub(crate) fn start(config: Config, pace: Pace, stopped: Shutdown) -> mpsc::Rece
     ahead
 }
 
-/// Lets simulated time pass at `speed` from `from` on. Messages carry the time of day at which they are said, which at
+/// Lets simulated time pass at `speed` from `from` on. Messages carry the time of day at which they are sent, which at
 /// speed 1 is the simulated time unless the machine slept.
 async fn live(
     mut simulation: Simulation,
@@ -145,26 +169,20 @@ async fn live(
         simulated_ms += at.since(last).min(MAX_STEP_MS) as f64 * speed;
         last = at;
         let until = Millis(simulated_ms as u64);
-        let said_at = |simulated: Millis| {
+        let time_of_day = |simulated: Millis| {
             let ago_ms = until.since(simulated) as f64 / speed;
             Millis(at.0.saturating_sub(ago_ms as u64))
         };
-        let said =
-            step(&mut simulation, until).into_iter().map(|s| Said { at_ms: said_at(s.at_ms), ..s }).collect();
-        if steps.send(Steps { said, is_live: true }).await.is_err() {
+        let of_step = step(&mut simulation, until).into_iter();
+        let messages = of_step.map(|m| Simulated { at_ms: time_of_day(m.at_ms), ..m }).collect();
+        if steps.send(Steps { messages, is_live: true }).await.is_err() {
             return;
         }
     }
 }
 
-fn step(simulation: &mut Simulation, until: Millis) -> Vec<Said> {
-    let mut said = Vec::new();
-    simulation.run_until(until, &mut |message| {
-        said.push(Said {
-            at_ms: message.at_ms,
-            subject: message.subject.into(),
-            payload: Bytes::copy_from_slice(message.payload),
-        });
-    });
-    said
+fn step(simulation: &mut Simulation, until: Millis) -> Vec<Simulated> {
+    let mut messages = Vec::new();
+    simulation.run_until(until, &mut |message| messages.push(Simulated::of(&message)));
+    messages
 }

@@ -7,8 +7,8 @@ use dynamo_kv_router::protocols::{
 };
 use radixscope_model::id::Worker;
 
-use crate::capture::Captured;
 use crate::{Change, Event};
+use radixscope_captures::Message;
 
 /// The event as Dynamo's types have it. A worker's index is its id.
 pub fn router_event(event: &Event, event_id: u64) -> RouterEvent {
@@ -62,7 +62,7 @@ pub enum Wire {
 }
 
 /// Finds out how a capture's KV events are written.
-pub fn wire_of(messages: &[Captured]) -> Option<Wire> {
+pub fn wire_of(messages: &[Message]) -> Option<Wire> {
     let first = &messages.first()?.payload;
     if first.first() == Some(&b'{') {
         return Some(Wire::Json);

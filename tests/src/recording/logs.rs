@@ -1,14 +1,13 @@
 //! Recorded logs, written line by line at the time that each line names, with that time moved to today.
 
-use std::fs::{self, File, OpenOptions};
-use std::io::{BufRead as _, BufReader, Write as _};
+use std::fs::OpenOptions;
+use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use flate2::read::GzDecoder;
+use radixscope_captures::Recording;
 
 use super::Clock;
-use crate::paths;
 
 /// Length of a time as Dynamo writes it: `2026-11-20T18:02:26.952715Z`.
 const TIME_LEN: usize = 27;
@@ -30,24 +29,20 @@ struct Line {
 
 /// The logs of a capture, each to be written to a file of its name in `folder`.
 pub(super) fn load(capture: &str, folder: &Path) -> Vec<Log> {
-    let recorded = paths::fixture("captures").join(capture);
-    let names =
-        fs::read_dir(&recorded).expect("the capture").map(|entry| entry.expect("an entry").file_name());
-    let mut names: Vec<String> = names.map(|name| name.into_string().expect("a plain name")).collect();
-    names.sort();
-    let logs = names.iter().filter_map(|name| Some((name, name.strip_suffix(".gz")?)));
-    let logs = logs.filter(|(_, plain)| plain.ends_with(".log"));
-    logs.map(|(name, plain)| Log { path: folder.join(plain), lines: read(&recorded.join(name)) }).collect()
+    let recording = Recording::fixture(capture);
+    let log = |process: String| Log {
+        path: folder.join(format!("{process}.log")),
+        lines: timed(recording.log(&process)),
+    };
+    recording.logs().into_iter().map(log).collect()
 }
 
-fn read(path: &Path) -> Vec<Line> {
+fn timed(lines: impl Iterator<Item = String>) -> Vec<Line> {
     let mut at_s = 0.0;
-    let lines = BufReader::new(GzDecoder::new(File::open(path).expect("a recorded log"))).lines();
-    let line = |text: std::io::Result<String>| {
-        let text = text.expect("text");
+    let line = |text: String| {
         let time = time(&text);
-        if let Some((_, said_s)) = time {
-            at_s = said_s;
+        if let Some((_, written_s)) = time {
+            at_s = written_s;
         }
         Line { at_s, time_at: time.map(|(at, _)| at), text }
     };

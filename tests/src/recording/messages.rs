@@ -4,7 +4,7 @@ use async_nats::Client;
 use bytes::Bytes;
 
 use super::Clock;
-use crate::capture::Captured;
+use crate::capture::Message;
 use crate::replay::publish_one;
 
 /// Key of the publication time in an envelope, and the mark of the 64-bit number after it (reference §2.4).
@@ -13,7 +13,7 @@ const PUBLISHED_AT: &[u8] = b"\xacpublished_at\xcf";
 const TOGETHER_S: f64 = 0.02;
 
 /// Publishes all of them; copies that JetStream delivered are left out.
-pub(super) async fn publish(client: Client, messages: Vec<Captured>, clock: Clock) {
+pub(super) async fn publish(client: Client, messages: Vec<Message>, clock: Clock) {
     let mut due_s = f64::NEG_INFINITY;
     for mut message in messages.into_iter().filter(|message| !message.is_delivery_copy()) {
         if message.at_s > due_s + TOGETHER_S {

@@ -2,8 +2,6 @@
 //! while was dead then, and is refused.
 
 use std::collections::BTreeMap;
-use std::fs::File;
-use std::io::{BufRead as _, BufReader};
 use std::net::SocketAddr;
 use std::sync::{Arc, OnceLock};
 
@@ -11,12 +9,10 @@ use axum::Router;
 use axum::extract::{Path, State};
 use axum::http::StatusCode;
 use axum::routing::get;
-use flate2::read::GzDecoder;
-use serde::Deserialize;
+use radixscope_captures::Recording;
 use tokio::net::TcpListener;
 
 use super::Clock;
-use crate::paths;
 
 /// Recorded seconds after which a process without a new text is dead: they were asked every six.
 const DEAD_AFTER_S: f64 = 8.0;
@@ -38,18 +34,9 @@ struct Shared {
 impl Scraped {
     /// Reads the recorded texts and serves them, once the clock runs.
     pub(super) async fn load(capture: &str) -> Self {
-        #[derive(Deserialize)]
-        struct Line {
-            t: f64,
-            src: String,
-            text: String,
-        }
-        let path = paths::fixture("captures").join(capture).join("metrics.jsonl.gz");
         let mut texts: BTreeMap<String, Texts> = BTreeMap::new();
-        for line in BufReader::new(GzDecoder::new(File::open(path).expect("recorded metrics"))).lines() {
-            let Line { t, src, text } =
-                serde_json::from_str(&line.expect("a whole file")).expect("a text a line");
-            texts.entry(src).or_default().push((t, text));
+        for scrape in Recording::fixture(capture).scrapes() {
+            texts.entry(scrape.process).or_default().push((scrape.at_s, scrape.text));
         }
         let shared = Arc::new(Shared { texts, clock: OnceLock::new() });
         let router = Router::new().route("/{process}/metrics", get(metrics)).with_state(Arc::clone(&shared));

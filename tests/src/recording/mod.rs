@@ -11,14 +11,13 @@ use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::time::Duration;
 
-use serde::Deserialize;
+use radixscope_captures::Event;
 use serde_json::Value;
 use tempfile::TempDir;
 use tokio::task::JoinHandle;
 
 use crate::capture::Capture;
 use crate::nats::Nats;
-use crate::paths;
 use crate::radixscope::Radixscope;
 use crate::replay::create_streams;
 pub use clock::Clock;
@@ -63,13 +62,6 @@ pub struct Replayed {
     pub shift_s: f64,
     timeline: Vec<Event>,
     _recording: Recording,
-}
-
-/// Something that was done to the deployment while it was recorded.
-#[derive(Deserialize)]
-struct Event {
-    t: f64,
-    event: String,
 }
 
 impl Recording {
@@ -128,7 +120,7 @@ impl Recording {
         }
         let last = server.json("/api/v1/findings").await;
         look(&last, clock.now_s(), &mut seen);
-        let timeline = timeline(self.capture.name);
+        let timeline = radixscope_captures::Recording::fixture(self.capture.name).timeline();
         let (checked, shift_s) = (last["checked"].clone(), clock.today_s(0.0));
         Replayed { server, seen, checked, shift_s, timeline, _recording: self }
     }
@@ -142,12 +134,6 @@ impl Recording {
     fn began_s(&self) -> f64 {
         self.scraped.began_s().min(self.capture.messages.first().expect("messages").at_s)
     }
-}
-
-fn timeline(capture: &str) -> Vec<Event> {
-    let path = paths::fixture("captures").join(capture).join("timeline.jsonl");
-    let text = std::fs::read_to_string(path).expect("a recorded timeline");
-    text.lines().map(|line| serde_json::from_str(line).expect("an event a line")).collect()
 }
 
 fn look(answer: &Value, at_s: f64, seen: &mut BTreeMap<String, Seen>) {
@@ -179,7 +165,7 @@ impl Replayed {
     /// When something was done to the deployment first, recorded Unix seconds.
     pub fn event_s(&self, event: &str) -> f64 {
         let found = self.timeline.iter().find(|known| known.event == event);
-        found.unwrap_or_else(|| panic!("no {event} in the timeline")).t
+        found.unwrap_or_else(|| panic!("no {event} in the timeline")).at_s
     }
 
     /// The codes of warnings and critical findings.

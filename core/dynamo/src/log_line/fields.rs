@@ -3,8 +3,8 @@
 
 use std::borrow::Cow;
 
+use super::event::RequestIds;
 use super::printed::Printed;
-use super::said::RequestIds;
 use crate::active_sequence::MAX_TOKEN_SEQUENCE;
 use crate::error::Reason;
 use crate::wire::{Fault, InField, Json, Kind, Wire, once};

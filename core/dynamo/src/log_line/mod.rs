@@ -5,10 +5,10 @@
 //! no message does. By far the most lines say nothing about routing and are turned away by a search for fixed phrases.
 
 mod clock;
+mod event;
 mod fields;
 mod printed;
 mod read;
-mod said;
 mod scan;
 mod sign;
 mod text;
@@ -18,29 +18,29 @@ use std::sync::LazyLock;
 
 use memchr::memmem::Finder;
 
-pub use printed::Printed;
-pub use said::{
-    Dispatched, Ending, Formula, RequestDone, RequestIds, RequestReceived, RouteDone, RoutingBest,
-    RoutingInput, Said, Selected, Terms, Tie,
+pub use event::{
+    Dispatched, Ending, Formula, LogEvent, RequestDone, RequestIds, RequestReceived, RouteDone, RoutingBest,
+    RoutingInput, Selected, Terms, Tie,
 };
+pub use printed::Printed;
 
 use super::error::{DecodeError, Reason};
 use super::wire::Fault;
 use fields::{Fields, Key};
 use radixscope_model::id::Millis;
 use radixscope_model::record::Topic;
-use read::{Told, said};
+use read::{Message, event};
 
 /// A line that says something about routing.
 #[derive(Clone, PartialEq, Debug)]
-pub struct LogLine<'a> {
+pub struct LogRecord<'a> {
     /// When it was written, in microseconds of Unix time, by the clock of the machine that wrote it. `None`: the line
     /// bears no time that can be read.
     pub at_us: Option<i64>,
     /// How important it was to who wrote it.
     pub level: Level,
     /// What it says.
-    pub said: Said<'a>,
+    pub event: LogEvent<'a>,
 }
 
 /// Level of a line.
@@ -110,58 +110,58 @@ pub fn may_matter(line: &[u8]) -> bool {
 ///
 /// # Errors
 /// The line begins like one about routing, but the rest was not understood.
-pub fn decode(line: &[u8]) -> Result<Option<LogLine<'_>>, DecodeError> {
+pub fn decode(line: &[u8]) -> Result<Option<LogRecord<'_>>, DecodeError> {
     if !may_matter(line) {
         return Ok(None);
     }
     plain_or_coloured(line).map_err(|fault| fault.into_error(Topic::Log.as_str()))
 }
 
-fn plain_or_coloured(line: &[u8]) -> Result<Option<LogLine<'_>>, Fault> {
+fn plain_or_coloured(line: &[u8]) -> Result<Option<LogRecord<'_>>, Fault> {
     let line = line.strip_suffix(b"\r").unwrap_or(line);
     let text = std::str::from_utf8(line)
         .map_err(|error| Fault::new(Reason::Malformed, "expected text in UTF-8", error.valid_up_to()))?;
     if text.contains('\x1b') {
-        return Ok(text_or_json(&text::without_colours(text))?.map(LogLine::into_owned));
+        return Ok(text_or_json(&text::without_colours(text))?.map(LogRecord::into_owned));
     }
     text_or_json(text)
 }
 
-fn text_or_json(line: &str) -> Result<Option<LogLine<'_>>, Fault> {
+fn text_or_json(line: &str) -> Result<Option<LogRecord<'_>>, Fault> {
     text::object(line).map_or_else(|| in_text(line), in_json)
 }
 
-fn in_text(line: &str) -> Result<Option<LogLine<'_>>, Fault> {
+fn in_text(line: &str) -> Result<Option<LogRecord<'_>>, Fault> {
     let Some(text::Head { at_us, level, scope, message }) = text::head(line) else { return Ok(None) };
-    let said = said(Told { scope, message, fields: None })?;
-    Ok(said.map(|said| LogLine { at_us, level, said }))
+    let event = event(Message { scope, text: message, fields: None })?;
+    Ok(event.map(|event| LogRecord { at_us, level, event }))
 }
 
-fn in_json(object: &str) -> Result<Option<LogLine<'_>>, Fault> {
+fn in_json(object: &str) -> Result<Option<LogRecord<'_>>, Fault> {
     let mut fields = Fields::of_json(object.as_bytes())?;
     let Some(message) = fields.take(Key::Message) else { return Ok(None) };
     let at_us = fields.get(Key::Time).and_then(clock::unix_us);
     let level = fields.get(Key::Level).and_then(Level::of);
     let scope = fields.take(Key::Target).unwrap_or_default();
-    let said = match (&message, &scope) {
-        (Cow::Borrowed(message), Cow::Borrowed(scope)) => {
-            said(Told { scope, message, fields: Some(fields) })?
+    let event = match (&message, &scope) {
+        (Cow::Borrowed(text), Cow::Borrowed(scope)) => event(Message { scope, text, fields: Some(fields) })?,
+        _ => {
+            event(Message { scope: &scope, text: &message, fields: Some(fields) })?.map(LogEvent::into_owned)
         }
-        _ => said(Told { scope: &scope, message: &message, fields: Some(fields) })?.map(Said::into_owned),
     };
-    let Some(said) = said else { return Ok(None) };
+    let Some(event) = event else { return Ok(None) };
     let level = level.ok_or(Fault::missing("level", 0))?;
-    Ok(Some(LogLine { at_us, level, said }))
+    Ok(Some(LogRecord { at_us, level, event }))
 }
 
-impl LogLine<'_> {
+impl LogRecord<'_> {
     /// When it was written, in milliseconds of Unix time.
     pub fn at_ms(&self) -> Option<Millis> {
         self.at_us.and_then(|us| u64::try_from(us / 1_000).ok()).map(Millis)
     }
 
     /// The same without the line it was read from.
-    pub fn into_owned(self) -> LogLine<'static> {
-        LogLine { at_us: self.at_us, level: self.level, said: self.said.into_owned() }
+    pub fn into_owned(self) -> LogRecord<'static> {
+        LogRecord { at_us: self.at_us, level: self.level, event: self.event.into_owned() }
     }
 }

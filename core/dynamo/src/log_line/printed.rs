@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use super::said::{Formula, Terms};
+use super::event::{Formula, Terms};
 
 /// A finite number together with how exactly it was printed.
 #[derive(Clone, Copy, PartialEq, Debug)]

@@ -2,12 +2,12 @@
 
 use std::borrow::Cow;
 
+use super::event::{
+    Dispatched, Ending, Formula, LogEvent, RequestDone, RequestIds, RequestReceived, RouteDone, RoutingBest,
+    RoutingInput, Selected, Terms, Tie,
+};
 use super::fields::{Fields, Key};
 use super::printed::Printed;
-use super::said::{
-    Dispatched, Ending, Formula, RequestDone, RequestIds, RequestReceived, RouteDone, RoutingBest,
-    RoutingInput, Said, Selected, Terms, Tie,
-};
 use super::scan::Scan;
 use super::sign::sign;
 use crate::error::Reason;
@@ -18,16 +18,16 @@ use radixscope_model::id::{Worker, WorkerId};
 const ROUTE_SPAN: &str = "kv_router.route_request";
 
 /// A message with what is known around it.
-pub(super) struct Told<'a> {
+pub(super) struct Message<'a> {
     /// Spans and target of a line of text, the target of JSONL.
     pub(super) scope: &'a str,
     /// In text together with the fields behind it.
-    pub(super) message: &'a str,
+    pub(super) text: &'a str,
     /// Fields of JSONL; in text they are read when they are needed.
     pub(super) fields: Option<Fields<'a>>,
 }
 
-impl<'a> Told<'a> {
+impl<'a> Message<'a> {
     /// The fields, `behind` the words of the message.
     pub(super) fn fields(self, behind: &'a str) -> Fields<'a> {
         self.fields.unwrap_or_else(|| Fields::of_text(behind))
@@ -35,7 +35,7 @@ impl<'a> Told<'a> {
 
     /// What follows `words`, if these are all words of the message and only fields follow.
     fn after(&self, words: &str) -> Option<&'a str> {
-        let rest = self.message.strip_prefix(words)?;
+        let rest = self.text.strip_prefix(words)?;
         let first = rest.strip_prefix(' ').unwrap_or_default().split(' ').next().unwrap_or_default();
         (rest.trim().is_empty() || first.contains('=')).then_some(rest)
     }
@@ -55,54 +55,56 @@ impl<'a> Told<'a> {
 }
 
 /// Reads a message; `None` if it is not about routing.
-pub(super) fn said(told: Told<'_>) -> Result<Option<Said<'_>>, Fault> {
-    let message = told.message;
-    if let Some(rest) = message.strip_prefix("Multiple workers tied with same logit") {
-        return Ok(Some(Said::Tie(Tie { ids: told.fields(rest).take_ids() })));
+pub(super) fn event(message: Message<'_>) -> Result<Option<LogEvent<'_>>, Fault> {
+    let text = message.text;
+    if let Some(rest) = text.strip_prefix("Multiple workers tied with same logit") {
+        return Ok(Some(LogEvent::Tie(Tie { ids: message.fields(rest).take_ids() })));
     }
-    if let Some((pinned, rest)) = either(message, "Formula for ", "Pinned formula for ") {
-        return formula(told, rest, pinned).field("formula").map(|formula| Some(Said::Formula(formula)));
+    if let Some((pinned, rest)) = either(text, "Formula for ", "Pinned formula for ") {
+        return formula(message, rest, pinned)
+            .field("formula")
+            .map(|formula| Some(LogEvent::Formula(formula)));
     }
-    if let Some((pinned, rest)) = either(message, "Selected worker", "Selected pinned worker") {
-        return selected(told, rest, pinned).field("selection");
+    if let Some((pinned, rest)) = either(text, "Selected worker", "Selected pinned worker") {
+        return selected(message, rest, pinned).field("selection");
     }
-    if let Some(rest) = message.strip_prefix("[ROUTING] Best: ") {
-        return routing_best(told, rest).field("best worker").map(Some);
+    if let Some(rest) = text.strip_prefix("[ROUTING] Best: ") {
+        return routing_best(message, rest).field("best worker").map(Some);
     }
-    if let Some(rest) = message.strip_prefix("[ROUTING_INPUT] request local hashes") {
-        return routing_input(told.fields(rest)).field("routing input").map(Some);
+    if let Some(rest) = text.strip_prefix("[ROUTING_INPUT] request local hashes") {
+        return routing_input(message.fields(rest)).field("routing input").map(Some);
     }
     for (words, ending) in [
         ("route request completed", Ending::Completed),
         ("route request cancelled", Ending::Cancelled),
         ("route request failed", Ending::Failed),
     ] {
-        if let Some(rest) = told.after(words) {
-            return route_done(told, rest, ending).field("route");
+        if let Some(rest) = message.after(words) {
+            return route_done(message, rest, ending).field("route");
         }
     }
-    if let Some(rest) = told.after("request completed").filter(|_| told.is_of_metrics()) {
-        return request_done(told.fields(rest)).field("request").map(Some);
+    if let Some(rest) = message.after("request completed").filter(|_| message.is_of_metrics()) {
+        return request_done(message.fields(rest)).field("request").map(Some);
     }
-    if let Some(rest) = told.after("request received").filter(|_| told.is_of_metrics()) {
-        return request_received(told.fields(rest)).field("request").map(Some);
+    if let Some(rest) = message.after("request received").filter(|_| message.is_of_metrics()) {
+        return request_received(message.fields(rest)).field("request").map(Some);
     }
-    if let Some(rest) = message.strip_prefix("Adding worker WorkerWithDpRank ") {
-        return worker_with_rank(rest).field("worker").map(|worker| Some(Said::WorkerAdded(worker)));
+    if let Some(rest) = text.strip_prefix("Adding worker WorkerWithDpRank ") {
+        return worker_with_rank(rest).field("worker").map(|worker| Some(LogEvent::WorkerAdded(worker)));
     }
-    if let Some(rest) = message.strip_prefix("Removing worker WorkerWithDpRank ") {
-        return worker_with_rank(rest).field("worker").map(|worker| Some(Said::WorkerRemoved(worker)));
+    if let Some(rest) = text.strip_prefix("Removing worker WorkerWithDpRank ") {
+        return worker_with_rank(rest).field("worker").map(|worker| Some(LogEvent::WorkerRemoved(worker)));
     }
-    if message.starts_with("Runtime shutdown initiated") {
-        return Ok(Some(Said::Stopping));
+    if text.starts_with("Runtime shutdown initiated") {
+        return Ok(Some(LogEvent::Stopping));
     }
     // In text its first word passes for a target.
-    let words = message.strip_prefix("DISCOVERY: ").unwrap_or(message);
+    let words = text.strip_prefix("DISCOVERY: ").unwrap_or(text);
     if let Some(rest) = words.strip_prefix("Generate endpoint instance removed, removing worker ") {
         let id = Scan::new(rest).u64().field("worker")?;
-        return Ok(Some(Said::InstanceRemoved(WorkerId(id))));
+        return Ok(Some(LogEvent::InstanceRemoved(WorkerId(id))));
     }
-    sign(told)
+    sign(message)
 }
 
 /// Whether a message begins with the second of two phrases, and what follows.
@@ -111,7 +113,7 @@ fn either<'a>(message: &'a str, usual: &str, pinned: &str) -> Option<(bool, &'a 
     usual.or_else(|| message.strip_prefix(pinned).map(|rest| (true, rest)))
 }
 
-fn formula<'a>(told: Told<'a>, text: &'a str, pinned: bool) -> Result<Formula<'a>, Fault> {
+fn formula<'a>(message: Message<'a>, text: &'a str, pinned: bool) -> Result<Formula<'a>, Fault> {
     let mut scan = Scan::new(text);
     let worker = worker_and_rank(&mut scan)?;
     scan.expect(" with ")?;
@@ -137,7 +139,7 @@ fn formula<'a>(told: Told<'a>, text: &'a str, pinned: bool) -> Result<Formula<'a
         None => weighted_terms(&mut scan),
     }?;
     scan.end()?;
-    let ids = told.fields(scan.rest()).take_ids();
+    let ids = message.fields(scan.rest()).take_ids();
     Ok(Formula { ids, worker, pinned, cached_blocks, logit, terms })
 }
 
@@ -211,22 +213,22 @@ fn decode_terms(scan: &mut Scan<'_>) -> Result<Terms, Fault> {
 
 /// In words up to 1.2, with fields from 1.3 on; the latter are also written by other modes of routing, and by the
 /// KV-aware one a second time, as `direct`, when it gives the request to the worker that it chose.
-fn selected<'a>(told: Told<'a>, rest: &'a str, pinned: bool) -> Result<Option<Said<'a>>, Fault> {
+fn selected<'a>(message: Message<'a>, rest: &'a str, pinned: bool) -> Result<Option<LogEvent<'a>>, Fault> {
     if let Some(words) = rest.strip_prefix(": ") {
-        return selected_in_words(told, words, pinned).map(|selected| Some(Said::Selected(selected)));
+        return selected_in_words(message, words, pinned).map(|selected| Some(LogEvent::Selected(selected)));
     }
     if !rest.is_empty() && !rest.starts_with(' ') {
         return Ok(None);
     }
-    let is_of_route = told.is_of_route();
-    let mut fields = told.fields(rest);
+    let is_of_route = message.is_of_route();
+    let mut fields = message.fields(rest);
     if is_of_route && fields.get(Key::RouterMode) == Some("direct") {
-        return dispatched(fields).map(|dispatched| dispatched.map(Said::Dispatched));
+        return dispatched(fields).map(|dispatched| dispatched.map(LogEvent::Dispatched));
     }
     if fields.get(Key::RouterMode).is_some_and(|mode| mode != "kv") {
         return Ok(None);
     }
-    Ok(Some(Said::Selected(Selected {
+    Ok(Some(LogEvent::Selected(Selected {
         worker: fields.worker()?,
         pinned,
         logit: fields.need_number(Key::Logit)?,
@@ -247,7 +249,7 @@ fn dispatched(mut fields: Fields<'_>) -> Result<Option<Dispatched<'_>>, Fault> {
     Ok(Some(Dispatched { ids, worker, overlap_blocks, phase: fields.take(Key::Phase) }))
 }
 
-fn selected_in_words<'a>(told: Told<'a>, words: &'a str, pinned: bool) -> Result<Selected<'a>, Fault> {
+fn selected_in_words<'a>(message: Message<'a>, words: &'a str, pinned: bool) -> Result<Selected<'a>, Fault> {
     let mut scan = Scan::new(words);
     let worker_type = match scan.choose(&["worker_type="])? {
         Some(_) => {
@@ -281,11 +283,11 @@ fn selected_in_words<'a>(told: Told<'a>, words: &'a str, pinned: bool) -> Result
         }
     }
     scan.end()?;
-    selected.ids = told.fields(scan.rest()).take_ids();
+    selected.ids = message.fields(scan.rest()).take_ids();
     Ok(selected)
 }
 
-fn routing_best<'a>(told: Told<'a>, rest: &'a str) -> Result<Said<'a>, Fault> {
+fn routing_best<'a>(message: Message<'a>, rest: &'a str) -> Result<LogEvent<'a>, Fault> {
     let mut scan = Scan::new(rest);
     scan.expect("worker_")?;
     let id = scan.u64()?;
@@ -297,12 +299,12 @@ fn routing_best<'a>(told: Told<'a>, rest: &'a str) -> Result<Said<'a>, Fault> {
     let total_blocks = scan.u64()?;
     scan.expect(" blocks overlap")?;
     scan.end()?;
-    let ids = told.fields(scan.rest()).take_ids();
-    Ok(Said::RoutingBest(RoutingBest { ids, worker, overlap_blocks, total_blocks }))
+    let ids = message.fields(scan.rest()).take_ids();
+    Ok(LogEvent::RoutingBest(RoutingBest { ids, worker, overlap_blocks, total_blocks }))
 }
 
-fn routing_input(mut fields: Fields<'_>) -> Result<Said<'_>, Fault> {
-    Ok(Said::RoutingInput(RoutingInput {
+fn routing_input(mut fields: Fields<'_>) -> Result<LogEvent<'_>, Fault> {
+    Ok(LogEvent::RoutingInput(RoutingInput {
         isl_tokens: fields.need_u64(Key::IslTokens)?,
         block_size_tokens: fields.need_u64(Key::BlockSize)?,
         num_blocks: fields.need_u64(Key::NumBlocks)?,
@@ -312,13 +314,17 @@ fn routing_input(mut fields: Fields<'_>) -> Result<Said<'_>, Fault> {
     }))
 }
 
-fn route_done<'a>(mut told: Told<'a>, rest: &'a str, ending: Ending) -> Result<Option<Said<'a>>, Fault> {
-    let is_ours = told.is_of_route();
-    let mut fields = told.fields.take().unwrap_or_else(|| Fields::of_route_text(rest));
+fn route_done<'a>(
+    mut message: Message<'a>,
+    rest: &'a str,
+    ending: Ending,
+) -> Result<Option<LogEvent<'a>>, Fault> {
+    let is_ours = message.is_of_route();
+    let mut fields = message.fields.take().unwrap_or_else(|| Fields::of_route_text(rest));
     if !is_ours {
         return Ok(None);
     }
-    Ok(Some(Said::RouteDone(RouteDone {
+    Ok(Some(LogEvent::RouteDone(RouteDone {
         worker: fields.worker()?,
         overlap_blocks: fields.u64(Key::OverlapBlocks)?,
         request_id: fields.need(Key::RequestId)?,
@@ -329,8 +335,8 @@ fn route_done<'a>(mut told: Told<'a>, rest: &'a str, ending: Ending) -> Result<O
     })))
 }
 
-fn request_done(mut fields: Fields<'_>) -> Result<Said<'_>, Fault> {
-    Ok(Said::RequestDone(RequestDone {
+fn request_done(mut fields: Fields<'_>) -> Result<LogEvent<'_>, Fault> {
+    Ok(LogEvent::RequestDone(RequestDone {
         input_tokens: fields.u64(Key::InputTokens)?,
         output_tokens: fields.u64(Key::OutputTokens)?,
         ttft_ms: fields.ms(Key::TtftMs)?,
@@ -344,9 +350,9 @@ fn request_done(mut fields: Fields<'_>) -> Result<Said<'_>, Fault> {
     }))
 }
 
-fn request_received(mut fields: Fields<'_>) -> Result<Said<'_>, Fault> {
+fn request_received(mut fields: Fields<'_>) -> Result<LogEvent<'_>, Fault> {
     let (request_id, http_id) = (fields.need(Key::RequestId)?, fields.take_http_id());
-    Ok(Said::RequestReceived(RequestReceived { request_id, http_id, model: fields.take(Key::Model) }))
+    Ok(LogEvent::RequestReceived(RequestReceived { request_id, http_id, model: fields.take(Key::Model) }))
 }
 
 /// `worker_id=7 dp_rank=0`

@@ -1,8 +1,8 @@
 //! Lines that say how the path of KV events fares (reference §7.3, §9.1, §2.7): written by routers and by workers.
 
+use super::event::LogEvent;
 use super::fields::Key;
-use super::read::Told;
-use super::said::Said;
+use super::read::Message;
 use super::scan::Scan;
 use crate::wire::{Fault, InField};
 use radixscope_model::id::Worker;
@@ -19,38 +19,38 @@ const PLAIN: [(&str, LogSign); 6] = [
 ];
 
 /// Reads a message; `None` if it is none of these.
-pub(super) fn sign(told: Told<'_>) -> Result<Option<Said<'_>>, Fault> {
-    let message = told.message;
-    if let Some((_, sign)) = PLAIN.iter().find(|(words, _)| message.starts_with(words)) {
-        return Ok(Some(Said::Sign { sign: *sign, worker: None }));
+pub(super) fn sign(message: Message<'_>) -> Result<Option<LogEvent<'_>>, Fault> {
+    let text = message.text;
+    if let Some((_, sign)) = PLAIN.iter().find(|(words, _)| text.starts_with(words)) {
+        return Ok(Some(LogEvent::Sign { sign: *sign, worker: None }));
     }
     for (words, sign) in [
         ("Failed to find parent block; skipping store operation", LogSign::ParentUnknown),
         ("Failed to find block to remove; skipping remove operation", LogSign::BlockUnknown),
     ] {
-        if let Some(behind) = message.strip_prefix(words) {
-            let fields = told.fields(behind);
+        if let Some(behind) = text.strip_prefix(words) {
+            let fields = message.fields(behind);
             let named = fields.get(Key::WorkerId).is_some();
             let worker = named.then(|| fields.worker()).transpose().field("worker")?;
-            return Ok(Some(Said::Sign { sign, worker }));
+            return Ok(Some(LogEvent::Sign { sign, worker }));
         }
     }
-    if let Some(rest) = message.strip_prefix("Block not published. Block size must be ") {
+    if let Some(rest) = text.strip_prefix("Block not published. Block size must be ") {
         let sign = publisher_size(rest).field("block size")?;
-        return Ok(Some(Said::Sign { sign, worker: None }));
+        return Ok(Some(LogEvent::Sign { sign, worker: None }));
     }
-    if let Some((block, rest)) = message.split_once(" tokens, which is greater than kv_block_size ") {
+    if let Some((block, rest)) = text.split_once(" tokens, which is greater than kv_block_size ") {
         return oversize(block, rest).field("block size");
     }
-    if let Some(rest) = message.strip_prefix("Event ID gap detected for worker ") {
+    if let Some(rest) = text.strip_prefix("Event ID gap detected for worker ") {
         let worker = Some(Worker::new(Scan::new(rest).u64().field("worker")?, 0));
-        return Ok(Some(Said::Sign { sign: LogSign::EventGap, worker }));
+        return Ok(Some(LogEvent::Sign { sign: LogSign::EventGap, worker }));
     }
-    if let Some((who, _)) = message.split_once(" does not have local indexer enabled")
+    if let Some((who, _)) = text.split_once(" does not have local indexer enabled")
         && let Some(id) = who.strip_prefix("Worker ")
     {
         let worker = Some(Worker::new(Scan::new(id).u64().field("worker")?, 0));
-        return Ok(Some(Said::Sign { sign: LogSign::NoLocalIndexer, worker }));
+        return Ok(Some(LogEvent::Sign { sign: LogSign::NoLocalIndexer, worker }));
     }
     Ok(None)
 }
@@ -64,12 +64,12 @@ fn publisher_size(text: &str) -> Result<LogSign, Fault> {
 }
 
 /// `Block -7 contains 32`, in some versions without the hash, and `16`.
-fn oversize<'a>(block: &str, size: &str) -> Result<Option<Said<'a>>, Fault> {
+fn oversize<'a>(block: &str, size: &str) -> Result<Option<LogEvent<'a>>, Fault> {
     let Some((hash, tokens)) = block.split_once("contains ") else { return Ok(None) };
     if !hash.starts_with("Block ") {
         return Ok(None);
     }
     let engine = Scan::new(tokens).u32()?;
     let sign = LogSign::Oversize { publisher: Scan::new(size).u32()?, engine };
-    Ok(Some(Said::Sign { sign, worker: None }))
+    Ok(Some(LogEvent::Sign { sign, worker: None }))
 }

@@ -16,7 +16,7 @@ fn a_warm_scratch_allocates_nothing() {
         SHAPES.iter().take(3).flat_map(|(_, json)| both(json)).collect();
     for message in messages::real() {
         if subject::parse(&message.subject).unwrap().topic == Topic::KvEvents {
-            let (payload, format) = open(&message.body).unwrap().payload();
+            let (payload, format) = open(&message.payload).unwrap().payload();
             payloads.push((payload.to_vec(), format));
         }
     }
@@ -35,7 +35,7 @@ fn opening_an_envelope_allocates_nothing() {
     let real = messages::real();
     let open_all = || {
         for message in &real {
-            let body = open(&message.body).unwrap();
+            let body = open(&message.payload).unwrap();
             assert!(!body.payload().0.is_empty());
         }
     };

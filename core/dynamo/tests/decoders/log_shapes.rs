@@ -1,7 +1,7 @@
 //! Lines of versions that were not recorded, after the reference (§7.3), and what they say.
 
 use expect_test::{Expect, expect};
-use radixscope_dynamo::log_line::{LogLine, Printed, Said, decode};
+use radixscope_dynamo::log_line::{LogEvent, LogRecord, Printed, decode};
 
 /// Lines in all forms that the reference gives; the frame around the message is that of the recorded ones.
 pub const LINES: &[&str] = &[
@@ -50,7 +50,7 @@ pub const LINES: &[&str] = &[
     "2026-11-20T18:06:54.428894Z  INFO dynamo_llm::kv_router: KV Routing initialized",
 ];
 
-fn read(line: &str) -> LogLine<'_> {
+fn read(line: &str) -> LogRecord<'_> {
     decode(line.as_bytes()).unwrap().unwrap_or_else(|| panic!("says nothing: {line}"))
 }
 
@@ -58,9 +58,9 @@ fn read(line: &str) -> LogLine<'_> {
 fn lines_of_every_version_say() {
     let mut all = String::new();
     for line in LINES {
-        let LogLine { at_us, level, said } = read(line);
+        let LogRecord { at_us, level, event } = read(line);
         assert_eq!(at_us, Some(1_795_198_014_428_894));
-        all.push_str(&format!("{level:?} {said:?}\n"));
+        all.push_str(&format!("{level:?} {event:?}\n"));
     }
     EXPECTED.assert_eq(&all);
 }
@@ -106,8 +106,8 @@ const EXPECTED: Expect = expect![[r#"
 
 #[test]
 fn printed_costs_of_every_version_are_those_of_their_terms() {
-    let formulas = LINES.iter().filter_map(|line| match read(line).said {
-        Said::Formula(formula) => Some(formula),
+    let formulas = LINES.iter().filter_map(|line| match read(line).event {
+        LogEvent::Formula(formula) => Some(formula),
         _ => None,
     });
     let mut seen = 0;
@@ -125,7 +125,7 @@ fn printed_costs_of_every_version_are_those_of_their_terms() {
 fn a_weight_rounded_for_print_adds_up_but_does_not_read_the_same() {
     // 0.75 · 100 + 2 is 77; the weight is printed as 0.8.
     let line = "2026-11-20T18:06:54.428894Z  INFO x: Formula for worker_id=7 dp_rank=0 with 0 cached blocks: 77.000 = 0.8 * prefill_blocks + decode_blocks = 0.8 * 100.000 + 2.000";
-    let Said::Formula(formula) = read(line).said else { panic!("no formula") };
+    let LogEvent::Formula(formula) = read(line).event else { panic!("no formula") };
     assert!(formula.adds_up());
     assert!(!formula.logit.reads_as(formula.recomputed()));
 }
@@ -173,7 +173,7 @@ fn numbers_of_jsonl_may_be_text() {
     };
     let (numbers, texts) = (line("7", "1", "4.625"), line("\"7\"", "\"1\"", "\"4.625\""));
     assert_eq!(read(&numbers), read(&texts));
-    let Said::Selected(said) = read(&numbers).said else { panic!("no selection") };
+    let LogEvent::Selected(said) = read(&numbers).event else { panic!("no selection") };
     assert_eq!(
         (said.total_blocks, said.disk_blocks, said.worker.to_string().as_str()),
         (Some(64), None, "7/1")
@@ -184,9 +184,9 @@ fn numbers_of_jsonl_may_be_text() {
 #[test]
 fn escapes_of_jsonl_are_undone() {
     let line = r#"{"level":"INFO","target":"x","message":"Selected worker","worker_id":7,"logit":1,"request_id":"caf\u00e9\"s"}"#;
-    let Said::Selected(said) = read(line).said else { panic!("no selection") };
+    let LogEvent::Selected(said) = read(line).event else { panic!("no selection") };
     assert_eq!(said.ids.router.as_deref(), Some("café\"s"));
     let line = r#"{"level":"INFO","target":"x","message":"Selected worker: worker_type=d\u00e9code, worker_id=7 dp_rank=0, logit: 1"}"#;
-    let Said::Selected(said) = read(line).said else { panic!("no selection") };
+    let LogEvent::Selected(said) = read(line).event else { panic!("no selection") };
     assert_eq!(said.worker_type.as_deref(), Some("décode"));
 }

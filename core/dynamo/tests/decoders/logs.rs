@@ -3,54 +3,46 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
-use std::path::Path;
 
-use radixscope_dynamo::log_line::{Formula, LogLine, Said, Selected, decode, may_matter};
+use radixscope_captures::{Recording, fixtures};
+use radixscope_dynamo::log_line::{Formula, LogEvent, LogRecord, Selected, decode, may_matter};
 use radixscope_model::record::LogSign;
 use serde_json::Value;
 
-use crate::wire;
-
 /// The logs of a capture, each with a name to show: of the frontend, one more for every time that it was started again,
 /// and of the workers.
-fn logs(capture: &Path) -> Vec<(String, Vec<String>)> {
-    let log = |file: &str| {
-        let path = capture.join(file);
-        let name = format!("{}/{file}", capture.file_name().expect("a name").to_string_lossy());
-        path.exists().then(|| (name, wire::gunzipped_lines(&path).collect()))
-    };
-    let files =
-        ["frontend.log.gz", "frontend.2.log.gz", "worker1.log.gz", "worker2.log.gz", "worker3.log.gz"];
-    files.into_iter().filter_map(log).collect()
+fn logs(capture: &Recording) -> Vec<(String, Vec<String>)> {
+    let log = |process: &String| (format!("{}/{process}", capture.name()), capture.log(process).collect());
+    capture.logs().iter().map(log).collect()
 }
 
 fn all_logs(version: &str) -> Vec<(String, Vec<String>)> {
-    let logs: Vec<_> = wire::captures().iter().flat_map(|capture| logs(capture)).collect();
+    let logs: Vec<_> = Recording::all_in(&fixtures()).iter().flat_map(logs).collect();
     let of_version: Vec<_> = logs.into_iter().filter(|(name, _)| name.starts_with(version)).collect();
     assert!(!of_version.is_empty(), "no recorded logs of {version}");
     of_version
 }
 
-fn decoded(line: &str) -> Option<LogLine<'_>> {
+fn decoded(line: &str) -> Option<LogRecord<'_>> {
     decode(line.as_bytes()).unwrap_or_else(|error| panic!("{error}: {line}"))
 }
 
-fn kind(said: &Said<'_>) -> &'static str {
+fn kind(said: &LogEvent<'_>) -> &'static str {
     match said {
-        Said::Formula(_) => "formula",
-        Said::Tie(_) => "tie",
-        Said::Stopping => "stopping",
-        Said::Selected(_) => "selected",
-        Said::Dispatched(_) => "dispatched",
-        Said::RoutingBest(_) => "best",
-        Said::RoutingInput(_) => "input",
-        Said::RouteDone(_) => "route done",
-        Said::RequestReceived(_) => "received",
-        Said::RequestDone(_) => "request done",
-        Said::WorkerAdded(_) => "added",
-        Said::WorkerRemoved(_) => "removed",
-        Said::InstanceRemoved(_) => "instance removed",
-        Said::Sign { sign, .. } => match sign {
+        LogEvent::Formula(_) => "formula",
+        LogEvent::Tie(_) => "tie",
+        LogEvent::Stopping => "stopping",
+        LogEvent::Selected(_) => "selected",
+        LogEvent::Dispatched(_) => "dispatched",
+        LogEvent::RoutingBest(_) => "best",
+        LogEvent::RoutingInput(_) => "input",
+        LogEvent::RouteDone(_) => "route done",
+        LogEvent::RequestReceived(_) => "received",
+        LogEvent::RequestDone(_) => "request done",
+        LogEvent::WorkerAdded(_) => "added",
+        LogEvent::WorkerRemoved(_) => "removed",
+        LogEvent::InstanceRemoved(_) => "instance removed",
+        LogEvent::Sign { sign, .. } => match sign {
             LogSign::RouterStarted => "router started",
             LogSign::ParentUnknown => "parent unknown",
             LogSign::BlockUnknown => "block unknown",
@@ -106,7 +98,7 @@ fn every_line_about_routing_is_found_and_no_other() {
                 let said = decoded(line);
                 assert!(said.is_none() || may_matter(line.as_bytes()), "{line}");
                 if let Some(line) = said {
-                    *found.entry(kind(&line.said)).or_insert(0) += 1;
+                    *found.entry(kind(&line.event)).or_insert(0) += 1;
                 }
             }
             assert_eq!(found, expected(&lines), "{name}");
@@ -157,16 +149,16 @@ fn logits_of_0_9_are_those_of_their_terms_and_the_cheapest_worker_is_chosen() {
     for (name, lines) in all_logs("0.9.1") {
         let mut open = Decided::default();
         for line in lines.iter().filter_map(|line| decoded(line)) {
-            match line.said {
-                Said::Formula(formula) => {
+            match line.event {
+                LogEvent::Formula(formula) => {
                     assert!(formula.logit.reads_as(formula.recomputed()), "{name}: {formula:?}");
                     assert!(formula.adds_up(), "{name}: {formula:?}");
-                    if let Said::Formula(formula) = Said::Formula(formula).into_owned() {
+                    if let LogEvent::Formula(formula) = LogEvent::Formula(formula).into_owned() {
                         open.formulas.push(formula);
                     }
                 }
-                Said::Tie(_) => open.tie = true,
-                Said::Selected(selected) => {
+                LogEvent::Tie(_) => open.tie = true,
+                LogEvent::Selected(selected) => {
                     ties += usize::from(open.check(&selected));
                     decisions += 1;
                     open = Decided::default();
@@ -180,28 +172,27 @@ fn logits_of_0_9_are_those_of_their_terms_and_the_cheapest_worker_is_chosen() {
 }
 
 /// Ids of the requests that clients got answers to, as the clients saw them.
-fn answered(capture: &Path) -> BTreeSet<String> {
-    let answer = |line: String| {
-        let value: Value = serde_json::from_str(&line).expect("a line of traffic is JSON");
-        Some(value.get("id")?.as_str()?.strip_prefix("chatcmpl-")?.to_owned())
-    };
-    wire::gunzipped_lines(&capture.join("traffic.jsonl.gz")).filter_map(answer).collect()
+fn answered(capture: &Recording) -> BTreeSet<String> {
+    let answer = |value: Value| Some(value.get("id")?.as_str()?.strip_prefix("chatcmpl-")?.to_owned());
+    capture.traffic().filter_map(answer).collect()
 }
 
 #[test]
 fn the_lines_of_a_request_of_1_6_share_the_routers_id() {
     let mut dispatched = 0;
-    for capture in wire::captures().iter().filter(|path| path.to_string_lossy().contains("/1.6.1-")) {
+    for capture in
+        Recording::all_in(&fixtures()).iter().filter(|capture| capture.name().starts_with("1.6.1-"))
+    {
         let (mut selected, mut routed, mut done) = (BTreeMap::new(), BTreeMap::new(), BTreeMap::new());
         for line in logs(capture).iter().flat_map(|(_, lines)| lines).filter_map(|line| decoded(line)) {
-            match line.said {
-                Said::Selected(said) => {
+            match line.event {
+                LogEvent::Selected(said) => {
                     selected.insert(said.ids.router.expect("1.6 gives it").into_owned(), said.worker);
                 }
-                Said::RouteDone(said) => {
+                LogEvent::RouteDone(said) => {
                     routed.insert(said.request_id.into_owned(), said.worker);
                 }
-                Said::RequestDone(said) => {
+                LogEvent::RequestDone(said) => {
                     done.insert(said.request_id.into_owned(), said.decode_worker);
                 }
                 _ => {}
@@ -227,7 +218,7 @@ fn tokens_hashes_are_as_many_as_the_line_counts() {
     let mut inputs = 0;
     for (_, lines) in all_logs("1.6.1-log-jsonl-debug") {
         for line in &lines {
-            if let Some(LogLine { said: Said::RoutingInput(said), .. }) = decoded(line) {
+            if let Some(LogRecord { event: LogEvent::RoutingInput(said), .. }) = decoded(line) {
                 let plain: Value = serde_json::from_str(line).unwrap();
                 let hashes: Vec<u64> = serde_json::from_str(plain["local_hashes"].as_str().unwrap()).unwrap();
                 assert_eq!(said.local_hashes, hashes);
@@ -322,7 +313,7 @@ fn a_line_of_jsonl_says_what_the_same_line_in_text_says() {
             let Some(said) = decoded(line) else { continue };
             let text = in_text(line);
             let mut in_text = decoded(&text);
-            if let Some(LogLine { said: Said::RouteDone(done), .. }) = &mut in_text {
+            if let Some(LogRecord { event: LogEvent::RouteDone(done), .. }) = &mut in_text {
                 // JSONL has room for one id of the two.
                 assert_eq!(done.http_id.take().as_deref(), Some("0"));
             }

@@ -15,4 +15,3 @@ mod plain;
 mod shapes;
 mod speed;
 mod traces;
-mod wire;

@@ -1,17 +1,18 @@
 //! A few real messages of each shape, and what they say.
 
 use expect_test::{Expect, expect, expect_file};
+use radixscope_captures::Message;
 use radixscope_dynamo::discovery::ModelCard;
 use radixscope_dynamo::subject;
 
-use crate::{heard, wire};
+use crate::heard;
 
 pub const MESSAGES: &str = include_str!("../fixtures/messages.jsonl");
 pub const DISCOVERY: &str = include_str!("../fixtures/discovery.jsonl");
 
 /// The messages of the fixture.
-pub fn real() -> Vec<wire::Message> {
-    MESSAGES.lines().map(wire::message).collect()
+pub fn real() -> Vec<Message> {
+    MESSAGES.lines().map(Message::read).collect()
 }
 
 fn said(subject: &str, body: &[u8], expected: Expect) {
@@ -24,7 +25,7 @@ fn said(subject: &str, body: &[u8], expected: Expect) {
 fn real_messages_of_each_shape_say() {
     let mut all = String::new();
     for message in real() {
-        let (said, errors) = heard::message(&message.subject, &message.body);
+        let (said, errors) = heard::message(&message.subject, &message.payload);
         assert!(errors.is_empty(), "{errors:?}");
         let copy = if subject::is_delivery_copy(message.reply.as_deref()) { " (delivery copy)" } else { "" };
         all.push_str(&format!("{}{copy}\n{said}\n", message.subject));

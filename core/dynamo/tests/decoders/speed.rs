@@ -1,19 +1,19 @@
 //! How fast KV events decode, beside the plain way: serde into owned structs, as Dynamo's own router does it; and how fast
 //! lines of logs are read.
 //!
-//! `cargo test --release -p radixscope-core --test decoders speed -- --ignored --nocapture`
+//! `cargo test --release -p radixscope-dynamo --test decoders speed -- --ignored --nocapture`
 
 use std::hint::black_box;
 use std::time::{Duration, Instant};
 
+use radixscope_captures::{Recording, fixtures};
 use radixscope_dynamo::envelope::{Format, open};
 use radixscope_dynamo::kv_event::KvEvents;
 use radixscope_dynamo::log_line;
-use radixscope_dynamo::subject::{is_delivery_copy, parse};
+use radixscope_dynamo::subject::parse;
 use radixscope_model::record::Topic;
 
 use crate::plain::{self, Payload};
-use crate::wire;
 
 /// Fastest of several rounds: what disturbs a measurement only makes it slower.
 fn fastest(mut round: impl FnMut()) -> Duration {
@@ -28,8 +28,8 @@ fn fastest(mut round: impl FnMut()) -> Duration {
 #[test]
 #[ignore = "a measurement; needs full captures and a release build"]
 fn lines_of_a_log_are_searched_and_read_at_this_speed() {
-    for capture in wire::captures() {
-        let lines: Vec<String> = wire::gunzipped_lines(&capture.join("frontend.log.gz")).collect();
+    for capture in Recording::all_in(&fixtures()) {
+        let lines: Vec<String> = capture.log("frontend").collect();
         let bytes: usize = lines.iter().map(|line| line.len() + 1).sum();
         let search = || lines.iter().filter(|line| log_line::may_matter(line.as_bytes())).count();
         let decode = || lines.iter().filter(|line| log_line::decode(line.as_bytes()).is_ok()).count();
@@ -37,7 +37,7 @@ fn lines_of_a_log_are_searched_and_read_at_this_speed() {
         let rate = |time: Duration| bytes as f64 / time.as_secs_f64() / 1e6;
         println!(
             "{}: {} of {} lines may matter; searched at {:.0} MB/s, read at {:.0} MB/s",
-            capture.file_name().unwrap().to_string_lossy(),
+            capture.name(),
             search(),
             lines.len(),
             rate(searched),
@@ -49,15 +49,15 @@ fn lines_of_a_log_are_searched_and_read_at_this_speed() {
 #[test]
 #[ignore = "a measurement; needs full captures and a release build"]
 fn decoding_is_faster_than_owned_structs() {
-    for capture in wire::captures() {
+    for capture in Recording::all_in(&fixtures()) {
         let mut payloads: Vec<(Vec<u8>, Format)> = Vec::new();
-        for message in wire::messages(&capture) {
+        for message in capture.messages() {
             if parse(&message.subject).is_none_or(|subject| subject.topic != Topic::KvEvents)
-                || is_delivery_copy(message.reply.as_deref())
+                || message.is_delivery_copy()
             {
                 continue;
             }
-            let (payload, format) = open(&message.body).unwrap().payload();
+            let (payload, format) = open(&message.payload).unwrap().payload();
             payloads.push((payload.to_vec(), format));
         }
         let Some((_, format)) = payloads.first() else { continue };
@@ -85,7 +85,7 @@ fn decoding_is_faster_than_owned_structs() {
         println!(
             "{:24} {format:?} {event_count} events, {hashes} blocks, {bytes} bytes: ns per event {:.0} (owned {:.0}), \
              ns per block {:.1} (owned {:.1}), {:.1} times as fast, {:.0} MB/s",
-            capture.file_name().unwrap().to_string_lossy(),
+            capture.name(),
             ns(ours, event_count),
             ns(owned, event_count),
             ns(ours, hashes),

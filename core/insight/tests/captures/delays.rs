@@ -5,13 +5,13 @@
 
 use std::collections::BTreeMap;
 
-use radixscope_intake::ingest::Message;
-use radixscope_intake::listen::Listener;
+use radixscope_captures::Recording;
+use radixscope_intake::{Intake, Payload, Received};
 use radixscope_model::id::Millis;
 use radixscope_model::record::{Candidate, Completeness, DecisionSource, SourceKind};
 use radixscope_state::cluster::{Cluster, Decided};
 
-use crate::replay::{Delays, Heard, heard_late, lines};
+use crate::replay::{Delays, received_late};
 
 /// How often a server looks whether anything is to be told.
 const TICK_MS: u64 = 100;
@@ -20,31 +20,22 @@ const RECORDINGS: [&str; 2] = ["1.6.1-log-jsonl-debug", NEW_SYNC];
 const NEW_SYNC: &str = "../routing/1.6.1-replica-sync-trace";
 const OLD_SYNC: &str = "../routing/0.9.1-replica-sync";
 
-fn play(name: &str, logs: &[&'static str], delays: Delays) -> Cluster {
-    let (mut listener, mut cluster) = (Listener::default(), Cluster::default());
-    let nats = listener.source("nats", SourceKind::Nats, Millis(1), &mut cluster).unwrap();
-    let log = listener.source("log", SourceKind::Logs, Millis(1), &mut cluster).unwrap();
+fn play(name: &str, logs: &[&str], delays: Delays) -> Cluster {
+    let (mut intake, mut cluster) = (Intake::default(), Cluster::default());
+    let nats = intake.source("nats", SourceKind::Nats, Millis(1), &mut cluster).unwrap();
+    let log = intake.source("log", SourceKind::Logs, Millis(1), &mut cluster).unwrap();
     let (mut last, mut flushed) = (Millis(0), 0);
-    for (t, heard) in heard_late(name, logs, delays) {
-        let at_ms = Millis((t * 1000.0) as u64);
+    for (at_ms, payload) in received_late(name, logs, delays) {
         if at_ms.0 / TICK_MS > flushed {
             flushed = at_ms.0 / TICK_MS;
-            listener.flush(at_ms, &mut cluster);
+            intake.flush(at_ms, &mut cluster);
         }
         last = at_ms;
-        let payload;
-        let (source, subject, reply, payload) = match &heard {
-            Heard::Message(m) => {
-                payload = m.payload();
-                (nats, m.s.clone(), m.r.clone(), payload.as_slice())
-            }
-            Heard::Line(of, line) => (log, format!("log/{of}"), None, line.as_bytes()),
-        };
-        let message = Message { source, at_ms, subject: &subject, reply: reply.as_deref(), payload };
-        listener.message(message, &mut cluster);
+        let source = if matches!(payload, Payload::LogLine { .. }) { log } else { nats };
+        intake.take(&Received { source, at_ms, payload }, &mut cluster);
     }
     for tick in 1..=20 {
-        listener.flush(Millis(last.0 + tick * TICK_MS), &mut cluster);
+        intake.flush(Millis(last.0 + tick * TICK_MS), &mut cluster);
     }
     cluster
 }
@@ -101,8 +92,8 @@ fn whatever_is_late_what_is_called_reconstructed_is_what_the_router_told() {
     let logs = [0, 10, 50, 200, 500].map(|logs_ms| Delays { messages_ms: 0, logs_ms });
     let messages = [10, 50, 200].map(|messages_ms| Delays { messages_ms, logs_ms: 0 });
     for name in recordings() {
-        let dispatched =
-            lines(&name, "frontend.log.gz").filter(|line| line.contains("route request completed")).count();
+        let lines = Recording::fixture(&name).log("frontend");
+        let dispatched = lines.filter(|line| line.contains("route request completed")).count();
         for delays in logs.iter().chain(&messages) {
             let figures = figures(&play(&name, &["frontend"], *delays));
             println!(

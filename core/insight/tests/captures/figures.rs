@@ -160,8 +160,7 @@ fn block_size_mismatch_of_1_6_1_stores_nothing() {
 
 /// What `expected.jsonl` says of a capture, counted independently of this code.
 fn expected(name: &str) -> Value {
-    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/fixtures/captures/expected.jsonl");
-    let text = std::fs::read_to_string(path).unwrap();
+    let text = std::fs::read_to_string(radixscope_captures::fixtures().join("expected.jsonl")).unwrap();
     let lines = text.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
     lines
         .filter_map(|mut line| Some(line.get_mut(name)?.take()))

@@ -1,6 +1,7 @@
 //! What the checks say of recorded traffic: the fault that was recorded, in time and by its name, and of healthy
 //! traffic nothing, whatever is listened to and from whenever on.
 
+use radixscope_captures::Recording;
 use radixscope_model::record::{Finding, Severity};
 
 use crate::watch::{ALL, NATS, NATS_AND_FRONTEND, NATS_AND_LOG, NATS_AND_METRICS, Sources, Tape, Watched};
@@ -15,11 +16,7 @@ fn evidence<'f>(finding: &'f Finding<'static>, label: &str) -> &'f str {
 
 /// When the first request was made, by the capture's own notes.
 fn noted(name: &str, event: &str) -> f64 {
-    let path =
-        std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/fixtures/captures").join(name);
-    let text = std::fs::read_to_string(path.join("timeline.jsonl")).unwrap();
-    let notes = text.lines().map(|line| serde_json::from_str::<serde_json::Value>(line).unwrap());
-    notes.into_iter().find(|note| note["event"] == event).unwrap()["t"].as_f64().unwrap()
+    Recording::fixture(name).timeline().into_iter().find(|note| note.event == event).unwrap().at_s
 }
 
 fn assert_well_said(watched: &Watched) {

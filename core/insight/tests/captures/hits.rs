@@ -1,14 +1,14 @@
 //! Hits of recorded requests against the overlap that the router itself told of them.
 
-use radixscope_intake::ingest::Message;
-use radixscope_intake::listen::Listener;
+use radixscope_captures::Recording;
+use radixscope_intake::{Intake, Received};
 use radixscope_model::id::Millis;
 use radixscope_model::record::{Entry, Record, SourceKind};
 use radixscope_state::cluster::{Cluster, touch};
 use radixscope_state::sink::RecordSink;
 use radixscope_state::tree::{HIT_WINDOW, NodeId};
 
-use crate::replay::messages;
+use crate::replay::{millis, publications};
 
 /// A state, and what became a hit in it.
 #[derive(Default)]
@@ -40,12 +40,11 @@ impl RecordSink for Watched {
 }
 
 fn play(name: &str) -> Watched {
-    let (mut listener, mut watched) = (Listener::default(), Watched::default());
-    let source = listener.source("capture", SourceKind::Nats, Millis(1), &mut watched).unwrap();
-    for m in messages(name) {
-        let (at_ms, payload) = (Millis((m.t * 1000.0) as u64), m.payload());
-        let message = Message { source, at_ms, subject: &m.s, reply: m.r.as_deref(), payload: &payload };
-        listener.message(message, &mut watched);
+    let (mut intake, mut watched) = (Intake::default(), Watched::default());
+    let source = intake.source("capture", SourceKind::Nats, Millis(1), &mut watched).unwrap();
+    for (at, payload) in publications(&Recording::fixture(name)) {
+        let at_ms = millis(at);
+        intake.take(&Received { source, at_ms, payload }, &mut watched);
     }
     watched
 }

@@ -2,17 +2,17 @@
 //! overlap, costs, times, and the mean hit rate against the router's own histogram.
 
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
+use radixscope_captures::{Recording, Scrape, fixtures};
 use radixscope_dynamo::log_line;
-use radixscope_intake::ingest::{LOG_PREFIX, METRICS_PREFIX, Message};
-use radixscope_intake::listen::Listener;
-use radixscope_model::id::{Millis, SourceIx};
+use radixscope_intake::{Intake, Payload, Received};
+use radixscope_model::id::Millis;
 use radixscope_model::record::{Candidate, Completeness, SourceKind};
 use radixscope_state::cluster::{Cluster, Decided};
 use serde_json::Value;
 
-use crate::replay::{gunzipped, messages_of};
+use crate::replay::{millis, publications};
 use crate::words::{Request, Words};
 
 /// How a recording is played.
@@ -26,75 +26,56 @@ struct Played {
 const LOG: Played = Played { with_nats: false, nats_late_ms: 0, log_late_ms: 0 };
 const BOTH: Played = Played { with_nats: true, ..LOG };
 
-enum Heard {
-    Nats(crate::replay::Captured),
-    Line(String, String),
-    Scrape(String, String),
-}
-
 /// The frontends' logs of a recording, by name.
-fn logs(folder: &Path) -> Vec<(String, Vec<String>)> {
-    let files = ["frontend", "frontend.2"].map(|name| (name, folder.join(format!("{name}.log.gz"))));
-    let read = |(name, path): (&str, PathBuf)| (name.to_owned(), gunzipped(&path).collect());
-    files.into_iter().filter(|(_, path)| path.exists()).map(read).collect()
+fn logs(recording: &Recording) -> Vec<(&'static str, Vec<String>)> {
+    let names = ["frontend", "frontend.2"].into_iter().filter(|name| recording.has_log(name));
+    names.map(|name| (name, recording.log(name).collect())).collect()
 }
 
-fn scrapes(folder: &Path) -> Vec<(f64, String, String)> {
-    let path = folder.join("metrics.jsonl.gz");
-    let read = |line: String| {
-        let scrape: Value = serde_json::from_str(&line).unwrap();
-        let text = |key: &str| scrape[key].as_str().unwrap_or_default().to_owned();
-        (scrape["t"].as_f64().unwrap(), text("src"), text("text"))
-    };
-    if path.exists() { gunzipped(&path).map(read).collect() } else { Vec::new() }
-}
-
-fn play(folder: &Path, how: Played) -> Cluster {
-    let (mut listener, mut cluster) = (Listener::default(), Cluster::default());
-    let mut source = |name, kind| listener.source(name, kind, Millis(1), &mut cluster).unwrap();
+fn play(recording: &Recording, how: Played) -> Cluster {
+    let (mut intake, mut cluster) = (Intake::default(), Cluster::default());
+    let mut source = |name, kind| intake.source(name, kind, Millis(1), &mut cluster).unwrap();
     let (nats, log, metrics) = (
         source("nats", SourceKind::Nats),
         source("log", SourceKind::Logs),
         source("metrics", SourceKind::Prometheus),
     );
-    let mut all: Vec<(u64, Heard)> = Vec::new();
-    for (name, lines) in logs(folder) {
+    let mut all: Vec<(u64, Payload)> = Vec::new();
+    for (name, lines) in logs(recording) {
         let mut last = 0;
         for line in lines {
-            let said = log_line::decode(line.as_bytes()).ok().flatten();
-            last = said.and_then(|line| line.at_us).map_or(last, |us| us as u64 / 1_000);
-            all.push((last + how.log_late_ms, Heard::Line(name.clone(), line)));
+            let record = log_line::decode(line.as_bytes()).ok().flatten();
+            last = record.and_then(|record| record.at_us).map_or(last, |us| us as u64 / 1_000);
+            let payload = Payload::LogLine { log: name.into(), line: line.into() };
+            all.push((last + how.log_late_ms, payload));
         }
     }
-    for (t, src, text) in scrapes(folder) {
-        all.push(((t * 1e3) as u64, Heard::Scrape(src, text)));
-    }
+    all.extend(recording.scrapes().map(|scrape| {
+        let at = scrape.at_ms();
+        (at, Payload::Scrape { process: scrape.process.into(), text: scrape.text.into() })
+    }));
     if how.with_nats {
-        let late = |m: crate::replay::Captured| ((m.t * 1e3) as u64 + how.nats_late_ms, Heard::Nats(m));
-        all.extend(messages_of(&folder.join("nats.jsonl.gz")).map(late));
+        let late = |(at, payload): (f64, Payload)| (millis(at).0 + how.nats_late_ms, payload);
+        all.extend(publications(recording).map(late));
     }
     all.sort_by_key(|(at, _)| *at);
     let (mut flushed, mut end) = (0, 0);
-    for (at, heard) in all {
+    for (at, payload) in all {
         let at_ms = Millis(at);
         end = at;
         if at / 1_000 > flushed {
             flushed = at / 1_000;
-            listener.flush(at_ms, &mut cluster);
+            intake.flush(at_ms, &mut cluster);
         }
-        let mut tell = |source: SourceIx, subject: &str, reply: Option<&str>, payload: &[u8]| {
-            listener.message(Message { source, at_ms, subject, reply, payload }, &mut cluster);
+        let source = match payload {
+            Payload::LogLine { .. } => log,
+            Payload::Scrape { .. } => metrics,
+            _ => nats,
         };
-        match heard {
-            Heard::Nats(m) => tell(nats, &m.s, m.r.as_deref(), &m.payload()),
-            Heard::Line(name, line) => tell(log, &format!("{LOG_PREFIX}{name}"), None, line.as_bytes()),
-            Heard::Scrape(src, text) => {
-                tell(metrics, &format!("{METRICS_PREFIX}{src}"), None, text.as_bytes())
-            }
-        }
+        intake.take(&Received { source, at_ms, payload }, &mut cluster);
     }
     for second in 1..=60 {
-        listener.flush(Millis(end + second * 1_000), &mut cluster);
+        intake.flush(Millis(end + second * 1_000), &mut cluster);
     }
     cluster
 }
@@ -128,9 +109,10 @@ struct Table {
 /// Requests of this block size are recorded.
 const BLOCK: u64 = 16;
 
-fn table(folder: &Path, how: Played) -> Table {
-    let words: Vec<Words> = logs(folder).into_iter().map(|(_, lines)| Words::of(lines.into_iter())).collect();
-    let cluster = play(folder, how);
+fn table(recording: &Recording, how: Played) -> Table {
+    let words: Vec<Words> =
+        logs(recording).into_iter().map(|(_, lines)| Words::of(lines.into_iter())).collect();
+    let cluster = play(recording, how);
     let by_id: BTreeMap<&str, &Decided> = cluster
         .decisions()
         .newest_first()
@@ -151,7 +133,7 @@ fn table(folder: &Path, how: Played) -> Table {
     if !how.with_nats {
         table.nothing_made_up(&cluster, &words);
     }
-    table.hit_rate = hit_rate(folder, &cluster);
+    table.hit_rate = hit_rate(recording, &cluster);
     table
 }
 
@@ -221,18 +203,18 @@ impl Table {
 }
 
 /// Mean hit rate of dispatched requests up to the last scrape: ours, the router's own, and how many that are.
-fn hit_rate(folder: &Path, cluster: &Cluster) -> Option<(f64, f64, usize)> {
+fn hit_rate(recording: &Recording, cluster: &Cluster) -> Option<(f64, f64, usize)> {
     let (mut sum, mut count, mut rates) = (0.0, 0.0, Vec::new());
-    let scrapes = scrapes(folder);
-    for (place, (name, lines)) in logs(folder).into_iter().enumerate() {
-        let of = |process: &str| scrapes.iter().rev().find(|(_, src, _)| src == process);
+    let scrapes: Vec<Scrape> = recording.scrapes().collect();
+    for (place, (name, lines)) in logs(recording).into_iter().enumerate() {
+        let of = |process: &str| scrapes.iter().rev().find(|scrape| scrape.process == process);
         // A frontend that was started again goes on under its name: its last scrape is that of its last log.
         let last = match (of("frontend2"), place) {
             (second, 1) => second.or_else(|| of("frontend")),
-            (None, _) if logs(folder).len() > 1 => None,
+            (None, _) if logs(recording).len() > 1 => None,
             _ => of("frontend"),
         };
-        let Some((t, _, text)) = last else { continue };
+        let Some(Scrape { at_s, text, .. }) = last else { continue };
         let value = |what: &str| -> Option<f64> {
             let name = format!("dynamo_component_router_kv_hit_rate_{what}");
             text.lines().find(|l| l.starts_with(&name))?.rsplit(' ').next()?.parse().ok()
@@ -241,13 +223,12 @@ fn hit_rate(folder: &Path, cluster: &Cluster) -> Option<(f64, f64, usize)> {
         (sum, count) = (sum + s, count + c);
         let words = Words::of(lines.into_iter());
         assert!(!name.is_empty());
-        let at_most = Millis((t * 1e3) as u64);
+        let at_most = Millis((at_s * 1e3) as u64);
         // Up to 1.2 the router counts what it chose, from 1.3 on what it dispatched.
-        let has_direct =
-            |folder: &Path| !name_of(folder).starts_with("1.1") && !name_of(folder).starts_with("1.2");
+        let counts_dispatched = !recording.name().starts_with("1.1") && !recording.name().starts_with("1.2");
         let ours = cluster.decisions().newest_first().filter(|d| {
             let told = d.decision.request_id.as_deref().and_then(|id| words.requests.get(id));
-            told.is_some_and(|told| told.dispatched || !has_direct(folder)) && d.decided_ms() <= at_most
+            told.is_some_and(|told| told.dispatched || !counts_dispatched) && d.decided_ms() <= at_most
         });
         rates.extend(ours.filter_map(Decided::overlap_share));
     }
@@ -257,26 +238,14 @@ fn hit_rate(folder: &Path, cluster: &Cluster) -> Option<(f64, f64, usize)> {
     })
 }
 
-fn folders(root: &Path) -> Vec<PathBuf> {
-    let Ok(entries) = std::fs::read_dir(root) else { return Vec::new() };
-    let mut found: Vec<PathBuf> = entries
-        .map(|entry| entry.unwrap().path())
-        .filter(|path| path.join("frontend.log.gz").exists())
-        .collect();
-    found.sort();
+fn recordings(root: &Path) -> Vec<Recording> {
+    let mut found = Recording::all_in(root);
+    found.retain(|recording| recording.has_log("frontend"));
     found
 }
 
-fn fixtures() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/fixtures/captures")
-}
-
-fn name_of(folder: &Path) -> String {
-    folder.file_name().unwrap().to_string_lossy().into_owned()
-}
-
-fn print(folder: &Path, how: Played) {
-    let table = table(folder, how);
+fn print(recording: &Recording, how: Played) {
+    let table = table(recording, how);
     let Table { decisions, ids, isl, overlap, costs, ttft, path, .. } = &table;
     let rate = table.hit_rate.map_or("–".to_owned(), |(ours, theirs, n)| {
         format!(
@@ -286,7 +255,7 @@ fn print(folder: &Path, how: Played) {
     });
     println!(
         "{:36} {decisions:>9} {ids:>9} {isl:>9} {overlap:>9} {costs:>9} {ttft:>9} {path:>9} {:>3} {rate}",
-        name_of(folder),
+        recording.name(),
         table.made_up.len(),
     );
     for line in
@@ -309,18 +278,16 @@ fn table_of_all_recordings() {
             "", "decisions", "ids", "ISL", "overlap", "costs", "TTFT", "path"
         );
         for root in [Some(fixtures()), more.clone()].into_iter().flatten() {
-            folders(&root)
-                .iter()
-                .filter(|f| name_of(f).contains(&only))
-                .for_each(|folder| print(folder, how));
+            let wanted = recordings(&root).into_iter().filter(|recording| recording.name().contains(&only));
+            wanted.for_each(|recording| print(&recording, how));
         }
     }
 }
 
 /// What each recording must come to: nothing that the log tells is missing or different, nothing else is shown.
-fn assert_whole(folder: &Path, how: Played) -> Table {
-    let name = name_of(folder);
-    let table = table(folder, how);
+fn assert_whole(recording: &Recording, how: Played) -> Table {
+    let name = recording.name();
+    let table = table(recording, how);
     let Table { decisions, ids, isl, overlap, costs, ttft, .. } = &table;
     for (what, Of(found, told)) in [
         ("decisions", decisions),
@@ -339,8 +306,8 @@ fn assert_whole(folder: &Path, how: Played) -> Table {
 #[test]
 fn all_that_a_log_tells_of_its_requests_is_joined_and_nothing_else_is_shown() {
     let (mut requests, mut rates) = (0, 0);
-    for folder in folders(&fixtures()) {
-        let table = assert_whole(&folder, LOG);
+    for recording in recordings(&fixtures()) {
+        let table = assert_whole(&recording, LOG);
         requests += table.isl.0;
         if let Some((ours, theirs, n)) = table.hit_rate {
             // A request that failed tells no length, so that its rate is not known.
@@ -348,7 +315,7 @@ fn all_that_a_log_tells_of_its_requests_is_joined_and_nothing_else_is_shown() {
             assert!(
                 !is_whole || (ours - theirs).abs() < 1e-12,
                 "{}: {ours} {theirs} of {n}",
-                name_of(&folder)
+                recording.name()
             );
             rates += usize::from(is_whole);
         }
@@ -361,7 +328,7 @@ fn it_is_the_same_when_the_log_or_the_messages_come_late() {
     let late = [Played { log_late_ms: 500, ..BOTH }, Played { nats_late_ms: 700, ..BOTH }];
     let names = ["0.9.1-log-jsonl-info", "1.1.1-healthy", "1.3.1-healthy", "1.4.2-replicas", "1.5.1-healthy"];
     for (name, how) in names.into_iter().flat_map(|name| late.map(|how| (name, how))) {
-        assert_whole(&fixtures().join(name), how);
+        assert_whole(&Recording::fixture(name), how);
     }
 }
 
@@ -375,7 +342,7 @@ fn the_mean_hit_rate_that_is_shown_is_the_routers_own() {
         ("1.7.0.dev20261026-healthy", 0.741_712_990_206_898_7),
     ] {
         for how in [LOG, BOTH] {
-            let totals = play(&fixtures().join(name), how).decisions().totals();
+            let totals = play(&Recording::fixture(name), how).decisions().totals();
             let shown = totals.mean_hit_rate().unwrap();
             assert!((shown - expected).abs() < 1e-12, "{name}, {how:?}: {shown}");
             // All but the query that ran nothing.
@@ -389,7 +356,7 @@ fn a_query_that_runs_nothing_is_known_as_such_where_the_log_says_when_requests_e
     for name in
         ["1.1.1-healthy", "1.2.1-healthy", "1.3.1-healthy", "1.4.2-healthy", "1.5.1-healthy", "1.6.1-healthy"]
     {
-        let cluster = play(&fixtures().join(name), LOG);
+        let cluster = play(&Recording::fixture(name), LOG);
         let all = || cluster.decisions().newest_first();
         let queries: Vec<&Decided> = all().filter(|d| d.decision.dispatched == Some(false)).collect();
         assert_eq!(queries.len(), 1, "{name}");

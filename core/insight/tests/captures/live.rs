@@ -1,23 +1,13 @@
 //! Recorded metrics against the client's own clock.
 
+use radixscope_captures::{Recording, Scrape};
 use radixscope_insight::baseline::Figure;
 use radixscope_insight::live::{Source, live};
-use radixscope_intake::ingest::{METRICS_PREFIX, Message};
-use radixscope_intake::listen::Listener;
+use radixscope_intake::{Intake, Payload, Received};
 use radixscope_model::id::Millis;
 use radixscope_model::range::Range;
 use radixscope_model::record::SourceKind;
 use radixscope_state::cluster::Cluster;
-
-use crate::replay::lines;
-
-/// A scrape.
-#[derive(serde::Deserialize)]
-struct Scraped {
-    t: f64,
-    src: String,
-    text: String,
-}
 
 /// A request as its client saw it; times are Unix seconds.
 #[derive(serde::Deserialize)]
@@ -28,20 +18,18 @@ struct Asked {
 }
 
 fn folded(name: &str) -> (Cluster, Vec<f64>) {
-    let (mut listener, mut cluster) = (Listener::default(), Cluster::default());
-    let source = listener.source("capture", SourceKind::Prometheus, Millis(1), &mut cluster).unwrap();
-    let mut scraped: Vec<Scraped> =
-        lines(name, "metrics.jsonl.gz").map(|line| serde_json::from_str(&line).unwrap()).collect();
-    scraped.sort_by(|a, b| a.t.total_cmp(&b.t));
+    let (mut intake, mut cluster) = (Intake::default(), Cluster::default());
+    let source = intake.source("capture", SourceKind::Prometheus, Millis(1), &mut cluster).unwrap();
+    let mut scrapes: Vec<Scrape> = Recording::fixture(name).scrapes().collect();
+    scrapes.sort_by(|a, b| a.at_s.total_cmp(&b.at_s));
     let mut frontend = Vec::new();
-    for scrape in &scraped {
-        let subject = format!("{METRICS_PREFIX}{}", scrape.src);
-        let at_ms = Millis((scrape.t * 1e3) as u64);
-        let payload = scrape.text.as_bytes();
-        listener.message(Message { source, at_ms, subject: &subject, reply: None, payload }, &mut cluster);
-        if scrape.src.starts_with("frontend") {
-            frontend.push(scrape.t);
+    for scrape in scrapes {
+        if scrape.process.starts_with("frontend") {
+            frontend.push(scrape.at_s);
         }
+        let at_ms = Millis(scrape.at_ms());
+        let payload = Payload::Scrape { process: scrape.process.into(), text: scrape.text.into() };
+        intake.take(&Received { source, at_ms, payload }, &mut cluster);
     }
     (cluster, frontend)
 }
@@ -58,8 +46,7 @@ fn a_window_of_recorded_metrics_agrees_with_the_clients_clock() {
         let (first, last) = (at[0], *at.last().unwrap());
         let now = Millis((last * 1e3) as u64);
         let live = live(&cluster, now, ((last - first) * 1e3) as u64 + 1);
-        let asked = lines(name, "traffic.jsonl.gz").map(|line| serde_json::from_str::<Asked>(&line).unwrap());
-        let asked: Vec<Asked> = asked.collect();
+        let asked: Vec<Asked> = Recording::fixture(name).traffic().collect();
         let within = |at: Option<f64>| at.filter(|at| (first..=last).contains(at));
         let mut ttft: Vec<f64> =
             asked.iter().filter_map(|a| Some((within(a.t_first)? - a.t0) * 1e3)).collect();

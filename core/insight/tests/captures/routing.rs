@@ -1,36 +1,32 @@
 //! Recorded traffic and the frontend's log of the same minutes together: every decision is one, with all that either
 //! tells, and what is computed from the tree is what the router computed.
 
-use radixscope_intake::ingest::Message;
-use radixscope_intake::listen::Listener;
-use radixscope_model::id::{Millis, SourceIx};
+use radixscope_captures::Recording;
+use radixscope_intake::{Intake, Payload, Received};
+use radixscope_model::id::Millis;
 use radixscope_model::record::{Candidate, Completeness, DecisionSource, Outcome, SourceKind};
 use radixscope_state::cluster::{Cluster, Decided};
 
-use crate::replay::{Heard, heard, lines};
+use crate::replay::received;
 
 /// Plays a capture. `sources`: the messages, the log, or both.
 fn play(name: &str, with_messages: bool, with_log: bool) -> Cluster {
-    let (mut listener, mut cluster) = (Listener::default(), Cluster::default());
-    let nats = listener.source("nats", SourceKind::Nats, Millis(1), &mut cluster).unwrap();
-    let log = listener.source("log", SourceKind::Logs, Millis(1), &mut cluster).unwrap();
+    let (mut intake, mut cluster) = (Intake::default(), Cluster::default());
+    let nats = intake.source("nats", SourceKind::Nats, Millis(1), &mut cluster).unwrap();
+    let log = intake.source("log", SourceKind::Logs, Millis(1), &mut cluster).unwrap();
     let mut flushed = 0;
-    for (t, heard) in heard(name, &["frontend"]) {
-        let at_ms = Millis((t * 1000.0) as u64);
+    for (at_ms, payload) in received(name, &["frontend"]) {
         if at_ms.0 / 1_000 > flushed {
             flushed = at_ms.0 / 1_000;
-            listener.flush(at_ms, &mut cluster);
+            intake.flush(at_ms, &mut cluster);
         }
-        let mut tell = |source: SourceIx, subject: &str, reply: Option<&str>, payload: &[u8]| {
-            listener.message(Message { source, at_ms, subject, reply, payload }, &mut cluster);
-        };
-        match heard {
-            Heard::Message(m) if with_messages => tell(nats, &m.s, m.r.as_deref(), &m.payload()),
-            Heard::Line(of, line) if with_log => tell(log, &format!("log/{of}"), None, line.as_bytes()),
-            _ => {}
+        let is_line = matches!(payload, Payload::LogLine { .. });
+        if if is_line { with_log } else { with_messages } {
+            let source = if is_line { log } else { nats };
+            intake.take(&Received { source, at_ms, payload }, &mut cluster);
         }
     }
-    listener.flush(Millis(2_000_000_000_000), &mut cluster);
+    intake.flush(Millis(2_000_000_000_000), &mut cluster);
     assert_eq!(cluster.rejected_total(), 0, "{name}: {:?}", cluster.sources());
     cluster
 }
@@ -41,7 +37,7 @@ fn oldest_first(cluster: &Cluster) -> impl Iterator<Item = &Decided> {
 
 /// What the test itself finds in the log.
 fn count(name: &str, words: &str) -> usize {
-    lines(name, "frontend.log.gz").filter(|line| line.contains(words)).count()
+    Recording::fixture(name).log("frontend").filter(|line| line.contains(words)).count()
 }
 
 const OLD: [&str; 7] = [

@@ -3,14 +3,14 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use radixscope_intake::ingest::Message;
-use radixscope_intake::listen::Listener;
-use radixscope_model::id::{BlockHash, Millis, SourceIx, Worker, WorkerIx};
+use radixscope_captures::Recording;
+use radixscope_intake::{Intake, Payload, Received};
+use radixscope_model::id::{BlockHash, Millis, Worker, WorkerIx};
 use radixscope_model::record::{BlockAges, Entry, EventLine, GoneWhy, LogSign, Record, SourceKind};
 use radixscope_state::cluster::{Cluster, Sign};
 use radixscope_state::sink::RecordSink;
 
-use crate::replay::{Heard, heard, lines};
+use crate::replay::received;
 
 const ALL_LOGS: &[&str] = &["frontend", "worker1", "worker2", "worker3"];
 
@@ -58,34 +58,28 @@ impl RecordSink for Played {
 }
 
 /// Plays a capture with these logs, flushing every second as the server does.
-fn play(name: &str, logs: &[&'static str]) -> Played {
-    let (mut listener, mut played) = (Listener::default(), Played::default());
-    let nats = listener.source("nats", SourceKind::Nats, Millis(1), &mut played).unwrap();
-    let log = listener.source("log", SourceKind::Logs, Millis(1), &mut played).unwrap();
+fn play(name: &str, logs: &[&str]) -> Played {
+    let (mut intake, mut played) = (Intake::default(), Played::default());
+    let nats = intake.source("nats", SourceKind::Nats, Millis(1), &mut played).unwrap();
+    let log = intake.source("log", SourceKind::Logs, Millis(1), &mut played).unwrap();
     let mut now = Millis(0);
-    for (t, heard) in heard(name, logs) {
-        let at_ms = Millis((t * 1000.0) as u64);
+    for (at_ms, payload) in received(name, logs) {
         if at_ms.0 / 1_000 > now.0 / 1_000 {
-            listener.flush(at_ms, &mut played);
+            intake.flush(at_ms, &mut played);
         }
         now = at_ms;
-        let mut tell = |source: SourceIx, subject: &str, reply: Option<&str>, payload: &[u8]| {
-            listener.message(Message { source, at_ms, subject, reply, payload }, &mut played);
-        };
-        match heard {
-            Heard::Message(m) => tell(nats, &m.s, m.r.as_deref(), &m.payload()),
-            Heard::Line(of, line) => tell(log, &format!("log/{of}"), None, line.as_bytes()),
-        }
+        let source = if matches!(payload, Payload::LogLine { .. }) { log } else { nats };
+        intake.take(&Received { source, at_ms, payload }, &mut played);
     }
-    listener.flush(Millis(now.0 + 1_000), &mut played);
+    intake.flush(Millis(now.0 + 1_000), &mut played);
     assert_eq!(played.cluster.rejected_total(), 0, "{name}: {:?}", played.cluster.sources());
-    assert_eq!(listener.ages().forgotten(), 0);
+    assert_eq!(intake.block_lifetimes().forgotten(), 0);
     played
 }
 
 /// Lines of these logs that have these words.
 fn count(name: &str, logs: &[&str], words: &str) -> u64 {
-    let of = |log: &&str| lines(name, &format!("{log}.log.gz")).filter(|line| line.contains(words)).count();
+    let of = |log: &&str| Recording::fixture(name).log(log).filter(|line| line.contains(words)).count();
     logs.iter().map(of).sum::<usize>() as u64
 }
 
@@ -173,8 +167,7 @@ struct Request {
 /// The most requests at once on each worker, as the clients saw them.
 fn most_at_once(name: &str) -> BTreeMap<u64, u32> {
     let mut steps: BTreeMap<u64, Vec<(f64, i32)>> = BTreeMap::new();
-    for line in lines(name, "traffic.jsonl.gz") {
-        let request: Request = serde_json::from_str(&line).unwrap();
+    for request in Recording::fixture(name).traffic::<Request>() {
         let worker = request.nvext[0]["worker_id"]["decode_worker_id"].as_u64().unwrap();
         steps.entry(worker).or_default().extend([(request.t0, 1), (request.t1, -1)]);
     }

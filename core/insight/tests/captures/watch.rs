@@ -1,17 +1,15 @@
 //! Plays a capture second by second, as the server would hear it, and keeps what the checks say.
 
-use std::path::PathBuf;
-
+use radixscope_captures::Recording;
 use radixscope_dynamo::log_line;
 use radixscope_insight::check::Checks;
-use radixscope_intake::ingest::Message;
-use radixscope_intake::listen::Listener;
+use radixscope_intake::{Intake, Payload, Received};
 use radixscope_model::id::{Millis, SourceIx};
 use radixscope_model::record::{Entry, Finding, LinkState, Phase, Record, Severity, SourceKind};
 use radixscope_state::cluster::Cluster;
 use radixscope_state::sink::RecordSink;
 
-use crate::replay::{lines, messages};
+use crate::replay::publications;
 
 /// What is listened to.
 #[derive(Clone, Copy, Debug)]
@@ -32,26 +30,9 @@ pub(crate) const NATS_AND_LOG: Sources = Sources { frontend_log: true, ..NATS };
 pub(crate) const ALL: Sources =
     Sources { worker_logs: true, metrics: true, worker_metrics: true, ..NATS_AND_LOG };
 
-/// One thing heard.
-struct Heard {
-    t: f64,
-    kind: SourceKind,
-    subject: String,
-    reply: Option<String>,
-    payload: Vec<u8>,
-}
-
-/// A scrape of a capture.
-#[derive(serde::Deserialize)]
-struct Scraped {
-    t: f64,
-    src: String,
-    text: String,
-}
-
-/// A capture in order of time.
+/// A capture in order of time, in Unix seconds.
 pub(crate) struct Tape {
-    heard: Vec<Heard>,
+    received: Vec<(f64, Payload)>,
 }
 
 /// What was said of a capture.
@@ -116,52 +97,39 @@ impl RecordSink for Keeps {
     }
 }
 
-fn log_names(name: &str) -> Vec<String> {
-    let dir = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../tests/fixtures/captures").join(name);
-    let entries =
-        std::fs::read_dir(dir).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap());
-    let mut names: Vec<_> = entries.filter(|file| file.ends_with(".log.gz")).collect();
-    names.sort();
-    names
-}
-
 impl Tape {
     pub(crate) fn of(name: &str) -> Self {
-        let mut heard: Vec<Heard> = messages(name)
-            .into_iter()
-            .map(|m| Heard { t: m.t, kind: SourceKind::Nats, payload: m.payload(), subject: m.s, reply: m.r })
-            .collect();
-        for file in log_names(name) {
-            let subject = format!("log/{}", file.trim_end_matches(".log.gz"));
-            for line in lines(name, &file) {
+        let recording = Recording::fixture(name);
+        let mut received: Vec<(f64, Payload)> = publications(&recording).collect();
+        for log in recording.logs() {
+            for line in recording.log(&log) {
                 let Ok(Some(read)) = log_line::decode(line.as_bytes()) else { continue };
                 let Some(at_us) = read.at_us else { continue };
-                let (t, kind) = (at_us as f64 / 1e6, SourceKind::Logs);
-                heard.push(Heard { t, kind, subject: subject.clone(), reply: None, payload: line.into() });
+                let payload = Payload::LogLine { log: log.as_str().into(), line: line.into() };
+                received.push((at_us as f64 / 1e6, payload));
             }
         }
-        for line in lines(name, "metrics.jsonl.gz") {
-            let Scraped { t, src, text } = serde_json::from_str(&line).unwrap();
-            let (subject, kind) = (format!("metrics/{src}"), SourceKind::Prometheus);
-            heard.push(Heard { t, kind, subject, reply: None, payload: text.into() });
-        }
-        heard.sort_by(|a, b| a.t.total_cmp(&b.t));
-        Self { heard }
+        received.extend(recording.scrapes().map(|scrape| {
+            let process = scrape.process.into();
+            (scrape.at_s, Payload::Scrape { process, text: scrape.text.into() })
+        }));
+        received.sort_by(|a, b| a.0.total_cmp(&b.0));
+        Self { received }
     }
 
     /// When traffic is half over.
     pub(crate) fn middle(&self) -> f64 {
-        let first = self.heard.first().unwrap().t;
-        first + (self.heard.last().unwrap().t - first) / 2.0
+        let first = self.received.first().unwrap().0;
+        first + (self.received.last().unwrap().0 - first) / 2.0
     }
 
     /// Plays it to some sources from a time on, and `idle_s` silent seconds behind it.
     pub(crate) fn play(&self, sources: Sources, from: f64, idle_s: u64) -> Watched {
-        let (mut listener, mut checks) = (Listener::default(), Checks::default());
+        let (mut intake, mut checks) = (Intake::default(), Checks::default());
         let mut keeps = Keeps { watched: Watched { cluster: Cluster::default(), said: Vec::new() } };
-        let begin = Millis((from.max(self.heard[0].t) * 1_000.0) as u64);
+        let begin = Millis((from.max(self.received[0].0) * 1_000.0) as u64);
         let mut connect = |name: &str, kind, wanted: bool| -> Option<SourceIx> {
-            let source = wanted.then(|| listener.source(name, kind, begin, &mut keeps).unwrap())?;
+            let source = wanted.then(|| intake.source(name, kind, begin, &mut keeps).unwrap())?;
             let record = Record::SourceState { source, state: LinkState::Live, detail: "".into() };
             keeps.append(&Entry { at_ms: begin, record });
             Some(source)
@@ -170,28 +138,27 @@ impl Tape {
         let logs = connect("logs", SourceKind::Logs, sources.frontend_log || sources.worker_logs);
         let metrics = connect("metrics", SourceKind::Prometheus, sources.metrics);
         let mut next = begin.0 + 1_000;
-        for heard in self.heard.iter().filter(|heard| heard.t >= from) {
-            let at_ms = Millis((heard.t * 1_000.0) as u64);
+        for (at_s, payload) in self.received.iter().filter(|(at_s, _)| *at_s >= from) {
+            let at_ms = Millis((at_s * 1_000.0) as u64);
             while next <= at_ms.0 {
-                listener.flush(Millis(next), &mut keeps);
+                intake.flush(Millis(next), &mut keeps);
                 checks.run(Millis(next), &mut keeps);
                 next += 1_000;
             }
-            let of_frontend = heard.subject.contains("/frontend");
-            let source = match heard.kind {
-                SourceKind::Logs if of_frontend && !sources.frontend_log => None,
-                SourceKind::Logs if !of_frontend && !sources.worker_logs => None,
-                SourceKind::Logs => logs,
-                SourceKind::Prometheus if !of_frontend && !sources.worker_metrics => None,
-                SourceKind::Prometheus => metrics,
+            let source = match payload {
+                Payload::LogLine { log, .. } if log.starts_with("frontend") => {
+                    logs.filter(|_| sources.frontend_log)
+                }
+                Payload::LogLine { .. } => logs.filter(|_| sources.worker_logs),
+                Payload::Scrape { process, .. } if process.starts_with("frontend") => metrics,
+                Payload::Scrape { .. } => metrics.filter(|_| sources.worker_metrics),
                 _ => nats,
             };
             let Some(source) = source else { continue };
-            let (subject, reply, payload) = (&heard.subject, heard.reply.as_deref(), &heard.payload);
-            listener.message(Message { source, at_ms, subject, reply, payload }, &mut keeps);
+            intake.take(&Received { source, at_ms, payload: payload.clone() }, &mut keeps);
         }
         for _ in 0..idle_s {
-            listener.flush(Millis(next), &mut keeps);
+            intake.flush(Millis(next), &mut keeps);
             checks.run(Millis(next), &mut keeps);
             next += 1_000;
         }

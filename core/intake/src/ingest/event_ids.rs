@@ -14,7 +14,7 @@ pub(super) struct EventIds {
 
 impl EventIds {
     /// An event of `worker` is in message number `now`; gives the number of the message that its last one was in.
-    pub(super) fn heard(&mut self, worker: WorkerIx, now: u64) -> u64 {
+    pub(super) fn received(&mut self, worker: WorkerIx, now: u64) -> u64 {
         if self.last.len() <= worker.at() {
             self.last.resize(worker.at() + 1, 0);
         }

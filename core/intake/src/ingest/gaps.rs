@@ -35,7 +35,7 @@ struct Gap {
 
 impl Gaps {
     /// A message came, over a line that keeps nothing.
-    pub(super) fn heard(&mut self, source: SourceIx, topic: Topic, is_numbered: bool) {
+    pub(super) fn received(&mut self, source: SourceIx, topic: Topic, is_numbered: bool) {
         let gap = self.topics.entry((source, topic)).or_default();
         gap.numbered |= is_numbered;
         gap.unnumbered |= !is_numbered;

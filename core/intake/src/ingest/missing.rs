@@ -7,10 +7,12 @@ use std::collections::BTreeMap;
 
 use indexmap::IndexMap;
 
-use radixscope_dynamo::envelope::{self, Body};
-use radixscope_dynamo::subject::{self, Transport};
+use radixscope_dynamo::envelope;
+use radixscope_dynamo::subject::Transport;
 use radixscope_model::id::Millis;
 use radixscope_model::record::{MissedCause, Topic};
+
+use crate::payload::Payload;
 
 /// Runs of numbers kept until the next message; beyond it a dropped message is left to show as a jump of its
 /// publisher's numbers, which counts it too. A run is as long as the queue stays full: thousands of publishers fit.
@@ -47,16 +49,19 @@ pub struct Missing {
 
 impl Missing {
     /// There was no room for a message.
-    pub fn refuse(&mut self, subject: &str, payload: &[u8]) {
-        let parsed = subject::parse(subject);
-        let topic = parsed.map_or(Topic::Other, |subject| subject.topic);
-        let has_envelope =
-            parsed.is_some_and(|s| s.transport == Transport::Core) && topic != Topic::RequestTrace;
-        match has_envelope.then(|| envelope::open(payload)) {
-            Some(Ok(Body::Enveloped(envelope))) => {
-                self.refuse_number(topic, envelope.publisher_id, envelope.sequence);
+    pub fn refuse(&mut self, payload: &Payload) {
+        let topic = payload.topic();
+        let envelope = match payload {
+            Payload::Nats { subject, message }
+                if subject.transport == Transport::Core && topic != Topic::RequestTrace =>
+            {
+                envelope::open(message).ok().and_then(|body| body.envelope().copied())
             }
-            _ => self.count(topic, MissedCause::QueueFull, 1),
+            _ => None,
+        };
+        match envelope {
+            Some(envelope) => self.refuse_number(topic, envelope.publisher_id, envelope.sequence),
+            None => self.count(topic, MissedCause::QueueFull, 1),
         }
     }
 

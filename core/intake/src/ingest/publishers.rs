@@ -34,7 +34,7 @@ pub(super) struct Stream {
 /// A message as its number places it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Place {
-    pub(super) heard: Heard,
+    pub(super) continuity: Continuity,
     /// Whether it is the publisher's first.
     pub(super) is_new: bool,
     /// Whether it is the publisher's first after the source's connection broke.
@@ -43,7 +43,7 @@ pub(super) struct Place {
 
 /// What a sequence number tells.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Heard {
+pub(super) enum Continuity {
     /// Nothing is missing, or nothing can be known.
     InOrder,
     /// These are missing, as far as they do not come late.
@@ -102,7 +102,7 @@ struct Tracks {
 
 impl Publishers {
     /// A message came, which is number `at` of all.
-    pub(super) fn heard(&mut self, stream: Stream, sequence: u64, at: u64) -> Place {
+    pub(super) fn received(&mut self, stream: Stream, sequence: u64, at: u64) -> Place {
         self.pass(stream, sequence, sequence.saturating_add(1), at)
     }
 
@@ -126,17 +126,17 @@ impl Publishers {
 
     fn pass(&mut self, stream: Stream, sequence: u64, next: u64, at: u64) -> Place {
         if !self.open.is_empty() && self.came_late(stream, sequence) {
-            return Place { heard: Heard::InOrder, is_new: false, is_first_after_break: false };
+            return Place { continuity: Continuity::InOrder, is_new: false, is_first_after_break: false };
         }
         let breaks = self.breaks.get(stream.source.at()).copied().unwrap_or(0);
         if let Some(tracks) = self.next.get_mut(&stream) {
             tracks.last = at;
-            let heard = tracks.heard(sequence, next);
-            if matches!(heard, Heard::Gap(_)) {
+            let continuity = tracks.follow(sequence, next);
+            if matches!(continuity, Continuity::Gap(_)) {
                 tracks.jumped_at = at;
             }
             let is_first_after_break = std::mem::replace(&mut tracks.breaks, breaks) != breaks;
-            return Place { heard, is_new: false, is_first_after_break };
+            return Place { continuity, is_new: false, is_first_after_break };
         }
         if self.next.len() == MAX_PUBLISHERS {
             self.forget_silent();
@@ -144,7 +144,7 @@ impl Publishers {
         let mut tracks = Tracks { breaks, last: at, ..Tracks::default() };
         tracks.start(next);
         self.next.insert(stream, tracks);
-        Place { heard: Heard::InOrder, is_new: true, is_first_after_break: false }
+        Place { continuity: Continuity::InOrder, is_new: true, is_first_after_break: false }
     }
 
     /// The source's connection broke.
@@ -227,7 +227,7 @@ impl Tracks {
     }
 
     /// Messages from `sequence` up to but not including `next` came.
-    fn heard(&mut self, sequence: u64, next: u64) -> Heard {
+    fn follow(&mut self, sequence: u64, next: u64) -> Continuity {
         let tracks = &mut self.next[..self.len];
         // The furthest track that is not past this message: it fits there with the smallest gap.
         let Some(best) = tracks.iter_mut().filter(|next| **next <= sequence).max() else {
@@ -235,14 +235,14 @@ impl Tracks {
             if sequence == 0 {
                 self.start(next);
             }
-            return Heard::InOrder;
+            return Continuity::InOrder;
         };
         let missing = Missing { from: *best, to: sequence };
         *best = next;
         match missing.to - missing.from {
-            0 => Heard::InOrder,
-            1..=MAX_GAP => Heard::Gap(missing),
-            jump => Heard::Implausible(jump),
+            0 => Continuity::InOrder,
+            1..=MAX_GAP => Continuity::Gap(missing),
+            jump => Continuity::Implausible(jump),
         }
     }
 }
@@ -258,7 +258,7 @@ mod tests {
         let mut publishers = Publishers::default();
         let mut lost = Vec::new();
         for &sequence in sequences {
-            if let Heard::Gap(missing) = publishers.heard(STREAM, sequence, 1).heard {
+            if let Continuity::Gap(missing) = publishers.received(STREAM, sequence, 1).continuity {
                 lost.extend(publishers.open(STREAM, None, missing));
             }
         }
@@ -297,8 +297,11 @@ mod tests {
     #[test]
     fn a_senseless_jump_is_not_called_loss() {
         let mut publishers = Publishers::default();
-        publishers.heard(STREAM, 1, 1);
-        assert_eq!(publishers.heard(STREAM, u64::MAX, 2).heard, Heard::Implausible(u64::MAX - 2));
+        publishers.received(STREAM, 1, 1);
+        assert_eq!(
+            publishers.received(STREAM, u64::MAX, 2).continuity,
+            Continuity::Implausible(u64::MAX - 2)
+        );
         assert_eq!(lost(&[1, u64::MAX, u64::MAX]), 0);
     }
 
@@ -311,20 +314,22 @@ mod tests {
     #[test]
     fn what_was_dropped_here_is_no_gap_and_what_is_missing_beside_it_is() {
         let mut publishers = Publishers::default();
-        publishers.heard(STREAM, 4, 1);
-        assert_eq!(publishers.skipped(STREAM, 5, 100, 2).heard, Heard::InOrder);
-        assert_eq!(publishers.heard(STREAM, 100, 2).heard, Heard::InOrder);
-        let Heard::Gap(missing) = publishers.skipped(STREAM, 103, 110, 3).heard else { panic!("101, 102") };
+        publishers.received(STREAM, 4, 1);
+        assert_eq!(publishers.skipped(STREAM, 5, 100, 2).continuity, Continuity::InOrder);
+        assert_eq!(publishers.received(STREAM, 100, 2).continuity, Continuity::InOrder);
+        let Continuity::Gap(missing) = publishers.skipped(STREAM, 103, 110, 3).continuity else {
+            panic!("101, 102")
+        };
         assert_eq!((missing.from, missing.to), (101, 103));
-        assert_eq!(publishers.heard(STREAM, 110, 3).heard, Heard::InOrder);
+        assert_eq!(publishers.received(STREAM, 110, 3).continuity, Continuity::InOrder);
         assert_eq!(publishers.jumped_at(STREAM), 3);
     }
 
     #[test]
     fn a_dropped_message_may_fill_a_gap() {
         let mut publishers = Publishers::default();
-        publishers.heard(STREAM, 1, 1);
-        let Heard::Gap(missing) = publishers.heard(STREAM, 4, 2).heard else { panic!("2, 3") };
+        publishers.received(STREAM, 1, 1);
+        let Continuity::Gap(missing) = publishers.received(STREAM, 4, 2).continuity else { panic!("2, 3") };
         publishers.open(STREAM, None, missing);
         publishers.skipped(STREAM, 2, 4, 3);
         publishers.settle();
@@ -334,10 +339,10 @@ mod tests {
     #[test]
     fn the_first_message_after_a_break_is_known_once() {
         let mut publishers = Publishers::default();
-        publishers.heard(STREAM, 1, 1);
+        publishers.received(STREAM, 1, 1);
         publishers.broke(SourceIx(0));
-        assert!(publishers.heard(STREAM, 9, 2).is_first_after_break);
-        assert!(!publishers.heard(STREAM, 10, 3).is_first_after_break);
+        assert!(publishers.received(STREAM, 9, 2).is_first_after_break);
+        assert!(!publishers.received(STREAM, 10, 3).is_first_after_break);
     }
 
     #[test]
@@ -351,7 +356,7 @@ mod tests {
         let mut publishers = Publishers::default();
         for publisher_id in 0..3 * MAX_PUBLISHERS as u64 {
             let stream = Stream { source: SourceIx(0), topic: Topic::KvMetrics, publisher_id };
-            publishers.heard(stream, 0, publisher_id + 1);
+            publishers.received(stream, 0, publisher_id + 1);
         }
         assert!((MAX_PUBLISHERS - FORGET..=MAX_PUBLISHERS).contains(&publishers.next.len()));
     }
@@ -361,19 +366,19 @@ mod tests {
         let mut publishers = Publishers::default();
         let stream = |publisher_id| Stream { publisher_id, ..STREAM };
         let mut at = 0;
-        let mut hear = |publisher_id, sequence| {
+        let mut receive = |publisher_id, sequence| {
             at += 1;
-            publishers.heard(stream(publisher_id), sequence, at).heard
+            publishers.received(stream(publisher_id), sequence, at).continuity
         };
         for publisher_id in 0..3 * MAX_PUBLISHERS as u64 {
-            hear(publisher_id, 0);
+            receive(publisher_id, 0);
         }
         for publisher_id in (0..64).map(|id| u64::MAX - id) {
-            hear(publisher_id, 0);
+            receive(publisher_id, 0);
         }
         for publisher_id in (0..64).map(|id| u64::MAX - id) {
-            let heard = hear(publisher_id, 2);
-            assert_eq!(heard, Heard::Gap(Missing { from: 1, to: 2 }), "of {publisher_id}");
+            let continuity = receive(publisher_id, 2);
+            assert_eq!(continuity, Continuity::Gap(Missing { from: 1, to: 2 }), "of {publisher_id}");
         }
     }
 }

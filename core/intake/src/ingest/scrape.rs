@@ -3,10 +3,9 @@
 use std::borrow::Cow;
 
 use super::instances::{List, ListKind};
-use super::{Context, Ingest, Mention, Message, Sink, within_bounds};
+use super::{Context, Ingest, Mention, Sink, within_bounds};
 use radixscope_dynamo::error::{DecodeError, Faults};
 use radixscope_dynamo::health::{Health, Instance};
-use radixscope_dynamo::subject::{Subject, Transport};
 use radixscope_dynamo::{health, prometheus};
 use radixscope_model::id::{Worker, WorkerId};
 use radixscope_model::record::{GoneWhy, MissedCause, Record, Scrape, Topic, WorkerFigures};
@@ -15,19 +14,20 @@ use radixscope_model::record::{GoneWhy, MissedCause, Record, Scrape, Topic, Work
 const MAX_NAME_CHARS: usize = 128;
 
 impl Ingest {
-    pub(super) fn metrics(
+    pub(super) fn scrape(
         &mut self,
-        message: &Message<'_>,
+        context: &Context<'_>,
         process: &str,
+        text: &[u8],
         out: &mut dyn Sink,
     ) -> Result<(), Faults> {
-        within_bounds(message)?;
-        let (scraped, understood) = prometheus::decode(message.payload);
+        within_bounds(text)?;
+        let (scraped, understood) = prometheus::decode(text);
         let Some(scraped) = scraped else { return understood };
-        let context = Context::without_subject(message, Topic::Metrics);
+        let at_ms = context.received.at_ms;
         let mut workers = Vec::with_capacity(scraped.workers.len());
-        for said in &scraped.workers {
-            let mention = self.mentioned(&context, said.id, message.at_ms, Mention::Weak, out);
+        for routed in &scraped.workers {
+            let mention = self.mentioned(context, routed.id, at_ms, Mention::Weak, out);
             if let Some(worker) = mention {
                 let &prometheus::RoutedWorker {
                     decode_blocks,
@@ -35,7 +35,7 @@ impl Ingest {
                     registered,
                     active_requests,
                     ..
-                } = said;
+                } = routed;
                 let none = WorkerFigures::new(worker);
                 workers.push(WorkerFigures {
                     decode_blocks,
@@ -48,7 +48,7 @@ impl Ingest {
         }
         for &(id, state) in &scraped.states {
             for rank in self.ranks_or_first(id) {
-                let mention = self.mentioned(&context, rank, message.at_ms, Mention::Weak, out);
+                let mention = self.mentioned(context, rank, at_ms, Mention::Weak, out);
                 let Some(worker) = mention else { continue };
                 match workers.iter_mut().find(|known| known.worker == worker) {
                     Some(known) => known.state = Some(state),
@@ -76,42 +76,40 @@ impl Ingest {
                 out.record(context.entry(Record::Scrape(scraped)));
                 if let Some((health, kind)) = listed {
                     let list = List { frontend: shortened(process), kind, run };
-                    self.listed(&context, list, &health, out);
+                    self.listed(context, list, &health, out);
                 }
             }
-            None => {
-                self.tallies[message.source.at()].miss(None, Topic::Metrics, MissedCause::TooManyProcesses, 1)
-            }
+            None => self.tallies[context.received.source.at()].miss(
+                None,
+                Topic::Metrics,
+                MissedCause::TooManyProcesses,
+                1,
+            ),
         }
         understood
     }
 
     pub(super) fn health(
         &mut self,
-        message: &Message<'_>,
+        context: &Context<'_>,
         frontend: &str,
+        answer: &[u8],
         out: &mut dyn Sink,
     ) -> Result<(), DecodeError> {
-        within_bounds(message)?;
-        let Some(health) = health::decode(message.payload)? else { return Ok(()) };
-        let context = Context::without_subject(message, Topic::Health);
+        within_bounds(answer)?;
+        let Some(health) = health::decode(answer)? else { return Ok(()) };
         // A frontend that started anew is not told from one that did not; one that has not looked around says so.
         let list = List { frontend: shortened(frontend), kind: ListKind::Instances, run: 0 };
-        self.listed(&context, list, &health, out);
+        self.listed(context, list, &health, out);
         Ok(())
     }
 
     /// Takes a frontend's list of workers.
     fn listed(&mut self, context: &Context<'_>, list: List<'_>, health: &Health, out: &mut dyn Sink) {
-        let message = context.message;
-        let Some(changes) = self.instances.listed(list, message.at_ms, health) else { return };
+        let Some(changes) = self.instances.listed(list, context.received.at_ms, health) else { return };
         let why = if list.kind == ListKind::Instances { GoneWhy::Health } else { GoneWhy::Metrics };
         for new in changes.new {
-            let (namespace, component) = (new.namespace.as_str(), new.component.as_str());
-            let transport = Transport::Core;
-            let topic = context.subject.topic;
-            let subject = Subject { topic, namespace, component, endpoint: "", transport };
-            let context = Context { subject, ..Context::without_subject(message, topic) };
+            let context = context.of_component(&new.namespace, &new.component);
             for rank in self.ranks_or_first(new.id) {
                 self.worker(&context, rank, out);
             }

@@ -39,7 +39,7 @@ fn stays_true(sign: LogSign) -> bool {
 
 impl Signs {
     /// A line written at `at` says so.
-    pub(super) fn said(&mut self, at: Millis, sign: LogSign, worker: Option<Worker>) {
+    pub(super) fn add(&mut self, at: Millis, sign: LogSign, worker: Option<Worker>) {
         self.latest = self.latest.max(at);
         let second = if stays_true(sign) { ALWAYS } else { at.0 / SECOND_MS };
         let is_new = !self.sums.contains_key(&(second, sign, worker));
@@ -53,7 +53,7 @@ impl Signs {
         }
     }
 
-    /// What was said since the last flush, without what is old at `now`.
+    /// What was added since the last flush, without what is old at `now`.
     pub(super) fn flush(&mut self, now: Millis) -> BTreeMap<(LogSign, Option<Worker>), u64> {
         let oldest = oldest_second(now);
         self.latest = Millis::default();
@@ -81,12 +81,12 @@ mod tests {
     fn an_old_line_is_no_sign_of_the_present_unless_it_tells_a_size() {
         let mut signs = Signs::default();
         let size = LogSign::PublisherSize { publisher: 16, engine: 32 };
-        signs.said(ago(FRESH_MS + 1_000), LogSign::ParentUnknown, None);
-        signs.said(ago(FRESH_MS), LogSign::BlockUnknown, None);
-        signs.said(ago(FRESH_MS * 1_000), size, None);
-        signs.said(ago(0), size, None);
-        let said: Vec<_> = signs.flush(NOW).into_iter().collect();
-        assert_eq!(said, [((LogSign::BlockUnknown, None), 1), ((size, None), 2)]);
+        signs.add(ago(FRESH_MS + 1_000), LogSign::ParentUnknown, None);
+        signs.add(ago(FRESH_MS), LogSign::BlockUnknown, None);
+        signs.add(ago(FRESH_MS * 1_000), size, None);
+        signs.add(ago(0), size, None);
+        let sums: Vec<_> = signs.flush(NOW).into_iter().collect();
+        assert_eq!(sums, [((LogSign::BlockUnknown, None), 1), ((size, None), 2)]);
         assert!(signs.flush(NOW).is_empty(), "said once");
     }
 
@@ -94,15 +94,15 @@ mod tests {
     fn memory_stays_bounded_and_no_line_of_the_present_goes_uncounted() {
         let mut signs = Signs::default();
         for i in 0..3 * MAX_SUMS as u64 {
-            signs.said(ago(FRESH_MS * 1_000 - i), LogSign::ParentUnknown, Some(Worker::new(i, 0)));
-            signs.said(ago(0), LogSign::BlockUnknown, Some(Worker::new(i, 0)));
+            signs.add(ago(FRESH_MS * 1_000 - i), LogSign::ParentUnknown, Some(Worker::new(i, 0)));
+            signs.add(ago(0), LogSign::BlockUnknown, Some(Worker::new(i, 0)));
         }
         assert!(signs.sums.len() <= MAX_SUMS + 1, "{}", signs.sums.len());
-        let said = signs.flush(NOW);
-        assert_eq!(said.values().sum::<u64>(), 3 * MAX_SUMS as u64);
-        assert!(said.keys().all(|(sign, _)| *sign == LogSign::BlockUnknown));
+        let sums = signs.flush(NOW);
+        assert_eq!(sums.values().sum::<u64>(), 3 * MAX_SUMS as u64);
+        assert!(sums.keys().all(|(sign, _)| *sign == LogSign::BlockUnknown));
         for publisher in 0..3 * MAX_ALL as u32 {
-            signs.said(NOW, LogSign::PublisherSize { publisher, engine: 1 }, None);
+            signs.add(NOW, LogSign::PublisherSize { publisher, engine: 1 }, None);
         }
         assert_eq!(signs.sums.len(), MAX_ALL);
     }

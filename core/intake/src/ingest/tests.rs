@@ -1,9 +1,10 @@
 //! Behaviour of ingest, one message at a time: what Dynamo says, in which version's shape, and what becomes of it.
 
+use bytes::Bytes;
 use serde_json::json;
 
 use super::*;
-use crate::listen::Listener;
+use crate::{Intake, NatsSubjects};
 use radixscope_model::record::{GoneWhy, LogSign};
 use radixscope_state::cluster::Cluster;
 
@@ -14,41 +15,64 @@ const JETSTREAM: &str = "namespace-dynamo-component-backend-kv-events.kv-events"
 const LOADS: &str = "namespace.dynamo.kv_metrics";
 
 /// Ingest and fold together, as the server runs them.
-struct Heard {
-    listener: Listener,
+struct Observer {
+    intake: Intake,
+    subjects: NatsSubjects,
     cluster: Cluster,
     source: SourceIx,
     now: u64,
 }
 
-impl Heard {
+impl Observer {
     fn new() -> Self {
-        let mut heard = Self {
-            listener: Listener::default(),
+        let mut observer = Self {
+            intake: Intake::default(),
+            subjects: NatsSubjects::default(),
             cluster: Cluster::default(),
             source: SourceIx(0),
             now: 1_800_000_000_000,
         };
-        let at = Millis(heard.now);
-        let Self { listener, cluster, .. } = &mut heard;
-        listener.source("test", SourceKind::Nats, at, cluster).expect("room for a source");
-        heard
+        let at = Millis(observer.now);
+        let Self { intake, cluster, .. } = &mut observer;
+        intake.source("test", SourceKind::Nats, at, cluster).expect("room for a source");
+        observer
     }
 
-    fn hear(&mut self, subject: &str, payload: &[u8]) -> &mut Self {
-        self.hear_replying(subject, None, payload)
-    }
-
-    fn hear_replying(&mut self, subject: &str, reply: Option<&str>, payload: &[u8]) -> &mut Self {
-        let Self { listener, cluster, source, now } = self;
+    /// Takes a payload and flushes.
+    fn take(&mut self, payload: Payload) -> &mut Self {
+        let Self { intake, cluster, source, now, .. } = self;
         let at_ms = Millis(*now);
-        listener.message(Message { source: *source, at_ms, subject, reply, payload }, cluster);
-        listener.flush(at_ms, cluster);
+        intake.take(&Received { source: *source, at_ms, payload }, cluster);
+        intake.flush(at_ms, cluster);
         self
     }
 
-    fn hear_json(&mut self, subject: &str, message: serde_json::Value) -> &mut Self {
-        self.hear(subject, message.to_string().as_bytes())
+    fn nats(&mut self, subject: &str, message: &[u8]) -> &mut Self {
+        self.nats_replying(subject, None, message)
+    }
+
+    fn nats_replying(&mut self, subject: &str, reply: Option<&str>, message: &[u8]) -> &mut Self {
+        let message = Bytes::copy_from_slice(message);
+        match self.subjects.publication(subject, reply, message) {
+            Some(payload) => self.take(payload),
+            None => self,
+        }
+    }
+
+    fn nats_json(&mut self, subject: &str, message: serde_json::Value) -> &mut Self {
+        self.nats(subject, message.to_string().as_bytes())
+    }
+
+    fn log(&mut self, log: &str, line: Vec<u8>) -> &mut Self {
+        self.take(Payload::LogLine { log: log.into(), line: line.into() })
+    }
+
+    fn scrape(&mut self, process: &str, text: &[u8]) -> &mut Self {
+        self.take(Payload::Scrape { process: process.into(), text: Bytes::copy_from_slice(text) })
+    }
+
+    fn health(&mut self, answer: serde_json::Value) -> &mut Self {
+        self.take(Payload::Health { frontend: "fe".into(), answer: answer.to_string().into() })
     }
 
     fn source(&self) -> &radixscope_state::cluster::SourceState {
@@ -92,35 +116,35 @@ fn cleared(worker: u64, rank: u32) -> serde_json::Value {
 
 #[test]
 fn copies_delivered_to_routers_are_not_counted_again() {
-    let mut heard = Heard::new();
+    let mut observer = Observer::new();
     let payload = stored(WORKER, 0, None, &[1]).to_string();
     for reply in [Some("_INBOX.a.b"), Some("$JS.ACK.stream.consumer.1.1.1.1.0")] {
-        heard.hear_replying(JETSTREAM, reply, payload.as_bytes());
+        observer.nats_replying(JETSTREAM, reply, payload.as_bytes());
     }
-    assert_eq!(heard.cluster.workers()[0].stored_total, 1);
-    assert_eq!(heard.source().received, 1);
+    assert_eq!(observer.cluster.workers()[0].stored_total, 1);
+    assert_eq!(observer.source().received, 1);
 }
 
 #[test]
 fn a_worker_first_heard_of_through_its_load_gets_its_component_from_its_events() {
-    let mut heard = Heard::new();
+    let mut observer = Observer::new();
     let load =
         json!({"worker_id": WORKER, "dp_rank": 0, "active_decode_blocks": 8, "active_prefill_tokens": null});
-    heard.hear(LOADS, &enveloped(WORKER, 0, &load));
-    assert_eq!(heard.cluster.workers()[0].component, "");
-    heard.hear_json(JETSTREAM, stored(WORKER, 0, None, &[1]));
-    assert_eq!(heard.cluster.workers().len(), 1);
-    assert_eq!(heard.cluster.workers()[0].component, "backend");
-    assert_eq!(heard.cluster.workers()[0].engine_used_blocks, Some(8));
+    observer.nats(LOADS, &enveloped(WORKER, 0, &load));
+    assert_eq!(observer.cluster.workers()[0].component, "");
+    observer.nats_json(JETSTREAM, stored(WORKER, 0, None, &[1]));
+    assert_eq!(observer.cluster.workers().len(), 1);
+    assert_eq!(observer.cluster.workers()[0].component, "backend");
+    assert_eq!(observer.cluster.workers()[0].engine_used_blocks, Some(8));
 }
 
 #[test]
 fn what_a_router_says_of_a_load_is_not_what_the_engine_says() {
-    let mut heard = Heard::new();
+    let mut observer = Observer::new();
     let load =
         json!({"worker_id": WORKER, "dp_rank": 0, "active_decode_blocks": 7, "active_prefill_tokens": 122});
-    heard.hear(LOADS, &enveloped(99, 0, &load));
-    let worker = &heard.cluster.workers()[0];
+    observer.nats(LOADS, &enveloped(99, 0, &load));
+    let worker = &observer.cluster.workers()[0];
     assert_eq!(worker.engine_used_blocks, None);
     assert_eq!(worker.router_loads[0].router, Some(99));
     assert_eq!(worker.router_loads[0].prefill_tokens, Some(122));
@@ -128,83 +152,84 @@ fn what_a_router_says_of_a_load_is_not_what_the_engine_says() {
 
 #[test]
 fn a_router_that_its_messages_do_not_name_is_no_router_0() {
-    let mut heard = Heard::new();
+    let mut observer = Observer::new();
     // Without an envelope, as 0.8 sends it.
     let load =
         json!({"worker_id": WORKER, "dp_rank": 0, "active_decode_blocks": 7, "active_prefill_tokens": 122});
-    heard.hear(LOADS, load.to_string().as_bytes());
-    assert_eq!(heard.cluster.workers()[0].router_loads[0].router, None);
-    assert!(heard.cluster.routers().is_empty());
+    observer.nats(LOADS, load.to_string().as_bytes());
+    assert_eq!(observer.cluster.workers()[0].router_loads[0].router, None);
+    assert!(observer.cluster.routers().is_empty());
 }
 
 #[test]
 fn a_gap_in_a_workers_own_envelopes_is_counted_for_that_worker() {
-    let mut heard = Heard::new();
+    let mut observer = Observer::new();
     for (sequence, block) in [(0, 1), (1, 2), (4, 3)] {
-        heard.hear(CORE, &enveloped(WORKER, sequence, &stored(WORKER, sequence, None, &[block])));
+        observer.nats(CORE, &enveloped(WORKER, sequence, &stored(WORKER, sequence, None, &[block])));
     }
-    let Heard { listener, cluster, now, .. } = &mut heard;
-    listener.flush(Millis(*now), cluster);
-    listener.flush(Millis(*now), cluster);
-    assert_eq!(heard.cluster.missed_total(), 2);
-    assert_eq!(heard.cluster.workers()[0].missed_total, 2);
+    let Observer { intake, cluster, now, .. } = &mut observer;
+    intake.flush(Millis(*now), cluster);
+    intake.flush(Millis(*now), cluster);
+    assert_eq!(observer.cluster.missed_total(), 2);
+    assert_eq!(observer.cluster.workers()[0].missed_total, 2);
 }
 
 #[test]
 fn event_ids_tell_loss_only_where_they_are_contiguous() {
-    let mut heard = Heard::new();
+    let mut observer = Observer::new();
     // A relay of 0.9: ids with holes and repeats, one event a message.
     for id in [3, 3, 9] {
-        heard.hear_json(JETSTREAM, stored(WORKER, id, None, &[id]));
+        observer.nats_json(JETSTREAM, stored(WORKER, id, None, &[id]));
     }
-    assert_eq!(heard.cluster.missed_total(), 0);
+    assert_eq!(observer.cluster.missed_total(), 0);
     // 1.6: batches.
     for (sequence, id) in [(0, 1), (1, 2), (2, 7)] {
         let batch = json!([stored(WORKER + 1, id, None, &[id])]);
-        heard.hear(ENDPOINT, &enveloped(5, sequence, &batch));
+        observer.nats(ENDPOINT, &enveloped(5, sequence, &batch));
     }
-    assert_eq!(heard.cluster.workers()[1].missed_total, 4);
+    assert_eq!(observer.cluster.workers()[1].missed_total, 4);
 }
 
 #[test]
 fn clearing_means_all_ranks_up_to_1_3_and_one_rank_from_1_4() {
-    let mut heard = Heard::new();
+    let mut observer = Observer::new();
     for rank in [0, 1] {
         let mut event = stored(WORKER, 0, None, &[1]);
         event["event"]["dp_rank"] = json!(rank);
-        heard.hear_json(JETSTREAM, event);
+        observer.nats_json(JETSTREAM, event);
     }
-    heard.hear(ENDPOINT, &enveloped(5, 0, &json!([cleared(WORKER, 1)])));
-    let blocks = |heard: &Heard| -> Vec<_> {
-        heard.cluster.workers_by_id().iter().map(|&w| heard.cluster.blocks(w)).collect()
+    observer.nats(ENDPOINT, &enveloped(5, 0, &json!([cleared(WORKER, 1)])));
+    let blocks = |observer: &Observer| -> Vec<_> {
+        observer.cluster.workers_by_id().iter().map(|&w| observer.cluster.blocks(w)).collect()
     };
-    assert_eq!(blocks(&heard), [Some(1), Some(0)]);
-    heard.hear_json(JETSTREAM, cleared(WORKER, 1));
-    assert_eq!(blocks(&heard), [Some(0), Some(0)]);
+    assert_eq!(blocks(&observer), [Some(1), Some(0)]);
+    observer.nats_json(JETSTREAM, cleared(WORKER, 1));
+    assert_eq!(blocks(&observer), [Some(0), Some(0)]);
 }
 
 #[test]
 fn blocks_in_other_tiers_are_counted_and_not_drawn() {
-    let mut heard = Heard::new();
+    let mut observer = Observer::new();
     let mut event = stored(WORKER, 1, None, &[1, 2]);
     event["storage_tier"] = json!("disk");
-    heard.hear(ENDPOINT, &enveloped(5, 0, &json!([event])));
-    assert_eq!(heard.cluster.workers()[0].other_tier, (2, 0));
-    assert_eq!(heard.cluster.tree().totals().resident, 0);
+    observer.nats(ENDPOINT, &enveloped(5, 0, &json!([event])));
+    assert_eq!(observer.cluster.workers()[0].other_tier, (2, 0));
+    assert_eq!(observer.cluster.tree().totals().resident, 0);
 }
 
 #[test]
 fn a_bad_message_is_counted_by_topic_and_reason_and_costs_no_good_one() {
-    let mut heard = Heard::new();
-    heard.hear_json(JETSTREAM, stored(WORKER, 0, None, &[1]));
-    heard.hear(JETSTREAM, b"{\"worker_id\":");
+    let mut observer = Observer::new();
+    observer.nats_json(JETSTREAM, stored(WORKER, 0, None, &[1]));
+    observer.nats(JETSTREAM, b"{\"worker_id\":");
     let mut nameless = stored(WORKER, 0, None, &[9]);
     nameless["worker_id"] = json!("x");
-    heard.hear_json(JETSTREAM, nameless);
-    heard.hear("strange.kv-events", b"{}");
-    heard.hear(CORE, &vec![b'{'; MAX_PAYLOAD_BYTES + 1]);
-    heard.hear_json(JETSTREAM, stored(WORKER, 1, Some(1), &[2]));
-    let mut reasons: Vec<_> = heard.source().rejected.iter().map(|r| (r.topic, r.reason, r.count)).collect();
+    observer.nats_json(JETSTREAM, nameless);
+    observer.nats("strange.kv-events", b"{}");
+    observer.nats(CORE, &vec![b'{'; MAX_PAYLOAD_BYTES + 1]);
+    observer.nats_json(JETSTREAM, stored(WORKER, 1, Some(1), &[2]));
+    let mut reasons: Vec<_> =
+        observer.source().rejected.iter().map(|r| (r.topic, r.reason, r.count)).collect();
     reasons.sort_unstable();
     assert_eq!(
         reasons,
@@ -215,65 +240,65 @@ fn a_bad_message_is_counted_by_topic_and_reason_and_costs_no_good_one() {
             (Topic::Other, Reason::UnknownKind, 1),
         ]
     );
-    assert_eq!(heard.cluster.tree().totals().resident, 2);
-    assert_eq!(heard.source().received, 6);
+    assert_eq!(observer.cluster.tree().totals().resident, 2);
+    assert_eq!(observer.source().received, 6);
 }
 
 #[test]
 fn ids_beyond_what_javascript_can_count_stay_exact() {
-    let mut heard = Heard::new();
-    heard.hear_json(JETSTREAM, stored(u64::MAX, 0, None, &[u64::MAX, u64::MAX - 1]));
-    let worker = heard.cluster.worker_ix(Worker::new(u64::MAX, 0)).expect("known");
+    let mut observer = Observer::new();
+    observer.nats_json(JETSTREAM, stored(u64::MAX, 0, None, &[u64::MAX, u64::MAX - 1]));
+    let worker = observer.cluster.worker_ix(Worker::new(u64::MAX, 0)).expect("known");
     let node =
-        heard.cluster.tree().find(worker, radixscope_model::id::BlockHash(u64::MAX - 1)).expect("held");
-    assert_eq!(heard.cluster.tree().tokens_hash(node).0, u64::MAX - 1);
+        observer.cluster.tree().find(worker, radixscope_model::id::BlockHash(u64::MAX - 1)).expect("held");
+    assert_eq!(observer.cluster.tree().tokens_hash(node).0, u64::MAX - 1);
 }
 
 #[test]
 fn more_workers_than_are_kept_apart_are_counted_as_missed() {
-    let mut heard = Heard::new();
-    let Heard { listener, cluster, source, now } = &mut heard;
+    let mut observer = Observer::new();
+    let Observer { intake, subjects, cluster, source, now } = &mut observer;
     let (source, at_ms) = (*source, Millis(*now));
     for id in 0..radixscope_state::cluster::MAX_WORKERS as u64 + 3 {
-        let payload = stored(id, 0, None, &[1]).to_string();
-        let message = Message { source, at_ms, subject: JETSTREAM, reply: None, payload: payload.as_bytes() };
-        listener.message(message, cluster);
+        let message = stored(id, 0, None, &[1]).to_string().into();
+        let payload = subjects.publication(JETSTREAM, None, message).expect("no copy");
+        intake.take(&Received { source, at_ms, payload }, cluster);
     }
-    listener.flush(at_ms, cluster);
-    assert_eq!(heard.cluster.workers().len(), radixscope_state::cluster::MAX_WORKERS);
-    let missed = &heard.source().missed;
+    intake.flush(at_ms, cluster);
+    assert_eq!(observer.cluster.workers().len(), radixscope_state::cluster::MAX_WORKERS);
+    let missed = &observer.source().missed;
     assert_eq!((missed[0].cause, missed[0].count), (MissedCause::TooManyWorkers, 3));
 }
 
 #[test]
 fn delay_is_the_largest_since_the_last_flush_and_unknown_without_a_publication_time() {
-    let mut heard = Heard::new();
-    heard.hear_json(JETSTREAM, stored(WORKER, 0, None, &[1]));
-    assert_eq!(heard.source().lag_ms, None);
-    heard.hear(CORE, &enveloped(WORKER, 0, &stored(WORKER, 1, None, &[2])));
-    assert_eq!(heard.source().lag_ms, Some(10));
+    let mut observer = Observer::new();
+    observer.nats_json(JETSTREAM, stored(WORKER, 0, None, &[1]));
+    assert_eq!(observer.source().lag_ms, None);
+    observer.nats(CORE, &enveloped(WORKER, 0, &stored(WORKER, 1, None, &[2])));
+    assert_eq!(observer.source().lag_ms, Some(10));
 }
 
 #[test]
 fn a_decision_that_comes_twice_through_replica_sync_counts_once() {
-    let mut heard = Heard::new();
+    let mut observer = Observer::new();
     let hit = json!({"worker_id": WORKER, "dp_rank": 0, "isl_blocks": 10, "overlap_blocks": 4});
     let add = json!({"request_id": "r", "worker": {"worker_id": WORKER, "dp_rank": 0}, "router_id": 99,
         "data": {"AddRequest": {"token_sequence": [1, 2, 3, 4, 5, 6, 7, 8, 9, 10], "isl": 160, "overlap": 4, "expected_output_tokens": null}}});
-    heard.hear("namespace.dynamo.kv-hit-rate", &enveloped(99, 0, &hit));
-    heard.hear("namespace.dynamo.component.backend.active_sequences_events", &enveloped(99, 0, &add));
-    assert_eq!(heard.cluster.decisions().totals().count, 1);
-    assert_eq!(heard.cluster.workers()[0].sequences.added, 1);
+    observer.nats("namespace.dynamo.kv-hit-rate", &enveloped(99, 0, &hit));
+    observer.nats("namespace.dynamo.component.backend.active_sequences_events", &enveloped(99, 0, &add));
+    assert_eq!(observer.cluster.decisions().totals().count, 1);
+    assert_eq!(observer.cluster.workers()[0].sequences.added, 1);
 }
 
 #[test]
 fn with_replica_sync_alone_decisions_come_from_added_requests() {
-    let mut heard = Heard::new();
+    let mut observer = Observer::new();
     let add = json!({"request_id": "r", "worker": {"worker_id": WORKER, "dp_rank": 0}, "router_id": 99,
         "data": {"AddRequest": {"token_sequence": [1, 2, 3], "track_prefill_tokens": true}}});
     let subject = "namespace.dynamo.component.backend.endpoint.generate.active_sequences_events";
-    heard.hear(subject, &enveloped(99, 0, &add));
-    let decided = heard.cluster.decisions().newest_first().next().expect("one decision");
+    observer.nats(subject, &enveloped(99, 0, &add));
+    let decided = observer.cluster.decisions().newest_first().next().expect("one decision");
     assert_eq!(decided.decision.isl_blocks, None, "three full ones, and perhaps one that is begun");
     assert_eq!(decided.decision.overlap_blocks, None);
     assert_eq!(decided.overlap_share(), None);
@@ -281,15 +306,15 @@ fn with_replica_sync_alone_decisions_come_from_added_requests() {
 
 #[test]
 fn a_model_card_tells_the_capacity_of_every_rank() {
-    let mut heard = Heard::new();
+    let mut observer = Observer::new();
     let card = json!({"type": "Model", "namespace": "dynamo", "component": "backend", "endpoint": "generate",
         "instance_id": WORKER, "card_json": {"display_name": "m", "kv_cache_block_size": 16,
         "runtime_config": {"total_kv_blocks": 1600, "data_parallel_size": 2}}});
-    heard.hear_json("v1/mdc/dynamo/backend/generate/6a6ca1fa1fafec13", card);
+    observer.take(Payload::ModelCard { value: card.to_string().into() });
     let capacities: Vec<_> =
-        heard.cluster.workers().iter().map(|w| (w.id.dp_rank, w.capacity_blocks)).collect();
+        observer.cluster.workers().iter().map(|w| (w.id.dp_rank, w.capacity_blocks)).collect();
     assert_eq!(capacities, [(0, Some(1600)), (1, Some(1600))]);
-    assert_eq!(heard.cluster.workers()[0].block_size_tokens, Some(16));
+    assert_eq!(observer.cluster.workers()[0].block_size_tokens, Some(16));
 }
 
 /// A line written so long after eight o'clock, when these tests play.
@@ -302,16 +327,15 @@ const SIZE: &str = "Block not published. Block size must be 16 tokens to be publ
 
 #[test]
 fn a_sign_in_a_log_is_summed_with_the_worker_that_it_names() {
-    let mut heard = Heard::new();
-    let at_ms = Millis(heard.now);
-    let Heard { listener, cluster, source, .. } = &mut heard;
+    let mut observer = Observer::new();
+    let at_ms = Millis(observer.now);
+    let Observer { intake, cluster, source, .. } = &mut observer;
     for clock in ["07:59:58.000000", "07:59:59.000000", "07:59:59.500000"] {
-        let payload = line(clock, PARENT);
-        let message = Message { source: *source, at_ms, subject: "log/a", reply: None, payload: &payload };
-        listener.message(message, cluster);
+        let payload = Payload::LogLine { log: "a".into(), line: line(clock, PARENT).into() };
+        intake.take(&Received { source: *source, at_ms, payload }, cluster);
     }
     assert!(cluster.signs().is_empty(), "said at the flush");
-    listener.flush(at_ms, cluster);
+    intake.flush(at_ms, cluster);
     let [sign] = cluster.signs() else { panic!("one sign: {:?}", cluster.signs()) };
     assert_eq!((sign.sign, sign.count, &sign.workers[..]), (LogSign::ParentUnknown, 3, &[WorkerIx(0)][..]));
     assert_eq!(cluster.workers()[0].id, Worker::new(7, 0), "introduced by the line");
@@ -319,39 +343,39 @@ fn a_sign_in_a_log_is_summed_with_the_worker_that_it_names() {
 
 #[test]
 fn old_lines_are_no_signs_of_the_present_but_sizes_stay_true() {
-    let mut heard = Heard::new();
-    heard.hear(CORE, &enveloped(WORKER, 0, &stored(WORKER, 1, None, &[2])));
-    heard.hear("log/a", &line("07:00:00.000000", PARENT)).hear("log/a", &line("07:00:00.000000", SIZE));
-    let signs: Vec<_> = heard.cluster.signs().iter().map(|state| state.sign).collect();
+    let mut observer = Observer::new();
+    observer.nats(CORE, &enveloped(WORKER, 0, &stored(WORKER, 1, None, &[2])));
+    observer.log("a", line("07:00:00.000000", PARENT)).log("a", line("07:00:00.000000", SIZE));
+    let signs: Vec<_> = observer.cluster.signs().iter().map(|state| state.sign).collect();
     assert_eq!(signs, [LogSign::PublisherSize { publisher: 16, engine: 32 }]);
-    heard.hear("log/a", &line("07:59:30.000000", PARENT));
-    assert_eq!(heard.cluster.signs().len(), 2);
+    observer.log("a", line("07:59:30.000000", PARENT));
+    assert_eq!(observer.cluster.signs().len(), 2);
 }
 
 #[test]
 fn a_log_that_is_read_long_after_it_was_written_is_judged_by_its_own_present() {
-    let mut heard = Heard::new();
-    heard.now += 86_400_000;
-    heard.hear("log/a", &line("07:59:30.000000", PARENT)).hear("log/a", &line("08:00:00.000000", PARENT));
-    assert_eq!(heard.cluster.signs()[0].count, 2);
+    let mut observer = Observer::new();
+    observer.now += 86_400_000;
+    observer.log("a", line("07:59:30.000000", PARENT)).log("a", line("08:00:00.000000", PARENT));
+    assert_eq!(observer.cluster.signs()[0].count, 2);
 }
 
 #[test]
 fn a_clock_that_is_ahead_makes_no_line_old() {
-    let mut heard = Heard::new();
-    heard.hear("log/a", &line("09:00:00.000000", PARENT)).hear("log/a", &line("08:00:00.000000", PARENT));
-    assert_eq!(heard.cluster.signs()[0].count, 2);
+    let mut observer = Observer::new();
+    observer.log("a", line("09:00:00.000000", PARENT)).log("a", line("08:00:00.000000", PARENT));
+    assert_eq!(observer.cluster.signs()[0].count, 2);
 }
 
 #[test]
 fn a_worker_whose_events_come_both_ways_says_each_way_once() {
-    let mut heard = Heard::new();
+    let mut observer = Observer::new();
     for event_id in 4..7 {
-        heard.hear_json(JETSTREAM, stored(WORKER, event_id, None, &[1]));
-        heard.hear(CORE, &enveloped(WORKER, event_id, &stored(WORKER, event_id + 10, None, &[2])));
+        observer.nats_json(JETSTREAM, stored(WORKER, event_id, None, &[1]));
+        observer.nats(CORE, &enveloped(WORKER, event_id, &stored(WORKER, event_id + 10, None, &[2])));
     }
     let lines: Vec<_> =
-        heard.cluster.workers()[0].lines.iter().map(|line| (line.line, line.first_event_id)).collect();
+        observer.cluster.workers()[0].lines.iter().map(|line| (line.line, line.first_event_id)).collect();
     assert_eq!(lines, [(EventLine::JetStream, 4), (EventLine::Core, 14)]);
 }
 
@@ -360,14 +384,14 @@ const ADDED: &str = "Adding worker WorkerWithDpRank { worker_id: 766868236115063
 const INSTANCE: &str = "DISCOVERY: Generate endpoint instance removed, removing worker 7668682361150630931";
 
 /// A worker that holds two blocks, and left by the word of `message`.
-fn left(message: &str) -> Heard {
-    let mut heard = Heard::new();
-    heard.hear_json(JETSTREAM, stored(WORKER, 0, None, &[1, 2]));
-    heard.hear("log/a", &line("08:00:00.000000", message));
-    heard
+fn left(message: &str) -> Observer {
+    let mut observer = Observer::new();
+    observer.nats_json(JETSTREAM, stored(WORKER, 0, None, &[1, 2]));
+    observer.log("a", line("08:00:00.000000", message));
+    observer
 }
 
-impl Heard {
+impl Observer {
     fn is_gone(&self) -> bool {
         self.cluster.workers()[0].gone.is_some()
     }
@@ -380,56 +404,55 @@ impl Heard {
 #[test]
 fn a_worker_that_a_router_removed_is_gone_with_its_blocks() {
     for message in [REMOVED, INSTANCE] {
-        let heard = left(message);
-        assert_eq!((heard.is_gone(), heard.blocks()), (true, Some(0)), "{message}");
-        assert_eq!(heard.cluster.workers()[0].gone.map(|gone| gone.why), Some(GoneWhy::Log));
+        let observer = left(message);
+        assert_eq!((observer.is_gone(), observer.blocks()), (true, Some(0)), "{message}");
+        assert_eq!(observer.cluster.workers()[0].gone.map(|gone| gone.why), Some(GoneWhy::Log));
     }
 }
 
 #[test]
 fn a_removal_of_another_day_is_none_of_today() {
-    let mut heard = Heard::new();
-    heard.hear(CORE, &enveloped(WORKER, 0, &stored(WORKER, 0, None, &[1, 2])));
-    heard.hear("log/a", &line("07:00:00.000000", REMOVED));
-    assert_eq!((heard.is_gone(), heard.blocks()), (false, Some(2)));
+    let mut observer = Observer::new();
+    observer.nats(CORE, &enveloped(WORKER, 0, &stored(WORKER, 0, None, &[1, 2])));
+    observer.log("a", line("07:00:00.000000", REMOVED));
+    assert_eq!((observer.is_gone(), observer.blocks()), (false, Some(2)));
 }
 
 #[test]
 fn what_a_worker_says_right_after_it_left_is_late_and_later_it_is_back() {
-    let mut heard = left(REMOVED);
-    heard.now += 1_500;
-    heard.hear_json(JETSTREAM, stored(WORKER, 1, None, &[3]));
-    assert_eq!((heard.is_gone(), heard.blocks()), (true, Some(0)), "late");
-    assert_eq!(heard.cluster.workers()[0].events_after_gone, 1);
-    assert_eq!(heard.cluster.workers()[0].unknown_removed_total, 0);
-    heard.now += 1_500;
-    heard.hear_json(JETSTREAM, stored(WORKER, 2, None, &[4]));
-    assert_eq!((heard.is_gone(), heard.blocks()), (false, Some(1)), "back");
+    let mut observer = left(REMOVED);
+    observer.now += 1_500;
+    observer.nats_json(JETSTREAM, stored(WORKER, 1, None, &[3]));
+    assert_eq!((observer.is_gone(), observer.blocks()), (true, Some(0)), "late");
+    assert_eq!(observer.cluster.workers()[0].events_after_gone, 1);
+    assert_eq!(observer.cluster.workers()[0].unknown_removed_total, 0);
+    observer.now += 1_500;
+    observer.nats_json(JETSTREAM, stored(WORKER, 2, None, &[4]));
+    assert_eq!((observer.is_gone(), observer.blocks()), (false, Some(1)), "back");
 }
 
 #[test]
 fn a_worker_that_a_router_adds_again_is_back_and_an_older_line_changes_nothing() {
-    let mut heard = left(REMOVED);
-    heard.hear("log/b", &line("07:59:50.000000", ADDED));
-    assert!(heard.is_gone(), "added before it was removed");
-    heard.now += 1_000;
-    heard.hear("log/b", &line("08:00:01.000000", ADDED));
-    assert!(!heard.is_gone());
+    let mut observer = left(REMOVED);
+    observer.log("b", line("07:59:50.000000", ADDED));
+    assert!(observer.is_gone(), "added before it was removed");
+    observer.now += 1_000;
+    observer.log("b", line("08:00:01.000000", ADDED));
+    assert!(!observer.is_gone());
 }
 
 #[test]
 fn of_a_log_that_is_read_at_once_the_last_word_about_a_worker_counts() {
-    let mut heard = Heard::new();
-    heard.hear_json(JETSTREAM, stored(WORKER, 0, None, &[1, 2]));
-    let at_ms = Millis(heard.now);
-    let Heard { listener, cluster, source, .. } = &mut heard;
+    let mut observer = Observer::new();
+    observer.nats_json(JETSTREAM, stored(WORKER, 0, None, &[1, 2]));
+    let at_ms = Millis(observer.now);
+    let Observer { intake, cluster, source, .. } = &mut observer;
     for (clock, message) in [("07:59:30.000000", REMOVED), ("07:59:40.000000", ADDED)] {
-        let payload = line(clock, message);
-        let message = Message { source: *source, at_ms, subject: "log/a", reply: None, payload: &payload };
-        listener.message(message, cluster);
+        let payload = Payload::LogLine { log: "a".into(), line: line(clock, message).into() };
+        intake.take(&Received { source: *source, at_ms, payload }, cluster);
     }
-    listener.flush(at_ms, cluster);
-    assert_eq!((heard.is_gone(), heard.blocks()), (false, Some(2)), "it never seemed gone");
+    intake.flush(at_ms, cluster);
+    assert_eq!((observer.is_gone(), observer.blocks()), (false, Some(2)), "it never seemed gone");
 }
 
 /// A frontend's list of workers that take requests.
@@ -440,161 +463,162 @@ fn listed(workers: &[u64]) -> serde_json::Value {
 
 #[test]
 fn a_frontends_list_introduces_workers_that_nothing_was_heard_of() {
-    let mut heard = Heard::new();
-    heard.hear_json("health/fe", listed(&[WORKER]));
-    let worker = &heard.cluster.workers()[0];
+    let mut observer = Observer::new();
+    observer.health(listed(&[WORKER]));
+    let worker = &observer.cluster.workers()[0];
     assert_eq!((worker.id, worker.component.as_str()), (Worker::new(WORKER, 0), "backend"));
     // One known by another rank is the same worker.
     let load =
         json!({"worker_id": 7, "dp_rank": 1, "active_decode_blocks": 8, "active_prefill_tokens": null});
-    heard.hear(LOADS, &enveloped(7, 0, &load));
-    heard.hear_json("health/fe", listed(&[WORKER, 7]));
-    assert_eq!(heard.cluster.workers().len(), 2);
-    assert_eq!(heard.cluster.workers()[1].component, "backend");
+    observer.nats(LOADS, &enveloped(7, 0, &load));
+    observer.health(listed(&[WORKER, 7]));
+    assert_eq!(observer.cluster.workers().len(), 2);
+    assert_eq!(observer.cluster.workers()[1].component, "backend");
 }
 
 #[test]
 fn a_worker_that_leaves_every_list_is_gone_with_all_its_ranks_and_returns_with_them() {
-    let mut heard = Heard::new();
+    let mut observer = Observer::new();
     for rank in [0, 1] {
         let mut event = stored(WORKER, 0, None, &[1]);
         event["event"]["dp_rank"] = json!(rank);
-        heard.hear_json(JETSTREAM, event);
+        observer.nats_json(JETSTREAM, event);
     }
-    heard.hear_json("health/fe", listed(&[WORKER]));
-    heard.hear_json("health/fe", listed(&[]));
-    assert!(heard.cluster.workers().iter().all(|worker| worker.gone.is_none()), "once may be a mistake");
-    heard.hear_json("health/fe", listed(&[]));
-    assert!(heard.cluster.workers().iter().all(|worker| worker.gone.is_some()));
-    assert_eq!(heard.cluster.tree().totals().resident, 0);
-    heard.hear_json("health/fe", listed(&[WORKER]));
-    assert!(heard.cluster.workers().iter().all(|worker| worker.gone.is_none()));
+    observer.health(listed(&[WORKER]));
+    observer.health(listed(&[]));
+    assert!(observer.cluster.workers().iter().all(|worker| worker.gone.is_none()), "once may be a mistake");
+    observer.health(listed(&[]));
+    assert!(observer.cluster.workers().iter().all(|worker| worker.gone.is_some()));
+    assert_eq!(observer.cluster.tree().totals().resident, 0);
+    observer.health(listed(&[WORKER]));
+    assert!(observer.cluster.workers().iter().all(|worker| worker.gone.is_none()));
 }
 
 #[test]
 fn a_scrape_introduces_the_workers_it_speaks_of_and_is_kept_by_process() {
-    let mut heard = Heard::new();
+    let mut observer = Observer::new();
     let text =
         format!("dynamo_frontend_worker_active_decode_blocks{{dp_rank=\"0\",worker_id=\"{WORKER}\"}} 12\n");
-    heard
-        .hear("metrics/fe", text.as_bytes())
-        .hear("metrics/other", b"up 1\n")
-        .hear("metrics/fe", b"<html>\n");
-    assert_eq!(heard.cluster.workers()[0].id, Worker::new(WORKER, 0));
-    let processes = heard.cluster.processes();
+    observer.scrape("fe", text.as_bytes()).scrape("other", b"up 1\n").scrape("fe", b"<html>\n");
+    assert_eq!(observer.cluster.workers()[0].id, Worker::new(WORKER, 0));
+    let processes = observer.cluster.processes();
     assert_eq!(processes.iter().map(|process| process.name.as_str()).collect::<Vec<_>>(), ["fe", "other"]);
     assert_eq!(processes[0].workers()[0].decode_blocks, Some(12));
-    let rejected: Vec<_> = heard.source().rejected.iter().map(|r| (r.topic, r.reason, r.count)).collect();
+    let rejected: Vec<_> = observer.source().rejected.iter().map(|r| (r.topic, r.reason, r.count)).collect();
     assert_eq!(rejected, [(Topic::Metrics, Reason::Malformed, 1)]);
-    heard.hear("metrics/fe", &vec![b'#'; MAX_PAYLOAD_BYTES + 1]);
-    assert!(heard.source().rejected.iter().any(|r| r.reason == Reason::TooLarge));
+    observer.scrape("fe", &vec![b'#'; MAX_PAYLOAD_BYTES + 1]);
+    assert!(observer.source().rejected.iter().any(|r| r.reason == Reason::TooLarge));
 }
 
 /// Messages that had no room, and then one that had.
-fn refuse(heard: &mut Heard, subject: &str, payloads: &[Vec<u8>]) {
+fn refuse(observer: &mut Observer, subject: &str, payloads: &[Vec<u8>]) {
     let mut missing = Missing::default();
-    payloads.iter().for_each(|payload| missing.refuse(subject, payload));
-    heard.listener.missing(heard.source, &missing);
+    for message in payloads {
+        let message = Bytes::copy_from_slice(message);
+        missing.refuse(&observer.subjects.publication(subject, None, message).expect("no copy"));
+    }
+    observer.intake.missing(observer.source, &missing);
 }
 
 /// What is counted as lost, by cause, once nothing can come late any more.
-fn lost(heard: &mut Heard) -> Vec<(MissedCause, u64)> {
-    let Heard { listener, cluster, now, .. } = heard;
-    (0..2).for_each(|_| listener.flush(Millis(*now), cluster));
-    heard.source().missed.iter().map(|m| (m.cause, m.count)).collect()
+fn lost(observer: &mut Observer) -> Vec<(MissedCause, u64)> {
+    let Observer { intake, cluster, now, .. } = observer;
+    (0..2).for_each(|_| intake.flush(Millis(*now), cluster));
+    observer.source().missed.iter().map(|m| (m.cause, m.count)).collect()
 }
 
-fn broke(heard: &mut Heard) {
+fn broke(observer: &mut Observer) {
     let mut missing = Missing::default();
-    missing.broke(Break { since_ms: Millis(heard.now - 5_000), until_ms: Millis(heard.now) });
-    heard.listener.missing(heard.source, &missing);
-    heard.listener.flush(Millis(heard.now), &mut heard.cluster);
+    missing.broke(Break { since_ms: Millis(observer.now - 5_000), until_ms: Millis(observer.now) });
+    observer.intake.missing(observer.source, &missing);
+    observer.intake.flush(Millis(observer.now), &mut observer.cluster);
 }
 
 #[test]
 fn what_was_dropped_here_is_counted_once_though_numbers_jump_over_it() {
-    let mut heard = Heard::new();
+    let mut observer = Observer::new();
     let batch = |event: u64| json!([stored(WORKER, event, None, &[event])]);
-    heard.hear(ENDPOINT, &enveloped(9, 0, &batch(1)));
+    observer.nats(ENDPOINT, &enveloped(9, 0, &batch(1)));
     let dropped: Vec<_> = (1..51).map(|n| enveloped(9, n, &batch(n + 1))).collect();
-    refuse(&mut heard, ENDPOINT, &dropped);
-    heard.hear(ENDPOINT, &enveloped(9, 51, &batch(52)));
-    assert_eq!(lost(&mut heard), [(MissedCause::QueueFull, 50), (MissedCause::EventsInLost, 50)]);
-    assert_eq!(heard.cluster.missed_total(), 50);
-    assert_eq!(heard.cluster.workers()[0].missed_total, 50, "the worker's own count is of events");
+    refuse(&mut observer, ENDPOINT, &dropped);
+    observer.nats(ENDPOINT, &enveloped(9, 51, &batch(52)));
+    assert_eq!(lost(&mut observer), [(MissedCause::QueueFull, 50), (MissedCause::EventsInLost, 50)]);
+    assert_eq!(observer.cluster.missed_total(), 50);
+    assert_eq!(observer.cluster.workers()[0].missed_total, 50, "the worker's own count is of events");
 }
 
 #[test]
 fn events_in_messages_lost_on_the_way_count_once() {
-    let mut heard = Heard::new();
+    let mut observer = Observer::new();
     let batch = |event: u64| {
         json!([stored(WORKER, event, None, &[event]), stored(WORKER, event + 1, None, &[event + 1])])
     };
-    heard.hear(ENDPOINT, &enveloped(9, 0, &batch(1)));
-    heard.hear(ENDPOINT, &enveloped(9, 11, &batch(23)));
+    observer.nats(ENDPOINT, &enveloped(9, 0, &batch(1)));
+    observer.nats(ENDPOINT, &enveloped(9, 11, &batch(23)));
     // And one that the engine lost before it was published.
-    heard.hear(ENDPOINT, &enveloped(9, 12, &batch(26)));
-    let missed = lost(&mut heard);
+    observer.nats(ENDPOINT, &enveloped(9, 12, &batch(26)));
+    let missed = lost(&mut observer);
     assert_eq!(missed.len(), 3, "{missed:?}");
     assert!(missed.contains(&(MissedCause::EnvelopeGap, 10)), "{missed:?}");
     assert!(missed.contains(&(MissedCause::EventsInLost, 20)), "{missed:?}");
     assert!(missed.contains(&(MissedCause::EventIdGap, 1)), "{missed:?}");
-    assert_eq!(heard.cluster.missed_total(), 11);
+    assert_eq!(observer.cluster.missed_total(), 11);
 }
 
 #[test]
 fn what_the_client_dropped_counts_only_where_no_number_tells() {
-    let mut heard = Heard::new();
-    heard.hear_json(CORE, stored(WORKER, 0, None, &[1]));
+    let mut observer = Observer::new();
+    observer.nats_json(CORE, stored(WORKER, 0, None, &[1]));
     let load =
         json!({"worker_id": WORKER, "dp_rank": 0, "active_decode_blocks": 8, "active_prefill_tokens": null});
-    heard.hear(LOADS, &enveloped(WORKER, 0, &load));
+    observer.nats(LOADS, &enveloped(WORKER, 0, &load));
     let mut missing = Missing::default();
     missing.count(Topic::KvEvents, MissedCause::SlowConsumer, 7);
     missing.count(Topic::KvMetrics, MissedCause::SlowConsumer, 8);
-    heard.listener.missing(heard.source, &missing);
-    assert_eq!(lost(&mut heard), [(MissedCause::SlowConsumer, 7)]);
-    assert!(heard.source().is_missed_at_least());
+    observer.intake.missing(observer.source, &missing);
+    assert_eq!(lost(&mut observer), [(MissedCause::SlowConsumer, 7)]);
+    assert!(observer.source().is_missed_at_least());
 }
 
 #[test]
 fn a_break_is_a_gap_of_unknown_size_until_every_publisher_has_spoken() {
-    let mut heard = Heard::new();
-    let gaps = |heard: &Heard| heard.source().gaps.iter().map(|g| (g.topic, g.count)).collect::<Vec<_>>();
+    let mut observer = Observer::new();
+    let gaps =
+        |observer: &Observer| observer.source().gaps.iter().map(|g| (g.topic, g.count)).collect::<Vec<_>>();
     for publisher in [WORKER, WORKER + 1] {
-        heard.hear(CORE, &enveloped(publisher, 3, &stored(publisher, 0, None, &[1])));
+        observer.nats(CORE, &enveloped(publisher, 3, &stored(publisher, 0, None, &[1])));
     }
-    broke(&mut heard);
-    assert_eq!(gaps(&heard), [(Topic::KvEvents, 1)]);
-    heard.hear(CORE, &enveloped(WORKER, 9, &stored(WORKER, 1, None, &[2])));
-    assert_eq!(gaps(&heard), [(Topic::KvEvents, 1)], "one is still awaited");
-    heard.hear(CORE, &enveloped(WORKER + 1, 4, &stored(WORKER + 1, 1, None, &[2])));
-    assert_eq!(gaps(&heard), []);
-    assert_eq!(lost(&mut heard), [(MissedCause::EnvelopeGap, 5)]);
+    broke(&mut observer);
+    assert_eq!(gaps(&observer), [(Topic::KvEvents, 1)]);
+    observer.nats(CORE, &enveloped(WORKER, 9, &stored(WORKER, 1, None, &[2])));
+    assert_eq!(gaps(&observer), [(Topic::KvEvents, 1)], "one is still awaited");
+    observer.nats(CORE, &enveloped(WORKER + 1, 4, &stored(WORKER + 1, 1, None, &[2])));
+    assert_eq!(gaps(&observer), []);
+    assert_eq!(lost(&mut observer), [(MissedCause::EnvelopeGap, 5)]);
 }
 
 #[test]
 fn a_break_without_numbers_stays_of_unknown_size() {
-    let mut heard = Heard::new();
-    heard.hear_json(CORE, stored(WORKER, 0, None, &[1]));
-    broke(&mut heard);
-    broke(&mut heard);
-    heard.hear_json(CORE, stored(WORKER, 1, None, &[2]));
-    let [gap] = heard.source().gaps.as_slice() else { panic!("{:?}", heard.source().gaps) };
-    assert_eq!((gap.topic, gap.count, gap.until_ms), (Topic::KvEvents, 2, Millis(heard.now)));
-    assert_eq!(heard.cluster.missed_total(), 0, "unknown is not a number");
-    assert_eq!(heard.cluster.gaps_total(), 2);
+    let mut observer = Observer::new();
+    observer.nats_json(CORE, stored(WORKER, 0, None, &[1]));
+    broke(&mut observer);
+    broke(&mut observer);
+    observer.nats_json(CORE, stored(WORKER, 1, None, &[2]));
+    let [gap] = observer.source().gaps.as_slice() else { panic!("{:?}", observer.source().gaps) };
+    assert_eq!((gap.topic, gap.count, gap.until_ms), (Topic::KvEvents, 2, Millis(observer.now)));
+    assert_eq!(observer.cluster.missed_total(), 0, "unknown is not a number");
+    assert_eq!(observer.cluster.gaps_total(), 2);
 }
 
 #[test]
 fn a_publisher_that_begins_in_the_middle_after_a_break_may_have_been_missed() {
-    let mut heard = Heard::new();
-    heard.hear(CORE, &enveloped(WORKER, 0, &stored(WORKER, 0, None, &[1])));
-    broke(&mut heard);
-    heard.hear(CORE, &enveloped(WORKER, 1, &stored(WORKER, 1, None, &[2])));
-    assert_eq!(heard.source().gaps, []);
-    heard.hear(CORE, &enveloped(WORKER + 1, 0, &stored(WORKER + 1, 0, None, &[1])));
-    assert_eq!(heard.source().gaps, [], "from its beginning");
-    heard.hear(CORE, &enveloped(WORKER + 2, 40, &stored(WORKER + 2, 40, None, &[1])));
-    assert_eq!(heard.source().gaps.len(), 1);
+    let mut observer = Observer::new();
+    observer.nats(CORE, &enveloped(WORKER, 0, &stored(WORKER, 0, None, &[1])));
+    broke(&mut observer);
+    observer.nats(CORE, &enveloped(WORKER, 1, &stored(WORKER, 1, None, &[2])));
+    assert_eq!(observer.source().gaps, []);
+    observer.nats(CORE, &enveloped(WORKER + 1, 0, &stored(WORKER + 1, 0, None, &[1])));
+    assert_eq!(observer.source().gaps, [], "from its beginning");
+    observer.nats(CORE, &enveloped(WORKER + 2, 40, &stored(WORKER + 2, 40, None, &[1])));
+    assert_eq!(observer.source().gaps.len(), 1);
 }

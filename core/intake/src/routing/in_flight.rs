@@ -135,9 +135,9 @@ mod tests {
     const W: WorkerIx = WorkerIx(1);
 
     #[derive(Default)]
-    struct Told(InFlight);
+    struct RequestObservation(InFlight);
 
-    impl Told {
+    impl RequestObservation {
         fn flush(&mut self, at: u64) -> Vec<(u16, u32, u32)> {
             self.flush_without(at, None)
         }
@@ -163,7 +163,7 @@ mod tests {
 
     #[test]
     fn numbers_are_told_when_they_change_with_the_most_at_once_in_between() {
-        let mut told = Told::default();
+        let mut told = RequestObservation::default();
         told.begin(0, 1, W);
         told.begin(0, 2, W);
         told.end(1, Some(W));
@@ -177,7 +177,7 @@ mod tests {
 
     #[test]
     fn without_an_end_ever_heard_there_is_no_number() {
-        let mut told = Told::default();
+        let mut told = RequestObservation::default();
         told.begin(0, 1, W);
         told.end(7, Some(W));
         assert_eq!(told.flush(1_000), [], "the end of a request that began before us");
@@ -188,7 +188,7 @@ mod tests {
 
     #[test]
     fn a_choice_that_is_read_after_its_end_does_not_begin_again() {
-        let mut told = Told::default();
+        let mut told = RequestObservation::default();
         told.begin(0, 1, W);
         told.end(1, None);
         told.begin(1, 1, W);
@@ -197,7 +197,7 @@ mod tests {
 
     #[test]
     fn a_request_on_two_workers_ends_on_each() {
-        let mut told = Told::default();
+        let mut told = RequestObservation::default();
         told.begin(0, 1, WorkerIx(0));
         told.begin(0, 1, W);
         told.end(1, Some(WorkerIx(0)));
@@ -208,7 +208,7 @@ mod tests {
 
     #[test]
     fn requests_that_never_end_expire_and_those_of_a_worker_that_left_go_with_it() {
-        let mut told = Told::default();
+        let mut told = RequestObservation::default();
         told.begin(0, 1, W);
         told.begin(0, 2, W);
         told.begin(EXPIRE_MS, 3, W);
@@ -220,7 +220,7 @@ mod tests {
 
     #[test]
     fn memory_stays_bounded() {
-        let mut told = Told::default();
+        let mut told = RequestObservation::default();
         for request in 0..2 * MAX_REQUESTS as u64 {
             told.begin(0, request, W);
         }

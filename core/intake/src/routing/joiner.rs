@@ -26,7 +26,7 @@ const MAX_REQUESTS: usize = 1 << 16;
 
 /// What a piece tells that shows which decision it is of.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Marks<'a> {
+pub(super) struct CorrelationKey<'a> {
     /// What kind of piece. A decision has one of each.
     pub(super) source: DecisionSource,
     /// When the router decided, as the piece tells it.
@@ -132,7 +132,7 @@ impl Joiner {
     }
 
     /// The decision that a piece is of: one that is known, or a new one.
-    pub(super) fn decision(&mut self, marks: &Marks<'_>) -> DecisionId {
+    pub(super) fn decision(&mut self, marks: &CorrelationKey<'_>) -> DecisionId {
         if let (Some(request_id), Some(http_id)) = (marks.request_id, marks.http_id) {
             self.same(request_id, http_id);
         }
@@ -168,7 +168,7 @@ impl Joiner {
         self.by_request.entry_or(request_id, placed);
     }
 
-    fn anonymous(&mut self, marks: &Marks<'_>) -> Option<DecisionId> {
+    fn anonymous(&mut self, marks: &CorrelationKey<'_>) -> Option<DecisionId> {
         let bit = 1 << marks.source as u8;
         let agree = |a: Option<u64>, b: Option<u64>| a.is_none() || b.is_none() || a == b;
         let has_id = marks.request_id.is_some() || marks.http_id.is_some();
@@ -215,7 +215,7 @@ impl Joiner {
         Some(found.id)
     }
 
-    fn begin(&mut self, marks: &Marks<'_>) -> DecisionId {
+    fn begin(&mut self, marks: &CorrelationKey<'_>) -> DecisionId {
         self.last += 1;
         let id = DecisionId(self.last);
         if self.recent.len() == MAX_RECENT {
@@ -278,8 +278,8 @@ mod tests {
     use super::*;
     use DecisionSource::{ActiveSequences, KvHitRate, Log};
 
-    fn marks(source: DecisionSource, at_ms: u64) -> Marks<'static> {
-        Marks {
+    fn marks(source: DecisionSource, at_ms: u64) -> CorrelationKey<'static> {
+        CorrelationKey {
             source,
             at_ms: Millis(at_ms),
             is_received: false,
@@ -299,7 +299,7 @@ mod tests {
         assert_eq!(joiner.decision(&marks(Log, 1_003)), a);
         let b = joiner.decision(&marks(Log, 5_000));
         assert_ne!(a, b);
-        assert_eq!(joiner.decision(&Marks { isl_blocks: Some(9), ..marks(KvHitRate, 4_990) }), b);
+        assert_eq!(joiner.decision(&CorrelationKey { isl_blocks: Some(9), ..marks(KvHitRate, 4_990) }), b);
     }
 
     #[test]
@@ -315,7 +315,7 @@ mod tests {
     #[test]
     fn a_message_without_a_time_is_of_the_decision_from_which_it_took_as_long_as_others() {
         let mut joiner = Joiner::default();
-        let received = |at_ms| Marks { is_received: true, ..marks(KvHitRate, at_ms) };
+        let received = |at_ms| CorrelationKey { is_received: true, ..marks(KvHitRate, at_ms) };
         let first = joiner.decision(&marks(Log, 1_000));
         assert_eq!(joiner.decision(&received(1_050)), first);
         let (a, b) = (joiner.decision(&marks(Log, 5_000)), joiner.decision(&marks(Log, 5_010)));
@@ -328,8 +328,8 @@ mod tests {
     #[test]
     fn a_query_is_of_no_request_that_a_message_names() {
         let mut joiner = Joiner::default();
-        let with = |id, at_ms| Marks { request_id: Some(id), ..marks(ActiveSequences, at_ms) };
-        let query = |at_ms| Marks { is_query: true, ..marks(Log, at_ms) };
+        let with = |id, at_ms| CorrelationKey { request_id: Some(id), ..marks(ActiveSequences, at_ms) };
+        let query = |at_ms| CorrelationKey { is_query: true, ..marks(Log, at_ms) };
         let a = joiner.decision(&with("a", 1_002));
         let asked = joiner.decision(&query(1_000));
         assert_ne!(asked, a);
@@ -342,15 +342,15 @@ mod tests {
     fn pieces_that_contradict_each_other_or_lie_far_apart_are_of_two_decisions() {
         let mut joiner = Joiner::default();
         let a = joiner.decision(&marks(KvHitRate, 1_000));
-        assert_ne!(joiner.decision(&Marks { overlap_blocks: Some(4), ..marks(Log, 1_000) }), a);
-        assert_ne!(joiner.decision(&Marks { worker: WorkerIx(1), ..marks(Log, 1_000) }), a);
+        assert_ne!(joiner.decision(&CorrelationKey { overlap_blocks: Some(4), ..marks(Log, 1_000) }), a);
+        assert_ne!(joiner.decision(&CorrelationKey { worker: WorkerIx(1), ..marks(Log, 1_000) }), a);
         assert_ne!(joiner.decision(&marks(Log, 1_000 + WINDOW_MS + 1)), a);
     }
 
     #[test]
     fn a_request_id_decides_over_everything_else() {
         let mut joiner = Joiner::default();
-        let with = |source, at_ms, id| Marks { request_id: Some(id), ..marks(source, at_ms) };
+        let with = |source, at_ms, id| CorrelationKey { request_id: Some(id), ..marks(source, at_ms) };
         let a = joiner.decision(&with(Log, 1_000, "a"));
         let b = joiner.decision(&with(ActiveSequences, 1_001, "b"));
         assert_ne!(a, b);
@@ -363,7 +363,7 @@ mod tests {
     fn lines_that_name_the_http_span_alone_are_of_the_request_that_others_name_with_it() {
         let mut joiner = Joiner::default();
         joiner.same("r1", "h1");
-        let of = |request_id, http_id, at_ms| Marks { request_id, http_id, ..marks(Log, at_ms) };
+        let of = |request_id, http_id, at_ms| CorrelationKey { request_id, http_id, ..marks(Log, at_ms) };
         let a = joiner.decision(&of(None, Some("h1"), 1_000));
         assert_eq!(joiner.of_request("r1"), Some(a));
         // Attached in between: the names come behind the choice.
@@ -382,8 +382,8 @@ mod tests {
     #[test]
     fn of_several_nameless_choices_of_a_worker_the_first_is_named_first() {
         let mut joiner = Joiner::default();
-        let choice = |at_ms| Marks { overlap_blocks: None, ..marks(Log, at_ms) };
-        let named = |id, at_ms| Marks { request_id: Some(id), ..marks(Log, at_ms) };
+        let choice = |at_ms| CorrelationKey { overlap_blocks: None, ..marks(Log, at_ms) };
+        let named = |id, at_ms| CorrelationKey { request_id: Some(id), ..marks(Log, at_ms) };
         let probe = joiner.decision(&choice(100));
         let (a, b) = (joiner.decision(&choice(1_000)), joiner.decision(&choice(1_001)));
         assert_eq!(joiner.decision(&named("a", 1_001)), a);

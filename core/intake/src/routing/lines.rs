@@ -9,10 +9,10 @@ use std::collections::VecDeque;
 use super::endings::Ending;
 use super::joiner::Placed;
 use super::nameless::Log;
-use super::{Kept, Length, Marks, Moment, Prompt, Routing, Words, micros};
-use crate::ingest::{FRESH_MS, Told};
+use super::{ChoiceReport, CorrelationKey, Kept, Length, Moment, Prompt, Routing, micros};
+use crate::ingest::{FRESH_MS, RequestObservation};
 use radixscope_dynamo::log_line::{
-    self, LogLine, RequestDone, RequestIds, RoutingInput, Said as Line, Selected, Terms,
+    self, LogEvent, LogRecord, RequestDone, RequestIds, RoutingInput, Selected, Terms,
 };
 use radixscope_model::id::{DecisionId, Millis, SourceIx, WorkerId, WorkerIx};
 use radixscope_model::record::{
@@ -51,7 +51,7 @@ pub(super) struct Lines {
 
 /// A choice whose line does not name the request, with all that belongs to it.
 pub(super) struct NamelessChoice {
-    heard: Heard,
+    heard: LineTime,
     open: Open,
     selected: Selected<'static>,
 }
@@ -200,26 +200,26 @@ impl Routing {
     /// Takes a line. `worker` is the one it names.
     pub(super) fn line(
         &mut self,
-        told: &Told<'_>,
+        told: &RequestObservation<'_>,
         log: &str,
-        line: &LogLine<'_>,
+        line: &LogRecord<'_>,
         worker: Option<WorkerIx>,
         cluster: &Cluster,
     ) -> Vec<Record<'static>> {
-        let heard = Heard::of(told, line);
+        let heard = LineTime::of(told, line);
         let log = (told.source, log);
-        match (&line.said, worker) {
-            (Line::Formula(formula), Some(worker)) => {
+        match (&line.event, worker) {
+            (LogEvent::Formula(formula), Some(worker)) => {
                 self.lines.formula(log, worker, formula);
                 Vec::new()
             }
-            (Line::Tie(tie), _) => {
+            (LogEvent::Tie(tie), _) => {
                 if let Some(open) = self.lines.open(log, tie.ids.key()) {
                     open.tied = true;
                 }
                 Vec::new()
             }
-            (Line::Selected(selected), Some(worker)) => {
+            (LogEvent::Selected(selected), Some(worker)) => {
                 let open = self.lines.take_open(log, selected.ids.key());
                 if is_named_later(selected) {
                     return self.hold(
@@ -235,7 +235,7 @@ impl Routing {
                 }
                 records
             }
-            (Line::Dispatched(dispatched), Some(worker)) => {
+            (LogEvent::Dispatched(dispatched), Some(worker)) => {
                 let mut marks = heard.marks(worker, &dispatched.ids);
                 marks.overlap_blocks = Some(dispatched.overlap_blocks);
                 let mut records = self.named(log, &heard, &marks, &dispatched.ids, cluster);
@@ -244,11 +244,11 @@ impl Routing {
                 records.extend(given);
                 records
             }
-            (Line::RoutingInput(input), _) => {
+            (LogEvent::RoutingInput(input), _) => {
                 self.routing_input(input);
                 Vec::new()
             }
-            (Line::RoutingBest(best), Some(worker)) => {
+            (LogEvent::RoutingBest(best), Some(worker)) => {
                 let mut marks = heard.marks(worker, &best.ids);
                 marks.overlap_blocks = Some(best.overlap_blocks);
                 marks.isl_blocks = Some(best.total_blocks);
@@ -264,7 +264,7 @@ impl Routing {
                 records.extend(prompt.map(Record::Decision));
                 records
             }
-            (Line::RouteDone(done), Some(worker)) => {
+            (LogEvent::RouteDone(done), Some(worker)) => {
                 let ids = RequestIds {
                     router: Some(Cow::Borrowed(&*done.request_id)),
                     http: done.http_id.as_deref().map(Cow::Borrowed),
@@ -286,13 +286,13 @@ impl Routing {
                 let progress = Progress { ended_ms, outcome, ..Progress::default() };
                 vec![Record::Decision(decision), Record::Progress { decision: id, progress }]
             }
-            (Line::RequestReceived(received), _) => {
+            (LogEvent::RequestReceived(received), _) => {
                 if let Some(http_id) = &received.http_id {
                     self.joiner.same(&received.request_id, http_id);
                 }
                 Vec::new()
             }
-            (Line::RequestDone(done), _) => {
+            (LogEvent::RequestDone(done), _) => {
                 self.changes.forgo();
                 // A query that runs nothing is named by its end alone.
                 let mut records = Vec::new();
@@ -304,27 +304,27 @@ impl Routing {
                 records.append(&mut self.request_done(&heard, done, cluster));
                 records
             }
-            (Line::WorkerAdded(_), Some(worker)) => {
+            (LogEvent::WorkerAdded(_), Some(worker)) => {
                 self.changes.expect();
                 self.counts(worker, true);
                 self.departures.said(worker, heard.at_ms, false);
                 Vec::new()
             }
-            (Line::Stopping, _) => {
+            (LogEvent::Stopping, _) => {
                 self.departures.stops(log.0, log.1, heard.at_ms);
                 Vec::new()
             }
-            (Line::WorkerRemoved(_) | Line::InstanceRemoved(_), _)
+            (LogEvent::WorkerRemoved(_) | LogEvent::InstanceRemoved(_), _)
                 if self.departures.is_stopping(log.0, log.1, heard.at_ms) =>
             {
                 Vec::new()
             }
-            (Line::WorkerRemoved(_), Some(worker)) => {
+            (LogEvent::WorkerRemoved(_), Some(worker)) => {
                 self.counts(worker, false);
                 self.departures.said(worker, heard.at_ms, true);
                 Vec::new()
             }
-            (Line::InstanceRemoved(id), _) => {
+            (LogEvent::InstanceRemoved(id), _) => {
                 let ranks = cluster.workers().iter().enumerate().filter(|(_, worker)| worker.id.id == *id);
                 for (ix, _) in ranks {
                     self.departures.said(WorkerIx(ix as u16), heard.at_ms, true);
@@ -356,8 +356,8 @@ impl Routing {
     fn named(
         &mut self,
         log: Log<'_>,
-        heard: &Heard,
-        marks: &Marks<'_>,
+        heard: &LineTime,
+        marks: &CorrelationKey<'_>,
         ids: &RequestIds<'_>,
         cluster: &Cluster,
     ) -> Vec<Record<'static>> {
@@ -401,7 +401,7 @@ impl Routing {
 
     fn selected(
         &mut self,
-        heard: &Heard,
+        heard: &LineTime,
         mut open: Open,
         selected: &Selected<'_>,
         worker: WorkerIx,
@@ -451,7 +451,7 @@ impl Routing {
     /// where in the tree the prompt's held beginning ended. Costs that the router told itself stand.
     fn prompt_of(
         &mut self,
-        heard: &Heard,
+        heard: &LineTime,
         choice: &Decision<'_>,
         input: Input,
         cluster: &Cluster,
@@ -474,7 +474,7 @@ impl Routing {
     /// The end of a request, as its frontend measured it.
     fn request_done(
         &mut self,
-        heard: &Heard,
+        heard: &LineTime,
         done: &RequestDone<'_>,
         cluster: &Cluster,
     ) -> Vec<Record<'static>> {
@@ -607,7 +607,7 @@ impl Routing {
     }
 
     /// A line that is written only when the chosen worker is given the request.
-    fn given(&mut self, heard: &Heard, marks: &Marks<'_>) -> Record<'static> {
+    fn given(&mut self, heard: &LineTime, marks: &CorrelationKey<'_>) -> Record<'static> {
         let mut decision = self.piece(marks);
         decision.dispatched = Some(true);
         self.waiting.tell(decision.id, decision.overlap_blocks, true);
@@ -616,7 +616,7 @@ impl Routing {
     }
 
     /// From now on the request of these records is in flight, if they are of the present.
-    fn begin(&mut self, told: &Told<'_>, heard: &Heard, records: &[Record<'_>]) {
+    fn begin(&mut self, told: &RequestObservation<'_>, heard: &LineTime, records: &[Record<'_>]) {
         if let Some(Record::Decision(decision)) = records.first()
             && told.now_ms.since(heard.at_ms) <= FRESH_MS
         {
@@ -625,7 +625,7 @@ impl Routing {
     }
 
     /// The chosen worker was really given the request.
-    fn dispatched(&mut self, heard: &Heard, decision: &Decision<'_>) {
+    fn dispatched(&mut self, heard: &LineTime, decision: &Decision<'_>) {
         let Some((length, chain)) = self.lines.dispatched(decision.id) else { return };
         let held =
             decision.overlap_blocks.unwrap_or(0).saturating_mul(length.block_size_tokens.unwrap_or(0).into());
@@ -637,7 +637,7 @@ impl Routing {
 }
 
 /// When a line was written and read.
-struct Heard {
+struct LineTime {
     /// As far as the line tells, else when it was read.
     at_ms: Millis,
     moment: Moment,
@@ -645,8 +645,8 @@ struct Heard {
     told_ms: Millis,
 }
 
-impl Heard {
-    fn of(told: &Told<'_>, line: &LogLine<'_>) -> Self {
+impl LineTime {
+    fn of(told: &RequestObservation<'_>, line: &LogRecord<'_>) -> Self {
         let decided_ms = line.at_ms();
         let at_ms = decided_ms.unwrap_or(told.at_ms);
         let at_us = line.at_us.and_then(|us| u64::try_from(us).ok());
@@ -655,8 +655,8 @@ impl Heard {
     }
 
     /// What a choice tells of its costs; its overlap follows in another line.
-    fn words(&self, decision: &Decision<'_>, length: Length, prompt: Option<Kept>) -> Words {
-        Words {
+    fn words(&self, decision: &Decision<'_>, length: Length, prompt: Option<Kept>) -> ChoiceReport {
+        ChoiceReport {
             decision: decision.id,
             worker: decision.worker,
             source: DecisionSource::Log,
@@ -671,8 +671,8 @@ impl Heard {
         }
     }
 
-    fn marks<'m>(&self, worker: WorkerIx, ids: &'m RequestIds<'_>) -> Marks<'m> {
-        Marks {
+    fn marks<'m>(&self, worker: WorkerIx, ids: &'m RequestIds<'_>) -> CorrelationKey<'m> {
+        CorrelationKey {
             source: DecisionSource::Log,
             at_ms: self.at_ms,
             is_received: self.decided_ms.is_none(),

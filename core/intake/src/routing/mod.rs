@@ -21,7 +21,7 @@ mod tests;
 
 use std::borrow::Cow;
 
-use crate::ingest::{FRESH_MS, Published, Said, Told};
+use crate::ingest::{FRESH_MS, Published, RequestObservation, RequestSignal};
 use radixscope_dynamo::active_sequence::{ActiveSequence, AddRequest, RouterId, Step};
 use radixscope_dynamo::trace::RequestTrace;
 use radixscope_model::id::{DecisionId, Millis, WorkerIx};
@@ -37,13 +37,13 @@ pub(crate) use departures::returns;
 use early::{Early, Steps};
 use endings::Endings;
 use in_flight::InFlight;
-use joiner::{Joiner, Marks};
+use joiner::{CorrelationKey, Joiner};
 use lines::{Lines, NamelessChoice};
 use nameless::Nameless;
 use radixscope_model::moment::Moment;
 use radixscope_state::requests::{ActiveSequences, Arrivals, Prompt};
 use reconstruct::{Ground, Reconstructor};
-use waiting::{Kept, Verdict, Waiting, Words};
+use waiting::{ChoiceReport, Kept, Reconstruction, Waiting};
 
 /// Lines and messages that are further apart than this are not of the same moment: a log that is read from its
 /// beginning tells of times whose tree is gone.
@@ -75,11 +75,15 @@ pub struct Routing {
 }
 
 impl Routing {
-    /// Takes something said of a request; gives the records that follow from it.
-    pub fn told(&mut self, told: &Told<'_>, cluster: &Cluster) -> Vec<Record<'static>> {
-        self.pass_time(told.said_ms, told.at_ms);
-        let mut records = self.take(told, cluster);
-        self.give_up_names(told.at_ms, cluster, &mut records);
+    /// Takes something observed of a request; gives the records that follow from it.
+    pub(crate) fn observe(
+        &mut self,
+        observed: &RequestObservation<'_>,
+        cluster: &Cluster,
+    ) -> Vec<Record<'static>> {
+        self.pass_time(observed.published_ms, observed.at_ms);
+        let mut records = self.take(observed, cluster);
+        self.give_up_names(observed.at_ms, cluster, &mut records);
         let is_decision = |record: &Record<'_>| matches!(record, Record::Decision(_));
         if self.endings.are_waiting() && records.iter().any(is_decision) {
             self.join_endings(&mut records, cluster);
@@ -87,20 +91,20 @@ impl Routing {
         for (decision, steps) in std::mem::take(&mut self.caught_up) {
             records.push(self.catch_up(decision, &steps));
         }
-        records.append(&mut self.settle(told.at_ms, cluster));
+        records.append(&mut self.settle(observed.at_ms, cluster));
         records
     }
 
     /// A record passes on its way to `cluster`, with what its message told of its publisher.
-    pub fn see(&mut self, entry: &Entry<'_>, by: Published, cluster: &Cluster) {
-        self.pass_time(by.said_ms, entry.at_ms);
+    pub(crate) fn see(&mut self, entry: &Entry<'_>, by: Published, cluster: &Cluster) {
+        self.pass_time(by.at_ms, entry.at_ms);
         self.own_ids = by.is_own_id.unwrap_or(self.own_ids);
-        let said_ms = by.said_ms.filter(|said| is_plausible(*said, entry.at_ms));
-        self.changes.see(Moment::of(said_ms.unwrap_or(entry.at_ms)), &entry.record, cluster);
+        let published_ms = by.at_ms.filter(|at| is_plausible(*at, entry.at_ms));
+        self.changes.see(Moment::of(published_ms.unwrap_or(entry.at_ms)), &entry.record, cluster);
     }
 
     /// Says what became known of decisions by the records that passed until `at_ms`.
-    pub fn settle(&mut self, at_ms: Millis, cluster: &Cluster) -> Vec<Record<'static>> {
+    pub(crate) fn settle(&mut self, at_ms: Millis, cluster: &Cluster) -> Vec<Record<'static>> {
         if !self.waiting.is_open() {
             return Vec::new();
         }
@@ -111,7 +115,7 @@ impl Routing {
         let ground = Ground { cluster, changes, active, counted };
         waiting.settle(at_ms, |case, is_last| {
             let Some(asked) = case.asked(formula, weight) else {
-                return Verdict::Not(NotReconstructed::State);
+                return Reconstruction::Not(NotReconstructed::State);
             };
             let mut decision = Decision::new(asked.decision, asked.chosen, case.words().source);
             decision.overlap_blocks = asked.overlap_blocks;
@@ -126,14 +130,14 @@ impl Routing {
                     let chosen = found.candidates.iter().find(|candidate| candidate.worker == asked.chosen);
                     let (overlap, cost) = chosen.map_or((0, f64::NAN), |c| (c.overlap_blocks, c.cost));
                     decision.candidates = Cow::Owned(found.candidates);
-                    Verdict::Found { overlap_blocks: overlap.into(), cost }
+                    Reconstruction::Found { overlap_blocks: overlap.into(), cost }
                 }
                 Err(missing) if is_last => {
                     decision.not_reconstructed = Some(missing);
                     decision.path = reconstructor.path_end(cluster.tree(), asked.prompt);
-                    Verdict::Not(missing)
+                    Reconstruction::Not(missing)
                 }
-                Err(missing) => return Verdict::Not(missing),
+                Err(missing) => return Reconstruction::Not(missing),
             };
             records.push(Record::Decision(decision));
             verdict
@@ -158,22 +162,22 @@ impl Routing {
         Record::Progress { decision, progress }
     }
 
-    fn pass_time(&mut self, said: Option<Millis>, heard: Millis) {
-        let said = said.filter(|said| is_plausible(*said, heard));
-        self.clock = self.clock.max(said);
-        if let Some(said) = said {
-            self.waiting.pass(Moment::of(said));
+    fn pass_time(&mut self, published: Option<Millis>, received: Millis) {
+        let published = published.filter(|published| is_plausible(*published, received));
+        self.clock = self.clock.max(published);
+        if let Some(published) = published {
+            self.waiting.pass(Moment::of(published));
         }
     }
 
-    fn take(&mut self, told: &Told<'_>, cluster: &Cluster) -> Vec<Record<'static>> {
-        let at = told.said_ms.unwrap_or(told.at_ms);
-        match &told.said {
-            Said::HitRate { worker, router, isl_blocks, overlap_blocks } => {
-                let mut decision = self.piece(&Marks {
+    fn take(&mut self, observed: &RequestObservation<'_>, cluster: &Cluster) -> Vec<Record<'static>> {
+        let at = observed.published_ms.unwrap_or(observed.at_ms);
+        match &observed.signal {
+            RequestSignal::HitRate { worker, router, isl_blocks, overlap_blocks } => {
+                let mut decision = self.piece(&CorrelationKey {
                     source: DecisionSource::KvHitRate,
                     at_ms: at,
-                    is_received: told.said_ms.is_none(),
+                    is_received: observed.published_ms.is_none(),
                     is_query: false,
                     worker: *worker,
                     request_id: None,
@@ -181,14 +185,14 @@ impl Routing {
                     overlap_blocks: Some(*overlap_blocks),
                     isl_blocks: Some(*isl_blocks),
                 });
-                decision.decided_ms = told.said_ms;
+                decision.decided_ms = observed.published_ms;
                 decision.router = *router;
                 vec![Record::Decision(decision)]
             }
-            Said::Sequence { worker, step } => self.sequence(told, *worker, step, cluster),
-            Said::Line { log, line, worker } => self.line(told, log, line, *worker, cluster),
-            Said::Trace { trace, worker } => {
-                worker.map_or_else(Vec::new, |worker| self.trace(told.at_ms, trace, worker))
+            RequestSignal::Sequence { worker, step } => self.sequence(observed, *worker, step, cluster),
+            RequestSignal::Log { log, record, worker } => self.line(observed, log, record, *worker, cluster),
+            RequestSignal::Trace { trace, worker } => {
+                worker.map_or_else(Vec::new, |worker| self.trace(observed.at_ms, trace, worker))
             }
         }
     }
@@ -200,7 +204,7 @@ impl Routing {
 
     /// Says what was gathered since the last call: workers that left or are there again, and requests in flight. Call
     /// it about once a second. `now_ms` is the present of those who speak, see [`crate::ingest::Ingest::now`].
-    pub fn flush(&mut self, at_ms: Millis, now_ms: Millis, cluster: &Cluster) -> Vec<Record<'static>> {
+    pub(crate) fn flush(&mut self, at_ms: Millis, now_ms: Millis, cluster: &Cluster) -> Vec<Record<'static>> {
         let mut records = Vec::new();
         self.give_up_names(at_ms, cluster, &mut records);
         records.append(&mut self.settle(at_ms, cluster));
@@ -235,7 +239,7 @@ impl Routing {
     }
 
     /// A piece of the decision that its marks lead to.
-    fn piece(&mut self, marks: &Marks<'_>) -> Decision<'static> {
+    fn piece(&mut self, marks: &CorrelationKey<'_>) -> Decision<'static> {
         let mut decision = Decision::new(self.joiner.decision(marks), marks.worker, marks.source);
         let in_span = || marks.http_id.and_then(|http_id| self.joiner.request_in(http_id));
         decision.request_id = marks.request_id.or_else(in_span).map(|id| Cow::Owned(id.to_owned()));
@@ -249,20 +253,20 @@ impl Routing {
 
     fn sequence(
         &mut self,
-        told: &Told<'_>,
+        observed: &RequestObservation<'_>,
         worker: WorkerIx,
-        said: &ActiveSequence<'_>,
+        sequence: &ActiveSequence<'_>,
         cluster: &Cluster,
     ) -> Vec<Record<'static>> {
-        let at = told.said_ms.unwrap_or(told.at_ms);
-        match &said.step {
-            Step::Added(request) => vec![self.added(told, worker, said, request, cluster)],
+        let at = observed.published_ms.unwrap_or(observed.at_ms);
+        match &sequence.step {
+            Step::Added(request) => vec![self.added(observed, worker, sequence, request, cluster)],
             Step::PrefillCompleted => {
-                if said.by_worker {
+                if sequence.by_worker {
                     self.active.worker_reports();
                 }
-                let Some(id) = self.joiner.of_request(&said.request_id) else {
-                    let steps = self.early.of(&said.request_id, told.at_ms);
+                let Some(id) = self.joiner.of_request(&sequence.request_id) else {
+                    let steps = self.early.of(&sequence.request_id, observed.at_ms);
                     steps.first_token = steps.first_token.or(Some(Moment::of(at)));
                     return Vec::new();
                 };
@@ -270,8 +274,8 @@ impl Routing {
                 progress(id, Progress { first_token_ms: Some(at), ..Progress::default() })
             }
             Step::Freed => {
-                let Some(id) = self.joiner.of_request(&said.request_id) else {
-                    let steps = self.early.of(&said.request_id, told.at_ms);
+                let Some(id) = self.joiner.of_request(&sequence.request_id) else {
+                    let steps = self.early.of(&sequence.request_id, observed.at_ms);
                     steps.freed = steps.freed.or(Some((Moment::of(at), worker)));
                     return Vec::new();
                 };
@@ -284,40 +288,40 @@ impl Routing {
 
     fn added(
         &mut self,
-        told: &Told<'_>,
+        observed: &RequestObservation<'_>,
         worker: WorkerIx,
-        said: &ActiveSequence<'_>,
+        sequence: &ActiveSequence<'_>,
         request: &AddRequest,
         cluster: &Cluster,
     ) -> Record<'static> {
-        let at = told.said_ms.unwrap_or(told.at_ms);
+        let at = observed.published_ms.unwrap_or(observed.at_ms);
         let chain = request.token_sequence.as_deref();
         let length = self.length(request, worker, cluster);
-        let mut decision = self.piece(&Marks {
+        let mut decision = self.piece(&CorrelationKey {
             source: DecisionSource::ActiveSequences,
             at_ms: at,
-            is_received: told.said_ms.is_none(),
+            is_received: observed.published_ms.is_none(),
             is_query: false,
             worker,
-            request_id: Some(&said.request_id),
+            request_id: Some(&sequence.request_id),
             http_id: None,
             overlap_blocks: length.overlap_blocks,
             isl_blocks: length.isl_blocks(),
         });
-        decision.decided_ms = told.said_ms;
-        decision.router = match said.router {
+        decision.decided_ms = observed.published_ms;
+        decision.router = match sequence.router {
             RouterId::Number(id) => Some(id),
             RouterId::Text => None,
         };
         decision.isl_tokens = length.isl_tokens;
         decision.block_size_tokens = length.block_size_tokens;
         if let Some(chain) = chain {
-            let words = Words {
+            let words = ChoiceReport {
                 decision: decision.id,
                 worker,
                 source: DecisionSource::ActiveSequences,
                 at: Moment::of(at),
-                heard_ms: told.at_ms,
+                heard_ms: observed.at_ms,
                 prompt: Some(Kept::Chain(chain.into())),
                 length,
                 // Dynamo 0.8 to 1.1 tells the length here, later versions do not.
@@ -326,13 +330,13 @@ impl Routing {
                 logit: None,
                 is_whole: true,
             };
-            self.wait(&mut decision, words, told.at_ms, cluster);
-            self.arrived(decision.id, told.at_ms, &length, chain);
+            self.wait(&mut decision, words, observed.at_ms, cluster);
+            self.arrived(decision.id, observed.at_ms, &length, chain);
             let prefill_tokens = length.prefill_tokens.unwrap_or(0);
             self.active.add(Moment::of(at), decision.id, worker, chain, prefill_tokens);
             self.active.reported(decision.id);
         }
-        self.in_flight.begin(told.at_ms, decision.id, worker);
+        self.in_flight.begin(observed.at_ms, decision.id, worker);
         Record::Decision(decision)
     }
 
@@ -360,10 +364,16 @@ impl Routing {
     }
 
     /// Lets a decision wait until the state at its time is known, or says at once that it never will be.
-    fn wait(&mut self, decision: &mut Decision<'static>, words: Words, heard: Millis, cluster: &Cluster) {
+    fn wait(
+        &mut self,
+        decision: &mut Decision<'static>,
+        words: ChoiceReport,
+        received: Millis,
+        cluster: &Cluster,
+    ) {
         self.changes.need();
         let length = &words.length;
-        if !self.is_now(words.at.millis(), heard) {
+        if !self.is_now(words.at.millis(), received) {
             decision.not_reconstructed = Some(NotReconstructed::State);
         } else if length.isl_tokens.is_none() || length.block_size_tokens.is_none() {
             decision.not_reconstructed = Some(NotReconstructed::BlockSize);
@@ -381,7 +391,7 @@ impl Routing {
 
     fn trace(
         &mut self,
-        heard_ms: Millis,
+        received_at: Millis,
         trace: &RequestTrace<'_>,
         worker: WorkerIx,
     ) -> Vec<Record<'static>> {
@@ -392,9 +402,9 @@ impl Routing {
         let share = trace.kv_hit_rate.filter(|share| (0.0..=1.0).contains(share));
         let (received_ms, ended_ms) =
             (trace.request_received_ms.map(Millis), trace.event_time_ms.map(Millis));
-        let at_ms = received_ms.or(ended_ms).unwrap_or(heard_ms);
+        let at_ms = received_ms.or(ended_ms).unwrap_or(received_at);
         let overlap_blocks = isl_blocks.zip(share).map(|(isl, share)| (isl as f64 * share).round() as u64);
-        let mut decision = self.piece(&Marks {
+        let mut decision = self.piece(&CorrelationKey {
             source: DecisionSource::RequestTrace,
             at_ms,
             is_received: received_ms.or(ended_ms).is_none(),
@@ -419,7 +429,7 @@ impl Routing {
         if let Some(tokens) = trace.output_tokens {
             self.arrivals.finished(id, tokens);
         }
-        self.active.free(Moment::of(ended_ms.unwrap_or(heard_ms)), id);
+        self.active.free(Moment::of(ended_ms.unwrap_or(received_at)), id);
         self.in_flight.end(id, None);
         let progress = Progress {
             ended_ms,
@@ -432,15 +442,15 @@ impl Routing {
         vec![Record::Decision(decision), Record::Progress { decision: id, progress }]
     }
 
-    /// Whether something that was said at `at` is of the present, not read long after it was written.
-    fn is_now(&self, at: Millis, heard: Millis) -> bool {
-        self.clock.unwrap_or(heard).since(at) <= SAME_MOMENT_MS
+    /// Whether something that was written at `at` is of the present, not read long after it was written.
+    fn is_now(&self, at: Millis, received: Millis) -> bool {
+        self.clock.unwrap_or(received).since(at) <= SAME_MOMENT_MS
     }
 }
 
 /// A clock that is ahead of ours by more than clocks are says nothing of the present.
-fn is_plausible(said: Millis, heard: Millis) -> bool {
-    said.since(heard) <= FRESH_MS
+fn is_plausible(published: Millis, received: Millis) -> bool {
+    published.since(received) <= FRESH_MS
 }
 
 fn progress(decision: DecisionId, progress: Progress) -> Vec<Record<'static>> {

@@ -213,7 +213,12 @@ impl Reconstructor {
                 // another one is.
                 if is_sure && is_cheapest(&candidates, asked.chosen) {
                     let path = self.past.end(cluster.tree(), depth);
-                    return Ok(Found { candidates, formula: asked.formula, prefill_factor: asked.weight, path });
+                    return Ok(Found {
+                        candidates,
+                        formula: asked.formula,
+                        prefill_factor: asked.weight,
+                        path,
+                    });
                 }
             }
         }

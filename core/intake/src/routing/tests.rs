@@ -39,10 +39,11 @@ impl Scene {
         self.cluster.fold(seq, &Entry { at_ms: Millis(self.at), record });
     }
 
-    fn tell(&mut self, said: Said<'_>) {
+    fn tell(&mut self, signal: RequestSignal<'_>) {
         let at = Millis(self.at);
-        let told = Told { source: SourceIx(0), at_ms: at, said_ms: Some(at), now_ms: at, said };
-        for record in self.routing.told(&told, &self.cluster) {
+        let observation =
+            RequestObservation { source: SourceIx(0), at_ms: at, published_ms: Some(at), now_ms: at, signal };
+        for record in self.routing.observe(&observation, &self.cluster) {
             self.fold(record);
         }
         // Long enough that nothing is waited for any more.
@@ -56,11 +57,16 @@ impl Scene {
         let id = Worker::new(100 + u64::from(worker), 0);
         let (request_id, router) = (request.into(), RouterId::Number(9));
         let step = ActiveSequence { request_id, worker: id, router, step, by_worker: false };
-        self.tell(Said::Sequence { worker: WorkerIx(worker), step: &step });
+        self.tell(RequestSignal::Sequence { worker: WorkerIx(worker), step: &step });
     }
 
     fn hit_rate(&mut self, worker: u16, isl_blocks: u64, overlap_blocks: u64) {
-        self.tell(Said::HitRate { worker: WorkerIx(worker), router: Some(9), isl_blocks, overlap_blocks });
+        self.tell(RequestSignal::HitRate {
+            worker: WorkerIx(worker),
+            router: Some(9),
+            isl_blocks,
+            overlap_blocks,
+        });
     }
 
     fn latest(&self) -> &radixscope_state::cluster::Decided {
@@ -259,10 +265,10 @@ fn a_trace_alone_is_a_decision_and_more_of_one_that_is_known() {
     };
     let mut told = Scene::new();
     told.step("a", 0, old(7, 122, 7));
-    told.tell(Said::Trace { trace: &trace("a"), worker: Some(WorkerIx(0)) });
+    told.tell(RequestSignal::Trace { trace: &trace("a"), worker: Some(WorkerIx(0)) });
     assert_eq!(told.cluster.decisions().totals().count, 1);
     assert_eq!(told.latest().progress.ttft_us, Some(3_609));
-    told.tell(Said::Trace { trace: &trace("b"), worker: Some(WorkerIx(1)) });
+    told.tell(RequestSignal::Trace { trace: &trace("b"), worker: Some(WorkerIx(1)) });
     assert_eq!(told.cluster.decisions().totals().count, 2);
     let decided = told.latest();
     assert_eq!((decided.overlap_blocks(), decided.decision.isl_blocks), (Some(7), Some(8)));
@@ -286,8 +292,8 @@ fn a_choice_uses_up_what_was_logged_of_its_request_and_the_rest_is_bounded() {
     let mut told = Scene::new();
     let mut line = |text: String| {
         let line = log_line::decode(text.as_bytes()).expect("well-formed").expect("about routing");
-        let worker = line.said.worker().map(|_| WorkerIx(0));
-        told.tell(Said::Line { log: "frontend", line: &line, worker });
+        let worker = line.event.worker().map(|_| WorkerIx(0));
+        told.tell(RequestSignal::Log { log: "frontend", record: &line, worker });
     };
     let at = "2026-11-20T18:06:54.428962Z  INFO target: ";
     for n in 0..5_000 {
@@ -312,8 +318,8 @@ impl Scene {
         use radixscope_dynamo::log_line;
         let text = format!("2026-11-20T18:06:54.428962Z  INFO {text}");
         let line = log_line::decode(text.as_bytes()).expect("well-formed").expect("about routing");
-        let worker = line.said.worker().map(|worker| WorkerIx((worker.id.0 - 100) as u16));
-        self.tell(Said::Line { log: "frontend", line: &line, worker });
+        let worker = line.event.worker().map(|worker| WorkerIx((worker.id.0 - 100) as u16));
+        self.tell(RequestSignal::Log { log: "frontend", record: &line, worker });
     }
 
     fn flush(&mut self, after_ms: u64) {

@@ -43,7 +43,7 @@ impl Kept {
 }
 
 /// What one source tells of a decision, as far as its costs depend on it.
-pub(super) struct Words {
+pub(super) struct ChoiceReport {
     pub(super) decision: DecisionId,
     pub(super) worker: WorkerIx,
     pub(super) source: DecisionSource,
@@ -64,7 +64,7 @@ pub(super) struct Words {
 
 /// What became of it.
 #[derive(Clone, Copy, PartialEq, Debug)]
-pub(super) enum Verdict {
+pub(super) enum Reconstruction {
     /// Overlap and cost of the chosen worker, as computed.
     Found {
         overlap_blocks: u64,
@@ -75,8 +75,8 @@ pub(super) enum Verdict {
 
 /// A decision that waits.
 pub(super) struct Case {
-    words: Words,
-    verdict: Option<Verdict>,
+    words: ChoiceReport,
+    verdict: Option<Reconstruction>,
     /// After a failed attempt: tried again when the publishers' clocks have come so far.
     again: Moment,
 }
@@ -106,7 +106,7 @@ impl Waiting {
     }
 
     /// Takes what a source tells of a decision.
-    pub(super) fn take(&mut self, words: Words) {
+    pub(super) fn take(&mut self, words: ChoiceReport) {
         match self.cases.iter_mut().rev().find(|case| case.words.decision == words.decision) {
             Some(case) => case.more(words),
             None => self.cases.push_back(Case { words, verdict: None, again: Moment::default() }),
@@ -137,7 +137,7 @@ impl Waiting {
     }
 
     /// Tries every decision that is due at `now`: `attempt` gives its verdict and is told whether it is the last one.
-    pub(super) fn settle(&mut self, now: Millis, mut attempt: impl FnMut(&Case, bool) -> Verdict) {
+    pub(super) fn settle(&mut self, now: Millis, mut attempt: impl FnMut(&Case, bool) -> Reconstruction) {
         let (clock, too_many) = (self.clock, self.too_many());
         let mut changed = too_many > 0;
         for (n, case) in self.cases.iter_mut().enumerate().filter(|(_, case)| case.is_open()) {
@@ -150,7 +150,7 @@ impl Waiting {
             changed = true;
             let verdict = attempt(case, is_last);
             // Events of a slower publisher may still come.
-            if is_last || matches!(verdict, Verdict::Found { .. }) {
+            if is_last || matches!(verdict, Reconstruction::Found { .. }) {
                 case.verdict = Some(verdict);
             } else {
                 let is_first = case.again == Moment::default();
@@ -206,7 +206,7 @@ impl Case {
     }
 
     /// What is known of it.
-    pub(super) fn words(&self) -> &Words {
+    pub(super) fn words(&self) -> &ChoiceReport {
         &self.words
     }
 
@@ -220,7 +220,7 @@ impl Case {
 
     /// Adds what another source tells. The line of a log is nearer to the decision than a message of it, and its hashes
     /// name each block.
-    fn more(&mut self, more: Words) {
+    fn more(&mut self, more: ChoiceReport) {
         let known = &mut self.words;
         let is_nearer = more.source == DecisionSource::Log && known.source != DecisionSource::Log;
         if is_nearer && known.at != more.at {
@@ -242,7 +242,7 @@ impl Case {
 
     /// What was found does not stand against a word that contradicts it.
     fn hold_against_words(&mut self) {
-        let Some(Verdict::Found { overlap_blocks, cost }) = self.verdict else { return };
+        let Some(Reconstruction::Found { overlap_blocks, cost }) = self.verdict else { return };
         let differs = self.words.overlap_blocks.is_some_and(|told| told != overlap_blocks)
             || self.words.logit.is_some_and(|told| !same_cost(told, cost));
         if differs {

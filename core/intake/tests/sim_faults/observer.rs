@@ -2,11 +2,11 @@
 
 use std::collections::HashMap;
 
-use radixscope_intake::ingest::Message;
-use radixscope_intake::listen::Listener;
+use radixscope_captures::Simulated;
+use radixscope_intake::{Intake, Received};
 use radixscope_model::id::{Millis, Worker};
 use radixscope_model::record::SourceKind;
-use radixscope_sim::{Config, Fault, FaultPlan, Simulation, Workload};
+use radixscope_sim::{Channel, Config, Fault, FaultPlan, Simulation, Workload};
 use radixscope_state::cluster::{Cluster, WorkerState};
 
 pub(crate) const START: Millis = Millis(1_767_225_600_000);
@@ -40,7 +40,7 @@ pub(crate) struct Seen {
     pub(crate) cluster: Cluster,
     /// Lines of logs, by whose log it is.
     pub(crate) lines: Vec<(String, String)>,
-    /// Messages on each subject.
+    /// Messages on each NATS subject.
     pub(crate) subjects: HashMap<String, usize>,
     /// Last answer to a scrape, and when, by process.
     pub(crate) scraped: HashMap<String, (u64, String)>,
@@ -48,24 +48,24 @@ pub(crate) struct Seen {
 
 pub(crate) fn run(config: Config, seconds: u64) -> Seen {
     let mut simulation = Simulation::new(config, START).expect("valid");
-    let (mut listener, mut cluster) = (Listener::default(), Cluster::default());
-    let source = listener.source("simulated", SourceKind::Simulator, START, &mut cluster).expect("the first");
+    let mut simulated = Simulated::default();
+    let (mut intake, mut cluster) = (Intake::default(), Cluster::default());
+    let source = intake.source("simulated", SourceKind::Simulator, START, &mut cluster).expect("the first");
     let (mut lines, mut subjects, mut scraped) = (Vec::new(), HashMap::new(), HashMap::new());
     for second in 1..=seconds {
         let until = Millis(START.0 + second * 1_000);
         simulation.run_until(until, &mut |m| {
-            *subjects.entry(m.subject.to_owned()).or_default() += 1;
-            let text = || String::from_utf8(m.payload.to_vec()).expect("text");
-            if let Some(log) = m.subject.strip_prefix("log/") {
-                lines.push((log.to_owned(), text()));
-            } else if let Some(process) = m.subject.strip_prefix("metrics/") {
-                scraped.insert(process.to_owned(), (m.at_ms.since(START), text()));
+            let (name, text) = (m.name.to_owned(), || String::from_utf8(m.payload.to_vec()).expect("text"));
+            match m.channel {
+                Channel::Nats => *subjects.entry(name).or_default() += 1,
+                Channel::Log => lines.push((name, text())),
+                Channel::Metrics => _ = scraped.insert(name, (m.at_ms.since(START), text())),
+                Channel::Discovery => {}
             }
-            let message =
-                Message { source, at_ms: m.at_ms, subject: m.subject, reply: None, payload: m.payload };
-            listener.message(message, &mut cluster);
+            let received = Received { source, at_ms: m.at_ms, payload: simulated.payload(&m) };
+            intake.take(&received, &mut cluster);
         });
-        listener.flush(until, &mut cluster);
+        intake.flush(until, &mut cluster);
     }
     Seen { simulation, cluster, lines, subjects, scraped }
 }

@@ -11,11 +11,9 @@ use self::worker::Worker;
 use super::config::Config;
 use super::engine::Engine;
 use super::serving::Served;
-use super::wire::{Out, WireMessage};
+use super::wire::{Channel, Out, WireMessage};
 use radixscope_model::id::Millis;
 
-/// Where what a process answers to a scrape is heard; its name follows.
-const METRICS: &str = "metrics/";
 /// Time between two scrapes, in microseconds.
 pub(super) const SCRAPE_EVERY_US: u64 = 2_000_000;
 
@@ -118,8 +116,7 @@ impl Metrics {
     ) {
         let Self { frontends, workers, text } = self;
         let mut say = |name: &str, text: &str| {
-            let subject = format!("{METRICS}{name}");
-            out(WireMessage { at_ms, subject: &subject, payload: text.as_bytes() });
+            out(WireMessage { at_ms, channel: Channel::Metrics, name, payload: text.as_bytes() });
         };
         for (at, frontend) in (0..).zip(&*frontends) {
             text.clear();

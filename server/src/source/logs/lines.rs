@@ -2,7 +2,7 @@
 
 use memchr::memchr;
 
-use radixscope_intake::ingest::MAX_LOG_LINE_BYTES;
+use radixscope_intake::MAX_LOG_LINE_BYTES;
 
 /// What came and is not a whole line yet.
 #[derive(Default)]

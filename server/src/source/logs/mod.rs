@@ -7,6 +7,7 @@ mod watch;
 
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -14,7 +15,7 @@ use tokio::io::{AsyncRead, AsyncReadExt as _};
 use tokio::time::Instant;
 
 use radixscope_dynamo::log_line::may_matter;
-use radixscope_intake::ingest::LOG_PREFIX;
+use radixscope_intake::Payload;
 use radixscope_model::number_format::count;
 use radixscope_model::record::{LinkState, MissedCause, Topic};
 
@@ -42,11 +43,11 @@ pub struct Source {
 impl Source {
     /// A source as the command line describes it.
     pub fn new(log: LogFile) -> Self {
-        let name = format!("{LOG_PREFIX}{}", log.name);
+        let name = format!("log/{}", log.name);
         Self { log, name }
     }
 
-    /// Subject of its lines, and its name.
+    /// Its name as a source: that of the log, and that it is one.
     pub fn name(&self) -> &str {
         &self.name
     }
@@ -54,7 +55,7 @@ impl Source {
     /// Reads until the log or the process ends.
     pub async fn run(self, to: SourceHandle, shutdown: Shutdown) {
         let mut end = shutdown;
-        let log = Log::new(&self.name, &to);
+        let log = Log::new(&self.name, self.log.name.as_str().into(), &to);
         tokio::select! {
             () = over(&mut end) => {}
             // The hub ends only with the process.
@@ -131,7 +132,10 @@ async fn follow(path: &Path, shown: &str, ask_every: Duration, log: &mut Log<'_>
 
 /// What is read of a log, and what the hub was told of it.
 struct Log<'t> {
-    subject: &'t str,
+    /// The source's name.
+    source: &'t str,
+    /// The log's.
+    name: Arc<str>,
     to: &'t SourceHandle,
     lines: Lines,
     /// Lines read.
@@ -149,8 +153,8 @@ struct Said {
 }
 
 impl<'t> Log<'t> {
-    fn new(subject: &'t str, to: &'t SourceHandle) -> Self {
-        Self { subject, to, lines: Lines::default(), read: 0, passed: 0, said: None }
+    fn new(source: &'t str, name: Arc<str>, to: &'t SourceHandle) -> Self {
+        Self { source, name, to, lines: Lines::default(), read: 0, passed: 0, said: None }
     }
 
     /// Takes bytes and hands over those of their lines that can say something.
@@ -160,7 +164,8 @@ impl<'t> Log<'t> {
             self.read += 1;
             if may_matter(line) {
                 self.passed += 1;
-                self.to.deliver(now(), self.subject, Bytes::copy_from_slice(line)).await?;
+                let (log, line) = (Arc::clone(&self.name), Bytes::copy_from_slice(line));
+                self.to.deliver(now(), Payload::LogLine { log, line }).await?;
             }
         }
         Ok(())
@@ -172,7 +177,8 @@ impl<'t> Log<'t> {
         self.read += 1;
         if may_matter(&line) {
             self.passed += 1;
-            self.to.deliver(now(), self.subject, line.into()).await?;
+            let (log, line) = (Arc::clone(&self.name), line.into());
+            self.to.deliver(now(), Payload::LogLine { log, line }).await?;
         }
         Ok(())
     }
@@ -200,7 +206,7 @@ impl<'t> Log<'t> {
 
     /// Files, or rests of files, went before they were read.
     async fn lost(&mut self, count: u64) -> Result<(), HubEnded> {
-        tracing::warn!(log = self.subject, count, "the log was rotated faster than it is read");
+        tracing::warn!(log = self.source, count, "the log was rotated faster than it is read");
         self.to.missed(Topic::Log, MissedCause::LogRotated, count).await
     }
 
@@ -228,7 +234,7 @@ impl<'t> Log<'t> {
             return Ok(());
         }
         if self.said.as_ref().is_none_or(|said| said.state != state) {
-            tracing::info!(log = self.subject, state = state.as_str(), "{detail}");
+            tracing::info!(log = self.source, state = state.as_str(), "{detail}");
         }
         self.to.state(state, detail.clone()).await?;
         self.said = Some(Said { state, detail, at });

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use async_nats::Client;
 use futures_util::{StreamExt, stream};
 
-use radixscope_intake::ingest::Break;
+use radixscope_intake::{Break, NatsSubjects};
 use radixscope_model::id::Millis;
 use radixscope_model::record::{MissedCause, Topic};
 
@@ -111,6 +111,7 @@ impl Reader {
     /// Reads from `place`, or from the beginning.
     pub(super) async fn run(self, place: Option<Place>) -> Outcome {
         let mut reading = Reading {
+            subjects: NatsSubjects::default(),
             place: place.unwrap_or_default(),
             known: Multiset::default(),
             may_come_again: Latest::keeping(MAY_COME_AGAIN),
@@ -257,7 +258,9 @@ impl Reader {
         if reading.known.take(content) {
             return Ok(());
         }
-        self.to.deliver(at_ms, &subject, payload).await?;
+        if let Some(payload) = reading.subjects.publication(&subject, None, payload) {
+            self.to.deliver(at_ms, payload).await?;
+        }
         reading.place.latest.push(content);
         Ok(())
     }
@@ -268,6 +271,7 @@ impl Reader {
 }
 
 struct Reading {
+    subjects: NatsSubjects,
     place: Place,
     /// What was handed over before the connection was lost and is read once more.
     known: Multiset,

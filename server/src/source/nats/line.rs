@@ -3,9 +3,12 @@
 //! Pure: says what to do with a message and does nothing itself.
 
 use std::collections::VecDeque;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
+use radixscope_dynamo::subject::Subject;
+use radixscope_intake::Payload;
 use radixscope_model::id::Millis;
 
 use super::dedupe::{Content, Multiset};
@@ -21,8 +24,15 @@ const MAX_HELD_BYTES: usize = 64 * 1024 * 1024;
 #[derive(Clone, Debug)]
 pub(super) struct Live {
     pub(super) at_ms: Millis,
-    pub(super) subject: async_nats::Subject,
-    pub(super) payload: Bytes,
+    pub(super) subject: Arc<Subject>,
+    pub(super) message: Bytes,
+}
+
+impl Live {
+    /// As it is handed over.
+    pub(super) fn into_payload(self) -> Payload {
+        Payload::Nats { subject: self.subject, message: self.message }
+    }
 }
 
 /// A stream.
@@ -86,34 +96,34 @@ impl Line {
     }
 
     /// A live message came.
-    pub(super) fn live(&mut self, message: Live, now: Instant) -> Then {
+    pub(super) fn live(&mut self, live: Live, now: Instant) -> Then {
         match &mut self.phase {
-            Phase::Direct => Then::Pass(message),
+            Phase::Direct => Then::Pass(live),
             Phase::Reading { held, bytes, dropped } => {
-                *bytes += message.payload.len();
-                held.push_back(message);
+                *bytes += live.message.len();
+                held.push_back(live);
                 while held.len() > MAX_HELD_MESSAGES || *bytes > MAX_HELD_BYTES {
                     let Some(oldest) = held.pop_front() else { break };
-                    *bytes -= oldest.payload.len();
+                    *bytes -= oldest.message.len();
                     *dropped += 1;
                 }
                 Then::Nothing
             }
             Phase::Settling { may_come_again, since } => {
-                let is_known = may_come_again.take(Content::of(&message.payload));
+                let is_known = may_come_again.take(Content::of(&live.message));
                 if may_come_again.is_empty() || now.duration_since(*since) > LATE_FOR {
                     self.phase = Phase::Direct;
                 }
-                if is_known { Then::Nothing } else { Then::Pass(message) }
+                if is_known { Then::Nothing } else { Then::Pass(live) }
             }
         }
     }
 
     /// A message was handed over: it need not be read again.
-    pub(super) fn passed(&mut self, payload: &[u8]) {
+    pub(super) fn passed(&mut self, message: &[u8]) {
         if let Some(place) = &mut self.place {
             place.reached += 1;
-            place.latest.push(Content::of(payload));
+            place.latest.push(Content::of(message));
         }
     }
 
@@ -125,7 +135,7 @@ impl Line {
         if dropped > 0 {
             return Next::ReadOn;
         }
-        let new = held.into_iter().filter(|live| !may_come_again.take(Content::of(&live.payload))).collect();
+        let new = held.into_iter().filter(|live| !may_come_again.take(Content::of(&live.message))).collect();
         self.phase = Phase::Settling { may_come_again, since: now };
         Next::Pass(new)
     }
@@ -154,9 +164,12 @@ impl Line {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use radixscope_dynamo::subject;
 
     fn live(text: &'static str) -> Live {
-        Live { at_ms: Millis(1), subject: "s.kv-events".into(), payload: Bytes::from_static(text.as_bytes()) }
+        let subject = subject::parse("namespace-a-component-b-kv-events.kv-events").expect("Dynamo's");
+        let message = Bytes::from_static(text.as_bytes());
+        Live { at_ms: Millis(1), subject: Arc::new(subject), message }
     }
 
     fn passed(next: Next) -> Vec<Live> {
@@ -165,7 +178,7 @@ mod tests {
     }
 
     fn texts(messages: &[Live]) -> Vec<&str> {
-        messages.iter().map(|m| std::str::from_utf8(&m.payload).unwrap()).collect()
+        messages.iter().map(|m| std::str::from_utf8(&m.message).unwrap()).collect()
     }
 
     fn is_passed(then: Then) -> bool {

@@ -20,6 +20,7 @@ use std::time::Duration;
 use tokio::runtime::{Builder, Handle};
 use tokio::sync::{oneshot, watch};
 
+use radixscope_intake::NatsSubjects;
 use radixscope_model::id::Millis;
 use radixscope_model::record::LinkState;
 
@@ -47,6 +48,8 @@ pub struct Source {
 /// What is kept from one connection to the next.
 #[derive(Default)]
 struct Kept {
+    /// Subjects of live messages.
+    subjects: NatsSubjects,
     /// Streams by name.
     lines: HashMap<String, Line>,
     /// Whether messages of a stream ever came.

@@ -23,7 +23,7 @@ use tokio::task::JoinSet;
 use tokio::time::MissedTickBehavior;
 
 use radixscope_dynamo::subject::{self, Subject, Transport};
-use radixscope_intake::ingest::Break;
+use radixscope_intake::{Break, NatsSubjects, Payload};
 use radixscope_model::record::{LinkState, MissedCause, Topic};
 
 use super::connect::Signals;
@@ -216,8 +216,7 @@ impl<'s> Session<'s> {
     }
 
     fn is_wanted(&self, subject: &str) -> bool {
-        let wanted =
-            |parsed: Subject<'_>| self.options.namespace.as_deref().is_none_or(|ns| parsed.is_in(ns));
+        let wanted = |parsed: Subject| self.options.namespace.as_deref().is_none_or(|ns| parsed.is_in(ns));
         subject::parse(subject).is_some_and(wanted)
     }
 
@@ -294,30 +293,31 @@ impl<'s> Session<'s> {
 
     /// A live message came.
     fn live(&mut self, message: Message) {
-        if subject::is_delivery_copy(message.reply.as_deref()) {
+        let Message { subject: text, reply, payload, .. } = message;
+        // `*.kv-events` receives other people's subjects of two words as well.
+        let Some(Payload::Nats { subject, message }) =
+            self.kept.subjects.publication(&text, reply.as_deref(), payload)
+        else {
             return;
-        }
-        let Message { subject, payload, .. } = message;
-        // `*.kv-events` hears other people's subjects of two words as well.
-        let Some(parsed) = subject::parse(&subject) else { return };
-        if self.options.namespace.as_deref().is_some_and(|namespace| !parsed.is_in(namespace)) {
+        };
+        if self.options.namespace.as_deref().is_some_and(|namespace| !subject.is_in(namespace)) {
             return;
         }
         let at_ms = now();
-        if parsed.transport == Transport::Core {
-            self.to.offer(at_ms, &subject, payload, false);
+        if subject.transport == Transport::Core {
+            self.to.offer(at_ms, Payload::Nats { subject, message }, false);
             return;
         }
-        let Some((stream, _)) = subject.split_once('.') else { return };
+        let Some((stream, _)) = text.split_once('.') else { return };
         let stream = stream.to_owned();
         self.kept.has_stream_messages = true;
         if !self.kept.lines.contains_key(&stream) && !matches!(self.history, History::Not(_)) {
             // A stream that did not exist when we came: what it holds so far is read like any other.
             self.read_history(&stream, Duration::ZERO);
         }
-        let live = Live { at_ms, subject, payload };
+        let live = Live { at_ms, subject, message };
         let Some(line) = self.kept.lines.get_mut(&stream) else {
-            self.to.offer(live.at_ms, &live.subject, live.payload, false);
+            self.to.offer(at_ms, live.into_payload(), false);
             return;
         };
         if let Then::Pass(live) = line.live(live, Instant::now()) {
@@ -329,9 +329,10 @@ impl<'s> Session<'s> {
     fn pass(&mut self, stream: &str, live: Live) -> bool {
         let Some(line) = self.kept.lines.get_mut(stream) else { return true };
         let again = line.can_be_read_again();
-        let is_passed = self.to.offer(live.at_ms, &live.subject, live.payload.clone(), again);
+        let message = live.message.clone();
+        let is_passed = self.to.offer(live.at_ms, live.into_payload(), again);
         if is_passed {
-            line.passed(&live.payload);
+            line.passed(&message);
         } else if again {
             self.read_history(stream, Duration::ZERO);
         }

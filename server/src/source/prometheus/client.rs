@@ -20,7 +20,7 @@ use url::Url;
 use axum::http::header::{ACCEPT, ACCEPT_ENCODING, AUTHORIZATION, CONTENT_ENCODING, LOCATION, USER_AGENT};
 use axum::http::{HeaderValue, Request, StatusCode};
 
-use radixscope_intake::ingest::MAX_PAYLOAD_BYTES;
+use radixscope_intake::MAX_PAYLOAD_BYTES;
 use radixscope_model::record::LinkState;
 
 use crate::config::Prometheus;

@@ -2,6 +2,7 @@
 
 mod client;
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -11,7 +12,7 @@ use url::Url;
 use axum::http::StatusCode;
 
 use radixscope_dynamo::prometheus::{WorkerList, may_be_metrics, worker_list};
-use radixscope_intake::ingest::{HEALTH_PREFIX, METRICS_PREFIX};
+use radixscope_intake::Payload;
 use radixscope_model::record::LinkState;
 
 use crate::config::{MetricsUrl, Prometheus};
@@ -35,7 +36,7 @@ const NO_LISTS: u8 = 2;
 /// A process to scrape.
 pub struct Source {
     process: MetricsUrl,
-    subject: String,
+    name: String,
     interval: Duration,
     has_token: bool,
     client: Client,
@@ -53,7 +54,7 @@ impl Source {
         let client = Client::new(&options)?;
         let source = |process: &MetricsUrl| Self {
             process: process.clone(),
-            subject: format!("{METRICS_PREFIX}{}", process.name),
+            name: format!("metrics/{}", process.name),
             interval: options.prometheus_interval,
             has_token: options.prometheus_token.is_some(),
             client: client.clone(),
@@ -61,9 +62,9 @@ impl Source {
         Ok(options.prometheus.iter().map(source).collect())
     }
 
-    /// Subject of its scrapes, and its name.
+    /// Its name as a source: that of the process, and that its metrics are read.
     pub fn name(&self) -> &str {
-        &self.subject
+        &self.name
     }
 
     /// Scrapes until the process ends.
@@ -78,16 +79,17 @@ impl Source {
 
     async fn scrape(&self, to: &SourceHandle) -> Result<(), HubEnded> {
         let url = &self.process.url;
+        let process: Arc<str> = self.process.name.as_str().into();
         let mut said = Said::default();
         let mut list = List::new(&self.process);
         let mut failures = 0;
-        said.say(to, &self.subject, LinkState::Connecting, format!("Asking {url} for its metrics.")).await?;
+        said.say(to, &self.name, LinkState::Connecting, format!("Asking {url} for its metrics.")).await?;
         loop {
             let started = Instant::now();
             let wait = match self.fetch().await {
                 Ok(text) => {
                     let listed = worker_list(&text);
-                    to.deliver(now(), &self.subject, text).await?;
+                    to.deliver(now(), Payload::Scrape { process: Arc::clone(&process), text }).await?;
                     if failures > 0 {
                         list.start_again();
                     }
@@ -105,14 +107,14 @@ impl Source {
                             ""
                         }
                     );
-                    said.say(to, &self.subject, LinkState::Live, words).await?;
+                    said.say(to, &self.name, LinkState::Live, words).await?;
                     self.interval
                 }
                 Err(Failed { state, words }) => {
                     let wait = wait_after(self.interval, failures);
                     failures = failures.saturating_add(1);
                     let words = format!("{words} Trying again in {}.", words::seconds(wait));
-                    said.say(to, &self.subject, state, words).await?;
+                    said.say(to, &self.name, state, words).await?;
                     wait
                 }
             };
@@ -160,7 +162,7 @@ impl Source {
 /// A frontend's list of workers.
 struct List {
     url: Url,
-    subject: String,
+    frontend: Arc<str>,
     /// Whether the process gave a list.
     is_given: bool,
     /// Answers without one since.
@@ -175,8 +177,8 @@ impl List {
         let mut url = process.url.clone();
         url.set_path("/health");
         url.set_query(None);
-        let subject = format!("{HEALTH_PREFIX}{}", process.name);
-        Self { url, subject, is_given: false, without: 0, unready: 0, due: Instant::now() }
+        let frontend = process.name.as_str().into();
+        Self { url, frontend, is_given: false, without: 0, unready: 0, due: Instant::now() }
     }
 
     /// It may be another process now.
@@ -204,7 +206,8 @@ impl List {
         if is_answer && memchr::memmem::find(&body, b"\"instances\"").is_some() {
             self.is_given = true;
             self.without = 0;
-            return to.deliver(now(), &self.subject, body).await;
+            let frontend = Arc::clone(&self.frontend);
+            return to.deliver(now(), Payload::Health { frontend, answer: body }).await;
         }
         if status == StatusCode::SERVICE_UNAVAILABLE {
             return Ok(());

@@ -28,7 +28,7 @@ fn main() -> Result<()> {
         }
     }
     if captures.is_empty() {
-        captures = capture::names()?;
+        captures = capture::names();
     }
     let mut report = report::Report::new();
     for name in &captures {

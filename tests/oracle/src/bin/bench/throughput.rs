@@ -4,11 +4,11 @@ use std::time::{Duration, Instant};
 
 use dynamo_kv_router::RadixTree;
 use dynamo_kv_router::protocols::{KvCacheEventData, LocalBlockHash, RouterEvent};
-use radixscope_intake::ingest::Message;
-use radixscope_intake::listen::Listener;
+use radixscope_captures::Message;
+use radixscope_intake::{Intake, NatsSubjects, Received};
 use radixscope_model::id::{Millis, Seq, TokensHash};
 use radixscope_model::record::{Entry, SourceKind};
-use radixscope_oracle::capture::{self, Captured};
+use radixscope_oracle::capture;
 use radixscope_oracle::ours;
 use radixscope_oracle::theirs::{self, Wire};
 use radixscope_state::cluster::Cluster;
@@ -54,7 +54,7 @@ pub(crate) struct Throughput {
 }
 
 pub(crate) fn measure(name: &str) -> anyhow::Result<Option<Throughput>> {
-    let messages = capture::kv_events(name)?;
+    let messages = capture::kv_events(name);
     let Some(wire) = theirs::wire_of(&messages) else { return Ok(None) };
     let mut events = Vec::new();
     for message in &messages {
@@ -131,28 +131,25 @@ pub(crate) fn quantile(values: &[f64], at: f64) -> f64 {
     sorted[((sorted.len() - 1) as f64 * at).round() as usize]
 }
 
-/// The server's own path: message, ingest, fold.
-fn fold_messages(messages: &[Captured]) -> (Cluster, Duration) {
-    let (mut listener, mut cluster) = (Listener::default(), Cluster::default());
-    let Some(source) = listener.source("capture", SourceKind::Nats, Millis(1), &mut cluster) else {
+/// The server's own path: message, intake, fold.
+fn fold_messages(messages: &[Message]) -> (Cluster, Duration) {
+    let (mut intake, mut cluster) = (Intake::default(), Cluster::default());
+    let mut subjects = NatsSubjects::default();
+    let Some(source) = intake.source("capture", SourceKind::Nats, Millis(1), &mut cluster) else {
         unreachable!("the first source is never one too many");
     };
     let start = Instant::now();
     for m in messages {
-        let message = Message {
-            source,
-            at_ms: Millis(m.at_ms),
-            subject: &m.subject,
-            reply: m.reply.as_deref(),
-            payload: &m.payload,
+        let Some(payload) = subjects.publication(&m.subject, m.reply.as_deref(), m.payload.clone()) else {
+            continue;
         };
-        listener.message(message, &mut cluster);
+        intake.take(&Received { source, at_ms: Millis(m.at_ms()), payload }, &mut cluster);
     }
     let took = start.elapsed();
     (cluster, took)
 }
 
-fn apply_messages(wire: Wire, messages: &[Captured]) -> (RadixTree, Duration) {
+fn apply_messages(wire: Wire, messages: &[Message]) -> (RadixTree, Duration) {
     let mut tree = RadixTree::new();
     let start = Instant::now();
     for m in messages {
@@ -183,15 +180,15 @@ impl RecordSink for Kept {
     }
 }
 
-fn entries(messages: &[Captured]) -> Vec<Vec<u8>> {
-    let (mut listener, mut kept) = (Listener::default(), Kept::default());
-    let Some(source) = listener.source("capture", SourceKind::Nats, Millis(1), &mut kept) else {
+fn entries(messages: &[Message]) -> Vec<Vec<u8>> {
+    let (mut intake, mut kept) = (Intake::default(), Kept::default());
+    let mut subjects = NatsSubjects::default();
+    let Some(source) = intake.source("capture", SourceKind::Nats, Millis(1), &mut kept) else {
         unreachable!("the first source is never one too many");
     };
     for m in messages {
-        let at_ms = Millis(m.at_ms);
-        let message = Message { source, at_ms, subject: &m.subject, reply: None, payload: &m.payload };
-        listener.message(message, &mut kept);
+        let Some(payload) = subjects.publication(&m.subject, None, m.payload.clone()) else { continue };
+        intake.take(&Received { source, at_ms: Millis(m.at_ms()), payload }, &mut kept);
     }
     kept.entries
 }
@@ -215,7 +212,7 @@ fn apply_events(events: Vec<RouterEvent>) -> Duration {
     start.elapsed()
 }
 
-fn overlap(wire: Wire, messages: &[Captured]) -> Duel {
+fn overlap(wire: Wire, messages: &[Message]) -> Duel {
     let (cluster, _) = fold_messages(messages);
     let (tree, _) = apply_messages(wire, messages);
     let paths = ours::paths(cluster.tree());

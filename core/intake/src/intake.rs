@@ -1,24 +1,25 @@
-//! From messages to the state's records: [`Ingest`] and [`Routing`] in one, for whoever keeps the state.
+//! From payloads to the state's records: [`Ingest`] and [`Routing`] in one, for whoever keeps the state.
 //!
-//! What is said of a request is joined and completed with what the state knows at that moment, and only then a record:
+//! What is observed of a request is joined and completed with what the state knows at that moment, and only then a record:
 //! so the log, every viewer and every recording hold the finished decision, and no viewer needs the prompts.
 
-use crate::ages::Ages;
-use crate::ingest::{Ingest, Message, Missing, Out, Published, Sink, Told};
+use crate::block_lifetime::BlockLifetimes;
+use crate::ingest::{Ingest, Missing, Out, Published, RequestObservation, Sink};
+use crate::payload::Received;
 use crate::routing::{Routing, returns};
 use radixscope_model::id::{Millis, SourceIx, WorkerIx};
 use radixscope_model::record::{Entry, MissedCause, Record, SourceKind, Topic};
 use radixscope_state::sink::RecordSink;
 
-/// Turns messages into records of a sink.
+/// Turns what sources received into records of a sink.
 #[derive(Default)]
-pub struct Listener {
+pub struct Intake {
     ingest: Ingest,
     routing: Routing,
-    ages: Ages,
+    block_lifetimes: BlockLifetimes,
 }
 
-impl Listener {
+impl Intake {
     /// That keeps at most so many workers apart at a time; otherwise [`radixscope_state::cluster::MAX_WORKERS`].
     pub fn with_places(places: usize) -> Self {
         Self { ingest: Ingest::with_places(places), ..Self::default() }
@@ -35,10 +36,10 @@ impl Listener {
         self.ingest.source(name, kind, at_ms, &mut |entry| sink.append(&entry))
     }
 
-    /// Takes one message, see [`Ingest::message`].
-    pub fn message(&mut self, message: Message<'_>, sink: &mut impl RecordSink) {
-        let Self { ingest, routing, ages, .. } = self;
-        ingest.message(message, &mut Through { routing, ages, sink });
+    /// Takes what a source received, see [`Ingest::take`].
+    pub fn take(&mut self, received: &Received, sink: &mut impl RecordSink) {
+        let Self { ingest, routing, block_lifetimes } = self;
+        ingest.take(received, &mut Through { routing, block_lifetimes, sink });
     }
 
     /// Loss that a source itself noticed, see [`Ingest::missed`].
@@ -57,18 +58,18 @@ impl Listener {
         self.ingest.flush(at_ms, out);
         for record in self.routing.flush(at_ms, self.ingest.now(at_ms), sink.cluster()) {
             let entry = Entry { at_ms, record };
-            self.ages.see(at_ms, &entry.record, sink.cluster());
+            self.block_lifetimes.see(at_ms, &entry.record, sink.cluster());
             self.routing.see(&entry, Published::default(), sink.cluster());
             sink.append(&entry);
         }
-        for record in self.ages.flush(at_ms) {
+        for record in self.block_lifetimes.flush(at_ms) {
             sink.append(&Entry { at_ms, record });
         }
     }
 
     /// How long blocks live.
-    pub fn ages(&self) -> &Ages {
-        &self.ages
+    pub fn block_lifetimes(&self) -> &BlockLifetimes {
+        &self.block_lifetimes
     }
 
     /// What is known of requests beyond the state: their prompts, and the load they make.
@@ -79,7 +80,7 @@ impl Listener {
 
 struct Through<'l, J> {
     routing: &'l mut Routing,
-    ages: &'l mut Ages,
+    block_lifetimes: &'l mut BlockLifetimes,
     sink: &'l mut J,
 }
 
@@ -101,7 +102,7 @@ impl<J: RecordSink> Sink for Through<'_, J> {
         if let Some(worker) = returns(&entry, self.sink.cluster()) {
             self.sink.append(&Entry { at_ms: entry.at_ms, record: Record::Returned { worker } });
         }
-        self.ages.see(entry.at_ms, &entry.record, self.sink.cluster());
+        self.block_lifetimes.see(entry.at_ms, &entry.record, self.sink.cluster());
         self.routing.see(&entry, by, self.sink.cluster());
         self.sink.append(&entry);
         self.settle(entry.at_ms);
@@ -110,13 +111,13 @@ impl<J: RecordSink> Sink for Through<'_, J> {
     fn vacate(&mut self, at: Millis, mentioned: &dyn Fn(WorkerIx) -> Millis) -> Vec<WorkerIx> {
         let workers = self.sink.cluster().to_vacate(at, mentioned);
         self.routing.vacate(&workers);
-        self.ages.vacate(&workers);
+        self.block_lifetimes.vacate(&workers);
         workers
     }
 
-    fn told(&mut self, told: Told<'_>) {
-        let at_ms = told.at_ms;
-        for record in self.routing.told(&told, self.sink.cluster()) {
+    fn observe(&mut self, observation: RequestObservation<'_>) {
+        let at_ms = observation.at_ms;
+        for record in self.routing.observe(&observation, self.sink.cluster()) {
             self.sink.append(&Entry { at_ms, record });
         }
     }

@@ -8,7 +8,7 @@ use radixscope_model::record::LogSign;
 
 /// What a line says.
 #[derive(Clone, PartialEq, Debug)]
-pub enum Said<'a> {
+pub enum LogEvent<'a> {
     /// The cost of one candidate (INFO up to 0.9, DEBUG 1.0 – 1.5).
     Formula(Formula<'a>),
     /// The cheapest candidates cost the same; the tree's size decides (0.8 – 1.1). Stands between the formulas and
@@ -45,66 +45,68 @@ pub enum Said<'a> {
     },
 }
 
-impl Said<'_> {
+impl LogEvent<'_> {
     /// The worker that the line is about.
     pub const fn worker(&self) -> Option<Worker> {
         match self {
-            Said::Formula(formula) => Some(formula.worker),
-            Said::Selected(selected) => Some(selected.worker),
-            Said::Dispatched(dispatched) => Some(dispatched.worker),
-            Said::RoutingBest(best) => Some(best.worker),
-            Said::RouteDone(done) => Some(done.worker),
-            Said::WorkerAdded(worker) | Said::WorkerRemoved(worker) => Some(*worker),
-            Said::Sign { worker, .. } => *worker,
-            Said::Tie(_)
-            | Said::Stopping
-            | Said::RoutingInput(_)
-            | Said::RequestReceived(_)
-            | Said::RequestDone(_)
-            | Said::InstanceRemoved(_) => None,
+            LogEvent::Formula(formula) => Some(formula.worker),
+            LogEvent::Selected(selected) => Some(selected.worker),
+            LogEvent::Dispatched(dispatched) => Some(dispatched.worker),
+            LogEvent::RoutingBest(best) => Some(best.worker),
+            LogEvent::RouteDone(done) => Some(done.worker),
+            LogEvent::WorkerAdded(worker) | LogEvent::WorkerRemoved(worker) => Some(*worker),
+            LogEvent::Sign { worker, .. } => *worker,
+            LogEvent::Tie(_)
+            | LogEvent::Stopping
+            | LogEvent::RoutingInput(_)
+            | LogEvent::RequestReceived(_)
+            | LogEvent::RequestDone(_)
+            | LogEvent::InstanceRemoved(_) => None,
         }
     }
 
     /// The same without the line it was read from.
-    pub fn into_owned(self) -> Said<'static> {
+    pub fn into_owned(self) -> LogEvent<'static> {
         let own = |text: Cow<'_, str>| Cow::Owned(text.into_owned());
         match self {
-            Said::Stopping => Said::Stopping,
-            Said::WorkerAdded(worker) => Said::WorkerAdded(worker),
-            Said::WorkerRemoved(worker) => Said::WorkerRemoved(worker),
-            Said::InstanceRemoved(id) => Said::InstanceRemoved(id),
-            Said::Sign { sign, worker } => Said::Sign { sign, worker },
-            Said::Formula(said) => Said::Formula(Formula { ids: said.ids.into_owned(), ..said }),
-            Said::Tie(said) => Said::Tie(Tie { ids: said.ids.into_owned() }),
-            Said::Selected(said) => Said::Selected(said.to_owned()),
-            Said::Dispatched(said) => Said::Dispatched(Dispatched {
-                ids: said.ids.into_owned(),
-                phase: said.phase.map(own),
-                ..said
+            LogEvent::Stopping => LogEvent::Stopping,
+            LogEvent::WorkerAdded(worker) => LogEvent::WorkerAdded(worker),
+            LogEvent::WorkerRemoved(worker) => LogEvent::WorkerRemoved(worker),
+            LogEvent::InstanceRemoved(id) => LogEvent::InstanceRemoved(id),
+            LogEvent::Sign { sign, worker } => LogEvent::Sign { sign, worker },
+            LogEvent::Formula(event) => LogEvent::Formula(Formula { ids: event.ids.into_owned(), ..event }),
+            LogEvent::Tie(event) => LogEvent::Tie(Tie { ids: event.ids.into_owned() }),
+            LogEvent::Selected(event) => LogEvent::Selected(event.to_owned()),
+            LogEvent::Dispatched(event) => LogEvent::Dispatched(Dispatched {
+                ids: event.ids.into_owned(),
+                phase: event.phase.map(own),
+                ..event
             }),
-            Said::RoutingBest(said) => Said::RoutingBest(RoutingBest { ids: said.ids.into_owned(), ..said }),
-            Said::RoutingInput(said) => Said::RoutingInput(RoutingInput {
-                request_id: own(said.request_id),
-                http_id: said.http_id.map(own),
-                ..said
+            LogEvent::RoutingBest(event) => {
+                LogEvent::RoutingBest(RoutingBest { ids: event.ids.into_owned(), ..event })
+            }
+            LogEvent::RoutingInput(event) => LogEvent::RoutingInput(RoutingInput {
+                request_id: own(event.request_id),
+                http_id: event.http_id.map(own),
+                ..event
             }),
-            Said::RouteDone(said) => Said::RouteDone(RouteDone {
-                request_id: own(said.request_id),
-                http_id: said.http_id.map(own),
-                phase: said.phase.map(own),
-                outcome: said.outcome.map(own),
-                ..said
+            LogEvent::RouteDone(event) => LogEvent::RouteDone(RouteDone {
+                request_id: own(event.request_id),
+                http_id: event.http_id.map(own),
+                phase: event.phase.map(own),
+                outcome: event.outcome.map(own),
+                ..event
             }),
-            Said::RequestReceived(said) => Said::RequestReceived(RequestReceived {
-                request_id: own(said.request_id),
-                http_id: said.http_id.map(own),
-                model: said.model.map(own),
+            LogEvent::RequestReceived(event) => LogEvent::RequestReceived(RequestReceived {
+                request_id: own(event.request_id),
+                http_id: event.http_id.map(own),
+                model: event.model.map(own),
             }),
-            Said::RequestDone(said) => Said::RequestDone(RequestDone {
-                request_id: own(said.request_id),
-                http_id: said.http_id.map(own),
-                status: said.status.map(own),
-                ..said
+            LogEvent::RequestDone(event) => LogEvent::RequestDone(RequestDone {
+                request_id: own(event.request_id),
+                http_id: event.http_id.map(own),
+                status: event.status.map(own),
+                ..event
             }),
         }
     }

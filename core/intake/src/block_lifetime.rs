@@ -30,7 +30,7 @@ const EVERY_MS: u64 = 5_000;
 const MAX_DURATIONS: usize = 1 << 14;
 
 /// Follows blocks.
-pub struct Ages {
+pub struct BlockLifetimes {
     followed: IndexMap<(WorkerIx, BlockHash), Life, hashbrown::DefaultHashBuilder>,
     workers: Vec<OfWorker>,
     last_ms: Option<Millis>,
@@ -58,7 +58,7 @@ struct OfWorker {
 #[derive(Default)]
 struct Durations(VecDeque<(Millis, u64)>);
 
-impl Default for Ages {
+impl Default for BlockLifetimes {
     fn default() -> Self {
         Self {
             followed: IndexMap::with_capacity_and_hasher(ROOM, hashbrown::DefaultHashBuilder::default()),
@@ -70,7 +70,7 @@ impl Default for Ages {
     }
 }
 
-impl Ages {
+impl BlockLifetimes {
     /// A record passes, on its way to `cluster`.
     #[inline]
     pub fn see(&mut self, at: Millis, record: &Record<'_>, cluster: &Cluster) {
@@ -228,7 +228,7 @@ mod tests {
     const W: WorkerIx = WorkerIx(1);
 
     #[derive(Default)]
-    struct Seen(Ages, Cluster);
+    struct Seen(BlockLifetimes, Cluster);
 
     impl Seen {
         fn stored(&mut self, at: u64, hashes: impl IntoIterator<Item = u64>) {

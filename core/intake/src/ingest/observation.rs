@@ -1,0 +1,87 @@
+//! What payloads become where they are no record yet: observations of requests, whose meaning depends on others of the
+//! same request and on the state.
+
+use radixscope_dynamo::active_sequence::ActiveSequence;
+use radixscope_dynamo::log_line::LogRecord;
+use radixscope_dynamo::trace::RequestTrace;
+use radixscope_model::id::{Millis, SourceIx, WorkerIx};
+use radixscope_model::record::Entry;
+
+/// Takes records as they arise.
+pub(crate) type Out<'o> = dyn FnMut(Entry<'_>) + 'o;
+
+/// Something observed of a request.
+#[derive(Debug)]
+pub(crate) struct RequestObservation<'a> {
+    /// Who received it.
+    pub(crate) source: SourceIx,
+    /// When it was received.
+    pub(crate) at_ms: Millis,
+    /// When it was published, by the publisher's clock, if it tells.
+    pub(crate) published_ms: Option<Millis>,
+    /// What time it is for who published it, see [`super::Ingest::now`].
+    pub(crate) now_ms: Millis,
+    /// What was observed.
+    pub(crate) signal: RequestSignal<'a>,
+}
+
+/// What can be observed of a request. Workers are known to the state by the time this is passed on.
+#[derive(Debug)]
+pub(crate) enum RequestSignal<'a> {
+    /// A router published the hit rate of a choice (0.8, 0.9).
+    HitRate {
+        /// The chosen worker.
+        worker: WorkerIx,
+        /// Publisher id of the router.
+        router: Option<u64>,
+        /// Prompt length in blocks, rounded up.
+        isl_blocks: u64,
+        /// Blocks of it that the worker held.
+        overlap_blocks: u64,
+    },
+    /// A step in a request's life.
+    Sequence {
+        /// Where it runs.
+        worker: WorkerIx,
+        /// What happened to which request.
+        step: &'a ActiveSequence<'a>,
+    },
+    /// A line of a log.
+    Log {
+        /// Name of the log. Lines of one log come in order.
+        log: &'a str,
+        /// What it says.
+        record: &'a LogRecord<'a>,
+        /// The worker it names.
+        worker: Option<WorkerIx>,
+    },
+    /// A request's trace, at its end.
+    Trace {
+        /// What it says.
+        trace: &'a RequestTrace<'a>,
+        /// Where it was prefilled, or where it ran.
+        worker: Option<WorkerIx>,
+    },
+}
+
+/// What a message tells of who published it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(crate) struct Published {
+    /// When, by the publisher's clock.
+    pub(crate) at_ms: Option<Millis>,
+    /// Whether a worker published under its own id, as it does up to Dynamo 1.2.
+    pub(crate) is_own_id: Option<bool>,
+}
+
+/// Takes what payloads become.
+pub(crate) trait Sink {
+    /// Takes a record.
+    fn record(&mut self, entry: Entry<'_>);
+    /// Takes a record of a KV event, with what is known of its publisher.
+    fn kv_event(&mut self, entry: Entry<'_>, by: Published);
+    /// Takes something observed of a request.
+    fn observe(&mut self, observation: RequestObservation<'_>);
+    /// There is no place for another worker at `at`: who may give theirs away, because they have departed. They become
+    /// a [`radixscope_model::record::Record::Vacated`] next. `mentioned`: when somebody spoke of a worker last.
+    fn vacate(&mut self, at: Millis, mentioned: &dyn Fn(WorkerIx) -> Millis) -> Vec<WorkerIx>;
+}

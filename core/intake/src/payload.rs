@@ -1,0 +1,115 @@
+//! The seam at which data from outside enters: what a source hands over, typed by what it is and where it came from.
+//!
+//! A source receives bytes, says once what they are ([`Payload`]), and never opens them; everything behind the seam
+//! decodes and knows nothing of connections. A [`Payload`] is cheap to clone and to send between tasks: its bytes and
+//! names are shared.
+//!
+//! # A new source
+//! 1. One file in `server/src/source` that connects, reports its link's state, and hands over payloads through its
+//!    `SourceHandle`: `offer` for what is lost when the queue is full, `deliver` for what can wait.
+//! 2. If it carries something that no variant says yet (an event of a ZeroMQ publisher, a tree dump, an entry of a
+//!    recording), a variant here, with its name for the sender and its bytes.
+//! 3. One arm in `Ingest::take` that decodes it, with a decoder in `core/dynamo` if the bytes are Dynamo's. The compiler
+//!    names every other place.
+//!
+//! What carries the same thing another way needs no variant: discovery hands over [`Payload::ModelCard`] whether the
+//! card lay in etcd, in a file or in a custom resource, and a recording hands over what was recorded.
+//!
+//! For every source received = decoded + rejected, and what was lost before it got here is said as [`super::Missing`].
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+
+use radixscope_dynamo::subject::Subject;
+use radixscope_model::id::{Millis, SourceIx};
+use radixscope_model::record::Topic;
+
+/// A payload as a source received it.
+#[derive(Clone, Debug)]
+pub struct Received {
+    /// Who received it.
+    pub source: SourceIx,
+    /// When it was received, or stored by the broker if it is history.
+    pub at_ms: Millis,
+    /// What it is.
+    pub payload: Payload,
+}
+
+/// What a source hands over.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Payload {
+    /// A message on one of Dynamo's NATS subjects, as it was published; see [`super::NatsSubjects`].
+    Nats {
+        /// Where it was published.
+        subject: Arc<Subject>,
+        /// Its body.
+        message: Bytes,
+    },
+    /// A message on a NATS subject that is none of Dynamo's: counted, named and not opened.
+    OtherNats {
+        /// Where it was published.
+        subject: Box<str>,
+        /// Its body.
+        message: Bytes,
+    },
+    /// A value of Dynamo's discovery: a model card, or another entry that is passed over.
+    ModelCard {
+        /// JSON.
+        value: Bytes,
+    },
+    /// A line of a log of one of Dynamo's processes.
+    LogLine {
+        /// Name of the log. Lines of one log come in order.
+        log: Arc<str>,
+        /// The line without its line feed. Of one longer than [`MAX_LOG_LINE_BYTES`] one byte more than that, so that it is
+        /// counted.
+        line: Bytes,
+    },
+    /// A process's metrics, one whole answer.
+    Scrape {
+        /// Name of the process.
+        process: Arc<str>,
+        /// In Prometheus' text format.
+        text: Bytes,
+    },
+    /// A frontend's list of instances, one whole answer of its `/health`.
+    Health {
+        /// Name of the frontend.
+        frontend: Arc<str>,
+        /// JSON.
+        answer: Bytes,
+    },
+}
+
+/// Largest payload that is opened. NATS allows 1 MiB by default, 64 MiB at most; Dynamo's own stay below 1 MiB.
+pub const MAX_PAYLOAD_BYTES: usize = 8 * 1024 * 1024;
+
+/// Longest line of a log that is read, in bytes: room for the tokens hashes of a prompt of 12,000 blocks.
+pub const MAX_LOG_LINE_BYTES: usize = 256 * 1024;
+
+impl Payload {
+    /// What it is about, as far as its envelope tells.
+    pub fn topic(&self) -> Topic {
+        match self {
+            Self::Nats { subject, .. } => subject.topic,
+            Self::OtherNats { .. } => Topic::Other,
+            Self::ModelCard { .. } => Topic::ModelCard,
+            Self::LogLine { .. } => Topic::Log,
+            Self::Scrape { .. } => Topic::Metrics,
+            Self::Health { .. } => Topic::Health,
+        }
+    }
+
+    /// Its bytes, unopened.
+    pub fn bytes(&self) -> &Bytes {
+        match self {
+            Self::Nats { message: bytes, .. }
+            | Self::OtherNats { message: bytes, .. }
+            | Self::ModelCard { value: bytes }
+            | Self::LogLine { line: bytes, .. }
+            | Self::Scrape { text: bytes, .. }
+            | Self::Health { answer: bytes, .. } => bytes,
+        }
+    }
+}
