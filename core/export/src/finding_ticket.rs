@@ -255,7 +255,7 @@ mod tests {
             missing: missing.into(),
             explained_by: "".into(),
         };
-        let checked = Record::checked(&[
+        let checked = Record::Checked(vec![
             status("slo", CheckStatus::NoData, "no process is scraped: --prometheus frontend=URL"),
             status("gaps", CheckStatus::Ok, ""),
         ]);

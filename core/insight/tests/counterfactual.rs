@@ -12,7 +12,7 @@ use radixscope_insight::counterfactual::{
 use radixscope_intake::{Intake, Received};
 use radixscope_model::id::Millis;
 use radixscope_model::record::SourceKind;
-use radixscope_router::{RouterMode, RouterOverrides, RouterSettings};
+use radixscope_router::{RouterMode, RouterOverrides};
 use radixscope_sim::{Config, Simulation, WireMessage};
 use radixscope_state::cluster::Cluster;
 use radixscope_state::requests::Arrivals;
