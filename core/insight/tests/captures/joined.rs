@@ -2,7 +2,7 @@
 //! overlap, costs, times, and the mean hit rate against the router's own histogram.
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use radixscope_captures::{Recording, Scrape, fixtures};
 use radixscope_dynamo::log_line;
@@ -10,7 +10,6 @@ use radixscope_intake::{Intake, Payload, Received};
 use radixscope_model::id::Millis;
 use radixscope_model::record::{Candidate, Completeness, SourceKind};
 use radixscope_state::cluster::{Cluster, Decided};
-use serde_json::Value;
 
 use crate::replay::{millis, publications};
 use crate::words::{Request, Words};
