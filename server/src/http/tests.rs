@@ -8,6 +8,7 @@ use tokio::sync::watch;
 use tower::ServiceExt as _;
 
 use radixscope_insight::check::Checks;
+use radixscope_intake::NatsSubjects;
 use radixscope_model::record::{LinkState, SourceKind};
 
 use axum::http::HeaderMap;
@@ -138,7 +139,9 @@ async fn it_is_ready_only_once_the_source_is_live() {
 async fn what_nobody_told_is_unknown_and_not_zero() {
     let server = Server::start("/");
     let load = br#"{"worker_id":18446744073709551615,"dp_rank":0,"active_decode_blocks":7}"#;
-    server.source.deliver(Millis(1), "namespace.dynamo.kv_metrics", load.to_vec().into()).await.unwrap();
+    let mut subjects = NatsSubjects::default();
+    let load = subjects.publication("namespace.dynamo.kv_metrics", None, load.to_vec().into()).unwrap();
+    server.source.deliver(Millis(1), load).await.unwrap();
     let worker = loop {
         let cluster: Value = serde_json::from_str(&server.get("/api/v1/cluster").await.2).unwrap();
         if let Some(worker) = cluster["workers"].get(0) {
