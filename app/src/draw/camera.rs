@@ -4,8 +4,8 @@ use radixscope_state::tree::Tree;
 use radixscope_state::tree::forest::Forest;
 
 use super::crumb::Crumb;
-use super::sight;
 use super::viewport::Region;
+use super::visible;
 
 /// How long a journey takes.
 const JOURNEY_MS: f64 = 220.0;
@@ -247,7 +247,7 @@ impl Camera {
     fn anchor(&mut self, tree: &Tree, forest: &Forest, region: Region) {
         let middle = (region.x0 + region.x1) / 2.0;
         let half = (region.x1 - region.x0) / 2.0;
-        let mut path = sight::over(forest, middle, middle, region.bottom);
+        let mut path = visible::over(forest, middle, middle, region.bottom);
         if let Goal::Block(crumb) | Goal::Path(crumb) = self.goal {
             path = crumb.chain(tree).map(|id| forest.up(id).skip(1).collect()).unwrap_or_default();
             path.reverse();

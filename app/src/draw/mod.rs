@@ -7,9 +7,9 @@ pub mod heat;
 pub mod lanes;
 pub mod palette;
 pub mod raster;
-pub mod sight;
 pub mod strip;
 pub mod viewport;
+pub mod visible;
 
 #[cfg(test)]
 mod pixel_tests;

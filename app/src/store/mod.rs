@@ -171,7 +171,7 @@ impl Store {
     }
 
     /// Whether any KV event was heard; before, nothing is known of any cache. Tracked.
-    pub fn heard(self) -> bool {
+    pub fn has_kv_events(self) -> bool {
         self.on_beat(|cluster| cluster.workers().iter().any(|w| w.last_event_ms.is_some()))
     }
 

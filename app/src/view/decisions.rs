@@ -3,7 +3,7 @@
 use leptos::prelude::*;
 use radixscope_model::id::{DecisionId, WorkerIx};
 use radixscope_model::record::DecisionSource;
-use radixscope_state::cluster::{Cluster, Decided, DecisionTotals};
+use radixscope_state::cluster::{Cluster, DecisionEntry, DecisionTotals};
 
 use super::chip::Chip;
 use super::figure::{Empty, Figure, PanelHead};
@@ -128,7 +128,7 @@ fn DecisionRow(store: Store, row: Row) -> impl IntoView {
 #[component]
 fn NoDecisions(store: Store) -> impl IntoView {
     let picked = move || store.picked().is_some();
-    let events = Memo::new(move |_| store.heard());
+    let events = Memo::new(move |_| store.has_kv_events());
     let hint = move || store.on_beat(|cluster| cluster.decisions_hint()).map(|hint| hint.to_string());
     move || {
         if !store.ready() {
@@ -154,7 +154,7 @@ fn NoDecisions(store: Store) -> impl IntoView {
     }
 }
 
-fn of_worker(cluster: &Cluster, picked: Option<WorkerIx>) -> impl Iterator<Item = &Decided> {
+fn of_worker(cluster: &Cluster, picked: Option<WorkerIx>) -> impl Iterator<Item = &DecisionEntry> {
     cluster
         .decisions()
         .newest_first()

@@ -11,7 +11,7 @@ use super::resize;
 
 /// Height of a line and of the head, CSS pixels. Fixed, so that the place of every line is known.
 const LINE: f64 = 26.0;
-/// Lines beyond those in sight, so that the last one may be cut.
+/// Lines beyond those in visible, so that the last one may be cut.
 const SPARE: usize = 2;
 /// Lines in the document at most: more than the tallest screen shows.
 const MOST_SLOTS: usize = 200;

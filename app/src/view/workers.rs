@@ -38,7 +38,7 @@ struct Row {
 #[component]
 pub(super) fn WorkersPanel(store: Store) -> impl IntoView {
     let resident = Signal::derive(move || {
-        if store.heard() {
+        if store.has_kv_events() {
             store.on_beat(|c| format::count(c.tree().totals().resident))
         } else {
             UNKNOWN.to_owned()

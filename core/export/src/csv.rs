@@ -6,7 +6,7 @@ use super::decisions::ms;
 use radixscope_insight::baseline::csv_guard::is_formula;
 use radixscope_model::formula::Formula;
 use radixscope_model::record::{DecisionSource, Outcome};
-use radixscope_state::cluster::{Cluster, Decided};
+use radixscope_state::cluster::{Cluster, DecisionEntry};
 
 const HEADER: [&str; 31] = [
     "decision_id",
@@ -43,7 +43,7 @@ const HEADER: [&str; 31] = [
 ];
 
 /// `decisions` in their order. Those whose worker the state does not know are left out, as in the API.
-pub fn decisions<'a>(cluster: &Cluster, decisions: impl Iterator<Item = &'a Decided>) -> String {
+pub fn decisions<'a>(cluster: &Cluster, decisions: impl Iterator<Item = &'a DecisionEntry>) -> String {
     let mut csv = WriterBuilder::new().terminator(Terminator::CRLF).from_writer(Vec::new());
     let mut rows = decisions.filter_map(|decided| row(cluster, decided));
     // Writing text into memory cannot fail; nothing would come of it.
@@ -52,7 +52,7 @@ pub fn decisions<'a>(cluster: &Cluster, decisions: impl Iterator<Item = &'a Deci
     String::from_utf8(bytes).unwrap_or_default()
 }
 
-fn row(cluster: &Cluster, decided: &Decided) -> Option<[String; HEADER.len()]> {
+fn row(cluster: &Cluster, decided: &DecisionEntry) -> Option<[String; HEADER.len()]> {
     let (decision, progress) = (&decided.decision, &decided.progress);
     let worker = cluster.worker(decision.worker)?;
     let sources: Vec<&str> = decided.sources().map(DecisionSource::as_str).collect();
@@ -72,7 +72,7 @@ fn row(cluster: &Cluster, decided: &Decided) -> Option<[String; HEADER.len()]> {
         known(decision.block_size_tokens),
         known(decided.overlap_blocks()),
         known(decided.overlap_share()),
-        decided.verdict().as_str().to_owned(),
+        decided.cache_outcome().as_str().to_owned(),
         decided.is_tie().to_string(),
         known(decided.lost_affinity().map(|lost| lost.more_blocks)),
         finite(decided.chosen_cost()),

@@ -6,7 +6,7 @@ use super::Decimal;
 use radixscope_model::formula::Formula;
 use radixscope_model::id::WorkerIx;
 use radixscope_model::record::{Candidate, DecisionSource, NotReconstructed, Outcome, PathEnd, Progress};
-use radixscope_state::cluster::{Cluster, Decided, DecisionTotals, Hint};
+use radixscope_state::cluster::{Cluster, DecisionEntry, DecisionTotals, Hint};
 
 /// The latest decisions, newest first, and what they add up to.
 #[derive(Serialize, Debug)]
@@ -23,7 +23,7 @@ impl DecisionsDto {
     /// `decisions` as they are, with sums over all ever heard of `workers`, or of all.
     pub fn of<'a>(
         cluster: &Cluster,
-        decisions: impl Iterator<Item = &'a Decided>,
+        decisions: impl Iterator<Item = &'a DecisionEntry>,
         workers: Option<&[WorkerIx]>,
     ) -> Self {
         let of_worker = |&worker: &WorkerIx| cluster.decisions().totals_of(worker);
@@ -160,7 +160,7 @@ impl From<DecisionTotals> for TotalsDto {
 
 impl DecisionDto {
     /// `None` if the state does not know its worker.
-    fn of(cluster: &Cluster, decided: &Decided) -> Option<Self> {
+    fn of(cluster: &Cluster, decided: &DecisionEntry) -> Option<Self> {
         let decision = &decided.decision;
         let worker = cluster.worker(decision.worker)?.id;
         let candidates = if decision.candidates.is_empty() {
@@ -205,7 +205,7 @@ impl DecisionDto {
             sources: decided.sources().map(DecisionSource::as_str).collect(),
             completeness: decision.completeness.as_str(),
             not_reconstructed: decision.not_reconstructed.map(NotReconstructed::as_str),
-            verdict: decided.verdict().as_str(),
+            verdict: decided.cache_outcome().as_str(),
             margin_blocks: decided.margin_blocks().ok().and_then(finite),
             lost_affinity_blocks: decided.lost_affinity().map(|lost| lost.more_blocks),
         })

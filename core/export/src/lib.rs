@@ -19,7 +19,7 @@ use radixscope_model::id::{BlockHash, TokensHash};
 
 pub use checks::{FindingsDto, Wanted};
 pub use decisions::{DecisionDto, DecisionsDto, TotalsDto, finite};
-pub use memory::{AgesDto, MemoryDto};
+pub use memory::{BlockLifetimesDto, MemoryDto};
 pub use settings::settings;
 
 /// A full-range `u64`, as a decimal string.

@@ -5,7 +5,7 @@ use serde::Serialize;
 use super::Decimal;
 use radixscope_insight::memory::{Belief, CHURN_S, Memory};
 use radixscope_model::id::{Millis, WorkerIx};
-use radixscope_model::record::BlockAges;
+use radixscope_model::record::LifetimeSums;
 use radixscope_state::cluster::Cluster;
 
 /// The memory of every worker, by ascending id. Counts are blocks; `null` is unknown.
@@ -43,7 +43,7 @@ struct WorkerMemoryDto {
     belief: &'static str,
     /// The same in a sentence.
     belief_words: String,
-    ages: Option<AgesDto>,
+    ages: Option<BlockLifetimesDto>,
     stored_blocks: Option<u64>,
     removed_blocks: Option<u64>,
     /// What is not known, each with what would tell.
@@ -59,7 +59,7 @@ struct SaidDto {
 
 /// Lifetimes over the last minute, of one block in `one_in`; milliseconds.
 #[derive(Serialize, Debug)]
-pub struct AgesDto {
+pub struct BlockLifetimesDto {
     one_in: u16,
     removed: u32,
     lifetime_p50_ms: Option<u64>,
@@ -108,7 +108,7 @@ impl WorkerMemoryDto {
             free_blocks: memory.free_blocks(),
             belief: belief(memory.belief()),
             belief_words: memory.belief_words(),
-            ages: memory.ages.as_ref().map(AgesDto::from),
+            ages: memory.ages.as_ref().map(BlockLifetimesDto::from),
             stored_blocks: memory.churn.map(|churn| churn.stored),
             removed_blocks: memory.churn.map(|churn| churn.removed),
             missing: memory.missing(),
@@ -127,8 +127,8 @@ const fn belief(belief: Belief) -> &'static str {
     }
 }
 
-impl From<&BlockAges> for AgesDto {
-    fn from(ages: &BlockAges) -> Self {
+impl From<&LifetimeSums> for BlockLifetimesDto {
+    fn from(ages: &LifetimeSums) -> Self {
         Self {
             one_in: ages.one_in,
             removed: ages.removed,

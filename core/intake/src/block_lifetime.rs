@@ -11,7 +11,7 @@ use indexmap::map::Entry;
 
 use radixscope_model::id::{BlockHash, Millis, WorkerIx};
 use radixscope_model::percentile;
-use radixscope_model::record::{BlockAges, Record};
+use radixscope_model::record::{LifetimeSums, Record};
 use radixscope_state::cluster::Cluster;
 
 /// One of so many blocks is followed.
@@ -51,7 +51,7 @@ enum Life {
 struct OfWorker {
     lived: Durations,
     away: Durations,
-    told: Option<BlockAges>,
+    told: Option<LifetimeSums>,
 }
 
 /// Durations in milliseconds that ended within the window, with the times at which they did.
@@ -177,7 +177,7 @@ fn is_followed(hash: BlockHash) -> bool {
 impl OfWorker {
     fn news(&mut self, at: Millis, worker: WorkerIx) -> Option<Record<'static>> {
         let (mut lived, mut away) = (self.lived.latest(at), self.away.latest(at));
-        let ages = BlockAges {
+        let ages = LifetimeSums {
             one_in: ONE_IN,
             removed: lived.len() as u32,
             lifetime_p50_ms: percentile(&mut lived, 50),
@@ -187,12 +187,12 @@ impl OfWorker {
             reuse_p50_ms: None,
         };
         // Nothing is news only after something.
-        let told = self.told.unwrap_or(BlockAges { one_in: ONE_IN, ..BlockAges::default() });
+        let told = self.told.unwrap_or(LifetimeSums { one_in: ONE_IN, ..LifetimeSums::default() });
         if told == ages {
             return None;
         }
         self.told = Some(ages);
-        Some(Record::BlockAges { worker, ages })
+        Some(Record::LifetimeSums { worker, ages })
     }
 }
 
@@ -247,11 +247,11 @@ mod tests {
             self.0.see(Millis(at), &Record::Removed { worker: W, hashes: hashes.into() }, &self.1);
         }
 
-        fn told(&mut self, at: u64) -> Option<BlockAges> {
+        fn told(&mut self, at: u64) -> Option<LifetimeSums> {
             let mut records = self.0.flush(Millis(at));
             assert!(records.len() <= 1);
             match records.pop()? {
-                Record::BlockAges { worker: W, ages } => Some(ages),
+                Record::LifetimeSums { worker: W, ages } => Some(ages),
                 other => panic!("{other:?}"),
             }
         }

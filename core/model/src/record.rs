@@ -203,11 +203,11 @@ pub enum Record<'a> {
         most: u32,
     },
     /// How long a worker's blocks live and whether they are wanted again, from a sample; every few seconds.
-    BlockAges {
+    LifetimeSums {
         /// Whose.
         worker: WorkerIx,
         /// The figures.
-        ages: BlockAges,
+        ages: LifetimeSums,
     },
     /// What a process's `/metrics` said.
     Scrape(Scraped<'a>),
@@ -546,7 +546,7 @@ pub enum GoneWhy {
 /// How long blocks live on a worker, over the last minute. Measured on the blocks whose hash falls into a fixed
 /// sample.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
-pub struct BlockAges {
+pub struct LifetimeSums {
     /// One of this many blocks is followed.
     pub one_in: u16,
     /// Followed blocks that were removed.

@@ -34,8 +34,8 @@ pub use self::config::{
 };
 pub use self::fault::{Fault, FaultPlan};
 pub use self::report::{
-    DECISIONS_KEPT, DecisionRecord, Percentiles, REQUESTS_KEPT, Report, RequestRecord, SPREAD_EVERY_MS,
-    SPREADS_KEPT, SpreadSample, Summary,
+    DECISIONS_KEPT, DecisionRecord, IN_FLIGHT_EVERY_MS, InFlightSample, Percentiles, REQUESTS_KEPT, Report,
+    RequestRecord, SPREADS_KEPT, Summary,
 };
 pub use self::router::Candidate;
 use self::scene::Scene;

@@ -18,7 +18,7 @@ const SCHEDULER: &str = "dynamo_llm::kv_router::scheduler";
 const LINE_US: u64 = 4;
 
 /// What a decision was made from.
-pub(super) struct Decided<'a> {
+pub(super) struct DecisionInput<'a> {
     pub(super) isl_tokens: u32,
     pub(super) worker: u16,
     /// Workers in discovery.
@@ -96,7 +96,7 @@ impl Log {
         &mut self,
         frontend: u8,
         at_us: u64,
-        decided: &Decided<'_>,
+        decided: &DecisionInput<'_>,
         worker_id: impl Fn(u16) -> u64,
         out: Out<'_>,
     ) {
@@ -168,7 +168,7 @@ mod tests {
         let config = Config { router, block_size_tokens: 16, blocks_per_worker: 1_600, ..Config::default() };
         let mut lines = Vec::new();
         let workers: Vec<u16> = (0..candidates.len() as u16).collect();
-        let decided = Decided { isl_tokens, worker, workers: &workers, candidates };
+        let decided = DecisionInput { isl_tokens, worker, workers: &workers, candidates };
         Log::new(&config).decided(
             0,
             1_795_198_427_080_747,

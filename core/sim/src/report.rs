@@ -11,12 +11,12 @@ use radixscope_model::percentile;
 
 /// Finished requests kept: half an hour of the busiest reference level.
 pub const REQUESTS_KEPT: usize = 8_192;
-/// Samples of load kept: half an hour at one every [`SPREAD_EVERY_MS`].
+/// Samples of load kept: half an hour at one every [`IN_FLIGHT_EVERY_MS`].
 pub const SPREADS_KEPT: usize = 8_192;
 /// Decisions kept with all their inputs.
 pub const DECISIONS_KEPT: usize = 64;
 /// Time between two samples of the load, in milliseconds.
-pub const SPREAD_EVERY_MS: u64 = 250;
+pub const IN_FLIGHT_EVERY_MS: u64 = 250;
 
 /// A finished request.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -51,7 +51,7 @@ impl RequestRecord {
 
 /// Requests in flight at one moment.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct SpreadSample {
+pub struct InFlightSample {
     /// When.
     pub at_ms: Millis,
     /// On the worker with the fewest.
@@ -83,7 +83,7 @@ pub struct Report {
     /// The last [`REQUESTS_KEPT`] finished requests, oldest first.
     pub requests: VecDeque<RequestRecord>,
     /// The last [`SPREADS_KEPT`] samples of the load, oldest first.
-    pub spreads: VecDeque<SpreadSample>,
+    pub spreads: VecDeque<InFlightSample>,
     /// The last [`DECISIONS_KEPT`] decisions by cost, oldest first; none in round-robin.
     pub decisions: VecDeque<DecisionRecord>,
     /// Requests routed since the start.
@@ -186,7 +186,7 @@ impl Report {
         push_bounded(&mut self.requests, REQUESTS_KEPT, request);
     }
 
-    pub(super) fn sampled(&mut self, sample: SpreadSample) {
+    pub(super) fn sampled(&mut self, sample: InFlightSample) {
         push_bounded(&mut self.spreads, SPREADS_KEPT, sample);
     }
 
@@ -226,7 +226,7 @@ mod tests {
     fn rings_stay_bounded() {
         let mut report = Report::new(1);
         for at in 0..SPREADS_KEPT as u64 + 3 {
-            report.sampled(SpreadSample { at_ms: Millis(at), least: 0, most: 0, queued: 0 });
+            report.sampled(InFlightSample { at_ms: Millis(at), least: 0, most: 0, queued: 0 });
             report.decided(|d| d.worker = 1);
         }
         assert_eq!((report.spreads.len(), report.decisions.len()), (SPREADS_KEPT, DECISIONS_KEPT));

@@ -10,9 +10,9 @@ use super::agenda::Agenda;
 use super::config::Config;
 use super::engine::{Engine, Job, Texts};
 use super::fault::{Delivery, Failure, Fault, Faults, HashSeeds, Steer};
-use super::log::{Decided, Log};
+use super::log::{DecisionInput, Log};
 use super::metrics::{Metrics, SCRAPE_EVERY_US};
-use super::report::{Report, RequestRecord, SPREAD_EVERY_MS, SpreadSample};
+use super::report::{IN_FLIGHT_EVERY_MS, InFlightSample, Report, RequestRecord};
 use super::router::{Choice, Router};
 use super::serving::{FirstToken, Rejected, Served, Serving, Surroundings};
 use super::stream;
@@ -248,13 +248,13 @@ impl Scene {
 
     fn sample(&mut self, serving: &Serving) {
         let in_flight = || serving.router.in_flight();
-        self.report.sampled(SpreadSample {
+        self.report.sampled(InFlightSample {
             at_ms: self.now_ms(),
             least: in_flight().min().unwrap_or(0),
             most: in_flight().max().unwrap_or(0),
             queued: serving.engines().iter().map(Engine::queued).sum(),
         });
-        self.agenda.after(SPREAD_EVERY_MS * 1_000, Event::Sample);
+        self.agenda.after(IN_FLIGHT_EVERY_MS * 1_000, Event::Sample);
     }
 
     /// A new UUID (version 4) for a user's request.
@@ -334,7 +334,7 @@ impl Surroundings for Heard<'_, '_> {
             decision.prompt.extend(prompt.iter().map(|b| b.block_hash));
             decision.candidates.extend_from_slice(candidates);
         });
-        let decided = Decided { isl_tokens, worker, workers: router.workers(), candidates };
+        let decided = DecisionInput { isl_tokens, worker, workers: router.workers(), candidates };
         log.decided(frontend, at_us, &decided, |worker| wire.worker_id(worker), self.out);
         let isl_blocks = isl_tokens.div_ceil(config.block_size_tokens);
         wire.hit_rate(at_ms, frontend, worker, isl_blocks, overlap_blocks, self.out);

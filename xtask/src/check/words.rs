@@ -9,10 +9,9 @@ use anyhow::{Context, Result, bail};
 use proc_macro2::{TokenStream, TokenTree};
 
 /// Words of public names, and what to write instead.
-const IN_NAMES: [(&str, &str); 16] = [
+const IN_NAMES: [(&str, &str); 15] = [
     ("ages", "block_lifetime"),
     ("dearer", "higher_cost"),
-    ("decided", "DecisionEntry"),
     ("erased", "what is kept"),
     ("hear", "receive"),
     ("heard", "received"),

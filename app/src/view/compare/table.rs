@@ -1,7 +1,7 @@
 //! The three layers side by side: live, and both baselines at the same concurrency.
 
 use leptos::prelude::*;
-use radixscope_insight::baseline::{Baseline, Difference, Figure, Verdict, difference};
+use radixscope_insight::baseline::{AgainstBaseline, Baseline, Difference, Figure, difference};
 use radixscope_insight::live::Live;
 use radixscope_model::range::Range;
 
@@ -63,10 +63,10 @@ fn difference_words(figure: Figure, live: Option<Range>, base: Option<f64>) -> (
     });
     let percent = percent.replace(" %–", " to ");
     match verdict {
-        Verdict::Equal => ("= equal".to_owned(), ""),
-        Verdict::Better => (format!("{percent} ▲ better"), "better"),
-        Verdict::Worse => (format!("{percent} ▼ worse"), "worse"),
-        Verdict::Unknown => (format!("{percent}: baseline lies inside"), "quiet"),
+        AgainstBaseline::Equal => ("= equal".to_owned(), ""),
+        AgainstBaseline::Better => (format!("{percent} ▲ better"), "better"),
+        AgainstBaseline::Worse => (format!("{percent} ▼ worse"), "worse"),
+        AgainstBaseline::Unknown => (format!("{percent}: baseline lies inside"), "quiet"),
     }
 }
 

@@ -1,7 +1,7 @@
 //! Requests in flight per worker, second by second, the gap between fullest and emptiest, and spikes that moved.
 
 use leptos::prelude::*;
-use radixscope_insight::spread::{self, Episode, Gap, Series, Spike};
+use radixscope_insight::in_flight::{self, Episode, Gap, Series, Spike};
 use radixscope_model::id::{Millis, WorkerIx};
 use radixscope_model::percentile::nearest_rank;
 use radixscope_state::cluster::{Cluster, RATE_WINDOW_S};
@@ -30,8 +30,8 @@ struct Shown {
 
 impl Shown {
     fn of(cluster: &Cluster, now: Millis) -> Self {
-        let series = spread::series(cluster, now, RATE_WINDOW_S);
-        let limit = spread::batch_limit(cluster);
+        let series = in_flight::series(cluster, now, RATE_WINDOW_S);
+        let limit = in_flight::batch_limit(cluster);
         let others = cluster
             .workers()
             .iter()
@@ -41,8 +41,8 @@ impl Shown {
             .map(|(at, w)| (WorkerIx(at as u16), w.router_loads.first().and_then(|load| load.decode_blocks)));
         Self {
             gaps: series.gaps(),
-            spikes: spread::spikes(&series, limit),
-            episodes: spread::episodes(&series, limit),
+            spikes: in_flight::spikes(&series, limit),
+            episodes: in_flight::episodes(&series, limit),
             estimates: estimates.collect(),
             limit,
             series,

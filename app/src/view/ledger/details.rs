@@ -3,7 +3,7 @@
 use leptos::prelude::*;
 use radixscope_model::id::{Millis, WorkerIx};
 use radixscope_model::record::{Completeness, Outcome};
-use radixscope_state::cluster::{Decided, candidates_hint};
+use radixscope_state::cluster::{DecisionEntry, candidates_hint};
 
 use super::row::{clock_of, known_from, milliseconds, time};
 use super::state::Ledger;
@@ -19,7 +19,7 @@ use crate::view::hint::HintList;
 
 #[derive(Clone, PartialEq)]
 struct Open {
-    decided: Decided,
+    decided: DecisionEntry,
     /// The state has it no more.
     is_dropped: bool,
 }
@@ -126,7 +126,7 @@ fn full_id(ledger: Ledger, worker: WorkerIx) -> Option<String> {
 }
 
 /// What happened when, as far as it was told.
-fn timeline(decided: &Decided) -> impl IntoView + use<> {
+fn timeline(decided: &DecisionEntry) -> impl IntoView + use<> {
     let zone_ms = js_sys::Date::new_0().get_timezone_offset() as i64 * -60_000;
     let progress = decided.progress;
     let decided_ms = decided.decided_ms();
@@ -151,7 +151,7 @@ fn timeline(decided: &Decided) -> impl IntoView + use<> {
     let more: Vec<String> = [tokens, itl, cached].into_iter().flatten().collect();
     view! {
         <ol class="timeline" data-testid="timeline">
-            <li><b>"Decided"</b> {format!(" {}, {}", time(decided_ms.0, zone_ms), clock_of(decided))}</li>
+            <li><b>"DecisionEntry"</b> {format!(" {}, {}", time(decided_ms.0, zone_ms), clock_of(decided))}</li>
             <li class:untold=progress.first_token_ms.is_none() && progress.ttft_us.is_none()><b>"First token"</b> " " {first}</li>
             <li class:untold=progress.ended_ms.is_none()><b>"End"</b> " " {end}</li>
         </ol>
@@ -161,7 +161,7 @@ fn timeline(decided: &Decided) -> impl IntoView + use<> {
 
 /// The whole decision as text.
 #[component]
-fn Ticket(ledger: Ledger, decided: Decided) -> impl IntoView {
+fn Ticket(ledger: Ledger, decided: DecisionEntry) -> impl IntoView {
     let at = js_sys::Date::new(&(decided.decided_ms().0 as f64).into()).to_iso_string();
     let text = ledger.store.peek(|cluster| {
         decided.ticket(&String::from(at), |worker| {

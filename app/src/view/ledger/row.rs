@@ -3,7 +3,7 @@
 use radixscope_model::id::{DecisionId, WorkerIx};
 use radixscope_model::record::{Completeness, DecisionSource};
 use radixscope_router::explain::Short;
-use radixscope_state::cluster::{Decided, Verdict};
+use radixscope_state::cluster::{CacheOutcome, DecisionEntry};
 
 use crate::format::{self, UNKNOWN};
 
@@ -27,7 +27,7 @@ pub(super) struct Row {
     pub cost: String,
     pub margin: String,
     pub margin_title: String,
-    pub verdict: Verdict,
+    pub verdict: CacheOutcome,
     /// Tie, lost affinity.
     pub flags: String,
     pub known: &'static str,
@@ -37,7 +37,7 @@ pub(super) struct Row {
 }
 
 impl Row {
-    pub(super) fn of(decided: &Decided, line: usize, zone_ms: i64) -> Self {
+    pub(super) fn of(decided: &DecisionEntry, line: usize, zone_ms: i64) -> Self {
         let decision = &decided.decision;
         let request = decision.request_id.as_deref().unwrap_or_default();
         let (margin, margin_title) = match decided.margin_blocks() {
@@ -76,7 +76,7 @@ impl Row {
             cost: decided.chosen_cost().map_or(UNKNOWN.to_owned(), |cost| Short(tenth(cost)).to_string()),
             margin,
             margin_title,
-            verdict: decided.verdict(),
+            verdict: decided.cache_outcome(),
             flags,
             known: match decision.completeness {
                 Completeness::AllCandidates => "all",
@@ -91,13 +91,13 @@ impl Row {
 }
 
 /// How it is known, and from where.
-pub(super) fn known_from(decided: &Decided) -> String {
+pub(super) fn known_from(decided: &DecisionEntry) -> String {
     let sources: Vec<&str> = decided.sources().map(DecisionSource::as_str).collect();
     format!("{}, from {}", decided.known_words(), sources.join(", "))
 }
 
 /// By whose clock a decision's time is.
-pub(super) fn clock_of(decided: &Decided) -> &'static str {
+pub(super) fn clock_of(decided: &DecisionEntry) -> &'static str {
     if decided.decision.decided_ms.is_some() { "by the router's clock" } else { "when it was heard" }
 }
 
@@ -111,7 +111,7 @@ pub(super) fn milliseconds(ms: f64) -> String {
     format::lag(ms.round().clamp(0.0, 1e15) as i64)
 }
 
-fn prompt(decided: &Decided) -> String {
+fn prompt(decided: &DecisionEntry) -> String {
     let blocks = number(decided.decision.isl_blocks);
     match decided.decision.isl_tokens {
         Some(tokens) => format!("{} / {blocks}", format::short(tokens)),

@@ -2,7 +2,7 @@
 
 use leptos::prelude::*;
 use radixscope_export::{DecisionsDto, csv};
-use radixscope_state::cluster::Decided;
+use radixscope_state::cluster::DecisionEntry;
 
 use super::state::{Ledger, Shown};
 use crate::format;
@@ -32,7 +32,7 @@ pub(super) fn json(ledger: Ledger) {
 fn with_lines<T>(
     ledger: Ledger,
     shown: Shown<'_>,
-    make: impl FnOnce(&mut dyn Iterator<Item = &Decided>) -> T,
+    make: impl FnOnce(&mut dyn Iterator<Item = &DecisionEntry>) -> T,
 ) -> T {
     ledger.view.with_untracked(|view| make(&mut view.picked.at.iter().filter_map(|&place| shown.at(place))))
 }

@@ -4,14 +4,14 @@ use std::sync::Arc;
 
 use leptos::prelude::*;
 use radixscope_model::id::DecisionId;
-use radixscope_state::cluster::{Cluster, Decided, Filter, Picked};
+use radixscope_state::cluster::{Cluster, DecisionEntry, Filter, Picked};
 
 use crate::store::Store;
 
 /// What is shown while paused: a copy, because the state forgets.
 pub(super) struct Held {
     /// Newest first.
-    decisions: Vec<Decided>,
+    decisions: Vec<DecisionEntry>,
     /// Decisions ever heard, then.
     ever: u64,
 }
@@ -130,7 +130,7 @@ impl Ledger {
     }
 
     /// One decision, if it is shown or still known; a copy.
-    pub(super) fn decided(self, id: DecisionId) -> Option<Decided> {
+    pub(super) fn decided(self, id: DecisionId) -> Option<DecisionEntry> {
         self.look(|cluster, shown| shown.find(id).or_else(|| cluster.decisions().get(id)).cloned())
     }
 
@@ -163,19 +163,19 @@ impl Ledger {
 #[derive(Clone, Copy)]
 pub(super) enum Shown<'a> {
     Live(&'a Cluster),
-    Held(&'a [Decided]),
+    Held(&'a [DecisionEntry]),
 }
 
 impl<'a> Shown<'a> {
     /// The one so many places behind the newest.
-    pub(super) fn at(self, place: u32) -> Option<&'a Decided> {
+    pub(super) fn at(self, place: u32) -> Option<&'a DecisionEntry> {
         match self {
             Shown::Live(cluster) => cluster.decisions().newest(place as usize),
             Shown::Held(decisions) => decisions.get(place as usize),
         }
     }
 
-    fn find(self, id: DecisionId) -> Option<&'a Decided> {
+    fn find(self, id: DecisionId) -> Option<&'a DecisionEntry> {
         match self {
             Shown::Live(cluster) => cluster.decisions().get(id),
             Shown::Held(decisions) => {

@@ -2,7 +2,7 @@
 
 use leptos::prelude::*;
 use radixscope_model::id::WorkerIx;
-use radixscope_state::cluster::Decided;
+use radixscope_state::cluster::DecisionEntry;
 
 use crate::draw::palette::token;
 use crate::format;
@@ -25,7 +25,7 @@ struct Mark {
 }
 
 #[component]
-pub(super) fn Strip(store: Store, decided: Decided) -> impl IntoView {
+pub(super) fn Strip(store: Store, decided: DecisionEntry) -> impl IntoView {
     let isl = decided.decision.isl_blocks.unwrap_or(0);
     let marks = marks(&decided, isl);
     let lanes = marks.iter().map(|mark| mark.lane + 1).max().unwrap_or(1);
@@ -58,7 +58,7 @@ pub(super) fn Strip(store: Store, decided: Decided) -> impl IntoView {
     }
 }
 
-fn marks(decided: &Decided, isl: u64) -> Vec<Mark> {
+fn marks(decided: &DecisionEntry, isl: u64) -> Vec<Mark> {
     let chosen = decided.decision.worker;
     let mut depths: Vec<(u32, WorkerIx)> =
         decided.decision.candidates.iter().map(|c| (c.overlap_blocks, c.worker)).collect();

@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use leptos::prelude::*;
 use radixscope_model::id::DecisionId;
-use radixscope_state::cluster::Verdict;
+use radixscope_state::cluster::CacheOutcome;
 use web_sys::KeyboardEvent;
 
 use super::row::Row;
@@ -146,7 +146,7 @@ fn Line(ledger: Ledger, row: RwSignal<Option<Row>>) -> impl IntoView {
     let id = Memo::new(move |_| row.with(|row| row.as_ref().map(|row| row.id)));
     let worker = Memo::new(move |_| row.with(|row| row.as_ref().map(|row| row.worker)));
     let verdict =
-        Memo::new(move |_| row.with(|row| row.as_ref().map_or(Verdict::Unknown, |row| row.verdict)));
+        Memo::new(move |_| row.with(|row| row.as_ref().map_or(CacheOutcome::Unknown, |row| row.verdict)));
     let of = move |part: fn(&Row) -> &str| {
         move || row.with(|row| row.as_ref().map_or_else(String::new, |row| part(row).to_owned()))
     };

@@ -2,7 +2,7 @@
 
 use leptos::prelude::*;
 use radixscope_router::explain::Short;
-use radixscope_state::cluster::{CostParts, Decided};
+use radixscope_state::cluster::{CostParts, DecisionEntry};
 
 use crate::format;
 use crate::store::Store;
@@ -23,7 +23,7 @@ impl Scale {
 }
 
 #[component]
-pub(super) fn Waterfall(store: Store, decided: Decided) -> impl IntoView {
+pub(super) fn Waterfall(store: Store, decided: DecisionEntry) -> impl IntoView {
     let parts = decided.cost_parts();
     let total = parts.len();
     let all = RwSignal::new(total <= MANY);

@@ -1,7 +1,7 @@
-//! What fits, with units, verdicts in words and the difference to what runs.
+//! What fits, with units, fit_sentences in words and the difference to what runs.
 
 use leptos::prelude::*;
-use radixscope_insight::capacity::{Capacity, Fault, Verdict, against_live, verdicts};
+use radixscope_insight::capacity::{Capacity, Fault, FitSentence, against_live, fit_sentences};
 use radixscope_insight::memory::live_facts;
 
 use super::Calculator;
@@ -29,12 +29,12 @@ pub(super) fn Results(calculator: Calculator, faults: Memo<Vec<Fault>>) -> impl 
             .into_any()
         }
         Some((inputs, capacity)) => {
-            let said = verdicts(&inputs, &capacity);
+            let said = fit_sentences(&inputs, &capacity);
             view! {
                 <dl class="cap-figures">{figures(&capacity).into_iter().map(|(id, label, value, unit)| view! {
                     <div><dt>{label}</dt><dd><b data-testid=id>{value}</b>" "{unit}</dd></div>
                 }).collect_view()}</dl>
-                <ul class="cap-verdicts" data-testid="cap-verdicts">{said.into_iter().map(line).collect_view()}</ul>
+                <ul class="cap-fit_sentences" data-testid="cap-fit_sentences">{said.into_iter().map(line).collect_view()}</ul>
                 <p class="cap-live" data-testid="cap-live">{move || against(&capacity, live_blocks.get())}</p>
             }
             .into_any()
@@ -54,7 +54,7 @@ fn figures(capacity: &Capacity) -> [(&'static str, &'static str, String, &'stati
     ]
 }
 
-fn line(verdict: Verdict) -> impl IntoView {
+fn line(verdict: FitSentence) -> impl IntoView {
     let (icon, word, class) = match verdict.fits {
         Some(true) => ("✓", "Fits.", "fits"),
         Some(false) => ("✕", "Does not fit.", "too-much"),

@@ -3,7 +3,7 @@
 use leptos::prelude::*;
 use radixscope_model::id::DecisionId;
 use radixscope_router::explain::Short;
-use radixscope_state::cluster::{Cluster, Decided};
+use radixscope_state::cluster::{Cluster, DecisionEntry};
 
 use super::side;
 use super::state::TreeView;
@@ -113,7 +113,7 @@ pub(super) fn DecisionOnTree(tree: TreeView) -> impl IntoView {
 }
 
 #[component]
-fn One(tree: TreeView, decided: Decided) -> impl IntoView {
+fn One(tree: TreeView, decided: DecisionEntry) -> impl IntoView {
     let store = tree.store;
     let id = decided.decision.id;
     let chosen = decided.decision.worker;

@@ -2,7 +2,7 @@
 
 use leptos::prelude::*;
 use radixscope_model::id::{DecisionId, WorkerIx};
-use radixscope_state::cluster::{Cluster, Decided};
+use radixscope_state::cluster::{Cluster, DecisionEntry};
 use radixscope_state::tree::NodeId;
 use radixscope_state::tree::forest::Forest;
 
@@ -118,7 +118,7 @@ fn path_of(cluster: &Cluster, canvas: &Canvas<'_>, id: DecisionId) -> (String, S
 }
 
 /// By how much the chosen worker won, in a sentence.
-fn won(decided: &Decided) -> String {
+fn won(decided: &DecisionEntry) -> String {
     format!("{}: {}.", label(decided.decision.worker), decided.margin_words(label))
 }
 
@@ -135,7 +135,7 @@ fn rects(canvas: &Canvas<'_>, node: NodeId, depth: u32) -> Option<Vec<Rect>> {
 }
 
 /// A bracket at each depth that a candidate held. Gives where the next label has room, in device pixels from the top.
-fn depths(canvas: &Canvas<'_>, decided: &Decided, rects: &[Rect], last: Rect) -> f64 {
+fn depths(canvas: &Canvas<'_>, decided: &DecisionEntry, rects: &[Rect], last: Rect) -> f64 {
     let chosen = decided.decision.worker;
     let mut depths: Vec<(u32, WorkerIx)> =
         decided.decision.candidates.iter().map(|c| (c.overlap_blocks, c.worker)).collect();

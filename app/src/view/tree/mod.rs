@@ -79,7 +79,7 @@ pub(super) fn TreePanel(store: Store, dark: Signal<bool>) -> impl IntoView {
 #[component]
 fn BlockFigures(store: Store, totals: Memo<Totals>) -> impl IntoView {
     let nodes = Signal::derive(move || {
-        if store.heard() { format::count(totals.get().nodes) } else { format::UNKNOWN.to_owned() }
+        if store.has_kv_events() { format::count(totals.get().nodes) } else { format::UNKNOWN.to_owned() }
     });
     let unattached = Memo::new(move |_| totals.get().unattached);
     view! {

@@ -20,9 +20,9 @@ use crate::draw::camera::Goal;
 use crate::draw::crumb::Crumb;
 use crate::draw::palette::Palette;
 use crate::draw::raster::{Drawn, Pixels};
-use crate::draw::sight;
 use crate::draw::surface::Surface;
 use crate::draw::viewport::{Region, Viewport};
+use crate::draw::visible;
 use crate::draw::words::GUTTER;
 use crate::store::now_ms;
 use crate::theme;
@@ -268,7 +268,7 @@ fn say(tree: TreeView, cluster: &Cluster, forest: &Forest, region: Region) {
     let goal = tree.camera.with_value(|camera| camera.goal());
     let boxes = match goal {
         Goal::All => Vec::new(),
-        Goal::Free => sight::spanning(forest, region),
+        Goal::Free => visible::spanning(forest, region),
         Goal::Block(crumb) | Goal::Path(crumb) => {
             let mut path: Vec<ChainId> =
                 crumb.chain(mirror).map(|id| forest.up(id).collect()).unwrap_or_default();

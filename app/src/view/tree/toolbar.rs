@@ -8,7 +8,7 @@ use super::state::{Choice, Heat, TreeView, key};
 use crate::draw::camera::Goal;
 use crate::view::figure::Empty;
 use crate::view::hint::HintList;
-use crate::{draw::sight, format};
+use crate::{draw::visible, format};
 
 /// One of several, of which exactly one is chosen.
 #[derive(Clone, Copy)]
@@ -183,7 +183,7 @@ pub(super) fn HitsNote(tree: TreeView) -> impl IntoView {
         let left_out = tree.store.with_tree(|mirror, forest| {
             let all = forest.sums().blocks;
             let is_hits = forest.arrangement().width == Width::Hits;
-            let without = if is_hits { sight::without_hit(mirror, forest) } else { 0 };
+            let without = if is_hits { visible::without_hit(mirror, forest) } else { 0 };
             let (blocks, of) = (format::count(without.into()), format::count(all.into()));
             (without > 0)
                 .then(|| format!(". {blocks} of {of} blocks are in boxes without a hit and are left out"))

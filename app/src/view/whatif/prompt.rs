@@ -2,7 +2,7 @@
 
 use leptos::prelude::*;
 use radixscope_model::id::DecisionId;
-use radixscope_state::cluster::{Cluster, Decided};
+use radixscope_state::cluster::{Cluster, DecisionEntry};
 
 use super::asking::{Asking, Fault, Mode};
 use super::fetch;
@@ -112,7 +112,7 @@ fn Recorded(store: Store, asking: Asking) -> impl IntoView {
 /// The latest decision whose candidates are known, else the latest.
 fn latest(cluster: &Cluster, _: Option<DecisionId>) -> Option<DecisionId> {
     let decisions = cluster.decisions();
-    let has_candidates = |decided: &&Decided| !decided.decision.candidates.is_empty();
+    let has_candidates = |decided: &&DecisionEntry| !decided.decision.candidates.is_empty();
     let found = decisions.newest_first().find(has_candidates).or_else(|| decisions.newest_first().next());
     found.map(|decided| decided.decision.id)
 }
@@ -132,7 +132,7 @@ fn newer(cluster: &Cluster, now: Option<DecisionId>) -> Option<DecisionId> {
     cluster.decisions().newest_first().rev().map(|decided| decided.decision.id).find(|&id| id > now)
 }
 
-fn describe(decided: &Decided) -> String {
+fn describe(decided: &DecisionEntry) -> String {
     let zone_ms = js_sys::Date::new_0().get_timezone_offset() as i64 * -60_000;
     let decision = &decided.decision;
     let number = |n: Option<u64>| n.map_or(UNKNOWN.to_owned(), format::count);

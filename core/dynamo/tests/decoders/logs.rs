@@ -125,12 +125,12 @@ fn every_line_bears_the_time_at_which_it_was_written() {
 
 /// One decision of 0.9: what stands from one `Selected worker` to the next.
 #[derive(Default)]
-struct Decided {
+struct DecisionEntry {
     formulas: Vec<Formula<'static>>,
     tie: bool,
 }
 
-impl Decided {
+impl DecisionEntry {
     /// Whether the costs lead to this worker, and whether they were equal.
     fn check(&self, selected: &Selected<'_>) -> bool {
         let min = self.formulas.iter().map(|f| f.logit.value).fold(f64::INFINITY, f64::min);
@@ -147,7 +147,7 @@ impl Decided {
 fn logits_of_0_9_are_those_of_their_terms_and_the_cheapest_worker_is_chosen() {
     let (mut decisions, mut ties) = (0, 0);
     for (name, lines) in all_logs("0.9.1") {
-        let mut open = Decided::default();
+        let mut open = DecisionEntry::default();
         for line in lines.iter().filter_map(|line| decoded(line)) {
             match line.event {
                 LogEvent::Formula(formula) => {
@@ -161,7 +161,7 @@ fn logits_of_0_9_are_those_of_their_terms_and_the_cheapest_worker_is_chosen() {
                 LogEvent::Selected(selected) => {
                     ties += usize::from(open.check(&selected));
                     decisions += 1;
-                    open = Decided::default();
+                    open = DecisionEntry::default();
                 }
                 _ => {}
             }

@@ -39,12 +39,12 @@ pub struct Difference {
     /// Live minus baseline as a share of the baseline; a range where live is one.
     pub share: Range,
     /// What that means.
-    pub verdict: Verdict,
+    pub verdict: AgainstBaseline,
 }
 
 /// What a difference means.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Verdict {
+pub enum AgainstBaseline {
     /// Live is certainly better.
     Better,
     /// Live is certainly worse.
@@ -62,12 +62,12 @@ pub fn difference(figure: Figure, live: Range, base: f64) -> Option<Difference> 
     let range =
         if live.value().is_some() { Range::exact(shares.0) } else { Range::between(shares.0, shares.1) };
     let verdict = match shares {
-        (low, Some(high)) if low > -EQUAL_SHARE && high < EQUAL_SHARE => Verdict::Equal,
-        (low, _) if low > 0.0 && figure.lower_is_better() => Verdict::Worse,
-        (low, _) if low > 0.0 => Verdict::Better,
-        (_, Some(high)) if high < 0.0 && figure.lower_is_better() => Verdict::Better,
-        (_, Some(high)) if high < 0.0 => Verdict::Worse,
-        _ => Verdict::Unknown,
+        (low, Some(high)) if low > -EQUAL_SHARE && high < EQUAL_SHARE => AgainstBaseline::Equal,
+        (low, _) if low > 0.0 && figure.lower_is_better() => AgainstBaseline::Worse,
+        (low, _) if low > 0.0 => AgainstBaseline::Better,
+        (_, Some(high)) if high < 0.0 && figure.lower_is_better() => AgainstBaseline::Better,
+        (_, Some(high)) if high < 0.0 => AgainstBaseline::Worse,
+        _ => AgainstBaseline::Unknown,
     };
     Some(Difference { share: range, verdict })
 }

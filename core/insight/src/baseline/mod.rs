@@ -11,7 +11,7 @@ mod problem;
 mod tests;
 mod window;
 
-pub use compare::{Crossover, Difference, Direction, Interpolated, Verdict, crossover, difference};
+pub use compare::{AgainstBaseline, Crossover, Difference, Direction, Interpolated, crossover, difference};
 pub use csv::{Import, MAX_BASELINES, MAX_BYTES, MAX_ROWS, export, import, reference};
 pub use figure::{ByFigure, Figure, Figures};
 pub use problem::{ImportError, Notice};

@@ -255,13 +255,13 @@ fn a_saved_window_is_a_level_with_its_length_and_fewest_samples() {
 fn worse_and_better_are_said_only_where_the_baseline_lies_outside_the_range() {
     let verdict = |figure, live, base| difference(figure, live, base).unwrap().verdict;
     let bucket = Range::in_bucket(470.0, Some(1_000.0));
-    assert_eq!(verdict(Figure::TtftP95, bucket, 600.0), Verdict::Unknown);
-    assert_eq!(verdict(Figure::TtftP95, bucket, 446.0), Verdict::Worse);
-    assert_eq!(verdict(Figure::TtftP95, bucket, 1_200.0), Verdict::Better);
-    assert_eq!(verdict(Figure::HitRate, Range::exact(95.0), 90.0), Verdict::Better);
-    assert_eq!(verdict(Figure::TtftP95, Range::exact(602.0), 600.0), Verdict::Equal);
-    assert_eq!(verdict(Figure::TtftP95, Range::between(700.0, None), 600.0), Verdict::Worse);
-    assert_eq!(verdict(Figure::TtftP95, Range::between(500.0, None), 600.0), Verdict::Unknown);
+    assert_eq!(verdict(Figure::TtftP95, bucket, 600.0), AgainstBaseline::Unknown);
+    assert_eq!(verdict(Figure::TtftP95, bucket, 446.0), AgainstBaseline::Worse);
+    assert_eq!(verdict(Figure::TtftP95, bucket, 1_200.0), AgainstBaseline::Better);
+    assert_eq!(verdict(Figure::HitRate, Range::exact(95.0), 90.0), AgainstBaseline::Better);
+    assert_eq!(verdict(Figure::TtftP95, Range::exact(602.0), 600.0), AgainstBaseline::Equal);
+    assert_eq!(verdict(Figure::TtftP95, Range::between(700.0, None), 600.0), AgainstBaseline::Worse);
+    assert_eq!(verdict(Figure::TtftP95, Range::between(500.0, None), 600.0), AgainstBaseline::Unknown);
     assert_eq!(difference(Figure::TtftP95, bucket, 0.0), None);
     let share = difference(Figure::TtftP95, Range::in_bucket(500.0, Some(1_000.0)), 500.0).unwrap().share;
     assert_eq!((share.low(), share.high()), (0.0, Some(1.0)));

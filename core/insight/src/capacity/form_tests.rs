@@ -60,7 +60,7 @@ fn the_shape_is_not_asked_for_where_bytes_per_token_are_given() {
 #[test]
 fn the_reference_does_not_fit_its_full_batch_and_says_by_how_much() {
     let capacity = REFERENCE.capacity().unwrap();
-    let said = verdicts(&REFERENCE, &capacity);
+    let said = fit_sentences(&REFERENCE, &capacity);
     assert_eq!(said[0].fits, Some(false));
     assert!(
         said[0].text.starts_with(
@@ -71,9 +71,9 @@ fn the_reference_does_not_fit_its_full_batch_and_says_by_how_much() {
     );
     assert!(said[0].text.contains("16,334 blocks (152 %)"), "{}", said[0].text);
     let small = Inputs { max_num_seqs: Some(20), ..REFERENCE };
-    assert_eq!(verdicts(&small, &small.capacity().unwrap())[0].fits, Some(true));
+    assert_eq!(fit_sentences(&small, &small.capacity().unwrap())[0].fits, Some(true));
     let unknown = Inputs { max_num_seqs: None, ..REFERENCE };
-    assert_eq!(verdicts(&unknown, &unknown.capacity().unwrap())[0].fits, None);
+    assert_eq!(fit_sentences(&unknown, &unknown.capacity().unwrap())[0].fits, None);
 }
 
 #[test]

@@ -5,7 +5,7 @@ use radixscope_model::number_format::count;
 
 /// A sentence about what fits.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Verdict {
+pub struct FitSentence {
     /// Whether it is enough; `None`: nothing was asked of it.
     pub fits: Option<bool>,
     /// The sentence.
@@ -13,7 +13,7 @@ pub struct Verdict {
 }
 
 /// What `capacity` means for the lengths and limits of `inputs`, the most important first.
-pub fn verdicts(inputs: &Inputs, capacity: &Capacity) -> Vec<Verdict> {
+pub fn fit_sentences(inputs: &Inputs, capacity: &Capacity) -> Vec<FitSentence> {
     let mut all = Vec::new();
     match &capacity.max_batch {
         Some(batch) => {
@@ -31,8 +31,8 @@ pub fn verdicts(inputs: &Inputs, capacity: &Capacity) -> Vec<Verdict> {
                     count(by),
                     by.saturating_mul(100) / there.max(1),
                 );
-                all.push(Verdict { fits: Some(fits), text });
-                all.extend(batch.p95_fits_shared.map(|fits| Verdict {
+                all.push(FitSentence { fits: Some(fits), text });
+                all.extend(batch.p95_fits_shared.map(|fits| FitSentence {
                     fits: Some(fits),
                     text: format!(
                         "With the shared prefix of {} tokens kept once they {}.",
@@ -49,9 +49,9 @@ pub fn verdicts(inputs: &Inputs, capacity: &Capacity) -> Vec<Verdict> {
                     .longest_shared_tokens
                     .map_or(String::new(), |tokens| format!(", {} with the prefix kept once", count(tokens)))
             );
-            all.push(Verdict { fits: (batch.longest_tokens == 0).then_some(false), text: longest });
+            all.push(FitSentence { fits: (batch.longest_tokens == 0).then_some(false), text: longest });
         }
-        None => all.push(Verdict {
+        None => all.push(FitSentence {
             fits: None,
             text: "Sequences at once per worker are not given, so whether a full batch fits is not known."
                 .to_owned(),
@@ -72,7 +72,7 @@ pub fn verdicts(inputs: &Inputs, capacity: &Capacity) -> Vec<Verdict> {
             count(fit.in_all),
             count(u64::from(inputs.workers)),
         );
-        all.push(Verdict { fits, text });
+        all.push(FitSentence { fits, text });
     }
     all
 }

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use super::{Given, History};
 use radixscope_model::id::{Millis, WorkerIx};
 use radixscope_model::record::{Finding, LinkState, SourceKind};
-use radixscope_state::cluster::{Cluster, Decided};
+use radixscope_state::cluster::{Cluster, DecisionEntry};
 
 /// One kind of fault.
 pub trait Rule: Sync {
@@ -58,7 +58,7 @@ pub struct View<'v> {
 
 impl<'v> View<'v> {
     /// Decisions made within the last `ms`, newest first, as far as they are kept.
-    pub fn decisions(&self, ms: u64) -> impl Iterator<Item = &'v Decided> + use<'v> {
+    pub fn decisions(&self, ms: u64) -> impl Iterator<Item = &'v DecisionEntry> + use<'v> {
         let now = self.now;
         self.cluster.decisions().newest_first().take_while(move |decided| now.since(decided.at_ms) <= ms)
     }

@@ -1,11 +1,11 @@
 //! Spikes that make requests wait for nothing: one worker is above what it can run at once while another of its pool has
-//! room. A choice among the spikes of [`crate::spread`]; free of what a rule makes of them.
+//! room. A choice among the spikes of [`crate::in_flight`]; free of what a rule makes of them.
 
 use super::View;
 use super::latency::{Against, Latency};
 use super::peers::{batch_limit, gauge, pools};
+use crate::in_flight::{self, Gap, HOLD_S, Series, Spike};
 use crate::latency::Quantity;
-use crate::spread::{self, Gap, HOLD_S, Series, Spike};
 use radixscope_model::id::WorkerIx;
 use radixscope_model::record::{Gauge, ProcessRole};
 
@@ -37,7 +37,7 @@ pub(super) struct Harmful {
 /// Of the last `seconds`, by their beginning. `None`: requests in flight are known for no pool.
 pub(super) fn harmful(view: &View<'_>, seconds: u64) -> Option<Vec<Harmful>> {
     let limit = batch_limit(view);
-    let all = spread::series(view.cluster, view.now, seconds);
+    let all = in_flight::series(view.cluster, view.now, seconds);
     let mut found = Vec::new();
     let mut is_known = false;
     for pool in pools(view) {
@@ -48,7 +48,7 @@ pub(super) fn harmful(view: &View<'_>, seconds: u64) -> Option<Vec<Harmful>> {
         }
         is_known = true;
         let gaps = series.gaps();
-        for spike in spread::spikes(&series, limit) {
+        for spike in in_flight::spikes(&series, limit) {
             found.extend(harmful_part(&series, &gaps, &spike, limit).filter(|h| h.seconds >= HOLD_S));
         }
     }

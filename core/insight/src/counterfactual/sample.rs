@@ -7,7 +7,7 @@ use super::frozen::About;
 use super::{Selection, Span};
 use radixscope_model::id::{DecisionId, Millis, Seq};
 use radixscope_model::record::DecisionSource;
-use radixscope_state::cluster::{Cluster, Decided};
+use radixscope_state::cluster::{Cluster, DecisionEntry};
 
 use radixscope_router::RouterSettings;
 use radixscope_router::frozen::{
@@ -95,7 +95,7 @@ impl Sample {
             candidates: Vec::new(),
             whole: selection.worker.is_none(),
         };
-        let mut meant: Vec<&Decided> = meant(cluster, selection).collect();
+        let mut meant: Vec<&DecisionEntry> = meant(cluster, selection).collect();
         meant.reverse();
         sample.rows.reserve(meant.len());
         for decided in meant {
@@ -104,7 +104,7 @@ impl Sample {
         sample
     }
 
-    fn take(&mut self, decided: &Decided, now: Millis) {
+    fn take(&mut self, decided: &DecisionEntry, now: Millis) {
         let about = &mut self.about;
         about.considered += 1;
         let at_ms = decided.decided_ms();
@@ -181,7 +181,7 @@ impl Sample {
 }
 
 /// The decisions meant, newest first.
-pub(super) fn meant(cluster: &Cluster, selection: Selection) -> impl Iterator<Item = &Decided> {
+pub(super) fn meant(cluster: &Cluster, selection: Selection) -> impl Iterator<Item = &DecisionEntry> {
     let now = cluster.now_ms();
     let (last, ms) = match selection.span {
         Span::Last(last) => (last as usize, u64::MAX),
@@ -196,7 +196,7 @@ pub(super) fn meant(cluster: &Cluster, selection: Selection) -> impl Iterator<It
 }
 
 /// A decision as it is judged, and whether its request still runs.
-fn judged(decided: &Decided, now: Millis) -> Result<(FrozenDecision, bool), Reason> {
+fn judged(decided: &DecisionEntry, now: Millis) -> Result<(FrozenDecision, bool), Reason> {
     let decision = &decided.decision;
     if decision.candidates.is_empty() {
         return Err(if decided.candidates_forgotten() { Reason::Forgotten } else { Reason::ChosenOnly });

@@ -126,7 +126,7 @@ pub(crate) fn covered_s(process: &ProcessState, since: Millis) -> f64 {
 }
 
 fn of_decisions(cluster: &Cluster, now: Millis) -> OfRequests {
-    let ended = |d: &&radixscope_state::cluster::Decided| {
+    let ended = |d: &&radixscope_state::cluster::DecisionEntry| {
         d.progress.ended_ms.is_some() && d.progress.outcome.is_some()
     };
     let mut all = cluster.decisions().newest_first().filter(ended).peekable();

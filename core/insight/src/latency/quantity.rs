@@ -4,7 +4,7 @@ use radixscope_model::id::Millis;
 use radixscope_model::number_format;
 use radixscope_model::range::Range;
 use radixscope_model::record::{Ended, HistogramKind};
-use radixscope_state::cluster::Decided;
+use radixscope_state::cluster::DecisionEntry;
 
 /// What is measured.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -63,7 +63,7 @@ impl Quantity {
     }
 
     /// Of one request, where that is told.
-    pub(super) fn of(self, decided: &Decided) -> Option<Single> {
+    pub(super) fn of(self, decided: &DecisionEntry) -> Option<Single> {
         if decided.decision.dispatched == Some(false) {
             return None;
         }
@@ -105,7 +105,7 @@ impl Quantity {
     }
 
     /// When a request counts to a window of this quantity, whether its value is told or not; `None`: it does not yet.
-    pub(super) fn counts_at(self, decided: &Decided, is_measured: bool) -> Option<Millis> {
+    pub(super) fn counts_at(self, decided: &DecisionEntry, is_measured: bool) -> Option<Millis> {
         match self {
             // A query to the router ran nothing.
             _ if decided.decision.dispatched == Some(false) => None,
@@ -129,7 +129,7 @@ pub(super) struct Single {
 }
 
 /// When a request ended. Where no line says so (Dynamo 1.1 to 1.4), its first token and the gaps after it tell.
-fn ended(decided: &Decided) -> Option<Millis> {
+fn ended(decided: &DecisionEntry) -> Option<Millis> {
     let progress = &decided.progress;
     progress.ended_ms.or_else(|| {
         let us = progress.ttft_us?;

@@ -106,7 +106,7 @@ fn reached(
     quantity: Quantity,
     until: Millis,
     window_ms: u64,
-) -> impl Iterator<Item = &radixscope_state::cluster::Decided> {
+) -> impl Iterator<Item = &radixscope_state::cluster::DecisionEntry> {
     let reach = match quantity {
         Quantity::InputTokens => window_ms + LONGEST_WAIT_MS,
         _ => u64::MAX,

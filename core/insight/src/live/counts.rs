@@ -63,7 +63,7 @@ fn ended(span: &Span<'_>) -> Option<Known> {
     known_rate(span, count as f64, count, Source::Told)
 }
 
-fn finished<'s>(span: &'s Span<'_>) -> impl Iterator<Item = &'s radixscope_state::cluster::Decided> {
+fn finished<'s>(span: &'s Span<'_>) -> impl Iterator<Item = &'s radixscope_state::cluster::DecisionEntry> {
     let all = span.cluster.decisions().newest_first();
     all.filter(|decided| decided.progress.ended_ms.is_some_and(|at| span.holds(at)))
 }

@@ -16,7 +16,7 @@ pub use words::seconds;
 
 use crate::capacity::Live;
 use radixscope_model::id::{Millis, WorkerIx};
-use radixscope_model::record::{BlockAges, Gauge};
+use radixscope_model::record::{Gauge, LifetimeSums};
 use radixscope_state::cluster::Cluster;
 
 /// Churn is counted over so many seconds.
@@ -38,7 +38,7 @@ pub struct Memory {
     /// Blocks that the mirror believes it to hold, running or kept, and the last KV event.
     pub mirror: Option<Mirror>,
     /// How long its blocks live, of one in `ages.one_in`.
-    pub ages: Option<BlockAges>,
+    pub ages: Option<LifetimeSums>,
     /// Blocks stored and removed in the last [`CHURN_S`] seconds.
     pub churn: Option<Churn>,
 }

@@ -211,7 +211,7 @@ fn churn_is_what_came_and_went_in_the_last_minute() {
 
 #[test]
 fn lifetimes_are_held_against_the_gap_to_the_next_use() {
-    let ages = |came_back, reuse| BlockAges {
+    let ages = |came_back, reuse| LifetimeSums {
         one_in: 32,
         removed: 50,
         lifetime_p50_ms: Some(20_000),
@@ -222,7 +222,7 @@ fn lifetimes_are_held_against_the_gap_to_the_next_use() {
     };
     let words = |ages| {
         let mut told = Told::new();
-        told.tell(Record::BlockAges { worker: W, ages });
+        told.tell(Record::LifetimeSums { worker: W, ages });
         told.memory().lifetime_words().unwrap()
     };
     assert!(words(ages(0, Some(30_000))).contains("shorter than the gap"));

@@ -98,7 +98,7 @@ impl Loads {
 
     /// The requests that run, if anybody tells of them.
     pub(super) fn sequences<'a>(&self, state: State<'a>) -> Option<&'a ActiveSequences> {
-        state.active.filter(|active| active.has_heard())
+        state.active.filter(|active| active.has_reports())
     }
 
     /// The estimates of one router; those of several must not be mixed, because each may know its own requests only.

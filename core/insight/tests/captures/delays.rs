@@ -9,7 +9,7 @@ use radixscope_captures::Recording;
 use radixscope_intake::{Intake, Payload, Received};
 use radixscope_model::id::Millis;
 use radixscope_model::record::{Candidate, Completeness, DecisionSource, SourceKind};
-use radixscope_state::cluster::{Cluster, Decided};
+use radixscope_state::cluster::{Cluster, DecisionEntry};
 
 use crate::replay::{Delays, received_late};
 
@@ -55,7 +55,8 @@ struct Figures {
 
 fn figures(cluster: &Cluster) -> Figures {
     let mut figures = Figures::default();
-    let is_dispatched = |d: &&Decided| d.progress.outcome.is_some() && d.progress.output_tokens.is_some();
+    let is_dispatched =
+        |d: &&DecisionEntry| d.progress.outcome.is_some() && d.progress.output_tokens.is_some();
     for decided in cluster.decisions().newest_first().filter(is_dispatched) {
         figures.dispatched += 1;
         figures.first_tokens += usize::from(decided.progress.first_token_ms.is_some());
@@ -76,7 +77,7 @@ fn figures(cluster: &Cluster) -> Figures {
     figures
 }
 
-fn other(decided: &Decided) -> String {
+fn other(decided: &DecisionEntry) -> String {
     decided.known_words()
 }
 
@@ -137,7 +138,7 @@ fn by_messages(name: &str) -> Held {
     let alone = play(name, &[], Delays::default());
     let logged = play(name, &["frontend"], Delays::default());
     let mut held = Held::default();
-    let is_told = |d: &&Decided| d.is_from(DecisionSource::ActiveSequences);
+    let is_told = |d: &&DecisionEntry| d.is_from(DecisionSource::ActiveSequences);
     for ours in alone.decisions().newest_first().filter(is_told) {
         held.decisions += 1;
         if ours.decision.completeness != Completeness::Reconstructed {
@@ -145,7 +146,7 @@ fn by_messages(name: &str) -> Held {
             continue;
         }
         held.reconstructed += 1;
-        let same = |d: &&Decided| d.decision.request_id == ours.decision.request_id;
+        let same = |d: &&DecisionEntry| d.decision.request_id == ours.decision.request_id;
         let Some(theirs) = logged.decisions().newest_first().find(same) else { continue };
         let is_written = theirs.decision.completeness == Completeness::AllCandidates;
         for candidate in ours.decision.candidates.iter() {

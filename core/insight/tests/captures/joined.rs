@@ -9,7 +9,7 @@ use radixscope_dynamo::log_line;
 use radixscope_intake::{Intake, Payload, Received};
 use radixscope_model::id::Millis;
 use radixscope_model::record::{Candidate, Completeness, SourceKind};
-use radixscope_state::cluster::{Cluster, Decided};
+use radixscope_state::cluster::{Cluster, DecisionEntry};
 
 use crate::replay::{millis, publications};
 use crate::words::{Request, Words};
@@ -112,7 +112,7 @@ fn table(recording: &Recording, how: Played) -> Table {
     let words: Vec<Words> =
         logs(recording).into_iter().map(|(_, lines)| Words::of(lines.into_iter())).collect();
     let cluster = play(recording, how);
-    let by_id: BTreeMap<&str, &Decided> = cluster
+    let by_id: BTreeMap<&str, &DecisionEntry> = cluster
         .decisions()
         .newest_first()
         .filter_map(|d| Some((d.decision.request_id.as_deref()?, d)))
@@ -136,12 +136,12 @@ fn table(recording: &Recording, how: Played) -> Table {
     table
 }
 
-fn how_known(decided: &Decided) -> bool {
+fn how_known(decided: &DecisionEntry) -> bool {
     decided.decision.completeness == Completeness::AllCandidates
 }
 
 impl Table {
-    fn hold(&mut self, cluster: &Cluster, id: &str, told: &Request, found: Option<&Decided>) {
+    fn hold(&mut self, cluster: &Cluster, id: &str, told: &Request, found: Option<&DecisionEntry>) {
         let mut count = |of: fn(&mut Self) -> &mut Of, is_told: bool, is_same: bool, what: &str| {
             if is_told {
                 let place = of(self);
@@ -152,7 +152,7 @@ impl Table {
                 }
             }
         };
-        let known = |is_same: fn(&Decided, &Request) -> bool| found.is_some_and(|d| is_same(d, told));
+        let known = |is_same: fn(&DecisionEntry, &Request) -> bool| found.is_some_and(|d| is_same(d, told));
         count(|t| &mut t.ids, told.chosen, found.is_some(), "id");
         let is_placed = told.chosen;
         let same_isl = known(|d, told| {
@@ -229,7 +229,7 @@ fn hit_rate(recording: &Recording, cluster: &Cluster) -> Option<(f64, f64, usize
             let told = d.decision.request_id.as_deref().and_then(|id| words.requests.get(id));
             told.is_some_and(|told| told.dispatched || !counts_dispatched) && d.decided_ms() <= at_most
         });
-        rates.extend(ours.filter_map(Decided::overlap_share));
+        rates.extend(ours.filter_map(DecisionEntry::overlap_share));
     }
     (count > 0.0 && !rates.is_empty()).then(|| {
         let mean = rates.iter().sum::<f64>() / rates.len() as f64;
@@ -357,7 +357,7 @@ fn a_query_that_runs_nothing_is_known_as_such_where_the_log_says_when_requests_e
     {
         let cluster = play(&Recording::fixture(name), LOG);
         let all = || cluster.decisions().newest_first();
-        let queries: Vec<&Decided> = all().filter(|d| d.decision.dispatched == Some(false)).collect();
+        let queries: Vec<&DecisionEntry> = all().filter(|d| d.decision.dispatched == Some(false)).collect();
         assert_eq!(queries.len(), 1, "{name}");
         assert!(queries[0].decision.request_id.is_some() && queries[0].progress.outcome.is_none(), "{name}");
         let dispatched = all().filter(|d| d.decision.dispatched == Some(true)).count();

@@ -5,7 +5,7 @@ use radixscope_captures::Recording;
 use radixscope_intake::{Intake, Payload, Received};
 use radixscope_model::id::Millis;
 use radixscope_model::record::{Candidate, Completeness, DecisionSource, Outcome, SourceKind};
-use radixscope_state::cluster::{Cluster, Decided};
+use radixscope_state::cluster::{Cluster, DecisionEntry};
 
 use crate::replay::received;
 
@@ -31,7 +31,7 @@ fn play(name: &str, with_messages: bool, with_log: bool) -> Cluster {
     cluster
 }
 
-fn oldest_first(cluster: &Cluster) -> impl Iterator<Item = &Decided> {
+fn oldest_first(cluster: &Cluster) -> impl Iterator<Item = &DecisionEntry> {
     cluster.decisions().newest_first().rev()
 }
 
@@ -55,7 +55,8 @@ fn with_0_9_the_log_and_the_hit_rate_of_a_decision_are_one_decision() {
     for name in OLD {
         let cluster = play(name, true, true);
         let selected = count(name, "Selected worker");
-        let both = |d: &&Decided| d.is_from(DecisionSource::KvHitRate) && d.is_from(DecisionSource::Log);
+        let both =
+            |d: &&DecisionEntry| d.is_from(DecisionSource::KvHitRate) && d.is_from(DecisionSource::Log);
         assert_eq!(oldest_first(&cluster).filter(both).count(), selected, "{name}: joined");
         assert_eq!(cluster.decisions().totals().count, selected as u64, "{name}: nothing twice");
         let candidates: usize = oldest_first(&cluster).map(|d| d.decision.candidates.len()).sum();
@@ -133,7 +134,7 @@ fn with_1_6_every_dispatched_request_is_joined_and_recomputed_as_the_router_comp
     );
     assert_eq!(joined, dispatched);
     assert_eq!((overlaps, costs), (joined, joined), "{others:#?}");
-    let succeeded = |d: &&Decided| d.progress.outcome == Some(Outcome::Success);
+    let succeeded = |d: &&DecisionEntry| d.progress.outcome == Some(Outcome::Success);
     assert_eq!(oldest_first(&cluster).filter(succeeded).count(), dispatched);
     assert!(oldest_first(&cluster).all(|d| d.decision.completeness == Completeness::Reconstructed));
 }
@@ -147,7 +148,7 @@ fn with_1_6_at_info_the_three_lines_of_a_request_are_one_decision() {
             count(name, "Selected worker router_mode") as u64,
             "{name}"
         );
-        let whole = |d: &&Decided| {
+        let whole = |d: &&DecisionEntry| {
             d.decision.logit.is_some()
                 && d.decision.overlap_blocks.is_some()
                 && d.progress.outcome.is_some()
@@ -174,7 +175,7 @@ fn with_0_9_and_replica_sync_every_candidate_costs_what_the_router_logged() {
     );
     let (mut logged, mut overlaps, mut costs) = (0, 0, 0);
     for decided in oldest_first(&by_both).filter(|d| d.decision.request_id.is_some()) {
-        let same = |d: &&Decided| d.decision.request_id == decided.decision.request_id;
+        let same = |d: &&DecisionEntry| d.decision.request_id == decided.decision.request_id;
         let ours = oldest_first(&by_messages).find(same).expect("heard by messages alone");
         assert_eq!(ours.decision.completeness, Completeness::Reconstructed);
         for theirs in decided.decision.candidates.iter() {
@@ -202,7 +203,7 @@ fn with_1_6_sequences_log_and_trace_of_a_request_are_one_decision_recomputed_exa
     assert_eq!(cluster.decisions().totals().count, selected as u64);
     let (joined, overlaps, costs, others) = recomputed(&cluster);
     assert_eq!((joined, overlaps, costs), (153, 153, 153), "{others:#?}");
-    let sources = |d: &&Decided| d.sources().count() == 3;
+    let sources = |d: &&DecisionEntry| d.sources().count() == 3;
     assert_eq!(oldest_first(&cluster).filter(sources).count(), 153);
     assert!(oldest_first(&cluster).filter(sources).all(|d| d.progress.cached_tokens.is_some()));
 }
@@ -210,7 +211,7 @@ fn with_1_6_sequences_log_and_trace_of_a_request_are_one_decision_recomputed_exa
 #[test]
 fn with_1_6_messages_alone_give_the_routers_own_overlap() {
     let cluster = play(NEW_SYNC, true, false);
-    let told = |d: &&Decided| d.is_from(DecisionSource::ActiveSequences);
+    let told = |d: &&DecisionEntry| d.is_from(DecisionSource::ActiveSequences);
     let (mut all, mut same) = (0, 0);
     for decided in oldest_first(&cluster).filter(told) {
         all += 1;

@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, HashMap};
 use radixscope_captures::Recording;
 use radixscope_intake::{Intake, Payload, Received};
 use radixscope_model::id::{BlockHash, Millis, Worker, WorkerIx};
-use radixscope_model::record::{BlockAges, Entry, EventLine, GoneWhy, LogSign, Record, SourceKind};
+use radixscope_model::record::{Entry, EventLine, GoneWhy, LifetimeSums, LogSign, Record, SourceKind};
 use radixscope_state::cluster::{Cluster, Sign};
 use radixscope_state::sink::RecordSink;
 
@@ -38,7 +38,7 @@ impl RecordSink for Played {
             Record::Gone { worker, why } => Record::Gone { worker, why },
             Record::Returned { worker } => Record::Returned { worker },
             Record::InFlight { worker, now, most } => Record::InFlight { worker, now, most },
-            Record::BlockAges { worker, ages } => Record::BlockAges { worker, ages },
+            Record::LifetimeSums { worker, ages } => Record::LifetimeSums { worker, ages },
             Record::Stored { worker, ref blocks, .. } => {
                 for block in blocks.iter() {
                     self.held.entry((worker, block.block_hash)).or_insert(entry.at_ms.0);
@@ -219,12 +219,12 @@ fn the_sample_of_blocks_lives_as_long_as_all_of_them_do() {
         let mut judged = 0;
         for worker in (0..3).map(WorkerIx) {
             let latest = played.records.iter().rev().find_map(|(at, record)| match record {
-                Record::BlockAges { worker: of, ages } if *of == worker && ages.removed > 0 => {
+                Record::LifetimeSums { worker: of, ages } if *of == worker && ages.removed > 0 => {
                     Some((at.0, *ages))
                 }
                 _ => None,
             });
-            let (at, ages): (u64, BlockAges) = latest.expect("told");
+            let (at, ages): (u64, LifetimeSums) = latest.expect("told");
             let window = at - 60_000..=at;
             let mut all: Vec<u64> = played
                 .lives

@@ -69,7 +69,7 @@ impl Scene {
         });
     }
 
-    fn latest(&self) -> &radixscope_state::cluster::Decided {
+    fn latest(&self) -> &radixscope_state::cluster::DecisionEntry {
         self.cluster.decisions().newest_first().next().expect("decided")
     }
 
@@ -373,7 +373,7 @@ fn a_length_that_comes_with_the_end_is_counted_once_whenever_it_comes() {
         assert_eq!((totals.isl_blocks, totals.overlap_blocks), (8, 7), "{order:?}");
         assert_eq!(totals.mean_hit_rate(), Some(0.875), "{order:?}");
         let decided = told.latest();
-        assert_eq!(decided.verdict(), radixscope_state::cluster::Verdict::Hit, "{order:?}");
+        assert_eq!(decided.cache_outcome(), radixscope_state::cluster::CacheOutcome::Hit, "{order:?}");
         assert_eq!(decided.progress.ttft_us, Some(93_570));
         told.flush(60_000);
         assert_eq!(told.cluster.requests().total(), 0);

@@ -80,11 +80,11 @@ fn a_card_with_another_size_leaves_full_trees_without_overlap() {
 
 #[test]
 fn every_cost_is_the_sum_of_its_parts() {
-    use radixscope_state::cluster::Decided;
+    use radixscope_state::cluster::DecisionEntry;
     let faults = [Fault::BlockSize, Fault::BlockSizeOversize, Fault::BlockSizePartial, Fault::BlockSizeCard];
     for fault in faults {
         let seen = with(fault, 60);
-        let decided: Vec<&Decided> = seen.cluster.decisions().newest_first().collect();
+        let decided: Vec<&DecisionEntry> = seen.cluster.decisions().newest_first().collect();
         let parts =
             decided.iter().flat_map(|decided| decided.cost_parts().into_iter().map(move |p| (decided, p)));
         for (decided, part) in parts {

@@ -1,6 +1,6 @@
 //! One pass over the columns for one setting.
 
-use super::outcome::{Flip, MAX_FLIPS, Outcome, Spread, WorkerShare};
+use super::outcome::{Flip, LoadImbalance, MAX_FLIPS, Outcome, WorkerShare};
 use super::{Frozen, Row};
 use crate::pick;
 use crate::settings::{RouterMode, RouterSettings, TieBreak};
@@ -190,7 +190,7 @@ impl Frozen {
         }
     }
 
-    fn spread(&self, drawn: &[u16]) -> Option<Spread> {
+    fn spread(&self, drawn: &[u16]) -> Option<LoadImbalance> {
         let mut in_flight = vec![0_u32; self.workers.len()];
         let mut spreads: Vec<u32> = Vec::with_capacity(self.len());
         let mut ends = self.by_end.iter().map(|&at| at as usize).peekable();
@@ -215,7 +215,7 @@ impl Frozen {
         let rank = percentile::index(spreads.len(), 95)?;
         let (_, &mut p95, above) = spreads.select_nth_unstable(rank);
         let most = above.iter().copied().max().unwrap_or(p95);
-        Some(Spread { mean, p95, most, ended_decisions: self.by_end.len() as u64 })
+        Some(LoadImbalance { mean, p95, most, ended_decisions: self.by_end.len() as u64 })
     }
 }
 

@@ -14,8 +14,8 @@ use serde::{Deserialize, Serialize};
 use super::settings::{Formula, RouterSettings};
 use radixscope_model::id::{Millis, WorkerIx};
 
-pub use outcome::{Flip, MAX_FLIPS, Outcome, Spread, WorkerShare};
-pub use recommend::{Recommendation, Verdict, recommend};
+pub use outcome::{Flip, LoadImbalance, MAX_FLIPS, Outcome, WorkerShare};
+pub use recommend::{Recommendation, Suggestion, recommend};
 pub use sweep::Grid;
 
 /// Candidates of one decision that are kept; with more, a decision is left out.

@@ -36,7 +36,7 @@ pub struct Outcome {
     /// Expected share of the decisions by worker, 0 … 1, in order of first sight.
     pub shares: Vec<WorkerShare>,
     /// How far workers are apart in requests in flight; `None` where no request's end is known.
-    pub spread: Option<Spread>,
+    pub spread: Option<LoadImbalance>,
 }
 
 /// A decision that would have gone elsewhere.
@@ -66,7 +66,7 @@ pub struct WorkerShare {
 /// Where a setting leaves a choice to chance, one draw is followed; it uses the same random numbers for every setting,
 /// so that differences come from the setting. A request counts from its decision to the end it really had.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
-pub struct Spread {
+pub struct LoadImbalance {
     /// Requests, mean over decisions.
     pub mean: f64,
     /// Requests, 95th percentile over decisions.

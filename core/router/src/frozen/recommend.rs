@@ -21,7 +21,7 @@ const SPREAD_FALL_REQUESTS: u32 = 2;
 
 /// What a grid suggests.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
-pub enum Verdict {
+pub enum Suggestion {
     /// More overlap while workers stay as even.
     MoreOverlap,
     /// Workers more even for little overlap.
@@ -36,7 +36,7 @@ pub enum Verdict {
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Recommendation {
     /// What kind.
-    pub verdict: Verdict,
+    pub verdict: Suggestion,
     /// Place in [`Grid::outcomes`] of the setting suggested.
     pub outcome: Option<usize>,
     /// What is won and lost, and by which rule.
@@ -54,7 +54,7 @@ pub struct Recommendation {
 /// Overlap alone is no reason: what it saves, a worker that gets all requests at once loses again in its queue.
 pub fn recommend(grid: &Grid) -> Recommendation {
     let unknown =
-        |why: &str| Recommendation { verdict: Verdict::Unknown, outcome: None, why: why.to_owned() };
+        |why: &str| Recommendation { verdict: Suggestion::Unknown, outcome: None, why: why.to_owned() };
     let Some(actual) = figures(&grid.actual) else {
         return unknown(if grid.actual.overlap_share.is_none() {
             "No prompt's length in blocks is known, so overlap shares cannot be compared."
@@ -83,7 +83,7 @@ pub fn recommend(grid: &Grid) -> Recommendation {
             grid.outcomes.len(),
             even.len()
         );
-        return suggestion(Verdict::MoreOverlap, *at, grid, outcome, *figures, actual, &rule);
+        return suggestion(Suggestion::MoreOverlap, *at, grid, outcome, *figures, actual, &rule);
     }
     let evener = tried()
         .filter(|(.., f)| {
@@ -95,7 +95,7 @@ pub fn recommend(grid: &Grid) -> Recommendation {
     if let Some((at, outcome, figures)) = evener {
         let rule = "No setting finds clearly more overlap at that spread; this one is the most even of those that give \
                     up at most one point of overlap.";
-        return suggestion(Verdict::MoreEven, at, grid, outcome, figures, actual, rule);
+        return suggestion(Suggestion::MoreEven, at, grid, outcome, figures, actual, rule);
     }
     let why = format!(
         "None of {} settings tried finds half a point more of the prompts than the actual {:.1} % without a larger \
@@ -104,7 +104,7 @@ pub fn recommend(grid: &Grid) -> Recommendation {
         actual.overlap * 100.0,
         actual.p95
     );
-    Recommendation { verdict: Verdict::Keep, outcome: None, why }
+    Recommendation { verdict: Suggestion::Keep, outcome: None, why }
 }
 
 /// What settings are compared by.
@@ -119,7 +119,7 @@ fn figures(outcome: &Outcome) -> Option<Figures> {
 }
 
 fn suggestion(
-    verdict: Verdict,
+    verdict: Suggestion,
     at: usize,
     grid: &Grid,
     outcome: &Outcome,

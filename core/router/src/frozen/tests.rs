@@ -232,7 +232,7 @@ fn overlap_that_costs_no_evenness_is_recommended() {
     }
     let grid = builder.finish().sweep(&[1.0, 1.5], &[0.0], |_, _| ControlFlow::Continue(())).unwrap();
     let advice = recommend(&grid);
-    assert_eq!((advice.verdict, advice.outcome), (Verdict::MoreOverlap, Some(1)), "{}", advice.why);
+    assert_eq!((advice.verdict, advice.outcome), (Suggestion::MoreOverlap, Some(1)), "{}", advice.why);
     assert!(
         advice.why.starts_with("overlap_score_weight 1.5, router_temperature 0: 30.0 % of"),
         "{}",
@@ -245,7 +245,7 @@ fn nothing_is_recommended_where_the_spread_is_unknown() {
     let frozen = frozen(&[(decision(1, None, 1), &example())]);
     let grid = frozen.sweep(&[0.0, 1.0], &[0.0], |_, _| ControlFlow::Continue(())).unwrap();
     let advice = recommend(&grid);
-    assert_eq!((advice.verdict, advice.outcome), (Verdict::Unknown, None));
+    assert_eq!((advice.verdict, advice.outcome), (Suggestion::Unknown, None));
     assert!(advice.why.contains("No request's end is known"), "{}", advice.why);
 }
 

@@ -23,7 +23,7 @@ use radixscope_model::id::Millis;
 use radixscope_model::record::Block;
 
 use self::outcome::Tally;
-pub use self::outcome::{Outcome, Spread};
+pub use self::outcome::{InFlightGap, Outcome};
 use self::prompts::Prompts;
 pub use self::settings::{Settings, WARM_UP_PERCENT};
 pub use super::report::Percentiles;

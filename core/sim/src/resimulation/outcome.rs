@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::settings::Settings;
-use crate::report::{Percentiles, SPREAD_EVERY_MS};
+use crate::report::{IN_FLIGHT_EVERY_MS, Percentiles};
 use crate::router::Choice;
 use crate::serving::Served;
 
@@ -39,7 +39,7 @@ pub struct Outcome {
     /// Wait for a place in a batch, in milliseconds.
     pub queued_ms: Option<Percentiles>,
     /// How unevenly requests were in flight.
-    pub spread: Option<Spread>,
+    pub spread: Option<InFlightGap>,
     /// Requests counted, by worker.
     pub requests_by_worker: Vec<u64>,
     /// The worker chosen for each arrival, warm-up included; `None` for those refused.
@@ -56,7 +56,7 @@ impl Outcome {
 
 /// Requests in flight on the fullest worker minus those on the emptiest, over samples in time.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
-pub struct Spread {
+pub struct InFlightGap {
     /// Time between two samples, in milliseconds.
     pub every_ms: u64,
     /// Samples.
@@ -90,7 +90,7 @@ impl Tally {
                 ..Outcome::default()
             },
             warm_up,
-            sample_every_ms: SPREAD_EVERY_MS.max(span_ms / MAX_SAMPLES),
+            sample_every_ms: IN_FLIGHT_EVERY_MS.max(span_ms / MAX_SAMPLES),
             indexes: settings.router.keeps_index(),
             block_size_tokens: settings.block_size_tokens,
             isl_blocks: 0,
@@ -160,7 +160,7 @@ impl Tally {
             ttft_ms: percentiles(&self.ttft_us),
             e2e_ms: percentiles(&self.e2e_us),
             queued_ms: percentiles(&self.queued_us),
-            spread: (!self.spreads.is_empty()).then(|| Spread {
+            spread: (!self.spreads.is_empty()).then(|| InFlightGap {
                 every_ms: self.sample_every_ms,
                 samples: self.spreads.len(),
                 requests: Percentiles::of(self.spreads.iter().map(|&n| f64::from(n))),

@@ -17,7 +17,7 @@ pub const MAX_CANDIDATES: usize = 1 << 18;
 
 /// A decision as it is kept: everything that all sources told of it.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
-pub struct Decided {
+pub struct DecisionEntry {
     /// The first record of it.
     pub seq: Seq,
     /// When it was first heard.
@@ -34,7 +34,7 @@ pub struct Decided {
     hash: u64,
 }
 
-impl Decided {
+impl DecisionEntry {
     /// Blocks of the prompt that the chosen worker held: by the router's own count, else as reconstructed here.
     pub fn overlap_blocks(&self) -> Option<u64> {
         let reconstructed = || self.chosen().map(|candidate| u64::from(candidate.overlap_blocks));
@@ -168,7 +168,7 @@ pub struct DecisionTotals {
 
 impl DecisionTotals {
     /// Adds a decision.
-    pub fn add(&mut self, decided: &Decided) {
+    pub fn add(&mut self, decided: &DecisionEntry) {
         self.count += 1;
         self.replace(None, blocks(decided));
     }
@@ -211,7 +211,7 @@ impl DecisionTotals {
 }
 
 /// Prompt and overlap of a decision that tells both, if the prompt has a block and the request was not a query alone.
-fn blocks(decided: &Decided) -> Option<(u64, u64)> {
+fn blocks(decided: &DecisionEntry) -> Option<(u64, u64)> {
     let is_query = decided.decision.dispatched == Some(false);
     let isl = decided.decision.isl_blocks.filter(|&isl| isl > 0 && !is_query)?;
     Some((isl, decided.overlap_blocks()?))
@@ -220,7 +220,7 @@ fn blocks(decided: &Decided) -> Option<(u64, u64)> {
 /// Decisions and totals.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
 pub struct Decisions {
-    latest: VecDeque<Decided>,
+    latest: VecDeque<DecisionEntry>,
     totals: DecisionTotals,
     per_worker: Vec<DecisionTotals>,
     /// Sum of the hashes of `latest`: hashing ten thousand decisions anew every second would cost more than all else.
@@ -243,7 +243,7 @@ impl Decisions {
         } else if self.latest.back().is_none_or(|last| last.decision.id < told.id) {
             let mut decision = owned(told);
             hold_against_words(&mut decision);
-            self.push(Decided {
+            self.push(DecisionEntry {
                 seq,
                 at_ms,
                 decision,
@@ -276,7 +276,7 @@ impl Decisions {
         self.latest.binary_search_by_key(&id, |decided| decided.decision.id).ok()
     }
 
-    fn push(&mut self, mut decided: Decided) {
+    fn push(&mut self, mut decided: DecisionEntry) {
         let worker = decided.decision.worker.at();
         if self.per_worker.len() <= worker {
             self.per_worker.resize(worker + 1, DecisionTotals::default());
@@ -297,7 +297,7 @@ impl Decisions {
     }
 
     /// Changes one decision and everything that is summed over decisions.
-    fn change(&mut self, at: usize, change: impl FnOnce(&mut Decided)) {
+    fn change(&mut self, at: usize, change: impl FnOnce(&mut DecisionEntry)) {
         let Some(decided) = self.latest.get_mut(at) else { return };
         let (hash, counted, candidates) = (decided.hash, blocks(decided), decided.decision.candidates.len());
         change(decided);
@@ -323,7 +323,7 @@ impl Decisions {
 
     /// Calls `named` with every worker that a kept decision names.
     pub(super) fn each_worker(&self, mut named: impl FnMut(WorkerIx)) {
-        for Decided { decision, .. } in &self.latest {
+        for DecisionEntry { decision, .. } in &self.latest {
             named(decision.worker);
             decision.candidates.iter().for_each(|candidate| named(candidate.worker));
         }
@@ -375,23 +375,23 @@ impl Decisions {
 
     /// Works out what is not written into a snapshot.
     pub(super) fn restored(&mut self) {
-        self.latest.iter_mut().for_each(Decided::rehash);
+        self.latest.iter_mut().for_each(DecisionEntry::rehash);
         self.digest = self.latest.iter().fold(0, |sum, decided| sum.wrapping_add(decided.hash));
         self.candidates = self.latest.iter().map(|decided| decided.decision.candidates.len()).sum();
     }
 
     /// One decision, if it is still kept.
-    pub fn get(&self, id: DecisionId) -> Option<&Decided> {
+    pub fn get(&self, id: DecisionId) -> Option<&DecisionEntry> {
         self.latest.get(self.position(id)?)
     }
 
     /// The latest ones, newest first.
-    pub fn newest_first(&self) -> impl DoubleEndedIterator<Item = &Decided> + ExactSizeIterator {
+    pub fn newest_first(&self) -> impl DoubleEndedIterator<Item = &DecisionEntry> + ExactSizeIterator {
         self.latest.iter().rev()
     }
 
     /// The one so many places behind the newest.
-    pub fn newest(&self, place: usize) -> Option<&Decided> {
+    pub fn newest(&self, place: usize) -> Option<&DecisionEntry> {
         self.latest.get(self.latest.len().checked_sub(place + 1)?)
     }
 

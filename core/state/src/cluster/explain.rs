@@ -3,8 +3,8 @@
 
 use std::fmt::Write as _;
 
-use super::Decided;
-use super::verdict::NoMargin;
+use super::DecisionEntry;
+use super::cache_outcome::NoMargin;
 use radixscope_model::id::WorkerIx;
 use radixscope_model::record::{Candidate, Completeness};
 use radixscope_router::explain::Short;
@@ -54,7 +54,7 @@ impl CostParts {
     }
 }
 
-impl Decided {
+impl DecisionEntry {
     /// Every known candidate, cheapest first; of equal ones the chosen one first, then in order of first sight.
     pub fn cost_parts(&self) -> Vec<CostParts> {
         let decision = &self.decision;
@@ -230,7 +230,7 @@ fn blocks(n: f64) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::super::verdict::tests::decided;
+    use super::super::cache_outcome::tests::decided;
     use super::*;
     use radixscope_model::record::NotReconstructed;
 
@@ -249,7 +249,7 @@ mod tests {
     }
 
     /// The example everybody knows, with its loads.
-    fn example() -> Decided {
+    fn example() -> DecisionEntry {
         let mut example = decided(Some(100), None, &[(20, 90.0), (75, 30.0), (10, 99.0)]);
         (example.decision.formula, example.decision.prefill_factor) = (Some(Formula::A), Some(1.0));
         for (candidate, (prefill, decode)) in

@@ -1,22 +1,22 @@
 //! Which of the kept decisions are meant, and how many there are of each kind. Pure.
 
-use super::{Decided, DecisionTotals, Verdict};
+use super::{CacheOutcome, DecisionEntry, DecisionTotals};
 use radixscope_model::id::WorkerIx;
 
 /// A kind of decision that can be picked out. A decision can be of several.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Kind {
-    /// [`Verdict::Hit`].
+    /// [`CacheOutcome::Hit`].
     Hit,
-    /// [`Verdict::Partial`].
+    /// [`CacheOutcome::Partial`].
     Partial,
-    /// [`Verdict::Miss`].
+    /// [`CacheOutcome::Miss`].
     Miss,
     /// Several shared the lowest cost.
     Tie,
     /// Another candidate held more of the prompt.
     LostAffinity,
-    /// [`Verdict::Unknown`].
+    /// [`CacheOutcome::Unknown`].
     Unknown,
 }
 
@@ -43,12 +43,12 @@ impl Kind {
     }
 
     /// Whether `decided` is of this kind.
-    pub fn is(self, decided: &Decided) -> bool {
+    pub fn is(self, decided: &DecisionEntry) -> bool {
         match self {
-            Kind::Hit => decided.verdict() == Verdict::Hit,
-            Kind::Partial => decided.verdict() == Verdict::Partial,
-            Kind::Miss => decided.verdict() == Verdict::Miss,
-            Kind::Unknown => decided.verdict() == Verdict::Unknown,
+            Kind::Hit => decided.cache_outcome() == CacheOutcome::Hit,
+            Kind::Partial => decided.cache_outcome() == CacheOutcome::Partial,
+            Kind::Miss => decided.cache_outcome() == CacheOutcome::Miss,
+            Kind::Unknown => decided.cache_outcome() == CacheOutcome::Unknown,
             Kind::Tie => decided.is_tie(),
             Kind::LostAffinity => decided.lost_affinity().is_some(),
         }
@@ -67,7 +67,7 @@ pub struct Filter {
 }
 
 impl Filter {
-    fn is_among(&self, decided: &Decided) -> bool {
+    fn is_among(&self, decided: &DecisionEntry) -> bool {
         let id = || decided.decision.request_id.as_deref().unwrap_or_default();
         self.worker.is_none_or(|worker| worker == decided.decision.worker)
             && (self.request.is_empty() || id().contains(&self.request))
@@ -89,7 +89,7 @@ pub struct Picked {
 
 impl Picked {
     /// Looks through `decisions` once.
-    pub fn of<'a>(filter: &Filter, decisions: impl Iterator<Item = &'a Decided>) -> Self {
+    pub fn of<'a>(filter: &Filter, decisions: impl Iterator<Item = &'a DecisionEntry>) -> Self {
         let mut picked = Self::default();
         for (at, decided) in decisions.enumerate() {
             if !filter.is_among(decided) {
@@ -110,21 +110,21 @@ impl Picked {
 }
 
 /// For each of [`Kind::ALL`]; costs less than asking for each.
-fn kinds(decided: &Decided) -> [bool; Kind::ALL.len()] {
-    let verdict = decided.verdict();
+fn kinds(decided: &DecisionEntry) -> [bool; Kind::ALL.len()] {
+    let verdict = decided.cache_outcome();
     [
-        verdict == Verdict::Hit,
-        verdict == Verdict::Partial,
-        verdict == Verdict::Miss,
+        verdict == CacheOutcome::Hit,
+        verdict == CacheOutcome::Partial,
+        verdict == CacheOutcome::Miss,
         decided.is_tie(),
         decided.lost_affinity().is_some(),
-        verdict == Verdict::Unknown,
+        verdict == CacheOutcome::Unknown,
     ]
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::verdict::tests::decided;
+    use super::super::cache_outcome::tests::decided;
     use super::*;
 
     #[test]

@@ -265,7 +265,7 @@ impl Cluster {
             }
             Record::Returned { .. } => w.returned(at),
             Record::InFlight { now, most, .. } => w.in_flight.set(at, *now, *most),
-            Record::BlockAges { ages, .. } => w.ages = Some(*ages),
+            Record::LifetimeSums { ages, .. } => w.ages = Some(*ages),
             Record::ModelCard { total_kv_blocks, block_size_tokens, .. } => {
                 w.capacity_blocks = *total_kv_blocks;
                 w.block_size_tokens = *block_size_tokens;

@@ -3,6 +3,7 @@
 //! Pure and deterministic: the same records give the same state in the server, in the browser and from a recording,
 //! and [`Cluster::digest`] proves it. State that can be derived is not stored. No clock: time comes with the record.
 
+mod cache_outcome;
 mod decisions;
 mod explain;
 mod filter;
@@ -21,7 +22,6 @@ mod sizes;
 mod snapshot;
 mod source;
 mod ticket;
-mod verdict;
 mod worker;
 
 #[cfg(test)]
@@ -37,7 +37,8 @@ use crate::tree::{DEFAULT_LIMIT_NODES, Tree};
 use findings::Findings;
 use places::Departed;
 
-pub use decisions::{Decided, DecisionTotals, Decisions, MAX_CANDIDATES, MAX_DECISIONS};
+pub use cache_outcome::{CacheOutcome, HIT_SHARE, LostAffinity, NoMargin};
+pub use decisions::{DecisionEntry, DecisionTotals, Decisions, MAX_CANDIDATES, MAX_DECISIONS};
 pub use explain::CostParts;
 pub use filter::{Filter, Kind, Picked};
 pub use fold::{TOUCH_MS, touch, touched_ms};
@@ -53,7 +54,6 @@ pub use sign::SignState;
 pub use sizes::{BlockSizeSource, CapacitySource, Sourced};
 pub use snapshot::{SnapshotError, SnapshotPart, SnapshotReader};
 pub use source::{MissedCount, RejectedCount, SourceState, UnknownGaps};
-pub use verdict::{HIT_SHARE, LostAffinity, NoMargin, Verdict};
 pub use worker::{Gone, Line, QUIET_AFTER_MS, RouterLoad, Sequences, Sign, WorkerState};
 
 /// Most workers kept apart. More would make every per-worker panel useless long before memory is a problem.
@@ -294,7 +294,7 @@ pub fn worker_of(record: &Record<'_>) -> Option<WorkerIx> {
         | Record::Gone { worker, .. }
         | Record::Returned { worker }
         | Record::InFlight { worker, .. }
-        | Record::BlockAges { worker, .. } => Some(*worker),
+        | Record::LifetimeSums { worker, .. } => Some(*worker),
         Record::Decision(decision) => Some(decision.worker),
         Record::Missed { worker, .. } | Record::LogSign { worker, .. } => *worker,
         Record::Source { .. }

@@ -1,12 +1,12 @@
 //! A decision as text for a ticket, with why it was taken. Must not know how workers and times are shown.
 
-use super::Decided;
+use super::DecisionEntry;
 use radixscope_model::id::{Worker, WorkerIx};
 use radixscope_model::record::{Candidate, Completeness, DecisionSource};
 use radixscope_router::RouterSettings;
 use radixscope_router::text::{CandidateText, DecisionText};
 
-impl Decided {
+impl DecisionEntry {
     /// The whole decision in Markdown. `at` is its time written out with its zone; `worker` gives a worker's short label
     /// and its id.
     pub fn ticket(&self, at: &str, worker: impl Fn(WorkerIx) -> (String, Option<Worker>)) -> String {
@@ -65,7 +65,7 @@ fn candidate_text<'a>(candidate: &Candidate, name: &'a str, chosen: WorkerIx) ->
 
 #[cfg(test)]
 mod tests {
-    use super::super::verdict::tests::decided;
+    use super::super::cache_outcome::tests::decided;
     use super::*;
 
     #[test]

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{InFlight, Rates};
 use radixscope_model::id::{Millis, Worker};
-use radixscope_model::record::{BlockAges, EventLine, GoneWhy};
+use radixscope_model::record::{EventLine, GoneWhy, LifetimeSums};
 
 /// A worker is *quiet* when nothing was heard of it for this long while others spoke.
 pub const QUIET_AFTER_MS: u64 = 10_000;
@@ -79,7 +79,7 @@ pub struct WorkerState {
     /// Requests on it, second by second.
     pub in_flight: InFlight,
     /// How long its blocks live. `None`: not known yet.
-    pub ages: Option<BlockAges>,
+    pub ages: Option<LifetimeSums>,
 }
 
 /// A way that KV events of a worker come.

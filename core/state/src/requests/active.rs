@@ -393,7 +393,7 @@ impl ActiveSequences {
     }
 
     /// Whether any request was ever told: without, loads of 0 mean nothing.
-    pub fn has_heard(&self) -> bool {
+    pub fn has_reports(&self) -> bool {
         !self.workers.is_empty()
     }
 

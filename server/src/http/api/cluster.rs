@@ -5,7 +5,7 @@ use axum::extract::State;
 use axum::http::Uri;
 use serde::Serialize;
 
-use radixscope_export::{AgesDto, Decimal, TotalsDto};
+use radixscope_export::{BlockLifetimesDto, Decimal, TotalsDto};
 use radixscope_model::id::WorkerIx;
 use radixscope_model::record::{ModelFigures, RankFigures};
 use radixscope_state::cluster::{Cluster, Line, ProcessState, RouterState, SourceState, WorkerState};
@@ -130,7 +130,7 @@ struct WorkerDto {
     /// `null`: as far as is known it is there.
     gone: Option<GoneDto>,
     /// How long its blocks live, from a sample; `null`: not known yet.
-    block_ages: Option<AgesDto>,
+    block_ages: Option<BlockLifetimesDto>,
 }
 
 #[derive(Serialize)]
@@ -365,7 +365,7 @@ fn worker(cluster: &Cluster, ix: WorkerIx) -> Option<WorkerDto> {
             events_after: w.events_after_gone,
             choices_after: w.choices_after_gone,
         }),
-        block_ages: w.ages.as_ref().map(AgesDto::from),
+        block_ages: w.ages.as_ref().map(BlockLifetimesDto::from),
     })
 }
 

@@ -5,7 +5,7 @@ use crate::check::engine::EngineSettings as _;
 use crate::check::peers::{batch_limit, name};
 use crate::check::spikes::{Harmful, MISSING, harmful};
 use crate::check::{Finding, Rule, RuleOutcome, View};
-use crate::spread::FOLLOW_S;
+use crate::in_flight::FOLLOW_S;
 use radixscope_model::record::Severity;
 
 /// How far back, seconds.

@@ -8,7 +8,7 @@ use crate::check::peers::{holding, name};
 use crate::check::{Finding, Rule, RuleOutcome, View};
 use radixscope_model::id::WorkerIx;
 use radixscope_model::number_format;
-use radixscope_model::record::{BlockAges, Severity};
+use radixscope_model::record::{LifetimeSums, Severity};
 
 /// Window of the overlap, milliseconds; the ages' is the same.
 const WINDOW_MS: u64 = 60_000;
@@ -42,14 +42,14 @@ impl Rule for Churn {
 
     fn look(&self, view: &View<'_>) -> RuleOutcome {
         let ages = |ix: WorkerIx| view.cluster.worker(ix)?.ages;
-        let followed: Vec<(WorkerIx, BlockAges)> =
+        let followed: Vec<(WorkerIx, LifetimeSums)> =
             view.present().filter_map(|ix| Some((ix, ages(ix)?))).collect();
         if followed.is_empty() {
             return RuleOutcome::Unknown(
                 "No worker's blocks were followed yet; they are where its KV events are heard".into(),
             );
         }
-        let sum = |of: fn(&BlockAges) -> u64| followed.iter().map(|(_, ages)| of(ages)).sum::<u64>();
+        let sum = |of: fn(&LifetimeSums) -> u64| followed.iter().map(|(_, ages)| of(ages)).sum::<u64>();
         let removed = sum(|ages| u64::from(ages.removed));
         let scaled = sum(|ages| u64::from(ages.removed) * u64::from(ages.one_in.max(1)));
         let came_back = sum(|ages| u64::from(ages.came_back));
@@ -127,15 +127,15 @@ mod tests {
 
     fn with(removed: u32, came_back: u32, overlap_blocks: u64) -> Stage {
         let mut stage = Stage::new(1);
-        let ages = BlockAges {
+        let ages = LifetimeSums {
             one_in: 8,
             removed,
             lifetime_p50_ms: Some(4_000),
             came_back,
             came_back_p50_ms: Some(2_500),
-            ..BlockAges::default()
+            ..LifetimeSums::default()
         };
-        stage.tell(Record::BlockAges { worker: WorkerIx(0), ages });
+        stage.tell(Record::LifetimeSums { worker: WorkerIx(0), ages });
         stage.choose(&[30], overlap_blocks);
         stage
     }

@@ -100,7 +100,7 @@ fn sent_into_silence(view: &View<'_>) -> Vec<u64> {
 }
 
 /// Whether a request has to show on the worker: in its load if it tells that, else by blocks that it must store.
-fn must_show(state: &WorkerState, decided: &radixscope_state::cluster::Decided) -> bool {
+fn must_show(state: &WorkerState, decided: &radixscope_state::cluster::DecisionEntry) -> bool {
     let new_blocks =
         decided.decision.isl_blocks.unwrap_or(0).saturating_sub(decided.overlap_blocks().unwrap_or(0));
     state.engine_used_blocks.is_some() || (state.last_event_ms.is_some() && new_blocks >= 2)

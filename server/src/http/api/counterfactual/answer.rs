@@ -10,7 +10,7 @@ use radixscope_insight::counterfactual::{
     SweepReport, Times, headline, present_setting,
 };
 use radixscope_model::id::{Worker, WorkerIx};
-use radixscope_router::frozen::{Outcome, Verdict};
+use radixscope_router::frozen::{Outcome, Suggestion};
 use radixscope_state::cluster::Cluster;
 
 use radixscope_export::{Decimal, finite, settings};
@@ -231,10 +231,10 @@ impl Answer {
             present: present_setting(report),
             recommendation: report.recommendation.as_ref().map(|advice| RecommendationDto {
                 verdict: match advice.verdict {
-                    Verdict::MoreOverlap => "more_overlap",
-                    Verdict::MoreEven => "more_even",
-                    Verdict::Keep => "keep",
-                    Verdict::Unknown => "unknown",
+                    Suggestion::MoreOverlap => "more_overlap",
+                    Suggestion::MoreEven => "more_even",
+                    Suggestion::Keep => "keep",
+                    Suggestion::Unknown => "unknown",
                 },
                 settings: advice
                     .outcome

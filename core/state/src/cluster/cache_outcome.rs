@@ -1,6 +1,6 @@
 //! What a decision came to: how much of the prompt was held, by what margin it was taken, who was passed over. Pure.
 
-use super::Decided;
+use super::DecisionEntry;
 use radixscope_model::record::{Candidate, Completeness};
 
 /// A decision is a hit when the chosen worker held at least this share of the prompt's full blocks. Below 1, because
@@ -9,7 +9,7 @@ pub const HIT_SHARE: f64 = 0.9;
 
 /// How much of the prompt the chosen worker held.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub enum Verdict {
+pub enum CacheOutcome {
     /// [`HIT_SHARE`] of the full blocks or more.
     Hit,
     /// Some.
@@ -20,14 +20,14 @@ pub enum Verdict {
     Unknown,
 }
 
-impl Verdict {
+impl CacheOutcome {
     /// Name in the API, the address and exports.
     pub const fn as_str(self) -> &'static str {
         match self {
-            Verdict::Hit => "hit",
-            Verdict::Partial => "partial",
-            Verdict::Miss => "miss",
-            Verdict::Unknown => "unknown",
+            CacheOutcome::Hit => "hit",
+            CacheOutcome::Partial => "partial",
+            CacheOutcome::Miss => "miss",
+            CacheOutcome::Unknown => "unknown",
         }
     }
 }
@@ -66,7 +66,7 @@ impl NoMargin {
     }
 }
 
-impl Decided {
+impl DecisionEntry {
     /// Full blocks of the prompt, as far as its length in tokens is known; else its blocks, the begun one included.
     pub fn full_blocks(&self) -> Option<u64> {
         let decision = &self.decision;
@@ -76,12 +76,12 @@ impl Decided {
     }
 
     /// How much of the prompt the chosen worker held.
-    pub fn verdict(&self) -> Verdict {
+    pub fn cache_outcome(&self) -> CacheOutcome {
         match (self.overlap_blocks(), self.full_blocks()) {
-            (Some(0), _) => Verdict::Miss,
-            (Some(held), Some(full)) if held as f64 >= HIT_SHARE * full as f64 => Verdict::Hit,
-            (Some(_), Some(_)) => Verdict::Partial,
-            _ => Verdict::Unknown,
+            (Some(0), _) => CacheOutcome::Miss,
+            (Some(held), Some(full)) if held as f64 >= HIT_SHARE * full as f64 => CacheOutcome::Hit,
+            (Some(_), Some(_)) => CacheOutcome::Partial,
+            _ => CacheOutcome::Unknown,
         }
     }
 
@@ -144,5 +144,5 @@ impl Decided {
 }
 
 #[cfg(test)]
-#[path = "verdict_tests.rs"]
+#[path = "cache_outcome_tests.rs"]
 pub(super) mod tests;

@@ -12,7 +12,7 @@ pub(in crate::cluster) fn decided(
     isl_blocks: Option<u64>,
     overlap: Option<u64>,
     candidates: &[(u32, f64)],
-) -> Decided {
+) -> DecisionEntry {
     let mut cluster = Cluster::default();
     let mut decision = Decision::new(DecisionId(1), WorkerIx(1), DecisionSource::Log);
     decision.isl_blocks = isl_blocks;
@@ -44,21 +44,21 @@ pub(in crate::cluster) fn decided(
 
 #[test]
 fn what_was_held_decides_between_hit_and_miss() {
-    let verdict = |isl, overlap| decided(isl, overlap, &[]).verdict();
-    assert_eq!(verdict(Some(100), Some(0)), Verdict::Miss);
-    assert_eq!(verdict(Some(100), Some(1)), Verdict::Partial);
-    assert_eq!(verdict(Some(100), Some(89)), Verdict::Partial);
-    assert_eq!(verdict(Some(100), Some(90)), Verdict::Hit);
-    assert_eq!(verdict(Some(100), None), Verdict::Unknown);
-    assert_eq!(verdict(None, Some(7)), Verdict::Unknown);
+    let verdict = |isl, overlap| decided(isl, overlap, &[]).cache_outcome();
+    assert_eq!(verdict(Some(100), Some(0)), CacheOutcome::Miss);
+    assert_eq!(verdict(Some(100), Some(1)), CacheOutcome::Partial);
+    assert_eq!(verdict(Some(100), Some(89)), CacheOutcome::Partial);
+    assert_eq!(verdict(Some(100), Some(90)), CacheOutcome::Hit);
+    assert_eq!(verdict(Some(100), None), CacheOutcome::Unknown);
+    assert_eq!(verdict(None, Some(7)), CacheOutcome::Unknown);
 }
 
 #[test]
 fn a_block_that_is_only_begun_can_be_held_by_nobody_and_does_not_count() {
     let mut short = decided(Some(3), Some(2), &[]);
-    assert_eq!(short.verdict(), Verdict::Partial);
+    assert_eq!(short.cache_outcome(), CacheOutcome::Partial);
     (short.decision.isl_tokens, short.decision.block_size_tokens) = (Some(47), Some(16));
-    assert_eq!((short.full_blocks(), short.verdict()), (Some(2), Verdict::Hit));
+    assert_eq!((short.full_blocks(), short.cache_outcome()), (Some(2), CacheOutcome::Hit));
 }
 
 #[test]
