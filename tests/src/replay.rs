@@ -13,7 +13,7 @@ use crate::wait;
 /// Messages between two waits for the server's word that it has them all.
 const AT_ONCE: usize = 200;
 
-/// Publishes messages as they were heard. Copies that JetStream delivered are left out: NATS lets nobody but JetStream
+/// Publishes messages as they were received. Copies that JetStream delivered are left out: NATS lets nobody but JetStream
 /// itself send a message with such a reply subject ([`pull_like_a_router`] makes real ones).
 pub async fn publish(client: &Client, messages: &[Message]) {
     for some in messages.chunks(AT_ONCE) {
@@ -24,7 +24,7 @@ pub async fn publish(client: &Client, messages: &[Message]) {
     }
 }
 
-/// Publishes one message as it was heard.
+/// Publishes one message as it was received.
 pub async fn publish_one(client: &Client, message: &Message) {
     let (subject, payload) = (message.subject.clone(), message.payload.clone());
     match &message.reply {

@@ -177,7 +177,7 @@ async fn an_open_decision_is_painted_with_its_margin_and_leads_to_the_next() {
         let cost = decision["margin_blocks"].as_f64().unwrap();
         let said = match cost {
             0.0 => "ties with W",
-            less if less < 0.0 => "dearer than W",
+            less if less < 0.0 => "above the cost of W",
             _ => "cheaper than W",
         };
         assert!(margin.contains(said), "{margin}: {cost}");

@@ -51,7 +51,7 @@ async fn a_broker_on_which_nothing_is_said_ends_with_3() {
     let output = check(["--nats", &nats.url(), "--for", "1s"].map(OsString::from).to_vec()).await;
     let said = text(&output.stdout);
     assert_eq!(output.status.code(), Some(3), "{said}");
-    assert!(said.contains("Nothing was heard") && said.contains("--namespace"), "{said}");
+    assert!(said.contains("Nothing was received") && said.contains("--namespace"), "{said}");
 }
 
 #[test]
@@ -75,7 +75,7 @@ async fn a_check_that_is_asked_to_end_says_what_it_knows() {
     process.line("that it listens", |line| line.contains("state=\"live\"").then_some(())).await;
     process.terminate();
     assert_eq!(process.ended().await.code(), Some(3));
-    process.line("what it knows", |line| line.contains("Nothing was heard").then_some(())).await;
+    process.line("what it knows", |line| line.contains("Nothing was received").then_some(())).await;
 }
 
 #[tokio::test]

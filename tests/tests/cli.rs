@@ -1,4 +1,4 @@
-//! The command line: options that cannot be meant end with code 2, a port in use with code 1, each in plain words.
+//! The command line: invalid options end with code 2, a port in use with code 1, each in plain words.
 
 use std::net::TcpListener;
 

@@ -62,7 +62,7 @@ pub enum Measure {
     },
     /// Requests that found it held.
     Hits {
-        /// Where the scale ends, see [`hits_end`]; `None`: no request was heard, so that nothing is known.
+        /// Where the scale ends, see [`hits_end`]; `None`: no request was received, so that nothing is known.
         end: Option<u32>,
     },
     /// How many workers hold it.

@@ -170,7 +170,7 @@ impl Store {
         self.live.with_value(|live| Some((live.epoch?, live.cluster.seq())))
     }
 
-    /// Whether any KV event was heard; before, nothing is known of any cache. Tracked.
+    /// Whether any KV event was received; before, nothing is known of any cache. Tracked.
     pub fn has_kv_events(self) -> bool {
         self.on_beat(|cluster| cluster.workers().iter().any(|w| w.last_event_ms.is_some()))
     }

@@ -146,7 +146,7 @@ fn Facts(store: Store) -> impl IntoView {
     };
     view! {
         <Fact label="Coverage" id="coverage" value=live(coverage)
-            title="Workers whose KV events were heard / workers known"/>
+            title="Workers whose KV events were received / workers known"/>
         <Fact label="Lag" id="lag" value=live(lag)
             title="Arrival minus publication of the slowest recent message, by the publisher's and the server's clock"/>
         <button class="fact" class:some=move || { lost.get() + gaps.get() > 0 } popovertarget=LOSSES_ID title=lost_title

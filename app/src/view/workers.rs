@@ -203,7 +203,7 @@ fn held(
     blocks: Option<u64>,
 ) -> (String, String, String) {
     let Some(blocks) = blocks else {
-        let why = "No KV event of this worker was heard, so what it holds is not known";
+        let why = "No KV event of this worker was received, so what it holds is not known";
         return (UNKNOWN.to_owned(), why.to_owned(), "0%".to_owned());
     };
     match capacity {

@@ -14,7 +14,7 @@ pub struct DecisionsDto {
     seq: u64,
     decisions: Vec<DecisionDto>,
     totals: TotalsDto,
-    /// Which setting would show decisions, where none was heard.
+    /// Which setting would show decisions, where none was received.
     #[serde(skip_serializing_if = "Option::is_none")]
     hint: Option<Hint>,
 }
@@ -77,7 +77,7 @@ pub struct DecisionDto {
     candidates: Vec<CandidateDto>,
     /// Candidates were known, but are no longer kept.
     candidates_forgotten: bool,
-    /// The last block of the prompt that any worker held when the decision was heard.
+    /// The last block of the prompt that any worker held when the decision was received.
     path: Option<PathDto>,
     progress: ProgressDto,
     /// The source that told of it first.

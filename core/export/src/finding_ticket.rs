@@ -146,7 +146,7 @@ pub fn summary(cluster: &Cluster) -> String {
     format!("{found} · {checked} {rules} checked")
 }
 
-/// Rules that could not judge.
+/// Rules without data.
 pub fn unknown(cluster: &Cluster) -> Vec<&RuleStatus<'static>> {
     cluster.checked().iter().filter(|rule| rule.status == CheckStatus::NoData).collect()
 }

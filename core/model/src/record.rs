@@ -39,7 +39,7 @@ pub struct Block {
 pub struct Entry<'a> {
     /// Time of the record.
     pub at_ms: Millis,
-    /// What was heard.
+    /// What was received.
     #[serde(borrow)]
     pub record: Record<'a>,
 }
@@ -443,7 +443,7 @@ pub fn same_cost(computed: f64, told: f64) -> bool {
     (computed - told).abs() <= COST_ROUNDING
 }
 
-/// The last block of a prompt that any worker held when the decision was heard. A block is named by a worker's engine.
+/// The last block of a prompt that any worker held when the decision was received. A block is named by a worker's engine.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct PathEnd {
     /// A worker that held it.

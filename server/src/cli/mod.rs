@@ -17,7 +17,7 @@ use crate::logging;
 
 /// Exit code of something that cannot run now but could with the same options.
 const EXIT_FAILED: u8 = 1;
-/// Exit code of options that cannot be meant, as clap's own.
+/// Exit code of invalid options, as clap's own.
 const EXIT_USAGE: u8 = 2;
 
 /// Why a command ended.

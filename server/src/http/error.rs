@@ -49,7 +49,7 @@ impl ApiError {
         Self { retry_after_s: Some(seconds), ..self }
     }
 
-    /// A value of a query parameter that cannot be meant.
+    /// An invalid value of a query parameter.
     pub(super) fn bad_parameter(name: &str, value: &str, expected: &str) -> Self {
         let value: String = value.chars().take(80).collect();
         Self::new(code::BAD_PARAMETER, format!("{name}={value:?} cannot be read; expected {expected}"))

@@ -33,7 +33,7 @@ pub struct Recording {
     folder: PathBuf,
 }
 
-/// A message as it was heard on the wire.
+/// A message as it was received on the wire.
 #[derive(Clone, Debug)]
 pub struct Message {
     /// When, in Unix seconds.
@@ -193,7 +193,7 @@ impl Message {
         Self { at_s: t, subject: s, reply: r, payload }
     }
 
-    /// When it was heard, in Unix milliseconds.
+    /// When it was received, in Unix milliseconds.
     pub fn at_ms(&self) -> u64 {
         millis(self.at_s)
     }

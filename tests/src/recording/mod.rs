@@ -130,7 +130,7 @@ impl Recording {
         server.until_source_is("live").await;
     }
 
-    /// When the first message was heard, Unix seconds.
+    /// When the first message was received, Unix seconds.
     fn began_s(&self) -> f64 {
         self.scraped.began_s().min(self.capture.messages.first().expect("messages").at_s)
     }

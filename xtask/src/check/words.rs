@@ -149,7 +149,7 @@ fn parts(name: &str) -> Vec<String> {
 fn in_text(text: &str) -> Option<String> {
     let lower = text.to_lowercase();
     // Addresses, codes and class names are no texts.
-    if !lower.contains(' ') && lower != "\"tpot\"" {
+    if !lower.contains(' ') && text != "\"TPOT\"" {
         return None;
     }
     let (phrase, instead) = IN_TEXTS.iter().find(|(phrase, _)| has_words(&lower, phrase))?;

@@ -9,7 +9,7 @@ use crate::store::Store;
 /// Statuses of findings, the worst first.
 const FOUND: [CheckStatus; 3] = [CheckStatus::Critical, CheckStatus::Warning, CheckStatus::Info];
 
-/// The list; rules that could not judge come first, because they hide something.
+/// The list; rules without data come first, because they hide something.
 #[component]
 pub(super) fn Checked(store: Store) -> impl IntoView {
     let rules = Memo::new(move |_| store.on_beat(|cluster| cluster.checked().to_vec()));

@@ -38,7 +38,7 @@ pub(crate) fn LatencyPanel(store: Store, dark: Signal<bool>) -> impl IntoView {
             <div class="scroll latency-scroll">
                 <div class="latency-two">
                     <QuantityCard store dark second goal=ttft quantity=Quantity::Ttft id="ttft" title="TTFT" long="time to first token"/>
-                    <QuantityCard store dark second goal=tpot quantity=Quantity::Tpot id="tpot" title="TPOT" long="time per output token"/>
+                    <QuantityCard store dark second goal=tpot quantity=Quantity::Tpot id="tpot" title="ITL" long="time per output token"/>
                 </div>
                 <div class="latency-two uneven">
                     <SpreadSection store second/>

@@ -126,12 +126,12 @@ fn burn_words(burn: Option<&Burn>, quantity: Quantity, target: f64, store: Store
     )
 }
 
-/// What stands where nobody tells the quantity.
+/// What stands where not reported the quantity.
 #[component]
 fn Absent(id: &'static str, long: &'static str) -> impl IntoView {
     view! {
         <div class="empty" data-testid=format!("{id}-absent")>
-            <p class="empty-head">{format!("Absent: nobody tells the {long}")}</p>
+            <p class="empty-head">{format!("Not reported: {long}")}</p>
             <p>"Scrape a frontend's metrics: "<code>{ENABLE_FRONTEND}</code></p>
             <p>"Or read a frontend's log, which tells requests one by one: "<code>"--logs FILE"</code>" (Dynamo ≥ 1.5)"</p>
         </div>

@@ -98,7 +98,7 @@ pub(super) fn SpreadSection(store: Store, second: Memo<Millis>) -> impl IntoView
 fn Absent() -> impl IntoView {
     view! {
         <div class="empty" data-testid="spread-absent">
-            <p class="empty-head">"Absent: nobody tells when requests begin and end on a worker"</p>
+            <p class="empty-head">"Not reported: when requests begin and end on a worker"</p>
             <p>"Known from "<code>"active_sequences_events"</code>" (routers with "<code>"--router-replica-sync"</code>"), or from a frontend's log: "<code>"--logs FILE"</code>" (Dynamo ≥ 1.5)"</p>
         </div>
     }

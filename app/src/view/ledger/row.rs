@@ -98,7 +98,7 @@ pub(super) fn known_from(decided: &DecisionEntry) -> String {
 
 /// By whose clock a decision's time is.
 pub(super) fn clock_of(decided: &DecisionEntry) -> &'static str {
-    if decided.decision.decided_ms.is_some() { "by the router's clock" } else { "when it was heard" }
+    if decided.decision.decided_ms.is_some() { "by the router's clock" } else { "when it was received" }
 }
 
 /// `HH:MM:SS.mmm`.

@@ -22,7 +22,7 @@ const COLUMNS: [(&str, &str, &str); 11] = [
     (
         "l-time",
         "Time",
-        "When it was decided, by the router's own clock where that is known, else when it was heard; each line says which",
+        "When it was decided, by the router's own clock where that is known, else when it was received; each line says which",
     ),
     ("l-request", "Request", "The router's request id, shortened; click a line for all of it"),
     ("l-worker", "Worker", "The worker chosen"),

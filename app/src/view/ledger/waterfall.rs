@@ -82,7 +82,7 @@ fn bar(
     };
     let margin = margin.map(|(next, chosen)| {
         let (from, to) = (chosen.min(next), chosen.max(next));
-        let text = if next < chosen { "blocks dearer than the cheapest" } else { "blocks to the next best" };
+        let text = if next < chosen { "blocks above the lowest cost" } else { "blocks to the next best" };
         let style = format!("left: {}; width: {}", scale.width(from), scale.width(to - from));
         let text = format!("margin {} {text}", Short(to - from));
         view! {

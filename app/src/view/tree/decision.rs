@@ -104,7 +104,7 @@ pub(super) fn DecisionOnTree(tree: TreeView) -> impl IntoView {
                 <p class="caption" data-testid="decision-none">"No decision is open. The latest one with a known prompt is a press away; the ledger and the search open any other. Its path is then outlined, with a bracket where each candidate's part of it ends."</p>
             }.into_any(),
             (Some(id), None) => {
-                let text = format!("Decision {id} is not kept any more, or was not heard yet.");
+                let text = format!("Decision {id} is not kept any more, or was not received yet.");
                 view! { <p class="caption" data-testid="decision-none">{text}</p> }.into_any()
             }
             (Some(_), Some(decided)) => view! { <One tree decided/> }.into_any(),
@@ -138,8 +138,8 @@ fn One(tree: TreeView, decided: DecisionEntry) -> impl IntoView {
             </table>
         }
     });
-    let more =
-        (left_out > 0).then(|| format!("{} dearer ones are in the ledger.", format::count(left_out as u64)));
+    let more = (left_out > 0)
+        .then(|| format!("{} with a higher cost are under Decisions.", format::count(left_out as u64)));
     let prompt = decided
         .decision
         .isl_blocks

@@ -132,7 +132,7 @@ pub(super) fn Details(tree: TreeView, size: Memo<BlockSize>) -> impl IntoView {
                 <header>
                     <h3>{head}</h3>
                     <Show when=move || tree.selected.get().is_some()>
-                        <button class="plain quiet" data-testid="block-let-go" on:click=move |_| tree.selected.set(None)>"Let go"</button>
+                        <button class="plain quiet" data-testid="block-let-go" on:click=move |_| tree.selected.set(None)>"Clear"</button>
                     </Show>
                 </header>
                 <Rows store shown size/>
@@ -154,7 +154,7 @@ fn Other(tree: TreeView, shown: Memo<Shown>) -> impl IntoView {
             );
             view! {
                 <header><h3>"Selected block"</h3>
-                    <button class="plain quiet" data-testid="block-let-go" on:click=move |_| tree.selected.set(None)>"Let go"</button></header>
+                    <button class="plain quiet" data-testid="block-let-go" on:click=move |_| tree.selected.set(None)>"Clear"</button></header>
                 <p class="caption" data-testid="block-gone">{text}</p>
             }
             .into_any()

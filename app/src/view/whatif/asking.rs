@@ -222,7 +222,7 @@ impl Asking {
                 let typed = self.decision.get();
                 let id = typed.trim().parse().map(DecisionId).map_err(|_| {
                     let message = if typed.trim().is_empty() {
-                        "No decision was heard yet: every request that the router places can be asked about"
+                        "No decision was received yet: every request that the router places can be asked about"
                             .to_owned()
                     } else {
                         format!("“{typed}” is no decision: expected its number, as the ledger shows it")

@@ -1,4 +1,4 @@
-//! Settings to propose: of engines by remedy, of the router by the version whose formula was heard. The remedies of
+//! Settings to propose: of engines by remedy, of the router by the version whose formula was received. The remedies of
 //! memory are those of the capacity calculator.
 
 use super::{Finding, View};

@@ -80,7 +80,7 @@ impl History {
         }
     }
 
-    /// When any worker's last KV event was heard.
+    /// When any worker's last KV event was received.
     pub fn latest_event_ms(&self) -> Option<Millis> {
         self.latest_event_ms
     }

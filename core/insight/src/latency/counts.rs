@@ -67,7 +67,7 @@ pub struct Load {
     pub id: &'static str,
     /// Where they are.
     pub what: &'static str,
-    /// How many; `None`: nobody tells.
+    /// How many; `None`: not reported.
     pub requests: Option<f64>,
     /// Who tells; where nobody does, what would make it known.
     pub source: String,

@@ -100,13 +100,13 @@ pub struct Burn {
 }
 
 /// The figure of the last [`WINDOW_MS`] before `now`: the one that is shown, compared and coloured everywhere. `None`:
-/// nobody tells of a sample.
+/// not reported of a sample.
 pub fn figure(cluster: &Cluster, quantity: Quantity, now: Millis) -> Option<Times> {
     latest(cluster, quantity, now).into_iter().find(|times| times.samples > 0)
 }
 
 /// Percentiles over the last [`WINDOW_MS`] before `now`, from every source that tells the quantity, the best one first:
-/// single requests if they are nearly all of those that the frontends count, else histograms. Empty: nobody tells.
+/// single requests if they are nearly all of those that the frontends count, else histograms. Empty: not reported.
 pub fn latest(cluster: &Cluster, quantity: Quantity, now: Millis) -> Vec<Times> {
     within(cluster, quantity, now, WINDOW_MS)
 }
@@ -141,7 +141,7 @@ fn scraped(cluster: &Cluster, source: &Source, after: Millis) -> Option<(Millis,
         .reduce(|(from, to), (began, last)| (from.min(began), to.max(last)))
 }
 
-/// Percentiles over single requests, within `window_ms` before `until`. `None`: nobody tells of any.
+/// Percentiles over single requests, within `window_ms` before `until`. `None`: not reported of any.
 pub fn requests(cluster: &Cluster, quantity: Quantity, until: Millis, window_ms: u64) -> Option<Times> {
     Singles::of(cluster, quantity, until, window_ms).map(Singles::times)
 }

@@ -23,7 +23,7 @@ pub struct Trend {
     pub p95: Vec<Option<Range>>,
 }
 
-/// The 95th percentile over the last five minutes, from the source that [`latest`] takes first. `None`: nobody tells.
+/// The 95th percentile over the last five minutes, from the source that [`latest`] takes first. `None`: not reported.
 pub fn trend(cluster: &Cluster, quantity: Quantity, now: Millis) -> Option<Trend> {
     let until = now.0 / TREND_STEP_MS * TREND_STEP_MS;
     let points = (0..POINTS).rev().map(|back| until.saturating_sub(back * TREND_STEP_MS));

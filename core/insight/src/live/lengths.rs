@@ -23,7 +23,7 @@ pub struct Lengths {
     pub source: Source,
 }
 
-/// Lengths of the sequences that ended lately; `None`: nobody tells them.
+/// Lengths of the sequences that ended lately; `None`: not reported.
 pub fn lengths(cluster: &Cluster, now: Millis) -> Option<Lengths> {
     let each = cluster.decisions().newest_first().filter_map(|decided| {
         Some(decided.decision.isl_tokens?.saturating_add(decided.progress.output_tokens?))

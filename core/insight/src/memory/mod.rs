@@ -103,7 +103,7 @@ pub enum Belief {
     Nothing,
     /// The engine never told its figure.
     NoEngine,
-    /// No KV event was heard.
+    /// No KV event was received.
     NoEvents,
     /// The mirror holds so many more: kept for re-use.
     Plausible(u64),

@@ -18,7 +18,7 @@ impl Memory {
             Belief::Nothing => "Neither its engine nor its KV events say what it holds.".to_owned(),
             Belief::NoEngine => "Its engine never said what running requests use.".to_owned(),
             Belief::NoEvents => {
-                "No KV event of it was heard, so what it keeps for re-use is not known.".to_owned()
+                "No KV event of it was received, so what it keeps for re-use is not known.".to_owned()
             }
             Belief::Plausible(0) => {
                 "Mirror and engine agree: nothing is kept beside running requests.".to_owned()

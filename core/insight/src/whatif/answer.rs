@@ -112,7 +112,7 @@ impl Versus {
         let _ = match (self.rank, self.above_best_blocks) {
             (Some(_), Some(above)) if above > 0.0 => write!(
                 said,
-                "Here {best} costs least: {actual} is number {} of {}, {} blocks dearer",
+                "Here {best} costs least: {actual} is number {} of {}, {} blocks above it",
                 self.rank.unwrap_or_default(),
                 self.of,
                 Short(above)

@@ -1,5 +1,5 @@
 //! How busy every worker is, by the best that is known of it: a router's own estimate, the requests that run, or the
-//! decisions whose end was not heard. Says where each number comes from and what is assumed.
+//! decisions whose end was not received. Says where each number comes from and what is assumed.
 
 use super::State;
 use super::question::Question;
@@ -18,7 +18,7 @@ pub enum LoadFrom {
     Router,
     /// Requests as routers tell of their beginning and end (`active_sequences_events`).
     Sequences,
-    /// Decisions whose end was not heard.
+    /// Decisions whose end was not received.
     InFlight,
     /// As it was when the decision was taken.
     Recorded,
@@ -48,7 +48,7 @@ impl LoadFrom {
             LoadFrom::Assumed => "unknown, taken as idle",
             LoadFrom::Router => "a router's estimate",
             LoadFrom::Sequences => "requests that run",
-            LoadFrom::InFlight => "decisions whose end was not heard",
+            LoadFrom::InFlight => "decisions whose end was not received",
             LoadFrom::Recorded => "as recorded",
             LoadFrom::Added => "idle, added here",
             LoadFrom::Example => "the worked example",
@@ -133,7 +133,7 @@ impl Loads {
         self.router = oldest_ms.map(|age_ms| (router, others.len(), age_ms));
     }
 
-    /// Decisions whose end was not heard, where ends are heard at all. Blocks that several share are counted for each.
+    /// Decisions whose end was not received, where ends are heard at all. Blocks that several share are counted for each.
     fn requests_in_flight(&mut self, cluster: &Cluster, now_ms: Millis) {
         let recent =
             || cluster.decisions().newest_first().take_while(|d| now_ms.since(d.decided_ms()) <= EXPIRE_MS);
@@ -197,7 +197,7 @@ impl Loads {
                 }
             }
             (None, None) if self.ends_heard => notes.push(
-                "Loads are counted from the decisions whose end was not heard; blocks that requests share are \
+                "Loads are counted from the decisions whose end was not received; blocks that requests share are \
                  counted for each."
                     .to_owned(),
             ),

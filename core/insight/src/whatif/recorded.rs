@@ -68,7 +68,7 @@ impl WhatIf {
     ) {
         let from = match completeness {
             Completeness::AllCandidates => "as the router itself wrote them",
-            Completeness::Reconstructed => "as worked out here when the decision was heard",
+            Completeness::Reconstructed => "as worked out here when the decision was received",
             Completeness::ChosenOnly => "as far as they were told",
         };
         self.notes.push(format!("Caches and loads are those of the moment of the decision, {from}."));

@@ -153,7 +153,7 @@ fn unknown_loads_are_said_and_never_silently_nothing() {
     scene.hold(0, 1..=2);
     let notes = scene.notes(&local(1..=2, None));
     assert!(notes.contains("Loads are unknown") && notes.contains("--router-replica-sync"), "{notes}");
-    assert!(notes.contains("No KV event was heard of 1 of the workers"), "{notes}");
+    assert!(notes.contains("No KV event was received of 1 of the workers"), "{notes}");
     assert!(notes.contains("every worker is charged all 2"), "{notes}");
     assert!(notes.contains("length is taken as its 2 full blocks"), "{notes}");
 }
@@ -200,7 +200,7 @@ fn decisions_whose_end_is_not_heard_load_their_worker_where_ends_are_heard() {
     scene.fold(Record::Progress { decision: DecisionId(1), progress: progress(true, true) });
     scene.fold(Record::Progress { decision: DecisionId(2), progress: progress(true, false) });
     assert_eq!(scene.costs(&question), [(w(0), 2.0 + 7.0 + 10.0 / 16.0), (w(1), 2.0 + 14.0 + 10.0 / 16.0)]);
-    assert!(scene.notes(&question).contains("whose end was not heard"));
+    assert!(scene.notes(&question).contains("whose end was not received"));
     scene.at += 300_001;
     assert!(scene.notes(&question).contains("Loads are unknown"), "the router has forgotten them too");
 }
@@ -259,7 +259,7 @@ fn another_weight_a_missing_worker_and_a_busier_one_change_the_choice_and_say_so
     other.options.overlap_score_weight = 0.1;
     assert_eq!(
         say(&other),
-        "The router chose W3. Here W4 costs least: W3 is number 2 of 4, 1.763 blocks dearer."
+        "The router chose W3. Here W4 costs least: W3 is number 2 of 4, 1.763 blocks above it."
     );
     let changes = Changes { left_out: vec![w(2)], ..Changes::default() };
     let without = Question { changes, ..question.clone() };

@@ -208,7 +208,7 @@ impl Reconstructor {
                     self.inputs.push(self.input(ground, asked, worker, state, (load, are_listed)));
                 }
                 is_unsure |= !is_sure;
-                let candidates = weighed(asked, &request, &self.workers, &self.inputs);
+                let candidates = weighed(asked, request, &self.workers, &self.inputs);
                 // Routers choose the cheapest worker unless they are told otherwise, so that an input differs where
                 // another one is.
                 if is_sure && is_cheapest(&candidates, asked.chosen) {

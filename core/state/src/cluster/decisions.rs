@@ -69,7 +69,7 @@ impl DecisionEntry {
         self.forgotten
     }
 
-    /// When the router decided: by its own clock where that is known, else when it was heard.
+    /// When the router decided: by its own clock where that is known, else when it was received.
     pub fn decided_ms(&self) -> Millis {
         self.decision.decided_ms.unwrap_or(self.at_ms)
     }

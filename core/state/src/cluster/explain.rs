@@ -179,7 +179,7 @@ impl DecisionEntry {
         };
         match margin {
             0.0 => format!("ties with {next}"),
-            less if less < 0.0 => format!("{} dearer than {next}", blocks(-tenth(less))),
+            less if less < 0.0 => format!("{} above the cost of {next}", blocks(-tenth(less))),
             more => format!("{} cheaper than {next}", blocks(tenth(more))),
         }
     }
@@ -195,12 +195,12 @@ impl DecisionEntry {
             other.overlap_blocks,
             chosen.overlap_blocks
         );
-        let dearer = other.cost - chosen.cost;
-        if dearer <= 0.0 || dearer.is_nan() {
+        let excess = other.cost - chosen.cost;
+        if excess <= 0.0 || excess.is_nan() {
             text += " and did not cost more: a tie or a draw decided.";
             return Some(text);
         }
-        let _ = write!(text, " but costs {} more", blocks(dearer));
+        let _ = write!(text, " but costs {} more", blocks(excess));
         let decode = other.decode_blocks - chosen.decode_blocks;
         let prefill = other.prefill_blocks - chosen.prefill_blocks;
         let decode = (decode > 0.0).then(|| format!("{} more decode blocks", Short(decode)));
@@ -243,7 +243,7 @@ mod tests {
         let words = |candidates: &[(u32, f64)]| decided(Some(100), None, candidates).margin_words(name);
         assert_eq!(words(&[(20, 90.04), (75, 30.0)]), "60 blocks cheaper than W1");
         assert_eq!(words(&[(20, 30.0), (75, 30.0), (1, 31.0)]), "ties with W1");
-        assert_eq!(words(&[(20, 29.0), (75, 30.0)]), "1 block dearer than W1");
+        assert_eq!(words(&[(20, 29.0), (75, 30.0)]), "1 block above the cost of W1");
         assert_eq!(words(&[(20, 30.01), (75, 30.0)]), "0.01 blocks cheaper than W1");
         assert_eq!(words(&[]), "margin unknown: only the chosen worker's part is known");
     }

@@ -102,7 +102,7 @@ const CANDIDATES: Hint = Hint {
 };
 
 impl Cluster {
-    /// Which setting would show routing decisions. `None` where decisions were heard, or no worker yet.
+    /// Which setting would show routing decisions. `None` where decisions were received, or no worker yet.
     pub fn decisions_hint(&self) -> Option<Hint> {
         if self.workers().is_empty() || self.decisions().totals().count > 0 {
             return None;

@@ -80,7 +80,7 @@ struct Head {
     limit_nodes: u32,
 }
 
-/// The state of a Dynamo cluster as far as it was heard.
+/// The state of a Dynamo cluster as far as it was received.
 pub struct Cluster {
     head: Head,
     tree: Tree,

@@ -6,7 +6,7 @@ use super::{InFlight, Rates};
 use radixscope_model::id::{Millis, Worker};
 use radixscope_model::record::{EventLine, GoneWhy, LifetimeSums};
 
-/// A worker is *quiet* when nothing was heard of it for this long while others spoke.
+/// A worker is *quiet* when nothing was received of it for this long while others spoke.
 pub const QUIET_AFTER_MS: u64 = 10_000;
 /// Routers whose estimates are kept per worker; a deployment has one to a few frontends.
 const MAX_ROUTERS: usize = 8;
@@ -64,7 +64,7 @@ pub struct WorkerState {
     pub sequences: Sequences,
     /// Blocks stored and removed per second.
     pub rates: Rates,
-    /// How its KV events come, in order of first sight; empty: none was heard.
+    /// How its KV events come, in order of first sight; empty: none was received.
     pub lines: Vec<Line>,
     /// It left. `None`: as far as we know it is there.
     pub gone: Option<Gone>,

@@ -160,7 +160,7 @@ fn blind(cluster: &Cluster, listened: Listened) -> Option<String> {
     }
     if received(cluster) == 0 {
         let hint = "Is there traffic, and is --namespace, if given, the right one?";
-        return Some(format!("Nothing was heard. {hint}{}", said()));
+        return Some(format!("Nothing was received. {hint}{}", said()));
     }
     // The rules wait for the end of history.
     cluster

@@ -100,7 +100,7 @@ struct WorkerDto {
     blocks: Option<u64>,
     unattached_blocks: u64,
     hidden_blocks: u64,
-    /// `null`: nobody tells; else by whom.
+    /// `null`: not reported; else by whom.
     capacity_blocks: Option<u64>,
     capacity_source: Option<&'static str>,
     block_size_tokens: Option<u32>,

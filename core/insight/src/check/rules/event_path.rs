@@ -11,7 +11,7 @@ use radixscope_state::cluster::{UnknownGaps, WorkerState};
 pub(super) const WINDOW_MS: u64 = 60_000;
 /// The same in words.
 pub(super) const WINDOW: &str = "last 60 s";
-/// A worker of which nothing was heard for so long while others spoke says nothing of the present.
+/// A worker of which nothing was received for so long while others spoke says nothing of the present.
 const STALE_MS: u64 = 300_000;
 /// Workers whose numbers are shown one by one.
 const SHOWN_WORKERS: usize = 6;

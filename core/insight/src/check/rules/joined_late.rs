@@ -70,7 +70,7 @@ fn found(view: &View<'_>, late: &[WorkerIx]) -> Finding<'static> {
             None => found.evidence(format!("Known blocks of {who}, by KV events; its capacity is unknown"), known, "blocks"),
         };
         match state.lines.last() {
-            Some(line) => found.evidence(format!("Number of the first event of {who} that was heard, by NATS"), line.first_event_id, ""),
+            Some(line) => found.evidence(format!("Number of the first event of {who} that was received, by NATS"), line.first_event_id, ""),
             None => found,
         }
     })

@@ -9,7 +9,7 @@ use radixscope_model::record::{LogSign, ProcessRole, Severity};
 const TOLD_MS: u64 = 300_000;
 /// A start within this time of the first word of anybody is the deployment's own.
 const SETTLED_MS: u64 = 10_000;
-/// A router of which nothing was heard for so long has been replaced, not joined.
+/// A router of which nothing was received for so long has been replaced, not joined.
 const REPLACED_MS: u64 = 5_000;
 
 /// See the module.

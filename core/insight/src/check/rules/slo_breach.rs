@@ -157,7 +157,7 @@ fn no_breach(view: &View<'_>, judged: &[(Latency, Against, f64)]) -> RuleOutcome
 
 const fn label(quantity: Quantity) -> &'static str {
     match quantity {
-        Quantity::Tpot => "TPOT",
+        Quantity::Tpot => "ITL",
         _ => "TTFT",
     }
 }

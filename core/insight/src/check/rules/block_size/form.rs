@@ -10,7 +10,7 @@ use radixscope_model::record::{Counter, LogSign};
 const MIN_EVENTS: u64 = 10;
 /// Removed blocks that a worker never stored, of its share to be one.
 const MIN_UNKNOWN_BLOCKS: u64 = 20;
-/// A worker is judged after it was heard for so long.
+/// A worker is judged after it was received for so long.
 const MIN_AGE_MS: u64 = 8_000;
 /// Decisions that make "always 0".
 pub(super) const MIN_DECISIONS: u64 = 30;
@@ -44,7 +44,7 @@ impl Form {
             Form::Oversize => "1: E above P, TensorRT-LLM up to 1.5",
             Form::Partial => "2: E below P, TensorRT-LLM up to 1.5",
             Form::Relay => "3: E differs from P, vLLM or SGLang",
-            Form::Emptied => "2 or 3: E differs from P; no removal was heard that would tell which",
+            Form::Emptied => "2 or 3: E differs from P; no removal was received that would tell which",
             Form::Router => "4: E and P agree, C differs",
             Form::Cards => "C differs between workers",
         }

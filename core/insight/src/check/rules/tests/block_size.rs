@@ -167,7 +167,7 @@ fn a_few_events_are_no_sample() {
 fn an_idle_hour_does_not_mend_it_and_a_mended_worker_does() {
     let mut stage = emptied();
     stage.pass(3_600);
-    assert!(stage.finding(CODE).is_some(), "nothing was heard that would say otherwise");
+    assert!(stage.finding(CODE).is_some(), "nothing was received that would say otherwise");
     let worker = stage.cluster.worker_ix(radixscope_model::id::Worker::new(7, 0)).unwrap();
     for n in 0..100 {
         stage.store(worker, None, n * 10..n * 10 + 10);

@@ -72,7 +72,7 @@ impl Stage {
         (rule.status, &rule.explained_by)
     }
 
-    /// A worker that publishes over plain NATS and was heard from its first event on.
+    /// A worker that publishes over plain NATS and was received from its first event on.
     pub(super) fn worker(&mut self, id: u64) -> WorkerIx {
         let worker = self.quiet_worker(id);
         self.comes_by(worker, EventLine::Core, 1);
