@@ -1,4 +1,14 @@
 //! Drawing: what stands where in pixels and in which colour. Only `surface` and `photo` know a canvas.
+//!
+//! # How it works
+//!
+//! `paint` decides how a frame is painted, and everything that its pixels depend on is one value that is compared
+//! with the last frame's. *Heat* is another way to fill the same boxes. Ages count from a clock in steps of five
+//! seconds and hits end at a power of two, so that neither time passing nor one more request repaints anything; hits
+//! of which nothing was received have no colour. *Lanes* draw the same window once a worker with one visit of the
+//! forest, below a faint outline of the whole tree; only lanes that are seen cost. A sliver is known to be of one
+//! worker, or by a bit of one of the first 64. *Fading* takes what each settling brought and took, 512 changes at a
+//! time, and lays it over the picture for half a second: the picture itself never waits for it.
 
 pub mod camera;
 pub mod crumb;

@@ -1,5 +1,13 @@
 //! Whether what is shown is current, and if not, as of when: the one fact that panels, notices and style sheets go by.
 //! Knows no panel.
+//!
+//! # How it works
+//!
+//! Whether figures are current is one fact of the store, `as_of(feed)`: the server's clock in the last frame while no
+//! frame comes, and the last message of the source while the server's link to it is down. Panels' heads, the status
+//! bar and the notices read it; an attribute of the page lets the style sheet grey what is old. Ages are counted on
+//! by the page's own clock; windows of figures end with the last frame. Rates are known of the seconds in which a
+//! source of KV events was connected, and of history from its first event on; of all others they are unknown, not 0.
 
 use leptos::prelude::*;
 use radixscope_model::id::Millis;

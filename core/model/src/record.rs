@@ -1,8 +1,18 @@
-//! The records: everything heard, small and exact, in the form that is logged, sent and folded.
+//! The records: everything received, small and exact, in the form that is logged, sent and folded.
 //!
 //! One codec (postcard) serves log, socket and recording; [`RECORD_VERSION`] names it and any change of a type in
 //! this file raises it. Hashes are 8 raw bytes, workers are interned to `u16` by [`Record::Worker`].
 //! Knows nothing of Dynamo's wire and nothing of the state.
+//!
+//! # How it works
+//!
+//! Records are postcard; hashes are eight raw bytes, workers interned to `u16` by a `Worker` record, times relative
+//! to the batch. There are 4,096 places for workers. When they run short, a `Vacated` record frees those of the
+//! workers that departed longest ago, 64 at once, or, if none has, of those of whom nobody spoke for ten minutes;
+//! then `Worker` gives a place again. Decisions that are kept go on to name who departed, by an index beyond the
+//! places, so that none ever names another worker. A frame is one version byte and postcard. `PROTOCOL_VERSION` and
+//! `RECORD_VERSION` are raised together; a viewer that meets another version says so and offers to reload. `Hello`
+//! carries the *epoch* of the server's run, because sequence numbers of another run mean something else.
 
 mod finding;
 mod scrape;

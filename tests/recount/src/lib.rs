@@ -1,5 +1,20 @@
 //! What a recording of Dynamo holds, counted without any of Radixscope's own code, and compared with what Radixscope
 //! shows. Slow and plain on purpose. Must never depend on `radixscope-core`.
+//!
+//! # How it works
+//!
+//! `recount` reads a recording without any of our own code: each `Selected worker` line is a decision, and every
+//! value of it is *reported* by some line or message, *not reported*, or *unsure* where the line may be about another
+//! decision. It is checked against the clients' own notes. The comparison goes by `/api/v1/decisions`: a reported
+//! value has to be shown exactly, one that is not has to be `null`, an unsure one is not judged. Costs called
+//! reconstructed have to equal the router's. Where a router logs the cost of every candidate, those lines are also
+//! kept back once, and what is reconstructed instead is held against them. The mean hit rate has to equal the
+//! router's histogram.
+//!
+//! `cargo xtask test decisions` replays recordings through the library, every line and message at its own time plus a
+//! delay: what is shown must not depend on which source is received first. `cargo xtask live VERSION` does the same
+//! beside a running Dynamo, with the log followed as it grows, and compares `/api/v1/cluster` and `/api/v1/latency`
+//! as well.
 #![forbid(unsafe_code)]
 
 pub mod capture;

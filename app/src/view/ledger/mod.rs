@@ -1,4 +1,13 @@
 //! The ledger: every kept decision in one table, with what it came to, and one of them in detail.
+//!
+//! # How it works
+//!
+//! What a decision came to, which filter it passes and why it was taken are pure functions of one kept decision; the
+//! API, the exports and the page call the same. The table keeps as many elements as fit the window and fills them
+//! anew; one pass over the kept decisions gives the lines, the counts of every filter and the sums. Its anchor is a
+//! decision, not a pixel, so that lines stay where they are while others come and go. Pause copies what is shown,
+//! because the state forgets. The path that an open decision paints on the tree is in the full bundle only; the tree
+//! panel calls it through two function pointers.
 
 mod details;
 mod filters;

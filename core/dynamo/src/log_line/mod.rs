@@ -3,6 +3,17 @@
 //!
 //! The log names all candidates of a decision (up to 1.5) and joins request, decision and outcome (from 1.5), which
 //! no message does. By far the most lines say nothing about routing and are turned away by a search for fixed phrases.
+//!
+//! # How it works
+//!
+//! A frontend's log says what no message does: the cost of every candidate (0.8 to 1.5), and request, decision and
+//! outcome under one id (from 1.1 on, in text by way of the HTTP span). A file is asked for more five times a second
+//! and followed through renaming and emptying; a pipe is read as fast as it comes. A worker's log says what it does
+//! not publish, and why. A line reaches the hub like a message, with the subject `log/NAME`, but only if it holds one
+//! of some twenty fixed phrases, because by far the most lines say nothing of use; how many were read and handed over
+//! stands in the state of the source. Text, coloured or behind a container runtime's prefix, and JSONL are read by
+//! one set of scanners, and every printed number keeps its digits, so that a cost can be held against its printed
+//! terms. A line longer than 256 KiB is cut, counted as too large, and passed over to its end.
 
 mod clock;
 mod event;

@@ -1,5 +1,23 @@
 //! `/metrics` of a process, in the exposition text of Prometheus: the names of all versions of Dynamo and of its engines
 //! become the same figures (reference §4).
+//!
+//! # How it works
+//!
+//! A scrape reaches the hub like a message, with the subject `metrics/NAME`. Lines are parsed one by one, because
+//! real frontends put samples of a metric apart from its others and a bad line must cost no other. One table
+//! (`alias`) says which name, with which labels, is which figure; of several names that a process offers for a figure
+//! the best counts, so that a frontend's time to first token goes before its router's. A figure of which a line was
+//! bad is left out and counted: half of a sum would look like a restart. The fold keeps what counters and histograms
+//! rose by, scrape by scrape for five minutes and over the session; a counter that falls, a shorter uptime or another
+//! id is a restart. A counter that appears after a whole scrape without it rose from 0, because Dynamo shows most of
+//! them only once they have counted.
+//!
+//! Beside `/metrics` a frontend of 0.8 to 1.6 is asked for `/health` every five seconds, and less often while it
+//! answers 503, for which it logs an error. A worker that a frontend leaves out of two lists in a row, and that no
+//! other frontend lists, has left; a frontend that is not ready makes nobody leave. From 1.7 on the list is in the
+//! metrics (`router_worker_state`), and a worker whose every router counts it as unavailable is suspect before it has
+//! left. Without either, `router_worker_registered` is a list that has to be without the worker for 10 s. Half a
+//! scrape, an empty list and a frontend that started anew make nobody leave.
 
 mod alias;
 mod buckets;

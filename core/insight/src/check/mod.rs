@@ -4,6 +4,18 @@
 //! [`Checks`] runs all of them once a second and keeps their phases: a fault has to hold for a while before it is
 //! reported, and to be away for a while before it is over. What changed is a record, so that viewers, the API and
 //! recordings show the same findings. Knows no source and no screen.
+//!
+//! # How it works
+//!
+//! A rule is a pure function of the state and of a short history of its totals. Once a second `Checks` runs all of
+//! them, keeps their phases (holds, rechecked, over) and says what changed as records, so that viewers, the API and
+//! recordings show the same findings and the page only renders them. What was said before we came is read first and
+//! counts as before: the history of totals begins when every source has caught up. A rule that sees the consequence
+//! of another fault asks that rule and leaves it the word, so that one fault is one finding. A worker of which we did
+//! not hear the first event, or which left and came back, holds blocks that nobody reported; unknown parents are then
+//! never held against it, unknown removals only beyond what its cache can have held. An idle hour mends nothing: a
+//! worker without events in the last minute is judged by all that it sent, as long as nobody else spoke for five
+//! minutes more. `docs/findings.md` has every condition and its sample.
 
 mod causes;
 mod chains;

@@ -3,6 +3,15 @@
 //! Two ways, never mixed. *Frozen* judges each decision on the very state it saw and follows nothing up; it is exact
 //! for one decision. *Re-simulated* plays the recorded arrivals through a model in which caches and loads react; there
 //! only model and model compare. Server and page use the same functions. Must not know how a report is shown or sent.
+//!
+//! # How it works
+//!
+//! *Frozen*: a `Sample` copies decisions with all candidates out of the state; each is judged on the state that it
+//! saw, and nothing is followed up. *Re-simulated*: `Arrivals` are played twice through the simulation's router and
+//! engines, under the recorded setting and under the one tried, because a model compares only with itself. The page
+//! makes the sample from its own state and computes in its worker; `POST /api/v1/counterfactual` runs the same
+//! functions on a thread for long work, two at a time, and breaks off when the client goes away. What is left out is
+//! counted by reason, what is assumed stands beside the figures.
 
 mod frozen;
 mod model;

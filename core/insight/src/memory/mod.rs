@@ -4,6 +4,19 @@
 //! The engine counts what running requests hold, part-filled blocks included, and does not tell what it keeps beside that.
 //! The mirror counts full blocks that were stored and not removed, running or kept. So *retained* is a difference of two
 //! witnesses: belief, not measurement.
+//!
+//! # How it works
+//!
+//! An engine tells what running requests use, not what it keeps; the mirror knows what was stored and not removed,
+//! not what runs. *Kept for re-use* is their difference and is called belief; where the two do not fit together it is
+//! unknown, and the sentence says which of them cannot be right. `Cluster::capacity` and `Cluster::block_size`
+//! (`cluster/sizes`) decide for panels, rules and API who tells a worker's capacity (engine, model card, frontends)
+//! and its block size (model card, frontends, its requests, then those of its component); where capacities contradict
+//! each other both are named. What is typed into the calculator is kept in the address (`cap.…`) and nowhere else.
+//! Live figures come from single requests where nearly all are reported, else from the frontends' histograms; concurrency
+//! is the mean of requests in flight second by second, else by Little's law from their durations. Baselines are read
+//! at that concurrency between their levels, never beyond. The reader's own ones are CSV text in the page's local
+//! storage.
 
 #[cfg(test)]
 mod tests;

@@ -3,6 +3,15 @@
 //! Sources hand over what they received, byte for byte ([`Payload`]); [`Ingest`] decodes it, gives workers their indices, follows
 //! the publishers' sequence numbers and sums up what was lost or not understood. Stateful but pure: the same payloads
 //! give the same records. It does no I/O and knows nothing of the state that the records are folded into.
+//!
+//! # How it works
+//!
+//! Envelopes count up per publisher; ids may be shared by several publishers or start again, so each has a few tracks
+//! and a message continues the one it fits. Event ids are followed only where Dynamo makes them contiguous (batches,
+//! ≥ 1.4). Losses, bad input and delays are summed up and recorded once a second, and so are the signs that logs give of
+//! the path of KV events. A log is read from its beginning, so a sign counts only if its line is at most a minute
+//! older than the latest time that any message or line reported; our own clock would call all recorded traffic old. Sizes
+//! that a log names stay true.
 
 mod event_ids;
 mod gaps;

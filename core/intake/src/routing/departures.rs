@@ -2,6 +2,13 @@
 //!
 //! A line becomes a record at the flush, not at once: a log is read from its beginning, and only then is known whether
 //! the line is of the present, and whether another one, of this log or of another, came after it.
+//!
+//! # How it works
+//!
+//! A router's log says that it removed a worker, unless it says that it stops itself; at the next flush the worker is
+//! *gone* and its blocks leave the tree. The last word of all logs counts, if it is of the present. What the worker
+//! says in the two seconds after is late and changes no tree; what it says later, or a line that adds it again, makes
+//! it *returned*, with an empty tree.
 
 use std::collections::{BTreeMap, VecDeque};
 

@@ -1,6 +1,15 @@
-//! How many requests run on each worker: from choice to end, as far as both are told.
+//! How many requests run on each worker: from choice to end, as far as both are reported.
 //!
 //! Counts requests alone; what they load a worker with is [`super::ActiveSequences`], which needs their prompts.
+//!
+//! # How it works
+//!
+//! A request runs on a worker from its choice to its end, and only workers of which an end was ever received have a
+//! number: others would add up for ever. A query that runs nothing ends with its `request completed` line. Of blocks,
+//! those whose engine hash is divisible by 16 are followed from stored to removed and to stored again: a mask on the
+//! way to the fold, some 3 % of decoding and folding together. Dropping everything at once (cleared, gone) is no end
+//! of a life. Whether engines name one path differently costs nothing: the tree sees it when a worker comes to hold a
+//! block that another holds.
 
 use std::collections::VecDeque;
 

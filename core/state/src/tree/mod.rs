@@ -11,6 +11,28 @@
 //! It keeps what the engines said (residency) and nothing of what a router made of it; the routers' matching rules
 //! are answered in `overlap`. No recursion anywhere: depth comes from outside. Knows nothing of messages or time
 //! zones; `touched` is a number the caller chooses to mean time.
+//!
+//! # How it works
+//!
+//! One 32-byte node per distinct path in an arena of fixed chunks. A node has its tokens hash, the engine hash as its
+//! first present holder gave it, its parent, its only child or a family of children (an insertion-ordered hash map,
+//! for the few nodes that branch), the id of an interned set of owners, and the time it was last stored. An engine
+//! hash is found through a table of node ids; where engines hash differently, the deviating names are kept aside per
+//! worker. A removal in the middle of a chain leaves a node without owners that still leads to held blocks; it goes
+//! when nothing is below it. A store with an unknown parent hangs below an *anchor*, keyed by worker and missing
+//! hash, and is joined when that worker stores the parent. The digest of the tree is a sum over (worker, block,
+//! place), kept up with every change, so it is order-independent and costs nothing to read. At the limit (two million
+//! nodes) a sweep drops the leaves stored longest ago; the choice depends only on what was received, so server and
+//! browser drop the same.
+//!
+//! Beside the nodes lies when each block was *first stored* since it is in the tree, four bytes a block. A *hit* is a
+//! request that the router sent to a worker that already held the beginning of its prompt, as the tree showed it when
+//! the decision was folded; it is kept as the place where that beginning ended, so a block's hits are the places at
+//! it or below it. Requests of which the worker held nothing have theirs at the root, so that all places together are
+//! the requests that could be judged; where prompt or overlap are unknown nothing is counted. Places last fifteen
+//! minutes and are 65,536 at most. When a block goes its places pass to its parent, all at once (`hits`): a flag in
+//! the node makes that cost one test for every other block. Both are in the snapshot, and the digest takes in the
+//! hits.
 
 mod arena;
 mod children;

@@ -1,5 +1,19 @@
 //! `radixscope check`: listens for a while without serving anything, and says what is wrong in text or JSON and by its
 //! exit code.
+//!
+//! # How it works
+//!
+//! `radixscope check` is `serve` without HTTP: the same sources and the same hub, looked at twice a second until the
+//! time is over. Time counts from when a source is connected and its history is read, because the rules say nothing
+//! before. The exit code goes by what is present at the end; whatever keeps it from looking, an option that cannot be
+//! meant included, ends with 3, so that no pipeline takes it for a finding. Text and JSON are those of the panel and
+//! of `/api/v1/findings`.
+//!
+//! Recorded deployments are said again through real sockets: NATS by a real server, each `/metrics` by a server that
+//! answers as of the recording's time and refuses for a process that was dead, logs line by line. The times in
+//! envelopes and log lines are moved to today, or every message would seem to be days late. Rules wait by our clock:
+//! at six times the pace they report later in recorded time, so tests judge order there, and `cargo xtask test
+//! findings` judges times at the recorded pace.
 
 mod answer;
 mod glance;

@@ -1,6 +1,14 @@
 //! A Dynamo deployment over NATS: connects for ever, says in words where it stands, and leaves no trace there.
 //!
 //! Everything of a connection runs on one thread that does nothing else.
+//!
+//! # How it works
+//!
+//! Core subscriptions to the subjects that are decoded, never `>`. Copies that JetStream delivers to routers
+//! (`$JS.ACK.` replies) are skipped. JetStream history: subscribe first, read the stream by sequence up to its end,
+//! then take the live messages that were not read already, reported apart by their content. After a reconnect the same
+//! from where we were, if the message there is still the one that was received: else from where the stream and what
+//! was received agree, and it is a gap.
 
 mod agree;
 mod connect;

@@ -9,6 +9,25 @@
 //! orders what changed and the way from there to the top. [`Forest::visit`] goes through what a window shows and
 //! nothing else. Knows nothing of pixels, colours or zoom. A tree keeps a forest only if asked to, see
 //! [`Tree::grow_forest`]: the server does not.
+//!
+//! # How it works
+//!
+//! A forest is kept beside a tree only where somebody draws it; the server's own fold keeps none. It has one *chain*
+//! for each run of blocks with one child each and the same owners, up to 16,384 blocks, so that a million blocks of
+//! conversations are some fifteen thousand boxes. A chain has sums over its subtree (held and shared blocks, copies,
+//! hits, depth, holder, workers, latest touch) and its children in order. The tree tells of every change by a hook;
+//! that changes one or two chains and marks them. Settling then sums up the marked ones and what is above them,
+//! children first, and nothing else: a layout made anew for every frame would cost what the tree is large, this costs
+//! what has changed. Nothing has to settle for the sums of the tree itself, but dead chains are used again only then;
+//! `Tree::forest_backlog` says how many wait.
+//!
+//! Places are counted in whole units, blocks or hits, from the left edge of the chain above. A change moves no
+//! descendant, widths compare over the whole picture, and no sum of fractions drifts. Where a family has more than 96
+//! children it is cut into groups of at most 32 neighbours, each with its own sums: settling makes the groups anew in
+//! which something changed, and a look at a family of a million leaves passes over those that fall into one column of
+//! pixels as a whole. A hit is counted into the chain where it ended; that count is made anew when hits or their
+//! chains moved, or the window's beginning did, by the second. What appeared and what went is reported on request, the
+//! 256 largest boxes of a settling, with the place of what went as it was before.
 
 mod block;
 mod changes;
