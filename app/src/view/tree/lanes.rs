@@ -41,7 +41,7 @@ impl Head {
     fn of(cluster: &Cluster, worker: WorkerIx, now: Millis, most: f64) -> Option<Self> {
         let state = cluster.worker(worker)?;
         let blocks = cluster.blocks(worker);
-        let capacity = Memory::of(cluster, worker, now)?.capacity.map(|said| said.blocks);
+        let capacity = Memory::of(cluster, worker, now)?.capacity.map(|capacity| capacity.value);
         let share =
             blocks.zip(capacity).filter(|&(_, all)| all > 0).map(|(held, all)| held as f64 / all as f64);
         let sign = match state.sign(now) {
