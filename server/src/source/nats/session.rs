@@ -23,7 +23,7 @@ use tokio::task::JoinSet;
 use tokio::time::MissedTickBehavior;
 
 use radixscope_dynamo::subject::{self, Subject, Transport};
-use radixscope_intake::{Break, NatsSubjects, Payload};
+use radixscope_intake::{Break, Payload};
 use radixscope_model::record::{LinkState, MissedCause, Topic};
 
 use super::connect::Signals;
