@@ -6,8 +6,8 @@ use time::format_description::well_known::Rfc3339;
 /// Microseconds of Unix time of `2026-11-20T18:06:54.428894Z`, or with an offset such as `+01:00`; digits beyond
 /// microseconds are cut.
 pub(super) fn unix_us(text: &str) -> Option<i64> {
-    // Most words that are asked about are no times.
-    if !text.starts_with(|c: char| c.is_ascii_digit()) {
+    // Most words that are asked about are no times; and a date alone, with a space behind it, is none either.
+    if !matches!(text.as_bytes().get("2026-11-20".len()), Some(b'T' | b't')) {
         return None;
     }
     let at = OffsetDateTime::parse(text, &Rfc3339).ok()?;
