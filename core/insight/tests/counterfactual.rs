@@ -81,7 +81,7 @@ fn round_robin_spreads_requests_and_finds_less() {
     assert!(shares.iter().all(|share| (share - 1.0 / 3.0).abs() < 0.01), "{shares:?}");
     assert_eq!(
         headline(&report),
-        format!("With round-robin, {} of 200 decisions flip.", report.tried.flips_certain)
+        format!("With round-robin: {} of 200 decisions flip.", report.tried.flips_certain)
     );
     assert_eq!(report.flips.len() as u64, report.tried.flips_certain);
     for flip in &report.flips {
