@@ -1,4 +1,4 @@
-//! What fits, with units, fit_sentences in words and the difference to what runs.
+//! What fits, with units, sentences in words and the difference to what runs.
 
 use leptos::prelude::*;
 use radixscope_insight::capacity::{Capacity, Fault, FitSentence, against_live, fit_sentences};
@@ -34,7 +34,7 @@ pub(super) fn Results(calculator: Calculator, faults: Memo<Vec<Fault>>) -> impl 
                 <dl class="cap-figures">{figures(&capacity).into_iter().map(|(id, label, value, unit)| view! {
                     <div><dt>{label}</dt><dd><b data-testid=id>{value}</b>" "{unit}</dd></div>
                 }).collect_view()}</dl>
-                <ul class="cap-fit_sentences" data-testid="cap-fit_sentences">{said.into_iter().map(line).collect_view()}</ul>
+                <ul class="cap-verdicts" data-testid="cap-verdicts">{said.into_iter().map(line).collect_view()}</ul>
                 <p class="cap-live" data-testid="cap-live">{move || against(&capacity, live_blocks.get())}</p>
             }
             .into_any()
