@@ -287,6 +287,7 @@ pub struct Http {
     /// Sites that may show us in a frame: sources of the Content-Security-Policy directive frame-ancestors
     #[arg(long, env = "RADIXSCOPE_FRAME_ANCESTORS", value_name = "SRC …", default_value = "'self'")]
     pub frame_ancestors: FrameAncestors,
+    #[allow(rustdoc::bare_urls, reason = "it is help on the command line too")]
     /// Other origins whose pages may open our WebSocket, such as https://example.org; may be given more than once
     #[arg(long, env = "RADIXSCOPE_ALLOW_ORIGIN", value_name = "ORIGIN", value_delimiter = ',')]
     pub allow_origin: Vec<AllowedOrigin>,

@@ -25,7 +25,7 @@ impl Intake {
         Self { ingest: Ingest::with_places(places), ..Self::default() }
     }
 
-    /// Announces a source, see [`Ingest::source`].
+    /// Announces a source, see `Ingest::source`.
     pub fn source(
         &mut self,
         name: &str,
@@ -36,23 +36,23 @@ impl Intake {
         self.ingest.source(name, kind, at_ms, &mut |entry| sink.append(&entry))
     }
 
-    /// Takes what a source received, see [`Ingest::take`].
+    /// Takes what a source received, see `Ingest::take`.
     pub fn take(&mut self, received: &Received, sink: &mut impl RecordSink) {
         let Self { ingest, routing, block_lifetimes } = self;
         ingest.take(received, &mut Through { routing, block_lifetimes, sink });
     }
 
-    /// Loss that a source itself noticed, see [`Ingest::missed`].
+    /// Loss that a source itself noticed, see `Ingest::missed`.
     pub fn missed(&mut self, source: SourceIx, topic: Topic, cause: MissedCause, count: u64) {
         self.ingest.missed(source, topic, cause, count);
     }
 
-    /// What a source knows to be missing before its next message, see [`Ingest::missing`].
+    /// What a source knows to be missing before its next message, see `Ingest::missing`.
     pub fn missing(&mut self, source: SourceIx, missing: &Missing) {
         self.ingest.missing(source, missing);
     }
 
-    /// Says what was summed up, see [`Ingest::flush`] and [`Routing::flush`].
+    /// Says what was summed up, see `Ingest::flush` and `Routing::flush`.
     pub fn flush(&mut self, at_ms: Millis, sink: &mut impl RecordSink) {
         let out: &mut Out<'_> = &mut |entry| sink.append(&entry);
         self.ingest.flush(at_ms, out);

@@ -29,7 +29,7 @@ impl Worker {
 }
 
 /// Index of a [`Worker`] in the cluster state: handed out in order of first sight, and again once its
-/// worker has departed and places run short. An index beyond [`radixscope_state::cluster::MAX_WORKERS`] names a departed worker.
+/// worker has departed and places run short. An index beyond `MAX_WORKERS` of the state names a departed worker.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct WorkerIx(pub u16);

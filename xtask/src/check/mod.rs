@@ -42,7 +42,7 @@ pub(crate) fn run(workspace: &Workspace) -> Result<ExitCode> {
 }
 
 /// How many steps [`form`] takes.
-pub(crate) const FORM_STEPS: usize = 4;
+pub(crate) const FORM_STEPS: usize = 5;
 
 /// Formatting and lints.
 ///
@@ -60,6 +60,11 @@ pub(crate) fn form(steps: &mut Steps<'_>, workspace: &Workspace) -> Result<()> {
             "--",
             "--deny=warnings",
         ]))
+    })?;
+    steps.step("Documentation", "about 1 min on two cores", |step| {
+        let mut command = workspace.cargo(["doc", "--no-deps", "--locked", "--workspace"]);
+        command.env("RUSTDOCFLAGS", "--deny=warnings");
+        step.run(command)
     })?;
     steps.step("Lints for the browser", "about 1 min on two cores", |step| {
         step.run(workspace.cargo([
