@@ -3,7 +3,7 @@
 //! # How it works
 //!
 //! Costs are computed with the operations in Dynamo's order, so that they equal Dynamo's to the bit; that two costs
-//! are exactly equal decides a tie. `oracle/tests/scoring.rs` holds costs, choices and draws against Dynamo's own
+//! are exactly equal decides a tie. `tests/oracle/tests/scoring.rs` holds costs, choices and draws against Dynamo's own
 //! selector on 100,000 states. The counterfactual keeps every decision's candidates in columns and judges each on the
 //! state it saw: exact for one decision, an estimate for many, because caches and loads that would follow are not
 //! followed. Prefill blocks read from a log are rounded there to three decimals and are brought back to whole tokens

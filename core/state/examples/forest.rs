@@ -1,4 +1,4 @@
-//! How long the icicle takes, natively: `cargo run --release -p radixscope-core --example forest [NAME …]`.
+//! How long the icicle takes, natively: `cargo run --release -p radixscope-state --example forest [NAME …]`.
 //!
 //! A tree of each kind is folded, planted, changed and looked at. Of each time there are the best and the median of
 //! some rounds: the best is what the machine can do, the median what else it did meanwhile. A browser takes 1.5 to 2

@@ -1,5 +1,5 @@
 //! What a recording of Dynamo holds, counted without any of Radixscope's own code, and compared with what Radixscope
-//! shows. Slow and plain on purpose. Must never depend on `radixscope-core`.
+//! shows. Slow and plain on purpose. Must never depend on a crate of ours.
 //!
 //! # How it works
 //!

@@ -1,5 +1,5 @@
 //! The signatures of all faults side by side, to read with
-//! `cargo test --release -p radixscope-core --test sim_faults -- --ignored --nocapture`.
+//! `cargo test --release -p radixscope-intake --test sim_faults -- --ignored --nocapture`.
 
 use radixscope_model::id::Millis;
 use radixscope_sim::{Config, Fault, FaultPlan};
