@@ -6,7 +6,7 @@ use serde_json::Value;
 /// Figures of a capture.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Figures {
-    /// Blocks held at the end, by ascending worker id; `None`: no KV event was received of it.
+    /// Blocks held at the end, by ascending worker id; `None`: no KV event was received from it.
     pub blocks: &'static [Option<u64>],
     /// Blocks in stored events.
     pub stored: u64,

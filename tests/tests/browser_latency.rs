@@ -1,4 +1,4 @@
-//! Latency and spread as a person reads them: figures are the API's, targets live in the address, what not reported is
+//! Latency and spread as a person reads them: figures are the API's, targets live in the address, what is not reported is
 //! absent.
 
 use radixscope_tests::browser::{Page, with_page};

@@ -97,7 +97,7 @@ impl Viewer {
         let mut viewer = Self { out, hub, reached: Seq(0) };
         let end = viewer.run(incoming, resume, shutdown).await;
         let (code, reason) = match end {
-            End::Gone => (close_code::NORMAL, "nothing was received of you"),
+            End::Gone => (close_code::NORMAL, "nothing was received from you"),
             End::ShuttingDown => (close_code::AWAY, "the server is shutting down"),
             End::Failed(error) => {
                 tracing::warn!(%error, "a viewer cannot be served");

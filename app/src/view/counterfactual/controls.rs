@@ -50,8 +50,8 @@ impl Inputs {
         match (number, is_time) {
             (Some(seconds), true) => Ok(Span::Ms(u64::from(seconds) * 1_000)),
             (Some(last @ ..=10_000), false) => Ok(Span::Last(last)),
-            (_, false) => Err(format!("{text:?} decisions is invalid: 1 to 10000 are kept")),
-            (None, true) => Err(format!("{text:?} seconds is invalid")),
+            (_, false) => Err(format!("{text:?} decisions: invalid, 1 to 10000 are kept")),
+            (None, true) => Err(format!("{text:?} seconds: invalid")),
         }
     }
 

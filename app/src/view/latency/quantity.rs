@@ -126,7 +126,7 @@ fn burn_words(burn: Option<&Burn>, quantity: Quantity, target: f64, store: Store
     )
 }
 
-/// What stands where not reported the quantity.
+/// What stands where the quantity is not reported.
 #[component]
 fn Absent(id: &'static str, long: &'static str) -> impl IntoView {
     view! {

@@ -78,7 +78,7 @@ fn Hits(tree: TreeView) -> impl IntoView {
     view! {
         <Show when=move || most.get().is_some() fallback=move || view! {
             <span class="tl-note" data-testid="legend-hits-unknown">
-                {format!("Hits unknown: of no request in the last {minutes} min was received which worker it went to. Routing decisions on NATS or a frontend's log would tell.")}
+                {format!("Hits unknown: no request of the last {minutes} min has a known worker. Routing decisions on NATS or a frontend's log report it.")}
             </span>
         }>
             <Bar what="requests that found it held" from=|| "0".to_owned() to=end/>

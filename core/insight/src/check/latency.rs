@@ -32,7 +32,7 @@ pub(super) enum Against {
 }
 
 impl Latency {
-    /// Of the last minute; `None`: not reported of enough requests.
+    /// Of the last minute; `None`: not reported for enough requests.
     pub(super) fn of(view: &View<'_>, quantity: Quantity) -> Option<Self> {
         let times = figure(view.cluster, quantity, view.now).filter(|times| times.samples >= MIN_SAMPLES)?;
         let [p50, p95, _] = times.quantiles?;

@@ -1,5 +1,5 @@
 //! How long requests take and how many there are: times to first token and between tokens against their targets,
-//! throughput, errors, queues, lengths. Everything names its source; what not reported is `None`, never 0.
+//! throughput, errors, queues, lengths. Everything names its source; what is not reported is `None`, never 0.
 //!
 //! Two kinds of source: single requests by logs and traces (exact as far as they are all known), and the frontends'
 //! histograms (known by bucket). What is shown, compared and coloured is a range, and the same everywhere. Knows no screen.

@@ -100,7 +100,7 @@ pub struct Burn {
 }
 
 /// The figure of the last [`WINDOW_MS`] before `now`: the one that is shown, compared and coloured everywhere. `None`:
-/// not reported of a sample.
+/// not reported for a sample.
 pub fn figure(cluster: &Cluster, quantity: Quantity, now: Millis) -> Option<Times> {
     latest(cluster, quantity, now).into_iter().find(|times| times.samples > 0)
 }
@@ -141,7 +141,7 @@ fn scraped(cluster: &Cluster, source: &Source, after: Millis) -> Option<(Millis,
         .reduce(|(from, to), (began, last)| (from.min(began), to.max(last)))
 }
 
-/// Percentiles over single requests, within `window_ms` before `until`. `None`: not reported of any.
+/// Percentiles over single requests, within `window_ms` before `until`. `None`: not reported for any.
 pub fn requests(cluster: &Cluster, quantity: Quantity, until: Millis, window_ms: u64) -> Option<Times> {
     Singles::of(cluster, quantity, until, window_ms).map(Singles::times)
 }

@@ -2,7 +2,7 @@
 //! choice. Server and page answer with the same code.
 //!
 //! Inputs as reference §5.12 lists them: overlap from the tree by the version's rule, loads from whoever tells them.
-//! What not reported is assumed, and every assumption is said with the answer. Reads the state and never changes it.
+//! What is not reported is assumed, and every assumption is said with the answer. Reads the state and never changes it.
 
 mod answer;
 mod load;
@@ -158,7 +158,7 @@ impl WhatIf {
         }
         if unheard > 0 {
             self.notes.push(format!(
-                "No KV event was received of {unheard} of the workers: their caches are taken as empty. vLLM needs \
+                "No KV event was received from {unheard} of the workers: their caches are taken as empty. vLLM needs \
                  --kv-events-config, TRT-LLM and SGLang --publish-events-and-metrics or --kv-events-config."
             ));
         }

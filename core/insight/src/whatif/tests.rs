@@ -153,7 +153,7 @@ fn unknown_loads_are_said_and_never_silently_nothing() {
     scene.hold(0, 1..=2);
     let notes = scene.notes(&local(1..=2, None));
     assert!(notes.contains("Loads are unknown") && notes.contains("--router-replica-sync"), "{notes}");
-    assert!(notes.contains("No KV event was received of 1 of the workers"), "{notes}");
+    assert!(notes.contains("No KV event was received from 1 of the workers"), "{notes}");
     assert!(notes.contains("every worker is charged all 2"), "{notes}");
     assert!(notes.contains("length is taken as its 2 full blocks"), "{notes}");
 }

@@ -21,7 +21,7 @@ impl EventIds {
         std::mem::replace(&mut self.last[worker.at()], now)
     }
 
-    /// Other workers take these places: nothing was received of them yet.
+    /// Other workers take these places: nothing was received from them yet.
     pub(super) fn vacate(&mut self, workers: &[WorkerIx]) {
         for worker in workers {
             if let Some(last) = self.last.get_mut(worker.at()) {

@@ -78,7 +78,7 @@ impl Rates {
 impl Cluster {
     /// Blocks that `worker` stored and removed in each of the `seconds` full seconds before the one that contains `now`,
     /// oldest first, with the Unix second of each. `None`: not known, because no source of KV events was connected then, or
-    /// because none was ever received of the worker.
+    /// because none was ever received from the worker.
     pub fn rates(
         &self,
         worker: WorkerIx,

@@ -1,4 +1,4 @@
-//! Routers that were received of: by their messages, logs or metrics.
+//! Routers that something was received from: by their messages, logs or metrics.
 
 use serde::{Deserialize, Serialize};
 

@@ -6,7 +6,7 @@ use super::{InFlight, Rates};
 use radixscope_model::id::{Millis, Worker};
 use radixscope_model::record::{EventLine, GoneWhy, LifetimeSums};
 
-/// A worker is *quiet* when nothing was received of it for this long while others spoke.
+/// A worker is *quiet* when nothing was received from it for this long while others spoke.
 pub const QUIET_AFTER_MS: u64 = 10_000;
 /// Routers whose estimates are kept per worker; a deployment has one to a few frontends.
 const MAX_ROUTERS: usize = 8;

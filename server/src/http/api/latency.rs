@@ -1,6 +1,6 @@
 //! `GET /api/v1/latency`: times and lengths of requests over the last seconds and over the session, by the frontends'
 //! histograms and, where logs or traces tell of single requests, by those; and which of the two is the figure that the page
-//! and the checks judge. What not reported is `null`.
+//! and the checks judge. What is not reported is `null`.
 
 use axum::Json;
 use axum::extract::State;
@@ -43,7 +43,7 @@ pub(super) struct LatencyDto {
 struct FigureDto {
     unit: &'static str,
     /// What is shown, compared and coloured: single requests where they are nearly all that the frontends count, else the
-    /// histogram; `null`: not reported of a sample.
+    /// histogram; `null`: not reported for a sample.
     figure: Option<FigureOfWindowDto>,
     /// By histograms, which know a value by its bucket; `null`: no scraped process offers one.
     histogram: Option<HistogramDto>,

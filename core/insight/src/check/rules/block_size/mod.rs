@@ -32,7 +32,7 @@ impl Rule for BlockSizeMismatch {
     fn look(&self, view: &View<'_>) -> RuleOutcome {
         if view.cluster.workers().is_empty() {
             return RuleOutcome::Unknown(
-                "No worker was received of; sizes are compared when KV events or logs come.".into(),
+                "No worker is known yet; sizes are compared when KV events or logs come.".into(),
             );
         }
         match diagnose(view) {
