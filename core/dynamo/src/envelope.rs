@@ -24,8 +24,8 @@ pub struct Envelope<'a> {
     pub sequence: u64,
     /// By the publisher's clock.
     pub published_at: Millis,
-    /// Dynamo's name of the topic.
-    pub topic: &'a str,
+    /// Dynamo's name of the topic, as it is sent.
+    pub topic: &'a [u8],
     /// The topic's own MessagePack.
     pub payload: &'a [u8],
 }
@@ -86,7 +86,7 @@ fn read_plain<'a>(wire: &mut MsgPack<'a>) -> Option<Envelope<'a>> {
     wire.plain(b"\xacpublished_at")?;
     let published_at = Millis(wire.u64().ok()?);
     wire.plain(b"\xa5topic")?;
-    let topic = wire.str().ok()?;
+    let topic = wire.word().ok()?;
     wire.plain(b"\xa7payload")?;
     let payload = wire.blob().ok()?;
     wire.end().ok()?;
@@ -107,7 +107,7 @@ fn read<'a>(wire: &mut MsgPack<'a>) -> Result<Envelope<'a>, Fault> {
             b"published_at" => {
                 once(&mut published_at, wire.u64().field("published_at")?, "published_at", at)?
             }
-            b"topic" => once(&mut topic, wire.str().field("topic")?, "topic", at)?,
+            b"topic" => once(&mut topic, wire.word().field("topic")?, "topic", at)?,
             b"payload" => once(&mut payload, wire.blob().field("payload")?, "payload", at)?,
             _ => wire.skip()?,
         }

@@ -44,17 +44,30 @@ impl<'a> MsgPack<'a> {
         Ok(head)
     }
 
-    /// An integer and whether it is negative, as 64 bits.
+    /// An integer and whether it is negative, as 64 bits. Hashes and ids are of nine bytes, counts of one.
     #[inline]
     fn integer(&mut self) -> Result<(u64, bool), Fault> {
+        match self.rest {
+            [0xcf, rest @ ..] if let Some((value, rest)) = rest.split_first_chunk() => {
+                self.rest = rest;
+                Ok((u64::from_be_bytes(*value), false))
+            }
+            [small @ 0x00..=0x7f, rest @ ..] => {
+                self.rest = rest;
+                Ok((u64::from(*small), false))
+            }
+            _ => self.other_integer(),
+        }
+    }
+
+    fn other_integer(&mut self) -> Result<(u64, bool), Fault> {
         let mark = self.rest;
         let signed = |value: i64| (value.cast_unsigned(), value < 0);
         Ok(match self.byte()? {
-            0xcf => (u64::from_be_bytes(self.bytes()?), false),
-            small @ 0x00..=0x7f => (u64::from(small), false),
             0xcc => (u64::from(self.byte()?), false),
             0xcd => (u64::from(u16::from_be_bytes(self.bytes()?)), false),
             0xce => (u64::from(u32::from_be_bytes(self.bytes()?)), false),
+            0xcf => (u64::from_be_bytes(self.bytes()?), false),
             0xd0 => signed(i64::from(i8::from_be_bytes(self.bytes()?))),
             0xd1 => signed(i64::from(i16::from_be_bytes(self.bytes()?))),
             0xd2 => signed(i64::from(i32::from_be_bytes(self.bytes()?))),
@@ -292,16 +305,14 @@ impl<'a> Wire<'a> for MsgPack<'a> {
 
     #[inline]
     fn plain_event(&mut self) -> Option<PlainEvent> {
-        let is_batched = match self.rest.first()? {
-            0x82 => false,
-            0x84 => true,
-            _ => return None,
-        };
-        self.rest = self.rest.get(1..)?;
+        let fields = self.byte().ok()?;
         self.plain(b"\xa9worker_id")?;
         let worker_id = self.u64().ok()?;
-        if is_batched {
-            self.plain(b"\xacstorage_tier\xa6device\xb0residency_domain\xa6worker")?;
+        match fields {
+            0x82 => {}
+            0x83 => self.plain(b"\xacstorage_tier\xa6device")?,
+            0x84 => self.plain(b"\xacstorage_tier\xa6device\xb0residency_domain\xa6worker")?,
+            _ => return None,
         }
         self.plain(b"\xa5event\x83\xa8event_id")?;
         let event_id = self.u64().ok()?;

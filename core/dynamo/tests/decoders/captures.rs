@@ -93,7 +93,7 @@ fn every_message_of_every_capture_says_what_serde_says() {
             let body = open(&message.payload).expect("a real message opens");
             let (bytes, format) = body.payload();
             if let Some(envelope) = body.envelope() {
-                assert_eq!(envelope.topic, subject.topic.as_str());
+                assert_eq!(envelope.topic, subject.topic.as_str().as_bytes());
             }
             assert_same(subject.topic, bytes, format, &mut events);
             *counts.entry(subject.topic).or_default() += 1;
