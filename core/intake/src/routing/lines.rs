@@ -430,7 +430,7 @@ impl Routing {
         if has_all {
             decision.tied = open.tied;
             (decision.formula, decision.prefill_factor) = open.formula.unzip();
-            decision.candidates = Cow::Owned(open.candidates);
+            decision.candidates = open.candidates;
             decision.completeness = Completeness::AllCandidates;
         }
         let more = match input {
@@ -452,10 +452,10 @@ impl Routing {
     fn prompt_of(
         &mut self,
         heard: &LineTime,
-        choice: &Decision<'_>,
+        choice: &Decision,
         input: Input,
         cluster: &Cluster,
-    ) -> Decision<'static> {
+    ) -> Decision {
         let mut decision = Decision::new(choice.id, choice.worker, DecisionSource::Log);
         decision.isl_tokens = input.length.isl_tokens;
         decision.isl_blocks = input.length.isl_blocks();
@@ -560,7 +560,7 @@ impl Routing {
             self.arrivals.finished(placed.id, tokens);
         }
         let mut decision = Decision::new(placed.id, placed.worker, DecisionSource::Log);
-        decision.request_id = Some(Cow::Owned(ending.request_id.to_string()));
+        decision.request_id = Some(ending.request_id.to_string());
         let has_output =
             progress.ttft_us.is_some() || progress.output_tokens.is_some_and(|tokens| tokens > 0);
         decision.dispatched = if ending.is_query { Some(false) } else { has_output.then_some(true) };
@@ -625,7 +625,7 @@ impl Routing {
     }
 
     /// The chosen worker was really given the request.
-    fn dispatched(&mut self, heard: &LineTime, decision: &Decision<'_>) {
+    fn dispatched(&mut self, heard: &LineTime, decision: &Decision) {
         let Some((length, chain)) = self.lines.dispatched(decision.id) else { return };
         let held =
             decision.overlap_blocks.unwrap_or(0).saturating_mul(length.block_size_tokens.unwrap_or(0).into());
@@ -655,7 +655,7 @@ impl LineTime {
     }
 
     /// What a choice tells of its costs; its overlap follows in another line.
-    fn words(&self, decision: &Decision<'_>, length: Length, prompt: Option<Kept>) -> ChoiceReport {
+    fn words(&self, decision: &Decision, length: Length, prompt: Option<Kept>) -> ChoiceReport {
         ChoiceReport {
             decision: decision.id,
             worker: decision.worker,
@@ -693,7 +693,7 @@ fn is_named_later(selected: &Selected<'_>) -> bool {
 }
 
 /// A prompt's length in tokens and blocks.
-fn measure(decision: &mut Decision<'_>, isl_tokens: u64, block_size_tokens: u32) {
+fn measure(decision: &mut Decision, isl_tokens: u64, block_size_tokens: u32) {
     let length = Length {
         isl_tokens: Some(isl_tokens),
         block_size_tokens: Some(block_size_tokens),

@@ -55,8 +55,6 @@ mod waiting;
 #[cfg(test)]
 mod tests;
 
-use std::borrow::Cow;
-
 use crate::ingest::{FRESH_MS, Published, RequestObservation, RequestSignal};
 use radixscope_dynamo::active_sequence::{ActiveSequence, AddRequest, RouterId, Step};
 use radixscope_dynamo::trace::RequestTrace;
@@ -165,7 +163,7 @@ impl Routing {
                     decision.path = found.path;
                     let chosen = found.candidates.iter().find(|candidate| candidate.worker == asked.chosen);
                     let (overlap, cost) = chosen.map_or((0, f64::NAN), |c| (c.overlap_blocks, c.cost));
-                    decision.candidates = Cow::Owned(found.candidates);
+                    decision.candidates = found.candidates;
                     Reconstruction::Found { overlap_blocks: overlap.into(), cost }
                 }
                 Err(missing) if is_last => {
@@ -275,10 +273,10 @@ impl Routing {
     }
 
     /// A piece of the decision that its marks lead to.
-    fn piece(&mut self, marks: &CorrelationKey<'_>) -> Decision<'static> {
+    fn piece(&mut self, marks: &CorrelationKey<'_>) -> Decision {
         let mut decision = Decision::new(self.joiner.decision(marks), marks.worker, marks.source);
         let in_span = || marks.http_id.and_then(|http_id| self.joiner.request_in(http_id));
-        decision.request_id = marks.request_id.or_else(in_span).map(|id| Cow::Owned(id.to_owned()));
+        decision.request_id = marks.request_id.or_else(in_span).map(str::to_owned);
         if let Some(steps) = decision.request_id.as_deref().and_then(|id| self.early.take(id)) {
             self.caught_up.push((decision.id, steps));
         }
@@ -400,13 +398,7 @@ impl Routing {
     }
 
     /// Lets a decision wait until the state at its time is known, or says at once that it never will be.
-    fn wait(
-        &mut self,
-        decision: &mut Decision<'static>,
-        words: ChoiceReport,
-        received: Millis,
-        cluster: &Cluster,
-    ) {
+    fn wait(&mut self, decision: &mut Decision, words: ChoiceReport, received: Millis, cluster: &Cluster) {
         self.changes.need();
         let length = &words.length;
         if !self.is_now(words.at.millis(), received) {

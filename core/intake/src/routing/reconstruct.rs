@@ -277,15 +277,8 @@ fn weighed(
 ) -> Vec<Candidate> {
     let (options, common) = (options(asked), Common::of(asked.formula, inputs));
     let of = |(&worker, input): (&WorkerIx, &WorkerInput)| {
-        let terms = cost::terms(&options, request, common, input);
-        Candidate {
-            worker,
-            overlap_blocks: input.overlap.device,
-            prefill_blocks: terms.prefill_blocks,
-            decode_blocks: terms.decode_blocks,
-            cost: terms.cost,
-            tree_size: (asked.formula == Formula::A).then_some(input.tree_size_blocks),
-        }
+        let tree_size = (asked.formula == Formula::A).then_some(input.tree_size_blocks);
+        cost::terms(&options, request, common, input).candidate(worker, input.overlap.device, tree_size)
     };
     workers.iter().zip(inputs).map(of).collect()
 }

@@ -1,13 +1,13 @@
 //! The latest routing decisions, bounded, and totals over all of them.
 
-use std::borrow::Cow;
 use std::collections::VecDeque;
 
 use serde::{Deserialize, Serialize};
 
+use super::hash;
 use radixscope_model::id::{DecisionId, Millis, Seq, WorkerIx};
 use radixscope_model::record::{
-    Completeness, Decision, DecisionSource, NotReconstructed, Progress, same_cost,
+    Candidate, Completeness, Decision, DecisionSource, NotReconstructed, Progress, same_cost,
 };
 
 /// Decisions kept one by one; older ones live on in the totals.
@@ -23,7 +23,7 @@ pub struct DecisionEntry {
     /// When it was first heard.
     pub at_ms: Millis,
     /// What was decided, the best of each source. Its `source` is the first one.
-    pub decision: Decision<'static>,
+    pub decision: Decision,
     /// How the request went on.
     pub progress: Progress,
     sources: u8,
@@ -49,7 +49,7 @@ impl DecisionEntry {
     }
 
     /// The chosen worker among the candidates.
-    pub fn chosen(&self) -> Option<&radixscope_model::record::Candidate> {
+    pub fn chosen(&self) -> Option<&Candidate> {
         self.decision.candidates.iter().find(|candidate| candidate.worker == self.decision.worker)
     }
 
@@ -82,13 +82,13 @@ impl DecisionEntry {
         measured.or_else(told)
     }
 
-    fn complete(&mut self, more: &Decision<'_>) {
+    fn complete(&mut self, more: &Decision) {
         let known = &mut self.decision;
         self.sources |= bit(more.source);
         fill(&mut known.decided_ms, more.decided_ms);
         fill(&mut known.router, more.router);
         if known.request_id.is_none() {
-            known.request_id = more.request_id.as_deref().map(|id| Cow::Owned(id.to_owned()));
+            known.request_id.clone_from(&more.request_id);
         }
         fill(&mut known.isl_tokens, more.isl_tokens);
         fill(&mut known.isl_blocks, more.isl_blocks);
@@ -103,7 +103,7 @@ impl DecisionEntry {
         let is_written = known.completeness == Completeness::AllCandidates;
         if more.completeness > known.completeness || (is_verdict && !is_written) {
             known.completeness = more.completeness;
-            known.candidates = Cow::Owned(more.candidates.to_vec());
+            known.candidates.clone_from(&more.candidates);
             (known.formula, known.prefill_factor) = (more.formula, more.prefill_factor);
             known.not_reconstructed = more.not_reconstructed;
         } else {
@@ -114,14 +114,12 @@ impl DecisionEntry {
     }
 
     fn rehash(&mut self) {
-        // Plain data always encodes.
-        let bytes = postcard::to_allocvec(&*self).unwrap_or_default();
-        self.hash = xxhash_rust::xxh3::xxh3_64(&bytes);
+        self.hash = hash(&*self);
     }
 }
 
 /// Costs that were computed here do not stand against what the router itself told of the chosen worker.
-fn hold_against_words(decision: &mut Decision<'_>) {
+fn hold_against_words(decision: &mut Decision) {
     if decision.completeness != Completeness::Reconstructed {
         return;
     }
@@ -137,7 +135,7 @@ fn hold_against_words(decision: &mut Decision<'_>) {
         return;
     };
     decision.completeness = Completeness::ChosenOnly;
-    decision.candidates = Cow::Borrowed(&[]);
+    decision.candidates = Vec::new();
     (decision.formula, decision.prefill_factor) = (None, None);
     decision.not_reconstructed = Some(differs);
 }
@@ -236,12 +234,12 @@ pub struct Decisions {
 
 impl Decisions {
     /// Takes a record about a decision: a new one, or more about one that is kept.
-    pub(super) fn take(&mut self, seq: Seq, at_ms: Millis, told: &Decision<'_>) {
+    pub(super) fn take(&mut self, seq: Seq, at_ms: Millis, told: &Decision) {
         if let Some(at) = self.position(told.id) {
             self.change(at, |decided| decided.complete(told));
             self.forgotten_to = self.forgotten_to.min(at);
         } else if self.latest.back().is_none_or(|last| last.decision.id < told.id) {
-            let mut decision = owned(told);
+            let mut decision = told.clone();
             hold_against_words(&mut decision);
             self.push(DecisionEntry {
                 seq,
@@ -337,7 +335,7 @@ impl Decisions {
             decision.worker = renamed(decision.worker);
             if decision.candidates.iter().any(|candidate| renamed(candidate.worker) != candidate.worker) {
                 is_changed = true;
-                for candidate in decision.candidates.to_mut() {
+                for candidate in &mut decision.candidates {
                     candidate.worker = renamed(candidate.worker);
                 }
             }
@@ -362,7 +360,7 @@ impl Decisions {
                 self.change(at, |decided| {
                     decided.forgotten = true;
                     decided.decision.overlap_blocks = decided.overlap_blocks();
-                    decided.decision.candidates = Cow::Borrowed(&[]);
+                    decided.decision.candidates = Vec::new();
                 });
             }
         }
@@ -417,30 +415,5 @@ impl Decisions {
     /// Totals as the digest of the whole state takes them in.
     pub(super) fn sums(&self) -> (&DecisionTotals, &[DecisionTotals]) {
         (&self.totals, &self.per_worker)
-    }
-}
-
-fn owned(told: &Decision<'_>) -> Decision<'static> {
-    // Every field by name: update syntax would keep the borrowed lifetime.
-    Decision {
-        id: told.id,
-        worker: told.worker,
-        source: told.source,
-        decided_ms: told.decided_ms,
-        router: told.router,
-        request_id: told.request_id.as_deref().map(|id| Cow::Owned(id.to_owned())),
-        isl_tokens: told.isl_tokens,
-        isl_blocks: told.isl_blocks,
-        block_size_tokens: told.block_size_tokens,
-        overlap_blocks: told.overlap_blocks,
-        logit: told.logit,
-        formula: told.formula,
-        prefill_factor: told.prefill_factor,
-        tied: told.tied,
-        candidates: Cow::Owned(told.candidates.to_vec()),
-        completeness: told.completeness,
-        not_reconstructed: told.not_reconstructed,
-        path: told.path,
-        dispatched: told.dispatched,
     }
 }
