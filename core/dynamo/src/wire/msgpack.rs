@@ -44,29 +44,6 @@ impl<'a> MsgPack<'a> {
         Ok(head)
     }
 
-    /// An integer and whether it is negative, as 64 bits.
-    #[inline]
-    fn integer(&mut self) -> Result<(u64, bool), Fault> {
-        let mark = self.rest;
-        let signed = |value: i64| (value.cast_unsigned(), value < 0);
-        Ok(match self.byte()? {
-            0xcf => (u64::from_be_bytes(self.bytes()?), false),
-            small @ 0x00..=0x7f => (u64::from(small), false),
-            0xcc => (u64::from(self.byte()?), false),
-            0xcd => (u64::from(u16::from_be_bytes(self.bytes()?)), false),
-            0xce => (u64::from(u32::from_be_bytes(self.bytes()?)), false),
-            0xd0 => signed(i64::from(i8::from_be_bytes(self.bytes()?))),
-            0xd1 => signed(i64::from(i16::from_be_bytes(self.bytes()?))),
-            0xd2 => signed(i64::from(i32::from_be_bytes(self.bytes()?))),
-            0xd3 => signed(i64::from_be_bytes(self.bytes()?)),
-            small @ 0xe0..=0xff => signed(i64::from(small.cast_signed())),
-            _ => {
-                self.rest = mark;
-                return Err(self.unexpected("expected an integer"));
-            }
-        })
-    }
-
     /// Reads exactly these bytes, or nothing.
     #[inline]
     pub(crate) fn plain<const N: usize>(&mut self, bytes: &[u8; N]) -> Option<()> {
@@ -155,17 +132,25 @@ impl<'a> Wire<'a> for MsgPack<'a> {
     }
 
     #[inline]
-    fn u64(&mut self) -> Result<u64, Fault> {
-        let at = self.at();
-        match self.integer()? {
-            (value, false) => Ok(value),
-            _ => Err(Fault::new(Reason::WrongType, "expected an integer that is not negative", at)),
-        }
-    }
-
-    #[inline]
-    fn hash(&mut self) -> Result<u64, Fault> {
-        self.integer().map(|(value, _)| value)
+    fn integer(&mut self) -> Result<(u64, bool), Fault> {
+        let mark = self.rest;
+        let signed = |value: i64| (value.cast_unsigned(), value < 0);
+        Ok(match self.byte()? {
+            0xcf => (u64::from_be_bytes(self.bytes()?), false),
+            small @ 0x00..=0x7f => (u64::from(small), false),
+            0xcc => (u64::from(self.byte()?), false),
+            0xcd => (u64::from(u16::from_be_bytes(self.bytes()?)), false),
+            0xce => (u64::from(u32::from_be_bytes(self.bytes()?)), false),
+            0xd0 => signed(i64::from(i8::from_be_bytes(self.bytes()?))),
+            0xd1 => signed(i64::from(i16::from_be_bytes(self.bytes()?))),
+            0xd2 => signed(i64::from(i32::from_be_bytes(self.bytes()?))),
+            0xd3 => signed(i64::from_be_bytes(self.bytes()?)),
+            small @ 0xe0..=0xff => signed(i64::from(small.cast_signed())),
+            _ => {
+                self.rest = mark;
+                return Err(self.unexpected("expected an integer"));
+            }
+        })
     }
 
     #[inline]

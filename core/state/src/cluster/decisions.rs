@@ -5,6 +5,7 @@ use std::collections::VecDeque;
 use serde::{Deserialize, Serialize};
 
 use super::hash;
+use crate::per_worker::PerWorker;
 use radixscope_model::id::{DecisionId, Millis, Seq, WorkerIx};
 use radixscope_model::record::{
     Candidate, Completeness, Decision, DecisionSource, NotReconstructed, Progress, same_cost,
@@ -220,7 +221,7 @@ fn blocks(decided: &DecisionEntry) -> Option<(u64, u64)> {
 pub struct Decisions {
     latest: VecDeque<DecisionEntry>,
     totals: DecisionTotals,
-    per_worker: Vec<DecisionTotals>,
+    per_worker: PerWorker<DecisionTotals>,
     /// Sum of the hashes of `latest`: hashing ten thousand decisions anew every second would cost more than all else.
     #[serde(skip)]
     digest: u64,
@@ -275,12 +276,8 @@ impl Decisions {
     }
 
     fn push(&mut self, mut decided: DecisionEntry) {
-        let worker = decided.decision.worker.at();
-        if self.per_worker.len() <= worker {
-            self.per_worker.resize(worker + 1, DecisionTotals::default());
-        }
         self.totals.add(&decided);
-        self.per_worker[worker].add(&decided);
+        self.per_worker.of(decided.decision.worker).add(&decided);
         if self.latest.len() == MAX_DECISIONS
             && let Some(oldest) = self.latest.pop_front()
         {
@@ -302,7 +299,7 @@ impl Decisions {
         decided.rehash();
         self.digest = self.digest.wrapping_sub(hash).wrapping_add(decided.hash);
         self.candidates = self.candidates - candidates + decided.decision.candidates.len();
-        let (worker, now) = (decided.decision.worker.at(), blocks(decided));
+        let (worker, now) = (decided.decision.worker, blocks(decided));
         if now != counted {
             self.totals.replace(counted, now);
             // One that departed has no totals of its own any more.
@@ -314,9 +311,7 @@ impl Decisions {
 
     /// Another worker takes the place.
     pub(super) fn begin_worker(&mut self, worker: WorkerIx) {
-        if let Some(totals) = self.per_worker.get_mut(worker.at()) {
-            *totals = DecisionTotals::default();
-        }
+        self.per_worker.vacate(&[worker]);
     }
 
     /// Calls `named` with every worker that a kept decision names.
@@ -400,7 +395,7 @@ impl Decisions {
 
     /// Sums over all decisions ever heard for one worker.
     pub fn totals_of(&self, worker: WorkerIx) -> DecisionTotals {
-        self.per_worker.get(worker.at()).copied().unwrap_or_default()
+        self.per_worker.get(worker).copied().unwrap_or_default()
     }
 
     /// Sums over the decisions of the `window_ms` before `now`, as far as they are kept one by one.
@@ -413,7 +408,7 @@ impl Decisions {
     }
 
     /// Totals as the digest of the whole state takes them in.
-    pub(super) fn sums(&self) -> (&DecisionTotals, &[DecisionTotals]) {
+    pub(super) fn sums(&self) -> (&DecisionTotals, &PerWorker<DecisionTotals>) {
         (&self.totals, &self.per_worker)
     }
 }
