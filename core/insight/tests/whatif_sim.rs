@@ -42,7 +42,7 @@ fn at_the_routers_own_settings_every_decision_comes_out_as_it_was_taken() {
         };
         let answer = engine.ask(state, &question).expect("answered");
         for candidate in answer.ranked() {
-            let Who::Worker(worker) = candidate.who else { panic!("a worker of the cluster") };
+            let Who::Worker(worker) = candidate.candidate.worker else { panic!("a worker of the cluster") };
             let recorded = decision.candidates.iter().find(|c| c.worker == worker).expect("recorded");
             let off = (candidate.terms.cost - recorded.cost).abs();
             assert!(off < PRINTED, "{} and {}", candidate.terms.cost, recorded.cost);

@@ -13,6 +13,7 @@ use radixscope_model::id::{BlockHash, Millis, WorkerIx};
 use radixscope_model::percentile;
 use radixscope_model::record::{LifetimeSums, Record};
 use radixscope_state::cluster::Cluster;
+use radixscope_state::per_worker::PerWorker;
 
 /// One of so many blocks is followed.
 const ONE_IN: u16 = 16;
@@ -24,7 +25,7 @@ const ROOM: usize = 1 << 12;
 const LOOKED_AT: usize = 8;
 /// How far back the figures reach.
 const WINDOW_MS: u64 = 60_000;
-/// How often they are told.
+/// How often they are reported.
 const EVERY_MS: u64 = 5_000;
 /// Most durations of a kind kept for a worker. Beyond it the figures reach less far back.
 const MAX_DURATIONS: usize = 1 << 14;
@@ -32,7 +33,7 @@ const MAX_DURATIONS: usize = 1 << 14;
 /// Follows blocks.
 pub struct BlockLifetimes {
     followed: IndexMap<(WorkerIx, BlockHash), Life, hashbrown::DefaultHashBuilder>,
-    workers: Vec<OfWorker>,
+    workers: PerWorker<OfWorker>,
     last_ms: Option<Millis>,
     /// Where to look next for a block to forget.
     cursor: usize,
@@ -51,7 +52,7 @@ enum Life {
 struct OfWorker {
     lived: Durations,
     away: Durations,
-    told: Option<LifetimeSums>,
+    reported: Option<LifetimeSums>,
 }
 
 /// Durations in milliseconds that ended within the window, with the times at which they did.
@@ -62,7 +63,7 @@ impl Default for BlockLifetimes {
     fn default() -> Self {
         Self {
             followed: IndexMap::with_capacity_and_hasher(ROOM, hashbrown::DefaultHashBuilder::default()),
-            workers: Vec::new(),
+            workers: PerWorker::default(),
             last_ms: None,
             cursor: 0,
             forgotten: 0,
@@ -98,21 +99,16 @@ impl BlockLifetimes {
     /// Other workers take these places, see [`Record::Vacated`].
     pub(crate) fn vacate(&mut self, workers: &[WorkerIx]) {
         self.forget(|of| workers.contains(&of));
-        for worker in workers {
-            if let Some(of) = self.workers.get_mut(worker.at()) {
-                *of = OfWorker::default();
-            }
-        }
+        self.workers.vacate(workers);
     }
 
-    /// Tells every worker's figures that changed, every few seconds.
+    /// Reports every worker's figures that changed, every few seconds.
     pub fn flush(&mut self, at: Millis) -> Vec<Record<'static>> {
         if self.last_ms.is_some_and(|last| at.since(last) < EVERY_MS) {
             return Vec::new();
         }
         self.last_ms = Some(at);
-        let workers = self.workers.iter_mut().enumerate();
-        workers.filter_map(|(ix, of)| of.news(at, WorkerIx(ix as u16))).collect()
+        self.workers.iter_mut().filter_map(|(worker, of)| of.news(at, worker)).collect()
     }
 
     /// Held blocks that are no longer followed because there were too many: the figures then miss the longest lives.
@@ -125,7 +121,7 @@ impl BlockLifetimes {
             Entry::Occupied(mut known) => {
                 if let Life::Removed(since) = *known.get() {
                     known.insert(Life::Held(at));
-                    self.of(worker).away.push(at, at.since(since));
+                    self.workers.of(worker).away.push(at, at.since(since));
                 }
             }
             Entry::Vacant(new) => {
@@ -142,15 +138,8 @@ impl BlockLifetimes {
             && let Life::Held(since) = *life
         {
             *life = Life::Removed(at);
-            self.of(worker).lived.push(at, at.since(since));
+            self.workers.of(worker).lived.push(at, at.since(since));
         }
-    }
-
-    fn of(&mut self, worker: WorkerIx) -> &mut OfWorker {
-        if self.workers.len() <= worker.at() {
-            self.workers.resize_with(worker.at() + 1, OfWorker::default);
-        }
-        &mut self.workers[worker.at()]
     }
 
     fn forget(&mut self, is_meant: impl Fn(WorkerIx) -> bool) {
@@ -187,11 +176,11 @@ impl OfWorker {
             reuse_p50_ms: None,
         };
         // Nothing is news only after something.
-        let told = self.told.unwrap_or(LifetimeSums { one_in: ONE_IN, ..LifetimeSums::default() });
-        if told == ages {
+        let before = self.reported.unwrap_or(LifetimeSums { one_in: ONE_IN, ..LifetimeSums::default() });
+        if before == ages {
             return None;
         }
-        self.told = Some(ages);
+        self.reported = Some(ages);
         Some(Record::LifetimeSums { worker, ages })
     }
 }
@@ -327,6 +316,6 @@ mod tests {
         seen.stored(3, (2 * MAX_FOLLOWED..3 * MAX_FOLLOWED).map(hash));
         assert_eq!(seen.0.followed.len(), MAX_FOLLOWED);
         assert!(seen.0.forgotten() > 0);
-        assert!(seen.0.workers[W.at()].lived.0.len() <= MAX_DURATIONS);
+        assert!(seen.0.workers.of(W).lived.0.len() <= MAX_DURATIONS);
     }
 }

@@ -94,7 +94,7 @@ fn the_mirror_equals_the_engines_caches() {
         let record = simulation.report().decisions.back().expect("decisions were made");
         assert_eq!(last.decision.isl_blocks, Some(u64::from(record.isl_tokens.div_ceil(32))));
         let chosen = &record.candidates[usize::from(record.worker)];
-        assert_eq!(last.decision.overlap_blocks, Some(u64::from(chosen.overlap_blocks)));
+        assert_eq!(last.decision.overlap_blocks, Some(u64::from(chosen.candidate.overlap_blocks)));
     }
 }
 

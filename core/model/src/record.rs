@@ -16,7 +16,6 @@
 
 mod finding;
 mod scrape;
-mod sealed;
 
 use std::borrow::Cow;
 
@@ -27,13 +26,12 @@ use crate::id::{BlockHash, DecisionId, Millis, SourceIx, TokensHash, Worker, Wor
 
 pub use finding::{CheckStatus, Evidence, Finding, Fix, Phase, RuleStatus, Severity};
 pub use scrape::{
-    Counter, Gauge, Histogram, HistogramKind, ModelFigures, Present, ProcessRole, RankFigures, RoutingState,
-    Scrape, Scraped, Sums, WorkerFigures,
+    Counter, Gauge, Histogram, HistogramKind, ModelFigures, ProcessRole, RankFigures, RoutingState, Scrape,
+    WorkerFigures,
 };
-pub use sealed::{Opened, Sealed};
 
 /// Version of the binary form of everything in this file.
-pub const RECORD_VERSION: u8 = 6;
+pub const RECORD_VERSION: u8 = 7;
 
 /// One KV block as a worker stored it: the engine's identity of it and the router's hash of its tokens.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
@@ -154,7 +152,7 @@ pub enum Record<'a> {
     },
     /// A router chose a worker, or more is known of such a choice: the first record with an id makes the decision,
     /// later ones fill in what it lacked.
-    Decision(Decision<'a>),
+    Decision(Decision),
     /// How the request of a decision went on.
     Progress {
         /// Which decision.
@@ -220,7 +218,7 @@ pub enum Record<'a> {
         ages: LifetimeSums,
     },
     /// What a process's `/metrics` said.
-    Scrape(Scraped<'a>),
+    Scrape(Scrape),
     /// A log said something of the event path, summed over at most a second.
     LogSign {
         /// Which worker it is about, if it says.
@@ -283,16 +281,9 @@ pub enum Record<'a> {
     },
 }
 
-impl Record<'_> {
-    /// A scrape of a process that did not restart since it was first scraped.
-    pub fn scrape(scrape: &Scrape<'_>) -> Record<'static> {
-        Record::Scrape(Scraped::of(scrape, 0))
-    }
-}
-
 /// A routing decision as far as one source tells it.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
-pub struct Decision<'a> {
+pub struct Decision {
     /// Which decision.
     pub id: DecisionId,
     /// The worker chosen.
@@ -304,7 +295,7 @@ pub struct Decision<'a> {
     /// Publisher id of the router, if known.
     pub router: Option<u64>,
     /// Router's request id, if the source has it.
-    pub request_id: Option<Cow<'a, str>>,
+    pub request_id: Option<String>,
     /// Prompt length in tokens.
     pub isl_tokens: Option<u64>,
     /// Prompt length in blocks, rounded up.
@@ -323,7 +314,7 @@ pub struct Decision<'a> {
     /// Whether the router said that several workers cost the same.
     pub tied: bool,
     /// Every worker that was weighed, as far as known; empty: only the chosen one is known.
-    pub candidates: Cow<'a, [Candidate]>,
+    pub candidates: Vec<Candidate>,
     /// How much `candidates` is worth.
     pub completeness: Completeness,
     /// Why the costs of all workers could not be computed here though the prompt is known; `None`: they were, or it was
@@ -336,7 +327,7 @@ pub struct Decision<'a> {
     pub dispatched: Option<bool>,
 }
 
-impl Decision<'_> {
+impl Decision {
     /// A decision of which nothing but the choice is known.
     pub fn new(id: DecisionId, worker: WorkerIx, source: DecisionSource) -> Self {
         Self {
@@ -354,30 +345,33 @@ impl Decision<'_> {
             formula: None,
             prefill_factor: None,
             tied: false,
-            candidates: Cow::Borrowed(&[]),
+            candidates: Vec::new(),
             completeness: Completeness::ChosenOnly,
             not_reconstructed: None,
             path: None,
             dispatched: None,
         }
     }
-}
 
-impl Decision<'_> {
-    /// Size in blocks of each candidate's tree, as ties are decided by it: all 0 where one is unknown, so that nobody
-    /// is taken for the smallest because nothing is known of it.
+    /// Size in blocks of each candidate's tree, see [`tree_sizes_blocks`].
     pub fn tree_sizes_blocks(&self) -> impl Iterator<Item = u64> + '_ {
-        let are_known = self.candidates.iter().all(|candidate| candidate.tree_size.is_some());
-        let known = move |candidate: &Candidate| candidate.tree_size.filter(|_| are_known).unwrap_or(0);
-        self.candidates.iter().map(known)
+        tree_sizes_blocks(&self.candidates)
     }
 }
 
-/// A worker as it was weighed for one request. Costs are in blocks.
+/// Size in blocks of each candidate's tree, as ties are decided by it: all 0 where one is unknown, so that nobody is taken
+/// for the smallest because nothing is known of it.
+pub fn tree_sizes_blocks(candidates: &[Candidate]) -> impl Iterator<Item = u64> + '_ {
+    let are_known = candidates.iter().all(|candidate| candidate.tree_size.is_some());
+    candidates.iter().map(move |candidate| candidate.tree_size.filter(|_| are_known).unwrap_or(0))
+}
+
+/// A worker as it was weighed for one request, in blocks: as a log has it, as it was reconstructed, as it would be. `W` names
+/// the worker.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
-pub struct Candidate {
+pub struct Candidate<W = WorkerIx> {
     /// Who.
-    pub worker: WorkerIx,
+    pub worker: W,
     /// Blocks of the prompt that it held.
     pub overlap_blocks: u32,
     /// Prompt blocks to compute there: those that wait and those of this prompt that it did not hold.

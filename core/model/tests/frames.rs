@@ -88,7 +88,7 @@ fn about_workers() -> impl Strategy<Value = Record<'static>> {
         any::<u64>(),
         worker(),
         any::<[Option<u64>; 4]>(),
-        proptest::option::of(text()),
+        proptest::option::of(".{0,20}"),
         proptest::sample::select(vec![DecisionSource::KvHitRate, DecisionSource::Log]),
         proptest::collection::vec((worker(), any::<u32>(), any::<[i32; 3]>(), any::<Option<u64>>()), 0..5),
         proptest::option::of((worker(), any::<u64>(), any::<u32>())),

@@ -5,6 +5,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::settings::{Formula, Role, RouterSettings};
+use radixscope_model::record::Candidate;
 
 /// What is asked for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
@@ -262,6 +263,12 @@ fn decay(options: &RouterSettings, request: &Request, common: Common, prefill_to
 }
 
 impl Terms {
+    /// A worker with these terms, which held so much of the prompt.
+    pub fn candidate<W>(&self, worker: W, overlap_blocks: u32, tree_size: Option<u64>) -> Candidate<W> {
+        let &Self { prefill_blocks, decode_blocks, cost, .. } = self;
+        Candidate { worker, overlap_blocks, prefill_blocks, decode_blocks, cost, tree_size }
+    }
+
     /// The cost before preferred taints.
     pub fn base(&self) -> f64 {
         let active = self.active_request_blocks;

@@ -19,7 +19,7 @@ pub mod numbers;
 pub mod pick;
 pub mod score;
 pub mod settings;
-pub mod text;
+mod text;
 
 pub use cost::{Common, Load, Overlap, Request, Terms, WorkerInput};
 pub use score::{Score, Scores, score};

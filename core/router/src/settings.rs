@@ -9,6 +9,26 @@ use radixscope_model::record::Decision;
 
 use super::numbers::{BadOption, NUMBERS, NumberDoc, OVERLAP_SCORE_WEIGHT, PREFILL_LOAD_SCALE};
 
+/// The numbers of [`RouterSettings`] or [`RouterOverrides`], in the order of [`NUMBERS`]: `numbers_of!(self)` their values,
+/// `numbers_of!(&mut self)` their places.
+macro_rules! numbers_of {
+    ($self:ident) => { numbers_of!(@ () $self) };
+    (&mut $self:ident) => { numbers_of!(@ (&mut) $self) };
+    (@ ($($by:tt)*) $self:ident) => {
+        [
+            $($by)* $self.overlap_score_weight,
+            $($by)* $self.prefill_load_scale,
+            $($by)* $self.overlap_score_credit,
+            $($by)* $self.overlap_score_credit_decay,
+            $($by)* $self.host_cache_hit_weight,
+            $($by)* $self.disk_cache_hit_weight,
+            $($by)* $self.shared_cache_multiplier,
+            $($by)* $self.decode_active_request_weight,
+            $($by)* $self.router_temperature,
+        ]
+    };
+}
+
 /// How requests find a worker (`--router-mode`).
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -145,7 +165,7 @@ impl RouterSettings {
 
     /// As far as a decision names them: formula and factor of the prefill term, all else Dynamo's defaults. `None` where
     /// the formula is not known.
-    pub fn of_decision(decision: &Decision<'_>) -> Option<Self> {
+    pub fn of_decision(decision: &Decision) -> Option<Self> {
         let mut settings = Self::new(decision.formula?);
         settings.set_prefill_factor(decision.prefill_factor?);
         Some(settings)
@@ -210,35 +230,14 @@ impl RouterSettings {
 
     /// Every number with what it is set to, in the order of [`NUMBERS`].
     pub fn numbers(&self) -> [(NumberDoc, f64); NUMBERS.len()] {
-        let values = [
-            self.overlap_score_weight,
-            self.prefill_load_scale,
-            self.overlap_score_credit,
-            self.overlap_score_credit_decay,
-            self.host_cache_hit_weight,
-            self.disk_cache_hit_weight,
-            self.shared_cache_multiplier,
-            self.decode_active_request_weight,
-            self.router_temperature,
-        ];
+        let values = numbers_of!(self);
         std::array::from_fn(|at| (NUMBERS[at], values[at]))
     }
 
     /// Sets a number by its name in [`NUMBERS`]; false for any other name.
     pub fn set(&mut self, name: &str, value: f64) -> bool {
-        let number = match name {
-            "overlap_score_weight" => &mut self.overlap_score_weight,
-            "prefill_load_scale" => &mut self.prefill_load_scale,
-            "overlap_score_credit" => &mut self.overlap_score_credit,
-            "overlap_score_credit_decay" => &mut self.overlap_score_credit_decay,
-            "host_cache_hit_weight" => &mut self.host_cache_hit_weight,
-            "disk_cache_hit_weight" => &mut self.disk_cache_hit_weight,
-            "shared_cache_multiplier" => &mut self.shared_cache_multiplier,
-            "decode_active_request_weight" => &mut self.decode_active_request_weight,
-            "router_temperature" => &mut self.router_temperature,
-            _ => return false,
-        };
-        *number = value;
+        let Some(at) = NUMBERS.iter().position(|number| number.name == name) else { return false };
+        *numbers_of!(&mut self)[at] = value;
         true
     }
 
@@ -280,18 +279,7 @@ impl RouterOverrides {
 
     /// The numbers that are given, in the order of [`NUMBERS`].
     fn numbers(&self) -> impl Iterator<Item = (NumberDoc, f64)> {
-        let given = [
-            self.overlap_score_weight,
-            self.prefill_load_scale,
-            self.overlap_score_credit,
-            self.overlap_score_credit_decay,
-            self.host_cache_hit_weight,
-            self.disk_cache_hit_weight,
-            self.shared_cache_multiplier,
-            self.decode_active_request_weight,
-            self.router_temperature,
-        ];
-        NUMBERS.into_iter().zip(given).filter_map(|(number, given)| Some((number, given?)))
+        NUMBERS.into_iter().zip(numbers_of!(self)).filter_map(|(number, given)| Some((number, given?)))
     }
 
     /// # Errors

@@ -6,7 +6,8 @@ use std::collections::BTreeMap;
 use std::io::Read;
 
 use radixscope_model::id::{Millis, WorkerIx};
-use radixscope_router::frozen::{Frozen, FrozenBuilder, FrozenCandidate, FrozenDecision};
+use radixscope_model::record::Candidate;
+use radixscope_router::frozen::{Frozen, FrozenBuilder, FrozenDecision};
 use radixscope_router::{Formula, RouterSettings, TieBreak};
 
 /// Recorded logs and how many decisions each tells.
@@ -48,16 +49,17 @@ fn read(name: &str) -> Logged {
             // What the log rounded is a whole number of tokens of 16 to the block.
             let exact = (prefill_blocks * 16.0).round() / 16.0 + decode_blocks;
             assert!((exact - logged).abs() <= 0.000_501, "{line}");
-            candidates.push(FrozenCandidate {
+            candidates.push(Candidate {
                 worker: WorkerIx(*slots.entry(worker(line).to_owned()).or_insert(next)),
-                overlap_blocks: number(line, " with "),
+                overlap_blocks: number(line, " with ") as u32,
                 prefill_blocks,
                 decode_blocks,
-                tree_size_blocks: 0,
+                cost: logged,
+                tree_size: Some(0),
             });
         } else if line.contains("Selected worker: ") {
             let chosen = WorkerIx(slots[worker(line)]);
-            let exact = |c: &FrozenCandidate| (c.prefill_blocks * 16.0).round() / 16.0 + c.decode_blocks;
+            let exact = |c: &Candidate| (c.prefill_blocks * 16.0).round() / 16.0 + c.decode_blocks;
             let least = candidates.iter().map(exact).fold(f64::INFINITY, f64::min);
             ties += usize::from(candidates.iter().filter(|c| exact(c) == least).count() > 1);
             let decision = FrozenDecision {

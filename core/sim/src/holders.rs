@@ -3,7 +3,7 @@
 
 use rustc_hash::FxHashMap;
 
-use super::router::Candidate;
+use super::router::SimulatedCandidate;
 use radixscope_model::id::BlockHash;
 use radixscope_model::record::Block;
 
@@ -68,7 +68,7 @@ impl Holders {
 
     /// Counts for each worker the blocks of `prompt` it holds. As in Dynamo's tree, the path ends where nobody holds
     /// the next block.
-    pub(super) fn count(&self, prompt: &[Block], candidates: &mut [Candidate]) {
+    pub(super) fn count(&self, prompt: &[Block], candidates: &mut [SimulatedCandidate]) {
         match self {
             Self::Small(map) => map.count(prompt, candidates),
             Self::Medium(map) => map.count(prompt, candidates),
@@ -127,12 +127,12 @@ impl<const WORDS: usize> Map<WORDS> {
         });
     }
 
-    fn count(&self, prompt: &[Block], candidates: &mut [Candidate]) {
+    fn count(&self, prompt: &[Block], candidates: &mut [SimulatedCandidate]) {
         for words in prompt.iter().map_while(|block| self.0.get(&block.block_hash)) {
             for (at, &word) in words.iter().enumerate() {
                 let mut left = word;
                 while left != 0 {
-                    candidates[at * BITS + left.trailing_zeros() as usize].overlap_blocks += 1;
+                    candidates[at * BITS + left.trailing_zeros() as usize].candidate.overlap_blocks += 1;
                     left &= left - 1;
                 }
             }

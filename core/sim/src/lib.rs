@@ -37,7 +37,7 @@ pub use self::report::{
     DECISIONS_KEPT, DecisionRecord, IN_FLIGHT_EVERY_MS, InFlightSample, Percentiles, REQUESTS_KEPT, Report,
     RequestRecord, SPREADS_KEPT, Summary,
 };
-pub use self::router::Candidate;
+pub use self::router::SimulatedCandidate;
 use self::scene::Scene;
 use self::serving::Serving;
 pub use self::tokens::token_id;

@@ -7,7 +7,7 @@ use time::OffsetDateTime;
 
 use super::config::Config;
 use super::metrics::frontend_name;
-use super::router::Candidate;
+use super::router::SimulatedCandidate;
 use super::wire::{Channel, Out, WireMessage};
 use radixscope_model::id::Millis;
 use radixscope_router::RouterMode;
@@ -19,12 +19,11 @@ const LINE_US: u64 = 4;
 
 /// What a decision was made from.
 pub(super) struct DecisionInput<'a> {
-    pub(super) isl_tokens: u32,
     pub(super) worker: u16,
     /// Workers in discovery.
     pub(super) workers: &'a [u16],
     /// By worker.
-    pub(super) candidates: &'a [Candidate],
+    pub(super) candidates: &'a [SimulatedCandidate],
 }
 
 /// How bad it is what a line says, as it is written.
@@ -42,7 +41,6 @@ pub(super) struct Log {
     on: bool,
     /// Weight of the prefill term, and whether ties are resolved, which a temperature above 0 leaves to chance.
     mode: Option<(f64, bool)>,
-    block_size_tokens: u32,
     blocks_per_worker: u32,
     line: String,
 }
@@ -52,8 +50,7 @@ impl Log {
         let router = config.router;
         let is_logged = config.log && router.router_mode == RouterMode::Kv;
         let mode = is_logged.then_some((router.prefill_factor(), router.router_temperature == 0.0));
-        let (block_size_tokens, blocks_per_worker) = (config.block_size_tokens, config.engine_blocks());
-        Self { on: config.log, mode, block_size_tokens, blocks_per_worker, line: String::new() }
+        Self { on: config.log, mode, blocks_per_worker: config.engine_blocks(), line: String::new() }
     }
 
     /// Says `words` in the log of the process `who`, at `at_us` of Unix time.
@@ -103,14 +100,14 @@ impl Log {
         let Some((weight, breaks_ties)) = self.mode else { return };
         let who = frontend_name(frontend);
         let at_ms = Millis(at_us / 1_000);
-        let (block_size_tokens, blocks_per_worker) = (self.block_size_tokens, self.blocks_per_worker);
+        let blocks_per_worker = self.blocks_per_worker;
         let mut times = (0..).map(|line| at_us + line * LINE_US);
         let mut say = |words: std::fmt::Arguments<'_>| {
             let Some(at_us) = times.next() else { return };
             self.write(&who, (at_ms, at_us), (Level::Info, SCHEDULER), words, out);
         };
-        let known =
-            || decided.workers.iter().filter_map(|&w| Some((w, decided.candidates.get(usize::from(w))?)));
+        let candidate = |worker: u16| decided.candidates.get(usize::from(worker)).map(|of| &of.candidate);
+        let known = || decided.workers.iter().filter_map(|&worker| Some((worker, candidate(worker)?)));
         for (worker, candidate) in known() {
             say(format_args!(
                 "Formula for worker_id={} dp_rank=0 with {} cached blocks: {:.3} = {weight:.1} * prefill_blocks + \
@@ -118,22 +115,22 @@ impl Log {
                 worker_id(worker),
                 candidate.overlap_blocks,
                 candidate.cost,
-                candidate.prefill_blocks(decided.isl_tokens, block_size_tokens),
-                candidate.potential_decode_blocks() as f64,
+                candidate.prefill_blocks,
+                candidate.decode_blocks,
             ));
         }
         let least = known().map(|(_, c)| c.cost).fold(f64::INFINITY, f64::min);
         if breaks_ties && known().filter(|(_, c)| c.cost == least).count() > 1 {
             say(format_args!("Multiple workers tied with same logit, using tree size as tie-breaker"));
         }
-        if let Some(chosen) = decided.candidates.get(usize::from(decided.worker)) {
+        if let Some(chosen) = candidate(decided.worker) {
             say(format_args!(
                 "Selected worker: worker_id={} dp_rank=0, logit: {:.3}, cached blocks: {}, tree size: {}, total \
                  blocks: {}",
                 worker_id(decided.worker),
                 chosen.cost,
                 chosen.overlap_blocks,
-                chosen.tree_blocks,
+                chosen.tree_size.unwrap_or(0),
                 blocks_per_worker,
             ));
         }
@@ -161,14 +158,15 @@ fn stamp(line: &mut String, at_us: u64) -> std::fmt::Result {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use radixscope_router::{Formula, RouterSettings};
+    use radixscope_model::id::WorkerIx;
+    use radixscope_router::{Formula, RouterSettings, Terms};
 
     /// What a decision among `candidates` at B = 16 logs.
-    fn lines(router: RouterSettings, isl_tokens: u32, worker: u16, candidates: &[Candidate]) -> Vec<String> {
+    fn lines(router: RouterSettings, worker: u16, candidates: &[SimulatedCandidate]) -> Vec<String> {
         let config = Config { router, block_size_tokens: 16, blocks_per_worker: 1_600, ..Config::default() };
         let mut lines = Vec::new();
         let workers: Vec<u16> = (0..candidates.len() as u16).collect();
-        let decided = DecisionInput { isl_tokens, worker, workers: &workers, candidates };
+        let decided = DecisionInput { worker, workers: &workers, candidates };
         Log::new(&config).decided(
             0,
             1_795_198_427_080_747,
@@ -181,17 +179,25 @@ mod tests {
         lines
     }
 
-    fn idle(overlap_blocks: u32, tree_blocks: u64, new_blocks: u64, cost: f64) -> Candidate {
-        Candidate { overlap_blocks, prefill_tokens: 0, decode_blocks: 0, new_blocks, tree_blocks, cost }
+    /// A worker with so many blocks to prefill and to decode.
+    fn weighed(
+        overlap_blocks: u32,
+        tree_size: u64,
+        (prefill_blocks, decode_blocks): (f64, f64),
+    ) -> SimulatedCandidate {
+        let terms =
+            Terms { prefill_blocks, decode_blocks, cost: prefill_blocks + decode_blocks, ..Terms::default() };
+        let candidate = terms.candidate(WorkerIx(0), overlap_blocks, Some(tree_size));
+        SimulatedCandidate { candidate, prefill_tokens: 0, decode_blocks: 0, new_blocks: 0 }
     }
 
     const KV: RouterSettings = RouterSettings::new(Formula::A);
 
     #[test]
     fn a_decision_reads_as_in_a_real_log() {
-        let tied = [idle(0, 0, 241, 482.125), idle(0, 0, 241, 482.125)];
+        let tied = [weighed(0, 0, (241.125, 241.0)); 2];
         assert_eq!(
-            lines(KV, 3_858, 0, &tied),
+            lines(KV, 0, &tied),
             [
                 "2026-11-20T18:13:47.080747Z  INFO dynamo_llm::kv_router::scheduler: Formula for worker_id=7668682361323730182 dp_rank=0 with 0 cached blocks: 482.125 = 1.0 * prefill_blocks + decode_blocks = 1.0 * 241.125 + 241.000",
                 "2026-11-20T18:13:47.080751Z  INFO dynamo_llm::kv_router::scheduler: Formula for worker_id=7668682361323730183 dp_rank=0 with 0 cached blocks: 482.125 = 1.0 * prefill_blocks + decode_blocks = 1.0 * 241.125 + 241.000",
@@ -203,8 +209,7 @@ mod tests {
 
     #[test]
     fn overlap_and_tree_are_told_of_the_chosen_worker() {
-        let warm = Candidate { decode_blocks: 500, ..idle(243, 1_600, 131, 643.0625) };
-        let said = lines(KV, 16 * 255 + 1, 0, &[warm]);
+        let said = lines(KV, 0, &[weighed(243, 1_600, (12.0625, 631.0))]);
         assert!(said[0].ends_with(
             "with 243 cached blocks: 643.062 = 1.0 * prefill_blocks + decode_blocks = 1.0 * 12.062 + 631.000"
         ));
@@ -213,15 +218,15 @@ mod tests {
 
     #[test]
     fn only_the_cost_router_logs_and_only_the_cold_choice_speaks_of_ties() {
-        let tied = [idle(0, 0, 2, 4.625), idle(0, 0, 2, 4.625)];
+        let tied = [weighed(0, 0, (2.625, 2.0)); 2];
         let hot = RouterSettings {
             overlap_score_weight: 0.25,
             router_temperature: 0.5,
             ..RouterSettings::new(Formula::A)
         };
-        let said = lines(hot, 42, 1, &tied);
+        let said = lines(hot, 1, &tied);
         assert_eq!(said.len(), 3);
         assert!(said[0].contains("= 0.2 * prefill_blocks"), "one decimal, half to even: {}", said[0]);
-        assert_eq!(lines(RouterSettings::round_robin(), 42, 1, &[]), [""; 0]);
+        assert_eq!(lines(RouterSettings::round_robin(), 1, &[]), [""; 0]);
     }
 }

@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 
 use serde::{Deserialize, Serialize};
 
-use super::router::Candidate;
+use super::router::SimulatedCandidate;
 use radixscope_model::id::{BlockHash, Millis};
 use radixscope_model::percentile;
 
@@ -74,7 +74,7 @@ pub struct DecisionRecord {
     /// Chain hashes of the prompt's full blocks.
     pub prompt: Vec<BlockHash>,
     /// By worker.
-    pub candidates: Vec<Candidate>,
+    pub candidates: Vec<SimulatedCandidate>,
 }
 
 /// Running account of a simulation.

@@ -10,38 +10,34 @@ use super::config::Fleet;
 use super::fault::Steer;
 use super::holders::Holders;
 use super::predicted::Predicted;
-use radixscope_model::id::BlockHash;
-use radixscope_model::record::Block;
-use radixscope_router::{RouterMode, RouterSettings, TieBreak, pick};
+use radixscope_model::id::{BlockHash, WorkerIx};
+use radixscope_model::record::{Block, Candidate};
+use radixscope_router::{RouterMode, RouterSettings, Terms, TieBreak, pick};
 
-/// What the router knew of one worker when it decided, and the cost that follows (lower wins).
+/// What the router knew of one worker when it decided.
 #[derive(Clone, Copy, PartialEq, Debug)]
-pub struct Candidate {
-    /// Full blocks of the prompt the worker holds, by the router's index.
-    pub overlap_blocks: u32,
+pub struct SimulatedCandidate {
+    /// What it was weighed by: `k · (A_w + isl − overlap · B) / B + D_w + N_w`, lower wins.
+    pub candidate: Candidate,
     /// Tokens routed to the worker whose first token has not come (`A_w`).
     pub prefill_tokens: u64,
     /// Distinct full blocks of the prompts active on the worker (`D_w`).
     pub decode_blocks: u64,
     /// Full blocks of this prompt not active there (`N_w`).
     pub new_blocks: u64,
-    /// Blocks of the worker in the router's index; counted only where `overlap_blocks` is above 0.
-    pub tree_blocks: u64,
-    /// `k · (A_w + isl − overlap · B) / B + D_w + N_w`.
-    pub cost: f64,
 }
 
-impl Candidate {
-    /// Blocks to prefill if a prompt of `isl_tokens` goes there (`pre_w ÷ B`).
-    pub(super) fn prefill_blocks(&self, isl_tokens: u32, block_size_tokens: u32) -> f64 {
-        let cached = u64::from(self.overlap_blocks) * u64::from(block_size_tokens);
+impl SimulatedCandidate {
+    /// Works out what it costs to send a prompt of `isl_tokens` there. `tree_blocks`: blocks of the worker in the router's
+    /// index, which counts only those that hold something of the prompt.
+    fn weigh(&mut self, isl_tokens: u32, block_size_tokens: u32, prefill_factor: f64, tree_blocks: u64) {
+        let candidate = &mut self.candidate;
+        let cached = u64::from(candidate.overlap_blocks) * u64::from(block_size_tokens);
         let tokens = self.prefill_tokens + u64::from(isl_tokens).saturating_sub(cached);
-        tokens as f64 / f64::from(block_size_tokens)
-    }
-
-    /// Active blocks if the prompt goes there (`dec_w`).
-    pub(super) fn potential_decode_blocks(&self) -> u64 {
-        self.decode_blocks + self.new_blocks
+        candidate.prefill_blocks = tokens as f64 / f64::from(block_size_tokens);
+        candidate.decode_blocks = (self.decode_blocks + self.new_blocks) as f64;
+        candidate.cost = prefill_factor * candidate.prefill_blocks + candidate.decode_blocks;
+        candidate.tree_size = Some(if candidate.overlap_blocks > 0 { tree_blocks } else { 0 });
     }
 }
 
@@ -77,7 +73,7 @@ pub(super) struct Router {
     /// What stands in for events, where the router does without them.
     predicted: Option<Predicted>,
     next_in_turn: u16,
-    candidates: Vec<Candidate>,
+    candidates: Vec<SimulatedCandidate>,
     costs: Vec<f64>,
     chances: Vec<f64>,
     rng: Pcg64Mcg,
@@ -177,7 +173,10 @@ impl Router {
                 self.score(frontend, isl_tokens, prompt);
                 let draw = self.rng.random();
                 let worker = self.pick(self.settings.router_temperature, draw, steer);
-                Choice { worker, overlap_blocks: self.candidates[usize::from(worker)].overlap_blocks }
+                Choice {
+                    worker,
+                    overlap_blocks: self.candidates[usize::from(worker)].candidate.overlap_blocks,
+                }
             }
         }
     }
@@ -195,28 +194,23 @@ impl Router {
     }
 
     /// What the last choice was made from, by worker; empty in round-robin.
-    pub(super) fn candidates(&self) -> &[Candidate] {
+    pub(super) fn candidates(&self) -> &[SimulatedCandidate] {
         &self.candidates
     }
 
     fn score(&mut self, frontend: u8, isl_tokens: u32, prompt: &[Block]) {
         self.candidates.clear();
-        self.candidates.extend(self.active[usize::from(frontend)].iter().map(|active| Candidate {
-            overlap_blocks: 0,
+        let active = (0..).map(WorkerIx).zip(&self.active[usize::from(frontend)]);
+        self.candidates.extend(active.map(|(worker, active)| SimulatedCandidate {
+            candidate: Terms::default().candidate(worker, 0, None),
             prefill_tokens: active.prefill_tokens,
             decode_blocks: active.blocks.len() as u64,
             new_blocks: (prompt.len() - active.prefix_len(prompt)) as u64,
-            tree_blocks: 0,
-            cost: 0.0,
         }));
         self.holders.count(prompt, &mut self.candidates);
         let factor = self.settings.prefill_factor();
         for (candidate, &tree_blocks) in self.candidates.iter_mut().zip(&self.tree_blocks) {
-            if candidate.overlap_blocks > 0 {
-                candidate.tree_blocks = tree_blocks;
-            }
-            let prefill_blocks = candidate.prefill_blocks(isl_tokens, self.block_size_tokens);
-            candidate.cost = factor * prefill_blocks + candidate.potential_decode_blocks() as f64;
+            candidate.weigh(isl_tokens, self.block_size_tokens, factor, tree_blocks);
         }
     }
 
@@ -229,7 +223,7 @@ impl Router {
         if eligible.is_empty() {
             eligible.extend_from_slice(workers);
         }
-        let candidate = |at: usize| &candidates[usize::from(eligible[at])];
+        let candidate = |at: usize| &candidates[usize::from(eligible[at])].candidate;
         costs.clear();
         costs.extend((0..eligible.len()).map(|at| candidate(at).cost));
         chances.resize(costs.len(), 0.0);
@@ -237,7 +231,7 @@ impl Router {
             costs,
             temperature,
             TieBreak::SmallestTree,
-            |at| candidate(at).tree_blocks,
+            |at| candidate(at).tree_size.unwrap_or(0),
             chances,
         );
         eligible[pick::draw(chances, draw).unwrap_or(0)]
@@ -327,11 +321,11 @@ mod tests {
         let mut router = router(1, kv(1.0));
         for (isl, cost) in [(122, 14.625), (42, 4.625), (3858, 482.125)] {
             router.choose(0, isl, &prompt(isl), Steer::Free);
-            assert_eq!(router.candidates()[0].cost, cost);
+            assert_eq!(router.candidates()[0].candidate.cost, cost);
         }
         router.stored(0, None, &prompt(122));
         router.choose(0, 122, &prompt(122), Steer::Free);
-        assert_eq!(router.candidates()[0].cost, 7.625);
+        assert_eq!(router.candidates()[0].candidate.cost, 7.625);
     }
 
     #[test]
@@ -358,7 +352,7 @@ mod tests {
         router.stored(1, None, &prompt[..1]);
         router.add(0, 0, &[Block { block_hash: BlockHash(99), tokens_hash: TokensHash(0) }], 0);
         let choice = router.choose(0, 32, &prompt, Steer::Free);
-        assert_eq!(router.candidates()[0].cost, router.candidates()[1].cost);
+        assert_eq!(router.candidates()[0].candidate.cost, router.candidates()[1].candidate.cost);
         assert_eq!(choice, Choice { worker: 1, overlap_blocks: 1 });
     }
 
@@ -375,9 +369,9 @@ mod tests {
             );
             router.removed(last, prompt[3].block_hash);
             assert_eq!(router.choose(0, 64, &prompt, Steer::Free).overlap_blocks, 3);
-            assert_eq!(router.candidates()[0].overlap_blocks, 1);
-            assert_eq!(router.candidates().iter().filter(|c| c.overlap_blocks > 0).count(), 2);
-            assert_eq!(router.candidates()[usize::from(last)].tree_blocks, 3);
+            assert_eq!(router.candidates()[0].candidate.overlap_blocks, 1);
+            assert_eq!(router.candidates().iter().filter(|c| c.candidate.overlap_blocks > 0).count(), 2);
+            assert_eq!(router.candidates()[usize::from(last)].candidate.tree_size, Some(3));
         }
     }
 

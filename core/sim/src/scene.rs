@@ -334,7 +334,7 @@ impl Surroundings for Heard<'_, '_> {
             decision.prompt.extend(prompt.iter().map(|b| b.block_hash));
             decision.candidates.extend_from_slice(candidates);
         });
-        let decided = DecisionInput { isl_tokens, worker, workers: router.workers(), candidates };
+        let decided = DecisionInput { worker, workers: router.workers(), candidates };
         log.decided(frontend, at_us, &decided, |worker| wire.worker_id(worker), self.out);
         let isl_blocks = isl_tokens.div_ceil(config.block_size_tokens);
         wire.hit_rate(at_ms, frontend, worker, isl_blocks, overlap_blocks, self.out);

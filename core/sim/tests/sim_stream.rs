@@ -309,15 +309,15 @@ fn decisions_follow_formula_a_on_what_was_published() {
                 let id = simulation.worker_id(worker);
                 let holds = held.entry(id).or_default();
                 let overlap = decision.prompt.iter().filter(|&h| holds.contains(&h.0)).count() as u64;
-                assert_eq!(u64::from(candidate.overlap_blocks), overlap);
+                assert_eq!(u64::from(candidate.candidate.overlap_blocks), overlap);
                 let (decode, prefill) = loads.get(&id).copied().unwrap_or_default();
                 assert_eq!((candidate.decode_blocks, candidate.prefill_tokens), (decode, prefill));
                 let new_tokens = u64::from(decision.isl_tokens) - overlap * 16;
                 let cost = (prefill + new_tokens) as f64 / 16.0 + (decode + candidate.new_blocks) as f64;
-                assert_eq!(candidate.cost, cost);
+                assert_eq!(candidate.candidate.cost, cost);
                 least = least.min(cost);
             }
-            let chosen = &decision.candidates[usize::from(decision.worker)];
+            let chosen = &decision.candidates[usize::from(decision.worker)].candidate;
             assert_eq!(chosen.cost, least);
             assert_eq!(said["worker_id"], simulation.worker_id(decision.worker));
             assert_eq!(said["overlap_blocks"], chosen.overlap_blocks);

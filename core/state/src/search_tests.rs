@@ -1,7 +1,5 @@
 //! What people paste, and what is found for it.
 
-use std::borrow::Cow;
-
 use proptest::prelude::*;
 
 use super::*;
@@ -90,7 +88,7 @@ fn cluster() -> Cluster {
     }
     for id in 1..=3 {
         let new = Decision::new(DecisionId(id), WorkerIx(0), DecisionSource::Log);
-        fold(Record::Decision(Decision { request_id: Some(Cow::Owned(format!("req-{id}"))), ..new }));
+        fold(Record::Decision(Decision { request_id: Some(format!("req-{id}")), ..new }));
     }
     cluster
 }

@@ -38,7 +38,7 @@ impl Fold {
         self.cluster.fold(seq, &Entry { at_ms: Millis(self.at), record });
     }
 
-    fn decide(&mut self, id: u64, worker: u16, more: impl FnOnce(&mut Decision<'static>)) {
+    fn decide(&mut self, id: u64, worker: u16, more: impl FnOnce(&mut Decision)) {
         let mut decision = Decision::new(DecisionId(id), WorkerIx(worker), DecisionSource::ActiveSequences);
         more(&mut decision);
         self.fold(Record::Decision(decision));
@@ -56,7 +56,7 @@ fn path() -> Option<PathEnd> {
     Some(PathEnd { worker: WorkerIx(0), block_hash: BlockHash(5), blocks: 5 })
 }
 
-fn weighed(overlaps: [u32; 2]) -> Cow<'static, [Candidate]> {
+fn weighed(overlaps: [u32; 2]) -> Vec<Candidate> {
     let candidate = |(worker, overlap_blocks)| Candidate {
         worker: WorkerIx(worker),
         overlap_blocks,
@@ -65,7 +65,7 @@ fn weighed(overlaps: [u32; 2]) -> Cow<'static, [Candidate]> {
         cost: 0.0,
         tree_size: None,
     };
-    Cow::Owned([0, 1].into_iter().zip(overlaps).map(candidate).collect())
+    [0, 1].into_iter().zip(overlaps).map(candidate).collect()
 }
 
 #[test]
@@ -128,7 +128,7 @@ fn a_decision_counts_once_as_soon_as_its_path_is_known() {
 #[test]
 fn a_miss_that_is_told_once_more_after_its_blocks_were_stored_stays_a_miss() {
     let mut fold = Fold::new();
-    let unheld = |d: &mut Decision<'static>| {
+    let unheld = |d: &mut Decision| {
         (d.completeness, d.candidates) = (Completeness::Reconstructed, weighed([0, 0]));
     };
     fold.decide(1, 0, unheld);

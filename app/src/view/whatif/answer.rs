@@ -104,13 +104,13 @@ fn shown(cluster: &Cluster, answer: &Answer<'_>) -> Shown {
         .ranked()
         .take(ROWS)
         .map(|c| CostRow {
-            worker: match c.who {
+            worker: match c.candidate.worker {
                 Who::Worker(worker) => Some(worker),
                 Who::Added(_) | Who::Example(_) => None,
             },
-            label: name(c.who),
+            label: name(c.candidate.worker),
             rank: c.rank,
-            overlap_blocks: c.overlap_blocks,
+            overlap_blocks: c.candidate.overlap_blocks,
             terms: c.terms,
             probability: Some(c.probability),
             is_chosen: c.probability > 0.0 && c.probability >= likeliest,
@@ -118,7 +118,7 @@ fn shown(cluster: &Cluster, answer: &Answer<'_>) -> Shown {
                 .into_iter()
                 .flatten()
                 .collect(),
-            ghost: recorded_cost(c.who),
+            ghost: recorded_cost(c.candidate.worker),
             about: format!(
                 "Load: {}. {} prompt tokens wait, {} with this prompt",
                 c.load_from.words(),

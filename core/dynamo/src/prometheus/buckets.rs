@@ -1,7 +1,5 @@
 //! A histogram as it comes: cumulative buckets in any order, one set for each set of labels.
 
-use std::borrow::Cow;
-
 use super::{DecodeError, Reason};
 use radixscope_model::record::{Histogram, HistogramKind};
 
@@ -71,7 +69,7 @@ impl Buckets {
     }
 
     /// The histogram, if what came makes one.
-    pub(super) fn finish(mut self, kind: HistogramKind) -> Result<Histogram<'static>, DecodeError> {
+    pub(super) fn finish(mut self, kind: HistogramKind) -> Result<Histogram, DecodeError> {
         let missing =
             |what: &str| DecodeError::new(Reason::MissingField, format!("{kind:?}: {what} is missing"));
         let all = self.all.ok_or_else(|| missing("the bucket +Inf"))?;
@@ -92,6 +90,6 @@ impl Buckets {
             return Err(DecodeError::new(Reason::Malformed, text));
         }
         let bounds: Vec<f64> = self.below.iter().map(|(bound, _)| *bound).collect();
-        Ok(Histogram { kind, bounds: Cow::Owned(bounds), counts: Cow::Owned(counts), sum })
+        Ok(Histogram { kind, bounds, counts, sum })
     }
 }

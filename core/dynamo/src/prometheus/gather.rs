@@ -31,7 +31,7 @@ pub(super) struct Gather<'t> {
     gauges: BTreeMap<Gauge, Best<f64>>,
     counters: BTreeMap<Counter, Best<f64>>,
     histograms: BTreeMap<HistogramKind, Best<Buckets>>,
-    models: Vec<ModelFigures<'t>>,
+    models: Vec<ModelFigures>,
     workers: BTreeMap<Worker, RoutedWorker>,
     states: BTreeMap<WorkerId, RoutingState>,
     discovered: Option<u64>,
@@ -74,7 +74,7 @@ impl<'t> Gather<'t> {
     }
 
     /// Takes one sample. Of a metric that we do not know nothing can be wrong.
-    pub(super) fn take(&mut self, sample: &Sample<'t>, faults: &mut Faults) {
+    pub(super) fn take(&mut self, sample: &Sample<'_>, faults: &mut Faults) {
         self.samples += 1;
         self.identify(sample);
         let name = self.canonical(&sample.name);
@@ -129,7 +129,7 @@ impl<'t> Gather<'t> {
         }
     }
 
-    fn figure(&mut self, alias: &Alias, sample: &Sample<'t>, is_it: bool) -> Result<(), DecodeError> {
+    fn figure(&mut self, alias: &Alias, sample: &Sample<'_>, is_it: bool) -> Result<(), DecodeError> {
         if let (Means::Count(counter), false) = (alias.means, is_it) {
             // The metric is there, under other labels: of ours there were none yet, which is known.
             place(&mut self.counters, counter, alias.rank);
@@ -187,15 +187,15 @@ impl<'t> Gather<'t> {
         best.figure.take(part, sample.label("le"), sane(sample)?)
     }
 
-    fn model(&mut self, of: OfModel, sample: &Sample<'t>, value: f64) -> Result<(), DecodeError> {
-        let Some(name) = sample.take_label("model") else { return Err(missing(sample, "model")) };
+    fn model(&mut self, of: OfModel, sample: &Sample<'_>, value: f64) -> Result<(), DecodeError> {
+        let Some(name) = sample.label("model") else { return Err(missing(sample, "model")) };
         let value = number(sample, value)?;
         let ix = match self.models.iter().position(|model| model.name == name) {
             Some(ix) => ix,
             None if self.models.len() == MAX_MODELS => return Err(too_many("models", MAX_MODELS)),
             None => {
                 self.models.push(ModelFigures {
-                    name,
+                    name: name.to_owned(),
                     block_size_tokens: None,
                     total_kv_blocks: None,
                     max_num_seqs: None,
@@ -276,7 +276,7 @@ impl<'t> Gather<'t> {
     }
 
     /// The figures.
-    pub(super) fn finish(self, faults: &mut Faults) -> Scraped<'t> {
+    pub(super) fn finish(self, faults: &mut Faults) -> Scraped {
         let mut histograms = Vec::new();
         for (kind, best) in self.histograms.into_iter().filter(|(_, best)| !best.is_bad) {
             match best.figure.finish(kind) {

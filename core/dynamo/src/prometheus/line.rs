@@ -23,19 +23,11 @@ pub(super) struct Sample<'t> {
     pub(super) value: f64,
 }
 
-impl<'t> Sample<'t> {
+impl Sample<'_> {
     /// A label's value; an empty one is as good as none.
     pub(super) fn label(&self, name: &str) -> Option<&str> {
-        self.pair(name).map(|label| &*label.value)
-    }
-
-    /// The same, kept apart from the sample.
-    pub(super) fn take_label(&self, name: &str) -> Option<Cow<'t, str>> {
-        self.pair(name).map(|label| label.value.clone())
-    }
-
-    fn pair(&self, name: &str) -> Option<&LabelPair<'t>> {
-        self.labels.iter().find(|label| label.name == name && !label.value.is_empty())
+        let label = self.labels.iter().find(|label| label.name == name && !label.value.is_empty());
+        label.map(|label| &*label.value)
     }
 }
 

@@ -44,7 +44,7 @@ const AFTER_PREFIX: &str = "_model_kv_cache_block_size{";
 
 /// What one scrape says, see [`radixscope_model::record::Scrape`].
 #[derive(Clone, PartialEq, Debug)]
-pub struct Scraped<'t> {
+pub struct Scraped {
     /// What the process turned out to be.
     pub role: ProcessRole,
     /// Its connection id.
@@ -54,9 +54,9 @@ pub struct Scraped<'t> {
     /// Counters.
     pub counters: Vec<(Counter, f64)>,
     /// Distributions.
-    pub histograms: Vec<Histogram<'static>>,
+    pub histograms: Vec<Histogram>,
     /// What a frontend says of its models.
-    pub models: Vec<ModelFigures<'t>>,
+    pub models: Vec<ModelFigures>,
     /// What a frontend says of workers.
     pub workers: Vec<RoutedWorker>,
     /// What a worker says of its ranks.
@@ -89,7 +89,7 @@ impl RoutedWorker {
 }
 
 /// Reads one scrape: what was understood, and what was not. The former is `None` if no line was one of metrics.
-pub fn decode(text: &[u8]) -> (Option<Scraped<'_>>, Result<(), Faults>) {
+pub fn decode(text: &[u8]) -> (Option<Scraped>, Result<(), Faults>) {
     let mut faults = Faults::default();
     let mut gather = Gather::new(custom_prefix(text));
     let mut left = text;

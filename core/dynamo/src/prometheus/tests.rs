@@ -3,17 +3,17 @@
 use super::*;
 use radixscope_model::record::HistogramKind;
 
-fn read(text: &str) -> Scraped<'_> {
+fn read(text: &str) -> Scraped {
     let (scraped, understood) = decode(text.as_bytes());
     assert_eq!(understood, Ok(()));
     scraped.expect("metrics")
 }
 
-fn gauge(scraped: &Scraped<'_>, gauge: Gauge) -> Option<f64> {
+fn gauge(scraped: &Scraped, gauge: Gauge) -> Option<f64> {
     scraped.gauges.iter().find(|(known, _)| *known == gauge).map(|(_, value)| *value)
 }
 
-fn counter(scraped: &Scraped<'_>, counter: Counter) -> Option<f64> {
+fn counter(scraped: &Scraped, counter: Counter) -> Option<f64> {
     scraped.counters.iter().find(|(known, _)| *known == counter).map(|(_, value)| *value)
 }
 

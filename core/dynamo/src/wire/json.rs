@@ -221,28 +221,6 @@ impl<'a> Json<'a> {
         Ok(())
     }
 
-    /// An integer and whether it is negative, as 64 bits.
-    #[inline]
-    fn integer(&mut self) -> Result<(u64, bool), Fault> {
-        if !matches!(self.peek()?, b'0'..=b'9' | b'-') {
-            return Err(self.unexpected("expected an integer"));
-        }
-        let mark = self.rest;
-        let (value, negative) = self.whole()?;
-        if matches!(self.rest.first(), Some(b'.' | b'e' | b'E')) {
-            self.rest = mark;
-            return Err(self.unexpected("expected an integer"));
-        }
-        let value = match (value, negative) {
-            (Some(value), false) => Some(value),
-            (Some(value), true) if value <= 1 << 63 => Some(value.wrapping_neg()),
-            _ => None,
-        };
-        let at = self.len - mark.len();
-        let value = value.ok_or(Fault::new(Reason::WrongType, "expected an integer of 64 bits", at))?;
-        Ok((value, negative && value != 0))
-    }
-
     /// After the opening bracket of a map or array or after a value in it: whether another one comes.
     #[inline]
     fn more(&mut self, left: &mut Left, close: u8) -> Result<bool, Fault> {
@@ -346,21 +324,33 @@ impl<'a> Wire<'a> for Json<'a> {
     }
 
     #[inline]
-    fn u64(&mut self) -> Result<u64, Fault> {
-        let at = self.at();
-        match self.integer()? {
-            (value, false) => Ok(value),
-            _ => Err(Fault::new(Reason::WrongType, "expected an integer that is not negative", at)),
-        }
-    }
-
-    #[inline]
     fn hash(&mut self) -> Result<u64, Fault> {
         if let Some((value, rest @ [b',' | b']' | b'}', ..])) = plain_u64(self.rest) {
             self.rest = rest;
             return Ok(value);
         }
         self.integer().map(|(value, _)| value)
+    }
+
+    #[inline]
+    fn integer(&mut self) -> Result<(u64, bool), Fault> {
+        if !matches!(self.peek()?, b'0'..=b'9' | b'-') {
+            return Err(self.unexpected("expected an integer"));
+        }
+        let mark = self.rest;
+        let (value, negative) = self.whole()?;
+        if matches!(self.rest.first(), Some(b'.' | b'e' | b'E')) {
+            self.rest = mark;
+            return Err(self.unexpected("expected an integer"));
+        }
+        let value = match (value, negative) {
+            (Some(value), false) => Some(value),
+            (Some(value), true) if value <= 1 << 63 => Some(value.wrapping_neg()),
+            _ => None,
+        };
+        let at = self.len - mark.len();
+        let value = value.ok_or(Fault::new(Reason::WrongType, "expected an integer of 64 bits", at))?;
+        Ok((value, negative && value != 0))
     }
 
     fn word(&mut self) -> Result<&'a [u8], Fault> {

@@ -118,10 +118,8 @@ pub(super) trait Wire<'a>: Sized {
     /// Reads a null, if the next value is one.
     fn nil(&mut self) -> Result<bool, Fault>;
     fn bool(&mut self) -> Result<bool, Fault>;
-    /// An integer of 0 to 2⁶⁴−1.
-    fn u64(&mut self) -> Result<u64, Fault>;
-    /// As `u64`, and a negative number of 64 bits counts by its bits: some engines hash to signed numbers.
-    fn hash(&mut self) -> Result<u64, Fault>;
+    /// An integer of 64 bits, and whether it is negative.
+    fn integer(&mut self) -> Result<(u64, bool), Fault>;
     /// The bytes of a text as they are sent, for comparing with words that have no escapes.
     fn word(&mut self) -> Result<&'a [u8], Fault>;
     fn text(&mut self) -> Result<Cow<'a, str>, Fault>;
@@ -153,6 +151,22 @@ pub(super) trait Wire<'a>: Sized {
             }
             Err(fault) => fault,
         }
+    }
+
+    /// An integer of 0 to 2⁶⁴−1.
+    #[inline]
+    fn u64(&mut self) -> Result<u64, Fault> {
+        let at = self.at();
+        match self.integer()? {
+            (value, false) => Ok(value),
+            _ => Err(Fault::new(Reason::WrongType, "expected an integer that is not negative", at)),
+        }
+    }
+
+    /// As `u64`, and a negative number of 64 bits counts by its bits: some engines hash to signed numbers.
+    #[inline]
+    fn hash(&mut self) -> Result<u64, Fault> {
+        self.integer().map(|(value, _)| value)
     }
 
     fn u32(&mut self) -> Result<u32, Fault> {

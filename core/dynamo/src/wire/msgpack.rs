@@ -44,22 +44,7 @@ impl<'a> MsgPack<'a> {
         Ok(head)
     }
 
-    /// An integer and whether it is negative, as 64 bits. Hashes and ids are of nine bytes, counts of one.
-    #[inline]
-    fn integer(&mut self) -> Result<(u64, bool), Fault> {
-        match self.rest {
-            [0xcf, rest @ ..] if let Some((value, rest)) = rest.split_first_chunk() => {
-                self.rest = rest;
-                Ok((u64::from_be_bytes(*value), false))
-            }
-            [small @ 0x00..=0x7f, rest @ ..] => {
-                self.rest = rest;
-                Ok((u64::from(*small), false))
-            }
-            _ => self.other_integer(),
-        }
-    }
-
+    /// An integer in any of its other forms.
     fn other_integer(&mut self) -> Result<(u64, bool), Fault> {
         let mark = self.rest;
         let signed = |value: i64| (value.cast_unsigned(), value < 0);
@@ -168,17 +153,19 @@ impl<'a> Wire<'a> for MsgPack<'a> {
     }
 
     #[inline]
-    fn u64(&mut self) -> Result<u64, Fault> {
-        let at = self.at();
-        match self.integer()? {
-            (value, false) => Ok(value),
-            _ => Err(Fault::new(Reason::WrongType, "expected an integer that is not negative", at)),
+    fn integer(&mut self) -> Result<(u64, bool), Fault> {
+        // Hashes and ids are of nine bytes, counts of one.
+        match self.rest {
+            [0xcf, rest @ ..] if let Some((value, rest)) = rest.split_first_chunk() => {
+                self.rest = rest;
+                Ok((u64::from_be_bytes(*value), false))
+            }
+            [small @ 0x00..=0x7f, rest @ ..] => {
+                self.rest = rest;
+                Ok((u64::from(*small), false))
+            }
+            _ => self.other_integer(),
         }
-    }
-
-    #[inline]
-    fn hash(&mut self) -> Result<u64, Fault> {
-        self.integer().map(|(value, _)| value)
     }
 
     #[inline]

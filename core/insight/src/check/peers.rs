@@ -114,7 +114,7 @@ pub(super) fn batch_limit(view: &View<'_>) -> Option<u64> {
 
 fn one_model(
     view: &View<'_>,
-    of: impl Fn(&radixscope_model::record::ModelFigures<'static>) -> Option<u64>,
+    of: impl Fn(&radixscope_model::record::ModelFigures) -> Option<u64>,
 ) -> Option<u64> {
     let mut models = scraped(view, ProcessRole::Frontend).flat_map(|process| process.models());
     let first = models.next()?;

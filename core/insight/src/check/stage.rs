@@ -1,7 +1,5 @@
 //! A small cluster for tests of rules: workers, decisions, scrapes, and time that passes.
 
-use std::borrow::Cow;
-
 use super::{Given, History, Rule, RuleOutcome, View};
 use radixscope_model::id::{DecisionId, Millis, Seq, SourceIx, Worker, WorkerIx};
 use radixscope_model::record::{
@@ -99,7 +97,7 @@ impl Stage {
 
     /// A process is scraped.
     pub(super) fn scrape(&mut self, process: &Process) {
-        self.tell(Record::scrape(&process.scrape()));
+        self.tell(Record::Scrape(process.scrape()));
     }
 
     /// A finding of another rule holds.
@@ -158,8 +156,8 @@ pub(super) struct Process {
     pub(super) instance: Option<u64>,
     pub(super) gauges: Vec<(Gauge, f64)>,
     pub(super) counters: Vec<(Counter, f64)>,
-    pub(super) histograms: Vec<Histogram<'static>>,
-    pub(super) models: Vec<ModelFigures<'static>>,
+    pub(super) histograms: Vec<Histogram>,
+    pub(super) models: Vec<ModelFigures>,
     pub(super) workers: Vec<WorkerFigures>,
     pub(super) ranks: Vec<RankFigures>,
 }
@@ -196,7 +194,7 @@ impl Process {
 
     pub(super) fn histogram(mut self, kind: HistogramKind, bounds: &[f64], counts: &[u64], sum: f64) -> Self {
         self.histograms.retain(|known| known.kind != kind);
-        let (bounds, counts) = (Cow::Owned(bounds.to_vec()), Cow::Owned(counts.to_vec()));
+        let (bounds, counts) = (bounds.to_vec(), counts.to_vec());
         self.histograms.push(Histogram { kind, bounds, counts, sum });
         self
     }
@@ -214,18 +212,16 @@ impl Process {
         self
     }
 
-    fn scrape(&self) -> Scrape<'static> {
+    fn scrape(&self) -> Scrape {
         Scrape {
-            process: self.name.into(),
-            role: self.role,
             instance: self.instance,
-            gauges: self.gauges.clone().into(),
-            counters: self.counters.clone().into(),
+            gauges: self.gauges.clone(),
+            counters: self.counters.clone(),
             histograms: self.histograms.clone(),
             models: self.models.clone(),
-            workers: self.workers.clone().into(),
-            ranks: self.ranks.clone().into(),
-            is_whole: true,
+            workers: self.workers.clone(),
+            ranks: self.ranks.clone(),
+            ..Scrape::new(self.name, self.role)
         }
     }
 }

@@ -6,12 +6,12 @@ use serde::{Deserialize, Serialize};
 use super::frozen::About;
 use super::{Selection, Span};
 use radixscope_model::id::{DecisionId, Millis, Seq};
-use radixscope_model::record::DecisionSource;
+use radixscope_model::record::{Candidate, DecisionSource};
 use radixscope_state::cluster::{Cluster, DecisionEntry};
 
 use radixscope_router::RouterSettings;
 use radixscope_router::frozen::{
-    Frozen, FrozenBuilder, FrozenCandidate, FrozenDecision, LeftOut, MAX_CANDIDATES,
+    Frozen, FrozenBuilder, FrozenDecision, LeftOut, MAX_CANDIDATES,
 };
 use radixscope_state::requests::EXPIRE_MS;
 
@@ -74,7 +74,7 @@ pub struct Sample {
     /// In order of decision.
     rows: Vec<Row>,
     /// Of all rows, in their order.
-    candidates: Vec<FrozenCandidate>,
+    candidates: Vec<Candidate>,
     /// Whether the load of workers beside each other can be told.
     whole: bool,
 }
@@ -118,16 +118,7 @@ impl Sample {
                 );
                 about.running += u64::from(is_running);
                 self.rows.push(Row { id: decided.decision.id, decision, candidates: known.len() as u16 });
-                let tree_sizes = decided.decision.tree_sizes_blocks();
-                self.candidates.extend(known.iter().zip(tree_sizes).map(|(candidate, size)| {
-                    FrozenCandidate {
-                        worker: candidate.worker,
-                        overlap_blocks: candidate.overlap_blocks.into(),
-                        prefill_blocks: candidate.prefill_blocks,
-                        decode_blocks: candidate.decode_blocks,
-                        tree_size_blocks: size,
-                    }
-                }));
+                self.candidates.extend_from_slice(known);
             }
             Err(reason) => about.leave_out(reason),
         }

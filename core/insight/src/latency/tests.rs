@@ -19,21 +19,15 @@ fn fold(cluster: &mut Cluster, at: u64, record: Record<'_>) {
 fn scrape(name: &'static str, ttft: [u64; 4], counters: Vec<(Counter, f64)>) -> Record<'static> {
     let histogram = Histogram {
         kind: HistogramKind::Ttft,
-        bounds: vec![0.1, 0.47, 1.0].into(),
-        counts: ttft.to_vec().into(),
+        bounds: vec![0.1, 0.47, 1.0],
+        counts: ttft.to_vec(),
         sum: 1.0,
     };
-    Record::scrape(&Scrape {
-        process: name.into(),
-        is_whole: true,
-        role: ProcessRole::Frontend,
-        instance: None,
-        gauges: vec![(Gauge::InFlightRequests, 7.0)].into(),
-        counters: counters.into(),
+    Record::Scrape(Scrape {
+        gauges: vec![(Gauge::InFlightRequests, 7.0)],
+        counters,
         histograms: vec![histogram],
-        models: Vec::new(),
-        workers: Vec::new().into(),
-        ranks: Vec::new().into(),
+        ..Scrape::new(name, ProcessRole::Frontend)
     })
 }
 

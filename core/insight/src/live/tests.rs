@@ -1,7 +1,5 @@
 //! Windows of live traffic: from scrapes, from single requests, from a recording, and from nothing.
 
-use std::borrow::Cow;
-
 use super::*;
 use radixscope_model::id::{DecisionId, Seq, Worker, WorkerIx};
 use radixscope_model::record::{
@@ -22,21 +20,17 @@ fn with_worker() -> Cluster {
     cluster
 }
 
-fn histogram(kind: HistogramKind, bounds: &'static [f64], counts: Vec<u64>, sum: f64) -> Histogram<'static> {
-    Histogram { kind, bounds: Cow::Borrowed(bounds), counts: counts.into(), sum }
+fn histogram(kind: HistogramKind, bounds: &'static [f64], counts: Vec<u64>, sum: f64) -> Histogram {
+    Histogram { kind, bounds: bounds.to_vec(), counts, sum }
 }
 
 /// What a frontend has counted after `n` requests: 2 s each, 0.5 s to the first token, 1,000 prompt tokens of which 750
 /// were cached, 100 output tokens.
 fn scrape(n: u64, role: ProcessRole, process: &'static str) -> Record<'static> {
     let all = n as f64;
-    Record::scrape(&Scrape {
-        process: process.into(),
-        is_whole: true,
-        role,
-        instance: None,
-        gauges: vec![(Gauge::InFlightRequests, 4.0)].into(),
-        counters: vec![(Counter::RequestsOk, all), (Counter::OutputTokens, all * 100.0)].into(),
+    Record::Scrape(Scrape {
+        gauges: vec![(Gauge::InFlightRequests, 4.0)],
+        counters: vec![(Counter::RequestsOk, all), (Counter::OutputTokens, all * 100.0)],
         histograms: vec![
             histogram(HistogramKind::Ttft, &[0.4, 0.6], vec![0, n, 0], all * 0.5),
             histogram(HistogramKind::Duration, &[1.0, 3.0], vec![0, n, 0], all * 2.0),
@@ -44,9 +38,7 @@ fn scrape(n: u64, role: ProcessRole, process: &'static str) -> Record<'static> {
             histogram(HistogramKind::OutputTokens, &[90.0, 110.0], vec![0, n, 0], all * 100.0),
             histogram(HistogramKind::CachedTokens, &[700.0, 800.0], vec![0, n, 0], all * 750.0),
         ],
-        models: Vec::new(),
-        workers: Vec::new().into(),
-        ranks: Vec::new().into(),
+        ..Scrape::new(process, role)
     })
 }
 

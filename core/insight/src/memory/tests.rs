@@ -1,7 +1,5 @@
 //! Occupancy by every mixture of sources.
 
-use std::borrow::Cow;
-
 use super::*;
 use radixscope_model::id::{BlockHash, Seq, TokensHash, Worker};
 use radixscope_model::record::{Block, Entry, ModelFigures, ProcessRole, RankFigures, Record, Scrape};
@@ -73,18 +71,12 @@ impl Told {
             context_length: None,
         };
         let scrape = Scrape {
-            process: if frontend_blocks.is_some() { "frontend" } else { "worker" }.into(),
-            role,
-            is_whole: true,
             instance,
-            gauges: Cow::Borrowed(&[]),
-            counters: Cow::Borrowed(&[]),
-            histograms: Vec::new(),
             models: if frontend_blocks.is_some() { vec![model] } else { Vec::new() },
-            workers: Cow::Borrowed(&[]),
-            ranks: Cow::Owned(vec![rank]),
+            ranks: vec![rank],
+            ..Scrape::new(role.as_str(), role)
         };
-        self.tell(Record::scrape(&scrape))
+        self.tell(Record::Scrape(scrape))
     }
 
     fn memory(&self) -> Memory {

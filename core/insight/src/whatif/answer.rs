@@ -6,6 +6,7 @@ use super::load::LoadFrom;
 use super::question::{Question, Who};
 use super::{Row, WhatIf};
 use radixscope_model::id::{DecisionId, Millis, Seq};
+use radixscope_model::record::Candidate;
 use radixscope_router::explain::Short;
 use radixscope_router::{Load, Request, RouterSettings, Scores, Terms, WorkerInput};
 use radixscope_state::cluster::Cluster;
@@ -31,22 +32,20 @@ pub struct Answer<'a> {
     pub(super) inputs: &'a [WorkerInput],
 }
 
-/// A candidate.
+/// A candidate with its place in the answer.
 #[derive(Clone, Copy, PartialEq, Debug)]
-pub struct Candidate {
-    /// Who.
-    pub who: Who,
+pub struct RankedCandidate {
+    /// Who, and the numbers that are compared.
+    pub candidate: Candidate<Who>,
     /// From 1, by cost; equal costs in the order of first sight.
     pub rank: u32,
-    /// Blocks of the prompt it holds.
-    pub overlap_blocks: u32,
     /// How busy it is, the blocks of this prompt included.
     pub load: Load,
     /// Where that is from.
     pub load_from: LoadFrom,
     /// Whether the question changed its load.
     pub is_changed: bool,
-    /// Cost and what it is made of.
+    /// All that its cost is made of.
     pub terms: Terms,
     /// Chance to be chosen, 0 … 1.
     pub probability: f64,
@@ -81,23 +80,22 @@ pub struct Versus {
 
 impl<'a> Answer<'a> {
     /// Candidates by cost, lowest first.
-    pub fn ranked(&self) -> impl ExactSizeIterator<Item = Candidate> + use<'a> {
+    pub fn ranked(&self) -> impl ExactSizeIterator<Item = RankedCandidate> + use<'a> {
         let answer = *self;
         let actual = self.versus.map(|versus| versus.actual);
         let ranking = self.scores.ranking().iter().enumerate();
         ranking.map(move |(place, &at)| answer.at(place as u32 + 1, at as usize, actual))
     }
 
-    fn at(&self, rank: u32, at: usize, actual: Option<Who>) -> Candidate {
-        let (row, input) = (self.rows[at], &self.inputs[at]);
-        Candidate {
-            who: row.who,
+    fn at(&self, rank: u32, at: usize, actual: Option<Who>) -> RankedCandidate {
+        let (row, input, terms) = (self.rows[at], &self.inputs[at], self.scores.terms()[at]);
+        RankedCandidate {
+            candidate: terms.candidate(row.who, input.overlap.device, Some(input.tree_size_blocks)),
             rank,
-            overlap_blocks: input.overlap.device,
             load: input.load.unwrap_or_default(),
             load_from: row.load_from,
             is_changed: row.is_changed,
-            terms: self.scores.terms()[at],
+            terms,
             probability: self.scores.probabilities()[at],
             is_actual: actual == Some(row.who),
         }

@@ -21,7 +21,7 @@ use radixscope_state::cluster::Cluster;
 use radixscope_state::requests::{ActiveSequences, is_peer, tree_size_blocks};
 use radixscope_state::tree::OverlapRule;
 
-pub use answer::{Answer, Candidate, Versus};
+pub use answer::{Answer, RankedCandidate, Versus};
 pub use load::LoadFrom;
 use load::Loads;
 pub use prompt::{Blocks, Hashes};

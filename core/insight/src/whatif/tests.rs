@@ -61,7 +61,7 @@ impl Scene {
     fn costs(&self, question: &Question) -> Vec<(Who, f64)> {
         let mut engine = WhatIf::default();
         let answer = engine.ask(self.state(), question).expect("answered");
-        answer.ranked().map(|c| (c.who, c.terms.cost)).collect()
+        answer.ranked().map(|c| (c.candidate.worker, c.candidate.cost)).collect()
     }
 
     fn notes(&self, question: &Question) -> String {
@@ -141,7 +141,7 @@ fn holes_count_for_the_versions_that_count_so() {
         let question = Question { options, ..local(1..=4, None) };
         let mut engine = WhatIf::default();
         let answer = engine.ask(scene.state(), &question).expect("answered");
-        answer.ranked().find(|c| c.who == w(0)).expect("W1").overlap_blocks
+        answer.ranked().find(|c| c.candidate.worker == w(0)).expect("W1").candidate.overlap_blocks
     };
     let of = |version| overlap(RouterSettings::of_version(version).expect("known"));
     assert_eq!((of("0.9.1"), of("1.1.0"), of("1.6.1")), (3, 1, 1));
@@ -305,7 +305,7 @@ fn a_thousand_workers_and_ten_thousand_blocks_take_the_same_path_without_an_allo
     let question = local(1..=BLOCKS, None);
     let mut engine = WhatIf::default();
     let best = engine.ask(scene.state(), &question).expect("answered").ranked().next().expect("one");
-    assert_eq!((best.who, best.overlap_blocks), (w(39), (40 * BLOCKS / 41) as u32));
+    assert_eq!((best.candidate.worker, best.candidate.overlap_blocks), (w(39), (40 * BLOCKS / 41) as u32));
     let warm = allocation_counter::measure(|| {
         engine.ask(scene.state(), &question).expect("answered");
     });

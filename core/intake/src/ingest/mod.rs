@@ -32,9 +32,9 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use radixscope_dynamo::DecodeError;
-use radixscope_dynamo::active_sequence;
+use radixscope_dynamo::active_sequence::{self, ActiveSequence};
 use radixscope_dynamo::discovery::ModelCard;
-use radixscope_dynamo::envelope::{self, Envelope, Format};
+use radixscope_dynamo::envelope::{self, Envelope};
 use radixscope_dynamo::error::{Faults, Reason};
 use radixscope_dynamo::hit_rate::HitRate;
 use radixscope_dynamo::kv_event::{KvData, KvEvent, KvEvents, ResidencyDomain, StorageTier};
@@ -250,11 +250,36 @@ impl Ingest {
             transport: subject.transport,
             envelope: body.envelope().copied(),
         };
+        // Decode, follow the publisher's count whatever came of it, then take what was understood.
         match subject.topic {
-            Topic::KvEvents => self.kv_events(&context, payload, format, out),
-            Topic::KvHitRate => Ok(self.hit_rate(&context, payload, format, out)?),
-            Topic::KvMetrics => Ok(self.load(&context, payload, format, out)?),
-            Topic::ActiveSequences => self.sequences(&context, payload, format, out),
+            Topic::KvEvents => {
+                // The scratch leaves `self` while records borrow from it.
+                let mut kv = std::mem::take(&mut self.kv);
+                let understood = kv.decode(payload, format);
+                self.follow(&context, kv.events.first().map(|event| event.worker), out);
+                self.kv_events(&context, &kv, out);
+                self.kv = kv;
+                understood
+            }
+            Topic::KvHitRate => {
+                let hit_rate = HitRate::decode(payload, format);
+                self.follow(&context, None, out);
+                self.hit_rate(&context, &hit_rate?, out);
+                Ok(())
+            }
+            Topic::KvMetrics => {
+                let load = ActiveLoad::decode(payload, format);
+                self.follow(&context, load.as_ref().ok().map(|load| load.worker), out);
+                self.load(&context, &load?, out);
+                Ok(())
+            }
+            Topic::ActiveSequences => {
+                let mut steps = Vec::new();
+                let understood = active_sequence::decode(payload, format, &mut steps);
+                self.follow(&context, steps.first().filter(|s| s.by_worker).map(|s| s.worker), out);
+                self.sequences(&context, &steps, out);
+                understood
+            }
             Topic::ModelCard
             | Topic::RequestTrace
             | Topic::Log
@@ -264,17 +289,7 @@ impl Ingest {
         }
     }
 
-    fn kv_events(
-        &mut self,
-        context: &Context<'_>,
-        payload: &[u8],
-        format: Format,
-        out: &mut dyn Sink,
-    ) -> Result<(), Faults> {
-        // The scratch leaves `self` while records borrow from it.
-        let mut kv = std::mem::take(&mut self.kv);
-        let understood = kv.decode(payload, format);
-        self.follow(context, kv.events.first().map(|event| event.worker), out);
+    fn kv_events(&mut self, context: &Context<'_>, kv: &KvEvents, out: &mut dyn Sink) {
         let line = match context.transport {
             Transport::JetStream => EventLine::JetStream,
             Transport::Core => EventLine::Core,
@@ -289,74 +304,43 @@ impl Ingest {
                     self.event_id(context, worker, event);
                 }
                 let by = context.published(event.worker);
-                out.kv_event(context.entry(kv_record(worker, event, &kv)), by);
+                out.kv_event(context.entry(kv_record(worker, event, kv)), by);
             }
         }
-        self.kv = kv;
-        understood
     }
 
-    fn hit_rate(
-        &mut self,
-        context: &Context<'_>,
-        payload: &[u8],
-        format: Format,
-        out: &mut dyn Sink,
-    ) -> Result<(), DecodeError> {
-        let hit_rate = HitRate::decode(payload, format);
-        self.follow(context, None, out);
-        let HitRate { worker, isl_blocks, overlap_blocks, .. } = hit_rate?;
+    fn hit_rate(&mut self, context: &Context<'_>, hit_rate: &HitRate, out: &mut dyn Sink) {
+        let &HitRate { worker, isl_blocks, overlap_blocks, .. } = hit_rate;
         if let Some(worker) = self.worker(context, worker, out) {
             let router = context.publisher_id();
             let signal = RequestSignal::HitRate { worker, router, isl_blocks, overlap_blocks };
             out.observe(context.observed(self, signal));
         }
-        Ok(())
     }
 
-    fn load(
-        &mut self,
-        context: &Context<'_>,
-        payload: &[u8],
-        format: Format,
-        out: &mut dyn Sink,
-    ) -> Result<(), DecodeError> {
-        let load = ActiveLoad::decode(payload, format);
-        self.follow(context, load.as_ref().ok().map(|load| load.worker), out);
-        let load = load?;
+    fn load(&mut self, context: &Context<'_>, load: &ActiveLoad, out: &mut dyn Sink) {
         let origin = load.origin(context.publisher_id());
         let mention = if let LoadOrigin::Engine { .. } = origin { Mention::Present } else { Mention::Weak };
         let at = context.received.at_ms;
-        let Some(worker) = self.mentioned(context, load.worker, at, mention, out) else { return Ok(()) };
+        let Some(worker) = self.mentioned(context, load.worker, at, mention, out) else { return };
         let record = match origin {
             LoadOrigin::Engine { used_blocks } => Record::EngineLoad { worker, used_blocks },
             LoadOrigin::Router { decode_blocks, prefill_tokens } => {
                 Record::RouterLoad { worker, router: context.publisher_id(), decode_blocks, prefill_tokens }
             }
-            LoadOrigin::Nothing => return Ok(()),
+            LoadOrigin::Nothing => return,
         };
         out.record(context.entry(record));
-        Ok(())
     }
 
-    fn sequences(
-        &mut self,
-        context: &Context<'_>,
-        payload: &[u8],
-        format: Format,
-        out: &mut dyn Sink,
-    ) -> Result<(), Faults> {
-        let mut steps = Vec::new();
-        let understood = active_sequence::decode(payload, format, &mut steps);
-        self.follow(context, steps.first().filter(|s| s.by_worker).map(|s| s.worker), out);
+    fn sequences(&mut self, context: &Context<'_>, steps: &[ActiveSequence<'_>], out: &mut dyn Sink) {
         for step in steps {
             if let Some(worker) = self.worker(context, step.worker, out) {
                 let record = Record::Sequence { worker, step: step.step.kind(), by_worker: step.by_worker };
                 out.record(context.entry(record));
-                out.observe(context.observed(self, RequestSignal::Sequence { worker, step: &step }));
+                out.observe(context.observed(self, RequestSignal::Sequence { worker, step }));
             }
         }
-        understood
     }
 
     fn log_line(

@@ -1,7 +1,5 @@
 //! What is asked for over HTTP: a process's metrics, and a frontend's list of workers.
 
-use std::borrow::Cow;
-
 use super::instances::{List, ListKind};
 use super::{Context, Ingest, Mention, Sink, within_bounds};
 use radixscope_dynamo::error::{DecodeError, Faults};
@@ -29,20 +27,12 @@ impl Ingest {
         for routed in &scraped.workers {
             let mention = self.mentioned(context, routed.id, at_ms, Mention::Weak, out);
             if let Some(worker) = mention {
-                let &prometheus::RoutedWorker {
-                    decode_blocks,
-                    prefill_tokens,
-                    registered,
-                    active_requests,
-                    ..
-                } = routed;
-                let none = WorkerFigures::new(worker);
                 workers.push(WorkerFigures {
-                    decode_blocks,
-                    prefill_tokens,
-                    registered,
-                    active_requests,
-                    ..none
+                    decode_blocks: routed.decode_blocks,
+                    prefill_tokens: routed.prefill_tokens,
+                    registered: routed.registered,
+                    active_requests: routed.active_requests,
+                    ..WorkerFigures::new(worker)
                 });
             }
         }
@@ -59,16 +49,15 @@ impl Ingest {
         // Of a text of which a part was not understood, a worker may be missing.
         let listed = understood.is_ok().then(|| workers_of(&scraped)).flatten();
         let scraped = self.scrapes.scraped(Scrape {
-            process: Cow::Borrowed(shortened(process)),
-            role: scraped.role,
             instance: scraped.instance,
             is_whole: understood.is_ok(),
-            gauges: scraped.gauges.into(),
-            counters: scraped.counters.into(),
+            gauges: scraped.gauges,
+            counters: scraped.counters,
             histograms: scraped.histograms,
             models: scraped.models,
-            workers: workers.into(),
-            ranks: scraped.ranks.into(),
+            workers,
+            ranks: scraped.ranks,
+            ..Scrape::new(shortened(process), scraped.role)
         });
         match scraped {
             Some(scraped) => {
@@ -138,7 +127,7 @@ impl Ingest {
 
 /// The workers that a frontend's router knows, by its own gauges. `None`: they do not tell, which an empty list alone
 /// does not: it may just not be filled yet.
-fn workers_of(scraped: &prometheus::Scraped<'_>) -> Option<(Health, ListKind)> {
+fn workers_of(scraped: &prometheus::Scraped) -> Option<(Health, ListKind)> {
     let instance = |id| Instance { id, namespace: String::new(), component: String::new() };
     let list = |ids: &mut dyn Iterator<Item = WorkerId>| Health {
         is_ready: true,

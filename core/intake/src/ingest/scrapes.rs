@@ -1,11 +1,9 @@
 //! Counters of processes over their restarts: a process that restarts counts from 0 again, and what it counted before
 //! is added, so that the records' sums never fall.
 
-use std::borrow::Cow;
-
 use hashbrown::HashMap;
 
-use radixscope_model::record::{Counter, Gauge, Histogram, HistogramKind, Scrape, Scraped};
+use radixscope_model::record::{Counter, Gauge, Histogram, HistogramKind, Scrape};
 use radixscope_state::cluster::MAX_PROCESSES;
 
 /// What is remembered of each process.
@@ -46,15 +44,15 @@ struct OfHistogram {
 }
 
 impl Scrapes {
-    /// The record of a scrape; `None`: there are [`MAX_PROCESSES`] processes already.
-    pub(super) fn scraped(&mut self, mut scrape: Scrape<'_>) -> Option<Scraped<'static>> {
-        if !self.processes.contains_key(&*scrape.process) {
+    /// A scrape as it is recorded, over restarts; `None`: there are [`MAX_PROCESSES`] processes already.
+    pub(super) fn scraped(&mut self, mut scrape: Scrape) -> Option<Scrape> {
+        if !self.processes.contains_key(&scrape.process) {
             if self.processes.len() == MAX_PROCESSES {
                 return None;
             }
-            self.processes.insert(scrape.process.to_string(), Known::default());
+            self.processes.insert(scrape.process.clone(), Known::default());
         }
-        let known = self.processes.get_mut(&*scrape.process)?;
+        let known = self.processes.get_mut(&scrape.process)?;
         if known.has_restarted(&scrape) {
             known.restarts = known.restarts.saturating_add(1);
             known.begin_anew();
@@ -63,7 +61,7 @@ impl Scrapes {
         known.uptime = uptime(&scrape);
         scrape.histograms.retain(|h| h.counts.len() == h.bounds.len() + 1);
         scrape.histograms.iter_mut().for_each(|histogram| known.grow(histogram));
-        let counters = scrape.counters.to_mut();
+        let counters = &mut scrape.counters;
         counters.iter_mut().for_each(|(counter, value)| *value = known.count(*counter, *value));
         // Dynamo shows some counters only once they have counted, and a part may not have been understood: what was
         // counted before is not forgotten.
@@ -76,13 +74,14 @@ impl Scrapes {
         let kept: Vec<_> = known.histograms.iter().filter(missing).map(OfHistogram::sum).collect();
         scrape.histograms.extend(kept);
         known.was_partial = !scrape.is_whole;
-        Some(Scraped::of(&scrape, known.restarts))
+        scrape.restarts = known.restarts;
+        Some(scrape)
     }
 }
 
 impl Known {
     /// Another process under the same name: it has another id, a shorter uptime, or a counter fell.
-    fn has_restarted(&self, scrape: &Scrape<'_>) -> bool {
+    fn has_restarted(&self, scrape: &Scrape) -> bool {
         let is_other = self.instance.zip(scrape.instance).is_some_and(|(old, new)| old != new);
         let is_younger = self.uptime.zip(uptime(scrape)).is_some_and(|(old, new)| new < old);
         let fell = |&(counter, value): &(Counter, f64)| {
@@ -112,10 +111,10 @@ impl Known {
         count.sum()
     }
 
-    fn grow(&mut self, histogram: &mut Histogram<'_>) {
+    fn grow(&mut self, histogram: &mut Histogram) {
         let known = self.histograms.iter().position(|known| known.kind == histogram.kind);
         let at = match known {
-            Some(at) if self.histograms[at].bounds == *histogram.bounds => at,
+            Some(at) if self.histograms[at].bounds == histogram.bounds => at,
             Some(at) => {
                 self.histograms[at] = OfHistogram::new(histogram);
                 at
@@ -130,9 +129,9 @@ impl Known {
 }
 
 impl OfHistogram {
-    fn new(histogram: &Histogram<'_>) -> Self {
+    fn new(histogram: &Histogram) -> Self {
         let none = vec![0; histogram.counts.len()];
-        let bounds = histogram.bounds.to_vec();
+        let bounds = histogram.bounds.clone();
         Self { kind: histogram.kind, bounds, last: (none.clone(), 0.0), before: (none, 0.0) }
     }
 
@@ -145,23 +144,23 @@ impl OfHistogram {
     }
 
     /// What was counted so far, over restarts.
-    fn sum(&self) -> Histogram<'static> {
+    fn sum(&self) -> Histogram {
         let counts =
             self.last.0.iter().zip(&self.before.0).map(|(last, before)| last.saturating_add(*before));
-        let (bounds, counts) = (self.bounds.clone().into(), counts.collect());
-        Histogram { kind: self.kind, bounds, counts: Cow::Owned(counts), sum: self.last.1 + self.before.1 }
+        let (kind, bounds, counts) = (self.kind, self.bounds.clone(), counts.collect());
+        Histogram { kind, bounds, counts, sum: self.last.1 + self.before.1 }
     }
 
-    fn grow(&mut self, histogram: &mut Histogram<'_>) {
-        self.last = (histogram.counts.to_vec(), histogram.sum);
-        for (count, before) in histogram.counts.to_mut().iter_mut().zip(&self.before.0) {
+    fn grow(&mut self, histogram: &mut Histogram) {
+        self.last = (histogram.counts.clone(), histogram.sum);
+        for (count, before) in histogram.counts.iter_mut().zip(&self.before.0) {
             *count = count.saturating_add(*before);
         }
         histogram.sum += self.before.1;
     }
 }
 
-fn uptime(scrape: &Scrape<'_>) -> Option<f64> {
+fn uptime(scrape: &Scrape) -> Option<f64> {
     scrape.gauges.iter().find(|(gauge, _)| *gauge == Gauge::UptimeSeconds).map(|&(_, seconds)| seconds)
 }
 

@@ -40,27 +40,23 @@ impl Process {
         let counters: Vec<_> = says.requests.map(|value| (Counter::RequestsOk, value)).into_iter().collect();
         let histogram = |(counts, sum): (&[u64], f64)| Histogram {
             kind: HistogramKind::Ttft,
-            bounds: BOUNDS.to_vec().into(),
-            counts: counts.to_vec().into(),
+            bounds: BOUNDS.to_vec(),
+            counts: counts.to_vec(),
             sum,
         };
         let scrape = Scrape {
-            process: "fe".into(),
-            role: ProcessRole::Frontend,
             instance: says.instance,
             is_whole: !says.is_broken,
-            gauges: gauges.into(),
-            counters: counters.into(),
+            gauges,
+            counters,
             histograms: says.ttft.map(histogram).into_iter().collect(),
-            models: Vec::new(),
-            workers: Vec::new().into(),
-            ranks: Vec::new().into(),
+            ..Scrape::new("fe", ProcessRole::Frontend)
         };
         self.scraped(scrape);
         self
     }
 
-    fn scraped(&mut self, scrape: Scrape<'_>) {
+    fn scraped(&mut self, scrape: Scrape) {
         self.at += 2_000;
         let record = Record::Scrape(self.scrapes.scraped(scrape).expect("one process"));
         let seq = Seq(self.cluster.seq().0 + 1);
@@ -149,24 +145,7 @@ fn a_window_holds_what_came_in_it() {
 fn a_histogram_with_other_buckets_begins_anew() {
     let mut process = Process::new();
     process.says(Says { ttft: Some((&[5, 0, 0], 0.1)), ..Says::default() });
-    let other = Histogram {
-        kind: HistogramKind::Ttft,
-        bounds: vec![0.5].into(),
-        counts: vec![7, 0].into(),
-        sum: 1.0,
-    };
-    let scrape = Scrape {
-        process: "fe".into(),
-        role: ProcessRole::Frontend,
-        instance: None,
-        is_whole: true,
-        gauges: Vec::new().into(),
-        counters: Vec::new().into(),
-        histograms: vec![other],
-        models: Vec::new(),
-        workers: Vec::new().into(),
-        ranks: Vec::new().into(),
-    };
-    process.scraped(scrape);
+    let other = Histogram { kind: HistogramKind::Ttft, bounds: vec![0.5], counts: vec![7, 0], sum: 1.0 };
+    process.scraped(Scrape { histograms: vec![other], ..Scrape::new("fe", ProcessRole::Frontend) });
     assert_eq!(process.state().session(HistogramKind::Ttft).unwrap().count(), 7);
 }

@@ -10,6 +10,7 @@ use radixscope_model::id::{BlockHash, TokensHash, WorkerIx};
 use radixscope_model::moment::Moment;
 use radixscope_model::record::Record;
 use radixscope_state::cluster::Cluster;
+use radixscope_state::per_worker::PerWorker;
 use radixscope_state::requests::KEPT_MS;
 use radixscope_state::tree::{NodeId, Tree};
 
@@ -58,7 +59,7 @@ pub(super) struct Changes {
     /// Before this time the past is not known.
     known_since: Moment,
     /// The same for single workers, by index.
-    workers: Vec<Moment>,
+    workers: PerWorker<Moment>,
 }
 
 impl Changes {
@@ -140,16 +141,12 @@ impl Changes {
     /// Other workers take these places: they held nothing before.
     pub(super) fn vacate(&mut self, workers: &[WorkerIx]) {
         self.ring.retain(|change| !workers.contains(&change.worker));
-        for worker in workers {
-            if let Some(since) = self.workers.get_mut(worker.at()) {
-                *since = Moment::default();
-            }
-        }
+        self.workers.vacate(workers);
     }
 
     /// Whether it is known what `worker` held at a time.
     pub(super) fn knows(&self, worker: WorkerIx, at: Moment) -> bool {
-        at >= self.known_since && self.workers.get(worker.at()).is_none_or(|&since| at >= since)
+        at >= self.known_since && self.workers.get(worker).is_none_or(|&since| at >= since)
     }
 
     /// Changes after a time, in the order in which they were received.
@@ -187,10 +184,7 @@ impl Changes {
     }
 
     fn unknown_before(&mut self, worker: WorkerIx, at: Moment) {
-        if self.workers.len() <= worker.at() {
-            self.workers.resize(worker.at() + 1, Moment::default());
-        }
-        let since = &mut self.workers[worker.at()];
+        let since = self.workers.of(worker);
         *since = at.max(*since);
     }
 

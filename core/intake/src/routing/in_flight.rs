@@ -17,6 +17,7 @@ use hashbrown::HashMap;
 
 use radixscope_model::id::{DecisionId, Millis, WorkerIx};
 use radixscope_model::record::Record;
+use radixscope_state::per_worker::PerWorker;
 use radixscope_state::requests::EXPIRE_MS;
 
 /// Requests remembered, those that ended included: the line of a choice may be read after the message of its end.
@@ -31,21 +32,21 @@ pub(super) struct InFlight {
     requests: HashMap<DecisionId, Vec<(WorkerIx, bool)>>,
     /// In order of choice, for expiry.
     order: VecDeque<(Millis, DecisionId)>,
-    workers: Vec<OfWorker>,
+    workers: PerWorker<OfWorker>,
 }
 
 #[derive(Default)]
 struct OfWorker {
     now: u32,
     most: u32,
-    /// Numbers told last.
-    told: (u32, u32),
-    /// Whether an end was ever heard. Without, requests would only add up.
+    /// Numbers reported last.
+    reported: (u32, u32),
+    /// Whether an end was ever received. Without, requests would only add up.
     ends: bool,
 }
 
 impl InFlight {
-    /// A router chose `worker`; heard at `at`.
+    /// A router chose `worker`; received at `at`.
     pub(super) fn begin(&mut self, at: Millis, request: DecisionId, worker: WorkerIx) {
         if self.order.len() == MAX_REQUESTS {
             self.forget_oldest();
@@ -58,10 +59,7 @@ impl InFlight {
             return;
         }
         parts.push((worker, true));
-        if self.workers.len() <= worker.at() {
-            self.workers.resize_with(worker.at() + 1, OfWorker::default);
-        }
-        let of = &mut self.workers[worker.at()];
+        let of = self.workers.of(worker);
         of.now += 1;
         of.most = of.most.max(of.now);
     }
@@ -69,11 +67,11 @@ impl InFlight {
     /// A request is over: on `worker`, or everywhere.
     pub(super) fn end(&mut self, request: DecisionId, worker: Option<WorkerIx>) {
         for worker in self.stop(request, |at| worker.is_none_or(|worker| worker == at)) {
-            self.workers[worker.at()].ends = true;
+            self.workers.of(worker).ends = true;
         }
     }
 
-    /// Tells every worker's numbers that changed. Those of a worker that is gone are gone.
+    /// Reports every worker's numbers that changed. Those of a worker that is gone are gone.
     pub(super) fn flush(
         &mut self,
         at: Millis,
@@ -83,21 +81,19 @@ impl InFlight {
         while self.order.front().is_some_and(|(begun, _)| at.since(*begun) > EXPIRE_MS) {
             self.forget_oldest();
         }
-        let gone: Vec<WorkerIx> = (0..self.workers.len() as u16)
-            .map(WorkerIx)
-            .filter(|&worker| self.workers[worker.at()].now > 0 && is_gone(worker))
-            .collect();
+        let busy = self.workers.iter_mut().filter(|(_, of)| of.now > 0).map(|(worker, _)| worker);
+        let gone: Vec<WorkerIx> = busy.filter(|&worker| is_gone(worker)).collect();
         if !gone.is_empty() {
             let requests: Vec<DecisionId> = self.requests.keys().copied().collect();
             for request in requests {
                 self.stop(request, |worker| gone.contains(&worker));
             }
         }
-        for (ix, of) in self.workers.iter_mut().enumerate() {
-            let (worker, now, most) = (WorkerIx(ix as u16), of.now, of.most);
+        for (worker, of) in self.workers.iter_mut() {
+            let (now, most) = (of.now, of.most);
             of.most = now;
-            if of.ends && of.told != (now, most) {
-                of.told = (now, most);
+            if of.ends && of.reported != (now, most) {
+                of.reported = (now, most);
                 records.push(Record::InFlight { worker, now, most });
             }
         }
@@ -108,11 +104,7 @@ impl InFlight {
         for parts in self.requests.values_mut() {
             parts.retain(|(worker, _)| !vacated.contains(worker));
         }
-        for worker in vacated {
-            if let Some(of) = self.workers.get_mut(worker.at()) {
-                *of = OfWorker::default();
-            }
-        }
+        self.workers.vacate(vacated);
     }
 
     fn forget_oldest(&mut self) {
@@ -122,14 +114,14 @@ impl InFlight {
         }
     }
 
-    /// Takes a request from the workers where it still runs and that are `meant`; tells which.
+    /// Takes a request from the workers where it still runs and that are `meant`; gives which.
     fn stop(&mut self, request: DecisionId, meant: impl Fn(WorkerIx) -> bool) -> Vec<WorkerIx> {
         let Self { requests, workers, .. } = self;
         let mut stopped = Vec::new();
         for (worker, runs) in requests.get_mut(&request).into_iter().flatten() {
             if *runs && meant(*worker) {
                 *runs = false;
-                workers[worker.at()].now -= 1;
+                workers.of(*worker).now -= 1;
                 stopped.push(*worker);
             }
         }

@@ -132,18 +132,18 @@ impl Joiner {
     }
 
     /// The decision that a piece is of: one that is known, or a new one.
-    pub(super) fn decision(&mut self, marks: &CorrelationKey<'_>) -> DecisionId {
-        if let (Some(request_id), Some(http_id)) = (marks.request_id, marks.http_id) {
+    pub(super) fn decision(&mut self, key: &CorrelationKey<'_>) -> DecisionId {
+        if let (Some(request_id), Some(http_id)) = (key.request_id, key.http_id) {
             self.same(request_id, http_id);
         }
-        let known = self.placed(marks.request_id, marks.http_id).map(|placed| placed.id);
-        let id = known.or_else(|| self.anonymous(marks)).unwrap_or_else(|| self.begin(marks));
-        let placed = Placed { id, worker: marks.worker };
-        if let Some(http_id) = marks.http_id {
+        let known = self.placed(key.request_id, key.http_id).map(|placed| placed.id);
+        let id = known.or_else(|| self.anonymous(key)).unwrap_or_else(|| self.begin(key));
+        let placed = Placed { id, worker: key.worker };
+        if let Some(http_id) = key.http_id {
             self.by_http.entry(http_id).placed.get_or_insert(placed);
         }
-        let in_span = marks.http_id.and_then(|http_id| self.by_http.get(http_id)?.request_id.clone());
-        if let Some(request_id) = marks.request_id.or(in_span.as_deref()) {
+        let in_span = key.http_id.and_then(|http_id| self.by_http.get(http_id)?.request_id.clone());
+        if let Some(request_id) = key.request_id.or(in_span.as_deref()) {
             self.by_request.entry_or(request_id, placed);
         }
         id
@@ -168,32 +168,32 @@ impl Joiner {
         self.by_request.entry_or(request_id, placed);
     }
 
-    fn anonymous(&mut self, marks: &CorrelationKey<'_>) -> Option<DecisionId> {
-        let bit = 1 << marks.source as u8;
+    fn anonymous(&mut self, key: &CorrelationKey<'_>) -> Option<DecisionId> {
+        let bit = 1 << key.source as u8;
         let agree = |a: Option<u64>, b: Option<u64>| a.is_none() || b.is_none() || a == b;
-        let has_id = marks.request_id.is_some() || marks.http_id.is_some();
+        let has_id = key.request_id.is_some() || key.http_id.is_some();
         // Up to 1.3 only the second line of a choice names the request.
-        let is_later_line = marks.source == DecisionSource::Log && marks.request_id.is_some();
-        let far = |recent: &Recent| recent.at_ms.0.abs_diff(marks.at_ms.0);
+        let is_later_line = key.source == DecisionSource::Log && key.request_id.is_some();
+        let far = |recent: &Recent| recent.at_ms.0.abs_diff(key.at_ms.0);
         let delay_ms = self.delay_ms;
-        let off = |recent: &Recent| match (recent.is_received, marks.is_received) {
-            (false, true) => marks.at_ms.0.abs_diff(recent.at_ms.0 + delay_ms),
-            (true, false) => recent.at_ms.0.abs_diff(marks.at_ms.0 + delay_ms),
+        let off = |recent: &Recent| match (recent.is_received, key.is_received) {
+            (false, true) => key.at_ms.0.abs_diff(recent.at_ms.0 + delay_ms),
+            (true, false) => recent.at_ms.0.abs_diff(key.at_ms.0 + delay_ms),
             _ => far(recent),
         };
         let follows = |recent: &Recent| {
             is_later_line
                 && recent.sources & bit != 0
-                && recent.at_ms <= marks.at_ms
+                && recent.at_ms <= key.at_ms
                 && far(recent) <= FOLLOWS_MS
         };
         let fitting = self.recent.iter_mut().filter(|recent| {
-            recent.worker == marks.worker
+            recent.worker == key.worker
                 && (recent.sources & bit == 0 || is_later_line)
-                && !(recent.has_request_id && (has_id || marks.is_query))
+                && !(recent.has_request_id && (has_id || key.is_query))
                 && !(recent.is_query && has_id && !is_later_line)
-                && agree(recent.overlap_blocks, marks.overlap_blocks)
-                && agree(recent.isl_blocks, marks.isl_blocks)
+                && agree(recent.overlap_blocks, key.overlap_blocks)
+                && agree(recent.isl_blocks, key.isl_blocks)
                 && far(recent) <= WINDOW_MS
         });
         let mut count = 0;
@@ -203,19 +203,19 @@ impl Joiner {
                 false => (1, off(recent)),
             }
         })?;
-        if count == 1 && found.is_received != marks.is_received {
-            let (received, told) =
-                if marks.is_received { (marks.at_ms, found.at_ms) } else { (found.at_ms, marks.at_ms) };
-            self.delay_ms = received.since(told);
+        if count == 1 && found.is_received != key.is_received {
+            let (received, decided) =
+                if key.is_received { (key.at_ms, found.at_ms) } else { (found.at_ms, key.at_ms) };
+            self.delay_ms = received.since(decided);
         }
         found.sources |= bit;
         found.has_request_id |= has_id;
-        found.overlap_blocks = found.overlap_blocks.or(marks.overlap_blocks);
-        found.isl_blocks = found.isl_blocks.or(marks.isl_blocks);
+        found.overlap_blocks = found.overlap_blocks.or(key.overlap_blocks);
+        found.isl_blocks = found.isl_blocks.or(key.isl_blocks);
         Some(found.id)
     }
 
-    fn begin(&mut self, marks: &CorrelationKey<'_>) -> DecisionId {
+    fn begin(&mut self, key: &CorrelationKey<'_>) -> DecisionId {
         self.last += 1;
         let id = DecisionId(self.last);
         if self.recent.len() == MAX_RECENT {
@@ -223,14 +223,14 @@ impl Joiner {
         }
         self.recent.push_back(Recent {
             id,
-            at_ms: marks.at_ms,
-            is_received: marks.is_received,
-            is_query: marks.is_query,
-            worker: marks.worker,
-            overlap_blocks: marks.overlap_blocks,
-            isl_blocks: marks.isl_blocks,
-            sources: 1 << marks.source as u8,
-            has_request_id: marks.request_id.is_some() || marks.http_id.is_some(),
+            at_ms: key.at_ms,
+            is_received: key.is_received,
+            is_query: key.is_query,
+            worker: key.worker,
+            overlap_blocks: key.overlap_blocks,
+            isl_blocks: key.isl_blocks,
+            sources: 1 << key.source as u8,
+            has_request_id: key.request_id.is_some() || key.http_id.is_some(),
         });
         id
     }

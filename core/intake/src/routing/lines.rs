@@ -49,14 +49,14 @@ pub(super) struct Lines {
     weight: Option<f64>,
 }
 
-/// A choice whose line does not name the request, with all that belongs to it.
-pub(super) struct NamelessChoice {
-    heard: LineTime,
+/// The line of a choice, with the lines that were written before it and belong to it.
+pub(super) struct LoggedChoice<'a> {
+    time: LineTime,
     open: Open,
-    selected: Selected<'static>,
+    selected: Selected<'a>,
 }
 
-impl NamelessChoice {
+impl LoggedChoice<'_> {
     /// Blocks that the chosen worker held, where lines of the choice tell.
     fn overlap_blocks(&self, worker: WorkerIx) -> Option<u64> {
         let chosen = || self.open.candidates.iter().find(|candidate| candidate.worker == worker);
@@ -200,14 +200,14 @@ impl Routing {
     /// Takes a line. `worker` is the one it names.
     pub(super) fn line(
         &mut self,
-        told: &RequestObservation<'_>,
+        observed: &RequestObservation<'_>,
         log: &str,
         line: &LogRecord<'_>,
         worker: Option<WorkerIx>,
         cluster: &Cluster,
     ) -> Vec<Record<'static>> {
-        let heard = LineTime::of(told, line);
-        let log = (told.source, log);
+        let time = LineTime::of(observed, line);
+        let log = (observed.source, log);
         match (&line.event, worker) {
             (LogEvent::Formula(formula), Some(worker)) => {
                 self.lines.formula(log, worker, formula);
@@ -222,25 +222,24 @@ impl Routing {
             (LogEvent::Selected(selected), Some(worker)) => {
                 let open = self.lines.take_open(log, selected.ids.key());
                 if is_named_later(selected) {
-                    return self.hold(
-                        log,
-                        worker,
-                        NamelessChoice { heard, open, selected: Selected::to_owned(selected) },
-                        cluster,
-                    );
+                    let choice = LoggedChoice { time, open, selected: Selected::to_owned(selected) };
+                    let given_up = self.nameless.hold(log, worker, (time.moment, time.read_ms), choice);
+                    return given_up
+                        .map_or_else(Vec::new, |(worker, choice)| self.selected(choice, worker, cluster));
                 }
-                let records = self.selected(&heard, open, selected, worker, cluster);
+                let choice = LoggedChoice { time, open, selected: selected.clone() };
+                let records = self.selected(choice, worker, cluster);
                 if selected.ids.key().is_some() {
-                    self.begin(told, &heard, &records);
+                    self.begin(observed, &time, &records);
                 }
                 records
             }
             (LogEvent::Dispatched(dispatched), Some(worker)) => {
-                let mut marks = heard.marks(worker, &dispatched.ids);
-                marks.overlap_blocks = Some(dispatched.overlap_blocks);
-                let mut records = self.named(log, &heard, &marks, &dispatched.ids, cluster);
-                let given = [self.given(&heard, &marks)];
-                self.begin(told, &heard, &given);
+                let mut key = time.key(worker, &dispatched.ids);
+                key.overlap_blocks = Some(dispatched.overlap_blocks);
+                let mut records = self.named(log, &time, &key, &dispatched.ids, cluster);
+                let given = [self.given(&time, &key)];
+                self.begin(observed, &time, &given);
                 records.extend(given);
                 records
             }
@@ -249,18 +248,18 @@ impl Routing {
                 Vec::new()
             }
             (LogEvent::RoutingBest(best), Some(worker)) => {
-                let mut marks = heard.marks(worker, &best.ids);
-                marks.overlap_blocks = Some(best.overlap_blocks);
-                marks.isl_blocks = Some(best.total_blocks);
-                let mut records = self.named(log, &heard, &marks, &best.ids, cluster);
+                let mut key = time.key(worker, &best.ids);
+                key.overlap_blocks = Some(best.overlap_blocks);
+                key.isl_blocks = Some(best.total_blocks);
+                let mut records = self.named(log, &time, &key, &best.ids, cluster);
                 let input = best.ids.router.as_deref().and_then(|id| self.lines.take_input(id));
                 // Where the choice bore no name of the request, its prompt is known only now.
                 let prompt = input.map(|input| {
-                    let mut choice = self.piece(&marks);
+                    let mut choice = self.piece(&key);
                     choice.logit = cluster.decisions().get(choice.id).and_then(|known| known.decision.logit);
-                    self.prompt_of(&heard, &choice, input, cluster)
+                    self.prompt_of(&time, &choice, input, cluster)
                 });
-                records.push(self.given(&heard, &marks));
+                records.push(self.given(&time, &key));
                 records.extend(prompt.map(Record::Decision));
                 records
             }
@@ -269,20 +268,20 @@ impl Routing {
                     router: Some(Cow::Borrowed(&*done.request_id)),
                     http: done.http_id.as_deref().map(Cow::Borrowed),
                 };
-                let mut marks = heard.marks(worker, &ids);
-                marks.overlap_blocks = done.overlap_blocks;
-                let mut decision = self.piece(&marks);
+                let mut key = time.key(worker, &ids);
+                key.overlap_blocks = done.overlap_blocks;
+                let mut decision = self.piece(&key);
                 decision.dispatched = Some(true);
                 let id = decision.id;
-                self.waiting.tell(id, done.overlap_blocks, true);
-                self.active.free(heard.moment, id);
+                self.waiting.add_report(id, done.overlap_blocks, true);
+                self.active.free(time.moment, id);
                 self.in_flight.end(id, Some(worker));
                 let outcome = match done.ending {
                     log_line::Ending::Completed => Outcome::Success,
                     log_line::Ending::Cancelled => Outcome::Cancelled,
                     log_line::Ending::Failed => Outcome::Failed,
                 };
-                let (ended_ms, outcome) = (Some(heard.at_ms), Some(outcome));
+                let (ended_ms, outcome) = (Some(time.at_ms), Some(outcome));
                 let progress = Progress { ended_ms, outcome, ..Progress::default() };
                 vec![Record::Decision(decision), Record::Progress { decision: id, progress }]
             }
@@ -297,37 +296,37 @@ impl Routing {
                 // A query that runs nothing is named by its end alone.
                 let mut records = Vec::new();
                 if self.joiner.placed(Some(&done.request_id), done.http_id.as_deref()).is_none() {
-                    for (worker, NamelessChoice { heard, open, selected }) in self.nameless.of_log(log) {
-                        records.append(&mut self.selected(&heard, open, &selected, worker, cluster));
+                    for (worker, choice) in self.nameless.of_log(log) {
+                        records.append(&mut self.selected(choice, worker, cluster));
                     }
                 }
-                records.append(&mut self.request_done(&heard, done, cluster));
+                records.append(&mut self.request_done(&time, done, cluster));
                 records
             }
             (LogEvent::WorkerAdded(_), Some(worker)) => {
                 self.changes.expect();
-                self.counts(worker, true);
-                self.departures.said(worker, heard.at_ms, false);
+                *self.counted.of(worker) = true;
+                self.departures.logged(worker, time.at_ms, false);
                 Vec::new()
             }
             (LogEvent::Stopping, _) => {
-                self.departures.stops(log.0, log.1, heard.at_ms);
+                self.departures.stops(log.0, log.1, time.at_ms);
                 Vec::new()
             }
             (LogEvent::WorkerRemoved(_) | LogEvent::InstanceRemoved(_), _)
-                if self.departures.is_stopping(log.0, log.1, heard.at_ms) =>
+                if self.departures.is_stopping(log.0, log.1, time.at_ms) =>
             {
                 Vec::new()
             }
             (LogEvent::WorkerRemoved(_), Some(worker)) => {
-                self.counts(worker, false);
-                self.departures.said(worker, heard.at_ms, true);
+                *self.counted.of(worker) = false;
+                self.departures.logged(worker, time.at_ms, true);
                 Vec::new()
             }
             (LogEvent::InstanceRemoved(id), _) => {
                 let ranks = cluster.workers().iter().enumerate().filter(|(_, worker)| worker.id.id == *id);
                 for (ix, _) in ranks {
-                    self.departures.said(WorkerIx(ix as u16), heard.at_ms, true);
+                    self.departures.logged(WorkerIx(ix as u16), time.at_ms, true);
                 }
                 Vec::new()
             }
@@ -335,41 +334,24 @@ impl Routing {
         }
     }
 
-    /// Holds a choice until a line names its request.
-    fn hold(
-        &mut self,
-        log: Log<'_>,
-        worker: WorkerIx,
-        choice: NamelessChoice,
-        cluster: &Cluster,
-    ) -> Vec<Record<'static>> {
-        let times = (choice.heard.moment, choice.heard.told_ms);
-        match self.nameless.hold(log, worker, times, choice) {
-            Some((worker, NamelessChoice { heard, open, selected })) => {
-                self.selected(&heard, open, &selected, worker, cluster)
-            }
-            None => Vec::new(),
-        }
-    }
-
     /// A line names the request of a choice that was held, if one was.
     fn named(
         &mut self,
         log: Log<'_>,
-        heard: &LineTime,
-        marks: &CorrelationKey<'_>,
+        time: &LineTime,
+        key: &CorrelationKey<'_>,
         ids: &RequestIds<'_>,
         cluster: &Cluster,
     ) -> Vec<Record<'static>> {
-        let worker = marks.worker;
-        let fits = |choice: &NamelessChoice| {
+        let worker = key.worker;
+        let fits = |choice: &LoggedChoice<'_>| {
             let held = choice.overlap_blocks(worker);
-            held.is_none() || marks.overlap_blocks.is_none() || held == marks.overlap_blocks
+            held.is_none() || key.overlap_blocks.is_none() || held == key.overlap_blocks
         };
-        let choice = ids.key().and_then(|_| self.nameless.take(log, worker, heard.moment, fits));
-        let Some(NamelessChoice { heard, open, mut selected }) = choice else { return Vec::new() };
-        selected.ids = ids.clone().into_owned();
-        self.selected(&heard, open, &selected, worker, cluster)
+        let choice = ids.key().and_then(|_| self.nameless.take(log, worker, time.moment, fits));
+        let Some(mut choice) = choice else { return Vec::new() };
+        choice.selected.ids = ids.clone().into_owned();
+        self.selected(choice, worker, cluster)
     }
 
     /// Takes choices that no line named in time as they are.
@@ -379,8 +361,8 @@ impl Routing {
         cluster: &Cluster,
         records: &mut Vec<Record<'static>>,
     ) {
-        while let Some((worker, NamelessChoice { heard, open, selected })) = self.nameless.overdue(now) {
-            records.append(&mut self.selected(&heard, open, &selected, worker, cluster));
+        while let Some((worker, choice)) = self.nameless.overdue(now) {
+            records.append(&mut self.selected(choice, worker, cluster));
         }
     }
 
@@ -401,12 +383,12 @@ impl Routing {
 
     fn selected(
         &mut self,
-        heard: &LineTime,
-        mut open: Open,
-        selected: &Selected<'_>,
+        choice: LoggedChoice<'_>,
         worker: WorkerIx,
         cluster: &Cluster,
     ) -> Vec<Record<'static>> {
+        let LoggedChoice { time, mut open, selected } = choice;
+        let (time, selected) = (&time, &selected);
         let chosen = open.candidates.iter_mut().find(|candidate| candidate.worker == worker);
         let cached = selected.cached_blocks.map(|blocks| blocks.value as u64);
         let cached = cached.or_else(|| chosen.as_ref().map(|candidate| candidate.overlap_blocks.into()));
@@ -416,30 +398,30 @@ impl Routing {
         let RequestIds { router, http } = &selected.ids;
         let in_span = http.as_deref().and_then(|http_id| self.joiner.request_in(http_id));
         let input = router.as_deref().or(in_span).and_then(|id| self.lines.take_input(id));
-        let mut marks = heard.marks(worker, &selected.ids);
-        marks.overlap_blocks = cached;
-        marks.is_query = is_named_later(selected);
-        marks.isl_blocks = input.as_ref().and_then(|input| input.length.isl_blocks());
-        let mut decision = self.piece(&marks);
-        decision.decided_ms = heard.decided_ms;
+        let mut key = time.key(worker, &selected.ids);
+        key.overlap_blocks = cached;
+        key.is_query = is_named_later(selected);
+        key.isl_blocks = input.as_ref().and_then(|input| input.length.isl_blocks());
+        let mut decision = self.piece(&key);
+        decision.decided_ms = time.decided_ms;
         decision.logit = Some(selected.logit.value);
         if decision.decided_ms.is_some() {
-            self.active.chosen(heard.moment, decision.id);
+            self.active.chosen(time.moment, decision.id);
         }
         let has_all = open.candidates.iter().any(|candidate| candidate.worker == worker);
         if has_all {
             decision.tied = open.tied;
             (decision.formula, decision.prefill_factor) = open.formula.unzip();
-            decision.candidates = Cow::Owned(open.candidates);
+            decision.candidates = open.candidates;
             decision.completeness = Completeness::AllCandidates;
         }
         let more = match input {
-            Some(input) => Some(self.prompt_of(heard, &decision, input, cluster)),
+            Some(input) => Some(self.prompt_of(time, &decision, input, cluster)),
             None => {
                 self.changes.forgo();
                 if !has_all {
                     // Another source may tell the prompt.
-                    self.waiting.take(heard.words(&decision, Length::default(), None));
+                    self.waiting.take(time.report(&decision, Length::default(), None));
                 }
                 None
             }
@@ -449,23 +431,17 @@ impl Routing {
 
     /// What follows for a choice from the hashes that were logged of its request: what each worker would have cost, and
     /// where in the tree the prompt's held beginning ended. Costs that the router told itself stand.
-    fn prompt_of(
-        &mut self,
-        heard: &LineTime,
-        choice: &Decision<'_>,
-        input: Input,
-        cluster: &Cluster,
-    ) -> Decision<'static> {
+    fn prompt_of(&mut self, time: &LineTime, choice: &Decision, input: Input, cluster: &Cluster) -> Decision {
         let mut decision = Decision::new(choice.id, choice.worker, DecisionSource::Log);
         decision.isl_tokens = input.length.isl_tokens;
         decision.isl_blocks = input.length.isl_blocks();
         decision.block_size_tokens = input.length.block_size_tokens;
         let mut chain = Vec::new();
         Prompt::Local(&input.local_hashes).chain(&mut chain);
-        let mut words = heard.words(choice, input.length, Some(Kept::Local(input.local_hashes)));
-        words.formula = choice.formula;
-        self.wait(&mut decision, words, heard.told_ms, cluster);
-        self.arrived(decision.id, heard.told_ms, &input.length, &chain);
+        let mut report = time.report(choice, input.length, Some(Kept::Local(input.local_hashes)));
+        report.formula = choice.formula;
+        self.wait(&mut decision, report, time.read_ms, cluster);
+        self.arrived(decision.id, time.read_ms, &input.length, &chain);
         // The request may be a query that runs nothing: only what is logged next tells.
         self.lines.chosen(decision.id, input.length, chain);
         decision
@@ -474,7 +450,7 @@ impl Routing {
     /// The end of a request, as its frontend measured it.
     fn request_done(
         &mut self,
-        heard: &LineTime,
+        time: &LineTime,
         done: &RequestDone<'_>,
         cluster: &Cluster,
     ) -> Vec<Record<'static>> {
@@ -491,7 +467,7 @@ impl Routing {
         // Neither tokens in nor out, and all is well: the router was asked and nothing ran.
         let is_query = outcome == Some(Outcome::Success) && tokens == Some(0) && output_tokens == Some(0);
         let progress = Progress {
-            ended_ms: Some(heard.at_ms),
+            ended_ms: Some(time.at_ms),
             outcome: outcome.filter(|_| !is_query),
             ttft_us: done.ttft_ms.and_then(micros),
             itl_us: done.avg_itl_ms.and_then(micros),
@@ -499,7 +475,7 @@ impl Routing {
             ..Progress::default()
         };
         let ended = Ended {
-            ended_ms: heard.at_ms,
+            ended_ms: time.at_ms,
             elapsed_us: done.elapsed_ms.and_then(micros),
             // Nobody counted where it says 0: a prompt has a token.
             isl_tokens: tokens.filter(|&tokens| tokens > 0),
@@ -515,7 +491,7 @@ impl Routing {
         match placed.or_else(|| self.chosen_nameless(&ending, done.prefill_worker, cluster)) {
             Some(placed) => self.ended(placed, &ending, cluster),
             None => {
-                let given_up = self.endings.wait(heard.told_ms, ending);
+                let given_up = self.endings.wait(time.read_ms, ending);
                 given_up
                     .filter(|ending| !ending.is_query)
                     .map(|ending| Record::Request(ending.ended))
@@ -560,7 +536,7 @@ impl Routing {
             self.arrivals.finished(placed.id, tokens);
         }
         let mut decision = Decision::new(placed.id, placed.worker, DecisionSource::Log);
-        decision.request_id = Some(Cow::Owned(ending.request_id.to_string()));
+        decision.request_id = Some(ending.request_id.to_string());
         let has_output =
             progress.ttft_us.is_some() || progress.output_tokens.is_some_and(|tokens| tokens > 0);
         decision.dispatched = if ending.is_query { Some(false) } else { has_output.then_some(true) };
@@ -607,61 +583,62 @@ impl Routing {
     }
 
     /// A line that is written only when the chosen worker is given the request.
-    fn given(&mut self, heard: &LineTime, marks: &CorrelationKey<'_>) -> Record<'static> {
-        let mut decision = self.piece(marks);
+    fn given(&mut self, time: &LineTime, key: &CorrelationKey<'_>) -> Record<'static> {
+        let mut decision = self.piece(key);
         decision.dispatched = Some(true);
-        self.waiting.tell(decision.id, decision.overlap_blocks, true);
-        self.dispatched(heard, &decision);
+        self.waiting.add_report(decision.id, decision.overlap_blocks, true);
+        self.dispatched(time, &decision);
         Record::Decision(decision)
     }
 
     /// From now on the request of these records is in flight, if they are of the present.
-    fn begin(&mut self, told: &RequestObservation<'_>, heard: &LineTime, records: &[Record<'_>]) {
+    fn begin(&mut self, observed: &RequestObservation<'_>, time: &LineTime, records: &[Record<'_>]) {
         if let Some(Record::Decision(decision)) = records.first()
-            && told.now_ms.since(heard.at_ms) <= FRESH_MS
+            && observed.now_ms.since(time.at_ms) <= FRESH_MS
         {
-            self.in_flight.begin(told.at_ms, decision.id, decision.worker);
+            self.in_flight.begin(observed.at_ms, decision.id, decision.worker);
         }
     }
 
     /// The chosen worker was really given the request.
-    fn dispatched(&mut self, heard: &LineTime, decision: &Decision<'_>) {
+    fn dispatched(&mut self, time: &LineTime, decision: &Decision) {
         let Some((length, chain)) = self.lines.dispatched(decision.id) else { return };
         let held =
             decision.overlap_blocks.unwrap_or(0).saturating_mul(length.block_size_tokens.unwrap_or(0).into());
         let prefill_tokens = length.isl_tokens.unwrap_or(0).saturating_sub(held);
         // The router adds a request when it places it, and writes this line a little later.
-        let placed = self.waiting.placed(decision.id).unwrap_or(heard.moment);
+        let placed = self.waiting.placed(decision.id).unwrap_or(time.moment);
         self.active.add_logged(placed, decision.id, decision.worker, &chain, prefill_tokens);
     }
 }
 
 /// When a line was written and read.
+#[derive(Clone, Copy)]
 struct LineTime {
     /// As far as the line tells, else when it was read.
     at_ms: Millis,
     moment: Moment,
     decided_ms: Option<Millis>,
-    told_ms: Millis,
+    read_ms: Millis,
 }
 
 impl LineTime {
-    fn of(told: &RequestObservation<'_>, line: &LogRecord<'_>) -> Self {
+    fn of(observed: &RequestObservation<'_>, line: &LogRecord<'_>) -> Self {
         let decided_ms = line.at_ms();
-        let at_ms = decided_ms.unwrap_or(told.at_ms);
+        let at_ms = decided_ms.unwrap_or(observed.at_ms);
         let at_us = line.at_us.and_then(|us| u64::try_from(us).ok());
         let moment = at_us.map_or_else(|| Moment::of(at_ms), Moment);
-        Self { at_ms, moment, decided_ms, told_ms: told.at_ms }
+        Self { at_ms, moment, decided_ms, read_ms: observed.at_ms }
     }
 
     /// What a choice tells of its costs; its overlap follows in another line.
-    fn words(&self, decision: &Decision<'_>, length: Length, prompt: Option<Kept>) -> ChoiceReport {
+    fn report(&self, decision: &Decision, length: Length, prompt: Option<Kept>) -> ChoiceReport {
         ChoiceReport {
             decision: decision.id,
             worker: decision.worker,
             source: DecisionSource::Log,
             at: self.moment,
-            heard_ms: self.told_ms,
+            received_ms: self.read_ms,
             prompt,
             length,
             formula: None,
@@ -671,7 +648,7 @@ impl LineTime {
         }
     }
 
-    fn marks<'m>(&self, worker: WorkerIx, ids: &'m RequestIds<'_>) -> CorrelationKey<'m> {
+    fn key<'m>(&self, worker: WorkerIx, ids: &'m RequestIds<'_>) -> CorrelationKey<'m> {
         CorrelationKey {
             source: DecisionSource::Log,
             at_ms: self.at_ms,
@@ -693,7 +670,7 @@ fn is_named_later(selected: &Selected<'_>) -> bool {
 }
 
 /// A prompt's length in tokens and blocks.
-fn measure(decision: &mut Decision<'_>, isl_tokens: u64, block_size_tokens: u32) {
+fn measure(decision: &mut Decision, isl_tokens: u64, block_size_tokens: u32) {
     let length = Length {
         isl_tokens: Some(isl_tokens),
         block_size_tokens: Some(block_size_tokens),

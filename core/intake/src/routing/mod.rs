@@ -55,8 +55,6 @@ mod waiting;
 #[cfg(test)]
 mod tests;
 
-use std::borrow::Cow;
-
 use crate::ingest::{FRESH_MS, Published, RequestObservation, RequestSignal};
 use radixscope_dynamo::active_sequence::{ActiveSequence, AddRequest, RouterId, Step};
 use radixscope_dynamo::trace::RequestTrace;
@@ -74,9 +72,10 @@ use early::{Early, Steps};
 use endings::Endings;
 use in_flight::InFlight;
 use joiner::{CorrelationKey, Joiner};
-use lines::{Lines, NamelessChoice};
+use lines::{Lines, LoggedChoice};
 use nameless::Nameless;
 use radixscope_model::moment::Moment;
+use radixscope_state::per_worker::PerWorker;
 use radixscope_state::requests::{ActiveSequences, Arrivals, Prompt};
 use reconstruct::{Ground, Reconstructor};
 use waiting::{ChoiceReport, Kept, Reconstruction, Waiting};
@@ -98,10 +97,10 @@ pub struct Routing {
     reconstructor: Reconstructor,
     changes: Changes,
     waiting: Waiting,
-    nameless: Nameless<NamelessChoice>,
+    nameless: Nameless<LoggedChoice<'static>>,
     early: Early,
-    /// Workers that a router said it counts load for, by worker index.
-    counted: Vec<bool>,
+    /// Workers that a router reported to count load for.
+    counted: PerWorker<bool>,
     /// Steps that were told before their decisions, which are known now.
     caught_up: Vec<(DecisionId, Steps)>,
     /// Whether workers publish under their own ids, as they do up to Dynamo 1.2.
@@ -153,9 +152,10 @@ impl Routing {
             let Some(asked) = case.asked(formula, weight) else {
                 return Reconstruction::Not(NotReconstructed::State);
             };
-            let mut decision = Decision::new(asked.decision, asked.chosen, case.words().source);
-            decision.overlap_blocks = asked.overlap_blocks;
-            decision.logit = asked.logit;
+            let mut decision =
+                Decision::new(asked.report.decision, asked.report.worker, case.report().source);
+            decision.overlap_blocks = asked.report.overlap_blocks;
+            decision.logit = asked.report.logit;
             let found = reconstructor.weigh(ground, &asked, |worker| departures.is_gone(worker, cluster));
             let verdict = match found {
                 Ok(found) => {
@@ -163,9 +163,10 @@ impl Routing {
                     decision.formula = Some(found.formula);
                     decision.prefill_factor = Some(found.prefill_factor);
                     decision.path = found.path;
-                    let chosen = found.candidates.iter().find(|candidate| candidate.worker == asked.chosen);
+                    let chosen =
+                        found.candidates.iter().find(|candidate| candidate.worker == asked.report.worker);
                     let (overlap, cost) = chosen.map_or((0, f64::NAN), |c| (c.overlap_blocks, c.cost));
-                    decision.candidates = Cow::Owned(found.candidates);
+                    decision.candidates = found.candidates;
                     Reconstruction::Found { overlap_blocks: overlap.into(), cost }
                 }
                 Err(missing) if is_last => {
@@ -252,21 +253,36 @@ impl Routing {
 
     /// Other workers take these places, see [`Record::Vacated`].
     pub(crate) fn vacate(&mut self, workers: &[WorkerIx]) {
-        self.joiner.vacate(workers);
-        self.active.vacate(workers);
-        self.lines.vacate(workers);
-        self.departures.vacate(workers);
-        self.in_flight.vacate(workers);
-        self.endings.vacate(workers);
-        self.early.vacate(workers);
-        self.waiting.vacate(workers);
-        self.nameless.vacate(workers);
-        self.changes.vacate(workers);
-        for worker in workers {
-            if let Some(counted) = self.counted.get_mut(worker.at()) {
-                *counted = false;
-            }
-        }
+        // Every field by name: whoever adds one has to say here whether it knows workers.
+        let Self {
+            joiner,
+            active,
+            lines,
+            endings,
+            departures,
+            in_flight,
+            changes,
+            waiting,
+            nameless,
+            early,
+            counted,
+            arrivals: _,
+            reconstructor: _,
+            caught_up: _,
+            own_ids: _,
+            clock: _,
+        } = self;
+        joiner.vacate(workers);
+        active.vacate(workers);
+        lines.vacate(workers);
+        endings.vacate(workers);
+        departures.vacate(workers);
+        in_flight.vacate(workers);
+        changes.vacate(workers);
+        waiting.vacate(workers);
+        nameless.vacate(workers);
+        early.vacate(workers);
+        counted.vacate(workers);
     }
 
     /// The latest requests with their prompts.
@@ -274,16 +290,16 @@ impl Routing {
         &self.arrivals
     }
 
-    /// A piece of the decision that its marks lead to.
-    fn piece(&mut self, marks: &CorrelationKey<'_>) -> Decision<'static> {
-        let mut decision = Decision::new(self.joiner.decision(marks), marks.worker, marks.source);
-        let in_span = || marks.http_id.and_then(|http_id| self.joiner.request_in(http_id));
-        decision.request_id = marks.request_id.or_else(in_span).map(|id| Cow::Owned(id.to_owned()));
+    /// A piece of the decision that its key leads to.
+    fn piece(&mut self, key: &CorrelationKey<'_>) -> Decision {
+        let mut decision = Decision::new(self.joiner.decision(key), key.worker, key.source);
+        let in_span = || key.http_id.and_then(|http_id| self.joiner.request_in(http_id));
+        decision.request_id = key.request_id.or_else(in_span).map(str::to_owned);
         if let Some(steps) = decision.request_id.as_deref().and_then(|id| self.early.take(id)) {
             self.caught_up.push((decision.id, steps));
         }
-        decision.overlap_blocks = marks.overlap_blocks;
-        decision.isl_blocks = marks.isl_blocks;
+        decision.overlap_blocks = key.overlap_blocks;
+        decision.isl_blocks = key.isl_blocks;
         decision
     }
 
@@ -352,12 +368,12 @@ impl Routing {
         decision.isl_tokens = length.isl_tokens;
         decision.block_size_tokens = length.block_size_tokens;
         if let Some(chain) = chain {
-            let words = ChoiceReport {
+            let report = ChoiceReport {
                 decision: decision.id,
                 worker,
                 source: DecisionSource::ActiveSequences,
                 at: Moment::of(at),
-                heard_ms: observed.at_ms,
+                received_ms: observed.at_ms,
                 prompt: Some(Kept::Chain(chain.into())),
                 length,
                 // Dynamo 0.8 to 1.1 tells the length here, later versions do not.
@@ -366,7 +382,7 @@ impl Routing {
                 logit: None,
                 is_whole: true,
             };
-            self.wait(&mut decision, words, observed.at_ms, cluster);
+            self.wait(&mut decision, report, observed.at_ms, cluster);
             self.arrived(decision.id, observed.at_ms, &length, chain);
             let prefill_tokens = length.prefill_tokens.unwrap_or(0);
             self.active.add(Moment::of(at), decision.id, worker, chain, prefill_tokens);
@@ -391,33 +407,19 @@ impl Routing {
         Length::of(request, chain, block_size)
     }
 
-    /// A router begins to count load for a worker, or forgets it.
-    fn counts(&mut self, worker: WorkerIx, counts: bool) {
-        if self.counted.len() <= worker.at() {
-            self.counted.resize(worker.at() + 1, false);
-        }
-        self.counted[worker.at()] = counts;
-    }
-
     /// Lets a decision wait until the state at its time is known, or says at once that it never will be.
-    fn wait(
-        &mut self,
-        decision: &mut Decision<'static>,
-        words: ChoiceReport,
-        received: Millis,
-        cluster: &Cluster,
-    ) {
+    fn wait(&mut self, decision: &mut Decision, report: ChoiceReport, received: Millis, cluster: &Cluster) {
         self.changes.need();
-        let length = &words.length;
-        if !self.is_now(words.at.millis(), received) {
+        let length = &report.length;
+        if !self.is_now(report.at.millis(), received) {
             decision.not_reconstructed = Some(NotReconstructed::State);
         } else if length.isl_tokens.is_none() || length.block_size_tokens.is_none() {
             decision.not_reconstructed = Some(NotReconstructed::BlockSize);
-            if let Some(kept) = &words.prompt {
+            if let Some(kept) = &report.prompt {
                 decision.path = self.reconstructor.path_end(cluster.tree(), kept.prompt());
             }
         } else {
-            self.waiting.take(words);
+            self.waiting.take(report);
         }
     }
 

@@ -6,16 +6,18 @@
 //! with the router's words, and in which its choice was the cheapest, is taken. Nothing else is fitted to them: where no
 //! such state is known, or an input is not, nothing is computed.
 
+use super::Length;
 use super::changes::Changes;
 use super::past::Past;
-use radixscope_model::id::{DecisionId, TokensHash, WorkerIx};
+use super::waiting::ChoiceReport;
+use radixscope_model::id::{TokensHash, WorkerIx};
 use radixscope_model::moment::Moment;
 use radixscope_model::record::{Candidate, NotReconstructed, PathEnd, same_cost};
 use radixscope_router::cost::{self, Common, Load, Overlap, Request, WorkerInput};
 use radixscope_router::{Formula, RouterSettings};
 use radixscope_state::cluster::Cluster;
-use radixscope_state::requests::Prompt;
-use radixscope_state::requests::{ActiveSequences, PastLoad, When, is_peer};
+use radixscope_state::per_worker::PerWorker;
+use radixscope_state::requests::{ActiveSequences, PastLoad, Prompt, When, is_peer};
 use radixscope_state::tree::{OverlapRule, Tree};
 
 /// More candidates than this are not reconstructed: one decision would outweigh all others kept.
@@ -32,25 +34,14 @@ const MAX_MOMENTS: usize = 16;
 /// Agreeing states whose whole field is worked out to find one in which the choice was the cheapest.
 const MAX_AGREEING: usize = 8;
 
-/// A request that a router weighed, and all that it told of it.
+/// A request that a router weighed, and all that it reported of it.
 #[derive(Clone, Copy)]
 pub(super) struct Asked<'a> {
-    pub(super) decision: DecisionId,
-    /// When, by the router's clock.
-    pub(super) at: Moment,
-    /// Whether the router's log gave that time.
-    pub(super) is_logged: bool,
-    pub(super) chosen: WorkerIx,
+    pub(super) report: &'a ChoiceReport,
     pub(super) prompt: Prompt<'a>,
     pub(super) formula: Formula,
     /// Overlap score weight or prefill load scale.
     pub(super) weight: f64,
-    pub(super) isl_tokens: Option<u64>,
-    pub(super) block_size_tokens: Option<u32>,
-    /// Blocks that the chosen worker held, in the router's words.
-    pub(super) overlap_blocks: Option<u64>,
-    /// What it cost, in the router's words.
-    pub(super) logit: Option<f64>,
 }
 
 /// All that is needed to weigh a request.
@@ -59,8 +50,8 @@ pub(super) struct Ground<'a> {
     pub(super) cluster: &'a Cluster,
     pub(super) changes: &'a Changes,
     pub(super) active: &'a ActiveSequences,
-    /// Whether a router said that it counts load for a worker, by worker index.
-    pub(super) counted: &'a [bool],
+    /// Workers that a router reported to count load for.
+    pub(super) counted: &'a PerWorker<bool>,
 }
 
 /// Every worker's cost, by worker index.
@@ -88,7 +79,7 @@ pub(super) struct Reconstructor {
 impl Asked<'_> {
     /// Loads at `moment`, as far as the order of choices does not tell more.
     fn when(&self, moment: Moment) -> When {
-        When { moment, decided: self.at, is_logged: self.is_logged }
+        When { moment, decided: self.report.at, is_logged: self.report.is_logged() }
     }
 }
 
@@ -96,6 +87,10 @@ impl Ground<'_> {
     /// Whether loads and what these workers held are known at a time.
     fn knows(&self, moment: Moment, workers: &[WorkerIx]) -> bool {
         self.active.knows(moment) && workers.iter().all(|&worker| self.changes.knows(worker, moment))
+    }
+
+    fn counts(&self, worker: WorkerIx) -> bool {
+        self.counted.get(worker).is_some_and(|&counted| counted)
     }
 }
 
@@ -121,28 +116,29 @@ impl Reconstructor {
         asked: &Asked<'_>,
         gone: impl Fn(WorkerIx) -> bool,
     ) -> Result<Found, NotReconstructed> {
-        let (Some(isl_tokens), Some(block_size)) = (asked.isl_tokens, asked.block_size_tokens) else {
+        let Length { isl_tokens, block_size_tokens, .. } = asked.report.length;
+        let (Some(isl_tokens), Some(block_size)) = (isl_tokens, block_size_tokens) else {
             return Err(NotReconstructed::BlockSize);
         };
         let request = Request::new(isl_tokens, block_size);
         let Ground { cluster, changes, active, .. } = ground;
-        let like = cluster.worker(asked.chosen).ok_or(NotReconstructed::State)?;
+        let like = cluster.worker(asked.report.worker).ok_or(NotReconstructed::State)?;
         self.workers.clear();
         let peers = cluster.workers().iter().enumerate().filter(|(_, worker)| is_peer(worker, like));
         let peers = peers.take(MAX_CANDIDATES).map(|(ix, _)| WorkerIx(ix as u16));
-        self.workers.extend(peers.filter(|&worker| worker == asked.chosen || !gone(worker)));
-        if !ground.knows(asked.at, &self.workers) {
+        self.workers.extend(peers.filter(|&worker| worker == asked.report.worker || !gone(worker)));
+        if !ground.knows(asked.report.at, &self.workers) {
             return Err(NotReconstructed::State);
         }
         asked.prompt.chain(&mut self.chain);
-        let (from, to) = (asked.at.minus_ms(BEFORE_MS), asked.at.plus_ms(AFTER_MS));
+        let (from, to) = (asked.report.at.minus_ms(BEFORE_MS), asked.report.at.plus_ms(AFTER_MS));
         self.past.look(cluster.tree(), changes, asked.prompt, from.before());
-        nearest(&mut self.states, asked.at, self.past.times().filter(|at| (from..=to).contains(at)));
-        nearest(&mut self.moments, asked.at, active.times(from, to, asked.is_logged));
+        nearest(&mut self.states, asked.report.at, self.past.times().filter(|at| (from..=to).contains(at)));
+        nearest(&mut self.moments, asked.report.at, active.times(from, to, asked.report.is_logged()));
         self.moments.retain(|&moment| active.knows(moment));
         let is_listed = |&worker: &WorkerIx| {
-            let past = active.load_at(worker, asked.when(asked.at), asked.decision, &[]);
-            past.was_used || ground.counted.get(worker.at()).is_some_and(|&counted| counted)
+            let past = active.load_at(worker, asked.when(asked.report.at), asked.report.decision, &[]);
+            past.was_used || ground.counts(worker)
         };
         // Of 1.2 a worker has an entry in the load map when the router says that it counts load for it, or from its
         // first request on. Where neither was received, the entries of all such workers were made together or not at all.
@@ -168,9 +164,11 @@ impl Reconstructor {
         let Ground { cluster, active, .. } = ground;
         let (mut held_so, mut is_unsure, mut tried) = (false, false, 0);
         let mut last: Vec<u32> = Vec::new();
-        let load_at =
-            |worker, moment, chain: &[u64]| active.load_at(worker, asked.when(moment), asked.decision, chain);
-        let loads = self.moments.iter().map(|&moment| (moment, load_at(asked.chosen, moment, &self.chain)));
+        let load_at = |worker, moment, chain: &[u64]| {
+            active.load_at(worker, asked.when(moment), asked.report.decision, chain)
+        };
+        let loads =
+            self.moments.iter().map(|&moment| (moment, load_at(asked.report.worker, moment, &self.chain)));
         let loads: Vec<(Moment, PastLoad)> = loads.collect();
         for n in 0..self.states.len() {
             let state = self.states[n];
@@ -178,8 +176,8 @@ impl Reconstructor {
                 continue;
             }
             let depth = self.past.overlap(cluster.tree(), rule(asked.formula), state, &mut self.overlaps);
-            let ours = self.overlaps.get(asked.chosen.at()).copied().unwrap_or(0);
-            if asked.overlap_blocks.is_some_and(|told| told != u64::from(ours)) {
+            let ours = self.overlaps.get(asked.report.worker.at()).copied().unwrap_or(0);
+            if asked.report.overlap_blocks.is_some_and(|told| told != u64::from(ours)) {
                 continue;
             }
             held_so = true;
@@ -192,9 +190,13 @@ impl Reconstructor {
                 if tried == MAX_AGREEING {
                     break;
                 }
-                let alone = [self.input(ground, asked, asked.chosen, state, (chosens, are_listed))];
-                let alone = weighed(asked, request, &[asked.chosen], &alone);
-                if asked.logit.is_some_and(|told| !alone.first().is_some_and(|c| same_cost(c.cost, told))) {
+                let alone = [self.input(ground, asked, asked.report.worker, state, (chosens, are_listed))];
+                let alone = weighed(asked, request, &[asked.report.worker], &alone);
+                if asked
+                    .report
+                    .logit
+                    .is_some_and(|told| !alone.first().is_some_and(|c| same_cost(c.cost, told)))
+                {
                     is_unsure |= chosens.is_unsure;
                     continue;
                 }
@@ -211,7 +213,7 @@ impl Reconstructor {
                 let candidates = weighed(asked, request, &self.workers, &self.inputs);
                 // Routers choose the cheapest worker unless they are told otherwise, so that an input differs where
                 // another one is.
-                if is_sure && is_cheapest(&candidates, asked.chosen) {
+                if is_sure && is_cheapest(&candidates, asked.report.worker) {
                     let path = self.past.end(cluster.tree(), depth);
                     return Ok(Found {
                         candidates,
@@ -244,8 +246,7 @@ impl Reconstructor {
             decode_blocks: past.load.blocks + past.new_blocks,
             active_requests: past.load.requests.into(),
         };
-        let is_counted = ground.counted.get(worker.at()).is_some_and(|&counted| counted);
-        let is_listed = asked.formula != Formula::B || past.was_used || is_counted || are_listed;
+        let is_listed = asked.formula != Formula::B || past.was_used || ground.counts(worker) || are_listed;
         WorkerInput {
             load: is_listed.then_some(load),
             overlap: Overlap::device(overlap_blocks),
@@ -277,15 +278,8 @@ fn weighed(
 ) -> Vec<Candidate> {
     let (options, common) = (options(asked), Common::of(asked.formula, inputs));
     let of = |(&worker, input): (&WorkerIx, &WorkerInput)| {
-        let terms = cost::terms(&options, request, common, input);
-        Candidate {
-            worker,
-            overlap_blocks: input.overlap.device,
-            prefill_blocks: terms.prefill_blocks,
-            decode_blocks: terms.decode_blocks,
-            cost: terms.cost,
-            tree_size: (asked.formula == Formula::A).then_some(input.tree_size_blocks),
-        }
+        let tree_size = (asked.formula == Formula::A).then_some(input.tree_size_blocks);
+        cost::terms(&options, request, common, input).candidate(worker, input.overlap.device, tree_size)
     };
     workers.iter().zip(inputs).map(of).collect()
 }

@@ -1,8 +1,8 @@
 //! Decisions whose costs are not known yet: their log lines, or the events that were published before them, are still
 //! on the way.
 //!
-//! A decision is told at once as far as it is known. Its costs follow when the publishers' clocks have passed its time.
-//! It stays here a little longer, for words of another source to be held against them.
+//! A decision is recorded at once as far as it is known. Its costs follow when the publishers' clocks have passed its time.
+//! It stays here a little longer, so that reports of other sources can be compared with them.
 
 use std::collections::VecDeque;
 
@@ -17,7 +17,7 @@ use radixscope_state::requests::Prompt;
 /// Longest that a decision waits for what was published before it: half a second by the clock of who receives. Events
 /// are rarely later, and who looks on does not want to wait longer.
 const WAIT_MS: u64 = 500;
-/// How long the words of other sources are awaited: logs are read up to half a second late.
+/// How long the reports of other sources are awaited: logs are read up to half a second late.
 const LINGER_MS: u64 = 2_000;
 /// Time by publishers' clocks from the first attempt to the second; the third is the last.
 const AGAIN_MS: u64 = 100;
@@ -42,14 +42,14 @@ impl Kept {
     }
 }
 
-/// What one source tells of a decision, as far as its costs depend on it.
+/// What one source reports of a decision, as far as its costs depend on it.
 pub(super) struct ChoiceReport {
     pub(super) decision: DecisionId,
     pub(super) worker: WorkerIx,
     pub(super) source: DecisionSource,
     /// When the router decided, by its clock.
     pub(super) at: Moment,
-    pub(super) heard_ms: Millis,
+    pub(super) received_ms: Millis,
     pub(super) prompt: Option<Kept>,
     pub(super) length: Length,
     /// As the source shows it; of several the first counts.
@@ -58,8 +58,15 @@ pub(super) struct ChoiceReport {
     pub(super) overlap_blocks: Option<u64>,
     /// What it cost.
     pub(super) logit: Option<f64>,
-    /// Whether all is told that this source tells at the time of a decision.
+    /// Whether this is all that this source reports at the time of a decision.
     pub(super) is_whole: bool,
+}
+
+impl ChoiceReport {
+    /// Whether the router's log gave the time of the choice.
+    pub(super) fn is_logged(&self) -> bool {
+        self.source == DecisionSource::Log
+    }
 }
 
 /// What became of it.
@@ -75,7 +82,7 @@ pub(super) enum Reconstruction {
 
 /// A decision that waits.
 pub(super) struct Case {
-    words: ChoiceReport,
+    report: ChoiceReport,
     verdict: Option<Reconstruction>,
     /// After a failed attempt: tried again when the publishers' clocks have come so far.
     again: Moment,
@@ -88,12 +95,12 @@ pub(super) struct Waiting {
     blocks: usize,
     /// Cases without a verdict: usually there is none, and every record asks.
     open: usize,
-    /// Latest time that a publisher told.
+    /// Latest time that a publisher reported.
     clock: Moment,
 }
 
 impl Waiting {
-    /// A publisher told its time.
+    /// A publisher reported its time.
     #[inline]
     pub(super) fn pass(&mut self, clock: Moment) {
         self.clock = self.clock.max(clock);
@@ -105,45 +112,45 @@ impl Waiting {
         self.open > 0
     }
 
-    /// Takes what a source tells of a decision.
-    pub(super) fn take(&mut self, words: ChoiceReport) {
-        match self.cases.iter_mut().rev().find(|case| case.words.decision == words.decision) {
-            Some(case) => case.more(words),
-            None => self.cases.push_back(Case { words, verdict: None, again: Moment::default() }),
+    /// Takes what a source reports of a decision.
+    pub(super) fn take(&mut self, report: ChoiceReport) {
+        match self.cases.iter_mut().rev().find(|case| case.report.decision == report.decision) {
+            Some(case) => case.more(report),
+            None => self.cases.push_back(Case { report, verdict: None, again: Moment::default() }),
         }
         self.count();
     }
 
     /// Other workers take these places: costs of choices among those who had them are not computed any more.
     pub(super) fn vacate(&mut self, workers: &[WorkerIx]) {
-        self.cases.retain(|case| !workers.contains(&case.words.worker));
+        self.cases.retain(|case| !workers.contains(&case.report.worker));
         self.count();
     }
 
     /// When the router decided, of a decision that is here.
     pub(super) fn placed(&self, decision: DecisionId) -> Option<Moment> {
-        let case = self.cases.iter().rev().find(|case| case.words.decision == decision)?;
-        Some(case.words.at)
+        let case = self.cases.iter().rev().find(|case| case.report.decision == decision)?;
+        Some(case.report.at)
     }
 
-    /// More that is told of a decision that is here.
-    pub(super) fn tell(&mut self, decision: DecisionId, overlap_blocks: Option<u64>, is_whole: bool) {
-        if let Some(case) = self.cases.iter_mut().rev().find(|case| case.words.decision == decision) {
-            case.words.overlap_blocks = case.words.overlap_blocks.or(overlap_blocks);
-            case.words.is_whole |= is_whole;
-            case.hold_against_words();
+    /// More that is reported of a decision that is here.
+    pub(super) fn add_report(&mut self, decision: DecisionId, overlap_blocks: Option<u64>, is_whole: bool) {
+        if let Some(case) = self.cases.iter_mut().rev().find(|case| case.report.decision == decision) {
+            case.report.overlap_blocks = case.report.overlap_blocks.or(overlap_blocks);
+            case.report.is_whole |= is_whole;
+            case.check_against_report();
         }
         self.count();
     }
 
-    /// Tries every decision that is due at `now`: `attempt` gives its verdict and is told whether it is the last one.
+    /// Tries every decision that is due at `now`: `attempt` gives its verdict and learns whether it is the last one.
     pub(super) fn settle(&mut self, now: Millis, mut attempt: impl FnMut(&Case, bool) -> Reconstruction) {
         let (clock, too_many) = (self.clock, self.too_many());
         let mut changed = too_many > 0;
         for (n, case) in self.cases.iter_mut().enumerate().filter(|(_, case)| case.is_open()) {
-            let words = &case.words;
-            let is_last = now.since(words.heard_ms) >= WAIT_MS || n < too_many;
-            let is_due = words.is_whole && clock >= words.at.plus_ms(AFTER_MS).max(case.again);
+            let report = &case.report;
+            let is_last = now.since(report.received_ms) >= WAIT_MS || n < too_many;
+            let is_due = report.is_whole && clock >= report.at.plus_ms(AFTER_MS).max(case.again);
             if !is_last && !is_due {
                 continue;
             }
@@ -158,7 +165,7 @@ impl Waiting {
             }
         }
         self.cases.drain(..too_many);
-        while self.cases.front().is_some_and(|oldest| now.since(oldest.words.heard_ms) > LINGER_MS) {
+        while self.cases.front().is_some_and(|oldest| now.since(oldest.report.received_ms) > LINGER_MS) {
             self.cases.pop_front();
             changed = true;
         }
@@ -189,40 +196,29 @@ impl Waiting {
 impl Case {
     /// What is asked, if the prompt is known.
     pub(super) fn asked(&self, formula: Formula, weight: f64) -> Option<Asked<'_>> {
-        let words = &self.words;
-        Some(Asked {
-            decision: words.decision,
-            at: words.at,
-            is_logged: words.source == DecisionSource::Log,
-            chosen: words.worker,
-            prompt: words.prompt.as_ref()?.prompt(),
-            formula: words.formula.unwrap_or(formula),
-            weight,
-            isl_tokens: words.length.isl_tokens,
-            block_size_tokens: words.length.block_size_tokens,
-            overlap_blocks: words.overlap_blocks,
-            logit: words.logit,
-        })
+        let report = &self.report;
+        let prompt = report.prompt.as_ref()?.prompt();
+        Some(Asked { report, prompt, formula: report.formula.unwrap_or(formula), weight })
     }
 
-    /// What is known of it.
-    pub(super) fn words(&self) -> &ChoiceReport {
-        &self.words
+    /// What is reported of it.
+    pub(super) fn report(&self) -> &ChoiceReport {
+        &self.report
     }
 
     fn is_open(&self) -> bool {
-        self.verdict.is_none() && self.words.prompt.is_some()
+        self.verdict.is_none() && self.report.prompt.is_some()
     }
 
     fn blocks(&self) -> usize {
-        self.words.prompt.as_ref().map_or(0, |kept| kept.prompt().len())
+        self.report.prompt.as_ref().map_or(0, |kept| kept.prompt().len())
     }
 
-    /// Adds what another source tells. The line of a log is nearer to the decision than a message of it, and its hashes
+    /// Adds what another source reports. The line of a log is nearer to the decision than a message of it, and its hashes
     /// name each block.
     fn more(&mut self, more: ChoiceReport) {
-        let known = &mut self.words;
-        let is_nearer = more.source == DecisionSource::Log && known.source != DecisionSource::Log;
+        let known = &mut self.report;
+        let is_nearer = more.is_logged() && !known.is_logged();
         if is_nearer && known.at != more.at {
             // What was found is of another moment.
             known.at = more.at;
@@ -237,14 +233,14 @@ impl Case {
         if known.prompt.is_none() || matches!(more.prompt, Some(Kept::Local(_))) {
             known.prompt = more.prompt;
         }
-        self.hold_against_words();
+        self.check_against_report();
     }
 
-    /// What was found does not stand against a word that contradicts it.
-    fn hold_against_words(&mut self) {
+    /// What was found does not stand against a report that contradicts it.
+    fn check_against_report(&mut self) {
         let Some(Reconstruction::Found { overlap_blocks, cost }) = self.verdict else { return };
-        let differs = self.words.overlap_blocks.is_some_and(|told| told != overlap_blocks)
-            || self.words.logit.is_some_and(|told| !same_cost(told, cost));
+        let differs = self.report.overlap_blocks.is_some_and(|reported| reported != overlap_blocks)
+            || self.report.logit.is_some_and(|reported| !same_cost(reported, cost));
         if differs {
             self.verdict = None;
         }

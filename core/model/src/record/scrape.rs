@@ -3,89 +3,19 @@
 //! Knows nothing of Dynamo's metric names; reference §4 has them. A figure that a process does not offer is not in its
 //! lists: absent is not 0.
 
-use std::borrow::Cow;
-
 use serde::{Deserialize, Serialize};
 
-use super::Sealed;
 use crate::id::WorkerIx;
 
-/// One scrape of one process, in the form that is logged, sent and kept.
-///
-/// Its numbers stay sealed: few readers want them, and the fold only keeps them.
+/// One scrape of one process.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
-pub struct Scraped<'a> {
+pub struct Scrape {
     /// The process, as the operator named it.
-    pub process: Cow<'a, str>,
+    pub process: String,
     /// What it turned out to be.
     pub role: ProcessRole,
     /// Times it was seen to have restarted.
     pub restarts: u32,
-    /// A [`Present`].
-    pub present: Sealed<'a>,
-    /// A [`Sums`].
-    pub sums: Sealed<'a>,
-}
-
-/// What a scrape said of the present.
-#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
-pub struct Present {
-    /// See [`Scrape::instance`].
-    pub instance: Option<u64>,
-    /// Present values.
-    pub gauges: Vec<(Gauge, f64)>,
-    /// What a frontend says of its models.
-    pub models: Vec<ModelFigures<'static>>,
-    /// What a frontend says of workers.
-    pub workers: Vec<WorkerFigures>,
-    /// What a worker says of its ranks.
-    pub ranks: Vec<RankFigures>,
-    /// Bounds of the histograms of [`Sums`].
-    pub bounds: Vec<(HistogramKind, Vec<f64>)>,
-}
-
-/// What a process counted since it was first scraped or, if that is earlier, since it started. Never falls: what a
-/// restarted process counts is added to what it counted before.
-#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
-pub struct Sums {
-    /// Counters.
-    pub counters: Vec<(Counter, f64)>,
-    /// Samples by bucket, and their sum.
-    pub histograms: Vec<(HistogramKind, Vec<u64>, f64)>,
-}
-
-impl Scraped<'_> {
-    /// A scrape whose numbers never fell.
-    pub fn of(scrape: &Scrape<'_>, restarts: u32) -> Scraped<'static> {
-        let present = Present {
-            instance: scrape.instance,
-            gauges: scrape.gauges.to_vec(),
-            models: scrape.models.iter().map(ModelFigures::to_static).collect(),
-            workers: scrape.workers.to_vec(),
-            ranks: scrape.ranks.to_vec(),
-            bounds: scrape.histograms.iter().map(|h| (h.kind, h.bounds.to_vec())).collect(),
-        };
-        let sums = Sums {
-            counters: scrape.counters.to_vec(),
-            histograms: scrape.histograms.iter().map(|h| (h.kind, h.counts.to_vec(), h.sum)).collect(),
-        };
-        Scraped {
-            process: Cow::Owned(scrape.process.to_string()),
-            role: scrape.role,
-            restarts,
-            present: Sealed::of(&present),
-            sums: Sealed::of(&sums),
-        }
-    }
-}
-
-/// One scrape of one process.
-#[derive(Clone, PartialEq, Debug)]
-pub struct Scrape<'a> {
-    /// The process, as the operator named it.
-    pub process: Cow<'a, str>,
-    /// What it turned out to be.
-    pub role: ProcessRole,
     /// Its own connection id, where its metrics carry it (≥ 1.0): a worker's is its worker id, a frontend's its
     /// router's id.
     pub instance: Option<u64>,
@@ -93,17 +23,37 @@ pub struct Scrape<'a> {
     /// are left out.
     pub is_whole: bool,
     /// Present values.
-    pub gauges: Cow<'a, [(Gauge, f64)]>,
-    /// Values that only rise until the process restarts; summed over labels that are not told apart.
-    pub counters: Cow<'a, [(Counter, f64)]>,
-    /// Distributions, summed over models.
-    pub histograms: Vec<Histogram<'a>>,
+    pub gauges: Vec<(Gauge, f64)>,
+    /// Values that only rise, summed over labels that are not told apart. As read they fall when the process restarts; in a
+    /// record they never do: what a restarted process counts is added to what it counted before.
+    pub counters: Vec<(Counter, f64)>,
+    /// Distributions, summed over models; they rise as counters do.
+    pub histograms: Vec<Histogram>,
     /// What a frontend says of the models it serves.
-    pub models: Vec<ModelFigures<'a>>,
+    pub models: Vec<ModelFigures>,
     /// What a frontend says of workers (≥ 1.0).
-    pub workers: Cow<'a, [WorkerFigures]>,
+    pub workers: Vec<WorkerFigures>,
     /// What a worker says of its ranks.
-    pub ranks: Cow<'a, [RankFigures]>,
+    pub ranks: Vec<RankFigures>,
+}
+
+impl Scrape {
+    /// A whole scrape of a process that offers nothing.
+    pub fn new(process: impl Into<String>, role: ProcessRole) -> Self {
+        Self {
+            process: process.into(),
+            role,
+            restarts: 0,
+            instance: None,
+            is_whole: true,
+            gauges: Vec::new(),
+            counters: Vec::new(),
+            histograms: Vec::new(),
+            models: Vec::new(),
+            workers: Vec::new(),
+            ranks: Vec::new(),
+        }
+    }
 }
 
 /// What a scraped process is, by the metrics it offers.
@@ -213,23 +163,23 @@ pub enum HistogramKind {
 }
 
 /// A cumulative histogram since the process started.
-#[derive(Clone, PartialEq, Debug)]
-pub struct Histogram<'a> {
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct Histogram {
     /// Of what.
     pub kind: HistogramKind,
     /// Finite upper bounds, ascending.
-    pub bounds: Cow<'a, [f64]>,
+    pub bounds: Vec<f64>,
     /// Samples in each bucket (not cumulated), the last one above every bound: one more than `bounds`.
-    pub counts: Cow<'a, [u64]>,
+    pub counts: Vec<u64>,
     /// Sum of all samples.
     pub sum: f64,
 }
 
 /// What a frontend says of a model.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
-pub struct ModelFigures<'a> {
+pub struct ModelFigures {
     /// Its name.
-    pub name: Cow<'a, str>,
+    pub name: String,
     /// Tokens per KV block that the router uses.
     pub block_size_tokens: Option<u32>,
     /// KV blocks of one rank.
@@ -240,13 +190,6 @@ pub struct ModelFigures<'a> {
     pub max_num_batched_tokens: Option<u64>,
     /// Longest sequence, tokens.
     pub context_length: Option<u64>,
-}
-
-impl ModelFigures<'_> {
-    /// The same without the bytes it was read from.
-    pub fn to_static(&self) -> ModelFigures<'static> {
-        ModelFigures { name: Cow::Owned(self.name.to_string()), ..*self }
-    }
 }
 
 /// What a frontend says of a worker.

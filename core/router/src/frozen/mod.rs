@@ -13,6 +13,7 @@ use serde::{Deserialize, Serialize};
 
 use super::settings::{Formula, RouterSettings};
 use radixscope_model::id::{Millis, WorkerIx};
+use radixscope_model::record::{Candidate, tree_sizes_blocks};
 
 pub use outcome::{Flip, LoadImbalance, MAX_FLIPS, Outcome, WorkerShare};
 pub use recommend::{Recommendation, Suggestion, recommend};
@@ -40,22 +41,6 @@ pub struct FrozenDecision {
     pub actual: u16,
     /// What the router ran with. The recorded prefill blocks contain the credit, but not the factor of the prefill term.
     pub recorded: RouterSettings,
-}
-
-/// A worker that a decision weighed, in blocks.
-#[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
-pub struct FrozenCandidate {
-    /// The worker.
-    pub worker: WorkerIx,
-    /// Full blocks of the prompt it held.
-    pub overlap_blocks: f64,
-    /// Prompt blocks to compute after overlap or credit, before weight or scale, as logged or reconstructed.
-    pub prefill_blocks: f64,
-    /// Blocks in use with those of the request, and the cost of active requests (D, E) if there was any. Preferred
-    /// taints are not part of the counterfactual.
-    pub decode_blocks: f64,
-    /// Blocks of the worker in the router's index, 0 where unknown.
-    pub tree_size_blocks: u64,
 }
 
 /// Why a decision is left out of the counterfactual.
@@ -153,11 +138,12 @@ impl Row {
 }
 
 impl FrozenBuilder {
-    /// Adds a decision with all its candidates.
+    /// Adds a decision with all its candidates as they were logged or reconstructed. Preferred taints are not part of the
+    /// counterfactual.
     ///
     /// # Errors
     /// Why it is left out; it is counted then.
-    pub fn push(&mut self, decision: &FrozenDecision, candidates: &[FrozenCandidate]) -> Result<(), LeftOut> {
+    pub fn push(&mut self, decision: &FrozenDecision, candidates: &[Candidate]) -> Result<(), LeftOut> {
         let added = self.frozen.push(decision, candidates);
         if let Err(reason) = added {
             self.leave_out(reason);
@@ -207,7 +193,7 @@ impl Frozen {
         self.latest.map(|(_, recorded)| recorded)
     }
 
-    fn push(&mut self, decision: &FrozenDecision, candidates: &[FrozenCandidate]) -> Result<(), LeftOut> {
+    fn push(&mut self, decision: &FrozenDecision, candidates: &[Candidate]) -> Result<(), LeftOut> {
         if candidates.is_empty() {
             return Err(LeftOut::NotAllCandidates);
         }
@@ -222,9 +208,7 @@ impl Frozen {
         }
         let is_cost = |value: f64| value.is_finite() && value >= 0.0;
         let recorded = decision.recorded;
-        let candidate_fits = |c: &FrozenCandidate| {
-            is_cost(c.overlap_blocks) && is_cost(c.prefill_blocks) && is_cost(c.decode_blocks)
-        };
+        let candidate_fits = |c: &Candidate| is_cost(c.prefill_blocks) && is_cost(c.decode_blocks);
         if !candidates.iter().all(candidate_fits)
             || !is_cost(recorded.prefill_factor())
             || !is_cost(recorded.overlap_score_credit)
@@ -251,14 +235,14 @@ impl Frozen {
         if self.latest.is_none_or(|(at_ms, _)| at_ms <= decision.at_ms.0) {
             self.latest = Some((decision.at_ms.0, recorded));
         }
-        for candidate in candidates {
-            self.overlap_blocks.push(candidate.overlap_blocks);
+        for (candidate, tree_size) in candidates.iter().zip(tree_sizes_blocks(candidates)) {
+            self.overlap_blocks.push(candidate.overlap_blocks.into());
             self.prefill_blocks.push(match (recorded.formula, block_size) {
                 (Formula::A, Some(size)) => whole_tokens(candidate.prefill_blocks, size),
                 _ => candidate.prefill_blocks,
             });
             self.decode_blocks.push(candidate.decode_blocks);
-            self.tree_size_blocks.push(candidate.tree_size_blocks);
+            self.tree_size_blocks.push(tree_size);
             let slot = self.slot_of(candidate.worker);
             self.slot.push(slot);
         }

@@ -7,13 +7,14 @@ use crate::settings::TieBreak;
 
 const SIZE: u32 = 16;
 
-fn candidate(worker: u16, overlap_blocks: f64, prefill_blocks: f64, decode_blocks: f64) -> FrozenCandidate {
-    FrozenCandidate {
+fn candidate(worker: u16, overlap_blocks: u32, prefill_blocks: f64, decode_blocks: f64) -> Candidate {
+    Candidate {
         worker: WorkerIx(worker),
         overlap_blocks,
         prefill_blocks,
         decode_blocks,
-        tree_size_blocks: 0,
+        cost: prefill_blocks + decode_blocks,
+        tree_size: Some(0),
     }
 }
 
@@ -29,15 +30,15 @@ fn decision(at_ms: u64, ended_ms: Option<u64>, actual: u16) -> FrozenDecision {
 }
 
 /// The example everybody knows: costs 90, 30, 99; 100 blocks.
-fn example() -> [FrozenCandidate; 3] {
-    [candidate(1, 20.0, 80.0, 10.0), candidate(2, 75.0, 25.0, 5.0), candidate(3, 10.0, 90.0, 9.0)]
+fn example() -> [Candidate; 3] {
+    [candidate(1, 20, 80.0, 10.0), candidate(2, 75, 25.0, 5.0), candidate(3, 10, 90.0, 9.0)]
 }
 
 fn weight(overlap_score_weight: f64) -> RouterSettings {
     RouterSettings { overlap_score_weight, ..RouterSettings::new(Formula::A) }
 }
 
-fn frozen(decisions: &[(FrozenDecision, &[FrozenCandidate])]) -> Frozen {
+fn frozen(decisions: &[(FrozenDecision, &[Candidate])]) -> Frozen {
     let mut builder = FrozenBuilder::default();
     for (decision, candidates) in decisions {
         builder.push(decision, candidates).unwrap();
@@ -72,7 +73,7 @@ fn a_weight_of_0_follows_load_alone_and_costs_prefill() {
 #[test]
 fn another_credit_changes_what_overlap_is_worth() {
     let recorded = RouterSettings::new(Formula::E);
-    let candidates = [candidate(0, 40.0, 60.0, 90.0), candidate(1, 0.0, 100.0, 0.0)];
+    let candidates = [candidate(0, 40, 60.0, 90.0), candidate(1, 0, 100.0, 0.0)];
     let frozen = frozen(&[(FrozenDecision { recorded, ..decision(1, None, 1) }, &candidates)]);
     let with_credit = |overlap_score_credit| {
         frozen.evaluate(&RouterSettings { overlap_score_credit, ..recorded }).flips_certain
@@ -83,7 +84,7 @@ fn another_credit_changes_what_overlap_is_worth() {
 
 #[test]
 fn with_temperature_flips_and_shares_are_expected_values() {
-    let candidates = [candidate(0, 0.0, 1.0, 0.0), candidate(1, 50.0, 3.0, 0.0)];
+    let candidates = [candidate(0, 0, 1.0, 0.0), candidate(1, 50, 3.0, 0.0)];
     let frozen = frozen(&[(decision(1, None, 0), &candidates)]);
     let settings = RouterSettings { router_temperature: 1.0, ..RouterSettings::new(Formula::A) };
     let outcome = frozen.evaluate(&settings);
@@ -107,7 +108,7 @@ fn round_robin_begins_at_the_first_decisions_worker_and_goes_round() {
 
 #[test]
 fn the_spread_is_what_is_in_flight_at_each_decision() {
-    let candidates = [candidate(0, 0.0, 1.0, 0.0), candidate(1, 0.0, 2.0, 0.0)];
+    let candidates = [candidate(0, 0, 1.0, 0.0), candidate(1, 0, 2.0, 0.0)];
     let all = &candidates[..];
     // Worker 0 gets three requests before the first ends; pushed out of order on purpose.
     let frozen = frozen(&[
@@ -157,7 +158,7 @@ fn a_decision_that_cannot_be_judged_is_counted_with_its_reason() {
     let mut builder = FrozenBuilder::default();
     let mut nan = example();
     nan[0].decode_blocks = f64::NAN;
-    let many = vec![candidate(0, 0.0, 1.0, 1.0); MAX_CANDIDATES + 1];
+    let many = vec![candidate(0, 0, 1.0, 1.0); MAX_CANDIDATES + 1];
     assert_eq!(builder.push(&decision(1, None, 0), &[]), Err(LeftOut::NotAllCandidates));
     assert_eq!(builder.push(&decision(1, None, 3), &example()), Err(LeftOut::ActualNotAmongCandidates));
     assert_eq!(builder.push(&decision(1, None, 0), &nan), Err(LeftOut::BadNumber));
@@ -172,7 +173,7 @@ fn a_decision_that_cannot_be_judged_is_counted_with_its_reason() {
 #[test]
 fn terms_rounded_by_the_log_still_tie() {
     // 33 tokens in blocks of 16 are 2.0625, logged as 2.062; the other worker has 1.0625 and one decode block more.
-    let candidates = [candidate(0, 0.0, 2.062, 3.0), candidate(1, 1.0, 1.062, 4.0)];
+    let candidates = [candidate(0, 0, 2.062, 3.0), candidate(1, 1, 1.062, 4.0)];
     let outcome = frozen(&[(decision(1, None, 0), &candidates)]).evaluate(&weight(1.0));
     assert_eq!((outcome.ties, outcome.flips_expected), (1, 0.5));
     assert_eq!(whole_tokens(2.062, 16), 2.0625);
@@ -186,7 +187,7 @@ fn contended() -> Frozen {
     let mut builder = FrozenBuilder::default();
     for at in 0..200 {
         let busy = f64::from((at * 17 % 20) as u16);
-        let candidates = [candidate(0, 20.0, 80.0, 30.0 + busy), candidate(1, 0.0, 100.0, 20.0)];
+        let candidates = [candidate(0, 20, 80.0, 30.0 + busy), candidate(1, 0, 100.0, 20.0)];
         let actual = u16::from(80.0 + 30.0 + busy > 120.0);
         builder.push(&decision(at * 10, Some(at * 10 + 95), actual), &candidates).unwrap();
     }
@@ -226,8 +227,8 @@ fn overlap_that_costs_no_evenness_is_recommended() {
     let mut builder = FrozenBuilder::default();
     for at in 0..100 {
         let warm = (at % 2) as u16;
-        let mut candidates = [candidate(0, 0.0, 100.0, 50.0), candidate(1, 0.0, 100.0, 50.0)];
-        candidates[usize::from(warm)] = candidate(warm, 30.0, 70.0, 85.0);
+        let mut candidates = [candidate(0, 0, 100.0, 50.0), candidate(1, 0, 100.0, 50.0)];
+        candidates[usize::from(warm)] = candidate(warm, 30, 70.0, 85.0);
         builder.push(&decision(at * 10, Some(at * 10 + 25), 1 - warm), &candidates).unwrap();
     }
     let grid = builder.finish().sweep(&[1.0, 1.5], &[0.0], |_, _| ControlFlow::Continue(())).unwrap();
@@ -264,14 +265,14 @@ proptest! {
         let tie_break = TieBreak::of_formula(formula);
         let mut builder = FrozenBuilder::default();
         for (at, (workers, pick)) in decisions.iter().enumerate() {
-            let candidates: Vec<_> = (0..).zip(workers).map(|(ix, &(overlap, tokens, decode, tree_size_blocks))| {
+            let candidates: Vec<_> = (0..).zip(workers).map(|(ix, &(overlap, tokens, decode, tree_size))| {
                 let prefill = f64::from(tokens) / f64::from(SIZE);
-                let candidate = candidate(ix, f64::from(overlap), prefill, f64::from(decode));
-                FrozenCandidate { tree_size_blocks, ..candidate }
+                let candidate = candidate(ix, overlap, prefill, f64::from(decode));
+                Candidate { tree_size: Some(tree_size), ..candidate }
             }).collect();
             let costs: Vec<f64> = candidates.iter().map(|c| factor * c.prefill_blocks + c.decode_blocks).collect();
             let mut chances = vec![0.0; costs.len()];
-            let tree_size = |at: usize| candidates[at].tree_size_blocks;
+            let tree_size = |at: usize| candidates[at].tree_size.unwrap();
             let choices = crate::pick::probabilities(&costs, 0.0, tie_break, tree_size, &mut chances);
             let nth = (*pick as usize) % choices;
             let actual = (0..costs.len()).filter(|&at| chances[at] > 0.0).nth(nth).unwrap() as u16;

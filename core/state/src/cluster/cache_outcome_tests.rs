@@ -1,5 +1,3 @@
-use std::borrow::Cow;
-
 use proptest::prelude::*;
 
 use super::*;
@@ -29,7 +27,7 @@ pub(in crate::cluster) fn decided(
     if !candidates.is_empty() {
         decision.completeness = Completeness::AllCandidates;
     }
-    decision.candidates = Cow::Owned(candidates);
+    decision.candidates = candidates;
     let worker = |ix| Record::Worker {
         worker: WorkerIx(ix),
         id: Worker::new(ix.into(), 0),
@@ -74,10 +72,10 @@ fn the_margin_is_to_the_cheapest_other_one() {
 fn without_candidates_the_margin_is_unknown_and_says_why() {
     assert_eq!(decided(Some(9), Some(3), &[]).margin_blocks(), Err(NoMargin::ChosenOnly));
     let mut alone = decided(Some(9), None, &[(0, 4.0), (3, 1.0)]);
-    alone.decision.candidates.to_mut().remove(0);
+    alone.decision.candidates.remove(0);
     assert_eq!(alone.margin_blocks(), Err(NoMargin::Alone));
     let mut elsewhere = decided(Some(9), None, &[(0, 4.0), (3, 1.0)]);
-    elsewhere.decision.candidates.to_mut().remove(1);
+    elsewhere.decision.candidates.remove(1);
     assert_eq!(elsewhere.margin_blocks(), Err(NoMargin::ChosenUnknown));
 }
 

@@ -1,13 +1,14 @@
 //! The latest routing decisions, bounded, and totals over all of them.
 
-use std::borrow::Cow;
 use std::collections::VecDeque;
 
 use serde::{Deserialize, Serialize};
 
+use super::hash;
+use crate::per_worker::PerWorker;
 use radixscope_model::id::{DecisionId, Millis, Seq, WorkerIx};
 use radixscope_model::record::{
-    Completeness, Decision, DecisionSource, NotReconstructed, Progress, same_cost,
+    Candidate, Completeness, Decision, DecisionSource, NotReconstructed, Progress, same_cost,
 };
 
 /// Decisions kept one by one; older ones live on in the totals.
@@ -23,7 +24,7 @@ pub struct DecisionEntry {
     /// When it was first heard.
     pub at_ms: Millis,
     /// What was decided, the best of each source. Its `source` is the first one.
-    pub decision: Decision<'static>,
+    pub decision: Decision,
     /// How the request went on.
     pub progress: Progress,
     sources: u8,
@@ -49,7 +50,7 @@ impl DecisionEntry {
     }
 
     /// The chosen worker among the candidates.
-    pub fn chosen(&self) -> Option<&radixscope_model::record::Candidate> {
+    pub fn chosen(&self) -> Option<&Candidate> {
         self.decision.candidates.iter().find(|candidate| candidate.worker == self.decision.worker)
     }
 
@@ -82,13 +83,13 @@ impl DecisionEntry {
         measured.or_else(told)
     }
 
-    fn complete(&mut self, more: &Decision<'_>) {
+    fn complete(&mut self, more: &Decision) {
         let known = &mut self.decision;
         self.sources |= bit(more.source);
         fill(&mut known.decided_ms, more.decided_ms);
         fill(&mut known.router, more.router);
         if known.request_id.is_none() {
-            known.request_id = more.request_id.as_deref().map(|id| Cow::Owned(id.to_owned()));
+            known.request_id.clone_from(&more.request_id);
         }
         fill(&mut known.isl_tokens, more.isl_tokens);
         fill(&mut known.isl_blocks, more.isl_blocks);
@@ -103,7 +104,7 @@ impl DecisionEntry {
         let is_written = known.completeness == Completeness::AllCandidates;
         if more.completeness > known.completeness || (is_verdict && !is_written) {
             known.completeness = more.completeness;
-            known.candidates = Cow::Owned(more.candidates.to_vec());
+            known.candidates.clone_from(&more.candidates);
             (known.formula, known.prefill_factor) = (more.formula, more.prefill_factor);
             known.not_reconstructed = more.not_reconstructed;
         } else {
@@ -114,14 +115,12 @@ impl DecisionEntry {
     }
 
     fn rehash(&mut self) {
-        // Plain data always encodes.
-        let bytes = postcard::to_allocvec(&*self).unwrap_or_default();
-        self.hash = xxhash_rust::xxh3::xxh3_64(&bytes);
+        self.hash = hash(&*self);
     }
 }
 
 /// Costs that were computed here do not stand against what the router itself told of the chosen worker.
-fn hold_against_words(decision: &mut Decision<'_>) {
+fn hold_against_words(decision: &mut Decision) {
     if decision.completeness != Completeness::Reconstructed {
         return;
     }
@@ -137,7 +136,7 @@ fn hold_against_words(decision: &mut Decision<'_>) {
         return;
     };
     decision.completeness = Completeness::ChosenOnly;
-    decision.candidates = Cow::Borrowed(&[]);
+    decision.candidates = Vec::new();
     (decision.formula, decision.prefill_factor) = (None, None);
     decision.not_reconstructed = Some(differs);
 }
@@ -222,7 +221,7 @@ fn blocks(decided: &DecisionEntry) -> Option<(u64, u64)> {
 pub struct Decisions {
     latest: VecDeque<DecisionEntry>,
     totals: DecisionTotals,
-    per_worker: Vec<DecisionTotals>,
+    per_worker: PerWorker<DecisionTotals>,
     /// Sum of the hashes of `latest`: hashing ten thousand decisions anew every second would cost more than all else.
     #[serde(skip)]
     digest: u64,
@@ -236,12 +235,12 @@ pub struct Decisions {
 
 impl Decisions {
     /// Takes a record about a decision: a new one, or more about one that is kept.
-    pub(super) fn take(&mut self, seq: Seq, at_ms: Millis, told: &Decision<'_>) {
+    pub(super) fn take(&mut self, seq: Seq, at_ms: Millis, told: &Decision) {
         if let Some(at) = self.position(told.id) {
             self.change(at, |decided| decided.complete(told));
             self.forgotten_to = self.forgotten_to.min(at);
         } else if self.latest.back().is_none_or(|last| last.decision.id < told.id) {
-            let mut decision = owned(told);
+            let mut decision = told.clone();
             hold_against_words(&mut decision);
             self.push(DecisionEntry {
                 seq,
@@ -277,12 +276,8 @@ impl Decisions {
     }
 
     fn push(&mut self, mut decided: DecisionEntry) {
-        let worker = decided.decision.worker.at();
-        if self.per_worker.len() <= worker {
-            self.per_worker.resize(worker + 1, DecisionTotals::default());
-        }
         self.totals.add(&decided);
-        self.per_worker[worker].add(&decided);
+        self.per_worker.of(decided.decision.worker).add(&decided);
         if self.latest.len() == MAX_DECISIONS
             && let Some(oldest) = self.latest.pop_front()
         {
@@ -304,7 +299,7 @@ impl Decisions {
         decided.rehash();
         self.digest = self.digest.wrapping_sub(hash).wrapping_add(decided.hash);
         self.candidates = self.candidates - candidates + decided.decision.candidates.len();
-        let (worker, now) = (decided.decision.worker.at(), blocks(decided));
+        let (worker, now) = (decided.decision.worker, blocks(decided));
         if now != counted {
             self.totals.replace(counted, now);
             // One that departed has no totals of its own any more.
@@ -316,9 +311,7 @@ impl Decisions {
 
     /// Another worker takes the place.
     pub(super) fn begin_worker(&mut self, worker: WorkerIx) {
-        if let Some(totals) = self.per_worker.get_mut(worker.at()) {
-            *totals = DecisionTotals::default();
-        }
+        self.per_worker.vacate(&[worker]);
     }
 
     /// Calls `named` with every worker that a kept decision names.
@@ -337,7 +330,7 @@ impl Decisions {
             decision.worker = renamed(decision.worker);
             if decision.candidates.iter().any(|candidate| renamed(candidate.worker) != candidate.worker) {
                 is_changed = true;
-                for candidate in decision.candidates.to_mut() {
+                for candidate in &mut decision.candidates {
                     candidate.worker = renamed(candidate.worker);
                 }
             }
@@ -362,7 +355,7 @@ impl Decisions {
                 self.change(at, |decided| {
                     decided.forgotten = true;
                     decided.decision.overlap_blocks = decided.overlap_blocks();
-                    decided.decision.candidates = Cow::Borrowed(&[]);
+                    decided.decision.candidates = Vec::new();
                 });
             }
         }
@@ -402,7 +395,7 @@ impl Decisions {
 
     /// Sums over all decisions ever heard for one worker.
     pub fn totals_of(&self, worker: WorkerIx) -> DecisionTotals {
-        self.per_worker.get(worker.at()).copied().unwrap_or_default()
+        self.per_worker.get(worker).copied().unwrap_or_default()
     }
 
     /// Sums over the decisions of the `window_ms` before `now`, as far as they are kept one by one.
@@ -415,32 +408,7 @@ impl Decisions {
     }
 
     /// Totals as the digest of the whole state takes them in.
-    pub(super) fn sums(&self) -> (&DecisionTotals, &[DecisionTotals]) {
+    pub(super) fn sums(&self) -> (&DecisionTotals, &PerWorker<DecisionTotals>) {
         (&self.totals, &self.per_worker)
-    }
-}
-
-fn owned(told: &Decision<'_>) -> Decision<'static> {
-    // Every field by name: update syntax would keep the borrowed lifetime.
-    Decision {
-        id: told.id,
-        worker: told.worker,
-        source: told.source,
-        decided_ms: told.decided_ms,
-        router: told.router,
-        request_id: told.request_id.as_deref().map(|id| Cow::Owned(id.to_owned())),
-        isl_tokens: told.isl_tokens,
-        isl_blocks: told.isl_blocks,
-        block_size_tokens: told.block_size_tokens,
-        overlap_blocks: told.overlap_blocks,
-        logit: told.logit,
-        formula: told.formula,
-        prefill_factor: told.prefill_factor,
-        tied: told.tied,
-        candidates: Cow::Owned(told.candidates.to_vec()),
-        completeness: told.completeness,
-        not_reconstructed: told.not_reconstructed,
-        path: told.path,
-        dispatched: told.dispatched,
     }
 }

@@ -253,7 +253,7 @@ mod tests {
         let mut example = decided(Some(100), None, &[(20, 90.0), (75, 30.0), (10, 99.0)]);
         (example.decision.formula, example.decision.prefill_factor) = (Some(Formula::A), Some(1.0));
         for (candidate, (prefill, decode)) in
-            example.decision.candidates.to_mut().iter_mut().zip([(80.0, 10.0), (25.0, 5.0), (90.0, 9.0)])
+            example.decision.candidates.iter_mut().zip([(80.0, 10.0), (25.0, 5.0), (90.0, 9.0)])
         {
             (candidate.prefill_blocks, candidate.decode_blocks) = (prefill, decode);
         }
@@ -284,7 +284,7 @@ mod tests {
              best W1 costs 60 blocks more."
         );
         let mut loaded = example();
-        loaded.decision.candidates.to_mut()[0].decode_blocks = 4.0;
+        loaded.decision.candidates[0].decode_blocks = 4.0;
         assert_eq!(
             loaded.why(name),
             "W2 was chosen: it holds 75 of 100 prompt blocks, which outweighs its 5 decode blocks; next best W1 \
@@ -328,7 +328,7 @@ mod tests {
     #[test]
     fn who_held_more_lost_by_its_terms() {
         let mut lost = example();
-        lost.decision.candidates.to_mut()[0] = Candidate {
+        lost.decision.candidates[0] = Candidate {
             overlap_blocks: 95,
             prefill_blocks: 5.0,
             decode_blocks: 85.0,
@@ -343,7 +343,7 @@ mod tests {
     #[test]
     fn terms_that_the_line_does_not_name_are_shown_as_such() {
         let mut more = example();
-        more.decision.candidates.to_mut()[1].cost = 42.0;
+        more.decision.candidates[1].cost = 42.0;
         let parts = more.cost_parts();
         assert_eq!(parts[0].sum(), "42 = 1.0 × 25 prefill + 5 decode + 12 other terms");
     }

@@ -8,7 +8,7 @@ use super::{
 };
 use crate::tree::{HIT_WINDOW, NodeId, StoreOutcome};
 use radixscope_model::id::{Millis, Seq, WorkerIx};
-use radixscope_model::record::{Completeness, Decision, Entry, LogSign, Record, Scraped, SequenceStep};
+use radixscope_model::record::{Completeness, Decision, Entry, LogSign, Record, Scrape, SequenceStep};
 
 /// Resolution of "last touched" in the tree: four bytes then last for thirteen years.
 pub const TOUCH_MS: u64 = 100;
@@ -29,7 +29,7 @@ pub fn touched_ms(touched: u32) -> Millis {
 }
 
 /// Whether the decision tells where in the tree the prompt's held prefix ended, or that nobody held its first block.
-fn has_prompt(decision: &Decision<'_>) -> bool {
+fn has_prompt(decision: &Decision) -> bool {
     decision.path.is_some() || decision.completeness == Completeness::Reconstructed
 }
 
@@ -109,7 +109,7 @@ impl Cluster {
         }
     }
 
-    fn fold_decision(&mut self, seq: Seq, at: Millis, decision: &Decision<'_>) {
+    fn fold_decision(&mut self, seq: Seq, at: Millis, decision: &Decision) {
         let before = self.head.decisions.totals().count;
         let known = self.head.decisions.get(decision.id);
         let was_judged = known.is_some_and(|known| has_prompt(&known.decision));
@@ -130,7 +130,7 @@ impl Cluster {
     }
 
     /// Notes where what the chosen worker held of the prompt ended, as the tree shows it.
-    fn judge(&mut self, told: &Decision<'_>) {
+    fn judge(&mut self, told: &Decision) {
         let Self { head, tree } = self;
         let Some(decided) = head.decisions.get(told.id) else { return };
         let worker = decided.decision.worker;
@@ -146,7 +146,7 @@ impl Cluster {
         tree.hit(held.unwrap_or(NodeId::ROOT), touch(head.now_ms));
     }
 
-    fn fold_scrape(&mut self, at: Millis, scrape: &Scraped<'_>) {
+    fn fold_scrape(&mut self, at: Millis, scrape: &Scrape) {
         let processes = &mut self.head.processes;
         let known = processes.iter().position(|process| process.name == scrape.process);
         let ix = known.unwrap_or(processes.len());

@@ -257,16 +257,14 @@ impl Cluster {
 
     /// Digest of the whole state: equal exactly (but for chance) if the state is.
     pub fn digest(&self) -> u64 {
-        // Serialising a state of plain data into memory cannot fail; if it ever did, two digests would differ from
-        // the truth and be seen to.
         let Head { seq, now_ms, sources, workers, vacant, departed, decisions, .. } = &self.head;
         let Head { processes, routers, signs, findings, limit_nodes, .. } = &self.head;
         let heard =
             (seq, now_ms, sources, workers, vacant, departed.digest(), decisions.sums(), decisions.digest());
         let heard = (heard, self.head.requests.digest());
+        let processes: Vec<u64> = processes.iter().map(ProcessState::digest).collect();
         let small = (heard, processes, routers, signs, findings, limit_nodes);
-        let bytes = postcard::to_allocvec(&small).unwrap_or_default();
-        xxhash_rust::xxh3::xxh3_64_with_seed(&bytes, self.tree.digest())
+        xxhash_rust::xxh3::xxh3_64_with_seed(&encoded(&small), self.tree.digest())
     }
 
     fn source_mut(&mut self, source: SourceIx) -> Option<&mut SourceState> {
@@ -276,6 +274,16 @@ impl Cluster {
     fn worker_mut(&mut self, worker: WorkerIx) -> Option<&mut WorkerState> {
         self.head.workers.get_mut(worker.at())
     }
+}
+
+/// A hash of plain data.
+fn hash(value: &impl Serialize) -> u64 {
+    xxhash_rust::xxh3::xxh3_64(&encoded(value))
+}
+
+fn encoded(value: &impl Serialize) -> Vec<u8> {
+    // Serialising plain data into memory cannot fail; if it ever did, two digests would differ and be seen to.
+    postcard::to_allocvec(value).unwrap_or_default()
 }
 
 /// The worker a record is about, if it is about one.

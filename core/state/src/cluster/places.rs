@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Cluster, Gone, Head, MAX_WORKERS, WorkerState};
+use super::{Cluster, Gone, Head, MAX_WORKERS, WorkerState, hash};
 use radixscope_model::id::{Millis, WorkerIx};
 use radixscope_model::record::GoneWhy;
 
@@ -43,7 +43,7 @@ impl Departed {
     pub(super) fn restored(&mut self) {
         let all = self.workers.iter().enumerate();
         self.digest =
-            all.filter_map(|(at, worker)| Some(hash(at, worker.as_ref()?))).fold(0, u64::wrapping_add);
+            all.filter_map(|(at, worker)| Some(hash(&(at, worker.as_ref()?)))).fold(0, u64::wrapping_add);
     }
 
     /// Forgets those that nothing names.
@@ -60,7 +60,7 @@ impl Departed {
 
     fn forget(&mut self, at: usize) {
         if let Some(worker) = self.workers[at].take() {
-            self.digest = self.digest.wrapping_sub(hash(at, &worker));
+            self.digest = self.digest.wrapping_sub(hash(&(at, &worker)));
             self.count -= 1;
         }
     }
@@ -78,7 +78,7 @@ impl Departed {
         if *from == self.workers.len() {
             self.workers.push(None);
         }
-        self.digest = self.digest.wrapping_add(hash(*from, &worker));
+        self.digest = self.digest.wrapping_add(hash(&(*from, &worker)));
         self.count += 1;
         self.workers[*from] = Some(worker);
         index(*from)
@@ -95,12 +95,6 @@ impl Departed {
         oldest.iter().for_each(|&(_, at)| self.forget(at));
         oldest.into_iter().map(|(_, at)| index(at)).collect()
     }
-}
-
-fn hash(at: usize, worker: &WorkerState) -> u64 {
-    // Plain data always encodes.
-    let bytes = postcard::to_allocvec(&(at, worker)).unwrap_or_default();
-    xxhash_rust::xxh3::xxh3_64(&bytes)
 }
 
 fn index(at: usize) -> WorkerIx {

@@ -7,11 +7,11 @@ use std::collections::VecDeque;
 
 use serde::{Deserialize, Serialize};
 
+use super::hash;
 use super::quantile::Distribution;
 use radixscope_model::id::{Millis, WorkerIx};
 use radixscope_model::record::{
-    Counter, Gauge, HistogramKind, ModelFigures, Opened, Present, ProcessRole, RankFigures, Scraped, Sealed,
-    Sums, WorkerFigures,
+    Counter, Gauge, Histogram, HistogramKind, ModelFigures, ProcessRole, RankFigures, Scrape, WorkerFigures,
 };
 
 /// Most processes kept apart: frontends and workers of a large deployment.
@@ -36,151 +36,188 @@ pub struct ProcessState {
     pub restarts: u32,
     /// When the last restart was noticed.
     pub restarted_ms: Option<Millis>,
-    present: Sealed<'static>,
-    /// Places that others may have taken since the last scrape. Left out when it is taken apart, so that the fold need not.
-    vacated: Vec<WorkerIx>,
-    first: Sealed<'static>,
-    steps: VecDeque<(Millis, Sealed<'static>)>,
+    instance: Option<u64>,
+    gauges: Vec<(Gauge, f64)>,
+    models: Vec<ModelFigures>,
+    workers: Vec<WorkerFigures>,
+    ranks: Vec<RankFigures>,
+    /// Bounds of the histograms, as of the last scrape.
+    bounds: Vec<(HistogramKind, Vec<f64>)>,
+    /// What had been counted at the first scrape.
+    first: Sums,
+    /// What had been counted at the later ones.
+    steps: VecDeque<(Millis, Sums)>,
+    /// Sum of the hashes of `steps`, so that the state's digest need not read them all. Not written: it follows from them.
     #[serde(skip)]
-    open_present: Opened<Present>,
-    #[serde(skip)]
-    open_first: Opened<Sums>,
-    #[serde(skip)]
-    open_last: Opened<Sums>,
+    steps_digest: u64,
 }
 
-impl ProcessState {
-    pub(super) fn new(at: Millis, scraped: &Scraped<'_>) -> Self {
+/// What a process counted until a scrape.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+struct Sums {
+    counters: Vec<(Counter, f64)>,
+    /// Samples by bucket, and their sum.
+    histograms: Vec<(HistogramKind, Vec<u64>, f64)>,
+}
+
+impl Sums {
+    fn of(scrape: &Scrape) -> Self {
+        let histogram = |of: &Histogram| (of.kind, of.counts.clone(), of.sum);
         Self {
-            name: scraped.process.to_string(),
-            role: scraped.role,
-            first_ms: at,
-            last_ms: at,
-            restarts: scraped.restarts,
-            restarted_ms: None,
-            present: scraped.present.to_static(),
-            vacated: Vec::new(),
-            first: scraped.sums.to_static(),
-            steps: VecDeque::new(),
-            open_present: Opened::default(),
-            open_first: Opened::default(),
-            open_last: Opened::default(),
+            counters: scrape.counters.clone(),
+            histograms: scrape.histograms.iter().map(histogram).collect(),
         }
     }
 
-    pub(super) fn scraped(&mut self, at: Millis, scraped: &Scraped<'_>) {
-        if scraped.restarts != self.restarts {
-            self.restarts = scraped.restarts;
+    fn counter(&self, counter: Counter) -> Option<f64> {
+        self.counters.iter().find(|(known, _)| *known == counter).map(|&(_, value)| value)
+    }
+
+    fn histogram(&self, kind: HistogramKind) -> Option<(&[u64], f64)> {
+        let (_, counts, sum) = self.histograms.iter().find(|(known, ..)| *known == kind)?;
+        Some((counts, *sum))
+    }
+}
+
+impl ProcessState {
+    pub(super) fn new(at: Millis, scrape: &Scrape) -> Self {
+        let mut state = Self {
+            name: scrape.process.clone(),
+            role: scrape.role,
+            first_ms: at,
+            last_ms: at,
+            restarts: scrape.restarts,
+            restarted_ms: None,
+            instance: None,
+            gauges: Vec::new(),
+            models: Vec::new(),
+            workers: Vec::new(),
+            ranks: Vec::new(),
+            bounds: Vec::new(),
+            first: Sums::of(scrape),
+            steps: VecDeque::new(),
+            steps_digest: 0,
+        };
+        state.take_present(at, scrape);
+        state
+    }
+
+    pub(super) fn scraped(&mut self, at: Millis, scrape: &Scrape) {
+        if scrape.restarts != self.restarts {
+            self.restarts = scrape.restarts;
             self.restarted_ms = Some(at);
         }
-        self.role = scraped.role;
-        self.last_ms = at;
-        self.present = scraped.present.to_static();
-        self.vacated.clear();
-        self.steps.push_back((at, scraped.sums.to_static()));
-        while self.steps.len() > MAX_STEPS
-            || self.steps.front().is_some_and(|(first, _)| at.since(*first) > SCRAPE_WINDOW_MS)
-        {
-            self.steps.pop_front();
+        self.take_present(at, scrape);
+        let step = (at, Sums::of(scrape));
+        self.steps_digest = self.steps_digest.wrapping_add(hash(&step));
+        self.steps.push_back(step);
+        let is_old = |(first, _): &(Millis, Sums)| at.since(*first) > SCRAPE_WINDOW_MS;
+        while self.steps.len() > MAX_STEPS || self.steps.front().is_some_and(is_old) {
+            let Some(step) = self.steps.pop_front() else { break };
+            self.steps_digest = self.steps_digest.wrapping_sub(hash(&step));
         }
-        self.open_present = Opened::default();
-        self.open_last = Opened::default();
+    }
+
+    /// Takes what a scrape says of the present.
+    fn take_present(&mut self, at: Millis, scrape: &Scrape) {
+        self.role = scrape.role;
+        self.last_ms = at;
+        self.instance = scrape.instance;
+        self.gauges.clone_from(&scrape.gauges);
+        self.models.clone_from(&scrape.models);
+        self.workers.clone_from(&scrape.workers);
+        self.ranks.clone_from(&scrape.ranks);
+        self.bounds = scrape.histograms.iter().map(|of| (of.kind, of.bounds.clone())).collect();
     }
 
     /// Other workers take these places: the figures are not theirs.
     pub(super) fn vacate(&mut self, workers: &[WorkerIx]) {
-        self.vacated.extend(workers);
-        self.vacated.sort_unstable();
-        self.vacated.dedup();
-        self.open_present = Opened::default();
+        self.workers.retain(|figures| !workers.contains(&figures.worker));
     }
 
-    fn present(&self) -> &Present {
-        self.open_present.get(|| {
-            let mut present: Present = self.present.open().unwrap_or_default();
-            present.workers.retain(|figures| self.vacated.binary_search(&figures.worker).is_err());
-            present
-        })
+    /// Equal for equal ones.
+    pub(super) fn digest(&self) -> u64 {
+        let Self { name, role, first_ms, last_ms, restarts, restarted_ms, first, .. } = self;
+        let Self { instance, gauges, models, workers, ranks, bounds, steps_digest, .. } = self;
+        let counted = (role, first_ms, last_ms, restarts, restarted_ms, first, steps_digest);
+        hash(&(name, counted, instance, gauges, models, workers, ranks, bounds))
     }
 
-    /// Sums at the first scrape.
-    fn first(&self) -> &Sums {
-        self.open_first.get(|| self.first.open().unwrap_or_default())
+    /// Works out what is not written into a snapshot.
+    pub(super) fn restored(&mut self) {
+        self.steps_digest = self.steps.iter().map(hash).fold(0, u64::wrapping_add);
     }
 
     /// Sums at the last scrape.
     fn last(&self) -> &Sums {
-        self.open_last.get(|| {
-            let last = self.steps.back().map_or(&self.first, |(_, sums)| sums);
-            last.open().unwrap_or_default()
-        })
+        self.steps.back().map_or(&self.first, |(_, sums)| sums)
     }
 
     /// Sums at the last scrape that was not after `at`; of times that are no longer kept, those of the first one kept.
-    fn sums(&self, at: Millis) -> Sums {
+    fn sums(&self, at: Millis) -> &Sums {
         let step = self.steps.iter().rev().find(|(step, _)| *step <= at);
         let is_forgotten =
             self.steps.len() == MAX_STEPS || self.last_ms.since(self.first_ms) > SCRAPE_WINDOW_MS;
         let oldest = || self.steps.front().filter(|_| is_forgotten && at >= self.first_ms);
-        step.or_else(oldest).map_or(&self.first, |(_, sums)| sums).open().unwrap_or_default()
+        step.or_else(oldest).map_or(&self.first, |(_, sums)| sums)
     }
 
-    /// Its connection id where its metrics carry it, see [`radixscope_model::record::Scrape::instance`].
+    /// Its connection id where its metrics carry it, see [`Scrape::instance`].
     pub fn instance(&self) -> Option<u64> {
-        self.present().instance
+        self.instance
     }
 
     /// What a frontend says of its models.
-    pub fn models(&self) -> &[ModelFigures<'static>] {
-        &self.present().models
+    pub fn models(&self) -> &[ModelFigures] {
+        &self.models
     }
 
     /// What a frontend says of workers.
     pub fn workers(&self) -> &[WorkerFigures] {
-        &self.present().workers
+        &self.workers
     }
 
     /// What a worker says of its ranks.
     pub fn ranks(&self) -> &[RankFigures] {
-        &self.present().ranks
+        &self.ranks
     }
 
     /// A present value; `None`: the process does not offer it.
     pub fn gauge(&self, gauge: Gauge) -> Option<f64> {
-        self.present().gauges.iter().find(|(known, _)| *known == gauge).map(|&(_, value)| value)
+        self.gauges.iter().find(|(known, _)| *known == gauge).map(|&(_, value)| value)
     }
 
     /// What a counter rose by since it was first scraped; `None`: the process does not offer it.
     pub fn counted(&self, counter: Counter) -> Option<f64> {
-        Some(self.counter_value(counter)? - count(self.first(), counter).unwrap_or(0.0))
+        Some(self.counter_value(counter)? - self.first.counter(counter).unwrap_or(0.0))
     }
 
     /// What a counter stands at by the process's own count, restarts added up; `None`: the process does not offer it.
     pub fn counter_value(&self, counter: Counter) -> Option<f64> {
-        count(self.last(), counter)
+        self.last().counter(counter)
     }
 
     /// What a counter rose by after `since`; `None`: the process does not offer it.
     pub fn counted_since(&self, counter: Counter, since: Millis) -> Option<f64> {
-        Some(self.counter_value(counter)? - count(&self.sums(since), counter).unwrap_or(0.0))
+        Some(self.counter_value(counter)? - self.sums(since).counter(counter).unwrap_or(0.0))
     }
 
     /// The samples that came after `after` and not after `until`; `None`: the process does not offer it.
     pub fn distribution(&self, kind: HistogramKind, after: Millis, until: Millis) -> Option<Distribution> {
-        let later = if until >= self.last_ms { None } else { Some(self.sums(until)) };
-        self.between(kind, &self.sums(after), later.as_ref().unwrap_or_else(|| self.last()))
+        let later = if until >= self.last_ms { self.last() } else { self.sums(until) };
+        self.between(kind, self.sums(after), later)
     }
 
     /// The samples of the session: all since the first scrape.
     pub fn session(&self, kind: HistogramKind) -> Option<Distribution> {
-        self.between(kind, self.first(), self.last())
+        self.between(kind, &self.first, self.last())
     }
 
     fn between(&self, kind: HistogramKind, before: &Sums, after: &Sums) -> Option<Distribution> {
-        let (_, bounds) = self.present().bounds.iter().find(|(known, _)| *known == kind)?;
-        let (counts, sum) = histogram(after, kind)?;
+        let (_, bounds) = self.bounds.iter().find(|(known, _)| *known == kind)?;
+        let (counts, sum) = after.histogram(kind)?;
         let mut rise = Distribution::empty(bounds);
-        match histogram(before, kind).filter(|(before, _)| before.len() == counts.len()) {
+        match before.histogram(kind).filter(|(before, _)| before.len() == counts.len()) {
             Some((before, sum_before)) => rise.add(
                 counts.iter().zip(before).map(|(now, before)| now.saturating_sub(*before)),
                 sum - sum_before,
@@ -201,13 +238,4 @@ impl ProcessState {
     pub fn scraped_ms(&self) -> impl DoubleEndedIterator<Item = Millis> + '_ {
         self.steps.iter().map(|(at, _)| *at)
     }
-}
-
-fn count(sums: &Sums, counter: Counter) -> Option<f64> {
-    sums.counters.iter().find(|(known, _)| *known == counter).map(|&(_, value)| value)
-}
-
-fn histogram(sums: &Sums, kind: HistogramKind) -> Option<(&[u64], f64)> {
-    let (_, counts, sum) = sums.histograms.iter().find(|(known, ..)| *known == kind)?;
-    Some((counts, *sum))
 }

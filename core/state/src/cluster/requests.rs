@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 
 use serde::{Deserialize, Serialize};
 
-use super::MAX_DECISIONS;
+use super::{MAX_DECISIONS, hash};
 use radixscope_model::record::Ended;
 
 /// The latest of them.
@@ -49,9 +49,4 @@ impl Requests {
     pub(super) fn restored(&mut self) {
         self.digest = self.latest.iter().fold(0, |sum, ended| sum.wrapping_add(hash(ended)));
     }
-}
-
-fn hash(ended: &Ended) -> u64 {
-    // Plain data always encodes.
-    xxhash_rust::xxh3::xxh3_64(&postcard::to_allocvec(ended).unwrap_or_default())
 }

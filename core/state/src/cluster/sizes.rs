@@ -103,7 +103,7 @@ impl Cluster {
     }
 
     /// Tokens per block that a decision was taken with: its own where it is recorded, else the block size of its worker.
-    pub fn block_size_of(&self, decision: &Decision<'_>) -> Option<Sourced<u32, BlockSizeSource>> {
+    pub fn block_size_of(&self, decision: &Decision) -> Option<Sourced<u32, BlockSizeSource>> {
         let own = decision.block_size_tokens.and_then(by(BlockSizeSource::Requests));
         own.or_else(|| self.block_size(decision.worker))
     }
@@ -178,10 +178,7 @@ impl Cluster {
     }
 
     /// A figure of the frontends' models, if all that tell it tell the same.
-    pub fn models_agree<T: PartialEq>(
-        &self,
-        figure: impl Fn(&ModelFigures<'static>) -> Option<T>,
-    ) -> Option<T> {
+    pub fn models_agree<T: PartialEq>(&self, figure: impl Fn(&ModelFigures) -> Option<T>) -> Option<T> {
         agreed(self.processes().iter().flat_map(|process| process.models()).filter_map(figure))
     }
 }
@@ -240,19 +237,13 @@ mod tests {
             context_length: None,
         };
         let rank = RankFigures { dp_rank: 0, kv_usage: None, used_blocks: None, total_blocks: Some(blocks) };
-        let record = Record::scrape(&Scrape {
-            process: process.into(),
-            is_whole: true,
-            role,
+        let scrape = Scrape {
             instance: of_worker.then_some(1),
-            gauges: Vec::new().into(),
-            counters: Vec::new().into(),
-            histograms: Vec::new(),
             models: if of_worker { Vec::new() } else { vec![model] },
-            workers: Vec::new().into(),
-            ranks: if of_worker { vec![rank] } else { Vec::new() }.into(),
-        });
-        fold(cluster, record);
+            ranks: if of_worker { vec![rank] } else { Vec::new() },
+            ..Scrape::new(process, role)
+        };
+        fold(cluster, Record::Scrape(scrape));
     }
 
     fn size(cluster: &Cluster, worker: u16) -> Option<(u32, BlockSizeSource)> {

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Cluster, Head};
+use super::{Cluster, Head, ProcessState};
 use crate::tree::{RestoreError, TreePart, TreeReader};
 use radixscope_model::id::WorkerIx;
 
@@ -82,6 +82,7 @@ impl SnapshotReader {
         match postcard::from_bytes(bytes)? {
             SnapshotPart::Head(head) => {
                 let mut head: Head = postcard::from_bytes(&head)?;
+                head.processes.iter_mut().for_each(ProcessState::restored);
                 head.decisions.restored();
                 head.requests.restored();
                 head.departed.restored();

@@ -1,7 +1,5 @@
 //! Behaviour of the fold, record by record.
 
-use std::borrow::Cow;
-
 use super::*;
 use radixscope_model::id::{BlockHash, DecisionId, TokensHash};
 use radixscope_model::record::{
@@ -51,13 +49,13 @@ impl Fold {
     fn decide(&mut self, worker: u16, isl: u64, overlap: u64) -> &mut Self {
         let id = DecisionId(self.seq + 1);
         let new = Decision::new(id, WorkerIx(worker), DecisionSource::KvHitRate);
-        let request_id = Some(Cow::Borrowed("r"));
+        let request_id = Some("r".to_owned());
         let (isl_blocks, overlap_blocks) = (Some(isl), Some(overlap));
         self.fold(Record::Decision(Decision { request_id, isl_blocks, overlap_blocks, ..new }))
     }
 
     /// More about the latest decision.
-    fn complete(&mut self, more: impl FnOnce(&mut Decision<'static>)) -> &mut Self {
+    fn complete(&mut self, more: impl FnOnce(&mut Decision)) -> &mut Self {
         let latest = &self.cluster.decisions().newest_first().next().expect("decided").decision;
         let mut decision = Decision::new(latest.id, latest.worker, DecisionSource::Log);
         more(&mut decision);

@@ -1,65 +1,137 @@
-//! A decision as text for a ticket, with why it was taken. Must not know how workers and times are shown.
+//! A decision in words and a table, to paste into a ticket, with why it was taken. Must not know how workers and times are
+//! shown.
+
+use std::fmt::{self, Write as _};
 
 use super::DecisionEntry;
 use radixscope_model::id::{Worker, WorkerIx};
-use radixscope_model::record::{Candidate, Completeness, DecisionSource};
+use radixscope_model::record::{Completeness, DecisionSource};
 use radixscope_router::RouterSettings;
-use radixscope_router::text::{CandidateText, DecisionText};
+use radixscope_router::explain::Short;
+
+const TABLE_HEAD: &str = "\n| worker | overlap, blocks | prefill, blocks | decode, blocks | cost, blocks | probability | |\n\
+    |---|---:|---:|---:|---:|---:|---|\n";
 
 impl DecisionEntry {
-    /// The whole decision in Markdown. `at` is its time written out with its zone; `worker` gives a worker's short label
-    /// and its id.
+    /// The whole decision in Markdown that reads well as plain text too. `at` is its time written out with its zone;
+    /// `worker` gives a worker's short label and its id.
     pub fn ticket(&self, at: &str, worker: impl Fn(WorkerIx) -> (String, Option<Worker>)) -> String {
-        let decision = &self.decision;
-        let full_name = |ix: WorkerIx| match worker(ix) {
-            (label, Some(id)) => format!("{label} ({id})"),
-            (label, None) => label,
-        };
-        let parts = self.cost_parts();
-        let names: Vec<String> = parts.iter().map(|part| full_name(part.candidate.worker)).collect();
-        let weighed = parts.iter().zip(&names);
-        let mut candidates: Vec<CandidateText<'_>> =
-            weighed.map(|(part, name)| candidate_text(&part.candidate, name, decision.worker)).collect();
-        let chosen = full_name(decision.worker);
-        if candidates.is_empty() {
-            candidates.push(CandidateText {
-                worker: &chosen,
-                overlap_blocks: self.overlap_blocks().map(|blocks| blocks as f64),
-                prefill_blocks: None,
-                decode_blocks: None,
-                cost: self.chosen_cost(),
-                probability: None,
-                is_chosen: true,
-            });
-        }
-        let sources: Vec<&str> = self.sources().map(DecisionSource::as_str).collect();
-        let known_from = format!("{} ({})", sources.join(", "), self.known_words());
-        let text = DecisionText {
-            at,
-            request_id: decision.request_id.as_deref(),
-            isl_tokens: decision.isl_tokens,
-            block_size_tokens: decision.block_size_tokens,
-            settings: RouterSettings::of_decision(decision),
-            are_settings_whole: false,
-            candidates: &candidates,
-            has_all_candidates: decision.completeness != Completeness::ChosenOnly && !parts.is_empty(),
-            known_from: &known_from,
-        };
+        let mut ticket = format!("Routing decision of {}", OneLine(at));
+        // Writing to a String cannot fail.
+        let _ = self.write_ticket(&mut ticket, &worker);
         let short = |ix| worker(ix).0;
-        let lost = self.why_affinity_was_lost(short).map_or_else(String::new, |lost| format!("- {lost}\n"));
-        format!("{text}- {}\n{lost}", self.why(short))
+        let _ = writeln!(ticket, "- {}", self.why(short));
+        if let Some(lost) = self.why_affinity_was_lost(short) {
+            let _ = writeln!(ticket, "- {lost}");
+        }
+        ticket
+    }
+
+    fn write_ticket(
+        &self,
+        ticket: &mut String,
+        worker: &impl Fn(WorkerIx) -> (String, Option<Worker>),
+    ) -> fmt::Result {
+        let decision = &self.decision;
+        if let Some(id) = &decision.request_id {
+            write!(ticket, ", request {}", OneLine(id))?;
+        }
+        ticket.push_str("\n\n");
+        match (decision.isl_tokens, decision.block_size_tokens.filter(|&size| size > 0)) {
+            (Some(isl), Some(size)) => {
+                let blocks = isl.div_ceil(size.into());
+                writeln!(ticket, "- Prompt: {isl} tokens, {blocks} blocks of {size} tokens")?;
+            }
+            (Some(isl), None) => writeln!(ticket, "- Prompt: {isl} tokens, block size unknown")?,
+            (None, _) => writeln!(ticket, "- Prompt: length unknown")?,
+        }
+        match RouterSettings::of_decision(decision) {
+            Some(settings) => {
+                let (formula, factor) = (settings.formula.as_str(), settings.prefill_factor_number().name);
+                let value = Short(settings.prefill_factor());
+                writeln!(
+                    ticket,
+                    "- Router: formula {formula}, {factor} {value}, router_temperature unknown"
+                )?;
+            }
+            None => writeln!(ticket, "- Router: formula and settings unknown")?,
+        }
+        ticket.push_str(TABLE_HEAD);
+        let parts = self.cost_parts();
+        for part in &parts {
+            let c = &part.candidate;
+            let numbers = [f64::from(c.overlap_blocks), c.prefill_blocks, c.decode_blocks, c.cost];
+            row(ticket, worker(c.worker), numbers.map(Some), part.is_chosen)?;
+        }
+        if parts.is_empty() {
+            let held = self.overlap_blocks().map(|blocks| blocks as f64);
+            row(ticket, worker(decision.worker), [held, None, None, self.chosen_cost()], true)?;
+        }
+        ticket.push('\n');
+        self.write_margin(ticket)?;
+        let sources: Vec<&str> = self.sources().map(DecisionSource::as_str).collect();
+        writeln!(ticket, "- Known from: {} ({})", sources.join(", "), self.known_words())
+    }
+
+    fn write_margin(&self, ticket: &mut String) -> fmt::Result {
+        let candidates = &self.decision.candidates;
+        if self.decision.completeness == Completeness::ChosenOnly || candidates.is_empty() {
+            return writeln!(ticket, "- Margin: unknown, not every worker's cost is known");
+        }
+        let costs = || candidates.iter().map(|candidate| candidate.cost);
+        let least = costs().fold(f64::INFINITY, f64::min);
+        let tied = self.tied_at_lowest();
+        let second = costs().filter(|&cost| cost > least).fold(f64::INFINITY, f64::min);
+        if tied > 1 {
+            writeln!(ticket, "- Tie: {tied} workers share the lowest cost of {} blocks", Short(least))?;
+        } else if second.is_finite() {
+            writeln!(ticket, "- Margin: {} blocks to the second lowest cost", Short(second - least))?;
+        } else {
+            writeln!(ticket, "- Margin: none, there was one worker")?;
+        }
+        match self.chosen() {
+            Some(chosen) if chosen.cost > least => {
+                let more = Short(chosen.cost - least);
+                writeln!(ticket, "- The chosen worker cost {more} blocks more than the cheapest")
+            }
+            _ => Ok(()),
+        }
     }
 }
 
-fn candidate_text<'a>(candidate: &Candidate, name: &'a str, chosen: WorkerIx) -> CandidateText<'a> {
-    CandidateText {
-        worker: name,
-        overlap_blocks: Some(candidate.overlap_blocks.into()),
-        prefill_blocks: Some(candidate.prefill_blocks),
-        decode_blocks: Some(candidate.decode_blocks),
-        cost: Some(candidate.cost),
-        probability: None,
-        is_chosen: candidate.worker == chosen,
+/// A worker's row: what it held, its terms and its cost. Nobody reports its probability.
+fn row(
+    ticket: &mut String,
+    (label, id): (String, Option<Worker>),
+    numbers: [Option<f64>; 4],
+    is_chosen: bool,
+) -> fmt::Result {
+    match id {
+        Some(id) => write!(ticket, "| {} ({id})", OneLine(&label))?,
+        None => write!(ticket, "| {}", OneLine(&label))?,
+    }
+    for number in numbers {
+        match number {
+            Some(number) => write!(ticket, " | {}", Short(number))?,
+            None => ticket.push_str(" | unknown"),
+        }
+    }
+    writeln!(ticket, " | unknown | {} |", if is_chosen { "chosen" } else { "" })
+}
+
+/// Names come from outside: they must not break out of a line or a cell.
+struct OneLine<'a>(&'a str);
+
+impl fmt::Display for OneLine<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for c in self.0.chars() {
+            match c {
+                '|' => f.write_str("\\|")?,
+                c if c.is_control() => f.write_str(" ")?,
+                c => f.write_char(c)?,
+            }
+        }
+        Ok(())
     }
 }
 
@@ -67,12 +139,15 @@ fn candidate_text<'a>(candidate: &Candidate, name: &'a str, chosen: WorkerIx) ->
 mod tests {
     use super::super::cache_outcome::tests::decided;
     use super::*;
+    use radixscope_router::Formula;
+
+    fn label(worker: WorkerIx) -> (String, Option<Worker>) {
+        (format!("W{}", worker.0 + 1), Some(Worker::new(u64::from(worker.0), 0)))
+    }
 
     #[test]
     fn a_ticket_has_the_candidates_from_the_cheapest_on_and_the_reason() {
         let example = decided(Some(100), None, &[(20, 90.0), (75, 30.0), (80, 99.0)]);
-        let label =
-            |worker: WorkerIx| (format!("W{}", worker.0 + 1), Some(Worker::new(u64::from(worker.0), 0)));
         let ticket = example.ticket("2026-11-20 18:06:54 UTC", label);
         let rows: Vec<&str> = ticket.lines().filter(|line| line.starts_with("| W")).collect();
         assert_eq!(rows[0], "| W2 (1/0) | 75 | 25 | 5 | 30 | unknown | chosen |");
@@ -84,5 +159,43 @@ mod tests {
         }
         let alone = decided(Some(9), Some(3), &[]).ticket("now", label);
         assert!(alone.contains("| W2 (1/0) | 3 | unknown |") && alone.contains("Margin: unknown"), "{alone}");
+    }
+
+    #[test]
+    fn a_decision_reads_as_a_table_with_its_margin() {
+        let mut example = decided(Some(100), None, &[(20, 90.0), (75, 30.0), (10, 99.0)]);
+        let decision = &mut example.decision;
+        decision.request_id = Some("r-1".to_owned());
+        (decision.isl_tokens, decision.block_size_tokens) = (Some(1600), Some(16));
+        (decision.formula, decision.prefill_factor) = (Some(Formula::A), Some(1.0));
+        expect_test::expect![[r#"
+            Routing decision of 2026-11-20 18:06:54 UTC, request r-1
+
+            - Prompt: 1600 tokens, 100 blocks of 16 tokens
+            - Router: formula A, overlap_score_weight 1, router_temperature unknown
+
+            | worker | overlap, blocks | prefill, blocks | decode, blocks | cost, blocks | probability | |
+            |---|---:|---:|---:|---:|---:|---|
+            | W2 (1/0) | 75 | 25 | 5 | 30 | unknown | chosen |
+            | W1 (0/0) | 20 | 85 | 5 | 90 | unknown |  |
+            | W3 (2/0) | 10 | 94 | 5 | 99 | unknown |  |
+
+            - Margin: 60 blocks to the second lowest cost
+            - Known from: log (all candidates)
+            - W2 was chosen: it holds 75 of 100 prompt blocks, has 25 blocks to prefill and 5 decode blocks; next best W1 costs 60 blocks more.
+        "#]]
+        .assert_eq(&example.ticket("2026-11-20 18:06:54 UTC", label));
+    }
+
+    #[test]
+    fn what_is_unknown_is_said_and_names_stay_in_their_cell() {
+        let ticket = decided(None, Some(3), &[]).ticket("now", |_| ("a|b\n| c".to_owned(), None));
+        for wanted in [
+            "Routing decision of now\n\n- Prompt: length unknown\n- Router: formula and settings unknown\n",
+            "\n| a\\|b \\| c | 3 | unknown | unknown | unknown | unknown | chosen |\n\n",
+            "- Margin: unknown, not every worker's cost is known\n- Known from: log (chosen only)\n",
+        ] {
+            assert!(ticket.contains(wanted), "{wanted}: {ticket}");
+        }
     }
 }

@@ -11,6 +11,7 @@ use std::sync::Arc;
 use hashbrown::HashMap;
 
 use super::KEPT_MS;
+use crate::per_worker::PerWorker;
 use radixscope_model::id::{DecisionId, WorkerIx};
 use radixscope_model::moment::Moment;
 
@@ -64,7 +65,7 @@ pub struct When {
 #[derive(Default)]
 pub struct ActiveSequences {
     requests: HashMap<DecisionId, Active>,
-    workers: Vec<OfWorker>,
+    workers: PerWorker<OfWorker>,
     /// In order of addition, for expiry. Those already freed are passed over.
     order: VecDeque<(Moment, DecisionId)>,
     blocks: usize,
@@ -171,10 +172,7 @@ impl ActiveSequences {
             self.refused += 1;
             return;
         }
-        if self.workers.len() <= worker.at() {
-            self.workers.resize_with(worker.at() + 1, OfWorker::default);
-        }
-        let of = &mut self.workers[worker.at()];
+        let of = self.workers.of(worker);
         of.load.requests += 1;
         of.load.prefill_tokens = of.load.prefill_tokens.saturating_add(prefill_tokens);
         for &block in blocks {
@@ -218,21 +216,21 @@ impl ActiveSequences {
         self.add(at, request, worker, blocks, prefill_tokens);
         let Some(active) = self.requests.get(&request).filter(|_| !is_reported) else { return };
         let unsure = Unsure { request, added: active.added, freed: None };
-        self.workers[worker.at()].unsure.push_back(unsure);
+        self.workers.of(worker).unsure.push_back(unsure);
     }
 
     /// The router publishes the steps of a request.
     pub fn reported(&mut self, request: DecisionId) {
         let Some(active) = self.requests.get_mut(&request) else { return };
         active.reported = active.reported.or(Some(self.received));
-        self.workers[active.worker.at()].unsure.retain(|unsure| unsure.request != request);
+        self.workers.of(active.worker).unsure.retain(|unsure| unsure.request != request);
     }
 
     /// A worker published a first token.
     pub fn worker_reports(&mut self) {
         if !self.workers_report {
             self.workers_report = true;
-            self.workers.iter_mut().for_each(|of| of.unsure = VecDeque::new());
+            self.workers.iter_mut().for_each(|(_, of)| of.unsure = VecDeque::new());
         }
     }
 
@@ -248,7 +246,7 @@ impl ActiveSequences {
             return;
         }
         (active.added, active.is_logged) = (at, true);
-        let of = &mut self.workers[active.worker.at()];
+        let of = self.workers.of(active.worker);
         of.first =
             of.first.map(|first| if first.1 == request { (at, request) } else { first.min((at, request)) });
         let is_it = |passed: &Passed| passed.request == request && passed.step == Step::Added;
@@ -272,10 +270,10 @@ impl ActiveSequences {
             return;
         };
         let tokens = std::mem::take(&mut active.prefill_tokens);
-        self.workers[active.worker.at()].unsure.retain(|unsure| unsure.request != request);
+        self.workers.of(active.worker).unsure.retain(|unsure| unsure.request != request);
         if tokens > 0 {
             let (at, worker) = (at.max(active.added), active.worker);
-            let load = &mut self.workers[worker.at()].load;
+            let load = &mut self.workers.of(worker).load;
             load.prefill_tokens = load.prefill_tokens.saturating_sub(tokens);
             self.pass(at, request, worker, (Step::FirstToken, false), tokens, [].into());
         }
@@ -291,7 +289,7 @@ impl ActiveSequences {
         let steps = self.remember(request);
         (steps.is_over, steps.reported) = (true, active.reported);
         self.blocks -= active.blocks.len();
-        let of = &mut self.workers[active.worker.at()];
+        let of = self.workers.of(active.worker);
         of.load.requests -= 1;
         of.load.prefill_tokens = of.load.prefill_tokens.saturating_sub(active.prefill_tokens);
         for block in active.blocks.iter() {
@@ -312,13 +310,13 @@ impl ActiveSequences {
 
     /// What `worker` is busy with.
     pub fn load(&self, worker: WorkerIx) -> ActiveLoad {
-        self.workers.get(worker.at()).map(|of| of.load).unwrap_or_default()
+        self.workers.get(worker).map(|of| of.load).unwrap_or_default()
     }
 
     /// Blocks of `blocks`, the chain hashes of a prompt, that no active request of `worker` has. A request has all
     /// blocks before one of its own, so that those it shares come first.
     pub fn new_blocks(&self, worker: WorkerIx, blocks: &[u64]) -> u64 {
-        let Some(of) = self.workers.get(worker.at()) else { return blocks.len() as u64 };
+        let Some(of) = self.workers.get(worker) else { return blocks.len() as u64 };
         (blocks.len() - blocks.partition_point(|block| of.held.contains_key(block))) as u64
     }
 
@@ -331,7 +329,7 @@ impl ActiveSequences {
     /// with the prompt `blocks`.
     pub fn load_at(&self, worker: WorkerIx, when: When, except: DecisionId, blocks: &[u64]) -> PastLoad {
         let When { moment, decided, is_logged } = when;
-        let Some(of) = self.workers.get(worker.at()) else {
+        let Some(of) = self.workers.get(worker) else {
             return PastLoad { new_blocks: blocks.len() as u64, ..PastLoad::default() };
         };
         let (mut tokens, mut requests, mut more) = (0_i128, 0_i64, HashMap::new());
@@ -433,7 +431,7 @@ impl ActiveSequences {
             blocks,
         });
         if step == Step::Freed
-            && let Some(of) = self.workers.get_mut(worker.at())
+            && let Some(of) = self.workers.get_mut(worker)
         {
             while of.unsure.front().is_some_and(|unsure| unsure.freed.is_some_and(|freed| freed < kept)) {
                 of.unsure.pop_front();
@@ -460,11 +458,7 @@ impl ActiveSequences {
         let latest = self.latest;
         over.into_iter().for_each(|request| self.free(latest, request));
         self.passed.retain(|passed| !workers.contains(&passed.worker));
-        for worker in workers {
-            if let Some(of) = self.workers.get_mut(worker.at()) {
-                *of = OfWorker::default();
-            }
-        }
+        self.workers.vacate(workers);
     }
 
     fn expire(&mut self, now: Moment) {

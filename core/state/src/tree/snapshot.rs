@@ -6,7 +6,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::{NodeId, OwnerSet, Step, Tree};
-use radixscope_model::id::{BlockHash, WorkerIx};
+use radixscope_model::id::{BlockHash, TokensHash, WorkerIx};
 
 /// Most nodes in one part: bounds the size of a message and the time to build one.
 pub(super) const PART_NODES: usize = 64 * 1024;
@@ -18,10 +18,8 @@ pub struct TreePart {
     up: Vec<u32>,
     /// Anchors in this part: index of the node, worker, missing parent's hash.
     anchors: Vec<(u32, WorkerIx, BlockHash)>,
-    #[serde(with = "words")]
-    tokens: Vec<u64>,
-    #[serde(with = "words")]
-    blocks: Vec<u64>,
+    tokens: Vec<TokensHash>,
+    blocks: Vec<BlockHash>,
     touched: Vec<u32>,
     /// How long before that each was first stored, wrapping: small where the times themselves are not.
     kept: Vec<u32>,
@@ -33,45 +31,6 @@ pub struct TreePart {
     /// In the last part: where requests' held prefixes ended, as the place of the node in pre-order over all parts, the
     /// root being 0, and when; the oldest first.
     hits: Vec<(u32, u32)>,
-}
-
-/// Hashes as raw little-endian bytes: as varints they would take ten each.
-mod words {
-    use serde::de::{SeqAccess, Visitor};
-    use serde::ser::SerializeSeq;
-    use serde::{Deserialize, Deserializer, Serialize, Serializer};
-
-    #[derive(Serialize, Deserialize)]
-    struct Word(#[serde(with = "postcard::fixint::le")] u64);
-
-    pub(super) fn serialize<S: Serializer>(words: &[u64], to: S) -> Result<S::Ok, S::Error> {
-        let mut seq = to.serialize_seq(Some(words.len()))?;
-        for &w in words {
-            seq.serialize_element(&Word(w))?;
-        }
-        seq.end()
-    }
-
-    pub(super) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<u64>, D::Error> {
-        struct Words;
-        impl<'de> Visitor<'de> for Words {
-            type Value = Vec<u64>;
-
-            fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-                f.write_str("a sequence of 8-byte words")
-            }
-
-            fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Vec<u64>, A::Error> {
-                // The length is from outside: reserve for one part at most.
-                let mut out = Vec::with_capacity(seq.size_hint().unwrap_or(0).min(super::PART_NODES));
-                while let Some(Word(w)) = seq.next_element()? {
-                    out.push(w);
-                }
-                Ok(out)
-            }
-        }
-        from.deserialize_seq(Words)
-    }
 }
 
 impl Tree {
@@ -129,8 +88,8 @@ impl Writer {
             part.up.push(self.depth + 1 - depth);
         }
         self.depth = depth;
-        part.tokens.push(n.tokens);
-        part.blocks.push(n.block);
+        part.tokens.push(TokensHash(n.tokens));
+        part.blocks.push(BlockHash(n.block));
         part.touched.push(n.touched);
         part.kept.push(n.touched.wrapping_sub(tree.first_stored(node)));
         self.count += 1;
@@ -279,17 +238,17 @@ impl TreeReader {
         Ok(anchor)
     }
 
-    fn node(&mut self, up: u32, tokens: u64, block: u64) -> Result<NodeId, RestoreError> {
+    fn node(&mut self, up: u32, tokens: TokensHash, block: BlockHash) -> Result<NodeId, RestoreError> {
         if up > 0 {
             self.close()?;
         }
         let keep = self.path.len().checked_sub(up as usize).filter(|&k| k > 0);
         self.path.truncate(keep.ok_or(RestoreError::Place(self.count))?);
         let parent = *self.path.last().ok_or(RestoreError::Place(self.count))?;
-        if self.tree.families.find(&self.tree.arena, parent, tokens).is_some() {
+        if self.tree.child(parent, tokens).is_some() {
             return Err(RestoreError::Twice(self.count));
         }
-        let node = self.tree.arena.add(parent, tokens, block, 0);
+        let node = self.tree.arena.add(parent, tokens.0, block.0, 0);
         self.tree.families.link(&mut self.tree.arena, parent, node);
         self.path.push(node);
         Ok(node)

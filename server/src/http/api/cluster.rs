@@ -378,7 +378,7 @@ fn line(line: &Line) -> LineDto {
 }
 
 fn process(process: &ProcessState) -> ProcessDto {
-    let model = |m: &ModelFigures<'_>| ModelDto {
+    let model = |m: &ModelFigures| ModelDto {
         name: m.name.to_string(),
         block_size_tokens: m.block_size_tokens,
         total_kv_blocks: m.total_kv_blocks,

@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 use serde_json::Value;
 
-use radixscope_insight::whatif::{Answer, Candidate, Versus, Who};
-use radixscope_router::Terms;
+use radixscope_insight::whatif::{Answer, RankedCandidate, Versus, Who};
+use radixscope_model::record::Candidate;
 use radixscope_state::cluster::Cluster;
 
 use radixscope_export::{Decimal, finite};
@@ -101,7 +101,7 @@ impl AnswerDto {
             isl_blocks: answer.request.blocks(),
             block_size_tokens: answer.request.block_size_tokens,
             options: radixscope_export::settings(&answer.options),
-            candidates: answer.ranked().map(|candidate| of_one(cluster, &candidate, likeliest)).collect(),
+            candidates: answer.ranked().map(|ranked| of_one(cluster, &ranked, likeliest)).collect(),
             margin_blocks: scores.margin_blocks().and_then(finite),
             tied: scores.is_tie(),
             choices: scores.choice_count(),
@@ -121,38 +121,39 @@ fn name(cluster: &Cluster, who: Who) -> String {
     }
 }
 
-fn of_one(cluster: &Cluster, candidate: &Candidate, likeliest: f64) -> CandidateDto {
-    let id = match candidate.who {
+fn of_one(cluster: &Cluster, ranked: &RankedCandidate, likeliest: f64) -> CandidateDto {
+    let Candidate { worker, overlap_blocks, prefill_blocks, decode_blocks, cost, .. } = ranked.candidate;
+    let id = match worker {
         Who::Worker(worker) => cluster.worker(worker).map(|worker| worker.id),
         Who::Added(_) | Who::Example(_) => None,
     };
-    let Terms { prefill_blocks, decode_blocks, cost, .. } = candidate.terms;
+    let terms = &ranked.terms;
     CandidateDto {
         worker_id: id.map(|id| Decimal(id.id.0)),
         dp_rank: id.map(|id| id.dp_rank),
-        name: name(cluster, candidate.who),
-        rank: candidate.rank,
-        overlap_blocks: candidate.overlap_blocks,
+        name: name(cluster, worker),
+        rank: ranked.rank,
+        overlap_blocks,
         prefill_blocks: finite(prefill_blocks),
         decode_blocks: finite(decode_blocks),
         cost: finite(cost),
-        probability: finite(candidate.probability),
-        selected: candidate.probability > 0.0 && candidate.probability >= likeliest,
-        actual: candidate.is_actual,
+        probability: finite(ranked.probability),
+        selected: ranked.probability > 0.0 && ranked.probability >= likeliest,
+        actual: ranked.is_actual,
         terms: TermsDto {
-            raw_prefill_blocks: finite(candidate.terms.raw_prefill_blocks),
-            credit_blocks: finite(candidate.terms.credit_blocks),
-            credit_decay: finite(candidate.terms.credit_decay),
-            prefill_factor: finite(candidate.terms.prefill_factor),
-            active_request_blocks: finite(candidate.terms.active_request_blocks),
-            sum: candidate.terms.sum().to_string(),
+            raw_prefill_blocks: finite(terms.raw_prefill_blocks),
+            credit_blocks: finite(terms.credit_blocks),
+            credit_decay: finite(terms.credit_decay),
+            prefill_factor: finite(terms.prefill_factor),
+            active_request_blocks: finite(terms.active_request_blocks),
+            sum: terms.sum().to_string(),
         },
         load: LoadDto {
-            prefill_tokens: candidate.load.active_prefill_tokens,
-            decode_blocks: candidate.load.decode_blocks,
-            active_requests: candidate.load.active_requests,
-            from: candidate.load_from.as_str(),
-            changed: candidate.is_changed,
+            prefill_tokens: ranked.load.active_prefill_tokens,
+            decode_blocks: ranked.load.decode_blocks,
+            active_requests: ranked.load.active_requests,
+            from: ranked.load_from.as_str(),
+            changed: ranked.is_changed,
         },
     }
 }

@@ -8,9 +8,10 @@ use anyhow::Context;
 use dynamo_kv_router::RadixTree;
 use dynamo_kv_router::protocols::LocalBlockHash;
 use radixscope_model::id::{Millis, TokensHash, WorkerIx};
+use radixscope_model::record::Candidate;
 use radixscope_oracle::selector::{Selection, Taints};
 use radixscope_oracle::{Change, Event, ours, theirs};
-use radixscope_router::frozen::{Frozen, FrozenBuilder, FrozenCandidate, FrozenDecision};
+use radixscope_router::frozen::{Frozen, FrozenBuilder, FrozenDecision};
 use radixscope_router::{Formula, Load, Request, RouterSettings, Scores, TieBreak, WorkerInput, score};
 use radixscope_state::tree::{OverlapRule, Tree};
 use rand::{RngExt, SeedableRng};
@@ -162,16 +163,17 @@ fn session() -> anyhow::Result<Frozen> {
     for at in 0..DECISIONS {
         let isl_tokens: u64 = rng.random_range(200..12_000);
         let full = isl_tokens / u64::from(BLOCK_SIZE_TOKENS);
-        let candidates: Vec<FrozenCandidate> = (0..CANDIDATES)
+        let candidates: Vec<Candidate> = (0..CANDIDATES)
             .map(|worker| {
                 let overlap = rng.random_range(0..=full);
                 let left = isl_tokens - overlap * u64::from(BLOCK_SIZE_TOKENS) + rng.random_range(0..20_000);
-                FrozenCandidate {
+                Candidate {
                     worker: WorkerIx(worker),
-                    overlap_blocks: overlap as f64,
+                    overlap_blocks: overlap as u32,
                     prefill_blocks: left as f64 / f64::from(BLOCK_SIZE_TOKENS),
                     decode_blocks: f64::from(rng.random_range(0..9_000_u32)),
-                    tree_size_blocks: rng.random_range(0..60_000),
+                    cost: 0.0,
+                    tree_size: Some(rng.random_range(0..60_000)),
                 }
             })
             .collect();

@@ -1,7 +1,5 @@
 //! Routers that hear nothing, find nothing, or start anew.
 
-use std::borrow::Cow;
-
 use super::{Stage, evidence};
 use radixscope_model::record::{
     Counter, Gauge, Histogram, HistogramKind, LogSign, ProcessRole, Record, Severity,
@@ -14,9 +12,8 @@ pub(super) fn deaf() -> Stage {
     for n in 0..90 {
         stage.store(worker, None, n * 100..n * 100 + 5);
         let counters = [(Counter::StoredOk, 0.0), (Counter::RequestsOk, n as f64)];
-        let counts = Cow::Owned(vec![n, 0]);
-        let rates =
-            Histogram { kind: HistogramKind::HitRate, bounds: Cow::Borrowed(&[0.05]), counts, sum: 0.0 };
+        let (bounds, counts) = (vec![0.05], vec![n, 0]);
+        let rates = Histogram { kind: HistogramKind::HitRate, bounds, counts, sum: 0.0 };
         stage.scrape(ProcessRole::Frontend, &counters, &[], vec![rates]);
         stage.pass(1);
     }

@@ -132,19 +132,13 @@ impl Stage {
         role: ProcessRole,
         counters: &[(Counter, f64)],
         gauges: &[(Gauge, f64)],
-        histograms: Vec<Histogram<'_>>,
+        histograms: Vec<Histogram>,
     ) {
-        self.tell(Record::scrape(&Scrape {
-            process: role.as_str().into(),
-            role,
-            instance: None,
-            is_whole: true,
-            gauges: Cow::Borrowed(gauges),
-            counters: Cow::Borrowed(counters),
+        self.tell(Record::Scrape(Scrape {
+            gauges: gauges.to_vec(),
+            counters: counters.to_vec(),
             histograms,
-            models: Vec::new(),
-            workers: Cow::Borrowed(&[]),
-            ranks: Cow::Borrowed(&[]),
+            ..Scrape::new(role.as_str(), role)
         }));
     }
 
