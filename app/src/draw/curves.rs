@@ -3,8 +3,8 @@
 use charming::Chart;
 use charming::component::{Axis, Grid};
 use charming::element::{
-    AxisType, ItemStyle, Label, LabelPosition, LineStyle, LineStyleType, MarkLine, MarkLineData, MarkLineVariant,
-    NameLocation, Symbol, Tooltip, Trigger,
+    AxisType, ItemStyle, Label, LabelPosition, LineStyle, LineStyleType, MarkLine, MarkLineData,
+    MarkLineVariant, NameLocation, Symbol, Tooltip, Trigger,
 };
 use charming::series::{Line, Scatter};
 

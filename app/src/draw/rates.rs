@@ -3,7 +3,8 @@
 use charming::Chart;
 use charming::component::{Axis, Grid};
 use charming::element::{
-    AreaStyle, AxisLabel, AxisLine, AxisPointer, AxisPointerLink, AxisType, ItemStyle, LineStyle, NameLocation, Symbol,
+    AreaStyle, AxisLabel, AxisLine, AxisPointer, AxisPointerLink, AxisType, ItemStyle, LineStyle,
+    NameLocation, Symbol,
 };
 use charming::series::Line;
 

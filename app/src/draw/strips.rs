@@ -57,7 +57,8 @@ pub fn option(strips: &[Strip], most: f64, palette: &Palette) -> Chart {
             .item_style(ItemStyle::new().color(css(strip.colour)))
             .data(data);
         if !strip.spikes.is_empty() {
-            let end = |second: usize| MarkAreaData::new().x_axis(before_now(seconds - second.min(seconds - 1)));
+            let end =
+                |second: usize| MarkAreaData::new().x_axis(before_now(seconds - second.min(seconds - 1)));
             let spikes = strip.spikes.iter().map(|&(from, until)| (end(from), end(until))).collect();
             let style = ItemStyle::new().color(css(palette.bad)).opacity(0.28);
             line = line.mark_area(MarkArea::new().silent(true).item_style(style).data(spikes));
@@ -98,6 +99,9 @@ mod tests {
         assert_eq!(line["data"].to_string(), "[null,7.0,0.0]");
         assert_eq!(line["markArea"]["data"].to_string(), r#"[[{"xAxis":"−2 s"},{"xAxis":"−1 s"}]]"#);
         assert_eq!(line["markLine"]["data"][0]["yAxis"], 4.0);
-        assert_eq!([&option["yAxis"]["max"], &option["xAxis"]["data"][1]], [&serde_json::json!(8.0), &serde_json::json!("−2 s")]);
+        assert_eq!(
+            [&option["yAxis"]["max"], &option["xAxis"]["data"][1]],
+            [&serde_json::json!(8.0), &serde_json::json!("−2 s")]
+        );
     }
 }

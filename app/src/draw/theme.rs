@@ -10,6 +10,8 @@ use super::palette::{Palette, css};
 /// The theme: JSON, as `charming` knows none but ECharts' own. What `charming`'s tooltip cannot say is here too.
 pub fn theme(palette: &Palette, font_px: f64) -> String {
     let label = json!({"color": css(palette.quiet), "fontSize": font_px});
+    // The first mark of time stands within the chart.
+    let marks = json!({"color": css(palette.quiet), "fontSize": font_px, "alignMinLabel": "left"});
     let line = json!({"lineStyle": {"color": css(palette.line)}});
     json!({
         "animation": false,
@@ -22,7 +24,7 @@ pub fn theme(palette: &Palette, font_px: f64) -> String {
             "borderColor": css(palette.line),
             "textStyle": {"color": css(palette.text), "fontSize": font_px},
         },
-        "categoryAxis": {"axisLabel": label, "nameTextStyle": label, "axisLine": line, "axisTick": {"show": false}},
+        "categoryAxis": {"axisLabel": marks, "axisLine": line, "axisTick": {"show": false}},
         "valueAxis": {"axisLabel": label, "nameTextStyle": label, "axisLine": line, "splitLine": line},
         // Labels at the ends of lines would lie on each other where lines end close together.
         "scatter": {"labelLayout": {"moveOverlap": "shiftY"}, "label": {"fontSize": font_px}},

@@ -53,7 +53,9 @@ pub fn option(trend: &Trend<'_>) -> Chart {
                 .split_number(3),
         )
         // The band is drawn upon a line that is not seen.
-        .series(line("at least, ms", trend.colour, 0.0, of(|(low, _)| Some(low))).stack("bucket").step(Step::End))
+        .series(
+            line("at least, ms", trend.colour, 0.0, of(|(low, _)| Some(low))).stack("bucket").step(Step::End),
+        )
         .series(
             line("bucket, ms wide", trend.colour, 0.0, of(|(low, high)| Some(high - low)))
                 .stack("bucket")

@@ -41,8 +41,9 @@ pub(super) fn RatesPanel(store: Store, dark: Signal<bool>) -> impl IntoView {
     let stored = sum(|rates| rates.0);
     let removed = sum(|rates| rates.1);
     let second = store.second();
+    let picked = Memo::new(move |_| store.picked());
     let option = move |palette: &Palette| {
-        let (now, picked) = (second.get(), store.picked());
+        let (now, picked) = (second.get(), picked.get());
         Some(store.peek(|cluster| rates::option(&bands(cluster, palette, picked, now))))
     };
     view! {

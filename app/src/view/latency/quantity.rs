@@ -1,9 +1,7 @@
 //! One quantity: its percentiles against the target, how much of the session was above it, and its way over time.
 
 use leptos::prelude::*;
-use radixscope_insight::latency::{
-    self, Burn, ENABLE_FRONTEND, MIN_SAMPLES, Quantity, TREND_STEP_MS, Times,
-};
+use radixscope_insight::latency::{self, Burn, ENABLE_FRONTEND, MIN_SAMPLES, Quantity, TREND_STEP_MS, Times};
 use radixscope_model::id::Millis;
 use radixscope_model::range::{Range, Standing};
 use radixscope_state::cluster::Cluster;

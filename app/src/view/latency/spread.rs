@@ -9,7 +9,7 @@ use radixscope_state::cluster::{Cluster, RATE_WINDOW_S};
 use crate::draw::palette::{Palette, label};
 use crate::draw::strips::{self, Strip};
 use crate::format::{self, UNKNOWN};
-use crate::store::Store;
+use crate::store::{Store, time_of_day};
 use crate::view::charted::Charted;
 use crate::view::chip::Chip;
 
@@ -134,9 +134,8 @@ pub(super) fn SpreadSection(store: Store, dark: Signal<bool>, second: Memo<Milli
         store.peek(|cluster| Shown::of(cluster, now))
     });
     let known = Memo::new(move |_| shown.with(|shown| !shown.series.workers.is_empty()));
-    let workers = Memo::new(move |_| {
-        shown.with(|shown| shown.drawn().map(|(worker, _)| *worker).collect::<Vec<_>>())
-    });
+    let workers =
+        Memo::new(move |_| shown.with(|shown| shown.drawn().map(|(worker, _)| *worker).collect::<Vec<_>>()));
     let limit = move || match shown.with(|shown| shown.limit) {
         Some(limit) => format!("dashed: batch limit {limit}, by the model's max_num_seqs"),
         None => "batch limit unknown: a scraped frontend tells max_num_seqs".to_owned(),
@@ -203,16 +202,11 @@ fn GapRow(shown: Memo<Shown>) -> impl IntoView {
 /// Spikes that moved, the last one first.
 #[component]
 fn Episodes(shown: Memo<Shown>) -> impl IntoView {
-    let zone_ms = js_sys::Date::new_0().get_timezone_offset() as i64 * -60_000;
     let words = Memo::new(move |_| {
         let one = |episode: &Episode| {
             let part = |spike: &Spike| {
-                format!(
-                    "{} {} (up to {})",
-                    format::clock(spike.from_s * 1000, zone_ms),
-                    label(spike.worker),
-                    spike.peak
-                )
+                let at = time_of_day(Millis(spike.from_s * 1000));
+                format!("{at} {} (up to {})", label(spike.worker), spike.peak)
             };
             episode.spikes.iter().map(part).collect::<Vec<_>>().join(" → ")
         };
