@@ -12,6 +12,9 @@ use web_sys::{Element, HtmlScriptElement};
 
 /// Below whatever path the page is served at; the version is in the name, so that it may be cached for ever.
 const SCRIPT: &str = "vendor/echarts-5.6.0.min.js";
+/// An option takes the place of the one before, lines that are no longer there included, in the next frame; what the
+/// pointer shows stays, which it does not where ECharts is told to merge nothing.
+const HOW: &str = r#"{"replaceMerge": ["series", "grid", "xAxis", "yAxis"], "lazyUpdate": true}"#;
 
 #[wasm_bindgen]
 extern "C" {
@@ -19,9 +22,8 @@ extern "C" {
     type Echarts;
     #[wasm_bindgen(js_namespace = echarts, js_name = init, catch)]
     fn init(element: &Element, theme: &JsValue) -> Result<Echarts, JsValue>;
-    /// Leaves nothing of the option before, and draws in the next frame.
     #[wasm_bindgen(method, js_name = setOption)]
-    fn set_option(this: &Echarts, option: &JsValue, not_merge: bool, lazy_update: bool);
+    fn set_option(this: &Echarts, option: &JsValue, how: &JsValue);
     #[wasm_bindgen(method)]
     fn resize(this: &Echarts);
     #[wasm_bindgen(method)]
@@ -51,16 +53,16 @@ impl Drawing {
     pub fn show(&mut self, option: &Chart, theme: String) {
         if self.drawn.as_ref().is_none_or(|drawn| drawn.theme != theme) {
             self.drawn = None;
-            self.drawn = parsed(&theme)
+            self.drawn = JSON::parse(&theme)
                 .and_then(|parsed| init(&self.element, &parsed))
                 .ok()
                 .map(|echarts| Drawn { echarts, theme, option: String::new() });
         }
         let option = serde_json::to_string(option).unwrap_or_default();
         if let Some(drawn) = self.drawn.as_mut().filter(|drawn| drawn.option != option)
-            && let Ok(parsed) = parsed(&option)
+            && let (Ok(parsed), Ok(how)) = (JSON::parse(&option), JSON::parse(HOW))
         {
-            drawn.echarts.set_option(&parsed, true, true);
+            drawn.echarts.set_option(&parsed, &how);
             drawn.option = option;
         }
     }
@@ -75,10 +77,6 @@ impl Drop for Drawn {
     fn drop(&mut self) {
         self.echarts.dispose();
     }
-}
-
-fn parsed(json: &str) -> Result<JsValue, JsValue> {
-    JSON::parse(json)
 }
 
 async fn load() -> Result<(), JsValue> {

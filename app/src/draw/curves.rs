@@ -71,11 +71,18 @@ fn line(curve: &Curve) -> Line {
 
 /// The name at the end of a line.
 fn end(curve: &Curve) -> Scatter {
-    let name =
-        Label::new().show(true).position(LabelPosition::Right).formatter("{a}").color(css(curve.colour));
+    // A dashed line is a solid one's p95, and may end close to it: their names stand above and below.
+    let aside = if curve.dashed { -6.0 } else { 6.0 };
+    let name = Label::new()
+        .show(true)
+        .position(LabelPosition::Right)
+        .offset((0.0, aside))
+        .formatter("{a}")
+        .color(css(curve.colour));
     Scatter::new()
         .name(&curve.name)
         .symbol_size(0.0)
+        .item_style(ItemStyle::new().opacity(1.0))
         .label(name)
         .data(curve.points.last().iter().map(|&&(x, y)| vec![x, y]).collect::<Vec<_>>())
 }

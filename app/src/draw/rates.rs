@@ -29,7 +29,7 @@ pub struct Band {
 /// The chart of `bands`.
 pub fn option(bands: &[Band]) -> Chart {
     let seconds = bands.first().map_or(0, |band| band.stored.len());
-    let grid = || Grid::new().left(58).right(10);
+    let grid = || Grid::new().left(64).right(10);
     let is_written = |show: bool| AxisLabel::new().show(show).interval(59.0);
     // The axis of the lower half is written below it, not at its zero, which is at its top.
     let below = AxisLine::new().on_zero(false);
@@ -38,8 +38,8 @@ pub fn option(bands: &[Band]) -> Chart {
         .axis_pointer(AxisPointer::new().link(vec![AxisPointerLink::new().x_axis_index("all")]))
         .grid(grid().top(8).bottom("57%"))
         .grid(grid().top("50%").bottom(22))
-        .x_axis(time_axis(seconds, 1).axis_label(is_written(false)))
-        .x_axis(time_axis(seconds, 1).grid_index(1).axis_label(is_written(true)).axis_line(below))
+        .x_axis(time_axis(0, seconds, 1).axis_label(is_written(false)))
+        .x_axis(time_axis(1, seconds, 1).axis_label(is_written(true)).axis_line(below))
         .y_axis(rate_axis("stored/s"))
         .y_axis(rate_axis("removed/s").grid_index(1).inverse(true));
     let width = if bands.len() > MAX_LINES { 0.0 } else { 1.0 };
@@ -65,7 +65,7 @@ fn rate_axis(name: &str) -> Axis {
         .type_(AxisType::Value)
         .name(name)
         .name_location(NameLocation::Middle)
-        .name_gap(40)
+        .name_gap(46)
         .split_number(2)
         .min_interval(1)
 }

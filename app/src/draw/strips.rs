@@ -3,8 +3,8 @@
 use charming::Chart;
 use charming::component::{Axis, Grid};
 use charming::element::{
-    AreaStyle, AxisPointer, AxisPointerLink, AxisType, ItemStyle, Label, LineStyle, LineStyleType, MarkArea,
-    MarkAreaData, MarkLine, MarkLineData, MarkLineVariant, Step, Symbol,
+    AreaStyle, AxisType, ItemStyle, Label, LineStyle, LineStyleType, MarkArea, MarkAreaData, MarkLine,
+    MarkLineData, MarkLineVariant, Step, Symbol,
 };
 use charming::series::Line;
 
@@ -30,8 +30,7 @@ pub struct Strip {
 
 /// The chart of `strips` up to `most`.
 pub fn option(strips: &[Strip], most: f64, palette: &Palette) -> Chart {
-    let pointer = AxisPointer::new().link(vec![AxisPointerLink::new().x_axis_index("all")]);
-    let mut chart = over_time().axis_pointer(pointer);
+    let mut chart = over_time();
     for (at, strip) in strips.iter().enumerate() {
         let grid = Grid::new()
             .left(0)
@@ -42,8 +41,7 @@ pub fn option(strips: &[Strip], most: f64, palette: &Palette) -> Chart {
             .border_width(0)
             .background_color(css(palette.raised));
         let seconds = strip.values.len();
-        let time = time_axis(seconds, 1).grid_index(at as i32);
-        let time = if at + 1 < strips.len() { time.show(false) } else { time };
+        let time = time_axis(at, seconds, 1).show(at + 1 == strips.len());
         let range = Axis::new().type_(AxisType::Value).grid_index(at as i32).show(false).min(0).max(most);
         let data = strip.values.iter().map(|value| value.map(f64::from)).collect::<Vec<_>>();
         let mut line = Line::new()

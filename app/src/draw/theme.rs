@@ -26,8 +26,7 @@ pub fn theme(palette: &Palette, font_px: f64) -> String {
         },
         "categoryAxis": {"axisLabel": marks, "axisLine": line, "axisTick": {"show": false}},
         "valueAxis": {"axisLabel": label, "nameTextStyle": label, "axisLine": line, "splitLine": line},
-        // Labels at the ends of lines would lie on each other where lines end close together.
-        "scatter": {"labelLayout": {"moveOverlap": "shiftY"}, "label": {"fontSize": font_px}},
+        "scatter": {"label": {"fontSize": font_px}},
         "line": {"label": {"fontSize": font_px}, "markLine": {"label": label}},
     })
     .to_string()
@@ -38,11 +37,13 @@ pub(super) fn over_time() -> Chart {
     Chart::new().tooltip(Tooltip::new().trigger(Trigger::Axis))
 }
 
-/// Time before now in `points` steps, from left to right. Only whole minutes are written.
-pub(super) fn time_axis(points: usize, step_s: usize) -> Axis {
+/// Time before now in `points` steps, from left to right, of the chart's `grid`. Only whole minutes are written.
+pub(super) fn time_axis(grid: usize, points: usize, step_s: usize) -> Axis {
     let names: Vec<String> = (0..points).map(|at| before_now((points - at) * step_s)).collect();
     let per_minute = 60 / step_s.max(1);
     Axis::new()
+        .id(format!("time-{grid}"))
+        .grid_index(grid as i32)
         .type_(AxisType::Category)
         .boundary_gap(false)
         .axis_label(AxisLabel::new().interval(per_minute as f64 - 1.0))

@@ -42,7 +42,7 @@ pub fn option(trend: &Trend<'_>) -> Chart {
     let target = vec![Some(trend.target); trend.values.len()];
     over_time()
         .grid(Grid::new().left(64).right(24).top(10).bottom(24))
-        .x_axis(time_axis(trend.values.len(), trend.step_s))
+        .x_axis(time_axis(0, trend.values.len(), trend.step_s))
         .y_axis(
             Axis::new()
                 .type_(AxisType::Value)
