@@ -1,9 +1,13 @@
-//! Curves over concurrency: lines between measured levels, points of live traffic, marks where lines cross.
+//! Curves over concurrency: lines between measured levels, points of live traffic, marks where lines cross. Pure.
 
-use js_sys::Array;
-use wasm_bindgen::prelude::*;
+use charming::Chart;
+use charming::component::{Axis, Grid};
+use charming::element::{
+    AxisType, ItemStyle, Label, LabelPosition, LineStyle, LineStyleType, MarkLine, MarkLineData,
+    MarkLineVariant, NameLocation, Symbol, Tooltip, Trigger,
+};
+use charming::series::{Line, Scatter};
 
-use super::chart::{Chart, label, line_style, list, n, object, s};
 use super::palette::{Palette, Rgb, css};
 
 /// A line between measured levels.
@@ -15,8 +19,8 @@ pub struct Curve {
     pub colour: Rgb,
     /// Whether it is dashed.
     pub dashed: bool,
-    /// ECharts' name of the points' shape.
-    pub symbol: &'static str,
+    /// Whether its points are squares, else circles.
+    pub squares: bool,
     /// Concurrency and value, by rising concurrency.
     pub points: Vec<(f64, f64)>,
 }
@@ -34,134 +38,84 @@ pub struct Picture {
     pub values: String,
 }
 
-/// Shows `picture` in `chart`.
-pub fn show(chart: &Chart, picture: &Picture, palette: &Palette, font_px: f64) {
-    chart.put_whole(&option(picture, palette, font_px));
-}
-
-fn option(picture: &Picture, palette: &Palette, font_px: f64) -> JsValue {
-    let axis = |name: &str, gap: f64, more: &[(&str, JsValue)]| {
-        let axis = object(&[
-            ("type", s("value")),
-            ("name", s(name)),
-            ("nameLocation", s("middle")),
-            ("nameGap", n(gap)),
-            ("nameTextStyle", label(palette, font_px, &[])),
-            ("axisLabel", label(palette, font_px, &[])),
-            ("splitLine", line_style(palette)),
-            ("axisLine", line_style(palette)),
-        ]);
-        more.iter().for_each(|(key, value)| super::chart::set(&axis, key, value));
-        axis
+/// The chart of `picture`.
+pub fn option(picture: &Picture, palette: &Palette) -> Chart {
+    let axis = |name: &str, gap: i32| {
+        Axis::new().type_(AxisType::Value).name(name).name_location(NameLocation::Middle).name_gap(gap)
     };
-    let text = object(&[("color", s(&css(palette.text))), ("fontSize", n(font_px))]);
-    let tooltip = object(&[
-        ("trigger", s("item")),
-        ("confine", JsValue::TRUE),
-        ("transitionDuration", n(0.0)),
-        ("backgroundColor", s(&css(palette.ground))),
-        ("borderColor", s(&css(palette.line))),
-        ("textStyle", text),
-    ]);
-    let grid = object(&[("left", n(64.0)), ("right", n(130.0)), ("top", n(56.0)), ("bottom", n(44.0))]);
-    object(&[
-        ("animation", JsValue::FALSE),
-        ("grid", grid),
-        ("tooltip", tooltip),
-        ("xAxis", axis("Concurrency, requests in flight", 26.0, &[("scale", JsValue::TRUE)])),
-        ("yAxis", axis(&picture.values, 46.0, &[])),
-        ("series", series(picture, palette, font_px)),
-    ])
+    let mut chart = Chart::new()
+        .tooltip(Tooltip::new().trigger(Trigger::Item))
+        .grid(Grid::new().left(64).right(130).top(56).bottom(44))
+        .x_axis(axis("Concurrency, requests in flight", 26).scale(true))
+        .y_axis(axis(&picture.values, 46));
+    for (at, curve) in picture.curves.iter().enumerate() {
+        let mut line = line(curve);
+        if at == 0 {
+            line = line.mark_line(marks(picture, palette));
+        }
+        chart = chart.series(line).series(end(curve));
+    }
+    picture.live.iter().fold(chart, |chart, points| chart.series(live(points, palette)))
 }
 
-fn series(picture: &Picture, palette: &Palette, font_px: f64) -> JsValue {
-    let all = Array::new();
-    for (at, curve) in picture.curves.iter().enumerate() {
-        let colour = s(&css(curve.colour));
-        let end = object(&[
-            ("show", JsValue::TRUE),
-            ("formatter", s(&curve.name)),
-            ("color", colour.clone()),
-            ("fontSize", n(font_px)),
-        ]);
-        let style = object(&[
-            ("color", colour.clone()),
-            ("type", s(if curve.dashed { "dashed" } else { "solid" })),
-            ("width", n(2.0)),
-        ]);
-        let points: Array = curve.points.iter().map(|&(x, y)| list([n(x), n(y)])).collect();
-        let line = object(&[
-            ("type", s("line")),
-            ("name", s(&curve.name)),
-            ("data", points.into()),
-            ("symbol", s(curve.symbol)),
-            ("symbolSize", n(6.0)),
-            ("itemStyle", object(&[("color", colour)])),
-            ("lineStyle", style),
-            ("endLabel", end),
-            // Labels at the ends would lie on each other where lines end close together.
-            ("labelLayout", object(&[("moveOverlap", s("shiftY"))])),
-        ]);
-        if at == 0 {
-            super::chart::set(&line, "markLine", &marks(picture, palette, font_px));
-        }
-        all.push(&line);
-    }
-    picture.live.iter().for_each(|points| {
-        all.push(&live(points, palette, font_px));
-    });
-    all.into()
+fn line(curve: &Curve) -> Line {
+    let kind = if curve.dashed { LineStyleType::Dashed } else { LineStyleType::Solid };
+    Line::new()
+        .name(&curve.name)
+        .symbol(if curve.squares { Symbol::Rect } else { Symbol::Circle })
+        .symbol_size(6.0)
+        .item_style(ItemStyle::new().color(css(curve.colour)))
+        .line_style(LineStyle::new().width(2.0).type_(kind))
+        .data(curve.points.iter().map(|&(x, y)| vec![x, y]).collect())
+}
+
+/// The name at the end of a line.
+fn end(curve: &Curve) -> Scatter {
+    // A dashed line is a solid one's p95, and may end close to it: their names stand above and below.
+    let aside = if curve.dashed { -6.0 } else { 6.0 };
+    let name = Label::new()
+        .show(true)
+        .position(LabelPosition::Right)
+        .offset((0.0, aside))
+        .formatter("{a}")
+        .color(css(curve.colour));
+    Scatter::new()
+        .name(&curve.name)
+        .symbol_size(0.0)
+        .item_style(ItemStyle::new().opacity(1.0))
+        .label(name)
+        .data(curve.points.last().iter().map(|&&(x, y)| vec![x, y]).collect::<Vec<_>>())
 }
 
 /// A point, or the ends of a range with a line between them.
-fn live(points: &[(f64, f64, String)], palette: &Palette, font_px: f64) -> JsValue {
-    let data: Array = points
-        .iter()
-        .map(|(x, y, name)| {
-            let tag = object(&[
-                ("show", (!name.is_empty()).into()),
-                ("formatter", s(name)),
-                ("position", s(if points.len() > 1 { "bottom" } else { "top" })),
-                ("color", s(&css(palette.text))),
-                ("fontWeight", s("bold")),
-                ("fontSize", n(font_px)),
-            ]);
-            object(&[("value", list([n(*x), n(*y)])), ("name", s(name)), ("label", tag)])
-        })
-        .collect();
-    let colour = s(&css(palette.text));
-    object(&[
-        ("type", s("line")),
-        ("name", s("Live")),
-        ("data", data.into()),
-        ("symbol", s(if points.len() > 1 { "circle" } else { "diamond" })),
-        ("symbolSize", n(if points.len() > 1 { 7.0 } else { 14.0 })),
-        ("z", n(10.0)),
-        ("itemStyle", object(&[("color", colour.clone())])),
-        ("lineStyle", object(&[("color", colour), ("width", n(3.0))])),
-    ])
+fn live(points: &[(f64, f64, String)], palette: &Palette) -> Line {
+    let (symbol, size, place) = match points.len() {
+        0 | 1 => (Symbol::Diamond, 14.0, LabelPosition::Top),
+        _ => (Symbol::Circle, 7.0, LabelPosition::Bottom),
+    };
+    let name =
+        Label::new().show(true).position(place).formatter("{b}").color(css(palette.text)).font_weight("bold");
+    Line::new()
+        .name("Live")
+        .symbol(symbol)
+        .symbol_size(size)
+        .z(10)
+        .item_style(ItemStyle::new().color(css(palette.text)))
+        .line_style(LineStyle::new().width(3.0))
+        .label(name)
+        .data(points.iter().map(|(x, y, name)| (vec![*x, *y], name.as_str())).collect())
 }
 
-fn marks(picture: &Picture, palette: &Palette, font_px: f64) -> JsValue {
-    let data: Array = picture
-        .marks
-        .iter()
-        .enumerate()
-        .map(|(place, (at, said))| {
-            // Neighbours stand on different heights, so that they can be read.
-            let distance = n(4.0 + (place % 3) as f64 * font_px * 1.2);
-            let tag = label(
-                palette,
-                font_px,
-                &[("formatter", s(said)), ("position", s("end")), ("distance", distance)],
-            );
-            object(&[("xAxis", n(*at)), ("label", tag)])
-        })
-        .collect();
-    object(&[
-        ("silent", JsValue::TRUE),
-        ("symbol", s("none")),
-        ("lineStyle", object(&[("color", s(&css(palette.quiet))), ("type", s("dotted"))])),
-        ("data", data.into()),
-    ])
+fn marks(picture: &Picture, palette: &Palette) -> MarkLine {
+    let mark = |(place, (at, said)): (usize, &(f64, String))| {
+        // Neighbours stand on different heights, so that they can be read.
+        let distance = 4.0 + (place % 3) as f64 * 14.0;
+        let label = Label::new().formatter(said.as_str()).distance(distance);
+        MarkLineVariant::Simple(MarkLineData::new().x_axis(*at).label(label))
+    };
+    MarkLine::new()
+        .silent(true)
+        .symbol(vec![Symbol::None, Symbol::None])
+        .line_style(LineStyle::new().color(css(palette.quiet)).type_(LineStyleType::Dotted))
+        .data(picture.marks.iter().enumerate().map(mark).collect())
 }

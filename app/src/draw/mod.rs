@@ -9,15 +9,23 @@
 //! forest, below a faint outline of the whole tree; only lanes that are seen cost. A sliver is known to be of one
 //! worker, or by a bit of one of the first 64. *Fading* takes what each settling brought and took, 512 changes at a
 //! time, and lays it over the picture for half a second: the picture itself never waits for it.
+//!
+//! Charts are options of `charming`'s types, drawn by ECharts (`rates`, `trend`, `curves`, `strips`; `chart` alone knows
+//! ECharts). By hand is what ECharts has no chart for or is too slow for: the tree, its lanes and the strips beside them.
 
 pub mod camera;
 pub mod crumb;
+pub mod curves;
 pub mod fading;
 pub mod heat;
 pub mod lanes;
 pub mod palette;
 pub mod raster;
+pub mod rates;
 pub mod strip;
+pub mod strips;
+pub mod theme;
+pub mod trend;
 pub mod viewport;
 pub mod visible;
 
@@ -29,14 +37,8 @@ mod testing;
 #[cfg(target_arch = "wasm32")]
 pub mod chart;
 #[cfg(target_arch = "wasm32")]
-pub mod curves;
-#[cfg(target_arch = "wasm32")]
 pub mod photo;
 #[cfg(target_arch = "wasm32")]
-pub mod rates;
-#[cfg(target_arch = "wasm32")]
 pub mod surface;
-#[cfg(target_arch = "wasm32")]
-pub mod trend;
 #[cfg(target_arch = "wasm32")]
 pub mod words;

@@ -74,6 +74,12 @@ pub struct Palette {
     pub line: Rgb,
     /// Ring around what has the focus.
     pub focus: Rgb,
+    /// Behind what stands out of the ground.
+    pub raised: Rgb,
+    /// What asks for a look.
+    pub warn: Rgb,
+    /// What is not as it should be.
+    pub bad: Rgb,
     hues: Vec<Rgb>,
 }
 
@@ -91,6 +97,9 @@ impl Palette {
             quiet: colour("--text-quiet"),
             line: colour("--line"),
             focus: colour("--focus"),
+            raised: colour("--raised"),
+            warn: colour("--warn"),
+            bad: colour("--bad"),
             hues: (0..hues).map(|i| colour(&token(WorkerIx(i as u16), workers))).collect(),
         }
     }

@@ -1,6 +1,8 @@
 //! The icicle as pixels: a pure function of tree, viewport and colours, written into a byte buffer that is put on
 //! the screen at once. Knows no canvas and no text.
 //!
+//! By hand: ECharts has no icicle, and a million blocks are drawn within a frame only as pixels.
+//!
 //! Cost follows what is visible, see [`radixscope_state::tree::forest::Forest::visit`].
 
 use radixscope_model::id::WorkerIx;

@@ -1,10 +1,15 @@
-//! The chart of rates: stored upward, removed downward, one band per worker.
+//! The chart of rates: stored upward, removed downward, one band per worker. Pure.
 
-use js_sys::Array;
-use wasm_bindgen::prelude::*;
+use charming::Chart;
+use charming::component::{Axis, Grid};
+use charming::element::{
+    AreaStyle, AxisLabel, AxisLine, AxisPointer, AxisPointerLink, AxisType, ItemStyle, LineStyle,
+    NameLocation, Symbol,
+};
+use charming::series::Line;
 
-use super::chart::{Chart, Shape, before_now, label, line_style, list, n, object, s, set, tooltip};
-use super::palette::{Palette, Rgb, css};
+use super::palette::{Rgb, css};
+use super::theme::{over_time, time_axis};
 
 /// More bands than this are drawn without lines, which would hide them.
 const MAX_LINES: usize = 8;
@@ -15,89 +20,72 @@ pub struct Band {
     pub name: String,
     /// Colour.
     pub colour: Rgb,
-    /// Blocks stored in each second, oldest first; not a number: not known, and left blank.
-    pub stored: Vec<f64>,
+    /// Blocks stored in each second, oldest first; `None`: not known, and left blank.
+    pub stored: Vec<Option<f64>>,
     /// Blocks removed in each second.
-    pub removed: Vec<f64>,
+    pub removed: Vec<Option<f64>>,
 }
 
-/// Shows `bands` in `chart`.
-pub fn show(chart: &Chart, bands: &[Band], palette: &Palette, font_px: f64) {
-    let lines = bands.iter().map(|b| (b.name.clone(), b.colour)).collect();
-    let shape = Shape { lines, palette: palette.clone(), font_px };
-    chart.put(shape, |_| frame(bands, palette, font_px), |whole| series(bands, whole));
-}
-
-/// Everything but the series.
-fn frame(bands: &[Band], palette: &Palette, font_px: f64) -> JsValue {
-    let seconds = bands.first().map_or(0, |b| b.stored.len());
-    let grid = |top: &str, height: &str| {
-        object(&[("left", n(46.0)), ("right", n(10.0)), ("top", s(top)), ("height", s(height))])
-    };
-    object(&[
-        ("animation", JsValue::FALSE),
-        ("grid", list([grid("8", "44%"), grid("56%", "33%")])),
-        ("xAxis", list([0, 1].map(|i| time_axis(i, seconds, palette, font_px)))),
-        ("yAxis", list([0, 1].map(|i| rate_axis(i, palette, font_px)))),
+/// The chart of `bands`.
+pub fn option(bands: &[Band]) -> Chart {
+    let seconds = bands.first().map_or(0, |band| band.stored.len());
+    let grid = || Grid::new().left(64).right(10);
+    let is_written = |show: bool| AxisLabel::new().show(show).interval(59.0);
+    // The axis of the lower half is written below it, not at its zero, which is at its top.
+    let below = AxisLine::new().on_zero(false);
+    let chart = over_time()
         // Both halves show the same second.
-        ("axisPointer", object(&[("link", list([object(&[("xAxisIndex", s("all"))])]))])),
-        ("tooltip", tooltip(palette, font_px)),
-    ])
-}
-
-/// Seconds before now, from left to right. Only whole minutes are written.
-fn time_axis(grid: u32, seconds: usize, palette: &Palette, font_px: f64) -> JsValue {
-    let names: Array = (0..seconds).map(|i| s(&before_now(seconds - i))).collect();
-    object(&[
-        ("type", s("category")),
-        ("gridIndex", n(f64::from(grid))),
-        ("boundaryGap", JsValue::FALSE),
-        ("data", names.into()),
-        ("axisLabel", label(palette, font_px, &[("show", (grid == 1).into()), ("interval", n(59.0))])),
-        ("axisTick", object(&[("show", JsValue::FALSE)])),
-        ("axisLine", line_style(palette)),
-    ])
-}
-
-fn rate_axis(grid: u32, palette: &Palette, font_px: f64) -> JsValue {
-    object(&[
-        ("type", s("value")),
-        ("gridIndex", n(f64::from(grid))),
-        ("inverse", (grid == 1).into()),
-        ("splitNumber", n(2.0)),
-        ("minInterval", n(1.0)),
-        ("axisLabel", label(palette, font_px, &[])),
-        ("splitLine", line_style(palette)),
-    ])
-}
-
-fn series(bands: &[Band], whole: bool) -> JsValue {
+        .axis_pointer(AxisPointer::new().link(vec![AxisPointerLink::new().x_axis_index("all")]))
+        .grid(grid().top(8).bottom("57%"))
+        .grid(grid().top("50%").bottom(22))
+        .x_axis(time_axis(0, seconds, 1).axis_label(is_written(false)))
+        .x_axis(time_axis(1, seconds, 1).axis_label(is_written(true)).axis_line(below))
+        .y_axis(rate_axis("stored/s"))
+        .y_axis(rate_axis("removed/s").grid_index(1).inverse(true));
     let width = if bands.len() > MAX_LINES { 0.0 } else { 1.0 };
-    let all: Array = bands
-        .iter()
-        .flat_map(|band| [(band, "stored", 0.0), (band, "removed", 1.0)])
-        .map(|(band, what, grid)| {
-            let data = if grid == 0.0 { &band.stored } else { &band.removed };
-            let name = format!("{} {what}", band.name);
-            // No typed array: ECharts reads such as pairs of x and y.
-            let data: Array =
-                data.iter().map(|&n| if n.is_nan() { JsValue::NULL } else { JsValue::from_f64(n) }).collect();
-            let line = object(&[("id", s(&name)), ("data", data.into())]);
-            if whole {
-                let colour = object(&[("color", s(&css(band.colour)))]);
-                let area = object(&[("color", s(&css(band.colour))), ("opacity", n(0.75))]);
-                set(&line, "type", &s("line"));
-                set(&line, "name", &s(&name));
-                set(&line, "xAxisIndex", &n(grid));
-                set(&line, "yAxisIndex", &n(grid));
-                set(&line, "stack", &s(what));
-                set(&line, "symbol", &s("none"));
-                set(&line, "lineStyle", &object(&[("width", n(width))]));
-                set(&line, "areaStyle", &area);
-                set(&line, "itemStyle", &colour);
-            }
-            line
-        })
-        .collect();
-    all.into()
+    bands.iter().fold(chart, |chart, band| {
+        let line = |half: i32, what: &str, data: &[Option<f64>]| {
+            Line::new()
+                .name(format!("{} {what}", band.name))
+                .x_axis_index(half)
+                .y_axis_index(half)
+                .stack(what)
+                .symbol(Symbol::None)
+                .line_style(LineStyle::new().width(width))
+                .area_style(AreaStyle::new().opacity(0.75))
+                .item_style(ItemStyle::new().color(css(band.colour)))
+                .data(data.to_vec())
+        };
+        chart.series(line(0, "stored", &band.stored)).series(line(1, "removed", &band.removed))
+    })
+}
+
+fn rate_axis(name: &str) -> Axis {
+    Axis::new()
+        .type_(AxisType::Value)
+        .name(name)
+        .name_location(NameLocation::Middle)
+        .name_gap(46)
+        .split_number(2)
+        .min_interval(1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Band, option};
+
+    #[test]
+    fn a_second_that_is_not_known_is_a_gap_and_no_zero() {
+        let band = Band {
+            name: "W1".to_owned(),
+            colour: [1, 2, 3],
+            stored: vec![Some(4.0), None, Some(0.0)],
+            removed: vec![None; 3],
+        };
+        let option = serde_json::to_value(option(&[band])).expect("an option");
+        let data = |at: usize| option["series"][at]["data"].to_string();
+        assert_eq!([data(0), data(1)], ["[4.0,null,0.0]", "[null,null,null]"]);
+        assert_eq!(option["series"][1]["name"], "W1 removed");
+        assert_eq!(option["yAxis"][1]["name"], "removed/s");
+    }
 }

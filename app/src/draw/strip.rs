@@ -1,4 +1,6 @@
 //! A narrow strip over time as an SVG path: steps, filled down to zero, with holes where nothing is known. Pure.
+//!
+//! By hand: one of these stands beside every lane, where a chart for each would cost more than the lanes themselves.
 
 use std::fmt::Write;
 

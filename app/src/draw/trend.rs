@@ -1,13 +1,17 @@
-//! A chart of one line over time, with its target; a band where a value is known by its bucket only.
+//! A chart of one line over time, with its target; a band where a value is known by its bucket only. Pure.
 
-use js_sys::Array;
-use wasm_bindgen::prelude::*;
+use charming::Chart;
+use charming::component::{Axis, Grid};
+use charming::element::{
+    AreaStyle, AxisType, ItemStyle, LineStyle, LineStyleType, NameLocation, Step, Symbol,
+};
+use charming::series::Line;
 
-use super::chart::{Chart, Shape, before_now, label, line_style, list, n, object, s, set, tooltip};
-use super::palette::{Palette, Rgb, css};
+use super::palette::{Rgb, css};
+use super::theme::{over_time, time_axis};
 
 /// A line and what it is held against.
-pub struct Line<'l> {
+pub struct Trend<'l> {
     /// What it is, with its unit.
     pub name: &'l str,
     /// Colour of the line.
@@ -22,84 +26,65 @@ pub struct Line<'l> {
     pub target_colour: Rgb,
 }
 
-/// Shows `line` in `chart`.
-pub fn show(chart: &Chart, line: &Line<'_>, palette: &Palette, font_px: f64) {
-    let lines = vec![
-        ("at least, ms".to_owned(), line.colour),
-        ("bucket, ms wide".to_owned(), line.colour),
-        (line.name.to_owned(), line.colour),
-        ("target".to_owned(), line.target_colour),
-    ];
-    let shape = Shape { lines, palette: palette.clone(), font_px };
-    chart.put(shape, |_| frame(line, palette, font_px), |whole| series(line, whole));
+/// The chart of `trend`, in milliseconds.
+pub fn option(trend: &Trend<'_>) -> Chart {
+    let of = |value: fn((f64, f64)) -> Option<f64>| -> Vec<Option<f64>> {
+        trend.values.iter().map(|known| known.and_then(value).map(|v| (v * 10.0).round() / 10.0)).collect()
+    };
+    let line = |name: &str, colour: Rgb, width: f64, data: Vec<Option<f64>>| {
+        Line::new()
+            .name(name)
+            .symbol(Symbol::None)
+            .line_style(LineStyle::new().width(width))
+            .item_style(ItemStyle::new().color(css(colour)))
+            .data(data)
+    };
+    let target = vec![Some(trend.target); trend.values.len()];
+    over_time()
+        .grid(Grid::new().left(64).right(24).top(10).bottom(24))
+        .x_axis(time_axis(0, trend.values.len(), trend.step_s))
+        .y_axis(
+            Axis::new()
+                .type_(AxisType::Value)
+                .name("ms")
+                .name_location(NameLocation::Middle)
+                .name_gap(46)
+                .min(0)
+                .split_number(3),
+        )
+        // The band is drawn upon a line that is not seen.
+        .series(
+            line("at least, ms", trend.colour, 0.0, of(|(low, _)| Some(low))).stack("bucket").step(Step::End),
+        )
+        .series(
+            line("bucket, ms wide", trend.colour, 0.0, of(|(low, high)| Some(high - low)))
+                .stack("bucket")
+                .step(Step::End)
+                .area_style(AreaStyle::new().opacity(0.3)),
+        )
+        .series(line(trend.name, trend.colour, 2.0, of(|(low, high)| (low == high).then_some(low))))
+        .series(
+            line("target", trend.target_colour, 1.0, target)
+                .line_style(LineStyle::new().width(1.0).type_(LineStyleType::Dashed)),
+        )
 }
 
-fn frame(line: &Line<'_>, palette: &Palette, font_px: f64) -> JsValue {
-    let points = line.values.len();
-    let names: Array = (0..points).map(|at| s(&before_now((points - at) * line.step_s))).collect();
-    let per_minute = 60 / line.step_s.max(1);
-    let x_axis = object(&[
-        ("type", s("category")),
-        ("boundaryGap", JsValue::FALSE),
-        ("data", names.into()),
-        ("axisLabel", label(palette, font_px, &[("interval", n(per_minute as f64 - 1.0))])),
-        ("axisTick", object(&[("show", JsValue::FALSE)])),
-        ("axisLine", line_style(palette)),
-    ]);
-    let y_axis = object(&[
-        ("type", s("value")),
-        ("min", n(0.0)),
-        ("splitNumber", n(3.0)),
-        ("axisLabel", label(palette, font_px, &[])),
-        ("splitLine", line_style(palette)),
-    ]);
-    let grid =
-        [("left", 52.0), ("right", 24.0), ("top", 10.0), ("bottom", 24.0)].map(|(side, px)| (side, n(px)));
-    object(&[
-        ("animation", JsValue::FALSE),
-        ("grid", object(&grid)),
-        ("xAxis", x_axis),
-        ("yAxis", y_axis),
-        ("tooltip", tooltip(palette, font_px)),
-    ])
-}
+#[cfg(test)]
+mod tests {
+    use super::{Trend, option};
 
-fn series(line: &Line<'_>, whole: bool) -> JsValue {
-    let tenths = |v: f64| n((v * 10.0).round() / 10.0);
-    let of = |value: fn((f64, f64)) -> f64| -> Array {
-        line.values.iter().map(|known| known.map_or(JsValue::NULL, |known| tenths(value(known)))).collect()
-    };
-    let (low, band) = (of(|(low, _)| low), of(|(low, high)| high - low));
-    let exact: Array = line
-        .values
-        .iter()
-        .map(|known| known.filter(|(low, high)| low == high).map_or(JsValue::NULL, |(low, _)| tenths(low)))
-        .collect();
-    let target: Array = line.values.iter().map(|_| n(line.target)).collect();
-    let one = |name: &str, data: Array, colour: Rgb, width: f64, kind: &str| {
-        let one = object(&[("id", s(name)), ("data", data.into())]);
-        if whole {
-            set(&one, "type", &s("line"));
-            set(&one, "name", &s(name));
-            set(&one, "symbol", &s("none"));
-            set(&one, "lineStyle", &object(&[("width", n(width)), ("type", s(kind))]));
-            set(&one, "itemStyle", &object(&[("color", s(&css(colour)))]));
-        }
-        one
-    };
-    let lower = one("at least, ms", low, line.colour, 0.0, "solid");
-    let upper = one("bucket, ms wide", band, line.colour, 0.0, "solid");
-    if whole {
-        for series in [&lower, &upper] {
-            set(series, "stack", &s("bucket"));
-            set(series, "step", &s("end"));
-        }
-        set(&upper, "areaStyle", &object(&[("color", s(&css(line.colour))), ("opacity", n(0.3))]));
+    #[test]
+    fn a_bucket_is_a_band_and_what_is_not_known_a_gap() {
+        let trend = Trend {
+            name: "TTFT p95, ms",
+            colour: [0; 3],
+            values: &[Some((10.0, 25.0)), None, Some((30.04, 30.04))],
+            step_s: 5,
+            target: 600.0,
+            target_colour: [0; 3],
+        };
+        let option = serde_json::to_value(option(&trend)).expect("an option");
+        let data = [0, 1, 2, 3].map(|at| option["series"][at]["data"].to_string());
+        assert_eq!(data, ["[10.0,null,30.0]", "[15.0,null,0.0]", "[null,null,30.0]", "[600.0,600.0,600.0]"]);
     }
-    list([
-        lower,
-        upper,
-        one(line.name, exact, line.colour, 2.0, "solid"),
-        one("target", target, line.target_colour, 1.0, "dashed"),
-    ])
 }

@@ -96,9 +96,12 @@ impl Store {
     }
 }
 
+thread_local! {
+    /// Milliseconds of the time zone east of Greenwich; it does not change while the page is open often enough to matter.
+    static ZONE_MS: i64 = js_sys::Date::new_0().get_timezone_offset() as i64 * -60_000;
+}
+
 /// Time of day of `at` by the page's time zone.
 pub fn time_of_day(at: Millis) -> String {
-    // Milliseconds of the time zone east of Greenwich.
-    let zone_ms = js_sys::Date::new_0().get_timezone_offset() as i64 * -60_000;
-    crate::format::clock(at.0, zone_ms)
+    crate::format::clock(at.0, ZONE_MS.with(|zone_ms| *zone_ms))
 }

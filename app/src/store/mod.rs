@@ -155,6 +155,14 @@ impl Store {
         self.peek(look)
     }
 
+    /// The server's clock in full seconds: for what does not change faster.
+    pub fn second(self) -> Memo<Millis> {
+        Memo::new(move |_| {
+            let now = self.received_ms();
+            self.on_beat(|_| Millis(now.0 / 1000 * 1000))
+        })
+    }
+
     /// Looks at the state once.
     pub fn peek<T>(self, look: impl FnOnce(&Cluster) -> T) -> T {
         self.live.with_value(|live| look(&live.cluster))

@@ -1,32 +1,83 @@
-//! Puts a chart into a panel: after the page is painted, again if the library could not be fetched.
+//! A chart in a panel: drawn after the page is painted, again where what it shows, its size or its colours change. The
+//! library is fetched again if it could not be.
 
+use charming::Chart;
 use gloo_timers::future::TimeoutFuture;
 use leptos::html;
 use leptos::prelude::*;
 
 use super::resize;
-use crate::draw::chart::Chart;
+use crate::draw::chart::Drawing;
+use crate::draw::palette::Palette;
+use crate::draw::theme::theme;
+use crate::store::Store;
+use crate::theme;
 
 /// Wait before the chart's library is fetched again after a failure.
 const RETRY_MS: u32 = 3_000;
+/// Size of a chart's text in that of the page.
+const TEXT: f64 = 0.85;
 
-/// Puts a chart into `frame` once that is in the document; `loaded` and `failed` say how it went.
-pub(super) fn load_after_first_paint(
+/// The chart that `option` gives, followed as signals are; `None`: what is shown stays.
+#[component]
+pub(super) fn Charted(
+    store: Store,
+    dark: Signal<bool>,
+    /// For tests.
+    #[prop(into)]
+    id: String,
+    /// What is seen, for those who do not see it.
+    #[prop(into)]
+    words: Signal<String>,
+    /// Class of its box.
+    #[prop(default = "chart-box")]
+    class: &'static str,
+    /// What is drawn, in the colours given.
+    option: impl Fn(&Palette) -> Option<Chart> + 'static,
+) -> impl IntoView {
+    let frame = NodeRef::<html::Div>::new();
+    let drawing = StoredValue::new_local(None::<Drawing>);
+    let (loaded, failed) = (RwSignal::new(false), RwSignal::new(false));
+    load_after_first_paint(frame, drawing, loaded, failed);
+    let palette = Memo::new(move |_| Palette::read(theme::token, dark.get(), store.workers.get()));
+    Effect::new(move |_| {
+        if !loaded.get() {
+            return;
+        }
+        palette.with(|palette| {
+            let Some(option) = option(palette) else { return };
+            let theme = theme(palette, root_font_px() * TEXT);
+            drawing.update_value(|drawing| drawing.iter_mut().for_each(|d| d.show(&option, theme.clone())));
+        });
+    });
+    let failed_id = format!("{id}-failed");
+    view! {
+        <div class=class>
+            <div class="chart" node_ref=frame role="img" data-testid=id data-ready=move || loaded.get().to_string() aria-label=words></div>
+            <Show when=move || failed.get()>
+                <p class="empty" data-testid=failed_id.clone()>"The chart library could not be fetched from this server. Trying again every few seconds."</p>
+            </Show>
+        </div>
+    }
+}
+
+/// Makes `frame` ready for a chart once it is in the document; `loaded` and `failed` say how it went.
+fn load_after_first_paint(
     frame: NodeRef<html::Div>,
-    chart: StoredValue<Option<Chart>, LocalStorage>,
+    drawing: StoredValue<Option<Drawing>, LocalStorage>,
     loaded: RwSignal<bool>,
     failed: RwSignal<bool>,
 ) {
     Effect::new(move |_| {
         let Some(element) = frame.get() else { return };
         resize::observe(&element, move || {
-            chart.try_with_value(|c| c.iter().for_each(Chart::resize)).unwrap_or_default()
+            drawing.try_with_value(|d| d.iter().for_each(Drawing::resize)).unwrap_or_default()
         });
         // Two frames: the first paints the page.
         request_animation_frame(move || {
             request_animation_frame(move || {
                 leptos::task::spawn_local(async move {
-                    while !mount(&element, chart, loaded, failed).await {
+                    while !fetch(&element, drawing, loaded, failed).await {
                         TimeoutFuture::new(RETRY_MS).await;
                     }
                 });
@@ -34,24 +85,24 @@ pub(super) fn load_after_first_paint(
         });
     });
     on_cleanup(move || {
-        chart.try_update_value(Option::take);
+        drawing.try_update_value(Option::take);
     });
 }
 
-/// Puts the chart into `element`. `false`: the library could not be fetched, the server being away perhaps, and the
-/// panel is still there to try again for.
-async fn mount(
+/// Prepares `element`. `false`: the library could not be fetched, the server being away perhaps, and the panel is still
+/// there to try again for.
+async fn fetch(
     element: &web_sys::Element,
-    chart: StoredValue<Option<Chart>, LocalStorage>,
+    drawing: StoredValue<Option<Drawing>, LocalStorage>,
     loaded: RwSignal<bool>,
     failed: RwSignal<bool>,
 ) -> bool {
-    let made = Chart::new(element).await;
+    let made = Drawing::new(element).await;
     let ok = made.is_ok();
     // Setting a signal gives the value back where the panel is gone; then the chart goes too.
     let gone = failed.try_set(!ok).is_some();
     if let Ok(made) = made
-        && chart.try_update_value(|c| *c = Some(made)).is_some()
+        && drawing.try_update_value(|d| *d = Some(made)).is_some()
     {
         loaded.try_set(true);
     }
@@ -59,7 +110,7 @@ async fn mount(
 }
 
 /// Size of the page's text, CSS pixels.
-pub(super) fn root_font_px() -> f64 {
+fn root_font_px() -> f64 {
     let root = document().document_element();
     let style = root.and_then(|root| window().get_computed_style(&root).ok().flatten());
     let size = style.and_then(|style| style.get_property_value("font-size").ok());

@@ -1,5 +1,8 @@
 //! Costs as stacked bars, a row for each worker: what a cost is made of, what the cache saved, who was chosen. Plain data
 //! in; knows neither decisions nor questions.
+//!
+//! The bars are cells of a table, whose other cells are text and buttons: elements, which a chart beside the table could not
+//! keep in line with it.
 
 use leptos::prelude::*;
 use radixscope_model::id::WorkerIx;

@@ -8,7 +8,7 @@ use radixscope_state::cluster::{Cluster, DecisionEntry, DecisionTotals};
 use super::chip::Chip;
 use super::figure::{Empty, Figure, PanelHead};
 use crate::format::{self, UNKNOWN};
-use crate::store::Store;
+use crate::store::{Store, time_of_day};
 use crate::url::Panel;
 
 /// Rows shown: more than anyone reads while they move, few enough for the document.
@@ -33,13 +33,11 @@ struct Row {
 #[component]
 pub(super) fn DecisionsPanel(store: Store) -> impl IntoView {
     let held = RwSignal::new(false);
-    // Milliseconds of the time zone east of Greenwich; it does not change while the page is open often enough to matter.
-    let zone_ms = js_sys::Date::new_0().get_timezone_offset() as i64 * -60_000;
     let rows = Memo::new(move |before: Option<&Vec<Row>>| match before {
         Some(before) if held.get() => before.clone(),
         _ => {
             let picked = store.picked();
-            store.on_beat(|cluster| latest(cluster, picked, zone_ms))
+            store.on_beat(|cluster| latest(cluster, picked))
         }
     });
     let newer = Memo::new(move |_| {
@@ -161,14 +159,14 @@ fn of_worker(cluster: &Cluster, picked: Option<WorkerIx>) -> impl Iterator<Item 
         .filter(move |d| picked.is_none_or(|picked| d.decision.worker == picked))
 }
 
-fn latest(cluster: &Cluster, picked: Option<WorkerIx>, zone_ms: i64) -> Vec<Row> {
+fn latest(cluster: &Cluster, picked: Option<WorkerIx>) -> Vec<Row> {
     let number = |n: Option<u64>| n.map_or(UNKNOWN.to_owned(), format::count);
     of_worker(cluster, picked)
         .take(ROWS)
         .map(|d| Row {
             seq: d.seq.0,
             id: d.decision.id,
-            time: format::clock(d.at_ms.0, zone_ms),
+            time: time_of_day(d.at_ms),
             worker: d.decision.worker,
             prompt: number(d.decision.isl_blocks),
             overlap: number(d.overlap_blocks()),

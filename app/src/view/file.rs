@@ -1,11 +1,12 @@
-//! Text or a picture given to the reader as a file that the browser saves. Nothing leaves the page.
+//! Files: text or a picture given to the reader as one that the browser saves, and one taken from the reader. Nothing
+//! leaves the page.
 
 use std::time::Duration;
 
 use js_sys::Array;
 use leptos::prelude::*;
 use wasm_bindgen::{JsCast, JsValue};
-use web_sys::{Blob, BlobPropertyBag, HtmlAnchorElement, Url};
+use web_sys::{Blob, BlobPropertyBag, DragEvent, File, HtmlAnchorElement, HtmlInputElement, Url};
 
 /// How long the file stays with the page for the browser to take it.
 const KEPT_FOR: Duration = Duration::from_secs(30);
@@ -27,4 +28,49 @@ pub(super) fn offer_blob(name: &str, blob: &Blob) -> Result<(), JsValue> {
     // Some browsers read the address only after the click.
     set_timeout(move || drop(Url::revoke_object_url(&url)), KEPT_FOR);
     Ok(())
+}
+
+/// Takes a file, chosen by the label of the input `{id}-file` among the children, or dropped.
+#[component]
+pub(super) fn FileDrop(
+    id: &'static str,
+    /// What the browser offers to choose from.
+    accept: &'static str,
+    /// Id of the element that says what the file is.
+    #[prop(optional)]
+    described_by: Option<&'static str>,
+    #[prop(into)] take: Callback<File>,
+    children: Children,
+) -> impl IntoView {
+    let over = RwSignal::new(false);
+    let drop = move |event: DragEvent| {
+        event.prevent_default();
+        over.set(false);
+        if let Some(file) = event.data_transfer().and_then(|data| data.files()).and_then(|files| files.get(0))
+        {
+            take.run(file);
+        }
+    };
+    let choose = move |event: leptos::ev::Event| {
+        let input = event.target().and_then(|target| target.dyn_into::<HtmlInputElement>().ok());
+        let Some(input) = input else { return };
+        if let Some(file) = input.files().and_then(|files| files.get(0)) {
+            take.run(file);
+        }
+        // The same file once more is a change, too: it may have been written anew.
+        input.set_value("");
+    };
+    let input_id = format!("{id}-file");
+    view! {
+        <div class="drop" class:over=move || over.get() data-testid=format!("{id}-drop")
+            on:dragover=move |event: DragEvent| {
+                event.prevent_default();
+                over.set(true);
+            }
+            on:dragleave=move |_| over.set(false) on:drop=drop>
+            <input type="file" class="hidden" id=input_id.clone() accept=accept data-testid=input_id
+                aria-describedby=described_by on:change=choose/>
+            {children()}
+        </div>
+    }
 }

@@ -5,9 +5,9 @@ use std::time::Duration;
 
 use leptos::prelude::*;
 use radixscope_tokenizer_messages::{Answer, MAX_TEXT_BYTES, Summary, Text};
-use wasm_bindgen::JsCast;
-use web_sys::{DragEvent, File, HtmlInputElement};
+use web_sys::File;
 
+use super::file::FileDrop;
 use crate::format;
 use crate::worker::tokenizer::Tokenizer;
 
@@ -158,7 +158,7 @@ pub(super) fn PromptText(
     Effect::new(move |_| on_tokens.run(state.tokens.get()));
     view! {
         <div class="prompt-text" data-testid="prompt-text">
-            <FileDrop state/>
+            <TokenizerFile state/>
             <label for="prompt-text">"Prompt with its chat template applied"</label>
             <textarea id="prompt-text" rows="7" spellcheck="false" autocomplete="off" aria-describedby="prompt-text-help prompt-text-count"
                 data-testid="prompt-text-input" prop:value=move || state.text.get()
@@ -181,36 +181,11 @@ pub(super) fn PromptText(
     }
 }
 
-/// Takes the file, by the button or dropped, and says what it is.
+/// Takes the file, and says what it is.
 #[component]
-fn FileDrop(state: PromptTextState) -> impl IntoView {
-    let over = RwSignal::new(false);
-    let drop = move |event: DragEvent| {
-        event.prevent_default();
-        over.set(false);
-        if let Some(file) = event.data_transfer().and_then(|data| data.files()).and_then(|files| files.get(0))
-        {
-            state.load(&file);
-        }
-    };
-    let choose = move |event: leptos::ev::Event| {
-        let input = event.target().and_then(|target| target.dyn_into::<HtmlInputElement>().ok());
-        let Some(input) = input else { return };
-        if let Some(file) = input.files().and_then(|files| files.get(0)) {
-            state.load(&file);
-        }
-        // The same file once more is a change, too: it may have been written anew.
-        input.set_value("");
-    };
+fn TokenizerFile(state: PromptTextState) -> impl IntoView {
     view! {
-        <div class="drop" class:over=move || over.get() data-testid="tokenizer-drop"
-            on:dragover=move |event: DragEvent| {
-                event.prevent_default();
-                over.set(true);
-            }
-            on:dragleave=move |_| over.set(false) on:drop=drop>
-            <input type="file" class="hidden" id="tokenizer-file" accept=".json,application/json" data-testid="tokenizer-file"
-                aria-describedby="tokenizer-state" on:change=choose/>
+        <FileDrop id="tokenizer" accept=".json,application/json" described_by="tokenizer-state" take=move |file| state.load(&file)>
             <p>
                 <label for="tokenizer-file" class="file-button">
                     {move || if state.loaded.with(|loaded| matches!(loaded, Loaded::Ready(..))) { "Another tokenizer.json" } else { "Choose a tokenizer.json" }}
@@ -225,7 +200,7 @@ fn FileDrop(state: PromptTextState) -> impl IntoView {
                     Loaded::Ready(name, summary) => facts(name, summary).into_any(),
                 })}
             </div>
-        </div>
+        </FileDrop>
     }
 }
 

@@ -1,18 +1,16 @@
 //! The figures by concurrency as a chart, and what it shows in words.
 
-use leptos::html;
 use leptos::prelude::*;
 use radixscope_insight::baseline::{Baseline, Direction, Figure, crossover};
 use radixscope_insight::live::Live;
 
 use super::roles::{Baselines, Role};
 use super::table::{digits, range_words};
-use crate::draw::chart::Chart;
 use crate::draw::curves::{self, Curve, Picture};
 use crate::draw::palette::{Palette, parse};
 use crate::store::Store;
 use crate::theme;
-use crate::view::charted::{load_after_first_paint, root_font_px};
+use crate::view::charted::Charted;
 
 /// Key of the chart's figure in the address.
 const FIGURE_KEY: &str = "cmp.figure";
@@ -52,15 +50,15 @@ fn picture(choice: Choice, live: &Live, playing: &[Option<Baseline>; 2], dark: b
     let (_, name, figures) = choice;
     let colour = |token: &str| parse(&theme::token(token), dark).unwrap_or_default();
     let looks =
-        [("KV-aware", colour("--cost-prefill"), "circle"), ("Round-robin", colour("--cost-decode"), "rect")];
+        [("KV-aware", colour("--cost-prefill"), false), ("Round-robin", colour("--cost-decode"), true)];
     let mut curves = Vec::new();
-    for (baseline, (who, colour, symbol)) in playing.iter().zip(looks) {
+    for (baseline, (who, colour, squares)) in playing.iter().zip(looks) {
         for (at, &figure) in figures.iter().enumerate() {
             let rows = baseline.iter().flat_map(Baseline::rows);
             let points: Vec<(f64, f64)> =
                 rows.filter_map(|row| Some((row.concurrency, row.figures.get(figure)?))).collect();
             let end = if figures.len() > 1 { [" p50", " p95"][at.min(1)] } else { "" };
-            curves.push(Curve { name: format!("{who}{end}"), colour, dashed: at == 1, symbol, points });
+            curves.push(Curve { name: format!("{who}{end}"), colour, dashed: at == 1, squares, points });
         }
     }
     let concurrency = live.concurrency.map(|(mean, _)| mean);
@@ -114,22 +112,10 @@ pub(super) fn Curves(
             false => format!("Crossovers: {}.", all.join("; ")),
         }
     });
-    let frame = NodeRef::<html::Div>::new();
-    let chart = StoredValue::new_local(None::<Chart>);
-    let loaded = RwSignal::new(false);
-    let failed = RwSignal::new(false);
-    load_after_first_paint(frame, chart, loaded, failed);
-    Effect::new(move |_| {
-        if loaded.get() {
-            let palette = Palette::read(theme::token, dark.get(), 1);
-            let font = root_font_px() * 0.85;
-            shown.with(|picture| {
-                chart.with_value(|chart| {
-                    chart.iter().for_each(|chart| curves::show(chart, picture, &palette, font))
-                })
-            });
-        }
-    });
+    let option = move |palette: &Palette| Some(shown.with(|picture| curves::option(picture, palette)));
+    let words = move || {
+        format!("{} by concurrency. {} The table has the figures.", CHOICES[choice.get()].1, said.get())
+    };
     let choose =
         move |key: &'static str| store.address.update(|address| address.set_other(FIGURE_KEY, Some(key)));
     view! {
@@ -139,11 +125,7 @@ pub(super) fn Curves(
                     prop:checked=move || choice.get() == at on:change=move |_| choose(key)/><span>{name}</span></label>
             }).collect_view()}
         </fieldset>
-        <div class="cmp-chart" node_ref=frame role="img" data-testid="cmp-chart" data-ready=move || loaded.get().to_string()
-            aria-label=move || format!("{} by concurrency. {} The table has the figures.", CHOICES[choice.get()].1, said.get())></div>
-        <Show when=move || failed.get()>
-            <p class="empty">"The chart library could not be fetched from this server. Trying again every few seconds."</p>
-        </Show>
+        <Charted store dark id="cmp-chart" class="chart-box cmp-chart" words=Signal::derive(words) option/>
         <p class="caption" data-testid="cmp-crossovers">{said}</p>
     }
 }

@@ -3,11 +3,10 @@
 use leptos::prelude::*;
 use radixscope_insight::baseline::{self, MAX_BYTES, Router};
 use radixscope_insight::live::Live;
-use wasm_bindgen::JsCast;
-use web_sys::{DragEvent, File, HtmlInputElement};
+use web_sys::File;
 
 use super::roles::{Baselines, Role, name_of};
-use crate::view::file::offer;
+use crate::view::file::{FileDrop, offer};
 
 fn read(baselines: Baselines, file: &File) {
     let name = file.name();
@@ -29,25 +28,6 @@ fn read(baselines: Baselines, file: &File) {
 
 #[component]
 pub(super) fn Manage(baselines: Baselines, live: Memo<Live>) -> impl IntoView {
-    let over = RwSignal::new(false);
-    let drop = move |event: DragEvent| {
-        event.prevent_default();
-        over.set(false);
-        if let Some(file) = event.data_transfer().and_then(|data| data.files()).and_then(|files| files.get(0))
-        {
-            read(baselines, &file);
-        }
-    };
-    let choose = move |event: leptos::ev::Event| {
-        let Some(input) = event.target().and_then(|target| target.dyn_into::<HtmlInputElement>().ok()) else {
-            return;
-        };
-        if let Some(file) = input.files().and_then(|files| files.get(0)) {
-            read(baselines, &file);
-        }
-        // The same file once more is a change, too.
-        input.set_value("");
-    };
     let export = move |_| {
         let text = baseline::export(&baselines.all());
         let said = match offer("baselines.csv", "text/csv;charset=utf-8", &text) {
@@ -58,13 +38,10 @@ pub(super) fn Manage(baselines: Baselines, live: Memo<Live>) -> impl IntoView {
     };
     view! {
         <div class="cmp-manage">
-            <div class="drop" class:over=move || over.get() data-testid="cmp-drop"
-                on:dragover=move |event: DragEvent| { event.prevent_default(); over.set(true); }
-                on:dragleave=move |_| over.set(false) on:drop=drop>
-                <input type="file" class="hidden" id="cmp-file" accept=".csv,text/csv" data-testid="cmp-file" on:change=choose/>
+            <FileDrop id="cmp" accept=".csv,text/csv" take=move |file| read(baselines, &file)>
                 <p><label for="cmp-file" class="file-button">"Import a CSV"</label>" or drop it here: a line each level, columns as in the export. "
                     <button type="button" class="plain" data-testid="cmp-export" on:click=export>"Export all"</button></p>
-            </div>
+            </FileDrop>
             <Save baselines live/>
             <p class="cmp-said" aria-live="polite" data-testid="cmp-said" class:field-fault=move || baselines.said.with(Result::is_err)>
                 {move || match baselines.said.get() { Ok(said) | Err(said) => said }}

@@ -1,5 +1,7 @@
 //! The sweep as a map: weights down, temperatures across, a figure in every cell. The present and the recommended
 //! setting are marked by a sign, not by colour; arrow keys move from cell to cell, and the cell is said in words.
+//!
+//! A table, not ECharts' heat map: that one's cells take neither the focus nor a name to be read aloud.
 
 use std::sync::Arc;
 

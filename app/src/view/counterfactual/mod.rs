@@ -22,7 +22,7 @@ use run::{Done, Runner, Step};
 use table::Comparison;
 
 use crate::format;
-use crate::store::Store;
+use crate::store::{Store, time_of_day};
 use crate::url::Panel;
 use crate::view::figure::{Empty, PanelHead};
 use crate::view::hint::HintList;
@@ -30,8 +30,6 @@ use crate::view::hint::HintList;
 /// The panel.
 #[component]
 pub(crate) fn CounterfactualPanel(store: Store) -> impl IntoView {
-    // Milliseconds of the time zone east of Greenwich; it does not change while the page is open often enough to matter.
-    let zone_ms = js_sys::Date::new_0().get_timezone_offset() as i64 * -60_000;
     let runner = Runner::new(store);
     let inputs = Inputs::new();
     let compute = Callback::new(move |()| match inputs.asked() {
@@ -73,7 +71,7 @@ pub(crate) fn CounterfactualPanel(store: Store) -> impl IntoView {
             };
             view! {
                 <p class="quiet" data-testid="cf-stamp" data-worker-ms=format!("{:.3}", done.worker_ms) data-total-ms=format!("{:.3}", done.total_ms)>
-                    {format!("{}{newer}", stamped(&done, &done.report.about, zone_ms))}
+                    {format!("{}{newer}", stamped(&done, &done.report.about))}
                 </p>
             }
         })
@@ -99,7 +97,7 @@ pub(crate) fn CounterfactualPanel(store: Store) -> impl IntoView {
                         </div>
                         <div class="cf-column">
                             {move || runner.sweep.get().map(|done| {
-                                let stamp = format!("Sweep. {}", stamped(&done, &done.report.about, zone_ms));
+                                let stamp = format!("Sweep. {}", stamped(&done, &done.report.about));
                                 let take = Callback::new(move |setting| inputs.take(setting));
                                 view! {
                                     <p class="quiet" data-testid="cf-sweep-stamp" data-worker-ms=format!("{:.3}", done.worker_ms) data-total-ms=format!("{:.3}", done.total_ms)>{stamp}</p>
@@ -116,10 +114,8 @@ pub(crate) fn CounterfactualPanel(store: Store) -> impl IntoView {
     }
 }
 
-fn stamped<T>(done: &Done<T>, about: &About, zone_ms: i64) -> String {
-    let clock = |at: Option<radixscope_model::id::Millis>| {
-        at.map_or(format::UNKNOWN.to_owned(), |at| format::clock(at.0, zone_ms))
-    };
+fn stamped<T>(done: &Done<T>, about: &About) -> String {
+    let clock = |at: Option<_>| at.map_or(format::UNKNOWN.to_owned(), time_of_day);
     format!(
         "Computed at {} on {}, {}–{}, record {}.",
         clock(Some(done.at_ms)),

@@ -6,7 +6,7 @@ use radixscope_model::id::{Millis, WorkerIx};
 use radixscope_model::record::{Evidence, Finding, Fix, Phase};
 
 use crate::format;
-use crate::store::Store;
+use crate::store::{Store, time_of_day};
 use crate::url::{Address, Panel};
 use crate::view::chip::Chip;
 use crate::view::clipboard::CopyButton;
@@ -14,8 +14,7 @@ use crate::view::figure::severity_mark;
 
 /// A time of day, and how long ago that was.
 pub(super) fn moment(at: Millis, now: Millis) -> String {
-    let zone_ms = js_sys::Date::new_0().get_timezone_offset() as i64 * -60_000;
-    format!("{} ({})", format::clock(at.0, zone_ms), format::ago(now.since(at)))
+    format!("{} ({})", time_of_day(at), format::ago(now.since(at)))
 }
 
 /// The finding with this code. Its parts follow the state one by one, so that a button keeps the focus while numbers

@@ -7,7 +7,6 @@ mod spread;
 
 use leptos::prelude::*;
 use radixscope_insight::latency::Quantity;
-use radixscope_model::id::Millis;
 
 use counts::Numbers;
 use goals::{Goal, TPOT, TTFT};
@@ -21,11 +20,7 @@ use crate::view::figure::PanelHead;
 /// The panel.
 #[component]
 pub(crate) fn LatencyPanel(store: Store, dark: Signal<bool>) -> impl IntoView {
-    // What is worked out once a second: figures over a minute do not change faster.
-    let second = Memo::new(move |_| {
-        let now = store.received_ms();
-        store.on_beat(|_| Millis(now.0 / 1000 * 1000))
-    });
+    let second = store.second();
     let (ttft, tpot) = (Goal::of(store, TTFT), Goal::of(store, TPOT));
     view! {
         <section class="panel latency" aria-labelledby="latency-title" data-testid="latency">
@@ -41,7 +36,7 @@ pub(crate) fn LatencyPanel(store: Store, dark: Signal<bool>) -> impl IntoView {
                     <QuantityCard store dark second goal=tpot quantity=Quantity::Tpot id="tpot" title="ITL" long="time per output token"/>
                 </div>
                 <div class="latency-two uneven">
-                    <SpreadSection store second/>
+                    <SpreadSection store dark second/>
                     <Numbers store second/>
                 </div>
             </div>

@@ -1,22 +1,17 @@
 //! One quantity: its percentiles against the target, how much of the session was above it, and its way over time.
 
-use leptos::html;
 use leptos::prelude::*;
-use radixscope_insight::latency::{
-    self, Burn, ENABLE_FRONTEND, MIN_SAMPLES, Quantity, TREND_STEP_MS, Times, Trend,
-};
+use radixscope_insight::latency::{self, Burn, ENABLE_FRONTEND, MIN_SAMPLES, Quantity, TREND_STEP_MS, Times};
 use radixscope_model::id::Millis;
 use radixscope_model::range::{Range, Standing};
 use radixscope_state::cluster::Cluster;
 
 use super::goals::{Goal, GoalField};
-use crate::draw::chart::Chart;
-use crate::draw::palette::{Palette, parse};
-use crate::draw::trend::{self, Line};
+use crate::draw::palette::Palette;
+use crate::draw::trend::{self, Trend};
 use crate::format;
 use crate::store::{Feed, Store};
-use crate::theme;
-use crate::view::charted::{load_after_first_paint, root_font_px};
+use crate::view::charted::Charted;
 
 #[component]
 pub(super) fn QuantityCard(
@@ -154,16 +149,10 @@ fn TrendChart(
         let now = Millis(step.get() * TREND_STEP_MS);
         store.peek(|cluster: &Cluster| latency::trend(cluster, quantity, now))
     });
-    let frame = NodeRef::<html::Div>::new();
-    let chart = StoredValue::new_local(None::<Chart>);
-    let (failed, loaded) = (RwSignal::new(false), RwSignal::new(false));
-    load_after_first_paint(frame, chart, loaded, failed);
-    Effect::new(move |_| {
-        let (dark, target) = (dark.get(), goal.ms.get());
-        if loaded.get() {
-            line.with(|line| line.iter().for_each(|line| draw(chart, line, target, dark, title)));
-        }
-    });
+    let option = move |palette: &Palette| {
+        let target = goal.ms.get();
+        line.with(|line| line.as_ref().map(|line| drawn(line, target, palette, title)))
+    };
     let words = move || {
         let last = line.with(|line| line.as_ref().and_then(|line| line.p95.last().copied().flatten()));
         let last = last.map_or("no sample".to_owned(), |p95| quantity.range_words(&p95));
@@ -173,40 +162,20 @@ fn TrendChart(
         )
     };
     view! {
-        <div class="chart-box trend">
-            <div class="chart" node_ref=frame role="img" aria-label=words data-testid=format!("{id}-trend") data-ready=move || loaded.get().to_string()></div>
-            <Show when=move || failed.get()>
-                <p class="empty">"The chart library could not be fetched from this server. Trying again every few seconds."</p>
-            </Show>
-        </div>
+        <Charted store dark id=format!("{id}-trend") class="chart-box trend" words=Signal::derive(words) option/>
         <p class="caption">"p95 over the 60 s before each point, ms, every 5 s; a band: the bucket that it lies in; dashed: the target"</p>
     }
 }
 
-fn draw(
-    chart: StoredValue<Option<Chart>, LocalStorage>,
-    line: &Trend,
-    target: f64,
-    dark: bool,
-    title: &'static str,
-) {
-    let palette = Palette::read(theme::token, dark, 1);
-    let colour = |token: &str| parse(&theme::token(token), dark).unwrap_or(palette.text);
-    let name = format!("{title} p95, ms");
-    let values: Vec<Option<(f64, f64)>> = line
-        .p95
-        .iter()
-        .map(|p95| p95.map(|range| (range.low(), range.high().unwrap_or(range.low()))))
-        .collect();
-    let line = Line {
-        name: &name,
-        colour: colour("--focus"),
+fn drawn(line: &latency::Trend, target: f64, palette: &Palette, title: &str) -> charming::Chart {
+    let ends = |range: Range| (range.low(), range.high().unwrap_or(range.low()));
+    let values: Vec<Option<(f64, f64)>> = line.p95.iter().map(|p95| p95.map(ends)).collect();
+    trend::option(&Trend {
+        name: &format!("{title} p95, ms"),
+        colour: palette.focus,
         values: &values,
         step_s: (TREND_STEP_MS / 1000) as usize,
         target,
-        target_colour: colour("--warn"),
-    };
-    chart.with_value(|chart| {
-        chart.iter().for_each(|chart| trend::show(chart, &line, &palette, root_font_px() * 0.85))
-    });
+        target_colour: palette.warn,
+    })
 }

@@ -6,17 +6,15 @@ use radixscope_model::id::{Millis, WorkerIx};
 use radixscope_model::percentile::nearest_rank;
 use radixscope_state::cluster::{Cluster, RATE_WINDOW_S};
 
-use crate::draw::palette::{label, token};
-use crate::draw::strip::area;
+use crate::draw::palette::{Palette, label};
+use crate::draw::strips::{self, Strip};
 use crate::format::{self, UNKNOWN};
-use crate::store::Store;
+use crate::store::{Store, time_of_day};
+use crate::view::charted::Charted;
 use crate::view::chip::Chip;
 
 /// More workers than this are not drawn one by one; the gap counts all of them.
 const MAX_STRIPS: usize = 32;
-/// Height of a strip in its own units.
-const HEIGHT: f64 = 40.0;
-
 #[derive(Clone, PartialEq, Default)]
 struct Shown {
     series: Series,
@@ -53,27 +51,97 @@ impl Shown {
     fn most(&self) -> f64 {
         let values = self.series.workers.iter().flat_map(|(_, values)| values.iter().flatten());
         let most = u64::from(values.copied().max().unwrap_or(0)).max(self.limit.unwrap_or(0));
-        most.max(4) as f64 * 1.05
+        (most.max(4) as f64 * 1.05).ceil()
     }
+
+    /// Workers that have a strip.
+    fn drawn(&self) -> impl Iterator<Item = &(WorkerIx, Vec<Option<u32>>)> {
+        self.series.workers.iter().take(MAX_STRIPS)
+    }
+
+    fn widths(&self) -> Vec<Option<u32>> {
+        self.gaps.iter().map(|gap| gap.map(Gap::width)).collect()
+    }
+
+    /// Present and greatest value of a worker.
+    fn figures(&self, worker: WorkerIx) -> [Option<u32>; 2] {
+        let values = self.series.workers.iter().find(|(w, _)| *w == worker).map(|(_, values)| values);
+        let most = values.and_then(|values| values.iter().copied().flatten().max());
+        [values.and_then(|values| values.last().copied().flatten()), most]
+    }
+
+    /// Present, greatest and 95th-percentile gap.
+    fn gap_figures(&self) -> [Option<u32>; 3] {
+        let widths = self.widths();
+        let mut known: Vec<u32> = widths.iter().copied().flatten().collect();
+        known.sort_unstable();
+        let p95 = nearest_rank(&known, 95);
+        [widths.last().copied().flatten(), known.last().copied(), p95]
+    }
+
+    fn spikes_of(&self, worker: WorkerIx) -> impl Iterator<Item = &Spike> {
+        self.spikes.iter().filter(move |spike| spike.worker == worker)
+    }
+
+    /// A strip for each worker, and one for the gap.
+    fn option(&self, palette: &Palette) -> charming::Chart {
+        let second = |second: u64| second.saturating_sub(self.series.first_s) as usize;
+        let of_worker = |(worker, values): &(WorkerIx, Vec<Option<u32>>)| Strip {
+            name: format!("{}, requests", label(*worker)),
+            colour: palette.worker(*worker),
+            values: values.clone(),
+            spikes: self
+                .spikes_of(*worker)
+                .map(|spike| (second(spike.from_s), second(spike.until_s) + 1))
+                .collect(),
+            limit: self.limit.map(|limit| limit as f64),
+        };
+        let gap = Strip {
+            name: "max − min, requests".to_owned(),
+            colour: palette.shared,
+            values: self.widths(),
+            spikes: Vec::new(),
+            limit: None,
+        };
+        let all: Vec<Strip> = self.drawn().map(of_worker).chain([gap]).collect();
+        strips::option(&all, self.most(), palette)
+    }
+
+    /// The strips in words.
+    fn words(&self) -> String {
+        let of_worker = |(worker, _): &(WorkerIx, Vec<Option<u32>>)| {
+            let [now, most] = self.figures(*worker).map(or_unknown);
+            let spikes = format::plural(self.spikes_of(*worker).count() as u64, "spike", "spikes");
+            format!("{}: {now} in flight now, most {most} in the last 5 minutes, {spikes}. ", label(*worker))
+        };
+        let [now, most, p95] = self.gap_figures().map(or_unknown);
+        let workers: String = self.drawn().map(of_worker).collect();
+        format!(
+            "{workers}Difference between fullest and emptiest worker: {now} now, most {most}, p95 {p95} in the last 5 minutes"
+        )
+    }
+}
+
+fn or_unknown(figure: Option<u32>) -> String {
+    figure.map_or(UNKNOWN.to_owned(), |n| n.to_string())
 }
 
 /// The section.
 #[component]
-pub(super) fn SpreadSection(store: Store, second: Memo<Millis>) -> impl IntoView {
+pub(super) fn SpreadSection(store: Store, dark: Signal<bool>, second: Memo<Millis>) -> impl IntoView {
     let shown = Memo::new(move |_| {
         let now = second.get();
         store.peek(|cluster| Shown::of(cluster, now))
     });
     let known = Memo::new(move |_| shown.with(|shown| !shown.series.workers.is_empty()));
-    let workers = Memo::new(move |_| {
-        shown.with(|shown| {
-            shown.series.workers.iter().take(MAX_STRIPS).map(|(worker, _)| *worker).collect::<Vec<_>>()
-        })
-    });
+    let workers =
+        Memo::new(move |_| shown.with(|shown| shown.drawn().map(|(worker, _)| *worker).collect::<Vec<_>>()));
     let limit = move || match shown.with(|shown| shown.limit) {
         Some(limit) => format!("dashed: batch limit {limit}, by the model's max_num_seqs"),
         None => "batch limit unknown: a scraped frontend tells max_num_seqs".to_owned(),
     };
+    let option = move |palette: &Palette| shown.with(|shown| Some(shown.option(palette)));
+    let words = Signal::derive(move || shown.with(Shown::words));
     let left_out = move || shown.with(|shown| shown.series.workers.len().saturating_sub(MAX_STRIPS));
     view! {
         <section class="spread" aria-labelledby="spread-title" data-testid="spread">
@@ -81,10 +149,10 @@ pub(super) fn SpreadSection(store: Store, second: Memo<Millis>) -> impl IntoView
             <Show when=move || known.get() fallback=move || view! { <Absent/> }>
                 <p class="caption" data-testid="spread-limit">{limit}</p>
                 <div class="strips">
-                    <For each=move || workers.get() key=|worker| *worker let:worker><WorkerStrip store shown worker/></For>
-                    <GapStrip shown/>
+                    <For each=move || workers.get() key=|worker| *worker let:worker><WorkerRow store shown worker/></For>
+                    <GapRow shown/>
+                    <Charted store dark id="spread-chart" words option/>
                 </div>
-                <p class="strip-axis" aria-hidden="true"><span>"−5 min"</span><span>"now"</span></p>
                 {move || (left_out() > 0).then(|| view! { <p class="caption">{format!("{} more workers are not drawn; the gap counts them", left_out())}</p> })}
                 <Episodes shown/>
             </Show>
@@ -104,92 +172,26 @@ fn Absent() -> impl IntoView {
     }
 }
 
+/// What stands beside a worker's strip.
 #[component]
-fn WorkerStrip(store: Store, shown: Memo<Shown>, worker: WorkerIx) -> impl IntoView {
-    let of = move |shown: &Shown| {
-        shown.series.workers.iter().find(|(w, _)| *w == worker).map(|(_, values)| values.clone())
-    };
-    let path = Memo::new(move |_| {
-        shown.with(|shown| {
-            let values = of(shown).unwrap_or_default();
-            area(values.into_iter().map(|value| value.map(f64::from)), shown.most(), HEIGHT)
-        })
-    });
-    let figures = Memo::new(move |_| {
-        shown.with(|shown| {
-            let values = of(shown).unwrap_or_default();
-            (values.last().copied().flatten(), values.iter().copied().flatten().max())
-        })
-    });
-    let spikes = Memo::new(move |_| {
-        shown.with(|shown| {
-            let mine = shown.spikes.iter().filter(|spike| spike.worker == worker);
-            mine.map(|spike| (spike.from_s - shown.series.first_s, spike.until_s - spike.from_s + 1))
-                .collect::<Vec<_>>()
-        })
-    });
-    let limit_y = Memo::new(move |_| {
-        shown.with(|shown| {
-            shown.limit.map(|limit| format!("M0 {0:.1}H300", HEIGHT - limit as f64 / shown.most() * HEIGHT))
-        })
-    });
-    let colour = move || format!("--c: var({})", token(worker, store.workers.get()));
-    let now = move || figures.get().0.map_or(UNKNOWN.to_owned(), |n| n.to_string());
-    let most = move || figures.get().1.map_or(UNKNOWN.to_owned(), |n| n.to_string());
-    let words = move || {
-        format!(
-            "{}: {} in flight now, most {} in the last 5 minutes, {} spikes",
-            label(worker),
-            now(),
-            most(),
-            spikes.with(Vec::len)
-        )
-    };
+fn WorkerRow(store: Store, shown: Memo<Shown>, worker: WorkerIx) -> impl IntoView {
+    let figures = Memo::new(move |_| shown.with(|shown| shown.figures(worker)));
+    let figure = move |at: usize| move || or_unknown(figures.get()[at]);
     view! {
-        <div class="strip-row" style=colour data-testid="spread-worker">
+        <div class="strip-row" data-testid="spread-worker">
             <Chip store worker/>
-            <svg viewBox="0 0 300 40" preserveAspectRatio="none" role="img" aria-label=words>
-                {move || spikes.get().into_iter().map(|(from, len)| view! { <rect class="spike" x=from.to_string() y="0" width=len.to_string() height="40"/> }).collect_view()}
-                <path class="area" d=path/>
-                {move || limit_y.get().map(|d| view! { <path class="limit" d=d/> })}
-            </svg>
-            <span class="strip-figures"><b data-testid="spread-now">{now}</b>" now, most "<b>{most}</b></span>
+            <span class="strip-figures"><b data-testid="spread-now">{figure(0)}</b>" now, most "<b>{figure(1)}</b></span>
         </div>
     }
 }
 
 #[component]
-fn GapStrip(shown: Memo<Shown>) -> impl IntoView {
-    let widths = Memo::new(move |_| {
-        shown.with(|shown| shown.gaps.iter().map(|gap| gap.map(Gap::width)).collect::<Vec<_>>())
-    });
-    let path = Memo::new(move |_| {
-        let most = shown.with(Shown::most);
-        widths.with(|widths| area(widths.iter().map(|width| width.map(f64::from)), most, HEIGHT))
-    });
-    let figures = Memo::new(move |_| {
-        widths.with(|widths| {
-            let mut known: Vec<u32> = widths.iter().copied().flatten().collect();
-            known.sort_unstable();
-            let p95 = nearest_rank(&known, 95);
-            [widths.last().copied().flatten(), known.last().copied(), p95]
-        })
-    });
-    let figure = move |at: usize| move || figures.get()[at].map_or(UNKNOWN.to_owned(), |n| n.to_string());
-    let words = move || {
-        format!(
-            "Difference between fullest and emptiest worker: {} now, most {}, p95 {} in the last 5 minutes",
-            figure(0)(),
-            figure(1)(),
-            figure(2)()
-        )
-    };
+fn GapRow(shown: Memo<Shown>) -> impl IntoView {
+    let figures = Memo::new(move |_| shown.with(Shown::gap_figures));
+    let figure = move |at: usize| move || or_unknown(figures.get()[at]);
     view! {
-        <div class="strip-row gap" data-testid="spread-gap">
-            <span class="chip">"max − min"</span>
-            <svg viewBox="0 0 300 40" preserveAspectRatio="none" role="img" aria-label=words>
-                <path class="area" d=path/>
-            </svg>
+        <div class="strip-row" data-testid="spread-gap">
+            <span class="quiet">"max − min"</span>
             <span class="strip-figures">
                 <b data-testid="gap-now">{figure(0)}</b>" now, most "<b data-testid="gap-max">{figure(1)}</b>", p95 "<b data-testid="gap-p95">{figure(2)}</b>
             </span>
@@ -200,16 +202,11 @@ fn GapStrip(shown: Memo<Shown>) -> impl IntoView {
 /// Spikes that moved, the last one first.
 #[component]
 fn Episodes(shown: Memo<Shown>) -> impl IntoView {
-    let zone_ms = js_sys::Date::new_0().get_timezone_offset() as i64 * -60_000;
     let words = Memo::new(move |_| {
         let one = |episode: &Episode| {
             let part = |spike: &Spike| {
-                format!(
-                    "{} {} (up to {})",
-                    format::clock(spike.from_s * 1000, zone_ms),
-                    label(spike.worker),
-                    spike.peak
-                )
+                let at = time_of_day(Millis(spike.from_s * 1000));
+                format!("{at} {} (up to {})", label(spike.worker), spike.peak)
             };
             episode.spikes.iter().map(part).collect::<Vec<_>>().join(" → ")
         };

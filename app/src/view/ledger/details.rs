@@ -127,7 +127,6 @@ fn full_id(ledger: Ledger, worker: WorkerIx) -> Option<String> {
 
 /// What happened when, as far as it was told.
 fn timeline(decided: &DecisionEntry) -> impl IntoView + use<> {
-    let zone_ms = js_sys::Date::new_0().get_timezone_offset() as i64 * -60_000;
     let progress = decided.progress;
     let decided_ms = decided.decided_ms();
     let since = |at: Millis| milliseconds(at.since(decided_ms) as f64);
@@ -151,7 +150,7 @@ fn timeline(decided: &DecisionEntry) -> impl IntoView + use<> {
     let more: Vec<String> = [tokens, itl, cached].into_iter().flatten().collect();
     view! {
         <ol class="timeline" data-testid="timeline">
-            <li><b>"DecisionEntry"</b> {format!(" {}, {}", time(decided_ms.0, zone_ms), clock_of(decided))}</li>
+            <li><b>"Decided"</b> {format!(" {}, {}", time(decided_ms), clock_of(decided))}</li>
             <li class:untold=progress.first_token_ms.is_none() && progress.ttft_us.is_none()><b>"First token"</b> " " {first}</li>
             <li class:untold=progress.ended_ms.is_none()><b>"End"</b> " " {end}</li>
         </ol>

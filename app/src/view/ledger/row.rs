@@ -1,11 +1,12 @@
 //! A line of the ledger in words.
 
-use radixscope_model::id::{DecisionId, WorkerIx};
+use radixscope_model::id::{DecisionId, Millis, WorkerIx};
 use radixscope_model::record::{Completeness, DecisionSource};
 use radixscope_router::explain::Short;
 use radixscope_state::cluster::{CacheOutcome, DecisionEntry};
 
 use crate::format::{self, UNKNOWN};
+use crate::store::time_of_day;
 
 /// Characters of a request id that are shown at most.
 const REQUEST_CHARS: usize = 10;
@@ -37,7 +38,7 @@ pub(super) struct Row {
 }
 
 impl Row {
-    pub(super) fn of(decided: &DecisionEntry, line: usize, zone_ms: i64) -> Self {
+    pub(super) fn of(decided: &DecisionEntry, line: usize) -> Self {
         let decision = &decided.decision;
         let request = decision.request_id.as_deref().unwrap_or_default();
         let (margin, margin_title) = match decided.margin_blocks() {
@@ -65,7 +66,7 @@ impl Row {
         Self {
             id: decision.id,
             line,
-            time: time(decided.decided_ms().0, zone_ms),
+            time: time(decided.decided_ms()),
             time_title: clock_of(decided),
             request: shortened(request),
             request_full: request.to_owned(),
@@ -102,8 +103,8 @@ pub(super) fn clock_of(decided: &DecisionEntry) -> &'static str {
 }
 
 /// `HH:MM:SS.mmm`.
-pub(super) fn time(unix_ms: u64, zone_ms: i64) -> String {
-    format!("{}.{:03}", format::clock(unix_ms, zone_ms), unix_ms % 1_000)
+pub(super) fn time(at: Millis) -> String {
+    format!("{}.{:03}", time_of_day(at), at.0 % 1_000)
 }
 
 /// `342 ms`, `5.1 s`.

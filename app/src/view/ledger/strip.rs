@@ -1,4 +1,6 @@
 //! The prompt as a bar of blocks, with how far each candidate held it.
+//!
+//! Elements: the marks are chips that can be pressed, which ECharts does not draw.
 
 use leptos::prelude::*;
 use radixscope_model::id::WorkerIx;

@@ -95,7 +95,6 @@ pub(super) fn Table(ledger: Ledger) -> impl IntoView {
         }
         now
     });
-    let zone_ms = js_sys::Date::new_0().get_timezone_offset() as i64 * -60_000;
     let rows = move |lines: Range<usize>| {
         // Not the view itself: what is in sight is known only when the place is kept.
         place.turn.track();
@@ -103,7 +102,7 @@ pub(super) fn Table(ledger: Ledger) -> impl IntoView {
             ledger.view.with_untracked(|view| {
                 let row = |line: usize| {
                     let decided = shown.at(*view.picked.at.get(line)?)?;
-                    Some(Row::of(decided, line, zone_ms))
+                    Some(Row::of(decided, line))
                 };
                 lines.map(row).collect::<Vec<_>>()
             })

@@ -1,4 +1,6 @@
 //! What every candidate would have cost: stacked bars on one scale of blocks.
+//!
+//! The bars are elements between chips and sums in a list, with which a chart's bars could not be kept in line.
 
 use leptos::prelude::*;
 use radixscope_router::explain::Short;

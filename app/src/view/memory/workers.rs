@@ -1,4 +1,6 @@
 //! The table of workers: a stacked bar with figures, and below each what the sources say of each other.
+//!
+//! The bars are cells of the table, elements like the others, so that they stay in line and take its patterns.
 
 use leptos::prelude::*;
 use radixscope_model::id::WorkerIx;

@@ -1,4 +1,6 @@
 //! A decision on the tree: the path of its prompt, where it ended, and how far each candidate held it.
+//!
+//! By hand: it lies on the boxes of the tree, on the tree's own canvas.
 
 use leptos::prelude::*;
 use radixscope_model::id::{DecisionId, WorkerIx};

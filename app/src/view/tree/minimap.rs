@@ -1,4 +1,6 @@
 //! The whole tree, small, with the window as a frame in it that can be dragged.
+//!
+//! By hand, with the tree's own rasteriser: ECharts has no icicle, and its treemap no order by prefix.
 
 use std::time::Duration;
 

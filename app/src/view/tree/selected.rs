@@ -79,6 +79,17 @@ enum Shown {
     Block(Box<Detail>),
 }
 
+impl Shown {
+    fn block(&self) -> Option<&Detail> {
+        if let Shown::Block(detail) = self { Some(detail) } else { None }
+    }
+}
+
+/// A part of what is known of the block; the type's own nothing where there is none. Tracked.
+fn part<T: Default>(shown: Memo<Shown>, of: impl FnOnce(&Detail) -> T) -> T {
+    shown.with(|shown| shown.block().map(of)).unwrap_or_default()
+}
+
 fn of(cluster: &Cluster, forest: &Forest, crumb: Crumb) -> Option<Detail> {
     let tree = cluster.tree();
     let node = crumb.node(tree)?;
@@ -122,12 +133,12 @@ pub(super) fn Details(tree: TreeView, size: Memo<BlockSize>) -> impl IntoView {
             None => Shown::Nothing,
         }
     });
-    let is_block = Memo::new(move |_| shown.with(|shown| matches!(shown, Shown::Block(_))));
+    let is_block = Memo::new(move |_| shown.with(|shown| shown.block().is_some()));
     let head =
         move || if tree.selected.get().is_some() { "Selected block" } else { "Block under the pointer" };
     view! {
         <section class="side-block" aria-label="Block" data-testid="block-details"
-            data-hash=move || shown.with(|shown| match shown { Shown::Block(d) => Some(d.crumb.hash.to_string()), _ => None })>
+            data-hash=move || part(shown, |d| Some(d.crumb.hash.to_string()))>
             <Show when=move || is_block.get() fallback=move || view! { <Other tree shown/> }>
                 <header>
                     <h3>{head}</h3>
@@ -173,43 +184,31 @@ fn Other(tree: TreeView, shown: Memo<Shown>) -> impl IntoView {
 /// Lines of figures that stay where they are while the figures change.
 #[component]
 fn Rows(store: Store, shown: Memo<Shown>, size: Memo<BlockSize>) -> impl IntoView {
-    let text = move |of: fn(&Detail) -> String| {
-        Signal::derive(move || {
-            shown.with(|shown| if let Shown::Block(d) = shown { of(d) } else { String::new() })
-        })
-    };
+    let text = move |of: fn(&Detail) -> String| Signal::derive(move || part(shown, of));
     let age = move |of: fn(&Detail) -> Millis| {
         Signal::derive(move || {
             let now = store.on_beat(|_| store.now_ms());
-            shown.with(|shown| {
-                if let Shown::Block(d) = shown { format::ago(now.since(of(d))) } else { String::new() }
-            })
+            part(shown, |d| format::ago(now.since(of(d))))
         })
     };
-    let owners = Memo::new(move |_| {
-        shown.with(|shown| if let Shown::Block(d) = shown { d.owners.clone() } else { Vec::new() })
-    });
-    let names = Memo::new(move |_| {
-        shown.with(|shown| if let Shown::Block(d) = shown { d.names.clone() } else { Vec::new() })
-    });
+    let owners = Memo::new(move |_| part(shown, |d| d.owners.clone()));
+    let names = Memo::new(move |_| part(shown, |d| d.names.clone()));
     let holders = move || {
         let n = owners.with(Vec::len) as u64;
         format!("{} of {}", format::count(n), format::plural(store.workers.get() as u64, "worker", "workers"))
     };
     let place = Signal::derive(move || {
         let tokens = size.get().tokens;
-        shown.with(|shown| {
-            if let Shown::Block(d) = shown { position(d.crumb.position, tokens) } else { String::new() }
-        })
+        part(shown, |d| position(d.crumb.position, tokens))
     });
     let copies = Signal::derive(move || {
         let size = size.get();
-        shown.with(|shown| if let Shown::Block(d) = shown { copies_of(d, size) } else { String::new() })
+        part(shown, |d| copies_of(d, size))
     });
     view! {
         <dl class="block-facts">
             <Hash name="Block hash" id="block-hash" copy=["Copy the block hash in decimal", "Copy the block hash in hexadecimal"]
-                value=Signal::derive(move || shown.with(|s| if let Shown::Block(d) = s { d.crumb.hash.0 } else { 0 }))/>
+                value=Signal::derive(move || part(shown, |d| d.crumb.hash.0))/>
             <Show when=move || names.with(|names| !names.is_empty())>
                 <div class="wide"><dt>"Named differently"</dt><dd class="names" data-testid="block-names">
                     {move || names.get().into_iter().take(HOLDERS).map(|(worker, hash)| view! {
@@ -218,7 +217,7 @@ fn Rows(store: Store, shown: Memo<Shown>, size: Memo<BlockSize>) -> impl IntoVie
                 </dd></div>
             </Show>
             <Hash name="Tokens hash" id="block-tokens" copy=["Copy the tokens hash in decimal", "Copy the tokens hash in hexadecimal"]
-                value=Signal::derive(move || shown.with(|s| if let Shown::Block(d) = s { d.crumb.tokens.0 } else { 0 }))/>
+                value=Signal::derive(move || part(shown, |d| d.crumb.tokens.0))/>
             <Fact name="Position" id="block-position" title="From 0, in its prompt" value=place/>
             <Fact name="Box" id="block-chain" title="Blocks with one successor each and the same holders stand as one box"
                 value=text(|d| format!("block {} of {}", format::count(u64::from(d.prefix.place) + 1), format::count(d.prefix.chain_len.into())))/>
@@ -311,8 +310,8 @@ fn copies_of(detail: &Detail, size: BlockSize) -> String {
 
 #[component]
 fn Actions(tree: TreeView, shown: Memo<Shown>) -> impl IntoView {
-    let crumb = move || shown.with_untracked(|s| if let Shown::Block(d) = s { Some(d.crumb) } else { None });
-    let above = Memo::new(move |_| shown.with(|s| if let Shown::Block(d) = s { d.above } else { None }));
+    let crumb = move || shown.with_untracked(|shown| shown.block().map(|d| d.crumb));
+    let above = Memo::new(move |_| part(shown, |d| d.above));
     view! {
         <p class="side-actions">
             <button class="plain" data-testid="block-zoom" on:click=move |_| if let Some(crumb) = crumb() { tree.go_to(crumb) }>"Zoom here"</button>

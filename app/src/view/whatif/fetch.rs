@@ -3,12 +3,12 @@
 use leptos::prelude::*;
 use radixscope_insight::whatif::{Blocks, Hashes};
 use radixscope_model::id::DecisionId;
+use serde_json::Value;
 use wasm_bindgen::JsCast;
 use wasm_bindgen_futures::JsFuture;
 use web_sys::Response;
 
 use super::asking::Fault;
-use crate::paste;
 
 /// Where fetching stands.
 #[derive(Clone, PartialEq, Debug, Default)]
@@ -60,31 +60,21 @@ async fn get(url: &str) -> Result<Blocks, String> {
     let response: Response =
         JsFuture::from(window().fetch_with_str(url)).await.map_err(failed)?.unchecked_into();
     let body = JsFuture::from(response.text().map_err(failed)?).await.map_err(failed)?;
-    let body = body.as_string().unwrap_or_default();
+    let body: Value = serde_json::from_str(&body.as_string().unwrap_or_default()).unwrap_or_default();
     if !response.ok() {
-        return Err(between(&body, "\"message\":\"", "\"")
-            .unwrap_or("The server refused to give the prompt")
-            .to_owned());
+        let why = body["error"]["message"].as_str().unwrap_or("The server refused to give the prompt");
+        return Err(why.to_owned());
     }
     read(&body)
         .ok_or_else(|| "The server's answer was not understood: it may be of another version".to_owned())
 }
 
-/// Reads the few fields of the answer. A JSON reader of the browser would round hashes.
-fn read(body: &str) -> Option<Blocks> {
-    let number = |key: &str| {
-        let rest = &body[body.find(key)? + key.len()..];
-        rest.split([',', '}']).next()?.trim().parse::<u64>().ok()
-    };
-    let chain = paste::numbers::<u64>(between(body, "\"chain_hashes\":[", "]")?);
-    (chain.complaint().is_none()).then_some(Blocks {
-        hashes: Hashes::Chain(chain.numbers),
-        isl_tokens: number("\"isl_tokens\":"),
-        block_size_tokens: number("\"block_size_tokens\":").and_then(|size| u32::try_from(size).ok()),
+/// Hashes are text, in decimal: a reader of JSON may round numbers as large.
+fn read(body: &Value) -> Option<Blocks> {
+    let hashes = body["chain_hashes"].as_array()?.iter().map(|hash| hash.as_str()?.parse().ok());
+    Some(Blocks {
+        hashes: Hashes::Chain(hashes.collect::<Option<_>>()?),
+        isl_tokens: body["isl_tokens"].as_u64(),
+        block_size_tokens: body["block_size_tokens"].as_u64().and_then(|size| u32::try_from(size).ok()),
     })
-}
-
-fn between<'a>(text: &'a str, start: &str, end: &str) -> Option<&'a str> {
-    let rest = &text[text.find(start)? + start.len()..];
-    rest.get(..rest.find(end)?)
 }

@@ -11,13 +11,13 @@ mod prompt;
 mod settings;
 
 use leptos::prelude::*;
-use radixscope_model::id::{BlockHash, DecisionId, Worker};
+use radixscope_model::id::{BlockHash, DecisionId, Millis, Worker};
 use radixscope_state::cluster::{Cluster, SnapshotReader};
 
 use self::answer::{AnswerView, Frozen};
 use self::asking::{Asking, Fault};
 use crate::format;
-use crate::store::{Store, now_ms};
+use crate::store::{Store, now_ms, time_of_day};
 use crate::url::Panel;
 use crate::view::figure::PanelHead;
 
@@ -79,12 +79,11 @@ fn Moment(
         frozen.set_value(copy);
         frozen_seq.set(seq);
     };
-    let zone_ms = js_sys::Date::new_0().get_timezone_offset() as i64 * -60_000;
     let words = move || match frozen_seq.get() {
         _ if failed.get() => "The state could not be kept".to_owned(),
         Some(seq) => {
-            let at = frozen.with_value(|frozen| frozen.as_ref().map_or(0, |frozen| frozen.at_ms.0));
-            format!("Frozen at {}, seq {}", format::clock(at, zone_ms), format::count(seq))
+            let at = frozen.with_value(|frozen| frozen.as_ref().map_or(Millis(0), |frozen| frozen.at_ms));
+            format!("Frozen at {}, seq {}", time_of_day(at), format::count(seq))
         }
         None => "Live state".to_owned(),
     };

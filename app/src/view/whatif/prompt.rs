@@ -10,7 +10,7 @@ use super::field::FaultOf;
 use crate::draw::palette::label;
 use crate::format::{self, UNKNOWN};
 use crate::paste;
-use crate::store::Store;
+use crate::store::{Store, time_of_day};
 use crate::view::prompt_text::PromptText;
 
 /// Workers to choose from in a list.
@@ -133,14 +133,13 @@ fn newer(cluster: &Cluster, now: Option<DecisionId>) -> Option<DecisionId> {
 }
 
 fn describe(decided: &DecisionEntry) -> String {
-    let zone_ms = js_sys::Date::new_0().get_timezone_offset() as i64 * -60_000;
     let decision = &decided.decision;
     let number = |n: Option<u64>| n.map_or(UNKNOWN.to_owned(), format::count);
     let request = decision.request_id.as_deref().map(|id| format!(", request {id}")).unwrap_or_default();
     format!(
         "{} at {}: {} held {} of {} blocks, {}{request}",
         label(decision.worker),
-        format::clock(decided.decided_ms().0, zone_ms),
+        time_of_day(decided.decided_ms()),
         label(decision.worker),
         number(decided.overlap_blocks()),
         number(decision.isl_blocks),
