@@ -68,7 +68,7 @@ fn sources<'v>(view: &View<'v>, kind: SourceKind) -> impl Iterator<Item = &'v So
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::check::stage::{Process, Stage};
+    use crate::check::tests::stage::{Process, Stage};
     use radixscope_model::id::SourceIx;
     use radixscope_model::record::Record;
 

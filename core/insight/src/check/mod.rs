@@ -8,7 +8,7 @@
 //! # How it works
 //!
 //! A rule is a pure function of the state and of a short history of its totals. Once a second `Checks` runs all of
-//! them, keeps their phases (holds, rechecked, over) and says what changed as records, so that viewers, the API and
+//! them, keeps their phases (active, rechecked, resolved) and says what changed as records, so that viewers, the API and
 //! recordings show the same findings and the page only renders them. What was said before we came is read first and
 //! counts as before: the history of totals begins when every source has caught up. A rule that sees the consequence
 //! of another fault asks that rule and leaves it the word, so that one fault is one finding. A worker of which we did
@@ -19,19 +19,18 @@
 
 mod causes;
 mod chains;
-mod engine;
-mod given;
+mod criteria;
+mod fixes;
 mod history;
 mod latency;
 mod loads;
 mod missing;
-mod peers;
+mod report;
 mod rule;
 mod rules;
 mod spikes;
+mod view;
 
-#[cfg(test)]
-mod stage;
 #[cfg(test)]
 mod tests;
 
@@ -45,9 +44,10 @@ use radixscope_model::record::{
 use radixscope_state::cluster::Cluster;
 use radixscope_state::sink::RecordSink;
 
-pub use given::{Given, Targets};
+pub use criteria::{Criteria, Targets};
 pub use history::{History, Totals};
-pub use rule::{Rule, RuleOutcome, View};
+pub use rule::{Rule, RuleOutcome};
+pub use view::View;
 
 /// Numbers of a finding that holds are said again at most this often.
 const RENEW_MS: u64 = 5_000;
@@ -55,7 +55,7 @@ const RENEW_MS: u64 = 5_000;
 /// All rules with their phases.
 pub struct Checks {
     rules: Vec<Running>,
-    given: Given,
+    criteria: Criteria,
     history: History,
     /// Whether the last look fell into the reading of history.
     caught_up: bool,
@@ -63,7 +63,7 @@ pub struct Checks {
 }
 
 struct Running {
-    rule: &'static dyn Rule,
+    rule: &'static Rule,
     /// Since when it was found without a break.
     found_since: Option<Millis>,
     /// Since when it was not found without a break.
@@ -77,7 +77,7 @@ struct Running {
 
 impl Default for Checks {
     fn default() -> Self {
-        let running = |&rule: &&'static dyn Rule| Running {
+        let running = |&rule: &&'static Rule| Running {
             rule,
             found_since: None,
             away_since: None,
@@ -88,7 +88,7 @@ impl Default for Checks {
         };
         Self {
             rules: rules::ALL.iter().map(running).collect(),
-            given: Given::default(),
+            criteria: Criteria::default(),
             history: History::default(),
             caught_up: true,
             said: Vec::new(),
@@ -99,13 +99,13 @@ impl Default for Checks {
 impl Checks {
     /// With latency targets other than the default.
     pub fn new(targets: Targets) -> Self {
-        Self { given: Given { targets, ..Given::default() }, ..Self::default() }
+        Self { criteria: Criteria { targets, ..Criteria::default() }, ..Self::default() }
     }
 
     /// With measured sweeps to compare live figures with.
     #[must_use]
     pub fn with_baselines(mut self, baselines: Vec<Baseline>) -> Self {
-        self.given.baselines = baselines;
+        self.criteria.baselines = baselines;
         self
     }
 
@@ -131,11 +131,11 @@ impl Checks {
             self.history.begin(cluster);
         }
         self.history.sample(cluster, now);
-        let view = View { cluster, now, history: &self.history, given: &self.given };
+        let view = View { cluster, now, history: &self.history, criteria: &self.criteria };
         let mut records = Vec::new();
         for running in &mut self.rules {
             running.forget_departed(cluster);
-            let look = running.rule.look(&view);
+            let look = (running.rule.look)(&view);
             records.extend(running.take(look, now).map(Record::Finding));
         }
         let statuses: Vec<_> = self.rules.iter().map(Running::status).collect();
@@ -157,8 +157,8 @@ impl Running {
 
     fn status(&self) -> RuleStatus<'static> {
         RuleStatus {
-            code: Cow::Borrowed(self.rule.code()),
-            subject: Cow::Borrowed(self.rule.subject()),
+            code: Cow::Borrowed(self.rule.code),
+            subject: Cow::Borrowed(self.rule.subject),
             status: self.status,
             missing: self.missing.clone(),
             explained_by: Cow::Borrowed(self.explained_by),
@@ -173,7 +173,7 @@ impl Running {
                 self.away_since = None;
                 let since = *self.found_since.get_or_insert(now);
                 let is_known = self.said.as_ref().is_some_and(|(said, _)| said.phase != Phase::Cleared);
-                if !is_known && now.since(since) < self.rule.hold_ms() {
+                if !is_known && now.since(since) < self.rule.hold_ms {
                     // Not yet: it may pass. Nobody may take that for nothing found.
                     self.status = CheckStatus::NoData;
                     self.missing = Cow::Borrowed("It shows, but not for long enough yet to be reported.");
@@ -184,11 +184,11 @@ impl Running {
                     Some((said, _)) if is_known => said.first_ms,
                     _ => since,
                 };
-                let code = Cow::Borrowed(self.rule.code());
+                let code = Cow::Borrowed(self.rule.code);
                 self.say(Finding { code, first_ms, last_ms: now, ..found }, now)
             }
             RuleOutcome::Ok => self.away(now, CheckStatus::Ok),
-            RuleOutcome::Unknown(missing) => {
+            RuleOutcome::NoData(missing) => {
                 self.missing = missing;
                 self.away(now, CheckStatus::NoData)
             }
@@ -206,7 +206,7 @@ impl Running {
             self.status = status;
             return None;
         };
-        let is_over = now.since(since) >= self.rule.clear_ms();
+        let is_over = now.since(since) >= self.rule.clear_ms;
         if is_over {
             self.status = status;
         } else {

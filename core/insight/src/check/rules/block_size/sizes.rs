@@ -1,11 +1,10 @@
 //! The sizes on the three sides as far as they are known, each with where it was read.
 
-use std::borrow::Cow;
-
+use super::super::prelude::*;
 use super::form::{Diagnosis, Form};
-use crate::check::{Finding, View};
 use radixscope_model::record::LogSign;
 use radixscope_state::cluster::BlockSizeSource;
+use std::borrow::Cow;
 
 /// Tokens per block; `None`: unknown.
 pub(super) struct Sizes {
@@ -55,7 +54,7 @@ impl Sizes {
         }
         if diagnosis.form == Form::Cards {
             let mut known: Vec<u32> =
-                view.present().filter_map(|w| view.cluster.worker(w)?.block_size_tokens).collect();
+                view.present().filter_map(|w| view.worker(w)?.block_size_tokens).collect();
             known.sort_unstable();
             known.dedup();
             sizes.cards = Some(known.iter().map(u32::to_string).collect::<Vec<_>>().join(", "));

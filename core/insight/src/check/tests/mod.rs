@@ -1,5 +1,7 @@
 //! Behaviour of phases: hold, recheck, over.
 
+pub(super) mod stage;
+
 use super::*;
 use radixscope_model::id::{Seq, SourceIx};
 use radixscope_model::record::{Entry, MissedCause, Topic};
