@@ -22,7 +22,7 @@ pub const ABOVE_MEAN_SHARE: f64 = 0.2;
 pub struct Series {
     /// Unix second of the first value.
     pub first_s: u64,
-    /// Workers whose requests are known, in order of first sight, with the most requests at once in each second from
+    /// Workers whose requests are known, in the order in which they were first seen, with the most requests at once in each second from
     /// `first_s` on; `None`: not known in that second, or the worker had left.
     pub workers: Vec<(WorkerIx, Vec<Option<u32>>)>,
 }

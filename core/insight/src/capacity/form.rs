@@ -97,7 +97,7 @@ impl Form {
     }
 
     /// What the address says: `get` gives the value of a key, `cap.` left out. What is not understood of `preset`, `engine`,
-    /// `of` and `by` is taken as not said; numbers stay as they are and are judged by [`read`](Self::read).
+    /// `of` and `by` is taken as not given; numbers stay as they are and are judged by [`read`](Self::read).
     pub fn from_address(get: impl Fn(&str) -> Option<String>) -> Self {
         let mut form = Self::of_preset(get("preset").and_then(|text| text.parse().ok()).unwrap_or(0));
         let engine = get("engine").and_then(|text| Engine::ALL.into_iter().find(|&e| engine_key(e) == text));
@@ -118,7 +118,7 @@ impl Form {
     }
 
     /// Every key with its value, `None` where it is the preset's own: what the address keeps. The preset itself is always
-    /// there, so that a form that was touched can be told from one that was not.
+    /// there, so that a form that was touched can be distinguished from one that was not.
     pub fn to_address(&self) -> Vec<(&'static str, Option<String>)> {
         let preset = Self::of_preset(self.preset);
         let differs = |is_same: bool, text: String| (!is_same).then_some(text);

@@ -77,7 +77,7 @@ impl Cause {
             Self::NoReuse(_) => {
                 "The likeliest cause is a fault that keeps prefixes from being re-used, so prompts are computed whole."
             }
-            Self::Churn => "The likeliest cause is that prefixes are evicted before they are wanted again.",
+            Self::Churn => "The likeliest cause is that prefixes are evicted before they are used again.",
             Self::CachesFill => {
                 "The likeliest cause is that the workers started lately and their caches still fill, so prompts are \
                  computed for the first time."
@@ -86,7 +86,7 @@ impl Cause {
     }
 }
 
-/// Whether all workers are new, their publishers heard from the first event on, and less of the prompts is re-used than
+/// Whether all workers are new, their publishers received from the first event on, and less of the prompts is re-used than
 /// will be.
 fn caches_fill(view: &View<'_>) -> bool {
     let window = view.cluster.decisions().window(view.now, OVERLAP_MS);

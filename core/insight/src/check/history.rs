@@ -22,7 +22,7 @@ pub struct Totals {
     pub stored: u64,
     /// Removed, unknown ones included.
     pub removed: u64,
-    /// Removed that were never stored as far as we heard.
+    /// Removed that were never stored as far as we received.
     pub unknown_removed: u64,
     /// Stored events.
     pub store_events: u64,
@@ -46,7 +46,7 @@ pub struct Totals {
 #[derive(Default)]
 pub struct History {
     samples: VecDeque<(Millis, Vec<Totals>)>,
-    /// Totals when what was said before we came had been read: none of it happened lately.
+    /// Totals when what was published before we came had been read: none of it happened lately.
     before: Vec<Totals>,
     began_ms: Millis,
     latest_event_ms: Option<Millis>,
@@ -57,7 +57,7 @@ pub struct History {
 }
 
 impl History {
-    /// Begins anew: everything counted so far was said before we came.
+    /// Begins anew: everything counted so far was published before we came.
     pub(super) fn begin(&mut self, cluster: &Cluster) {
         self.samples.clear();
         self.loads = Loads::default();
@@ -85,7 +85,7 @@ impl History {
         self.latest_event_ms
     }
 
-    /// A worker's totals since we listen; what was said before we came is not in them.
+    /// A worker's totals since we listen; what was published before we came is not in them.
     pub fn session(&self, cluster: &Cluster, worker: WorkerIx) -> Totals {
         Totals::of(cluster, worker).less(since(cluster, worker, self.began_ms, &self.before))
     }

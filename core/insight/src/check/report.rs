@@ -21,7 +21,7 @@ pub(super) trait Report: Sized {
         unit: &'static str,
     ) -> Self;
 
-    /// Adds how often a log said something since we listen, if it did.
+    /// Adds how often a line stood in logs since we listen, if it did.
     #[must_use]
     fn log_lines(self, view: &View<'_>, label: &'static str, sign: LogSign) -> Self;
 

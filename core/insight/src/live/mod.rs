@@ -23,7 +23,7 @@ pub enum Source {
     Scraped,
     /// Each request, as its frontend measured it.
     Requests,
-    /// Each request, by the times at which its steps were told.
+    /// Each request, by the times at which its steps were reported.
     Told,
     /// Each decision, by the router's own count.
     Decisions,

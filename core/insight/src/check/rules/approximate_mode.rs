@@ -1,4 +1,4 @@
-//! A 0.9 frontend serves requests and no KV router is heard: it routes by guess or not by KV at all.
+//! A 0.9 frontend serves requests and no message of a KV router is received: it routes by guess or not by KV at all.
 
 use super::no_events;
 use super::prelude::*;
@@ -21,7 +21,7 @@ fn look(view: &View<'_>) -> RuleOutcome {
     if view.listening_ms().is_none_or(|ms| ms < WINDOW_MS) {
         return RuleOutcome::no_data("Dynamo's messages have been listened to for less than a minute.");
     }
-    // From 1.0 on routers do not publish decisions; their own counters tell, see `router_hears_no_events`.
+    // From 1.0 on routers do not publish decisions; their own counters show it, see `router_hears_no_events`.
     let is_new = |p: &ProcessState| {
         p.counter_value(Counter::StoredOk).is_some() && p.role == ProcessRole::Frontend
             || p.session(HistogramKind::HitRate).is_some()
@@ -39,21 +39,21 @@ fn look(view: &View<'_>) -> RuleOutcome {
     if stores == 0 {
         return match no_events::silent(view).is_empty() {
             true => RuleOutcome::no_data(
-                "No KV event was received in the last 60 s, so nothing tells how routers use them.",
+                "No KV event was received in the last 60 s, so how routers use them is not known.",
             ),
             false => RuleOutcome::Explained("no_events"),
         };
     }
     Finding::new(
         Severity::Info,
-        "No KV router is heard although requests are served",
-        "A KV router of 0.8 or 0.9 publishes every choice; here workers publish KV events and no router speaks. \
+        "No message of a KV router although requests are served",
+        "A KV router of 0.8 or 0.9 publishes every choice; here workers publish KV events and no router publishes. \
          Its frontend guesses caches from its own choices (--no-kv-events, forgotten after 120 s), routes without \
          KV, or publishes over ZMQ.",
     )
     .evidence(format!("Requests served, by the frontends' metrics, {WINDOW}"), served, "requests")
     .evidence(format!("Choices published by routers, by NATS, {WINDOW}"), 0, "decisions")
-    .evidence(format!("Stored events heard, by NATS, {WINDOW}"), stores, "events")
+    .evidence(format!("Stored events received, by NATS, {WINDOW}"), stores, "events")
     .fixes("approximate_mode")
     .link("view=decisions")
     .into()

@@ -5,7 +5,7 @@ use radixscope_model::record::LinkState;
 
 /// Delay of the slowest message that is too much.
 const LATE_MS: i64 = 2_000;
-/// A source that said something lately.
+/// A source that delivered something lately.
 const FRESH_MS: u64 = 10_000;
 
 pub(in crate::check) const RULE: Rule =

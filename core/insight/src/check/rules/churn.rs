@@ -1,4 +1,4 @@
-//! Blocks are evicted before they are wanted again, and prompts are computed anew for it.
+//! Premature eviction: blocks are evicted before they are used again, and prompts are computed anew for it.
 
 use super::memory_full;
 use super::prelude::*;
@@ -26,7 +26,7 @@ fn look(view: &View<'_>) -> RuleOutcome {
     let followed: Vec<(WorkerIx, LifetimeSums)> = view.present().filter_map(lifetimes).collect();
     if followed.is_empty() {
         return RuleOutcome::no_data(
-            "No worker's blocks were followed yet; they are where its KV events are heard",
+            "No worker's blocks were followed yet; they are once its KV events are received",
         );
     }
     let sum = |of: fn(&LifetimeSums) -> u64| followed.iter().map(|(_, ages)| of(ages)).sum::<u64>();
@@ -53,7 +53,7 @@ fn look(view: &View<'_>) -> RuleOutcome {
     let is_memory_full = memory_full::RULE.shows(view);
     let mut found = Finding::new(
         Severity::Warning,
-        "Blocks are evicted before they are wanted again",
+        "Premature eviction: prefixes are computed again",
         "The KV cache is too small for what the traffic re-uses, so prefixes are computed again shortly after they \
          were evicted. Give KV more memory, run fewer sequences at once, or keep evicted blocks in host memory.",
     )

@@ -1,11 +1,11 @@
-//! Some workers publish over JetStream and some over plain NATS (0.9): a router hears only one kind (reference §2.7).
+//! Some workers publish over JetStream and some over plain NATS (0.9): a router receives only one kind (reference §2.7).
 
 use super::prelude::*;
 use crate::check::view::event_line;
 use radixscope_model::record::{EventLine, LogSign};
 use radixscope_state::cluster::WorkerState;
 
-/// Workers that published within this time count; an old stream may tell of workers that are long gone.
+/// Workers that published within this time count; an old stream may be of workers that are long gone.
 const RECENT_MS: u64 = 600_000;
 
 pub(in crate::check) const RULE: Rule =
@@ -42,25 +42,28 @@ fn overlap(view: &View<'_>, workers: &[WorkerIx]) -> (u64, u64) {
 
 fn found(view: &View<'_>, jetstream: &[WorkerIx], core: &[WorkerIx]) -> Finding<'static> {
     let (by_stream, by_core) = (overlap(view, jetstream), overlap(view, core));
-    // A router takes JetStream unless every worker it saw at its start has a local indexer. What it matches tells.
+    // A router takes JetStream unless every worker it saw at its start has a local indexer. What it matches shows it.
     let says_stream = view.cluster.sign(|sign| *sign == LogSign::UsesJetStream).is_some();
     let matches_core_only = by_core.0 > 0 && by_stream.0 == 0 && by_stream.1 > 0;
-    let unheard = if matches_core_only && !says_stream { jetstream } else { core };
-    let title = format!("KV events come two ways, and the router hears one: {} unheard", view.names(unheard));
+    let not_received = if matches_core_only && !says_stream { jetstream } else { core };
+    let title = format!(
+        "Workers use two event planes, and the router receives one: no KV events from {}",
+        view.names(not_received)
+    );
     let present = view.present().count() as u64;
     let number = |workers: &[WorkerIx]| part(workers.len() as u64, present);
     Finding::new(
         Severity::Critical,
         title,
-        "A 0.9 router decides once, at its start, whether it listens to JetStream or to plain NATS, and never hears \
+        "A 0.9 router decides once, at its start, whether it listens to JetStream or to plain NATS, and never receives those of \
          workers of the other kind. The caches of those workers are not in its tree, so their hits come by chance.",
     )
-    .about(view, "tree", unheard)
+    .about(view, "tree", not_received)
     .evidence("Workers that publish over JetStream, by NATS, of those present", number(jetstream), "workers")
     .evidence("Workers that publish over plain NATS, by NATS, of those present", number(core), "workers")
     .evidence("Overlap of prompts routed to JetStream's workers, by the router, last 60 s", part(by_stream.0, by_stream.1), "blocks")
     .evidence("Overlap of prompts routed to plain NATS's workers, by the router, last 60 s", part(by_core.0, by_core.1), "blocks")
-    .each(view, unheard, |found, worker, who| {
+    .each(view, not_received, |found, worker, who| {
         let label = format!("Blocks that the router does not know, {who}, by KV events");
         found.evidence(label, view.cluster.blocks(worker).unwrap_or(0), "blocks")
     })

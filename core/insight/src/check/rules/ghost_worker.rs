@@ -8,7 +8,7 @@ const DRAINS_MS: u64 = 60_000;
 /// A process needs longer than this to start.
 pub(super) const RESTARTS_MS: u64 = 10_000;
 /// A departure matters for this long.
-const TOLD_MS: u64 = 300_000;
+const REPORTED_MS: u64 = 300_000;
 /// Choices that are no stragglers.
 const MIN_CHOICES: u64 = 3;
 
@@ -32,7 +32,7 @@ fn choices(view: &View<'_>, worker: WorkerIx, gone_ms: Millis) -> u64 {
 /// Whether a worker left and is still in use.
 pub(super) fn is_ghost(view: &View<'_>, worker: WorkerIx) -> bool {
     let Some(state) = view.worker(worker) else { return false };
-    let Some(gone) = state.last_gone.filter(|gone| view.now.since(gone.at_ms) <= TOLD_MS) else {
+    let Some(gone) = state.last_gone.filter(|gone| view.now.since(gone.at_ms) <= REPORTED_MS) else {
         return false;
     };
     // Whoever starts anew is away for longer: this one never was.

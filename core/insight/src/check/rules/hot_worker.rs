@@ -69,7 +69,7 @@ fn chosen(view: &View<'_>, worker: WorkerIx) -> u64 {
     view.rise(worker, WINDOW_MS).chosen
 }
 
-/// Active blocks by the router that spoke last.
+/// Active blocks by the router that reported last.
 fn active_blocks(view: &View<'_>, worker: WorkerIx) -> Option<u64> {
     view.worker(worker)?.router_loads.first()?.decode_blocks
 }
@@ -91,7 +91,7 @@ fn carries<'v>(view: &View<'_>, pool: &'v [WorkerIx]) -> Option<Hot<'v>> {
         let (worker, n, others) = most(pool, |ix| view.in_flight(ix))?;
         let is_hot = n as f64 >= LOAD_OF_MEDIAN * others as f64 && n - others >= MIN_MORE_REQUESTS;
         let value = format!("{n}; median of the others {others}");
-        let (how, label) = ("runs far more requests", "In flight now, by choices and ends");
+        let (how, label) = ("runs far more requests", "In flight now, tracked from decisions");
         is_hot.then_some(Hot { worker, pool, how, label, value, unit: "requests", severity })
     };
     let by_blocks = || {

@@ -30,7 +30,7 @@ fn look(view: &View<'_>) -> RuleOutcome {
     let fills = fills(view);
     if fills.is_empty() {
         return RuleOutcome::no_data(
-            "No worker tells both its used blocks and its capacity; its metrics do (--prometheus NAME=URL), or its \
+            "No worker reports both its used blocks and its capacity; its metrics do (--prometheus NAME=URL), or its \
              load over NATS with a model card or one model on the scraped frontend",
         );
     }
@@ -81,7 +81,7 @@ impl Fill {
     }
 }
 
-/// By the workers' metrics, else by what engines publish; processes that tell no worker id go by their name.
+/// By the workers' metrics, else by what engines publish; processes that report no worker id go by their name.
 fn fills(view: &View<'_>) -> Vec<Fill> {
     let mut fills: Vec<Fill> = view.present().filter_map(|ix| of_worker(view, ix)).collect();
     if fills.is_empty() {

@@ -9,7 +9,7 @@ use radixscope_state::cluster::WorkerState;
 const MIN_LISTENING_MS: u64 = 15_000;
 /// Requests that would have made it store something.
 const MIN_CHOSEN: u64 = 10;
-/// Blocks that running requests use, where no source tells of choices: more than short prompts need.
+/// Blocks that running requests use, where no source reports choices: more than short prompts need.
 const MIN_USED_BLOCKS: u64 = 16;
 /// A worker spoke so lately that it is alive.
 const ALIVE_MS: u64 = 10_000;
@@ -48,14 +48,14 @@ fn is_silent(view: &View<'_>, worker: WorkerIx) -> bool {
         return false;
     }
     let rise = view.rise(worker, WINDOW_MS);
-    let told = rise.isl_blocks > 0;
+    let is_reported = rise.isl_blocks > 0;
     // Prompts below one block, and prompts that are cached whole, store nothing.
     let new_blocks = rise.isl_blocks.saturating_sub(rise.overlap_blocks);
-    let must_store = rise.chosen >= MIN_CHOSEN && (!told || new_blocks >= 2 * rise.chosen);
+    let must_store = rise.chosen >= MIN_CHOSEN && (!is_reported || new_blocks >= 2 * rise.chosen);
     match state.last_event_ms {
-        // An overlap means that a router knows its blocks: predicted, or from events that we do not hear.
+        // An overlap means that a router knows its blocks: predicted, or from events that we do not receive.
         None => rise.overlap_blocks == 0 && (must_store || uses_blocks(view, state)),
-        Some(last) => view.now.since(last) >= WINDOW_MS && must_store && told && is_alive(view, state),
+        Some(last) => view.now.since(last) >= WINDOW_MS && must_store && is_reported && is_alive(view, state),
     }
 }
 
@@ -82,14 +82,14 @@ fn found(view: &View<'_>, silent: &[WorkerIx]) -> Finding<'static> {
         (true, true) => (
             Severity::Critical,
             "No KV events from any worker".to_owned(),
-            "Requests are routed but no worker says which blocks it stores, so the router's tree stays empty and every \
+            "Requests are routed but no worker reports which blocks it stores, so the router's tree stays empty and every \
              overlap is 0. Requests succeed, but routing is as blind as round robin.",
         ),
         (true, false) => (
             Severity::Warning,
             "No KV events from any worker reach this dashboard".to_owned(),
-            "Requests are routed but neither KV events nor loads of any worker are heard on NATS. Either the engines \
-             publish none, or the event plane is ZMQ, which is the default from 1.3 on and which only routers hear.",
+            "Requests are routed but neither KV events nor loads of any worker are received on NATS. Either the engines \
+             publish none, or the event plane is ZMQ, which is the default from 1.3 on and which only routers receive.",
         ),
         (false, _) => (
             Severity::Warning,

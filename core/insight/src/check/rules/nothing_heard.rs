@@ -1,12 +1,12 @@
-//! NATS is connected and Dynamo says nothing there at all: another event plane, or another NATS.
+//! NATS is connected and no message of Dynamo comes there at all: another event plane, or another NATS.
 
 use super::prelude::*;
 use radixscope_model::record::{LinkState, SourceKind};
 use radixscope_state::cluster::SourceState;
 
-/// Silence that means something: engines tell their load with every request.
+/// Silence that means something: engines report their load with every request.
 const SILENT_MS: u64 = 30_000;
-/// Requests that would have been heard of.
+/// Requests that would have been seen.
 const MIN_REQUESTS: u64 = 5;
 
 pub(in crate::check) const RULE: Rule =
@@ -43,7 +43,7 @@ fn look(view: &View<'_>) -> RuleOutcome {
     let (name, connected_s) = (&first.name, view.seconds_since(first.since_ms));
     let received = format!("Messages received, by {name}, in the {connected_s} s it is connected");
     let by_others = format!("Requests routed, by other sources than NATS, {WINDOW}");
-    Finding::new(severity, "Nothing of Dynamo is heard on NATS", explanation)
+    Finding::new(severity, "No message of Dynamo received on NATS", explanation)
         .evidence(received, 0, "messages")
         .evidence_if(format!("Requests served, by the frontends' metrics, {WINDOW}"), served, "requests")
         .evidence_if(by_others, (routed > 0).then_some(routed), "requests")

@@ -29,7 +29,7 @@ fn look(view: &View<'_>) -> RuleOutcome {
         ),
         (false, true) => (
             "Messages were missed while the connection was lost",
-            "What was published meanwhile is not in the tree and the counts, and nothing tells how much that was. \
+            "What was published meanwhile is not in the tree and the counts, and how much that was is not known. \
              Dynamo's router is not affected unless it lost its connection too.",
             "own_losses/connection_lost",
         ),

@@ -55,7 +55,7 @@ fn look(view: &View<'_>) -> RuleOutcome {
         .or_else(|| by_engine_counters(view, &interval));
     let Some(compared) = compared else {
         return RuleOutcome::no_data(format!(
-            "{MIN_REQUESTS} requests within 5 minutes are needed of which router and engine both tell what was \
+            "{MIN_REQUESTS} requests within 5 minutes are needed of which router and engine both report what was \
                  cached; vLLM does with --enable-prompt-tokens-details or its metrics"
         ));
     };
@@ -208,7 +208,7 @@ fn cached(view: &View<'_>, interval: &Interval) -> Option<(f64, u64)> {
     each.map(|tokens| (tokens.sum(), tokens.count())).reduce(|a, b| (a.0 + b.0, a.1 + b.1))
 }
 
-/// What routers themselves said that the chosen workers held.
+/// What routers themselves report that the chosen workers held.
 struct Overlap {
     decisions: u64,
     tokens: f64,

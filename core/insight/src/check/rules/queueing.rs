@@ -15,7 +15,7 @@ pub(super) const WARMING_UP: &str =
 pub(in crate::check) const RULE: Rule = Rule {
     // A queue is what does not go away.
     hold_ms: 20_000,
-    ..Rule::new("queueing", "Requests that wait for a worker or in an engine", look)
+    ..Rule::new("queueing", "Queued requests", look)
 };
 
 fn look(view: &View<'_>) -> RuleOutcome {

@@ -1,5 +1,5 @@
 //! Routers that serve the same workers count very different loads on them: each knows only what it sent itself, or they
-//! lose what they tell each other.
+//! lose what they report to each other.
 
 use super::prelude::*;
 use crate::check::loads::{By, Mean};
@@ -73,7 +73,7 @@ impl Apart {
     }
 }
 
-/// What is said where no two routers can be compared.
+/// What comes where no two routers can be compared.
 fn alone(view: &View<'_>) -> RuleOutcome {
     match view.history.loads.most_routers() {
         0 => RuleOutcome::no_data(missing::of_frontends(
@@ -94,14 +94,14 @@ fn found(view: &View<'_>, worst: &Apart, workers: impl Iterator<Item = WorkerIx>
     let is_synced = view.cluster.workers().iter().any(|worker| worker.sequences.added > 0);
     let (explanation, fixes) = if is_synced {
         (
-            "The routers tell each other what they send (replica sync is on), and still count very different loads. Messages \
+            "Replica sync is on, and the routers still count very different loads. Messages \
          between them are lost or late, or one of them keeps requests that have ended.",
             "replicas_disagree/synced",
         )
     } else {
         (
             "Every router weighs the load that it counts itself, so each sends requests where another one has already sent its \
-         own. With replica sync they tell each other what they send.",
+         own. Replica sync shares what they send.",
             "replicas_disagree/not_synced",
         )
     };
@@ -136,7 +136,7 @@ mod tests {
     use crate::check::tests::stage::{Process, Stage};
     use radixscope_model::record::{ProcessRole, Record, WorkerFigures};
 
-    fn told(stage: &mut Stage, router: u64, blocks: u64) {
+    fn reported(stage: &mut Stage, router: u64, blocks: u64) {
         let (worker, router, decode_blocks) = (WorkerIx(0), Some(router), Some(blocks));
         stage.tell(Record::RouterLoad { worker, router, decode_blocks, prefill_tokens: None });
     }
@@ -158,8 +158,8 @@ mod tests {
     /// Two routers say what they count, each second something else.
     fn say(stage: &mut Stage, seconds: usize, a: &[u64], b: &[u64]) {
         for second in 0..seconds {
-            told(stage, 7, a[second % a.len()]);
-            told(stage, 8, b[second % b.len()]);
+            reported(stage, 7, a[second % a.len()]);
+            reported(stage, 8, b[second % b.len()]);
             stage.pass(1_000);
         }
     }
@@ -180,7 +180,7 @@ mod tests {
     #[test]
     fn means_near_each_other_and_a_single_router_are_well() {
         let mut one = stage();
-        told(&mut one, 7, 100);
+        reported(&mut one, 7, 100);
         one.pass(1_000);
         assert!(one.is_ok(&RULE));
         for (a, b) in [(&[100][..], &[190][..]), (&[10], &[90]), (&[0, 400], &[400, 0])] {
@@ -206,7 +206,7 @@ mod tests {
     fn a_routers_messages_are_not_held_against_its_own_metrics() {
         let mut stage = stage();
         for _ in 0..40 {
-            told(&mut stage, 7, 400);
+            reported(&mut stage, 7, 400);
             scraped(&mut stage, "a", 20);
             stage.pass(1_000);
         }
@@ -233,7 +233,7 @@ mod tests {
         let mut stage = stage();
         say(&mut stage, 12, &[100], &[400]);
         for _ in 0..25 {
-            told(&mut stage, 7, 100);
+            reported(&mut stage, 7, 100);
             stage.pass(1_000);
         }
         assert!(stage.found(&RULE).is_none());

@@ -6,7 +6,7 @@ use crate::check::missing;
 use radixscope_model::record::{Counter, Gauge, HistogramKind, ProcessRole};
 use radixscope_state::cluster::ProcessState;
 
-/// Stored events heard here that the router would have heard too.
+/// Stored events received here that the router would have received too.
 const MIN_STORES: u64 = 20;
 
 pub(in crate::check) const RULE: Rule =
@@ -79,7 +79,7 @@ fn source_mismatch(view: &View<'_>, workers: u64) -> Finding<'static> {
     Finding::new(
         Severity::Warning,
         "The router has no usable source of KV events for some workers",
-        "The router says itself that it cannot hear these workers' events, so their caches are not in its tree. Their \
+        "The router itself reports that it does not receive these workers' events, so their caches are not in its tree. Their \
          prompts count as new, and hits there come by chance.",
     )
     .evidence("Workers without a usable source, by the router's metrics, now, of those present", part(workers, known), "workers")
@@ -95,7 +95,7 @@ fn found(view: &View<'_>, deaf: &[&ProcessState], routers: usize) -> Finding<'st
         "Workers publish KV events that arrive here, but the router has not applied one, so its tree is empty or only \
          predicted. It listens to another event plane, has events turned off, or does not route by KV at all.",
     )
-    .evidence(format!("Stored events heard here, by NATS, {WINDOW}"), view.stores(), "events")
+    .evidence(format!("Stored events received here, by NATS, {WINDOW}"), view.stores(), "events")
     .evidence("Routers that applied none, by their metrics, of those scraped", part(deaf.len() as u64, routers as u64), "routers")
     .link("view=tree");
     for process in deaf {

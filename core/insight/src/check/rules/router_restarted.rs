@@ -4,9 +4,9 @@ use super::prelude::*;
 use radixscope_model::record::{LogSign, ProcessRole};
 use radixscope_state::cluster::RouterState;
 
-/// A restart is told for this long.
-const TOLD_MS: u64 = 300_000;
-/// A start within this time of the first word of anybody is the deployment's own.
+/// A restart is reported for this long.
+const REPORTED_MS: u64 = 300_000;
+/// A start within this time of the first message of anybody is the deployment's own.
 const SETTLED_MS: u64 = 10_000;
 /// A router of which nothing was received for so long has been replaced, not joined.
 const REPLACED_MS: u64 = 5_000;
@@ -42,7 +42,7 @@ pub(super) struct Restart {
 pub(super) fn restarts(view: &View<'_>) -> Vec<Restart> {
     let mut restarts = Vec::new();
     let mut add = |at_ms: Millis, how: String| {
-        if view.now.since(at_ms) <= TOLD_MS {
+        if view.now.since(at_ms) <= REPORTED_MS {
             restarts.push(Restart { at_ms, how });
         }
     };
@@ -53,7 +53,7 @@ pub(super) fn restarts(view: &View<'_>) -> Vec<Restart> {
             add(at, format!("Restart of {name}, by its metrics, {restarts} since we listen"));
         }
     }
-    let Some(first) = first_word(view) else { return restarts };
+    let Some(first) = first_seen(view) else { return restarts };
     if let Some(sign) = view.cluster.sign(|sign| *sign == LogSign::RouterStarted)
         && sign.last_ms.since(first) >= SETTLED_MS
     {
@@ -64,14 +64,14 @@ pub(super) fn restarts(view: &View<'_>) -> Vec<Restart> {
         let before = |old: &&RouterState| router.first_ms.since(old.last_ms) > 0;
         let replaced = routers.iter().filter(before).any(|old| view.now.since(old.last_ms) >= REPLACED_MS);
         if replaced && router.first_ms.since(first) >= SETTLED_MS {
-            let how = format!("First word of router {} after another fell silent, by NATS", router.id);
+            let how = format!("First message of router {} after another fell silent, by NATS", router.id);
             add(router.first_ms, how);
         }
     }
     restarts
 }
 
-/// The first thing heard of any worker.
-fn first_word(view: &View<'_>) -> Option<Millis> {
+/// When the first worker was seen.
+fn first_seen(view: &View<'_>) -> Option<Millis> {
     view.cluster.workers().iter().map(|w| w.first_ms).min()
 }

@@ -33,10 +33,10 @@ enum Why {
 }
 
 pub(in crate::check) const RULE: Rule = Rule {
-    // Faults that explain it are told over longer windows: they come first.
+    // Faults that explain it are found over longer windows: they come first.
     hold_ms: 45_000,
     clear_ms: 60_000,
-    ..Rule::new("slo_breach", "Time to first token and between tokens against their targets", look)
+    ..Rule::new("slo_breach", "TTFT and ITL against their targets", look)
 };
 
 fn look(view: &View<'_>) -> RuleOutcome {
@@ -241,7 +241,7 @@ mod tests {
 
     #[test]
     fn requests_one_by_one_tell_what_a_bucket_does_not() {
-        let told = |ttft_us| {
+        let with_ttft = |ttft_us| {
             let mut stage = stage_of([50, 0, 10, 0, 0]);
             for _ in 0..60 {
                 let id = stage.decide(0, 100, 50);
@@ -250,8 +250,8 @@ mod tests {
             stage.pass(1_000);
             stage
         };
-        assert!(told(640_000).found(&RULE).is_some());
-        assert!(told(590_000).is_ok(&RULE));
+        assert!(with_ttft(640_000).found(&RULE).is_some());
+        assert!(with_ttft(590_000).is_ok(&RULE));
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! A configured source cannot be read: what it would tell is missing here.
+//! A configured source cannot be read: what it would report is missing here.
 
 use super::prelude::*;
 use radixscope_model::record::{LinkState, SourceKind};
@@ -26,7 +26,7 @@ fn look(view: &View<'_>) -> RuleOutcome {
         }
         SourceKind::Logs => (
             "Cannot read",
-            "what logs say: costs of candidates, departures, sizes of blocks",
+            "what logs report: costs of candidates, departures, block sizes",
             "source_down/logs",
         ),
         SourceKind::Prometheus => {

@@ -1,4 +1,4 @@
-//! Momentary spread: one worker is above what it can run at once while another one has room.
+//! In-flight imbalance: one worker is above what it can run at once while another one has room.
 
 use super::prelude::*;
 use crate::check::causes::{Cause, code};
@@ -11,11 +11,11 @@ use std::collections::BTreeSet;
 const WINDOW_S: u64 = 30;
 
 pub(in crate::check) const RULE: Rule =
-    Rule { clear_ms: 60_000, ..Rule::new("spread", "Momentary spread of requests over workers", look) };
+    Rule { clear_ms: 60_000, ..Rule::new("spread", "In-flight imbalance between workers", look) };
 
 fn look(view: &View<'_>) -> RuleOutcome {
     let Some(spikes) = harmful(view, WINDOW_S) else { return RuleOutcome::no_data(MISSING) };
-    // What makes it last, a worker that gets nearly nothing, is told by decisions since we listen.
+    // What makes it last, a worker that gets nearly nothing, is known by decisions since we listen.
     if view.listening_ms().is_some_and(|ms| ms < WINDOW_S * 1_000) {
         return RuleOutcome::no_data(format!("{WINDOW_S} s of listening are needed"));
     }
@@ -66,7 +66,7 @@ mod tests {
         }
     }
 
-    /// So many workers, heard for long enough.
+    /// So many workers, received for long enough.
     fn stage_of(workers: u16) -> Stage {
         let mut stage = Stage::new(workers);
         stage.pass(WINDOW_S * 1_000);

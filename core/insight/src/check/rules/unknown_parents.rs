@@ -1,4 +1,4 @@
-//! Stored blocks whose parent nobody knows: whole branches that the router leaves out.
+//! Stored blocks whose parent is not known: whole branches that the router leaves out.
 
 use super::block_size;
 use super::prelude::*;
@@ -54,7 +54,7 @@ fn below_empty_stores(view: &View<'_>) -> u64 {
     rises.filter(|rise| rise.empty_stores > 0).map(|rise| rise.unknown_parents).sum()
 }
 
-/// Workers whose stores hang in the air as far as we heard, without losses or a late beginning to explain it.
+/// Workers whose stores hang in the air as far as we received, without losses or a late beginning to explain it.
 pub(super) fn missing(view: &View<'_>) -> Vec<WorkerIx> {
     if view.lost_events(AFTER_LOSS_MS).is_some() {
         return Vec::new();

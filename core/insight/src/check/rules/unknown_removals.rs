@@ -1,4 +1,4 @@
-//! Workers remove blocks that they never stored as far as anybody heard: stores are lost or left out.
+//! Workers remove blocks that they never stored as far as is known: stores are lost or left out.
 
 use super::prelude::*;
 use super::{block_size, unknown_parents};

@@ -6,8 +6,8 @@ use super::prelude::*;
 use radixscope_model::record::{GoneWhy, LinkState, RoutingState, SourceKind};
 use radixscope_state::cluster::{DecisionEntry, Gone, ProcessState, WorkerState};
 
-/// A departure is told for this long.
-const TOLD_MS: u64 = 300_000;
+/// A departure is reported for this long.
+const REPORTED_MS: u64 = 300_000;
 /// Silence after which a worker that left has finished what it had.
 const DRAINED_MS: u64 = 10_000;
 /// Silence that arouses suspicion, if requests were sent to it meanwhile.
@@ -42,7 +42,7 @@ fn look(view: &View<'_>) -> RuleOutcome {
 fn left_lately(view: &View<'_>, worker: WorkerIx) -> Option<Gone> {
     let state = view.worker(worker)?;
     let gone = state.gone.or_else(|| state.last_gone.filter(|gone| has_drained(view, worker, state, gone)));
-    gone.filter(|gone| view.now.since(gone.at_ms) <= TOLD_MS)
+    gone.filter(|gone| view.now.since(gone.at_ms) <= REPORTED_MS)
 }
 
 /// Whether a worker spoke on after it had left, and fell silent: it finished what it had.
@@ -65,13 +65,13 @@ fn suspects(view: &View<'_>) -> Vec<WorkerIx> {
 fn sent_into_silence(view: &View<'_>) -> Vec<u64> {
     let workers = view.cluster.workers();
     let mut sent = vec![0; workers.len()];
-    if !is_heard(view) {
+    if !is_listening(view) {
         return sent;
     }
-    for decided in view.decisions(TOLD_MS).filter(|d| view.now.since(d.at_ms) >= SHOWS_MS) {
+    for decided in view.decisions(REPORTED_MS).filter(|d| view.now.since(d.at_ms) >= SHOWS_MS) {
         let at = decided.decision.worker.at();
         let Some(last) = workers.get(at).and_then(|state| state.last_sign_ms) else { continue };
-        let is_silent = (SILENT_MS..=TOLD_MS).contains(&view.now.since(last));
+        let is_silent = (SILENT_MS..=REPORTED_MS).contains(&view.now.since(last));
         if is_silent && decided.at_ms > last && must_show(&workers[at], decided) {
             sent[at] += 1;
         }
@@ -87,7 +87,7 @@ fn must_show(state: &WorkerState, decided: &DecisionEntry) -> bool {
 }
 
 /// Silence means something only while we listen.
-fn is_heard(view: &View<'_>) -> bool {
+fn is_listening(view: &View<'_>) -> bool {
     view.listening_ms().is_some_and(|ms| ms >= SILENT_MS)
 }
 
@@ -111,14 +111,14 @@ fn is_given_up(view: &View<'_>, worker: WorkerIx) -> bool {
     by.len() == of && last.is_none_or(|last| latest.since(last) >= LATE_MS || view.now.since(last) >= LATE_MS)
 }
 
-/// Whether its metrics cannot be read while those of others can, and nothing else is heard of it.
+/// Whether its metrics cannot be read while those of others can, and nothing else is received of it.
 fn is_unscraped(view: &View<'_>, worker: WorkerIx) -> bool {
     let Some(state) = view.worker(worker) else { return false };
     let Some(process) = view.known_process_of(worker) else { return false };
     let latest = view.processes().map(|p| p.last_ms).max().unwrap_or(process.last_ms);
     let silent = state.last_sign_ms.is_none_or(|last| view.now.since(last) >= UNSCRAPED_MS);
     let away = latest.since(process.last_ms);
-    silent && (UNSCRAPED_MS..=TOLD_MS).contains(&away) && scrapes_work(view)
+    silent && (UNSCRAPED_MS..=REPORTED_MS).contains(&away) && scrapes_work(view)
 }
 
 fn scrapes_work(view: &View<'_>) -> bool {

@@ -7,11 +7,11 @@ use radixscope_model::record::HistogramKind;
 
 /// Requests that make "never".
 const MIN_REQUESTS: u64 = 30;
-/// Times that prompts share a block before they can be said to share prefixes.
+/// Times that prompts share a block before they can be taken to share prefixes.
 const MIN_SHARED: u64 = 5;
 
 pub(in crate::check) const RULE: Rule = Rule {
-    // Silent workers, which would explain it, are told after 15 s of listening.
+    // Silent workers, which would explain it, are found after 15 s of listening.
     hold_ms: 20_000,
     ..Rule::new("zero_overlap", "Prefix cache hits", look)
 };

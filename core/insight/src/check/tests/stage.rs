@@ -23,7 +23,7 @@ pub(in crate::check) struct Stage {
 }
 
 impl Stage {
-    /// So many workers of one component, heard over NATS.
+    /// So many workers of one component, received over NATS.
     pub(in crate::check) fn new(workers: u16) -> Self {
         let (cluster, history, criteria) = (Cluster::default(), History::default(), Criteria::default());
         let mut stage = Self { cluster, history, criteria, now: BEGIN, decisions: 0 };

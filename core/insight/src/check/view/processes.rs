@@ -87,7 +87,7 @@ impl<'v> View<'v> {
         first.max_num_seqs.filter(|&limit| is_one && limit > 0)
     }
 
-    /// Requests in flight on a worker: by choices and ends, else by the one router there is (≥ 1.7). Of several routers
+    /// Requests in flight on a worker: tracked from decisions, else by the one router there is (≥ 1.7). Of several routers
     /// each may count its own alone.
     pub(in crate::check) fn in_flight(&self, worker: WorkerIx) -> Option<u64> {
         let by_router = || {
@@ -113,7 +113,7 @@ impl<'v> View<'v> {
             let counts = self.present().filter_map(|worker| self.in_flight(worker));
             counts.map(|n| n.saturating_sub(limit)).reduce(|a, b| a + b)
         });
-        let above = above.map(|n| (n, "requests above the batch limit, by choices and ends"));
+        let above = above.map(|n| (n, "requests above the batch limit, tracked from decisions"));
         queues.into_iter().chain([above]).flatten().max_by_key(|&(n, _)| n)
     }
 }

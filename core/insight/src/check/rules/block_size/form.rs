@@ -14,9 +14,9 @@ const MIN_UNKNOWN_BLOCKS: u64 = 20;
 const MIN_AGE_MS: u64 = 8_000;
 /// Decisions that make "always 0".
 pub(super) const MIN_DECISIONS: u64 = 30;
-/// Blocks in the trees before a router can be said to miss them.
+/// Blocks in the trees before a router can be taken to miss them.
 const MIN_RESIDENT: u64 = 100;
-/// Times that prompts share a block before they can be said to share prefixes.
+/// Times that prompts share a block before they can be taken to share prefixes.
 const MIN_SHARED: u64 = 5;
 /// What a log says is believed for this long.
 const SIGN_MS: u64 = 300_000;
@@ -30,7 +30,7 @@ pub(super) enum Form {
     Partial,
     /// 3: E is not P, vLLM and SGLang: stores are empty, removals come.
     Relay,
-    /// 2 or 3: nothing tells yet.
+    /// 2 or 3: not known yet.
     Emptied,
     /// 4: E is P but not C.
     Router,
@@ -44,7 +44,7 @@ impl Form {
             Form::Oversize => "1: E above P, TensorRT-LLM up to 1.5",
             Form::Partial => "2: E below P, TensorRT-LLM up to 1.5",
             Form::Relay => "3: E differs from P, vLLM or SGLang",
-            Form::Emptied => "2 or 3: E differs from P; no removal was received that would tell which",
+            Form::Emptied => "2 or 3: E differs from P; no removal was received that would show which",
             Form::Router => "4: E and P agree, C differs",
             Form::Cards => "C differs between workers",
         }
@@ -133,8 +133,8 @@ fn continues_something(totals: &Totals) -> bool {
 }
 
 fn form_of_empty_stores(view: &View<'_>, workers: &[WorkerIx]) -> Form {
-    let said = |wanted: fn(&LogSign) -> bool| view.cluster.sign(wanted).is_some();
-    if said(|sign| matches!(sign, LogSign::PublisherSize { .. })) || relays(view) {
+    let is_logged = |wanted: fn(&LogSign) -> bool| view.cluster.sign(wanted).is_some();
+    if is_logged(|sign| matches!(sign, LogSign::PublisherSize { .. })) || relays(view) {
         return Form::Relay;
     }
     let totals = workers.iter().map(|&worker| view.session(worker));
@@ -185,7 +185,7 @@ fn holders(view: &View<'_>) -> Vec<WorkerIx> {
     view.present().filter(|&worker| view.cluster.tree().holdings(worker).resident > 0).collect()
 }
 
-/// Overlap of decisions lately that tell it.
+/// Overlap of decisions lately that report it.
 pub(in crate::check::rules) fn overlap(view: &View<'_>) -> Overlap {
     let mut sum = Overlap { decisions: 0, blocks: 0, isl_blocks: 0 };
     for decided in view.decisions(WINDOW_MS) {

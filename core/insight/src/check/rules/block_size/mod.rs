@@ -30,44 +30,45 @@ fn look(view: &View<'_>) -> RuleOutcome {
 
 fn found(view: &View<'_>, diagnosis: &Diagnosis) -> Finding<'static> {
     let sizes = Sizes::of(view, diagnosis);
+    let sides = sizes.sides();
     let (severity, title, explanation) = match diagnosis.form {
         Form::Oversize => (
             Severity::Critical,
-            "Block size mismatch: the engine's blocks are larger than the publisher's, which drops every store",
+            format!("Block size mismatch: {sides}: all stored events dropped"),
             "The publisher drops each stored event because its block does not fit, and passes only removals on, so \
              the router's tree stays empty and every overlap is 0. Requests succeed, but routing is as blind as round \
              robin.",
         ),
         Form::Partial => (
             Severity::Critical,
-            "Block size mismatch: the engine's blocks are smaller than the publisher's, which empties every store",
+            format!("Block size mismatch: {sides}: all stored events empty"),
             "The publisher takes each first block for an unfinished one and publishes stored events without a block, so \
              the router's tree stays empty and every overlap is 0. Requests succeed, but routing is as blind as round \
              robin.",
         ),
         Form::Relay => (
             Severity::Critical,
-            "Block size mismatch: the relay empties every store because engine and publisher differ",
+            format!("Block size mismatch: {sides}: all KV events dropped"),
             "The publisher leaves out each block whose size is not its own and publishes stored events without a block, \
              so the router's tree stays empty and every overlap is 0. Requests succeed, but routing is as blind as \
              round robin.",
         ),
         Form::Emptied => (
             Severity::Critical,
-            "Block size mismatch: every store is empty because engine and publisher differ",
+            format!("Block size mismatch: {sides}: all stored events empty"),
             "Stored events come without a block, so the router's tree stays empty and every overlap is 0. Whether the \
              engine's blocks are smaller (TensorRT-LLM) or just different (vLLM, SGLang) shows with the first removals \
              or in the worker's log.",
         ),
         Form::Router => (
             Severity::Critical,
-            "Block size mismatch: the router counts in other blocks than engine and publisher",
+            "Block size mismatch: the router counts in other blocks than engine and publisher".to_owned(),
             "The trees fill, but the router cuts prompts into blocks of another size, so their hashes never meet and the \
              overlap is always 0. Requests succeed, but routing is as blind as round robin.",
         ),
         Form::Cards => (
             Severity::Warning,
-            "Block size mismatch: workers of one component register different block sizes",
+            "Block size mismatch: workers of one component register different block sizes".to_owned(),
             "A router uses one size for a model, so the caches of the workers with another size are never matched. Such \
              a worker can still get requests.",
         ),
