@@ -65,14 +65,6 @@ pub struct Episode {
     pub spikes: Vec<Spike>,
 }
 
-impl Episode {
-    /// First and last Unix second.
-    pub fn span_s(&self) -> (u64, u64) {
-        let from = self.spikes.iter().map(|spike| spike.from_s).min().unwrap_or(0);
-        (from, self.spikes.iter().map(|spike| spike.until_s).max().unwrap_or(from))
-    }
-}
-
 /// The `seconds` full seconds before `now`, as far as they are kept ([`radixscope_state::cluster::RATE_WINDOW_S`]).
 pub fn series(cluster: &Cluster, now: Millis, seconds: u64) -> Series {
     let end = now.0 / RATE_BUCKET_MS;
@@ -206,7 +198,6 @@ mod tests {
         assert_eq!(found.len(), 1);
         let workers: Vec<u16> = found[0].spikes.iter().map(|spike| spike.worker.0).collect();
         assert_eq!(workers, [0, 2, 1]);
-        assert_eq!(found[0].span_s(), (START + 20, START + 134));
         assert_eq!(found[0].spikes[1].peak, 66);
     }
 

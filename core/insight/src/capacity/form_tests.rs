@@ -83,3 +83,8 @@ fn the_live_capacity_stands_beside_the_computed_one() {
     assert!(against_live(&capacity, 10_000).contains("738 (7 %) fewer"));
     assert!(against_live(&capacity, 20_000).contains("9,262 (46 %) more"));
 }
+
+#[test]
+fn fields_stand_in_the_order_of_the_inputs() {
+    assert!(Field::ALL.iter().enumerate().all(|(at, field)| field.input as usize == at));
+}

@@ -95,11 +95,6 @@ pub fn live(cluster: &Cluster, now: Millis, ms: u64) -> Live {
     Live { window, sources, concurrency }
 }
 
-/// The same without sources: what is saved as a level of a baseline.
-pub fn live_window(cluster: &Cluster, now: Millis, ms: u64) -> Window {
-    live(cluster, now, ms).window
-}
-
 /// A figure.
 #[derive(Clone, Copy)]
 struct Known {

@@ -162,7 +162,7 @@ fn a_mirror_above_the_capacity_is_said_to_be_wrong() {
         (memory.belief(), memory.free_blocks(), memory.retained_blocks()),
         (Belief::AboveCapacity(10), None, None)
     );
-    assert!(memory.belief_words().contains("10 blocks more than there is room for"));
+    assert!(memory.belief_words().contains("10 blocks more than the capacity"));
 }
 
 #[test]
@@ -228,7 +228,7 @@ fn lifetimes_are_held_against_the_gap_to_the_next_use() {
     assert!(words(ages(0, Some(30_000))).contains("shorter than the gap"));
     assert!(words(ages(0, Some(3_000))).contains("longer than the gap"));
     let back = words(ages(10, None));
-    assert!(back.contains("4.0 s after they went") && back.contains("one block in 32"), "{back}");
+    assert!(back.contains("4.0 s after they were evicted") && back.contains("one block in 32"), "{back}");
 }
 
 #[test]

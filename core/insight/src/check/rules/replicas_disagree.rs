@@ -248,6 +248,6 @@ mod tests {
         say(&mut stage, 12, &[100], &[400]);
         let finding = stage.found(&RULE).unwrap();
         assert!(finding.fix.iter().all(|fix| !fix.setting.to_lowercase().contains("sync")), "{finding:?}");
-        assert!(finding.explanation.contains("replica sync is on"));
+        assert!(finding.explanation.contains("Replica sync is on"));
     }
 }
