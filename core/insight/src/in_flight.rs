@@ -22,7 +22,7 @@ pub const ABOVE_MEAN_SHARE: f64 = 0.2;
 pub struct Series {
     /// Unix second of the first value.
     pub first_s: u64,
-    /// Workers whose requests are known, in order of first sight, with the most requests at once in each second from
+    /// Workers whose requests are known, in the order in which they were first seen, with the most requests at once in each second from
     /// `first_s` on; `None`: not known in that second, or the worker had left.
     pub workers: Vec<(WorkerIx, Vec<Option<u32>>)>,
 }
@@ -63,14 +63,6 @@ pub struct Spike {
 pub struct Episode {
     /// In order of time.
     pub spikes: Vec<Spike>,
-}
-
-impl Episode {
-    /// First and last Unix second.
-    pub fn span_s(&self) -> (u64, u64) {
-        let from = self.spikes.iter().map(|spike| spike.from_s).min().unwrap_or(0);
-        (from, self.spikes.iter().map(|spike| spike.until_s).max().unwrap_or(from))
-    }
 }
 
 /// The `seconds` full seconds before `now`, as far as they are kept ([`radixscope_state::cluster::RATE_WINDOW_S`]).
@@ -206,7 +198,6 @@ mod tests {
         assert_eq!(found.len(), 1);
         let workers: Vec<u16> = found[0].spikes.iter().map(|spike| spike.worker.0).collect();
         assert_eq!(workers, [0, 2, 1]);
-        assert_eq!(found[0].span_s(), (START + 20, START + 134));
         assert_eq!(found[0].spikes[1].peak, 66);
     }
 

@@ -43,7 +43,7 @@ pub struct Config {
     pub events: EventLine,
     /// Whether the frontend tells its replicas of the requests it routes (`--router-replica-sync`).
     pub replica_sync: bool,
-    /// Whether the frontend's log is heard: the lines of its decisions at INFO.
+    /// Whether the frontend's log is written: the lines of its decisions at INFO.
     pub log: bool,
     /// Whether frontend and workers are scraped: what they answer to a request for `/metrics`, every 2 s.
     pub metrics: bool,
@@ -68,7 +68,7 @@ pub(super) struct Fleet {
     pub(super) router_block_size_tokens: u32,
     /// Frontends that route.
     pub(super) frontends: u8,
-    /// Whether the router predicts what workers hold, instead of hearing their events.
+    /// Whether the router predicts what workers hold, instead of receiving their events.
     pub(super) predicts: bool,
 }
 

@@ -1,4 +1,4 @@
-//! Which workers hold which block, as the router heard it: a bit a worker in words of 64.
+//! Which workers hold which block, by the events that the router received: a bit a worker in words of 64.
 //! Must not know prompts' lengths, loads or costs.
 
 use rustc_hash::FxHashMap;

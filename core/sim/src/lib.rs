@@ -10,6 +10,7 @@ mod cache;
 mod config;
 mod engine;
 mod fault;
+mod fault_events;
 mod holders;
 mod log;
 mod metrics;
@@ -17,14 +18,13 @@ mod predicted;
 mod report;
 pub mod resimulation;
 mod router;
-mod scene;
 mod serving;
 mod shape;
 mod timing;
 mod tokens;
-mod troubles;
 mod users;
 mod wire;
+mod workload;
 
 use rand::SeedableRng;
 use rand_pcg::Pcg64Mcg;
@@ -38,17 +38,17 @@ pub use self::report::{
     RequestRecord, SPREADS_KEPT, Summary,
 };
 pub use self::router::SimulatedCandidate;
-use self::scene::Scene;
 use self::serving::Serving;
 pub use self::tokens::token_id;
 pub use self::wire::{Channel, WireMessage};
+use self::workload::Driver;
 use radixscope_model::id::{BlockHash, Millis};
 
 /// A simulated cluster; see the module's documentation.
 #[derive(Debug)]
 pub struct Simulation {
     serving: Serving,
-    scene: Scene,
+    driver: Driver,
 }
 
 impl Simulation {
@@ -61,32 +61,32 @@ impl Simulation {
         let config = config.set_up();
         let router_rng = stream(config.seed, 0x726f_7574_6572);
         let serving = Serving::new(&config.fleet(), config.concurrency as usize, router_rng);
-        Ok(Self { serving, scene: Scene::new(config, start) })
+        Ok(Self { serving, driver: Driver::new(config, start) })
     }
 
     /// Lets everything up to and including `until` happen and passes each message to `out`, in order of time.
     pub fn run_until(&mut self, until: Millis, out: &mut dyn FnMut(WireMessage<'_>)) {
-        self.scene.run_until(until, &mut self.serving, out);
+        self.driver.run_until(until, &mut self.serving, out);
     }
 
     /// What was measured so far.
     pub fn report(&self) -> &Report {
-        self.scene.report()
+        self.driver.report()
     }
 
     /// What is simulated: with a fault of the set-up, the configuration that this makes.
     pub fn config(&self) -> &Config {
-        self.scene.config()
+        self.driver.config()
     }
 
     /// Discovery instance id of worker number `worker`.
     pub fn worker_id(&self, worker: u16) -> u64 {
-        self.scene.wire().worker_id(worker)
+        self.driver.wire().worker_id(worker)
     }
 
     /// Discovery instance id of the frontend.
     pub fn router_id(&self) -> u64 {
-        self.scene.wire().router_id()
+        self.driver.wire().router_id()
     }
 
     /// Full blocks that worker number `worker` really holds, in no order.

@@ -37,7 +37,7 @@ pub(super) enum Level {
 /// Writes the logs.
 #[derive(Debug)]
 pub(super) struct Log {
-    /// Whether anybody hears them.
+    /// Whether anybody reads them.
     on: bool,
     /// Weight of the prefill term, and whether ties are resolved, which a temperature above 0 leaves to chance.
     mode: Option<(f64, bool)>,
@@ -67,7 +67,7 @@ impl Log {
         }
     }
 
-    /// A line that is heard at `at_ms` and carries the time `at_us`.
+    /// A line that arrives at `at_ms` and carries the time `at_us`.
     fn write(
         &mut self,
         who: &str,
@@ -208,12 +208,14 @@ mod tests {
     }
 
     #[test]
-    fn overlap_and_tree_are_told_of_the_chosen_worker() {
-        let said = lines(KV, 0, &[weighed(243, 1_600, (12.0625, 631.0))]);
-        assert!(said[0].ends_with(
+    fn overlap_and_tree_are_those_of_the_chosen_worker() {
+        let written = lines(KV, 0, &[weighed(243, 1_600, (12.0625, 631.0))]);
+        assert!(written[0].ends_with(
             "with 243 cached blocks: 643.062 = 1.0 * prefill_blocks + decode_blocks = 1.0 * 12.062 + 631.000"
         ));
-        assert!(said[1].ends_with("logit: 643.062, cached blocks: 243, tree size: 1600, total blocks: 1600"));
+        assert!(
+            written[1].ends_with("logit: 643.062, cached blocks: 243, tree size: 1600, total blocks: 1600")
+        );
     }
 
     #[test]
@@ -224,9 +226,9 @@ mod tests {
             router_temperature: 0.5,
             ..RouterSettings::new(Formula::A)
         };
-        let said = lines(hot, 1, &tied);
-        assert_eq!(said.len(), 3);
-        assert!(said[0].contains("= 0.2 * prefill_blocks"), "one decimal, half to even: {}", said[0]);
+        let written = lines(hot, 1, &tied);
+        assert_eq!(written.len(), 3);
+        assert!(written[0].contains("= 0.2 * prefill_blocks"), "one decimal, half to even: {}", written[0]);
         assert_eq!(lines(RouterSettings::round_robin(), 1, &[]), [""; 0]);
     }
 }

@@ -1,5 +1,5 @@
 //! The frontend's router and the workers' engines at work: what a request goes through from its routing to its last
-//! token. Must not know who sends requests, nor who is told what: that is what [`Surroundings`] are for.
+//! token. Must not know who sends requests, nor who receives what: that is what [`Surroundings`] are for.
 
 use rand_pcg::Pcg64Mcg;
 
@@ -11,7 +11,7 @@ use super::timing;
 use radixscope_model::id::BlockHash;
 use radixscope_model::record::Block;
 
-/// What lies around the serving: time, the requests, and those who hear what happens to them.
+/// What lies around the serving: time, the requests, and those who receive what happens to them.
 pub(super) trait Surroundings: Texts {
     /// Now, in microseconds since the start.
     fn now_us(&self) -> u64;
@@ -25,17 +25,17 @@ pub(super) trait Surroundings: Texts {
     fn finished(&mut self, router: &Router, request: u32, served: &Served);
     /// The first token of a request came.
     fn prefilled(&mut self, _router: &Router, _request: u32, _first: &FirstToken) {}
-    /// A worker stored the blocks `from..to` of a request's text. Returns what others hear of it.
+    /// A worker stored the blocks `from..to` of a request's text. Returns what others receive of it.
     fn stored(&mut self, _worker: u16, _request: u32, _from: u32, _to: u32) -> Delivery {
         Delivery::Whole
     }
-    /// A worker dropped a block. Returns what others hear of it.
+    /// A worker dropped a block. Returns what others receive of it.
     fn evicted(&mut self, _worker: u16, _hash: BlockHash) -> Delivery {
         Delivery::Whole
     }
     /// The router could not apply an event of a worker.
     fn rejected(&mut self, _worker: u16, _rejected: Rejected) {}
-    /// A step of a worker's engine is over, and what came of it is told.
+    /// A step of a worker's engine is over, and what came of it is published.
     fn stepped(&mut self, _worker: u16, _engine: &Engine) {}
     /// A request ended without an answer; the router no longer counts it.
     fn failed(&mut self, _router: &Router, _worker: u16, _request: u32, _failure: Failure) {}
@@ -84,9 +84,9 @@ pub(super) struct FirstToken {
 /// An event that the router could not apply.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Rejected {
-    /// It never heard of the block above the stored ones.
+    /// It does not know the block above the stored ones.
     Store { parent: BlockHash, blocks: usize },
-    /// It never heard of the block removed.
+    /// It does not know the block removed.
     Removal { hash: BlockHash },
 }
 
@@ -242,7 +242,7 @@ impl Serving {
         }
     }
 
-    /// Passes on what an engine did: to those around, and to the router as far as it hears of it.
+    /// Passes on what an engine did: to those around, and to the router as far as it receives it.
     fn tell(&mut self, worker: u16, around: &mut impl Surroundings) {
         let mut happened = std::mem::take(&mut self.happened);
         for happening in happened.drain(..) {
@@ -253,8 +253,8 @@ impl Serving {
                     flight.cached_tokens = cached_blocks * self.block_size_tokens;
                 }
                 Happening::Evicted { hash } => {
-                    let heard = around.evicted(worker, hash).reaches_router();
-                    if heard && !self.router.removed(worker, hash) {
+                    let reaches = around.evicted(worker, hash).reaches_router();
+                    if reaches && !self.router.removed(worker, hash) {
                         around.rejected(worker, Rejected::Removal { hash });
                     }
                 }

@@ -40,7 +40,7 @@ pub enum Channel {
     Metrics,
 }
 
-/// Who hears the messages.
+/// Who receives the messages.
 pub(super) type Out<'a> = &'a mut dyn FnMut(WireMessage<'_>);
 
 /// Numbers the messages of one publisher on one topic.
@@ -89,12 +89,48 @@ pub(super) struct Wire {
     /// Whether every engine hashes with a seed of its own.
     seeded: bool,
     stream_subject: String,
-    events_subject: String,
-    hits_subject: String,
-    metrics_subject: String,
-    sequences_subject: String,
+    events: Topic,
+    hits: Topic,
+    metrics: Topic,
+    sequences: Topic,
+    buffers: Buffers,
+}
+
+/// What envelopes are published on.
+#[derive(Debug)]
+struct Topic {
+    name: &'static str,
+    subject: String,
+}
+
+/// Memory of messages, to be used again.
+#[derive(Debug, Default)]
+struct Buffers {
     payload: Vec<u8>,
     message: Vec<u8>,
+}
+
+impl Buffers {
+    /// Publishes an event in an envelope: MessagePack in MessagePack.
+    fn publish(
+        &mut self,
+        topic: &Topic,
+        (publisher_id, sequence): (u64, u64),
+        at_ms: Millis,
+        event: &impl Serialize,
+        out: Out<'_>,
+    ) {
+        pack(&mut self.payload, event);
+        pack(&mut self.message, &Envelope::new(publisher_id, sequence, at_ms, topic.name, &self.payload));
+        out(WireMessage { at_ms, channel: Channel::Nats, name: &topic.subject, payload: &self.message });
+    }
+
+    /// Gives out a value as JSON.
+    fn json(&mut self, at_ms: Millis, channel: Channel, name: &str, value: &impl Serialize, out: Out<'_>) {
+        self.payload.clear();
+        written(serde_json::to_writer(&mut self.payload, value));
+        out(WireMessage { at_ms, channel, name, payload: &self.payload });
+    }
 }
 
 /// From one lease to the next that is taken at the same time.
@@ -103,9 +139,6 @@ const LEASE_STEP: u64 = 6;
 const RESTART_STEP: u64 = 0x100;
 
 const KV_EVENTS: &str = "kv-events";
-const KV_HIT_RATE: &str = "kv-hit-rate";
-const KV_METRICS: &str = "kv_metrics";
-const ACTIVE_SEQUENCES: &str = "active_sequences_events";
 
 impl Wire {
     pub(super) fn new(config: &Config) -> Self {
@@ -118,6 +151,9 @@ impl Wire {
             events: Sequence::default(),
             metrics: Sequence::default(),
         };
+        let of_namespace = |name| Topic { name, subject: format!("namespace.{namespace}.{name}") };
+        let of_component =
+            |name| Topic { name, subject: format!("namespace.{namespace}.component.{component}.{name}") };
         Self {
             workers: (0..).zip(&workers).map(line).collect(),
             routers: (0..u64::from(config.frontends()))
@@ -126,12 +162,11 @@ impl Wire {
             routers_publish: !config.has(Fault::Approximate),
             seeded: config.has(Fault::HashSeed),
             stream_subject: format!("{}.{KV_EVENTS}", stream_name(namespace, component)),
-            events_subject: format!("namespace.{namespace}.component.{component}.{KV_EVENTS}"),
-            hits_subject: format!("namespace.{namespace}.{KV_HIT_RATE}"),
-            metrics_subject: format!("namespace.{namespace}.{KV_METRICS}"),
-            sequences_subject: format!("namespace.{namespace}.component.{component}.{ACTIVE_SEQUENCES}"),
-            payload: Vec::new(),
-            message: Vec::new(),
+            events: of_component(KV_EVENTS),
+            hits: of_namespace("kv-hit-rate"),
+            metrics: of_namespace("kv_metrics"),
+            sequences: of_component("active_sequences_events"),
+            buffers: Buffers::default(),
         }
     }
 
@@ -166,11 +201,9 @@ impl Wire {
     pub(super) fn model_cards(&mut self, config: &Config, at_ms: Millis, out: Out<'_>) {
         for (at, worker) in (0..).zip(&self.workers) {
             let card = ModelEntry::new(config, at, worker.id);
-            self.payload.clear();
-            written(serde_json::to_writer(&mut self.payload, &card));
             let (namespace, component) = (&config.namespace, &config.component);
             let key = format!("v1/mdc/{namespace}/{component}/generate/{:x}", worker.id);
-            out(WireMessage { at_ms, channel: Channel::Discovery, name: &key, payload: &self.payload });
+            self.buffers.json(at_ms, Channel::Discovery, &key, &card, out);
         }
     }
 
@@ -225,22 +258,12 @@ impl Wire {
         let line = &mut self.workers[usize::from(worker)];
         let event = KvCacheEvent { event_id: line.event_id.next(), data, dp_rank: 0 };
         let event = RouterEvent { worker_id: line.id, event };
-        self.payload.clear();
         match line.line {
             EventLine::JetStream => {
-                written(serde_json::to_writer(&mut self.payload, &event));
-                out(WireMessage {
-                    at_ms,
-                    channel: Channel::Nats,
-                    name: &self.stream_subject,
-                    payload: &self.payload,
-                });
+                self.buffers.json(at_ms, Channel::Nats, &self.stream_subject, &event, out);
             }
             EventLine::LocalIndexer => {
-                pack(&mut self.payload, &event);
-                let sequence = line.events.next();
-                let envelope = Envelope::new(line.id, sequence, at_ms, KV_EVENTS, &self.payload);
-                send(&mut self.message, &envelope, &self.events_subject, out);
+                self.buffers.publish(&self.events, (line.id, line.events.next()), at_ms, &event, out);
             }
         }
     }
@@ -258,12 +281,10 @@ impl Wire {
         if !self.routers_publish {
             return;
         }
-        let worker_id = self.worker_id(worker);
-        self.payload.clear();
-        pack(&mut self.payload, &KvHitRateEvent { worker_id, dp_rank: 0, isl_blocks, overlap_blocks });
+        let event =
+            KvHitRateEvent { worker_id: self.worker_id(worker), dp_rank: 0, isl_blocks, overlap_blocks };
         let router = &mut self.routers[usize::from(frontend)];
-        let envelope = Envelope::new(router.id, router.hits.next(), at_ms, KV_HIT_RATE, &self.payload);
-        send(&mut self.message, &envelope, &self.hits_subject, out);
+        self.buffers.publish(&self.hits, (router.id, router.hits.next()), at_ms, &event, out);
     }
 
     /// The router tells its replicas of a step in the life of a request.
@@ -277,12 +298,8 @@ impl Wire {
     ) {
         let worker = WorkerWithDpRank { worker_id: self.worker_id(worker), dp_rank: 0 };
         let router = &mut self.routers[0];
-        let router_id = router.id;
-        self.payload.clear();
-        pack(&mut self.payload, &ActiveSequenceEvent { request_id, worker, data, router_id });
-        let envelope =
-            Envelope::new(router_id, router.sequences.next(), at_ms, ACTIVE_SEQUENCES, &self.payload);
-        send(&mut self.message, &envelope, &self.sequences_subject, out);
+        let event = ActiveSequenceEvent { request_id, worker, data, router_id: router.id };
+        self.buffers.publish(&self.sequences, (router.id, router.sequences.next()), at_ms, &event, out);
     }
 
     /// What the router thinks a worker is doing.
@@ -312,21 +329,15 @@ impl Wire {
     fn load(
         &mut self,
         at_ms: Millis,
-        (publisher_id, sequence): (u64, u64),
+        publisher: (u64, u64),
         worker: u16,
         active_decode_blocks: u64,
         active_prefill_tokens: Option<u64>,
         out: Out<'_>,
     ) {
-        let worker_id = self.worker_id(worker);
-        let active_decode_blocks = Some(active_decode_blocks);
-        self.payload.clear();
-        pack(
-            &mut self.payload,
-            &ActiveLoad { worker_id, dp_rank: 0, active_decode_blocks, active_prefill_tokens },
-        );
-        let envelope = Envelope::new(publisher_id, sequence, at_ms, KV_METRICS, &self.payload);
-        send(&mut self.message, &envelope, &self.metrics_subject, out);
+        let (worker_id, active_decode_blocks) = (self.worker_id(worker), Some(active_decode_blocks));
+        let event = ActiveLoad { worker_id, dp_rank: 0, active_decode_blocks, active_prefill_tokens };
+        self.buffers.publish(&self.metrics, publisher, at_ms, &event, out);
     }
 }
 
@@ -353,19 +364,10 @@ fn written<E: std::fmt::Debug>(result: Result<(), E>) {
     result.expect("a Vec takes every byte");
 }
 
+/// Writes a value as MessagePack in place of what was there.
 fn pack(into: &mut Vec<u8>, value: &impl Serialize) {
+    into.clear();
     written(value.serialize(&mut rmp_serde::Serializer::new(into).with_struct_map()));
-}
-
-fn send(message: &mut Vec<u8>, envelope: &Envelope<'_>, subject: &str, out: Out<'_>) {
-    message.clear();
-    pack(message, envelope);
-    out(WireMessage {
-        at_ms: Millis(envelope.published_at),
-        channel: Channel::Nats,
-        name: subject,
-        payload: message,
-    });
 }
 
 #[cfg(test)]
@@ -377,14 +379,14 @@ mod tests {
     const ROUTER: u64 = 0x2897_7750_e0a7_b54f;
 
     /// The bytes that `say` publishes, with the ids of the messages recorded from a real Dynamo.
-    fn heard(events: EventLine, say: impl FnOnce(&mut Wire, Out<'_>)) -> (String, Vec<u8>) {
+    fn published(events: EventLine, say: impl FnOnce(&mut Wire, Out<'_>)) -> (String, Vec<u8>) {
         let mut wire = Wire::new(&Config { workers: 1, events, ..Config::default() });
         wire.workers[0].id = WORKER;
         wire.routers[0].id = ROUTER;
-        let mut heard = Vec::new();
-        say(&mut wire, &mut |m| heard.push((m.name.to_owned(), m.payload.to_owned())));
-        assert_eq!(heard.len(), 1);
-        heard.remove(0)
+        let mut messages = Vec::new();
+        say(&mut wire, &mut |m| messages.push((m.name.to_owned(), m.payload.to_owned())));
+        assert_eq!(messages.len(), 1);
+        messages.remove(0)
     }
 
     fn hex(bytes: &[u8]) -> String {
@@ -398,8 +400,9 @@ mod tests {
 
     #[test]
     fn a_decision_equals_the_recorded_bytes() {
-        let (subject, bytes) =
-            heard(EventLine::JetStream, |wire, out| wire.hit_rate(Millis(0x1a1_fa23_d3dc), 0, 0, 3, 0, out));
+        let (subject, bytes) = published(EventLine::JetStream, |wire, out| {
+            wire.hit_rate(Millis(0x1a1_fa23_d3dc), 0, 0, 3, 0, out)
+        });
         assert_eq!(subject, "namespace.dynamo.kv-hit-rate");
         assert_eq!(
             hex(&bytes),
@@ -411,7 +414,7 @@ mod tests {
 
     #[test]
     fn a_load_of_the_router_equals_the_recorded_bytes() {
-        let (subject, bytes) = heard(EventLine::JetStream, |wire, out| {
+        let (subject, bytes) = published(EventLine::JetStream, |wire, out| {
             wire.router_load(Millis(0x1a1_fa23_d3dd), 0, 0, (2, 42), out)
         });
         assert_eq!(subject, "namespace.dynamo.kv_metrics");
@@ -435,7 +438,7 @@ mod tests {
     fn the_life_of_a_request_has_the_fields_of_dynamo_in_its_order() {
         let say = |step: fn(&[Block]) -> Step<'_>| {
             let blocks = blocks([(7585370176810793920, 0), (0x9b3e_eddc_fd32_dfef, 0)]);
-            let (subject, bytes) = heard(EventLine::JetStream, |wire, out| {
+            let (subject, bytes) = published(EventLine::JetStream, |wire, out| {
                 wire.sequence(Millis(0), 0, "e9980da3", step(&blocks), out);
             });
             assert_eq!(subject, "namespace.dynamo.component.backend.active_sequences_events");
@@ -470,13 +473,13 @@ mod tests {
             &text("expected_output_tokens"),
             "c0",
         ];
-        let said = say(|blocks| Step::AddRequest {
+        let bytes = say(|blocks| Step::AddRequest {
             token_sequence: Some(ChainHashes(blocks)),
             isl: 42,
             overlap: 1,
             expected_output_tokens: None,
         });
-        assert_eq!(said, around(&added.concat()));
+        assert_eq!(bytes, around(&added.concat()));
         assert_eq!(say(|_| Step::MarkPrefillCompleted), around(&text("MarkPrefillCompleted")));
         assert_eq!(say(|_| Step::Free), around(&text("Free")));
     }
@@ -487,7 +490,7 @@ mod tests {
             (7585370176810793920, 7585370176810793920),
             (0x9b3e_eddc_fd32_dfef, 0xc1d4_e735_5a1a_9907),
         ]);
-        let (subject, bytes) = heard(EventLine::LocalIndexer, |wire, out| {
+        let (subject, bytes) = published(EventLine::LocalIndexer, |wire, out| {
             wire.stored(Millis(1795198014434), 0, (None, &blocks), Delivery::Whole, out);
         });
         assert_eq!(subject, "namespace.dynamo.component.backend.kv-events");
@@ -507,7 +510,7 @@ mod tests {
     fn a_stored_event_on_jetstream_equals_the_recorded_text() {
         let blocks =
             blocks([(7585370176810793920, 7585370176810793920), (5214045902298629111, 8781325924315300312)]);
-        let (subject, bytes) = heard(EventLine::JetStream, |wire, out| {
+        let (subject, bytes) = published(EventLine::JetStream, |wire, out| {
             wire.stored(Millis(0), 0, (None, &blocks), Delivery::Whole, out)
         });
         assert_eq!(subject, "namespace-dynamo-component-backend-kv-events.kv-events");
@@ -519,7 +522,7 @@ mod tests {
 
     #[test]
     fn a_removed_event_names_one_block() {
-        let (_, bytes) = heard(EventLine::JetStream, |wire, out| {
+        let (_, bytes) = published(EventLine::JetStream, |wire, out| {
             wire.removed(Millis(0), 0, BlockHash(u64::MAX), Delivery::Whole, out)
         });
         assert_eq!(

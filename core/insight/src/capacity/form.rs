@@ -14,7 +14,7 @@ pub struct Field {
 }
 
 impl Field {
-    /// All, in the order of the form.
+    /// All, in the order of the form, which is that of [`Input`].
     pub const ALL: [Self; 15] = [
         Self::needed(Input::HbmPerGpu, "hbm"),
         Self::needed(Input::GpusPerWorker, "gpus"),
@@ -97,7 +97,7 @@ impl Form {
     }
 
     /// What the address says: `get` gives the value of a key, `cap.` left out. What is not understood of `preset`, `engine`,
-    /// `of` and `by` is taken as not said; numbers stay as they are and are judged by [`read`](Self::read).
+    /// `of` and `by` is taken as not given; numbers stay as they are and are judged by [`read`](Self::read).
     pub fn from_address(get: impl Fn(&str) -> Option<String>) -> Self {
         let mut form = Self::of_preset(get("preset").and_then(|text| text.parse().ok()).unwrap_or(0));
         let engine = get("engine").and_then(|text| Engine::ALL.into_iter().find(|&e| engine_key(e) == text));
@@ -118,7 +118,7 @@ impl Form {
     }
 
     /// Every key with its value, `None` where it is the preset's own: what the address keeps. The preset itself is always
-    /// there, so that a form that was touched can be told from one that was not.
+    /// there, so that a form that was touched can be distinguished from one that was not.
     pub fn to_address(&self) -> Vec<(&'static str, Option<String>)> {
         let preset = Self::of_preset(self.preset);
         let differs = |is_same: bool, text: String| (!is_same).then_some(text);
@@ -143,14 +143,12 @@ impl Form {
 
     /// What is typed.
     pub fn text(&self, input: Input) -> &str {
-        Field::ALL.iter().position(|field| field.input == input).map_or("", |at| &self.texts[at])
+        &self.texts[input as usize]
     }
 
     /// Types.
     pub fn set(&mut self, input: Input, text: String) {
-        if let Some(at) = Field::ALL.iter().position(|field| field.input == input) {
-            self.texts[at] = text;
-        }
+        self.texts[input as usize] = text;
     }
 
     /// The fields that count: shape or bytes per token, not both.
@@ -169,17 +167,15 @@ impl Form {
         let mut faults = Vec::new();
         let mut values = [None; Field::ALL.len()];
         for field in self.fields() {
-            let at = Field::ALL.iter().position(|other| *other == field).unwrap_or_default();
-            match number(field, &self.texts[at]) {
-                Ok(value) => values[at] = value,
+            match number(field, self.text(field.input)) {
+                Ok(value) => values[field.input as usize] = value,
                 Err(message) => faults.push(Fault { input: field.input, message }),
             }
         }
         if !faults.is_empty() {
             return Err(faults);
         }
-        let of =
-            |input: Input| Field::ALL.iter().position(|field| field.input == input).and_then(|at| values[at]);
+        let of = |input: Input| values[input as usize];
         let whole = |input| of(input).map_or(0, |value| value as u32);
         let kv = if self.by_shape {
             KvBytes::Model {
@@ -246,35 +242,9 @@ fn number(field: Field, text: &str) -> Result<Option<f64>, String> {
     field.input.check(value).map(Some).map_err(|error| error.to_string())
 }
 
-/// An input of a preset as text; empty where it has none.
+/// An input of a preset as text; empty where it has none. Bytes per token also where they follow from the shape.
 fn written(inputs: &Inputs, input: Input) -> String {
-    let gb = |bytes: u64| (bytes as f64 / GB as f64).to_string();
-    let some = |value: Option<u64>| value.map_or(String::new(), |value| value.to_string());
-    let shape = |of: fn(&KvBytes) -> Option<u32>| of(&inputs.kv).map_or(String::new(), |n| n.to_string());
-    match input {
-        Input::HbmPerGpu => gb(inputs.hbm_bytes_per_gpu),
-        Input::GpusPerWorker => inputs.gpus_per_worker.to_string(),
-        Input::Weights => gb(inputs.weight_bytes),
-        Input::Fraction => inputs.fraction.to_string(),
-        Input::KvBytesPerToken => some(inputs.capacity().ok().map(|capacity| capacity.kv_bytes_per_token)),
-        Input::Layers => shape(|kv| model(kv).map(|[layers, ..]| layers)),
-        Input::KvHeads => shape(|kv| model(kv).map(|[_, heads, ..]| heads)),
-        Input::HeadDim => shape(|kv| model(kv).map(|[.., dim, _]| dim)),
-        Input::BytesPerElement => shape(|kv| model(kv).map(|[.., element]| element)),
-        Input::BlockSize => inputs.block_size_tokens.to_string(),
-        Input::Workers => inputs.workers.to_string(),
-        Input::MaxNumSeqs => some(inputs.max_num_seqs.map(u64::from)),
-        Input::P50 => some(inputs.p50_tokens),
-        Input::P95 => some(inputs.p95_tokens),
-        Input::SharedPrefix => some(inputs.shared_prefix_tokens),
-    }
-}
-
-fn model(kv: &KvBytes) -> Option<[u32; 4]> {
-    match *kv {
-        KvBytes::PerToken(_) => None,
-        KvBytes::Model { layers, kv_heads, head_dim, bytes_per_element } => {
-            Some([layers, kv_heads, head_dim, bytes_per_element])
-        }
-    }
+    let computed = || Some(inputs.capacity().ok()?.kv_bytes_per_token as f64);
+    let value = inputs.value(input).or_else(|| computed().filter(|_| input == Input::KvBytesPerToken));
+    value.map_or(String::new(), |value| value.to_string())
 }

@@ -1,4 +1,4 @@
-//! What is typed, what the address keeps of it, and what is said of it.
+//! What is typed, what the address keeps of it, and what comes of it.
 
 use super::*;
 
@@ -60,16 +60,16 @@ fn the_shape_is_not_asked_for_where_bytes_per_token_are_given() {
 #[test]
 fn the_reference_does_not_fit_its_full_batch_and_says_by_how_much() {
     let capacity = REFERENCE.capacity().unwrap();
-    let said = fit_sentences(&REFERENCE, &capacity);
-    assert_eq!(said[0].fits, Some(false));
+    let sentences = fit_sentences(&REFERENCE, &capacity);
+    assert_eq!(sentences[0].fits, Some(false));
     assert!(
-        said[0].text.starts_with(
+        sentences[0].text.starts_with(
             "64 sequences of 13,530 tokens (p95) need 27,072 blocks: above the capacity of 10,738"
         ),
         "{}",
-        said[0].text
+        sentences[0].text
     );
-    assert!(said[0].text.contains("16,334 blocks (152 %)"), "{}", said[0].text);
+    assert!(sentences[0].text.contains("16,334 blocks (152 %)"), "{}", sentences[0].text);
     let small = Inputs { max_num_seqs: Some(20), ..REFERENCE };
     assert_eq!(fit_sentences(&small, &small.capacity().unwrap())[0].fits, Some(true));
     let unknown = Inputs { max_num_seqs: None, ..REFERENCE };
@@ -82,4 +82,9 @@ fn the_live_capacity_stands_beside_the_computed_one() {
     assert!(against_live(&capacity, 10_738).ends_with("exactly as computed."));
     assert!(against_live(&capacity, 10_000).contains("738 (7 %) fewer"));
     assert!(against_live(&capacity, 20_000).contains("9,262 (46 %) more"));
+}
+
+#[test]
+fn fields_stand_in_the_order_of_the_inputs() {
+    assert!(Field::ALL.iter().enumerate().all(|(at, field)| field.input as usize == at));
 }

@@ -1,6 +1,6 @@
 //! What the arithmetic is given, under which name, and within which bounds.
 
-use super::{Error, GB};
+use super::{Error, Field, GB};
 
 /// An engine below Dynamo's router.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -226,35 +226,42 @@ impl Input {
 }
 
 impl Inputs {
+    /// One of them in its unit; `None` where it is not given.
+    pub(super) fn value(&self, input: Input) -> Option<f64> {
+        let gb = |bytes: u64| Some(bytes as f64 / GB as f64);
+        let shape = |at: usize| match self.kv {
+            KvBytes::PerToken(_) => None,
+            KvBytes::Model { layers, kv_heads, head_dim, bytes_per_element } => {
+                Some([layers, kv_heads, head_dim, bytes_per_element][at].into())
+            }
+        };
+        match input {
+            Input::HbmPerGpu => gb(self.hbm_bytes_per_gpu),
+            Input::GpusPerWorker => Some(self.gpus_per_worker.into()),
+            Input::Weights => gb(self.weight_bytes),
+            Input::Fraction => Some(self.fraction),
+            Input::KvBytesPerToken => match self.kv {
+                KvBytes::PerToken(bytes) => Some(bytes as f64),
+                KvBytes::Model { .. } => None,
+            },
+            Input::Layers => shape(0),
+            Input::KvHeads => shape(1),
+            Input::HeadDim => shape(2),
+            Input::BytesPerElement => shape(3),
+            Input::BlockSize => Some(self.block_size_tokens.into()),
+            Input::Workers => Some(self.workers.into()),
+            Input::MaxNumSeqs => self.max_num_seqs.map(f64::from),
+            Input::P50 => self.p50_tokens.map(|tokens| tokens as f64),
+            Input::P95 => self.p95_tokens.map(|tokens| tokens as f64),
+            Input::SharedPrefix => self.shared_prefix_tokens.map(|tokens| tokens as f64),
+        }
+    }
+
     /// Whether every input is within its bounds.
     pub(super) fn check(&self) -> Result<(), Error> {
-        let gb = |bytes: u64| bytes as f64 / GB as f64;
-        Input::HbmPerGpu.check(gb(self.hbm_bytes_per_gpu))?;
-        Input::GpusPerWorker.check(f64::from(self.gpus_per_worker))?;
-        Input::Weights.check(gb(self.weight_bytes))?;
-        Input::Fraction.check(self.fraction)?;
-        match self.kv {
-            KvBytes::PerToken(bytes) => {
-                Input::KvBytesPerToken.check(bytes as f64)?;
-            }
-            KvBytes::Model { layers, kv_heads, head_dim, bytes_per_element } => {
-                Input::Layers.check(f64::from(layers))?;
-                Input::KvHeads.check(f64::from(kv_heads))?;
-                Input::HeadDim.check(f64::from(head_dim))?;
-                Input::BytesPerElement.check(f64::from(bytes_per_element))?;
-            }
-        }
-        Input::BlockSize.check(f64::from(self.block_size_tokens))?;
-        Input::Workers.check(f64::from(self.workers))?;
-        let optional = [
-            (Input::MaxNumSeqs, self.max_num_seqs.map(u64::from)),
-            (Input::P50, self.p50_tokens),
-            (Input::P95, self.p95_tokens),
-            (Input::SharedPrefix, self.shared_prefix_tokens),
-        ];
-        for (input, value) in optional {
-            if let Some(value) = value {
-                input.check(value as f64)?;
+        for Field { input, .. } in Field::ALL {
+            if let Some(value) = self.value(input) {
+                input.check(value)?;
             }
         }
         match (self.p50_tokens, self.p95_tokens) {

@@ -20,7 +20,7 @@ pub struct Live {
     pub retained_blocks: Option<u64>,
     /// Blocks there are.
     pub capacity_blocks: Option<u64>,
-    /// Sequences that wait for a place.
+    /// Queued sequences.
     pub waiting_sequences: Option<u64>,
 }
 
@@ -46,7 +46,7 @@ impl RemedyKind {
     pub const fn label(self) -> &'static str {
         match self {
             Self::LowerBatch => "Run fewer sequences at once",
-            Self::RaiseFraction => "Give KV a greater share of the memory",
+            Self::RaiseFraction => "Raise the KV memory fraction",
             Self::AlignBlockSizes => "Align the block sizes",
             Self::Retention => "Change eviction or retention",
         }
@@ -121,7 +121,7 @@ pub fn remedies(live: &Live) -> Vec<Remedy> {
 impl Live {
     fn judge(&self, kind: RemedyKind) -> (Advice, String) {
         if kind == RemedyKind::AlignBlockSizes {
-            let why = "Occupancy does not tell block sizes. They must be the same for the engine, its event publisher \
+            let why = "Occupancy does not show block sizes. They must be the same for the engine, its event publisher \
                 and the model card.";
             return (Advice::Unknown, why.to_owned());
         }

@@ -1,13 +1,8 @@
 //! Which fault explains a symptom. A queue, a crowd or slow answers that follow from another fault are worth knowing, but
 //! that fault is what has to be mended.
 
-use super::peers::holding;
-use super::rules::{
-    churn::Churn, hot_worker::HotWorker, memory_full::MemoryFull, starved_worker::StarvedWorker,
-};
-use super::{Rule, RuleOutcome, View};
-use radixscope_model::id::WorkerIx;
-use radixscope_state::cluster::Line;
+use super::rules::{churn, hot_worker, memory_full, starved_worker};
+use super::{Rule, View};
 
 /// Faults after which prefixes are not re-used, or not yet again.
 const NO_REUSE: [&str; 8] = [
@@ -48,19 +43,16 @@ pub(super) enum Cause {
 impl Cause {
     /// What explains that requests wait or are slow: reported, or seen now though not yet for long enough.
     pub(super) fn of(view: &View<'_>) -> Option<Self> {
-        if let Some(code) = NO_REUSE.into_iter().find(|code| holding(view, code).is_some()) {
+        const RULES: [(Cause, &Rule); 4] = [
+            (Cause::Memory, &memory_full::RULE),
+            (Cause::HotWorker, &hot_worker::RULE),
+            (Cause::StarvedWorker, &starved_worker::RULE),
+            (Cause::Churn, &churn::RULE),
+        ];
+        if let Some(code) = NO_REUSE.into_iter().find(|code| view.is_active(code)) {
             return Some(Self::NoReuse(code));
         }
-        let shows: [(Self, &dyn Rule); 4] = [
-            (Self::Memory, &MemoryFull),
-            (Self::HotWorker, &HotWorker),
-            (Self::StarvedWorker, &StarvedWorker),
-            (Self::Churn, &Churn),
-        ];
-        let holds = |rule: &dyn Rule| {
-            holding(view, rule.code()).is_some() || matches!(rule.look(view), RuleOutcome::Found(_))
-        };
-        let shows = shows.into_iter().find(|(_, rule)| holds(*rule)).map(|(cause, _)| cause);
+        let shows = RULES.into_iter().find(|(_, rule)| rule.shows(view)).map(|(cause, _)| cause);
         shows.or_else(|| caches_fill(view).then_some(Self::CachesFill))
     }
 
@@ -85,7 +77,7 @@ impl Cause {
             Self::NoReuse(_) => {
                 "The likeliest cause is a fault that keeps prefixes from being re-used, so prompts are computed whole."
             }
-            Self::Churn => "The likeliest cause is that prefixes are evicted before they are wanted again.",
+            Self::Churn => "The likeliest cause is that prefixes are evicted before they are used again.",
             Self::CachesFill => {
                 "The likeliest cause is that the workers started lately and their caches still fill, so prompts are \
                  computed for the first time."
@@ -94,14 +86,12 @@ impl Cause {
     }
 }
 
-/// Whether all workers are new, their publishers heard from the first event on, and less of the prompts is re-used than
+/// Whether all workers are new, their publishers received from the first event on, and less of the prompts is re-used than
 /// will be.
 fn caches_fill(view: &View<'_>) -> bool {
-    let begun = |line: &Line| line.first_event_id <= 1 && view.now.since(line.first_ms) < FILLS_MS;
-    let is_new = |ix: WorkerIx| view.cluster.worker(ix).is_some_and(|w| w.lines.iter().any(begun));
     let window = view.cluster.decisions().window(view.now, OVERLAP_MS);
     let is_low = window.overlap_share().is_some_and(|overlap| overlap < LITTLE_REUSE);
-    is_low && view.present().all(is_new)
+    is_low && view.present().all(|worker| view.began_within(worker, FILLS_MS))
 }
 
 /// Code of a cause's finding; empty: there is no cause, or it has no finding.

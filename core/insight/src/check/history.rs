@@ -22,7 +22,7 @@ pub struct Totals {
     pub stored: u64,
     /// Removed, unknown ones included.
     pub removed: u64,
-    /// Removed that were never stored as far as we heard.
+    /// Removed that were never stored as far as we received.
     pub unknown_removed: u64,
     /// Stored events.
     pub store_events: u64,
@@ -46,7 +46,7 @@ pub struct Totals {
 #[derive(Default)]
 pub struct History {
     samples: VecDeque<(Millis, Vec<Totals>)>,
-    /// Totals when what was said before we came had been read: none of it happened lately.
+    /// Totals when what was published before we came had been read: none of it happened lately.
     before: Vec<Totals>,
     began_ms: Millis,
     latest_event_ms: Option<Millis>,
@@ -57,7 +57,7 @@ pub struct History {
 }
 
 impl History {
-    /// Begins anew: everything counted so far was said before we came.
+    /// Begins anew: everything counted so far was published before we came.
     pub(super) fn begin(&mut self, cluster: &Cluster) {
         self.samples.clear();
         self.loads = Loads::default();
@@ -85,31 +85,23 @@ impl History {
         self.latest_event_ms
     }
 
-    /// A worker's totals since we listen; what was said before we came is not in them.
+    /// A worker's totals since we listen; what was published before we came is not in them.
     pub fn session(&self, cluster: &Cluster, worker: WorkerIx) -> Totals {
-        let first_ms = cluster.worker(worker).map(|w| w.first_ms);
-        let is_older = |at: Millis| first_ms.is_none_or(|first_ms| first_ms <= at);
-        let before = self.before_of(worker, is_older);
-        Totals::of(cluster, worker).less(before.copied().unwrap_or_default())
-    }
-
-    fn before_of(&self, worker: WorkerIx, is_older: impl Fn(Millis) -> bool) -> Option<&Totals> {
-        self.before.get(worker.at()).filter(|_| is_older(self.began_ms))
+        Totals::of(cluster, worker).less(since(cluster, worker, self.began_ms, &self.before))
     }
 
     /// What a worker's totals rose by over the last `ms`, or since we listen if that is shorter.
     pub fn rise(&self, cluster: &Cluster, worker: WorkerIx, now: Millis, ms: u64) -> Totals {
         let then = self.samples.iter().rev().find(|(at, _)| now.since(*at) >= ms);
-        // Another worker may have had the place then.
-        let first_ms = cluster.worker(worker).map(|w| w.first_ms);
-        let is_older = |at: Millis| first_ms.is_none_or(|first_ms| first_ms <= at);
-        let before = match then {
-            Some((at, totals)) => totals.get(worker.at()).filter(|_| is_older(*at)),
-            None => self.before_of(worker, is_older),
-        };
-        let before = before.copied().unwrap_or_default();
-        Totals::of(cluster, worker).less(before)
+        let (at, totals) = then.map_or((self.began_ms, &self.before), |(at, totals)| (*at, totals));
+        Totals::of(cluster, worker).less(since(cluster, worker, at, totals))
     }
+}
+
+/// A worker's totals at a moment; nothing if another worker had its place then.
+fn since(cluster: &Cluster, worker: WorkerIx, at: Millis, totals: &[Totals]) -> Totals {
+    let is_older = cluster.worker(worker).is_none_or(|state| state.first_ms <= at);
+    totals.get(worker.at()).filter(|_| is_older).copied().unwrap_or_default()
 }
 
 fn totals(cluster: &Cluster) -> Vec<Totals> {
@@ -136,35 +128,27 @@ impl Totals {
     }
 
     fn less(self, before: Self) -> Self {
-        Self {
-            stored: self.stored.saturating_sub(before.stored),
-            removed: self.removed.saturating_sub(before.removed),
-            unknown_removed: self.unknown_removed.saturating_sub(before.unknown_removed),
-            store_events: self.store_events.saturating_sub(before.store_events),
-            empty_stores: self.empty_stores.saturating_sub(before.empty_stores),
-            unknown_parents: self.unknown_parents.saturating_sub(before.unknown_parents),
-            remove_events: self.remove_events.saturating_sub(before.remove_events),
-            missed: self.missed.saturating_sub(before.missed),
-            chosen: self.chosen.saturating_sub(before.chosen),
-            isl_blocks: self.isl_blocks.saturating_sub(before.isl_blocks),
-            overlap_blocks: self.overlap_blocks.saturating_sub(before.overlap_blocks),
-        }
+        self.with(before, u64::saturating_sub)
     }
 
     /// The same of two workers together.
     pub fn plus(self, other: Self) -> Self {
+        self.with(other, |a, b| a + b)
+    }
+
+    fn with(self, other: Self, of: impl Fn(u64, u64) -> u64) -> Self {
         Self {
-            stored: self.stored + other.stored,
-            removed: self.removed + other.removed,
-            unknown_removed: self.unknown_removed + other.unknown_removed,
-            store_events: self.store_events + other.store_events,
-            empty_stores: self.empty_stores + other.empty_stores,
-            unknown_parents: self.unknown_parents + other.unknown_parents,
-            remove_events: self.remove_events + other.remove_events,
-            missed: self.missed + other.missed,
-            chosen: self.chosen + other.chosen,
-            isl_blocks: self.isl_blocks + other.isl_blocks,
-            overlap_blocks: self.overlap_blocks + other.overlap_blocks,
+            stored: of(self.stored, other.stored),
+            removed: of(self.removed, other.removed),
+            unknown_removed: of(self.unknown_removed, other.unknown_removed),
+            store_events: of(self.store_events, other.store_events),
+            empty_stores: of(self.empty_stores, other.empty_stores),
+            unknown_parents: of(self.unknown_parents, other.unknown_parents),
+            remove_events: of(self.remove_events, other.remove_events),
+            missed: of(self.missed, other.missed),
+            chosen: of(self.chosen, other.chosen),
+            isl_blocks: of(self.isl_blocks, other.isl_blocks),
+            overlap_blocks: of(self.overlap_blocks, other.overlap_blocks),
         }
     }
 }

@@ -1,10 +1,8 @@
 //! Latency of the last minute as rules judge it: the figure that panels show, and how its 95th percentile stands to a limit.
 
 use super::View;
-use crate::latency::{Quantity, Source, figure, share_above};
+use crate::latency::{MIN_SAMPLES, Quantity, Source, figure, share_above};
 use radixscope_model::range::{Range, Standing};
-
-pub(super) use crate::latency::MIN_SAMPLES;
 
 /// Latency of the last minute.
 pub(super) struct Latency {
@@ -20,17 +18,6 @@ pub(super) struct Latency {
     pub(super) p95: Range,
 }
 
-/// How a percentile stands to a target.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Against {
-    /// Certainly not above.
-    Within,
-    /// Certainly above.
-    Above,
-    /// The bucket that it lies in reaches from below the target to above it.
-    Unclear,
-}
-
 impl Latency {
     /// Of the last minute; `None`: not reported for enough requests.
     pub(super) fn of(view: &View<'_>, quantity: Quantity) -> Option<Self> {
@@ -40,14 +27,10 @@ impl Latency {
     }
 
     /// The same with how its 95th percentile stands to a limit in milliseconds.
-    pub(super) fn judged(view: &View<'_>, quantity: Quantity, limit_ms: f64) -> Option<(Self, Against)> {
+    pub(super) fn judged(view: &View<'_>, quantity: Quantity, limit_ms: f64) -> Option<(Self, Standing)> {
         let latency = Self::of(view, quantity)?;
-        let against = match latency.p95.against(limit_ms) {
-            Standing::Within => Against::Within,
-            Standing::Above => Against::Above,
-            Standing::Unknown => Against::Unclear,
-        };
-        Some((latency, against))
+        let standing = latency.p95.against(limit_ms);
+        Some((latency, standing))
     }
 
     /// Share of the samples above a limit in milliseconds, 0 to 1; a range where a bucket reaches over the limit.

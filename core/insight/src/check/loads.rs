@@ -9,7 +9,7 @@ use radixscope_state::cluster::Cluster;
 
 /// How far back they reach: ten scrapes at the usual interval.
 pub(super) const REACH_MS: u64 = 30_000;
-/// A router that said nothing for so long is not asked any more: it may be gone. One that counts the same says nothing new.
+/// A router that reported nothing for so long is not asked any more: it may be gone. One that counts the same reports nothing new.
 const HOLDS_MS: u64 = 10_000;
 /// Most counts kept at a time: all workers of a large deployment by two routers. With more, the later ones are not compared.
 const MAX_COUNTS: usize = 8_192;

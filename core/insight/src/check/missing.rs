@@ -1,11 +1,11 @@
-//! What is missing where a rule cannot judge: never a source that is given already. Knows no rule.
+//! What is missing where a rule has no data: never a source that is given already. Knows no rule.
 
 use super::View;
 use crate::latency::ENABLE_FRONTEND;
 use radixscope_model::record::{LinkState, ProcessRole, SourceKind};
 use radixscope_state::cluster::SourceState;
 
-/// Why no frontend's metrics tell `what` (`how many requests it served`), which they do in `versions` (`from 1.0 on`;
+/// Why no frontend's metrics have `what` (`how many requests it served`), which they have in `versions` (`from 1.0 on`;
 /// empty: in all).
 pub(super) fn of_frontends(view: &View<'_>, what: &str, versions: &str) -> String {
     let among = if versions.is_empty() { String::new() } else { format!(" (Dynamo {versions})") };
@@ -23,7 +23,7 @@ pub(super) fn of_frontends(view: &View<'_>, what: &str, versions: &str) -> Strin
     }
 }
 
-/// Why NATS tells nothing.
+/// Why there is no data from NATS.
 pub(super) fn of_nats(view: &View<'_>) -> String {
     match sources(view, SourceKind::Nats).next() {
         None => "Dynamo's event plane is not listened to; give its NATS with --nats.".to_owned(),
@@ -68,28 +68,28 @@ fn sources<'v>(view: &View<'v>, kind: SourceKind) -> impl Iterator<Item = &'v So
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::check::stage::{Process, Stage};
+    use crate::check::tests::stage::{Process, Stage};
     use radixscope_model::id::SourceIx;
     use radixscope_model::record::Record;
 
-    fn said(stage: &Stage) -> String {
+    fn missing(stage: &Stage) -> String {
         stage.view(|view| of_frontends(view, "the number of requests", "from 1.0 on"))
     }
 
     #[test]
     fn what_is_given_is_not_asked_for() {
         let mut stage = Stage::new(1);
-        assert!(said(&stage).contains(ENABLE_FRONTEND), "{}", said(&stage));
+        assert!(missing(&stage).contains(ENABLE_FRONTEND), "{}", missing(&stage));
         let source = SourceIx(1);
         stage.tell(Record::Source { source, name: "metrics/f".into(), kind: SourceKind::Prometheus });
         stage.tell(Record::SourceState { source, state: LinkState::Connecting, detail: "".into() });
-        assert!(said(&stage).starts_with("metrics/f cannot be read"), "{}", said(&stage));
+        assert!(missing(&stage).starts_with("metrics/f cannot be read"), "{}", missing(&stage));
         stage.tell(Record::SourceState { source, state: LinkState::Live, detail: "".into() });
         stage.scrape(&Process::of_worker(0));
-        assert!(said(&stage).starts_with("None of the scraped"), "{}", said(&stage));
+        assert!(missing(&stage).starts_with("None of the scraped"), "{}", missing(&stage));
         stage.scrape(&Process::frontend());
         assert_eq!(
-            said(&stage),
+            missing(&stage),
             "The scraped frontend's metrics do not have the number of requests (Dynamo from 1.0 on)."
         );
     }

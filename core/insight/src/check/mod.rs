@@ -8,30 +8,29 @@
 //! # How it works
 //!
 //! A rule is a pure function of the state and of a short history of its totals. Once a second `Checks` runs all of
-//! them, keeps their phases (holds, rechecked, over) and says what changed as records, so that viewers, the API and
-//! recordings show the same findings and the page only renders them. What was said before we came is read first and
+//! them, keeps their phases (active, rechecked, resolved) and says what changed as records, so that viewers, the API and
+//! recordings show the same findings and the page only renders them. What was published before we came is read first and
 //! counts as before: the history of totals begins when every source has caught up. A rule that sees the consequence
 //! of another fault asks that rule and leaves it the word, so that one fault is one finding. A worker of which we did
-//! not hear the first event, or which left and came back, holds blocks that nobody reported; unknown parents are then
+//! not receive the first event, or which left and came back, holds blocks that nobody reported; unknown parents are then
 //! never held against it, unknown removals only beyond what its cache can have held. An idle hour mends nothing: a
 //! worker without events in the last minute is judged by all that it sent, as long as nobody else spoke for five
 //! minutes more. `docs/findings.md` has every condition and its sample.
 
 mod causes;
 mod chains;
-mod engine;
-mod given;
+mod criteria;
+mod fixes;
 mod history;
 mod latency;
 mod loads;
 mod missing;
-mod peers;
+mod report;
 mod rule;
 mod rules;
 mod spikes;
+mod view;
 
-#[cfg(test)]
-mod stage;
 #[cfg(test)]
 mod tests;
 
@@ -45,31 +44,32 @@ use radixscope_model::record::{
 use radixscope_state::cluster::Cluster;
 use radixscope_state::sink::RecordSink;
 
-pub use given::{Given, Targets};
+pub use criteria::{Criteria, Targets};
 pub use history::{History, Totals};
-pub use rule::{Rule, RuleOutcome, View};
+pub use rule::{Rule, RuleOutcome};
+pub use view::View;
 
-/// Numbers of a finding that holds are said again at most this often.
+/// Numbers of a finding that holds are reported again at most this often.
 const RENEW_MS: u64 = 5_000;
 
 /// All rules with their phases.
 pub struct Checks {
     rules: Vec<Running>,
-    given: Given,
+    criteria: Criteria,
     history: History,
     /// Whether the last look fell into the reading of history.
     caught_up: bool,
-    said: Vec<RuleStatus<'static>>,
+    last: Vec<RuleStatus<'static>>,
 }
 
 struct Running {
-    rule: &'static dyn Rule,
+    rule: &'static Rule,
     /// Since when it was found without a break.
     found_since: Option<Millis>,
     /// Since when it was not found without a break.
     away_since: Option<Millis>,
-    /// What was last said, and when.
-    said: Option<(Finding<'static>, Millis)>,
+    /// What was last reported, and when.
+    last: Option<(Finding<'static>, Millis)>,
     status: CheckStatus,
     missing: Cow<'static, str>,
     explained_by: &'static str,
@@ -77,21 +77,21 @@ struct Running {
 
 impl Default for Checks {
     fn default() -> Self {
-        let running = |&rule: &&'static dyn Rule| Running {
+        let running = |&rule: &&'static Rule| Running {
             rule,
             found_since: None,
             away_since: None,
-            said: None,
+            last: None,
             status: CheckStatus::NoData,
             missing: Cow::Borrowed(""),
             explained_by: "",
         };
         Self {
             rules: rules::ALL.iter().map(running).collect(),
-            given: Given::default(),
+            criteria: Criteria::default(),
             history: History::default(),
             caught_up: true,
-            said: Vec::new(),
+            last: Vec::new(),
         }
     }
 }
@@ -99,13 +99,13 @@ impl Default for Checks {
 impl Checks {
     /// With latency targets other than the default.
     pub fn new(targets: Targets) -> Self {
-        Self { given: Given { targets, ..Given::default() }, ..Self::default() }
+        Self { criteria: Criteria { targets, ..Criteria::default() }, ..Self::default() }
     }
 
     /// With measured sweeps to compare live figures with.
     #[must_use]
     pub fn with_baselines(mut self, baselines: Vec<Baseline>) -> Self {
-        self.given.baselines = baselines;
+        self.criteria.baselines = baselines;
         self
     }
 
@@ -117,8 +117,8 @@ impl Checks {
         }
     }
 
-    /// Runs every rule on the state at `now` and gives what changed. Call it about once a second. Says nothing while a
-    /// source still reads history: what it tells of is not now.
+    /// Runs every rule on the state at `now` and gives what changed. Call it about once a second. Gives nothing while a
+    /// source still reads history: what it reports is not now.
     pub fn tick(&mut self, cluster: &Cluster, now: Millis) -> Vec<Record<'static>> {
         let catching_up = |s: &radixscope_state::cluster::SourceState| {
             s.state == LinkState::CatchingUp && s.kind != SourceKind::Logs
@@ -131,16 +131,16 @@ impl Checks {
             self.history.begin(cluster);
         }
         self.history.sample(cluster, now);
-        let view = View { cluster, now, history: &self.history, given: &self.given };
+        let view = View { cluster, now, history: &self.history, criteria: &self.criteria };
         let mut records = Vec::new();
         for running in &mut self.rules {
             running.forget_departed(cluster);
-            let look = running.rule.look(&view);
+            let look = (running.rule.look)(&view);
             records.extend(running.take(look, now).map(Record::Finding));
         }
         let statuses: Vec<_> = self.rules.iter().map(Running::status).collect();
-        if statuses != self.said {
-            self.said.clone_from(&statuses);
+        if statuses != self.last {
+            self.last.clone_from(&statuses);
             records.push(Record::Checked(statuses));
         }
         records
@@ -150,15 +150,15 @@ impl Checks {
 impl Running {
     /// Does not name a worker that has taken another's place since.
     fn forget_departed(&mut self, cluster: &Cluster) {
-        if let Some((finding, at)) = &mut self.said {
+        if let Some((finding, at)) = &mut self.last {
             finding.workers.retain(|&ix| cluster.worker(ix).is_none_or(|worker| worker.first_ms <= *at));
         }
     }
 
     fn status(&self) -> RuleStatus<'static> {
         RuleStatus {
-            code: Cow::Borrowed(self.rule.code()),
-            subject: Cow::Borrowed(self.rule.subject()),
+            code: Cow::Borrowed(self.rule.code),
+            subject: Cow::Borrowed(self.rule.subject),
             status: self.status,
             missing: self.missing.clone(),
             explained_by: Cow::Borrowed(self.explained_by),
@@ -172,23 +172,23 @@ impl Running {
             RuleOutcome::Found(found) => {
                 self.away_since = None;
                 let since = *self.found_since.get_or_insert(now);
-                let is_known = self.said.as_ref().is_some_and(|(said, _)| said.phase != Phase::Cleared);
-                if !is_known && now.since(since) < self.rule.hold_ms() {
+                let is_known = self.last.as_ref().is_some_and(|(last, _)| last.phase != Phase::Cleared);
+                if !is_known && now.since(since) < self.rule.hold_ms {
                     // Not yet: it may pass. Nobody may take that for nothing found.
                     self.status = CheckStatus::NoData;
                     self.missing = Cow::Borrowed("It shows, but not for long enough yet to be reported.");
                     return None;
                 }
                 self.status = found.severity.into();
-                let first_ms = match &self.said {
-                    Some((said, _)) if is_known => said.first_ms,
+                let first_ms = match &self.last {
+                    Some((last, _)) if is_known => last.first_ms,
                     _ => since,
                 };
-                let code = Cow::Borrowed(self.rule.code());
-                self.say(Finding { code, first_ms, last_ms: now, ..found }, now)
+                let code = Cow::Borrowed(self.rule.code);
+                self.report(Finding { code, first_ms, last_ms: now, ..found }, now)
             }
             RuleOutcome::Ok => self.away(now, CheckStatus::Ok),
-            RuleOutcome::Unknown(missing) => {
+            RuleOutcome::NoData(missing) => {
                 self.missing = missing;
                 self.away(now, CheckStatus::NoData)
             }
@@ -202,37 +202,37 @@ impl Running {
     fn away(&mut self, now: Millis, status: CheckStatus) -> Option<Finding<'static>> {
         self.found_since = None;
         let since = *self.away_since.get_or_insert(now);
-        let Some((said, _)) = self.said.as_ref().filter(|(said, _)| said.phase != Phase::Cleared) else {
+        let Some((last, _)) = self.last.as_ref().filter(|(last, _)| last.phase != Phase::Cleared) else {
             self.status = status;
             return None;
         };
-        let is_over = now.since(since) >= self.rule.clear_ms();
+        let is_over = now.since(since) >= self.rule.clear_ms;
         if is_over {
             self.status = status;
         } else {
-            // The finding still stands: what would be said without it comes when it is over.
+            // The finding still stands: what would be reported without it comes when it is resolved.
             self.missing = Cow::Borrowed("");
             self.explained_by = "";
         }
         let phase = if is_over { Phase::Cleared } else { Phase::Recheck };
-        let finding = Finding { phase, ..said.clone() };
-        self.say(finding, now)
+        let finding = Finding { phase, ..last.clone() };
+        self.report(finding, now)
     }
 
-    /// Says a finding if it is news: at once if more than its numbers changed, else now and then.
-    fn say(&mut self, finding: Finding<'static>, now: Millis) -> Option<Finding<'static>> {
-        if let Some((said, at)) = &self.said {
-            let same = said.phase == finding.phase
-                && said.severity == finding.severity
-                && said.title == finding.title
-                && said.cause == finding.cause
-                && said.workers == finding.workers;
-            let is_new = *said != finding;
+    /// Reports a finding if it is news: at once if more than its numbers changed, else now and then.
+    fn report(&mut self, finding: Finding<'static>, now: Millis) -> Option<Finding<'static>> {
+        if let Some((last, at)) = &self.last {
+            let same = last.phase == finding.phase
+                && last.severity == finding.severity
+                && last.title == finding.title
+                && last.cause == finding.cause
+                && last.workers == finding.workers;
+            let is_new = *last != finding;
             if !is_new || (same && now.since(*at) < RENEW_MS) {
                 return None;
             }
         }
-        self.said = Some((finding.clone(), now));
+        self.last = Some((finding.clone(), now));
         Some(finding)
     }
 }

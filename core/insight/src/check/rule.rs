@@ -1,28 +1,44 @@
-//! What a rule is, what it may look at, and what it may say.
+//! What a rule is, and what comes of it.
 
 use std::borrow::Cow;
 
-use super::{Given, History};
-use radixscope_model::id::{Millis, WorkerIx};
-use radixscope_model::record::{Finding, LinkState, SourceKind};
-use radixscope_state::cluster::{Cluster, DecisionEntry};
+use super::View;
+use radixscope_model::record::Finding;
 
 /// One kind of fault.
-pub trait Rule: Sync {
+#[derive(Clone, Copy)]
+pub struct Rule {
     /// Its code: lower case with underscores, never changed once released.
-    fn code(&self) -> &'static str;
+    pub code: &'static str,
     /// What it looks at, in a few words, for the list of what was checked.
-    fn subject(&self) -> &'static str;
+    pub subject: &'static str,
     /// How long it has to hold before it is reported, milliseconds.
-    fn hold_ms(&self) -> u64 {
-        5_000
-    }
-    /// How long it has to be away before it is over, milliseconds.
-    fn clear_ms(&self) -> u64 {
-        30_000
-    }
+    pub hold_ms: u64,
+    /// How long it has to be away before it is resolved, milliseconds.
+    pub clear_ms: u64,
     /// Looks.
-    fn look(&self, view: &View<'_>) -> RuleOutcome;
+    pub look: fn(&View<'_>) -> RuleOutcome,
+}
+
+impl Rule {
+    /// With the usual times.
+    pub(super) const fn new(
+        code: &'static str,
+        subject: &'static str,
+        look: fn(&View<'_>) -> RuleOutcome,
+    ) -> Self {
+        Self { code, subject, hold_ms: 5_000, clear_ms: 30_000, look }
+    }
+
+    /// Whether it finds something now, be it long enough for a finding or not.
+    pub(super) fn finds(&self, view: &View<'_>) -> bool {
+        matches!((self.look)(view), RuleOutcome::Found(_))
+    }
+
+    /// Whether its finding is active, or it finds something now.
+    pub(super) fn shows(&self, view: &View<'_>) -> bool {
+        view.is_active(self.code) || self.finds(view)
+    }
 }
 
 /// What comes of a rule.
@@ -30,49 +46,22 @@ pub enum RuleOutcome {
     /// Nothing is wrong.
     Ok,
     /// Not enough is known to judge: what is missing, and how to provide it.
-    Unknown(Cow<'static, str>),
+    NoData(Cow<'static, str>),
     /// What the rule looks for shows, and follows from the finding of this code.
     Explained(&'static str),
     /// Something is wrong. Which rule found it, and since when, is filled in by [`super::Checks`].
     Found(Finding<'static>),
 }
 
+impl RuleOutcome {
+    /// Not enough is known to judge, for want of `missing`.
+    pub(super) fn no_data(missing: impl Into<Cow<'static, str>>) -> Self {
+        Self::NoData(missing.into())
+    }
+}
+
 impl From<Finding<'static>> for RuleOutcome {
     fn from(finding: Finding<'static>) -> Self {
         Self::Found(finding)
-    }
-}
-
-/// What rules may look at.
-#[derive(Clone, Copy)]
-pub struct View<'v> {
-    /// The state.
-    pub cluster: &'v Cluster,
-    /// The time of this look.
-    pub now: Millis,
-    /// Its totals over the last minutes.
-    pub history: &'v History,
-    /// What the operator gave.
-    pub given: &'v Given,
-}
-
-impl<'v> View<'v> {
-    /// Decisions made within the last `ms`, newest first, as far as they are kept.
-    pub fn decisions(&self, ms: u64) -> impl Iterator<Item = &'v DecisionEntry> + use<'v> {
-        let now = self.now;
-        self.cluster.decisions().newest_first().take_while(move |decided| now.since(decided.at_ms) <= ms)
-    }
-
-    /// Workers that did not leave.
-    pub fn present(&self) -> impl Iterator<Item = WorkerIx> + use<'v> {
-        let workers = self.cluster.workers();
-        (0..workers.len()).filter(|&at| workers[at].gone.is_none()).map(|at| WorkerIx(at as u16))
-    }
-
-    /// How long Dynamo's messages have been heard without a break, milliseconds; `None`: they are not heard now.
-    pub fn listening_ms(&self) -> Option<u64> {
-        let heard = |kind| matches!(kind, SourceKind::Nats | SourceKind::Simulator);
-        let live = self.cluster.sources().iter().filter(|s| heard(s.kind) && s.state == LinkState::Live);
-        live.map(|source| self.now.since(source.since_ms)).min()
     }
 }

@@ -2,11 +2,11 @@
 //! room. A choice among the spikes of [`crate::in_flight`]; free of what a rule makes of them.
 
 use super::View;
-use super::latency::{Against, Latency};
-use super::peers::{batch_limit, gauge, pools};
+use super::latency::Latency;
 use crate::in_flight::{self, Gap, HOLD_S, Series, Spike};
 use crate::latency::Quantity;
 use radixscope_model::id::WorkerIx;
+use radixscope_model::range::Standing;
 use radixscope_model::record::{Gauge, ProcessRole};
 
 /// Fewer requests between the fullest and the emptiest worker are no spike: at a healthy load chance makes 12 to 22.
@@ -36,11 +36,11 @@ pub(super) struct Harmful {
 
 /// Of the last `seconds`, by their beginning. `None`: requests in flight are known for no pool.
 pub(super) fn harmful(view: &View<'_>, seconds: u64) -> Option<Vec<Harmful>> {
-    let limit = batch_limit(view);
+    let limit = view.batch_limit();
     let all = in_flight::series(view.cluster, view.now, seconds);
     let mut found = Vec::new();
     let mut is_known = false;
-    for pool in pools(view) {
+    for pool in view.pools() {
         let in_pool = all.workers.iter().filter(|(worker, _)| pool.contains(worker)).cloned();
         let series = Series { first_s: all.first_s, workers: in_pool.collect() };
         if series.workers.len() < pool.len() {
@@ -90,8 +90,8 @@ fn is_harmful(most: u32, least: u32, limit: Option<u64>) -> bool {
 /// Where no batch limit is known, something else has to say that requests wait.
 fn requests_wait(view: &View<'_>) -> bool {
     let is_late = || {
-        let judged = Latency::judged(view, Quantity::Ttft, view.given.targets.ttft_ms);
-        judged.is_some_and(|(_, against)| against == Against::Above)
+        let judged = Latency::judged(view, Quantity::Ttft, view.criteria.targets.ttft_ms);
+        judged.is_some_and(|(_, standing)| standing == Standing::Above)
     };
-    gauge(view, ProcessRole::Worker, Gauge::EngineWaitingRequests).is_some_and(|n| n > 0.0) || is_late()
+    view.gauge(ProcessRole::Worker, Gauge::EngineWaitingRequests).is_some_and(|n| n > 0.0) || is_late()
 }

@@ -10,10 +10,10 @@ use radixscope_model::id::{DecisionId, Millis, Seq, WorkerIx};
 use radixscope_router::frozen::{Frozen, Grid, Outcome, Recommendation, recommend};
 use radixscope_router::{RouterOverrides, RouterSettings};
 
-/// Weights of a sweep, unless told otherwise.
+/// Weights of a sweep, unless given otherwise.
 pub const WEIGHTS: [f64; 15] =
     [0.0, 0.1, 0.25, 0.5, 0.75, 1.0, 1.25, 1.5, 2.0, 2.5, 3.0, 4.0, 6.0, 8.0, 12.0];
-/// Temperatures of a sweep, unless told otherwise.
+/// Temperatures of a sweep, unless given otherwise.
 pub const TEMPERATURES: [f64; 11] = [0.0, 0.02, 0.05, 0.1, 0.15, 0.2, 0.3, 0.4, 0.6, 0.8, 1.0];
 
 /// [`WEIGHTS`] with the one in force, so that its cell is there to compare with.
@@ -44,7 +44,7 @@ pub struct About {
     pub to_ms: Option<Millis>,
     /// Of those with candidates, the ones whose candidates were computed here and not written by the router.
     pub reconstructed: u64,
-    /// Of those with candidates, the ones whose requests still run, or ended unheard less than 300 s ago.
+    /// Of those with candidates, the ones whose requests still run, or ended unreported less than 300 s ago.
     pub running: u64,
     /// What the latest decision judged was taken with; `None` where none is judged.
     pub recorded: Option<RouterSettings>,
@@ -127,7 +127,7 @@ impl Sample {
         FrozenReport { about, settings, actual, flips: flips.iter().filter_map(flipped).collect(), tried }
     }
 
-    /// Tries every weight at every temperature. `progress(done, total)` is told after each; `None` if it breaks.
+    /// Tries every weight at every temperature. `progress(done, total)` is called after each; `None` if it breaks.
     pub fn sweep(
         &self,
         weights: &[f64],

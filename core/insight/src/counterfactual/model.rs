@@ -110,8 +110,8 @@ impl Facts {
             workers.extend(decision.candidates.iter().map(|candidate| candidate.worker));
             recorded = recorded.or_else(|| RouterSettings::of_decision(decision));
             let since = |at: Option<Millis>| Some(at?.since(decided.decided_ms()) as f64);
-            let told = decided.progress.ttft_us.map(|us| us as f64 / 1e3);
-            ttft.extend(told.or_else(|| since(decided.progress.first_token_ms)));
+            let measured = decided.progress.ttft_us.map(|us| us as f64 / 1e3);
+            ttft.extend(measured.or_else(|| since(decided.progress.first_token_ms)));
             e2e.extend(since(decided.progress.ended_ms));
         }
         let from = if workers.is_empty() { Provenance::Assumed } else { Provenance::Recorded };
@@ -338,7 +338,7 @@ pub fn resimulate(
         );
     }
     assumptions
-        .push("No source tells the recorded temperature: the model takes Dynamo's default, 0.".to_owned());
+        .push("The recorded temperature is not reported: the model takes Dynamo's default, 0.".to_owned());
     Ok(ModelReport {
         arrivals: count as u64,
         arrivals_left_out: played.left_out,
@@ -412,7 +412,7 @@ impl Played {
         let mut prompt = Vec::new();
         for arrival in &latest[count - fitting..] {
             arrivals.prompt(arrival, &mut prompt);
-            // As told, whatever the links would give.
+            // As reported, whatever the links would give.
             prompt.truncate(arrival.blocks as usize);
             let first = played.blocks.len();
             played.blocks.extend_from_slice(&prompt);

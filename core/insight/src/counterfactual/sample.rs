@@ -75,7 +75,7 @@ pub struct Sample {
     rows: Vec<Row>,
     /// Of all rows, in their order.
     candidates: Vec<Candidate>,
-    /// Whether the load of workers beside each other can be told.
+    /// Whether the load of workers beside each other can be known.
     whole: bool,
 }
 
@@ -199,7 +199,7 @@ fn judged(decided: &DecisionEntry, now: Millis) -> Result<(FrozenDecision, bool)
     let chosen = decision.candidates.iter().position(|candidate| candidate.worker == decision.worker);
     let actual = chosen.ok_or(Reason::ChosenNotAmong)? as u16;
     let at_ms = decided.decided_ms();
-    // Of whom replicas are told when requests begin they are told when they end; Dynamo itself gives up waiting.
+    // Replicas get the ends of requests whose beginnings they get; Dynamo itself gives up waiting.
     let is_running = decided.progress.ended_ms.is_none()
         && decided.is_from(DecisionSource::ActiveSequences)
         && now.since(at_ms) <= EXPIRE_MS;

@@ -10,8 +10,8 @@ pub const FROZEN_LIMITS: [&str; 4] = [
     "So the number of flips is exact for the next decision after a change of settings and an estimate for many; shares \
      and spreads tell a direction, not what the cluster would come to.",
     "Requests in flight before the first decision are not counted, and a request keeps the end that it really had.",
-    "Credits for tiers below device memory, taints and decays count as recorded; a credit other than 1 is not told by \
-     any source.",
+    "Credits for tiers below device memory, taints and decays count as recorded; a credit other than 1 is not \
+     reported.",
 ];
 
 /// Which setting gives decisions with all candidates, where there are none.
@@ -56,7 +56,7 @@ pub fn not_judged(about: &About) -> Option<String> {
     (!all.is_empty()).then(|| format!("Left out: {}.", all.join(", ")))
 }
 
-/// What is known of the present setting, which a sweep marks: the weight is told, the temperature only shows.
+/// What is known of the present setting, which a sweep marks: the weight is reported, the temperature only shows.
 pub fn present_setting(report: &SweepReport) -> Option<String> {
     let grid = report.grid.as_ref()?;
     let recorded = grid.recorded;

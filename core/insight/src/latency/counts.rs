@@ -69,7 +69,7 @@ pub struct Load {
     pub what: &'static str,
     /// How many; `None`: not reported.
     pub requests: Option<f64>,
-    /// Who tells; where nobody does, what would make it known.
+    /// Its source; where it is not reported, what would make it known.
     pub source: String,
 }
 
@@ -150,7 +150,7 @@ fn of_decisions(cluster: &Cluster, now: Millis) -> OfRequests {
     let throughput = (seconds > 0.0).then(|| Throughput {
         requests_per_s: recent.of as f64 / seconds,
         output_tokens_per_s: tokens.map(|tokens| tokens as f64 / seconds),
-        source: "requests one by one, from logs and traces",
+        source: "per request, from logs and traces",
     });
     (throughput, Some(recent), Some(session))
 }
@@ -181,34 +181,35 @@ fn events(cluster: &Cluster, now: Millis) -> Vec<EventCount> {
 /// Requests in flight and waiting, each place with its source.
 pub fn loads(cluster: &Cluster) -> Loads {
     let of_gauge = |id, what, gauge, role: ProcessRole, missing: &str| {
-        let tell = |p: &&ProcessState| (p.role == ProcessRole::Worker) == (role == ProcessRole::Worker);
-        let told: Vec<f64> = cluster.processes().iter().filter(tell).filter_map(|p| p.gauge(gauge)).collect();
-        let source = match told.len() {
+        let is_meant = |p: &&ProcessState| (p.role == ProcessRole::Worker) == (role == ProcessRole::Worker);
+        let known: Vec<f64> =
+            cluster.processes().iter().filter(is_meant).filter_map(|p| p.gauge(gauge)).collect();
+        let source = match known.len() {
             0 => missing.to_owned(),
             1 => "1 scraped process".to_owned(),
             n => format!("{n} scraped processes"),
         };
-        Load { id, what, requests: told.into_iter().reduce(|a, b| a + b), source }
+        Load { id, what, requests: known.into_iter().reduce(|a, b| a + b), source }
     };
     let routed: Vec<u32> = cluster.workers().iter().filter_map(|w| w.in_flight.now()).collect();
     let by_routing = Load {
         id: "in-flight-routing",
-        what: "In flight, by choice and end",
+        what: "In flight, tracked from decisions",
         requests: (!routed.is_empty()).then(|| routed.iter().copied().map(f64::from).sum()),
         source: if routed.is_empty() {
-            "absent: no log, trace or active_sequences_events tells when requests end".to_owned()
+            "no log, trace or active_sequences_events reports when requests end".to_owned()
         } else {
-            "requests followed from choice to end".to_owned()
+            "requests followed from decision to end".to_owned()
         },
     };
     let (frontend, worker) = (ProcessRole::Frontend, ProcessRole::Worker);
-    let of_frontend = format!("absent: {ENABLE_FRONTEND}");
-    let of_router = format!("absent: only from Dynamo 1.1; {ENABLE_FRONTEND}");
-    let of_worker = format!("absent: {ENABLE_WORKER} of every worker");
+    let of_frontend = ENABLE_FRONTEND;
+    let of_router = format!("only from Dynamo 1.1; {ENABLE_FRONTEND}");
+    let of_worker = format!("{ENABLE_WORKER} of every worker");
     vec![
-        of_gauge("in-flight", "In flight, frontends", Gauge::InFlightRequests, frontend, &of_frontend),
+        of_gauge("in-flight", "In flight, frontends", Gauge::InFlightRequests, frontend, of_frontend),
         by_routing,
-        of_gauge("http-queue", "HTTP queue", Gauge::HttpQueuedRequests, frontend, &of_frontend),
+        of_gauge("http-queue", "HTTP queue", Gauge::HttpQueuedRequests, frontend, of_frontend),
         of_gauge("router-queue", "Router queue", Gauge::RouterQueuedRequests, frontend, &of_router),
         of_gauge("running", "Engines, running", Gauge::EngineRunningRequests, worker, &of_worker),
         of_gauge("waiting", "Engines, waiting", Gauge::EngineWaitingRequests, worker, &of_worker),

@@ -35,7 +35,7 @@ pub use trend::{TREND_STEP_MS, Trend, trend};
 
 /// Figures are taken over this long, milliseconds.
 pub const WINDOW_MS: u64 = 60_000;
-/// What makes a frontend's metrics known; said wherever they are missing.
+/// What makes a frontend's metrics known; shown wherever they are missing.
 pub const ENABLE_FRONTEND: &str = "--prometheus frontend=http://HOST:8000/metrics";
 /// The same of a worker.
 pub const ENABLE_WORKER: &str = "--prometheus worker1=http://HOST:PORT/metrics";

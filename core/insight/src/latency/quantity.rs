@@ -62,7 +62,7 @@ impl Quantity {
         range.words(|value| self.words(value))
     }
 
-    /// Of one request, where that is told.
+    /// Of one request, where that is known.
     pub(super) fn of(self, decided: &DecisionEntry) -> Option<Single> {
         if decided.decision.dispatched == Some(false) {
             return None;
@@ -104,7 +104,7 @@ impl Quantity {
         Some(Single { at, value, is_measured: self != Self::EndToEnd })
     }
 
-    /// When a request counts to a window of this quantity, whether its value is told or not; `None`: it does not yet.
+    /// When a request counts to a window of this quantity, whether its value is known or not; `None`: it does not yet.
     pub(super) fn counts_at(self, decided: &DecisionEntry, is_measured: bool) -> Option<Millis> {
         match self {
             // A query to the router ran nothing.

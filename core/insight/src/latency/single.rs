@@ -1,4 +1,4 @@
-//! Requests told one by one, and what they say of all requests of a window: exact where all of them are known, a range
+//! Single requests, and what they show of all requests of a window: exact where all of them are known, a range
 //! where some are not.
 
 use radixscope_model::id::Millis;
@@ -19,7 +19,7 @@ const STALE_MS: u64 = 30_000;
 /// Values of requests within a window, in no order, and how many requests are missing.
 pub(super) struct Singles {
     pub(super) values: Vec<f64>,
-    /// Requests of the window whose value is not told.
+    /// Requests of the window whose value is not known.
     missing: u64,
     /// Whether frontends' counters say how many there were; else it is the decisions that ended.
     is_counted: bool,
@@ -87,17 +87,17 @@ impl Singles {
 
 /// Whether frontends measured the quantity themselves, as far as requests tell it; `None`: none does.
 fn is_measured(cluster: &Cluster, quantity: Quantity) -> Option<bool> {
-    let mut is_told = None;
+    let mut is_known = None;
     let of_decisions = cluster.decisions().newest_first().map(|decided| quantity.of(decided));
     let of_ended = cluster.requests().newest_first().map(|ended| quantity.of_ended(ended));
     for single in of_decisions.chain(of_ended) {
         match single {
             Some(single) if single.is_measured => return Some(true),
-            Some(_) => is_told = Some(false),
+            Some(_) => is_known = Some(false),
             None => {}
         }
     }
-    is_told
+    is_known
 }
 
 /// Decisions that may have a value in the window. An answer ends long after its choice, so that all that are kept may.

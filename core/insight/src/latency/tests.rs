@@ -64,7 +64,11 @@ fn what_nobody_tells_is_not_there() {
         assert_eq!(burn(&cluster, quantity, 600.0), None);
     }
     assert_eq!(counts(&cluster, Millis(NOW)), Counts::default());
-    assert!(loads(&cluster).iter().all(|load| load.requests.is_none() && load.source.contains("absent")));
+    let names_what_is_missing =
+        |source: &str| source.contains("--prometheus") || source.starts_with("no log, trace");
+    assert!(
+        loads(&cluster).iter().all(|load| load.requests.is_none() && names_what_is_missing(&load.source))
+    );
 }
 
 #[test]
@@ -112,22 +116,22 @@ fn a_bucket_on_both_sides_of_the_target_is_no_data_and_says_so() {
 
 #[test]
 fn single_requests_are_the_figure_where_they_are_nearly_all_that_the_frontend_counts() {
-    let told = |requests: u64| {
+    let reported = |requests: u64| {
         let mut cluster = straddling();
         for id in 1..=requests {
             decided(&mut cluster, id, NOW + 1_000, 300 + id, Outcome::Success);
         }
         figure(&cluster, Quantity::Ttft, Millis(NOW + 11_000)).unwrap()
     };
-    let all = told(100);
+    let all = reported(100);
     assert_eq!((all.source.clone(), all.samples, all.of), (Source::Measured, 100, 100));
     assert_eq!((all.quantiles.unwrap()[1], all.standing(600.0)), (Range::exact(395.0), Standing::Within));
-    let nearly = told(96);
+    let nearly = reported(96);
     assert_eq!((nearly.source.clone(), nearly.of), (Source::Measured, 100));
     // The four that are missing may be the fastest or the slowest.
     assert_eq!(nearly.quantiles.unwrap()[1], Range::between(391.0, Some(395.0)));
     assert_eq!(nearly.quantiles.unwrap()[2].high(), None);
-    assert!(matches!(told(94).source, Source::Histograms { .. }));
+    assert!(matches!(reported(94).source, Source::Histograms { .. }));
 }
 
 #[test]
@@ -183,7 +187,7 @@ fn requests_one_by_one_are_exact_and_come_first() {
     let line = trend(&cluster, Quantity::Ttft, now).unwrap();
     assert_eq!(line.p95.last(), Some(&Some(Range::exact(950.0))));
     assert_eq!(line.p95.first(), Some(&None));
-    // A minute later the window is empty: known to be told, but without a sample.
+    // A minute later the window is empty: known to be reported, but without a sample.
     let later = latest(&cluster, Quantity::Ttft, Millis(NOW + 62_000));
     assert_eq!((later[0].samples, later[0].quantiles), (0, None));
 }

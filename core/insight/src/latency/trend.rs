@@ -48,8 +48,8 @@ pub fn trend(cluster: &Cluster, quantity: Quantity, now: Millis) -> Option<Trend
             each.sort_unstable_by_key(|&(at, _)| at);
             points
                 .map(|at| {
-                    let from = each.partition_point(|&(told, _)| told.0 + WINDOW_MS <= at);
-                    let to = each.partition_point(|&(told, _)| told.0 <= at);
+                    let from = each.partition_point(|&(known, _)| known.0 + WINDOW_MS <= at);
+                    let to = each.partition_point(|&(known, _)| known.0 <= at);
                     nearest_rank(each.get(from..to)?.iter().map(|&(_, value)| value), 0.95)
                 })
                 .collect()

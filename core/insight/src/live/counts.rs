@@ -68,7 +68,7 @@ fn finished<'s>(span: &'s Span<'_>) -> impl Iterator<Item = &'s radixscope_state
     all.filter(|decided| decided.progress.ended_ms.is_some_and(|at| span.holds(at)))
 }
 
-/// `None` without a sample: nothing ended, or nobody told.
+/// `None` without a sample: nothing ended, or nobody reported it.
 fn known_rate(span: &Span<'_>, sum: f64, samples: u64, source: Source) -> Option<Known> {
     (samples > 0).then(|| Known::exact(sum / (span.ms as f64 / 1e3), samples, source))
 }

@@ -32,13 +32,13 @@ pub fn lengths(cluster: &Cluster, now: Millis) -> Option<Lengths> {
         .requests()
         .newest_first()
         .filter_map(|request| Some(request.isl_tokens?.saturating_add(request.progress.output_tokens?)));
-    let mut told: Vec<u64> = each.chain(ended).collect();
-    if told.len() >= ENOUGH {
-        told.sort_unstable();
+    let mut known: Vec<u64> = each.chain(ended).collect();
+    if known.len() >= ENOUGH {
+        known.sort_unstable();
         return Some(Lengths {
-            p50: nearest_rank(&told, 50)?,
-            p95: nearest_rank(&told, 95)?,
-            samples: told.len() as u64,
+            p50: nearest_rank(&known, 50)?,
+            p95: nearest_rank(&known, 95)?,
+            samples: known.len() as u64,
             source: Source::Requests,
         });
     }

@@ -23,7 +23,7 @@ pub enum Source {
     Scraped,
     /// Each request, as its frontend measured it.
     Requests,
-    /// Each request, by the times at which its steps were told.
+    /// Each request, by the times at which its steps were reported.
     Told,
     /// Each decision, by the router's own count.
     Decisions,
@@ -93,11 +93,6 @@ pub fn live(cluster: &Cluster, now: Millis, ms: u64) -> Live {
     let window =
         Window { concurrency: concurrency.map_or(0.0, |(mean, _)| mean), duration_ms: ms, figures, samples };
     Live { window, sources, concurrency }
-}
-
-/// The same without sources: what is saved as a level of a baseline.
-pub fn live_window(cluster: &Cluster, now: Millis, ms: u64) -> Window {
-    live(cluster, now, ms).window
 }
 
 /// A figure.

@@ -1,14 +1,14 @@
-//! What a worker's KV memory is filled with: blocks of running requests by the engine's own word, blocks kept for re-use
-//! as the mirror believes, and what is free. A pure reading of the state; says of each figure who said it and when.
+//! What a worker's KV memory is filled with: blocks of running requests as the engine reports them, cached blocks that can be
+//! evicted, by estimate, and what is free. A pure reading of the state; each figure with its source and time.
 //!
 //! The engine counts what running requests hold, part-filled blocks included, and does not tell what it keeps beside that.
-//! The mirror counts full blocks that were stored and not removed, running or kept. So *retained* is a difference of two
-//! witnesses: belief, not measurement.
+//! Radixscope counts full blocks that were stored and not removed, running or cached. So *retained* is a difference of two
+//! sources: an estimate, not a measurement.
 //!
 //! # How it works
 //!
-//! An engine tells what running requests use, not what it keeps; the mirror knows what was stored and not removed,
-//! not what runs. *Kept for re-use* is their difference and is called belief; where the two do not fit together it is
+//! An engine reports what running requests use, not what it caches; Radixscope knows what was stored and not removed,
+//! not what runs. *Cached, evictable* is their difference and an estimate; where the two do not fit together it is
 //! unknown, and the sentence says which of them cannot be right. `Cluster::capacity` and `Cluster::block_size`
 //! (`cluster/sizes`) decide for panels, rules and API who tells a worker's capacity (engine, model card, frontends)
 //! and its block size (model card, frontends, its requests, then those of its component); where capacities contradict
@@ -86,7 +86,7 @@ impl Churn {
 pub enum Part {
     /// Running requests.
     Used,
-    /// Kept for re-use.
+    /// Cached, evictable.
     Retained,
     /// Running or kept: the engine's own figure is missing or does not fit the mirror's.
     Held,
@@ -101,10 +101,10 @@ impl Part {
     pub const fn label(self) -> &'static str {
         match self {
             Self::Used => "used by running requests",
-            Self::Retained => "kept for re-use",
-            Self::Held => "used or kept",
+            Self::Retained => "cached, evictable",
+            Self::Held => "used or cached",
             Self::Free => "free",
-            Self::Rest => "kept or free",
+            Self::Rest => "cached or free",
         }
     }
 }
@@ -114,7 +114,7 @@ impl Part {
 pub enum Belief {
     /// Neither the engine nor KV events tell anything.
     Nothing,
-    /// The engine never told its figure.
+    /// The engine never reported its figure.
     NoEngine,
     /// No KV event was received.
     NoEvents,

@@ -8,20 +8,20 @@ const NOW: u64 = 1_800_000_000_000;
 const W: WorkerIx = WorkerIx(0);
 
 /// A cluster of one worker with id 7, and time to tell it things.
-struct Told {
+struct Fixture {
     cluster: Cluster,
     at: u64,
 }
 
-impl Told {
+impl Fixture {
     fn new() -> Self {
-        let mut told = Self { cluster: Cluster::default(), at: NOW };
+        let mut fixture = Self { cluster: Cluster::default(), at: NOW };
         let id = Worker::new(7, 0);
-        told.tell(Record::Worker { worker: W, id, namespace: "".into(), component: "".into() });
-        told
+        fixture.fold(Record::Worker { worker: W, id, namespace: "".into(), component: "".into() });
+        fixture
     }
 
-    fn tell(&mut self, record: Record<'_>) -> &mut Self {
+    fn fold(&mut self, record: Record<'_>) -> &mut Self {
         let seq = Seq(self.cluster.seq().0 + 1);
         self.cluster.fold(seq, &Entry { at_ms: Millis(self.at), record });
         self
@@ -35,16 +35,16 @@ impl Told {
     fn store(&mut self, blocks: std::ops::Range<u64>) -> &mut Self {
         let blocks: Vec<Block> =
             blocks.map(|b| Block { block_hash: BlockHash(b), tokens_hash: TokensHash(b) }).collect();
-        self.tell(Record::Stored { worker: W, parent: None, blocks: blocks.into() })
+        self.fold(Record::Stored { worker: W, parent: None, blocks: blocks.into() })
     }
 
     fn remove(&mut self, blocks: std::ops::Range<u64>) -> &mut Self {
         let hashes: Vec<BlockHash> = blocks.map(BlockHash).collect();
-        self.tell(Record::Removed { worker: W, hashes: hashes.into() })
+        self.fold(Record::Removed { worker: W, hashes: hashes.into() })
     }
 
     fn card(&mut self, capacity: u64) -> &mut Self {
-        self.tell(Record::ModelCard {
+        self.fold(Record::ModelCard {
             worker: W,
             total_kv_blocks: Some(capacity),
             block_size_tokens: Some(32),
@@ -52,7 +52,7 @@ impl Told {
     }
 
     fn uses(&mut self, used_blocks: u64) -> &mut Self {
-        self.tell(Record::EngineLoad { worker: W, used_blocks })
+        self.fold(Record::EngineLoad { worker: W, used_blocks })
     }
 
     fn scrape(
@@ -76,7 +76,7 @@ impl Told {
             ranks: vec![rank],
             ..Scrape::new(role.as_str(), role)
         };
-        self.tell(Record::Scrape(scrape))
+        self.fold(Record::Scrape(scrape))
     }
 
     fn memory(&self) -> Memory {
@@ -90,9 +90,9 @@ const fn rank(used: Option<u64>, usage: Option<f64>, total: Option<u64>) -> Rank
 
 #[test]
 fn what_the_engine_does_not_use_of_the_mirrors_blocks_is_kept_for_reuse() {
-    let mut told = Told::new();
-    told.card(100).store(0..60).after(1_000).uses(25);
-    let memory = told.memory();
+    let mut fixture = Fixture::new();
+    fixture.card(100).store(0..60).after(1_000).uses(25);
+    let memory = fixture.memory();
     assert_eq!(memory.parts(), [(Part::Used, 25), (Part::Retained, 35), (Part::Free, 40)]);
     assert_eq!((memory.retained_blocks(), memory.free_blocks()), (Some(35), Some(40)));
     let used = memory.used.unwrap();
@@ -104,8 +104,8 @@ fn what_the_engine_does_not_use_of_the_mirrors_blocks_is_kept_for_reuse() {
 
 #[test]
 fn what_is_not_told_is_unknown_and_says_what_would_tell() {
-    let told = Told::new();
-    let memory = told.memory();
+    let fixture = Fixture::new();
+    let memory = fixture.memory();
     assert_eq!(memory.parts(), []);
     assert_eq!((memory.retained_blocks(), memory.free_blocks(), memory.churn), (None, None, None));
     assert_eq!(memory.belief(), Belief::Nothing);
@@ -114,32 +114,32 @@ fn what_is_not_told_is_unknown_and_says_what_would_tell() {
         missing.contains("--kv-events-config") && missing.contains("--prometheus frontend="),
         "{missing}"
     );
-    assert_eq!(Memory::of(&told.cluster, WorkerIx(1), Millis(NOW)), None);
+    assert_eq!(Memory::of(&fixture.cluster, WorkerIx(1), Millis(NOW)), None);
 }
 
 #[test]
 fn a_mirror_without_an_engine_does_not_part_used_from_kept() {
-    let mut told = Told::new();
-    told.card(100).store(0..60);
-    let memory = told.memory();
+    let mut fixture = Fixture::new();
+    fixture.card(100).store(0..60);
+    let memory = fixture.memory();
     assert_eq!(memory.parts(), [(Part::Held, 60), (Part::Free, 40)]);
     assert_eq!((memory.belief(), memory.retained_blocks()), (Belief::NoEngine, None));
 }
 
 #[test]
 fn an_engine_without_events_does_not_part_kept_from_free() {
-    let mut told = Told::new();
-    told.card(100).uses(30);
-    let memory = told.memory();
+    let mut fixture = Fixture::new();
+    fixture.card(100).uses(30);
+    let memory = fixture.memory();
     assert_eq!(memory.parts(), [(Part::Used, 30), (Part::Rest, 70)]);
     assert_eq!((memory.belief(), memory.free_blocks()), (Belief::NoEvents, None));
 }
 
 #[test]
 fn an_engine_that_uses_more_than_the_mirror_knows_leaves_the_kept_part_unknown() {
-    let mut told = Told::new();
-    told.card(100).store(0..20).uses(30);
-    let memory = told.memory();
+    let mut fixture = Fixture::new();
+    fixture.card(100).store(0..20).uses(30);
+    let memory = fixture.memory();
     assert_eq!(memory.belief(), Belief::EngineAbove(10));
     assert_eq!(memory.retained_blocks(), None);
     assert_eq!(memory.parts(), [(Part::Used, 30), (Part::Free, 70)]);
@@ -147,26 +147,26 @@ fn an_engine_that_uses_more_than_the_mirror_knows_leaves_the_kept_part_unknown()
 
 #[test]
 fn a_mirror_above_the_capacity_is_said_to_be_wrong() {
-    let mut told = Told::new();
-    told.card(50).store(0..60).uses(10);
-    let memory = told.memory();
+    let mut fixture = Fixture::new();
+    fixture.card(50).store(0..60).uses(10);
+    let memory = fixture.memory();
     assert_eq!(
         (memory.belief(), memory.free_blocks(), memory.retained_blocks()),
         (Belief::AboveCapacity(10), None, None)
     );
-    assert!(memory.belief_words().contains("10 blocks more than there is room for"));
+    assert!(memory.belief_words().contains("10 blocks more than the capacity"));
 }
 
 #[test]
 fn the_engines_total_counts_more_than_the_card_and_the_frontend_and_differences_are_named() {
-    let mut told = Told::new();
-    told.scrape(None, rank(None, None, None), Some(90));
-    assert_eq!(told.memory().capacity.unwrap().source, CapacitySource::Frontend);
-    assert_eq!(told.memory().block_size.map(|size| size.value), Some(16));
-    told.card(100);
-    assert_eq!(told.memory().capacity.unwrap().source, CapacitySource::ModelCard);
-    told.scrape(Some(7), rank(None, Some(0.25), Some(200)), None);
-    let memory = told.memory();
+    let mut fixture = Fixture::new();
+    fixture.scrape(None, rank(None, None, None), Some(90));
+    assert_eq!(fixture.memory().capacity.unwrap().source, CapacitySource::Frontend);
+    assert_eq!(fixture.memory().block_size.map(|size| size.value), Some(16));
+    fixture.card(100);
+    assert_eq!(fixture.memory().capacity.unwrap().source, CapacitySource::ModelCard);
+    fixture.scrape(Some(7), rank(None, Some(0.25), Some(200)), None);
+    let memory = fixture.memory();
     assert_eq!(memory.capacity.map(|known| (known.value, known.source)), Some((200, CapacitySource::Engine)));
     assert_eq!(memory.capacities.len(), 3);
     assert!(memory.capacity_words().unwrap().contains("200 blocks by the engine's total, but 100 blocks"));
@@ -175,27 +175,27 @@ fn the_engines_total_counts_more_than_the_card_and_the_frontend_and_differences_
 
 #[test]
 fn the_later_word_of_the_engine_counts() {
-    let mut told = Told::new();
-    told.uses(5).after(1_000).scrape(Some(7), rank(Some(9), None, None), None);
-    assert_eq!(told.memory().used.unwrap().value, 9);
-    told.after(1_000).uses(6);
-    assert_eq!(told.memory().used.unwrap().value, 6);
+    let mut fixture = Fixture::new();
+    fixture.uses(5).after(1_000).scrape(Some(7), rank(Some(9), None, None), None);
+    assert_eq!(fixture.memory().used.unwrap().value, 9);
+    fixture.after(1_000).uses(6);
+    assert_eq!(fixture.memory().used.unwrap().value, 6);
 }
 
 #[test]
 fn metrics_of_a_process_whose_worker_is_not_known_are_nobodys() {
-    let mut told = Told::new();
-    told.scrape(None, rank(Some(9), None, Some(100)), None);
-    told.scrape(Some(8), rank(Some(9), None, Some(100)), None);
-    let memory = told.memory();
+    let mut fixture = Fixture::new();
+    fixture.scrape(None, rank(Some(9), None, Some(100)), None);
+    fixture.scrape(Some(8), rank(Some(9), None, Some(100)), None);
+    let memory = fixture.memory();
     assert_eq!((memory.used, memory.capacity), (None, None));
 }
 
 #[test]
 fn churn_is_what_came_and_went_in_the_last_minute() {
-    let mut told = Told::new();
-    told.store(0..40).after(100_000).store(100..110).remove(0..30).after(1_000);
-    let churn = told.memory().churn.unwrap();
+    let mut fixture = Fixture::new();
+    fixture.store(0..40).after(100_000).store(100..110).remove(0..30).after(1_000);
+    let churn = fixture.memory().churn.unwrap();
     assert_eq!((churn.stored, churn.removed), (10, 30));
     assert_eq!(churn.ratio(), Some(3.0));
     assert_eq!(Churn { stored: 0, removed: 5 }.ratio(), None);
@@ -213,28 +213,28 @@ fn lifetimes_are_held_against_the_gap_to_the_next_use() {
         reuse_p50_ms: reuse,
     };
     let words = |ages| {
-        let mut told = Told::new();
-        told.tell(Record::LifetimeSums { worker: W, ages });
-        told.memory().lifetime_words().unwrap()
+        let mut fixture = Fixture::new();
+        fixture.fold(Record::LifetimeSums { worker: W, ages });
+        fixture.memory().lifetime_words().unwrap()
     };
     assert!(words(ages(0, Some(30_000))).contains("shorter than the gap"));
     assert!(words(ages(0, Some(3_000))).contains("longer than the gap"));
     let back = words(ages(10, None));
-    assert!(back.contains("4.0 s after they went") && back.contains("one block in 32"), "{back}");
+    assert!(back.contains("4.0 s after they were evicted") && back.contains("one block in 32"), "{back}");
 }
 
 #[test]
 fn sums_for_remedies_are_unknown_as_soon_as_one_worker_is() {
-    let mut told = Told::new();
-    told.card(100).store(0..60).uses(25);
-    let sums = live(&told.cluster, Millis(told.at));
+    let mut fixture = Fixture::new();
+    fixture.card(100).store(0..60).uses(25);
+    let sums = live(&fixture.cluster, Millis(fixture.at));
     assert_eq!(
         (sums.used_blocks, sums.retained_blocks, sums.capacity_blocks),
         (Some(25), Some(35), Some(100))
     );
     let (worker, id) = (WorkerIx(1), Worker::new(8, 0));
-    told.tell(Record::Worker { worker, id, namespace: "".into(), component: "".into() });
-    assert_eq!(live(&told.cluster, Millis(told.at)).used_blocks, None);
-    told.tell(Record::Gone { worker, why: radixscope_model::record::GoneWhy::Log });
-    assert_eq!(live(&told.cluster, Millis(told.at)).used_blocks, Some(25));
+    fixture.fold(Record::Worker { worker, id, namespace: "".into(), component: "".into() });
+    assert_eq!(live(&fixture.cluster, Millis(fixture.at)).used_blocks, None);
+    fixture.fold(Record::Gone { worker, why: radixscope_model::record::GoneWhy::Log });
+    assert_eq!(live(&fixture.cluster, Millis(fixture.at)).used_blocks, Some(25));
 }

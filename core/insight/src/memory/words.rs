@@ -1,42 +1,39 @@
-//! The memory in sentences: what belief and truth say of each other, what lifetimes mean, what would tell the unknown.
+//! The memory in sentences: what engine and KV events say of each other, what lifetimes mean, what would make the unknown known.
 
 use super::{Belief, CHURN_S, Memory};
 use radixscope_model::number_format::{count, plural};
 
 /// What to do for the engine's own figures.
-const TELL_ENGINE: &str = "blocks in use: the worker's kv_metrics over NATS, or --prometheus worker=http://HOST:PORT/metrics with its system port";
-const TELL_EVENTS: &str =
-    "what it keeps: its KV events (vLLM --kv-events-config, TensorRT-LLM --publish-events-and-metrics)";
-const TELL_CAPACITY: &str =
+const ENABLE_ENGINE: &str = "blocks in use: the worker's kv_metrics over NATS, or --prometheus worker=http://HOST:PORT/metrics with its system port";
+const ENABLE_EVENTS: &str =
+    "what is cached: its KV events (vLLM --kv-events-config, TensorRT-LLM --publish-events-and-metrics)";
+const ENABLE_CAPACITY: &str =
     "capacity: its model card from discovery, or --prometheus frontend=http://HOST:8000/metrics";
-const TELL_AGES: &str = "lifetimes: KV events over some time; none of the followed blocks was removed yet";
+const ENABLE_AGES: &str = "lifetimes: KV events over some time; none of the followed blocks was removed yet";
 
 impl Memory {
-    /// What the mirror and the engine say of each other.
+    /// How the count by KV events compares with the engine.
     pub fn belief_words(&self) -> String {
         match self.belief() {
-            Belief::Nothing => "Neither its engine nor its KV events say what it holds.".to_owned(),
-            Belief::NoEngine => "Its engine never said what running requests use.".to_owned(),
-            Belief::NoEvents => {
-                "No KV event of it was received, so what it keeps for re-use is not known.".to_owned()
-            }
+            Belief::Nothing => "Neither its engine nor its KV events report what it holds.".to_owned(),
+            Belief::NoEngine => "Its engine did not report what running requests use.".to_owned(),
+            Belief::NoEvents => "No KV event of it was received, so what is cached is not known.".to_owned(),
             Belief::Plausible(0) => {
-                "Mirror and engine agree: nothing is kept beside running requests.".to_owned()
+                "Radixscope and the engine agree: nothing is cached beside running requests.".to_owned()
             }
             Belief::Plausible(more) => {
                 format!(
-                    "The mirror holds {} more than the engine uses: believed to be kept for re-use.",
+                    "Radixscope counts {} more than the engine uses: estimated cached, evictable.",
                     blocks(more)
                 )
             }
             Belief::EngineAbove(more) => format!(
-                "The engine uses {} more than the mirror holds: blocks being filled are not published yet, or stores were missed.",
+                "The engine uses {} more than Radixscope counts: blocks being filled are not published yet, or stores were missed.",
                 blocks(more)
             ),
-            Belief::AboveCapacity(more) => format!(
-                "The mirror believes {} more than there is room for: removals were missed, so it cannot be right.",
-                blocks(more)
-            ),
+            Belief::AboveCapacity(more) => {
+                format!("Radixscope counts {} more than the capacity: removals were missed.", blocks(more))
+            }
         }
     }
 
@@ -65,17 +62,17 @@ impl Memory {
         if let Some(gap) = ages.came_back_p50_ms.filter(|_| ages.came_back > 0) {
             let share = u64::from(ages.came_back) * 100 / u64::from(ages.removed.max(1));
             return Some(format!(
-                "Blocks are evicted after {} (median); {share} % of as many come back, {} after they went: they left too early ({sample}).",
+                "Blocks are evicted after {} (median); {share} % of as many come back, {} after they were evicted: evicted too early ({sample}).",
                 seconds(life),
                 seconds(gap)
             ));
         }
-        let verdict = match ages.reuse_p50_ms {
+        let comparison = match ages.reuse_p50_ms {
             Some(reuse) if reuse > life => "shorter than the gap between two uses: much is computed again",
             Some(_) => "longer than the gap between two uses: what is re-used is still there",
-            None => "the gap between two uses is not known; no source tells of prompts",
+            None => "the gap between two uses is not known; prompts not visible",
         };
-        Some(format!("Blocks are evicted after {} (median), {verdict} ({sample}).", seconds(life)))
+        Some(format!("Blocks are evicted after {} (median), {comparison} ({sample}).", seconds(life)))
     }
 
     /// Removed against stored, in words.
@@ -88,15 +85,15 @@ impl Memory {
         ))
     }
 
-    /// What is not known, each with what would tell.
+    /// What is not known, each with what would make it known.
     pub fn missing(&self) -> Vec<&'static str> {
         let checks = [
-            (self.used.is_none(), TELL_ENGINE),
-            (self.mirror.is_none(), TELL_EVENTS),
-            (self.capacity.is_none(), TELL_CAPACITY),
-            (self.ages.is_none_or(|ages| ages.lifetime_p50_ms.is_none()), TELL_AGES),
+            (self.used.is_none(), ENABLE_ENGINE),
+            (self.mirror.is_none(), ENABLE_EVENTS),
+            (self.capacity.is_none(), ENABLE_CAPACITY),
+            (self.ages.is_none_or(|ages| ages.lifetime_p50_ms.is_none()), ENABLE_AGES),
         ];
-        checks.into_iter().filter(|(is_missing, _)| *is_missing).map(|(_, tell)| tell).collect()
+        checks.into_iter().filter(|(is_missing, _)| *is_missing).map(|(_, enable)| enable).collect()
     }
 }
 

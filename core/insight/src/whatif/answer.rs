@@ -37,7 +37,7 @@ pub struct Answer<'a> {
 pub struct RankedCandidate {
     /// Who, and the numbers that are compared.
     pub candidate: Candidate<Who>,
-    /// From 1, by cost; equal costs in the order of first sight.
+    /// From 1, by cost; equal costs in the order in which they were first seen.
     pub rank: u32,
     /// How busy it is, the blocks of this prompt included.
     pub load: Load,
@@ -106,30 +106,30 @@ impl Versus {
     /// In a sentence or two; `name` names a candidate.
     pub fn sentence(&self, name: impl Fn(Who) -> String) -> String {
         let (actual, best) = (name(self.actual), name(self.best));
-        let mut said = format!("The router chose {actual}. ");
+        let mut sentence = format!("The router chose {actual}. ");
         let _ = match (self.rank, self.above_best_blocks) {
             (Some(_), Some(above)) if above > 0.0 => write!(
-                said,
+                sentence,
                 "Here {best} costs least: {actual} is number {} of {}, {} blocks above it",
                 self.rank.unwrap_or_default(),
                 self.of,
                 Short(above)
             ),
             (Some(_), Some(_)) if self.margin_blocks == Some(0.0) => {
-                write!(said, "Here it shares the lowest cost with others")
+                write!(sentence, "Here it shares the lowest cost with others")
             }
             (Some(_), _) => match self.margin_blocks {
-                Some(margin) => write!(said, "Here it costs least too, by {} blocks", Short(margin)),
-                None => write!(said, "Here it is the only one"),
+                Some(margin) => write!(sentence, "Here it costs least too, by {} blocks", Short(margin)),
+                None => write!(sentence, "Here it is the only one"),
             },
-            (None, _) => write!(said, "It cannot be chosen here, and {best} costs least"),
+            (None, _) => write!(sentence, "It cannot be chosen here, and {best} costs least"),
         };
         let tenths = (self.probability * 1_000.0).round();
         let _ = match (self.rank, self.choices) {
-            (Some(_), 2..) => write!(said, "; it would be chosen with a chance of {} %.", tenths / 10.0),
-            _ => write!(said, "."),
+            (Some(_), 2..) => write!(sentence, "; it would be chosen with a chance of {} %.", tenths / 10.0),
+            _ => write!(sentence, "."),
         };
-        said
+        sentence
     }
 }
 

@@ -63,10 +63,10 @@ pub(super) struct Loads {
     /// The router whose estimates are used, how many others there are, and the age of its oldest and latest word.
     /// A router that is not named in its messages (0.8) has no id.
     router: Option<(Option<u64>, usize, u64)>,
-    /// A router said one of the two numbers only.
+    /// A router reported one of the two numbers only.
     is_partial: bool,
-    /// Whether ends of requests are heard at all.
-    ends_heard: bool,
+    /// Whether ends of requests are received at all.
+    ends_received: bool,
 }
 
 impl Loads {
@@ -133,12 +133,12 @@ impl Loads {
         self.router = oldest_ms.map(|age_ms| (router, others.len(), age_ms));
     }
 
-    /// Decisions whose end was not received, where ends are heard at all. Blocks that several share are counted for each.
+    /// Decisions whose end was not received, where ends are received at all. Blocks that several share are counted for each.
     fn requests_in_flight(&mut self, cluster: &Cluster, now_ms: Millis) {
         let recent =
             || cluster.decisions().newest_first().take_while(|d| now_ms.since(d.decided_ms()) <= EXPIRE_MS);
-        self.ends_heard = recent().any(|decided| decided.progress.ended_ms.is_some());
-        if !self.ends_heard {
+        self.ends_received = recent().any(|decided| decided.progress.ended_ms.is_some());
+        if !self.ends_received {
             return;
         }
         self.of.iter_mut().for_each(|of| of.1 = LoadFrom::InFlight);
@@ -177,18 +177,18 @@ impl Loads {
                 notes.push(format!("Loads are the estimates of {who}, up to {age} old.{others}"));
                 let silent = self.of.iter().filter(|(_, from)| *from != LoadFrom::Router).count();
                 if silent > 0 {
-                    notes.push(format!("That router said nothing of {silent} workers."));
+                    notes.push(format!("That router reported nothing of {silent} workers."));
                 }
                 if self.is_partial {
                     notes.push(
-                        "It tells one of waiting prompt tokens and blocks in use only; the other is taken as 0 \
-                         where nothing else tells."
+                        "It reports one of waiting prompt tokens and blocks in use only; the other is taken as 0 \
+                         where no other source reports it."
                             .to_owned(),
                     );
                 }
             }
             (None, Some(active)) => {
-                notes.push("Loads are counted from the requests that routers say they began and ended.".to_owned());
+                notes.push("Loads are counted from the requests that routers report as begun and ended.".to_owned());
                 if active.refused() > 0 {
                     notes.push(format!(
                         "{} requests were too many to follow: loads are too low by them.",
@@ -196,13 +196,13 @@ impl Loads {
                     ));
                 }
             }
-            (None, None) if self.ends_heard => notes.push(
+            (None, None) if self.ends_received => notes.push(
                 "Loads are counted from the decisions whose end was not received; blocks that requests share are \
                  counted for each."
                     .to_owned(),
             ),
             (None, None) => notes.push(
-                "Loads are unknown: every worker is taken as idle. --router-replica-sync on every frontend would tell \
+                "Loads are unknown: every worker is taken as idle. --router-replica-sync on every frontend reports \
                  them; Dynamo 0.9 publishes them by itself on kv_metrics."
                     .to_owned(),
             ),
@@ -216,9 +216,9 @@ impl Loads {
         let options = &question.options;
         let counts_requests =
             matches!(options.formula, Formula::D | Formula::E) && options.decode_active_request_weight > 0.0;
-        if counts_requests && sequences.is_none() && !self.ends_heard {
+        if counts_requests && sequences.is_none() && !self.ends_received {
             notes.push(
-                "Active requests are unknown and taken as 0: --router-replica-sync on every frontend would tell them."
+                "Active requests are unknown and taken as 0: --router-replica-sync on every frontend reports them."
                     .to_owned(),
             );
         }

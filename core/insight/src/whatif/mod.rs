@@ -2,7 +2,7 @@
 //! choice. Server and page answer with the same code.
 //!
 //! Inputs as reference §5.12 lists them: overlap from the tree by the version's rule, loads from whoever tells them.
-//! What is not reported is assumed, and every assumption is said with the answer. Reads the state and never changes it.
+//! What is not reported is assumed, and every assumption stands with the answer. Reads the state and never changes it.
 
 mod answer;
 mod load;
@@ -30,7 +30,7 @@ pub use question::{Adjust, Busy, Changes, MAX_ADDED, MAX_PROMPT_BLOCKS, Prompt, 
 /// The state that is asked.
 #[derive(Clone, Copy)]
 pub struct State<'a> {
-    /// Everything heard.
+    /// Everything received.
     pub cluster: &'a Cluster,
     /// What is known of requests beyond it: the server has it, a page does not.
     pub active: Option<&'a ActiveSequences>,
@@ -112,7 +112,7 @@ impl WhatIf {
         let pool = found.pool.or_else(|| pool(cluster, question));
         self.loads.gather(state, question.router);
         let mut others = 0;
-        let mut unheard = 0;
+        let mut without_events = 0;
         for (ix, worker) in cluster.workers().iter().enumerate() {
             let ix = WorkerIx(ix as u16);
             if worker.gone.is_some() {
@@ -122,7 +122,7 @@ impl WhatIf {
                 others += 1;
                 continue;
             }
-            unheard += u64::from(worker.last_event_ms.is_none());
+            without_events += u64::from(worker.last_event_ms.is_none());
             let overlap = self.overlaps.get(ix.at()).copied().unwrap_or(0);
             let (mut load, load_from) = self.loads.of(ix);
             load.decode_blocks = load.decode_blocks.saturating_add(match self.loads.sequences(state) {
@@ -144,21 +144,21 @@ impl WhatIf {
                 },
             );
         }
-        self.note_workers(others, unheard);
+        self.note_workers(others, without_events);
         self.loads.note(state, question, found.full_blocks, &mut self.notes);
         self.note_tiers(cluster, options);
         Ok(found.request)
     }
 
-    fn note_workers(&mut self, others: u64, unheard: u64) {
+    fn note_workers(&mut self, others: u64, without_events: u64) {
         if others > 0 {
             self.notes.push(format!(
                 "{others} workers of other components are not weighed: a router chooses within one component."
             ));
         }
-        if unheard > 0 {
+        if without_events > 0 {
             self.notes.push(format!(
-                "No KV event was received from {unheard} of the workers: their caches are taken as empty. vLLM needs \
+                "No KV event was received from {without_events} of the workers: their caches are taken as empty. vLLM needs \
                  --kv-events-config, TRT-LLM and SGLang --publish-events-and-metrics or --kv-events-config."
             ));
         }

@@ -23,7 +23,7 @@ pub struct Question {
     pub options: RouterSettings,
     /// Tokens per block. `None`: as the prompt's source or the cluster says.
     pub block_size_tokens: Option<u32>,
-    /// The router whose estimate of loads counts. `None`: the one heard last.
+    /// The router whose estimate of loads counts. `None`: the one that reported last.
     pub router: Option<u64>,
     /// How the cluster differs.
     pub changes: Changes,
@@ -150,7 +150,7 @@ pub enum Refused {
     )]
     NoCandidates(DecisionId),
     /// Nobody tells the block size.
-    #[error("tokens per block are unknown: no model card was read and no decision tells; give them")]
+    #[error("tokens per block are unknown: no model card was read and no decision reports them; give them")]
     NoBlockSize,
     /// A block size that is none.
     #[error("{0} tokens per block: expected 1 to 65,536")]

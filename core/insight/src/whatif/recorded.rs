@@ -26,7 +26,7 @@ impl WhatIf {
         let size = same_size(known, question.block_size_tokens)?;
         let tokens = |blocks: f64| (blocks.max(0.0) * f64::from(size)).round() as u64;
         let cached = |overlap_blocks: u32| u64::from(overlap_blocks) * u64::from(size);
-        // No worker had less to prefill than this prompt's own part, which bounds a length that is not told exactly.
+        // No worker had less to prefill than this prompt's own part, which bounds a length that is not known exactly.
         let at_most = decision
             .candidates
             .iter()
@@ -69,7 +69,7 @@ impl WhatIf {
         let from = match completeness {
             Completeness::AllCandidates => "as the router itself wrote them",
             Completeness::Reconstructed => "as worked out here when the decision was received",
-            Completeness::ChosenOnly => "as far as they were told",
+            Completeness::ChosenOnly => "as far as they were reported",
         };
         self.notes.push(format!("Caches and loads are those of the moment of the decision, {from}."));
         if formula.is_some_and(|formula| formula != Formula::A) {

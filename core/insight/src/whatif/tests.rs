@@ -166,10 +166,10 @@ fn estimates_of_several_routers_are_not_mixed() {
     scene.at += 2_500;
     scene.load(0, 8, 0, 1);
     let question = local([1], None);
-    assert_eq!(scene.costs(&question), [(w(1), 2.0), (w(0), 3.0)], "router 8 said nothing of W2");
+    assert_eq!(scene.costs(&question), [(w(1), 2.0), (w(0), 3.0)], "router 8 reported nothing of W2");
     let notes = scene.notes(&question);
     assert!(notes.contains("router 8, up to 0.0 s old. 1 other routers"), "{notes}");
-    assert!(notes.contains("said nothing of 1 workers"), "{notes}");
+    assert!(notes.contains("reported nothing of 1 workers"), "{notes}");
     let question = Question { router: Some(7), ..question };
     assert_eq!(scene.costs(&question), [(w(0), 12.0), (w(1), 22.0)]);
     assert!(scene.notes(&question).contains("router 7, up to 2.5 s old"));

@@ -23,11 +23,11 @@ const SECOND_FRONTEND_EVERY: u32 = 5;
 /// What becomes of an event.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Delivery {
-    /// Everybody hears it.
+    /// Everybody receives it.
     Whole,
-    /// Everybody hears it, but for the router.
+    /// Everybody receives it, but for the router.
     PastTheRouter,
-    /// Everybody hears it without its blocks.
+    /// Everybody receives it without its blocks.
     Emptied,
     /// It is published, and nobody but the router gets it, who asks the worker for it.
     Lost,
@@ -36,7 +36,7 @@ pub(crate) enum Delivery {
 }
 
 impl Delivery {
-    /// Whether the router hears it, be it empty.
+    /// Whether the router receives it, be it empty.
     pub(crate) fn reaches_router(self) -> bool {
         matches!(self, Self::Whole | Self::Emptied | Self::Lost)
     }
@@ -96,9 +96,9 @@ impl Faults {
 
     /// How many warnings about the block size a worker's publisher writes for so many blocks.
     pub(crate) fn size_warnings(&mut self, worker: u16, blocks: usize) -> usize {
-        let said = &mut self.workers[usize::from(worker)].size_warnings;
-        let more = blocks.min(SIZE_WARNINGS - *said);
-        *said += more;
+        let so_far = &mut self.workers[usize::from(worker)].size_warnings;
+        let more = blocks.min(SIZE_WARNINGS - *so_far);
+        *so_far += more;
         more
     }
 

@@ -74,124 +74,114 @@ pub struct FaultPlan {
     pub after_ms: u64,
 }
 
+/// It is a mistake in the set-up, which cannot begin later.
+const SET_UP: u8 = 1;
+/// Something that ran stops, so that it must have run before.
+const ENDS: u8 = 2;
+/// It shows in full only once the caches are full and blocks are evicted.
+const EVICTIONS: u8 = 4;
+/// One worker differs from the others.
+const OTHERS: u8 = 8;
+
 impl Fault {
-    /// All of them.
-    pub const ALL: [Self; 21] = [
-        Self::BlockSize,
-        Self::BlockSizeOversize,
-        Self::BlockSizePartial,
-        Self::BlockSizeCard,
-        Self::NoEvents,
-        Self::NoEventsOne,
-        Self::HotWorker,
-        Self::StarvedWorker,
-        Self::Gap,
-        Self::KillWorker,
-        Self::GhostWorker,
-        Self::RouterRestart,
-        Self::HashSeed,
-        Self::MixedPlanes,
-        Self::UnknownParents,
-        Self::UnknownRemovals,
-        Self::Churn,
-        Self::MemoryFull,
-        Self::Slow,
-        Self::Replicas,
-        Self::Approximate,
+    /// Name on the command line; what goes wrong, in one sentence without its full stop; what holds of it.
+    const TABLE: [(Self, &'static str, &'static str, u8); 21] = [
+        (
+            Self::BlockSize,
+            "block-size",
+            "Engines' blocks are twice as long as published: empty stored events",
+            SET_UP | EVICTIONS,
+        ),
+        (
+            Self::BlockSizeOversize,
+            "block-size-oversize",
+            "The same with TensorRT-LLM: only removed events",
+            SET_UP | EVICTIONS,
+        ),
+        (
+            Self::BlockSizePartial,
+            "block-size-partial",
+            "Engines' blocks are half as long, with TensorRT-LLM: empty stored events",
+            SET_UP | EVICTIONS,
+        ),
+        (
+            Self::BlockSizeCard,
+            "block-size-card",
+            "The model card names half the block size: full trees, no overlap",
+            SET_UP,
+        ),
+        (Self::NoEvents, "no-events", "No worker publishes KV events", 0),
+        (Self::NoEventsOne, "no-events-one", "One worker publishes no KV events", OTHERS),
+        (Self::HotWorker, "hot-worker", "One worker gets 70 % of the conversations", OTHERS),
+        (Self::StarvedWorker, "starved-worker", "One worker gets next to nothing", OTHERS),
+        (Self::Gap, "gap", "KV events are lost on the way now and then", SET_UP),
+        (Self::KillWorker, "kill-worker", "A worker is killed", ENDS | OTHERS),
+        (Self::GhostWorker, "ghost-worker", "A worker is removed from discovery and goes on", ENDS | OTHERS),
+        (Self::RouterRestart, "router-restart", "The frontend restarts with a cold index", ENDS),
+        (
+            Self::HashSeed,
+            "hash-seed",
+            "Every engine hashes its blocks with a seed of its own",
+            SET_UP | OTHERS,
+        ),
+        (
+            Self::MixedPlanes,
+            "mixed-planes",
+            "One worker publishes where the router does not listen",
+            SET_UP | OTHERS,
+        ),
+        (Self::UnknownParents, "unknown-parents", "Engines keep some stored events to themselves", 0),
+        (Self::UnknownRemovals, "unknown-removals", "Workers remove blocks that they never stored", 0),
+        (Self::Churn, "churn", "Blocks are evicted before their prompt comes again", SET_UP | EVICTIONS),
+        (
+            Self::MemoryFull,
+            "memory-full",
+            "The blocks of running requests fill the KV cache",
+            SET_UP | EVICTIONS,
+        ),
+        (Self::Slow, "slow", "Prefill takes four times as long", 0),
+        (Self::Replicas, "replicas", "Two frontends route and do not tell each other", SET_UP),
+        (Self::Approximate, "approximate", "The router runs without KV events and predicts", SET_UP),
     ];
+
+    /// All of them.
+    pub const ALL: [Self; 21] = {
+        let mut all = [Self::BlockSize; 21];
+        let mut at = 0;
+        while at < all.len() {
+            all[at] = Self::TABLE[at].0;
+            at += 1;
+        }
+        all
+    };
 
     /// Its name on the command line.
     pub const fn name(self) -> &'static str {
-        self.words().0
+        Self::TABLE[self as usize].1
     }
 
     /// What goes wrong, in one sentence without its full stop.
     pub const fn summary(self) -> &'static str {
-        self.words().1
+        Self::TABLE[self as usize].2
     }
 
-    const fn words(self) -> (&'static str, &'static str) {
-        match self {
-            Self::BlockSize => {
-                ("block-size", "Engines' blocks are twice as long as published: empty stored events")
-            }
-            Self::BlockSizeOversize => {
-                ("block-size-oversize", "The same with TensorRT-LLM: only removed events")
-            }
-            Self::BlockSizePartial => (
-                "block-size-partial",
-                "Engines' blocks are half as long, with TensorRT-LLM: empty stored events",
-            ),
-            Self::BlockSizeCard => {
-                ("block-size-card", "The model card names half the block size: full trees, no overlap")
-            }
-            Self::NoEvents => ("no-events", "No worker publishes KV events"),
-            Self::NoEventsOne => ("no-events-one", "One worker publishes no KV events"),
-            Self::HotWorker => ("hot-worker", "One worker gets 70 % of the conversations"),
-            Self::StarvedWorker => ("starved-worker", "One worker gets next to nothing"),
-            Self::Gap => ("gap", "KV events are lost on the way now and then"),
-            Self::KillWorker => ("kill-worker", "A worker is killed"),
-            Self::GhostWorker => ("ghost-worker", "A worker is removed from discovery and goes on"),
-            Self::RouterRestart => ("router-restart", "The frontend restarts with a cold index"),
-            Self::HashSeed => ("hash-seed", "Every engine hashes its blocks with a seed of its own"),
-            Self::MixedPlanes => ("mixed-planes", "One worker publishes where the router does not listen"),
-            Self::UnknownParents => ("unknown-parents", "Engines keep some stored events to themselves"),
-            Self::UnknownRemovals => ("unknown-removals", "Workers remove blocks that they never stored"),
-            Self::Churn => ("churn", "Blocks are evicted before their prompt comes again"),
-            Self::MemoryFull => ("memory-full", "The blocks of running requests fill the KV cache"),
-            Self::Slow => ("slow", "Prefill takes four times as long"),
-            Self::Replicas => ("replicas", "Two frontends route and do not tell each other"),
-            Self::Approximate => ("approximate", "The router runs without KV events and predicts"),
-        }
+    const fn has(self, flag: u8) -> bool {
+        Self::TABLE[self as usize].3 & flag != 0
     }
 
     /// Whether it is a mistake in the set-up, which cannot begin later.
     pub const fn is_set_up(self) -> bool {
-        matches!(
-            self,
-            Self::BlockSize
-                | Self::BlockSizeOversize
-                | Self::BlockSizePartial
-                | Self::BlockSizeCard
-                | Self::Gap
-                | Self::HashSeed
-                | Self::MixedPlanes
-                | Self::Churn
-                | Self::MemoryFull
-                | Self::Replicas
-                | Self::Approximate
-        )
+        self.has(SET_UP)
     }
 
     /// Whether something that ran stops, so that it must have run before.
     pub const fn ends_something(self) -> bool {
-        matches!(self, Self::KillWorker | Self::GhostWorker | Self::RouterRestart)
+        self.has(ENDS)
     }
 
     /// Whether it shows in full only once the caches are full and blocks are evicted.
     pub const fn shows_in_evictions(self) -> bool {
-        matches!(
-            self,
-            Self::BlockSize
-                | Self::BlockSizeOversize
-                | Self::BlockSizePartial
-                | Self::Churn
-                | Self::MemoryFull
-        )
-    }
-
-    /// Whether one worker differs from the others.
-    const fn needs_others(self) -> bool {
-        matches!(
-            self,
-            Self::NoEventsOne
-                | Self::HotWorker
-                | Self::StarvedWorker
-                | Self::KillWorker
-                | Self::GhostWorker
-                | Self::HashSeed
-                | Self::MixedPlanes
-        )
+        self.has(EVICTIONS)
     }
 }
 
@@ -199,7 +189,7 @@ impl FaultPlan {
     pub(super) fn validate(self, config: &Config) -> Result<(), ConfigError> {
         let Self { fault, after_ms } = self;
         let name = fault.name();
-        if fault.needs_others() && config.workers < 2 {
+        if fault.has(OTHERS) && config.workers < 2 {
             return Err(ConfigError::FaultWorkers { name });
         }
         if fault.is_set_up() && after_ms > 0 {
@@ -244,4 +234,14 @@ pub(super) enum Failure {
     Refused,
     /// The frontend that had taken it went away.
     FrontendGone,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Fault;
+
+    #[test]
+    fn every_fault_has_its_own_row() {
+        assert!(Fault::TABLE.iter().enumerate().all(|(at, (fault, ..))| *fault as usize == at));
+    }
 }

@@ -50,13 +50,13 @@ impl Config {
 
     /// Tokens per block of the engines: what all others should say, too.
     pub(crate) fn engine_block_size_tokens(&self) -> u32 {
-        let said = self.block_size_tokens;
+        let published = self.block_size_tokens;
         match self.fault.map(|plan| plan.fault) {
             Some(Fault::BlockSize | Fault::BlockSizeOversize | Fault::BlockSizeCard) => {
-                said.saturating_mul(2)
+                published.saturating_mul(2)
             }
-            Some(Fault::BlockSizePartial) => said / 2,
-            _ => said,
+            Some(Fault::BlockSizePartial) => published / 2,
+            _ => published,
         }
     }
 

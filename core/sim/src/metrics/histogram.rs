@@ -4,13 +4,11 @@ use std::fmt::Write as _;
 
 use super::text::Micros;
 
-/// Upper bounds of the buckets, as they are printed and as they are compared.
-pub(super) type Bounds = [(&'static str, u64)];
-
 /// Observations, counted by bucket.
 #[derive(Clone, Debug)]
 pub(super) struct Histogram {
-    bounds: &'static Bounds,
+    /// Upper bounds of the buckets, ascending.
+    bounds: &'static [u64],
     /// Observations in each bucket alone; the last one is above every bound.
     counts: Vec<u64>,
     sum: u64,
@@ -19,17 +17,17 @@ pub(super) struct Histogram {
 
 impl Histogram {
     /// Of times in microseconds, printed in seconds.
-    pub(super) fn of_times(bounds: &'static Bounds) -> Self {
+    pub(super) fn of_times(bounds: &'static [u64]) -> Self {
         Self { bounds, counts: vec![0; bounds.len() + 1], sum: 0, is_time: true }
     }
 
     /// Of tokens.
-    pub(super) fn of_tokens(bounds: &'static Bounds) -> Self {
+    pub(super) fn of_tokens(bounds: &'static [u64]) -> Self {
         Self { is_time: false, ..Self::of_times(bounds) }
     }
 
     pub(super) fn observe(&mut self, value: u64, times: u64) {
-        let at = self.bounds.partition_point(|&(_, most)| most < value);
+        let at = self.bounds.partition_point(|&most| most < value);
         self.counts[at] += times;
         self.sum += value * times;
     }
@@ -37,18 +35,15 @@ impl Histogram {
     /// The lines of the series `name` with `labels`, without braces.
     pub(super) fn write(&self, text: &mut String, name: &str, labels: &str) {
         let mut below = 0;
-        let bounds = self.bounds.iter().map(|&(le, _)| le).chain(["+Inf"]);
+        let printed = |value: u64| if self.is_time { Micros(value).to_string() } else { value.to_string() };
+        let bounds = self.bounds.iter().map(|&most| printed(most)).chain(["+Inf".to_owned()]);
         // Writing to a String cannot fail.
         for (le, count) in bounds.zip(&self.counts) {
             below += count;
             let _ = writeln!(text, "{name}_bucket{{{labels},le=\"{le}\"}} {below}");
         }
-        let _ = if self.is_time {
-            writeln!(text, "{name}_sum{{{labels}}} {}", Micros(self.sum))
-        } else {
-            writeln!(text, "{name}_sum{{{labels}}} {}", self.sum)
-        };
-        let _ = writeln!(text, "{name}_count{{{labels}}} {below}");
+        let _ =
+            writeln!(text, "{name}_sum{{{labels}}} {}\n{name}_count{{{labels}}} {below}", printed(self.sum));
     }
 }
 
@@ -58,7 +53,7 @@ mod tests {
 
     #[test]
     fn buckets_add_up_and_a_bound_belongs_to_its_bucket() {
-        let mut histogram = Histogram::of_times(&[("0", 0), ("0.01", 10_000), ("1", 1_000_000)]);
+        let mut histogram = Histogram::of_times(&[0, 10_000, 1_000_000]);
         for (value, times) in [(10_000, 2), (10_001, 1), (2_000_000, 1)] {
             histogram.observe(value, times);
         }

@@ -5,22 +5,12 @@ use std::fmt::Write as _;
 use super::super::config::Config;
 use super::super::engine::Engine;
 use super::super::shape::DISPLAY_NAME;
-use super::histogram::{Bounds, Histogram};
+use super::histogram::Histogram;
 use super::text::{Micros, family, single};
 
-const DURATION: &Bounds = &[
-    ("0.005", 5_000),
-    ("0.01", 10_000),
-    ("0.025", 25_000),
-    ("0.05", 50_000),
-    ("0.1", 100_000),
-    ("0.25", 250_000),
-    ("0.5", 500_000),
-    ("1", 1_000_000),
-    ("2.5", 2_500_000),
-    ("5", 5_000_000),
-    ("10", 10_000_000),
-];
+/// Upper bounds of the buckets, in microseconds.
+const DURATION: &[u64] =
+    &[5_000, 10_000, 25_000, 50_000, 100_000, 250_000, 500_000, 1_000_000, 2_500_000, 5_000_000, 10_000_000];
 
 /// What a worker counts.
 #[derive(Clone, Debug)]

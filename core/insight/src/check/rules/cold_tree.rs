@@ -1,10 +1,8 @@
 //! After a restart a router finds nothing for prompts that workers still hold: its tree was not recovered.
 
-use super::event_path::part;
+use super::prelude::*;
 use super::router_restarted::restarts;
-use crate::check::{Finding, Rule, RuleOutcome, View};
-use radixscope_model::id::Millis;
-use radixscope_model::record::{LogSign, Severity};
+use radixscope_model::record::LogSign;
 
 /// Decisions after the restart that can be judged.
 const MIN_DECISIONS: u64 = 10;
@@ -17,24 +15,10 @@ const FINDS_ONE_IN: u64 = 20;
 /// … while the workers hold at least one in so many.
 const HELD_ONE_IN: u64 = 4;
 
-/// See the module.
-pub(in crate::check) struct ColdTree;
+pub(in crate::check) const RULE: Rule = Rule::new("cold_tree", "The router's tree after a restart", look);
 
-impl Rule for ColdTree {
-    fn code(&self) -> &'static str {
-        "cold_tree"
-    }
-
-    fn subject(&self) -> &'static str {
-        "The router's tree after a restart"
-    }
-
-    fn look(&self, view: &View<'_>) -> RuleOutcome {
-        match cold(view) {
-            Some(cold) => RuleOutcome::Found(found(&cold)),
-            None => RuleOutcome::Ok,
-        }
-    }
+fn look(view: &View<'_>) -> RuleOutcome {
+    cold(view).map_or(RuleOutcome::Ok, |cold| found(view, &cold).into())
 }
 
 /// Whether this fault is there, for rules that see its consequences.
@@ -50,13 +34,12 @@ struct Cold {
     before: (u64, u64),
     /// Blocks of the prompts after the restart that some worker held, where that is known: held, asked.
     held: (u64, u64),
-    unindexed: u64,
 }
 
 fn cold(view: &View<'_>) -> Option<Cold> {
     let restarted = restarts(view).into_iter().map(|restart| restart.at_ms).max()?;
     let from = Millis(restarted.0 + RECOVERS_MS);
-    let mut cold = Cold { decisions: 0, after: (0, 0), before: (0, 0), held: (0, 0), unindexed: 0 };
+    let mut cold = Cold { decisions: 0, after: (0, 0), before: (0, 0), held: (0, 0) };
     for decided in view.decisions(REACH_MS) {
         let Some((isl, overlap)) = decided.decision.isl_blocks.zip(decided.decision.overlap_blocks) else {
             continue;
@@ -74,13 +57,12 @@ fn cold(view: &View<'_>) -> Option<Cold> {
     let finds_nothing = cold.after.0 * FINDS_ONE_IN < cold.after.1;
     let found_before = cold.before.1 > 0 && cold.before.0 * HELD_ONE_IN >= cold.before.1;
     let is_held = cold.held.1 > 0 && cold.held.0 * HELD_ONE_IN >= cold.held.1;
-    let sign = view.cluster.sign(|sign| *sign == LogSign::NoLocalIndexer);
-    cold.unindexed = sign.map_or(0, |sign| sign.count);
     (cold.decisions >= MIN_DECISIONS && finds_nothing && (found_before || is_held)).then_some(cold)
 }
 
-fn found(cold: &Cold) -> Finding<'static> {
-    let mut found = Finding::new(
+fn found(view: &View<'_>, cold: &Cold) -> Finding<'static> {
+    let held = (cold.held.1 > 0).then(|| part(cold.held.0, cold.held.1));
+    Finding::new(
         Severity::Warning,
         "The restarted router finds nothing in caches that are warm",
         "Its tree was not recovered, so it counts prompts as new that workers still hold. That lasts until those blocks \
@@ -89,20 +71,12 @@ fn found(cold: &Cold) -> Finding<'static> {
     .evidence("Overlap since the restart, by the router, of prompt blocks", part(cold.after.0, cold.after.1), "blocks")
     .evidence("Decisions behind it, by the router, since the restart", cold.decisions, "decisions")
     .evidence("Overlap before the restart, by the router, last 5 min", part(cold.before.0, cold.before.1), "blocks")
-    .link("view=decisions");
-    if cold.held.1 > 0 {
-        found = found.evidence(
-            "Prompt blocks that some worker held, by our tree, since the restart",
-            part(cold.held.0, cold.held.1),
-            "blocks",
-        );
-    }
-    if cold.unindexed > 0 {
-        let label = "Lines \"does not have local indexer enabled\", by the router's log, since we listen";
-        found = found.evidence(label, cold.unindexed, "lines");
-    }
-    found
-        .fix("0.9 with --enable-local-indexer: use etcd for discovery; file discovery may start without the workers' trees", "DYN_STORE_KV", "etcd")
-        .fix("0.8, 0.9 over JetStream: keep snapshots, and do not reset them at the start", "--router-reset-states", "off")
-        .fix("Any version: restart the workers to start all trees anew, or wait until the caches turn over", "", "")
+    .evidence_if("Prompt blocks that some worker held, by our tree, since the restart", held, "blocks")
+    .log_lines(
+        view,
+        "Lines \"does not have local indexer enabled\", by the router's log, since we listen",
+        LogSign::NoLocalIndexer,
+    )
+    .fixes("cold_tree")
+    .link("view=decisions")
 }

@@ -1,11 +1,8 @@
 //! Requests fail.
 
-use crate::check::peers::{counted, holding, name};
-use crate::check::{Finding, Rule, RuleOutcome, View, missing};
-use crate::latency::WINDOW_MS;
-use radixscope_model::id::WorkerIx;
-use radixscope_model::number_format;
-use radixscope_model::record::{Counter, Outcome, Severity};
+use super::prelude::*;
+use crate::check::missing;
+use radixscope_model::record::{Counter, Outcome};
 
 /// Fewer requests in the window say nothing of a share.
 const MIN_REQUESTS: u64 = 50;
@@ -19,89 +16,60 @@ const MOST_SHARE: f64 = 0.5;
 /// A worker that is gone takes its requests with it, and is named by its own finding.
 const EXPLAINED_BY: [&str; 2] = ["worker_gone", "ghost_worker"];
 
-/// See the module.
-pub(in crate::check) struct Errors;
-
 struct Ended {
     ok: u64,
     failed: u64,
     source: &'static str,
 }
 
-impl Rule for Errors {
-    fn code(&self) -> &'static str {
-        "errors"
-    }
+pub(in crate::check) const RULE: Rule = Rule {
+    // As long as it takes to learn that a worker is gone.
+    hold_ms: 10_000,
+    ..Rule::new("errors", "Requests that fail", look)
+};
 
-    fn subject(&self) -> &'static str {
-        "Requests that fail"
+fn look(view: &View<'_>) -> RuleOutcome {
+    let Some(ended) = by_frontends(view).or_else(|| by_requests(view)) else {
+        return RuleOutcome::no_data(missing::of_frontends(view, "how requests end", ""));
+    };
+    let all = ended.ok + ended.failed;
+    if all < MIN_REQUESTS {
+        return RuleOutcome::no_data(format!(
+            "{all} requests ended within the last 60 s; a share needs at least {MIN_REQUESTS}"
+        ));
     }
-
-    /// As long as it takes to learn that a worker is gone.
-    fn hold_ms(&self) -> u64 {
-        10_000
+    let share = ended.failed as f64 / all as f64;
+    if share < WARN_SHARE {
+        return RuleOutcome::Ok;
     }
-
-    fn look(&self, view: &View<'_>) -> RuleOutcome {
-        let Some(ended) = by_frontends(view).or_else(|| by_requests(view)) else {
-            let text = missing::of_frontends(view, "how requests end", "");
-            return RuleOutcome::Unknown(text.into());
-        };
-        let all = ended.ok + ended.failed;
-        if all < MIN_REQUESTS {
-            let text =
-                format!("{all} requests ended within the last 60 s; a share needs at least {MIN_REQUESTS}");
-            return RuleOutcome::Unknown(text.into());
-        }
-        let share = ended.failed as f64 / all as f64;
-        if share < WARN_SHARE {
-            return RuleOutcome::Ok;
-        }
-        let severity = if share >= CRITICAL_SHARE { Severity::Critical } else { Severity::Warning };
-        let cause = EXPLAINED_BY.into_iter().find(|code| share < MOST_SHARE && holding(view, code).is_some());
-        let failed = format!(
-            "{} of {} ({:.1} %)",
-            number_format::count(ended.failed),
-            number_format::count(all),
-            share * 100.0
-        );
-        let mut found = Finding::new(
-            severity,
-            format!("{:.0} % of requests fail", share * 100.0),
-            "Clients got an error instead of an answer. The logs of the frontend and of the workers below say which.",
-        )
-        .cause(cause.unwrap_or_default())
-        .evidence(format!("Failed requests, {}, last 60 s", ended.source), failed, "requests");
-        let failing = by_worker(view);
-        for &(worker, count) in &failing {
-            let label = format!("Failed on {}, logs and traces, last 60 s", name(view, worker));
-            found = found.evidence(label, count, "requests");
-        }
-        if let Some(moved) = counted(view, Counter::Migrations, WINDOW_MS) {
-            let moved = number_format::count(moved as u64);
-            found = found.evidence(
-                "Requests moved to another worker, frontends' metrics, last 60 s",
-                moved,
-                "requests",
-            );
-        }
-        found
-            .workers(failing.iter().map(|&(worker, _)| worker))
-            .fix(
-                "Worker of Dynamo 0.8 and 0.9: let a request go on elsewhere when its worker dies; 0 is the default",
-                "--migration-limit",
-                "3",
-            )
-            .fix("Read the errors: the log of each frontend at INFO, read here too", "--logs", "")
-            .link("view=decisions")
-            .into()
+    let severity = if share >= CRITICAL_SHARE { Severity::Critical } else { Severity::Warning };
+    let cause = EXPLAINED_BY.into_iter().find(|code| share < MOST_SHARE && view.is_active(code));
+    let failed = format!("{} of {} ({:.1} %)", count(ended.failed), count(all), share * 100.0);
+    let mut found = Finding::new(
+        severity,
+        format!("{:.0} % of requests fail", share * 100.0),
+        "Clients got an error instead of an answer. The logs of the frontend and of the workers below name it.",
+    )
+    .cause(cause.unwrap_or_default())
+    .evidence(format!("Failed requests, {}, last 60 s", ended.source), failed, "requests");
+    let failing = by_worker(view);
+    for &(worker, count) in &failing {
+        let label = format!("Failed on {}, logs and traces, last 60 s", view.name(worker));
+        found = found.evidence(label, count, "requests");
     }
+    let moved = view.counted(Counter::Migrations, WINDOW_MS).map(|moved| count(moved as u64));
+    found
+        .evidence_if("Requests moved to another worker, frontends' metrics, last 60 s", moved, "requests")
+        .workers(failing.iter().map(|&(worker, _)| worker))
+        .fixes("errors")
+        .link("view=decisions")
+        .into()
 }
 
 fn by_frontends(view: &View<'_>) -> Option<Ended> {
     // A counter of failures appears with the first one.
-    let ok = counted(view, Counter::RequestsOk, WINDOW_MS);
-    let failed = counted(view, Counter::RequestsFailed, WINDOW_MS);
+    let ok = view.counted(Counter::RequestsOk, WINDOW_MS);
+    let failed = view.counted(Counter::RequestsFailed, WINDOW_MS);
     if ok.is_none() && failed.is_none() {
         return None;
     }
@@ -136,7 +104,7 @@ fn by_worker(view: &View<'_>) -> Vec<(WorkerIx, u64)> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::check::stage::{Process, Stage};
+    use crate::check::tests::stage::{Process, Stage};
     use radixscope_model::record::Progress;
 
     fn after(ok: f64, failed: f64) -> Stage {
@@ -151,10 +119,10 @@ mod tests {
 
     #[test]
     fn failures_are_a_warning_and_many_of_them_critical() {
-        let finding = after(98.0, 2.0).found(&Errors).unwrap();
+        let finding = after(98.0, 2.0).found(&RULE).unwrap();
         assert_eq!(finding.severity, Severity::Warning);
         assert_eq!(finding.evidence[0].value, "2 of 100 (2.0 %)");
-        assert_eq!(after(80.0, 20.0).found(&Errors).unwrap().severity, Severity::Critical);
+        assert_eq!(after(80.0, 20.0).found(&RULE).unwrap().severity, Severity::Critical);
     }
 
     #[test]
@@ -166,21 +134,21 @@ mod tests {
         ] {
             let mut stage = after(ok, failed);
             stage.holds("worker_gone");
-            let finding = stage.found(&Errors).unwrap();
+            let finding = stage.found(&RULE).unwrap();
             assert_eq!((finding.severity, &*finding.cause), (severity, cause), "{failed} fail");
         }
     }
 
     #[test]
     fn few_failures_are_none() {
-        assert!(after(99.0, 1.0).is_ok(&Errors));
-        assert!(after(100.0, 0.0).is_ok(&Errors));
+        assert!(after(99.0, 1.0).is_ok(&RULE));
+        assert!(after(100.0, 0.0).is_ok(&RULE));
     }
 
     #[test]
     fn few_requests_or_no_source_leave_it_unknown() {
-        assert!(after(40.0, 9.0).is_unknown(&Errors));
-        assert!(Stage::new(2).is_unknown(&Errors));
+        assert!(after(40.0, 9.0).is_unknown(&RULE));
+        assert!(Stage::new(2).is_unknown(&RULE));
     }
 
     #[test]
@@ -191,7 +159,7 @@ mod tests {
             let outcome = Some(if n < 6 { Outcome::Failed } else { Outcome::Success });
             stage.progress(id, Progress { outcome, ..Progress::default() });
         }
-        let finding = stage.found(&Errors).unwrap();
+        let finding = stage.found(&RULE).unwrap();
         assert_eq!(finding.workers, [WorkerIx(1)]);
     }
 }

@@ -1,12 +1,8 @@
 //! Running requests fill the KV cache: there is no room for what could be re-used, and requests wait or are thrown out.
 
+use super::prelude::*;
 use crate::capacity::RemedyKind;
-use crate::check::engine::EngineSettings as _;
-use crate::check::peers::{capacity_blocks, name, process_of, scraped, worker_of};
-use crate::check::{Finding, Rule, RuleOutcome, View};
-use radixscope_model::id::WorkerIx;
-use radixscope_model::number_format;
-use radixscope_model::record::{Gauge, ProcessRole, RankFigures, Severity};
+use radixscope_model::record::{Gauge, ProcessRole, RankFigures};
 use radixscope_state::cluster::ProcessState;
 
 /// Share of the blocks that running requests may use.
@@ -15,9 +11,6 @@ const FULL_SHARE: f64 = 0.95;
 const FULL_SHARE_WAITING: f64 = 0.9;
 /// Share that leaves some room for what comes and for re-use: the proposed batch limit fills no more.
 const AIM_SHARE: f64 = 0.8;
-
-/// See the module.
-pub(in crate::check) struct MemoryFull;
 
 /// How full the cache of one rank is.
 struct Fill {
@@ -30,80 +23,48 @@ struct Fill {
     source: String,
 }
 
-impl Rule for MemoryFull {
-    fn code(&self) -> &'static str {
-        "memory_full"
-    }
+pub(in crate::check) const RULE: Rule =
+    Rule { hold_ms: 10_000, ..Rule::new("memory_full", "KV cache that running requests fill", look) };
 
-    fn subject(&self) -> &'static str {
-        "KV cache that running requests fill"
-    }
-
-    fn hold_ms(&self) -> u64 {
-        10_000
-    }
-
-    fn look(&self, view: &View<'_>) -> RuleOutcome {
-        let fills = fills(view);
-        if fills.is_empty() {
-            return RuleOutcome::Unknown(
-                "No worker tells both its used blocks and its capacity; its metrics do (--prometheus NAME=URL), or its \
-                 load over NATS with a model card or one model on the scraped frontend"
-                    .into(),
-            );
-        }
-        let known = fills.len();
-        let full: Vec<Fill> = fills.into_iter().filter(Fill::is_full).collect();
-        let Some(worst) = full.iter().max_by(|a, b| a.share.total_cmp(&b.share)) else {
-            return RuleOutcome::Ok;
-        };
-        let mut found = Finding::new(
-            Severity::Warning,
-            format!("Running requests fill the KV cache of {} of {known} workers", full.len()),
-            "Blocks of running requests cannot be evicted, so nothing is left to keep prefixes for re-use, and new \
-             requests wait or push out running ones. Run fewer sequences at once, or give KV more memory.",
+fn look(view: &View<'_>) -> RuleOutcome {
+    let fills = fills(view);
+    if fills.is_empty() {
+        return RuleOutcome::no_data(
+            "No worker reports both its used blocks and its capacity; its metrics do (--prometheus NAME=URL), or its \
+             load over NATS with a model card or one model on the scraped frontend",
         );
-        for fill in full.iter().take(4) {
-            let percent = format!("{:.0} %", fill.share * 100.0);
-            let value = match fill.blocks {
-                Some((used, all)) => {
-                    format!("{} of {} ({percent})", number_format::count(used), number_format::count(all))
-                }
-                None => percent,
-            };
-            found = found.evidence(
-                format!("Used by running requests, {}, {}, now", fill.name, fill.source),
-                value,
-                "blocks",
-            );
-            if let Some(waiting) = fill.waiting {
-                found = found.evidence(
-                    format!("Waiting on {}, its metrics, now", fill.name),
-                    waiting,
-                    "requests",
-                );
-            }
-        }
-        let fits = worst.sequences_that_fit(view);
-        if let Some((running, fits)) = fits {
-            let label = format!("In flight on {}, now", worst.name);
-            found = found.evidence(label, running, "requests").evidence(
-                format!("Of these would fill {:.0} % of its blocks", AIM_SHARE * 100.0),
-                fits,
-                "requests",
-            );
-        }
-        let link = worst
-            .worker
-            .and_then(|ix| view.cluster.worker(ix))
-            .map(|w| format!("view=memory&worker={}", w.id));
-        found
-            .workers(full.iter().filter_map(|fill| fill.worker))
-            .remedy(RemedyKind::LowerBatch, fits.map(|(_, fits)| fits))
-            .remedy(RemedyKind::RaiseFraction, None)
-            .link(link.unwrap_or_else(|| "view=memory".to_owned()))
-            .into()
     }
+    let known = fills.len();
+    let full: Vec<Fill> = fills.into_iter().filter(Fill::is_full).collect();
+    let Some(worst) = full.iter().max_by(|a, b| a.share.total_cmp(&b.share)) else {
+        return RuleOutcome::Ok;
+    };
+    let mut found = Finding::new(
+        Severity::Warning,
+        format!("Running requests fill the KV cache of {} of {known} workers", full.len()),
+        "Blocks of running requests cannot be evicted, so nothing is left to keep prefixes for re-use, and new \
+         requests wait or push out running ones. Run fewer sequences at once, or give KV more memory.",
+    );
+    for fill in full.iter().take(4) {
+        let percent = format!("{:.0} %", fill.share * 100.0);
+        let value = match fill.blocks {
+            Some((used, all)) => format!("{} of {} ({percent})", count(used), count(all)),
+            None => percent,
+        };
+        let used = format!("Used by running requests, {}, {}, now", fill.name, fill.source);
+        let waiting = format!("Waiting on {}, its metrics, now", fill.name);
+        found = found.evidence(used, value, "blocks").evidence_if(waiting, fill.waiting, "requests");
+    }
+    let (running, fits) = worst.sequences_that_fit(view).unzip();
+    let aim = format!("Of these would fill {:.0} % of its blocks", AIM_SHARE * 100.0);
+    found
+        .evidence_if(format!("In flight on {}, now", worst.name), running, "requests")
+        .evidence_if(aim, fits, "requests")
+        .workers(full.iter().filter_map(|fill| fill.worker))
+        .remedy(RemedyKind::LowerBatch, fits)
+        .remedy(RemedyKind::RaiseFraction, None)
+        .link(view.link("memory", worst.worker))
+        .into()
 }
 
 impl Fill {
@@ -114,19 +75,18 @@ impl Fill {
 
     /// Requests in flight, and how many like them leave room.
     fn sequences_that_fit(&self, view: &View<'_>) -> Option<(u32, u64)> {
-        let running = view.cluster.worker(self.worker?)?.in_flight.now().filter(|&n| n > 0)?;
+        let running = view.worker(self.worker?)?.in_flight.now().filter(|&n| n > 0)?;
         let fits = (f64::from(running) * AIM_SHARE / self.share).floor().max(1.0);
         Some((running, fits as u64))
     }
 }
 
-/// By the workers' metrics, else by what engines publish; processes that tell no worker id go by their name.
+/// By the workers' metrics, else by what engines publish; processes that report no worker id go by their name.
 fn fills(view: &View<'_>) -> Vec<Fill> {
     let mut fills: Vec<Fill> = view.present().filter_map(|ix| of_worker(view, ix)).collect();
     if fills.is_empty() {
-        for process in scraped(view, ProcessRole::Worker) {
-            let ranks =
-                process.ranks().iter().filter(|rank| worker_of(view, process, rank.dp_rank).is_none());
+        for process in view.scraped(ProcessRole::Worker) {
+            let ranks = process.ranks().iter().filter(|rank| view.worker_of(process, rank.dp_rank).is_none());
             fills.extend(ranks.filter_map(|rank| of_rank(process, rank, process.name.clone(), None)));
         }
     }
@@ -134,16 +94,17 @@ fn fills(view: &View<'_>) -> Vec<Fill> {
 }
 
 fn of_worker(view: &View<'_>, worker: WorkerIx) -> Option<Fill> {
-    let state = view.cluster.worker(worker)?;
-    let process = process_of(view, worker);
-    let name = name(view, worker);
+    let state = view.worker(worker)?;
+    let process = view.process_of(worker);
+    let name = view.name(worker);
     let by_metrics = process.and_then(|process| {
         let rank = process.ranks().iter().find(|rank| rank.dp_rank == state.id.dp_rank)?;
         of_rank(process, rank, name.clone(), Some(worker))
     });
     by_metrics.or_else(|| {
         let used = state.engine_used_blocks?;
-        let (all, source) = capacity_blocks(view, worker)?;
+        let all = view.cluster.capacity(worker)?;
+        let (all, source) = (all.value, all.source.label());
         Some(Fill {
             name,
             worker: Some(worker),
@@ -170,7 +131,7 @@ fn of_rank(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::check::stage::{Process, Stage};
+    use crate::check::tests::stage::{Process, Stage};
 
     #[test]
     fn a_cache_full_of_running_requests_is_found_with_the_batch_that_fits() {
@@ -178,7 +139,7 @@ mod tests {
         stage.used(0, 960, 1_000);
         stage.used(1, 500, 1_000);
         stage.in_flight(&[48, 20]);
-        let finding = stage.found(&MemoryFull).unwrap();
+        let finding = stage.found(&RULE).unwrap();
         assert_eq!(finding.workers, [WorkerIx(0)]);
         assert_eq!(finding.evidence[0].value, "960 of 1,000 (96 %)");
         let batch = finding.fix.iter().find(|fix| fix.setting == "--max-num-seqs").unwrap();
@@ -190,11 +151,11 @@ mod tests {
     fn a_little_less_is_well_unless_requests_wait() {
         let mut stage = Stage::new(2);
         stage.used(0, 940, 1_000);
-        assert!(stage.is_ok(&MemoryFull));
+        assert!(stage.is_ok(&RULE));
         stage.scrape(&Process::of_worker(0).gauge(Gauge::EngineWaitingRequests, 2.0));
-        assert!(stage.found(&MemoryFull).is_some());
+        assert!(stage.found(&RULE).is_some());
         stage.used(0, 890, 1_000);
-        assert!(stage.is_ok(&MemoryFull));
+        assert!(stage.is_ok(&RULE));
     }
 
     #[test]
@@ -204,17 +165,17 @@ mod tests {
         process.ranks =
             vec![RankFigures { dp_rank: 0, kv_usage: Some(0.97), used_blocks: None, total_blocks: None }];
         stage.scrape(&process);
-        assert_eq!(stage.found(&MemoryFull).unwrap().workers, [WorkerIx(0)]);
+        assert_eq!(stage.found(&RULE).unwrap().workers, [WorkerIx(0)]);
         process.instance = None;
         let mut stage = Stage::new(1);
         stage.scrape(&process);
-        assert_eq!(stage.found(&MemoryFull).unwrap().workers, []);
+        assert_eq!(stage.found(&RULE).unwrap().workers, []);
     }
 
     #[test]
     fn without_a_capacity_it_is_unknown() {
         let mut stage = Stage::new(2);
         stage.tell(radixscope_model::record::Record::EngineLoad { worker: WorkerIx(0), used_blocks: 960 });
-        assert!(stage.is_unknown(&MemoryFull));
+        assert!(stage.is_unknown(&RULE));
     }
 }

@@ -10,7 +10,6 @@ mod engine_hashes_differ;
 mod errors;
 mod event_gaps;
 mod event_lines_mixed;
-mod event_path;
 mod ghost_worker;
 pub(super) mod hot_worker;
 mod joined_late;
@@ -38,37 +37,48 @@ mod tests;
 
 use super::Rule;
 
+/// What every rule uses.
+mod prelude {
+    pub(super) use crate::check::fixes::Fixes as _;
+    pub(super) use crate::check::report::Report as _;
+    pub(super) use crate::check::view::{WINDOW, WINDOW_MS, part};
+    pub(super) use crate::check::{Finding, Rule, RuleOutcome, View};
+    pub(super) use radixscope_model::id::{Millis, WorkerIx};
+    pub(super) use radixscope_model::number_format::count;
+    pub(super) use radixscope_model::record::Severity;
+}
+
 /// Every rule, in the order in which they are listed.
-pub(super) const ALL: &[&dyn Rule] = &[
-    &block_size::BlockSizeMismatch,
-    &no_events::NoEvents,
-    &nothing_heard::NothingHeard,
-    &event_lines_mixed::EventLinesMixed,
-    &router_hears_no_events::RouterHearsNoEvents,
-    &approximate_mode::ApproximateMode,
-    &zero_overlap::ZeroOverlap,
-    &cold_tree::ColdTree,
-    &unknown_parents::UnknownParents,
-    &unknown_removals::UnknownRemovals,
-    &event_gaps::EventGaps,
-    &joined_late::JoinedLate,
-    &engine_hashes_differ::EngineHashesDiffer,
-    &worker_gone::WorkerGone,
-    &ghost_worker::GhostWorker,
-    &router_restarted::RouterRestarted,
-    &churn::Churn,
-    &memory_full::MemoryFull,
-    &hot_worker::HotWorker,
-    &starved_worker::StarvedWorker,
-    &spread::Spread,
-    &cascade::Cascade,
-    &queueing::Queueing,
-    &prediction_differs::PredictionDiffers,
-    &replicas_disagree::ReplicasDisagree,
-    &slo_breach::SloBreach,
-    &worse_than_round_robin::WorseThanRoundRobin,
-    &errors::Errors,
-    &behind::Behind,
-    &source_down::SourceDown,
-    &own_losses::OwnLosses,
+pub(super) const ALL: &[&Rule] = &[
+    &block_size::RULE,
+    &no_events::RULE,
+    &nothing_heard::RULE,
+    &event_lines_mixed::RULE,
+    &router_hears_no_events::RULE,
+    &approximate_mode::RULE,
+    &zero_overlap::RULE,
+    &cold_tree::RULE,
+    &unknown_parents::RULE,
+    &unknown_removals::RULE,
+    &event_gaps::RULE,
+    &joined_late::RULE,
+    &engine_hashes_differ::RULE,
+    &worker_gone::RULE,
+    &ghost_worker::RULE,
+    &router_restarted::RULE,
+    &churn::RULE,
+    &memory_full::RULE,
+    &hot_worker::RULE,
+    &starved_worker::RULE,
+    &spread::RULE,
+    &cascade::RULE,
+    &queueing::RULE,
+    &prediction_differs::RULE,
+    &replicas_disagree::RULE,
+    &slo_breach::RULE,
+    &worse_than_round_robin::RULE,
+    &errors::RULE,
+    &behind::RULE,
+    &source_down::RULE,
+    &own_losses::RULE,
 ];

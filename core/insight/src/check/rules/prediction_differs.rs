@@ -1,10 +1,8 @@
 //! What the router predicts to be cached differs from what engines find in their caches.
 
-use crate::check::peers::{holding, scraped};
-use crate::check::{Finding, Rule, RuleOutcome, View, missing};
-use radixscope_model::id::Millis;
-use radixscope_model::number_format;
-use radixscope_model::record::{Counter, HistogramKind, ProcessRole, Severity};
+use super::prelude::*;
+use crate::check::missing;
+use radixscope_model::record::{Counter, HistogramKind, ProcessRole};
 use radixscope_state::cluster::{ProcessState, SCRAPE_WINDOW_MS};
 
 /// Requests that a comparison needs, on either side.
@@ -31,9 +29,6 @@ const EXPLAINED_BY: [&str; 13] = [
     "churn",
 ];
 
-/// See the module.
-pub(in crate::check) struct PredictionDiffers;
-
 /// Both sides over the same scrapes.
 struct Compared {
     /// Cached tokens of a request, or share of its prompt; the same for both.
@@ -46,90 +41,68 @@ struct Compared {
     is_enough: bool,
 }
 
-impl Rule for PredictionDiffers {
-    fn code(&self) -> &'static str {
-        "prediction_differs"
-    }
+pub(in crate::check) const RULE: Rule = Rule {
+    hold_ms: 30_000,
+    ..Rule::new("prediction_differs", "What the router predicts to be cached against what engines find", look)
+};
 
-    fn subject(&self) -> &'static str {
-        "What the router predicts to be cached against what engines find"
+fn look(view: &View<'_>) -> RuleOutcome {
+    let Some(interval) = Interval::of(view) else {
+        return RuleOutcome::no_data(missing::of_frontends(view, "what engines found cached", ""));
+    };
+    let compared = by_router_counters(view, &interval)
+        .or_else(|| by_requests(view, &interval))
+        .or_else(|| by_engine_counters(view, &interval));
+    let Some(compared) = compared else {
+        return RuleOutcome::no_data(format!(
+            "{MIN_REQUESTS} requests within 5 minutes are needed of which router and engine both report what was \
+                 cached; vLLM does with --enable-prompt-tokens-details or its metrics"
+        ));
+    };
+    let ratio = compared.delivered / compared.predicted;
+    if !compared.is_enough || NEAR.contains(&ratio) {
+        return RuleOutcome::Ok;
     }
-
-    fn hold_ms(&self) -> u64 {
-        30_000
+    if let Some(code) = EXPLAINED_BY.into_iter().find(|code| view.is_active(code)) {
+        return RuleOutcome::Explained(code);
     }
-
-    fn look(&self, view: &View<'_>) -> RuleOutcome {
-        let Some(interval) = Interval::of(view) else {
-            return RuleOutcome::Unknown(missing::of_frontends(view, "what engines found cached", "").into());
-        };
-        let compared = by_router_counters(view, &interval)
-            .or_else(|| by_requests(view, &interval))
-            .or_else(|| by_engine_counters(view, &interval));
-        let Some(compared) = compared else {
-            return RuleOutcome::Unknown(
-                format!(
-                    "{MIN_REQUESTS} requests within 5 minutes are needed of which router and engine both tell what was \
-                     cached; vLLM does with --enable-prompt-tokens-details or its metrics"
-                )
-                .into(),
-            );
-        };
-        let ratio = compared.delivered / compared.predicted;
-        if !compared.is_enough || NEAR.contains(&ratio) {
-            return RuleOutcome::Ok;
-        }
-        if let Some(code) = EXPLAINED_BY.into_iter().find(|code| holding(view, code).is_some()) {
-            return RuleOutcome::Explained(code);
-        }
-        let (title, explanation) = if ratio < 1.0 {
-            (
-                "Engines find less in their caches than the router predicts",
-                "The router sends requests for blocks that are no longer there, so it weighs overlap that does not \
-                 exist. Removals were lost on the way, or blocks were evicted between choice and computation.",
-            )
-        } else {
-            (
-                "Engines find more in their caches than the router predicts",
-                "The router does not know of blocks that are there, so requests go elsewhere and are computed again. \
-                 Stores were lost on the way, or are in a form that the router cannot match.",
-            )
-        };
-        let window = format!("the {} s of the last scrapes", interval.seconds());
-        Finding::new(Severity::Warning, title, explanation)
-            .evidence(
-                format!("Predicted by the router, {}, {window}", compared.predicted_by),
-                number(compared.predicted),
-                compared.unit,
-            )
-            .evidence(
-                format!("Finding<'static> by engines, {}, {window}", compared.delivered_by),
-                number(compared.delivered),
-                compared.unit,
-            )
-            .evidence(
-                "Finding<'static> over predicted",
-                if ratio.is_finite() { format!("{ratio:.2}") } else { "nothing was predicted".to_owned() },
-                "",
-            )
-            .fix(
-                "0.8 and 0.9: let every router build its tree anew from the stream when it starts",
-                "--router-reset-states",
-                "",
-            )
-            .fix(
-                "0.9: let routers ask workers for what they missed",
-                "--enable-local-indexer",
-                "on every worker",
-            )
-            .fix("1.0 and later: restart the frontend, which asks the workers for their trees", "", "")
-            .link("view=decisions")
-            .into()
-    }
+    let (title, explanation) = if ratio < 1.0 {
+        (
+            "Engines find less in their caches than the router predicts",
+            "The router sends requests for blocks that are no longer there, so it weighs overlap that does not \
+             exist. Removals were lost on the way, or blocks were evicted between choice and computation.",
+        )
+    } else {
+        (
+            "Engines find more in their caches than the router predicts",
+            "The router does not know of blocks that are there, so requests go elsewhere and are computed again. \
+             Stores were lost on the way, or are in a form that the router cannot match.",
+        )
+    };
+    let window = format!("the {} s of the last scrapes", interval.seconds());
+    Finding::new(Severity::Warning, title, explanation)
+        .evidence(
+            format!("Predicted by the router, {}, {window}", compared.predicted_by),
+            number(compared.predicted),
+            compared.unit,
+        )
+        .evidence(
+            format!("Found by engines, {}, {window}", compared.delivered_by),
+            number(compared.delivered),
+            compared.unit,
+        )
+        .evidence(
+            "Found ÷ predicted",
+            if ratio.is_finite() { format!("{ratio:.2}") } else { "nothing was predicted".to_owned() },
+            "",
+        )
+        .fixes("prediction_differs")
+        .link("view=decisions")
+        .into()
 }
 
 fn number(value: f64) -> String {
-    if value < 10.0 { format!("{value:.2}") } else { number_format::count(value.round() as u64) }
+    if value < 10.0 { format!("{value:.2}") } else { count(value.round() as u64) }
 }
 
 /// The time that all scraped frontends' steps cover.
@@ -140,9 +113,9 @@ struct Interval {
 
 impl Interval {
     fn of(view: &View<'_>) -> Option<Self> {
-        let oldest = Millis(view.now.0.saturating_sub(SCRAPE_WINDOW_MS));
+        let oldest = view.ago(SCRAPE_WINDOW_MS);
         let mut interval: Option<Self> = None;
-        for process in scraped(view, ProcessRole::Frontend) {
+        for process in view.scraped(ProcessRole::Frontend) {
             let in_window = |&at: &Millis| at >= oldest;
             let first =
                 Some(process.first_ms).filter(in_window).or_else(|| process.scraped_ms().find(in_window));
@@ -162,11 +135,10 @@ impl Interval {
 /// Router and engine, both by the frontends' counters (1.6).
 fn by_router_counters(view: &View<'_>, interval: &Interval) -> Option<Compared> {
     let sum = |counter| {
-        let rises =
-            scraped(view, ProcessRole::Frontend).filter_map(|p| p.counted_since(counter, interval.after));
-        rises.fold(None, |sum, rise| Some(sum.unwrap_or(0.0) + rise))
+        let rise = |p: &ProcessState| p.counted_since(counter, interval.after);
+        view.scraped(ProcessRole::Frontend).filter_map(rise).reduce(|a, b| a + b)
     };
-    let selected: f64 = sum(Counter::SelectedPrefixTokens)?;
+    let selected = sum(Counter::SelectedPrefixTokens)?;
     let (cached, requests) = cached(view, interval).unwrap_or_default();
     // The counter stays 0 where workers do not report what they re-used.
     let reused = sum(Counter::ReusedTokens).filter(|&tokens| tokens > 0.0);
@@ -210,7 +182,7 @@ fn by_engine_counters(view: &View<'_>, interval: &Interval) -> Option<Compared> 
     let overlap = Overlap::of(view, interval).filter(|overlap| overlap.decisions >= MIN_REQUESTS)?;
     let sum = |counter| -> f64 {
         let of = |p: &ProcessState| p.counted_since(counter, interval.after);
-        scraped(view, ProcessRole::Worker).filter_map(of).sum()
+        view.scraped(ProcessRole::Worker).filter_map(of).sum()
     };
     let queries = sum(Counter::EnginePrefixQueries);
     if queries <= 0.0 || overlap.prompt_tokens <= 0.0 {
@@ -232,14 +204,11 @@ fn by_engine_counters(view: &View<'_>, interval: &Interval) -> Option<Compared> 
 /// Cached tokens by the frontends' histogram, and of how many requests.
 fn cached(view: &View<'_>, interval: &Interval) -> Option<(f64, u64)> {
     let of = |p: &ProcessState| p.distribution(HistogramKind::CachedTokens, interval.after, interval.until);
-    let each = scraped(view, ProcessRole::Frontend).filter_map(of);
-    each.fold(None, |sum: Option<(f64, u64)>, d| {
-        let (tokens, count) = sum.unwrap_or_default();
-        Some((tokens + d.sum(), count + d.count()))
-    })
+    let each = view.scraped(ProcessRole::Frontend).filter_map(of);
+    each.map(|tokens| (tokens.sum(), tokens.count())).reduce(|a, b| (a.0 + b.0, a.1 + b.1))
 }
 
-/// What routers themselves said that the chosen workers held.
+/// What routers themselves report that the chosen workers held.
 struct Overlap {
     decisions: u64,
     tokens: f64,
@@ -268,7 +237,7 @@ impl Overlap {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::check::stage::{Process, Stage};
+    use crate::check::tests::stage::{Process, Stage};
 
     /// 60 requests of 100 blocks of 16 tokens, of which the router found 50 blocks.
     fn stage_of(first: &Process, then: &Process) -> Stage {
@@ -290,17 +259,17 @@ mod tests {
 
     #[test]
     fn overlap_that_engines_do_not_find_is_found() {
-        let finding = stage_of(&cached(0.0, 0), &cached(500.0 * 60.0, 60)).found(&PredictionDiffers).unwrap();
+        let finding = stage_of(&cached(0.0, 0), &cached(500.0 * 60.0, 60)).found(&RULE).unwrap();
         assert_eq!((&*finding.evidence[0].value, &*finding.evidence[1].value), ("800", "500"));
-        assert!(stage_of(&cached(0.0, 0), &cached(1_100.0 * 60.0, 60)).found(&PredictionDiffers).is_some());
+        assert!(stage_of(&cached(0.0, 0), &cached(1_100.0 * 60.0, 60)).found(&RULE).is_some());
     }
 
     #[test]
     fn near_figures_are_well_and_few_requests_unknown() {
-        assert!(stage_of(&cached(0.0, 0), &cached(600.0 * 60.0, 60)).is_ok(&PredictionDiffers));
-        assert!(stage_of(&cached(0.0, 0), &cached(1_000.0 * 60.0, 60)).is_ok(&PredictionDiffers));
-        assert!(stage_of(&cached(0.0, 0), &cached(500.0 * 40.0, 40)).is_unknown(&PredictionDiffers));
-        assert!(Stage::new(2).is_unknown(&PredictionDiffers));
+        assert!(stage_of(&cached(0.0, 0), &cached(600.0 * 60.0, 60)).is_ok(&RULE));
+        assert!(stage_of(&cached(0.0, 0), &cached(1_000.0 * 60.0, 60)).is_ok(&RULE));
+        assert!(stage_of(&cached(0.0, 0), &cached(500.0 * 40.0, 40)).is_unknown(&RULE));
+        assert!(Stage::new(2).is_unknown(&RULE));
     }
 
     #[test]
@@ -313,13 +282,13 @@ mod tests {
                 .histogram(HistogramKind::CachedTokens, &[1e3], &[0, 0], 0.0)
         };
         let none = of(0.0, 0.0, 0.0);
-        let finding = stage_of(&none, &of(60_000.0, 30_000.0, 60.0)).found(&PredictionDiffers).unwrap();
+        let finding = stage_of(&none, &of(60_000.0, 30_000.0, 60.0)).found(&RULE).unwrap();
         assert_eq!(finding.evidence[2].value, "0.50");
-        let blind = stage_of(&none, &of(0.0, 30_000.0, 60.0)).found(&PredictionDiffers).unwrap();
+        let blind = stage_of(&none, &of(0.0, 30_000.0, 60.0)).found(&RULE).unwrap();
         assert_eq!(blind.evidence[2].value, "nothing was predicted");
-        assert!(stage_of(&none, &of(60_000.0, 55_000.0, 60.0)).is_ok(&PredictionDiffers));
+        assert!(stage_of(&none, &of(60_000.0, 55_000.0, 60.0)).is_ok(&RULE));
         let silent = stage_of(&none, &of(60_000.0, 0.0, 60.0));
-        assert!(silent.is_unknown(&PredictionDiffers), "workers that do not report re-use");
+        assert!(silent.is_unknown(&RULE), "workers that do not report re-use");
     }
 
     #[test]
@@ -343,15 +312,15 @@ mod tests {
             stage.scrape(&engine(100_000.0, hits));
             stage
         };
-        assert!(stage_of(20_000.0).found(&PredictionDiffers).is_some());
-        assert!(stage_of(45_000.0).is_ok(&PredictionDiffers));
+        assert!(stage_of(20_000.0).found(&RULE).is_some());
+        assert!(stage_of(45_000.0).is_ok(&RULE));
     }
 
     #[test]
     fn differing_block_sizes_explain_it() {
         let mut stage = stage_of(&cached(0.0, 0), &cached(0.0, 60));
-        assert!(stage.found(&PredictionDiffers).is_some());
+        assert!(stage.found(&RULE).is_some());
         stage.holds("block_size_mismatch");
-        assert_eq!(stage.explained_by(&PredictionDiffers), Some("block_size_mismatch"));
+        assert_eq!(stage.explained_by(&RULE), Some("block_size_mismatch"));
     }
 }

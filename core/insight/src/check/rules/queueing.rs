@@ -1,11 +1,9 @@
 //! Requests are queued: in the router, in an engine, or above what a worker runs at once.
 
+use super::prelude::*;
 use crate::check::causes::{Cause, code};
-use crate::check::engine::EngineSettings as _;
-use crate::check::peers::{batch_limit, gauge, is_warming_up, name, process_of, waiting};
-use crate::check::{Finding, Rule, RuleOutcome, View, missing};
-use radixscope_model::number_format;
-use radixscope_model::record::{Gauge, ProcessRole, Severity};
+use crate::check::missing;
+use radixscope_model::record::{Gauge, ProcessRole};
 
 /// Fewer are no queue: one or two wait for the next step now and then, and come and go.
 const MIN_WAITING: u64 = 3;
@@ -14,83 +12,68 @@ const MIN_WAITING: u64 = 3;
 pub(super) const WARMING_UP: &str =
     "A worker started less than 90 s ago: its cache is cold, and requests wait for it";
 
-/// See the module.
-pub(in crate::check) struct Queueing;
+pub(in crate::check) const RULE: Rule = Rule {
+    // A queue is what does not go away.
+    hold_ms: 20_000,
+    ..Rule::new("queueing", "Queued requests", look)
+};
 
-impl Rule for Queueing {
-    fn code(&self) -> &'static str {
-        "queueing"
+fn look(view: &View<'_>) -> RuleOutcome {
+    let Some((most, source)) = view.waiting() else {
+        let what = "the number of queued requests";
+        return RuleOutcome::no_data(missing::of_frontends(view, what, "from 1.1 on; else engines' metrics"));
+    };
+    if most < MIN_WAITING {
+        return RuleOutcome::Ok;
     }
-
-    fn subject(&self) -> &'static str {
-        "Requests that wait for a worker or in an engine"
+    if view.is_warming_up() {
+        return RuleOutcome::no_data(WARMING_UP);
     }
-
-    /// A queue is what does not go away.
-    fn hold_ms(&self) -> u64 {
-        20_000
+    let cause = Cause::of(view);
+    let mut found = Finding::new(
+        Severity::Warning,
+        format!("{} requests queued", count(most)),
+        format!(
+            "They were taken, but no worker computes them, so their time to first token grows by the wait. {}",
+            cause.map_or("A queue that stays means more work than the workers finish, or more than they may run.", Cause::words)
+        ),
+    )
+    .cause(code(cause))
+    .evidence(format!("Waiting now, {source}"), count(most), "requests")
+    .evidence_if(
+        "Prompt tokens that wait in the router, frontends' metrics, now",
+        view.gauge(ProcessRole::Frontend, Gauge::RouterQueuedTokens).map(|tokens| count(tokens as u64)),
+        "tokens",
+    );
+    let waits = |ix| view.process_of(ix)?.gauge(Gauge::EngineWaitingRequests).filter(|&n| n > 0.0);
+    let mut workers: Vec<_> = view.present().filter_map(|ix| Some((ix, waits(ix)?))).collect();
+    workers.sort_by(|a, b| b.1.total_cmp(&a.1));
+    for &(worker, n) in workers.iter().take(4) {
+        found = found.evidence(format!("Waiting on {}, its metrics, now", view.name(worker)), n, "requests");
     }
-
-    fn look(&self, view: &View<'_>) -> RuleOutcome {
-        let Some((most, source)) = waiting(view) else {
-            let what = "the number of queued requests";
-            return RuleOutcome::Unknown(
-                missing::of_frontends(view, what, "from 1.1 on; else engines' metrics").into(),
-            );
-        };
-        if most < MIN_WAITING {
-            return RuleOutcome::Ok;
-        }
-        if is_warming_up(view) {
-            return RuleOutcome::Unknown(WARMING_UP.into());
-        }
-        let cause = Cause::of(view);
-        let mut found = Finding::new(
-            Severity::Warning,
-            format!("{} requests queued", number_format::count(most)),
-            format!(
-                "They were taken, but no worker computes them, so their time to first token grows by the wait. {}",
-                cause.map_or("A queue that stays means more work than the workers finish, or more than they may run.", Cause::words)
-            ),
-        )
-        .cause(code(cause))
-        .evidence(format!("Waiting now, {source}"), number_format::count(most), "requests");
-        if let Some(tokens) = gauge(view, ProcessRole::Frontend, Gauge::RouterQueuedTokens) {
-            let label = "Prompt tokens that wait in the router, frontends' metrics, now";
-            found = found.evidence(label, number_format::count(tokens as u64), "tokens");
-        }
-        let waits = |ix| process_of(view, ix)?.gauge(Gauge::EngineWaitingRequests).filter(|&n| n > 0.0);
-        let mut workers: Vec<_> = view.present().filter_map(|ix| Some((ix, waits(ix)?))).collect();
-        workers.sort_by(|a, b| b.1.total_cmp(&a.1));
-        for &(worker, n) in workers.iter().take(4) {
-            found =
-                found.evidence(format!("Waiting on {}, its metrics, now", name(view, worker)), n, "requests");
-        }
-        if let Some(limit) = batch_limit(view) {
-            found = found.evidence("Batch limit of a worker, frontends' metrics", limit, "requests");
-        }
-        found
-            .workers(workers.iter().map(|&(worker, _)| worker))
-            .larger_batch(batch_limit(view).map(|limit| limit.saturating_mul(2)))
-            .fix("Add a worker, or send fewer requests at once", "", "")
-            .link("view=latency")
-            .into()
-    }
+    let limit = view.batch_limit().map(|limit| limit.saturating_mul(2).to_string());
+    found
+        .batch_limit(view)
+        .workers(workers.iter().map(|&(worker, _)| worker))
+        .fixes_with("any/larger_batch", &[("number", limit.as_deref().unwrap_or_default())])
+        .fixes("any/less_load")
+        .link("view=latency")
+        .into()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::check::stage::{Process, Stage};
+    use crate::check::tests::stage::{Process, Stage};
 
     #[test]
     fn requests_that_wait_in_the_router_or_an_engine_are_found() {
         let mut stage = Stage::new(2);
         stage.scrape(&Process::frontend().gauge(Gauge::RouterQueuedRequests, 3.0));
-        assert_eq!(stage.found(&Queueing).unwrap().evidence[0].value, "3");
+        assert_eq!(stage.found(&RULE).unwrap().evidence[0].value, "3");
         let mut stage = Stage::new(2);
         stage.scrape(&Process::of_worker(1).gauge(Gauge::EngineWaitingRequests, 5.0));
-        let finding = stage.found(&Queueing).unwrap();
+        let finding = stage.found(&RULE).unwrap();
         assert_eq!(finding.workers, [radixscope_model::id::WorkerIx(1)]);
     }
 
@@ -99,17 +82,17 @@ mod tests {
         let mut stage = Stage::new(2);
         stage.scrape(&Process::frontend().batch_limit(64));
         stage.in_flight(&[66, 40]);
-        assert!(stage.is_ok(&Queueing));
+        assert!(stage.is_ok(&RULE));
         stage.in_flight(&[71, 40]);
-        assert_eq!(stage.found(&Queueing).unwrap().evidence[0].value, "7");
+        assert_eq!(stage.found(&RULE).unwrap().evidence[0].value, "7");
     }
 
     #[test]
     fn an_empty_queue_is_well_and_no_source_is_unknown() {
         let mut stage = Stage::new(2);
-        assert!(stage.is_unknown(&Queueing));
+        assert!(stage.is_unknown(&RULE));
         stage.scrape(&Process::frontend().gauge(Gauge::RouterQueuedRequests, 0.0));
-        assert!(stage.is_ok(&Queueing));
+        assert!(stage.is_ok(&RULE));
     }
 
     #[test]
@@ -117,6 +100,6 @@ mod tests {
         let mut stage = Stage::new(2);
         stage.scrape(&Process::frontend().gauge(Gauge::RouterQueuedRequests, 3.0));
         stage.pass(40_000);
-        assert!(stage.is_unknown(&Queueing));
+        assert!(stage.is_unknown(&RULE));
     }
 }

@@ -1,12 +1,9 @@
 //! Routers that serve the same workers count very different loads on them: each knows only what it sent itself, or they
-//! lose what they tell each other.
+//! lose what they report to each other.
 
+use super::prelude::*;
 use crate::check::loads::{By, Mean};
-use crate::check::peers::{capacity_blocks, name};
-use crate::check::{Finding, Rule, RuleOutcome, View, missing};
-use radixscope_model::id::WorkerIx;
-use radixscope_model::number_format;
-use radixscope_model::record::Severity;
+use crate::check::missing;
 
 /// Messages are compared over this time.
 const MESSAGES_MS: u64 = 10_000;
@@ -29,42 +26,28 @@ struct Apart {
     window_ms: u64,
 }
 
-/// See the module.
-pub(in crate::check) struct ReplicasDisagree;
+pub(in crate::check) const RULE: Rule =
+    Rule { hold_ms: 10_000, ..Rule::new("replicas_disagree", "Same load counted by all routers", look) };
 
-impl Rule for ReplicasDisagree {
-    fn code(&self) -> &'static str {
-        "replicas_disagree"
+fn look(view: &View<'_>) -> RuleOutcome {
+    let pairs: Vec<(WorkerIx, Mean, Mean, u64)> =
+        view.present().filter_map(|worker| furthest(view, worker)).collect();
+    if pairs.is_empty() {
+        return alone(view);
     }
-
-    fn subject(&self) -> &'static str {
-        "Same load counted by all routers"
+    let known = |&(worker, most, least, window_ms): &(WorkerIx, Mean, Mean, u64)| {
+        let capacity = view.capacity_blocks(worker)?;
+        Some(Apart { worker, most, least, capacity, window_ms })
+    };
+    let judged: Vec<Apart> = pairs.iter().filter_map(known).collect();
+    if judged.is_empty() {
+        return RuleOutcome::no_data("The capacity of the workers' KV cache is not known.");
     }
-
-    fn hold_ms(&self) -> u64 {
-        10_000
-    }
-
-    fn look(&self, view: &View<'_>) -> RuleOutcome {
-        let pairs: Vec<(WorkerIx, Mean, Mean, u64)> =
-            view.present().filter_map(|worker| furthest(view, worker)).collect();
-        if pairs.is_empty() {
-            return alone(view);
-        }
-        let known = |&(worker, most, least, window_ms): &(WorkerIx, Mean, Mean, u64)| {
-            let (capacity, _) = capacity_blocks(view, worker)?;
-            Some(Apart { worker, most, least, capacity, window_ms })
-        };
-        let judged: Vec<Apart> = pairs.iter().filter_map(known).collect();
-        if judged.is_empty() {
-            return RuleOutcome::Unknown("The capacity of the workers' KV cache is not known.".into());
-        }
-        let mut differ: Vec<Apart> = judged.into_iter().filter(Apart::is_certain).collect();
-        differ.sort_by(|a, b| b.difference().total_cmp(&a.difference()));
-        match differ.first() {
-            Some(worst) => found(view, worst, differ.iter().map(|apart| apart.worker)).into(),
-            None => RuleOutcome::Ok,
-        }
+    let mut differ: Vec<Apart> = judged.into_iter().filter(Apart::is_certain).collect();
+    differ.sort_by(|a, b| b.difference().total_cmp(&a.difference()));
+    match differ.first() {
+        Some(worst) => found(view, worst, differ.iter().map(|apart| apart.worker)).into(),
+        None => RuleOutcome::Ok,
     }
 }
 
@@ -90,67 +73,51 @@ impl Apart {
     }
 }
 
-/// What is said where no two routers can be compared.
+/// What comes where no two routers can be compared.
 fn alone(view: &View<'_>) -> RuleOutcome {
     match view.history.loads.most_routers() {
-        0 => RuleOutcome::Unknown(
-            missing::of_frontends(view, "the load that routers count on workers", "from 1.0 on").into(),
-        ),
+        0 => RuleOutcome::no_data(missing::of_frontends(
+            view,
+            "the load that routers count on workers",
+            "from 1.0 on",
+        )),
         // It agrees with itself.
         1 => RuleOutcome::Ok,
-        _ => RuleOutcome::Unknown(
-            "Two routers have not counted load on one worker for long enough to compare their means.".into(),
+        _ => RuleOutcome::no_data(
+            "Two routers have not counted load on one worker for long enough to compare their means.",
         ),
     }
 }
 
-/// Whether routers tell each other of the requests that they route.
-fn are_synced(view: &View<'_>) -> bool {
-    view.cluster.workers().iter().any(|worker| worker.sequences.added > 0)
-}
-
 fn found(view: &View<'_>, worst: &Apart, workers: impl Iterator<Item = WorkerIx>) -> Finding<'static> {
-    let is_synced = are_synced(view);
-    let explanation = if is_synced {
-        "The routers tell each other what they send (replica sync is on), and still count very different loads. Messages \
-         between them are lost or late, or one of them keeps requests that have ended."
+    // Routers tell each other of the requests that they route.
+    let is_synced = view.cluster.workers().iter().any(|worker| worker.sequences.added > 0);
+    let (explanation, fixes) = if is_synced {
+        (
+            "Replica sync is on, and the routers still count very different loads. Messages \
+         between them are lost or late, or one of them keeps requests that have ended.",
+            "replicas_disagree/synced",
+        )
     } else {
-        "Every router weighs the load that it counts itself, so each sends requests where another one has already sent its \
-         own. With replica sync they tell each other what they send."
+        (
+            "Every router weighs the load that it counts itself, so each sends requests where another one has already sent its \
+         own. Replica sync shares what they send.",
+            "replicas_disagree/not_synced",
+        )
     };
     let mut found =
         Finding::new(Severity::Warning, "Routers count very different loads on the same worker", explanation);
     for mean in [worst.most, worst.least] {
         let label = format!(
             "Active blocks of {} by {}, mean of the last {} s",
-            name(view, worst.worker),
+            view.name(worst.worker),
             who(view, mean.by),
             worst.window_ms / 1_000
         );
-        let blocks = number_format::count(mean.blocks.round() as u64);
-        found =
-            found.evidence(label, format!("{blocks} of {}", number_format::count(worst.capacity)), "blocks");
+        let blocks = count(mean.blocks.round() as u64);
+        found = found.evidence(label, format!("{blocks} of {}", count(worst.capacity)), "blocks");
     }
-    let id = view.cluster.worker(worst.worker).map(|w| w.id.to_string()).unwrap_or_default();
-    let found = found.workers(workers).link(format!("view=decisions&worker={id}"));
-    if is_synced {
-        return found
-            .fix(
-                "NATS: look for \"Slow Consumer\" in the server's log; give slow readers more time",
-                "write_deadline",
-                "10s",
-            )
-            .fix(
-                "Any version: restart the frontend whose count does not fall while its worker is idle",
-                "",
-                "",
-            );
-    }
-    found.fix("Every frontend, 0.8 and 0.9", "--router-replica-sync", "").fix(
-        "Every frontend, 1.0 and later",
-        "DYN_ROUTER_REPLICA_SYNC",
-        "true",
-    )
+    found.workers(workers).link(view.link("decisions", Some(worst.worker))).fixes(fixes)
 }
 
 fn who(view: &View<'_>, by: By) -> String {
@@ -166,10 +133,10 @@ fn who(view: &View<'_>, by: By) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::check::stage::{Process, Stage};
+    use crate::check::tests::stage::{Process, Stage};
     use radixscope_model::record::{ProcessRole, Record, WorkerFigures};
 
-    fn told(stage: &mut Stage, router: u64, blocks: u64) {
+    fn reported(stage: &mut Stage, router: u64, blocks: u64) {
         let (worker, router, decode_blocks) = (WorkerIx(0), Some(router), Some(blocks));
         stage.tell(Record::RouterLoad { worker, router, decode_blocks, prefill_tokens: None });
     }
@@ -191,8 +158,8 @@ mod tests {
     /// Two routers say what they count, each second something else.
     fn say(stage: &mut Stage, seconds: usize, a: &[u64], b: &[u64]) {
         for second in 0..seconds {
-            told(stage, 7, a[second % a.len()]);
-            told(stage, 8, b[second % b.len()]);
+            reported(stage, 7, a[second % a.len()]);
+            reported(stage, 8, b[second % b.len()]);
             stage.pass(1_000);
         }
     }
@@ -201,9 +168,9 @@ mod tests {
     fn means_that_are_far_apart_are_found() {
         let mut stage = stage();
         say(&mut stage, 5, &[100], &[210]);
-        assert!(stage.is_unknown(&ReplicasDisagree), "not for long enough");
+        assert!(stage.is_unknown(&RULE), "not for long enough");
         say(&mut stage, 10, &[100, 90, 110], &[230, 250]);
-        let finding = stage.found(&ReplicasDisagree).unwrap();
+        let finding = stage.found(&RULE).unwrap();
         assert_eq!(finding.workers, [WorkerIx(0)]);
         assert_eq!(finding.evidence[0].value, "240 of 1,000");
         assert!(finding.evidence[0].label.contains("router 8"));
@@ -213,13 +180,13 @@ mod tests {
     #[test]
     fn means_near_each_other_and_a_single_router_are_well() {
         let mut one = stage();
-        told(&mut one, 7, 100);
+        reported(&mut one, 7, 100);
         one.pass(1_000);
-        assert!(one.is_ok(&ReplicasDisagree));
+        assert!(one.is_ok(&RULE));
         for (a, b) in [(&[100][..], &[190][..]), (&[10], &[90]), (&[0, 400], &[400, 0])] {
             let mut stage = stage();
             say(&mut stage, 12, a, b);
-            assert!(stage.is_ok(&ReplicasDisagree), "{a:?} {b:?}");
+            assert!(stage.is_ok(&RULE), "{a:?} {b:?}");
         }
     }
 
@@ -232,18 +199,18 @@ mod tests {
             &[600, 600, 600, 600, 600, 600, 0, 0, 0, 0, 0, 0],
             &[0, 0, 0, 0, 0, 0, 300, 300, 0, 0, 0, 0],
         );
-        assert!(stage.is_ok(&ReplicasDisagree));
+        assert!(stage.is_ok(&RULE));
     }
 
     #[test]
     fn a_routers_messages_are_not_held_against_its_own_metrics() {
         let mut stage = stage();
         for _ in 0..40 {
-            told(&mut stage, 7, 400);
+            reported(&mut stage, 7, 400);
             scraped(&mut stage, "a", 20);
             stage.pass(1_000);
         }
-        assert!(stage.is_ok(&ReplicasDisagree));
+        assert!(stage.is_ok(&RULE));
     }
 
     #[test]
@@ -255,7 +222,7 @@ mod tests {
                 scraped(&mut stage, "b", 20 + second % 2);
                 stage.pass(1_000);
             }
-            (stage.is_unknown(&ReplicasDisagree), stage.found(&ReplicasDisagree).is_some())
+            (stage.is_unknown(&RULE), stage.found(&RULE).is_some())
         };
         assert_eq!(pass(15), (true, false));
         assert_eq!(pass(20), (false, true));
@@ -266,10 +233,10 @@ mod tests {
         let mut stage = stage();
         say(&mut stage, 12, &[100], &[400]);
         for _ in 0..25 {
-            told(&mut stage, 7, 100);
+            reported(&mut stage, 7, 100);
             stage.pass(1_000);
         }
-        assert!(stage.found(&ReplicasDisagree).is_none());
+        assert!(stage.found(&RULE).is_none());
     }
 
     #[test]
@@ -279,8 +246,8 @@ mod tests {
         let (worker, step) = (WorkerIx(0), SequenceStep::Added);
         stage.tell(Record::Sequence { worker, step, by_worker: false });
         say(&mut stage, 12, &[100], &[400]);
-        let finding = stage.found(&ReplicasDisagree).unwrap();
+        let finding = stage.found(&RULE).unwrap();
         assert!(finding.fix.iter().all(|fix| !fix.setting.to_lowercase().contains("sync")), "{finding:?}");
-        assert!(finding.explanation.contains("replica sync is on"));
+        assert!(finding.explanation.contains("Replica sync is on"));
     }
 }

@@ -1,54 +1,35 @@
 //! A router started anew: worth knowing, because everything it had in memory it had to learn again.
 
-use super::event_path::seconds_since;
-use crate::check::{Finding, Rule, RuleOutcome, View};
-use radixscope_model::id::Millis;
-use radixscope_model::record::{LogSign, ProcessRole, Severity};
+use super::prelude::*;
+use radixscope_model::record::{LogSign, ProcessRole};
+use radixscope_state::cluster::RouterState;
 
-/// A restart is told for this long.
-const TOLD_MS: u64 = 300_000;
-/// A start within this time of the first word of anybody is the deployment's own.
+/// A restart is reported for this long.
+const REPORTED_MS: u64 = 300_000;
+/// A start within this time of the first message of anybody is the deployment's own.
 const SETTLED_MS: u64 = 10_000;
 /// A router of which nothing was received for so long has been replaced, not joined.
 const REPLACED_MS: u64 = 5_000;
 
-/// See the module.
-pub(in crate::check) struct RouterRestarted;
+pub(in crate::check) const RULE: Rule =
+    Rule { hold_ms: 0, ..Rule::new("router_restarted", "Restarts of routers", look) };
 
-impl Rule for RouterRestarted {
-    fn code(&self) -> &'static str {
-        "router_restarted"
+fn look(view: &View<'_>) -> RuleOutcome {
+    let restarts = restarts(view);
+    if restarts.is_empty() {
+        return RuleOutcome::Ok;
     }
-
-    fn subject(&self) -> &'static str {
-        "Restarts of routers"
+    let mut found = Finding::new(
+        Severity::Info,
+        "A router started anew",
+        "A new router recovers its tree from the stream (0.8, 0.9) or from the workers (1.x) and begins without any \
+         load in its books. Until then its choices are worse than usual.",
+    )
+    .link("view=decisions");
+    for Restart { at_ms, how } in restarts {
+        found = found.evidence(how, view.seconds_since(at_ms), "s ago");
     }
-
-    fn hold_ms(&self) -> u64 {
-        0
-    }
-
-    fn look(&self, view: &View<'_>) -> RuleOutcome {
-        let restarts = restarts(view);
-        if restarts.is_empty() {
-            return RuleOutcome::Ok;
-        }
-        let mut found = Finding::new(
-            Severity::Info,
-            "A router started anew",
-            "A new router recovers its tree from the stream (0.8, 0.9) or from the workers (1.x) and begins without any \
-             load in its books. Until then its choices are worse than usual.",
-        )
-        .link("view=decisions");
-        for Restart { at_ms, how } in restarts {
-            found = found.evidence(how, seconds_since(view, at_ms), "s ago");
-        }
-        RuleOutcome::Found(
-            found
-                .fix("Nothing has to be done if it was on purpose; else look at the end of the frontend's previous log", "", "")
-                .fix("0.8, 0.9 with several frontends: keep them from forgetting each other's requests", "--router-replica-sync", ""),
-        )
-    }
+    found.fixes("router_restarted").into()
 }
 
 /// A restart and how it is known.
@@ -61,20 +42,18 @@ pub(super) struct Restart {
 pub(super) fn restarts(view: &View<'_>) -> Vec<Restart> {
     let mut restarts = Vec::new();
     let mut add = |at_ms: Millis, how: String| {
-        if view.now.since(at_ms) <= TOLD_MS {
+        if view.now.since(at_ms) <= REPORTED_MS {
             restarts.push(Restart { at_ms, how });
         }
     };
     for process in view.cluster.processes() {
         let routes = matches!(process.role, ProcessRole::Frontend | ProcessRole::Router);
         if let Some(at) = process.restarted_ms.filter(|_| routes) {
-            add(
-                at,
-                format!("Restart of {}, by its metrics, {} since we listen", process.name, process.restarts),
-            );
+            let (name, restarts) = (&process.name, process.restarts);
+            add(at, format!("Restart of {name}, by its metrics, {restarts} since we listen"));
         }
     }
-    let Some(first) = first_word(view) else { return restarts };
+    let Some(first) = first_seen(view) else { return restarts };
     if let Some(sign) = view.cluster.sign(|sign| *sign == LogSign::RouterStarted)
         && sign.last_ms.since(first) >= SETTLED_MS
     {
@@ -82,19 +61,17 @@ pub(super) fn restarts(view: &View<'_>) -> Vec<Restart> {
     }
     let routers = view.cluster.routers();
     for router in routers {
-        let before = |old: &&radixscope_state::cluster::RouterState| router.first_ms.since(old.last_ms) > 0;
+        let before = |old: &&RouterState| router.first_ms.since(old.last_ms) > 0;
         let replaced = routers.iter().filter(before).any(|old| view.now.since(old.last_ms) >= REPLACED_MS);
         if replaced && router.first_ms.since(first) >= SETTLED_MS {
-            add(
-                router.first_ms,
-                format!("First word of router {} after another fell silent, by NATS", router.id),
-            );
+            let how = format!("First message of router {} after another fell silent, by NATS", router.id);
+            add(router.first_ms, how);
         }
     }
     restarts
 }
 
-/// The first thing heard of any worker.
-fn first_word(view: &View<'_>) -> Option<Millis> {
+/// When the first worker was seen.
+fn first_seen(view: &View<'_>) -> Option<Millis> {
     view.cluster.workers().iter().map(|w| w.first_ms).min()
 }

@@ -1,19 +1,14 @@
 //! Latency is above its target.
 
-use std::borrow::Cow;
-
+use super::prelude::*;
 use super::queueing::WARMING_UP;
 use crate::capacity::RemedyKind;
 use crate::check::causes::Cause;
-use crate::check::engine::EngineSettings as _;
-use crate::check::latency::{Against, Latency, MIN_SAMPLES};
+use crate::check::latency::Latency;
 use crate::check::missing::{self, has_logs};
-use crate::check::peers::{holding, is_warming_up, waiting};
 use crate::check::spikes::harmful;
-use crate::check::{Finding, Rule, RuleOutcome, View};
-use crate::latency::{Quantity, WINDOW_MS, latest};
-use radixscope_model::number_format;
-use radixscope_model::record::Severity;
+use crate::latency::{MIN_SAMPLES, Quantity, latest};
+use radixscope_model::range::{Range, Standing};
 
 /// How far back a spike counts as the cause, seconds.
 const SPIKE_S: u64 = 90;
@@ -23,8 +18,6 @@ const MIN_DECISIONS: u64 = 50;
 const NO_OVERLAP: f64 = 0.05;
 /// From this multiple of its target on a percentile is critical: users wait.
 const FAR_ABOVE: f64 = 3.0;
-/// See the module.
-pub(in crate::check) struct SloBreach;
 
 /// What most likely makes requests slow.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -39,86 +32,60 @@ enum Why {
     Load,
 }
 
-impl Rule for SloBreach {
-    fn code(&self) -> &'static str {
-        "slo_breach"
-    }
+pub(in crate::check) const RULE: Rule = Rule {
+    // Faults that explain it are found over longer windows: they come first.
+    hold_ms: 45_000,
+    clear_ms: 60_000,
+    ..Rule::new("slo_breach", "TTFT and ITL against their targets", look)
+};
 
-    fn subject(&self) -> &'static str {
-        "Time to first token and between tokens against their targets"
+fn look(view: &View<'_>) -> RuleOutcome {
+    let targets = view.criteria.targets;
+    let targets = [(Quantity::Ttft, targets.ttft_ms), (Quantity::Tpot, targets.tpot_ms)];
+    let judge = |(quantity, target_ms)| {
+        let (latency, standing) = Latency::judged(view, quantity, target_ms)?;
+        Some((latency, standing, target_ms))
+    };
+    let judged: Vec<_> = targets.into_iter().filter_map(judge).collect();
+    let above: Vec<_> = judged.iter().filter(|(_, standing, _)| *standing == Standing::Above).collect();
+    if above.is_empty() {
+        return no_breach(view, &judged);
     }
-
-    /// Faults that explain it are told over longer windows: they come first.
-    fn hold_ms(&self) -> u64 {
-        45_000
+    if view.is_warming_up() {
+        return RuleOutcome::no_data(WARMING_UP);
     }
-
-    fn clear_ms(&self) -> u64 {
-        60_000
+    let names: Vec<&str> = above.iter().map(|(latency, ..)| label(latency.quantity)).collect();
+    let why = Why::of(view);
+    let is_far =
+        |(latency, _, target_ms): &&(Latency, Standing, f64)| latency.p95_at_least() >= FAR_ABOVE * target_ms;
+    let severity = if above.iter().any(is_far) { Severity::Critical } else { Severity::Warning };
+    let mut found = Finding::new(
+        severity,
+        format!("{} p95 above target", names.join(" and ")),
+        format!("One request in twenty waits longer than it should. {}", why.words()),
+    )
+    .cause(why.code(view));
+    for (latency, _, target_ms) in &judged {
+        let what = label(latency.quantity);
+        let from = format!("{}, last 60 s, {} samples", latency.source.words(), count(latency.samples));
+        let p95 = format!("{}; target {target_ms} ms", latency.words(&latency.p95));
+        let percent = |share: Range| share.words(|share| format!("{:.1}", share * 100.0));
+        let above = latency.share_above(view, *target_ms);
+        let above = above.map(|share| format!("{} % of the samples", percent(share)));
+        found = found
+            .evidence(format!("{what} p95, {from}"), p95, "")
+            .evidence(format!("{what} p50, {from}"), latency.words(&latency.p50), "")
+            .evidence_if(format!("{what} above its target, {from}"), above, "");
     }
-
-    fn look(&self, view: &View<'_>) -> RuleOutcome {
-        let targets = view.given.targets;
-        let judged = |quantity, target_ms: f64| {
-            let (latency, against) = Latency::judged(view, quantity, target_ms)?;
-            Some((latency, against, target_ms))
-        };
-        let ttft = judged(Quantity::Ttft, targets.ttft_ms);
-        let tpot = judged(Quantity::Tpot, targets.tpot_ms);
-        let judged: Vec<_> = [ttft, tpot].into_iter().flatten().collect();
-        let above: Vec<_> = judged.iter().filter(|(_, against, _)| *against == Against::Above).collect();
-        if above.is_empty() {
-            return no_breach(view, &judged);
-        }
-        if is_warming_up(view) {
-            return RuleOutcome::Unknown(WARMING_UP.into());
-        }
-        let names: Vec<&str> = above.iter().map(|(latency, ..)| label(latency.quantity)).collect();
-        let why = Why::of(view);
-        let is_far = |(latency, _, target_ms): &&(Latency, Against, f64)| {
-            latency.p95_at_least() >= FAR_ABOVE * target_ms
-        };
-        let severity = if above.iter().any(is_far) { Severity::Critical } else { Severity::Warning };
-        let mut found = Finding::new(
-            severity,
-            format!("{} p95 above target", names.join(" and ")),
-            format!("One request in twenty waits longer than it should. {}", why.words()),
-        );
-        found = found.cause(why.code(view));
-        for (latency, _, target_ms) in &judged {
-            let what = label(latency.quantity);
-            let from = format!(
-                "{}, last 60 s, {} samples",
-                latency.source.words(),
-                number_format::count(latency.samples)
-            );
-            let p95 = format!("{}; target {target_ms} ms", latency.words(&latency.p95));
-            found = found.evidence(format!("{what} p95, {from}"), p95, "").evidence(
-                format!("{what} p50, {from}"),
-                latency.words(&latency.p50),
-                "",
-            );
-            if let Some(share) = latency.share_above(view, *target_ms) {
-                let label = format!("{what} above its target, {from}");
-                let percent = share.words(|share| format!("{:.1}", share * 100.0));
-                found = found.evidence(label, format!("{percent} % of the samples"), "");
-            }
-        }
-        if let Some((requests, source)) = waiting(view) {
-            found =
-                found.evidence(format!("Waiting now, {source}"), number_format::count(requests), "requests");
-        }
-        let window = view.cluster.decisions().window(view.now, WINDOW_MS);
-        if let Some(overlap) = window.overlap_share() {
-            let label = format!(
-                "Overlap of the prompts' blocks, {} decisions, last 60 s",
-                number_format::count(window.count)
-            );
-            found = found.evidence(label, format!("{:.0} %", overlap * 100.0), "");
-        }
-        let tpot_alone = above.iter().all(|(latency, ..)| latency.quantity == Quantity::Tpot);
-        why.remedy(found, view, tpot_alone).link(why.link()).into()
+    if let Some((requests, source)) = view.waiting() {
+        found = found.evidence(format!("Waiting now, {source}"), count(requests), "requests");
     }
+    let window = view.cluster.decisions().window(view.now, WINDOW_MS);
+    let overlap = window.overlap_share().map(|overlap| format!("{:.0} %", overlap * 100.0));
+    let label = format!("Overlap of the prompts' blocks, {} decisions, last 60 s", count(window.count));
+    found = found.evidence_if(label, overlap, "");
+    let tpot_alone = above.iter().all(|(latency, ..)| latency.quantity == Quantity::Tpot);
+    why.remedy(found, view, tpot_alone).link(why.link()).into()
 }
 
 /// Why there is no percentile.
@@ -138,21 +105,18 @@ fn too_few(view: &View<'_>) -> String {
     }
 }
 
-fn no_breach(view: &View<'_>, judged: &[(Latency, Against, f64)]) -> RuleOutcome {
+fn no_breach(view: &View<'_>, judged: &[(Latency, Standing, f64)]) -> RuleOutcome {
     if judged.is_empty() {
-        return RuleOutcome::Unknown(too_few(view).into());
+        return RuleOutcome::no_data(too_few(view));
     }
-    let unclear = judged.iter().find(|(_, against, _)| *against == Against::Unclear);
+    let unclear = judged.iter().find(|(_, standing, _)| *standing == Standing::Unknown);
     let Some((latency, _, target_ms)) = unclear else { return RuleOutcome::Ok };
-    RuleOutcome::Unknown(
-        format!(
-            "{} p95 is {}: the target of {target_ms} ms lies inside, so there is no data on which side; a frontend's log \
+    RuleOutcome::no_data(format!(
+        "{} p95 is {}: the target of {target_ms} ms lies inside, so there is no data on which side; a frontend's log \
              (Dynamo ≥ 1.1) or request traces (≥ 1.4) tell single requests",
-            label(latency.quantity),
-            latency.words(&latency.p95)
-        )
-        .into(),
-    )
+        label(latency.quantity),
+        latency.words(&latency.p95)
+    ))
 }
 
 const fn label(quantity: Quantity) -> &'static str {
@@ -173,7 +137,7 @@ impl Why {
             Self::Other(Cause::NoReuse(""))
         } else if harmful(view, SPIKE_S).is_some_and(|spikes| !spikes.is_empty()) {
             Self::Spread
-        } else if waiting(view).is_some_and(|(requests, _)| requests > 0) {
+        } else if view.waiting().is_some_and(|(requests, _)| requests > 0) {
             Self::Queue
         } else {
             Self::Load
@@ -182,7 +146,7 @@ impl Why {
 
     /// Code of the finding that says more; empty: there is none.
     fn code(self, view: &View<'_>) -> &'static str {
-        let if_it_holds = |code| if holding(view, code).is_some() { code } else { "" };
+        let if_it_holds = |code| if view.is_active(code) { code } else { "" };
         match self {
             Self::Other(cause) => cause.code(),
             Self::Spread => if_it_holds("spread"),
@@ -214,29 +178,23 @@ impl Why {
     }
 
     fn remedy(self, found: Finding<'static>, view: &View<'_>, tpot_alone: bool) -> Finding<'static> {
-        let less = |found: Finding<'static>| -> Finding<'static> {
-            let none = Cow::Borrowed("");
-            found.fix("Add a worker, or send fewer requests at once", none.clone(), none)
-        };
         match self {
             Self::Other(Cause::Memory) => {
                 found.remedy(RemedyKind::LowerBatch, None).remedy(RemedyKind::RaiseFraction, None)
             }
-            Self::Other(Cause::NoReuse(_)) => {
-                found.fix("RuleOutcome at the other findings first: events, block sizes, overlap", "", "")
-            }
+            Self::Other(Cause::NoReuse(_)) => found.fixes("slo_breach/no_reuse"),
             Self::Spread | Self::Other(Cause::HotWorker | Cause::StarvedWorker) => {
-                less(found.spread_out(view))
+                found.spread_out(view).fixes("any/less_load")
             }
             Self::Other(Cause::Churn) => {
                 found.remedy(RemedyKind::RaiseFraction, None).remedy(RemedyKind::Retention, None)
             }
-            Self::Other(Cause::CachesFill) => {
-                found.fix("Wait until the caches have been filled once, then look again", "", "")
+            Self::Other(Cause::CachesFill) => found.fixes("slo_breach/caches_fill"),
+            Self::Queue => found.fixes("any/larger_batch").fixes("any/less_load"),
+            Self::Load if tpot_alone => {
+                found.fixes("any/smaller_steps").remedy(RemedyKind::LowerBatch, None).fixes("any/less_load")
             }
-            Self::Queue => less(found.larger_batch(None)),
-            Self::Load if tpot_alone => less(found.smaller_steps().remedy(RemedyKind::LowerBatch, None)),
-            Self::Load => less(found.smaller_steps()),
+            Self::Load => found.fixes("any/smaller_steps").fixes("any/less_load"),
         }
     }
 }
@@ -244,7 +202,7 @@ impl Why {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::check::stage::{Process, Stage};
+    use crate::check::tests::stage::{Process, Stage};
     use radixscope_model::id::WorkerIx;
     use radixscope_model::record::{EventLine, Gauge, HistogramKind, Progress, Record};
 
@@ -263,7 +221,7 @@ mod tests {
 
     #[test]
     fn a_percentile_that_is_certainly_above_its_target_is_found() {
-        let finding = stage_of([50, 20, 20, 10, 0]).found(&SloBreach).unwrap();
+        let finding = stage_of([50, 20, 20, 10, 0]).found(&RULE).unwrap();
         assert_eq!(finding.title, "TTFT p95 above target");
         assert!(finding.evidence[0].value.contains("1 s–2.2 s"), "{}", finding.evidence[0].value);
         assert!(finding.evidence[2].value.starts_with("10.0–30.0 %"), "{}", finding.evidence[2].value);
@@ -271,19 +229,19 @@ mod tests {
 
     #[test]
     fn below_it_is_well_and_within_the_same_bucket_unknown() {
-        assert!(stage_of([50, 46, 4, 0, 0]).is_ok(&SloBreach));
-        assert!(stage_of([50, 40, 10, 0, 0]).is_unknown(&SloBreach), "between 470 ms and 1 s");
+        assert!(stage_of([50, 46, 4, 0, 0]).is_ok(&RULE));
+        assert!(stage_of([50, 40, 10, 0, 0]).is_unknown(&RULE), "between 470 ms and 1 s");
     }
 
     #[test]
     fn few_samples_or_none_are_unknown() {
-        assert!(stage_of([0, 0, 0, 40, 9]).is_unknown(&SloBreach));
-        assert!(Stage::new(2).is_unknown(&SloBreach));
+        assert!(stage_of([0, 0, 0, 40, 9]).is_unknown(&RULE));
+        assert!(Stage::new(2).is_unknown(&RULE));
     }
 
     #[test]
     fn requests_one_by_one_tell_what_a_bucket_does_not() {
-        let told = |ttft_us| {
+        let with_ttft = |ttft_us| {
             let mut stage = stage_of([50, 0, 10, 0, 0]);
             for _ in 0..60 {
                 let id = stage.decide(0, 100, 50);
@@ -292,15 +250,15 @@ mod tests {
             stage.pass(1_000);
             stage
         };
-        assert!(told(640_000).found(&SloBreach).is_some());
-        assert!(told(590_000).is_ok(&SloBreach));
+        assert!(with_ttft(640_000).found(&RULE).is_some());
+        assert!(with_ttft(590_000).is_ok(&RULE));
     }
 
     #[test]
     fn targets_are_the_operators() {
         let mut stage = stage_of([50, 46, 4, 0, 0]);
-        stage.given.targets.ttft_ms = 200.0;
-        assert!(stage.found(&SloBreach).is_some());
+        stage.criteria.targets.ttft_ms = 200.0;
+        assert!(stage.found(&RULE).is_some());
     }
 
     #[test]
@@ -309,9 +267,9 @@ mod tests {
             [([50, 20, 20, 10, 0], Severity::Warning), ([40, 10, 10, 10, 30], Severity::Critical)]
         {
             let mut stage = stage_of(counts);
-            assert_eq!(stage.found(&SloBreach).unwrap().severity, severity, "{counts:?}");
+            assert_eq!(stage.found(&RULE).unwrap().severity, severity, "{counts:?}");
             stage.holds("block_size_mismatch");
-            let finding = stage.found(&SloBreach).unwrap();
+            let finding = stage.found(&RULE).unwrap();
             assert_eq!((finding.severity, &*finding.cause), (severity, "block_size_mismatch"), "{counts:?}");
         }
     }
@@ -321,16 +279,16 @@ mod tests {
         let mut stage = stage_of([50, 20, 20, 10, 0]);
         let (worker, line) = (WorkerIx(0), EventLine::JetStream);
         stage.tell(Record::EventLine { worker, line, first_event_id: 0 });
-        assert!(stage.is_unknown(&SloBreach));
+        assert!(stage.is_unknown(&RULE));
         let mut stage = stage_of([50, 20, 20, 10, 0]);
         stage.tell(Record::EventLine { worker, line, first_event_id: 7_000 });
-        assert!(stage.found(&SloBreach).is_some(), "it is only us who came late");
+        assert!(stage.found(&RULE).is_some(), "it is only us who came late");
     }
 
     #[test]
     fn the_likeliest_cause_is_named() {
         let slow = || stage_of([50, 20, 20, 10, 0]);
-        let explained = |stage: &Stage| stage.found(&SloBreach).unwrap().explanation.into_owned();
+        let explained = |stage: &Stage| stage.found(&RULE).unwrap().explanation.into_owned();
         assert!(explained(&slow()).contains("more work"));
         let mut stage = slow();
         stage.scrape(&Process::of_worker(0).gauge(Gauge::EngineWaitingRequests, 4.0));

@@ -1,81 +1,61 @@
-//! Momentary spread: one worker is above what it can run at once while another one has room.
+//! In-flight imbalance: one worker is above what it can run at once while another one has room.
 
-use std::collections::BTreeSet;
-
+use super::prelude::*;
 use crate::check::causes::{Cause, code};
-use crate::check::engine::EngineSettings as _;
 use crate::check::latency::Latency;
-use crate::check::peers::{batch_limit, name};
 use crate::check::spikes::{MISSING, harmful};
-use crate::check::{Finding, Rule, RuleOutcome, View};
 use crate::latency::Quantity;
-use radixscope_model::record::Severity;
+use std::collections::BTreeSet;
 
 /// How far back, seconds.
 const WINDOW_S: u64 = 30;
 
-/// See the module.
-pub(in crate::check) struct Spread;
+pub(in crate::check) const RULE: Rule =
+    Rule { clear_ms: 60_000, ..Rule::new("spread", "In-flight imbalance between workers", look) };
 
-impl Rule for Spread {
-    fn code(&self) -> &'static str {
-        "spread"
+fn look(view: &View<'_>) -> RuleOutcome {
+    let Some(spikes) = harmful(view, WINDOW_S) else { return RuleOutcome::no_data(MISSING) };
+    // What makes it last, a worker that gets nearly nothing, is known by decisions since we listen.
+    if view.listening_ms().is_some_and(|ms| ms < WINDOW_S * 1_000) {
+        return RuleOutcome::no_data(format!("{WINDOW_S} s of listening are needed"));
     }
-
-    fn subject(&self) -> &'static str {
-        "Momentary spread of requests over workers"
+    let Some(worst) = spikes.iter().max_by_key(|h| h.most - h.least) else { return RuleOutcome::Ok };
+    let peak = worst.most;
+    // What a lasting imbalance does is not momentary.
+    let cause = Cause::of(view).filter(|cause| !matches!(cause, Cause::Memory | Cause::Churn));
+    let mut found = Finding::new(
+        Severity::Warning,
+        format!("{peak} requests on one worker, {} on another", worst.least),
+        format!(
+            "Conversations arrive in bursts where their prefixes are, so one worker queues while another one has room. {}",
+            cause.map_or("Averages hide it, because the spike lasts seconds and moves.", Cause::words)
+        ),
+    )
+    .cause(code(cause))
+    .evidence(
+        format!("Most in flight on {}, last {WINDOW_S} s, second by second", view.name(worst.worker)),
+        peak,
+        "requests",
+    )
+    .evidence("Fewest on another worker in that second", worst.least, "requests")
+    .evidence(format!("Seconds in which it held, of the last {WINDOW_S}"), worst.seconds, "s")
+    .batch_limit(view);
+    if let Some(ttft) = Latency::of(view, Quantity::Ttft) {
+        let label = format!("TTFT p95, {}, last 60 s, {} requests", ttft.source.words(), ttft.samples);
+        found = found.evidence(label, ttft.words(&ttft.p95), "");
     }
-
-    fn clear_ms(&self) -> u64 {
-        60_000
-    }
-
-    fn look(&self, view: &View<'_>) -> RuleOutcome {
-        let Some(spikes) = harmful(view, WINDOW_S) else { return RuleOutcome::Unknown(MISSING.into()) };
-        // What makes it last, a worker that gets nearly nothing, is told by decisions since we listen.
-        if view.listening_ms().is_some_and(|ms| ms < WINDOW_S * 1_000) {
-            return RuleOutcome::Unknown(format!("{WINDOW_S} s of listening are needed").into());
-        }
-        let Some(worst) = spikes.iter().max_by_key(|h| h.most - h.least) else { return RuleOutcome::Ok };
-        let peak = worst.most;
-        // What a lasting imbalance does is not momentary.
-        let cause = Cause::of(view).filter(|cause| !matches!(cause, Cause::Memory | Cause::Churn));
-        let mut found = Finding::new(
-            Severity::Warning,
-            format!("{peak} requests on one worker, {} on another", worst.least),
-            format!(
-                "Conversations arrive in bursts where their prefixes are, so one worker queues while another one has room. {}",
-                cause.map_or("Averages hide it, because the spike lasts seconds and moves.", Cause::words)
-            ),
-        )
-        .cause(code(cause))
-        .evidence(
-            format!("Most in flight on {}, last {WINDOW_S} s, second by second", name(view, worst.worker)),
-            peak,
-            "requests",
-        )
-        .evidence("Fewest on another worker in that second", worst.least, "requests")
-        .evidence(format!("Seconds in which it held, of the last {WINDOW_S}"), worst.seconds, "s");
-        if let Some(limit) = batch_limit(view) {
-            found = found.evidence("Batch limit of a worker, frontends' metrics", limit, "requests");
-        }
-        if let Some(ttft) = Latency::of(view, Quantity::Ttft) {
-            let label = format!("TTFT p95, {}, last 60 s, {} requests", ttft.source.words(), ttft.samples);
-            found = found.evidence(label, ttft.words(&ttft.p95), "");
-        }
-        found
-            .workers(spikes.iter().map(|harmful| harmful.worker).collect::<BTreeSet<_>>())
-            .spread_out(view)
-            .fix("Add a worker, or send fewer requests at once", "", "")
-            .link("view=latency")
-            .into()
-    }
+    found
+        .workers(spikes.iter().map(|harmful| harmful.worker).collect::<BTreeSet<_>>())
+        .spread_out(view)
+        .fixes("any/less_load")
+        .link("view=latency")
+        .into()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::check::stage::{Process, Stage};
+    use crate::check::tests::stage::{Process, Stage};
     use radixscope_model::id::WorkerIx;
     use radixscope_model::record::Gauge;
 
@@ -86,7 +66,7 @@ mod tests {
         }
     }
 
-    /// So many workers, heard for long enough.
+    /// So many workers, received for long enough.
     fn stage_of(workers: u16) -> Stage {
         let mut stage = Stage::new(workers);
         stage.pass(WINDOW_S * 1_000);
@@ -98,7 +78,7 @@ mod tests {
         let mut stage = stage_of(3);
         stage.scrape(&Process::frontend().batch_limit(64));
         for_seconds(&mut stage, 5, &[72, 44, 60]);
-        let finding = stage.found(&Spread).unwrap();
+        let finding = stage.found(&RULE).unwrap();
         assert_eq!(finding.workers, [WorkerIx(0)]);
         assert_eq!((&*finding.evidence[0].value, &*finding.evidence[1].value), ("72", "44"));
     }
@@ -108,26 +88,26 @@ mod tests {
         let mut stage = stage_of(3);
         stage.scrape(&Process::frontend().batch_limit(64));
         for_seconds(&mut stage, 10, &[62, 38, 40]);
-        assert!(stage.is_ok(&Spread), "nobody waits");
+        assert!(stage.is_ok(&RULE), "nobody waits");
         for_seconds(&mut stage, 10, &[75, 52, 60]);
-        assert!(stage.is_ok(&Spread), "nobody has room");
+        assert!(stage.is_ok(&RULE), "nobody has room");
         for_seconds(&mut stage, 2, &[72, 44, 60]);
         for_seconds(&mut stage, 5, &[60, 55, 60]);
-        assert!(stage.is_ok(&Spread), "too short");
+        assert!(stage.is_ok(&RULE), "too short");
     }
 
     #[test]
     fn without_a_known_limit_a_queue_has_to_show() {
         let mut stage = stage_of(3);
         for_seconds(&mut stage, 5, &[72, 44, 60]);
-        assert!(stage.is_ok(&Spread));
+        assert!(stage.is_ok(&RULE));
         stage.scrape(&Process::of_worker(0).gauge(Gauge::EngineWaitingRequests, 3.0));
-        assert!(stage.found(&Spread).is_some());
+        assert!(stage.found(&RULE).is_some());
     }
 
     #[test]
     fn it_is_unknown_without_requests_in_flight() {
-        assert!(stage_of(3).is_unknown(&Spread));
+        assert!(stage_of(3).is_unknown(&RULE));
     }
 
     #[test]
@@ -135,8 +115,8 @@ mod tests {
         let mut stage = Stage::new(3);
         stage.scrape(&Process::frontend().batch_limit(64));
         for_seconds(&mut stage, 20, &[72, 44, 60]);
-        assert!(stage.is_unknown(&Spread));
+        assert!(stage.is_unknown(&RULE));
         for_seconds(&mut stage, 10, &[72, 44, 60]);
-        assert!(stage.found(&Spread).is_some());
+        assert!(stage.found(&RULE).is_some());
     }
 }

@@ -1,12 +1,7 @@
 //! One worker gets nearly nothing though it is there.
 
-use super::hot_worker::HotWorker;
-use crate::check::engine::EngineSettings as _;
-use crate::check::peers::{name, pools};
-use crate::check::{Finding, Rule, RuleOutcome, View};
-use radixscope_model::id::WorkerIx;
-use radixscope_model::number_format;
-use radixscope_model::record::Severity;
+use super::hot_worker;
+use super::prelude::*;
 use radixscope_state::cluster::Sign;
 
 /// Windows tried, shortest first, milliseconds.
@@ -16,84 +11,56 @@ const MIN_EXPECTED: f64 = 30.0;
 /// Of a fair share.
 const STARVED_SHARE: f64 = 0.2;
 
-/// See the module.
-pub(in crate::check) struct StarvedWorker;
+pub(in crate::check) const RULE: Rule =
+    Rule { hold_ms: 30_000, ..Rule::new("starved_worker", "Workers that get nearly nothing", look) };
 
-impl Rule for StarvedWorker {
-    fn code(&self) -> &'static str {
-        "starved_worker"
+fn look(view: &View<'_>) -> RuleOutcome {
+    let pools = view.pools();
+    let judged: Vec<_> = pools.iter().filter_map(|pool| Some((pool, enough(view, pool)?))).collect();
+    if judged.is_empty() {
+        return RuleOutcome::no_data(format!(
+            "{MIN_EXPECTED} decisions a worker within 180 s are needed, of two workers of one component that are \
+                 there for 90 s"
+        ));
     }
-
-    fn subject(&self) -> &'static str {
-        "Workers that get nearly nothing"
+    let starved = |&(pool, window): &(&Vec<WorkerIx>, u64)| {
+        let fair = fair(view, pool, window);
+        let is_starved = |ix: &WorkerIx| (chosen(view, *ix, window) as f64) < STARVED_SHARE * fair;
+        let workers: Vec<WorkerIx> = pool.iter().copied().filter(is_starved).collect();
+        (!workers.is_empty()).then_some((workers, fair, window))
+    };
+    let Some((workers, fair, window)) = judged.iter().find_map(starved) else { return RuleOutcome::Ok };
+    // What one worker has too much of, others lack: one fault.
+    if hot_worker::RULE.finds(view) {
+        return RuleOutcome::Explained("hot_worker");
     }
-
-    fn hold_ms(&self) -> u64 {
-        30_000
-    }
-
-    fn look(&self, view: &View<'_>) -> RuleOutcome {
-        let pools = pools(view);
-        let judged: Vec<_> = pools.iter().filter_map(|pool| Some((pool, enough(view, pool)?))).collect();
-        if judged.is_empty() {
-            return RuleOutcome::Unknown(
-                format!(
-                    "{MIN_EXPECTED} decisions a worker within 180 s are needed, of two workers of one component that are \
-                     there for 90 s"
-                )
-                .into(),
-            );
-        }
-        let starved = |&(pool, window): &(&Vec<WorkerIx>, u64)| {
-            let fair = fair(view, pool, window);
-            let is_starved = |ix: &WorkerIx| (chosen(view, *ix, window) as f64) < STARVED_SHARE * fair;
-            let workers: Vec<WorkerIx> = pool.iter().copied().filter(is_starved).collect();
-            (!workers.is_empty()).then_some((workers, fair, window))
+    let mut found = Finding::new(
+        Severity::Warning,
+        format!("{} of the workers get nearly no requests", workers.len()),
+        "They are there, but the router hardly ever chooses them, so their memory and time are lost. Either nothing \
+         is known of their cache, or the router counts load on them that is not there.",
+    );
+    for &ix in workers.iter().take(4) {
+        let label = format!("Choices of {}, of a fair share, last {} s", view.name(ix), window / 1_000);
+        let value = format!("{} of {}", chosen(view, ix, window), count(fair.round() as u64));
+        found = found.evidence(label, value, "requests");
+        let Some(worker) = view.worker(ix) else { continue };
+        let (sign, unit) = match (worker.last_sign_ms, worker.sign(view.now)) {
+            (None, _) | (_, Sign::NeverHeard) => ("never".to_owned(), ""),
+            (Some(at), _) => (view.seconds_since(at).to_string(), "s ago"),
         };
-        let Some((workers, fair, window)) = judged.iter().find_map(starved) else { return RuleOutcome::Ok };
-        // What one worker has too much of, others lack: one fault.
-        if matches!(HotWorker.look(view), RuleOutcome::Found(_)) {
-            return RuleOutcome::Explained("hot_worker");
-        }
-        let mut found = Finding::new(
-            Severity::Warning,
-            format!("{} of the workers get nearly no requests", workers.len()),
-            "They are there, but the router hardly ever chooses them, so their memory and time are lost. Either nothing \
-             is known of their cache, or the router counts load on them that is not there.",
-        );
-        for &ix in workers.iter().take(4) {
-            let label = format!("Choices of {}, of a fair share, last {} s", name(view, ix), window / 1_000);
-            let value =
-                format!("{} of {}", chosen(view, ix, window), number_format::count(fair.round() as u64));
-            found = found.evidence(label, value, "requests");
-            let Some(worker) = view.cluster.worker(ix) else { continue };
-            let label = format!("Last sign of {}, KV event or load, over NATS", name(view, ix));
-            found = match (worker.last_sign_ms, worker.sign(view.now)) {
-                (None, _) | (_, Sign::NeverHeard) => found.evidence(label, "never", ""),
-                (Some(at), _) => found.evidence(label, view.now.since(at) / 1_000, "s ago"),
-            };
-            if let Some(blocks) = worker.router_loads.first().and_then(|load| load.decode_blocks) {
-                let label = format!("Active blocks of {} by the router's count, now", name(view, ix));
-                found = found.evidence(label, number_format::count(blocks), "blocks");
-            }
-        }
-        let first = workers.first().and_then(|&ix| view.cluster.worker(ix));
-        let link = first.map(|w| format!("view=decisions&worker={}", w.id));
-        found
-            .workers(workers)
-            .fix(
-                "RuleOutcome whether it publishes KV events and answers at all; its log and its /health",
-                "",
-                "",
-            )
-            .spread_out(view)
-            .link(link.unwrap_or_else(|| "view=decisions".to_owned()))
-            .into()
+        let blocks = worker.router_loads.first().and_then(|load| load.decode_blocks).map(count);
+        let who = view.name(ix);
+        found = found
+            .evidence(format!("Last sign of {who}, KV event or load, over NATS"), sign, unit)
+            .evidence_if(format!("Active blocks of {who} by the router's count, now"), blocks, "blocks");
     }
+    let link = view.link("decisions", workers.first().copied());
+    found.workers(workers).fixes("starved_worker").spread_out(view).link(link).into()
 }
 
 fn chosen(view: &View<'_>, worker: WorkerIx, window_ms: u64) -> u64 {
-    view.history.rise(view.cluster, worker, view.now, window_ms).chosen
+    view.rise(worker, window_ms).chosen
 }
 
 fn fair(view: &View<'_>, pool: &[WorkerIx], window_ms: u64) -> f64 {
@@ -102,7 +69,7 @@ fn fair(view: &View<'_>, pool: &[WorkerIx], window_ms: u64) -> f64 {
 
 /// The shortest window with enough decisions, in which all workers of the pool were there.
 fn enough(view: &View<'_>, pool: &[WorkerIx]) -> Option<u64> {
-    let first = |ix: &WorkerIx| Some(view.cluster.worker(*ix)?.first_ms);
+    let first = |ix: &WorkerIx| Some(view.worker(*ix)?.first_ms);
     let youngest = pool.iter().filter_map(first).max()?;
     let age = view.now.since(youngest);
     let windows = WINDOWS_MS.into_iter().filter(|&window| window <= age);
@@ -112,7 +79,7 @@ fn enough(view: &View<'_>, pool: &[WorkerIx]) -> Option<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::check::stage::Stage;
+    use crate::check::tests::stage::Stage;
 
     fn after(chosen: &[u64]) -> Stage {
         let mut stage = Stage::new(chosen.len() as u16);
@@ -126,7 +93,7 @@ mod tests {
     #[test]
     fn a_worker_that_gets_a_fraction_of_its_share_is_found() {
         // 60 s: 60, 60 and 6 with a fair share of 42.
-        let finding = after(&[10, 10, 1]).found(&StarvedWorker).unwrap();
+        let finding = after(&[10, 10, 1]).found(&RULE).unwrap();
         assert_eq!(finding.workers, [WorkerIx(2)]);
         assert_eq!(finding.evidence[0].value, "6 of 42");
         assert_eq!(finding.evidence[1].value, "never");
@@ -134,15 +101,15 @@ mod tests {
 
     #[test]
     fn a_small_share_and_few_decisions_are_well() {
-        assert!(after(&[10, 10, 2]).is_ok(&StarvedWorker));
-        assert!(after(&[1, 1, 0]).is_unknown(&StarvedWorker), "eight expected in 120 s");
+        assert!(after(&[10, 10, 2]).is_ok(&RULE));
+        assert!(after(&[1, 1, 0]).is_unknown(&RULE), "eight expected in 120 s");
     }
 
     #[test]
     fn a_hot_worker_explains_that_the_others_starve() {
         let stage = after(&[40, 1, 1]);
-        assert!(stage.found(&HotWorker).is_some());
-        assert_eq!(stage.explained_by(&StarvedWorker), Some("hot_worker"));
+        assert!(stage.found(&hot_worker::RULE).is_some());
+        assert_eq!(stage.explained_by(&RULE), Some("hot_worker"));
     }
 
     #[test]
@@ -153,9 +120,9 @@ mod tests {
             stage.choose(&[10, 10, 0], 50);
             stage.pass(10_000);
         }
-        assert!(stage.is_ok(&StarvedWorker));
+        assert!(stage.is_ok(&RULE));
         stage.choose(&[20, 20, 0], 50);
         stage.pass(11_000);
-        assert!(stage.found(&StarvedWorker).is_some(), "after 90 s it is");
+        assert!(stage.found(&RULE).is_some(), "after 90 s it is");
     }
 }

@@ -1,10 +1,9 @@
-//! Stored blocks whose parent nobody knows: whole branches that the router leaves out.
+//! Stored blocks whose parent is not known: whole branches that the router leaves out.
 
 use super::block_size;
-use super::event_path::{WINDOW, WINDOW_MS, each, is_heard_late, link, lost_events, name, names, part};
-use crate::check::{Finding, Rule, RuleOutcome, View};
-use radixscope_model::id::{Millis, WorkerIx};
-use radixscope_model::record::{Counter, LogSign, Severity};
+use super::prelude::*;
+use crate::check::view::is_joined_late;
+use radixscope_model::record::{Counter, LogSign};
 
 /// Stored events with an unknown parent that are more than a coincidence, of all workers and of one.
 const MIN_EVENTS: u64 = 10;
@@ -19,68 +18,55 @@ const REACH_MS: u64 = 120_000;
 /// Losses explain unknown parents for this long.
 const AFTER_LOSS_MS: u64 = 300_000;
 
-/// See the module.
-pub(in crate::check) struct UnknownParents;
+pub(in crate::check) const RULE: Rule =
+    Rule::new("unknown_parents", "Stored blocks that continue a known block", look);
 
-impl Rule for UnknownParents {
-    fn code(&self) -> &'static str {
-        "unknown_parents"
+fn look(view: &View<'_>) -> RuleOutcome {
+    if view.cluster.workers().iter().all(|w| w.last_event_ms.is_none()) {
+        return RuleOutcome::no_data("No KV event was received.");
     }
-
-    fn subject(&self) -> &'static str {
-        "Stored blocks that continue a known block"
+    let at_router = at_router(view);
+    let here = missing(view);
+    // A store without a block leaves its children without a parent at the router too: the fault is the empty store.
+    // Counted since we listen: the router may have counted what we read as history.
+    let empty: u64 = view.cluster.workers().iter().map(|state| state.empty_stores_total).sum();
+    let by_empty_stores = empty > 0 && empty * 2 >= at_router.0;
+    let is_few = at_router.0 < MIN_EVENTS || by_empty_stores;
+    let hang_in_the_air = !without_parent(view, |_| true).is_empty();
+    if at_router.0 < MIN_EVENTS && !hang_in_the_air && below_empty_stores(view) < MIN_EVENTS {
+        return RuleOutcome::Ok;
     }
-
-    fn look(&self, view: &View<'_>) -> RuleOutcome {
-        if view.cluster.workers().iter().all(|w| w.last_event_ms.is_none()) {
-            return RuleOutcome::Unknown("No KV event was received.".into());
-        }
-        let at_router = at_router(view);
-        let here = missing(view);
-        // A store without a block leaves its children without a parent at the router too: the fault is the empty store.
-        // Counted since we listen: the router may have counted what we read as history.
-        let empty: u64 = view.cluster.workers().iter().map(|state| state.empty_stores_total).sum();
-        let by_empty_stores = empty > 0 && empty * 2 >= at_router.0;
-        let is_few = at_router.0 < MIN_EVENTS || by_empty_stores;
-        let hang_in_the_air = !without_parent(view, |_| true).is_empty();
-        if at_router.0 < MIN_EVENTS && !hang_in_the_air && below_empty_stores(view) < MIN_EVENTS {
-            return RuleOutcome::Ok;
-        }
-        if block_size::is_there(view) {
-            return RuleOutcome::Explained("block_size_mismatch");
-        }
-        if !is_few || !here.is_empty() {
-            return RuleOutcome::Found(found(view, &here, at_router));
-        }
-        if hang_in_the_air {
-            return RuleOutcome::Explained(lost_events(view, AFTER_LOSS_MS).unwrap_or("joined_late"));
-        }
-        RuleOutcome::Unknown(
-            "Stored events came without a block, so what continues them has no known parent.".into(),
-        )
+    if block_size::is_there(view) {
+        return RuleOutcome::Explained("block_size_mismatch");
     }
+    if !is_few || !here.is_empty() {
+        return found(view, &here, at_router).into();
+    }
+    if hang_in_the_air {
+        return RuleOutcome::Explained(view.lost_events(AFTER_LOSS_MS).unwrap_or("joined_late"));
+    }
+    RuleOutcome::no_data("Stored events came without a block, so what continues them has no known parent.")
 }
 
 /// Stored events lately whose parent is unknown on workers whose stores come without a block.
 fn below_empty_stores(view: &View<'_>) -> u64 {
-    let rises = view.present().map(|worker| view.history.rise(view.cluster, worker, view.now, REACH_MS));
+    let rises = view.present().map(|worker| view.rise(worker, REACH_MS));
     rises.filter(|rise| rise.empty_stores > 0).map(|rise| rise.unknown_parents).sum()
 }
 
-/// Workers whose stores hang in the air as far as we heard, without losses or a late beginning to explain it.
+/// Workers whose stores hang in the air as far as we received, without losses or a late beginning to explain it.
 pub(super) fn missing(view: &View<'_>) -> Vec<WorkerIx> {
-    if lost_events(view, AFTER_LOSS_MS).is_some() {
+    if view.lost_events(AFTER_LOSS_MS).is_some() {
         return Vec::new();
     }
-    without_parent(view, |worker| !view.cluster.worker(worker).is_none_or(is_heard_late))
+    without_parent(view, |worker| !view.worker(worker).is_none_or(is_joined_late))
 }
 
 /// Of some workers those whose stores hang in the air, unless their parents came without a block.
 fn without_parent(view: &View<'_>, of: impl Fn(WorkerIx) -> bool) -> Vec<WorkerIx> {
-    let rise = |worker| view.history.rise(view.cluster, worker, view.now, REACH_MS);
     let (mut workers, mut unknown, mut stored) = (Vec::new(), 0, 0);
     for worker in view.present().filter(|&worker| of(worker)) {
-        let totals = rise(worker);
+        let totals = view.rise(worker, REACH_MS);
         // A store without a block makes its children's parents unknown: the fault is the empty store.
         let by_empty_stores = totals.empty_stores * 2 >= totals.unknown_parents;
         if totals.unknown_parents >= MIN_OF_WORKER && !by_empty_stores {
@@ -96,11 +82,7 @@ fn without_parent(view: &View<'_>, of: impl Fn(WorkerIx) -> bool) -> Vec<WorkerI
 
 /// Stored events that routers could not place lately, by their own counters, and all that they got.
 fn at_router(view: &View<'_>) -> (u64, u64) {
-    let since = Millis(view.now.0.saturating_sub(WINDOW_MS));
-    let rise = |counter| {
-        let rises = view.cluster.processes().iter().filter_map(|p| p.counted_since(counter, since));
-        rises.fold(0.0, |sum, rise| sum + rise) as u64
-    };
+    let rise = |counter| view.rise_of(view.processes(), counter, WINDOW_MS).unwrap_or(0.0) as u64;
     let missed = rise(Counter::StoredParentUnknown);
     (missed, missed + rise(Counter::StoredOk) + rise(Counter::StoredOther))
 }
@@ -109,46 +91,33 @@ fn found(view: &View<'_>, workers: &[WorkerIx], (missed, stored): (u64, u64)) ->
     let title = if workers.is_empty() {
         "The router does not know the parents of stored blocks".to_owned()
     } else {
-        format!("Stored blocks continue unknown blocks: {}", names(view, workers))
+        format!("Stored blocks continue unknown blocks: {}", view.names(workers))
     };
     let totals = view.cluster.tree().totals();
-    let mut found = Finding::new(
+    let placed = format!("Stored events that routers could not place, by their metrics, {WINDOW}");
+    Finding::new(
         Severity::Warning,
         title,
         "A router rejects a stored event whose parent it does not know, and with it everything stored below, so hits of \
          those prompts are not seen. The cause is a lost event, or a router that started when workers were warm.",
     )
-    .workers(workers.iter().copied())
-    .link(link(view, "tree", workers))
-    .evidence("Blocks in the tree that wait for a parent, by KV events, of all held", part(totals.unattached, totals.resident), "blocks");
-    if stored > 0 {
-        let label = format!("Stored events that routers could not place, by their metrics, {WINDOW}");
-        found = found.evidence(label, part(missed, stored), "events");
-    }
-    if let Some(sign) = view.cluster.sign(|sign| *sign == LogSign::ParentUnknown) {
-        found = found.evidence(
-            "Lines \"Failed to find parent block\", by logs, since we listen",
-            sign.count,
-            "lines",
-        );
-    }
-    if let Some(sign) = view.cluster.sign(|sign| *sign == LogSign::NoLocalIndexer) {
-        found = found.evidence(
-            "Lines \"does not have local indexer enabled\", by logs, since we listen",
-            sign.count,
-            "lines",
-        );
-    }
-    each(found, view, workers, |found, worker| {
-        let rise = view.history.rise(view.cluster, worker, view.now, REACH_MS);
-        let label = format!("Stored events with an unknown parent, {}, by KV events, last 120 s", name(view, worker));
+    .about(view, "tree", workers)
+    .evidence("Blocks in the tree that wait for a parent, by KV events, of all held", part(totals.unattached, totals.resident), "blocks")
+    .evidence_if(placed, (stored > 0).then(|| part(missed, stored)), "events")
+    .log_lines(
+        view,
+        "Lines \"Failed to find parent block\", by logs, since we listen",
+        LogSign::ParentUnknown,
+    )
+    .log_lines(
+        view,
+        "Lines \"does not have local indexer enabled\", by logs, since we listen",
+        LogSign::NoLocalIndexer,
+    )
+    .each(view, workers, |found, worker, who| {
+        let rise = view.rise(worker, REACH_MS);
+        let label = format!("Stored events with an unknown parent, {who}, by KV events, last 120 s");
         found.evidence(label, part(rise.unknown_parents, rise.store_events), "events")
     })
-    .fix(
-        "0.9 with --enable-local-indexer: a restarted router may not recover warm workers under file discovery; use etcd",
-        "DYN_STORE_KV",
-        "etcd",
-    )
-    .fix("0.8, 0.9 over JetStream: keep the router's snapshot, so that a restarted router knows old blocks", "--router-snapshot-threshold", "")
-    .fix("Any version: restart the workers named, which starts their trees anew", "", "")
+    .fixes("unknown_parents")
 }

@@ -1,15 +1,13 @@
 //! A worker left, or is silent while routers still send it requests or can no longer reach it: its cache is lost and its
 //! requests may fail.
 
-use super::event_path::{each, link, name, names, part, seconds_since};
 use super::ghost_worker::{RESTARTS_MS, is_ghost};
-use crate::check::{Finding, Rule, RuleOutcome, View};
-use radixscope_model::id::{Millis, WorkerIx};
-use radixscope_model::record::{GoneWhy, LinkState, RoutingState, Severity, SourceKind};
-use radixscope_state::cluster::{ProcessState, WorkerState};
+use super::prelude::*;
+use radixscope_model::record::{GoneWhy, LinkState, RoutingState, SourceKind};
+use radixscope_state::cluster::{DecisionEntry, Gone, ProcessState, WorkerState};
 
-/// A departure is told for this long.
-const TOLD_MS: u64 = 300_000;
+/// A departure is reported for this long.
+const REPORTED_MS: u64 = 300_000;
 /// Silence after which a worker that left has finished what it had.
 const DRAINED_MS: u64 = 10_000;
 /// Silence that arouses suspicion, if requests were sent to it meanwhile.
@@ -25,48 +23,30 @@ const FRESH_MS: u64 = 15_000;
 /// Scrapes that fail for so long while others succeed.
 const UNSCRAPED_MS: u64 = 15_000;
 
-/// See the module.
-pub(in crate::check) struct WorkerGone;
+pub(in crate::check) const RULE: Rule = Rule {
+    // Who goes on speaking was only removed from a list. What comes within 2 s was on its way, later events tell.
+    hold_ms: 3_000,
+    ..Rule::new("worker_gone", "Workers that left or fell silent", look)
+};
 
-impl Rule for WorkerGone {
-    fn code(&self) -> &'static str {
-        "worker_gone"
+fn look(view: &View<'_>) -> RuleOutcome {
+    let all = 0..view.cluster.workers().len() as u16;
+    let gone: Vec<_> = all.map(WorkerIx).filter(|&worker| left_lately(view, worker).is_some()).collect();
+    let suspects: Vec<_> = suspects(view);
+    if gone.is_empty() && suspects.is_empty() {
+        return RuleOutcome::Ok;
     }
-
-    fn subject(&self) -> &'static str {
-        "Workers that left or fell silent"
-    }
-
-    /// Who goes on speaking was only removed from a list. What comes within 2 s was on its way, later events tell.
-    fn hold_ms(&self) -> u64 {
-        3_000
-    }
-
-    fn look(&self, view: &View<'_>) -> RuleOutcome {
-        let all = 0..view.cluster.workers().len() as u16;
-        let gone: Vec<_> = all.map(WorkerIx).filter(|&worker| left_lately(view, worker).is_some()).collect();
-        let suspects: Vec<_> = suspects(view);
-        if gone.is_empty() && suspects.is_empty() {
-            RuleOutcome::Ok
-        } else {
-            RuleOutcome::Found(found(view, &gone, &suspects))
-        }
-    }
+    found(view, &gone, &suspects).into()
 }
 
-fn left_lately(view: &View<'_>, worker: WorkerIx) -> Option<radixscope_state::cluster::Gone> {
-    let state = view.cluster.worker(worker)?;
+fn left_lately(view: &View<'_>, worker: WorkerIx) -> Option<Gone> {
+    let state = view.worker(worker)?;
     let gone = state.gone.or_else(|| state.last_gone.filter(|gone| has_drained(view, worker, state, gone)));
-    gone.filter(|gone| view.now.since(gone.at_ms) <= TOLD_MS)
+    gone.filter(|gone| view.now.since(gone.at_ms) <= REPORTED_MS)
 }
 
 /// Whether a worker spoke on after it had left, and fell silent: it finished what it had.
-fn has_drained(
-    view: &View<'_>,
-    worker: WorkerIx,
-    state: &WorkerState,
-    gone: &radixscope_state::cluster::Gone,
-) -> bool {
+fn has_drained(view: &View<'_>, worker: WorkerIx, state: &WorkerState, gone: &Gone) -> bool {
     let spoke_on = state.returned_ms.is_some_and(|at| at.since(gone.at_ms) <= RESTARTS_MS);
     let is_silent = state.last_sign_ms.is_some_and(|last| view.now.since(last) >= DRAINED_MS);
     spoke_on && is_silent && !is_ghost(view, worker)
@@ -85,13 +65,13 @@ fn suspects(view: &View<'_>) -> Vec<WorkerIx> {
 fn sent_into_silence(view: &View<'_>) -> Vec<u64> {
     let workers = view.cluster.workers();
     let mut sent = vec![0; workers.len()];
-    if !is_heard(view) {
+    if !is_listening(view) {
         return sent;
     }
-    for decided in view.decisions(TOLD_MS).filter(|d| view.now.since(d.at_ms) >= SHOWS_MS) {
+    for decided in view.decisions(REPORTED_MS).filter(|d| view.now.since(d.at_ms) >= SHOWS_MS) {
         let at = decided.decision.worker.at();
         let Some(last) = workers.get(at).and_then(|state| state.last_sign_ms) else { continue };
-        let is_silent = (SILENT_MS..=TOLD_MS).contains(&view.now.since(last));
+        let is_silent = (SILENT_MS..=REPORTED_MS).contains(&view.now.since(last));
         if is_silent && decided.at_ms > last && must_show(&workers[at], decided) {
             sent[at] += 1;
         }
@@ -100,20 +80,20 @@ fn sent_into_silence(view: &View<'_>) -> Vec<u64> {
 }
 
 /// Whether a request has to show on the worker: in its load if it tells that, else by blocks that it must store.
-fn must_show(state: &WorkerState, decided: &radixscope_state::cluster::DecisionEntry) -> bool {
+fn must_show(state: &WorkerState, decided: &DecisionEntry) -> bool {
     let new_blocks =
         decided.decision.isl_blocks.unwrap_or(0).saturating_sub(decided.overlap_blocks().unwrap_or(0));
     state.engine_used_blocks.is_some() || (state.last_event_ms.is_some() && new_blocks >= 2)
 }
 
 /// Silence means something only while we listen.
-fn is_heard(view: &View<'_>) -> bool {
+fn is_listening(view: &View<'_>) -> bool {
     view.listening_ms().is_some_and(|ms| ms >= SILENT_MS)
 }
 
 /// Routers that cannot reach a worker, by their own gauges, of those that know it (≥ 1.7).
 fn given_up_by<'v>(view: &View<'v>, worker: WorkerIx) -> (Vec<&'v ProcessState>, usize) {
-    let frontends = view.cluster.processes().iter().filter(|p| view.now.since(p.last_ms) <= FRESH_MS);
+    let frontends = view.processes().filter(|p| view.now.since(p.last_ms) <= FRESH_MS);
     let states = frontends.filter_map(|process| {
         let figures = process.workers().iter().find(|figures| figures.worker == worker)?;
         Some((process, figures.state?))
@@ -127,20 +107,18 @@ fn given_up_by<'v>(view: &View<'v>, worker: WorkerIx) -> (Vec<&'v ProcessState>,
 fn is_given_up(view: &View<'_>, worker: WorkerIx) -> bool {
     let (by, of) = given_up_by(view, worker);
     let Some(latest) = by.iter().map(|process| process.last_ms).max() else { return false };
-    let last = view.cluster.worker(worker).and_then(|state| state.last_sign_ms);
+    let last = view.worker(worker).and_then(|state| state.last_sign_ms);
     by.len() == of && last.is_none_or(|last| latest.since(last) >= LATE_MS || view.now.since(last) >= LATE_MS)
 }
 
-/// Whether its metrics cannot be read while those of others can, and nothing else is heard of it.
+/// Whether its metrics cannot be read while those of others can, and nothing else is received of it.
 fn is_unscraped(view: &View<'_>, worker: WorkerIx) -> bool {
-    let Some(state) = view.cluster.worker(worker) else { return false };
-    let of = |p: &&radixscope_state::cluster::ProcessState| p.instance() == Some(state.id.id.0);
-    let processes = view.cluster.processes();
-    let Some(process) = processes.iter().find(of) else { return false };
-    let latest = processes.iter().map(|p| p.last_ms).max().unwrap_or(process.last_ms);
+    let Some(state) = view.worker(worker) else { return false };
+    let Some(process) = view.known_process_of(worker) else { return false };
+    let latest = view.processes().map(|p| p.last_ms).max().unwrap_or(process.last_ms);
     let silent = state.last_sign_ms.is_none_or(|last| view.now.since(last) >= UNSCRAPED_MS);
     let away = latest.since(process.last_ms);
-    silent && (UNSCRAPED_MS..=TOLD_MS).contains(&away) && scrapes_work(view)
+    silent && (UNSCRAPED_MS..=REPORTED_MS).contains(&away) && scrapes_work(view)
 }
 
 fn scrapes_work(view: &View<'_>) -> bool {
@@ -151,10 +129,10 @@ fn scrapes_work(view: &View<'_>) -> bool {
 
 fn found(view: &View<'_>, gone: &[WorkerIx], suspects: &[WorkerIx]) -> Finding<'static> {
     let title = match (gone, suspects) {
-        (gone, []) => format!("Left: {}", names(view, gone)),
-        ([], suspects) => format!("Silent and perhaps dead: {}", names(view, suspects)),
+        (gone, []) => format!("Left: {}", view.names(gone)),
+        ([], suspects) => format!("Silent and perhaps dead: {}", view.names(suspects)),
         (gone, suspects) => {
-            format!("Left: {}; silent and perhaps dead: {}", names(view, gone), names(view, suspects))
+            format!("Left: {}; silent and perhaps dead: {}", view.names(gone), view.names(suspects))
         }
     };
     let explanation = if suspects.is_empty() {
@@ -165,19 +143,14 @@ fn found(view: &View<'_>, gone: &[WorkerIx], suspects: &[WorkerIx]) -> Finding<'
          registration expires. That takes up to 10 s after a process is killed; longer silence means that it hangs."
     };
     let both: Vec<_> = gone.iter().chain(suspects).copied().collect();
-    let found = Finding::new(Severity::Warning, title, explanation)
-        .workers(both.iter().copied())
-        .link(link(view, "workers", &both));
-    let found = each(found, view, gone, |found, worker| departure(found, view, worker));
-    let found = each(found, view, suspects, |found, worker| silence(found, view, worker));
-    found.fix("Kubernetes: look why the pod ended (memory, GPU errors)", "kubectl logs --previous", "").fix(
-        "Any version: let requests of a dead worker go on elsewhere instead of failing",
-        "--migration-limit",
-        "3",
-    )
+    Finding::new(Severity::Warning, title, explanation)
+        .about(view, "workers", &both)
+        .each(view, gone, |found, worker, who| departure(found, view, worker, who))
+        .each(view, suspects, |found, worker, who| silence(found, view, worker, who))
+        .fixes("worker_gone")
 }
 
-fn departure(found: Finding<'static>, view: &View<'_>, worker: WorkerIx) -> Finding<'static> {
+fn departure(found: Finding<'static>, view: &View<'_>, worker: WorkerIx, who: &str) -> Finding<'static> {
     let Some(gone) = left_lately(view, worker) else { return found };
     let how = match gone.why {
         GoneWhy::Log => "a frontend's log",
@@ -185,46 +158,31 @@ fn departure(found: Finding<'static>, view: &View<'_>, worker: WorkerIx) -> Find
         GoneWhy::Metrics => "a frontend's metrics",
         GoneWhy::Silent => "its long silence",
     };
-    let label = format!("Departure of {}, by {how}", name(view, worker));
-    let found = found.evidence(label, seconds_since(view, gone.at_ms), "s ago");
-    last_sign(found, view, worker)
+    let found =
+        found.evidence(format!("Departure of {who}, by {how}"), view.seconds_since(gone.at_ms), "s ago");
+    last_sign(found, view, worker, who)
 }
 
-fn silence(found: Finding<'static>, view: &View<'_>, worker: WorkerIx) -> Finding<'static> {
-    let who = name(view, worker);
-    let found = last_sign(found, view, worker);
-    let sent = sent_into_silence(view).get(worker.at()).copied().unwrap_or(0);
+fn silence(found: Finding<'static>, view: &View<'_>, worker: WorkerIx, who: &str) -> Finding<'static> {
+    let sent = sent_into_silence(view).get(worker.at()).copied().filter(|&sent| sent > 0);
     let (by, of) = given_up_by(view, worker);
-    let found = if by.is_empty() {
-        found
-    } else {
-        let label =
-            format!("Routers that count {who} as unavailable, by their metrics, of those that know it");
-        found.evidence(label, part(by.len() as u64, of as u64), "routers")
-    };
-    let found = if sent > 0 {
-        found.evidence(format!("Requests sent to {who} since its last sign, by decisions"), sent, "requests")
-    } else {
-        found
-    };
-    let own = view.cluster.worker(worker).map(|w| w.id.id.0);
-    let process = view.cluster.processes().iter().find(|p| p.instance().is_some() && p.instance() == own);
-    match process {
+    let routers = (!by.is_empty()).then(|| part(by.len() as u64, of as u64));
+    let label = format!("Routers that count {who} as unavailable, by their metrics, of those that know it");
+    let found = last_sign(found, view, worker, who).evidence_if(label, routers, "routers").evidence_if(
+        format!("Requests sent to {who} since its last sign, by decisions"),
+        sent,
+        "requests",
+    );
+    match view.known_process_of(worker) {
         Some(process) => {
             let label = format!("Last scrape of {who} that succeeded, by {}", process.name);
-            found.evidence(label, seconds_since(view, process.last_ms), "s ago")
+            found.evidence(label, view.seconds_since(process.last_ms), "s ago")
         }
         None => found,
     }
 }
 
-fn last_sign(found: Finding<'static>, view: &View<'_>, worker: WorkerIx) -> Finding<'static> {
-    let last: Option<Millis> = view.cluster.worker(worker).and_then(|w| w.last_sign_ms);
-    match last {
-        Some(last) => {
-            let label = format!("Last KV event or load of {}, by NATS", name(view, worker));
-            found.evidence(label, seconds_since(view, last), "s ago")
-        }
-        None => found,
-    }
+fn last_sign(found: Finding<'static>, view: &View<'_>, worker: WorkerIx, who: &str) -> Finding<'static> {
+    let last = view.worker(worker).and_then(|w| w.last_sign_ms).map(|last| view.seconds_since(last));
+    found.evidence_if(format!("Last KV event or load of {who}, by NATS"), last, "s ago")
 }

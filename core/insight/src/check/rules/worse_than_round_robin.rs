@@ -1,74 +1,54 @@
 //! KV-aware routing is slower than round-robin was at the same load: it is above its knee.
 
+use super::prelude::*;
 use crate::baseline::{Baseline, Direction, Figure, Router, crossover};
 use crate::check::causes::{Cause, code};
-use crate::check::engine::EngineSettings as _;
-use crate::check::latency::{Against, Latency};
-use crate::check::peers::gauge;
-use crate::check::{Finding, Rule, RuleOutcome, View, missing};
+use crate::check::latency::Latency;
+use crate::check::missing;
 use crate::latency::Quantity;
-use radixscope_model::record::{Gauge, ProcessRole, Severity};
+use radixscope_model::range::Standing;
+use radixscope_model::record::{Gauge, ProcessRole};
 
 /// So much slower than the baseline: sweeps differ by a few per cent among themselves.
 const MARGIN: f64 = 1.2;
 
-/// See the module.
-pub(in crate::check) struct WorseThanRoundRobin;
+pub(in crate::check) const RULE: Rule = Rule {
+    hold_ms: 30_000,
+    clear_ms: 60_000,
+    ..Rule::new("worse_than_round_robin", "KV-aware routing against a round-robin baseline", look)
+};
 
-impl Rule for WorseThanRoundRobin {
-    fn code(&self) -> &'static str {
-        "worse_than_round_robin"
-    }
-
-    fn subject(&self) -> &'static str {
-        "KV-aware routing against a round-robin baseline"
-    }
-
-    fn hold_ms(&self) -> u64 {
-        30_000
-    }
-
-    fn clear_ms(&self) -> u64 {
-        60_000
-    }
-
-    fn look(&self, view: &View<'_>) -> RuleOutcome {
-        let by_router =
-            |router| view.given.baselines.iter().filter(move |baseline| baseline.router() == router);
-        let Some(round_robin) = by_router(Router::RoundRobin).next() else {
-            return RuleOutcome::Unknown("No round-robin baseline; give one with --baseline".into());
+fn look(view: &View<'_>) -> RuleOutcome {
+    let by_router =
+        |router| view.criteria.baselines.iter().filter(move |baseline| baseline.router() == router);
+    let Some(round_robin) = by_router(Router::RoundRobin).next() else {
+        return RuleOutcome::no_data("No round-robin baseline; give one with --baseline");
+    };
+    let Some(concurrency) = concurrency(view) else {
+        return RuleOutcome::no_data(missing::of_frontends(view, "the number of requests in flight", ""));
+    };
+    let pairs = [(Quantity::Ttft, Figure::TtftP95), (Quantity::Tpot, Figure::ItlP95)];
+    let baseline_at = |figure| round_robin.interpolate(concurrency, figure).map(|at| at.value);
+    let mut is_judged = false;
+    for (quantity, figure) in pairs {
+        let Some(then_ms) = baseline_at(figure) else { continue };
+        let Some((latency, standing)) = Latency::judged(view, quantity, MARGIN * then_ms) else {
+            continue;
         };
-        let Some(concurrency) = concurrency(view) else {
-            return RuleOutcome::Unknown(
-                missing::of_frontends(view, "the number of requests in flight", "").into(),
-            );
-        };
-        let pairs = [(Quantity::Ttft, Figure::TtftP95), (Quantity::Tpot, Figure::ItlP95)];
-        let baseline_at = |figure| round_robin.interpolate(concurrency, figure).map(|at| at.value);
-        let mut is_judged = false;
-        for (quantity, figure) in pairs {
-            let Some(then_ms) = baseline_at(figure) else { continue };
-            let Some((latency, against)) = Latency::judged(view, quantity, MARGIN * then_ms) else {
-                continue;
-            };
-            is_judged |= against != Against::Unclear;
-            if against == Against::Above {
-                let kv_aware = by_router(Router::KvAware).find(|other| other.name() == round_robin.name());
-                return found(view, &latency, concurrency, figure, (round_robin, then_ms), kv_aware).into();
-            }
+        is_judged |= standing != Standing::Unknown;
+        if standing == Standing::Above {
+            let kv_aware = by_router(Router::KvAware).find(|other| other.name() == round_robin.name());
+            return found(view, &latency, concurrency, figure, (round_robin, then_ms), kv_aware).into();
         }
-        if is_judged {
-            return RuleOutcome::Ok;
-        }
-        RuleOutcome::Unknown(
-            format!(
-                "No latency of {} can be held against {concurrency:.0} requests in flight: the baseline does not reach \
-                 there, or too few requests tell theirs",
-                round_robin.name()
-            )
-            .into(),
-        )
     }
+    if is_judged {
+        return RuleOutcome::Ok;
+    }
+    RuleOutcome::no_data(format!(
+        "No latency of {} can be held against {concurrency:.0} requests in flight: the baseline does not reach \
+             there, or too few requests tell theirs",
+        round_robin.name()
+    ))
 }
 
 fn found(
@@ -102,23 +82,23 @@ fn found(
         let label = format!("In the baseline, KV-aware is worse above, {name}");
         found = found.evidence(label, format!("{:.0}", knee.concurrency), "requests in flight");
     }
-    found.spread_out(view).fix("Add a worker, or send fewer requests at once", "", "").link("view=compare")
+    found.spread_out(view).fixes("any/less_load").link("view=compare")
 }
 
 /// Requests in flight, in all: by the frontends, else by the workers.
 fn concurrency(view: &View<'_>) -> Option<f64> {
     let by_workers = || {
-        let each = view.present().filter_map(|ix| view.cluster.worker(ix)?.in_flight.now());
+        let each = view.present().filter_map(|ix| view.worker(ix)?.in_flight.now());
         each.fold(None, |sum: Option<f64>, n| Some(sum.unwrap_or(0.0) + f64::from(n)))
     };
-    gauge(view, ProcessRole::Frontend, Gauge::InFlightRequests).or_else(by_workers)
+    view.gauge(ProcessRole::Frontend, Gauge::InFlightRequests).or_else(by_workers)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::baseline::Row;
-    use crate::check::stage::{Process, Stage};
+    use crate::check::tests::stage::{Process, Stage};
     use radixscope_model::record::HistogramKind;
 
     fn baseline(router: Router, p95: [f64; 2]) -> Baseline {
@@ -134,7 +114,7 @@ mod tests {
     /// With the live p95 in the second bucket, above 1 s, at so many requests in flight.
     fn stage_of(in_flight: f64, counts: [u64; 3], baselines: Vec<Baseline>) -> Stage {
         let mut stage = Stage::new(2);
-        stage.given.baselines = baselines;
+        stage.criteria.baselines = baselines;
         let frontend = |counts: &[u64]| {
             Process::frontend().gauge(Gauge::InFlightRequests, in_flight).histogram(
                 HistogramKind::Ttft,
@@ -155,7 +135,7 @@ mod tests {
 
     #[test]
     fn slower_than_round_robin_is_found_with_the_knee() {
-        let finding = stage_of(180.0, [80, 20, 0], both()).found(&WorseThanRoundRobin).unwrap();
+        let finding = stage_of(180.0, [80, 20, 0], both()).found(&RULE).unwrap();
         assert_eq!(finding.evidence[1].value, "760");
         assert_eq!(finding.evidence[3].value, "104");
         assert_eq!(finding.link, "view=compare");
@@ -164,16 +144,13 @@ mod tests {
     #[test]
     fn not_slower_is_well() {
         let stage = stage_of(180.0, [80, 20, 0], vec![baseline(Router::RoundRobin, [1_900.0, 1_900.0])]);
-        assert!(stage.is_ok(&WorseThanRoundRobin));
+        assert!(stage.is_ok(&RULE));
     }
 
     #[test]
     fn without_a_baseline_beyond_its_levels_or_within_a_bucket_it_is_unknown() {
-        assert!(stage_of(180.0, [80, 20, 0], Vec::new()).is_unknown(&WorseThanRoundRobin));
-        assert!(stage_of(300.0, [80, 20, 0], both()).is_unknown(&WorseThanRoundRobin));
-        assert!(
-            stage_of(180.0, [98, 2, 0], both()).is_unknown(&WorseThanRoundRobin),
-            "below 1 s, the limit too"
-        );
+        assert!(stage_of(180.0, [80, 20, 0], Vec::new()).is_unknown(&RULE));
+        assert!(stage_of(300.0, [80, 20, 0], both()).is_unknown(&RULE));
+        assert!(stage_of(180.0, [98, 2, 0], both()).is_unknown(&RULE), "below 1 s, the limit too");
     }
 }

@@ -1,70 +1,46 @@
 //! No routed prompt ever meets a cached block: a fault if prompts do share prefixes, a fact worth knowing if not.
 
 use super::block_size;
-use super::event_path::{WINDOW, WINDOW_MS, cached_tokens, part};
+use super::prelude::*;
 use super::{cold_tree, event_lines_mixed, no_events, router_hears_no_events};
-use crate::check::{Finding, Rule, RuleOutcome, View};
-use radixscope_model::id::Millis;
-use radixscope_model::number_format::count;
-use radixscope_model::record::{HistogramKind, Severity};
+use radixscope_model::record::HistogramKind;
 
 /// Requests that make "never".
 const MIN_REQUESTS: u64 = 30;
-/// Times that prompts share a block before they can be said to share prefixes.
+/// Times that prompts share a block before they can be taken to share prefixes.
 const MIN_SHARED: u64 = 5;
 
-/// See the module.
-pub(in crate::check) struct ZeroOverlap;
+pub(in crate::check) const RULE: Rule = Rule {
+    // Silent workers, which would explain it, are found after 15 s of listening.
+    hold_ms: 20_000,
+    ..Rule::new("zero_overlap", "Prefix cache hits", look)
+};
 
-impl Rule for ZeroOverlap {
-    fn code(&self) -> &'static str {
-        "zero_overlap"
+fn look(view: &View<'_>) -> RuleOutcome {
+    let Some((requests, blocks, value)) = overlap(view) else {
+        return RuleOutcome::no_data(format!(
+            "Fewer than {MIN_REQUESTS} routed requests with their cached blocks were received in the last 60 s."
+        ));
+    };
+    if blocks > 0.0 {
+        return RuleOutcome::Ok;
     }
-
-    fn subject(&self) -> &'static str {
-        "Prefix cache hits"
+    if let Some(code) = explained_by(view) {
+        return RuleOutcome::Explained(code);
     }
-
-    /// Silent workers, which would explain it, are told after 15 s of listening.
-    fn hold_ms(&self) -> u64 {
-        20_000
-    }
-
-    fn look(&self, view: &View<'_>) -> RuleOutcome {
-        let Some((requests, blocks, value)) = overlap(view) else {
-            let text = format!(
-                "Fewer than {MIN_REQUESTS} routed requests with their cached blocks were received in the last 60 s."
-            );
-            return RuleOutcome::Unknown(text.into());
-        };
-        if blocks > 0.0 {
-            return RuleOutcome::Ok;
-        }
-        if let Some(code) = explained_by(view) {
-            return RuleOutcome::Explained(code);
-        }
-        let chains = view.chains();
-        let cached = cached_tokens(view, WINDOW_MS);
-        let shares = chains.shared >= MIN_SHARED || cached.is_some_and(|tokens| tokens > 0);
-        let found = if shares { fault() } else { fact() };
-        let found = found
-            .evidence(format!("Overlap of routed prompts, by the router, {WINDOW}"), value, "blocks")
-            .evidence(format!("Requests behind it, by the router, {WINDOW}"), requests, "requests")
-            .evidence(
-                "Times that prompts share a block, by the tree, now",
-                format!("{} in {} blocks", count(chains.shared), count(view.cluster.tree().totals().nodes)),
-                "",
-            );
-        let found = match cached {
-            Some(tokens) => found.evidence(
-                format!("Prompt tokens that engines re-used, by metrics, {WINDOW}"),
-                tokens,
-                "tokens",
-            ),
-            None => found,
-        };
-        RuleOutcome::Found(found.link("view=decisions"))
-    }
+    let chains = view.chains();
+    let cached = view.cached_tokens(WINDOW_MS);
+    let shares = chains.shared >= MIN_SHARED || cached.is_some_and(|tokens| tokens > 0);
+    let (severity, title, explanation, fixes) = if shares { FAULT } else { FACT };
+    let blocks = format!("{} in {} blocks", count(chains.shared), count(view.cluster.tree().totals().nodes));
+    Finding::new(severity, title, explanation)
+        .evidence(format!("Overlap of routed prompts, by the router, {WINDOW}"), value, "blocks")
+        .evidence(format!("Requests behind it, by the router, {WINDOW}"), requests, "requests")
+        .evidence("Times that prompts share a block, by the tree, now", blocks, "")
+        .evidence_if(format!("Prompt tokens that engines re-used, by metrics, {WINDOW}"), cached, "tokens")
+        .fixes(fixes)
+        .link("view=decisions")
+        .into()
 }
 
 /// Requests lately, their overlap, and its words: by decisions, else by the routers' hit rates.
@@ -75,12 +51,8 @@ fn overlap(view: &View<'_>) -> Option<(u64, f64, String)> {
         let has_blocks = sum.isl_blocks >= 2 * sum.decisions;
         return has_blocks.then(|| (sum.decisions, sum.blocks as f64, part(sum.blocks, sum.isl_blocks)));
     }
-    let since = Millis(view.now.0.saturating_sub(WINDOW_MS));
-    let rates = view
-        .cluster
-        .processes()
-        .iter()
-        .filter_map(|p| p.distribution(HistogramKind::HitRate, since, view.now));
+    let since = view.ago(WINDOW_MS);
+    let rates = view.processes().filter_map(|p| p.distribution(HistogramKind::HitRate, since, view.now));
     let (count, sum) = rates.fold((0, 0.0), |(count, sum), rates| (count + rates.count(), sum + rates.sum()));
     (count >= MIN_REQUESTS).then(|| (count, sum, format!("mean hit rate {:.2}", sum / count as f64)))
 }
@@ -97,26 +69,18 @@ fn explained_by(view: &View<'_>) -> Option<&'static str> {
     faults.into_iter().find(|(_, is_there)| is_there()).map(|(code, _)| code)
 }
 
-fn fault() -> Finding<'static> {
-    Finding::new(
-        Severity::Warning,
-        "The overlap is always 0 although prompts share prefixes",
-        "Prompts repeat what is cached, yet the router never finds a cached block, so it routes as blind as round robin. \
-         Its tree is empty or speaks of other blocks than the workers.",
-    )
-    .fix("Dynamo from 1.3 on: one event plane for frontends and workers", "DYN_EVENT_PLANE", "nats")
-    .fix("0.9: the same on all workers or on none, then restart the frontends", "--enable-local-indexer", "")
-    .fix("0.9: a weight of 0 turns the router's index off", "--kv-overlap-score-weight", "1.0")
-    .fix("1.6: a credit of 0 does the same", "DYN_ROUTER_KV_OVERLAP_SCORE_CREDIT", "1.0")
-    .fix("vLLM: LMCache and other connectors serve hits that no KV event tells; compare the engine's own hit rate", "", "")
-}
-
-fn fact() -> Finding<'static> {
-    Finding::new(
-        Severity::Info,
-        "Prompts share no prefixes, so there is nothing to gain",
-        "No routed prompt met a cached block, and the tree shows no prompts that begin alike. KV-aware routing can only \
-         help prompts with common beginnings: system prompts, documents, conversations that continue.",
-    )
-    .fix("Nothing is wrong: put what prompts have in common at their beginning if you can", "", "")
-}
+type Text = (Severity, &'static str, &'static str, &'static str);
+const FAULT: Text = (
+    Severity::Warning,
+    "The overlap is always 0 although prompts share prefixes",
+    "Prompts repeat what is cached, yet the router never finds a cached block, so it routes as blind as round robin. \
+     Its tree is empty or speaks of other blocks than the workers.",
+    "zero_overlap/fault",
+);
+const FACT: Text = (
+    Severity::Info,
+    "Prompts share no prefixes, so there is nothing to gain",
+    "No routed prompt met a cached block, and the tree shows no prompts that begin alike. KV-aware routing can only \
+     help prompts with common beginnings: system prompts, documents, conversations that continue.",
+    "zero_overlap/fact",
+);

@@ -1,10 +1,10 @@
 //! Which form of the mismatch it is (reference §9.1), by the signature on the wire and by what logs say.
 
-use super::super::event_path::{WINDOW_MS, cached_tokens, capacity_blocks, lately};
+use super::super::prelude::*;
+use crate::check::Totals;
 use crate::check::chains::Chains;
-use crate::check::{Totals, View};
-use radixscope_model::id::WorkerIx;
 use radixscope_model::record::{Counter, LogSign};
+use radixscope_state::cluster::ProcessState;
 
 /// Stored or removed events of a worker that make a signature.
 const MIN_EVENTS: u64 = 10;
@@ -14,9 +14,9 @@ const MIN_UNKNOWN_BLOCKS: u64 = 20;
 const MIN_AGE_MS: u64 = 8_000;
 /// Decisions that make "always 0".
 pub(super) const MIN_DECISIONS: u64 = 30;
-/// Blocks in the trees before a router can be said to miss them.
+/// Blocks in the trees before a router can be taken to miss them.
 const MIN_RESIDENT: u64 = 100;
-/// Times that prompts share a block before they can be said to share prefixes.
+/// Times that prompts share a block before they can be taken to share prefixes.
 const MIN_SHARED: u64 = 5;
 /// What a log says is believed for this long.
 const SIGN_MS: u64 = 300_000;
@@ -30,7 +30,7 @@ pub(super) enum Form {
     Partial,
     /// 3: E is not P, vLLM and SGLang: stores are empty, removals come.
     Relay,
-    /// 2 or 3: nothing tells yet.
+    /// 2 or 3: not known yet.
     Emptied,
     /// 4: E is P but not C.
     Router,
@@ -44,7 +44,7 @@ impl Form {
             Form::Oversize => "1: E above P, TensorRT-LLM up to 1.5",
             Form::Partial => "2: E below P, TensorRT-LLM up to 1.5",
             Form::Relay => "3: E differs from P, vLLM or SGLang",
-            Form::Emptied => "2 or 3: E differs from P; no removal was received that would tell which",
+            Form::Emptied => "2 or 3: E differs from P; no removal was received that would show which",
             Form::Router => "4: E and P agree, C differs",
             Form::Cards => "C differs between workers",
         }
@@ -99,11 +99,11 @@ pub(super) fn diagnose(view: &View<'_>) -> Option<Diagnosis> {
 
 /// What the KV events of a worker alone say: dropped stores, emptied stores, or neither.
 fn signature(view: &View<'_>, worker: WorkerIx) -> Option<Form> {
-    let state = view.cluster.worker(worker)?;
+    let state = view.worker(worker)?;
     if view.now.since(state.first_ms) < MIN_AGE_MS {
         return None;
     }
-    let (totals, _) = lately(view, worker);
+    let (totals, _) = view.lately(worker);
     let unknown_removals = totals.unknown_removed >= MIN_UNKNOWN_BLOCKS
         && totals.unknown_removed * 10 >= totals.removed * 9
         && totals.remove_events >= MIN_EVENTS;
@@ -133,17 +133,17 @@ fn continues_something(totals: &Totals) -> bool {
 }
 
 fn form_of_empty_stores(view: &View<'_>, workers: &[WorkerIx]) -> Form {
-    let said = |wanted: fn(&LogSign) -> bool| view.cluster.sign(wanted).is_some();
-    if said(|sign| matches!(sign, LogSign::PublisherSize { .. })) || relays(view) {
+    let is_logged = |wanted: fn(&LogSign) -> bool| view.cluster.sign(wanted).is_some();
+    if is_logged(|sign| matches!(sign, LogSign::PublisherSize { .. })) || relays(view) {
         return Form::Relay;
     }
-    let totals = workers.iter().map(|&worker| view.history.session(view.cluster, worker));
+    let totals = workers.iter().map(|&worker| view.session(worker));
     let all = totals.fold(Totals::default(), Totals::plus);
     if all.unknown_removed >= MIN_UNKNOWN_BLOCKS {
         return Form::Relay;
     }
     // Every stored event is a new block at least: more than the caches hold and no removal means that they are swallowed.
-    let capacities: Option<u64> = workers.iter().map(|&worker| capacity_blocks(view, worker)).sum();
+    let capacities: Option<u64> = workers.iter().map(|&worker| view.capacity_blocks(worker)).sum();
     match capacities {
         Some(capacity) if all.remove_events == 0 && all.store_events > capacity => Form::Partial,
         _ => Form::Emptied,
@@ -152,9 +152,8 @@ fn form_of_empty_stores(view: &View<'_>, workers: &[WorkerIx]) -> Form {
 
 /// Whether a worker's metrics say that its publisher relays an engine's ZMQ events and found empty stores.
 fn relays(view: &View<'_>) -> bool {
-    let suspicious =
-        |p: &radixscope_state::cluster::ProcessState| p.counter_value(Counter::PublisherSuspicious);
-    view.cluster.processes().iter().filter_map(suspicious).any(|count| count > 0.0)
+    let suspicious = |p: &ProcessState| p.counter_value(Counter::PublisherSuspicious);
+    view.processes().filter_map(suspicious).any(|count| count > 0.0)
 }
 
 /// Form 4: trees are full and prompts share prefixes, yet the overlap is 0, and chains are not as long as prompts.
@@ -171,7 +170,7 @@ fn router_differs(view: &View<'_>) -> Option<Diagnosis> {
     }
     let chains = view.chains();
     let repeats =
-        chains.shared >= MIN_SHARED || cached_tokens(view, WINDOW_MS).is_some_and(|tokens| tokens > 0);
+        chains.shared >= MIN_SHARED || view.cached_tokens(WINDOW_MS).is_some_and(|tokens| tokens > 0);
     let ratio = engine_per_router(view, &chains);
     let differs = ratio.is_some_and(|ratio| ratio != 1.0);
     (negative || (repeats && differs)).then(|| Diagnosis {
@@ -186,7 +185,7 @@ fn holders(view: &View<'_>) -> Vec<WorkerIx> {
     view.present().filter(|&worker| view.cluster.tree().holdings(worker).resident > 0).collect()
 }
 
-/// Overlap of decisions lately that tell it.
+/// Overlap of decisions lately that report it.
 pub(in crate::check::rules) fn overlap(view: &View<'_>) -> Overlap {
     let mut sum = Overlap { decisions: 0, blocks: 0, isl_blocks: 0 };
     for decided in view.decisions(WINDOW_MS) {
@@ -217,7 +216,7 @@ fn engine_per_router(view: &View<'_>, chains: &Chains) -> Option<f64> {
 /// Whether workers of one component register different sizes.
 fn cards_differ(view: &View<'_>) -> Option<Diagnosis> {
     let of = |worker: WorkerIx| {
-        let state = view.cluster.worker(worker)?;
+        let state = view.worker(worker)?;
         Some(((state.namespace.as_str(), state.component.as_str()), state.block_size_tokens?))
     };
     let known: Vec<_> = view.present().filter_map(|worker| Some((worker, of(worker)?))).collect();

@@ -1,11 +1,10 @@
 //! The sizes on the three sides as far as they are known, each with where it was read.
 
-use std::borrow::Cow;
-
+use super::super::prelude::*;
 use super::form::{Diagnosis, Form};
-use crate::check::{Finding, View};
 use radixscope_model::record::LogSign;
 use radixscope_state::cluster::BlockSizeSource;
+use std::borrow::Cow;
 
 /// Tokens per block; `None`: unknown.
 pub(super) struct Sizes {
@@ -23,19 +22,19 @@ impl Sizes {
     pub(super) fn of(view: &View<'_>, diagnosis: &Diagnosis) -> Self {
         let (router, router_from) = match router_size(view, diagnosis) {
             Some((size, from)) => (Some(size), from),
-            None => (None, "no card, metric or decision tells it"),
+            None => (None, "not reported by any card, metric or decision"),
         };
         let mut sizes = Self {
             engine: None,
             publisher: router,
             router,
-            engine_from: "on no wire of Dynamo; the worker's log says it",
+            engine_from: "on no wire of Dynamo; in the worker's log",
             publisher_from: "assumed to be the router's, because a worker registers the size it publishes with",
             router_from,
             cards: None,
         };
         if router.is_none() {
-            sizes.publisher_from = "no log tells it";
+            sizes.publisher_from = "not reported by any log";
         }
         if let Some((publisher, engine)) = logged(view) {
             (sizes.publisher, sizes.publisher_from) = (Some(publisher), "by the worker's log");
@@ -48,19 +47,29 @@ impl Sizes {
             sizes.engine_from = if estimate.is_some() {
                 "an estimate: the longest prompts against the longest stored chains, rounded to a power of two"
             } else {
-                "on no wire of Dynamo; the engine's configuration says it"
+                "on no wire of Dynamo; in the engine's configuration"
             };
             (sizes.publisher, sizes.publisher_from) =
                 (estimate, "the engine's, because its events come whole");
         }
         if diagnosis.form == Form::Cards {
             let mut known: Vec<u32> =
-                view.present().filter_map(|w| view.cluster.worker(w)?.block_size_tokens).collect();
+                view.present().filter_map(|w| view.worker(w)?.block_size_tokens).collect();
             known.sort_unstable();
             known.dedup();
             sizes.cards = Some(known.iter().map(u32::to_string).collect::<Vec<_>>().join(", "));
         }
         sizes
+    }
+
+    /// Engine and publisher with their sizes, as far as they are known.
+    pub(super) fn sides(&self) -> String {
+        match self.engine.zip(self.publisher) {
+            Some((engine, publisher)) if engine != publisher => {
+                format!("engine uses {engine}-token blocks, publisher {publisher}")
+            }
+            _ => "block sizes of engine and publisher differ".to_owned(),
+        }
     }
 
     pub(super) fn evidence(&self, found: Finding<'static>) -> Finding<'static> {
@@ -78,7 +87,7 @@ impl Sizes {
     }
 }
 
-/// What a worker's log said of publisher and engine.
+/// What a worker's log reports of publisher and engine.
 pub(super) fn logged(view: &View<'_>) -> Option<(u32, u32)> {
     view.cluster.signs().iter().rev().find_map(|state| match state.sign {
         LogSign::PublisherSize { publisher, engine } | LogSign::Oversize { publisher, engine } => {

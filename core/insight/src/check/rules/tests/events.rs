@@ -39,7 +39,7 @@ pub(super) fn two_lines() -> Stage {
     stage
 }
 
-/// A worker heard from the beginning whose stores hang in the air.
+/// A worker received from the beginning whose stores hang in the air.
 pub(super) fn unknown_parents() -> Stage {
     let mut stage = Stage::new();
     let worker = stage.worker(7);
@@ -50,7 +50,7 @@ pub(super) fn unknown_parents() -> Stage {
     stage
 }
 
-/// A worker heard from the beginning that removes what it never stored.
+/// A worker received from the beginning that removes what it never stored.
 pub(super) fn unknown_removals() -> Stage {
     let mut stage = Stage::new();
     let worker = stage.worker(7);

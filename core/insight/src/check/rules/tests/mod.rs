@@ -1,4 +1,4 @@
-//! Behaviour of the rules on states that are told record by record; recorded traffic is in the crate's `tests`.
+//! Behaviour of the rules on states that get record by record; recorded traffic is in the crate's `tests`.
 
 mod block_size;
 mod events;

@@ -1,4 +1,4 @@
-//! Routers that hear nothing, find nothing, or start anew.
+//! Routers that receive nothing, find nothing, or start anew.
 
 use super::{Stage, evidence};
 use radixscope_model::record::{
@@ -94,13 +94,13 @@ fn an_idle_router_is_not_deaf() {
 #[test]
 fn a_router_of_0_9_that_is_not_heard_is_worth_knowing() {
     assert_eq!(guesses().found("approximate_mode").severity, Severity::Info);
-    let mut heard = guesses();
+    let mut received = guesses();
     let worker = radixscope_model::id::WorkerIx(0);
     for _ in 0..40 {
-        heard.decide(worker, 20, 10);
-        heard.pass(1);
+        received.decide(worker, 20, 10);
+        received.pass(1);
     }
-    assert!(heard.finding("approximate_mode").is_none());
+    assert!(received.finding("approximate_mode").is_none());
 }
 
 #[test]

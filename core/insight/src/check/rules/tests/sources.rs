@@ -28,7 +28,7 @@ pub(super) fn down() -> Stage {
     stage
 }
 
-/// A NATS on which nothing is said.
+/// A NATS on which nothing is published.
 pub(super) fn silence() -> Stage {
     let mut stage = Stage::mute();
     stage.pass(35);

@@ -1,4 +1,4 @@
-//! A state that is told records one by one and looked at every second.
+//! A state that gets records one by one and looked at every second.
 
 use std::borrow::Cow;
 
@@ -20,14 +20,14 @@ pub(super) struct Stage {
 }
 
 impl Stage {
-    /// Connected to NATS, where something was said.
+    /// Connected to NATS, where something was published.
     pub(super) fn new() -> Self {
         let mut stage = Self::mute();
         stage.tell(Record::Traffic { source: SourceIx(0), received: 1, lag_ms: None });
         stage
     }
 
-    /// Connected to NATS, and nothing said yet.
+    /// Connected to NATS, and nothing published yet.
     pub(super) fn mute() -> Self {
         let mut stage =
             Self { cluster: Cluster::default(), checks: Checks::default(), now_ms: BEGIN_MS, decisions: 0 };
@@ -43,7 +43,7 @@ impl Stage {
     }
 
     pub(super) fn link(&mut self, source: SourceIx, state: LinkState) {
-        self.tell(Record::SourceState { source, state, detail: "told by a test".into() });
+        self.tell(Record::SourceState { source, state, detail: "set by a test".into() });
     }
 
     pub(super) fn tell(&mut self, record: Record<'_>) {

@@ -75,11 +75,11 @@ fn every_finding_is_well_said() {
 
 #[test]
 fn codes_are_unique_and_in_snake_case_and_every_rule_says_what_it_looks_at() {
-    let mut codes: Vec<_> = ALL.iter().map(|rule| rule.code()).collect();
+    let mut codes: Vec<_> = ALL.iter().map(|rule| rule.code).collect();
     for (rule, code) in ALL.iter().zip(&codes) {
         assert!(code.chars().all(|c| c.is_ascii_lowercase() || c == '_'), "{code}");
         assert!(!code.starts_with('_') && !code.ends_with('_') && !code.contains("__"), "{code}");
-        assert!(!rule.subject().is_empty() && !rule.subject().ends_with('.'), "{code}");
+        assert!(!rule.subject.is_empty() && !rule.subject.ends_with('.'), "{code}");
     }
     codes.sort_unstable();
     let all = codes.len();

@@ -76,7 +76,7 @@ fn a_departure_is_told_for_five_minutes() {
     stage.pass(5);
     let finding = stage.found("worker_gone");
     assert_eq!(finding.title, "Left: worker 7/0");
-    assert_eq!(evidence(finding, "Departure of worker 7/0, by a frontend's log"), "4", "as first told");
+    assert_eq!(evidence(finding, "Departure of worker 7/0, by a frontend's log"), "4", "as first reported");
     stage.pass(360);
     assert!(stage.finding("worker_gone").is_none());
 }

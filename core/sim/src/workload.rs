@@ -1,4 +1,4 @@
-//! The simulated cluster's surroundings: users who send, publishers who tell, an observer who measures.
+//! The workload on the simulated cluster, event by event: users who send, publishers that report, an observer who measures.
 //! Must not know how requests are served.
 
 use std::fmt::Write as _;
@@ -10,6 +10,7 @@ use super::agenda::Agenda;
 use super::config::Config;
 use super::engine::{Engine, Job, Texts};
 use super::fault::{Delivery, Failure, Fault, Faults, HashSeeds, Steer};
+use super::fault_events;
 use super::log::{DecisionInput, Log};
 use super::metrics::{Metrics, SCRAPE_EVERY_US};
 use super::report::{IN_FLIGHT_EVERY_MS, InFlightSample, Report, RequestRecord};
@@ -17,7 +18,6 @@ use super::router::{Choice, Router};
 use super::serving::{FirstToken, Rejected, Served, Serving, Surroundings};
 use super::stream;
 use super::timing;
-use super::troubles;
 use super::users::Users;
 use super::wire::{ChainHashes, Out, Step, Wire};
 use radixscope_model::id::{BlockHash, Millis};
@@ -72,7 +72,7 @@ struct LoadReport {
 
 /// All that surrounds router and engines.
 #[derive(Debug)]
-pub(super) struct Scene {
+pub(super) struct Driver {
     pub(super) config: Config,
     start: Millis,
     agenda: Agenda<Event>,
@@ -93,16 +93,16 @@ pub(super) struct Scene {
     ids: Pcg64Mcg,
 }
 
-/// The surroundings while somebody listens.
-pub(super) struct Heard<'a, 'o> {
-    pub(super) scene: &'a mut Scene,
+/// The same with a receiver of its messages.
+pub(super) struct Observed<'a, 'o> {
+    pub(super) driver: &'a mut Driver,
     pub(super) out: Out<'o>,
 }
 
-impl Scene {
+impl Driver {
     /// `config` is valid.
     pub(super) fn new(config: Config, start: Millis) -> Self {
-        let mut scene = Self {
+        let mut driver = Self {
             users: Users::new(&config),
             loads: vec![LoadReport::default(); usize::from(config.workers)],
             wire: Wire::new(&config),
@@ -119,20 +119,20 @@ impl Scene {
             start,
             config,
         };
-        scene.agenda.after(0, Event::Registration);
-        for user in 0..scene.users.len() {
-            let at = RAMP_US * u64::from(user) / u64::from(scene.users.len());
-            scene.agenda.after(at, Event::Arrival(user));
+        driver.agenda.after(0, Event::Registration);
+        for user in 0..driver.users.len() {
+            let at = RAMP_US * u64::from(user) / u64::from(driver.users.len());
+            driver.agenda.after(at, Event::Arrival(user));
         }
-        scene.agenda.after(0, Event::Wave);
-        scene.agenda.after(0, Event::Sample);
-        if scene.metrics.is_some() {
-            scene.agenda.after(SCRAPE_EVERY_US, Event::Scrape);
+        driver.agenda.after(0, Event::Wave);
+        driver.agenda.after(0, Event::Sample);
+        if driver.metrics.is_some() {
+            driver.agenda.after(SCRAPE_EVERY_US, Event::Scrape);
         }
-        if let Some(strikes_us) = scene.faults.strikes_us() {
-            scene.agenda.after(strikes_us, Event::Strikes);
+        if let Some(strikes_us) = driver.faults.strikes_us() {
+            driver.agenda.after(strikes_us, Event::Strikes);
         }
-        scene
+        driver
     }
 
     pub(super) fn report(&self) -> &Report {
@@ -173,12 +173,12 @@ impl Scene {
             }
             Event::Route(user) => {
                 self.arriving -= 1;
-                serving.route(user, &mut Heard { scene: self, out });
+                serving.route(user, &mut Observed { driver: self, out });
             }
             // Nothing comes of a step that a killed engine had begun.
             Event::StepEnd(worker) | Event::LoadDue(worker) if !serving.lives(worker) => {}
             Event::StepEnd(worker) => {
-                serving.end_step(worker, &mut Heard { scene: self, out });
+                serving.end_step(worker, &mut Observed { driver: self, out });
                 self.report_load(worker, serving.engine(worker), out);
             }
             Event::LoadDue(worker) => {
@@ -188,10 +188,10 @@ impl Scene {
             Event::Sample => self.sample(serving),
             Event::Scrape => self.scrape(serving, out),
             Event::Strikes => {
-                let settles_us = troubles::strike(&mut Heard { scene: self, out }, serving);
+                let settles_us = fault_events::strike(&mut Observed { driver: self, out }, serving);
                 settles_us.into_iter().for_each(|us| self.agenda.after(us, Event::Settles));
             }
-            Event::Settles => troubles::settle(&mut Heard { scene: self, out }, serving),
+            Event::Settles => fault_events::settle(&mut Observed { driver: self, out }, serving),
         }
     }
 
@@ -275,18 +275,18 @@ impl Scene {
     }
 }
 
-impl Heard<'_, '_> {
-    /// What the router thinks of a worker: replicas of the router hear the cause first.
+impl Observed<'_, '_> {
+    /// What the router thinks of a worker: replicas of the router get the cause first.
     fn router_load(&mut self, router: &Router, worker: u16, user: u32) {
         if router.is_kv() {
             let frontend = self.frontend(user);
-            let at_ms = self.scene.now_ms();
-            self.scene.wire.router_load(at_ms, frontend, worker, router.load(frontend, worker), self.out);
+            let at_ms = self.driver.now_ms();
+            self.driver.wire.router_load(at_ms, frontend, worker, router.load(frontend, worker), self.out);
         }
     }
 
     fn sequence(&mut self, router: &Router, worker: u16, user: u32, step: Step<'_>) {
-        let Scene { config, wire, request_ids, agenda, start, .. } = &mut *self.scene;
+        let Driver { config, wire, request_ids, agenda, start, .. } = &mut *self.driver;
         if config.replica_sync && router.is_kv() {
             let at_ms = Millis(start.0 + agenda.now_us() / 1_000);
             wire.sequence(at_ms, worker, &request_ids[user as usize], step, self.out);
@@ -294,36 +294,36 @@ impl Heard<'_, '_> {
     }
 }
 
-impl Texts for Heard<'_, '_> {
+impl Texts for Observed<'_, '_> {
     fn blocks(&self, request: u32) -> &[Block] {
-        self.scene.users.blocks(request)
+        self.driver.users.blocks(request)
     }
 }
 
 /// A user has one request at a time, known by the user's number.
-impl Surroundings for Heard<'_, '_> {
+impl Surroundings for Observed<'_, '_> {
     fn now_us(&self) -> u64 {
-        self.scene.agenda.now_us()
+        self.driver.agenda.now_us()
     }
 
     fn job(&self, user: u32) -> Job {
-        self.scene.users.job(user)
+        self.driver.users.job(user)
     }
 
     fn step_begun(&mut self, worker: u16, duration_us: u64) {
-        self.scene.agenda.after(duration_us, Event::StepEnd(worker));
+        self.driver.agenda.after(duration_us, Event::StepEnd(worker));
     }
 
     fn routed(&mut self, router: &Router, user: u32, choice: Choice) {
-        self.scene.report.routed_total += 1;
-        self.scene.metrics.iter_mut().for_each(|metrics| metrics.routed(choice.worker));
+        self.driver.report.routed_total += 1;
+        self.driver.metrics.iter_mut().for_each(|metrics| metrics.routed(choice.worker));
         if !router.is_kv() {
             return;
         }
-        self.scene.name_request(user);
-        let (at_ms, at_us, frontend) = (self.scene.now_ms(), self.scene.now_unix_us(), self.frontend(user));
+        self.driver.name_request(user);
+        let (at_ms, at_us, frontend) = (self.driver.now_ms(), self.driver.now_unix_us(), self.frontend(user));
         let Choice { worker, overlap_blocks } = choice;
-        let Scene { config, users, wire, log, report, request_ids, .. } = &mut *self.scene;
+        let Driver { config, users, wire, log, report, request_ids, .. } = &mut *self.driver;
         let isl_tokens = users.job(user).isl_tokens;
         let prompt = &users.routed_blocks(user)[..(isl_tokens / config.block_size_tokens) as usize];
         let candidates = router.candidates();
@@ -353,7 +353,7 @@ impl Surroundings for Heard<'_, '_> {
     fn prefilled(&mut self, router: &Router, user: u32, first: &FirstToken) {
         let FirstToken { worker, isl_tokens, cached_tokens, ttft_us } = *first;
         let frontend = self.frontend(user);
-        if let Some(metrics) = &mut self.scene.metrics {
+        if let Some(metrics) = &mut self.driver.metrics {
             metrics.first_token(frontend, worker, ttft_us, (isl_tokens, cached_tokens));
         }
         self.sequence(router, worker, user, Step::MarkPrefillCompleted);
@@ -361,33 +361,33 @@ impl Surroundings for Heard<'_, '_> {
     }
 
     fn stored(&mut self, worker: u16, user: u32, from: u32, to: u32) -> Delivery {
-        let (at_ms, now_us) = (self.scene.now_ms(), self.now_us());
-        let Scene { users, wire, report, faults, .. } = &mut *self.scene;
+        let (at_ms, now_us) = (self.driver.now_ms(), self.now_us());
+        let Driver { users, wire, report, faults, .. } = &mut *self.driver;
         let text = users.blocks(user);
         let parent = from.checked_sub(1).map(|at| text[at as usize].block_hash);
         let blocks = &text[from as usize..to as usize];
         report.stored_blocks_total[usize::from(worker)] += blocks.len() as u64;
         let delivery = faults.stored(now_us, worker, blocks.len());
         wire.stored(at_ms, worker, (parent, blocks), delivery, self.out);
-        troubles::stored(self, worker, (user, from as usize..to as usize), delivery);
+        fault_events::stored(self, worker, (user, from as usize..to as usize), delivery);
         delivery
     }
 
     fn evicted(&mut self, worker: u16, hash: BlockHash) -> Delivery {
-        self.scene.report.evicted_blocks_total[usize::from(worker)] += 1;
-        let (at_ms, now_us) = (self.scene.now_ms(), self.now_us());
-        let delivery = self.scene.faults.removed(now_us, worker);
-        self.scene.wire.removed(at_ms, worker, hash, delivery, self.out);
-        troubles::removed(self, worker, hash, delivery);
+        self.driver.report.evicted_blocks_total[usize::from(worker)] += 1;
+        let (at_ms, now_us) = (self.driver.now_ms(), self.now_us());
+        let delivery = self.driver.faults.removed(now_us, worker);
+        self.driver.wire.removed(at_ms, worker, hash, delivery, self.out);
+        fault_events::removed(self, worker, hash, delivery);
         delivery
     }
 
     fn rejected(&mut self, worker: u16, rejected: Rejected) {
-        troubles::rejected(self, worker, rejected);
+        fault_events::rejected(self, worker, rejected);
     }
 
     fn stepped(&mut self, worker: u16, engine: &Engine) {
-        let Scene { metrics, faults, agenda, .. } = &mut *self.scene;
+        let Driver { metrics, faults, agenda, .. } = &mut *self.driver;
         if let Some(metrics) = metrics {
             metrics.stepped(worker, agenda.now_us(), engine.continued().map(|user| faults.frontend(user)));
         }
@@ -397,38 +397,38 @@ impl Surroundings for Heard<'_, '_> {
         self.sequence(router, worker, user, Step::Free);
         self.router_load(router, worker, user);
         let frontend = self.frontend(user);
-        let scene = &mut *self.scene;
-        scene.report.failed_total += 1;
-        scene.metrics.iter_mut().for_each(|metrics| metrics.failed(frontend));
+        let driver = &mut *self.driver;
+        driver.report.failed_total += 1;
+        driver.metrics.iter_mut().for_each(|metrics| metrics.failed(frontend));
         // Not all of them try again at once.
-        let again_us = RETRY_US + scene.jitter.random_range(0..RETRY_JITTER_US);
-        scene.agenda.after(again_us, Event::Arrival(user));
-        troubles::failed(self, failure);
+        let again_us = RETRY_US + driver.jitter.random_range(0..RETRY_JITTER_US);
+        driver.agenda.after(again_us, Event::Arrival(user));
+        fault_events::failed(self, failure);
     }
 
     fn routed_blocks(&self, user: u32) -> &[Block] {
-        self.scene.users.routed_blocks(user)
+        self.driver.users.routed_blocks(user)
     }
 
     fn frontend(&self, user: u32) -> u8 {
-        self.scene.faults.frontend(user)
+        self.driver.faults.frontend(user)
     }
 
     fn steer(&self, user: u32) -> Steer {
-        self.scene.faults.steer(self.now_us(), self.scene.users.conversation(user))
+        self.driver.faults.steer(self.now_us(), self.driver.users.conversation(user))
     }
 
     fn finished(&mut self, router: &Router, user: u32, served: &Served) {
         self.sequence(router, served.worker, user, Step::Free);
         self.router_load(router, served.worker, user);
         let (frontend, now_us) = (self.frontend(user), self.now_us());
-        self.scene.metrics.iter_mut().for_each(|metrics| metrics.finished(frontend, now_us, served));
+        self.driver.metrics.iter_mut().for_each(|metrics| metrics.finished(frontend, now_us, served));
         let back_us = timing::FIRST_TOKEN_BACK_US;
-        let scene = &mut *self.scene;
-        let sent_us = scene.agenda.now_us() + back_us - served.e2e_us;
-        scene.report.finished(RequestRecord {
-            sent_at_ms: scene.at_ms(sent_us),
-            finished_at_ms: scene.now_ms(),
+        let driver = &mut *self.driver;
+        let sent_us = driver.agenda.now_us() + back_us - served.e2e_us;
+        driver.report.finished(RequestRecord {
+            sent_at_ms: driver.at_ms(sent_us),
+            finished_at_ms: driver.now_ms(),
             worker: served.worker,
             isl_tokens: served.job.isl_tokens,
             osl_tokens: served.job.osl_tokens,
@@ -437,11 +437,11 @@ impl Surroundings for Heard<'_, '_> {
             queued_us: served.queued_us,
             e2e_us: served.e2e_us,
         });
-        match scene.users.answered(user) {
+        match driver.users.answered(user) {
             Some(think_ms) => {
-                scene.agenda.after(back_us + u64::from(think_ms) * 1_000, Event::Send(user));
+                driver.agenda.after(back_us + u64::from(think_ms) * 1_000, Event::Send(user));
             }
-            None => scene.agenda.after(back_us, Event::Arrival(user)),
+            None => driver.agenda.after(back_us, Event::Arrival(user)),
         }
     }
 }

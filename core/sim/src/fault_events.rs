@@ -1,4 +1,4 @@
-//! What a fault makes happen in the scene, and what Dynamo's processes log about it (reference §7.3, §8.3, §9.1).
+//! What a fault makes happen, and what Dynamo's processes log about it (reference §7.3, §8.3, §9.1).
 //! Must not know when a fault begins, nor which events are lost: [`super::fault`] says that.
 
 use std::fmt::Arguments;
@@ -8,8 +8,8 @@ use super::engine::Texts as _;
 use super::fault::{Delivery, Failure, Fault};
 use super::log::Level;
 use super::metrics::{frontend_name, worker_name};
-use super::scene::Heard;
 use super::serving::{Rejected, Serving, Surroundings as _};
+use super::workload::Observed;
 use radixscope_model::id::BlockHash;
 
 /// From the death of a worker to the end of its lease, in microseconds.
@@ -27,22 +27,22 @@ const SUBSCRIBER: &str = "dynamo_llm::kv_router::subscriber";
 /// Fields of the span of a request, which follow the words of its lines.
 const REQUEST_SPAN: &str = "method=POST uri=/v1/chat/completions version=HTTP/1.1";
 
-impl Heard<'_, '_> {
+impl Observed<'_, '_> {
     /// Says something in the log of every frontend.
     fn frontends_say(&mut self, level: Level, target: &str, words: Arguments<'_>) {
-        for frontend in 0..self.scene.config.frontends() {
+        for frontend in 0..self.driver.config.frontends() {
             self.say(&frontend_name(frontend), level, target, words);
         }
     }
 
     fn say(&mut self, who: &str, level: Level, target: &str, words: Arguments<'_>) {
-        let at_us = self.scene.now_unix_us();
-        self.scene.log.say(who, at_us, (level, target), words, self.out);
+        let at_us = self.driver.now_unix_us();
+        self.driver.log.say(who, at_us, (level, target), words, self.out);
     }
 
     /// The worker left discovery, says the router.
     fn say_removed(&mut self, worker: u16) {
-        let id = self.scene.wire.worker_id(worker);
+        let id = self.driver.wire.worker_id(worker);
         let gone = format_args!("DISCOVERY: Generate endpoint instance removed, removing worker {id}");
         self.frontends_say(Level::Warn, SUBSCRIBER, gone);
         let removing = format_args!("Removing worker WorkerWithDpRank {{ worker_id: {id}, dp_rank: 0 }}");
@@ -51,32 +51,32 @@ impl Heard<'_, '_> {
 }
 
 /// The fault begins. Returns after how many microseconds something more happens.
-pub(super) fn strike(heard: &mut Heard<'_, '_>, serving: &mut Serving) -> Option<u64> {
-    let worker = heard.scene.config.odd_worker();
-    match heard.scene.config.fault?.fault {
+pub(super) fn strike(observed: &mut Observed<'_, '_>, serving: &mut Serving) -> Option<u64> {
+    let worker = observed.driver.config.odd_worker();
+    match observed.driver.config.fault?.fault {
         Fault::KillWorker => {
-            serving.kill(worker, heard);
+            serving.kill(worker, observed);
             Some(LEASE_ENDS_US)
         }
         // It is no longer listed and its blocks are forgotten, but requests still find it.
         Fault::GhostWorker => {
-            heard.say_removed(worker);
+            observed.say_removed(worker);
             serving.router.forget(worker);
             None
         }
         Fault::RouterRestart => {
-            heard.frontends_say(
+            observed.frontends_say(
                 Level::Info,
                 "dynamo_runtime::runtime",
                 format_args!("Runtime shutdown initiated"),
             );
-            serving.restart_frontends(heard);
-            heard.scene.restart_frontends();
-            heard.scene.faults.router_follows(false);
-            let workers = heard.scene.config.workers;
+            serving.restart_frontends(observed);
+            observed.driver.restart_frontends();
+            observed.driver.faults.router_follows(false);
+            let workers = observed.driver.config.workers;
             let found = format_args!("Found {workers} worker(s), starting KV event subscriber");
-            heard.frontends_say(Level::Info, ROUTER, found);
-            heard.frontends_say(Level::Info, ROUTER, format_args!("KV Routing initialized"));
+            observed.frontends_say(Level::Info, ROUTER, found);
+            observed.frontends_say(Level::Info, ROUTER, format_args!("KV Routing initialized"));
             Some(COLD_US)
         }
         Fault::Slow => {
@@ -88,15 +88,15 @@ pub(super) fn strike(heard: &mut Heard<'_, '_>, serving: &mut Serving) -> Option
 }
 
 /// What began with the fault comes to its end.
-pub(super) fn settle(heard: &mut Heard<'_, '_>, serving: &mut Serving) {
-    let worker = heard.scene.config.odd_worker();
-    match heard.scene.config.fault.map(|plan| plan.fault) {
+pub(super) fn settle(observed: &mut Observed<'_, '_>, serving: &mut Serving) {
+    let worker = observed.driver.config.odd_worker();
+    match observed.driver.config.fault.map(|plan| plan.fault) {
         Some(Fault::KillWorker) => {
-            heard.say_removed(worker);
+            observed.say_removed(worker);
             serving.router.leave(worker);
         }
         Some(Fault::RouterRestart) => {
-            heard.scene.faults.router_follows(true);
+            observed.driver.faults.router_follows(true);
             serving.catch_up();
         }
         _ => {}
@@ -105,86 +105,86 @@ pub(super) fn settle(heard: &mut Heard<'_, '_>, serving: &mut Serving) {
 
 /// A worker stored blocks of a user's text, and that became of the event.
 pub(super) fn stored(
-    heard: &mut Heard<'_, '_>,
+    observed: &mut Observed<'_, '_>,
     worker: u16,
     (user, blocks): (u32, Range<usize>),
     delivery: Delivery,
 ) {
-    let fault = heard.scene.config.fault.map(|plan| plan.fault);
+    let fault = observed.driver.config.fault.map(|plan| plan.fault);
     let (engine, published) =
-        (heard.scene.config.engine_block_size_tokens(), heard.scene.config.block_size_tokens);
+        (observed.driver.config.engine_block_size_tokens(), observed.driver.config.block_size_tokens);
     match fault {
         Some(Fault::BlockSize) => {
-            for _ in 0..heard.scene.faults.size_warnings(worker, blocks.len()) {
+            for _ in 0..observed.driver.faults.size_warnings(worker, blocks.len()) {
                 let words = format_args!(
                     "Block not published. Block size must be {published} tokens to be published. Block size is: {engine}"
                 );
-                heard.say(&worker_name(worker), Level::Warn, PUBLISHER, words);
+                observed.say(&worker_name(worker), Level::Warn, PUBLISHER, words);
             }
         }
         Some(Fault::BlockSizeOversize) => {
             // TensorRT-LLM's hashes are signed.
-            let hash = heard.blocks(user)[blocks.start].block_hash.0.cast_signed();
+            let hash = observed.blocks(user)[blocks.start].block_hash.0.cast_signed();
             let words = format_args!(
                 "Block {hash} contains {engine} tokens, which is greater than kv_block_size {published}"
             );
-            heard.say(&worker_name(worker), Level::Error, "publisher", words);
+            observed.say(&worker_name(worker), Level::Error, "publisher", words);
         }
-        Some(Fault::HashSeed) => differing_hashes(heard, worker, (user, blocks)),
-        Some(Fault::UnknownRemovals) => unknown_removal(heard, worker),
+        Some(Fault::HashSeed) => differing_hashes(observed, worker, (user, blocks)),
+        Some(Fault::UnknownRemovals) => unknown_removal(observed, worker),
         _ => {}
     }
-    gap(heard, worker, delivery);
+    gap(observed, worker, delivery);
 }
 
 /// A worker removed a block, and that became of the event.
-pub(super) fn removed(heard: &mut Heard<'_, '_>, worker: u16, hash: BlockHash, delivery: Delivery) {
-    heard.scene.seeds.iter_mut().for_each(|seeds| seeds.removed(hash));
-    gap(heard, worker, delivery);
+pub(super) fn removed(observed: &mut Observed<'_, '_>, worker: u16, hash: BlockHash, delivery: Delivery) {
+    observed.driver.seeds.iter_mut().for_each(|seeds| seeds.removed(hash));
+    gap(observed, worker, delivery);
 }
 
 /// The router notices that an event is missing when the next one comes, and asks the worker for it.
-fn gap(heard: &mut Heard<'_, '_>, worker: u16, delivery: Delivery) {
-    let event_id = heard.scene.wire.last_event_id(worker);
+fn gap(observed: &mut Observed<'_, '_>, worker: u16, delivery: Delivery) {
+    let event_id = observed.driver.wire.last_event_id(worker);
     let is_lost = delivery == Delivery::Lost;
-    let Some(lost) = heard.scene.faults.gap(worker, is_lost.then_some(event_id)) else { return };
-    let id = heard.scene.wire.worker_id(worker);
+    let Some(lost) = observed.driver.faults.gap(worker, is_lost.then_some(event_id)) else { return };
+    let id = observed.driver.wire.worker_id(worker);
     let (last, size) = (event_id - 1, event_id - lost);
     let words = format_args!(
         "Event ID gap detected for worker {id}, recovering events [{lost}, {last}], gap_size: {size}"
     );
-    heard.frontends_say(Level::Warn, SUBSCRIBER, words);
+    observed.frontends_say(Level::Warn, SUBSCRIBER, words);
 }
 
 /// Where the router's node has the hash of another engine, it says so.
-fn differing_hashes(heard: &mut Heard<'_, '_>, worker: u16, (user, blocks): (u32, Range<usize>)) {
-    let Some(mut seeds) = heard.scene.seeds.take() else { return };
+fn differing_hashes(observed: &mut Observed<'_, '_>, worker: u16, (user, blocks): (u32, Range<usize>)) {
+    let Some(mut seeds) = observed.driver.seeds.take() else { return };
     for at in blocks {
-        let block = heard.blocks(user)[at];
+        let block = observed.blocks(user)[at];
         if let Some((own, first)) = seeds.stored(worker, &block) {
             let words = format_args!(
                 "block_hash mismatch: sequence hashes should be uniform across workers \
                  expected=ExternalSequenceBlockHash({}) actual=Some(ExternalSequenceBlockHash({}))",
                 own.0, first.0
             );
-            heard.frontends_say(Level::Warn, INDEXER, words);
+            observed.frontends_say(Level::Warn, INDEXER, words);
         }
     }
-    heard.scene.seeds = Some(seeds);
+    observed.driver.seeds = Some(seeds);
 }
 
 /// Now and then a worker removes what it never stored.
-fn unknown_removal(heard: &mut Heard<'_, '_>, worker: u16) {
-    let now_us = heard.now_us();
-    let Some(hash) = heard.scene.faults.unknown_removal(now_us) else { return };
-    let (at_ms, hash) = (heard.scene.now_ms(), BlockHash(hash));
-    heard.scene.wire.removed(at_ms, worker, hash, Delivery::Whole, heard.out);
-    rejected(heard, worker, Rejected::Removal { hash });
+fn unknown_removal(observed: &mut Observed<'_, '_>, worker: u16) {
+    let now_us = observed.now_us();
+    let Some(hash) = observed.driver.faults.unknown_removal(now_us) else { return };
+    let (at_ms, hash) = (observed.driver.now_ms(), BlockHash(hash));
+    observed.driver.wire.removed(at_ms, worker, hash, Delivery::Whole, observed.out);
+    rejected(observed, worker, Rejected::Removal { hash });
 }
 
 /// The router could not apply an event.
-pub(super) fn rejected(heard: &mut Heard<'_, '_>, worker: u16, rejected: Rejected) {
-    let wire = &heard.scene.wire;
+pub(super) fn rejected(observed: &mut Observed<'_, '_>, worker: u16, rejected: Rejected) {
+    let wire = &observed.driver.wire;
     let (id, event_id) = (wire.worker_id(worker), wire.last_event_id(worker));
     match rejected {
         Rejected::Store { parent, blocks } => {
@@ -193,7 +193,7 @@ pub(super) fn rejected(heard: &mut Heard<'_, '_>, worker: u16, rejected: Rejecte
                 "Failed to find parent block; skipping store operation worker_id=\"{id}\" dp_rank=0 id={event_id} \
                  parent_hash=Some(ExternalSequenceBlockHash({parent})) num_blocks={blocks}"
             );
-            heard.frontends_say(Level::Warn, INDEXER, words);
+            observed.frontends_say(Level::Warn, INDEXER, words);
         }
         Rejected::Removal { hash } => {
             let hash = wire.own_hash(worker, hash).0;
@@ -201,13 +201,13 @@ pub(super) fn rejected(heard: &mut Heard<'_, '_>, worker: u16, rejected: Rejecte
                 "Failed to find block to remove; skipping remove operation worker_id=\"{id}\" dp_rank=0 id={event_id} \
                  block_hash=ExternalSequenceBlockHash({hash})"
             );
-            heard.frontends_say(Level::Warn, INDEXER, words);
+            observed.frontends_say(Level::Warn, INDEXER, words);
         }
     }
 }
 
 /// A request ended without an answer.
-pub(super) fn failed(heard: &mut Heard<'_, '_>, failure: Failure) {
+pub(super) fn failed(observed: &mut Observed<'_, '_>, failure: Failure) {
     const MIGRATION: &str = "http-request: dynamo_llm::migration";
     let lines: &[(Level, &str, &str)] = match failure {
         Failure::FrontendGone => &[],
@@ -234,6 +234,6 @@ pub(super) fn failed(heard: &mut Heard<'_, '_>, failure: Failure) {
         ],
     };
     for &(level, target, words) in lines {
-        heard.frontends_say(level, target, format_args!("{words} {REQUEST_SPAN}"));
+        observed.frontends_say(level, target, format_args!("{words} {REQUEST_SPAN}"));
     }
 }

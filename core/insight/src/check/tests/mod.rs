@@ -1,5 +1,7 @@
 //! Behaviour of phases: hold, recheck, over.
 
+pub(super) mod stage;
+
 use super::*;
 use radixscope_model::id::{Seq, SourceIx};
 use radixscope_model::record::{Entry, MissedCause, Topic};
@@ -51,9 +53,9 @@ fn a_fault_is_reported_rechecked_and_cleared() {
 fn what_was_checked_is_said_once_and_again_when_it_changes() {
     let cluster = listening();
     let mut checks = Checks::default();
-    let said = |records: Vec<Record<'static>>| records.iter().any(|r| matches!(r, Record::Checked(_)));
-    assert!(said(checks.tick(&cluster, Millis(NOW))));
-    assert!(!said(checks.tick(&cluster, Millis(NOW + 1_000))));
+    let is_reported = |records: Vec<Record<'static>>| records.iter().any(|r| matches!(r, Record::Checked(_)));
+    assert!(is_reported(checks.tick(&cluster, Millis(NOW))));
+    assert!(!is_reported(checks.tick(&cluster, Millis(NOW + 1_000))));
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! What the operator gives the checks: targets, and sweeps to compare with.
+//! What the operator has latency judged by: targets, and measured sweeps to compare with.
 
 use crate::baseline::Baseline;
 
@@ -7,7 +7,7 @@ use crate::baseline::Baseline;
 pub struct Targets {
     /// Time to first token.
     pub ttft_ms: f64,
-    /// Time between output tokens (TPOT, ITL).
+    /// Time between output tokens (ITL).
     pub tpot_ms: f64,
 }
 
@@ -19,7 +19,7 @@ impl Default for Targets {
 
 /// All of it.
 #[derive(Clone, PartialEq, Debug, Default)]
-pub struct Given {
+pub struct Criteria {
     /// Latency targets.
     pub targets: Targets,
     /// Sweeps; empty: none.

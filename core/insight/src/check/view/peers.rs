@@ -1,0 +1,61 @@
+//! Workers beside each other: which ones may be compared.
+
+use super::View;
+use radixscope_model::id::{Millis, WorkerIx};
+
+/// A worker that came this lately, or a cluster that lost one this lately, is not judged by its share.
+const SETTLE_MS: u64 = 90_000;
+/// Workers first seen within this time of the first one were there before us.
+const TOGETHER_MS: u64 = 15_000;
+
+impl View<'_> {
+    /// Workers that do the same work and may be compared: present, of one component, and not just come. Pools of one are
+    /// left out, one that looks dead, and all of them while a worker has just left.
+    pub(in crate::check) fn pools(&self) -> Vec<Vec<WorkerIx>> {
+        let workers = self.cluster.workers();
+        let is_recent = |at: Millis| self.now.since(at) < SETTLE_MS;
+        if workers.iter().any(|w| w.gone.is_some_and(|gone| is_recent(gone.at_ms))) {
+            return Vec::new();
+        }
+        let Some(first) = workers.iter().map(|w| w.first_ms).min() else { return Vec::new() };
+        // Of one that looks dead the last load stands still.
+        let silent: &[WorkerIx] = self.active("worker_gone").map_or(&[], |finding| &finding.workers);
+        let mut pools: Vec<Vec<WorkerIx>> = Vec::new();
+        for ix in self.present().filter(|ix| !silent.contains(ix)) {
+            let worker = &workers[ix.at()];
+            if worker.first_ms.since(first) > TOGETHER_MS && is_recent(worker.first_ms) {
+                continue;
+            }
+            let is_same = |pool: &&mut Vec<WorkerIx>| {
+                let other = &workers[pool[0].at()];
+                other.namespace == worker.namespace && other.component == worker.component
+            };
+            match pools.iter_mut().find(is_same) {
+                Some(pool) => pool.push(ix),
+                None => pools.push(vec![ix]),
+            }
+        }
+        pools.retain(|pool| pool.len() > 1);
+        pools
+    }
+
+    /// Whether a worker has just started, so that its cache is cold and prompts are computed whole: its publisher's events
+    /// are known from the first one on, and that is not long ago.
+    pub(in crate::check) fn is_warming_up(&self) -> bool {
+        self.present().any(|worker| self.began_within(worker, SETTLE_MS))
+    }
+
+    /// Whether a worker's publisher was received from its first event on, and began within the last `ms`.
+    pub(in crate::check) fn began_within(&self, worker: WorkerIx, ms: u64) -> bool {
+        let lines = self.worker(worker).map(|worker| worker.lines.as_slice()).unwrap_or_default();
+        // Publishers count from 0 or 1.
+        lines.iter().any(|line| line.first_event_id <= 1 && self.now.since(line.first_ms) < ms)
+    }
+}
+
+/// The middle of some numbers, the larger of two; `None` of none.
+pub(in crate::check) fn median<T: Copy + PartialOrd>(numbers: impl IntoIterator<Item = T>) -> Option<T> {
+    let mut sorted: Vec<T> = numbers.into_iter().collect();
+    sorted.sort_by(|a, b| a.partial_cmp(b).unwrap_or(std::cmp::Ordering::Equal));
+    sorted.get(sorted.len() / 2).copied()
+}
