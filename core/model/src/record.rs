@@ -20,7 +20,7 @@ mod sealed;
 
 use std::borrow::Cow;
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Serialize, Serializer};
 
 use crate::formula::Formula;
 use crate::id::{BlockHash, DecisionId, Millis, SourceIx, TokensHash, Worker, WorkerIx};
@@ -391,7 +391,7 @@ pub struct Candidate {
 }
 
 /// How a decision's candidates are known. Later is better.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug, Serialize, Deserialize)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug, Deserialize)]
 pub enum Completeness {
     /// Nothing is known of the others.
     ChosenOnly,
@@ -403,7 +403,7 @@ pub enum Completeness {
 }
 
 /// What is missing to compute what every worker would have cost.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Deserialize)]
 pub enum NotReconstructed {
     /// The router's block size, or the prompt's length.
     BlockSize,
@@ -465,7 +465,7 @@ pub struct PathEnd {
 }
 
 /// Where a decision was read.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug, Serialize, Deserialize)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug, Deserialize)]
 pub enum DecisionSource {
     /// `kv-hit-rate` (Dynamo 0.8, 0.9).
     KvHitRate,
@@ -487,13 +487,20 @@ pub struct Progress {
     /// How it ended.
     pub outcome: Option<Outcome>,
     /// Time to first token as the frontend measured it, in microseconds.
+    #[serde(rename = "ttft_ms", serialize_with = "us_in_ms")]
     pub ttft_us: Option<u64>,
     /// Mean time between output tokens as the frontend measured it, in microseconds.
+    #[serde(rename = "itl_ms", serialize_with = "us_in_ms")]
     pub itl_us: Option<u64>,
     /// Output tokens.
     pub output_tokens: Option<u64>,
     /// Prompt tokens that the chosen worker had in its cache, by the frontend's count.
     pub cached_tokens: Option<u64>,
+}
+
+/// Microseconds, in JSON as milliseconds.
+fn us_in_ms<S: Serializer>(us: &Option<u64>, to: S) -> Result<S::Ok, S::Error> {
+    if to.is_human_readable() { us.map(|us| us as f64 / 1_000.0).serialize(to) } else { us.serialize(to) }
 }
 
 /// A request that ended, as its frontend measured it.
@@ -510,7 +517,7 @@ pub struct Ended {
 }
 
 /// How a request ended.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Deserialize)]
 pub enum Outcome {
     /// All tokens were sent.
     Success,
@@ -532,7 +539,7 @@ pub enum SequenceStep {
 }
 
 /// How KV events come from a worker (reference §2.1).
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Deserialize)]
 pub enum EventLine {
     /// Through a JetStream stream (0.8, 0.9 default): history is kept.
     JetStream,
@@ -541,7 +548,7 @@ pub enum EventLine {
 }
 
 /// How we know that a worker left.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Deserialize)]
 pub enum GoneWhy {
     /// A frontend's log said that it removed the worker.
     Log,
@@ -612,7 +619,7 @@ pub enum LogSign {
 }
 
 /// Kinds of source.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Deserialize)]
 pub enum SourceKind {
     /// A NATS server.
     Nats,
@@ -625,7 +632,7 @@ pub enum SourceKind {
 }
 
 /// Where the link to a source stands.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Deserialize)]
 pub enum LinkState {
     /// Not connected yet or any more; trying.
     Connecting,
@@ -642,7 +649,7 @@ pub enum LinkState {
 }
 
 /// What a message is about.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug, Serialize, Deserialize)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug, Deserialize)]
 pub enum Topic {
     /// `kv-events`: blocks stored and removed.
     KvEvents,
@@ -669,7 +676,7 @@ pub enum Topic {
 /// How we know that messages are lost. A lost message is counted under one cause only, the most exact there is: where
 /// publishers number their messages by those numbers, else where it was dropped. [`MissedCause::counts_again`] tells the
 /// one exception, which counts another unit.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug, Serialize, Deserialize)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug, Deserialize)]
 pub enum MissedCause {
     /// The envelope's sequence jumped: lost between publisher and us.
     EnvelopeGap,
@@ -710,7 +717,7 @@ impl MissedCause {
 }
 
 /// Why input was not understood.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug, Serialize, Deserialize)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug, Deserialize)]
 pub enum RejectReason {
     /// Ends too early.
     Truncated,
@@ -732,6 +739,13 @@ macro_rules! words {
             $(#[$doc])*
             pub const fn as_str(self) -> &'static str {
                 match self { $(Self::$v => $w),* }
+            }
+        }
+
+        /// Its number in binary forms, its name in JSON.
+        impl Serialize for $t {
+            fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+                to.serialize_unit_variant(stringify!($t), *self as u32, self.as_str())
             }
         }
     };

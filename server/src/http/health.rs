@@ -23,7 +23,7 @@ struct Readiness {
 #[derive(Serialize)]
 struct SourceReadiness {
     name: String,
-    state: &'static str,
+    state: LinkState,
     detail: String,
 }
 
@@ -66,7 +66,7 @@ pub(super) async fn ready(State(hub): State<Hub>) -> Result<Response, ApiError> 
     let status = if ready { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
     let sources = sources
         .into_iter()
-        .map(|(name, state, detail)| SourceReadiness { name, state: state.as_str(), detail })
+        .map(|(name, state, detail)| SourceReadiness { name, state, detail })
         .collect();
     Ok((status, Json(Readiness { ready, message, sources })).into_response())
 }

@@ -1,28 +1,24 @@
 //! The answer as JSON: candidates in the shape of `/api/v1/decisions`, with terms, loads and ranks.
 
-use std::collections::BTreeMap;
-
 use serde::Serialize;
-use serde_json::Value;
 
 use radixscope_insight::whatif::{Answer, Candidate, Versus, Who};
-use radixscope_router::Terms;
+use radixscope_model::id::{DecisionId, Seq, WorkerId};
+use radixscope_router::{Load, RouterSettings, Terms};
 use radixscope_state::cluster::Cluster;
 
-use radixscope_export::{Decimal, finite};
-
 #[derive(Serialize)]
-pub(in crate::http::api) struct AnswerDto {
+pub(in crate::http::api) struct ScoreAnswer {
     /// The last record of the state that was asked.
-    seq: u64,
+    seq: Seq,
     at_ms: u64,
     isl_tokens: u64,
     isl_blocks: u64,
     block_size_tokens: u32,
     /// What the router ran with, by Dynamo's names; of the numbers those that the formula knows.
-    options: BTreeMap<&'static str, Value>,
+    options: RouterSettings,
     /// By cost, lowest first.
-    candidates: Vec<CandidateDto>,
+    candidates: Vec<CandidateRow>,
     /// Second lowest cost less the lowest; null with one candidate.
     margin_blocks: Option<f64>,
     /// Whether several share the lowest cost exactly.
@@ -30,49 +26,48 @@ pub(in crate::http::api) struct AnswerDto {
     /// How many can be chosen.
     choices: usize,
     /// What changed from the decision compared with.
-    versus: Option<VersusDto>,
+    versus: Option<VersusRow>,
     /// What was assumed, in sentences.
     notes: Vec<String>,
 }
 
 #[derive(Serialize)]
-struct CandidateDto {
+struct CandidateRow {
     /// Null for a worker that the question adds, or of the example.
-    worker_id: Option<Decimal>,
+    worker_id: Option<WorkerId>,
     dp_rank: Option<u32>,
     /// For people.
     name: String,
     rank: u32,
     overlap_blocks: u32,
-    prefill_blocks: Option<f64>,
-    decode_blocks: Option<f64>,
-    cost: Option<f64>,
-    probability: Option<f64>,
+    prefill_blocks: f64,
+    decode_blocks: f64,
+    cost: f64,
+    probability: f64,
     /// Whether nobody is likelier to be chosen.
     selected: bool,
     /// Whether it was really chosen in the decision compared with.
     actual: bool,
-    terms: TermsDto,
-    load: LoadDto,
+    terms: TermsRow,
+    load: LoadRow,
 }
 
 #[derive(Serialize)]
-struct TermsDto {
-    raw_prefill_blocks: Option<f64>,
-    credit_blocks: Option<f64>,
-    credit_decay: Option<f64>,
-    prefill_factor: Option<f64>,
-    active_request_blocks: Option<f64>,
+struct TermsRow {
+    raw_prefill_blocks: f64,
+    credit_blocks: f64,
+    credit_decay: f64,
+    prefill_factor: f64,
+    active_request_blocks: f64,
     /// `30 = 1.0 × 25 prefill + 5 decode`
     sum: String,
 }
 
 #[derive(Serialize)]
-struct LoadDto {
-    prefill_tokens: u64,
-    /// Those of this prompt included.
-    decode_blocks: u64,
-    active_requests: u64,
+struct LoadRow {
+    /// The blocks of this prompt included.
+    #[serde(flatten)]
+    load: Load,
     /// Where the load is from.
     from: &'static str,
     /// Whether the question changed it.
@@ -80,29 +75,29 @@ struct LoadDto {
 }
 
 #[derive(Serialize)]
-struct VersusDto {
-    decision: Decimal,
+struct VersusRow {
+    decision: DecisionId,
     actual: String,
     rank: Option<u32>,
     above_best_blocks: Option<f64>,
-    probability: Option<f64>,
+    probability: f64,
     flips: bool,
     sentence: String,
 }
 
-impl AnswerDto {
+impl ScoreAnswer {
     pub(super) fn of(cluster: &Cluster, answer: &Answer<'_>) -> Self {
         let scores = answer.scores;
         let likeliest = scores.probabilities().iter().copied().fold(0.0, f64::max);
         Self {
-            seq: answer.seq.0,
+            seq: answer.seq,
             at_ms: answer.at_ms.0,
             isl_tokens: answer.request.isl_tokens,
             isl_blocks: answer.request.blocks(),
             block_size_tokens: answer.request.block_size_tokens,
-            options: radixscope_export::settings(&answer.options),
+            options: answer.options,
             candidates: answer.ranked().map(|candidate| of_one(cluster, &candidate, likeliest)).collect(),
-            margin_blocks: scores.margin_blocks().and_then(finite),
+            margin_blocks: scores.margin_blocks(),
             tied: scores.is_tie(),
             choices: scores.choice_count(),
             versus: answer.versus.map(|versus| of_versus(cluster, &versus)),
@@ -121,49 +116,47 @@ fn name(cluster: &Cluster, who: Who) -> String {
     }
 }
 
-fn of_one(cluster: &Cluster, candidate: &Candidate, likeliest: f64) -> CandidateDto {
+fn of_one(cluster: &Cluster, candidate: &Candidate, likeliest: f64) -> CandidateRow {
     let id = match candidate.who {
         Who::Worker(worker) => cluster.worker(worker).map(|worker| worker.id),
         Who::Added(_) | Who::Example(_) => None,
     };
     let Terms { prefill_blocks, decode_blocks, cost, .. } = candidate.terms;
-    CandidateDto {
-        worker_id: id.map(|id| Decimal(id.id.0)),
+    CandidateRow {
+        worker_id: id.map(|id| id.id),
         dp_rank: id.map(|id| id.dp_rank),
         name: name(cluster, candidate.who),
         rank: candidate.rank,
         overlap_blocks: candidate.overlap_blocks,
-        prefill_blocks: finite(prefill_blocks),
-        decode_blocks: finite(decode_blocks),
-        cost: finite(cost),
-        probability: finite(candidate.probability),
+        prefill_blocks,
+        decode_blocks,
+        cost,
+        probability: candidate.probability,
         selected: candidate.probability > 0.0 && candidate.probability >= likeliest,
         actual: candidate.is_actual,
-        terms: TermsDto {
-            raw_prefill_blocks: finite(candidate.terms.raw_prefill_blocks),
-            credit_blocks: finite(candidate.terms.credit_blocks),
-            credit_decay: finite(candidate.terms.credit_decay),
-            prefill_factor: finite(candidate.terms.prefill_factor),
-            active_request_blocks: finite(candidate.terms.active_request_blocks),
+        terms: TermsRow {
+            raw_prefill_blocks: candidate.terms.raw_prefill_blocks,
+            credit_blocks: candidate.terms.credit_blocks,
+            credit_decay: candidate.terms.credit_decay,
+            prefill_factor: candidate.terms.prefill_factor,
+            active_request_blocks: candidate.terms.active_request_blocks,
             sum: candidate.terms.sum().to_string(),
         },
-        load: LoadDto {
-            prefill_tokens: candidate.load.active_prefill_tokens,
-            decode_blocks: candidate.load.decode_blocks,
-            active_requests: candidate.load.active_requests,
+        load: LoadRow {
+            load: candidate.load,
             from: candidate.load_from.as_str(),
             changed: candidate.is_changed,
         },
     }
 }
 
-fn of_versus(cluster: &Cluster, versus: &Versus) -> VersusDto {
-    VersusDto {
-        decision: Decimal(versus.decision.0),
+fn of_versus(cluster: &Cluster, versus: &Versus) -> VersusRow {
+    VersusRow {
+        decision: versus.decision,
         actual: name(cluster, versus.actual),
         rank: versus.rank,
-        above_best_blocks: versus.above_best_blocks.and_then(finite),
-        probability: finite(versus.probability),
+        above_best_blocks: versus.above_best_blocks,
+        probability: versus.probability,
         flips: versus.flips,
         sentence: versus.sentence(|who| name(cluster, who)),
     }
