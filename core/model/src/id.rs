@@ -13,7 +13,7 @@ pub struct Decimal(pub u64);
 
 impl Serialize for Decimal {
     fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
-        if to.is_human_readable() { to.collect_str(&self.0) } else { to.serialize_u64(self.0) }
+        if to.is_human_readable() { text(self.0, to) } else { to.serialize_u64(self.0) }
     }
 }
 
@@ -33,13 +33,17 @@ pub fn decimal<S: Serializer>(id: &u64, to: S) -> Result<S::Ok, S::Error> {
     Decimal(*id).serialize(to)
 }
 
+fn text<S: Serializer>(id: u64, to: S) -> Result<S::Ok, S::Error> {
+    to.serialize_str(itoa::Buffer::new().format(id))
+}
+
 /// Hashes and worker ids: eight raw bytes in binary forms, a decimal string in JSON.
 mod raw {
     pub(super) use postcard::fixint::le::deserialize;
     use serde::Serializer;
 
     pub(super) fn serialize<S: Serializer>(id: &u64, to: S) -> Result<S::Ok, S::Error> {
-        if to.is_human_readable() { to.collect_str(id) } else { postcard::fixint::le::serialize(id, to) }
+        if to.is_human_readable() { super::text(*id, to) } else { postcard::fixint::le::serialize(id, to) }
     }
 }
 
