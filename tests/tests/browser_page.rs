@@ -108,7 +108,7 @@ async fn on_tree(page: &Page, across: f64, down: f64) -> (f64, f64) {
 /// What the API knows of a block; it has to know it.
 async fn block(server: &Radixscope, hash: &str) -> Value {
     let mut answer = server.json(&format!("/api/v1/tree?root={hash}&limit=1")).await;
-    let first = answer["children"][0].take();
+    let first = answer["rows"][0].take();
     assert_eq!(first["block_hash"], hash);
     first
 }

@@ -90,7 +90,7 @@ fn close(a: f64, b: f64, of: f64) -> bool {
 
 async fn block(server: &Radixscope, hash: &str) -> Value {
     let mut answer = server.json(&format!("/api/v1/tree?root={hash}&limit=1")).await;
-    let first = answer["children"][0].take();
+    let first = answer["rows"][0].take();
     assert_eq!(first["block_hash"], hash);
     first
 }

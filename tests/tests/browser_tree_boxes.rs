@@ -48,7 +48,7 @@ async fn under_the_pointer(page: &Page) -> Option<Pointed> {
 
 async fn of_the_api(server: &Radixscope, hash: &str) -> Pointed {
     let tree = server.json(&format!("/api/v1/tree?root={hash}&depth=1&limit=1")).await;
-    let element = &tree["children"][0];
+    let element = &tree["rows"][0];
     let name = |w: &Value| format!("{}/{}", w["worker_id"].as_str().unwrap(), w["dp_rank"]);
     Pointed {
         hash: element["block_hash"].as_str().unwrap().to_owned(),

@@ -10,19 +10,31 @@ use serde_json::{Value, json};
 
 const CAPTURE: &str = "0.9.1-healthy";
 
-/// Elements of the API's tree by the hash of their first block.
-fn elements(children: &[Value], into: &mut BTreeMap<String, Value>) {
-    for child in children {
-        into.insert(child["block_hash"].as_str().unwrap().to_owned(), child.clone());
-        elements(child["children"].as_array().unwrap(), into);
-    }
+/// A row of the API's tree and the rows right below it.
+struct Element {
+    row: Value,
+    children: Vec<String>,
 }
 
-async fn open(page: &Page, server: &Radixscope) -> (Vec<Value>, BTreeMap<String, Value>) {
+/// Rows of the API's tree by the hash of their first block: those at the top, and all.
+fn elements(rows: &[Value]) -> (Vec<Value>, BTreeMap<String, Element>) {
+    let mut all: BTreeMap<String, Element> = BTreeMap::new();
+    let mut path: Vec<String> = Vec::new();
+    for row in rows {
+        let hash = row["block_hash"].as_str().unwrap().to_owned();
+        path.truncate(row["level"].as_u64().unwrap() as usize);
+        if let Some(parent) = path.last().and_then(|parent| all.get_mut(parent)) {
+            parent.children.push(hash.clone());
+        }
+        path.push(hash.clone());
+        all.insert(hash, Element { row: row.clone(), children: Vec::new() });
+    }
+    (rows.iter().filter(|row| row["level"] == 0).cloned().collect(), all)
+}
+
+async fn open(page: &Page, server: &Radixscope) -> (Vec<Value>, BTreeMap<String, Element>) {
     let tree = server.json("/api/v1/tree?limit=100000&depth=100").await;
-    let top = tree["children"].as_array().unwrap().clone();
-    let mut all = BTreeMap::new();
-    elements(&top, &mut all);
+    let (top, all) = elements(tree["rows"].as_array().unwrap());
     page.open(&server.url("/?view=tree&tree.table=1")).await;
     page.until("there are lines", async |page| {
         let lines = lines(page).await;
@@ -58,17 +70,17 @@ async fn its_lines_are_the_elements_of_the_api() {
         wanted.sort_by_key(|e| std::cmp::Reverse(e["subtree_blocks"].as_u64()));
         let shown = lines(page).await;
         let sizes = |hashes: &[String]| -> Vec<u64> {
-            hashes.iter().map(|hash| all[hash]["subtree_blocks"].as_u64().unwrap()).collect()
+            hashes.iter().map(|hash| all[hash].row["subtree_blocks"].as_u64().unwrap()).collect()
         };
         let by_size: Vec<u64> = wanted.iter().map(|e| e["subtree_blocks"].as_u64().unwrap()).collect();
         assert_eq!(sizes(&shown), by_size[..shown.len()], "largest first");
         let blocks = page.texts("[data-testid=tree-line][data-hash] .g-blocks").await;
         for (hash, text) in shown.iter().zip(&blocks) {
-            assert_eq!(text.replace(',', ""), all[hash]["subtree_blocks"].to_string());
+            assert_eq!(text.replace(',', ""), all[hash].row["subtree_blocks"].to_string());
         }
         let owners = page.texts("[data-testid=tree-line][data-hash] .g-owners").await;
         for (hash, text) in shown.iter().zip(&owners) {
-            let held = all[hash]["workers"].as_array().unwrap().len();
+            let held = all[hash].row["workers"].as_array().unwrap().len();
             assert_eq!(
                 text.split_whitespace().filter(|word| word.starts_with('W')).count(),
                 held.min(3),
@@ -90,7 +102,7 @@ async fn the_keyboard_alone_reaches_a_block_and_shows_it_in_the_picture() {
         let branching = lines(page)
             .await
             .iter()
-            .position(|hash| !all[hash]["children"].as_array().unwrap().is_empty())
+            .position(|hash| !all[hash].children.is_empty())
             .expect("some prompt goes on in several ways");
         for _ in 0..=branching {
             page.press("ArrowDown").await;
@@ -101,10 +113,10 @@ async fn the_keyboard_alone_reaches_a_block_and_shows_it_in_the_picture() {
             wait::expect(at.as_deref() == Some(&parent), || format!("{at:?}"))
         })
         .await;
-        let children = all[&parent]["children"].as_array().unwrap();
+        let children = &all[&parent].children;
         press_until(page, "ArrowRight", "it is open", async |page| {
             let next = lines(page).await.get(branching + 1).cloned();
-            let is_child = children.iter().any(|child| child["block_hash"].as_str() == next.as_deref());
+            let is_child = next.as_ref().is_some_and(|next| children.contains(next));
             wait::expect(is_child, || format!("{next:?}"))
         })
         .await;
@@ -161,8 +173,7 @@ async fn who_hears_the_page_is_told_what_a_line_is() {
         let shown = lines(page).await;
         assert_eq!(levels, shown.len(), "every line tells its level");
         let expandable = rows.iter().filter(|row| property(row, "expanded").is_some()).count();
-        let wanted =
-            shown.iter().filter(|hash| !all[*hash]["children"].as_array().unwrap().is_empty()).count();
+        let wanted = shown.iter().filter(|hash| !all[*hash].children.is_empty()).count();
         assert_eq!(expandable, wanted, "only lines with something below them can be opened");
         assert!(top.len() >= shown.len());
     })

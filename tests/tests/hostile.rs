@@ -246,7 +246,7 @@ async fn a_chain_of_a_hundred_thousand_blocks_is_held_drawn_and_dropped() {
         })
         .await;
     let tree = server.json("/api/v1/tree").await;
-    assert_eq!((&tree["blocks"], &tree["children"][0]["len"]), (&LEN.into(), &LEN.into()), "one chain");
+    assert_eq!((&tree["blocks"], &tree["rows"][0]["len"]), (&LEN.into(), &LEN.into()), "one chain");
     server.viewer().await.agrees_with(&server).await;
     let cleared = json!({"worker_id": worker, "event": {"event_id": 9999, "data": "cleared", "dp_rank": 0}});
     client.publish(STREAM, cleared.to_string().into()).await.unwrap();
@@ -301,5 +301,5 @@ async fn ids_and_hashes_of_all_64_bits_come_out_exactly() {
         assert!(text.contains(&format!("\"{id}\"")), "{id} in {text}");
     }
     let by_hash = server.json(&format!("/api/v1/tree?root={second}&worker=18446744073709551615")).await;
-    assert_eq!(by_hash["children"][0]["block_hash"], second.to_string());
+    assert_eq!(by_hash["rows"][0]["block_hash"], second.to_string());
 }

@@ -56,10 +56,10 @@ async fn answers_have_the_promised_shape_and_ids_are_strings() {
     );
     has(&cluster["tree"], "nodes resident shared copies max_depth shown total");
     let tree = server.json("/api/v1/tree?limit=50").await;
-    has(&tree, "seq at_ms root sort blocks shared_blocks copies totals children truncated next");
+    has(&tree, "seq at_ms root sort blocks shared_blocks copies totals rows truncated next");
     has(
-        &tree["children"][0],
-        "block_hash tokens_hash len last_block_hash workers branches children subtree_blocks last_touch_ms position level \
+        &tree["rows"][0],
+        "block_hash tokens_hash len last_block_hash workers branches subtree_blocks last_touch_ms position level \
          subtree_shared_blocks subtree_copies subtree_depth_blocks hits first_stored_ms subtree_last_touch_ms",
     );
     let decisions = server.json("/api/v1/decisions?limit=5").await;
@@ -80,8 +80,8 @@ async fn answers_have_the_promised_shape_and_ids_are_strings() {
     for id in [
         &cluster["digest"],
         &cluster["workers"][0]["worker_id"],
-        &tree["children"][0]["block_hash"],
-        &tree["children"][0]["tokens_hash"],
+        &tree["rows"][0]["block_hash"],
+        &tree["rows"][0]["tokens_hash"],
         &decision["worker_id"],
     ] {
         let text = id.as_str().unwrap_or_else(|| panic!("{id} is no string"));
@@ -150,17 +150,10 @@ async fn decisions_come_newest_first_and_can_be_narrowed_to_a_worker() {
     assert_eq!(of_one["decisions"].as_array().unwrap().iter().collect::<Vec<_>>(), expected);
 }
 
-/// Blocks of a subtree answer, held ones counted once per worker.
-fn blocks_by_worker(elements: &Value, worker: &str) -> u64 {
-    let mut open: Vec<&Value> = elements.as_array().unwrap().iter().collect();
-    let mut blocks = 0;
-    while let Some(element) = open.pop() {
-        if element["workers"].as_array().unwrap().iter().any(|w| w["worker_id"] == worker) {
-            blocks += number(element, "len");
-        }
-        open.extend(element["children"].as_array().unwrap());
-    }
-    blocks
+/// Blocks of the rows of a tree that a worker holds.
+fn blocks_of_worker(rows: &Value, worker: &str) -> u64 {
+    let is_held = |row: &&Value| row["workers"].as_array().unwrap().iter().any(|w| w["worker_id"] == worker);
+    rows.as_array().unwrap().iter().filter(is_held).map(|row| number(row, "len")).sum()
 }
 
 #[tokio::test]
@@ -171,13 +164,13 @@ async fn the_tree_holds_exactly_the_blocks_that_the_workers_are_said_to_hold() {
     assert_eq!(tree["truncated"], false);
     for worker in cluster["workers"].as_array().unwrap() {
         let id = worker["worker_id"].as_str().unwrap();
-        assert_eq!(blocks_by_worker(&tree["children"], id), number(worker, "blocks"), "worker {id}");
+        assert_eq!(blocks_of_worker(&tree["rows"], id), number(worker, "blocks"), "worker {id}");
         let own = server.json(&format!("/api/v1/tree?limit=100000&depth=120&worker={id}")).await;
         assert_eq!(number(&own, "blocks"), number(worker, "blocks"), "worker {id} alone");
     }
-    let root = tree["children"][0]["block_hash"].as_str().unwrap();
+    let root = tree["rows"][0]["block_hash"].as_str().unwrap();
     let below = server.json(&format!("/api/v1/tree?root={root}&limit=1")).await;
-    assert_eq!((&below["root"], &below["children"][0]["block_hash"]), (&root.into(), &root.into()));
+    assert_eq!((&below["root"], &below["rows"][0]["block_hash"]), (&root.into(), &root.into()));
 }
 
 fn is_error(answer: &Answer, status: u16, code: &str) {

@@ -14,20 +14,32 @@ async fn still() -> Radixscope {
     server
 }
 
-/// Every element in order, without what is below it.
-fn flat(elements: &Value) -> Vec<Value> {
-    let mut flat = Vec::new();
-    let mut open: Vec<Value> = elements.as_array().unwrap().iter().rev().cloned().collect();
-    while let Some(mut element) = open.pop() {
-        let children = element["children"].take();
-        open.extend(children.as_array().unwrap().iter().rev().cloned());
-        flat.push(element);
-    }
-    flat
+fn rows(answer: &Value) -> &[Value] {
+    answer["rows"].as_array().unwrap()
 }
 
 fn text<'v>(value: &'v Value, name: &str) -> &'v str {
     value[name].as_str().unwrap_or_else(|| panic!("{name} is no text in {value}"))
+}
+
+/// Every row's parent is the last one before it that is a level higher: it has as many as its `branches` say, and they
+/// begin where it ends.
+fn hang_together(rows: &[Value]) {
+    let mut path: Vec<(&Value, u64)> = Vec::new();
+    let mut done = Vec::new();
+    for row in rows {
+        let level = number(row, "level") as usize;
+        assert!(level <= path.len(), "{row}");
+        done.extend(path.drain(level..));
+        if let Some((parent, children)) = path.last_mut() {
+            *children += 1;
+            assert_eq!(number(row, "position"), number(parent, "position") + number(parent, "len"));
+        }
+        path.push((row, 0));
+    }
+    for (row, children) in done.into_iter().chain(path) {
+        assert_eq!(children, number(row, "branches"), "{row}");
+    }
 }
 
 #[tokio::test]
@@ -41,13 +53,14 @@ async fn the_tree_is_read_page_by_page_in_every_order() {
         loop {
             let page = server.json(&path).await;
             assert_eq!((&page["blocks"], &page["sort"]), (&whole["blocks"], &sort.into()));
-            pages.extend(flat(&page["children"]));
+            pages.extend_from_slice(rows(&page));
             let Some(next) = page["next"].as_str() else { break };
             assert_eq!(page["truncated"], true);
             path = format!("/api/v1/tree?limit=37&after={next}");
         }
         assert!(pages.len() > 100, "{}", pages.len());
-        assert_eq!(pages, flat(&whole["children"]), "{sort}");
+        assert_eq!(pages, rows(&whole), "{sort}");
+        hang_together(&pages);
     }
 }
 
@@ -66,7 +79,7 @@ async fn totals_of_the_tree_agree_wherever_they_are_told() {
     ] {
         assert_eq!(totals[ours], cluster["tree"][theirs], "{ours}");
     }
-    let all = flat(&tree["children"]);
+    let all = rows(&tree);
     let copies: u64 =
         all.iter().map(|e| number(e, "len") * (e["workers"].as_array().unwrap().len() as u64 - 1)).sum();
     assert_eq!(copies, number(totals, "copies"));
@@ -83,7 +96,7 @@ async fn totals_of_the_tree_agree_wherever_they_are_told() {
 async fn a_block_is_found_by_either_hash_and_tells_what_the_tree_tells() {
     let server = still().await;
     let tree = server.json("/api/v1/tree?limit=100000").await;
-    let elements = flat(&tree["children"]);
+    let elements = rows(&tree);
     for element in elements.iter().step_by(elements.len() / 20) {
         let (hash, tokens) = (text(element, "block_hash"), text(element, "tokens_hash"));
         let by_hash = server.json(&format!("/api/v1/tree/block?hash={hash}")).await;
@@ -124,7 +137,7 @@ async fn a_block_is_found_by_either_hash_and_tells_what_the_tree_tells() {
 async fn the_largest_prefixes_are_those_with_the_most_blocks() {
     let server = still().await;
     let tree = server.json("/api/v1/tree?limit=100000").await;
-    let most = flat(&tree["children"]).iter().map(|e| number(e, "subtree_blocks")).max().unwrap();
+    let most = rows(&tree).iter().map(|e| number(e, "subtree_blocks")).max().unwrap();
     let answer = server.json("/api/v1/tree/prefixes?limit=5").await;
     let prefixes = answer["prefixes"].as_array().unwrap();
     assert_eq!((prefixes.len(), number(&prefixes[0], "subtree_blocks")), (5, most));

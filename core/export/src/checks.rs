@@ -3,9 +3,9 @@
 use std::cmp::Reverse;
 
 use serde::Serialize;
+use serde_json::{Value, json};
 
-use super::Decimal;
-use radixscope_model::id::WorkerIx;
+use radixscope_model::id::{Millis, Seq, WorkerIx};
 use radixscope_model::record::{Finding, Phase, RuleStatus, Severity};
 use radixscope_state::cluster::Cluster;
 
@@ -39,137 +39,40 @@ impl Wanted {
 
 /// Findings with their evidence and remedies, and what was checked.
 #[derive(Serialize, Debug)]
-pub struct FindingsDto {
+pub struct Findings {
     /// The last record folded.
-    seq: u64,
-    at_ms: u64,
-    findings: Vec<FindingDto>,
+    seq: Seq,
+    at_ms: Millis,
+    findings: Vec<Value>,
     /// Every rule, in the order in which they run; empty before the first check.
-    checked: Vec<CheckedDto>,
+    checked: Vec<RuleStatus<'static>>,
 }
 
-impl FindingsDto {
+impl Findings {
     /// The findings of `cluster` that are `wanted`, at `at_ms`.
-    pub fn of(cluster: &Cluster, wanted: Wanted, at_ms: u64) -> Self {
+    pub fn of(cluster: &Cluster, wanted: Wanted, at_ms: Millis) -> Self {
         Self {
-            seq: cluster.seq().0,
+            seq: cluster.seq(),
             at_ms,
-            findings: wanted
-                .of(cluster)
-                .into_iter()
-                .map(|finding| FindingDto::of(cluster, finding))
-                .collect(),
-            checked: cluster.checked().iter().map(CheckedDto::of).collect(),
+            findings: wanted.of(cluster).into_iter().map(|finding| json(cluster, finding)).collect(),
+            checked: cluster.checked().to_vec(),
         }
     }
 }
 
-#[derive(Serialize, Debug)]
-struct FindingDto {
-    code: String,
-    severity: &'static str,
-    title: String,
-    /// Code of the finding that causes it; `null`: none is known.
-    cause: Option<String>,
-    explanation: String,
-    evidence: Vec<EvidenceDto>,
-    fix: Vec<FixDto>,
-    /// Empty: it is about the whole deployment.
-    workers: Vec<WorkerDto>,
-    first_seen_ms: u64,
-    last_seen_ms: u64,
-    /// `warn`, `recheck` or `cleared`.
-    state: &'static str,
-    /// Query of the panel that shows it.
-    link: String,
-}
-
-#[derive(Serialize, Debug)]
-struct EvidenceDto {
-    label: String,
-    value: String,
-    unit: String,
-}
-
-#[derive(Serialize, Debug)]
-struct FixDto {
-    text: String,
-    /// `null`: there is nothing to set.
-    setting: Option<String>,
-    value: Option<String>,
-}
-
-#[derive(Serialize, Debug)]
-struct WorkerDto {
-    worker_id: Decimal,
-    dp_rank: u32,
-}
-
-#[derive(Serialize, Debug)]
-struct CheckedDto {
-    code: String,
-    subject: String,
-    /// `ok`, `info`, `warning`, `critical`, `no_data` or `explained`.
-    status: &'static str,
-    /// What is missing to judge; `null` unless the status is `no_data`.
-    missing: Option<String>,
-    /// Code of the finding that explains what shows; `null` unless the status is `explained`.
-    explained_by: Option<String>,
-}
-
-impl FindingDto {
-    fn of(cluster: &Cluster, finding: &Finding<'_>) -> Self {
-        let worker = |&ix: &WorkerIx| {
-            let id = cluster.worker(ix)?.id;
-            Some(WorkerDto { worker_id: Decimal(id.id.0), dp_rank: id.dp_rank })
-        };
-        let evidence = finding.evidence.iter().map(|evidence| EvidenceDto {
-            label: evidence.label.to_string(),
-            value: evidence.value.to_string(),
-            unit: evidence.unit.to_string(),
-        });
-        let fix = finding.fix.iter().map(|fix| FixDto {
-            text: fix.text.to_string(),
-            setting: some(&fix.setting),
-            value: some(&fix.value),
-        });
-        Self {
-            code: finding.code.to_string(),
-            severity: finding.severity.as_str(),
-            title: finding.title.to_string(),
-            cause: some(&finding.cause),
-            explanation: finding.explanation.to_string(),
-            evidence: evidence.collect(),
-            fix: fix.collect(),
-            workers: finding.workers.iter().filter_map(worker).collect(),
-            first_seen_ms: finding.first_ms.0,
-            last_seen_ms: finding.last_ms.0,
-            state: finding.phase.as_str(),
-            link: finding.link.to_string(),
-        }
-    }
-}
-
-impl CheckedDto {
-    fn of(rule: &RuleStatus<'_>) -> Self {
-        Self {
-            code: rule.code.to_string(),
-            subject: rule.subject.to_string(),
-            status: rule.status.as_str(),
-            missing: some(&rule.missing),
-            explained_by: some(&rule.explained_by),
-        }
-    }
-}
-
-fn some(text: &str) -> Option<String> {
-    (!text.is_empty()).then(|| text.to_owned())
+/// A finding with its workers by their ids, which only the cluster knows. There are no more findings than rules.
+fn json(cluster: &Cluster, finding: &Finding<'_>) -> Value {
+    let id = |&ix: &WorkerIx| Some(cluster.worker(ix)?.id);
+    // Plain data always becomes JSON.
+    let mut json = serde_json::to_value(finding).unwrap_or_default();
+    json["workers"] = finding.workers.iter().filter_map(id).map(|id| json!(id)).collect();
+    json
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use radixscope_model::id::{Millis, Seq, Worker};
+    use radixscope_model::id::Worker;
     use radixscope_model::record::{Entry, Record};
 
     fn finding(code: &'static str, severity: Severity, phase: Phase, first: u64) -> Record<'static> {
@@ -223,7 +126,7 @@ mod tests {
 
     #[test]
     fn workers_are_named_by_decimal_strings() {
-        let json = serde_json::to_value(FindingsDto::of(&cluster(), Wanted::default(), 7)).unwrap();
+        let json = serde_json::to_value(Findings::of(&cluster(), Wanted::default(), Millis(7))).unwrap();
         let worker = &json["findings"][0]["workers"][0];
         assert_eq!((&worker["worker_id"], &worker["dp_rank"]), (&"18446744073709551615".into(), &1.into()));
         assert_eq!((&json["seq"], &json["at_ms"]), (&6.into(), &7.into()));

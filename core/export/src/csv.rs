@@ -2,7 +2,6 @@
 
 use csv::{Terminator, WriterBuilder};
 
-use super::decisions::ms;
 use radixscope_insight::baseline::csv_guard::is_formula;
 use radixscope_model::formula::Formula;
 use radixscope_model::record::{DecisionSource, Outcome};
@@ -86,8 +85,8 @@ fn row(cluster: &Cluster, decided: &DecisionEntry) -> Option<[String; HEADER.len
         known(progress.first_token_ms),
         known(progress.ended_ms),
         progress.outcome.map_or("", Outcome::as_str).to_owned(),
-        known(progress.ttft_us.map(ms)),
-        known(progress.itl_us.map(ms)),
+        ms(progress.ttft_us),
+        ms(progress.itl_us),
         known(progress.output_tokens),
         known(progress.cached_tokens),
     ])
@@ -95,6 +94,10 @@ fn row(cluster: &Cluster, decided: &DecisionEntry) -> Option<[String; HEADER.len
 
 fn known(value: Option<impl ToString>) -> String {
     value.map_or_else(String::new, |value| value.to_string())
+}
+
+fn ms(us: Option<u64>) -> String {
+    known(us.map(|us| us as f64 / 1_000.0))
 }
 
 /// Text from anywhere. What a spreadsheet would take for a formula begins with an apostrophe: request ids come from

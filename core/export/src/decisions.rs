@@ -2,24 +2,23 @@
 
 use serde::Serialize;
 
-use super::Decimal;
 use radixscope_model::formula::Formula;
-use radixscope_model::id::WorkerIx;
-use radixscope_model::record::{Candidate, DecisionSource, NotReconstructed, Outcome, PathEnd, Progress};
+use radixscope_model::id::{BlockHash, DecisionId, Millis, Seq, Worker, WorkerIx, optional_decimal};
+use radixscope_model::record::{Candidate, Completeness, DecisionSource, NotReconstructed, PathEnd, Progress};
 use radixscope_state::cluster::{Cluster, DecisionEntry, DecisionTotals, Hint};
 
 /// The latest decisions, newest first, and what they add up to.
 #[derive(Serialize, Debug)]
-pub struct DecisionsDto {
-    seq: u64,
-    decisions: Vec<DecisionDto>,
-    totals: TotalsDto,
+pub struct Decisions {
+    seq: Seq,
+    decisions: Vec<DecisionRow>,
+    totals: Totals,
     /// Which setting would show decisions, where none was received.
     #[serde(skip_serializing_if = "Option::is_none")]
     hint: Option<Hint>,
 }
 
-impl DecisionsDto {
+impl Decisions {
     /// `decisions` as they are, with sums over all ever heard of `workers`, or of all.
     pub fn of<'a>(
         cluster: &Cluster,
@@ -34,29 +33,30 @@ impl DecisionsDto {
             None => cluster.decisions().totals(),
         };
         Self {
-            seq: cluster.seq().0,
-            decisions: decisions.filter_map(|decided| DecisionDto::of(cluster, decided)).collect(),
+            seq: cluster.seq(),
+            decisions: decisions.filter_map(|decided| DecisionRow::of(cluster, decided)).collect(),
             totals: totals.into(),
             hint: cluster.decisions_hint(),
         }
     }
 }
 
-/// A routing decision: everything that all sources told of it.
+/// A routing decision: everything that all sources told of it, with workers by their ids, which only the cluster knows.
 #[derive(Serialize, Debug)]
-pub struct DecisionDto {
+struct DecisionRow {
     /// Running number within this run of the server.
-    id: Decimal,
+    id: DecisionId,
     /// The first record of it.
-    seq: u64,
+    seq: Seq,
     /// When it was first heard.
-    at_ms: u64,
+    at_ms: Millis,
     /// When the router decided, by its own clock.
-    decided_ms: Option<u64>,
+    decided_ms: Option<Millis>,
     request_id: Option<String>,
-    router_id: Option<Decimal>,
-    worker_id: Decimal,
-    dp_rank: u32,
+    #[serde(serialize_with = "optional_decimal")]
+    router_id: Option<u64>,
+    #[serde(flatten)]
+    worker: Worker,
     /// Whether the worker was given the request; `false`: a query that runs nothing, `null`: nobody said.
     dispatched: Option<bool>,
     isl_tokens: Option<u64>,
@@ -65,7 +65,7 @@ pub struct DecisionDto {
     /// Blocks of the prompt that the chosen worker held: the router's own count, else as reconstructed here.
     overlap_blocks: Option<u64>,
     /// Letter of the cost formula that `candidates` were computed with.
-    formula: Option<&'static str>,
+    formula: Option<Formula>,
     /// Factor of its prefill term, in formula A.
     overlap_score_weight: Option<f64>,
     /// The same from formula B on.
@@ -74,21 +74,22 @@ pub struct DecisionDto {
     logit: Option<f64>,
     /// Whether the router said that several workers cost the same.
     tied: bool,
-    candidates: Vec<CandidateDto>,
+    candidates: Vec<CandidateRow>,
     /// Candidates were known, but are no longer kept.
     candidates_forgotten: bool,
     /// The last block of the prompt that any worker held when the decision was received.
-    path: Option<PathDto>,
-    progress: ProgressDto,
+    path: Option<Path>,
+    /// How the request went on.
+    progress: Progress,
     /// The source that told of it first.
-    source: &'static str,
+    source: DecisionSource,
     /// Every source that told something of it.
-    sources: Vec<&'static str>,
-    completeness: &'static str,
+    sources: Vec<DecisionSource>,
+    completeness: Completeness,
     /// Why the costs of all workers could not be computed though the prompt is known: `block_size_unknown`,
     /// `state_unknown` (what workers held and did at that time), `overlap_differs` or `cost_differs` (computed, they
     /// are not what the router reported).
-    not_reconstructed: Option<&'static str>,
+    not_reconstructed: Option<NotReconstructed>,
     /// How much of the prompt the chosen worker held: `hit`, `partial`, `miss` or `unknown`.
     verdict: &'static str,
     /// Cost of the next best less that of the chosen one, in blocks.
@@ -98,9 +99,9 @@ pub struct DecisionDto {
 }
 
 #[derive(Serialize, Debug)]
-struct CandidateDto {
-    worker_id: Decimal,
-    dp_rank: u32,
+struct CandidateRow {
+    #[serde(flatten)]
+    worker: Worker,
     overlap_blocks: Option<u64>,
     prefill_blocks: Option<f64>,
     decode_blocks: Option<f64>,
@@ -111,29 +112,17 @@ struct CandidateDto {
 }
 
 #[derive(Serialize, Debug)]
-struct PathDto {
-    worker_id: Decimal,
-    dp_rank: u32,
-    block_hash: Decimal,
+struct Path {
+    #[serde(flatten)]
+    worker: Worker,
+    block_hash: BlockHash,
     blocks: u32,
-}
-
-/// How the request went on.
-#[derive(Serialize, Debug)]
-struct ProgressDto {
-    first_token_ms: Option<u64>,
-    ended_ms: Option<u64>,
-    outcome: Option<&'static str>,
-    ttft_ms: Option<f64>,
-    itl_ms: Option<f64>,
-    output_tokens: Option<u64>,
-    cached_tokens: Option<u64>,
 }
 
 /// Sums over decisions. All but `count` are of those whose prompt length and overlap are both known and that were no
 /// mere queries.
 #[derive(Serialize, Debug)]
-pub struct TotalsDto {
+pub struct Totals {
     count: u64,
     /// Decisions that the following are of.
     with_blocks: u64,
@@ -145,7 +134,7 @@ pub struct TotalsDto {
     mean_hit_rate: Option<f64>,
 }
 
-impl From<DecisionTotals> for TotalsDto {
+impl From<DecisionTotals> for Totals {
     fn from(totals: DecisionTotals) -> Self {
         Self {
             count: totals.count,
@@ -158,103 +147,74 @@ impl From<DecisionTotals> for TotalsDto {
     }
 }
 
-impl DecisionDto {
+impl DecisionRow {
     /// `None` if the state does not know its worker.
     fn of(cluster: &Cluster, decided: &DecisionEntry) -> Option<Self> {
         let decision = &decided.decision;
         let worker = cluster.worker(decision.worker)?.id;
         let candidates = if decision.candidates.is_empty() {
-            vec![CandidateDto {
-                worker_id: Decimal(worker.id.0),
-                dp_rank: worker.dp_rank,
+            vec![CandidateRow {
+                worker,
                 overlap_blocks: decided.overlap_blocks(),
                 prefill_blocks: None,
                 decode_blocks: None,
-                cost: decision.logit.and_then(finite),
+                cost: decision.logit,
                 probability: None,
                 selected: true,
             }]
         } else {
-            let of = |candidate| CandidateDto::of(cluster, candidate, decision.worker);
+            let of = |candidate| CandidateRow::of(cluster, candidate, decision.worker);
             decision.candidates.iter().filter_map(of).collect()
         };
         Some(Self {
-            id: Decimal(decision.id.0),
-            seq: decided.seq.0,
-            at_ms: decided.at_ms.0,
-            decided_ms: decision.decided_ms.map(|at| at.0),
+            id: decision.id,
+            seq: decided.seq,
+            at_ms: decided.at_ms,
+            decided_ms: decision.decided_ms,
             request_id: decision.request_id.as_ref().map(|id| id.to_string()),
-            router_id: decision.router.map(Decimal),
-            worker_id: Decimal(worker.id.0),
-            dp_rank: worker.dp_rank,
+            router_id: decision.router,
+            worker,
             dispatched: decision.dispatched,
             isl_tokens: decision.isl_tokens,
             isl_blocks: decision.isl_blocks,
             block_size_tokens: decision.block_size_tokens,
             overlap_blocks: decided.overlap_blocks(),
-            formula: decision.formula.map(Formula::as_str),
+            formula: decision.formula,
             overlap_score_weight: decision.prefill_factor.filter(|_| decision.formula == Some(Formula::A)),
             prefill_load_scale: decision.prefill_factor.filter(|_| decision.formula != Some(Formula::A)),
-            logit: decision.logit.and_then(finite),
+            logit: decision.logit,
             tied: decision.tied,
             candidates,
             candidates_forgotten: decided.candidates_forgotten(),
-            path: decision.path.and_then(|end| PathDto::of(cluster, end)),
-            progress: ProgressDto::of(&decided.progress),
-            source: decision.source.as_str(),
-            sources: decided.sources().map(DecisionSource::as_str).collect(),
-            completeness: decision.completeness.as_str(),
-            not_reconstructed: decision.not_reconstructed.map(NotReconstructed::as_str),
+            path: decision.path.and_then(|end| Path::of(cluster, end)),
+            progress: decided.progress,
+            source: decision.source,
+            sources: decided.sources().collect(),
+            completeness: decision.completeness,
+            not_reconstructed: decision.not_reconstructed,
             verdict: decided.cache_outcome().as_str(),
-            margin_blocks: decided.margin_blocks().ok().and_then(finite),
+            margin_blocks: decided.margin_blocks().ok(),
             lost_affinity_blocks: decided.lost_affinity().map(|lost| lost.more_blocks),
         })
     }
 }
 
-impl CandidateDto {
+impl CandidateRow {
     fn of(cluster: &Cluster, candidate: &Candidate, chosen: WorkerIx) -> Option<Self> {
-        let id = cluster.worker(candidate.worker)?.id;
         Some(Self {
-            worker_id: Decimal(id.id.0),
-            dp_rank: id.dp_rank,
+            worker: cluster.worker(candidate.worker)?.id,
             overlap_blocks: Some(candidate.overlap_blocks.into()),
-            prefill_blocks: finite(candidate.prefill_blocks),
-            decode_blocks: finite(candidate.decode_blocks),
-            cost: finite(candidate.cost),
+            prefill_blocks: Some(candidate.prefill_blocks),
+            decode_blocks: Some(candidate.decode_blocks),
+            cost: Some(candidate.cost),
             probability: None,
             selected: candidate.worker == chosen,
         })
     }
 }
 
-impl PathDto {
+impl Path {
     fn of(cluster: &Cluster, end: PathEnd) -> Option<Self> {
-        let id = cluster.worker(end.worker)?.id;
-        let (worker_id, block_hash) = (Decimal(id.id.0), end.block_hash.into());
-        Some(Self { worker_id, dp_rank: id.dp_rank, block_hash, blocks: end.blocks })
+        Some(Self { worker: cluster.worker(end.worker)?.id, block_hash: end.block_hash, blocks: end.blocks })
     }
-}
-
-impl ProgressDto {
-    fn of(progress: &Progress) -> Self {
-        Self {
-            first_token_ms: progress.first_token_ms.map(|at| at.0),
-            ended_ms: progress.ended_ms.map(|at| at.0),
-            outcome: progress.outcome.map(Outcome::as_str),
-            ttft_ms: progress.ttft_us.map(ms),
-            itl_ms: progress.itl_us.map(ms),
-            output_tokens: progress.output_tokens,
-            cached_tokens: progress.cached_tokens,
-        }
-    }
-}
-
-pub(super) fn ms(us: u64) -> f64 {
-    us as f64 / 1_000.0
-}
-
-/// JSON has no word for other numbers.
-pub fn finite(value: f64) -> Option<f64> {
-    value.is_finite().then_some(value)
 }

@@ -5,17 +5,58 @@
 
 use std::fmt;
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Serialize, Serializer};
+
+/// A full-range `u64`: a decimal string in JSON, a plain number in binary forms.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Decimal(pub u64);
+
+impl Serialize for Decimal {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        if to.is_human_readable() { text(self.0, to) } else { to.serialize_u64(self.0) }
+    }
+}
+
+/// For `serialize_with`: an id that may not be known, as [`Decimal`].
+///
+/// # Errors
+/// Those of the serializer.
+pub fn optional_decimal<S: Serializer>(id: &Option<u64>, to: S) -> Result<S::Ok, S::Error> {
+    id.map(Decimal).serialize(to)
+}
+
+/// For `serialize_with`: an id as [`Decimal`].
+///
+/// # Errors
+/// Those of the serializer.
+pub fn decimal<S: Serializer>(id: &u64, to: S) -> Result<S::Ok, S::Error> {
+    Decimal(*id).serialize(to)
+}
+
+fn text<S: Serializer>(id: u64, to: S) -> Result<S::Ok, S::Error> {
+    to.serialize_str(itoa::Buffer::new().format(id))
+}
+
+/// Hashes and worker ids: eight raw bytes in binary forms, a decimal string in JSON.
+mod raw {
+    pub(super) use postcard::fixint::le::deserialize;
+    use serde::Serializer;
+
+    pub(super) fn serialize<S: Serializer>(id: &u64, to: S) -> Result<S::Ok, S::Error> {
+        if to.is_human_readable() { super::text(*id, to) } else { postcard::fixint::le::serialize(id, to) }
+    }
+}
 
 /// Discovery instance id of a worker process (etcd lease, random, or hash of a pod name).
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug, Serialize, Deserialize)]
 #[serde(transparent)]
-pub struct WorkerId(#[serde(with = "postcard::fixint::le")] pub u64);
+pub struct WorkerId(#[serde(with = "raw")] pub u64);
 
 /// What the router routes to: a worker process and one data-parallel rank of it.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug, Serialize, Deserialize)]
 pub struct Worker {
     /// The process.
+    #[serde(rename = "worker_id")]
     pub id: WorkerId,
     /// Data-parallel rank inside it, 0 where there is only one.
     pub dp_rank: u32,
@@ -56,12 +97,12 @@ impl SourceIx {
 /// The engine's own hash of a block and everything before it. It means something only within one worker.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug, Serialize, Deserialize)]
 #[serde(transparent)]
-pub struct BlockHash(#[serde(with = "postcard::fixint::le")] pub u64);
+pub struct BlockHash(#[serde(with = "raw")] pub u64);
 
 /// The router's hash of the tokens of one block alone (reference §5.10): equal tokens, equal hash on every worker.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug, Serialize, Deserialize)]
 #[serde(transparent)]
-pub struct TokensHash(#[serde(with = "postcard::fixint::le")] pub u64);
+pub struct TokensHash(#[serde(with = "raw")] pub u64);
 
 /// Position of a record in the log of one server run; the first record is 1, the empty state is 0.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug, Default, Serialize, Deserialize)]
@@ -71,7 +112,7 @@ pub struct Seq(pub u64);
 /// Running number of a routing decision within one server run, from 1: what is learnt of a decision later names it.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug, Default, Serialize, Deserialize)]
 #[serde(transparent)]
-pub struct DecisionId(pub u64);
+pub struct DecisionId(#[serde(serialize_with = "decimal")] pub u64);
 
 /// Unix time in milliseconds.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug, Default, Serialize, Deserialize)]

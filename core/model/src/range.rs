@@ -2,14 +2,17 @@
 //! bucket, and of requests of which some are not known. One type for all that compares or colours such a figure. Knows no
 //! quantity and no unit.
 
+use serde::Serialize;
+
 /// Values that a figure can have.
-#[derive(Clone, Copy, PartialEq, Debug)]
+#[derive(Clone, Copy, PartialEq, Debug, Serialize)]
 pub struct Range {
     /// The least.
     low: f64,
     /// The largest; `None`: no bound is known.
     high: Option<f64>,
     /// Whether it is above `low`, not at it: a bucket does not take in its lower bound.
+    #[serde(skip)]
     is_above_low: bool,
 }
 

@@ -19,7 +19,7 @@ mod scrape;
 
 use std::borrow::Cow;
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Serialize, Serializer};
 
 use crate::formula::Formula;
 use crate::id::{BlockHash, DecisionId, Millis, SourceIx, TokensHash, Worker, WorkerIx};
@@ -385,7 +385,7 @@ pub struct Candidate<W = WorkerIx> {
 }
 
 /// How a decision's candidates are known. Later is better.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug, Serialize, Deserialize)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug, Deserialize)]
 pub enum Completeness {
     /// Nothing is known of the others.
     ChosenOnly,
@@ -397,7 +397,7 @@ pub enum Completeness {
 }
 
 /// What is missing to compute what every worker would have cost.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Deserialize)]
 pub enum NotReconstructed {
     /// The router's block size, or the prompt's length.
     BlockSize,
@@ -459,7 +459,7 @@ pub struct PathEnd {
 }
 
 /// Where a decision was read.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug, Serialize, Deserialize)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug, Deserialize)]
 pub enum DecisionSource {
     /// `kv-hit-rate` (Dynamo 0.8, 0.9).
     KvHitRate,
@@ -481,13 +481,20 @@ pub struct Progress {
     /// How it ended.
     pub outcome: Option<Outcome>,
     /// Time to first token as the frontend measured it, in microseconds.
+    #[serde(rename = "ttft_ms", serialize_with = "us_in_ms")]
     pub ttft_us: Option<u64>,
     /// Mean time between output tokens as the frontend measured it, in microseconds.
+    #[serde(rename = "itl_ms", serialize_with = "us_in_ms")]
     pub itl_us: Option<u64>,
     /// Output tokens.
     pub output_tokens: Option<u64>,
     /// Prompt tokens that the chosen worker had in its cache, by the frontend's count.
     pub cached_tokens: Option<u64>,
+}
+
+/// Microseconds, in JSON as milliseconds.
+fn us_in_ms<S: Serializer>(us: &Option<u64>, to: S) -> Result<S::Ok, S::Error> {
+    if to.is_human_readable() { us.map(|us| us as f64 / 1_000.0).serialize(to) } else { us.serialize(to) }
 }
 
 /// A request that ended, as its frontend measured it.
@@ -504,7 +511,7 @@ pub struct Ended {
 }
 
 /// How a request ended.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Deserialize)]
 pub enum Outcome {
     /// All tokens were sent.
     Success,
@@ -526,7 +533,7 @@ pub enum SequenceStep {
 }
 
 /// How KV events come from a worker (reference §2.1).
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Deserialize)]
 pub enum EventLine {
     /// Through a JetStream stream (0.8, 0.9 default): history is kept.
     JetStream,
@@ -535,7 +542,7 @@ pub enum EventLine {
 }
 
 /// How we know that a worker left.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Deserialize)]
 pub enum GoneWhy {
     /// A frontend's log said that it removed the worker.
     Log,
@@ -606,7 +613,7 @@ pub enum LogSign {
 }
 
 /// Kinds of source.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Deserialize)]
 pub enum SourceKind {
     /// A NATS server.
     Nats,
@@ -619,7 +626,7 @@ pub enum SourceKind {
 }
 
 /// Where the link to a source stands.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Deserialize)]
 pub enum LinkState {
     /// Not connected yet or any more; trying.
     Connecting,
@@ -636,7 +643,7 @@ pub enum LinkState {
 }
 
 /// What a message is about.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug, Serialize, Deserialize)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug, Deserialize)]
 pub enum Topic {
     /// `kv-events`: blocks stored and removed.
     KvEvents,
@@ -663,7 +670,7 @@ pub enum Topic {
 /// How we know that messages are lost. A lost message is counted under one cause only, the most exact there is: where
 /// publishers number their messages by those numbers, else where it was dropped. [`MissedCause::counts_again`] tells the
 /// one exception, which counts another unit.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug, Serialize, Deserialize)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug, Deserialize)]
 pub enum MissedCause {
     /// The envelope's sequence jumped: lost between publisher and us.
     EnvelopeGap,
@@ -704,7 +711,7 @@ impl MissedCause {
 }
 
 /// Why input was not understood.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug, Serialize, Deserialize)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug, Deserialize)]
 pub enum RejectReason {
     /// Ends too early.
     Truncated,
@@ -726,6 +733,13 @@ macro_rules! words {
             $(#[$doc])*
             pub const fn as_str(self) -> &'static str {
                 match self { $(Self::$v => $w),* }
+            }
+        }
+
+        /// Its number in binary forms, its name in JSON.
+        impl Serialize for $t {
+            fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+                to.serialize_unit_variant(stringify!($t), *self as u32, self.as_str())
             }
         }
     };

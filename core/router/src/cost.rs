@@ -43,6 +43,7 @@ impl Request {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 pub struct Load {
     /// `A_w`: tokens of requests whose first token has not come.
+    #[serde(rename = "prefill_tokens")]
     pub active_prefill_tokens: u64,
     /// `D_w + N_w`: blocks in use, with those that this request would add.
     pub decode_blocks: u64,

@@ -1,7 +1,8 @@
 //! What a router's operator can set that enters a choice, by Dynamo's own names, with defaults and limits (reference
 //! §5.2, §5.9): [`RouterSettings`], and [`RouterOverrides`] where only some are given. Must not know workers or requests.
 
-use serde::{Deserialize, Serialize};
+use serde::ser::SerializeMap;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 pub use radixscope_model::formula::Formula;
 use radixscope_model::formula::major_minor;
@@ -101,7 +102,11 @@ impl Role {
 }
 
 /// Everything set that enters a choice. What a formula does not know is ignored by it.
+///
+/// In JSON it stands by Dynamo's names, of the numbers those that the formula knows: what [`RouterOverrides`] reads. Binary
+/// forms have every field, which is what the derives write.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
+#[serde(remote = "Self")]
 pub struct RouterSettings {
     /// How requests find a worker.
     pub router_mode: RouterMode,
@@ -133,6 +138,33 @@ pub struct RouterSettings {
     pub track_prefill_tokens: bool,
     /// Whether decode pools of a disaggregated deployment may prefill (E); it keeps their cache credit.
     pub conditional_disaggregation: bool,
+}
+
+impl Serialize for RouterSettings {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        if !to.is_human_readable() {
+            return Self::serialize(self, to);
+        }
+        let mut map = to.serialize_map(None)?;
+        map.serialize_entry("router_mode", &self.router_mode)?;
+        map.serialize_entry("formula", &self.formula)?;
+        map.serialize_entry("tie_break", &self.tie_break)?;
+        map.serialize_entry("role", &self.role)?;
+        for (number, value) in self.numbers() {
+            if number.formulas.contains(&self.formula) {
+                map.serialize_entry(number.name, &value)?;
+            }
+        }
+        map.serialize_entry("track_prefill_tokens", &self.track_prefill_tokens)?;
+        map.serialize_entry("conditional_disaggregation", &self.conditional_disaggregation)?;
+        map.end()
+    }
+}
+
+impl<'de> Deserialize<'de> for RouterSettings {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        Self::deserialize(from)
+    }
 }
 
 impl Default for RouterSettings {
@@ -319,6 +351,20 @@ impl RouterOverrides {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_is_written_as_json_can_be_asked_with_again() {
+        for formula in Formula::ALL {
+            let mut given = RouterSettings::new(formula);
+            given.router_temperature = 0.5;
+            given.set_prefill_factor(1.5);
+            let text = serde_json::to_string(&given).expect("plain data");
+            let overrides: RouterOverrides = serde_json::from_str(&text).expect(&text);
+            assert_eq!(overrides.over(RouterSettings::default()), given, "{text}");
+        }
+        let of_e = serde_json::to_string(&RouterSettings::new(Formula::E)).expect("plain data");
+        assert!(!of_e.contains("overlap_score_weight"), "{of_e}");
+    }
 
     #[test]
     fn a_version_names_its_formula_and_its_rule_for_ties() {

@@ -7,7 +7,7 @@ use axum::response::{IntoResponse, Response};
 use serde::Serialize;
 
 use radixscope_model::record::{LinkState, MissedCause};
-use radixscope_state::cluster::{Cluster, MissedCount};
+use radixscope_state::cluster::{Cluster, MissedCount, SourceState};
 
 use super::error::ApiError;
 use crate::hub::Hub;
@@ -23,7 +23,7 @@ struct Readiness {
 #[derive(Serialize)]
 struct SourceReadiness {
     name: String,
-    state: &'static str,
+    state: LinkState,
     detail: String,
 }
 
@@ -44,30 +44,30 @@ pub(super) async fn alive(State(hub): State<Hub>) -> Result<Json<serde_json::Val
 /// is there is shown.
 pub(super) async fn ready(State(hub): State<Hub>) -> Result<Response, ApiError> {
     let sources = hub.read(|view| {
-        let state = |s: &radixscope_state::cluster::SourceState| (s.name.clone(), s.state, s.detail.clone());
-        (view.cluster.sources().iter().map(state).collect::<Vec<_>>(), lacks_places(view.cluster))
+        let source = |s: &SourceState| SourceReadiness {
+            name: s.name.clone(),
+            state: s.state,
+            detail: s.detail.clone(),
+        };
+        (view.cluster.sources().iter().map(source).collect::<Vec<_>>(), lacks_places(view.cluster))
     });
     let (sources, lacks_places) = sources.await?;
     // A simulation or recording that has ended said all it will ever say.
     let is_live = |state: LinkState| matches!(state, LinkState::Live | LinkState::Ended);
     let waiting: Vec<&str> =
-        sources.iter().filter(|(_, state, _)| !is_live(*state)).map(|(name, ..)| name.as_str()).collect();
+        sources.iter().filter(|source| !is_live(source.state)).map(|source| source.name.as_str()).collect();
     let ready = waiting.is_empty() && !lacks_places;
     let message = if ready {
         "every source is connected and current".to_owned()
     } else if waiting.is_empty() {
         "more workers are there than are kept apart: some are not shown".to_owned()
     } else {
-        let refused = sources.iter().filter(|(_, state, _)| *state == LinkState::Partial);
-        let words: Vec<_> = refused.map(|(name, _, detail)| format!("{name}: {detail}")).collect();
+        let refused = sources.iter().filter(|source| source.state == LinkState::Partial);
+        let words: Vec<_> = refused.map(|source| format!("{}: {}", source.name, source.detail)).collect();
         let more = if words.is_empty() { String::new() } else { format!("; {}", words.join("; ")) };
         format!("not connected, current and allowed to see all: {}{more}", waiting.join(", "))
     };
     let status = if ready { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
-    let sources = sources
-        .into_iter()
-        .map(|(name, state, detail)| SourceReadiness { name, state: state.as_str(), detail })
-        .collect();
     Ok((status, Json(Readiness { ready, message, sources })).into_response())
 }
 

@@ -2,6 +2,7 @@
 //! absent, never 0.
 
 use std::fmt;
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use axum::extract::State;
@@ -9,372 +10,285 @@ use axum::http::header;
 use axum::response::{IntoResponse, Response};
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::text::encode;
-use prometheus_client::encoding::{DescriptorEncoder, EncodeLabelSet, EncodeMetric};
+use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric, MetricEncoder};
 use prometheus_client::metrics::MetricType;
 use prometheus_client::metrics::counter::ConstCounter;
 use prometheus_client::metrics::gauge::ConstGauge;
 use prometheus_client::registry::Registry;
 
-use radixscope_model::record::{Phase, Severity};
-use radixscope_state::cluster::Cluster;
-use radixscope_state::tree::Totals;
+use radixscope_model::id::WorkerIx;
+use radixscope_model::record::{LinkState, Phase, Severity};
+use radixscope_state::cluster::{Cluster, ProcessState, SourceState, WorkerState};
 
 use super::error::{ApiError, code};
-use crate::hub::{Hub, Stats, View};
+use crate::hub::{Hub, SourceStats, View, ViewerCounts};
 
 const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
+const STATES: [LinkState; 6] = [
+    LinkState::Connecting,
+    LinkState::CatchingUp,
+    LinkState::Live,
+    LinkState::Partial,
+    LinkState::Refused,
+    LinkState::Ended,
+];
+const SEVERITIES: [Severity; 3] = [Severity::Info, Severity::Warning, Severity::Critical];
+
 pub(super) async fn metrics(State(hub): State<Hub>) -> Result<Response, ApiError> {
-    let mut scrape = hub.read(|view| Scrape::of(view)).await?;
-    let viewers = hub.viewers();
-    scrape.viewers = viewers.now.load(Ordering::Relaxed) as u64;
-    scrape.viewers_total = viewers.total.load(Ordering::Relaxed);
-    scrape.resyncs = viewers.resyncs.load(Ordering::Relaxed);
-    scrape.skipped_records = viewers.skipped_records.load(Ordering::Relaxed);
+    let viewers = Arc::clone(hub.viewers());
+    let families = hub.read(move |view| Families::of(view, &viewers)).await?;
     let mut registry = Registry::with_prefix("radixscope");
-    registry.register_collector(Box::new(scrape));
+    registry.register_collector(Box::new(families));
     let mut text = String::new();
     encode(&mut text, &registry)
         .map_err(|_| ApiError::new(code::INTERNAL, "the figures could not be written"))?;
     Ok(([(header::CONTENT_TYPE, CONTENT_TYPE)], text).into_response())
 }
 
-/// Everything one scrape shows. A copy, because the library takes only a `'static` collector and so cannot borrow the
-/// state; copying it is quick, and the text is written outside the hub.
-#[derive(Debug)]
-struct Scrape {
-    seq: u64,
-    stats: Stats,
-    tree: Totals,
-    allocated: u32,
-    limit: u32,
-    heap_bytes: u64,
-    decisions: u64,
-    sources: Vec<Source>,
-    workers: Vec<Worker>,
-    processes: Vec<Process>,
-    findings: Vec<Finding>,
-    viewers: u64,
-    viewers_total: u64,
-    resyncs: u64,
-    skipped_records: u64,
-}
+/// One scrape. The library takes only a `'static` collector and so cannot borrow the state; the text is written outside
+/// the hub.
+#[derive(Debug, Default)]
+struct Families(Vec<Family>);
 
 #[derive(Debug)]
-struct Source {
-    name: String,
-    state: &'static str,
-    lag_ms: Option<i64>,
-    missed: Vec<(&'static str, &'static str, u64)>,
-    missed_events: Vec<(&'static str, u64)>,
-    gaps: Vec<(&'static str, u64)>,
-    rejected: Vec<(&'static str, &'static str, u64)>,
+struct Family {
+    name: &'static str,
+    help: &'static str,
+    kind: MetricType,
+    samples: Vec<(Labels, Number)>,
 }
 
-#[derive(Debug)]
-struct Worker {
-    id: u64,
-    dp_rank: u32,
-    blocks: Option<u64>,
-    unattached: u64,
-    capacity: Option<u64>,
-    used: Option<u64>,
-    stored: u64,
-    removed: u64,
-    cleared: u64,
-    missed: u64,
-    decisions: u64,
-    in_flight: Option<u32>,
+/// Names and values; several samples of one thing share them.
+type Labels = Arc<[(&'static str, String)]>;
+
+#[derive(Clone, Copy, Debug)]
+enum Number {
+    Gauge(f64),
+    Counter(u64),
 }
 
-/// A process whose own metrics we scrape.
-#[derive(Debug)]
-struct Process {
-    name: String,
-    role: &'static str,
-    age_s: f64,
-    restarts: u64,
+fn labels<const N: usize>(pairs: [(&'static str, &str); N]) -> Labels {
+    pairs.map(|(name, value)| (name, value.to_owned())).into()
 }
 
-#[derive(Debug)]
-struct Finding {
-    code: String,
-    severity: &'static str,
-    is_present: bool,
-}
-
-impl Scrape {
-    fn of(view: &View<'_>) -> Self {
-        let cluster: &Cluster = view.cluster;
-        let source = |s: &radixscope_state::cluster::SourceState| Source {
-            name: s.name.clone(),
-            state: s.state.as_str(),
-            lag_ms: s.lag_ms,
-            missed: s
-                .missed
-                .iter()
-                .filter(|m| !m.cause.counts_again())
-                .map(|m| (m.topic.as_str(), m.cause.as_str(), m.count))
-                .collect(),
-            missed_events: s
-                .missed
-                .iter()
-                .filter(|m| m.cause.counts_again())
-                .map(|m| (m.topic.as_str(), m.count))
-                .collect(),
-            gaps: s.gaps.iter().map(|g| (g.topic.as_str(), g.count)).collect(),
-            rejected: s.rejected.iter().map(|r| (r.topic.as_str(), r.reason.as_str(), r.count)).collect(),
-        };
-        let workers = cluster.workers_by_id().into_iter().filter_map(|ix| {
-            let w = cluster.worker(ix)?;
-            Some(Worker {
-                id: w.id.id.0,
-                dp_rank: w.id.dp_rank,
-                blocks: cluster.blocks(ix),
-                unattached: cluster.tree().holdings(ix).unattached,
-                capacity: cluster.capacity(ix).map(|capacity| capacity.value),
-                used: w.engine_used_blocks,
-                stored: w.stored_total,
-                removed: w.removed_total,
-                cleared: w.cleared_total,
-                missed: w.missed_total,
-                decisions: cluster.decisions().totals_of(ix).count,
-                in_flight: w.in_flight.now(),
-            })
-        });
-        let process = |p: &radixscope_state::cluster::ProcessState| Process {
-            name: p.name.clone(),
-            role: p.role.as_str(),
-            age_s: view.at_ms.since(p.last_ms) as f64 / 1_000.0,
-            restarts: p.restarts.into(),
-        };
-        let finding = |f: &radixscope_model::record::Finding<'_>| Finding {
-            code: f.code.to_string(),
-            severity: f.severity.as_str(),
-            is_present: f.phase != Phase::Cleared,
-        };
-        Self {
-            seq: cluster.seq().0,
-            stats: view.stats.clone(),
-            tree: cluster.tree().totals(),
-            allocated: cluster.tree().allocated(),
-            limit: cluster.tree().limit(),
-            heap_bytes: cluster.tree().heap_bytes() as u64,
-            decisions: cluster.decisions().totals().count,
-            sources: cluster.sources().iter().map(source).collect(),
-            workers: workers.collect(),
-            processes: cluster.processes().iter().map(process).collect(),
-            findings: cluster.findings().iter().map(finding).collect(),
-            viewers: 0,
-            viewers_total: 0,
-            resyncs: 0,
-            skipped_records: 0,
-        }
+impl Families {
+    fn of(view: &View<'_>, viewers: &ViewerCounts) -> Self {
+        let mut all = Self::default();
+        all.of_ourselves(view, viewers);
+        all.of_sources(view);
+        all.of_tree(view.cluster);
+        all.of_workers(view.cluster);
+        all.of_processes(view);
+        all.of_findings(view.cluster);
+        all
     }
 
-    fn of_ourselves(&self, to: &mut Writer<'_>) -> fmt::Result {
-        let stats = &self.stats;
-        let build = [("version", env!("CARGO_PKG_VERSION"))];
-        to.gauges("build_info", "Version of the server", [(build, 1.0)])?;
-        to.gauge("uptime_seconds", "Time since the server started", stats.started.elapsed().as_secs_f64())?;
-        to.gauge("queue_messages", "Messages that wait to be decoded", stats.queued_messages as f64)?;
-        to.gauge("queue_bytes", "Bytes of messages that wait to be decoded", stats.queued_bytes as f64)?;
+    fn of_ourselves(&mut self, view: &View<'_>, viewers: &ViewerCounts) {
+        let stats = view.stats;
+        let build = labels([("version", env!("CARGO_PKG_VERSION"))]);
+        self.gauges("build_info", "Version of the server", [(build, 1.0)]);
+        self.gauge("uptime_seconds", "Time since the server started", stats.started.elapsed().as_secs_f64());
+        self.gauge("queue_messages", "Messages that wait to be decoded", stats.queued_messages as f64);
+        self.gauge("queue_bytes", "Bytes of messages that wait to be decoded", stats.queued_bytes as f64);
         let most = stats.queue_limits;
-        to.gauge("queue_limit_messages", "Most messages that may wait", most.messages as f64)?;
-        to.gauge("queue_limit_bytes", "Most bytes that may wait", most.bytes as f64)?;
+        self.gauge("queue_limit_messages", "Most messages that may wait", most.messages as f64);
+        self.gauge("queue_limit_bytes", "Most bytes that may wait", most.bytes as f64);
         if let Some(lag) = stats.fold_lag {
             let help = "Longest time from a message's arrival to its fold, in the last second with messages";
-            to.gauge("fold_lag_seconds", help, lag.as_secs_f64())?;
+            self.gauge("fold_lag_seconds", help, lag.as_secs_f64());
         }
-        to.counter("records", "Records folded", self.seq)?;
-        to.counter("batches", "Batches published", stats.batches)?;
-        to.gauge(
-            "log_bytes",
-            "Bytes of recent batches kept for viewers that come back",
-            stats.log_bytes as f64,
-        )?;
-        to.gauge("viewers", "Viewers connected", self.viewers as f64)?;
-        to.counter("viewers_connected", "Viewers that ever connected", self.viewers_total)?;
-        to.counter("viewer_resyncs", "Times a viewer fell behind and got a new snapshot", self.resyncs)?;
+        self.counter("records", "Records folded", view.cluster.seq().0);
+        self.counter("batches", "Batches published", stats.batches);
+        let help = "Bytes of recent batches kept for viewers that come back";
+        self.gauge("log_bytes", help, stats.log_bytes as f64);
+        self.gauge("viewers", "Viewers connected", viewers.now.load(Ordering::Relaxed) as f64);
+        let total = viewers.total.load(Ordering::Relaxed);
+        self.counter("viewers_connected", "Viewers that ever connected", total);
+        let help = "Times a viewer fell behind and got a new snapshot";
+        self.counter("viewer_resyncs", help, viewers.resyncs.load(Ordering::Relaxed));
         let help = "Records not sent to viewers that fell behind";
-        to.counter("viewer_skipped_records", help, self.skipped_records)
+        self.counter("viewer_skipped_records", help, viewers.skipped_records.load(Ordering::Relaxed));
     }
 
-    fn of_sources(&self, to: &mut Writer<'_>) -> fmt::Result {
-        let named = || self.sources.iter().zip(&self.stats.sources);
-        let by = |count: fn(&crate::hub::SourceStats) -> u64| {
-            named().map(move |(s, stats)| ([("source", s.name.as_str())], count(stats)))
+    fn of_sources(&mut self, view: &View<'_>) {
+        let sources = || view.cluster.sources().iter();
+        let name = |source: &SourceState| labels([("source", &source.name)]);
+        let by = |count: fn(&SourceStats) -> u64| {
+            sources().zip(&view.stats.sources).map(move |(source, stats)| (name(source), count(stats)))
         };
-        to.counters("ingest_messages", "Messages decoded", by(|s| s.messages))?;
-        to.counters("ingest_bytes", "Payload bytes decoded", by(|s| s.bytes))?;
-        to.counters("ingest_records", "Records that messages became", by(|s| s.records))?;
-        let states = self.sources.iter().flat_map(|s| {
-            ["connecting", "catching_up", "live", "partial", "refused", "ended"].map(|state| {
-                ([("source", s.name.as_str()), ("state", state)], if s.state == state { 1.0 } else { 0.0 })
+        self.counters("ingest_messages", "Messages decoded", by(|s| s.messages));
+        self.counters("ingest_bytes", "Payload bytes decoded", by(|s| s.bytes));
+        self.counters("ingest_records", "Records that messages became", by(|s| s.records));
+        let states = sources().flat_map(|source| {
+            STATES.map(|state| {
+                let labels = labels([("source", &source.name), ("state", state.as_str())]);
+                (labels, f64::from(u8::from(source.state == state)))
             })
         });
-        to.gauges("source_state", "1 for the state that the link to the source is in", states)?;
-        let lags = self
-            .sources
-            .iter()
-            .filter_map(|s| s.lag_ms.map(|ms| ([("source", s.name.as_str())], ms as f64 / 1_000.0)));
-        to.gauges(
-            "source_lag_seconds",
-            "Arrival minus publication of the slowest recent message, by two clocks",
-            lags,
-        )?;
-        let missed = self.sources.iter().flat_map(|s| {
-            s.missed.iter().map(|&(topic, cause, n)| {
-                ([("source", s.name.as_str()), ("topic", topic), ("cause", cause)], n)
-            })
+        self.gauges("source_state", "1 for the state that the link to the source is in", states);
+        let lags = sources().filter_map(|source| Some((name(source), source.lag_ms? as f64 / 1_000.0)));
+        let help = "Arrival minus publication of the slowest recent message, by two clocks";
+        self.gauges("source_lag_seconds", help, lags);
+        let missed = |again| {
+            let each = sources().flat_map(|source| source.missed.iter().map(move |missed| (source, missed)));
+            each.filter(move |(_, missed)| missed.cause.counts_again() == again)
+        };
+        let by_cause = missed(false).map(|(source, missed)| {
+            let (topic, cause) = (missed.topic.as_str(), missed.cause.as_str());
+            (labels([("source", &source.name), ("topic", topic), ("cause", cause)]), missed.count)
         });
         let help = "Messages known to be lost, each under one cause; slow_consumer is a lower bound";
-        to.counters("ingest_missed", help, missed)?;
-        let by_topic = |of: fn(&Source) -> &Vec<(&'static str, u64)>| {
-            self.sources.iter().flat_map(move |s| {
-                of(s).iter().map(|&(topic, n)| ([("source", s.name.as_str()), ("topic", topic)], n))
-            })
-        };
+        self.counters("ingest_missed", help, by_cause);
+        let events = missed(true).map(|(source, missed)| {
+            (labels([("source", &source.name), ("topic", missed.topic.as_str())]), missed.count)
+        });
         let help = "Events in lost messages, by the workers' event ids; their messages are in ingest_missed";
-        to.counters("ingest_missed_events", help, by_topic(|s| &s.missed_events))?;
+        self.counters("ingest_missed_events", help, events);
+        let gaps = sources().flat_map(|source| {
+            let of = |topic: &str| labels([("source", &source.name), ("topic", topic)]);
+            source.gaps.iter().map(move |gaps| (of(gaps.topic.as_str()), gaps.count as f64))
+        });
         let help =
             "Times without connection that cost an unknown number of messages; they are in no other count";
-        let gaps = by_topic(|s| &s.gaps).map(|(labels, n)| (labels, n as f64));
-        to.gauges("ingest_unknown_gaps", help, gaps)?;
-        let rejected = self.sources.iter().flat_map(|s| {
-            s.rejected.iter().map(|&(topic, reason, n)| {
-                ([("source", s.name.as_str()), ("topic", topic), ("reason", reason)], n)
+        self.gauges("ingest_unknown_gaps", help, gaps);
+        let rejected = sources().flat_map(|source| {
+            source.rejected.iter().map(|rejected| {
+                let (topic, reason) = (rejected.topic.as_str(), rejected.reason.as_str());
+                (labels([("source", &source.name), ("topic", topic), ("reason", reason)]), rejected.count)
             })
         });
-        to.counters("ingest_rejected", "Inputs that were not understood", rejected)
+        self.counters("ingest_rejected", "Inputs that were not understood", rejected);
     }
 
-    fn of_tree(&self, to: &mut Writer<'_>) -> fmt::Result {
-        let tree = &self.tree;
-        to.gauge("tree_nodes", "Distinct blocks held by at least one worker", tree.nodes as f64)?;
-        to.gauge("tree_shared_nodes", "Distinct blocks held by two workers or more", tree.shared as f64)?;
-        let help = "Holders beyond the first, over all distinct blocks";
-        to.gauge("tree_copies", help, tree.copies() as f64)?;
-        to.gauge("tree_blocks", "Sum of the blocks that each worker holds", tree.resident as f64)?;
-        let shown = tree.resident - tree.hidden;
-        to.gauge("tree_blocks_shown", "Of those, in the picture", shown as f64)?;
-        to.gauge(
-            "tree_blocks_unattached",
-            "Of those, below a parent that was never seen",
-            tree.unattached as f64,
-        )?;
-        to.gauge("tree_allocated_nodes", "Nodes in memory", f64::from(self.allocated))?;
-        to.gauge("tree_limit_nodes", "Most nodes in memory", f64::from(self.limit))?;
-        to.gauge("tree_heap_bytes", "Memory that the tree uses", self.heap_bytes as f64)?;
-        to.counter("decisions", "Routing decisions heard", self.decisions)
-    }
-
-    fn of_workers(&self, to: &mut Writer<'_>) -> fmt::Result {
-        let known = |value: fn(&Worker) -> Option<u64>| {
-            self.workers.iter().filter_map(move |w| value(w).map(|v| (w.labels(), v as f64)))
-        };
-        let counted = |value: fn(&Worker) -> u64| self.workers.iter().map(move |w| (w.labels(), value(w)));
-        to.gauges(
-            "worker_blocks",
-            "Blocks that the worker holds; absent while it is unknown",
-            known(|w| w.blocks),
-        )?;
+    fn of_tree(&mut self, cluster: &Cluster) {
+        let (tree, totals) = (cluster.tree(), cluster.tree().totals());
+        let mut blocks = |name, help, number: u64| self.gauge(name, help, number as f64);
+        blocks("tree_nodes", "Distinct blocks held by at least one worker", totals.nodes);
+        blocks("tree_shared_nodes", "Distinct blocks held by two workers or more", totals.shared);
+        blocks("tree_copies", "Holders beyond the first, over all distinct blocks", totals.copies());
+        blocks("tree_blocks", "Sum of the blocks that each worker holds", totals.resident);
+        blocks("tree_blocks_shown", "Of those, in the picture", totals.resident - totals.hidden);
         let help = "Of those, below a parent that was never seen";
-        to.gauges("worker_unattached_blocks", help, known(|w| w.blocks.map(|_| w.unattached)))?;
+        blocks("tree_blocks_unattached", help, totals.unattached);
+        blocks("tree_allocated_nodes", "Nodes in memory", tree.allocated().into());
+        blocks("tree_limit_nodes", "Most nodes in memory", tree.limit().into());
+        blocks("tree_heap_bytes", "Memory that the tree uses", tree.heap_bytes() as u64);
+        self.counter("decisions", "Routing decisions heard", cluster.decisions().totals().count);
+    }
+
+    fn of_workers(&mut self, cluster: &Cluster) {
+        let labelled = |ix: WorkerIx| {
+            let worker = cluster.worker(ix)?;
+            let (id, rank) = (worker.id.id.to_string(), worker.id.dp_rank.to_string());
+            Some((ix, worker, labels([("worker_id", &id), ("dp_rank", &rank)])))
+        };
+        let workers: Vec<_> = cluster.workers_by_id().into_iter().filter_map(labelled).collect();
+        let known = |value: fn(&Cluster, WorkerIx, &WorkerState) -> Option<u64>| {
+            let value = move |&(ix, worker, _): &_| value(cluster, ix, worker);
+            workers.iter().filter_map(move |of| Some((Arc::clone(&of.2), value(of)? as f64)))
+        };
+        let counted = |value: fn(&WorkerState) -> u64| {
+            workers.iter().map(move |(_, worker, labels)| (Arc::clone(labels), value(worker)))
+        };
+        let help = "Blocks that the worker holds; absent while it is unknown";
+        self.gauges("worker_blocks", help, known(|cluster, ix, _| cluster.blocks(ix)));
+        let help = "Of those, below a parent that was never seen";
+        let unattached =
+            known(|cluster, ix, _| cluster.blocks(ix).map(|_| cluster.tree().holdings(ix).unattached));
+        self.gauges("worker_unattached_blocks", help, unattached);
         let help = "Blocks that its KV cache can hold, by its model card";
-        to.gauges("worker_capacity_blocks", help, known(|w| w.capacity))?;
-        to.gauges(
-            "worker_used_blocks",
-            "Blocks that running requests use, by its engine",
-            known(|w| w.used),
-        )?;
-        to.counters("worker_stored_blocks", "Blocks in its stored events", counted(|w| w.stored))?;
-        to.counters("worker_removed_blocks", "Blocks in its removed events", counted(|w| w.removed))?;
-        to.counters("worker_cleared", "Times it dropped everything", counted(|w| w.cleared))?;
-        to.counters("worker_missed", "Messages or events of it known to be lost", counted(|w| w.missed))?;
-        to.counters("worker_decisions", "Routing decisions that chose it", counted(|w| w.decisions))?;
+        let capacity = known(|cluster, ix, _| cluster.capacity(ix).map(|capacity| capacity.value));
+        self.gauges("worker_capacity_blocks", help, capacity);
+        let help = "Blocks that running requests use, by its engine";
+        self.gauges("worker_used_blocks", help, known(|_, _, worker| worker.engine_used_blocks));
+        self.counters("worker_stored_blocks", "Blocks in its stored events", counted(|w| w.stored_total));
+        self.counters("worker_removed_blocks", "Blocks in its removed events", counted(|w| w.removed_total));
+        self.counters("worker_cleared", "Times it dropped everything", counted(|w| w.cleared_total));
+        let help = "Messages or events of it known to be lost";
+        self.counters("worker_missed", help, counted(|w| w.missed_total));
+        let decisions = workers
+            .iter()
+            .map(|(ix, _, labels)| (Arc::clone(labels), cluster.decisions().totals_of(*ix).count));
+        self.counters("worker_decisions", "Routing decisions that chose it", decisions);
         let help = "Requests between choice and end; absent where no source tells when requests end";
-        to.gauges("worker_in_flight_requests", help, known(|w| w.in_flight.map(u64::from)))
+        let in_flight = known(|_, _, worker| worker.in_flight.now().map(u64::from));
+        self.gauges("worker_in_flight_requests", help, in_flight);
     }
 
-    fn of_processes(&self, to: &mut Writer<'_>) -> fmt::Result {
-        let labels = |p: &Process| [("process", p.name.clone()), ("role", p.role.to_owned())];
-        let ages = self.processes.iter().map(|p| (labels(p), p.age_s));
-        to.gauges("process_scrape_age_seconds", "Time since it last answered a scrape", ages)?;
-        let restarts = self.processes.iter().map(|p| (labels(p), p.restarts));
-        to.counters("process_restarts", "Times it was seen to have restarted", restarts)
+    fn of_processes(&mut self, view: &View<'_>) {
+        let processes = || view.cluster.processes().iter();
+        let name = |p: &ProcessState| labels([("process", &p.name), ("role", p.role.as_str())]);
+        let ages = processes().map(|p| (name(p), view.at_ms.since(p.last_ms) as f64 / 1_000.0));
+        self.gauges("process_scrape_age_seconds", "Time since it last answered a scrape", ages);
+        let restarts = processes().map(|p| (name(p), p.restarts.into()));
+        self.counters("process_restarts", "Times it was seen to have restarted", restarts);
     }
 
-    fn of_findings(&self, to: &mut Writer<'_>) -> fmt::Result {
-        let each = self.findings.iter().map(|f| {
-            let labels = [("code", f.code.as_str()), ("severity", f.severity)];
-            (labels, if f.is_present { 1.0 } else { 0.0 })
+    fn of_findings(&mut self, cluster: &Cluster) {
+        let findings = || cluster.findings().iter().map(|f| (f, f.phase != Phase::Cleared));
+        let each = findings().map(|(finding, is_present)| {
+            let labels = labels([("code", &finding.code), ("severity", finding.severity.as_str())]);
+            (labels, f64::from(u8::from(is_present)))
         });
-        to.gauges("findings", "1 while the finding is present, 0 once it is over", each)?;
-        let totals = [Severity::Info, Severity::Warning, Severity::Critical].map(|severity| {
-            let severity = severity.as_str();
-            let present = self.findings.iter().filter(|f| f.is_present && f.severity == severity).count();
-            ([("severity", severity)], present as f64)
+        self.gauges("findings", "1 while the finding is present, 0 once it is over", each);
+        let totals = SEVERITIES.map(|severity| {
+            let present = findings().filter(|(f, is_present)| *is_present && f.severity == severity).count();
+            (labels([("severity", severity.as_str())]), present as f64)
         });
-        to.gauges("findings_present", "Findings that are present", totals)
-    }
-}
-
-impl Worker {
-    fn labels(&self) -> [(&'static str, String); 2] {
-        [("worker_id", self.id.to_string()), ("dp_rank", self.dp_rank.to_string())]
-    }
-}
-
-impl Collector for Scrape {
-    fn encode(&self, encoder: DescriptorEncoder<'_>) -> fmt::Result {
-        let mut to = Writer(encoder);
-        self.of_ourselves(&mut to)?;
-        self.of_sources(&mut to)?;
-        self.of_tree(&mut to)?;
-        self.of_workers(&mut to)?;
-        self.of_processes(&mut to)?;
-        self.of_findings(&mut to)
-    }
-}
-
-/// Writes one family after the other.
-struct Writer<'e>(DescriptorEncoder<'e>);
-
-impl Writer<'_> {
-    fn gauge(&mut self, name: &str, help: &str, value: f64) -> fmt::Result {
-        let encoder = self.0.encode_descriptor(name, help, None, MetricType::Gauge)?;
-        ConstGauge::new(value).encode(encoder)
+        self.gauges("findings_present", "Findings that are present", totals);
     }
 
-    fn counter(&mut self, name: &str, help: &str, value: u64) -> fmt::Result {
-        let encoder = self.0.encode_descriptor(name, help, None, MetricType::Counter)?;
-        ConstCounter::new(value).encode(encoder)
+    fn gauge(&mut self, name: &'static str, help: &'static str, value: f64) {
+        self.gauges(name, help, [(Labels::default(), value)]);
     }
 
-    fn gauges<L: EncodeLabelSet>(
+    fn counter(&mut self, name: &'static str, help: &'static str, value: u64) {
+        self.counters(name, help, [(Labels::default(), value)]);
+    }
+
+    fn gauges(
         &mut self,
-        name: &str,
-        help: &str,
-        values: impl IntoIterator<Item = (L, f64)>,
-    ) -> fmt::Result {
-        let mut encoder = self.0.encode_descriptor(name, help, None, MetricType::Gauge)?;
-        for (labels, value) in values {
-            ConstGauge::new(value).encode(encoder.encode_family(&labels)?)?;
+        name: &'static str,
+        help: &'static str,
+        samples: impl IntoIterator<Item = (Labels, f64)>,
+    ) {
+        let samples = samples.into_iter().map(|(labels, value)| (labels, Number::Gauge(value))).collect();
+        self.0.push(Family { name, help, kind: MetricType::Gauge, samples });
+    }
+
+    fn counters(
+        &mut self,
+        name: &'static str,
+        help: &'static str,
+        samples: impl IntoIterator<Item = (Labels, u64)>,
+    ) {
+        let samples = samples.into_iter().map(|(labels, value)| (labels, Number::Counter(value))).collect();
+        self.0.push(Family { name, help, kind: MetricType::Counter, samples });
+    }
+}
+
+impl Collector for Families {
+    fn encode(&self, mut to: DescriptorEncoder<'_>) -> fmt::Result {
+        for Family { name, help, kind, samples } in &self.0 {
+            let mut family = to.encode_descriptor(name, help, None, *kind)?;
+            for (labels, number) in samples {
+                if labels.is_empty() {
+                    number.encode(family)?;
+                    break;
+                }
+                number.encode(family.encode_family(&&labels[..])?)?;
+            }
         }
         Ok(())
     }
+}
 
-    fn counters<L: EncodeLabelSet>(
-        &mut self,
-        name: &str,
-        help: &str,
-        values: impl IntoIterator<Item = (L, u64)>,
-    ) -> fmt::Result {
-        let mut encoder = self.0.encode_descriptor(name, help, None, MetricType::Counter)?;
-        for (labels, value) in values {
-            ConstCounter::new(value).encode(encoder.encode_family(&labels)?)?;
+impl Number {
+    fn encode(self, to: MetricEncoder<'_>) -> fmt::Result {
+        match self {
+            Self::Gauge(value) => ConstGauge::new(value).encode(to),
+            Self::Counter(value) => ConstCounter::new(value).encode(to),
         }
-        Ok(())
     }
 }

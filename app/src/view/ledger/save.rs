@@ -1,7 +1,7 @@
 //! The lines that are shown, as a file.
 
 use leptos::prelude::*;
-use radixscope_export::{DecisionsDto, csv};
+use radixscope_export::{Decisions, csv};
 use radixscope_state::cluster::DecisionEntry;
 
 use super::state::{Ledger, Shown};
@@ -21,7 +21,7 @@ pub(super) fn json(ledger: Ledger) {
     let text = ledger.look(|cluster, shown| {
         let worker = worker.and_then(|id| cluster.worker_ix(id));
         let dto = with_lines(ledger, shown, |lines| {
-            DecisionsDto::of(cluster, lines, worker.as_ref().map(std::slice::from_ref))
+            Decisions::of(cluster, lines, worker.as_ref().map(std::slice::from_ref))
         });
         // Plain data always encodes.
         serde_json::to_string(&dto).unwrap_or_default()

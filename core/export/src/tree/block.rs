@@ -1,11 +1,11 @@
 //! One block in all its particulars.
 
-use std::fmt::Write as _;
+use serde::Serialize;
 
 use super::element::Element;
 use super::sums::Sums;
-use super::{NotFound, OrNull, Picture};
-use radixscope_model::id::{BlockHash, TokensHash, WorkerIx};
+use super::{Hashes, NotFound, Picture};
+use radixscope_model::id::{BlockHash, Millis, Seq, TokensHash, Worker, WorkerIx};
 use radixscope_state::tree::NodeId;
 
 /// Most places of one hash that are told.
@@ -22,13 +22,64 @@ pub enum Asked {
     Tokens(TokensHash),
 }
 
+/// A block and what is above and below it.
+#[derive(Serialize)]
+pub struct BlockAnswer<'p> {
+    seq: Seq,
+    at_ms: Millis,
+    block: Block<'p>,
+    /// Every place of the hash; the first is the one in `block`.
+    matches: Vec<Match>,
+}
+
+#[derive(Serialize)]
+struct Match {
+    #[serde(flatten)]
+    hashes: Hashes,
+    position: Option<u32>,
+}
+
+#[derive(Serialize)]
+struct Block<'p> {
+    /// Counted from this block on.
+    #[serde(flatten)]
+    element: Element<'p>,
+    block_hash_hex: String,
+    tokens_hash_hex: String,
+    subtree_copies_tokens: Option<u64>,
+    requests: Option<u32>,
+    hits_window_ms: u64,
+    chain: InChain,
+    names: Vec<Name>,
+    /// All elements from the top; `path` has the first [`MAX_PATH`].
+    path_elements: usize,
+    path: Vec<Hashes>,
+}
+
+/// The element that a block is in, and where in it.
+#[derive(Serialize)]
+struct InChain {
+    block_hash: BlockHash,
+    position: Option<u32>,
+    len: u32,
+    index: u32,
+}
+
+/// What a holder calls a block.
+#[derive(Serialize)]
+struct Name {
+    #[serde(flatten)]
+    worker: Worker,
+    block_hash: BlockHash,
+}
+
 impl Picture {
-    /// A block and what is above and below it, as JSON. Of several places of one hash all are named, and the first of them is
-    /// told of.
+    /// A block and what is above and below it. Of several places of one hash all are named, and the first of them is told
+    /// of.
     ///
     /// # Errors
     /// There is no such block.
-    pub fn block(&self, asked: &Asked, window_ms: u64) -> Result<String, NotFound> {
+    pub fn block(&self, asked: &Asked, window_ms: u64) -> Result<BlockAnswer<'_>, NotFound> {
         let mut places = match asked {
             Asked::Block(hash, None) => self.places(*hash),
             Asked::Block(hash, Some(workers)) => vec![self.find(*hash, Some(workers), "hash")?],
@@ -40,30 +91,22 @@ impl Picture {
             Asked::Tokens(hash) => format!("tokens={hash}"),
         };
         let &node = places.first().ok_or_else(|| NotFound::Block(name()))?;
-        let mut json = String::from("{");
-        self.write_head(&mut json);
-        json.push_str(",\"block\":{");
-        self.write_block(node, window_ms, &mut json);
-        json.push_str("},\"matches\":[");
-        for (i, &place) in places.iter().enumerate() {
-            let comma = if i > 0 { "," } else { "" };
-            let _ = write!(
-                json,
-                "{comma}{{\"block_hash\":\"{}\",\"tokens_hash\":\"{}\",\"position\":{}}}",
-                self.tree().block_hash(place),
-                self.tree().tokens_hash(place),
-                OrNull(self.position(place)),
-            );
-        }
-        json.push_str("]}");
-        Ok(json)
+        let matches = places
+            .iter()
+            .map(|&place| Match { hashes: self.hashes(place), position: self.position(place) });
+        Ok(BlockAnswer {
+            seq: self.seq,
+            at_ms: self.at_ms,
+            block: self.particulars(node, window_ms),
+            matches: matches.collect(),
+        })
     }
 
     fn position(&self, node: NodeId) -> Option<u32> {
         self.tree().is_attached(node).then(|| self.tree().position(node))
     }
 
-    fn write_block(&self, node: NodeId, window_ms: u64, json: &mut String) {
+    fn particulars(&self, node: NodeId, window_ms: u64) -> Block<'_> {
         let tree = self.tree();
         let heads = self.heads(node);
         // The chain as the tree shows it; the block may be in the midst of it.
@@ -79,8 +122,9 @@ impl Picture {
         }
         let (row, requests) = (sums.row(place), self.requests(window_ms));
         let begin = self.position(head);
-        let (block, tokens) = (tree.block_hash(node), tree.tokens_hash(node));
         let element = Element {
+            picture: self,
+            level: None,
             first: node,
             last: sums.row(end).node,
             len: len - index,
@@ -92,54 +136,33 @@ impl Picture {
             hits: requests.map(|_| row.hits),
             touched: tree.touched(node),
             subtree_touched: row.touched,
+            branches: tree.children(node).len(),
         };
-        element.write(self, json);
-        let tokens_of = |copies: u64| self.block_size_tokens.map(|size| copies.saturating_mul(size.into()));
-        let _ = write!(
-            json,
-            ",\"block_hash_hex\":\"{:#018x}\",\"tokens_hash_hex\":\"{:#018x}\",\"subtree_copies_tokens\":{},\
-             \"requests\":{},\"hits_window_ms\":{window_ms},\"branches\":{},\
-             \"chain\":{{\"block_hash\":\"{}\",\"position\":{},\"len\":{len},\"index\":{index}}},\"names\":[",
-            block.0,
-            tokens.0,
-            OrNull(tokens_of(row.copies)),
-            OrNull(requests),
-            tree.children(node).len(),
-            tree.block_hash(head),
-            OrNull(begin),
-        );
-        self.write_names(node, json);
-        let _ = write!(json, "],\"path_elements\":{},\"path\":[", heads.len());
-        for (i, &above) in heads.iter().take(MAX_PATH).enumerate() {
-            let comma = if i > 0 { "," } else { "" };
-            let _ = write!(
-                json,
-                "{comma}{{\"block_hash\":\"{}\",\"tokens_hash\":\"{}\"}}",
-                tree.block_hash(above),
-                tree.tokens_hash(above)
-            );
+        let Hashes { block_hash, tokens_hash } = self.hashes(node);
+        Block {
+            block_hash_hex: format!("{:#018x}", block_hash.0),
+            tokens_hash_hex: format!("{:#018x}", tokens_hash.0),
+            subtree_copies_tokens: self.tokens(row.copies),
+            requests,
+            hits_window_ms: window_ms,
+            chain: InChain { block_hash: tree.block_hash(head), position: begin, len, index },
+            names: self.names(node),
+            path_elements: heads.len(),
+            path: heads.iter().take(MAX_PATH).map(|&above| self.hashes(above)).collect(),
+            element,
         }
-        json.push(']');
     }
 
     /// What each holder calls the block, where they differ.
-    fn write_names(&self, node: NodeId, json: &mut String) {
+    fn names(&self, node: NodeId) -> Vec<Name> {
         let tree = self.tree();
         if tree.hashes_agree(node) {
-            return;
+            return Vec::new();
         }
-        let owners = tree.owners(node).iter();
-        let named = owners.filter_map(|ix| self.workers.get(ix.at()).map(|worker| (ix, worker)));
-        for (i, (ix, worker)) in named.enumerate() {
-            let comma = if i > 0 { "," } else { "" };
-            let _ = write!(
-                json,
-                "{comma}{{\"worker_id\":\"{}\",\"dp_rank\":{},\"block_hash\":\"{}\"}}",
-                worker.id,
-                worker.dp_rank,
-                tree.block_hash_by(node, ix),
-            );
-        }
+        let name = |ix: WorkerIx| {
+            Some(Name { worker: *self.workers.get(ix.at())?, block_hash: tree.block_hash_by(node, ix) })
+        };
+        tree.owners(node).iter().filter_map(name).collect()
     }
 
     /// First blocks of the elements from the top, or from a missing parent, to that of `node`. Walks up.

@@ -3,6 +3,8 @@
 use std::fmt;
 use std::str::FromStr;
 
+use serde::{Serialize, Serializer};
+
 use super::Sort;
 use radixscope_model::id::{BlockHash, TokensHash};
 
@@ -40,6 +42,12 @@ impl fmt::Display for Cursor {
         let Self { sort, rank, tokens, block, position, above } = self;
         write!(f, "{}.{rank}.{tokens}.{block}.{position}.", sort.letter())?;
         above.map_or(Ok(()), |above| above.fmt(f))
+    }
+}
+
+impl Serialize for Cursor {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        to.collect_str(self)
     }
 }
 

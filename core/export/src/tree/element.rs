@@ -1,12 +1,17 @@
 //! One element of an answer: a run of blocks with one child each and the same owners.
 
-use std::fmt::Write as _;
+use serde::ser::SerializeStruct;
+use serde::{Serialize, Serializer};
 
-use super::{OrNull, Picture, ms};
+use super::{Holders, Picture};
+use radixscope_state::cluster::touched_ms;
 use radixscope_state::tree::NodeId;
 
-/// What is told of an element, but for what is below it.
-pub(super) struct Element {
+/// What is told of an element; the rest is read from the tree as it is written.
+pub(super) struct Element<'p> {
+    pub(super) picture: &'p Picture,
+    /// 0 at the top of a page; other answers have no levels.
+    pub(super) level: Option<usize>,
     /// Its first block.
     pub(super) first: NodeId,
     /// Its last block.
@@ -27,34 +32,32 @@ pub(super) struct Element {
     pub(super) touched: u32,
     /// Latest touch of a block of it or below.
     pub(super) subtree_touched: u32,
+    /// Elements right below it.
+    pub(super) branches: usize,
 }
 
-impl Element {
-    /// Writes the members of the JSON object, without its braces.
-    pub(super) fn write(&self, picture: &Picture, json: &mut String) {
-        let tree = picture.tree();
-        let _ = write!(
-            json,
-            "\"block_hash\":\"{}\",\"tokens_hash\":\"{}\",\"position\":{},\"len\":{},\"last_block_hash\":\"{}\",\"workers\":",
-            tree.block_hash(self.first),
-            tree.tokens_hash(self.first),
-            OrNull(self.position),
-            self.len,
-            tree.block_hash(self.last),
-        );
-        picture.write_workers(json, tree.owners(self.first).iter());
-        let _ = write!(
-            json,
-            ",\"subtree_blocks\":{},\"subtree_shared_blocks\":{},\"subtree_copies\":{},\"subtree_depth_blocks\":{},\
-             \"hits\":{},\"first_stored_ms\":{},\"last_touch_ms\":{},\"subtree_last_touch_ms\":{}",
-            self.blocks,
-            self.shared,
-            self.copies,
-            OrNull(self.depth),
-            OrNull(self.hits),
-            ms(tree.first_stored(self.first)),
-            ms(self.touched),
-            ms(self.subtree_touched),
-        );
+impl Serialize for Element<'_> {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        let (picture, tree) = (self.picture, self.picture.tree());
+        let mut row = to.serialize_struct("Element", 16)?;
+        if let Some(level) = self.level {
+            row.serialize_field("level", &level)?;
+        }
+        row.serialize_field("block_hash", &tree.block_hash(self.first))?;
+        row.serialize_field("tokens_hash", &tree.tokens_hash(self.first))?;
+        row.serialize_field("position", &self.position)?;
+        row.serialize_field("len", &self.len)?;
+        row.serialize_field("last_block_hash", &tree.block_hash(self.last))?;
+        row.serialize_field("workers", &Holders { picture, node: self.first })?;
+        row.serialize_field("subtree_blocks", &self.blocks)?;
+        row.serialize_field("subtree_shared_blocks", &self.shared)?;
+        row.serialize_field("subtree_copies", &self.copies)?;
+        row.serialize_field("subtree_depth_blocks", &self.depth)?;
+        row.serialize_field("hits", &self.hits)?;
+        row.serialize_field("first_stored_ms", &touched_ms(tree.first_stored(self.first)))?;
+        row.serialize_field("last_touch_ms", &touched_ms(self.touched))?;
+        row.serialize_field("subtree_last_touch_ms", &touched_ms(self.subtree_touched))?;
+        row.serialize_field("branches", &self.branches)?;
+        row.end()
     }
 }

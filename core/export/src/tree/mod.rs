@@ -1,8 +1,8 @@
 //! The prefix tree as the API tells it: page by page, block by block, its largest prefixes, and as a picture in SVG.
 //!
 //! Everything is read from a [`Picture`], a copy of the tree: what is asked may take longer than whoever changes the tree
-//! can wait. The text is written while walking: a nested value built first would be dropped and serialised by recursion,
-//! and depth comes from outside. Knows no request and no clock.
+//! can wait. Answers are plain rows that serialise themselves; a page is flat, each row with its level, because depth comes
+//! from outside. Knows no request and no clock.
 //!
 //! # How it works
 //!
@@ -27,17 +27,18 @@ pub mod svg;
 #[cfg(test)]
 mod tests;
 
-use std::fmt::Write as _;
 use std::sync::OnceLock;
 
-use radixscope_model::id::{BlockHash, Millis, Seq, Worker, WorkerIx};
-use radixscope_state::cluster::{Cluster, touch, touched_ms};
-use radixscope_state::tree::{HIT_WINDOW, NodeId, Totals, Tree};
+use serde::{Serialize, Serializer};
 
-pub use block::{Asked, MAX_MATCHES, MAX_PATH};
+use radixscope_model::id::{BlockHash, Millis, Seq, TokensHash, Worker, WorkerIx};
+use radixscope_state::cluster::{Cluster, touch};
+use radixscope_state::tree::{HIT_WINDOW, NodeId, Tree};
+
+pub use block::{Asked, BlockAnswer, MAX_MATCHES, MAX_PATH};
 pub use cursor::{BadCursor, Cursor};
-pub use page::{Page, Sort};
-pub use prefixes::By;
+pub use page::{Page, PageAnswer, Sort};
+pub use prefixes::{By, PrefixesAnswer};
 pub use shown::Shown;
 use sums::Sums;
 
@@ -108,10 +109,6 @@ impl Picture {
         &self.tree
     }
 
-    fn totals(&self) -> Totals {
-        self.tree.totals()
-    }
-
     /// Requests of the last `window_ms`; `None`: of none is known what was held of its prompt, so hits are unknown.
     fn requests(&self, window_ms: u64) -> Option<u32> {
         Some(self.tree.requests(self.since(window_ms))).filter(|&requests| requests > 0)
@@ -147,56 +144,69 @@ impl Picture {
     }
 
     /// What everything is worth together: blocks, copies, what they take, how much of it is in the picture.
-    fn write_totals(&self, json: &mut String, window_ms: u64, kv_bytes_per_token: Option<u64>) {
-        let totals = self.totals();
+    fn sums_of_all(&self, window_ms: u64, kv_bytes_per_token: Option<u64>) -> SumsOfAll {
+        let totals = self.tree.totals();
         let copies = totals.copies();
-        let tokens = self.block_size_tokens.map(|size| copies.saturating_mul(size.into()));
-        let bytes = tokens.zip(kv_bytes_per_token).map(|(tokens, bytes)| tokens.saturating_mul(bytes));
-        let _ = write!(
-            json,
-            "{{\"blocks\":{},\"shared_blocks\":{},\"copies\":{copies},\"shown\":{},\"total\":{},\"block_size_tokens\":{},\
-             \"copies_tokens\":{},\"copies_bytes\":{},\"hits_window_ms\":{window_ms},\"requests\":{}}}",
-            totals.nodes,
-            totals.shared,
-            totals.resident - totals.hidden,
-            totals.resident,
-            OrNull(self.block_size_tokens),
-            OrNull(tokens),
-            OrNull(bytes),
-            OrNull(self.requests(window_ms)),
-        );
-    }
-
-    /// `"seq":…,"at_ms":…` of this answer.
-    fn write_head(&self, json: &mut String) {
-        let _ = write!(json, "\"seq\":{},\"at_ms\":{}", self.seq, self.at_ms.0);
-    }
-
-    /// A list of workers.
-    fn write_workers(&self, json: &mut String, workers: impl Iterator<Item = WorkerIx>) {
-        json.push('[');
-        let known = workers.filter_map(|ix| self.workers.get(ix.at()));
-        for (i, worker) in known.enumerate() {
-            let comma = if i > 0 { "," } else { "" };
-            let _ = write!(json, "{comma}{{\"worker_id\":\"{}\",\"dp_rank\":{}}}", worker.id, worker.dp_rank);
+        let tokens = self.tokens(copies);
+        SumsOfAll {
+            blocks: totals.nodes,
+            shared_blocks: totals.shared,
+            copies,
+            shown: totals.resident - totals.hidden,
+            total: totals.resident,
+            block_size_tokens: self.block_size_tokens,
+            copies_tokens: tokens,
+            copies_bytes: tokens.zip(kv_bytes_per_token).map(|(tokens, bytes)| tokens.saturating_mul(bytes)),
+            hits_window_ms: window_ms,
+            requests: self.requests(window_ms),
         }
-        json.push(']');
+    }
+
+    /// Tokens of so many blocks, where their size is known.
+    fn tokens(&self, blocks: u64) -> Option<u64> {
+        self.block_size_tokens.map(|size| blocks.saturating_mul(size.into()))
+    }
+
+    fn hashes(&self, node: NodeId) -> Hashes {
+        Hashes { block_hash: self.tree.block_hash(node), tokens_hash: self.tree.tokens_hash(node) }
     }
 }
 
-/// A value, or `null`.
-struct OrNull<T>(Option<T>);
-
-impl<T: std::fmt::Display> std::fmt::Display for OrNull<T> {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match &self.0 {
-            Some(value) => value.fmt(f),
-            None => f.write_str("null"),
-        }
-    }
+/// Sums over the whole tree.
+#[derive(Serialize)]
+struct SumsOfAll {
+    blocks: u64,
+    shared_blocks: u64,
+    copies: u64,
+    /// Resident blocks that are in the picture, of `total`.
+    shown: u64,
+    total: u64,
+    block_size_tokens: Option<u32>,
+    copies_tokens: Option<u64>,
+    copies_bytes: Option<u64>,
+    hits_window_ms: u64,
+    /// Requests that `hits` are a part of.
+    requests: Option<u32>,
 }
 
-/// Unix milliseconds of a touch.
-fn ms(touched: u32) -> u64 {
-    touched_ms(touched).0
+/// What names a block.
+#[derive(Serialize)]
+struct Hashes {
+    /// By the engine.
+    block_hash: BlockHash,
+    /// By the router.
+    tokens_hash: TokensHash,
+}
+
+/// Who holds a block.
+struct Holders<'p> {
+    picture: &'p Picture,
+    node: NodeId,
+}
+
+impl Serialize for Holders<'_> {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        let owners = self.picture.tree.owners(self.node);
+        to.collect_seq(owners.iter().filter_map(|ix| self.picture.workers.get(ix.at())))
+    }
 }

@@ -1,17 +1,19 @@
 //! A page of the tree: elements in pre-order, siblings in the order asked for, from the top or after a cursor.
 
 use std::cmp::Reverse;
-use std::fmt::Write as _;
+
+use serde::Serialize;
 
 use super::cursor::Cursor;
 use super::element::Element;
 use super::sums::{Place, Sums};
-use super::{MAX_HITS_WINDOW_MS, NotFound, Picture};
-use radixscope_model::id::{BlockHash, WorkerIx};
+use super::{MAX_HITS_WINDOW_MS, NotFound, Picture, SumsOfAll};
+use radixscope_model::id::{BlockHash, Millis, Seq, WorkerIx};
 use radixscope_state::tree::NodeId;
 
 /// In which order siblings come. Ties are broken by tokens hash, the smaller first.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize)]
+#[serde(rename_all = "lowercase")]
 pub enum Sort {
     /// First stored first.
     #[default]
@@ -66,7 +68,7 @@ pub struct Page {
     /// Levels of elements.
     pub levels: usize,
     /// Most elements.
-    pub limit: u64,
+    pub limit: usize,
     /// Order of siblings.
     pub sort: Sort,
     /// Where the page before ended.
@@ -95,12 +97,31 @@ impl Default for Page {
 /// By what siblings are ordered.
 type Key = (u64, u64);
 
+/// A page of the tree, and where the next one goes on.
+#[derive(Serialize)]
+pub struct PageAnswer<'p> {
+    seq: Seq,
+    at_ms: Millis,
+    root: Option<BlockHash>,
+    sort: Sort,
+    /// Sums over what was asked for.
+    blocks: u32,
+    shared_blocks: u32,
+    copies: u64,
+    totals: SumsOfAll,
+    /// Parents first, each with its level.
+    rows: Vec<Element<'p>>,
+    /// Whether something was left out, by limit or by depth.
+    truncated: bool,
+    next: Option<Cursor>,
+}
+
 impl Picture {
-    /// A page of the tree, as JSON.
+    /// A page of the tree.
     ///
     /// # Errors
     /// The root, or where the last page ended, is not in the tree.
-    pub fn page(&self, page: &Page) -> Result<String, NotFound> {
+    pub fn page(&self, page: &Page) -> Result<PageAnswer<'_>, NotFound> {
         let tree = self.tree();
         let root = match page.root {
             None => NodeId::ROOT,
@@ -115,110 +136,83 @@ impl Picture {
                 own.insert(Sums::below(tree, root, page.workers.as_deref(), self.since(page.hits_window_ms)))
             }
         };
-        let mut writer = Writer {
+        let mut walk = Walk {
             picture: self,
             page,
             sums,
             begin: tree.is_attached(root).then(|| tree.position(root)),
             requests: self.requests(page.hits_window_ms),
-            json: String::new(),
-            left: page.limit,
-            needs_comma: false,
+            rows: Vec::new(),
             last: None,
             is_cut_by_limit: false,
             is_cut_by_depth: false,
         };
         let open = match &page.after {
-            None => vec![Level { rest: writer.at_top(root), is_told: false }],
-            Some(cursor) => writer.resume(root, cursor)?,
+            None => vec![walk.at_top(root)],
+            Some(cursor) => walk.resume(root, cursor)?,
         };
-        writer.json.push('{');
-        self.write_head(&mut writer.json);
-        match page.root {
-            Some(hash) => {
-                let _ = write!(writer.json, ",\"root\":\"{hash}\"");
-            }
-            None => writer.json.push_str(",\"root\":null"),
-        }
+        walk.elements(open);
         let row = sums.row(0);
-        let _ = write!(
-            writer.json,
-            ",\"sort\":\"{}\",\"blocks\":{},\"shared_blocks\":{},\"copies\":{},\"totals\":",
-            page.sort.name(),
-            row.blocks,
-            row.shared,
-            row.copies
-        );
-        self.write_totals(&mut writer.json, page.hits_window_ms, page.kv_bytes_per_token);
-        writer.json.push_str(",\"children\":[");
-        writer.elements(open);
-        let next = writer.next();
-        let is_truncated = writer.is_cut_by_limit || writer.is_cut_by_depth;
-        let _ = write!(writer.json, "],\"truncated\":{is_truncated},\"next\":");
-        match next {
-            Some(cursor) => {
-                let _ = write!(writer.json, "\"{cursor}\"");
-            }
-            None => writer.json.push_str("null"),
-        }
-        writer.json.push('}');
-        Ok(writer.json)
+        Ok(PageAnswer {
+            seq: self.seq,
+            at_ms: self.at_ms,
+            root: page.root,
+            sort: page.sort,
+            blocks: row.blocks,
+            shared_blocks: row.shared,
+            copies: row.copies,
+            totals: self.sums_of_all(page.hits_window_ms, page.kv_bytes_per_token),
+            truncated: walk.is_cut_by_limit || walk.is_cut_by_depth,
+            next: walk.next(),
+            rows: walk.rows,
+        })
     }
 }
 
-struct Writer<'p> {
+struct Walk<'w, 'p> {
     picture: &'p Picture,
-    page: &'p Page,
-    sums: &'p Sums,
+    page: &'w Page,
+    sums: &'w Sums,
     /// Position of the first row; `None` if its path to the top is not known.
     begin: Option<u32>,
     requests: Option<u32>,
-    json: String,
-    /// Elements that may still be written.
-    left: u64,
-    needs_comma: bool,
-    /// First block of the element written last.
+    rows: Vec<Element<'p>>,
+    /// First block of the last element.
     last: Option<Place>,
     is_cut_by_limit: bool,
     is_cut_by_depth: bool,
 }
 
-/// An element whose children are being written; the first stands for the top.
-struct Level {
-    /// Children that are not yet written, last first.
-    rest: Vec<Place>,
-    /// Whether the element itself is on this page.
-    is_told: bool,
-}
+/// Siblings that are not yet on a page, last first.
+type Siblings = Vec<Place>;
 
-impl Writer<'_> {
-    fn elements(&mut self, mut open: Vec<Level>) {
-        while let Some(level) = open.last_mut() {
-            let Some(next) = level.rest.pop() else {
-                if open.pop().is_some_and(|level| level.is_told) {
-                    self.json.push_str("]}");
-                    self.needs_comma = true;
-                }
+impl Walk<'_, '_> {
+    /// Elements that still have room.
+    fn left(&self) -> usize {
+        self.page.limit.saturating_sub(self.rows.len())
+    }
+
+    /// Adds what is open, level by level, and what is below it.
+    fn elements(&mut self, mut open: Vec<Siblings>) {
+        while let Some(siblings) = open.last_mut() {
+            let Some(next) = siblings.pop() else {
+                open.pop();
                 continue;
             };
-            if self.left == 0 {
+            if self.left() == 0 {
                 self.is_cut_by_limit = true;
-                level.rest.clear();
-                continue;
+                return;
             }
             let end = self.element(next, open.len() - 1);
-            let rest = match open.len() < self.page.levels {
-                true => self.children(end, |_| true),
-                false => {
-                    self.is_cut_by_depth |= self.sums.row(end).branches > 0;
-                    Vec::new()
-                }
-            };
-            open.push(Level { rest, is_told: true });
+            if open.len() < self.page.levels {
+                open.push(self.children(end, |_| true));
+            } else {
+                self.is_cut_by_depth |= self.sums.row(end).branches > 0;
+            }
         }
     }
 
-    /// Writes the chain that begins at `first` up to its children, and gives its last block.
+    /// Adds the chain that begins at `first`, and gives its last block.
     fn element(&mut self, first: Place, level: usize) -> Place {
         let (tree, sums) = (self.picture.tree(), self.sums);
         let row = sums.row(first);
@@ -227,7 +221,9 @@ impl Writer<'_> {
         let blocks =
             std::iter::successors(Some(first), |&at| if at == end { None } else { sums.branches(at).next() });
         let touched = blocks.map(|at| tree.touched(sums.row(at).node)).max();
-        let element = Element {
+        self.rows.push(Element {
+            picture: self.picture,
+            level: Some(level),
             first: row.node,
             last: sums.row(end).node,
             len,
@@ -239,13 +235,8 @@ impl Writer<'_> {
             hits: self.requests.map(|_| row.hits),
             touched: touched.unwrap_or_default(),
             subtree_touched: row.touched,
-        };
-        let comma = if self.needs_comma { "," } else { "" };
-        let _ = write!(self.json, "{comma}{{\"level\":{level},");
-        element.write(self.picture, &mut self.json);
-        let _ = write!(self.json, ",\"branches\":{},\"children\":[", sums.row(end).branches);
-        self.needs_comma = false;
-        self.left -= 1;
+            branches: sums.row(end).branches as usize,
+        });
         self.last = Some(first);
         end
     }
@@ -262,11 +253,11 @@ impl Writer<'_> {
         (rank, tree.tokens_hash(row.node).0)
     }
 
-    /// What is below the block at `place` and `is_wanted`, last first; no more of it than can be written, and one.
-    fn children(&self, place: Place, is_wanted: impl Fn(Key) -> bool) -> Vec<Place> {
+    /// What is below the block at `place` and `is_wanted`, last first; no more of it than has room, and one.
+    fn children(&self, place: Place, is_wanted: impl Fn(Key) -> bool) -> Siblings {
         let branches = self.sums.branches(place).map(|child| (self.key(child), child));
         let mut children: Vec<(Key, Place)> = branches.filter(|&(key, _)| is_wanted(key)).collect();
-        let most = usize::try_from(self.left).unwrap_or(usize::MAX).saturating_add(1);
+        let most = self.left().saturating_add(1);
         if children.len() > most {
             children.select_nth_unstable(most);
             children.truncate(most);
@@ -276,12 +267,12 @@ impl Writer<'_> {
     }
 
     /// The elements of the first level.
-    fn at_top(&self, root: NodeId) -> Vec<Place> {
+    fn at_top(&self, root: NodeId) -> Siblings {
         if root == NodeId::ROOT { self.children(0, |_| true) } else { vec![0] }
     }
 
     /// What is left after the element of `cursor`, level by level.
-    fn resume(&self, root: NodeId, cursor: &Cursor) -> Result<Vec<Level>, NotFound> {
+    fn resume(&self, root: NodeId, cursor: &Cursor) -> Result<Vec<Siblings>, NotFound> {
         let (tree, sums) = (self.picture.tree(), self.sums);
         let named = self.named(cursor);
         // If it has gone, its siblings go on below the block before it; at the top there is always a place.
@@ -315,7 +306,7 @@ impl Writer<'_> {
             None => self.children(end, behind_cursor),
         });
         levels.truncate(self.page.levels);
-        Ok(levels.into_iter().map(|rest| Level { rest, is_told: false }).collect())
+        Ok(levels)
     }
 
     /// The block that `cursor` names, if it is where it was.

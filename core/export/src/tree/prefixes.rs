@@ -1,14 +1,16 @@
 //! The largest prefixes, and those most used.
 
-use std::fmt::Write as _;
+use serde::Serialize;
 
-use super::Picture;
 use super::element::Element;
+use super::{Picture, SumsOfAll};
+use radixscope_model::id::{Millis, Seq};
 use radixscope_state::cluster::TOUCH_MS;
 use radixscope_state::tree::forest::{Arrangement, Chain, Forest};
 
 /// By what prefixes are ranked.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize)]
+#[serde(rename_all = "lowercase")]
 pub enum By {
     /// Blocks at and below them.
     #[default]
@@ -17,37 +19,44 @@ pub enum By {
     Hits,
 }
 
+/// The prefixes that say something new, ranked.
+#[derive(Serialize)]
+pub struct PrefixesAnswer<'p> {
+    seq: Seq,
+    at_ms: Millis,
+    by: By,
+    totals: SumsOfAll,
+    prefixes: Vec<Element<'p>>,
+}
+
 impl Picture {
-    /// Up to `most` prefixes that say something new, see [`Forest::largest`] and [`Forest::hottest`], as JSON.
-    pub fn prefixes(&self, by: By, most: usize, window_ms: u64, kv_bytes_per_token: Option<u64>) -> String {
-        let tree = self.tree();
+    /// Up to `most` prefixes that say something new, see [`Forest::largest`] and [`Forest::hottest`].
+    pub fn prefixes(
+        &self,
+        by: By,
+        most: usize,
+        window_ms: u64,
+        kv_bytes_per_token: Option<u64>,
+    ) -> PrefixesAnswer<'_> {
         let hits_window = u32::try_from(window_ms / TOUCH_MS).unwrap_or(u32::MAX);
-        let forest = Forest::of(tree, Arrangement { hits_window, ..Arrangement::default() });
+        let forest = Forest::of(self.tree(), Arrangement { hits_window, ..Arrangement::default() });
         let ranked = match by {
             By::Blocks => forest.largest(most),
             By::Hits => forest.hottest(most),
         };
-        let mut json = String::from("{");
-        self.write_head(&mut json);
-        let by = match by {
-            By::Blocks => "blocks",
-            By::Hits => "hits",
-        };
-        let _ = write!(json, ",\"by\":\"{by}\",\"totals\":");
-        self.write_totals(&mut json, window_ms, kv_bytes_per_token);
-        json.push_str(",\"prefixes\":[");
-        let requests = self.requests(window_ms);
-        for (i, &id) in ranked.iter().enumerate() {
-            let chain = forest.chain(id);
-            json.push_str(if i > 0 { ",{" } else { "{" });
-            self.element_of(chain, requests.is_some()).write(self, &mut json);
-            let _ = write!(json, ",\"branches\":{}}}", forest.children(Some(id)).len());
+        let are_hits_known = self.requests(window_ms).is_some();
+        let element =
+            |&id| self.element_of(forest.chain(id), forest.children(Some(id)).len(), are_hits_known);
+        PrefixesAnswer {
+            seq: self.seq,
+            at_ms: self.at_ms,
+            by,
+            totals: self.sums_of_all(window_ms, kv_bytes_per_token),
+            prefixes: ranked.iter().map(element).collect(),
         }
-        json.push_str("]}");
-        json
     }
 
-    fn element_of(&self, chain: &Chain, hits_are_known: bool) -> Element {
+    fn element_of(&self, chain: &Chain, branches: usize, are_hits_known: bool) -> Element<'_> {
         let (tree, sums) = (self.tree(), &chain.sums);
         let below = |node| tree.children(node).next();
         let blocks = std::iter::successors(Some(chain.first), |&node| match node == chain.last {
@@ -55,6 +64,8 @@ impl Picture {
             false => below(node),
         });
         Element {
+            picture: self,
+            level: None,
             first: chain.first,
             last: chain.last,
             len: chain.len,
@@ -63,9 +74,10 @@ impl Picture {
             shared: sums.shared,
             copies: sums.copies,
             depth: Some(sums.bottom),
-            hits: hits_are_known.then_some(sums.hits),
+            hits: are_hits_known.then_some(sums.hits),
             touched: blocks.map(|node| tree.touched(node)).max().unwrap_or_default(),
             subtree_touched: sums.touched,
+            branches,
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use std::ops::ControlFlow;
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Serialize, Serializer};
 
 use super::MAX_AXIS;
 use super::sample::{Reason, Sample};
@@ -37,6 +37,7 @@ pub struct About {
     /// Of these, decisions judged; the others are in `left_out`.
     pub judged: u64,
     /// Decisions left out, by reason; only reasons that occurred, in the order of [`Reason::ALL`].
+    #[serde(serialize_with = "by_reason")]
     pub left_out: Vec<(Reason, u64)>,
     /// Earliest decision looked at.
     pub from_ms: Option<Millis>,
@@ -47,9 +48,24 @@ pub struct About {
     /// Of those with candidates, the ones whose requests still run, or ended unreported less than 300 s ago.
     pub running: u64,
     /// What the latest decision judged was taken with; `None` where none is judged.
+    #[serde(rename = "settings")]
     pub recorded: Option<RouterSettings>,
     /// Different formulas and weights among those judged, counted up to 8.
     pub recorded_settings: u32,
+}
+
+/// In JSON as objects, the reasons in words.
+fn by_reason<S: Serializer>(left_out: &Vec<(Reason, u64)>, to: S) -> Result<S::Ok, S::Error> {
+    #[derive(Serialize)]
+    struct LeftOut {
+        reason: &'static str,
+        count: u64,
+    }
+    if to.is_human_readable() {
+        to.collect_seq(left_out.iter().map(|&(reason, count)| LeftOut { reason: reason.as_str(), count }))
+    } else {
+        left_out.serialize(to)
+    }
 }
 
 impl About {

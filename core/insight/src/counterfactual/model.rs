@@ -3,7 +3,7 @@
 
 use std::ops::ControlFlow;
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Serialize, Serializer};
 use thiserror::Error;
 
 use super::sample::meant;
@@ -25,7 +25,7 @@ const MAX_PLAYED_BLOCKS: usize = 8 << 20;
 const USUAL_BLOCK_SIZE_TOKENS: u32 = 16;
 
 /// Where a part of the model is known from.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize)]
 pub enum Provenance {
     /// The workers' model cards.
     ModelCard,
@@ -57,6 +57,13 @@ impl Provenance {
     }
 }
 
+/// Its number in binary forms, its words in JSON.
+impl Serialize for Provenance {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        to.serialize_unit_variant("Provenance", *self as u32, self.as_str())
+    }
+}
+
 /// A value and where it is known from.
 type Known<T> = (T, Provenance);
 
@@ -85,8 +92,10 @@ pub struct Times {
     /// Requests that it is known of.
     pub requests: u64,
     /// Half took at most this.
+    #[serde(rename = "p50")]
     pub p50_ms: f64,
     /// 95 of 100 took at most this.
+    #[serde(rename = "p95")]
     pub p95_ms: f64,
 }
 
@@ -256,6 +265,7 @@ pub struct ModelReport {
     /// Last arrival played.
     pub to_ms: Millis,
     /// What was tried.
+    #[serde(rename = "settings")]
     pub tried_settings: RouterSettings,
     /// The router of `recorded`, in words.
     pub recorded_router: String,

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Serialize, Serializer};
 
 use crate::id::{Millis, WorkerIx};
 
@@ -14,10 +14,12 @@ pub struct Finding<'a> {
     /// How bad.
     pub severity: Severity,
     /// Where it stands.
+    #[serde(rename = "state")]
     pub phase: Phase,
     /// In half a sentence.
     pub title: Cow<'a, str>,
     /// Code of the finding that causes it; empty: none is known. Its own severity does not change by that.
+    #[serde(serialize_with = "empty_is_null")]
     pub cause: Cow<'a, str>,
     /// What it means, in two sentences.
     pub explanation: Cow<'a, str>,
@@ -30,9 +32,16 @@ pub struct Finding<'a> {
     /// Query of the panel that shows it (`view=decisions&worker=…`).
     pub link: Cow<'a, str>,
     /// When it was first seen.
+    #[serde(rename = "first_seen_ms")]
     pub first_ms: Millis,
     /// When it was last seen to hold.
+    #[serde(rename = "last_seen_ms")]
     pub last_ms: Millis,
+}
+
+/// Text that is absent where it is empty: `null` in JSON.
+fn empty_is_null<S: Serializer>(text: &str, to: S) -> Result<S::Ok, S::Error> {
+    if text.is_empty() && to.is_human_readable() { to.serialize_none() } else { to.serialize_str(text) }
 }
 
 impl Finding<'static> {
@@ -133,7 +142,7 @@ impl Finding<'_> {
 }
 
 /// How bad.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug, Serialize, Deserialize)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug, Deserialize)]
 pub enum Severity {
     /// Worth knowing; nothing has to be done.
     Info,
@@ -154,7 +163,7 @@ impl From<Severity> for CheckStatus {
 }
 
 /// Where a finding stands.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Deserialize)]
 pub enum Phase {
     /// It holds.
     Warn,
@@ -181,8 +190,10 @@ pub struct Fix<'a> {
     /// What to do, and for which engine and version.
     pub text: Cow<'a, str>,
     /// The exact setting; empty: there is none.
+    #[serde(serialize_with = "empty_is_null")]
     pub setting: Cow<'a, str>,
     /// What to set it to; empty: nothing to set.
+    #[serde(serialize_with = "empty_is_null")]
     pub value: Cow<'a, str>,
 }
 
@@ -196,8 +207,10 @@ pub struct RuleStatus<'a> {
     /// What came of it.
     pub status: CheckStatus,
     /// What is missing to judge, and how to provide it; empty unless the status is [`CheckStatus::NoData`].
+    #[serde(serialize_with = "empty_is_null")]
     pub missing: Cow<'a, str>,
     /// Code of the finding that explains what shows; empty unless the status is [`CheckStatus::Explained`].
+    #[serde(serialize_with = "empty_is_null")]
     pub explained_by: Cow<'a, str>,
 }
 
@@ -216,7 +229,7 @@ impl RuleStatus<'_> {
 }
 
 /// What came of a rule.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Deserialize)]
 pub enum CheckStatus {
     /// Looked at, nothing found.
     Ok,

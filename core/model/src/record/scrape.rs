@@ -57,7 +57,7 @@ impl Scrape {
 }
 
 /// What a scraped process is, by the metrics it offers.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Deserialize)]
 pub enum ProcessRole {
     /// Takes requests over HTTP and, in Dynamo, routes them.
     Frontend,

@@ -21,6 +21,7 @@ const SPREAD_FALL_REQUESTS: u32 = 2;
 
 /// What a grid suggests.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Suggestion {
     /// More overlap while workers stay as even.
     MoreOverlap,

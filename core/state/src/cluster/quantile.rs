@@ -1,5 +1,7 @@
 //! Distributions known by buckets: counts, means and quantiles, each quantile with the bucket it lies in.
 
+use serde::Serialize;
+
 use radixscope_model::range::Range;
 
 /// Samples by bucket.
@@ -11,7 +13,7 @@ pub struct Distribution {
 }
 
 /// A quantile of a distribution that is known by buckets.
-#[derive(Clone, Copy, PartialEq, Debug)]
+#[derive(Clone, Copy, PartialEq, Debug, Serialize)]
 pub struct Quantile {
     /// As if samples lay evenly in their bucket, as Prometheus computes it; the lower bound where the bucket has no
     /// upper one.

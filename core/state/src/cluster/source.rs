@@ -62,6 +62,7 @@ pub struct UnknownGaps {
     /// What the messages would have been about.
     pub topic: Topic,
     /// How many breaks, not messages.
+    #[serde(rename = "gaps")]
     pub count: u64,
     /// When the first began.
     pub since_ms: Millis,

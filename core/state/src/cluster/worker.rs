@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::{InFlight, Rates};
-use radixscope_model::id::{Millis, Worker};
+use radixscope_model::id::{Millis, Worker, decimal, optional_decimal};
 use radixscope_model::record::{EventLine, GoneWhy, LifetimeSums};
 
 /// A worker is *quiet* when nothing was received from it for this long while others spoke.
@@ -90,6 +90,7 @@ pub struct Line {
     /// First event heard that way.
     pub first_ms: Millis,
     /// Its id. Publishers count from 0 or 1, so a larger one means that we came late.
+    #[serde(serialize_with = "decimal")]
     pub first_event_id: u64,
 }
 
@@ -106,10 +107,13 @@ pub struct Gone {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 pub struct Sequences {
     /// Routed to it.
+    #[serde(rename = "added_total")]
     pub added: u64,
     /// First output token seen, by the worker's own word.
+    #[serde(rename = "prefilled_total")]
     pub prefilled: u64,
     /// Finished or given up.
+    #[serde(rename = "freed_total")]
     pub freed: u64,
 }
 
@@ -117,6 +121,7 @@ pub struct Sequences {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct RouterLoad {
     /// The router's publisher id. `None`: its messages bear none (0.8).
+    #[serde(rename = "router_id", serialize_with = "optional_decimal")]
     pub router: Option<u64>,
     /// When it said so.
     pub at_ms: Millis,

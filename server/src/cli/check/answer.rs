@@ -4,9 +4,9 @@ use serde::Serialize;
 use serde_json::{Map, Value, json};
 
 use radixscope_export::finding_ticket::finding_ticket;
-use radixscope_export::{FindingsDto, Wanted};
+use radixscope_export::{Findings, Wanted};
 use radixscope_model::number_format::count;
-use radixscope_model::record::{CheckStatus, LinkState, Phase, RuleStatus, Severity};
+use radixscope_model::record::{CheckStatus, LinkState, Phase, RuleStatus, Severity, SourceKind};
 use radixscope_state::cluster::{Cluster, SourceState};
 
 use super::{EXIT_BLIND, Listened};
@@ -28,14 +28,14 @@ pub(super) struct Answer {
     received: u64,
     checked: Vec<RuleStatus<'static>>,
     sources: Vec<Source>,
-    dto: FindingsDto,
+    of_api: Findings,
 }
 
 #[derive(Serialize)]
 struct Source {
     name: String,
-    kind: &'static str,
-    state: &'static str,
+    kind: SourceKind,
+    state: LinkState,
     detail: String,
     received: u64,
 }
@@ -57,7 +57,7 @@ impl Answer {
             received: received(cluster),
             checked: cluster.checked().to_vec(),
             sources: cluster.sources().iter().map(Source::of).collect(),
-            dto: FindingsDto::of(cluster, all, view.at_ms.0),
+            of_api: Findings::of(cluster, all, view.at_ms),
         }
     }
 
@@ -77,7 +77,7 @@ impl Answer {
         object.insert("could_not_look".to_owned(), self.blind.clone().into());
         object.insert("listened_ms".to_owned(), json!(self.listened.whole.as_millis() as u64));
         object.insert("sources".to_owned(), serde_json::to_value(&self.sources)?);
-        if let Value::Object(of_api) = serde_json::to_value(&self.dto)? {
+        if let Value::Object(of_api) = serde_json::to_value(&self.of_api)? {
             object.extend(of_api);
         }
         Ok(serde_json::to_string_pretty(&object)? + "\n")
@@ -137,15 +137,15 @@ impl Source {
     fn of(source: &SourceState) -> Self {
         Self {
             name: source.name.clone(),
-            kind: source.kind.as_str(),
-            state: source.state.as_str(),
+            kind: source.kind,
+            state: source.state,
             detail: source.detail.clone(),
             received: source.received,
         }
     }
 
     fn is_live(&self) -> bool {
-        [LinkState::Live, LinkState::Ended].iter().any(|state| state.as_str() == self.state)
+        matches!(self.state, LinkState::Live | LinkState::Ended)
     }
 }
 

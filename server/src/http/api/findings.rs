@@ -4,7 +4,7 @@ use axum::Json;
 use axum::extract::State;
 use axum::http::Uri;
 
-use radixscope_export::{FindingsDto, Wanted};
+use radixscope_export::{Findings, Wanted};
 use radixscope_model::record::Severity;
 
 use super::params::Params;
@@ -15,12 +15,12 @@ const STATES: [(&str, bool); 2] = [("present", false), ("all", true)];
 const SEVERITIES: [(&str, Severity); 3] =
     [("info", Severity::Info), ("warning", Severity::Warning), ("critical", Severity::Critical)];
 
-pub(super) async fn findings(State(hub): State<Hub>, uri: Uri) -> Result<Json<FindingsDto>, ApiError> {
+pub(super) async fn findings(State(hub): State<Hub>, uri: Uri) -> Result<Json<Findings>, ApiError> {
     let params = Params::of(&uri, &["state", "severity"])?;
     let default = Wanted::default();
     let wanted = Wanted {
         severity: params.one_of("severity", &SEVERITIES)?.unwrap_or(default.severity),
         cleared: params.one_of("state", &STATES)?.unwrap_or(default.cleared),
     };
-    Ok(Json(hub.read(move |view| FindingsDto::of(view.cluster, wanted, view.at_ms.0)).await?))
+    Ok(Json(hub.read(move |view| Findings::of(view.cluster, wanted, view.at_ms)).await?))
 }

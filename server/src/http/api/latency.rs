@@ -8,7 +8,7 @@ use axum::http::Uri;
 use serde::Serialize;
 
 use radixscope_insight::latency::{self, Quantity, Source, Times};
-use radixscope_model::id::Millis;
+use radixscope_model::id::{Millis, Seq};
 use radixscope_model::range::Range;
 use radixscope_model::record::HistogramKind;
 use radixscope_state::cluster::{Cluster, Distribution, ProcessState, Quantile, SCRAPE_WINDOW_MS};
@@ -23,40 +23,40 @@ const MOST_TARGET_MS: u64 = 600_000;
 
 /// The answer. A figure's values are in its own `unit`.
 #[derive(Serialize)]
-pub(super) struct LatencyDto {
+pub(super) struct LatencyAnswer {
     /// The last record folded.
-    seq: u64,
-    at_ms: u64,
+    seq: Seq,
+    at_ms: Millis,
     /// Length of every `window`, seconds.
     window_s: u64,
-    ttft: FigureDto,
-    itl: FigureDto,
-    duration: FigureDto,
-    input_tokens: FigureDto,
-    output_tokens: FigureDto,
-    cached_tokens: FigureDto,
-    hit_rate: FigureDto,
-    router_overhead: FigureDto,
+    ttft: Figure,
+    itl: Figure,
+    duration: Figure,
+    input_tokens: Figure,
+    output_tokens: Figure,
+    cached_tokens: Figure,
+    hit_rate: Figure,
+    router_overhead: Figure,
 }
 
 #[derive(Serialize)]
-struct FigureDto {
+struct Figure {
     unit: &'static str,
     /// What is shown, compared and coloured: single requests where they are nearly all that the frontends count, else the
     /// histogram; `null`: not reported for a sample.
-    figure: Option<FigureOfWindowDto>,
+    figure: Option<Judged>,
     /// By histograms, which know a value by its bucket; `null`: no scraped process offers one.
-    histogram: Option<HistogramDto>,
+    histogram: Option<Histogram>,
     /// By single requests, as logs and traces tell them; `null`: none do.
-    requests: Option<RequestsDto>,
+    requests: Option<Window>,
 }
 
 /// One distribution, summed over the processes that offer it.
 #[derive(Serialize)]
-struct HistogramDto {
-    window: SamplesDto,
+struct Histogram {
+    window: Samples,
     /// Since each process was first scraped.
-    session: SamplesDto,
+    session: Samples,
     /// Names of the processes that are in it.
     sources: Vec<String>,
     /// Those whose buckets have other bounds than the first one's, and that are therefore not in it.
@@ -64,42 +64,31 @@ struct HistogramDto {
 }
 
 #[derive(Serialize)]
-struct SamplesDto {
+struct Samples {
     count: u64,
     /// `null` without a sample, as all that follow.
     mean: Option<f64>,
-    p50: Option<QuantileDto>,
-    p95: Option<QuantileDto>,
-    p99: Option<QuantileDto>,
+    #[serde(flatten)]
+    percentiles: Percentiles<Quantile>,
 }
 
 #[derive(Serialize)]
-struct QuantileDto {
-    /// As if samples lay evenly in their bucket.
-    estimate: f64,
-    /// The true value is above this …
-    lower: f64,
-    /// … and at most this; `null`: above every bound.
-    upper: Option<f64>,
+struct Percentiles<T> {
+    p50: Option<T>,
+    p95: Option<T>,
+    p99: Option<T>,
 }
 
 /// The figure of the window, in the same unit as everything else.
 #[derive(Serialize)]
-struct FigureOfWindowDto {
+struct Judged {
     /// `requests` or `histogram`.
     by: &'static str,
-    /// The same in words.
-    source: String,
-    /// Samples known.
-    count: u64,
-    /// Samples that there were, by the frontends' counters.
-    of: u64,
+    #[serde(flatten)]
+    window: Window,
     /// What it is taken over: after the first, up to the second.
-    from_ms: u64,
-    until_ms: u64,
-    p50: Option<RangeDto>,
-    p95: Option<RangeDto>,
-    p99: Option<RangeDto>,
+    from_ms: Millis,
+    until_ms: Millis,
     /// The target asked for with `ttft_slo` or `tpot_slo`, in the figure's unit.
     target: Option<f64>,
     /// How `p95` stands to the target: `within`, `above`, or `unknown` where the target lies between its bounds or
@@ -107,28 +96,20 @@ struct FigureOfWindowDto {
     standing: Option<&'static str>,
 }
 
-/// Values that a figure can have. Both are the same where it is known exactly.
+/// Samples of the window. Where some of `of` are missing a percentile is a range: they may lie on either side.
 #[derive(Serialize)]
-struct RangeDto {
-    low: f64,
-    /// `null`: no bound is known.
-    high: Option<f64>,
-}
-
-/// Single requests of the window. Where some of `of` are missing a percentile is a range: they may lie on either side.
-#[derive(Serialize)]
-struct RequestsDto {
+struct Window {
+    /// Samples known.
     count: u64,
-    /// Requests of the window, known or not, by the frontends' counters.
+    /// Samples that there were, by the frontends' counters.
     of: u64,
-    p50: Option<RangeDto>,
-    p95: Option<RangeDto>,
-    p99: Option<RangeDto>,
+    #[serde(flatten)]
+    percentiles: Percentiles<Range>,
     /// Who measured, in words.
     source: String,
 }
 
-pub(super) async fn latency(State(hub): State<Hub>, uri: Uri) -> Result<Json<LatencyDto>, ApiError> {
+pub(super) async fn latency(State(hub): State<Hub>, uri: Uri) -> Result<Json<LatencyAnswer>, ApiError> {
     let params = Params::of(&uri, &["window_s", "ttft_slo", "tpot_slo"])?;
     let window_s = params.within("window_s", 1, SCRAPE_WINDOW_MS / 1_000)?.unwrap_or(DEFAULT_WINDOW_S);
     let target = |name| -> Result<Option<f64>, ApiError> {
@@ -138,12 +119,12 @@ pub(super) async fn latency(State(hub): State<Hub>, uri: Uri) -> Result<Json<Lat
     Ok(Json(hub.read(move |view| of(view, window_s, targets)).await?))
 }
 
-fn of(view: &View<'_>, window_s: u64, [ttft_ms, tpot_ms]: [Option<f64>; 2]) -> LatencyDto {
+fn of(view: &View<'_>, window_s: u64, [ttft_ms, tpot_ms]: [Option<f64>; 2]) -> LatencyAnswer {
     use HistogramKind::{
         CachedTokens, Duration, HitRate, InputTokens, Itl, OutputTokens, RouterOverheadMs, Ttft,
     };
     let (cluster, now, window_ms) = (view.cluster, view.at_ms, window_s * 1_000);
-    let figure = |unit, kind, quantity: Option<Quantity>| FigureDto {
+    let figure = |unit, kind, quantity: Option<Quantity>| Figure {
         unit,
         figure: quantity.and_then(|quantity| {
             let target = match quantity {
@@ -151,14 +132,16 @@ fn of(view: &View<'_>, window_s: u64, [ttft_ms, tpot_ms]: [Option<f64>; 2]) -> L
                 Quantity::Tpot => tpot_ms,
                 _ => None,
             };
-            of_window(cluster, quantity, now, window_ms, target)
+            judged(cluster, quantity, now, window_ms, target)
         }),
         histogram: histogram(cluster, kind, now, window_ms),
-        requests: quantity.and_then(|quantity| requests(cluster, quantity, now, window_ms)),
+        requests: quantity.and_then(|quantity| {
+            Some(window(&latency::requests(cluster, quantity, now, window_ms)?, quantity))
+        }),
     };
-    LatencyDto {
-        seq: cluster.seq().0,
-        at_ms: now.0,
+    LatencyAnswer {
+        seq: cluster.seq(),
+        at_ms: now,
         window_s,
         ttft: figure("s", Ttft, Some(Quantity::Ttft)),
         itl: figure("s", Itl, Some(Quantity::Tpot)),
@@ -171,58 +154,46 @@ fn of(view: &View<'_>, window_s: u64, [ttft_ms, tpot_ms]: [Option<f64>; 2]) -> L
     }
 }
 
-fn histogram(cluster: &Cluster, kind: HistogramKind, now: Millis, window_ms: u64) -> Option<HistogramDto> {
+fn histogram(cluster: &Cluster, kind: HistogramKind, now: Millis, window_ms: u64) -> Option<Histogram> {
     let after = Millis(now.0.saturating_sub(window_ms));
     let (window, source) =
         latency::merged(cluster, kind, |process, kind| process.distribution(kind, after, now))?;
     let (session, _) = latency::merged(cluster, kind, ProcessState::session)?;
     let Source::Histograms { processes, left_out } = source else { return None };
-    Some(HistogramDto { window: samples(&window), session: samples(&session), sources: processes, left_out })
+    Some(Histogram { window: samples(&window), session: samples(&session), sources: processes, left_out })
 }
 
-fn samples(of: &Distribution) -> SamplesDto {
-    let quantile = |q| {
-        let Quantile { estimate, lower, upper } = of.quantile(q)?;
-        Some(QuantileDto { estimate, lower, upper })
-    };
-    SamplesDto {
-        count: of.count(),
-        mean: of.mean(),
-        p50: quantile(0.5),
-        p95: quantile(0.95),
-        p99: quantile(0.99),
-    }
+fn samples(of: &Distribution) -> Samples {
+    let [p50, p95, p99] = [0.5, 0.95, 0.99].map(|q| of.quantile(q));
+    Samples { count: of.count(), mean: of.mean(), percentiles: Percentiles { p50, p95, p99 } }
 }
 
-fn requests(cluster: &Cluster, quantity: Quantity, now: Millis, window_ms: u64) -> Option<RequestsDto> {
-    let Times { source, samples, of, quantiles, .. } = latency::requests(cluster, quantity, now, window_ms)?;
-    let [p50, p95, p99] = ranges(quantiles, quantity);
-    Some(RequestsDto { count: samples, of, p50, p95, p99, source: source.words() })
-}
-
-fn of_window(
+fn judged(
     cluster: &Cluster,
     quantity: Quantity,
     now: Millis,
     window_ms: u64,
     target_ms: Option<f64>,
-) -> Option<FigureOfWindowDto> {
+) -> Option<Judged> {
     let all = latency::within(cluster, quantity, now, window_ms);
     let times = all.into_iter().find(|times| times.samples > 0)?;
-    let [p50, p95, p99] = ranges(times.quantiles, quantity);
-    Some(FigureOfWindowDto {
+    Some(Judged {
         by: if matches!(times.source, Source::Histograms { .. }) { "histogram" } else { "requests" },
-        source: times.source.words(),
-        count: times.samples,
-        of: times.of,
-        from_ms: times.window.0.0,
-        until_ms: times.window.1.0,
-        p50,
-        p95,
-        p99,
+        from_ms: times.window.0,
+        until_ms: times.window.1,
         target: target_ms.map(|ms| ms * scale(quantity)),
         standing: target_ms.map(|ms| times.standing(ms).as_str()),
+        window: window(&times, quantity),
     })
+}
+
+fn window(times: &Times, quantity: Quantity) -> Window {
+    let [p50, p95, p99] = match times.quantiles {
+        Some(all) => all.map(|range| Some(range.times(scale(quantity)))),
+        None => [None; 3],
+    };
+    let percentiles = Percentiles { p50, p95, p99 };
+    Window { count: times.samples, of: times.of, percentiles, source: times.source.words() }
 }
 
 /// Times come in milliseconds from core, and in seconds from Dynamo's histograms, whose unit is the answer's.
@@ -231,12 +202,4 @@ const fn scale(quantity: Quantity) -> f64 {
         Quantity::Ttft | Quantity::Tpot | Quantity::EndToEnd => 1e-3,
         Quantity::InputTokens | Quantity::OutputTokens | Quantity::RouterOverhead => 1.0,
     }
-}
-
-fn ranges(quantiles: Option<[Range; 3]>, quantity: Quantity) -> [Option<RangeDto>; 3] {
-    let one = |range: Range| {
-        let range = range.times(scale(quantity));
-        Some(RangeDto { low: range.low(), high: range.high() })
-    };
-    quantiles.map_or([const { None }; 3], |all| all.map(one))
 }

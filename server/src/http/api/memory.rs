@@ -4,13 +4,13 @@ use axum::Json;
 use axum::extract::State;
 use axum::http::Uri;
 
-use radixscope_export::MemoryDto;
+use radixscope_export::Memories;
 
 use super::params::Params;
 use crate::http::error::ApiError;
 use crate::hub::Hub;
 
-pub(super) async fn memory(State(hub): State<Hub>, uri: Uri) -> Result<Json<MemoryDto>, ApiError> {
+pub(super) async fn memory(State(hub): State<Hub>, uri: Uri) -> Result<Json<Memories>, ApiError> {
     Params::of(&uri, &[])?;
-    Ok(Json(hub.read(|view| MemoryDto::of(view.cluster, view.at_ms)).await?))
+    Ok(Json(hub.read(|view| Memories::of(view.cluster, view.at_ms)).await?))
 }

@@ -4,7 +4,6 @@ mod cluster;
 pub(super) mod counterfactual;
 mod decisions;
 mod findings;
-mod json;
 mod latency;
 mod memory;
 pub(super) mod params;

@@ -6,24 +6,23 @@ use axum::http::Uri;
 use serde::Serialize;
 
 use radixscope_insight::whatif::{Blocks, Hashes};
-use radixscope_model::id::DecisionId;
+use radixscope_model::id::{Decimal, DecisionId};
 use radixscope_state::requests::MAX_ARRIVALS;
 
 use super::params::Params;
 use crate::http::error::{ApiError, code};
 use crate::hub::{Hub, View};
-use radixscope_export::Decimal;
 
 #[derive(Serialize)]
-pub(super) struct PromptDto {
-    decision: Decimal,
+pub(super) struct PromptAnswer {
+    decision: DecisionId,
     isl_tokens: Option<u64>,
     block_size_tokens: Option<u32>,
     /// Of each full block and everything before it.
     chain_hashes: Vec<Decimal>,
 }
 
-pub(super) async fn prompt(State(hub): State<Hub>, uri: Uri) -> Result<Json<PromptDto>, ApiError> {
+pub(super) async fn prompt(State(hub): State<Hub>, uri: Uri) -> Result<Json<PromptAnswer>, ApiError> {
     let params = Params::of(&uri, &["decision"])?;
     let id = params.u64("decision")?.map(DecisionId).ok_or_else(|| {
         ApiError::new(
@@ -33,8 +32,8 @@ pub(super) async fn prompt(State(hub): State<Hub>, uri: Uri) -> Result<Json<Prom
     })?;
     let blocks = hub.read(move |view| of(view, id)).await??;
     let (Hashes::Chain(hashes) | Hashes::Local(hashes)) = blocks.hashes;
-    Ok(Json(PromptDto {
-        decision: Decimal(id.0),
+    Ok(Json(PromptAnswer {
+        decision: id,
         isl_tokens: blocks.isl_tokens,
         block_size_tokens: blocks.block_size_tokens,
         chain_hashes: hashes.into_iter().map(Decimal).collect(),

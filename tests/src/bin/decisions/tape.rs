@@ -5,7 +5,7 @@ use std::path::Path;
 use std::time::UNIX_EPOCH;
 
 use radixscope_captures::Recording;
-use radixscope_export::DecisionsDto;
+use radixscope_export::Decisions;
 use radixscope_intake::{Intake, NatsSubjects, Payload, Received};
 use radixscope_model::id::{Millis, SourceIx};
 use radixscope_model::record::{Entry, LinkState, Record, SourceKind};
@@ -168,7 +168,7 @@ impl Library {
     fn finish(mut self) -> Value {
         self.flush_until(Millis(self.next_flush + AFTERWARDS_MS));
         let newest_first = self.cluster.decisions().newest_first();
-        serde_json::to_value(DecisionsDto::of(&self.cluster, newest_first, None)).expect("JSON")
+        serde_json::to_value(Decisions::of(&self.cluster, newest_first, None)).expect("JSON")
     }
 }
 

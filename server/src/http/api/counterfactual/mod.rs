@@ -125,14 +125,14 @@ fn compute(input: &Input, asked: &Asked, cancelled: &AtomicBool) -> Result<Answe
     };
     let gone = || ApiError::new(code::INTERNAL, "nobody waits for this any more");
     Ok(match &asked.work {
-        Work::Frozen(settings) => Answer::frozen(&input.sample.evaluate(*settings), &input.workers),
+        Work::Frozen(settings) => Answer::frozen(input.sample.evaluate(*settings), &input.workers),
         Work::Sweep(weights, temperatures) => {
             let report = input.sample.sweep(weights, temperatures, go_on).ok_or_else(gone)?;
-            Answer::sweep(&report, &input.workers)
+            Answer::sweep(report, &input.workers)
         }
         Work::Resimulate(settings) => {
             let report = resimulate(&input.arrivals, &input.facts, asked.span, *settings, go_on);
-            Answer::model(&report.map_err(unplayable)?)
+            Answer::model(report.map_err(unplayable)?)
         }
     })
 }

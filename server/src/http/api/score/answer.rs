@@ -1,28 +1,25 @@
 //! The answer as JSON: candidates in the shape of `/api/v1/decisions`, with terms, loads and ranks.
 
-use std::collections::BTreeMap;
-
 use serde::Serialize;
-use serde_json::Value;
 
 use radixscope_insight::whatif::{Answer, RankedCandidate, Versus, Who};
+use radixscope_model::id::{DecisionId, Seq, WorkerId};
 use radixscope_model::record::Candidate;
+use radixscope_router::{Load, RouterSettings};
 use radixscope_state::cluster::Cluster;
 
-use radixscope_export::{Decimal, finite};
-
 #[derive(Serialize)]
-pub(in crate::http::api) struct AnswerDto {
+pub(in crate::http::api) struct ScoreAnswer {
     /// The last record of the state that was asked.
-    seq: u64,
+    seq: Seq,
     at_ms: u64,
     isl_tokens: u64,
     isl_blocks: u64,
     block_size_tokens: u32,
     /// What the router ran with, by Dynamo's names; of the numbers those that the formula knows.
-    options: BTreeMap<&'static str, Value>,
+    options: RouterSettings,
     /// By cost, lowest first.
-    candidates: Vec<CandidateDto>,
+    candidates: Vec<CandidateRow>,
     /// Second lowest cost less the lowest; null with one candidate.
     margin_blocks: Option<f64>,
     /// Whether several share the lowest cost exactly.
@@ -30,49 +27,48 @@ pub(in crate::http::api) struct AnswerDto {
     /// How many can be chosen.
     choices: usize,
     /// What changed from the decision compared with.
-    versus: Option<VersusDto>,
+    versus: Option<VersusRow>,
     /// What was assumed, in sentences.
     notes: Vec<String>,
 }
 
 #[derive(Serialize)]
-struct CandidateDto {
+struct CandidateRow {
     /// Null for a worker that the question adds, or of the example.
-    worker_id: Option<Decimal>,
+    worker_id: Option<WorkerId>,
     dp_rank: Option<u32>,
     /// For people.
     name: String,
     rank: u32,
     overlap_blocks: u32,
-    prefill_blocks: Option<f64>,
-    decode_blocks: Option<f64>,
-    cost: Option<f64>,
-    probability: Option<f64>,
+    prefill_blocks: f64,
+    decode_blocks: f64,
+    cost: f64,
+    probability: f64,
     /// Whether nobody is likelier to be chosen.
     selected: bool,
     /// Whether it was really chosen in the decision compared with.
     actual: bool,
-    terms: TermsDto,
-    load: LoadDto,
+    terms: TermsRow,
+    load: LoadRow,
 }
 
 #[derive(Serialize)]
-struct TermsDto {
-    raw_prefill_blocks: Option<f64>,
-    credit_blocks: Option<f64>,
-    credit_decay: Option<f64>,
-    prefill_factor: Option<f64>,
-    active_request_blocks: Option<f64>,
+struct TermsRow {
+    raw_prefill_blocks: f64,
+    credit_blocks: f64,
+    credit_decay: f64,
+    prefill_factor: f64,
+    active_request_blocks: f64,
     /// `30 = 1.0 × 25 prefill + 5 decode`
     sum: String,
 }
 
 #[derive(Serialize)]
-struct LoadDto {
-    prefill_tokens: u64,
-    /// Those of this prompt included.
-    decode_blocks: u64,
-    active_requests: u64,
+struct LoadRow {
+    /// The blocks of this prompt included.
+    #[serde(flatten)]
+    load: Load,
     /// Where the load is from.
     from: &'static str,
     /// Whether the question changed it.
@@ -80,29 +76,29 @@ struct LoadDto {
 }
 
 #[derive(Serialize)]
-struct VersusDto {
-    decision: Decimal,
+struct VersusRow {
+    decision: DecisionId,
     actual: String,
     rank: Option<u32>,
     above_best_blocks: Option<f64>,
-    probability: Option<f64>,
+    probability: f64,
     flips: bool,
     sentence: String,
 }
 
-impl AnswerDto {
+impl ScoreAnswer {
     pub(super) fn of(cluster: &Cluster, answer: &Answer<'_>) -> Self {
         let scores = answer.scores;
         let likeliest = scores.probabilities().iter().copied().fold(0.0, f64::max);
         Self {
-            seq: answer.seq.0,
+            seq: answer.seq,
             at_ms: answer.at_ms.0,
             isl_tokens: answer.request.isl_tokens,
             isl_blocks: answer.request.blocks(),
             block_size_tokens: answer.request.block_size_tokens,
-            options: radixscope_export::settings(&answer.options),
+            options: answer.options,
             candidates: answer.ranked().map(|ranked| of_one(cluster, &ranked, likeliest)).collect(),
-            margin_blocks: scores.margin_blocks().and_then(finite),
+            margin_blocks: scores.margin_blocks(),
             tied: scores.is_tie(),
             choices: scores.choice_count(),
             versus: answer.versus.map(|versus| of_versus(cluster, &versus)),
@@ -121,50 +117,47 @@ fn name(cluster: &Cluster, who: Who) -> String {
     }
 }
 
-fn of_one(cluster: &Cluster, ranked: &RankedCandidate, likeliest: f64) -> CandidateDto {
+fn of_one(cluster: &Cluster, ranked: &RankedCandidate, likeliest: f64) -> CandidateRow {
     let Candidate { worker, overlap_blocks, prefill_blocks, decode_blocks, cost, .. } = ranked.candidate;
     let id = match worker {
         Who::Worker(worker) => cluster.worker(worker).map(|worker| worker.id),
         Who::Added(_) | Who::Example(_) => None,
     };
-    let terms = &ranked.terms;
-    CandidateDto {
-        worker_id: id.map(|id| Decimal(id.id.0)),
+    CandidateRow {
+        worker_id: id.map(|id| id.id),
         dp_rank: id.map(|id| id.dp_rank),
         name: name(cluster, worker),
         rank: ranked.rank,
         overlap_blocks,
-        prefill_blocks: finite(prefill_blocks),
-        decode_blocks: finite(decode_blocks),
-        cost: finite(cost),
-        probability: finite(ranked.probability),
+        prefill_blocks,
+        decode_blocks,
+        cost,
+        probability: ranked.probability,
         selected: ranked.probability > 0.0 && ranked.probability >= likeliest,
         actual: ranked.is_actual,
-        terms: TermsDto {
-            raw_prefill_blocks: finite(terms.raw_prefill_blocks),
-            credit_blocks: finite(terms.credit_blocks),
-            credit_decay: finite(terms.credit_decay),
-            prefill_factor: finite(terms.prefill_factor),
-            active_request_blocks: finite(terms.active_request_blocks),
-            sum: terms.sum().to_string(),
+        terms: TermsRow {
+            raw_prefill_blocks: ranked.terms.raw_prefill_blocks,
+            credit_blocks: ranked.terms.credit_blocks,
+            credit_decay: ranked.terms.credit_decay,
+            prefill_factor: ranked.terms.prefill_factor,
+            active_request_blocks: ranked.terms.active_request_blocks,
+            sum: ranked.terms.sum().to_string(),
         },
-        load: LoadDto {
-            prefill_tokens: ranked.load.active_prefill_tokens,
-            decode_blocks: ranked.load.decode_blocks,
-            active_requests: ranked.load.active_requests,
+        load: LoadRow {
+            load: ranked.load,
             from: ranked.load_from.as_str(),
             changed: ranked.is_changed,
         },
     }
 }
 
-fn of_versus(cluster: &Cluster, versus: &Versus) -> VersusDto {
-    VersusDto {
-        decision: Decimal(versus.decision.0),
+fn of_versus(cluster: &Cluster, versus: &Versus) -> VersusRow {
+    VersusRow {
+        decision: versus.decision,
         actual: name(cluster, versus.actual),
         rank: versus.rank,
-        above_best_blocks: versus.above_best_blocks.and_then(finite),
-        probability: finite(versus.probability),
+        above_best_blocks: versus.above_best_blocks,
+        probability: versus.probability,
         flips: versus.flips,
         sentence: versus.sentence(|who| name(cluster, who)),
     }

@@ -16,7 +16,7 @@ use radixscope_router::RouterSettings;
 use super::prompt;
 use crate::http::error::{ApiError, code};
 use crate::hub::{Hub, View};
-use answer::AnswerDto;
+use answer::ScoreAnswer;
 use body::{Asked, Form};
 
 /// Largest body: two million token ids.
@@ -25,7 +25,7 @@ pub(super) const MAX_BODY_BYTES: usize = 8 << 20;
 pub(super) async fn score(
     State(hub): State<Hub>,
     body: Result<Bytes, BytesRejection>,
-) -> Result<Json<AnswerDto>, ApiError> {
+) -> Result<Json<ScoreAnswer>, ApiError> {
     let body = body.map_err(|rejection| {
         if rejection.status() == StatusCode::PAYLOAD_TOO_LARGE {
             let message = format!("the body is larger than {MAX_BODY_BYTES} bytes; at most that is read");
@@ -38,7 +38,7 @@ pub(super) async fn score(
     Ok(Json(hub.read(move |view| answered(view, asked)).await??))
 }
 
-fn answered(view: &View<'_>, asked: Asked) -> Result<AnswerDto, ApiError> {
+fn answered(view: &View<'_>, asked: Asked) -> Result<ScoreAnswer, ApiError> {
     let cluster = view.cluster;
     let compared = asked.decision.and_then(|id| cluster.decisions().get(id));
     let start = compared.and_then(|decided| RouterSettings::of_decision(&decided.decision));
@@ -79,7 +79,7 @@ fn answered(view: &View<'_>, asked: Asked) -> Result<AnswerDto, ApiError> {
     let state = whatif::State { cluster, active: Some(view.routing.active()), now_ms: view.at_ms };
     let mut engine = WhatIf::default();
     let answer = engine.ask(state, &question).map_err(|error| refused(&error))?;
-    Ok(AnswerDto::of(cluster, &answer))
+    Ok(ScoreAnswer::of(cluster, &answer))
 }
 
 fn refused(error: &whatif::Refused) -> ApiError {

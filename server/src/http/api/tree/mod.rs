@@ -10,6 +10,7 @@ use std::sync::Arc;
 use axum::extract::State;
 use axum::http::{Uri, header};
 use axum::response::{IntoResponse, Response};
+use serde::Serialize;
 use tokio::sync::Semaphore;
 
 use radixscope_export::tree::{Asked, By, Cursor, MAX_HITS_WINDOW_MS, NotFound, Page, Picture, Sort};
@@ -45,15 +46,14 @@ pub(super) async fn tree(State(app): State<App>, uri: Uri) -> Result<Response, A
     let page = Page {
         root: params.u64("root")?.map(BlockHash),
         workers: workers(&app.hub, params.worker()?).await?,
-        // Each level is an array and an object, and common JSON readers stop at 128.
         levels: params.within("depth", 1, MAX_LEVELS)?.map_or(standard.levels, |levels| levels as usize),
-        limit: params.within("limit", 1, MAX_LIMIT)?.unwrap_or(standard.limit),
+        limit: params.within("limit", 1, MAX_LIMIT)?.map_or(standard.limit, |limit| limit as usize),
         sort,
         after,
         hits_window_ms: window_ms(&params)?,
         kv_bytes_per_token: kv_bytes_per_token(&params)?,
     };
-    json(read(&app, move |picture| picture.page(&page)).await??)
+    read_json(&app, move |picture| Ok(json(&picture.page(&page)?))).await
 }
 
 pub(super) async fn block(State(app): State<App>, uri: Uri) -> Result<Response, ApiError> {
@@ -69,7 +69,7 @@ pub(super) async fn block(State(app): State<App>, uri: Uri) -> Result<Response, 
         }
     };
     let window_ms = window_ms(&params)?;
-    json(read(&app, move |picture| picture.block(&asked, window_ms)).await??)
+    read_json(&app, move |picture| Ok(json(&picture.block(&asked, window_ms)?))).await
 }
 
 pub(super) async fn prefixes(State(app): State<App>, uri: Uri) -> Result<Response, ApiError> {
@@ -77,7 +77,7 @@ pub(super) async fn prefixes(State(app): State<App>, uri: Uri) -> Result<Respons
     let by = params.one_of("by", &BY)?.unwrap_or_default();
     let most = params.within("limit", 1, MAX_PREFIXES)?.unwrap_or(DEFAULT_PREFIXES) as usize;
     let (window_ms, bytes) = (window_ms(&params)?, kv_bytes_per_token(&params)?);
-    json(read(&app, move |picture| picture.prefixes(by, most, window_ms, bytes)).await?)
+    read_json(&app, move |picture| Ok(json(&picture.prefixes(by, most, window_ms, bytes)))).await
 }
 
 const BY: [(&str, By); 2] = [("blocks", By::Blocks), ("hits", By::Hits)];
@@ -101,8 +101,17 @@ async fn read<T: Send + 'static>(
     })
 }
 
-fn json(text: String) -> Result<Response, ApiError> {
-    Ok(([(header::CONTENT_TYPE, "application/json")], text).into_response())
+/// The same where the answer is JSON: it is written beside the hub too.
+async fn read_json(
+    app: &App,
+    json: impl FnOnce(&Picture) -> Result<Vec<u8>, NotFound> + Send + 'static,
+) -> Result<Response, ApiError> {
+    Ok(([(header::CONTENT_TYPE, "application/json")], read(app, json).await??).into_response())
+}
+
+fn json(answer: &impl Serialize) -> Vec<u8> {
+    // Plain data always encodes.
+    serde_json::to_vec(answer).unwrap_or_default()
 }
 
 /// The workers meant by a filter.
