@@ -143,7 +143,7 @@ struct ProcessRow {
     restarts: u32,
     restarted_ms: Option<Millis>,
     /// What a frontend says of its models.
-    models: Vec<ModelFigures<'static>>,
+    models: Vec<ModelFigures>,
     /// What a worker's engine says of its ranks.
     ranks: Vec<RankFigures>,
 }
