@@ -4,6 +4,7 @@
 
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode};
 use radixscope_model::id::{DecisionId, Worker};
+use radixscope_model::record::PanelRef;
 use radixscope_state::cluster::Kind;
 use radixscope_state::tree::forest::Order;
 
@@ -98,6 +99,21 @@ panels! {
     Compare "compare" "Compare",
 }
 
+impl From<PanelRef> for Panel {
+    fn from(named: PanelRef) -> Self {
+        match named {
+            PanelRef::Overview => Self::Overview,
+            PanelRef::Findings => Self::Findings,
+            PanelRef::Latency => Self::Latency,
+            PanelRef::Memory => Self::Memory,
+            PanelRef::Tree => Self::Tree,
+            PanelRef::Workers => Self::Workers,
+            PanelRef::Decisions => Self::Decisions,
+            PanelRef::Compare => Self::Compare,
+        }
+    }
+}
+
 /// What the query says.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct Address {
@@ -187,10 +203,9 @@ impl Address {
         address
     }
 
-    /// The view that `query` names, looking as this one does: its theme, its order, with or without the status bar.
-    pub fn following(&self, query: &str) -> Self {
-        let (there, _) = Self::parse(query);
-        Self { theme: self.theme, kiosk: self.kiosk, order: self.order, ..there }
+    /// A panel with this worker selected, looking as this view does: its theme, its order, with or without the status bar.
+    pub fn of_panel(&self, panel: Panel, worker: Option<Worker>) -> Self {
+        Self { panel, worker, theme: self.theme, kiosk: self.kiosk, order: self.order, ..Self::default() }
     }
 
     /// Sets a key that only one panel reads, at its place if it is there; `None` takes it out.
@@ -328,7 +343,7 @@ mod tests {
     fn a_link_leads_elsewhere_and_looks_the_same() {
         let here = Address::parse("?view=findings&theme=light&kiosk&severity=critical").0;
         assert_eq!(
-            here.following("view=decisions&worker=7/1").query(),
+            here.of_panel(Panel::Decisions, Some(Worker::new(7, 1))).query(),
             "?view=decisions&worker=7/1&theme=light&kiosk"
         );
     }

@@ -73,7 +73,7 @@ fn json(cluster: &Cluster, finding: &Finding<'_>) -> Value {
 mod tests {
     use super::*;
     use radixscope_model::id::Worker;
-    use radixscope_model::record::{Entry, Record};
+    use radixscope_model::record::{Entry, PanelRef, Record};
 
     fn finding(code: &'static str, severity: Severity, phase: Phase, first: u64) -> Record<'static> {
         Record::Finding(Finding {
@@ -86,7 +86,8 @@ mod tests {
             evidence: Vec::new(),
             fix: Vec::new(),
             workers: vec![WorkerIx(0)],
-            link: "".into(),
+            panel: PanelRef::Overview,
+            selects_worker: false,
             first_ms: Millis(first),
             last_ms: Millis(first),
         })

@@ -165,7 +165,7 @@ mod tests {
 
     use super::*;
     use radixscope_model::id::{Seq, Worker};
-    use radixscope_model::record::{Entry, Evidence, Record};
+    use radixscope_model::record::{Entry, Evidence, PanelRef, Record};
 
     const NOW: u64 = 1_700_000_000_000;
 
@@ -187,7 +187,8 @@ mod tests {
                 Fix { text: "Restart it".into(), setting: "".into(), value: "".into() },
             ],
             workers: vec![WorkerIx(0)],
-            link: "view=workers".into(),
+            panel: PanelRef::Workers,
+            selects_worker: false,
             first_ms: Millis(first),
             last_ms: Millis(NOW + 61_000),
         }

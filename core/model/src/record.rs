@@ -24,7 +24,7 @@ use serde::{Deserialize, Serialize, Serializer};
 use crate::formula::Formula;
 use crate::id::{BlockHash, DecisionId, Millis, SourceIx, TokensHash, Worker, WorkerIx};
 
-pub use finding::{CheckStatus, Evidence, Finding, Fix, Phase, RuleStatus, Severity};
+pub use finding::{CheckStatus, Evidence, Finding, Fix, PanelRef, Phase, RuleStatus, Severity};
 pub use scrape::{
     Counter, Gauge, Histogram, HistogramKind, ModelFigures, ProcessRole, RankFigures, RoutingState, Scrape,
     WorkerFigures,

@@ -38,7 +38,13 @@ pub(super) fn Card(store: Store, code: String) -> impl IntoView {
     let mark = of(|f| format!("{} {}", severity_mark(f.severity), severity_word(f.severity)));
     let phase = of(|f| phase_word(f.phase).to_owned());
     let cause = of(|f| f.cause.to_string());
-    let link = of(|f| f.link.to_string());
+    // The panel that shows it, and the worker to select there.
+    let shown_by = Memo::new(move |_| {
+        finding.with(|f| {
+            let f = f.as_ref()?;
+            Some((Panel::from(f.panel), f.workers.first().copied().filter(|_| f.selects_worker)))
+        })
+    });
     let evidence =
         Memo::new(move |_| finding.with(|f| f.as_ref().map(|f| f.evidence.clone()).unwrap_or_default()));
     let fixes = Memo::new(move |_| finding.with(|f| f.as_ref().map(|f| f.fix.clone()).unwrap_or_default()));
@@ -76,8 +82,8 @@ pub(super) fn Card(store: Store, code: String) -> impl IntoView {
                 {move || Some(evidence.get()).filter(|all| !all.is_empty()).map(evidence_table)}
             </div>
             <p class="finding-foot">
-                {move || workers.get().into_iter().map(|worker| view! { <WorkerLink store worker link=link.get()/> }).collect_view()}
-                {move || Some(link.get()).filter(|link| !link.is_empty()).map(|link| view! { <ShowIt store link/> })}
+                {move || workers.get().into_iter().map(|worker| view! { <WorkerLink store worker panel=shown_by.get().map(|(panel, _)| panel)/> }).collect_view()}
+                {move || shown_by.get().map(|(panel, worker)| view! { <ShowIt store panel worker/> })}
                 <CopyButton label="Copy as text" id="copy-finding" text/>
                 <span class="quiet finding-times">{times}</span>
             </p>
@@ -137,8 +143,9 @@ fn Goes(
 }
 
 #[component]
-fn ShowIt(store: Store, link: String) -> impl IntoView {
-    let to = move |address: Address| address.following(&link);
+fn ShowIt(store: Store, panel: Panel, worker: Option<WorkerIx>) -> impl IntoView {
+    let worker = worker.and_then(|worker| store.peek(|cluster| cluster.worker(worker).map(|state| state.id)));
+    let to = move |address: Address| address.of_panel(panel, worker);
     view! { <Goes store to id="show-it">"Show it"</Goes> }
 }
 
@@ -165,12 +172,8 @@ fn Cause(store: Store, code: String) -> impl IntoView {
 
 /// A worker's chip: the panel of the finding, or the table of workers, with that worker picked out.
 #[component]
-fn WorkerLink(store: Store, worker: WorkerIx, link: String) -> impl IntoView {
+fn WorkerLink(store: Store, worker: WorkerIx, panel: Option<Panel>) -> impl IntoView {
     let id = store.peek(|cluster| cluster.worker(worker).map(|state| state.id));
-    let to = move |address: Address| {
-        let there =
-            if link.is_empty() { address.with_panel(Panel::Workers) } else { address.following(&link) };
-        there.with_worker(id)
-    };
+    let to = move |address: Address| address.of_panel(panel.unwrap_or(Panel::Workers), id);
     view! { <Goes store to id="finding-worker"><Chip store worker/></Goes> }
 }

@@ -91,9 +91,8 @@ impl Picture {
             Asked::Tokens(hash) => format!("tokens={hash}"),
         };
         let &node = places.first().ok_or_else(|| NotFound::Block(name()))?;
-        let matches = places
-            .iter()
-            .map(|&place| Match { hashes: self.hashes(place), position: self.position(place) });
+        let matches =
+            places.iter().map(|&place| Match { hashes: self.hashes(place), position: self.position(place) });
         Ok(BlockAnswer {
             seq: self.seq,
             at_ms: self.at_ms,

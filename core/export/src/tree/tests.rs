@@ -82,7 +82,8 @@ fn chains_of_the_same_owners_are_one_element() {
     let shared = &tree["rows"][0];
     assert_eq!((&shared["block_hash"], &shared["len"]), (&json!("100"), &json!(2)));
     assert_eq!(shared["workers"].as_array().expect("workers").len(), 2);
-    let all: Vec<_> = rows(&tree).iter().map(|row| [&row["level"], &row["block_hash"], &row["len"]]).collect();
+    let all: Vec<_> =
+        rows(&tree).iter().map(|row| [&row["level"], &row["block_hash"], &row["len"]]).collect();
     let (below, other) = ([json!(1), json!("300"), json!(2)], [json!(1), json!("500"), json!(1)]);
     assert_eq!(all[1..3], [below.each_ref(), other.each_ref()]);
     assert_eq!((all.len(), &tree["rows"][3]["level"]), (4, &json!(0)), "and what the third worker holds");

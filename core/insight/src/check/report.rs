@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use super::view::part;
 use super::{Finding, View};
 use radixscope_model::id::WorkerIx;
-use radixscope_model::record::LogSign;
+use radixscope_model::record::{LogSign, PanelRef};
 
 /// Workers whose numbers are shown one by one.
 const SHOWN_WORKERS: usize = 6;
@@ -31,7 +31,7 @@ pub(super) trait Report: Sized {
 
     /// Names the workers it is about, and the panel that shows them.
     #[must_use]
-    fn about(self, view: &View<'_>, panel: &str, workers: &[WorkerIx]) -> Self;
+    fn about(self, panel: PanelRef, workers: &[WorkerIx]) -> Self;
 
     /// Adds rows for each of some workers, by number and by name, the rest in one.
     #[must_use]
@@ -61,9 +61,9 @@ impl Report for Finding<'static> {
         self.evidence_if("Batch limit of a worker, frontends' metrics", view.batch_limit(), "requests")
     }
 
-    fn about(self, view: &View<'_>, panel: &str, workers: &[WorkerIx]) -> Self {
-        let single = workers.first().filter(|_| workers.len() == 1);
-        self.workers(workers.iter().copied()).link(view.link(panel, single.copied()))
+    fn about(self, panel: PanelRef, workers: &[WorkerIx]) -> Self {
+        let found = self.workers(workers.iter().copied());
+        if workers.len() == 1 { found.panel_of_worker(panel) } else { found.panel(panel) }
     }
 
     fn each(

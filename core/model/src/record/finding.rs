@@ -29,8 +29,10 @@ pub struct Finding<'a> {
     pub fix: Vec<Fix<'a>>,
     /// The workers it is about; empty: the whole deployment.
     pub workers: Vec<WorkerIx>,
-    /// Query of the panel that shows it (`view=decisions&worker=…`).
-    pub link: Cow<'a, str>,
+    /// The panel that shows more of it.
+    pub panel: PanelRef,
+    /// Whether that panel opens with the first of `workers` selected.
+    pub selects_worker: bool,
     /// When it was first seen.
     #[serde(rename = "first_seen_ms")]
     pub first_ms: Millis,
@@ -42,6 +44,29 @@ pub struct Finding<'a> {
 /// Text that is absent where it is empty: `null` in JSON.
 fn empty_is_null<S: Serializer>(text: &str, to: S) -> Result<S::Ok, S::Error> {
     if text.is_empty() && to.is_human_readable() { to.serialize_none() } else { to.serialize_str(text) }
+}
+
+/// A panel of the page. Only the page knows where it is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum PanelRef {
+    /// Everything at once.
+    #[default]
+    Overview,
+    /// What is wrong.
+    Findings,
+    /// How long requests take.
+    Latency,
+    /// What the workers' memory is filled with.
+    Memory,
+    /// The prefix tree.
+    Tree,
+    /// The workers.
+    Workers,
+    /// The routing decisions.
+    Decisions,
+    /// Live figures beside baselines.
+    Compare,
 }
 
 impl Finding<'static> {
@@ -57,7 +82,8 @@ impl Finding<'static> {
             evidence: Vec::new(),
             fix: Vec::new(),
             workers: Vec::new(),
-            link: Cow::Borrowed(""),
+            panel: PanelRef::Overview,
+            selects_worker: false,
             first_ms: Millis(0),
             last_ms: Millis(0),
         }
@@ -102,11 +128,18 @@ impl Finding<'static> {
         self
     }
 
-    /// Names the panel that shows it, as the query of its address.
+    /// Names the panel that shows it.
     #[must_use]
-    pub fn link(mut self, query: impl Into<Cow<'static, str>>) -> Self {
-        self.link = query.into();
+    pub fn panel(mut self, panel: PanelRef) -> Self {
+        self.panel = panel;
         self
+    }
+
+    /// Names the panel that shows it, to be opened with the first of its workers selected if it has named any before.
+    #[must_use]
+    pub fn panel_of_worker(mut self, panel: PanelRef) -> Self {
+        self.selects_worker = !self.workers.is_empty();
+        self.panel(panel)
     }
 }
 
@@ -134,7 +167,8 @@ impl Finding<'_> {
             evidence: self.evidence.iter().map(evidence).collect(),
             fix: self.fix.iter().map(fix).collect(),
             workers: self.workers.clone(),
-            link: owned(&self.link),
+            panel: self.panel,
+            selects_worker: self.selects_worker,
             first_ms: self.first_ms,
             last_ms: self.last_ms,
         }

@@ -55,6 +55,6 @@ fn look(view: &View<'_>) -> RuleOutcome {
     .evidence(format!("Choices published by routers, by NATS, {WINDOW}"), 0, "decisions")
     .evidence(format!("Stored events received, by NATS, {WINDOW}"), stores, "events")
     .fixes("approximate_mode")
-    .link("view=decisions")
+    .panel(PanelRef::Decisions)
     .into()
 }

@@ -22,7 +22,7 @@ fn look(view: &View<'_>) -> RuleOutcome {
          the way to it is too slow, or the clocks of publishers and of this machine differ.",
     )
     .fixes("behind")
-    .link("view=overview");
+    .panel(PanelRef::Overview);
     for (source, lag_ms) in late {
         let label = format!("Delay of the slowest message, by {}, latest second", source.name);
         found = found.evidence(label, lag_ms, "ms");

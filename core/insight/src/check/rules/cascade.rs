@@ -38,7 +38,7 @@ fn look(view: &View<'_>) -> RuleOutcome {
         .batch_limit(view)
         .workers([from.worker, to.worker])
         .spread_out(view)
-        .link("view=latency")
+        .panel(PanelRef::Latency)
         .into()
 }
 

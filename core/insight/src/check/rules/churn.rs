@@ -79,14 +79,13 @@ fn look(view: &View<'_>) -> RuleOutcome {
             found = found.evidence(label, value, "s");
         }
     }
-    let link = view.link("memory", workers.first().map(|&(worker, _)| worker));
     found
         .workers(workers.iter().map(|&(worker, _)| worker))
         .remedy(RemedyKind::RaiseFraction, None)
         .remedy(RemedyKind::LowerBatch, None)
         .remedy(RemedyKind::Retention, None)
         .fixes("churn")
-        .link(link)
+        .panel_of_worker(PanelRef::Memory)
         .into()
 }
 

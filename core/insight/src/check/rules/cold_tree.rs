@@ -78,5 +78,5 @@ fn found(view: &View<'_>, cold: &Cold) -> Finding<'static> {
         LogSign::NoLocalIndexer,
     )
     .fixes("cold_tree")
-    .link("view=decisions")
+    .panel(PanelRef::Decisions)
 }

@@ -35,6 +35,6 @@ fn look(view: &View<'_>) -> RuleOutcome {
         "lines",
     )
     .fixes("engine_hashes_differ")
-    .link("view=tree")
+    .panel(PanelRef::Tree)
     .into()
 }

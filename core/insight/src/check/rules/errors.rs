@@ -62,7 +62,7 @@ fn look(view: &View<'_>) -> RuleOutcome {
         .evidence_if("Requests moved to another worker, frontends' metrics, last 60 s", moved, "requests")
         .workers(failing.iter().map(|&(worker, _)| worker))
         .fixes("errors")
-        .link("view=decisions")
+        .panel(PanelRef::Decisions)
         .into()
 }
 

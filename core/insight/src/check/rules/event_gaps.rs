@@ -22,7 +22,7 @@ fn look(view: &View<'_>) -> RuleOutcome {
          in this tree. The router may have lost the same messages: one that cannot ask the workers for them is wrong \
          until those blocks are removed.",
     )
-    .about(view, "tree", &workers);
+    .about(PanelRef::Tree, &workers);
     for source in view.cluster.sources() {
         for missed in source.missed.iter().filter(lost) {
             let (cause, name) = (missed.cause.as_str(), &source.name);

@@ -58,7 +58,7 @@ fn found(view: &View<'_>, jetstream: &[WorkerIx], core: &[WorkerIx]) -> Finding<
         "A 0.9 router decides once, at its start, whether it listens to JetStream or to plain NATS, and never receives those of \
          workers of the other kind. The caches of those workers are not in its tree, so their hits come by chance.",
     )
-    .about(view, "tree", not_received)
+    .about(PanelRef::Tree, not_received)
     .evidence("Workers that publish over JetStream, by NATS, of those present", number(jetstream), "workers")
     .evidence("Workers that publish over plain NATS, by NATS, of those present", number(core), "workers")
     .evidence("Overlap of prompts routed to JetStream's workers, by the router, last 60 s", part(by_stream.0, by_stream.1), "blocks")

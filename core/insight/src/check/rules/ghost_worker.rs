@@ -51,7 +51,7 @@ fn found(view: &View<'_>, ghosts: &[WorkerIx]) -> Finding<'static> {
         "One router dropped this worker while another still sends it requests, or the worker still runs and is no longer \
          registered. Requests sent there may fail, and what it caches is of no use.",
     )
-    .about(view, "workers", ghosts)
+    .about(PanelRef::Workers, ghosts)
     .each(view, ghosts, |found, worker, who| {
         let Some(state) = view.worker(worker) else { return found };
         let Some(gone) = state.last_gone else { return found };

@@ -60,7 +60,7 @@ fn look(view: &View<'_>) -> RuleOutcome {
     )
     .evidence(format!("{}, {}", hot.label, view.name(hot.worker)), hot.value, hot.unit)
     .evidence_if("Choices of it, of its component's, last 60 s", of_choices, "requests")
-    .about(view, "decisions", &[hot.worker])
+    .about(PanelRef::Decisions, &[hot.worker])
     .spread_out(view)
     .into()
 }
@@ -141,7 +141,7 @@ mod tests {
         let finding = stage.found(&RULE).unwrap();
         assert_eq!((finding.severity, &*finding.workers), (Severity::Warning, &[WorkerIx(0)][..]));
         assert_eq!(finding.evidence[1].value, "60 of 90");
-        assert!(finding.link.contains("worker=100/0"));
+        assert!(finding.selects_worker);
     }
 
     #[test]

@@ -39,7 +39,7 @@ fn found(view: &View<'_>, late: &[WorkerIx]) -> Finding<'static> {
         "Blocks stored before we listened are not in this tree, so removals of unknown blocks and stores with unknown \
          parents are to be expected. The picture completes itself as blocks are replaced; the router is not affected.",
     )
-    .about(view, "tree", late)
+    .about(PanelRef::Tree, late)
     .evidence("Blocks that wait for a parent from before, by KV events, of all known", part(tree.unattached, tree.resident), "blocks");
     for source in view.cluster.sources() {
         for missed in source.missed.iter().filter(|missed| missed.cause == MissedCause::HistoryExpired) {

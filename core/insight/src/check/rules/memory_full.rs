@@ -63,7 +63,7 @@ fn look(view: &View<'_>) -> RuleOutcome {
         .workers(full.iter().filter_map(|fill| fill.worker))
         .remedy(RemedyKind::LowerBatch, fits)
         .remedy(RemedyKind::RaiseFraction, None)
-        .link(view.link("memory", worst.worker))
+        .panel_of_worker(PanelRef::Memory)
         .into()
 }
 
@@ -144,7 +144,7 @@ mod tests {
         assert_eq!(finding.evidence[0].value, "960 of 1,000 (96 %)");
         let batch = finding.fix.iter().find(|fix| fix.setting == "--max-num-seqs").unwrap();
         assert_eq!(batch.value, "40");
-        assert_eq!(finding.link, "view=memory&worker=100/0");
+        assert_eq!((finding.panel, finding.selects_worker), (PanelRef::Memory, true));
     }
 
     #[test]

@@ -45,7 +45,7 @@ mod prelude {
     pub(super) use crate::check::{Finding, Rule, RuleOutcome, View};
     pub(super) use radixscope_model::id::{Millis, WorkerIx};
     pub(super) use radixscope_model::number_format::count;
-    pub(super) use radixscope_model::record::Severity;
+    pub(super) use radixscope_model::record::{PanelRef, Severity};
 }
 
 /// Every rule, in the order in which they are listed.

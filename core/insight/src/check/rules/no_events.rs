@@ -99,7 +99,7 @@ fn found(view: &View<'_>, silent: &[WorkerIx]) -> Finding<'static> {
         ),
     };
     Finding::new(severity, title, explanation)
-        .about(view, "workers", silent)
+        .about(PanelRef::Workers, silent)
         .evidence(
             "Workers that get requests and send no KV events, by NATS, of those present",
             part(silent.len() as u64, present.len() as u64),

@@ -48,6 +48,6 @@ fn look(view: &View<'_>) -> RuleOutcome {
         .evidence_if(format!("Requests served, by the frontends' metrics, {WINDOW}"), served, "requests")
         .evidence_if(by_others, (routed > 0).then_some(routed), "requests")
         .fixes("nothing_heard")
-        .link("view=overview")
+        .panel(PanelRef::Overview)
         .into()
 }

@@ -34,7 +34,8 @@ fn look(view: &View<'_>) -> RuleOutcome {
             "own_losses/connection_lost",
         ),
     };
-    let mut found = Finding::new(Severity::Warning, title, explanation).fixes(fixes).link("view=overview");
+    let mut found =
+        Finding::new(Severity::Warning, title, explanation).fixes(fixes).panel(PanelRef::Overview);
     for source in sources {
         for missed in source.missed.iter().filter(dropped) {
             found = found.evidence(label(source, missed), missed.count, "messages");

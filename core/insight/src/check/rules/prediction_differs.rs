@@ -97,7 +97,7 @@ fn look(view: &View<'_>) -> RuleOutcome {
             "",
         )
         .fixes("prediction_differs")
-        .link("view=decisions")
+        .panel(PanelRef::Decisions)
         .into()
 }
 

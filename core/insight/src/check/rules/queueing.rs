@@ -57,7 +57,7 @@ fn look(view: &View<'_>) -> RuleOutcome {
         .workers(workers.iter().map(|&(worker, _)| worker))
         .fixes_with("any/larger_batch", &[("number", limit.as_deref().unwrap_or_default())])
         .fixes("any/less_load")
-        .link("view=latency")
+        .panel(PanelRef::Latency)
         .into()
 }
 

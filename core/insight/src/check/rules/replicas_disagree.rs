@@ -46,7 +46,10 @@ fn look(view: &View<'_>) -> RuleOutcome {
     let mut differ: Vec<Apart> = judged.into_iter().filter(Apart::is_certain).collect();
     differ.sort_by(|a, b| b.difference().total_cmp(&a.difference()));
     match differ.first() {
-        Some(worst) => found(view, worst, differ.iter().map(|apart| apart.worker)).into(),
+        Some(worst) => {
+            let others = differ.iter().map(|apart| apart.worker).filter(|worker| *worker != worst.worker);
+            found(view, worst, std::iter::once(worst.worker).chain(others)).into()
+        }
         None => RuleOutcome::Ok,
     }
 }
@@ -117,7 +120,7 @@ fn found(view: &View<'_>, worst: &Apart, workers: impl Iterator<Item = WorkerIx>
         let blocks = count(mean.blocks.round() as u64);
         found = found.evidence(label, format!("{blocks} of {}", count(worst.capacity)), "blocks");
     }
-    found.workers(workers).link(view.link("decisions", Some(worst.worker))).fixes(fixes)
+    found.workers(workers).panel_of_worker(PanelRef::Decisions).fixes(fixes)
 }
 
 fn who(view: &View<'_>, by: By) -> String {

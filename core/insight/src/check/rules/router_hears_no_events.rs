@@ -84,7 +84,7 @@ fn source_mismatch(view: &View<'_>, workers: u64) -> Finding<'static> {
     )
     .evidence("Workers without a usable source, by the router's metrics, now, of those present", part(workers, known), "workers")
     .fixes("router_hears_no_events")
-    .link("view=workers")
+    .panel(PanelRef::Workers)
 }
 
 fn found(view: &View<'_>, deaf: &[&ProcessState], routers: usize) -> Finding<'static> {
@@ -97,7 +97,7 @@ fn found(view: &View<'_>, deaf: &[&ProcessState], routers: usize) -> Finding<'st
     )
     .evidence(format!("Stored events received here, by NATS, {WINDOW}"), view.stores(), "events")
     .evidence("Routers that applied none, by their metrics, of those scraped", part(deaf.len() as u64, routers as u64), "routers")
-    .link("view=tree");
+    .panel(PanelRef::Tree);
     for process in deaf {
         let applied = format!("Stored events applied, by {}, since it started", process.name);
         found = found.evidence(applied, 0, "events");

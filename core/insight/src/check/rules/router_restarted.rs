@@ -25,7 +25,7 @@ fn look(view: &View<'_>) -> RuleOutcome {
         "A new router recovers its tree from the stream (0.8, 0.9) or from the workers (1.x) and begins without any \
          load in its books. Until then its choices are worse than usual.",
     )
-    .link("view=decisions");
+    .panel(PanelRef::Decisions);
     for Restart { at_ms, how } in restarts {
         found = found.evidence(how, view.seconds_since(at_ms), "s ago");
     }

@@ -85,7 +85,7 @@ fn look(view: &View<'_>) -> RuleOutcome {
     let label = format!("Overlap of the prompts' blocks, {} decisions, last 60 s", count(window.count));
     found = found.evidence_if(label, overlap, "");
     let tpot_alone = above.iter().all(|(latency, ..)| latency.quantity == Quantity::Tpot);
-    why.remedy(found, view, tpot_alone).link(why.link()).into()
+    why.remedy(found, view, tpot_alone).panel(why.panel()).into()
 }
 
 /// Why there is no percentile.
@@ -168,12 +168,12 @@ impl Why {
         }
     }
 
-    const fn link(self) -> &'static str {
+    const fn panel(self) -> PanelRef {
         match self {
-            Self::Other(Cause::Memory | Cause::Churn) => "view=memory",
-            Self::Other(Cause::NoReuse(_) | Cause::CachesFill) => "view=findings",
-            Self::Other(Cause::HotWorker | Cause::StarvedWorker) => "view=decisions",
-            Self::Spread | Self::Queue | Self::Load => "view=latency",
+            Self::Other(Cause::Memory | Cause::Churn) => PanelRef::Memory,
+            Self::Other(Cause::NoReuse(_) | Cause::CachesFill) => PanelRef::Findings,
+            Self::Other(Cause::HotWorker | Cause::StarvedWorker) => PanelRef::Decisions,
+            Self::Spread | Self::Queue | Self::Load => PanelRef::Latency,
         }
     }
 

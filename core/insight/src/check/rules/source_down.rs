@@ -39,7 +39,7 @@ fn look(view: &View<'_>) -> RuleOutcome {
         format!("{what} {}{more}", first.name),
         format!("Not seen meanwhile: {unseen}. Dynamo itself is not affected by that."),
     )
-    .link("view=overview");
+    .panel(PanelRef::Overview);
     for source in &down {
         let label = format!("{}, {}: {}", source.name, source.state.as_str(), source.detail);
         found = found.evidence(label, view.seconds_since(source.since_ms), "s");

@@ -48,7 +48,7 @@ fn look(view: &View<'_>) -> RuleOutcome {
         .workers(spikes.iter().map(|harmful| harmful.worker).collect::<BTreeSet<_>>())
         .spread_out(view)
         .fixes("any/less_load")
-        .link("view=latency")
+        .panel(PanelRef::Latency)
         .into()
 }
 

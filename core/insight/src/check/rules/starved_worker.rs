@@ -55,8 +55,12 @@ fn look(view: &View<'_>) -> RuleOutcome {
             .evidence(format!("Last sign of {who}, KV event or load, over NATS"), sign, unit)
             .evidence_if(format!("Active blocks of {who} by the router's count, now"), blocks, "blocks");
     }
-    let link = view.link("decisions", workers.first().copied());
-    found.workers(workers).fixes("starved_worker").spread_out(view).link(link).into()
+    found
+        .workers(workers)
+        .fixes("starved_worker")
+        .spread_out(view)
+        .panel_of_worker(PanelRef::Decisions)
+        .into()
 }
 
 fn chosen(view: &View<'_>, worker: WorkerIx, window_ms: u64) -> u64 {

@@ -101,7 +101,7 @@ fn found(view: &View<'_>, workers: &[WorkerIx], (missed, stored): (u64, u64)) ->
         "A router rejects a stored event whose parent it does not know, and with it everything stored below, so hits of \
          those prompts are not seen. The cause is a lost event, or a router that started when workers were warm.",
     )
-    .about(view, "tree", workers)
+    .about(PanelRef::Tree, workers)
     .evidence("Blocks in the tree that wait for a parent, by KV events, of all held", part(totals.unattached, totals.resident), "blocks")
     .evidence_if(placed, (stored > 0).then(|| part(missed, stored)), "events")
     .log_lines(

@@ -74,7 +74,7 @@ fn found(view: &View<'_>, workers: &[WorkerIx]) -> Finding<'static> {
     let at_router = view.rise_of(view.processes(), Counter::RemovedUnknown, WINDOW_MS);
     let label = format!("Removed events that routers did not know, by their metrics, {WINDOW}");
     Finding::new(severity, title, explanation)
-        .about(view, "tree", workers)
+        .about(PanelRef::Tree, workers)
         .each(view, workers, |found, worker, who| {
             let rise = view.rise(worker, WINDOW_MS);
             let label = format!("Removed blocks that were never stored, {who}, by KV events, {WINDOW}");

@@ -144,7 +144,7 @@ fn found(view: &View<'_>, gone: &[WorkerIx], suspects: &[WorkerIx]) -> Finding<'
     };
     let both: Vec<_> = gone.iter().chain(suspects).copied().collect();
     Finding::new(Severity::Warning, title, explanation)
-        .about(view, "workers", &both)
+        .about(PanelRef::Workers, &both)
         .each(view, gone, |found, worker, who| departure(found, view, worker, who))
         .each(view, suspects, |found, worker, who| silence(found, view, worker, who))
         .fixes("worker_gone")

@@ -82,7 +82,7 @@ fn found(
         let label = format!("In the baseline, KV-aware is worse above, {name}");
         found = found.evidence(label, format!("{:.0}", knee.concurrency), "requests in flight");
     }
-    found.spread_out(view).fixes("any/less_load").link("view=compare")
+    found.spread_out(view).fixes("any/less_load").panel(PanelRef::Compare)
 }
 
 /// Requests in flight, in all: by the frontends, else by the workers.
@@ -138,7 +138,7 @@ mod tests {
         let finding = stage_of(180.0, [80, 20, 0], both()).found(&RULE).unwrap();
         assert_eq!(finding.evidence[1].value, "760");
         assert_eq!(finding.evidence[3].value, "104");
-        assert_eq!(finding.link, "view=compare");
+        assert_eq!(finding.panel, PanelRef::Compare);
     }
 
     #[test]

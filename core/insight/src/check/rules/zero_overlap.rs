@@ -39,7 +39,7 @@ fn look(view: &View<'_>) -> RuleOutcome {
         .evidence("Times that prompts share a block, by the tree, now", blocks, "")
         .evidence_if(format!("Prompt tokens that engines re-used, by metrics, {WINDOW}"), cached, "tokens")
         .fixes(fixes)
-        .link("view=decisions")
+        .panel(PanelRef::Decisions)
         .into()
 }
 

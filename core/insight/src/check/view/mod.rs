@@ -110,14 +110,6 @@ impl<'v> View<'v> {
         let more = workers.len() - named.len();
         if more == 0 { named.join(", ") } else { format!("{} and {more} more", named.join(", ")) }
     }
-
-    /// The query of a panel, with the worker selected if it is about one.
-    pub(super) fn link(&self, panel: &str, worker: Option<WorkerIx>) -> String {
-        match worker.and_then(|worker| self.worker(worker)) {
-            Some(worker) => format!("view={panel}&worker={}", worker.id),
-            None => format!("view={panel}"),
-        }
-    }
 }
 
 /// A part of a whole: `12 of 30 (40 %)`.

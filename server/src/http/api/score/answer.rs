@@ -143,11 +143,7 @@ fn of_one(cluster: &Cluster, ranked: &RankedCandidate, likeliest: f64) -> Candid
             active_request_blocks: ranked.terms.active_request_blocks,
             sum: ranked.terms.sum().to_string(),
         },
-        load: LoadRow {
-            load: ranked.load,
-            from: ranked.load_from.as_str(),
-            changed: ranked.is_changed,
-        },
+        load: LoadRow { load: ranked.load, from: ranked.load_from.as_str(), changed: ranked.is_changed },
     }
 }
 

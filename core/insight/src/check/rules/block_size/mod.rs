@@ -76,7 +76,7 @@ fn found(view: &View<'_>, diagnosis: &Diagnosis) -> Finding<'static> {
     let overlap = diagnosis.overlap.as_ref();
     let chains = diagnosis.chains.as_ref();
     let found = Finding::new(severity, title, explanation)
-        .about(view, "tree", &diagnosis.workers)
+        .about(PanelRef::Tree, &diagnosis.workers)
         .evidence(
             "Form of the fault (engine E, publisher P, router C), by the signature of KV events",
             diagnosis.form.words(),

@@ -3,7 +3,7 @@
 use super::{Stage, evidence};
 use radixscope_model::id::{SourceIx, WorkerIx};
 use radixscope_model::record::{
-    Counter, EventLine, LogSign, MissedCause, ProcessRole, Record, Severity, Topic,
+    Counter, EventLine, LogSign, MissedCause, PanelRef, ProcessRole, Record, Severity, Topic,
 };
 
 /// A worker that gets requests and publishes its load alone, beside one that publishes all.
@@ -109,7 +109,7 @@ fn a_worker_that_gets_requests_and_publishes_nothing_is_named() {
     let finding = stage.found("no_events");
     assert_eq!((finding.severity, &*finding.workers), (Severity::Warning, &[WorkerIx(1)][..]));
     assert_eq!(evidence(finding, "Workers that get requests"), "1 of 2 (50 %)");
-    assert_eq!(finding.link, "view=workers&worker=8/0");
+    assert_eq!((finding.panel, finding.selects_worker), (PanelRef::Workers, true));
 }
 
 #[test]
