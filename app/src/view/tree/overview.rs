@@ -136,6 +136,7 @@ fn Legend(store: Store) -> impl IntoView {
             <span><i class="key one"></i>"Held by one worker"</span>
             <span><i class="key many"></i>"Held by several, one tick each"</span>
             <span>"Down: " {unit} " into the prompt"</span>
+            <span>"Point at a box for its blocks and holders, click it to zoom in, Esc leads back"</span>
         </p>
     }
 }
