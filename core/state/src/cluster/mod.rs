@@ -42,7 +42,7 @@ pub use decisions::{DecisionEntry, DecisionTotals, Decisions, MAX_CANDIDATES, MA
 pub use explain::CostParts;
 pub use filter::{Filter, Kind, Picked};
 pub use fold::{TOUCH_MS, touch, touched_ms};
-pub use hint::{Hint, Setting, candidates_hint};
+pub use hint::{Hint, HintOption, candidates_hint};
 pub use in_flight::InFlight;
 pub use places::{MAX_DEPARTED, SILENT_AFTER_MS};
 pub use process::{MAX_PROCESSES, ProcessState, SCRAPE_WINDOW_MS};

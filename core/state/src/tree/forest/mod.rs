@@ -290,15 +290,9 @@ impl Forest {
         self.arrangement
     }
 
-    /// Sums over all attached blocks.
+    /// Sums over all attached blocks. Its hits are the denominator of any chain's hits within the picture.
     pub fn sums(&self) -> &Sums {
         &self.sums
-    }
-
-    /// Hits that are counted: requests of the window of which a held beginning ended at an attached block. The denominator
-    /// of any chain's hits within the picture.
-    pub fn hits_total(&self) -> u32 {
-        self.sums.hits
     }
 
     /// Requests of the window of which it is known how much the chosen worker held, those of which it held nothing
