@@ -26,12 +26,12 @@ impl Default for Wanted {
 
 impl Wanted {
     /// The findings meant: the worst first; of equals what users feel before what causes it, then the newest.
-    pub fn of(self, cluster: &Cluster) -> Vec<&Finding<'static>> {
-        let is_meant = |finding: &&Finding<'static>| {
+    pub fn of(self, cluster: &Cluster) -> Vec<&Finding> {
+        let is_meant = |finding: &&Finding| {
             finding.severity >= self.severity && (self.cleared || finding.phase != Phase::Cleared)
         };
         let mut findings: Vec<_> = cluster.findings().iter().filter(is_meant).collect();
-        let is_over = |finding: &Finding<'_>| finding.phase == Phase::Cleared;
+        let is_over = |finding: &Finding| finding.phase == Phase::Cleared;
         findings.sort_by_key(|f| (is_over(f), Reverse((f.severity, !f.cause.is_empty(), f.first_ms))));
         findings
     }
@@ -118,7 +118,7 @@ struct CheckedDto {
 }
 
 impl FindingDto {
-    fn of(cluster: &Cluster, finding: &Finding<'_>) -> Self {
+    fn of(cluster: &Cluster, finding: &Finding) -> Self {
         let worker = |&ix: &WorkerIx| {
             let id = cluster.worker(ix)?.id;
             Some(WorkerDto { worker_id: Decimal(id.id.0), dp_rank: id.dp_rank })
@@ -151,7 +151,7 @@ impl FindingDto {
 }
 
 impl CheckedDto {
-    fn of(rule: &RuleStatus<'_>) -> Self {
+    fn of(rule: &RuleStatus) -> Self {
         Self {
             code: rule.code.to_string(),
             subject: rule.subject.to_string(),

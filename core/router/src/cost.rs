@@ -121,7 +121,7 @@ impl Common {
     }
 }
 
-/// A cost and what it is made of; all in blocks unless said.
+/// A cost and what it is made of; all in blocks unless noted.
 #[derive(Clone, Copy, PartialEq, Debug, Default, Serialize, Deserialize)]
 pub struct Terms {
     /// The formula.

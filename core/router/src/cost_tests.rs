@@ -106,11 +106,7 @@ fn preferred_taints_multiply_from_c_on() {
     assert_eq!(cost(Formula::C), 20.0 * (-1.0_f64).exp());
     let terms = one(&RouterSettings::new(Formula::E), &request, &worker);
     assert_eq!(terms.sum().to_string(), "7.358 = (1.0 × 10 prefill + 10 decode) × 0.368 preferred taints");
-    assert_eq!(
-        log_line(&terms),
-        "20.000 = 1.000 * 10.000 + 10.000 + 0.000",
-        "before the multiplier"
-    );
+    assert_eq!(log_line(&terms), "20.000 = 1.000 * 10.000 + 10.000 + 0.000", "before the multiplier");
 }
 
 #[test]

@@ -7,7 +7,7 @@ pub use radixscope_model::formula::Formula;
 use radixscope_model::formula::major_minor;
 use radixscope_model::record::Decision;
 
-use super::numbers::{RefusedNumber, NUMBERS, NumberDoc, OVERLAP_SCORE_WEIGHT, PREFILL_LOAD_SCALE};
+use super::numbers::{NUMBERS, NumberDoc, OVERLAP_SCORE_WEIGHT, PREFILL_LOAD_SCALE, RefusedNumber};
 
 /// The numbers of [`RouterSettings`] or [`RouterOverrides`], in the order of [`NUMBERS`]: `numbers_of!(self)` their values,
 /// `numbers_of!(&mut self)` their places.

@@ -148,7 +148,7 @@ impl Scrape {
             age_s: view.at_ms.since(p.last_ms) as f64 / 1_000.0,
             restarts: p.restarts.into(),
         };
-        let finding = |f: &radixscope_model::record::Finding<'_>| Finding {
+        let finding = |f: &radixscope_model::record::Finding| Finding {
             code: f.code.to_string(),
             severity: f.severity.as_str(),
             is_present: f.phase != Phase::Cleared,

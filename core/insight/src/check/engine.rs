@@ -32,7 +32,7 @@ pub(super) trait EngineSettings: Sized {
     fn spread_out(self, view: &View<'_>) -> Self;
 }
 
-impl EngineSettings for Finding<'static> {
+impl EngineSettings for Finding {
     fn remedy(mut self, kind: RemedyKind, number: Option<u64>) -> Self {
         for known in kind.settings() {
             let (setting, value) = known.text.rsplit_once(' ').unwrap_or((known.text, ""));

@@ -123,7 +123,7 @@ fn one_model(
 }
 
 /// The finding of a code, if it holds.
-pub(super) fn holding<'v>(view: &View<'v>, code: &str) -> Option<&'v Finding<'static>> {
+pub(super) fn holding<'v>(view: &View<'v>, code: &str) -> Option<&'v Finding> {
     view.cluster.findings().iter().find(|finding| finding.code == code && finding.phase != Phase::Cleared)
 }
 

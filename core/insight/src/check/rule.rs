@@ -34,11 +34,11 @@ pub enum RuleOutcome {
     /// What the rule looks for shows, and follows from the finding of this code.
     Explained(&'static str),
     /// Something is wrong. Which rule found it, and since when, is filled in by [`super::Checks`].
-    Found(Finding<'static>),
+    Found(Finding),
 }
 
-impl From<Finding<'static>> for RuleOutcome {
-    fn from(finding: Finding<'static>) -> Self {
+impl From<Finding> for RuleOutcome {
+    fn from(finding: Finding) -> Self {
         Self::Found(finding)
     }
 }

@@ -127,7 +127,7 @@ impl Stage {
     }
 
     /// What a rule finds. Whatever it is, it has to be complete.
-    pub(super) fn found(&self, rule: &dyn Rule) -> Option<Finding<'static>> {
+    pub(super) fn found(&self, rule: &dyn Rule) -> Option<Finding> {
         let RuleOutcome::Found(finding) = self.look(rule) else { return None };
         let now = Millis(self.now);
         let finding = Finding { code: rule.code().into(), first_ms: now, last_ms: now, ..finding };

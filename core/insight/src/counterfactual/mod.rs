@@ -22,7 +22,7 @@ use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
 use radixscope_model::id::WorkerIx;
-use radixscope_router::numbers::{RefusedNumber, OVERLAP_SCORE_WEIGHT, TEMPERATURE};
+use radixscope_router::numbers::{OVERLAP_SCORE_WEIGHT, RefusedNumber, TEMPERATURE};
 use radixscope_state::cluster::MAX_DECISIONS;
 
 pub use frozen::{About, Flipped, FrozenReport, SweepReport, TEMPERATURES, WEIGHTS, weights_with};

@@ -13,7 +13,8 @@ use radixscope_model::id::{Millis, WorkerIx};
 use radixscope_router::numbers::TEMPERATURE;
 use radixscope_router::{Formula, RouterOverrides, RouterSettings};
 use radixscope_sim::resimulation::{
-    Arrival, MAX_REQUEST_TOKENS, Outcome, Percentiles, ResimulationError, ResimulationSettings, WARM_UP_PERCENT, run,
+    Arrival, MAX_REQUEST_TOKENS, Outcome, Percentiles, ResimulationError, ResimulationSettings,
+    WARM_UP_PERCENT, run,
 };
 use radixscope_state::cluster::{BlockSizeSource, Cluster};
 use radixscope_state::requests::{Arrivals, MAX_ARRIVALS};

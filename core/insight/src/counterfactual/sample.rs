@@ -10,9 +10,7 @@ use radixscope_model::record::{Candidate, DecisionSource};
 use radixscope_state::cluster::{Cluster, DecisionEntry};
 
 use radixscope_router::RouterSettings;
-use radixscope_router::frozen::{
-    Frozen, FrozenBuilder, FrozenDecision, LeftOut, MAX_CANDIDATES,
-};
+use radixscope_router::frozen::{Frozen, FrozenBuilder, FrozenDecision, LeftOut, MAX_CANDIDATES};
 use radixscope_state::requests::EXPIRE_MS;
 
 /// Why a decision is left out.

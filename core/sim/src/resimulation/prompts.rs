@@ -6,7 +6,7 @@
 
 use rustc_hash::FxHashMap;
 
-use super::settings::Settings;
+use super::settings::ResimulationSettings;
 use super::{Arrival, MAX_REQUEST_TOKENS};
 use crate::engine::{Job, SEEN_AFTER_STEPS};
 use crate::tokens::mix;
@@ -160,7 +160,11 @@ mod tests {
     }
 
     fn settings() -> ResimulationSettings {
-        ResimulationSettings { block_size_tokens: 4, mean_output_tokens: 8, ..ResimulationSettings::default() }
+        ResimulationSettings {
+            block_size_tokens: 4,
+            mean_output_tokens: 8,
+            ..ResimulationSettings::default()
+        }
     }
 
     #[test]

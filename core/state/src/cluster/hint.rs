@@ -1,4 +1,4 @@
-//! Which setting would show what was never heard, per version of Dynamo. One wording for the API and the page. Pure.
+//! Which setting would show what was never received, per version of Dynamo. One wording for the API and the page. Pure.
 
 use std::fmt;
 

@@ -365,7 +365,7 @@ fn worker(cluster: &Cluster, ix: WorkerIx) -> Option<WorkerDto> {
             events_after: w.events_after_gone,
             choices_after: w.choices_after_gone,
         }),
-        block_ages: w.ages.as_ref().map(BlockLifetimesDto::from),
+        block_ages: w.lifetimes.as_ref().map(BlockLifetimesDto::from),
     })
 }
 

@@ -41,7 +41,7 @@ impl Rule for Churn {
     }
 
     fn look(&self, view: &View<'_>) -> RuleOutcome {
-        let ages = |ix: WorkerIx| view.cluster.worker(ix)?.ages;
+        let ages = |ix: WorkerIx| view.cluster.worker(ix)?.lifetimes;
         let followed: Vec<(WorkerIx, LifetimeSums)> =
             view.present().filter_map(|ix| Some((ix, ages(ix)?))).collect();
         if followed.is_empty() {
@@ -135,7 +135,7 @@ mod tests {
             came_back_p50_ms: Some(2_500),
             ..LifetimeSums::default()
         };
-        stage.tell(Record::LifetimeSums { worker: WorkerIx(0), ages });
+        stage.tell(Record::LifetimeSums { worker: WorkerIx(0), lifetimes: ages });
         stage.choose(&[30], overlap_blocks);
         stage
     }

@@ -79,7 +79,7 @@ fn cold(view: &View<'_>) -> Option<Cold> {
     (cold.decisions >= MIN_DECISIONS && finds_nothing && (found_before || is_held)).then_some(cold)
 }
 
-fn found(cold: &Cold) -> Finding<'static> {
+fn found(cold: &Cold) -> Finding {
     let mut found = Finding::new(
         Severity::Warning,
         "The restarted router finds nothing in caches that are warm",

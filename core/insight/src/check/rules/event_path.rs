@@ -55,11 +55,11 @@ pub(super) fn seconds_since(view: &View<'_>, at: Millis) -> u64 {
 
 /// Adds a row for each of some workers, the rest in one.
 pub(super) fn each(
-    mut found: Finding<'static>,
+    mut found: Finding,
     view: &View<'_>,
     workers: &[WorkerIx],
-    row: impl Fn(Finding<'static>, WorkerIx) -> Finding<'static>,
-) -> Finding<'static> {
+    row: impl Fn(Finding, WorkerIx) -> Finding,
+) -> Finding {
     for &worker in workers.iter().take(SHOWN_WORKERS) {
         found = row(found, worker);
     }

@@ -81,7 +81,7 @@ fn is_alive(view: &View<'_>, state: &WorkerState) -> bool {
     state.last_sign_ms.is_some_and(|last| view.now.since(last) <= ALIVE_MS)
 }
 
-fn found(view: &View<'_>, silent: &[WorkerIx]) -> Finding<'static> {
+fn found(view: &View<'_>, silent: &[WorkerIx]) -> Finding {
     let present: Vec<_> = view.present().collect();
     let all = silent.len() == present.len();
     // Whoever publishes its load reaches us: then the event plane is the right one, and the engine is not asked.
@@ -135,7 +135,7 @@ fn decodes_only(view: &View<'_>, silent: &[WorkerIx]) -> bool {
     named && view.present().any(speaks) && !view.present().any(|worker| speaks(worker) && alone(worker))
 }
 
-fn row(found: Finding<'static>, view: &View<'_>, worker: WorkerIx) -> Finding<'static> {
+fn row(found: Finding, view: &View<'_>, worker: WorkerIx) -> Finding {
     let who = name(view, worker);
     let rise = view.history.rise(view.cluster, worker, view.now, WINDOW_MS);
     let Some(state) = view.cluster.worker(worker) else { return found };
@@ -160,7 +160,7 @@ fn row(found: Finding<'static>, view: &View<'_>, worker: WorkerIx) -> Finding<'s
     }
 }
 
-fn fixes(found: Finding<'static>) -> Finding<'static> {
+fn fixes(found: Finding) -> Finding {
     found
         .fix(
             "vLLM from 1.2 on: events are off unless asked for (up to 1.0 they are on with prefix caching)",

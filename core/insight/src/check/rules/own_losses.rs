@@ -54,7 +54,7 @@ impl Rule for OwnLosses {
     }
 }
 
-fn too_slow() -> Finding<'static> {
+fn too_slow() -> Finding {
     let found = Finding::new(
         Severity::Warning,
         "This dashboard lost messages itself",
@@ -66,7 +66,7 @@ fn too_slow() -> Finding<'static> {
         .link("view=overview")
 }
 
-fn connection_lost() -> Finding<'static> {
+fn connection_lost() -> Finding {
     let found = Finding::new(
         Severity::Warning,
         "Messages were missed while the connection was lost",

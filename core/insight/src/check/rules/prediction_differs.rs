@@ -103,12 +103,12 @@ impl Rule for PredictionDiffers {
                 compared.unit,
             )
             .evidence(
-                format!("Finding<'static> by engines, {}, {window}", compared.delivered_by),
+                format!("Finding by engines, {}, {window}", compared.delivered_by),
                 number(compared.delivered),
                 compared.unit,
             )
             .evidence(
-                "Finding<'static> over predicted",
+                "Finding over predicted",
                 if ratio.is_finite() { format!("{ratio:.2}") } else { "nothing was predicted".to_owned() },
                 "",
             )

@@ -109,7 +109,7 @@ fn are_synced(view: &View<'_>) -> bool {
     view.cluster.workers().iter().any(|worker| worker.sequences.added > 0)
 }
 
-fn found(view: &View<'_>, worst: &Apart, workers: impl Iterator<Item = WorkerIx>) -> Finding<'static> {
+fn found(view: &View<'_>, worst: &Apart, workers: impl Iterator<Item = WorkerIx>) -> Finding {
     let is_synced = are_synced(view);
     let explanation = if is_synced {
         "The routers tell each other what they send (replica sync is on), and still count very different loads. Messages \

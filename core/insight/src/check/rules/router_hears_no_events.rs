@@ -102,7 +102,7 @@ fn mismatched_workers(view: &View<'_>) -> u64 {
     most as u64
 }
 
-fn source_mismatch(view: &View<'_>, workers: u64) -> Finding<'static> {
+fn source_mismatch(view: &View<'_>, workers: u64) -> Finding {
     let known = view.present().count() as u64;
     let found = Finding::new(
         Severity::Warning,
@@ -115,7 +115,7 @@ fn source_mismatch(view: &View<'_>, workers: u64) -> Finding<'static> {
     fixes(found)
 }
 
-fn found(view: &View<'_>, deaf: &[&ProcessState], routers: usize) -> Finding<'static> {
+fn found(view: &View<'_>, deaf: &[&ProcessState], routers: usize) -> Finding {
     let since = Millis(view.now.0.saturating_sub(WINDOW_MS));
     let mut found = Finding::new(
         Severity::Critical,
@@ -142,7 +142,7 @@ fn found(view: &View<'_>, deaf: &[&ProcessState], routers: usize) -> Finding<'st
     fixes(found)
 }
 
-fn fixes(found: Finding<'static>) -> Finding<'static> {
+fn fixes(found: Finding) -> Finding {
     found
         .fix("Dynamo from 1.3 on: one event plane for frontends and workers", "DYN_EVENT_PLANE", "nats")
         .fix("0.9: start the frontend without --no-kv-events", "DYN_KV_EVENTS", "true")

@@ -213,8 +213,8 @@ impl Why {
         }
     }
 
-    fn remedy(self, found: Finding<'static>, view: &View<'_>, tpot_alone: bool) -> Finding<'static> {
-        let less = |found: Finding<'static>| -> Finding<'static> {
+    fn remedy(self, found: Finding, view: &View<'_>, tpot_alone: bool) -> Finding {
+        let less = |found: Finding| -> Finding {
             let none = Cow::Borrowed("");
             found.fix("Add a worker, or send fewer requests at once", none.clone(), none)
         };

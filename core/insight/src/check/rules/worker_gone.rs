@@ -149,7 +149,7 @@ fn scrapes_work(view: &View<'_>) -> bool {
     })
 }
 
-fn found(view: &View<'_>, gone: &[WorkerIx], suspects: &[WorkerIx]) -> Finding<'static> {
+fn found(view: &View<'_>, gone: &[WorkerIx], suspects: &[WorkerIx]) -> Finding {
     let title = match (gone, suspects) {
         (gone, []) => format!("Left: {}", names(view, gone)),
         ([], suspects) => format!("Silent and perhaps dead: {}", names(view, suspects)),
@@ -177,7 +177,7 @@ fn found(view: &View<'_>, gone: &[WorkerIx], suspects: &[WorkerIx]) -> Finding<'
     )
 }
 
-fn departure(found: Finding<'static>, view: &View<'_>, worker: WorkerIx) -> Finding<'static> {
+fn departure(found: Finding, view: &View<'_>, worker: WorkerIx) -> Finding {
     let Some(gone) = left_lately(view, worker) else { return found };
     let how = match gone.why {
         GoneWhy::Log => "a frontend's log",
@@ -190,7 +190,7 @@ fn departure(found: Finding<'static>, view: &View<'_>, worker: WorkerIx) -> Find
     last_sign(found, view, worker)
 }
 
-fn silence(found: Finding<'static>, view: &View<'_>, worker: WorkerIx) -> Finding<'static> {
+fn silence(found: Finding, view: &View<'_>, worker: WorkerIx) -> Finding {
     let who = name(view, worker);
     let found = last_sign(found, view, worker);
     let sent = sent_into_silence(view).get(worker.at()).copied().unwrap_or(0);
@@ -218,7 +218,7 @@ fn silence(found: Finding<'static>, view: &View<'_>, worker: WorkerIx) -> Findin
     }
 }
 
-fn last_sign(found: Finding<'static>, view: &View<'_>, worker: WorkerIx) -> Finding<'static> {
+fn last_sign(found: Finding, view: &View<'_>, worker: WorkerIx) -> Finding {
     let last: Option<Millis> = view.cluster.worker(worker).and_then(|w| w.last_sign_ms);
     match last {
         Some(last) => {

@@ -97,7 +97,7 @@ fn explained_by(view: &View<'_>) -> Option<&'static str> {
     faults.into_iter().find(|(_, is_there)| is_there()).map(|(code, _)| code)
 }
 
-fn fault() -> Finding<'static> {
+fn fault() -> Finding {
     Finding::new(
         Severity::Warning,
         "The overlap is always 0 although prompts share prefixes",
@@ -111,7 +111,7 @@ fn fault() -> Finding<'static> {
     .fix("vLLM: LMCache and other connectors serve hits that no KV event tells; compare the engine's own hit rate", "", "")
 }
 
-fn fact() -> Finding<'static> {
+fn fact() -> Finding {
     Finding::new(
         Severity::Info,
         "Prompts share no prefixes, so there is nothing to gain",

@@ -242,7 +242,7 @@ pub struct Forest {
     hits_moved: bool,
     hits_since: u32,
     requests: u32,
-    /// The latest time that the tree was told.
+    /// The latest time that the tree was given.
     now: u32,
     changes: Changes,
     revision: u64,
@@ -301,7 +301,7 @@ impl Forest {
         self.requests
     }
 
-    /// Hits count from this time on, in the units of [`Tree::touched`]: the latest time that the tree was told, less
+    /// Hits count from this time on, in the units of [`Tree::touched`]: the latest time that the tree was given, less
     /// [`Arrangement::hits_window`].
     pub fn hits_since(&self) -> u32 {
         self.hits_since

@@ -42,7 +42,7 @@ impl Rule for BlockSizeMismatch {
     }
 }
 
-fn found(view: &View<'_>, diagnosis: &Diagnosis) -> Finding<'static> {
+fn found(view: &View<'_>, diagnosis: &Diagnosis) -> Finding {
     let sizes = Sizes::of(view, diagnosis);
     let (severity, title, explanation) = match diagnosis.form {
         Form::Oversize => (
@@ -122,11 +122,7 @@ fn found(view: &View<'_>, diagnosis: &Diagnosis) -> Finding<'static> {
 }
 
 /// What a worker's events look like.
-fn shares(
-    found: Finding<'static>,
-    view: &View<'_>,
-    worker: radixscope_model::id::WorkerIx,
-) -> Finding<'static> {
+fn shares(found: Finding, view: &View<'_>, worker: radixscope_model::id::WorkerIx) -> Finding {
     let (totals, window) = lately(view, worker);
     let who = name(view, worker);
     let mut found = found
@@ -149,10 +145,10 @@ fn shares(
     found
 }
 
-fn fixes(found: Finding<'static>, form: Form, sizes: &Sizes) -> Finding<'static> {
+fn fixes(found: Finding, form: Form, sizes: &Sizes) -> Finding {
     let engine = sizes.engine.map_or_else(String::new, |tokens| tokens.to_string());
     let value = if engine.is_empty() { "the engine's own block size" } else { engine.as_str() }.to_owned();
-    let trt = |found: Finding<'static>| {
+    let trt = |found: Finding| {
         found
             .fix(
                 "TensorRT-LLM, 0.9 to 1.5: start the worker with the engine's tokens_per_block (kv_cache_config). From \
@@ -166,7 +162,7 @@ fn fixes(found: Finding<'static>, form: Form, sizes: &Sizes) -> Finding<'static>
                 sizes.publisher.map_or_else(|| "the worker's --kv-block-size".to_owned(), |p| p.to_string()),
             )
     };
-    let relay = |found: Finding<'static>| {
+    let relay = |found: Finding| {
         found
             .fix("vLLM, 0.9 and 1.x: one size for engine, publisher and card", "--block-size", value.clone())
             .fix("SGLang, 0.9 and 1.x: one size for engine, publisher and card", "--page-size", value.clone())
