@@ -15,7 +15,7 @@ const NAV_ID: &str = "nav";
 pub(super) fn Nav(store: Store) -> impl IntoView {
     let current = move || store.address.with(|a| a.panel);
     let found = Memo::new(move |_| {
-        let is_bad = |f: &&Finding<'_>| f.phase != Phase::Cleared && f.severity > Severity::Info;
+        let is_bad = |f: &&Finding| f.phase != Phase::Cleared && f.severity > Severity::Info;
         store.on_beat(|cluster| {
             let bad = cluster.findings().iter().filter(is_bad).map(|f| f.severity);
             bad.fold((0_u32, Severity::Info), |(count, worst), severity| (count + 1, worst.max(severity)))

@@ -108,7 +108,7 @@ fn of_findings(cluster: &Cluster) -> Option<Notice> {
     for (severity, is_felt) in
         worst_first.into_iter().flat_map(|severity| [(severity, true), (severity, false)])
     {
-        let is_held = |head: &&Finding<'_>| {
+        let is_held = |head: &&Finding| {
             head.severity == severity && head.cause.is_empty() != is_felt && head.phase != Phase::Cleared
         };
         for head in cluster.findings().iter().filter(is_held) {

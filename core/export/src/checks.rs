@@ -26,12 +26,12 @@ impl Default for Wanted {
 
 impl Wanted {
     /// The findings meant: the worst first; of equals what users feel before what causes it, then the newest.
-    pub fn of(self, cluster: &Cluster) -> Vec<&Finding<'static>> {
-        let is_meant = |finding: &&Finding<'static>| {
+    pub fn of(self, cluster: &Cluster) -> Vec<&Finding> {
+        let is_meant = |finding: &&Finding| {
             finding.severity >= self.severity && (self.cleared || finding.phase != Phase::Cleared)
         };
         let mut findings: Vec<_> = cluster.findings().iter().filter(is_meant).collect();
-        let is_over = |finding: &Finding<'_>| finding.phase == Phase::Cleared;
+        let is_over = |finding: &Finding| finding.phase == Phase::Cleared;
         findings.sort_by_key(|f| (is_over(f), Reverse((f.severity, !f.cause.is_empty(), f.first_ms))));
         findings
     }
@@ -45,7 +45,7 @@ pub struct Findings {
     at_ms: Millis,
     findings: Vec<Value>,
     /// Every rule, in the order in which they run; empty before the first check.
-    checked: Vec<RuleStatus<'static>>,
+    checked: Vec<RuleStatus>,
 }
 
 impl Findings {
@@ -61,7 +61,7 @@ impl Findings {
 }
 
 /// A finding with its workers by their ids, which only the cluster knows. There are no more findings than rules.
-fn json(cluster: &Cluster, finding: &Finding<'_>) -> Value {
+fn json(cluster: &Cluster, finding: &Finding) -> Value {
     let id = |&ix: &WorkerIx| Some(cluster.worker(ix)?.id);
     // Plain data always becomes JSON.
     let mut json = serde_json::to_value(finding).unwrap_or_default();

@@ -30,13 +30,13 @@ pub const fn phase_word(phase: Phase) -> &'static str {
 /// What a cause or an explanation is called: the title of its finding, while it holds, and its code. `None`: there is no
 /// cause.
 pub fn cause_words(cluster: &Cluster, code: &str) -> Option<String> {
-    let is_it = |finding: &&Finding<'_>| finding.code == code && finding.phase != Phase::Cleared;
+    let is_it = |finding: &&Finding| finding.code == code && finding.phase != Phase::Cleared;
     let title = cluster.findings().iter().find(is_it).map(|finding| format!("{} (`{code}`)", finding.title));
     (!code.is_empty()).then(|| title.unwrap_or_else(|| format!("`{code}`")))
 }
 
 /// The setting with its value as one line to copy: `--flag value`, `VARIABLE=value`; empty: nothing to set.
-pub fn setting_line(fix: &Fix<'_>) -> String {
+pub fn setting_line(fix: &Fix) -> String {
     let (setting, value) = (fix.setting.trim(), fix.value.trim());
     // What a shell would take apart.
     let quoted = format!("'{value}'");
@@ -73,7 +73,7 @@ pub fn utc(at: Millis) -> String {
 }
 
 /// One finding in Markdown. What came from outside stands in it as it came, but on one line.
-pub fn finding_ticket(cluster: &Cluster, finding: &Finding<'_>) -> String {
+pub fn finding_ticket(cluster: &Cluster, finding: &Finding) -> String {
     let mut text = format!("### {}: {}\n\n", severity_word(finding.severity), line(&finding.title));
     // Writing into a string cannot fail.
     let _ = writeln!(text, "{}\n", line(&finding.explanation));
@@ -147,7 +147,7 @@ pub fn summary(cluster: &Cluster) -> String {
 }
 
 /// Rules without data.
-pub fn unknown(cluster: &Cluster) -> Vec<&RuleStatus<'static>> {
+pub fn unknown(cluster: &Cluster) -> Vec<&RuleStatus> {
     cluster.checked().iter().filter(|rule| rule.status == CheckStatus::NoData).collect()
 }
 
@@ -169,7 +169,7 @@ mod tests {
 
     const NOW: u64 = 1_700_000_000_000;
 
-    fn finding(code: &'static str, severity: Severity, phase: Phase, first: u64) -> Finding<'static> {
+    fn finding(code: &'static str, severity: Severity, phase: Phase, first: u64) -> Finding {
         Finding {
             code: code.into(),
             severity,

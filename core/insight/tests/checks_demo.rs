@@ -23,7 +23,7 @@ const LIVE_S: u64 = 120;
 struct Watched {
     cluster: Cluster,
     /// Every finding as it was said, with the second.
-    said: Vec<(u64, Finding<'static>)>,
+    said: Vec<(u64, Finding)>,
 }
 
 impl RecordSink for Watched {
@@ -33,7 +33,7 @@ impl RecordSink for Watched {
 
     fn append(&mut self, entry: &Entry<'_>) {
         if let Record::Finding(finding) = &entry.record {
-            self.said.push((entry.at_ms.since(START) / 1_000, finding.to_static()));
+            self.said.push((entry.at_ms.since(START) / 1_000, finding.clone()));
         }
         self.cluster.append(entry);
     }
@@ -47,7 +47,7 @@ impl Watched {
 
     /// Codes that were a warning or worse at any time, and did not name another finding as their cause.
     fn grave(&self) -> Vec<&str> {
-        let is_grave = |f: &Finding<'_>| f.severity >= Severity::Warning && f.cause.is_empty();
+        let is_grave = |f: &Finding| f.severity >= Severity::Warning && f.cause.is_empty();
         let codes: BTreeSet<&str> =
             self.said.iter().filter(|(_, f)| is_grave(f)).map(|(_, f)| f.code.as_ref()).collect();
         codes.into_iter().collect()

@@ -166,7 +166,7 @@ fn is_followed(hash: BlockHash) -> bool {
 impl OfWorker {
     fn news(&mut self, at: Millis, worker: WorkerIx) -> Option<Record<'static>> {
         let (mut lived, mut away) = (self.lived.latest(at), self.away.latest(at));
-        let ages = LifetimeSums {
+        let lifetimes = LifetimeSums {
             one_in: ONE_IN,
             removed: lived.len() as u32,
             lifetime_p50_ms: percentile(&mut lived, 50),
@@ -177,11 +177,11 @@ impl OfWorker {
         };
         // Nothing is news only after something.
         let before = self.reported.unwrap_or(LifetimeSums { one_in: ONE_IN, ..LifetimeSums::default() });
-        if before == ages {
+        if before == lifetimes {
             return None;
         }
-        self.reported = Some(ages);
-        Some(Record::LifetimeSums { worker, ages })
+        self.reported = Some(lifetimes);
+        Some(Record::LifetimeSums { worker, lifetimes })
     }
 }
 
@@ -240,7 +240,7 @@ mod tests {
             let mut records = self.0.flush(Millis(at));
             assert!(records.len() <= 1);
             match records.pop()? {
-                Record::LifetimeSums { worker: W, ages } => Some(ages),
+                Record::LifetimeSums { worker: W, lifetimes } => Some(lifetimes),
                 other => panic!("{other:?}"),
             }
         }
@@ -253,9 +253,9 @@ mod tests {
         for hash in 0..320 {
             seen.removed(1_000 * (1 + hash / 16), [hash]);
         }
-        let ages = seen.told(20_000).expect("news");
-        assert_eq!((ages.one_in, ages.removed, ages.came_back), (16, 20, 0));
-        assert_eq!((ages.lifetime_p50_ms, ages.lifetime_p95_ms), (Some(10_000), Some(19_000)));
+        let lifetimes = seen.told(20_000).expect("news");
+        assert_eq!((lifetimes.one_in, lifetimes.removed, lifetimes.came_back), (16, 20, 0));
+        assert_eq!((lifetimes.lifetime_p50_ms, lifetimes.lifetime_p95_ms), (Some(10_000), Some(19_000)));
     }
 
     #[test]
@@ -267,9 +267,12 @@ mod tests {
         seen.removed(1_500, [16]);
         seen.stored(4_000, [16]);
         seen.removed(4_100, [16]);
-        let ages = seen.told(5_000).expect("news");
-        assert_eq!((ages.removed, ages.lifetime_p50_ms, ages.lifetime_p95_ms), (2, Some(100), Some(1_000)));
-        assert_eq!((ages.came_back, ages.came_back_p50_ms), (1, Some(3_000)));
+        let lifetimes = seen.told(5_000).expect("news");
+        assert_eq!(
+            (lifetimes.removed, lifetimes.lifetime_p50_ms, lifetimes.lifetime_p95_ms),
+            (2, Some(100), Some(1_000))
+        );
+        assert_eq!((lifetimes.came_back, lifetimes.came_back_p50_ms), (1, Some(3_000)));
     }
 
     #[test]
@@ -277,13 +280,16 @@ mod tests {
         let mut seen = Seen::default();
         seen.stored(0, [16, 32]);
         seen.removed(1_000, [16]);
-        assert_eq!(seen.told(2_000).map(|ages| ages.removed), Some(1));
+        assert_eq!(seen.told(2_000).map(|lifetimes| lifetimes.removed), Some(1));
         seen.removed(3_000, [32]);
         assert_eq!(seen.told(4_000), None, "too soon");
-        assert_eq!(seen.told(7_000).map(|ages| ages.removed), Some(2));
+        assert_eq!(seen.told(7_000).map(|lifetimes| lifetimes.removed), Some(2));
         assert_eq!(seen.told(12_000), None, "nothing new");
-        assert_eq!(seen.told(62_000).map(|ages| ages.removed), Some(1));
-        assert_eq!(seen.told(70_000).map(|ages| (ages.removed, ages.lifetime_p50_ms)), Some((0, None)));
+        assert_eq!(seen.told(62_000).map(|lifetimes| lifetimes.removed), Some(1));
+        assert_eq!(
+            seen.told(70_000).map(|lifetimes| (lifetimes.removed, lifetimes.lifetime_p50_ms)),
+            Some((0, None))
+        );
         assert_eq!(seen.told(80_000), None);
     }
 
@@ -296,8 +302,8 @@ mod tests {
         ] {
             let mut seen = Seen::default();
             seen.stored(0, [16]);
-            let Seen(ages, cluster) = &mut seen;
-            ages.see(Millis(1), &record, cluster);
+            let Seen(lifetimes, cluster) = &mut seen;
+            lifetimes.see(Millis(1), &record, cluster);
             seen.removed(2, [16]);
             seen.stored(3, [16]);
             assert_eq!(seen.told(10), None);

@@ -15,7 +15,7 @@
 //! What carries the same thing another way needs no variant: discovery hands over [`Payload::ModelCard`] whether the
 //! card lay in etcd, in a file or in a custom resource, and a recording hands over what was recorded.
 //!
-//! For every source received = decoded + rejected, and what was lost before it got here is said as [`super::Missing`].
+//! For every source received = decoded + rejected, and what was lost before it got here is reported as [`super::Missing`].
 
 use std::sync::Arc;
 

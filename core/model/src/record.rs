@@ -42,7 +42,7 @@ pub struct Block {
     pub tokens_hash: TokensHash,
 }
 
-/// A record and its time: when the server heard it, or, for history, when the broker stored it.
+/// A record and its time: when the server received it, or, for history, when the broker stored it.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Entry<'a> {
     /// Time of the record.
@@ -52,7 +52,7 @@ pub struct Entry<'a> {
     pub record: Record<'a>,
 }
 
-/// Something heard. See `reference/dynamo.md` for the wire form behind each.
+/// Something received. See `reference/dynamo.md` for the wire form behind each.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub enum Record<'a> {
     /// A source exists; always before anything it says.
@@ -82,7 +82,7 @@ pub enum Record<'a> {
         /// Messages received since the server started.
         received: u64,
         /// Arrival minus publication of the slowest message since the last such record, by two clocks. `None`: no
-        /// message said when it was published.
+        /// message reported when it was published.
         lag_ms: Option<i64>,
     },
     /// A worker seen for the first time, or more of who a known one is.
@@ -168,7 +168,7 @@ pub enum Record<'a> {
         worker: WorkerIx,
         /// What happened.
         step: SequenceStep,
-        /// Whether the worker itself said so (or a router).
+        /// Whether the worker itself reported it (or a router).
         by_worker: bool,
     },
     /// What a worker's model card says.
@@ -180,13 +180,13 @@ pub enum Record<'a> {
         /// Tokens per block that the router uses; `None`: the card does not say.
         block_size_tokens: Option<u32>,
     },
-    /// How a worker's KV events come; said again when they also come another way.
+    /// How a worker's KV events come; reported again when they also come another way.
     EventLine {
         /// Whose.
         worker: WorkerIx,
         /// How.
         line: EventLine,
-        /// Id of the first event heard that way.
+        /// Id of the first event received that way.
         first_event_id: u64,
     },
     /// A worker left: what it held is gone.
@@ -215,11 +215,11 @@ pub enum Record<'a> {
         /// Whose.
         worker: WorkerIx,
         /// The figures.
-        ages: LifetimeSums,
+        lifetimes: LifetimeSums,
     },
-    /// What a process's `/metrics` said.
+    /// What a process's `/metrics` reported.
     Scrape(Scrape),
-    /// A log said something of the event path, summed over at most a second.
+    /// A log reported something of the event path, summed over at most a second.
     LogSign {
         /// Which worker it is about, if it says.
         worker: Option<WorkerIx>,
@@ -229,9 +229,9 @@ pub enum Record<'a> {
         count: u64,
     },
     /// A check found something, or a finding changed; replaces the one of its code.
-    Finding(Finding<'a>),
+    Finding(Finding),
     /// What was checked; replaces the list before.
-    Checked(Vec<RuleStatus<'a>>),
+    Checked(Vec<RuleStatus>),
     /// Messages known to be lost.
     Missed {
         /// Where they should have come from.
@@ -246,7 +246,7 @@ pub enum Record<'a> {
         count: u64,
     },
     /// Connections to a source that broke, as far as nothing tells how many messages of a topic each cost; replaces
-    /// what was said of the topic before. A break is left out again once sequence numbers have told.
+    /// what was reported of the topic before. A break is left out again once sequence numbers have shown what it cost.
     Gaps {
         /// Which source.
         source: SourceIx,
@@ -311,7 +311,7 @@ pub struct Decision {
     /// Factor of the prefill term that they were computed with: `overlap_score_weight` in formula A, `prefill_load_scale`
     /// from B on. Known where the formula is.
     pub prefill_factor: Option<f64>,
-    /// Whether the router said that several workers cost the same.
+    /// Whether the router reported that several workers cost the same.
     pub tied: bool,
     /// Every worker that was weighed, as far as known; empty: only the chosen one is known.
     pub candidates: Vec<Candidate>,
@@ -323,7 +323,7 @@ pub struct Decision {
     /// Where in the tree the prompt's held prefix ended.
     pub path: Option<PathEnd>,
     /// Whether the worker was given the request. A query that runs nothing is decided and not dispatched; routers leave
-    /// it out of their hit rate. `None`: nobody said.
+    /// it out of their hit rate. `None`: not reported.
     pub dispatched: Option<bool>,
 }
 
@@ -390,7 +390,7 @@ pub enum Completeness {
     /// Nothing is known of the others.
     ChosenOnly,
     /// Computed here from the tree and the active requests as they were when the router decided; what the router itself
-    /// told of the chosen worker, its overlap or its cost or both, came out the same.
+    /// reported of the chosen worker, its overlap or its cost or both, came out the same.
     Reconstructed,
     /// As the router itself wrote them.
     AllCandidates,
@@ -403,9 +403,9 @@ pub enum NotReconstructed {
     BlockSize,
     /// What the workers held at that time, or how busy they were.
     State,
-    /// What the chosen worker held: computed it is not what the router told.
+    /// What the chosen worker held: computed it is not what the router reported.
     Overlap,
-    /// A worker's load or an option of the router: the computed cost is not what the router told, or another worker would
+    /// A worker's load or an option of the router: the computed cost is not what the router reported, or another worker would
     /// have been cheaper.
     Cost,
 }
@@ -442,9 +442,9 @@ impl NotReconstructed {
 /// largest blocks.
 const COST_ROUNDING: f64 = 0.000_501;
 
-/// Whether a computed cost is the one that a router told.
-pub fn same_cost(computed: f64, told: f64) -> bool {
-    (computed - told).abs() <= COST_ROUNDING
+/// Whether a computed cost is the one that a router reported.
+pub fn same_cost(computed: f64, reported: f64) -> bool {
+    (computed - reported).abs() <= COST_ROUNDING
 }
 
 /// The last block of a prompt that any worker held when the decision was received. A block is named by a worker's engine.
@@ -544,7 +544,7 @@ pub enum EventLine {
 /// How we know that a worker left.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Deserialize)]
 pub enum GoneWhy {
-    /// A frontend's log said that it removed the worker.
+    /// A frontend's log reported that it removed the worker.
     Log,
     /// A frontend's list of instances no longer has it.
     Health,
@@ -630,7 +630,7 @@ pub enum SourceKind {
 pub enum LinkState {
     /// Not connected yet or any more; trying.
     Connecting,
-    /// Connected; reading what was said before we came.
+    /// Connected; reading what was reported before we came.
     CatchingUp,
     /// Connected and current.
     Live,

@@ -122,7 +122,7 @@ impl Common {
     }
 }
 
-/// A cost and what it is made of; all in blocks unless said.
+/// A cost and what it is made of; all in blocks unless noted.
 #[derive(Clone, Copy, PartialEq, Debug, Default, Serialize, Deserialize)]
 pub struct Terms {
     /// The formula.
@@ -269,18 +269,8 @@ impl Terms {
         let &Self { prefill_blocks, decode_blocks, cost, .. } = self;
         Candidate { worker, overlap_blocks, prefill_blocks, decode_blocks, cost, tree_size }
     }
-
-    /// The cost before preferred taints.
-    pub fn base(&self) -> f64 {
-        let active = self.active_request_blocks;
-        if self.is_decode_only {
-            (self.decode_blocks - self.credit_blocks).max(0.0) + active
-        } else {
-            self.prefill_factor * self.prefill_blocks + self.decode_blocks + active
-        }
-    }
 }
 
 #[cfg(test)]
 #[path = "cost_tests.rs"]
-mod tests;
+pub(crate) mod tests;

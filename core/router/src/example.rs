@@ -64,7 +64,7 @@ mod tests {
             let options = RouterSettings { overlap_score_weight: weight, ..SETTINGS };
             let mut scores = Scores::default();
             score(&options, &request, &[worker], &mut scores);
-            scores.terms()[0].log_line().to_string()
+            crate::cost::tests::log_line(&scores.terms()[0])
         };
         assert_eq!(line(1.0), "125.500 = 1.0 * 100.500 + 25.000");
         assert_eq!(line(0.998), "125.299 = 1.0 * 100.500 + 25.000");

@@ -8,7 +8,7 @@ pub use radixscope_model::formula::Formula;
 use radixscope_model::formula::major_minor;
 use radixscope_model::record::Decision;
 
-use super::numbers::{BadOption, NUMBERS, NumberDoc, OVERLAP_SCORE_WEIGHT, PREFILL_LOAD_SCALE};
+use super::numbers::{NUMBERS, NumberDoc, OVERLAP_SCORE_WEIGHT, PREFILL_LOAD_SCALE, RefusedNumber};
 
 /// The numbers of [`RouterSettings`] or [`RouterOverrides`], in the order of [`NUMBERS`]: `numbers_of!(self)` their values,
 /// `numbers_of!(&mut self)` their places.
@@ -275,7 +275,7 @@ impl RouterSettings {
 
     /// # Errors
     /// The first number that Dynamo would refuse.
-    pub fn validate(&self) -> Result<(), BadOption> {
+    pub fn validate(&self) -> Result<(), RefusedNumber> {
         self.numbers().iter().try_for_each(|(number, value)| number.check(*value))
     }
 }
@@ -316,7 +316,7 @@ impl RouterOverrides {
 
     /// # Errors
     /// The first number that Dynamo would refuse.
-    pub fn validate(&self) -> Result<(), BadOption> {
+    pub fn validate(&self) -> Result<(), RefusedNumber> {
         self.numbers().try_for_each(|(number, value)| number.check(value))
     }
 

@@ -11,7 +11,9 @@ use radixscope_dynamo::active_sequence::{self, Step};
 use radixscope_dynamo::envelope;
 use radixscope_model::id::Millis;
 use radixscope_router::{Formula, RouterSettings};
-use radixscope_sim::resimulation::{Arrival, Outcome, Progress, ResimulationError, Settings, run};
+use radixscope_sim::resimulation::{
+    Arrival, Outcome, Progress, ResimulationError, ResimulationSettings, run,
+};
 use radixscope_sim::{Config, ConfigError, Simulation};
 
 const START: Millis = Millis(1_767_225_600_000);
@@ -83,14 +85,19 @@ fn arrivals(recorded: &[Recorded]) -> impl Iterator<Item = Arrival<'_>> {
     })
 }
 
-fn settings(router: RouterSettings) -> Settings {
+fn settings(router: RouterSettings) -> ResimulationSettings {
     let recorded = &RECORDED.0;
     let warm = recorded.iter().filter(|r| r.at_ms < WARM).count();
     let warm_up_percent = (warm * 100 / recorded.len()) as u32;
-    Settings { router, warm_up_percent, mean_output_tokens: 830, ..Settings::default() }
+    ResimulationSettings {
+        router,
+        warm_up_percent,
+        mean_output_tokens: 830,
+        ..ResimulationSettings::default()
+    }
 }
 
-fn outcome(settings: &Settings) -> Outcome {
+fn outcome(settings: &ResimulationSettings) -> Outcome {
     run(arrivals(&RECORDED.0), settings, &mut |_| ControlFlow::Continue(())).expect("an outcome")
 }
 
@@ -172,7 +179,12 @@ fn weight_0_goes_by_load_alone() {
             blocks: (0..20).map(|at| if at < 15 { at } else { n * 100 + at }).collect(),
         })
         .collect();
-    let settings = Settings { router: by_load, workers: 6, warm_up_percent: 0, ..Settings::default() };
+    let settings = ResimulationSettings {
+        router: by_load,
+        workers: 6,
+        warm_up_percent: 0,
+        ..ResimulationSettings::default()
+    };
     let outcome = run(arrivals(&strangers), &settings, &mut |_| ControlFlow::Continue(())).expect("runs");
     // What differs is the prompts already active there: a worker with the common beginning needs 15 blocks less.
     let spread = outcome.spread.expect("sampled").requests;
@@ -182,7 +194,7 @@ fn weight_0_goes_by_load_alone() {
 
 #[test]
 fn fewer_workers_make_requests_wait() {
-    let two = outcome(&Settings { workers: 2, ..settings(KV) });
+    let two = outcome(&ResimulationSettings { workers: 2, ..settings(KV) });
     let three = outcome(&settings(KV));
     let queued = |outcome: &Outcome| outcome.queued_ms.expect("counted").mean;
     assert!(queued(&two) > 1_000.0 + queued(&three));
@@ -194,7 +206,7 @@ fn the_same_recording_and_seed_give_the_same_outcome() {
     let hot = RouterSettings { router_temperature: 0.5, ..RouterSettings::new(Formula::A) };
     let first = outcome(&settings(hot));
     assert_eq!(first, outcome(&settings(hot)));
-    assert_ne!(first.choices, outcome(&Settings { seed: 2, ..settings(hot) }).choices);
+    assert_ne!(first.choices, outcome(&ResimulationSettings { seed: 2, ..settings(hot) }).choices);
 }
 
 #[test]
@@ -215,15 +227,17 @@ fn a_caller_hears_how_far_it_is_and_can_break_off() {
 fn what_cannot_be_run_is_refused_with_the_reason() {
     let mut go = |_| ControlFlow::Continue(());
     let one = |at, isl_tokens| Arrival { at_ms: Millis(at), isl_tokens, osl_tokens: None, blocks: &[] };
-    let refused = |settings: Settings| run([one(0, 9)], &settings, &mut |_| ControlFlow::Continue(()));
-    let error = refused(Settings { workers: 0, ..Settings::default() });
+    let refused =
+        |settings: ResimulationSettings| run([one(0, 9)], &settings, &mut |_| ControlFlow::Continue(()));
+    let error = refused(ResimulationSettings { workers: 0, ..ResimulationSettings::default() });
     assert_eq!(error, Err(ResimulationError::Settings(ConfigError::Workers(0))));
-    let error = refused(Settings { warm_up_percent: 100, ..Settings::default() }).expect_err("refused");
+    let error = refused(ResimulationSettings { warm_up_percent: 100, ..ResimulationSettings::default() })
+        .expect_err("refused");
     assert_eq!(error.to_string(), "warm_up_percent is 100; it must be between 0 and 99");
-    assert_eq!(run([], &Settings::default(), &mut go), Err(ResimulationError::Arrivals(0)));
-    let backwards = run([one(5, 9), one(4, 9)], &Settings::default(), &mut go);
+    assert_eq!(run([], &ResimulationSettings::default(), &mut go), Err(ResimulationError::Arrivals(0)));
+    let backwards = run([one(5, 9), one(4, 9)], &ResimulationSettings::default(), &mut go);
     assert_eq!(backwards, Err(ResimulationError::Order(1)));
-    let far = run([one(0, 9), one(u64::MAX, 9)], &Settings::default(), &mut go);
+    let far = run([one(0, 9), one(u64::MAX, 9)], &ResimulationSettings::default(), &mut go);
     assert_eq!(far, Err(ResimulationError::Span(u64::MAX)));
 }
 
@@ -231,7 +245,7 @@ fn what_cannot_be_run_is_refused_with_the_reason() {
 fn requests_no_worker_can_run_are_counted_and_hold_up_nobody() {
     let one = |at, isl_tokens| Arrival { at_ms: Millis(at), isl_tokens, osl_tokens: Some(3), blocks: &[] };
     let all = [one(0, 0), one(0, u32::MAX), one(1, 4_000_000), one(1, 100)];
-    let settings = Settings { warm_up_percent: 0, ..Settings::default() };
+    let settings = ResimulationSettings { warm_up_percent: 0, ..ResimulationSettings::default() };
     let outcome = run(all, &settings, &mut |_| ControlFlow::Continue(())).expect("an outcome");
     assert_eq!((outcome.requests, outcome.refused_requests), (1, 3));
     assert_eq!(outcome.choices[..3], [None; 3]);
@@ -241,7 +255,11 @@ fn requests_no_worker_can_run_are_counted_and_hold_up_nobody() {
 
 #[test]
 fn the_assumptions_carry_the_numbers_of_the_settings() {
-    let settings = Settings { blocks_per_worker: 777, mean_output_tokens: 333, ..Settings::default() };
+    let settings = ResimulationSettings {
+        blocks_per_worker: 777,
+        mean_output_tokens: 333,
+        ..ResimulationSettings::default()
+    };
     let said = settings.assumptions();
     for words in ["open loop", "14.7 ms", "777 blocks of 32", "333 tokens", "first 20 %", "temperature 0."] {
         assert!(said.iter().any(|sentence| sentence.contains(words)), "{words} in {said:#?}");
@@ -270,10 +288,10 @@ proptest! {
         let router = weight.map_or(RouterSettings::round_robin(), |overlap_score_weight| {
             RouterSettings { overlap_score_weight, ..RouterSettings::new(Formula::A) }
         });
-        let settings = Settings {
+        let settings = ResimulationSettings {
             workers, blocks_per_worker, max_batch, router,
             block_size_tokens: 16, max_num_tokens: 64, mean_output_tokens: 40,
-            ..Settings::default()
+            ..ResimulationSettings::default()
         };
         let outcome = run(arrivals, &settings, &mut |_| ControlFlow::Continue(())).expect("an outcome");
         let served = outcome.requests + outcome.warm_up_requests;
@@ -315,7 +333,12 @@ fn speed() {
         }
     });
     for (router, workers) in [(KV, 16), (RouterSettings::round_robin(), 16), (KV, 1_024)] {
-        let settings = Settings { router, workers, mean_output_tokens: 830, ..Settings::default() };
+        let settings = ResimulationSettings {
+            router,
+            workers,
+            mean_output_tokens: 830,
+            ..ResimulationSettings::default()
+        };
         let began = std::time::Instant::now();
         let outcome = run(arrivals(&recorded), &settings, &mut |_| ControlFlow::Continue(())).expect("runs");
         let ms = began.elapsed().as_secs_f64() * 1e3;

@@ -23,13 +23,13 @@ pub(super) fn moment(at: Millis, now: Millis) -> String {
 pub(super) fn Card(store: Store, code: String) -> impl IntoView {
     let kept = StoredValue::new(code.clone());
     // A finding that a new run of the server does not know leaves the list in the same beat.
-    let finding = Memo::new(move |before: Option<&Option<Finding<'static>>>| {
+    let finding = Memo::new(move |before: Option<&Option<Finding>>| {
         let now = store.on_beat(|cluster| {
             kept.with_value(|code| cluster.findings().iter().find(|f| f.code == **code).cloned())
         });
         now.or_else(|| before.cloned().flatten())
     });
-    let of = move |take: fn(&Finding<'static>) -> String| {
+    let of = move |take: fn(&Finding) -> String| {
         Memo::new(move |_| finding.with(|f| f.as_ref().map(take).unwrap_or_default()))
     };
     let title = of(|f| f.title.to_string());
@@ -91,8 +91,8 @@ pub(super) fn Card(store: Store, code: String) -> impl IntoView {
     }
 }
 
-fn evidence_table(all: Vec<Evidence<'static>>) -> impl IntoView {
-    let row = |e: Evidence<'static>| {
+fn evidence_table(all: Vec<Evidence>) -> impl IntoView {
+    let row = |e: Evidence| {
         view! {
             <tr><th scope="row">{e.label.into_owned()}</th><td class="n">{e.value.into_owned()}</td><td>{e.unit.into_owned()}</td></tr>
         }
@@ -105,8 +105,8 @@ fn evidence_table(all: Vec<Evidence<'static>>) -> impl IntoView {
     }
 }
 
-fn fix_list(all: Vec<Fix<'static>>) -> impl IntoView {
-    let item = |fix: Fix<'static>| {
+fn fix_list(all: Vec<Fix>) -> impl IntoView {
+    let item = |fix: Fix| {
         let setting = setting_line(&fix);
         let copied = setting.clone();
         let code = (!setting.is_empty()).then(|| {

@@ -41,7 +41,7 @@ pub(super) fn Checked(store: Store) -> impl IntoView {
     }
 }
 
-fn row(rule: &RuleStatus<'static>, all: &[RuleStatus<'static>]) -> impl IntoView + use<> {
+fn row(rule: &RuleStatus, all: &[RuleStatus]) -> impl IntoView + use<> {
     let (class, mark, word) = match rule.status {
         CheckStatus::Ok => ("ok", "✓", "ok"),
         CheckStatus::Info => ("found", "▲", "note"),

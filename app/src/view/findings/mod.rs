@@ -34,7 +34,7 @@ struct Filter {
 }
 
 impl Filter {
-    fn takes(self, finding: &Finding<'_>) -> bool {
+    fn takes(self, finding: &Finding) -> bool {
         self.severity.is_none_or(|severity| severity == finding.severity)
             && self.worker.is_none_or(|w| finding.workers.is_empty() || finding.workers.contains(&w))
     }
@@ -104,7 +104,7 @@ fn codes_of(cluster: &Cluster, filter: Filter, is_over: bool) -> Vec<String> {
 }
 
 fn count(cluster: &Cluster, severity: Severity) -> u64 {
-    let held = |f: &&Finding<'_>| f.phase != Phase::Cleared && f.severity == severity;
+    let held = |f: &&Finding| f.phase != Phase::Cleared && f.severity == severity;
     cluster.findings().iter().filter(held).count() as u64
 }
 

@@ -48,7 +48,7 @@ pub(super) trait Fixes: Sized {
     fn spread_out(self, view: &View<'_>) -> Self;
 }
 
-impl Fixes for Finding<'static> {
+impl Fixes for Finding {
     fn fixes_with(mut self, rule: &str, values: &[(&str, &str)]) -> Self {
         for row in TABLE.iter().filter(|row| row.rule == rule) {
             let name = row.value.strip_prefix('{').and_then(|value| value.strip_suffix('}'));

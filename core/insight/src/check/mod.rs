@@ -59,7 +59,7 @@ pub struct Checks {
     history: History,
     /// Whether the last look fell into the reading of history.
     caught_up: bool,
-    last: Vec<RuleStatus<'static>>,
+    last: Vec<RuleStatus>,
 }
 
 struct Running {
@@ -69,7 +69,7 @@ struct Running {
     /// Since when it was not found without a break.
     away_since: Option<Millis>,
     /// What was last reported, and when.
-    last: Option<(Finding<'static>, Millis)>,
+    last: Option<(Finding, Millis)>,
     status: CheckStatus,
     missing: Cow<'static, str>,
     explained_by: &'static str,
@@ -155,7 +155,7 @@ impl Running {
         }
     }
 
-    fn status(&self) -> RuleStatus<'static> {
+    fn status(&self) -> RuleStatus {
         RuleStatus {
             code: Cow::Borrowed(self.rule.code),
             subject: Cow::Borrowed(self.rule.subject),
@@ -165,7 +165,7 @@ impl Running {
         }
     }
 
-    fn take(&mut self, look: RuleOutcome, now: Millis) -> Option<Finding<'static>> {
+    fn take(&mut self, look: RuleOutcome, now: Millis) -> Option<Finding> {
         self.missing = Cow::Borrowed("");
         self.explained_by = "";
         match look {
@@ -199,7 +199,7 @@ impl Running {
         }
     }
 
-    fn away(&mut self, now: Millis, status: CheckStatus) -> Option<Finding<'static>> {
+    fn away(&mut self, now: Millis, status: CheckStatus) -> Option<Finding> {
         self.found_since = None;
         let since = *self.away_since.get_or_insert(now);
         let Some((last, _)) = self.last.as_ref().filter(|(last, _)| last.phase != Phase::Cleared) else {
@@ -220,7 +220,7 @@ impl Running {
     }
 
     /// Reports a finding if it is news: at once if more than its numbers changed, else now and then.
-    fn report(&mut self, finding: Finding<'static>, now: Millis) -> Option<Finding<'static>> {
+    fn report(&mut self, finding: Finding, now: Millis) -> Option<Finding> {
         if let Some((last, at)) = &self.last {
             let same = last.phase == finding.phase
                 && last.severity == finding.severity

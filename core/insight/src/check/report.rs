@@ -39,7 +39,7 @@ pub(super) trait Report: Sized {
     -> Self;
 }
 
-impl Report for Finding<'static> {
+impl Report for Finding {
     fn evidence_if(
         self,
         label: impl Into<Cow<'static, str>>,

@@ -50,7 +50,7 @@ pub enum RuleOutcome {
     /// What the rule looks for shows, and follows from the finding of this code.
     Explained(&'static str),
     /// Something is wrong. Which rule found it, and since when, is filled in by [`super::Checks`].
-    Found(Finding<'static>),
+    Found(Finding),
 }
 
 impl RuleOutcome {
@@ -60,8 +60,8 @@ impl RuleOutcome {
     }
 }
 
-impl From<Finding<'static>> for RuleOutcome {
-    fn from(finding: Finding<'static>) -> Self {
+impl From<Finding> for RuleOutcome {
+    fn from(finding: Finding) -> Self {
         Self::Found(finding)
     }
 }

@@ -13,7 +13,8 @@ use radixscope_model::id::{Millis, WorkerIx};
 use radixscope_router::numbers::TEMPERATURE;
 use radixscope_router::{Formula, RouterOverrides, RouterSettings};
 use radixscope_sim::resimulation::{
-    Arrival, MAX_REQUEST_TOKENS, Outcome, Percentiles, ResimulationError, Settings, WARM_UP_PERCENT, run,
+    Arrival, MAX_REQUEST_TOKENS, Outcome, Percentiles, ResimulationError, ResimulationSettings,
+    WARM_UP_PERCENT, run,
 };
 use radixscope_state::cluster::{BlockSizeSource, Cluster};
 use radixscope_state::requests::{Arrivals, MAX_ARRIVALS};
@@ -142,17 +143,17 @@ impl Facts {
         }
     }
 
-    fn settings(&self, arrivals: &Arrivals) -> (Settings, Vec<Fact>) {
+    fn settings(&self, arrivals: &Arrivals) -> (ResimulationSettings, Vec<Fact>) {
         let size = self.block_size_tokens.unwrap_or((USUAL_BLOCK_SIZE_TOKENS, Provenance::Assumed));
         let card = self.blocks_per_worker.map(|blocks| (blocks, Provenance::ModelCard));
         let capacity =
             card.unwrap_or_else(|| (reference_blocks_per_worker(size.0.max(1)), Provenance::Assumed));
         let answers: Vec<u64> = arrivals.iter().filter_map(|arrival| arrival.output_tokens).collect();
-        let mut settings = Settings {
+        let mut settings = ResimulationSettings {
             workers: self.workers.0,
             blocks_per_worker: capacity.0,
             block_size_tokens: size.0,
-            ..Settings::default()
+            ..ResimulationSettings::default()
         };
         let answer_from = if let Some(mean) = answers.iter().sum::<u64>().checked_div(answers.len() as u64) {
             settings.mean_output_tokens =
@@ -330,10 +331,10 @@ pub fn resimulate(
         return Err(ModelError::NoArrivals);
     };
     let router = facts.recorded.unwrap_or_default();
-    let recorded = Settings { router, ..settings };
-    let tried = Settings { router: overrides.over(router), ..recorded.clone() };
+    let recorded = ResimulationSettings { router, ..settings };
+    let tried = ResimulationSettings { router: overrides.over(router), ..recorded.clone() };
     let count = played.heads.len();
-    let mut play = |settings: &Settings, before: usize| {
+    let mut play = |settings: &ResimulationSettings, before: usize| {
         run(played.arrivals(), settings, &mut |now| progress(before + now.done, 2 * count))
     };
     let (of_recorded, of_tried) = (play(&recorded, 0)?, play(&tried, count)?);

@@ -141,7 +141,7 @@ impl Memory {
                 .blocks(worker)
                 .zip(state.last_event_ms)
                 .map(|(blocks, at_ms)| Mirror { blocks, at_ms }),
-            ages: state.ages,
+            ages: state.lifetimes,
             churn: churn(cluster, worker, now),
         })
     }

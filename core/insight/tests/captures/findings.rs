@@ -9,7 +9,7 @@ use crate::watch::{ALL, NATS, NATS_AND_FRONTEND, NATS_AND_LOG, NATS_AND_METRICS,
 /// Silent seconds behind every capture.
 const IDLE_S: u64 = 1_000;
 
-fn evidence<'f>(finding: &'f Finding<'static>, label: &str) -> &'f str {
+fn evidence<'f>(finding: &'f Finding, label: &str) -> &'f str {
     let row = finding.evidence.iter().find(|row| row.label.contains(label));
     row.map_or_else(|| panic!("no {label:?} in {finding:#?}"), |row| &row.value)
 }

@@ -38,7 +38,7 @@ impl RecordSink for Played {
             Record::Gone { worker, why } => Record::Gone { worker, why },
             Record::Returned { worker } => Record::Returned { worker },
             Record::InFlight { worker, now, most } => Record::InFlight { worker, now, most },
-            Record::LifetimeSums { worker, ages } => Record::LifetimeSums { worker, ages },
+            Record::LifetimeSums { worker, lifetimes } => Record::LifetimeSums { worker, lifetimes },
             Record::Stored { worker, ref blocks, .. } => {
                 for block in blocks.iter() {
                     self.held.entry((worker, block.block_hash)).or_insert(entry.at_ms.0);
@@ -219,7 +219,7 @@ fn the_sample_of_blocks_lives_as_long_as_all_of_them_do() {
         let mut judged = 0;
         for worker in (0..3).map(WorkerIx) {
             let latest = played.records.iter().rev().find_map(|(at, record)| match record {
-                Record::LifetimeSums { worker: of, ages } if *of == worker && ages.removed > 0 => {
+                Record::LifetimeSums { worker: of, lifetimes: ages } if *of == worker && ages.removed > 0 => {
                     Some((at.0, *ages))
                 }
                 _ => None,

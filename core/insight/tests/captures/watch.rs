@@ -39,18 +39,18 @@ pub(crate) struct Tape {
 pub(crate) struct Watched {
     pub(crate) cluster: Cluster,
     /// Every change of a finding, with its Unix time in seconds.
-    pub(crate) said: Vec<(f64, Finding<'static>)>,
+    pub(crate) said: Vec<(f64, Finding)>,
 }
 
 impl Watched {
     /// The first time that a finding was said, with it.
-    pub(crate) fn first(&self, code: &str) -> Option<(f64, &Finding<'static>)> {
+    pub(crate) fn first(&self, code: &str) -> Option<(f64, &Finding)> {
         self.said.iter().find(|(_, finding)| finding.code == code).map(|(t, finding)| (*t, finding))
     }
 
     /// Codes of at least this severity that were ever said, without those that name another finding as their cause.
     pub(crate) fn codes(&self, least: Severity) -> Vec<String> {
-        let is_grave = |f: &Finding<'_>| f.severity >= least && f.cause.is_empty();
+        let is_grave = |f: &Finding| f.severity >= least && f.cause.is_empty();
         let grave = self.said.iter().filter(|(_, finding)| is_grave(finding));
         let mut codes: Vec<_> = grave.map(|(_, finding)| finding.code.to_string()).collect();
         codes.sort();
@@ -61,7 +61,7 @@ impl Watched {
     /// Everything said, a line each, for a test that fails.
     pub(crate) fn told(&self) -> String {
         let first = self.said.first().map_or(0.0, |(t, _)| *t);
-        let line = |(t, f): &(f64, Finding<'static>)| {
+        let line = |(t, f): &(f64, Finding)| {
             format!(
                 "{:7.1} {} {} {} | {}\n",
                 t - first,
@@ -91,7 +91,7 @@ impl RecordSink for Keeps {
 
     fn append(&mut self, entry: &Entry<'_>) {
         if let Record::Finding(finding) = &entry.record {
-            self.watched.said.push((entry.at_ms.0 as f64 / 1_000.0, finding.to_static()));
+            self.watched.said.push((entry.at_ms.0 as f64 / 1_000.0, finding.clone()));
         }
         self.watched.cluster.append(entry);
     }

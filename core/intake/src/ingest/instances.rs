@@ -57,7 +57,7 @@ impl ListKind {
 #[derive(Default)]
 pub(super) struct Instances {
     frontends: Vec<Frontend>,
-    /// Workers that we said have left.
+    /// Workers that are recorded as gone.
     left: BTreeSet<WorkerId>,
 }
 

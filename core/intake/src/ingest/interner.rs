@@ -126,7 +126,7 @@ impl Interner {
         is_new
     }
 
-    /// The ranks of a worker that are known, in the order in which they were first heard of.
+    /// The ranks of a worker that are known, in the order in which they were first seen.
     pub(super) fn ranks_of(&self, id: WorkerId) -> Vec<(Worker, WorkerIx)> {
         let is_its = |(worker, _): &(&Worker, &WorkerIx)| worker.id == id;
         let mut ranks: Vec<_> = self.by_id.iter().filter(is_its).map(|(&worker, &ix)| (worker, ix)).collect();

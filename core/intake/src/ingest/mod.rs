@@ -78,7 +78,7 @@ pub(crate) struct Ingest {
     scrapes: Scrapes,
     tallies: Vec<Tally>,
     signs: Signs,
-    /// Latest time that a message or a line told.
+    /// Latest time that a message or a line reported.
     clock: Option<Millis>,
     kv: KvEvents,
 }
@@ -200,13 +200,13 @@ impl Ingest {
         }
     }
 
-    /// The latest time that any message or line told, else `at_ms`: the present of the deployment. Recorded traffic has
+    /// The latest time that any message or line reported, else `at_ms`: the present of the deployment. Recorded traffic has
     /// another than we have.
     pub(crate) fn now(&self, at_ms: Millis) -> Millis {
         self.clock.unwrap_or(at_ms)
     }
 
-    /// Takes a time that a publisher told. One that is ahead of ours by more than clocks are is passed over: it would make
+    /// Takes a time that a publisher reported. One that is ahead of ours by more than clocks are is passed over: it would make
     /// everything else old.
     fn note_time(&mut self, told: Millis, at_ms: Millis) {
         if told.0 <= at_ms.0.saturating_add(FRESH_MS) {

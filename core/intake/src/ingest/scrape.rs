@@ -87,7 +87,7 @@ impl Ingest {
     ) -> Result<(), DecodeError> {
         within_bounds(answer)?;
         let Some(health) = health::decode(answer)? else { return Ok(()) };
-        // A frontend that started anew is not told from one that did not; one that has not looked around says so.
+        // A frontend that started anew is not distinguished from one that did not; one that has not looked around says so.
         let list = List { frontend: shortened(frontend), kind: ListKind::Instances, run: 0 };
         self.listed(context, list, &health, out);
         Ok(())

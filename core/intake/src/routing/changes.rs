@@ -43,9 +43,9 @@ enum Need {
     None,
     /// A log has begun that may tell prompts: its first choice will show.
     Expected,
-    /// It told a choice without its prompt.
+    /// It reported a choice without its prompt.
     Declined,
-    /// Prompts were told.
+    /// Prompts were reported.
     Known,
 }
 
@@ -63,7 +63,7 @@ pub(super) struct Changes {
 }
 
 impl Changes {
-    /// A prompt was told: from now on the past is needed.
+    /// A prompt was reported: from now on the past is needed.
     pub(super) fn need(&mut self) {
         self.begin(Need::Known);
     }
@@ -75,7 +75,7 @@ impl Changes {
         }
     }
 
-    /// A log told a choice without its prompt, or a request that was finished without any.
+    /// A log reported a choice without its prompt, or a request that was finished without any.
     pub(super) fn forgo(&mut self) {
         if self.need == Need::Expected {
             (self.ring, self.need) = (VecDeque::new(), Need::Declined);

@@ -1,4 +1,4 @@
-//! Steps in the life of requests whose decision was not told yet: the log with the decision is read later than the
+//! Steps in the life of requests whose decision was not reported yet: the log with the decision is read later than the
 //! message of its first token arrives. Must not know what a step means.
 
 use std::collections::VecDeque;
@@ -11,10 +11,10 @@ use radixscope_model::moment::Moment;
 /// Requests remembered: more than a router begins in the time that a log is read late. Where no log is given at all
 /// every request comes by here, and 1 MiB is what that costs.
 const MAX_REQUESTS: usize = 1 << 13;
-/// A decision that is not told after this long is never told.
+/// A decision that is not reported after this long is never reported.
 const KEPT_MS: u64 = 60_000;
 
-/// What was told of a request.
+/// What was reported of a request.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(super) struct Steps {
     /// First output token.
@@ -32,16 +32,16 @@ pub(super) struct Early {
 }
 
 impl Early {
-    /// What is known of a request that is not known; `heard` is when the message was received.
-    pub(super) fn of(&mut self, request: &str, heard: Millis) -> &mut Steps {
+    /// What is known of a request that is not known; `received` is when the message was received.
+    pub(super) fn of(&mut self, request: &str, received: Millis) -> &mut Steps {
         if !self.requests.contains_key(request) {
             while self.order.len() >= MAX_REQUESTS
-                || self.order.front().is_some_and(|(at, _)| heard.since(*at) > KEPT_MS)
+                || self.order.front().is_some_and(|(at, _)| received.since(*at) > KEPT_MS)
             {
                 let Some((_, oldest)) = self.order.pop_front() else { break };
                 self.requests.remove(&oldest);
             }
-            self.order.push_back((heard, request.into()));
+            self.order.push_back((received, request.into()));
         }
         self.requests.entry(request.into()).or_default()
     }
@@ -53,7 +53,7 @@ impl Early {
         });
     }
 
-    /// Takes what was told of a request that is known from now on.
+    /// Takes what was reported of a request that is known from now on.
     pub(super) fn take(&mut self, request: &str) -> Option<Steps> {
         self.requests.remove(request)
     }

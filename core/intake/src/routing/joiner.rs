@@ -1,6 +1,6 @@
 //! Which pieces are of one decision.
 //!
-//! Where a request id is told it decides. There are two: the router's, and that of the HTTP span around it, which some
+//! Where a request id is reported it decides. There are two: the router's, and that of the HTTP span around it, which some
 //! lines tell alone; others tell both and so make them one. `kv-hit-rate` and the logs of Dynamo up to 1.0, and the
 //! choices of 1.3, tell none: pieces are of one decision if worker, overlap and prompt length agree and the router's
 //! clock says nearly the same in both. Messages of 0.8 bear no time: theirs is that of their receipt, less what they
@@ -86,7 +86,7 @@ pub(super) struct Joiner {
 }
 
 impl Joiner {
-    /// Other workers take these places: nothing that is said of those continues what was said of these.
+    /// Other workers take these places: nothing that is reported of those continues what was reported of these.
     pub(super) fn vacate(&mut self, workers: &[WorkerIx]) {
         self.recent.retain(|recent| !workers.contains(&recent.worker));
         self.by_request.known.retain(|_, placed| !workers.contains(&placed.worker));

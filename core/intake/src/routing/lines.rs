@@ -35,7 +35,7 @@ const MAX_INPUTS: usize = 1 << 12;
 
 /// Choices that may still turn out to be given to their worker: the two lines follow each other within a millisecond.
 const MAX_CHOSEN: usize = 256;
-/// A choice falls between a request's arrival and its first token; both are told in milliseconds, the former cut.
+/// A choice falls between a request's arrival and its first token; both are reported in milliseconds, the former cut.
 const ROUNDING_MS: u64 = 2;
 
 /// What was read and not used up yet.
@@ -430,7 +430,7 @@ impl Routing {
     }
 
     /// What follows for a choice from the hashes that were logged of its request: what each worker would have cost, and
-    /// where in the tree the prompt's held beginning ended. Costs that the router told itself stand.
+    /// where in the tree the prompt's held beginning ended. Costs that the router reported itself stand.
     fn prompt_of(&mut self, time: &LineTime, choice: &Decision, input: Input, cluster: &Cluster) -> Decision {
         let mut decision = Decision::new(choice.id, choice.worker, DecisionSource::Log);
         decision.isl_tokens = input.length.isl_tokens;

@@ -101,11 +101,11 @@ pub struct Routing {
     early: Early,
     /// Workers that a router reported to count load for.
     counted: PerWorker<bool>,
-    /// Steps that were told before their decisions, which are known now.
+    /// Steps that were reported before their decisions, which are known now.
     caught_up: Vec<(DecisionId, Steps)>,
     /// Whether workers publish under their own ids, as they do up to Dynamo 1.2.
     own_ids: bool,
-    /// Latest time that a publisher told.
+    /// Latest time that a publisher reported.
     clock: Option<Millis>,
 }
 
@@ -130,7 +130,7 @@ impl Routing {
         records
     }
 
-    /// A record passes on its way to `cluster`, with what its message told of its publisher.
+    /// A record passes on its way to `cluster`, with what its message reported of its publisher.
     pub(crate) fn see(&mut self, entry: &Entry<'_>, by: Published, cluster: &Cluster) {
         self.pass_time(by.at_ms, entry.at_ms);
         self.own_ids = by.is_own_id.unwrap_or(self.own_ids);
@@ -182,7 +182,7 @@ impl Routing {
         records
     }
 
-    /// Steps that were told before their decision.
+    /// Steps that were reported before their decision.
     fn catch_up(&mut self, decision: DecisionId, steps: &Steps) -> Record<'static> {
         if let Some(at) = steps.first_token {
             self.active.prefill_completed(at, decision);

@@ -1,5 +1,5 @@
 //! What every worker would have cost a request, computed from the tree and the active requests as they were when the
-//! router weighed it, and held against what the router itself told.
+//! router weighed it, and held against what the router itself reported.
 //!
 //! The router applies an event some milliseconds after it was published, and its own steps some before they are
 //! written. So several states are possible within a small window around a decision: the one nearest to it that agrees
@@ -25,7 +25,7 @@ const MAX_CANDIDATES: usize = 1 << 12;
 /// How long before a decision something may have been published that the router did not know yet when it decided: the
 /// way from a worker over the broker into its tree, under load.
 const BEFORE_MS: u64 = 50;
-/// How long after a decision something may be told that the router knew already: clocks of two machines, and words
+/// How long after a decision something may be reported that the router knew already: clocks of two machines, and words
 /// that are written after the deed.
 pub(super) const AFTER_MS: u64 = 20;
 /// Moments tried of each kind. Within the window more changes concern one prompt or its workers only under a load at
@@ -211,7 +211,7 @@ impl Reconstructor {
                 }
                 is_unsure |= !is_sure;
                 let candidates = weighed(asked, request, &self.workers, &self.inputs);
-                // Routers choose the cheapest worker unless they are told otherwise, so that an input differs where
+                // Routers choose the cheapest worker unless they are configured otherwise, so that an input differs where
                 // another one is.
                 if is_sure && is_cheapest(&candidates, asked.report.worker) {
                     let path = self.past.end(cluster.tree(), depth);

@@ -8,25 +8,25 @@ use crate::id::{Millis, WorkerIx};
 
 /// Something that is wrong, or worth knowing, with its evidence and its remedy.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
-pub struct Finding<'a> {
+pub struct Finding {
     /// Which rule found it; there is one finding a code.
-    pub code: Cow<'a, str>,
+    pub code: Cow<'static, str>,
     /// How bad.
     pub severity: Severity,
     /// Where it stands.
     #[serde(rename = "state")]
     pub phase: Phase,
     /// In half a sentence.
-    pub title: Cow<'a, str>,
+    pub title: Cow<'static, str>,
     /// Code of the finding that causes it; empty: none is known. Its own severity does not change by that.
     #[serde(serialize_with = "empty_is_null")]
-    pub cause: Cow<'a, str>,
+    pub cause: Cow<'static, str>,
     /// What it means, in two sentences.
-    pub explanation: Cow<'a, str>,
+    pub explanation: Cow<'static, str>,
     /// The numbers it rests on.
-    pub evidence: Vec<Evidence<'a>>,
+    pub evidence: Vec<Evidence>,
     /// What to do, one setting each; proposed, never applied.
-    pub fix: Vec<Fix<'a>>,
+    pub fix: Vec<Fix>,
     /// The workers it is about; empty: the whole deployment.
     pub workers: Vec<WorkerIx>,
     /// The panel that shows more of it.
@@ -69,7 +69,7 @@ pub enum PanelRef {
     Compare,
 }
 
-impl Finding<'static> {
+impl Finding {
     /// A fault, in half a sentence and in two sentences; of which rule and since when is for the caller to say.
     pub fn new(severity: Severity, title: impl Into<String>, explanation: impl Into<String>) -> Self {
         Self {
@@ -143,38 +143,6 @@ impl Finding<'static> {
     }
 }
 
-impl Finding<'_> {
-    /// The same without the bytes it was read from.
-    pub fn to_static(&self) -> Finding<'static> {
-        let owned = |text: &Cow<'_, str>| Cow::Owned(text.to_string());
-        let evidence = |of: &Evidence<'_>| Evidence {
-            label: owned(&of.label),
-            value: owned(&of.value),
-            unit: owned(&of.unit),
-        };
-        let fix = |of: &Fix<'_>| Fix {
-            text: owned(&of.text),
-            setting: owned(&of.setting),
-            value: owned(&of.value),
-        };
-        Finding {
-            code: owned(&self.code),
-            severity: self.severity,
-            phase: self.phase,
-            title: owned(&self.title),
-            cause: owned(&self.cause),
-            explanation: owned(&self.explanation),
-            evidence: self.evidence.iter().map(evidence).collect(),
-            fix: self.fix.iter().map(fix).collect(),
-            workers: self.workers.clone(),
-            panel: self.panel,
-            selects_worker: self.selects_worker,
-            first_ms: self.first_ms,
-            last_ms: self.last_ms,
-        }
-    }
-}
-
 /// How bad.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug, Deserialize)]
 pub enum Severity {
@@ -209,57 +177,43 @@ pub enum Phase {
 
 /// A number behind a finding.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
-pub struct Evidence<'a> {
+pub struct Evidence {
     /// Of what, with its source.
-    pub label: Cow<'a, str>,
+    pub label: Cow<'static, str>,
     /// The number as text, with its denominator if it has one.
-    pub value: Cow<'a, str>,
+    pub value: Cow<'static, str>,
     /// Its unit; empty: none.
-    pub unit: Cow<'a, str>,
+    pub unit: Cow<'static, str>,
 }
 
 /// A remedy.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
-pub struct Fix<'a> {
+pub struct Fix {
     /// What to do, and for which engine and version.
-    pub text: Cow<'a, str>,
+    pub text: Cow<'static, str>,
     /// The exact setting; empty: there is none.
     #[serde(serialize_with = "empty_is_null")]
-    pub setting: Cow<'a, str>,
+    pub setting: Cow<'static, str>,
     /// What to set it to; empty: nothing to set.
     #[serde(serialize_with = "empty_is_null")]
-    pub value: Cow<'a, str>,
+    pub value: Cow<'static, str>,
 }
 
 /// What became of one rule at the last check.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
-pub struct RuleStatus<'a> {
+pub struct RuleStatus {
     /// Its code.
-    pub code: Cow<'a, str>,
+    pub code: Cow<'static, str>,
     /// What it looks at, in a few words.
-    pub subject: Cow<'a, str>,
+    pub subject: Cow<'static, str>,
     /// What came of it.
     pub status: CheckStatus,
     /// What is missing to judge, and how to provide it; empty unless the status is [`CheckStatus::NoData`].
     #[serde(serialize_with = "empty_is_null")]
-    pub missing: Cow<'a, str>,
+    pub missing: Cow<'static, str>,
     /// Code of the finding that explains what shows; empty unless the status is [`CheckStatus::Explained`].
     #[serde(serialize_with = "empty_is_null")]
-    pub explained_by: Cow<'a, str>,
-}
-
-impl RuleStatus<'_> {
-    /// The same without the bytes it was read from.
-    pub fn to_static(&self) -> RuleStatus<'static> {
-        let owned = |text: &Cow<'_, str>| Cow::Owned(text.to_string());
-        RuleStatus {
-            code: owned(&self.code),
-            subject: owned(&self.subject),
-            status: self.status,
-            missing: owned(&self.missing),
-            explained_by: owned(&self.explained_by),
-        }
-    }
+    pub explained_by: Cow<'static, str>,
 }
 
 /// What came of a rule.

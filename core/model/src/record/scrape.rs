@@ -1,4 +1,4 @@
-//! What a process's `/metrics` said, under our own names: the numbers of all versions of Dynamo in one form.
+//! What a process's `/metrics` reported, under our own names: the numbers of all versions of Dynamo in one form.
 //!
 //! Knows nothing of Dynamo's metric names; reference §4 has them. A figure that a process does not offer is not in its
 //! lists: absent is not 0.
@@ -24,7 +24,7 @@ pub struct Scrape {
     pub is_whole: bool,
     /// Present values.
     pub gauges: Vec<(Gauge, f64)>,
-    /// Values that only rise, summed over labels that are not told apart. As read they fall when the process restarts; in a
+    /// Values that only rise, summed over labels that are not kept apart. As read they fall when the process restarts; in a
     /// record they never do: what a restarted process counts is added to what it counted before.
     pub counters: Vec<(Counter, f64)>,
     /// Distributions, summed over models; they rise as counters do.
@@ -210,7 +210,7 @@ pub struct WorkerFigures {
 }
 
 impl WorkerFigures {
-    /// A worker of which nothing is said.
+    /// A worker of which nothing is reported.
     pub const fn new(worker: WorkerIx) -> Self {
         Self {
             worker,

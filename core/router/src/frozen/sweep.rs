@@ -36,7 +36,7 @@ impl Grid {
 impl Frozen {
     /// Tries every factor at every temperature, credit and ties as recorded, and round-robin.
     ///
-    /// `progress(done, total)` is told after each; if it breaks, or there is no decision, there is no grid.
+    /// `progress(done, total)` is called after each; if it breaks, or there is no decision, there is no grid.
     pub fn sweep(
         &self,
         prefill_factors: &[f64],

@@ -2,7 +2,7 @@
 //!
 //! The engines, the router and the timing are those of the simulation; only the requests come from a recording. So
 //! caches and loads react to every choice, which a frozen comparison of costs cannot show. What is assumed is said by
-//! [`Settings::assumptions`] and belongs beside every figure.
+//! [`ResimulationSettings::assumptions`] and belongs beside every figure.
 
 mod outcome;
 mod prompts;
@@ -25,7 +25,7 @@ use radixscope_model::record::Block;
 use self::outcome::Tally;
 pub use self::outcome::{InFlightGap, Outcome};
 use self::prompts::Prompts;
-pub use self::settings::{Settings, WARM_UP_PERCENT};
+pub use self::settings::{ResimulationSettings, WARM_UP_PERCENT};
 pub use super::report::Percentiles;
 
 /// Most arrivals of one re-simulation.
@@ -46,7 +46,7 @@ pub struct Arrival<'a> {
     pub isl_tokens: u32,
     /// Answer tokens, where the recording tells.
     pub osl_tokens: Option<u32>,
-    /// Chain hashes of the prompt's full blocks, of [`Settings::block_size_tokens`] each. Blocks that are missing
+    /// Chain hashes of the prompt's full blocks, of [`ResimulationSettings::block_size_tokens`] each. Blocks that are missing
     /// count as nobody else's.
     pub blocks: &'a [u64],
 }
@@ -115,7 +115,7 @@ enum Event {
 /// What in the arrivals or settings cannot be simulated, or that `progress` broke off.
 pub fn run<'a>(
     arrivals: impl IntoIterator<Item = Arrival<'a>>,
-    settings: &Settings,
+    settings: &ResimulationSettings,
     progress: &mut dyn FnMut(Progress) -> ControlFlow<()>,
 ) -> Result<Outcome, ResimulationError> {
     settings.validate()?;

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::settings::Settings;
+use super::settings::ResimulationSettings;
 use crate::report::{IN_FLIGHT_EVERY_MS, Percentiles};
 use crate::router::Choice;
 use crate::serving::Served;
@@ -82,7 +82,12 @@ pub(super) struct Tally {
 }
 
 impl Tally {
-    pub(super) fn new(settings: &Settings, warm_up: usize, arrivals: usize, span_ms: u64) -> Self {
+    pub(super) fn new(
+        settings: &ResimulationSettings,
+        warm_up: usize,
+        arrivals: usize,
+        span_ms: u64,
+    ) -> Self {
         Self {
             outcome: Outcome {
                 requests_by_worker: vec![0; usize::from(settings.workers)],

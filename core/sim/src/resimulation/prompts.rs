@@ -6,7 +6,7 @@
 
 use rustc_hash::FxHashMap;
 
-use super::settings::Settings;
+use super::settings::ResimulationSettings;
 use super::{Arrival, MAX_REQUEST_TOKENS};
 use crate::engine::{Job, SEEN_AFTER_STEPS};
 use crate::tokens::mix;
@@ -23,7 +23,7 @@ const MAX_BLOCKS_IN_FLIGHT: usize = 16 << 20;
 /// All recorded requests, and the blocks of those in flight.
 pub(super) struct Prompts<'a> {
     arrivals: Vec<Arrival<'a>>,
-    settings: Settings,
+    settings: ResimulationSettings,
     /// For each arrival the later one that continues it, or [`NOBODY`].
     continued_by: Vec<u32>,
     /// Blocks of prompt and answer, of requests in flight.
@@ -34,7 +34,7 @@ pub(super) struct Prompts<'a> {
 }
 
 impl<'a> Prompts<'a> {
-    pub(super) fn new(arrivals: Vec<Arrival<'a>>, settings: &Settings) -> Self {
+    pub(super) fn new(arrivals: Vec<Arrival<'a>>, settings: &ResimulationSettings) -> Self {
         Self {
             continued_by: continuations(&arrivals, settings),
             texts: vec![Vec::new(); arrivals.len()],
@@ -109,7 +109,7 @@ impl<'a> Prompts<'a> {
 
 /// For each arrival the first later one whose prompt begins with all full blocks of its own and has room for its
 /// answer. A later prompt continues at most one of several equal ones, the latest.
-fn continuations(arrivals: &[Arrival<'_>], settings: &Settings) -> Vec<u32> {
+fn continuations(arrivals: &[Arrival<'_>], settings: &ResimulationSettings) -> Vec<u32> {
     let mut continued_by = vec![NOBODY; arrivals.len()];
     // Requests not continued yet, by the last full block of the prompt.
     let mut open: FxHashMap<u64, Vec<u32>> = FxHashMap::default();
@@ -141,7 +141,7 @@ fn continuations(arrivals: &[Arrival<'_>], settings: &Settings) -> Vec<u32> {
 
 impl Arrival<'_> {
     /// Full blocks of the prompt, recorded or not.
-    fn full_blocks(&self, settings: &Settings) -> usize {
+    fn full_blocks(&self, settings: &ResimulationSettings) -> usize {
         (self.isl_tokens / settings.block_size_tokens) as usize
     }
 }
@@ -159,8 +159,12 @@ mod tests {
         prompts.blocks(request).iter().map(|b| b.block_hash.0).collect()
     }
 
-    fn settings() -> Settings {
-        Settings { block_size_tokens: 4, mean_output_tokens: 8, ..Settings::default() }
+    fn settings() -> ResimulationSettings {
+        ResimulationSettings {
+            block_size_tokens: 4,
+            mean_output_tokens: 8,
+            ..ResimulationSettings::default()
+        }
     }
 
     #[test]
@@ -209,7 +213,7 @@ mod tests {
 
     #[test]
     fn what_no_worker_could_run_is_refused_without_being_laid_out() {
-        let settings = Settings { blocks_per_worker: u32::MAX, ..settings() };
+        let settings = ResimulationSettings { blocks_per_worker: u32::MAX, ..settings() };
         let arrivals = vec![arrival(u32::MAX, Some(u32::MAX), &[]), arrival(0, Some(1), &[])];
         let mut prompts = Prompts::new(arrivals, &settings);
         assert!(!prompts.begin(0) && !prompts.begin(1));

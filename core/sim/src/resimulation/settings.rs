@@ -13,7 +13,7 @@ pub const WARM_UP_PERCENT: u32 = 20;
 
 /// The fleet, the router and the assumptions that can be chosen. [`Default`] is the fleet of the reference scenario.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
-pub struct Settings {
+pub struct ResimulationSettings {
     /// Number of workers.
     pub workers: u16,
     /// KV blocks each worker holds.
@@ -34,7 +34,7 @@ pub struct Settings {
     pub warm_up_percent: u32,
 }
 
-impl Default for Settings {
+impl Default for ResimulationSettings {
     fn default() -> Self {
         let Config {
             workers, blocks_per_worker, block_size_tokens, max_batch, max_num_tokens, router, ..
@@ -53,7 +53,7 @@ impl Default for Settings {
     }
 }
 
-impl Settings {
+impl ResimulationSettings {
     /// Whether anything can be run on this.
     ///
     /// # Errors

@@ -85,7 +85,7 @@ impl DecisionEntry {
         }
     }
 
-    /// Whether the router said that several workers tied, or several share the lowest known cost.
+    /// Whether the router reported that several workers tied, or several share the lowest known cost.
     pub fn is_tie(&self) -> bool {
         self.decision.tied || self.tied_at_lowest() > 1
     }

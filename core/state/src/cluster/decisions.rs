@@ -16,12 +16,12 @@ pub const MAX_DECISIONS: usize = 10_000;
 /// Candidates kept over all decisions. With more than 26 workers the oldest decisions lose theirs before they go.
 pub const MAX_CANDIDATES: usize = 1 << 18;
 
-/// A decision as it is kept: everything that all sources told of it.
+/// A decision as it is kept: everything that all sources reported of it.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct DecisionEntry {
     /// The first record of it.
     pub seq: Seq,
-    /// When it was first heard.
+    /// When it was first received.
     pub at_ms: Millis,
     /// What was decided, the best of each source. Its `source` is the first one.
     pub decision: Decision,
@@ -54,12 +54,12 @@ impl DecisionEntry {
         self.decision.candidates.iter().find(|candidate| candidate.worker == self.decision.worker)
     }
 
-    /// Whether `source` told something of it.
+    /// Whether `source` reported something of it.
     pub fn is_from(&self, source: DecisionSource) -> bool {
         self.sources & bit(source) != 0
     }
 
-    /// Every source that told something of it.
+    /// Every source that reported something of it.
     pub fn sources(&self) -> impl Iterator<Item = DecisionSource> + '_ {
         use DecisionSource::{ActiveSequences, KvHitRate, Log, RequestTrace};
         [KvHitRate, ActiveSequences, Log, RequestTrace].into_iter().filter(|&source| self.is_from(source))
@@ -76,11 +76,11 @@ impl DecisionEntry {
     }
 
     /// From decision to first output token in milliseconds, and whether the frontend measured it itself; else it is the
-    /// difference of two times that were told.
+    /// difference of two times that were reported.
     pub fn time_to_first_token_ms(&self) -> Option<(f64, bool)> {
         let measured = self.progress.ttft_us.map(|us| (us as f64 / 1_000.0, true));
-        let told = || self.progress.first_token_ms.map(|at| (at.since(self.decided_ms()) as f64, false));
-        measured.or_else(told)
+        let reported = || self.progress.first_token_ms.map(|at| (at.since(self.decided_ms()) as f64, false));
+        measured.or_else(reported)
     }
 
     fn complete(&mut self, more: &Decision) {
@@ -111,7 +111,7 @@ impl DecisionEntry {
             fill(&mut known.formula, more.formula);
             fill(&mut known.prefill_factor, more.prefill_factor);
         }
-        hold_against_words(known);
+        check_against_reports(known);
     }
 
     fn rehash(&mut self) {
@@ -119,8 +119,8 @@ impl DecisionEntry {
     }
 }
 
-/// Costs that were computed here do not stand against what the router itself told of the chosen worker.
-fn hold_against_words(decision: &mut Decision) {
+/// Costs that were computed here do not stand against what the router itself reported of the chosen worker.
+fn check_against_reports(decision: &mut Decision) {
     if decision.completeness != Completeness::Reconstructed {
         return;
     }
@@ -128,13 +128,14 @@ fn hold_against_words(decision: &mut Decision) {
     else {
         return;
     };
-    let differs = if decision.overlap_blocks.is_some_and(|told| told != u64::from(chosen.overlap_blocks)) {
-        NotReconstructed::Overlap
-    } else if decision.logit.is_some_and(|told| !same_cost(chosen.cost, told)) {
-        NotReconstructed::Cost
-    } else {
-        return;
-    };
+    let differs =
+        if decision.overlap_blocks.is_some_and(|reported| reported != u64::from(chosen.overlap_blocks)) {
+            NotReconstructed::Overlap
+        } else if decision.logit.is_some_and(|reported| !same_cost(chosen.cost, reported)) {
+            NotReconstructed::Cost
+        } else {
+            return;
+        };
     decision.completeness = Completeness::ChosenOnly;
     decision.candidates = Vec::new();
     (decision.formula, decision.prefill_factor) = (None, None);
@@ -235,19 +236,19 @@ pub struct Decisions {
 
 impl Decisions {
     /// Takes a record about a decision: a new one, or more about one that is kept.
-    pub(super) fn take(&mut self, seq: Seq, at_ms: Millis, told: &Decision) {
-        if let Some(at) = self.position(told.id) {
-            self.change(at, |decided| decided.complete(told));
+    pub(super) fn take(&mut self, seq: Seq, at_ms: Millis, new: &Decision) {
+        if let Some(at) = self.position(new.id) {
+            self.change(at, |decided| decided.complete(new));
             self.forgotten_to = self.forgotten_to.min(at);
-        } else if self.latest.back().is_none_or(|last| last.decision.id < told.id) {
-            let mut decision = told.clone();
-            hold_against_words(&mut decision);
+        } else if self.latest.back().is_none_or(|last| last.decision.id < new.id) {
+            let mut decision = new.clone();
+            check_against_reports(&mut decision);
             self.push(DecisionEntry {
                 seq,
                 at_ms,
                 decision,
                 progress: Progress::default(),
-                sources: bit(told.source),
+                sources: bit(new.source),
                 forgotten: false,
                 hash: 0,
             });
@@ -388,12 +389,12 @@ impl Decisions {
         self.latest.get(self.latest.len().checked_sub(place + 1)?)
     }
 
-    /// Sums over all decisions ever heard.
+    /// Sums over all decisions ever received.
     pub fn totals(&self) -> DecisionTotals {
         self.totals
     }
 
-    /// Sums over all decisions ever heard for one worker.
+    /// Sums over all decisions ever received for one worker.
     pub fn totals_of(&self, worker: WorkerIx) -> DecisionTotals {
         self.per_worker.get(worker).copied().unwrap_or_default()
     }

@@ -11,24 +11,24 @@ const MAX_FINDINGS: usize = 128;
 /// All findings by code, and what was checked last.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
 pub(super) struct Findings {
-    found: Vec<Finding<'static>>,
-    checked: Vec<RuleStatus<'static>>,
+    found: Vec<Finding>,
+    checked: Vec<RuleStatus>,
 }
 
 impl Findings {
-    pub(super) fn found(&mut self, finding: &Finding<'_>) {
+    pub(super) fn found(&mut self, finding: &Finding) {
         if let Some(known) = self.found.iter_mut().find(|known| known.code == finding.code) {
-            *known = finding.to_static();
+            *known = finding.clone();
         } else if self.found.len() < MAX_FINDINGS {
-            self.found.push(finding.to_static());
+            self.found.push(finding.clone());
         }
     }
 
-    pub(super) fn checked(&mut self, rules: &[RuleStatus<'_>]) {
-        self.checked = rules.iter().map(RuleStatus::to_static).collect();
+    pub(super) fn checked(&mut self, rules: &[RuleStatus]) {
+        self.checked = rules.to_vec();
     }
 
-    pub(super) fn all(&self) -> &[Finding<'static>] {
+    pub(super) fn all(&self) -> &[Finding] {
         &self.found
     }
 
@@ -39,7 +39,7 @@ impl Findings {
         }
     }
 
-    pub(super) fn rules(&self) -> &[RuleStatus<'static>] {
+    pub(super) fn rules(&self) -> &[RuleStatus] {
         &self.checked
     }
 }

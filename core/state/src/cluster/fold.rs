@@ -122,7 +122,7 @@ impl Cluster {
         if let Some(router) = decision.router {
             // Whichever source comes first: it is a decision of this router from when its name is known.
             let is_kept = self.head.decisions.get(decision.id).is_some();
-            self.head.routers.heard(router, at, is_kept && !had_router);
+            self.head.routers.received(router, at, is_kept && !had_router);
         }
         if let Some(gone) = self.worker_mut(decision.worker).filter(|w| is_new && w.gone.is_some()) {
             gone.choices_after_gone += 1;
@@ -130,15 +130,15 @@ impl Cluster {
     }
 
     /// Notes where what the chosen worker held of the prompt ended, as the tree shows it.
-    fn judge(&mut self, told: &Decision) {
+    fn judge(&mut self, new: &Decision) {
         let Self { head, tree } = self;
-        let Some(decided) = head.decisions.get(told.id) else { return };
+        let Some(decided) = head.decisions.get(new.id) else { return };
         let worker = decided.decision.worker;
         // What was computed from the tree counts before what the router says: its blocks may be of another size.
-        let ours = told.candidates.iter().find(|candidate| candidate.worker == worker);
+        let ours = new.candidates.iter().find(|candidate| candidate.worker == worker);
         let known = ours.or_else(|| decided.chosen()).map(|candidate| u64::from(candidate.overlap_blocks));
         let Some(held_blocks) = known.or(decided.decision.overlap_blocks) else { return };
-        let end = told.path.filter(|_| held_blocks > 0);
+        let end = new.path.filter(|_| held_blocks > 0);
         let node = end.and_then(|end| tree.find(end.worker, end.block_hash)).unwrap_or(NodeId::ROOT);
         let beyond = end.map_or(0, |end| u64::from(end.blocks).saturating_sub(held_blocks));
         let mut above = std::iter::successors(Some(node), |&node| tree.parent(node)).skip(beyond as usize);
@@ -170,7 +170,7 @@ impl Cluster {
             }
             signs.push(SignState::new(sign, at));
         }
-        signs[ix].said(at, worker, count);
+        signs[ix].add(at, worker, count);
     }
 
     fn fold_worker(&mut self, at: Millis, record: &Record<'_>) {
@@ -184,7 +184,7 @@ impl Cluster {
                 self.head.decisions.begin_worker(*worker);
                 self.head.workers[worker.at()] = state;
             } else if let Some(known) = self.worker_mut(*worker).filter(|known| known.id == *id) {
-                // First heard of through a message without a component, now through one with it.
+                // First seen through a message without a component, now through one with it.
                 // A name from JetStream is a slug: it fills a gap, it does not replace a real name.
                 if known.namespace.is_empty() {
                     known.namespace = namespace.to_string();
@@ -206,7 +206,7 @@ impl Cluster {
                     true => StoreOutcome::default(),
                     false => tree.store(ix, *parent, blocks, touch(at)),
                 };
-                w.heard_event(at);
+                w.received_event(at);
                 w.store_events_total += 1;
                 w.stored_total += blocks.len() as u64;
                 w.empty_stores_total += u64::from(blocks.is_empty());
@@ -218,7 +218,7 @@ impl Cluster {
             Record::Removed { hashes, .. } => {
                 let is_late = w.gone.is_some();
                 let unknown = hashes.iter().filter(|&&hash| !is_late && !tree.remove(ix, hash)).count();
-                w.heard_event(at);
+                w.received_event(at);
                 w.remove_events_total += 1;
                 w.removed_total += hashes.len() as u64;
                 w.unknown_removed_total += unknown as u64;
@@ -226,12 +226,12 @@ impl Cluster {
             }
             Record::Cleared { all_ranks, .. } => self.fold_cleared(at, ix, *all_ranks),
             Record::OtherTier { stored, removed, .. } => {
-                w.heard(at);
+                w.received(at);
                 w.other_tier.0 += u64::from(*stored);
                 w.other_tier.1 += u64::from(*removed);
             }
             Record::EngineLoad { used_blocks, .. } => {
-                w.heard(at);
+                w.received(at);
                 w.engine_used_blocks = Some(*used_blocks);
                 w.engine_used_ms = Some(at);
             }
@@ -243,16 +243,16 @@ impl Cluster {
                     prefill_tokens: *prefill_tokens,
                 });
                 if let Some(router) = router {
-                    head.routers.heard(*router, at, false);
+                    head.routers.received(*router, at, false);
                 }
             }
             Record::Sequence { step, by_worker, .. } => {
                 if *by_worker {
-                    w.heard(at);
+                    w.received(at);
                 }
                 match (step, by_worker) {
                     (SequenceStep::Added, _) => w.sequences.added += 1,
-                    // With replica sync the router repeats what the worker said (reference §3.3).
+                    // With replica sync the router repeats what the worker reported (reference §3.3).
                     (SequenceStep::PrefillCompleted, true) => w.sequences.prefilled += 1,
                     (SequenceStep::PrefillCompleted, false) => {}
                     (SequenceStep::Freed, _) => w.sequences.freed += 1,
@@ -265,7 +265,7 @@ impl Cluster {
             }
             Record::Returned { .. } => w.returned(at),
             Record::InFlight { now, most, .. } => w.in_flight.set(at, *now, *most),
-            Record::LifetimeSums { ages, .. } => w.ages = Some(*ages),
+            Record::LifetimeSums { lifetimes, .. } => w.lifetimes = Some(*lifetimes),
             Record::ModelCard { total_kv_blocks, block_size_tokens, .. } => {
                 w.capacity_blocks = *total_kv_blocks;
                 w.block_size_tokens = *block_size_tokens;
@@ -280,7 +280,7 @@ impl Cluster {
             if w.id == id || (all_ranks && w.id.id == id.id) {
                 self.tree.clear(WorkerIx(i as u16));
                 w.cleared_total += 1;
-                w.heard_event(at);
+                w.received_event(at);
             }
         }
     }

@@ -1,4 +1,4 @@
-//! Which setting would show what was never heard, per version of Dynamo. One wording for the API and the page. Pure.
+//! Which setting would show what was never received, per version of Dynamo. One wording for the API and the page. Pure.
 
 use std::fmt;
 
@@ -12,14 +12,14 @@ pub struct Hint {
     /// What is missing and why, in sentences.
     pub text: &'static str,
     /// What to set, each on its own.
-    pub settings: &'static [Setting],
+    pub settings: &'static [HintOption],
 }
 
 impl fmt::Display for Hint {
     /// In one paragraph.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.text)?;
-        for Setting { versions, set, on, shows } in self.settings {
+        for HintOption { versions, set, on, shows } in self.settings {
             write!(f, " Dynamo {versions}: ")?;
             for name in *set {
                 write!(f, "{name} ")?;
@@ -32,7 +32,7 @@ impl fmt::Display for Hint {
 
 /// Something to set.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
-pub struct Setting {
+pub struct HintOption {
     /// Versions of Dynamo that know it.
     pub versions: &'static str,
     /// Options and variables, all of them together.
@@ -43,37 +43,37 @@ pub struct Setting {
     pub shows: &'static str,
 }
 
-const EVENTS: Setting = Setting {
+const EVENTS: HintOption = HintOption {
     versions: "0.8, 0.9",
     set: &["--router-mode kv"],
     on: "every frontend, without --no-kv-events",
     shows: "the worker of every decision and its overlap",
 };
-const REPLICA_SYNC: Setting = Setting {
+const REPLICA_SYNC: HintOption = HintOption {
     versions: "1.0 and later",
     set: &["--router-replica-sync", "DYN_EVENT_PLANE=nats"],
     on: "every frontend; the event plane on the workers too",
     shows: "each request with its worker and prompt, from which every candidate's cost is reconstructed",
 };
-const TRACE: Setting = Setting {
+const TRACE: HintOption = HintOption {
     versions: "1.4 and later",
     set: &["DYN_REQUEST_TRACE=1", "DYN_REQUEST_TRACE_SINKS=nats"],
     on: "every frontend",
     shows: "worker, prompt, time to first token and tokens of each request, when it ends",
 };
-const INFO_LOG: Setting = Setting {
+const INFO_LOG: HintOption = HintOption {
     versions: "0.8, 0.9",
     set: &["--logs"],
     on: "this server, with the frontend's log at INFO",
     shows: "every candidate's cost, as the router wrote it",
 };
-const DEBUG_LOG: Setting = Setting {
+const DEBUG_LOG: HintOption = HintOption {
     versions: "1.0 to 1.5",
     set: &["DYN_LOG=info,dynamo_llm::kv_router=debug,dynamo_kv_router=debug", "--logs"],
     on: "the frontend, and its log given to this server",
     shows: "every candidate's cost, as the router wrote it",
 };
-const INPUT_LOG: Setting = Setting {
+const INPUT_LOG: HintOption = HintOption {
     versions: "1.6 and later",
     set: &["DYN_LOG=info,dynamo_llm::kv_router=debug,dynamo_kv_router=debug", "--logs"],
     on: "the frontend, and its log given to this server",

@@ -26,7 +26,7 @@ impl InFlight {
             self.last_s = second;
         }
         while self.last_s < second {
-            // Nothing was said because nothing changed.
+            // Nothing was reported because nothing changed.
             self.most.push_back(self.now);
             self.last_s += 1;
             if self.most.len() as u64 > RATE_WINDOW_S {

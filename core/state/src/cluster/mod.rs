@@ -42,7 +42,7 @@ pub use decisions::{DecisionEntry, DecisionTotals, Decisions, MAX_CANDIDATES, MA
 pub use explain::CostParts;
 pub use filter::{Filter, Kind, Picked};
 pub use fold::{TOUCH_MS, touch, touched_ms};
-pub use hint::{Hint, Setting, candidates_hint};
+pub use hint::{Hint, HintOption, candidates_hint};
 pub use in_flight::InFlight;
 pub use places::{MAX_DEPARTED, SILENT_AFTER_MS};
 pub use process::{MAX_PROCESSES, ProcessState, SCRAPE_WINDOW_MS};
@@ -196,7 +196,7 @@ impl Cluster {
         &self.head.processes
     }
 
-    /// Routers heard of, in order of first sight.
+    /// Routers seen, in order of first sight.
     pub fn routers(&self) -> &[RouterState] {
         &self.head.routers
     }
@@ -212,32 +212,32 @@ impl Cluster {
         }
     }
 
-    /// What logs said of the event path.
+    /// What logs reported of the event path.
     pub fn signs(&self) -> &[SignState] {
         &self.head.signs
     }
 
-    /// What one sign in the logs adds up to; `None`: no log said it.
+    /// What one sign in the logs adds up to; `None`: no log reported it.
     pub fn sign(&self, wanted: impl Fn(&LogSign) -> bool) -> Option<&SignState> {
         self.head.signs.iter().find(|state| wanted(&state.sign))
     }
 
     /// What checks found, by code, those that are over included.
-    pub fn findings(&self) -> &[Finding<'static>] {
+    pub fn findings(&self) -> &[Finding] {
         self.head.findings.all()
     }
 
     /// What was checked last; empty before the first check.
-    pub fn checked(&self) -> &[RuleStatus<'static>] {
+    pub fn checked(&self) -> &[RuleStatus] {
         self.head.findings.rules()
     }
 
-    /// Blocks that `worker` holds, those outside the picture included. `None`: no KV event of it was ever heard, so
+    /// Blocks that `worker` holds, those outside the picture included. `None`: no KV event of it was ever received, so
     /// its cache is unknown.
     pub fn blocks(&self, worker: WorkerIx) -> Option<u64> {
-        let heard = self.worker(worker)?.last_event_ms.is_some();
+        let has_events = self.worker(worker)?.last_event_ms.is_some();
         let held = self.tree.holdings(worker);
-        heard.then_some(held.resident + held.hidden)
+        has_events.then_some(held.resident + held.hidden)
     }
 
     /// Messages known to be lost, over all sources and causes, each once.
@@ -259,11 +259,11 @@ impl Cluster {
     pub fn digest(&self) -> u64 {
         let Head { seq, now_ms, sources, workers, vacant, departed, decisions, .. } = &self.head;
         let Head { processes, routers, signs, findings, limit_nodes, .. } = &self.head;
-        let heard =
+        let known =
             (seq, now_ms, sources, workers, vacant, departed.digest(), decisions.sums(), decisions.digest());
-        let heard = (heard, self.head.requests.digest());
+        let known = (known, self.head.requests.digest());
         let processes: Vec<u64> = processes.iter().map(ProcessState::digest).collect();
-        let small = (heard, processes, routers, signs, findings, limit_nodes);
+        let small = (known, processes, routers, signs, findings, limit_nodes);
         xxhash_rust::xxh3::xxh3_64_with_seed(&encoded(&small), self.tree.digest())
     }
 

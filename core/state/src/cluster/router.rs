@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use radixscope_model::id::Millis;
 
-/// Most routers kept; of more, the one heard of longest ago is forgotten.
+/// Most routers kept; of more, the one seen longest ago is forgotten.
 pub const MAX_ROUTERS_KNOWN: usize = 64;
 
 /// A router.
@@ -23,11 +23,11 @@ pub struct RouterState {
 /// The list of them.
 pub(super) trait Routers {
     /// A router spoke.
-    fn heard(&mut self, id: u64, at: Millis, decided: bool);
+    fn received(&mut self, id: u64, at: Millis, decided: bool);
 }
 
 impl Routers for Vec<RouterState> {
-    fn heard(&mut self, id: u64, at: Millis, decided: bool) {
+    fn received(&mut self, id: u64, at: Millis, decided: bool) {
         let known = self.iter().position(|router| router.id == id);
         let ix = known.unwrap_or_else(|| {
             if self.len() == MAX_ROUTERS_KNOWN {

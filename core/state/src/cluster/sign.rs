@@ -1,4 +1,4 @@
-//! What logs said of the event path, added up.
+//! What logs reported of the event path, added up.
 
 use serde::{Deserialize, Serialize};
 
@@ -13,13 +13,13 @@ const MAX_NAMED: usize = 64;
 pub struct SignState {
     /// Which.
     pub sign: LogSign,
-    /// How many times it was said.
+    /// How many times it was reported.
     pub count: u64,
     /// First time.
     pub first_ms: Millis,
     /// Last time.
     pub last_ms: Millis,
-    /// Workers it was said of, as far as it names them.
+    /// Workers it was reported of, as far as it names them.
     pub workers: Vec<WorkerIx>,
 }
 
@@ -28,7 +28,7 @@ impl SignState {
         Self { sign, count: 0, first_ms: at, last_ms: at, workers: Vec::new() }
     }
 
-    pub(super) fn said(&mut self, at: Millis, worker: Option<WorkerIx>, count: u64) {
+    pub(super) fn add(&mut self, at: Millis, worker: Option<WorkerIx>, count: u64) {
         self.count = self.count.saturating_add(count);
         self.last_ms = self.last_ms.max(at);
         if let Some(worker) = worker.filter(|w| !self.workers.contains(w) && self.workers.len() < MAX_NAMED) {

@@ -16,7 +16,7 @@ impl DecisionEntry {
     /// The whole decision in Markdown that reads well as plain text too. `at` is its time written out with its zone;
     /// `worker` gives a worker's short label and its id.
     pub fn ticket(&self, at: &str, worker: impl Fn(WorkerIx) -> (String, Option<Worker>)) -> String {
-        let mut ticket = format!("Routing decision of {}", OneLine(at));
+        let mut ticket = format!("Routing decision of {}", one_line(at));
         // Writing to a String cannot fail.
         let _ = self.write_ticket(&mut ticket, &worker);
         let short = |ix| worker(ix).0;
@@ -34,7 +34,7 @@ impl DecisionEntry {
     ) -> fmt::Result {
         let decision = &self.decision;
         if let Some(id) = &decision.request_id {
-            write!(ticket, ", request {}", OneLine(id))?;
+            write!(ticket, ", request {}", one_line(id))?;
         }
         ticket.push_str("\n\n");
         match (decision.isl_tokens, decision.block_size_tokens.filter(|&size| size > 0)) {
@@ -107,8 +107,8 @@ fn row(
     is_chosen: bool,
 ) -> fmt::Result {
     match id {
-        Some(id) => write!(ticket, "| {} ({id})", OneLine(&label))?,
-        None => write!(ticket, "| {}", OneLine(&label))?,
+        Some(id) => write!(ticket, "| {} ({id})", one_line(&label))?,
+        None => write!(ticket, "| {}", one_line(&label))?,
     }
     for number in numbers {
         match number {
@@ -120,19 +120,14 @@ fn row(
 }
 
 /// Names come from outside: they must not break out of a line or a cell.
-struct OneLine<'a>(&'a str);
-
-impl fmt::Display for OneLine<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for c in self.0.chars() {
-            match c {
-                '|' => f.write_str("\\|")?,
-                c if c.is_control() => f.write_str(" ")?,
-                c => f.write_char(c)?,
-            }
-        }
-        Ok(())
-    }
+fn one_line(text: &str) -> impl fmt::Display + '_ {
+    fmt::from_fn(|f| {
+        text.chars().try_for_each(|c| match c {
+            '|' => f.write_str("\\|"),
+            c if c.is_control() => f.write_str(" "),
+            c => f.write_char(c),
+        })
+    })
 }
 
 #[cfg(test)]

@@ -30,7 +30,7 @@ pub struct WorkerState {
     pub stored_total: u64,
     /// Hashes in removed events, unknown ones included.
     pub removed_total: u64,
-    /// Removed hashes that it never stored as far as we heard.
+    /// Removed hashes that it never stored as far as was received.
     pub unknown_removed_total: u64,
     /// Stored events.
     pub store_events_total: u64,
@@ -50,9 +50,9 @@ pub struct WorkerState {
     pub missed_total: u64,
     /// Blocks stored in other tiers than device memory, and removed there.
     pub other_tier: (u64, u64),
-    /// Blocks that running requests use, by its engine. `None`: it never said.
+    /// Blocks that running requests use, by its engine. `None`: it never reported.
     pub engine_used_blocks: Option<u64>,
-    /// When it said so last.
+    /// When it reported them last.
     pub engine_used_ms: Option<Millis>,
     /// What routers estimate of it, latest first.
     pub router_loads: Vec<RouterLoad>,
@@ -79,7 +79,7 @@ pub struct WorkerState {
     /// Requests on it, second by second.
     pub in_flight: InFlight,
     /// How long its blocks live. `None`: not known yet.
-    pub ages: Option<LifetimeSums>,
+    pub lifetimes: Option<LifetimeSums>,
 }
 
 /// A way that KV events of a worker come.
@@ -87,7 +87,7 @@ pub struct WorkerState {
 pub struct Line {
     /// Which.
     pub line: EventLine,
-    /// First event heard that way.
+    /// First event received that way.
     pub first_ms: Millis,
     /// Its id. Publishers count from 0 or 1, so a larger one means that we came late.
     #[serde(serialize_with = "decimal")]
@@ -123,7 +123,7 @@ pub struct RouterLoad {
     /// The router's publisher id. `None`: its messages bear none (0.8).
     #[serde(rename = "router_id", serialize_with = "optional_decimal")]
     pub router: Option<u64>,
-    /// When it said so.
+    /// When it reported this.
     pub at_ms: Millis,
     /// Blocks of active sequences.
     pub decode_blocks: Option<u64>,
@@ -134,9 +134,9 @@ pub struct RouterLoad {
 /// Whether a worker shows signs of life.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Sign {
-    /// Heard of within the last [`QUIET_AFTER_MS`].
+    /// Seen within the last [`QUIET_AFTER_MS`].
     Active,
-    /// Not heard of for longer: idle, or gone.
+    /// Not seen for longer: idle, or gone.
     Quiet,
     /// Only routers speak of it.
     NeverHeard,
@@ -191,7 +191,7 @@ impl WorkerState {
             events_after_gone: 0,
             choices_after_gone: 0,
             in_flight: InFlight::default(),
-            ages: None,
+            lifetimes: None,
         }
     }
 
@@ -205,12 +205,12 @@ impl WorkerState {
         }
     }
 
-    pub(super) fn heard(&mut self, at: Millis) {
+    pub(super) fn received(&mut self, at: Millis) {
         self.last_sign_ms = self.last_sign_ms.max(Some(at));
     }
 
-    pub(super) fn heard_event(&mut self, at: Millis) {
-        self.heard(at);
+    pub(super) fn received_event(&mut self, at: Millis) {
+        self.received(at);
         self.last_event_ms = self.last_event_ms.max(Some(at));
         self.events_after_gone += u64::from(self.gone.is_some());
     }

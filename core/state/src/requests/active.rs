@@ -23,7 +23,7 @@ const MAX_REQUESTS: usize = 1 << 16;
 const MAX_BLOCKS: usize = 1 << 23;
 /// Steps kept for what was loads of the last seconds: three seconds of 10,000 requests each.
 const MAX_PASSED: usize = 1 << 17;
-/// Requests whose end or first token is remembered in case their beginning is told only now, or again.
+/// Requests whose end or first token is remembered in case their beginning is reported only now, or again.
 const MAX_ENDED: usize = 1 << 14;
 
 /// What the active requests of a worker add up to.
@@ -70,7 +70,7 @@ pub struct ActiveSequences {
     order: VecDeque<(Moment, DecisionId)>,
     blocks: usize,
     refused: u64,
-    /// The steps of the last seconds, in the order in which they were told.
+    /// The steps of the last seconds, in the order in which they were reported.
     passed: VecDeque<Passed>,
     /// Latest time of any step.
     latest: Moment,
@@ -105,7 +105,7 @@ struct Steps {
     freed: Option<Moment>,
     /// As in [`Active`], of one that is over.
     reported: Option<u64>,
-    /// It was followed to its end: its beginning, told again, is none.
+    /// It was followed to its end: its beginning, reported again, is none.
     is_over: bool,
 }
 
@@ -390,7 +390,7 @@ impl ActiveSequences {
         steps.map(|passed| passed.at).filter(move |at| (from..=to).contains(at))
     }
 
-    /// Whether any request was ever told: without, loads of 0 mean nothing.
+    /// Whether any request was ever reported: without, loads of 0 mean nothing.
     pub fn has_reports(&self) -> bool {
         !self.workers.is_empty()
     }

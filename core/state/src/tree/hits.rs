@@ -159,8 +159,8 @@ impl Hits {
         self.digest = self.digest.wrapping_add(group.term());
     }
 
-    /// Makes one group of `new`, which is not counted, and `there`, which is. The ends of the smaller one are told
-    /// anew where they belong, so that an end is told so a few times in its life at most, however deep its block was.
+    /// Makes one group of `new`, which is not counted, and `there`, which is. The ends of the smaller one are moved
+    /// to the larger one, so that an end is moved a few times in its life at most, however deep its block was.
     fn merge(&mut self, new: u32, there: u32) {
         let known = self.groups[there as usize];
         self.digest = self.digest.wrapping_sub(known.term());

@@ -8,7 +8,7 @@
 //! hits     where the held prefixes of the latest requests ended
 //! ```
 //!
-//! It keeps what the engines said (residency) and nothing of what a router made of it; the routers' matching rules
+//! It keeps what the engines reported (residency) and nothing of what a router made of it; the routers' matching rules
 //! are answered in `overlap`. No recursion anywhere: depth comes from outside. Knows nothing of messages or time
 //! zones; `touched` is a number the caller chooses to mean time.
 //!
@@ -69,7 +69,7 @@ use hits::Hits;
 use index::BlockIndex;
 use owners::OwnerSets;
 
-/// Nodes a tree keeps unless told otherwise; beyond it the coldest leaves leave the picture.
+/// Nodes a tree keeps unless set otherwise; beyond it the coldest leaves leave the picture.
 pub const DEFAULT_LIMIT_NODES: u32 = 2_000_000;
 
 /// Address of a node. Valid until the next change of the tree; never sent anywhere.
@@ -196,7 +196,7 @@ impl Tree {
         self.arena.live()
     }
 
-    /// Order-independent digest of who holds what where, and of the hits: equal on two trees that heard the same.
+    /// Order-independent digest of who holds what where, and of the hits: equal on two trees that received the same.
     pub fn digest(&self) -> u64 {
         self.digest
             .wrapping_add(mix(self.totals.nodes, self.totals.hidden))

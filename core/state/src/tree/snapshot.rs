@@ -39,7 +39,7 @@ impl Tree {
         let mut writer = Writer::default();
         writer.hit.insert(NodeId::ROOT, 0);
         let mut anchors: Vec<NodeId> = self.anchors().collect();
-        // Node ids differ between two trees that heard the same; the bytes should not.
+        // Node ids differ between two trees that received the same; the bytes should not.
         anchors.sort_unstable_by_key(|&a| (self.arena[a].tokens, self.arena[a].block));
         for top in std::iter::once(NodeId::ROOT).chain(anchors) {
             for step in self.walk(top) {

@@ -26,7 +26,7 @@ pub(super) struct Answer {
     counts: [usize; 3],
     workers: usize,
     received: u64,
-    checked: Vec<RuleStatus<'static>>,
+    checked: Vec<RuleStatus>,
     sources: Vec<Source>,
     of_api: Findings,
 }
@@ -95,12 +95,12 @@ impl Answer {
                 true => String::new(),
                 false => format!("\n{title}\n  {}\n", lines.join("\n  ")),
             };
-            let subject = |rule: &RuleStatus<'_>| rule.subject.to_string();
+            let subject = |rule: &RuleStatus| rule.subject.to_string();
             out += &list("Ok:", with(CheckStatus::Ok).map(subject).collect());
-            let missing = |rule: &RuleStatus<'_>| format!("{}: {}", rule.subject, rule.missing);
+            let missing = |rule: &RuleStatus| format!("{}: {}", rule.subject, rule.missing);
             out += &list("No data:", with(CheckStatus::NoData).map(missing).collect());
             let explained =
-                |rule: &RuleStatus<'_>| format!("{}: explained by {}", rule.subject, rule.explained_by);
+                |rule: &RuleStatus| format!("{}: explained by {}", rule.subject, rule.explained_by);
             out +=
                 &list("Explained by another finding:", with(CheckStatus::Explained).map(explained).collect());
             let away = self.sources.iter().filter(|source| !source.is_live());

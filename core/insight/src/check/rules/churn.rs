@@ -105,7 +105,7 @@ mod tests {
             came_back_p50_ms: Some(2_500),
             ..LifetimeSums::default()
         };
-        stage.tell(Record::LifetimeSums { worker: WorkerIx(0), ages });
+        stage.tell(Record::LifetimeSums { worker: WorkerIx(0), lifetimes: ages });
         stage.choose(&[30], overlap_blocks);
         stage
     }

@@ -60,7 +60,7 @@ fn cold(view: &View<'_>) -> Option<Cold> {
     (cold.decisions >= MIN_DECISIONS && finds_nothing && (found_before || is_held)).then_some(cold)
 }
 
-fn found(view: &View<'_>, cold: &Cold) -> Finding<'static> {
+fn found(view: &View<'_>, cold: &Cold) -> Finding {
     let held = (cold.held.1 > 0).then(|| part(cold.held.0, cold.held.1));
     Finding::new(
         Severity::Warning,

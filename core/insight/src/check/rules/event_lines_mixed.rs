@@ -40,7 +40,7 @@ fn overlap(view: &View<'_>, workers: &[WorkerIx]) -> (u64, u64) {
     rises.fold((0, 0), |sum, rise| (sum.0 + rise.overlap_blocks, sum.1 + rise.isl_blocks))
 }
 
-fn found(view: &View<'_>, jetstream: &[WorkerIx], core: &[WorkerIx]) -> Finding<'static> {
+fn found(view: &View<'_>, jetstream: &[WorkerIx], core: &[WorkerIx]) -> Finding {
     let (by_stream, by_core) = (overlap(view, jetstream), overlap(view, core));
     // A router takes JetStream unless every worker it saw at its start has a local indexer. What it matches shows it.
     let says_stream = view.cluster.sign(|sign| *sign == LogSign::UsesJetStream).is_some();

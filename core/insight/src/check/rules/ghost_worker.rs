@@ -44,7 +44,7 @@ pub(super) fn is_ghost(view: &View<'_>, worker: WorkerIx) -> bool {
     !was_away && (choices(view, worker, gone.at_ms) >= MIN_CHOICES || speaks)
 }
 
-fn found(view: &View<'_>, ghosts: &[WorkerIx]) -> Finding<'static> {
+fn found(view: &View<'_>, ghosts: &[WorkerIx]) -> Finding {
     Finding::new(
         Severity::Warning,
         format!("Left, but still in use: {}", view.names(ghosts)),

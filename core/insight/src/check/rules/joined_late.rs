@@ -31,7 +31,7 @@ fn is_incomplete(view: &View<'_>, worker: WorkerIx) -> bool {
     !is_full || held.unattached > 0
 }
 
-fn found(view: &View<'_>, late: &[WorkerIx]) -> Finding<'static> {
+fn found(view: &View<'_>, late: &[WorkerIx]) -> Finding {
     let tree = view.cluster.tree().totals();
     let mut found = Finding::new(
         Severity::Info,

@@ -67,7 +67,7 @@ fn is_alive(view: &View<'_>, state: &WorkerState) -> bool {
     state.last_sign_ms.is_some_and(|last| view.now.since(last) <= ALIVE_MS)
 }
 
-fn found(view: &View<'_>, silent: &[WorkerIx]) -> Finding<'static> {
+fn found(view: &View<'_>, silent: &[WorkerIx]) -> Finding {
     let present: Vec<_> = view.present().collect();
     let all = silent.len() == present.len();
     // Whoever publishes its load reaches us: then the event plane is the right one, and the engine is not asked.
@@ -118,7 +118,7 @@ fn decodes_only(view: &View<'_>, silent: &[WorkerIx]) -> bool {
     named && view.present().any(speaks) && !view.present().any(|worker| speaks(worker) && alone(worker))
 }
 
-fn rows(found: Finding<'static>, view: &View<'_>, worker: WorkerIx, who: &str) -> Finding<'static> {
+fn rows(found: Finding, view: &View<'_>, worker: WorkerIx, who: &str) -> Finding {
     let Some(state) = view.worker(worker) else { return found };
     let known_s = view.seconds_since(state.first_ms);
     let found = match state.last_event_ms {

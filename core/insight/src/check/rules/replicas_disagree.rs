@@ -92,7 +92,7 @@ fn alone(view: &View<'_>) -> RuleOutcome {
     }
 }
 
-fn found(view: &View<'_>, worst: &Apart, workers: impl Iterator<Item = WorkerIx>) -> Finding<'static> {
+fn found(view: &View<'_>, worst: &Apart, workers: impl Iterator<Item = WorkerIx>) -> Finding {
     // Routers tell each other of the requests that they route.
     let is_synced = view.cluster.workers().iter().any(|worker| worker.sequences.added > 0);
     let (explanation, fixes) = if is_synced {

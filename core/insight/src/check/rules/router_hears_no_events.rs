@@ -74,7 +74,7 @@ fn mismatched_workers(view: &View<'_>) -> u64 {
     view.fresh().filter_map(|p| p.gauge(Gauge::EventSourceMismatchWorkers)).fold(0.0, f64::max) as u64
 }
 
-fn source_mismatch(view: &View<'_>, workers: u64) -> Finding<'static> {
+fn source_mismatch(view: &View<'_>, workers: u64) -> Finding {
     let known = view.present().count() as u64;
     Finding::new(
         Severity::Warning,
@@ -87,7 +87,7 @@ fn source_mismatch(view: &View<'_>, workers: u64) -> Finding<'static> {
     .panel(PanelRef::Workers)
 }
 
-fn found(view: &View<'_>, deaf: &[&ProcessState], routers: usize) -> Finding<'static> {
+fn found(view: &View<'_>, deaf: &[&ProcessState], routers: usize) -> Finding {
     let since = view.ago(WINDOW_MS);
     let mut found = Finding::new(
         Severity::Critical,

@@ -177,7 +177,7 @@ impl Why {
         }
     }
 
-    fn remedy(self, found: Finding<'static>, view: &View<'_>, tpot_alone: bool) -> Finding<'static> {
+    fn remedy(self, found: Finding, view: &View<'_>, tpot_alone: bool) -> Finding {
         match self {
             Self::Other(Cause::Memory) => {
                 found.remedy(RemedyKind::LowerBatch, None).remedy(RemedyKind::RaiseFraction, None)

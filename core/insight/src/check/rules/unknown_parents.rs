@@ -87,7 +87,7 @@ fn at_router(view: &View<'_>) -> (u64, u64) {
     (missed, missed + rise(Counter::StoredOk) + rise(Counter::StoredOther))
 }
 
-fn found(view: &View<'_>, workers: &[WorkerIx], (missed, stored): (u64, u64)) -> Finding<'static> {
+fn found(view: &View<'_>, workers: &[WorkerIx], (missed, stored): (u64, u64)) -> Finding {
     let title = if workers.is_empty() {
         "The router does not know the parents of stored blocks".to_owned()
     } else {

@@ -64,7 +64,7 @@ fn is_fault(view: &View<'_>, worker: WorkerIx) -> bool {
     rise.unknown_removed >= FAULT_BLOCKS && rise.unknown_removed * FAULT_ONE_IN >= rise.removed
 }
 
-fn found(view: &View<'_>, workers: &[WorkerIx]) -> Finding<'static> {
+fn found(view: &View<'_>, workers: &[WorkerIx]) -> Finding {
     let (severity, explanation) = if workers.iter().any(|&worker| is_fault(view, worker)) {
         (Severity::Warning, FAULT)
     } else {

@@ -127,7 +127,7 @@ fn scrapes_work(view: &View<'_>) -> bool {
     })
 }
 
-fn found(view: &View<'_>, gone: &[WorkerIx], suspects: &[WorkerIx]) -> Finding<'static> {
+fn found(view: &View<'_>, gone: &[WorkerIx], suspects: &[WorkerIx]) -> Finding {
     let title = match (gone, suspects) {
         (gone, []) => format!("Left: {}", view.names(gone)),
         ([], suspects) => format!("Silent and perhaps dead: {}", view.names(suspects)),
@@ -150,7 +150,7 @@ fn found(view: &View<'_>, gone: &[WorkerIx], suspects: &[WorkerIx]) -> Finding<'
         .fixes("worker_gone")
 }
 
-fn departure(found: Finding<'static>, view: &View<'_>, worker: WorkerIx, who: &str) -> Finding<'static> {
+fn departure(found: Finding, view: &View<'_>, worker: WorkerIx, who: &str) -> Finding {
     let Some(gone) = left_lately(view, worker) else { return found };
     let how = match gone.why {
         GoneWhy::Log => "a frontend's log",
@@ -163,7 +163,7 @@ fn departure(found: Finding<'static>, view: &View<'_>, worker: WorkerIx, who: &s
     last_sign(found, view, worker, who)
 }
 
-fn silence(found: Finding<'static>, view: &View<'_>, worker: WorkerIx, who: &str) -> Finding<'static> {
+fn silence(found: Finding, view: &View<'_>, worker: WorkerIx, who: &str) -> Finding {
     let sent = sent_into_silence(view).get(worker.at()).copied().filter(|&sent| sent > 0);
     let (by, of) = given_up_by(view, worker);
     let routers = (!by.is_empty()).then(|| part(by.len() as u64, of as u64));
@@ -182,7 +182,7 @@ fn silence(found: Finding<'static>, view: &View<'_>, worker: WorkerIx, who: &str
     }
 }
 
-fn last_sign(found: Finding<'static>, view: &View<'_>, worker: WorkerIx, who: &str) -> Finding<'static> {
+fn last_sign(found: Finding, view: &View<'_>, worker: WorkerIx, who: &str) -> Finding {
     let last = view.worker(worker).and_then(|w| w.last_sign_ms).map(|last| view.seconds_since(last));
     found.evidence_if(format!("Last KV event or load of {who}, by NATS"), last, "s ago")
 }

@@ -58,7 +58,7 @@ fn found(
     figure: Figure,
     (round_robin, then_ms): (&Baseline, f64),
     kv_aware: Option<&Baseline>,
-) -> Finding<'static> {
+) -> Finding {
     let name = figure.label();
     let mut found = Finding::new(
         Severity::Warning,

@@ -132,7 +132,7 @@ impl Stage {
     }
 
     /// What a rule finds. Whatever it is, it has to be complete.
-    pub(in crate::check) fn found(&self, rule: &Rule) -> Option<Finding<'static>> {
+    pub(in crate::check) fn found(&self, rule: &Rule) -> Option<Finding> {
         let RuleOutcome::Found(finding) = self.look(rule) else { return None };
         let now = Millis(self.now);
         let finding = Finding { code: rule.code.into(), first_ms: now, last_ms: now, ..finding };

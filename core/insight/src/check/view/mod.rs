@@ -86,7 +86,7 @@ impl<'v> View<'v> {
     }
 
     /// The finding of a code, if it is active.
-    pub(super) fn active(&self, code: &str) -> Option<&'v Finding<'static>> {
+    pub(super) fn active(&self, code: &str) -> Option<&'v Finding> {
         self.cluster.findings().iter().find(|finding| finding.code == code && finding.phase != Phase::Cleared)
     }
 

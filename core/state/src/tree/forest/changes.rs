@@ -10,7 +10,7 @@ use super::grow::Ground;
 use super::{ChainId, Forest, Holder};
 use crate::tree::Tree;
 
-/// Most changes told of one settling: more cannot be told apart.
+/// Most changes listed of one settling: more cannot be told apart.
 pub const MAX_CHANGES: usize = 256;
 /// Most boxes noted as gone between two settlings; of more, only the largest are kept.
 const MAX_NOTED: usize = 16 * MAX_CHANGES;
@@ -48,7 +48,7 @@ impl Change {
     }
 }
 
-/// The largest first, and no more than are told.
+/// The largest first, and no more than are listed.
 fn keep_largest(all: &mut Vec<Found>) {
     all.sort_by_key(|(_, change)| (Reverse(change.area()), change.top, change.kind));
     all.truncate(MAX_CHANGES);
@@ -59,7 +59,7 @@ pub(super) struct Changes {
     is_kept: bool,
     /// The next settling tells nothing: it arranges anew.
     is_skipped: bool,
-    told: Vec<Change>,
+    latest: Vec<Change>,
     gone: Vec<Found>,
     /// By chain, as far as needed.
     notes: Vec<Note>,
@@ -96,7 +96,7 @@ impl Changes {
 
     /// A settling begins.
     pub(super) fn begin(&mut self) {
-        self.told.clear();
+        self.latest.clear();
     }
 
     /// Forgets what was noted since the last settling.
@@ -148,7 +148,7 @@ impl Changes {
     }
 
     pub(super) fn heap_bytes(&self) -> usize {
-        self.told.capacity() * size_of::<Change>()
+        self.latest.capacity() * size_of::<Change>()
             + self.gone.capacity() * size_of::<Found>()
             + self.notes.capacity() * size_of::<Note>()
             + self.noted.capacity() * size_of::<ChainId>()
@@ -160,7 +160,7 @@ impl Forest {
     /// [`Tree::keep_forest_changes`], and after planting or arranging anew. Blocks that only changed owners are not in
     /// it, nor are those that came and went between two settlings.
     pub fn changes(&self) -> &[Change] {
-        &self.changes.told
+        &self.changes.latest
     }
 
     /// Left edge, in the arrangement of the settling before while the tree changes. Notes that of all on the way, so that
@@ -244,7 +244,7 @@ impl Forest {
                     change.x0 = f64::from(self.left_noted(id));
                 }
             }
-            self.changes.told.extend(all.into_iter().map(|(_, change)| change));
+            self.changes.latest.extend(all.into_iter().map(|(_, change)| change));
         }
         self.changes.is_skipped = false;
         self.changes.forget();

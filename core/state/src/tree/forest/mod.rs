@@ -242,7 +242,7 @@ pub struct Forest {
     hits_moved: bool,
     hits_since: u32,
     requests: u32,
-    /// The latest time that the tree was told.
+    /// The latest time that the tree was given.
     now: u32,
     changes: Changes,
     revision: u64,
@@ -290,15 +290,9 @@ impl Forest {
         self.arrangement
     }
 
-    /// Sums over all attached blocks.
+    /// Sums over all attached blocks. Its hits are the denominator of any chain's hits within the picture.
     pub fn sums(&self) -> &Sums {
         &self.sums
-    }
-
-    /// Hits that are counted: requests of the window of which a held beginning ended at an attached block. The denominator
-    /// of any chain's hits within the picture.
-    pub fn hits_total(&self) -> u32 {
-        self.sums.hits
     }
 
     /// Requests of the window of which it is known how much the chosen worker held, those of which it held nothing
@@ -307,7 +301,7 @@ impl Forest {
         self.requests
     }
 
-    /// Hits count from this time on, in the units of [`Tree::touched`]: the latest time that the tree was told, less
+    /// Hits count from this time on, in the units of [`Tree::touched`]: the latest time that the tree was given, less
     /// [`Arrangement::hits_window`].
     pub fn hits_since(&self) -> u32 {
         self.hits_since

@@ -1,4 +1,4 @@
-//! Random trees, changed at random, held against what can be said of them block by block.
+//! Random trees, changed at random, compared with what can be worked out of them block by block.
 
 use std::cmp::Reverse;
 
@@ -232,7 +232,7 @@ proptest! {
         let (kept, since, now) = (shapes(&tree), forest.hits_since(), forest.now);
         tree.fell_forest();
         tree.grow_forest(arrangement);
-        // The time that was told may have been that of blocks that are gone.
+        // The time that was given may have been that of blocks that are gone.
         tree.expire_hits(now);
         tree.settle_forest();
         prop_assert_eq!(since, tree.forest().expect("grown").hits_since());

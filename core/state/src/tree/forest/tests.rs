@@ -145,7 +145,7 @@ fn a_box_is_as_wide_as_the_requests_that_found_its_beginning_held() {
     let tree = hit(u32::MAX);
     assert_eq!(shapes(&tree), [(1, 0, 2, 0, 4), (4, 2, 2, 0, 2), (3, 2, 1, 2, 1)]);
     let forest = tree.forest().expect("grown");
-    assert_eq!((forest.hits_total(), forest.requests(), forest.hits_since()), (4, 5, 0));
+    assert_eq!((forest.sums().hits, forest.requests(), forest.hits_since()), (4, 5, 0));
     let touched = |t: u64| {
         let node = tree.find_any(BlockHash(t * 1000)).expect("held");
         forest.chain(forest.chain_of(node).expect("attached")).sums.touched
@@ -158,11 +158,11 @@ fn hits_that_leave_the_window_leave_the_picture() {
     let mut tree = hit(150);
     assert_eq!(shapes(&tree), [(1, 0, 2, 0, 3), (4, 2, 2, 0, 2), (3, 2, 1, 2, 0)]);
     let forest = tree.forest().expect("grown");
-    assert_eq!((forest.hits_total(), forest.requests(), forest.hits_since()), (3, 4, 190));
+    assert_eq!((forest.sums().hits, forest.requests(), forest.hits_since()), (3, 4, 190));
     tree.expire_hits(475);
     tree.settle_forest();
     let forest = tree.forest().expect("grown");
-    assert_eq!((forest.hits_since(), forest.hits_total()), (320, 2), "in whole seconds");
+    assert_eq!((forest.hits_since(), forest.sums().hits), (320, 2), "in whole seconds");
     let revision = forest.revision();
     tree.expire_hits(479);
     tree.settle_forest();

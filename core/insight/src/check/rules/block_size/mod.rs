@@ -28,7 +28,7 @@ fn look(view: &View<'_>) -> RuleOutcome {
     diagnose(view).map_or(RuleOutcome::Ok, |diagnosis| found(view, &diagnosis).into())
 }
 
-fn found(view: &View<'_>, diagnosis: &Diagnosis) -> Finding<'static> {
+fn found(view: &View<'_>, diagnosis: &Diagnosis) -> Finding {
     let sizes = Sizes::of(view, diagnosis);
     let sides = sizes.sides();
     let (severity, title, explanation) = match diagnosis.form {
@@ -122,7 +122,7 @@ fn found(view: &View<'_>, diagnosis: &Diagnosis) -> Finding<'static> {
 }
 
 /// What a worker's events look like.
-fn shares(found: Finding<'static>, view: &View<'_>, worker: WorkerIx, who: &str) -> Finding<'static> {
+fn shares(found: Finding, view: &View<'_>, worker: WorkerIx, who: &str) -> Finding {
     let (totals, window) = view.lately(worker);
     let process = view.known_process_of(worker);
     let suspicious = process.and_then(|process| process.counter_value(Counter::PublisherSuspicious));

@@ -72,8 +72,8 @@ impl Sizes {
         }
     }
 
-    pub(super) fn evidence(&self, found: Finding<'static>) -> Finding<'static> {
-        let row = |found: Finding<'static>, side: &str, size: Option<u32>, from: &str| {
+    pub(super) fn evidence(&self, found: Finding) -> Finding {
+        let row = |found: Finding, side: &str, size: Option<u32>, from: &str| {
             let value = size.map_or(Cow::Borrowed("unknown"), |size| Cow::Owned(size.to_string()));
             let unit = if size.is_some() { "tokens per block" } else { "" };
             found.evidence(format!("{side}, {from}"), value, unit)

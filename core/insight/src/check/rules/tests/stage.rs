@@ -143,12 +143,12 @@ impl Stage {
     }
 
     /// What holds under a code.
-    pub(super) fn finding(&self, code: &str) -> Option<&Finding<'static>> {
+    pub(super) fn finding(&self, code: &str) -> Option<&Finding> {
         self.cluster.findings().iter().find(|f| f.code == code && f.phase != Phase::Cleared)
     }
 
     /// What holds under a code, or a panic that says what holds instead.
-    pub(super) fn found(&self, code: &str) -> &Finding<'static> {
+    pub(super) fn found(&self, code: &str) -> &Finding {
         self.finding(code).unwrap_or_else(|| panic!("no {code}, but {:#?}", self.cluster.findings()))
     }
 
@@ -166,7 +166,7 @@ impl Stage {
 }
 
 /// A row of evidence whose label contains some words.
-pub(super) fn evidence<'f>(finding: &'f Finding<'static>, label: &str) -> &'f str {
+pub(super) fn evidence<'f>(finding: &'f Finding, label: &str) -> &'f str {
     let row = finding.evidence.iter().find(|row| row.label.contains(label));
     row.map_or_else(|| panic!("no {label:?} in {finding:#?}"), |row| &row.value)
 }

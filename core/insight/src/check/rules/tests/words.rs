@@ -47,7 +47,7 @@ fn sentences(text: &str) -> usize {
     text.matches(". ").count() + usize::from(text.ends_with('.'))
 }
 
-fn assert_well_said(finding: &Finding<'static>) {
+fn assert_well_said(finding: &Finding) {
     assert_eq!(sentences(&finding.explanation), 2, "{}: {}", finding.code, finding.explanation);
     assert!(!finding.title.is_empty() && !finding.title.ends_with('.'), "{}", finding.title);
     assert!(!finding.evidence.is_empty(), "{} has no evidence", finding.code);
