@@ -270,7 +270,7 @@ fn worker(cluster: &Cluster, ix: WorkerIx) -> Option<WorkerRow> {
             events_after: w.events_after_gone,
             choices_after: w.choices_after_gone,
         }),
-        block_ages: w.ages,
+        block_ages: w.lifetimes,
     })
 }
 

@@ -22,7 +22,7 @@ pub(in crate::check) const RULE: Rule =
     Rule { hold_ms: 10_000, ..Rule::new("churn", "Premature eviction", look) };
 
 fn look(view: &View<'_>) -> RuleOutcome {
-    let lifetimes = |ix: WorkerIx| Some((ix, view.worker(ix)?.ages?));
+    let lifetimes = |ix: WorkerIx| Some((ix, view.worker(ix)?.lifetimes?));
     let followed: Vec<(WorkerIx, LifetimeSums)> = view.present().filter_map(lifetimes).collect();
     if followed.is_empty() {
         return RuleOutcome::no_data(
