@@ -21,7 +21,7 @@ pub use error::Error;
 pub use form::{Fault, Field, Form};
 pub use inputs::{Convention, Engine, Input, Inputs, KvBytes};
 pub use presets::{PRESETS, Preset, REFERENCE, reference_blocks_per_worker};
-pub use remedies::{Advice, Live, Remedy, RemedyKind, Setting, TEST_FIRST, remedies};
+pub use remedies::{Advice, EngineSetting, Live, Remedy, RemedyKind, TEST_FIRST, remedies};
 pub use words::{FitSentence, against_live, fit_sentences};
 
 /// Bytes of a GB, as data sheets count HBM.

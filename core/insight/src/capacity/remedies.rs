@@ -29,7 +29,7 @@ pub struct Live {
 pub enum RemedyKind {
     /// Fewer sequences at once.
     LowerBatch,
-    /// A greater share of the memory for KV.
+    /// More memory for KV.
     RaiseFraction,
     /// The same block size everywhere.
     AlignBlockSizes,
@@ -53,7 +53,7 @@ impl RemedyKind {
     }
 
     /// How to set it, engine by engine.
-    pub const fn settings(self) -> &'static [Setting] {
+    pub const fn settings(self) -> &'static [EngineSetting] {
         match self {
             Self::LowerBatch => LOWER_BATCH,
             Self::RaiseFraction => RAISE_FRACTION,
@@ -87,7 +87,7 @@ impl Advice {
 
 /// One setting of one engine, to copy.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Setting {
+pub struct EngineSetting {
     /// The engine.
     pub engine: Engine,
     /// Exact text; `N` stands for a number to choose.
@@ -178,11 +178,11 @@ fn share(blocks: u64, capacity: u64) -> String {
     format!("{percent} % of {} blocks", number_format::count(capacity))
 }
 
-const fn setting(engine: Engine, text: &'static str, does: &'static str) -> Setting {
-    Setting { engine, text, does }
+const fn setting(engine: Engine, text: &'static str, does: &'static str) -> EngineSetting {
+    EngineSetting { engine, text, does }
 }
 
-const LOWER_BATCH: &[Setting] = &[
+const LOWER_BATCH: &[EngineSetting] = &[
     setting(Engine::Vllm, "--max-num-seqs N", "Most sequences a worker runs at once; further ones wait."),
     setting(
         Engine::Sglang,
@@ -196,7 +196,7 @@ const LOWER_BATCH: &[Setting] = &[
     ),
 ];
 
-const RAISE_FRACTION: &[Setting] = &[
+const RAISE_FRACTION: &[EngineSetting] = &[
     setting(
         Engine::Vllm,
         "--gpu-memory-utilization 0.95",
@@ -219,7 +219,7 @@ const RAISE_FRACTION: &[Setting] = &[
     ),
 ];
 
-const ALIGN_BLOCK_SIZES: &[Setting] = &[
+const ALIGN_BLOCK_SIZES: &[EngineSetting] = &[
     setting(Engine::Vllm, "--block-size N", "Tokens per block of engine, publisher and model card."),
     setting(
         Engine::Sglang,
@@ -238,7 +238,7 @@ const ALIGN_BLOCK_SIZES: &[Setting] = &[
     ),
 ];
 
-const RETENTION: &[Setting] = &[
+const RETENTION: &[EngineSetting] = &[
     setting(
         Engine::Vllm,
         "--kv-offloading-size N",
