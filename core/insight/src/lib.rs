@@ -1,4 +1,5 @@
-//! Questions asked of the state: findings (one file a rule), latency, memory, in-flight imbalance, baselines, capacity, what-if, counterfactual.
+//! Questions asked of the state: findings (one file a rule), latency, memory, in-flight imbalance, baselines, capacity,
+//! what-if, counterfactual.
 //!
 //! Must not know how an answer is shown or sent.
 #![forbid(unsafe_code)]
@@ -9,6 +10,6 @@ pub mod check;
 pub mod counterfactual;
 pub mod in_flight;
 pub mod latency;
-pub mod live;
 pub mod memory;
+pub mod recent_window;
 pub mod whatif;

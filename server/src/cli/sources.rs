@@ -18,7 +18,7 @@ pub(super) fn feeds(from: Sources) -> Result<Vec<Feed>, Failure> {
     }
     let mut feeds = Vec::new();
     if listen_to.nats.is_empty() {
-        tracing::warn!("without --nats no KV events are heard: caches and their contents stay unknown");
+        tracing::warn!("without --nats no KV events are received: caches and their contents stay unknown");
     } else {
         let source = nats::Source::new(listen_to).map_err(|error| Failure::Usage(error.into()))?;
         let name = source.name().to_owned();

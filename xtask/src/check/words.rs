@@ -9,10 +9,11 @@ use anyhow::{Context, Result, bail};
 use proc_macro2::{TokenStream, TokenTree};
 
 /// Words of public names, and what to write instead.
-const IN_NAMES: [(&str, &str); 15] = [
+const IN_NAMES: [(&str, &str); 17] = [
     ("ages", "block_lifetime"),
     ("dearer", "higher_cost"),
     ("erased", "what is kept"),
+    ("given", "criteria, or what it is"),
     ("hear", "receive"),
     ("heard", "received"),
     ("hears", "receives"),
@@ -24,11 +25,12 @@ const IN_NAMES: [(&str, &str); 15] = [
     ("told", "reported, or what it is"),
     ("tells", "reports"),
     ("troubles", "fault_events"),
+    ("unheard", "not received"),
     ("verdict", "CacheOutcome, or what it is"),
 ];
 
 /// Phrases of texts on the screen, in findings and on the command line, and what to write instead.
-const IN_TEXTS: [(&str, &str); 12] = [
+const IN_TEXTS: [(&str, &str); 20] = [
     ("by the engine's word", "reported by the engine"),
     ("cannot be meant", "invalid"),
     ("dearer", "higher cost"),
@@ -39,6 +41,14 @@ const IN_TEXTS: [(&str, &str); 12] = [
     ("could not judge", "no data"),
     ("tpot", "ITL"),
     ("wait for a place", "queued"),
+    ("are heard", "are received"),
+    ("believed to be", "estimated"),
+    ("choice and end", "tracked from decisions"),
+    ("choices and ends", "tracked from decisions"),
+    ("greater share of the memory", "KV memory fraction"),
+    ("is heard", "is received"),
+    ("unheard", "not received"),
+    ("wanted again", "used again"),
     ("was heard", "was received"),
     ("were heard", "were received"),
 ];
@@ -46,7 +56,7 @@ const IN_TEXTS: [(&str, &str); 12] = [
 /// Where public names are looked at.
 const SOURCES: [&str; 3] = ["core", "server/src", "app/src"];
 /// Where texts are looked at.
-const TEXTS: [&str; 3] = ["app/src/view", "core/insight/src/check/rules", "server/src/cli"];
+const TEXTS: [&str; 3] = ["app/src/view", "core/insight/src", "server/src/cli"];
 /// Words after `pub` that a name follows.
 const ITEMS: [&str; 8] = ["fn", "struct", "enum", "trait", "type", "mod", "const", "static"];
 
@@ -56,7 +66,7 @@ const ITEMS: [&str; 8] = ["fn", "struct", "enum", "trait", "type", "mod", "const
 /// A file cannot be read, or a word stands where it must not: all of them are named.
 pub(super) fn check(root: &Path) -> Result<()> {
     let mut found = Vec::new();
-    for file in files(root, &SOURCES)? {
+    for file in files(root, &SOURCES, "rs")? {
         let text = fs::read_to_string(&file).with_context(|| format!("reading {}", file.display()))?;
         let name = file.strip_prefix(root).unwrap_or(&file);
         let has_texts = TEXTS.iter().any(|folder| name.starts_with(folder)) && !is_test(name);
@@ -64,6 +74,11 @@ pub(super) fn check(root: &Path) -> Result<()> {
         let mut words = Vec::new();
         look(tokens, has_texts, &mut words);
         found.extend(words.into_iter().map(|word| format!("{}: {word}", name.display())));
+    }
+    for file in files(root, &TEXTS, "csv")? {
+        let text = fs::read_to_string(&file).with_context(|| format!("reading {}", file.display()))?;
+        let name = file.strip_prefix(root).unwrap_or(&file).display().to_string();
+        found.extend(text.lines().filter_map(in_text).map(|word| format!("{name}: {word}")));
     }
     if found.is_empty() {
         return Ok(());
@@ -76,14 +91,14 @@ fn is_test(name: &Path) -> bool {
         || name.file_stem().is_some_and(|stem| stem.to_string_lossy().ends_with("tests"))
 }
 
-/// Rust files of libraries and programs: what lies below a folder `src`.
-fn files(root: &Path, folders: &[&str]) -> Result<Vec<PathBuf>> {
+/// Files of a kind that belong to libraries and programs: what lies below a folder `src`.
+fn files(root: &Path, folders: &[&str], kind: &str) -> Result<Vec<PathBuf>> {
     let mut todo: Vec<PathBuf> = folders.iter().map(|folder| root.join(folder)).collect();
     let mut files = Vec::new();
     while let Some(folder) = todo.pop() {
         for entry in fs::read_dir(&folder).with_context(|| format!("reading {}", folder.display()))? {
             let path = entry?.path();
-            let is_wanted = path.extension().is_some_and(|kind| kind == "rs")
+            let is_wanted = path.extension().is_some_and(|extension| extension == kind)
                 && path.components().any(|part| part.as_os_str() == "src");
             if path.is_dir() {
                 todo.push(path);

@@ -2,7 +2,7 @@
 
 use leptos::prelude::*;
 use radixscope_insight::baseline::{Baseline, Direction, Figure, crossover};
-use radixscope_insight::live::Live;
+use radixscope_insight::recent_window::Live;
 
 use super::roles::{Baselines, Role};
 use super::table::{digits, range_words};

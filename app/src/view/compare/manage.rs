@@ -2,7 +2,7 @@
 
 use leptos::prelude::*;
 use radixscope_insight::baseline::{self, MAX_BYTES, Router};
-use radixscope_insight::live::Live;
+use radixscope_insight::recent_window::Live;
 use web_sys::File;
 
 use super::roles::{Baselines, Role, name_of};

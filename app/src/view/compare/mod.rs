@@ -6,7 +6,7 @@ mod roles;
 mod table;
 
 use leptos::prelude::*;
-use radixscope_insight::live;
+use radixscope_insight::recent_window as live;
 use radixscope_model::record::SourceKind;
 
 use curves::Curves;

@@ -2,7 +2,7 @@
 
 use leptos::prelude::*;
 use radixscope_insight::baseline::{AgainstBaseline, Baseline, Difference, Figure, difference};
-use radixscope_insight::live::Live;
+use radixscope_insight::recent_window::Live;
 use radixscope_model::range::Range;
 
 use super::roles::{Baselines, Role};

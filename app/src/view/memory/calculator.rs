@@ -2,8 +2,8 @@
 
 use leptos::prelude::*;
 use radixscope_insight::capacity::{Convention, Engine, Fault, Field, Form, Input, PRESETS};
-use radixscope_insight::live;
 use radixscope_insight::memory::live_facts;
+use radixscope_insight::recent_window as live;
 use radixscope_state::cluster::Cluster;
 
 use super::Calculator;

@@ -37,45 +37,34 @@ impl Figure {
         Self::E2eP95,
     ];
 
+    /// Heading, unit, and name of the column in a CSV file.
+    const fn names(self) -> [&'static str; 3] {
+        match self {
+            Self::TtftP50 => ["TTFT p50", "ms", "ttft_p50_ms"],
+            Self::TtftP95 => ["TTFT p95", "ms", "ttft_p95_ms"],
+            Self::HitRate => ["Hit rate", "%", "hit_rate_percent"],
+            Self::OutputTokens => ["Output tokens", "tok/s", "output_tokens_per_s"],
+            Self::Requests => ["Requests", "req/s", "requests_per_s"],
+            Self::ItlP50 => ["ITL p50", "ms", "itl_p50_ms"],
+            Self::ItlP95 => ["ITL p95", "ms", "itl_p95_ms"],
+            Self::E2eP50 => ["E2E p50", "s", "e2e_p50_s"],
+            Self::E2eP95 => ["E2E p95", "s", "e2e_p95_s"],
+        }
+    }
+
     /// As a heading, without the unit.
     pub const fn label(self) -> &'static str {
-        match self {
-            Self::TtftP50 => "TTFT p50",
-            Self::TtftP95 => "TTFT p95",
-            Self::HitRate => "Hit rate",
-            Self::OutputTokens => "Output tokens",
-            Self::Requests => "Requests",
-            Self::ItlP50 => "ITL p50",
-            Self::ItlP95 => "ITL p95",
-            Self::E2eP50 => "E2E p50",
-            Self::E2eP95 => "E2E p95",
-        }
+        self.names()[0]
     }
 
     /// Its unit.
     pub const fn unit(self) -> &'static str {
-        match self {
-            Self::TtftP50 | Self::TtftP95 | Self::ItlP50 | Self::ItlP95 => "ms",
-            Self::HitRate => "%",
-            Self::OutputTokens => "tok/s",
-            Self::Requests => "req/s",
-            Self::E2eP50 | Self::E2eP95 => "s",
-        }
+        self.names()[1]
     }
 
     /// Name of its column in a CSV file, unit included.
     pub const fn column(self) -> &'static str {
-        match self {
-            Self::TtftP50 => "ttft_p50_ms",
-            Self::TtftP95 => "ttft_p95_ms",
-            Self::HitRate => "hit_rate_percent",
-            Self::OutputTokens => "output_tokens_per_s",
-            Self::Requests => "requests_per_s",
-            Self::ItlP50 => "itl_p50_ms",
-            Self::ItlP95 => "itl_p95_ms",
-            Self::E2eP50 => "e2e_p50_s",
-            Self::E2eP95 => "e2e_p95_s",
-        }
+        self.names()[2]
     }
 
     /// Whether the lower of two values is the better: latencies yes, rates no.

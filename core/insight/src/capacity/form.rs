@@ -100,7 +100,7 @@ impl Form {
     /// `of` and `by` is taken as not given; numbers stay as they are and are judged by [`read`](Self::read).
     pub fn from_address(get: impl Fn(&str) -> Option<String>) -> Self {
         let mut form = Self::of_preset(get("preset").and_then(|text| text.parse().ok()).unwrap_or(0));
-        let engine = get("engine").and_then(|text| Engine::ALL.into_iter().find(|&e| engine_key(e) == text));
+        let engine = get("engine").and_then(|text| Engine::ALL.into_iter().find(|&e| e.key() == text));
         form.engine = engine.unwrap_or(form.engine);
         let of = get("of").and_then(|text| Convention::ALL.into_iter().find(|&c| convention_key(c) == text));
         form.convention = of.unwrap_or(form.convention);
@@ -124,7 +124,7 @@ impl Form {
         let differs = |is_same: bool, text: String| (!is_same).then_some(text);
         let mut keys = vec![
             ("preset", Some(self.preset.to_string())),
-            ("engine", differs(self.engine == preset.engine, engine_key(self.engine).to_owned())),
+            ("engine", differs(self.engine == preset.engine, self.engine.key().to_owned())),
             ("of", differs(self.convention == preset.convention, convention_key(self.convention).to_owned())),
             (
                 "by",
@@ -207,14 +207,6 @@ impl Form {
 
 /// Longest text of a field that an address may bring.
 const MAX_TEXT_CHARS: usize = 40;
-
-const fn engine_key(engine: Engine) -> &'static str {
-    match engine {
-        Engine::Vllm => "vllm",
-        Engine::Sglang => "sglang",
-        Engine::TensorRtLlm => "trtllm",
-    }
-}
 
 const fn convention_key(convention: Convention) -> &'static str {
     match convention {

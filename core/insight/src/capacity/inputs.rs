@@ -17,30 +17,35 @@ impl Engine {
     /// All, in the order in which they are listed.
     pub const ALL: [Self; 3] = [Self::Vllm, Self::Sglang, Self::TensorRtLlm];
 
+    /// Name as its authors write it, name in an address, what its memory fraction is a fraction of, the option that sets it.
+    const fn facts(self) -> (&'static str, &'static str, Convention, &'static str) {
+        match self {
+            Self::Vllm => ("vLLM", "vllm", Convention::WholeMemory, "--gpu-memory-utilization"),
+            Self::Sglang => ("SGLang", "sglang", Convention::WholeMemory, "--mem-fraction-static"),
+            Self::TensorRtLlm => {
+                ("TensorRT-LLM", "trtllm", Convention::FreeMemory, "--free-gpu-memory-fraction")
+            }
+        }
+    }
+
     /// Its name as its authors write it.
     pub const fn label(self) -> &'static str {
-        match self {
-            Self::Vllm => "vLLM",
-            Self::Sglang => "SGLang",
-            Self::TensorRtLlm => "TensorRT-LLM",
-        }
+        self.facts().0
+    }
+
+    /// Its name in an address.
+    pub(super) const fn key(self) -> &'static str {
+        self.facts().1
     }
 
     /// What its memory fraction is a fraction of.
     pub const fn convention(self) -> Convention {
-        match self {
-            Self::Vllm | Self::Sglang => Convention::WholeMemory,
-            Self::TensorRtLlm => Convention::FreeMemory,
-        }
+        self.facts().2
     }
 
     /// The option that sets its memory fraction.
     pub const fn fraction_setting(self) -> &'static str {
-        match self {
-            Self::Vllm => "--gpu-memory-utilization",
-            Self::Sglang => "--mem-fraction-static",
-            Self::TensorRtLlm => "--free-gpu-memory-fraction",
-        }
+        self.facts().3
     }
 }
 

@@ -1,7 +1,7 @@
 //! What to set when memory is short: the four remedies, what the live figures say of each, and the exact setting of
 //! every engine. Proposed, never applied.
 
-use super::Engine;
+use super::Engine::{self, Sglang, TensorRtLlm, Vllm};
 use radixscope_model::number_format;
 
 /// Said beside every remedy.
@@ -29,7 +29,7 @@ pub struct Live {
 pub enum RemedyKind {
     /// Fewer sequences at once.
     LowerBatch,
-    /// A greater share of the memory for KV.
+    /// More memory for KV.
     RaiseFraction,
     /// The same block size everywhere.
     AlignBlockSizes,
@@ -183,56 +183,44 @@ const fn setting(engine: Engine, text: &'static str, does: &'static str) -> Engi
 }
 
 const LOWER_BATCH: &[EngineSetting] = &[
-    setting(Engine::Vllm, "--max-num-seqs N", "Most sequences a worker runs at once; further ones wait."),
-    setting(
-        Engine::Sglang,
-        "--max-running-requests N",
-        "Most requests a worker runs at once; further ones wait.",
-    ),
-    setting(
-        Engine::TensorRtLlm,
-        "--max-batch-size N",
-        "Most requests a worker runs at once; further ones wait.",
-    ),
+    setting(Vllm, "--max-num-seqs N", "Most sequences a worker runs at once; further ones wait."),
+    setting(Sglang, "--max-running-requests N", "Most requests a worker runs at once; further ones wait."),
+    setting(TensorRtLlm, "--max-batch-size N", "Most requests a worker runs at once; further ones wait."),
 ];
 
 const RAISE_FRACTION: &[EngineSetting] = &[
     setting(
-        Engine::Vllm,
+        Vllm,
         "--gpu-memory-utilization 0.95",
         "Share of the whole GPU memory for weights, activations and KV.",
     ),
+    setting(Sglang, "--mem-fraction-static 0.90", "Share of the whole GPU memory for weights and KV."),
     setting(
-        Engine::Sglang,
-        "--mem-fraction-static 0.90",
-        "Share of the whole GPU memory for weights and KV.",
-    ),
-    setting(
-        Engine::TensorRtLlm,
+        TensorRtLlm,
         "--free-gpu-memory-fraction 0.95",
         "Share of the memory left after the weights that KV gets.",
     ),
     setting(
-        Engine::TensorRtLlm,
+        TensorRtLlm,
         "kv_cache_config:\n  free_gpu_memory_fraction: 0.95",
         "The same in the file of --extra-engine-args; Triton's backend calls it kv_cache_free_gpu_mem_fraction.",
     ),
 ];
 
 const ALIGN_BLOCK_SIZES: &[EngineSetting] = &[
-    setting(Engine::Vllm, "--block-size N", "Tokens per block of engine, publisher and model card."),
+    setting(Vllm, "--block-size N", "Tokens per block of engine, publisher and model card."),
     setting(
-        Engine::Sglang,
+        Sglang,
         "--page-size N",
         "Tokens per block of engine, publisher and model card; its default is 1.",
     ),
     setting(
-        Engine::TensorRtLlm,
+        TensorRtLlm,
         "--kv-block-size N",
         "Tokens per block of publisher and model card, 32 by default; up to Dynamo 1.5 nothing checks that the engine's is the same.",
     ),
     setting(
-        Engine::TensorRtLlm,
+        TensorRtLlm,
         "kv_cache_config:\n  tokens_per_block: N",
         "Tokens per block of the engine itself, in the file of --extra-engine-args.",
     ),
@@ -240,27 +228,27 @@ const ALIGN_BLOCK_SIZES: &[EngineSetting] = &[
 
 const RETENTION: &[EngineSetting] = &[
     setting(
-        Engine::Vllm,
+        Vllm,
         "--kv-offloading-size N",
         "Keeps evicted blocks in N GiB of host memory; the order of eviction itself is least recently used and has no option.",
     ),
     setting(
-        Engine::Sglang,
+        Sglang,
         "--radix-eviction-policy lfu",
         "Evicts what is used least often instead of least recently: shared prefixes stay.",
     ),
     setting(
-        Engine::Sglang,
+        Sglang,
         "--enable-hierarchical-cache --hicache-ratio 2",
         "Keeps evicted blocks in host memory, here twice the GPU's cache.",
     ),
     setting(
-        Engine::TensorRtLlm,
+        TensorRtLlm,
         "kv_cache_config:\n  host_cache_size: N",
         "Keeps evicted blocks in N bytes of host memory.",
     ),
     setting(
-        Engine::TensorRtLlm,
+        TensorRtLlm,
         "kv_cache_retention_config",
         "An argument of a request: priority and duration for ranges of its tokens, so that a system prompt is evicted last.",
     ),

@@ -30,12 +30,7 @@ impl By {
 }
 
 /// Active blocks of a worker as one router counts them.
-#[derive(Clone, Copy, Debug)]
-struct Count {
-    worker: WorkerIx,
-    by: By,
-    blocks: u64,
-}
+type Count = (WorkerIx, By, u64);
 
 /// Counts of the last seconds: of every worker by every router, oldest first.
 #[derive(Default)]
@@ -56,7 +51,7 @@ pub(super) struct Mean {
 
 impl Loads {
     pub(super) fn sample(&mut self, cluster: &Cluster, now: Millis) {
-        for Count { worker, by, blocks } in counts(cluster, now) {
+        for (worker, by, blocks) in counts(cluster, now) {
             let seconds = self.counts.entry((worker, by)).or_default();
             // Asked twice in a millisecond it says the same.
             if seconds.back().is_none_or(|(last, _)| *last < now) {
@@ -108,18 +103,13 @@ fn counts(cluster: &Cluster, now: Millis) -> Vec<Count> {
     let workers = cluster.workers().iter().zip(0..).filter(|(state, _)| state.gone.is_none());
     let by_messages = workers.flat_map(|(state, worker)| {
         let loads = state.router_loads.iter().filter(|load| is_fresh(load.at_ms));
-        loads.filter_map(move |load| {
-            let (worker, by) = (WorkerIx(worker), By::Messages(load.router?));
-            Some(Count { worker, by, blocks: load.decode_blocks? })
-        })
+        loads
+            .filter_map(move |load| Some((WorkerIx(worker), By::Messages(load.router?), load.decode_blocks?)))
     });
     let frontends = cluster.processes().iter().enumerate();
     let frontends = frontends.filter(|(_, p)| p.role == ProcessRole::Frontend && is_fresh(p.last_ms));
     let by_metrics = frontends.flat_map(|(at, process)| {
-        process.workers().iter().filter_map(move |figures| {
-            let (worker, by) = (figures.worker, By::Metrics(at));
-            Some(Count { worker, by, blocks: figures.decode_blocks? })
-        })
+        process.workers().iter().filter_map(move |of| Some((of.worker, By::Metrics(at), of.decode_blocks?)))
     });
     by_messages.chain(by_metrics).take(MAX_COUNTS).collect()
 }

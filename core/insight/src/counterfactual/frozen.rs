@@ -28,7 +28,7 @@ pub fn weights_with(present: Option<f64>) -> Vec<f64> {
 }
 
 /// What a report is about.
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
 pub struct About {
     /// State that the decisions were taken from.
     pub seq: Seq,

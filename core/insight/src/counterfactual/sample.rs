@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use super::frozen::About;
 use super::{Selection, Span};
-use radixscope_model::id::{DecisionId, Millis, Seq};
+use radixscope_model::id::{DecisionId, Millis};
 use radixscope_model::record::{Candidate, DecisionSource};
 use radixscope_state::cluster::{Cluster, DecisionEntry};
 
@@ -211,21 +211,4 @@ fn judged(decided: &DecisionEntry, now: Millis) -> Result<(FrozenDecision, bool)
         recorded,
     };
     Ok((decision, is_running))
-}
-
-impl Default for About {
-    fn default() -> Self {
-        Self {
-            seq: Seq(0),
-            considered: 0,
-            judged: 0,
-            left_out: Vec::new(),
-            from_ms: None,
-            to_ms: None,
-            reconstructed: 0,
-            running: 0,
-            recorded: None,
-            recorded_settings: 0,
-        }
-    }
 }

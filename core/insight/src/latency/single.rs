@@ -55,7 +55,7 @@ impl Singles {
         }
         let all = counted.map_or(all, |counted| counted.ended);
         let missing = all.saturating_sub(values.len() as u64);
-        let source = if is_measured { Source::Measured } else { Source::Told };
+        let source = if is_measured { Source::Measured } else { Source::Derived };
         Some(Self { values, missing, is_counted: counted.is_some(), source, window })
     }
 
@@ -72,7 +72,7 @@ impl Singles {
         let at = |q: f64| {
             let range = bounds(&self.values, self.missing, q)?;
             // A time between choice and first token leaves out what the frontend does before, a queue included.
-            Some(if self.source == Source::Told { Range::between(range.low(), None) } else { range })
+            Some(if self.source == Source::Derived { Range::between(range.low(), None) } else { range })
         };
         let quantiles = || Some([at(0.5)?, at(0.95)?, at(0.99)?]);
         Times {

@@ -155,7 +155,7 @@ fn from_the_decision_to_the_first_token_is_a_lower_bound_and_never_within() {
         fold(&mut cluster, NOW + 1_000, Record::Progress { decision: DecisionId(id), progress });
     }
     let times = figure(&cluster, Quantity::Ttft, Millis(NOW + 5_000)).unwrap();
-    assert_eq!(times.source, Source::Told);
+    assert_eq!(times.source, Source::Derived);
     assert_eq!(Quantity::Ttft.range_words(&times.quantiles.unwrap()[1]), "at least 395 ms");
     assert_eq!((times.standing(600.0), times.standing(390.0)), (Standing::Unknown, Standing::Above));
 }

@@ -25,7 +25,7 @@ pub enum Source {
     /// Single requests by logs and traces, as the frontend measured them.
     Measured,
     /// The difference of two times that were received: from the decision on, so that it is at least as long.
-    Told,
+    Derived,
 }
 
 impl Source {
@@ -41,7 +41,7 @@ impl Source {
                 format!("histogram of {}{without}", processes.join(", "))
             }
             Self::Measured => "per request, as the frontend measured it".to_owned(),
-            Self::Told => {
+            Self::Derived => {
                 "per request, decision → first token: a lower bound, the frontend's work before is not in it"
                     .to_owned()
             }
@@ -183,7 +183,7 @@ pub fn burn(cluster: &Cluster, quantity: Quantity, target: f64) -> Option<Burn> 
         let each: Vec<_> = of_decisions.chain(of_ended).collect();
         let since_ms = each.iter().map(|single| single.at).min()?;
         let is_measured = each.iter().all(|single| single.is_measured);
-        let source = if is_measured { Source::Measured } else { Source::Told };
+        let source = if is_measured { Source::Measured } else { Source::Derived };
         let over = each.iter().filter(|single| single.value > target).count() as u64;
         Some(Burn { source, over: (over, over), samples: each.len() as u64, since_ms })
     };

@@ -37,7 +37,7 @@ pub fn trend(cluster: &Cluster, quantity: Quantity, now: Millis) -> Option<Trend
                 of_buckets(&sum, quantity.scale()).map(|[_, p95, _]| p95)
             })
             .collect(),
-        Source::Measured | Source::Told => {
+        Source::Measured | Source::Derived => {
             let mut each: Vec<(Millis, f64)> = cluster
                 .decisions()
                 .newest_first()

@@ -214,7 +214,7 @@ fn lifetimes_are_held_against_the_gap_to_the_next_use() {
     };
     let words = |ages| {
         let mut fixture = Fixture::new();
-        fixture.fold(Record::LifetimeSums { worker: W, ages });
+        fixture.fold(Record::LifetimeSums { worker: W, lifetimes: ages });
         fixture.memory().lifetime_words().unwrap()
     };
     assert!(words(ages(0, Some(30_000))).contains("shorter than the gap"));

@@ -29,30 +29,27 @@ pub enum LoadFrom {
 }
 
 impl LoadFrom {
+    /// Name in the API, and in words.
+    const fn names(self) -> (&'static str, &'static str) {
+        match self {
+            LoadFrom::Assumed => ("assumed_idle", "unknown, taken as idle"),
+            LoadFrom::Router => ("router", "a router's estimate"),
+            LoadFrom::Sequences => ("active_sequences", "requests that run"),
+            LoadFrom::InFlight => ("decisions_in_flight", "decisions whose end was not received"),
+            LoadFrom::Recorded => ("recorded", "as recorded"),
+            LoadFrom::Added => ("added_idle", "idle, added here"),
+            LoadFrom::Example => ("example", "the worked example"),
+        }
+    }
+
     /// Name in the API.
     pub const fn as_str(self) -> &'static str {
-        match self {
-            LoadFrom::Assumed => "assumed_idle",
-            LoadFrom::Router => "router",
-            LoadFrom::Sequences => "active_sequences",
-            LoadFrom::InFlight => "decisions_in_flight",
-            LoadFrom::Recorded => "recorded",
-            LoadFrom::Added => "added_idle",
-            LoadFrom::Example => "example",
-        }
+        self.names().0
     }
 
     /// In words.
     pub const fn words(self) -> &'static str {
-        match self {
-            LoadFrom::Assumed => "unknown, taken as idle",
-            LoadFrom::Router => "a router's estimate",
-            LoadFrom::Sequences => "requests that run",
-            LoadFrom::InFlight => "decisions whose end was not received",
-            LoadFrom::Recorded => "as recorded",
-            LoadFrom::Added => "idle, added here",
-            LoadFrom::Example => "the worked example",
-        }
+        self.names().1
     }
 }
 

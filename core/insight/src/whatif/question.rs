@@ -149,7 +149,7 @@ pub enum Refused {
          --router-replica-sync"
     )]
     NoCandidates(DecisionId),
-    /// Nobody tells the block size.
+    /// The block size is not reported.
     #[error("tokens per block are unknown: no model card was read and no decision reports them; give them")]
     NoBlockSize,
     /// A block size that is none.

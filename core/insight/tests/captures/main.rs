@@ -9,7 +9,7 @@ mod figures;
 mod findings;
 mod hits;
 mod joined;
-mod live;
+mod recent_window;
 mod replay;
 mod routing;
 mod signals;

@@ -102,36 +102,25 @@ impl Frontend {
         gauge(text, "inflight_requests", "Number of inflight requests", &of_requests, self.in_flight);
         histogram(text, "input_sequence_tokens", "Input sequence length in tokens", &self.input);
         histogram(text, "inter_token_latency_seconds", "Inter-token latency in seconds", &self.itl);
-        let models: [(&str, &str, u64); 6] = [
-            (
-                "context_length",
-                "Maximum context length in tokens for a worker serving the model",
-                shape::context_length(config),
-            ),
+        let of_worker = |what: &str| format!("{what} for a worker serving the model");
+        let models = [
+            ("context_length", of_worker("Maximum context length in tokens"), shape::context_length(config)),
             (
                 "kv_cache_block_size",
-                "KV cache block size in tokens for a worker serving the model",
+                of_worker("KV cache block size in tokens"),
                 config.block_size_tokens.into(),
             ),
             (
                 "max_num_batched_tokens",
-                "Maximum number of batched tokens for a worker serving the model",
+                of_worker("Maximum number of batched tokens"),
                 config.max_num_tokens.into(),
             ),
-            (
-                "max_num_seqs",
-                "Maximum number of sequences for a worker serving the model",
-                config.max_batch.into(),
-            ),
-            ("migration_limit", "Maximum number of request migrations allowed for the model", 0),
-            (
-                "total_kv_blocks",
-                "Total KV cache blocks available for a worker serving the model",
-                config.engine_blocks().into(),
-            ),
+            ("max_num_seqs", of_worker("Maximum number of sequences"), config.max_batch.into()),
+            ("migration_limit", "Maximum number of request migrations allowed for the model".to_owned(), 0),
+            ("total_kv_blocks", of_worker("Total KV cache blocks available"), config.engine_blocks().into()),
         ];
         for (rest, help, value) in models {
-            gauge(text, &format!("model_{rest}"), help, &of_model, value);
+            gauge(text, &format!("model_{rest}"), &help, &of_model, value);
         }
         histogram(text, "output_sequence_tokens", "Output sequence length in tokens", &self.output);
         single(

@@ -318,7 +318,7 @@ impl Painter<'_> {
 
     fn names(&self, workers: impl Iterator<Item = WorkerIx>, owners: usize) -> String {
         match owners {
-            0 => "nobody".to_owned(),
+            0 => "no worker".to_owned(),
             1..=MAX_TICKS => workers.map(label).collect::<Vec<_>>().join(", "),
             _ => format!("{owners} workers"),
         }

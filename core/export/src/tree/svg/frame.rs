@@ -181,7 +181,7 @@ pub(super) fn legend(tree: &Tree, forest: &Forest, drawing: &Drawing<'_>, boxes:
         Heat::Hits => {
             let most = count(boxes.most_hits.into());
             let what = match tree.hits().len() {
-                0 => "requests that found it held: of none is it known",
+                0 => "requests that found it held: not reported",
                 _ => "requests that found it held, last 15 min",
             };
             scale(what, "0", &most, y, svg);

@@ -12,6 +12,7 @@ mod event_gaps;
 mod event_lines_mixed;
 mod ghost_worker;
 pub(super) mod hot_worker;
+mod in_flight_imbalance;
 mod joined_late;
 pub(super) mod memory_full;
 mod no_events;
@@ -24,7 +25,6 @@ mod router_hears_no_events;
 mod router_restarted;
 mod slo_breach;
 mod source_down;
-mod spread;
 pub(super) mod starved_worker;
 mod unknown_parents;
 mod unknown_removals;
@@ -70,7 +70,7 @@ pub(super) const ALL: &[&Rule] = &[
     &memory_full::RULE,
     &hot_worker::RULE,
     &starved_worker::RULE,
-    &spread::RULE,
+    &in_flight_imbalance::RULE,
     &cascade::RULE,
     &queueing::RULE,
     &prediction_differs::RULE,

@@ -2,7 +2,7 @@
 
 use radixscope_captures::{Recording, Scrape};
 use radixscope_insight::baseline::Figure;
-use radixscope_insight::live::{Source, live};
+use radixscope_insight::recent_window::{Source, live};
 use radixscope_intake::{Intake, Payload, Received};
 use radixscope_model::id::Millis;
 use radixscope_model::range::Range;

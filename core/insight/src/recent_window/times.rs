@@ -21,7 +21,7 @@ fn both(span: &Span<'_>, (p50, p95): (Figure, Figure), quantity: Quantity, per: 
         let source = match times.source {
             latency::Source::Histograms { .. } => Source::Scraped,
             latency::Source::Measured => Source::Requests,
-            latency::Source::Told => Source::Told,
+            latency::Source::Derived => Source::Derived,
         };
         Some(Known { value: quantiles[at].times(1.0 / per), samples: times.samples, source })
     };

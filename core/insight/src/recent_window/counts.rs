@@ -60,7 +60,7 @@ fn tokens(span: &Span<'_>) -> Option<Known> {
 
 fn ended(span: &Span<'_>) -> Option<Known> {
     let count = finished(span).count() as u64;
-    known_rate(span, count as f64, count, Source::Told)
+    known_rate(span, count as f64, count, Source::Derived)
 }
 
 fn finished<'s>(span: &'s Span<'_>) -> impl Iterator<Item = &'s radixscope_state::cluster::DecisionEntry> {

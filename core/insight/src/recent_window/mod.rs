@@ -24,7 +24,7 @@ pub enum Source {
     /// Each request, as its frontend measured it.
     Requests,
     /// Each request, by the times at which its steps were reported.
-    Told,
+    Derived,
     /// Each decision, by the router's own count.
     Decisions,
 }
@@ -35,7 +35,7 @@ impl Source {
         match self {
             Self::Scraped => "frontends' metrics",
             Self::Requests => "request traces",
-            Self::Told => "times of requests' events",
+            Self::Derived => "times of requests' events",
             Self::Decisions => "router's decisions",
         }
     }
