@@ -6,10 +6,10 @@ use std::collections::BTreeMap;
 use super::alias::{self, Alias, FRONTEND, Hint, Is, Means, OfModel, OfRank, OfWorker};
 use super::buckets::{Buckets, Part};
 use super::line::Sample;
-use super::{DecodeError, Faults, Reason, RoutedWorker, Scraped, whole};
+use super::{DecodeError, Faults, Reason, Scraped, whole};
 use radixscope_model::id::{Worker, WorkerId};
 use radixscope_model::record::{
-    Counter, Gauge, HistogramKind, ModelFigures, ProcessRole, RankFigures, RoutingState,
+    Counter, Gauge, HistogramKind, ModelFigures, ProcessRole, RankFigures, RoutingState, WorkerFigures,
 };
 
 /// Most models of a frontend, workers of a frontend, and ranks of a worker.
@@ -32,7 +32,7 @@ pub(super) struct Gather<'t> {
     counters: BTreeMap<Counter, Best<f64>>,
     histograms: BTreeMap<HistogramKind, Best<Buckets>>,
     models: Vec<ModelFigures>,
-    workers: BTreeMap<Worker, RoutedWorker>,
+    workers: BTreeMap<Worker, WorkerFigures<Worker>>,
     states: BTreeMap<WorkerId, RoutingState>,
     discovered: Option<u64>,
     ranks: Vec<(RankFigures, RankSources)>,
@@ -225,7 +225,7 @@ impl<'t> Gather<'t> {
         if self.workers.len() == MAX_WORKERS && !self.workers.contains_key(&worker) {
             return Err(too_many("workers", MAX_WORKERS));
         }
-        let known = self.workers.entry(worker).or_insert_with(|| RoutedWorker::new(worker));
+        let known = self.workers.entry(worker).or_insert_with(|| WorkerFigures::new(worker));
         match of {
             OfWorker::DecodeBlocks => known.decode_blocks = Some(value),
             OfWorker::PrefillTokens => known.prefill_tokens = Some(value),

@@ -30,7 +30,7 @@ use super::error::{DecodeError, Faults, Reason};
 use gather::Gather;
 use radixscope_model::id::{Worker, WorkerId};
 use radixscope_model::record::{
-    Counter, Gauge, Histogram, ModelFigures, ProcessRole, RankFigures, RoutingState,
+    Counter, Gauge, Histogram, ModelFigures, ProcessRole, RankFigures, RoutingState, WorkerFigures,
 };
 
 /// Most samples that are read of one scrape; Dynamo's own have about a thousand.
@@ -58,34 +58,13 @@ pub struct Scraped {
     /// What a frontend says of its models.
     pub models: Vec<ModelFigures>,
     /// What a frontend says of workers.
-    pub workers: Vec<RoutedWorker>,
+    pub workers: Vec<WorkerFigures<Worker>>,
     /// What a worker says of its ranks.
     pub ranks: Vec<RankFigures>,
     /// What workers are to a frontend's router, all that it knows (≥ 1.7).
     pub states: Vec<(WorkerId, RoutingState)>,
     /// How many workers its router knows (≥ 1.7).
     pub discovered: Option<u64>,
-}
-
-/// What a frontend says of a worker.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct RoutedWorker {
-    /// Which.
-    pub id: Worker,
-    /// Blocks of its active sequences, as the router counts them.
-    pub decode_blocks: Option<u64>,
-    /// Prompt tokens routed there and not prefilled.
-    pub prefill_tokens: Option<u64>,
-    /// Whether it is registered with the router.
-    pub registered: Option<bool>,
-    /// Requests that run there, as the router counts them (≥ 1.7).
-    pub active_requests: Option<u64>,
-}
-
-impl RoutedWorker {
-    fn new(id: Worker) -> Self {
-        Self { id, decode_blocks: None, prefill_tokens: None, registered: None, active_requests: None }
-    }
 }
 
 /// Reads one scrape: what was understood, and what was not. The former is `None` if no line was one of metrics.

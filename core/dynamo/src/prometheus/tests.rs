@@ -169,14 +169,13 @@ fn what_a_frontend_says_of_workers_keeps_every_digit_of_their_ids() {
          dynamo_component_router_worker_registered{dp_rank=\"0\",router_worker_id=\"18446744073709551615\",worker_id=\"6a6ca1fa3e75d627\"} 1\n\
          dynamo_component_router_worker_registered{dp_rank=\"1\",router_worker_id=\"7\"} 0\n",
     );
-    let whole = RoutedWorker {
-        id: Worker::new(u64::MAX, 0),
+    let whole = WorkerFigures {
         decode_blocks: Some(12),
         prefill_tokens: Some(34),
         registered: Some(true),
-        active_requests: None,
+        ..WorkerFigures::new(Worker::new(u64::MAX, 0))
     };
-    let other = RoutedWorker { registered: Some(false), ..RoutedWorker::new(Worker::new(7, 1)) };
+    let other = WorkerFigures { registered: Some(false), ..WorkerFigures::new(Worker::new(7, 1)) };
     assert_eq!(scraped.workers, [other, whole]);
     assert_eq!(scraped.role, ProcessRole::Frontend);
     assert_eq!(scraped.instance, Some(0x6a6c_a1fa_3e75_d627));

@@ -25,15 +25,9 @@ impl Ingest {
         let at_ms = context.received.at_ms;
         let mut workers = Vec::with_capacity(scraped.workers.len());
         for routed in &scraped.workers {
-            let mention = self.mentioned(context, routed.id, at_ms, Mention::Weak, out);
+            let mention = self.mentioned(context, routed.worker, at_ms, Mention::Weak, out);
             if let Some(worker) = mention {
-                workers.push(WorkerFigures {
-                    decode_blocks: routed.decode_blocks,
-                    prefill_tokens: routed.prefill_tokens,
-                    registered: routed.registered,
-                    active_requests: routed.active_requests,
-                    ..WorkerFigures::new(worker)
-                });
+                workers.push(routed.named(worker));
             }
         }
         for &(id, state) in &scraped.states {
@@ -137,8 +131,12 @@ fn workers_of(scraped: &prometheus::Scraped) -> Option<(Health, ListKind)> {
         let known = &mut scraped.states.iter().map(|(id, _)| *id);
         return Some((list(known), ListKind::RouterStates));
     }
-    let mut ids: Vec<WorkerId> =
-        scraped.workers.iter().filter(|worker| worker.registered == Some(true)).map(|w| w.id.id).collect();
+    let mut ids: Vec<WorkerId> = scraped
+        .workers
+        .iter()
+        .filter(|worker| worker.registered == Some(true))
+        .map(|w| w.worker.id)
+        .collect();
     ids.dedup();
     (!ids.is_empty()).then(|| (list(&mut ids.into_iter()), ListKind::Registered))
 }

@@ -3,7 +3,7 @@
 
 use hashbrown::HashMap;
 
-use radixscope_model::record::{Counter, Gauge, Histogram, HistogramKind, Scrape};
+use radixscope_model::record::{Counter, Gauge, Histogram, Scrape};
 use radixscope_state::cluster::MAX_PROCESSES;
 
 /// What is remembered of each process.
@@ -36,11 +36,10 @@ impl Count {
     }
 }
 
+/// The same of a distribution.
 struct OfHistogram {
-    kind: HistogramKind,
-    bounds: Vec<f64>,
-    last: (Vec<u64>, f64),
-    before: (Vec<u64>, f64),
+    last: Histogram,
+    before: Histogram,
 }
 
 impl Scrapes {
@@ -70,7 +69,7 @@ impl Scrapes {
         let kept: Vec<_> =
             known.counters.iter().filter(missing).map(|&(counter, count)| (counter, count.sum())).collect();
         counters.extend(kept);
-        let missing = |h: &&OfHistogram| scrape.histograms.iter().all(|known| known.kind != h.kind);
+        let missing = |h: &&OfHistogram| scrape.histograms.iter().all(|known| known.kind != h.last.kind);
         let kept: Vec<_> = known.histograms.iter().filter(missing).map(OfHistogram::sum).collect();
         scrape.histograms.extend(kept);
         known.was_partial = !scrape.is_whole;
@@ -112,9 +111,9 @@ impl Known {
     }
 
     fn grow(&mut self, histogram: &mut Histogram) {
-        let known = self.histograms.iter().position(|known| known.kind == histogram.kind);
+        let known = self.histograms.iter().position(|known| known.last.kind == histogram.kind);
         let at = match known {
-            Some(at) if self.histograms[at].bounds == histogram.bounds => at,
+            Some(at) if self.histograms[at].last.bounds == histogram.bounds => at,
             Some(at) => {
                 self.histograms[at] = OfHistogram::new(histogram);
                 at
@@ -130,33 +129,30 @@ impl Known {
 
 impl OfHistogram {
     fn new(histogram: &Histogram) -> Self {
-        let none = vec![0; histogram.counts.len()];
-        let bounds = histogram.bounds.clone();
-        Self { kind: histogram.kind, bounds, last: (none.clone(), 0.0), before: (none, 0.0) }
+        let none = Histogram { counts: vec![0; histogram.counts.len()], sum: 0.0, ..histogram.clone() };
+        Self { last: none.clone(), before: none }
     }
 
     /// What was counted so far is of a process that is no more.
     fn settle(&mut self) {
-        for (before, last) in self.before.0.iter_mut().zip(&mut self.last.0) {
-            *before = before.saturating_add(std::mem::take(last));
-        }
-        self.before.1 += std::mem::take(&mut self.last.1);
+        self.before = self.sum();
+        self.last.counts.fill(0);
+        self.last.sum = 0.0;
     }
 
     /// What was counted so far, over restarts.
     fn sum(&self) -> Histogram {
-        let counts =
-            self.last.0.iter().zip(&self.before.0).map(|(last, before)| last.saturating_add(*before));
-        let (kind, bounds, counts) = (self.kind, self.bounds.clone(), counts.collect());
-        Histogram { kind, bounds, counts, sum: self.last.1 + self.before.1 }
+        let mut sum = self.last.clone();
+        for (count, before) in sum.counts.iter_mut().zip(&self.before.counts) {
+            *count = count.saturating_add(*before);
+        }
+        sum.sum += self.before.sum;
+        sum
     }
 
     fn grow(&mut self, histogram: &mut Histogram) {
-        self.last = (histogram.counts.clone(), histogram.sum);
-        for (count, before) in histogram.counts.iter_mut().zip(&self.before.0) {
-            *count = count.saturating_add(*before);
-        }
-        histogram.sum += self.before.1;
+        self.last = histogram.clone();
+        *histogram = self.sum();
     }
 }
 

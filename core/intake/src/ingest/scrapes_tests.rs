@@ -2,6 +2,7 @@
 
 use super::*;
 use radixscope_model::id::{Millis, Seq};
+use radixscope_model::record::HistogramKind;
 use radixscope_model::record::{Entry, ProcessRole, Record};
 use radixscope_state::cluster::{Cluster, ProcessState};
 

@@ -23,6 +23,14 @@ pub(super) struct Steps {
     pub(super) freed: Option<(Moment, WorkerIx)>,
 }
 
+impl Steps {
+    /// Takes what else is reported; what was reported first counts.
+    pub(super) fn fill(&mut self, more: Self) {
+        self.first_token = self.first_token.or(more.first_token);
+        self.freed = self.freed.or(more.freed);
+    }
+}
+
 /// Steps by the router's request id.
 #[derive(Default)]
 pub(super) struct Early {

@@ -124,7 +124,7 @@ impl Routing {
             self.join_endings(&mut records, cluster);
         }
         for (decision, steps) in std::mem::take(&mut self.caught_up) {
-            records.push(self.catch_up(decision, &steps));
+            records.push(self.take_steps(decision, &steps));
         }
         records.append(&mut self.settle(observed.at_ms, cluster));
         records
@@ -182,8 +182,8 @@ impl Routing {
         records
     }
 
-    /// Steps that were reported before their decision.
-    fn catch_up(&mut self, decision: DecisionId, steps: &Steps) -> Record<'static> {
+    /// Steps of a request whose decision is known.
+    fn take_steps(&mut self, decision: DecisionId, steps: &Steps) -> Record<'static> {
         if let Some(at) = steps.first_token {
             self.active.prefill_completed(at, decision);
         }
@@ -310,30 +310,22 @@ impl Routing {
         sequence: &ActiveSequence<'_>,
         cluster: &Cluster,
     ) -> Vec<Record<'static>> {
-        let at = observed.published_ms.unwrap_or(observed.at_ms);
-        match &sequence.step {
-            Step::Added(request) => vec![self.added(observed, worker, sequence, request, cluster)],
+        let at = Moment::of(observed.published_ms.unwrap_or(observed.at_ms));
+        let steps = match &sequence.step {
+            Step::Added(request) => return vec![self.added(observed, worker, sequence, request, cluster)],
             Step::PrefillCompleted => {
                 if sequence.by_worker {
                     self.active.worker_reports();
                 }
-                let Some(id) = self.joiner.of_request(&sequence.request_id) else {
-                    let steps = self.early.of(&sequence.request_id, observed.at_ms);
-                    steps.first_token = steps.first_token.or(Some(Moment::of(at)));
-                    return Vec::new();
-                };
-                self.active.prefill_completed(Moment::of(at), id);
-                progress(id, Progress { first_token_ms: Some(at), ..Progress::default() })
+                Steps { first_token: Some(at), ..Steps::default() }
             }
-            Step::Freed => {
-                let Some(id) = self.joiner.of_request(&sequence.request_id) else {
-                    let steps = self.early.of(&sequence.request_id, observed.at_ms);
-                    steps.freed = steps.freed.or(Some((Moment::of(at), worker)));
-                    return Vec::new();
-                };
-                self.active.free(Moment::of(at), id);
-                self.in_flight.end(id, Some(worker));
-                progress(id, Progress { ended_ms: Some(at), ..Progress::default() })
+            Step::Freed => Steps { freed: Some((at, worker)), ..Steps::default() },
+        };
+        match self.joiner.of_request(&sequence.request_id) {
+            Some(decision) => vec![self.take_steps(decision, &steps)],
+            None => {
+                self.early.of(&sequence.request_id, observed.at_ms).fill(steps);
+                Vec::new()
             }
         }
     }
@@ -489,10 +481,6 @@ impl Routing {
 /// A clock that is ahead of ours by more than clocks are says nothing of the present.
 fn is_plausible(published: Millis, received: Millis) -> bool {
     published.since(received) <= FRESH_MS
-}
-
-fn progress(decision: DecisionId, progress: Progress) -> Vec<Record<'static>> {
-    vec![Record::Progress { decision, progress }]
 }
 
 /// Microseconds of a measured duration; nothing for what is no duration.

@@ -192,11 +192,11 @@ pub struct ModelFigures {
     pub context_length: Option<u64>,
 }
 
-/// What a frontend says of a worker.
+/// What a frontend says of a worker. `W` names the worker.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
-pub struct WorkerFigures {
+pub struct WorkerFigures<W = WorkerIx> {
     /// Which.
-    pub worker: WorkerIx,
+    pub worker: W,
     /// Blocks of its active sequences as the router counts them.
     pub decode_blocks: Option<u64>,
     /// Prompt tokens routed there and not prefilled.
@@ -209,9 +209,9 @@ pub struct WorkerFigures {
     pub active_requests: Option<u64>,
 }
 
-impl WorkerFigures {
+impl<W> WorkerFigures<W> {
     /// A worker of which nothing is reported.
-    pub const fn new(worker: WorkerIx) -> Self {
+    pub const fn new(worker: W) -> Self {
         Self {
             worker,
             decode_blocks: None,
@@ -220,6 +220,12 @@ impl WorkerFigures {
             state: None,
             active_requests: None,
         }
+    }
+
+    /// The same under another name of the worker.
+    pub fn named<V>(&self, worker: V) -> WorkerFigures<V> {
+        let &Self { decode_blocks, prefill_tokens, registered, state, active_requests, .. } = self;
+        WorkerFigures { worker, decode_blocks, prefill_tokens, registered, state, active_requests }
     }
 }
 
