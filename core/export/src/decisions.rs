@@ -4,7 +4,9 @@ use serde::Serialize;
 
 use radixscope_model::formula::Formula;
 use radixscope_model::id::{BlockHash, DecisionId, Millis, Seq, Worker, WorkerIx, optional_decimal};
-use radixscope_model::record::{Candidate, Completeness, DecisionSource, NotReconstructed, PathEnd, Progress};
+use radixscope_model::record::{
+    Candidate, Completeness, DecisionSource, NotReconstructed, PathEnd, Progress,
+};
 use radixscope_state::cluster::{Cluster, DecisionEntry, DecisionTotals, Hint};
 
 /// The latest decisions, newest first, and what they add up to.

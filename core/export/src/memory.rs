@@ -60,9 +60,8 @@ struct Capacity {
 impl Memories {
     /// The memory of the workers of `cluster` at `now`.
     pub fn of(cluster: &Cluster, now: Millis) -> Self {
-        let worker = |ix: WorkerIx| {
-            Some(WorkerMemory::of(cluster.worker(ix)?.id, Memory::of(cluster, ix, now)?))
-        };
+        let worker =
+            |ix: WorkerIx| Some(WorkerMemory::of(cluster.worker(ix)?.id, Memory::of(cluster, ix, now)?));
         Self {
             seq: cluster.seq(),
             at_ms: now,

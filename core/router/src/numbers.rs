@@ -7,7 +7,7 @@ use super::settings::Formula;
 
 /// A number that Dynamo would refuse.
 #[derive(Clone, Copy, PartialEq, Debug, Error)]
-pub enum BadOption {
+pub enum OutOfRange {
     /// Infinite, not a number, or below 0.
     #[error("{name} is {value}; it must be a finite number, 0 or more")]
     NotFiniteOrNegative {
@@ -57,13 +57,13 @@ impl NumberDoc {
 
     /// # Errors
     /// Dynamo would refuse the value.
-    pub fn check(&self, value: f64) -> Result<(), BadOption> {
+    pub fn check(&self, value: f64) -> Result<(), OutOfRange> {
         let name = self.name;
         if !value.is_finite() || value < 0.0 {
-            return Err(BadOption::NotFiniteOrNegative { name, value });
+            return Err(OutOfRange::NotFiniteOrNegative { name, value });
         }
         match self.most {
-            Some(most) if value > most => Err(BadOption::TooLarge { name, value, most }),
+            Some(most) if value > most => Err(OutOfRange::TooLarge { name, value, most }),
             _ => Ok(()),
         }
     }

@@ -8,7 +8,7 @@ pub use radixscope_model::formula::Formula;
 use radixscope_model::formula::major_minor;
 use radixscope_model::record::Decision;
 
-use super::numbers::{BadOption, NUMBERS, NumberDoc, OVERLAP_SCORE_WEIGHT, PREFILL_LOAD_SCALE};
+use super::numbers::{NUMBERS, NumberDoc, OVERLAP_SCORE_WEIGHT, OutOfRange, PREFILL_LOAD_SCALE};
 
 /// How requests find a worker (`--router-mode`).
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default, Serialize, Deserialize)]
@@ -276,7 +276,7 @@ impl RouterSettings {
 
     /// # Errors
     /// The first number that Dynamo would refuse.
-    pub fn validate(&self) -> Result<(), BadOption> {
+    pub fn validate(&self) -> Result<(), OutOfRange> {
         self.numbers().iter().try_for_each(|(number, value)| number.check(*value))
     }
 }
@@ -328,7 +328,7 @@ impl RouterOverrides {
 
     /// # Errors
     /// The first number that Dynamo would refuse.
-    pub fn validate(&self) -> Result<(), BadOption> {
+    pub fn validate(&self) -> Result<(), OutOfRange> {
         self.numbers().try_for_each(|(number, value)| number.check(value))
     }
 

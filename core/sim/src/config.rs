@@ -5,7 +5,7 @@ use thiserror::Error;
 
 use super::fault::{Fault, FaultPlan};
 use super::holders::MOST_WORKERS;
-use radixscope_router::numbers::BadOption;
+use radixscope_router::numbers::OutOfRange;
 use radixscope_router::{Formula, RouterSettings};
 
 /// Blocks of 32 tokens in the KV cache of a worker of the reference scenario: one H200, Llama 70B FP8, 0.90 of free memory. The
@@ -209,7 +209,7 @@ pub enum ConfigError {
     },
     /// The router would refuse it.
     #[error(transparent)]
-    Router(#[from] BadOption),
+    Router(#[from] OutOfRange),
     /// A range of the workload is empty or begins too low.
     #[error("workload.{name} is {least} to {most}; it must not begin below {floor} or end before it begins")]
     Range {

@@ -82,7 +82,8 @@ fn chains_of_the_same_owners_are_one_element() {
     let shared = &tree["rows"][0];
     assert_eq!((&shared["block_hash"], &shared["len"]), (&json!("100"), &json!(2)));
     assert_eq!(shared["workers"].as_array().expect("workers").len(), 2);
-    let all: Vec<_> = rows(&tree).iter().map(|row| [&row["level"], &row["block_hash"], &row["len"]]).collect();
+    let all: Vec<_> =
+        rows(&tree).iter().map(|row| [&row["level"], &row["block_hash"], &row["len"]]).collect();
     let (below, other) = ([json!(1), json!("300"), json!(2)], [json!(1), json!("500"), json!(1)]);
     assert_eq!(all[1..3], [below.each_ref(), other.each_ref()]);
     assert_eq!((all.len(), &tree["rows"][3]["level"]), (4, &json!(0)), "and what the third worker holds");
@@ -433,7 +434,7 @@ fn a_page_of_a_hundred_thousand_blocks() {
     }
     let picture = picture(&cluster);
     let page = Page { limit: 100_000, ..Page::default() };
-    let least = |answer: &dyn Fn() -> String| {
+    let least = |answer: &dyn Fn() -> Vec<u8>| {
         let once = |_| {
             let began = std::time::Instant::now();
             let text = answer();
@@ -441,7 +442,7 @@ fn a_page_of_a_hundred_thousand_blocks() {
         };
         (0..50).map(once).min()
     };
-    let now = least(&|| serde_json::to_string(&picture.page(&page).expect("found")).expect("plain data"));
+    let now = least(&|| picture.page(&page).expect("found").json());
     println!("{} blocks: time and bytes {now:?}", picture.tree().totals().nodes);
 }
 

@@ -22,7 +22,7 @@ use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
 use radixscope_model::id::WorkerIx;
-use radixscope_router::numbers::{BadOption, OVERLAP_SCORE_WEIGHT, TEMPERATURE};
+use radixscope_router::numbers::{OVERLAP_SCORE_WEIGHT, OutOfRange, TEMPERATURE};
 use radixscope_state::cluster::MAX_DECISIONS;
 
 pub use frozen::{About, Flipped, FrozenReport, SweepReport, TEMPERATURES, WEIGHTS, weights_with};
@@ -65,7 +65,7 @@ pub struct Selection {
 pub enum BadSweep {
     /// Dynamo would refuse a value.
     #[error(transparent)]
-    Value(#[from] BadOption),
+    Value(#[from] OutOfRange),
     /// An axis has no or too many values.
     #[error("{name} has {count} values; a sweep takes 1 to {MAX_AXIS}, {MAX_SETTINGS} settings together")]
     Axis {

@@ -4,7 +4,7 @@ use thiserror::Error;
 
 use super::prompt::Blocks;
 use radixscope_model::id::{BlockHash, DecisionId, WorkerIx};
-use radixscope_router::numbers::BadOption;
+use radixscope_router::numbers::OutOfRange;
 use radixscope_router::{Load, RouterSettings};
 
 /// Most workers that a question adds.
@@ -139,7 +139,7 @@ impl Busy {
 pub enum Refused {
     /// An option that Dynamo would refuse.
     #[error(transparent)]
-    Option(#[from] BadOption),
+    Option(#[from] OutOfRange),
     /// The decision is not kept.
     #[error("decision {0} is not kept: there was none, or it is older than the latest 10,000")]
     NoDecision(DecisionId),

@@ -8,9 +8,7 @@ use serde::Serialize;
 
 use radixscope_export::Totals;
 use radixscope_model::id::{Decimal, Millis, Seq, Worker, WorkerIx};
-use radixscope_model::record::{
-    LifetimeSums, LinkState, ModelFigures, ProcessRole, RankFigures, SourceKind,
-};
+use radixscope_model::record::{LifetimeSums, LinkState, ModelFigures, ProcessRole, RankFigures, SourceKind};
 use radixscope_state::cluster::{
     Cluster, Gone, Line, MissedCount, ProcessState, RejectedCount, RouterLoad, RouterState, Sequences,
     SourceState, UnknownGaps, WorkerState,
