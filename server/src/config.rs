@@ -13,6 +13,7 @@ use url::Url;
 
 mod base_path;
 mod check;
+mod invalid;
 mod judged;
 mod log_file;
 mod metrics_url;
@@ -21,6 +22,7 @@ mod secret;
 
 pub use base_path::BasePath;
 pub use check::{Badness, Check, Look, Output};
+pub use invalid::InvalidOption;
 pub use judged::Judged;
 pub use log_file::LogFile;
 pub use metrics_url::MetricsUrl;

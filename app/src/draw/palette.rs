@@ -1,12 +1,9 @@
 //! Colours as the style sheet's tokens give them, and which of them a worker has. No colour is written here.
 
 pub use radixscope_export::colour::{Rgb, blend, contrast, css, ink};
+pub use radixscope_export::tree::svg::colours::{FEW, MANY};
+pub use radixscope_export::tree::svg::label;
 use radixscope_model::id::WorkerIx;
-
-/// Hues for up to this many workers come from the set of few, chosen further apart.
-pub const FEW: usize = 4;
-/// Hues for more workers; beyond them hues repeat with a pattern.
-pub const MANY: usize = 8;
 
 /// What distinguishes workers of the same hue.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -50,11 +47,6 @@ pub fn token(worker: WorkerIx, workers: usize) -> String {
     } else {
         format!("--series-{}", worker.at() % MANY + 1)
     }
-}
-
-/// Short label of a worker, always drawn beside its colour.
-pub fn label(worker: WorkerIx) -> String {
-    format!("W{}", worker.at() + 1)
 }
 
 /// Colours for the tree and the chart.

@@ -5,6 +5,7 @@ use std::fmt::Write;
 use time::OffsetDateTime;
 
 use super::Wanted;
+use super::tree::svg::label;
 use radixscope_model::id::{Millis, WorkerIx};
 use radixscope_model::record::{CheckStatus, Finding, Fix, Phase, RuleStatus, Severity};
 use radixscope_state::cluster::Cluster;
@@ -56,7 +57,7 @@ pub fn setting_line(fix: &Fix) -> String {
 
 /// Short label and full name of a worker: `W2 (7587892345/0)`.
 pub fn worker_name(cluster: &Cluster, worker: WorkerIx) -> String {
-    let label = format!("W{}", worker.at() + 1);
+    let label = label(worker);
     match cluster.worker(worker) {
         Some(state) => format!("{label} ({})", state.id),
         None => label,

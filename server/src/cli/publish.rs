@@ -15,8 +15,9 @@ use super::Failure;
 use super::demo::{pace, simulated};
 use crate::config::Demo;
 use crate::shutdown::{Shutdown, over};
+use crate::source::Failed;
 use crate::source::demo::{self, Simulated};
-use crate::source::nats::{Failed, Target, jetstream};
+use crate::source::nats::{Target, jetstream};
 
 /// How long Dynamo's streams keep messages unless told otherwise (reference §2.2).
 const STREAM_MAX_AGE: Duration = Duration::from_secs(3_600);

@@ -2,7 +2,9 @@
 //! state.
 
 pub mod demo;
+mod link;
 pub mod logs;
 pub mod nats;
 pub mod prometheus;
-mod words;
+
+pub(crate) use link::Failed;

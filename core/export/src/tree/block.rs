@@ -3,7 +3,7 @@
 use serde::Serialize;
 
 use super::element::Element;
-use super::sums::Sums;
+use super::sums::{Chain, Sums};
 use super::{Hashes, NotFound, Picture};
 use radixscope_model::id::{BlockHash, Millis, Seq, TokensHash, Worker, WorkerIx};
 use radixscope_state::tree::NodeId;
@@ -111,7 +111,7 @@ impl Picture {
         // The chain as the tree shows it; the block may be in the midst of it.
         let &head = heads.last().unwrap_or(&node);
         let sums = Sums::below(tree, head, None, self.since(window_ms));
-        let (end, len) = sums.chain(tree, 0);
+        let Chain { end, len, .. } = sums.chain(tree, 0);
         let (mut place, mut index) = (0, 0);
         while sums.row(place).node != node
             && place != end

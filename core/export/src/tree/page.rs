@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use super::cursor::Cursor;
 use super::element::Element;
-use super::sums::{Place, Sums};
+use super::sums::{Chain, Place, Sums};
 use super::{MAX_HITS_WINDOW_MS, NotFound, Picture, SumsOfAll};
 use radixscope_model::id::{BlockHash, Millis, Seq, WorkerIx};
 use radixscope_state::tree::NodeId;
@@ -116,6 +116,19 @@ pub struct PageAnswer<'p> {
     next: Option<Cursor>,
 }
 
+/// About what a row takes as JSON.
+const ROW_BYTES: usize = 420;
+
+impl PageAnswer<'_> {
+    /// As JSON.
+    pub fn json(&self) -> Vec<u8> {
+        let mut json = Vec::with_capacity(1024 + self.rows.len() * ROW_BYTES);
+        // Writing plain data into memory cannot fail.
+        let _ = serde_json::to_writer(&mut json, self);
+        json
+    }
+}
+
 impl Picture {
     /// A page of the tree.
     ///
@@ -216,11 +229,7 @@ impl Walk<'_, '_> {
     fn element(&mut self, first: Place, level: usize) -> Place {
         let (tree, sums) = (self.picture.tree(), self.sums);
         let row = sums.row(first);
-        let (end, len) = sums.chain(tree, first);
-        // What is in the chain is told apart from what is below it: one branch after the other.
-        let blocks =
-            std::iter::successors(Some(first), |&at| if at == end { None } else { sums.branches(at).next() });
-        let touched = blocks.map(|at| tree.touched(sums.row(at).node)).max();
+        let Chain { end, len, touched } = sums.chain(tree, first);
         self.rows.push(Element {
             picture: self.picture,
             level: Some(level),
@@ -233,7 +242,7 @@ impl Walk<'_, '_> {
             copies: row.copies,
             depth: self.begin.map(|begin| begin + row.bottom),
             hits: self.requests.map(|_| row.hits),
-            touched: touched.unwrap_or_default(),
+            touched,
             subtree_touched: row.touched,
             branches: sums.row(end).branches as usize,
         });
@@ -300,7 +309,7 @@ impl Walk<'_, '_> {
             }
             place = below;
         }
-        let end = if sums.row(place).node == NodeId::ROOT { place } else { sums.chain(tree, place).0 };
+        let end = if sums.row(place).node == NodeId::ROOT { place } else { sums.chain(tree, place).end };
         levels.push(match named {
             Some(_) => self.children(end, |_| true),
             None => self.children(end, behind_cursor),

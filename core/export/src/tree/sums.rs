@@ -32,6 +32,17 @@ pub(super) struct Row {
 /// The blocks of a subtree in pre-order, siblings in no order.
 pub(super) struct Sums(Vec<Row>);
 
+/// A run of blocks with one child each and the same owners.
+#[derive(Clone, Copy)]
+pub(super) struct Chain {
+    /// Its last block.
+    pub(super) end: Place,
+    /// Its blocks.
+    pub(super) len: u32,
+    /// Latest touch of one of them.
+    pub(super) touched: u32,
+}
+
 /// A block's place in [`Sums`].
 pub(super) type Place = u32;
 
@@ -96,15 +107,16 @@ impl Sums {
         self.children(place).filter(|&child| self.row(child).blocks > 0)
     }
 
-    /// The last block of the chain that begins at `first`, and how many blocks it has.
-    pub(super) fn chain(&self, tree: &Tree, first: Place) -> (Place, u32) {
-        let owners = tree.owners_key(self.row(first).node);
-        let (mut end, mut len) = (first, 1);
-        while let Some(next) = self.continuation(tree, end, owners) {
-            end = next;
-            len += 1;
+    /// The chain that begins at `first`.
+    pub(super) fn chain(&self, tree: &Tree, first: Place) -> Chain {
+        let node = self.row(first).node;
+        let owners = tree.owners_key(node);
+        let mut chain = Chain { end: first, len: 1, touched: tree.touched(node) };
+        while let Some(next) = self.continuation(tree, chain.end, owners) {
+            let touched = chain.touched.max(tree.touched(self.row(next).node));
+            chain = Chain { end: next, len: chain.len + 1, touched };
         }
-        (end, len)
+        chain
     }
 
     /// The block after `place` in the same chain, whose blocks have these owners.

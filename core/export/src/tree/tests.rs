@@ -434,7 +434,7 @@ fn a_page_of_a_hundred_thousand_blocks() {
     }
     let picture = picture(&cluster);
     let page = Page { limit: 100_000, ..Page::default() };
-    let least = |answer: &dyn Fn() -> String| {
+    let least = |answer: &dyn Fn() -> Vec<u8>| {
         let once = |_| {
             let began = std::time::Instant::now();
             let text = answer();
@@ -442,7 +442,7 @@ fn a_page_of_a_hundred_thousand_blocks() {
         };
         (0..50).map(once).min()
     };
-    let now = least(&|| serde_json::to_string(&picture.page(&page).expect("found")).expect("plain data"));
+    let now = least(&|| picture.page(&page).expect("found").json());
     println!("{} blocks: time and bytes {now:?}", picture.tree().totals().nodes);
 }
 

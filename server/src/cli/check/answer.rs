@@ -1,152 +1,134 @@
 //! What a check says at its end: the findings, what was looked at, and the exit code that sums it up.
 
 use serde::Serialize;
-use serde_json::{Map, Value, json};
 
 use radixscope_export::finding_ticket::finding_ticket;
 use radixscope_export::{Findings, Wanted};
-use radixscope_model::number_format::count;
-use radixscope_model::record::{CheckStatus, LinkState, Phase, RuleStatus, Severity, SourceKind};
+use radixscope_model::number_format::{count, plural};
+use radixscope_model::record::{CheckStatus, LinkState, RuleStatus, Severity, SourceKind};
 use radixscope_state::cluster::{Cluster, SourceState};
 
 use super::{EXIT_BLIND, Listened};
+use crate::config::Output;
 use crate::hub::View;
 
 /// Exit codes of findings; information is none.
 const EXIT_WARNING: u8 = 1;
 const EXIT_CRITICAL: u8 = 2;
 
-/// Everything that is printed.
+/// What is printed, and the exit code that sums it up.
 pub(super) struct Answer {
-    /// Why nothing can be said of the cluster.
-    blind: Option<String>,
-    listened: Listened,
-    worst: Option<Severity>,
-    findings: Vec<String>,
-    counts: [usize; 3],
-    workers: usize,
-    received: u64,
-    checked: Vec<RuleStatus>,
-    sources: Vec<Source>,
+    pub(super) exit_code: u8,
+    pub(super) text: String,
+}
+
+/// The answer of `/api/v1/findings?state=all` and how it came about.
+#[derive(Serialize)]
+struct Json<'a> {
+    exit_code: u8,
+    could_not_look: Option<&'a str>,
+    listened_ms: u64,
+    sources: Vec<Source<'a>>,
+    #[serde(flatten)]
     of_api: Findings,
 }
 
 #[derive(Serialize)]
-struct Source {
-    name: String,
+struct Source<'a> {
+    name: &'a str,
     kind: SourceKind,
     state: LinkState,
-    detail: String,
+    detail: &'a str,
     received: u64,
 }
 
 impl Answer {
-    pub(super) fn of(view: &View<'_>, listened: Listened) -> Self {
+    pub(super) fn of(view: &View<'_>, listened: Listened, output: Output) -> Result<Self, serde_json::Error> {
         let cluster = view.cluster;
-        let all = Wanted { cleared: true, ..Wanted::default() };
-        let findings = all.of(cluster);
-        let present = || findings.iter().filter(|finding| finding.phase != Phase::Cleared);
-        let number = |severity| present().filter(|finding| finding.severity == severity).count();
-        Self {
-            blind: blind(cluster, listened),
-            listened,
-            worst: present().map(|finding| finding.severity).max(),
-            findings: findings.iter().map(|finding| finding_ticket(cluster, finding)).collect(),
-            counts: [Severity::Critical, Severity::Warning, Severity::Info].map(number),
-            workers: cluster.workers().len(),
-            received: received(cluster),
-            checked: cluster.checked().to_vec(),
-            sources: cluster.sources().iter().map(Source::of).collect(),
-            of_api: Findings::of(cluster, all, view.at_ms),
-        }
-    }
-
-    pub(super) fn exit_code(&self) -> u8 {
-        match self.worst {
-            _ if self.blind.is_some() => EXIT_BLIND,
+        let blind = blind(cluster, listened);
+        let worst = Wanted::default().of(cluster).iter().map(|finding| finding.severity).max();
+        let exit_code = match worst {
+            _ if blind.is_some() => EXIT_BLIND,
             Some(Severity::Critical) => EXIT_CRITICAL,
             Some(Severity::Warning) => EXIT_WARNING,
             Some(Severity::Info) | None => 0,
-        }
-    }
-
-    /// The answer of `/api/v1/findings?state=all` and how it came about.
-    pub(super) fn json(&self) -> Result<String, serde_json::Error> {
-        let mut object = Map::new();
-        object.insert("exit_code".to_owned(), self.exit_code().into());
-        object.insert("could_not_look".to_owned(), self.blind.clone().into());
-        object.insert("listened_ms".to_owned(), json!(self.listened.whole.as_millis() as u64));
-        object.insert("sources".to_owned(), serde_json::to_value(&self.sources)?);
-        if let Value::Object(of_api) = serde_json::to_value(&self.of_api)? {
-            object.extend(of_api);
-        }
-        Ok(serde_json::to_string_pretty(&object)? + "\n")
-    }
-
-    pub(super) fn text(&self) -> String {
-        let mut out = self.headline();
-        for finding in &self.findings {
-            out += "\n";
-            out += finding;
-        }
-        if self.blind.is_none() {
-            let with = |status| self.checked.iter().filter(move |rule| rule.status == status);
-            let list = |title: &str, lines: Vec<String>| match lines.is_empty() {
-                true => String::new(),
-                false => format!("\n{title}\n  {}\n", lines.join("\n  ")),
-            };
-            let subject = |rule: &RuleStatus| rule.subject.to_string();
-            out += &list("Ok:", with(CheckStatus::Ok).map(subject).collect());
-            let missing = |rule: &RuleStatus| format!("{}: {}", rule.subject, rule.missing);
-            out += &list("No data:", with(CheckStatus::NoData).map(missing).collect());
-            let explained =
-                |rule: &RuleStatus| format!("{}: explained by {}", rule.subject, rule.explained_by);
-            out +=
-                &list("Explained by another finding:", with(CheckStatus::Explained).map(explained).collect());
-            let away = self.sources.iter().filter(|source| !source.is_live());
-            let away = away.map(|source| format!("{}: {}", source.name, source.detail));
-            out += &list("Not connected at the end:", away.collect());
-        }
-        out
-    }
-
-    fn headline(&self) -> String {
-        if let Some(why) = &self.blind {
-            return format!("Could not look. {why}\n");
-        }
-        let [critical, warnings, notes] = self.counts;
-        let listened = format!(
-            "Listened for {} s to {} {} ({} messages)",
-            self.listened.whole.as_secs(),
-            self.workers,
-            words(self.workers, "worker", "workers"),
-            count(self.received)
-        );
-        if critical + warnings + notes == 0 {
-            return format!("{listened}: no findings.\n");
-        }
-        format!(
-            "{listened}: {critical} critical, {warnings} {}, {notes} {}.\n",
-            words(warnings, "warning", "warnings"),
-            words(notes, "note", "notes")
-        )
+        };
+        let text = match output {
+            Output::Text => text(cluster, listened, blind.as_deref()),
+            Output::Json => {
+                let sources = cluster.sources().iter().map(|source| Source {
+                    name: &source.name,
+                    kind: source.kind,
+                    state: source.state,
+                    detail: &source.detail,
+                    received: source.received,
+                });
+                let json = Json {
+                    exit_code,
+                    could_not_look: blind.as_deref(),
+                    listened_ms: listened.whole.as_millis() as u64,
+                    sources: sources.collect(),
+                    of_api: Findings::of(cluster, ALL, view.at_ms),
+                };
+                serde_json::to_string_pretty(&json)? + "\n"
+            }
+        };
+        Ok(Self { exit_code, text })
     }
 }
 
-impl Source {
-    fn of(source: &SourceState) -> Self {
-        Self {
-            name: source.name.clone(),
-            kind: source.kind,
-            state: source.state,
-            detail: source.detail.clone(),
-            received: source.received,
-        }
-    }
+/// Those that are over too.
+const ALL: Wanted = Wanted { severity: Severity::Info, cleared: true };
 
-    fn is_live(&self) -> bool {
-        matches!(self.state, LinkState::Live | LinkState::Ended)
+fn text(cluster: &Cluster, listened: Listened, blind: Option<&str>) -> String {
+    let mut out = match blind {
+        Some(why) => format!("Could not look. {why}\n"),
+        None => headline(cluster, listened),
+    };
+    for finding in ALL.of(cluster) {
+        out += "\n";
+        out += &finding_ticket(cluster, finding);
     }
+    if blind.is_some() {
+        return out;
+    }
+    let mut list = |title: &str, lines: Vec<String>| {
+        if !lines.is_empty() {
+            out += &format!("\n{title}\n  {}\n", lines.join("\n  "));
+        }
+    };
+    let with = |status, line: fn(&RuleStatus) -> String| {
+        cluster.checked().iter().filter(|rule| rule.status == status).map(line).collect()
+    };
+    list("Ok:", with(CheckStatus::Ok, |rule| rule.subject.to_string()));
+    list("No data:", with(CheckStatus::NoData, |rule| format!("{}: {}", rule.subject, rule.missing)));
+    let explained = |rule: &RuleStatus| format!("{}: explained by {}", rule.subject, rule.explained_by);
+    list("Explained by another finding:", with(CheckStatus::Explained, explained));
+    let is_away = |source: &&SourceState| !matches!(source.state, LinkState::Live | LinkState::Ended);
+    let away = cluster.sources().iter().filter(is_away);
+    let away = away.map(|source| format!("{}: {}", source.name, source.detail));
+    list("Not connected at the end:", away.collect());
+    out
+}
+
+fn headline(cluster: &Cluster, listened: Listened) -> String {
+    let listened = format!(
+        "Listened for {} s to {} ({} messages)",
+        listened.whole.as_secs(),
+        plural(cluster.workers().len() as u64, "worker", "workers"),
+        count(received(cluster))
+    );
+    let present = Wanted::default().of(cluster);
+    if present.is_empty() {
+        return format!("{listened}: no findings.\n");
+    }
+    let number = |severity| present.iter().filter(|finding| finding.severity == severity).count() as u64;
+    format!(
+        "{listened}: {} critical, {}, {}.\n",
+        number(Severity::Critical),
+        plural(number(Severity::Warning), "warning", "warnings"),
+        plural(number(Severity::Info), "note", "notes")
+    )
 }
 
 /// Why nothing can be said of the cluster; `None`: it can.
@@ -171,8 +153,4 @@ fn blind(cluster: &Cluster, listened: Listened) -> Option<String> {
 
 fn received(cluster: &Cluster) -> u64 {
     cluster.sources().iter().map(|source| source.received).sum()
-}
-
-fn words<'w>(n: usize, one: &'w str, many: &'w str) -> &'w str {
-    if n == 1 { one } else { many }
 }

@@ -30,7 +30,7 @@ use super::Failure;
 use super::checks::checks;
 use super::server::listen;
 use super::sources;
-use crate::config::{Check, Look, Output};
+use crate::config::{Check, Look};
 use crate::hub::Hub;
 use crate::shutdown::{Shutdown, over};
 use answer::Answer;
@@ -52,16 +52,13 @@ pub(super) async fn run(options: Check, stopped: Shutdown) -> Result<ExitCode, F
     let (end, ended) = watch::channel(false);
     let listening = listen(&limits, checks(&judged)?, sources::feeds(from)?, &ended)?;
     let listened = watch_over(&listening.hub, &look, stopped).await?;
-    let answer = listening.hub.read(move |view| Answer::of(view, listened)).await.map_err(failed)?;
+    let read = listening.hub.read(move |view| Answer::of(view, listened, look.output)).await;
+    let answer = read.map_err(failed)?.map_err(failed)?;
     end.send_replace(true);
     listening.end().await;
-    let text = match look.output {
-        Output::Text => answer.text(),
-        Output::Json => answer.json().map_err(|error| Failure::Failed(error.into()))?,
-    };
-    let written = std::io::stdout().write_all(text.as_bytes());
+    let written = std::io::stdout().write_all(answer.text.as_bytes());
     written.map_err(|error| Failure::Failed(anyhow!(error).context("writing what was found")))?;
-    Ok(ExitCode::from(answer.exit_code()))
+    Ok(ExitCode::from(answer.exit_code))
 }
 
 /// How it went until the end of listening.

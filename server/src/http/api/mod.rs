@@ -7,12 +7,12 @@ mod findings;
 mod latency;
 mod memory;
 pub(super) mod params;
+mod posted;
 mod prompt;
 mod score;
 pub(super) mod tree;
 
 use axum::Router;
-use axum::extract::DefaultBodyLimit;
 use axum::routing::{any, get, post};
 
 use super::App;
@@ -30,14 +30,9 @@ pub(super) fn router() -> Router<App> {
         .route("/api/v1/latency", get(latency::latency))
         .route("/api/v1/memory", get(memory::memory))
         .route("/api/v1/prompt", get(prompt::prompt))
-        .route("/api/v1/score", post(score::score).layer(DefaultBodyLimit::max(score::MAX_BODY_BYTES)))
+        .route("/api/v1/score", post(score::score))
         .route("/api/v1/arrivals", get(counterfactual::arrivals))
-        .route(
-            "/api/v1/counterfactual",
-            post(counterfactual::counterfactual)
-                .layer(DefaultBodyLimit::max(counterfactual::MAX_BODY_BYTES))
-                .fallback(only_post),
-        )
+        .route("/api/v1/counterfactual", post(counterfactual::counterfactual).fallback(only_post))
         .route("/api", any(unknown))
         .route("/api/{*path}", any(unknown))
 }

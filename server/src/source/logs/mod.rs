@@ -22,6 +22,7 @@ use radixscope_model::record::{LinkState, MissedCause, Topic};
 use crate::config::LogFile;
 use crate::hub::{HubEnded, SourceHandle};
 use crate::shutdown::{Shutdown, over};
+use crate::source::link::LastState;
 use crate::time::now;
 use file::{CHUNK_BYTES, Follower, News};
 use lines::Lines;
@@ -142,19 +143,14 @@ struct Log<'t> {
     read: u64,
     /// Lines handed over, because they can say something about routing.
     passed: u64,
-    said: Option<Said>,
-}
-
-/// The state that the hub was told last.
-struct Said {
-    state: LinkState,
-    detail: String,
-    at: Instant,
+    last: LastState,
+    said_at: Instant,
 }
 
 impl<'t> Log<'t> {
     fn new(source: &'t str, name: Arc<str>, to: &'t SourceHandle) -> Self {
-        Self { source, name, to, lines: Lines::default(), read: 0, passed: 0, said: None }
+        let (lines, last, said_at) = (Lines::default(), LastState::default(), Instant::now());
+        Self { source, name, to, lines, read: 0, passed: 0, last, said_at }
     }
 
     /// Takes bytes and hands over those of their lines that can say something.
@@ -189,7 +185,7 @@ impl<'t> Log<'t> {
     }
 
     async fn is_catching_up(&mut self, shown: &str) -> Result<(), HubEnded> {
-        if self.said.as_ref().is_some_and(|said| said.state != LinkState::Live) {
+        if self.last.state().is_some_and(|state| state != LinkState::Live) {
             self.say(LinkState::CatchingUp, format!("Reading what {shown} holds already.")).await?;
         }
         Ok(())
@@ -197,8 +193,7 @@ impl<'t> Log<'t> {
 
     /// Everything there is was read. Said again when the counts have changed, but not all the time.
     async fn is_current(&mut self, shown: &str) -> Result<(), HubEnded> {
-        let is_fresh = |said: &Said| said.state == LinkState::Live && said.at.elapsed() < SAY_EVERY;
-        if self.said.as_ref().is_some_and(is_fresh) {
+        if self.last.state() == Some(LinkState::Live) && self.said_at.elapsed() < SAY_EVERY {
             return Ok(());
         }
         self.say(LinkState::Live, format!("Following {shown}: {}.", self.counts())).await
@@ -228,16 +223,7 @@ impl<'t> Log<'t> {
 
     /// Says where the log stands, unless that was said last.
     async fn say(&mut self, state: LinkState, detail: String) -> Result<(), HubEnded> {
-        let at = Instant::now();
-        if let Some(said) = self.said.as_mut().filter(|said| said.state == state && said.detail == detail) {
-            said.at = at;
-            return Ok(());
-        }
-        if self.said.as_ref().is_none_or(|said| said.state != state) {
-            tracing::info!(log = self.source, state = state.as_str(), "{detail}");
-        }
-        self.to.state(state, detail.clone()).await?;
-        self.said = Some(Said { state, detail, at });
-        Ok(())
+        self.said_at = Instant::now();
+        self.last.say(self.to, self.source, state, detail).await
     }
 }

@@ -8,11 +8,10 @@ use async_nats::{Client, ConnectErrorKind, ConnectOptions, Event, ServerAddr, Se
 use tokio::sync::watch;
 use url::Url;
 
-use radixscope_model::record::LinkState;
-
 use super::session::TURN_BYTES;
 use super::tls;
-use crate::config::{NatsLogin, Secret};
+use crate::config::{InvalidOption, NatsLogin, Secret};
+use crate::source::Failed;
 
 /// How long an attempt may take.
 const CONNECT_WITHIN: Duration = Duration::from_secs(5);
@@ -48,33 +47,6 @@ pub(crate) struct Target {
     ca: Option<std::path::PathBuf>,
 }
 
-/// Options that cannot be used.
-#[derive(Debug, thiserror::Error)]
-pub enum BadOption {
-    /// A file that cannot be read or is not what it should be.
-    #[error("{option} {path}: {why}")]
-    File {
-        /// The option that names it.
-        option: &'static str,
-        /// Its path.
-        path: String,
-        /// What is wrong.
-        why: String,
-    },
-    /// An address the client does not take.
-    #[error("--nats {0}: not an address of a NATS server")]
-    Address(String),
-}
-
-/// Why an attempt failed.
-#[derive(Debug)]
-pub(crate) struct Failed {
-    /// [`LinkState::Refused`] if only the operator can help.
-    pub(crate) state: LinkState,
-    /// What happened and what to do, a whole sentence or several.
-    pub(crate) words: String,
-}
-
 /// What the client tells beside messages.
 #[derive(Debug, Default)]
 struct Said {
@@ -103,13 +75,17 @@ impl Signals {
 }
 
 impl Target {
-    pub(crate) fn new(urls: &[Url], login: &NatsLogin) -> Result<Self, BadOption> {
+    pub(crate) fn new(urls: &[Url], login: &NatsLogin) -> Result<Self, InvalidOption> {
         let credentials = credentials(urls, login)?;
         if let Some(ca) = &login.nats_tls_ca {
             readable("--nats-tls-ca", ca)?;
         }
         let bare: Vec<Url> = urls.iter().map(without_login).collect();
-        let address = |url: &Url| url.as_str().parse().map_err(|_| BadOption::Address(url.to_string()));
+        let address = |url: &Url| {
+            url.as_str()
+                .parse()
+                .map_err(|_| InvalidOption::new(format!("--nats {url}"), "not an address of a NATS server"))
+        };
         let servers = bare.iter().map(address).collect::<Result<_, _>>()?;
         let shown = bare.iter().map(shown).collect::<Vec<_>>().join(",");
         Ok(Self { servers, shown, credentials, ca: login.nats_tls_ca.clone() })
@@ -151,7 +127,7 @@ impl Target {
                 Ok((client, signals))
             }
             Err(error) => Err(match tls::words(&error, &self.shown, self.ca.is_some()) {
-                Some(words) => Failed { state: LinkState::Refused, words },
+                Some(words) => Failed::refused(words),
                 None => self.failed(error.kind(), &error.to_string()),
             }),
         }
@@ -164,34 +140,31 @@ impl Target {
             }
             Credentials::Token(token) => options.token(token.reveal().to_owned()),
             // Read anew for every attempt: such files are renewed under running processes.
-            Credentials::File(path) => options.credentials_file(path).await.map_err(|error| Failed {
-                state: LinkState::Refused,
-                words: format!("The credentials file {} cannot be used: {error}.", path.display()),
+            Credentials::File(path) => options.credentials_file(path).await.map_err(|error| {
+                Failed::refused(format!("The credentials file {} cannot be used: {error}.", path.display()))
             })?,
         })
     }
 
     fn failed(&self, kind: ConnectErrorKind, error: &str) -> Failed {
         let shown = &self.shown;
-        let connecting = |words: String| Failed { state: LinkState::Connecting, words };
-        let refused = |words: String| Failed { state: LinkState::Refused, words };
         match kind {
             ConnectErrorKind::AuthorizationViolation | ConnectErrorKind::Authentication => {
-                refused(format!("NATS at {shown} {}.", self.credentials.refused()))
+                Failed::refused(format!("NATS at {shown} {}.", self.credentials.refused()))
             }
-            ConnectErrorKind::Tls => refused(format!(
+            ConnectErrorKind::Tls => Failed::refused(format!(
                 "TLS with NATS at {shown} fails: {error}. If its certificate comes from an authority of your own, name \
                  that with --nats-tls-ca (RADIXSCOPE_NATS_TLS_CA)."
             )),
-            ConnectErrorKind::Dns => connecting(format!(
+            ConnectErrorKind::Dns => Failed::connecting(format!(
                 "The name in {shown} cannot be resolved: {error}. Check --nats (RADIXSCOPE_NATS)."
             )),
-            ConnectErrorKind::TimedOut => connecting(format!(
+            ConnectErrorKind::TimedOut => Failed::connecting(format!(
                 "NATS at {shown} does not answer within {} s. Check the address, and whether a firewall or network \
                  policy is in the way.",
                 CONNECT_WITHIN.as_secs()
             )),
-            _ => connecting(format!(
+            _ => Failed::connecting(format!(
                 "NATS at {shown} cannot be reached: {error}. Is it running, and is --nats (RADIXSCOPE_NATS) right?"
             )),
         }
@@ -241,14 +214,11 @@ fn note(said: &Mutex<Said>, lose: &watch::Sender<bool>, event: Event) {
     }
 }
 
-fn credentials(urls: &[Url], login: &NatsLogin) -> Result<Credentials, BadOption> {
+fn credentials(urls: &[Url], login: &NatsLogin) -> Result<Credentials, InvalidOption> {
     if let Some(path) = &login.nats_creds {
         let text = readable("--nats-creds", path)?;
-        ConnectOptions::with_credentials(&text).map_err(|error| BadOption::File {
-            option: "--nats-creds",
-            path: path.display().to_string(),
-            why: format!("not a credentials file: {error}"),
-        })?;
+        ConnectOptions::with_credentials(&text)
+            .map_err(|error| unusable("--nats-creds", path, format!("not a credentials file: {error}")))?;
         return Ok(Credentials::File(path.clone()));
     }
     if let Some(token) = &login.nats_token {
@@ -280,12 +250,12 @@ fn decoded(part: &str) -> String {
     percent_encoding::percent_decode_str(part).decode_utf8_lossy().into_owned()
 }
 
-fn readable(option: &'static str, path: &std::path::Path) -> Result<String, BadOption> {
-    std::fs::read_to_string(path).map_err(|error| BadOption::File {
-        option,
-        path: path.display().to_string(),
-        why: error.to_string(),
-    })
+fn readable(option: &'static str, path: &std::path::Path) -> Result<String, InvalidOption> {
+    std::fs::read_to_string(path).map_err(|error| unusable(option, path, error))
+}
+
+fn unusable(option: &str, path: &std::path::Path, why: impl ToString) -> InvalidOption {
+    InvalidOption::new(format!("{option} {}", path.display()), why)
 }
 
 fn without_login(url: &Url) -> Url {
@@ -304,6 +274,7 @@ fn shown(url: &Url) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use radixscope_model::record::LinkState;
 
     fn target(url: &str) -> Target {
         Target::new(&[url.parse().unwrap()], &NatsLogin::default()).unwrap()

@@ -32,13 +32,13 @@ use radixscope_intake::NatsSubjects;
 use radixscope_model::id::Millis;
 use radixscope_model::record::LinkState;
 
-pub use connect::BadOption;
-pub(crate) use connect::{Failed, Target};
+pub(crate) use connect::Target;
 
-use crate::config::Nats;
+use crate::config::{InvalidOption, Nats};
 use crate::hub::{HubEnded, SourceHandle};
 use crate::shutdown::{Shutdown, over};
-use crate::source::words;
+use crate::source::Failed;
+use crate::source::link::{LastState, doubled, seconds};
 use line::Line;
 use session::Session;
 
@@ -87,7 +87,7 @@ impl Source {
     ///
     /// # Errors
     /// An option that cannot be used.
-    pub fn new(options: Nats) -> Result<Self, BadOption> {
+    pub fn new(options: Nats) -> Result<Self, InvalidOption> {
         let target = Target::new(&options.nats, &options.login)?;
         Ok(Self { options, target })
     }
@@ -101,6 +101,7 @@ impl Source {
     pub async fn run(self, to: SourceHandle, shutdown: Shutdown) {
         let words = (LinkState::Connecting, format!("Connecting to NATS at {}.", self.target.shown()));
         let (say, said) = watch::channel(words);
+        let name = self.target.shown().to_owned();
         let (ended, has_ended) = oneshot::channel();
         let elsewhere = Handle::current();
         let (to_thread, stopped) = (to.clone(), shutdown.clone());
@@ -118,7 +119,7 @@ impl Source {
             () = over(&mut end) => {}
             _ = has_ended => {}
             // The hub ends only with the process.
-            _ = pass_words(said, &to) => {}
+            _ = pass_words(said, name, &to) => {}
         }
     }
 
@@ -169,7 +170,7 @@ impl Source {
                 let wait = wait_after(*attempt);
                 *attempt += 1;
                 tracing::warn!(nats = shown, wait_s = wait.as_secs_f32(), "{why}");
-                words.say((state, format!("{why} Trying again in {}.", words::seconds(wait))));
+                words.say((state, format!("{why} Trying again in {}.", seconds(wait))));
                 tokio::time::sleep(wait).await;
             }
         }
@@ -179,16 +180,13 @@ impl Source {
 /// Tells the hub where the link stands, whenever that changes.
 async fn pass_words(
     mut said: watch::Receiver<(LinkState, String)>,
+    name: String,
     to: &SourceHandle,
 ) -> Result<(), HubEnded> {
-    let mut logged = None;
+    let mut last = LastState::default();
     loop {
         let (state, words) = said.borrow_and_update().clone();
-        to.state(state, words.clone()).await?;
-        // Words change with every look while history is read.
-        if logged.replace(state) != Some(state) {
-            tracing::info!(state = state.as_str(), "{words}");
-        }
+        last.say(to, &name, state, words).await?;
         if said.changed().await.is_err() {
             return Ok(());
         }
@@ -198,7 +196,7 @@ async fn pass_words(
 /// How long to wait after failed attempt number `attempt`, from 0: doubling, and spread by a quarter, so that many
 /// clients do not return to a restarted server at the same moment.
 fn wait_after(attempt: u32) -> Duration {
-    let wait = FIRST_WAIT.saturating_mul(2u32.saturating_pow(attempt)).min(LONGEST_WAIT);
+    let wait = doubled(FIRST_WAIT, attempt, LONGEST_WAIT);
     let spread = (crate::time::random() % 1_000) as f64 / 1_000.0;
     wait.mul_f64(0.75 + spread / 2.0).min(LONGEST_WAIT)
 }

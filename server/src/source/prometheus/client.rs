@@ -21,9 +21,9 @@ use axum::http::header::{ACCEPT, ACCEPT_ENCODING, AUTHORIZATION, CONTENT_ENCODIN
 use axum::http::{HeaderValue, Request, StatusCode};
 
 use radixscope_intake::MAX_PAYLOAD_BYTES;
-use radixscope_model::record::LinkState;
 
-use crate::config::Prometheus;
+use crate::config::{InvalidOption, Prometheus};
+use crate::source::Failed;
 
 /// A client for all processes.
 #[derive(Clone)]
@@ -31,25 +31,6 @@ pub(super) struct Client {
     http: HyperClient<HttpsConnector<HttpConnector>, Empty<Bytes>>,
     authorization: Option<HeaderValue>,
     within: Duration,
-}
-
-/// An option that cannot be used.
-#[derive(Debug, thiserror::Error)]
-pub enum BadOption {
-    /// The file of certificates.
-    #[error("--prometheus-tls-ca {path}: {why}")]
-    Ca {
-        /// Its path.
-        path: String,
-        /// What is wrong.
-        why: String,
-    },
-    /// The token.
-    #[error("--prometheus-token: it holds characters that a header may not hold")]
-    Token,
-    /// TLS itself.
-    #[error("TLS cannot be set up: {0}")]
-    Tls(#[from] rustls::Error),
 }
 
 /// What was answered.
@@ -61,22 +42,14 @@ pub(super) struct Answer {
     pub(super) location: Option<String>,
 }
 
-/// Why there is no answer.
-#[derive(Debug)]
-pub(super) struct Failed {
-    /// [`LinkState::Refused`] if only the operator can help.
-    pub(super) state: LinkState,
-    /// What happened and what to do.
-    pub(super) words: String,
-}
-
 impl Client {
-    pub(super) fn new(options: &Prometheus) -> Result<Self, BadOption> {
+    pub(super) fn new(options: &Prometheus) -> Result<Self, InvalidOption> {
         let authorization = options.prometheus_token.as_ref().map(|token| {
-            let mut value =
-                HeaderValue::try_from(format!("Bearer {}", token.reveal())).map_err(|_| BadOption::Token)?;
+            let mut value = HeaderValue::try_from(format!("Bearer {}", token.reveal())).map_err(|_| {
+                InvalidOption::new("--prometheus-token", "it holds characters that a header may not hold")
+            })?;
             value.set_sensitive(true);
-            Ok::<_, BadOption>(value)
+            Ok::<_, InvalidOption>(value)
         });
         let tls = tls(options.prometheus_tls_ca.as_deref())?;
         let connector =
@@ -89,7 +62,7 @@ impl Client {
     pub(super) async fn get(&self, url: &Url) -> Result<Answer, Failed> {
         match tokio::time::timeout(self.within, self.ask(url)).await {
             Ok(answer) => answer,
-            Err(_) => Err(connecting(format!(
+            Err(_) => Err(Failed::connecting(format!(
                 "{url} does not answer within {} s. Check the address, and whether a firewall or network policy is in the \
                  way; --prometheus-timeout allows more.",
                 self.within.as_secs_f64()
@@ -107,14 +80,14 @@ impl Client {
         }
         let request = request
             .body(Empty::new())
-            .map_err(|error| refused(format!("{url} is no address of an HTTP server: {error}.")))?;
+            .map_err(|error| Failed::refused(format!("{url} is no address of an HTTP server: {error}.")))?;
         let response = self.http.request(request).await.map_err(|error| unreachable(url, &error))?;
         let (parts, body) = response.into_parts();
         let body = Limited::new(body, MAX_PAYLOAD_BYTES).collect().await.map_err(|error| {
             if error.is::<http_body_util::LengthLimitError>() {
                 too_large(url)
             } else {
-                connecting(format!("The answer of {url} breaks off: {error}."))
+                Failed::connecting(format!("The answer of {url} breaks off: {error}."))
             }
         })?;
         let body = match parts.headers.get(CONTENT_ENCODING).map(HeaderValue::as_bytes) {
@@ -122,7 +95,7 @@ impl Client {
             Some(b"gzip") => unzipped(url, &body.to_bytes())?,
             Some(other) => {
                 let other = String::from_utf8_lossy(other);
-                return Err(refused(format!(
+                return Err(Failed::refused(format!(
                     "{url} answers in the encoding {other:?}, which was not asked for."
                 )));
             }
@@ -132,10 +105,11 @@ impl Client {
     }
 }
 
-fn tls(ca: Option<&Path>) -> Result<ClientConfig, BadOption> {
+fn tls(ca: Option<&Path>) -> Result<ClientConfig, InvalidOption> {
     let builder = || {
         ClientConfig::builder_with_provider(ring::default_provider().into())
             .with_safe_default_protocol_versions()
+            .map_err(|error| InvalidOption::new("TLS cannot be set up", error))
     };
     let Some(path) = ca else {
         // Without certificates of the system plain HTTP still works, and HTTPS says what is missing.
@@ -145,7 +119,7 @@ fn tls(ca: Option<&Path>) -> Result<ClientConfig, BadOption> {
         };
         return Ok(config.with_no_client_auth());
     };
-    let bad = |why: String| BadOption::Ca { path: path.display().to_string(), why };
+    let bad = |why: String| InvalidOption::new(format!("--prometheus-tls-ca {}", path.display()), why);
     let mut roots = RootCertStore::empty();
     for certificate in CertificateDer::pem_file_iter(path).map_err(|error| bad(error.to_string()))? {
         let certificate = certificate.map_err(|error| bad(error.to_string()))?;
@@ -164,7 +138,7 @@ fn unzipped(url: &Url, zipped: &[u8]) -> Result<Bytes, Failed> {
     MultiGzDecoder::new(zipped)
         .take(most)
         .read_to_end(&mut body)
-        .map_err(|error| connecting(format!("The answer of {url} is compressed badly: {error}.")))?;
+        .map_err(|error| Failed::connecting(format!("The answer of {url} is compressed badly: {error}.")))?;
     if body.len() as u64 == most { Err(too_large(url)) } else { Ok(body.into()) }
 }
 
@@ -180,36 +154,28 @@ fn unreachable(url: &Url, error: &hyper_util::client::legacy::Error) -> Failed {
         }
     }
     if is_tls {
-        return refused(format!(
+        return Failed::refused(format!(
             "TLS with {url} fails: {cause}. If its certificate comes from an authority of your own, name that with \
              --prometheus-tls-ca (RADIXSCOPE_PROMETHEUS_TLS_CA)."
         ));
     }
     if is_refused {
-        return connecting(format!(
+        return Failed::connecting(format!(
             "Nothing listens at {url}. Is the process running, and is the port right? A frontend's metrics are at its \
              HTTP port, a worker's at DYN_SYSTEM_PORT."
         ));
     }
     if error.is_connect() {
-        return connecting(format!(
+        return Failed::connecting(format!(
             "{url} cannot be reached: {cause}. Check --prometheus (RADIXSCOPE_PROMETHEUS)."
         ));
     }
-    connecting(format!("{url} was asked and did not answer as HTTP does: {cause}."))
+    Failed::connecting(format!("{url} was asked and did not answer as HTTP does: {cause}."))
 }
 
 fn too_large(url: &Url) -> Failed {
     let mib = MAX_PAYLOAD_BYTES / (1024 * 1024);
-    refused(format!(
+    Failed::refused(format!(
         "The answer of {url} is larger than {mib} MiB; that is more than metrics of a process of Dynamo."
     ))
-}
-
-pub(super) fn connecting(words: String) -> Failed {
-    Failed { state: LinkState::Connecting, words }
-}
-
-pub(super) fn refused(words: String) -> Failed {
-    Failed { state: LinkState::Refused, words }
 }

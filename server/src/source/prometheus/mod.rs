@@ -15,13 +15,13 @@ use radixscope_dynamo::prometheus::{WorkerList, may_be_metrics, worker_list};
 use radixscope_intake::Payload;
 use radixscope_model::record::LinkState;
 
-use crate::config::{MetricsUrl, Prometheus};
+use crate::config::{InvalidOption, MetricsUrl, Prometheus};
 use crate::hub::{HubEnded, SourceHandle};
 use crate::shutdown::{Shutdown, over};
-use crate::source::words;
+use crate::source::Failed;
+use crate::source::link::{LastState, doubled, seconds};
 use crate::time::now;
-pub use client::BadOption;
-use client::{Answer, Client, Failed, connecting, refused};
+use client::{Answer, Client};
 
 /// Longest wait after failures, unless the interval itself is longer.
 const LONGEST_WAIT: Duration = Duration::from_secs(10);
@@ -47,7 +47,7 @@ impl Source {
     ///
     /// # Errors
     /// An option that cannot be used.
-    pub fn all(options: Prometheus) -> Result<Vec<Self>, BadOption> {
+    pub fn all(options: Prometheus) -> Result<Vec<Self>, InvalidOption> {
         if options.prometheus.is_empty() {
             return Ok(Vec::new());
         }
@@ -80,7 +80,7 @@ impl Source {
     async fn scrape(&self, to: &SourceHandle) -> Result<(), HubEnded> {
         let url = &self.process.url;
         let process: Arc<str> = self.process.name.as_str().into();
-        let mut said = Said::default();
+        let mut said = LastState::default();
         let mut list = List::new(&self.process);
         let mut failures = 0;
         said.say(to, &self.name, LinkState::Connecting, format!("Asking {url} for its metrics.")).await?;
@@ -113,7 +113,7 @@ impl Source {
                 Err(Failed { state, words }) => {
                     let wait = wait_after(self.interval, failures);
                     failures = failures.saturating_add(1);
-                    let words = format!("{words} Trying again in {}.", words::seconds(wait));
+                    let words = format!("{words} Trying again in {}.", seconds(wait));
                     said.say(to, &self.name, state, words).await?;
                     wait
                 }
@@ -133,10 +133,10 @@ impl Source {
         let Answer { status, body, location } = answer;
         match status {
             StatusCode::OK if may_be_metrics(&body) => Ok(body),
-            StatusCode::OK => Err(refused(format!(
+            StatusCode::OK => Err(Failed::refused(format!(
                 "What {url} answers is not the text of Prometheus. Is the path right? Dynamo's is /metrics."
             ))),
-            StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => Err(refused(if self.has_token {
+            StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => Err(Failed::refused(if self.has_token {
                 format!(
                     "{url} refuses the token ({status}). Check --prometheus-token (RADIXSCOPE_PROMETHEUS_TOKEN)."
                 )
@@ -146,15 +146,17 @@ impl Source {
                      (RADIXSCOPE_PROMETHEUS_TOKEN)."
                 )
             })),
-            StatusCode::NOT_FOUND => Err(refused(format!(
+            StatusCode::NOT_FOUND => Err(Failed::refused(format!(
                 "There are no metrics at {url} (404). A frontend's are at /metrics of its HTTP port, a worker's at /metrics \
                  of DYN_SYSTEM_PORT."
             ))),
             status if status.is_redirection() => {
                 let location = location.map(|to| format!(" to {to:?}")).unwrap_or_default();
-                Err(refused(format!("{url} redirects{location} ({status}); give that address instead.")))
+                Err(Failed::refused(format!(
+                    "{url} redirects{location} ({status}); give that address instead."
+                )))
             }
-            status => Err(connecting(format!("{url} answers {status}."))),
+            status => Err(Failed::connecting(format!("{url} answers {status}."))),
         }
     }
 }
@@ -220,39 +222,14 @@ impl List {
     }
 }
 
-/// The state that the hub was told last.
-#[derive(Default)]
-struct Said(Option<(LinkState, String)>);
-
-impl Said {
-    /// Says where the source stands, unless that was said last.
-    async fn say(
-        &mut self,
-        to: &SourceHandle,
-        name: &str,
-        state: LinkState,
-        words: String,
-    ) -> Result<(), HubEnded> {
-        if self.0.as_ref().is_some_and(|(known, said)| *known == state && *said == words) {
-            return Ok(());
-        }
-        if self.0.as_ref().is_none_or(|(known, _)| *known != state) {
-            tracing::info!(metrics = name, state = state.as_str(), "{words}");
-        }
-        to.state(state, words.clone()).await?;
-        self.0 = Some((state, words));
-        Ok(())
-    }
-}
-
 /// How long to wait before a frontend is asked again that was not ready for the `unready`-th time, from 0: doubling.
 fn list_wait(unready: u32) -> Duration {
-    LIST_EVERY.saturating_mul(2u32.saturating_pow(unready.saturating_add(1))).min(LONGEST_LIST_WAIT)
+    doubled(LIST_EVERY, unready.saturating_add(1), LONGEST_LIST_WAIT)
 }
 
 /// How long to wait after failed scrape number `failures`, from 0: doubling.
 fn wait_after(interval: Duration, failures: u32) -> Duration {
-    interval.saturating_mul(2u32.saturating_pow(failures)).min(LONGEST_WAIT.max(interval))
+    doubled(interval, failures, LONGEST_WAIT.max(interval))
 }
 
 #[cfg(test)]

@@ -3,8 +3,10 @@
 use crate::colour::{Rgb, blend};
 use radixscope_model::id::WorkerIx;
 
-/// Up to this many workers have the hues that are furthest apart.
-const FEW: usize = 4;
+/// Hues for up to this many workers come from the set of few, chosen further apart.
+pub const FEW: usize = 4;
+/// Hues for more workers; beyond them hues repeat with a pattern.
+pub const MANY: usize = 8;
 
 /// Colours of one theme.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -21,10 +23,10 @@ pub struct Theme {
     pub shared: Rgb,
     /// Blocks that nobody holds but that lead to held ones.
     pub nobody: Rgb,
-    /// Hues of up to four workers.
+    /// Hues of few workers.
     pub few: [Rgb; FEW],
-    /// Hues of more workers; beyond eight they repeat with a pattern.
-    pub many: [Rgb; 8],
+    /// Hues of more workers.
+    pub many: [Rgb; MANY],
 }
 
 const fn rgb(hex: u32) -> Rgb {

@@ -84,8 +84,8 @@ pub struct Drawing<'a> {
     pub block_size_tokens: Option<u32>,
 }
 
-/// Short label of a worker.
-fn label(worker: WorkerIx) -> String {
+/// Short label of a worker, always drawn beside its colour.
+pub fn label(worker: WorkerIx) -> String {
     format!("W{}", worker.at() + 1)
 }
 

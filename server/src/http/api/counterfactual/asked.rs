@@ -7,7 +7,8 @@ use radixscope_router::{RouterMode, RouterOverrides};
 use radixscope_state::cluster::{Cluster, MAX_DECISIONS};
 
 use crate::http::api::params::WorkerFilter;
-use crate::http::error::{ApiError, code};
+use crate::http::api::posted::bad;
+use crate::http::error::ApiError;
 
 const DEFAULT_LAST: u32 = 1_000;
 /// Longest window: what is kept is bounded anyway.
@@ -16,7 +17,7 @@ const MAX_WINDOW_MS: u64 = 7 * 24 * 3_600_000;
 /// The body.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Body {
+pub(in crate::http::api) struct Body {
     mode: Mode,
     last: Option<u32>,
     window_ms: Option<u64>,
@@ -54,18 +55,8 @@ pub(super) struct Asked {
     worker: Option<WorkerFilter>,
 }
 
-fn bad(message: impl Into<String>) -> ApiError {
-    ApiError::new(code::BAD_PARAMETER, message)
-}
-
 impl Asked {
-    pub(super) fn parse(body: &[u8]) -> Result<Self, ApiError> {
-        let body: Body = serde_json::from_slice(body).map_err(|error| {
-            bad(format!(
-                "the body cannot be read: {error}; expected JSON like {{\"mode\":\"frozen\",\"last\":1000,\
-                 \"settings\":{{\"overlap_score_weight\":1.5,\"router_temperature\":0.2}}}}"
-            ))
-        })?;
+    pub(super) fn of(body: Body) -> Result<Self, ApiError> {
         let span = match (body.last, body.window_ms) {
             (Some(_), Some(_)) => return Err(bad("last and window_ms exclude each other")),
             (None, Some(ms)) if (1..=MAX_WINDOW_MS).contains(&ms) => Span::Ms(ms),
@@ -137,9 +128,14 @@ fn tried(settings: Option<RouterOverrides>) -> Result<RouterOverrides, ApiError>
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::http::api::posted::read;
+
+    fn asked(body: &str) -> Result<Asked, ApiError> {
+        Asked::of(read(body.as_bytes())?)
+    }
 
     fn refused(body: &str) -> String {
-        match Asked::parse(body.as_bytes()) {
+        match asked(body) {
             Ok(_) => panic!("{body} is taken"),
             Err(error) => format!("{error:?}"),
         }
@@ -158,7 +154,10 @@ mod tests {
             (r#"{"mode":"frozen","window_ms":0}"#, "window_ms"),
             (r#"{"mode":"frozen","worker":"w1"}"#, "worker"),
             (r#"{"mode":"frozen","settings":{"overlap_score_weight":-1}}"#, "overlap_score_weight"),
-            (r#"{"mode":"frozen","settings":{"overlap_score_weight":1e999}}"#, "cannot be read"),
+            (
+                r#"{"mode":"frozen","settings":{"overlap_score_weight":1e999}}"#,
+                "settings.overlap_score_weight: ",
+            ),
             (
                 r#"{"mode":"frozen","settings":{"router_mode":"round-robin","overlap_score_weight":1}}"#,
                 "round-robin",
@@ -183,7 +182,7 @@ mod tests {
 
     #[test]
     fn without_settings_the_recorded_ones_are_tried() {
-        let asked = Asked::parse(br#"{"mode":"frozen"}"#).unwrap();
+        let asked = asked(r#"{"mode":"frozen"}"#).unwrap();
         assert!(matches!(asked.work, Work::Frozen(settings) if settings == RouterOverrides::default()));
         assert_eq!(asked.span, Span::Last(DEFAULT_LAST));
     }

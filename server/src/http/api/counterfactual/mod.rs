@@ -12,9 +12,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use axum::Json;
-use axum::body::Bytes;
 use axum::extract::State;
-use axum::extract::rejection::BytesRejection;
 use axum::http::{HeaderMap, HeaderValue, Uri, header};
 use axum::response::{IntoResponse, Response};
 use tokio::sync::Semaphore;
@@ -23,16 +21,17 @@ use radixscope_insight::counterfactual::{Facts, ModelError, Sample, arrivals_nee
 use radixscope_state::requests::{Arrivals, MAX_ARRIVALS};
 
 use super::params::Params;
+use super::posted::Posted;
 use crate::http::error::{ApiError, code};
 use crate::http::{App, origin};
 use crate::shutdown::over;
 use answer::{Answer, Workers};
-use asked::{Asked, Work};
+use asked::{Asked, Body, Work};
 
 /// Runs at a time: the hub has to keep a core.
 pub(in crate::http) const MAX_RUNS: usize = 2;
 /// Largest request body.
-pub(super) const MAX_BODY_BYTES: usize = 64 * 1024;
+const MAX_BODY_BYTES: usize = 64 * 1024;
 /// A run seldom takes longer; after it another try is worth it.
 const RETRY_AFTER_S: u32 = 2;
 
@@ -57,20 +56,14 @@ pub(super) async fn counterfactual(
     State(app): State<App>,
     uri: Uri,
     headers: HeaderMap,
-    body: Result<Bytes, BytesRejection>,
+    Posted(body): Posted<Body, MAX_BODY_BYTES>,
 ) -> Result<Response, ApiError> {
     if !origin::is_allowed(&headers, &uri, &app.options.allow_origin) {
         let message =
             "pages of this origin may not ask for computations; start the server with --allow-origin ORIGIN";
         return Err(ApiError::new(code::FOREIGN_ORIGIN, message));
     }
-    let body = body.map_err(|_| {
-        ApiError::new(
-            code::TOO_LARGE,
-            format!("the body is larger than {MAX_BODY_BYTES} bytes, or broke off"),
-        )
-    })?;
-    let asked = Asked::parse(&body)?;
+    let asked = Asked::of(body)?;
     let permit = Arc::clone(&app.runs).try_acquire_owned().map_err(|_| busy())?;
     let input = app.hub.read(move |view| copy(view, &asked).map(|input| (input, asked))).await?;
     let (input, asked) = input?;

@@ -1,54 +1,42 @@
 //! The question as it is posted. Every error names the field, what it was and what was expected. Knows no state.
 
 use serde::Deserialize;
-use serde::de::{self, DeserializeOwned, Deserializer, Visitor};
+use serde::de::{self, Deserializer, Visitor};
 use serde_json::Value;
-use serde_json::value::RawValue;
 
 use radixscope_insight::whatif::{Adjust, Blocks, Busy, Hashes, Prompt};
 use radixscope_model::id::{BlockHash, DecisionId, Worker};
 use radixscope_router::hash::Seed;
 use radixscope_router::{RouterOverrides, RouterSettings};
 
-use crate::http::error::{ApiError, code};
+use crate::http::api::posted::bad;
+use crate::http::error::ApiError;
 
 /// Fields of which at most one is given: they say what is routed.
 const PROMPTS: [&str; 5] = ["token_ids", "block_hashes", "chain_hashes", "after", "example"];
 /// Most workers named in one list.
 const MAX_WORKERS: usize = 4_096;
 
-/// The body, each field unread, so that an error can name it.
+/// The body. `null` is as good as nothing.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Raw<'a> {
-    #[serde(borrow)]
-    decision: Option<&'a RawValue>,
-    #[serde(borrow, rename = "as")]
-    as_: Option<&'a RawValue>,
-    #[serde(borrow)]
-    token_ids: Option<&'a RawValue>,
-    #[serde(borrow)]
-    lora_name: Option<&'a RawValue>,
-    #[serde(borrow)]
-    cache_salt: Option<&'a RawValue>,
-    #[serde(borrow)]
-    block_hashes: Option<&'a RawValue>,
-    #[serde(borrow)]
-    chain_hashes: Option<&'a RawValue>,
-    #[serde(borrow)]
-    after: Option<&'a RawValue>,
-    #[serde(borrow)]
-    example: Option<&'a RawValue>,
-    #[serde(borrow)]
-    isl_tokens: Option<&'a RawValue>,
-    #[serde(borrow)]
-    block_size_tokens: Option<&'a RawValue>,
-    #[serde(borrow)]
-    router_id: Option<&'a RawValue>,
-    #[serde(borrow)]
-    options: Option<&'a RawValue>,
-    #[serde(borrow)]
-    workers: Option<&'a RawValue>,
+pub(in crate::http::api) struct Body {
+    decision: Option<Id>,
+    #[serde(rename = "as")]
+    as_: Option<As>,
+    token_ids: Option<Vec<u32>>,
+    lora_name: Option<String>,
+    cache_salt: Option<String>,
+    block_hashes: Option<Vec<Id>>,
+    chain_hashes: Option<Vec<Id>>,
+    after: Option<After>,
+    example: Option<bool>,
+    isl_tokens: Option<Id>,
+    block_size_tokens: Option<u32>,
+    router_id: Option<Id>,
+    /// Those of [`RouterOverrides`], and `version`.
+    options: Option<serde_json::Map<String, Value>>,
+    workers: Option<Workers>,
 }
 
 /// The question, before it meets the state.
@@ -78,74 +66,69 @@ pub(super) enum Form {
 }
 
 impl Asked {
-    pub(super) fn read(body: &[u8]) -> Result<Self, ApiError> {
-        let raw: Raw<'_> = serde_json::from_slice(body)
-            .map_err(|error| bad(format!("the body is not a question in JSON: {error}")))?;
-        let decision = field("decision", raw.decision)?.map(|Id(id)| DecisionId(id));
-        let block_size_tokens = field("block_size_tokens", raw.block_size_tokens)?;
-        let workers: Workers = field("workers", raw.workers)?.unwrap_or_default();
+    pub(super) fn of(mut body: Body) -> Result<Self, ApiError> {
+        let decision = body.decision.map(|Id(id)| DecisionId(id));
+        let workers = body.workers.take().unwrap_or_default();
         if workers.without.len().max(workers.busy.len()) > MAX_WORKERS {
             return Err(bad(format!("workers: at most {MAX_WORKERS} are named in one list")));
         }
-        let busy = |dto: BusyDto| {
-            let busy = Busy {
-                prefill_tokens: dto.prefill_tokens.adjust("workers.busy.prefill_tokens")?,
-                decode_blocks: dto.decode_blocks.adjust("workers.busy.decode_blocks")?,
-                active_requests: dto.active_requests.adjust("workers.busy.active_requests")?,
-            };
-            Ok((Worker::new(dto.worker_id.0, dto.dp_rank), busy))
+        let busy = |one: BusyWorker| {
+            let BusyWorker { prefill_tokens, decode_blocks, active_requests, .. } = one;
+            let busy = Busy { prefill_tokens, decode_blocks, active_requests };
+            (Worker::new(one.worker_id.0, one.dp_rank), busy)
         };
         Ok(Self {
-            prompt: form(&raw, decision)?,
             decision,
-            block_size_tokens,
-            router: field("router_id", raw.router_id)?.map(|Id(id)| id),
-            options: Overrides::read(raw.options)?,
-            without: workers.without.iter().map(WorkerDto::id).collect(),
+            block_size_tokens: body.block_size_tokens,
+            router: body.router_id.map(|Id(id)| id),
+            options: Overrides::read(body.options.take())?,
+            without: workers.without.iter().map(|one| Worker::new(one.worker_id.0, one.dp_rank)).collect(),
             added: workers.added,
-            busy: workers.busy.into_iter().map(busy).collect::<Result<_, ApiError>>()?,
+            busy: workers.busy.into_iter().map(busy).collect(),
+            prompt: form(body, decision)?,
         })
     }
 }
 
-fn form(raw: &Raw<'_>, decision: Option<DecisionId>) -> Result<Form, ApiError> {
-    let given = [raw.token_ids, raw.block_hashes, raw.chain_hashes, raw.after, raw.example];
-    let mut given = PROMPTS.iter().zip(given).filter_map(|(name, value)| value.map(|_| *name));
+fn form(body: Body, decision: Option<DecisionId>) -> Result<Form, ApiError> {
+    let given = [
+        body.token_ids.is_some(),
+        body.block_hashes.is_some(),
+        body.chain_hashes.is_some(),
+        body.after.is_some(),
+        body.example.is_some(),
+    ];
+    let mut given = PROMPTS.iter().zip(given).filter_map(|(name, is_given)| is_given.then_some(name));
     if let (Some(one), Some(other)) = (given.next(), given.next()) {
         return Err(bad(format!("{one} and {other} are given; a prompt has one of {}", PROMPTS.join(", "))));
     }
-    let isl_tokens: Option<u64> = field("isl_tokens", raw.isl_tokens)?.map(|Id(tokens)| tokens);
+    let isl_tokens: Option<u64> = body.isl_tokens.map(|Id(tokens)| tokens);
     let hashes = |hashes| Form::Ready(Prompt::Blocks(Blocks { hashes, isl_tokens, block_size_tokens: None }));
     let ids = |ids: Vec<Id>| ids.into_iter().map(|Id(id)| id).collect();
-    if raw.token_ids.is_none() && (raw.lora_name.is_some() || raw.cache_salt.is_some()) {
+    if body.token_ids.is_none() && (body.lora_name.is_some() || body.cache_salt.is_some()) {
         return Err(bad("lora_name and cache_salt are for token_ids: hashes contain them already"));
     }
-    if let Some(tokens) = field::<Vec<u32>>("token_ids", raw.token_ids)? {
+    if let Some(tokens) = body.token_ids {
         if isl_tokens.is_some_and(|isl| isl != tokens.len() as u64) {
             return Err(bad(format!("isl_tokens: there are {} token_ids; leave it out", tokens.len())));
         }
-        let (lora, salt) =
-            (field::<String>("lora_name", raw.lora_name)?, field::<String>("cache_salt", raw.cache_salt)?);
-        return Ok(Form::Tokens(tokens, Seed::of(lora.as_deref(), salt.as_deref())));
+        return Ok(Form::Tokens(tokens, Seed::of(body.lora_name.as_deref(), body.cache_salt.as_deref())));
     }
-    if let Some(own) = field("block_hashes", raw.block_hashes)? {
+    if let Some(own) = body.block_hashes {
         return Ok(hashes(Hashes::Local(ids(own))));
     }
-    if let Some(chain) = field("chain_hashes", raw.chain_hashes)? {
+    if let Some(chain) = body.chain_hashes {
         return Ok(hashes(Hashes::Chain(ids(chain))));
     }
-    if let Some(after) = field::<AfterDto>("after", raw.after)? {
+    if let Some(after) = body.after {
         let worker = Worker::new(after.worker_id.0, after.dp_rank);
-        return Ok(Form::After {
-            worker,
-            block_hash: BlockHash(after.block_hash.0),
-            new_tokens: after.new_tokens.0,
-        });
+        let (block_hash, new_tokens) = (BlockHash(after.block_hash.0), after.new_tokens.0);
+        return Ok(Form::After { worker, block_hash, new_tokens });
     }
-    if field("example", raw.example)? == Some(true) {
+    if body.example == Some(true) {
         return Ok(Form::Ready(Prompt::Example));
     }
-    match (decision, field::<As>("as", raw.as_)?, isl_tokens) {
+    match (decision, body.as_, isl_tokens) {
         (Some(id), None | Some(As::Recorded), None) => Ok(Form::Recorded(id)),
         (Some(id), Some(As::Live), None) => Ok(Form::Live(id)),
         (_, None, Some(isl_tokens)) => Ok(Form::Ready(Prompt::Length { isl_tokens })),
@@ -168,7 +151,7 @@ enum As {
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct AfterDto {
+struct After {
     worker_id: Id,
     #[serde(default)]
     dp_rank: u32,
@@ -180,54 +163,47 @@ struct AfterDto {
 #[derive(Deserialize, Default)]
 #[serde(deny_unknown_fields, default)]
 struct Workers {
-    without: Vec<WorkerDto>,
+    without: Vec<NamedWorker>,
     added: u32,
-    busy: Vec<BusyDto>,
+    busy: Vec<BusyWorker>,
 }
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct WorkerDto {
+struct NamedWorker {
     worker_id: Id,
     #[serde(default)]
     dp_rank: u32,
 }
 
-impl WorkerDto {
-    fn id(&self) -> Worker {
-        Worker::new(self.worker_id.0, self.dp_rank)
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct BusyWorker {
+    worker_id: Id,
+    #[serde(default)]
+    dp_rank: u32,
+    #[serde(default, deserialize_with = "adjust")]
+    prefill_tokens: Adjust,
+    #[serde(default, deserialize_with = "adjust")]
+    decode_blocks: Adjust,
+    #[serde(default, deserialize_with = "adjust")]
+    active_requests: Adjust,
+}
+
+/// `{"set":N}`, `{"add":N}` or `{}`.
+fn adjust<'de, D: Deserializer<'de>>(from: D) -> Result<Adjust, D::Error> {
+    #[derive(Deserialize)]
+    #[serde(deny_unknown_fields)]
+    struct Form {
+        set: Option<Id>,
+        add: Option<i64>,
     }
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct BusyDto {
-    worker_id: Id,
-    #[serde(default)]
-    dp_rank: u32,
-    #[serde(default)]
-    prefill_tokens: AdjustDto,
-    #[serde(default)]
-    decode_blocks: AdjustDto,
-    #[serde(default)]
-    active_requests: AdjustDto,
-}
-
-#[derive(Deserialize, Default)]
-#[serde(deny_unknown_fields, default)]
-struct AdjustDto {
-    set: Option<Id>,
-    add: Option<i64>,
-}
-
-impl AdjustDto {
-    fn adjust(self, name: &str) -> Result<Adjust, ApiError> {
-        match (self.set, self.add) {
-            (None, None) => Ok(Adjust::Keep),
-            (Some(Id(to)), None) => Ok(Adjust::Set(to)),
-            (None, Some(more)) => Ok(Adjust::Add(more)),
-            (Some(_), Some(_)) => Err(bad(format!("{name}: expected set or add, not both"))),
-        }
+    let Form { set, add } = Form::deserialize(from)?;
+    match (set, add) {
+        (None, None) => Ok(Adjust::Keep),
+        (Some(Id(to)), None) => Ok(Adjust::Set(to)),
+        (None, Some(more)) => Ok(Adjust::Add(more)),
+        (Some(_), Some(_)) => Err(de::Error::custom("expected set or add, not both")),
     }
 }
 
@@ -239,10 +215,8 @@ pub(super) struct Overrides {
 }
 
 impl Overrides {
-    fn read(raw: Option<&RawValue>) -> Result<Self, ApiError> {
-        let Some(mut given) = field::<serde_json::Map<String, Value>>("options", raw)? else {
-            return Ok(Self::default());
-        };
+    fn read(given: Option<serde_json::Map<String, Value>>) -> Result<Self, ApiError> {
+        let Some(mut given) = given else { return Ok(Self::default()) };
         // What is wrong may be a name of any length.
         let wrong = |error: serde_json::Error| {
             bad(format!("options: {}", error.to_string().chars().take(400).collect::<String>()))
@@ -267,17 +241,6 @@ impl Overrides {
     pub(super) fn over(&self, start: RouterSettings) -> RouterSettings {
         self.given.over(self.version.unwrap_or(start))
     }
-}
-
-fn bad(message: impl Into<String>) -> ApiError {
-    ApiError::new(code::BAD_PARAMETER, message)
-}
-
-fn field<T: DeserializeOwned>(name: &str, raw: Option<&RawValue>) -> Result<Option<T>, ApiError> {
-    // `null` is as good as nothing.
-    raw.map_or(Ok(None), |raw| {
-        serde_json::from_str(raw.get()).map_err(|error| bad(format!("{name}: {error}")))
-    })
 }
 
 /// A number of 64 bits: a decimal string, or a JSON number that every JSON reader keeps exactly.

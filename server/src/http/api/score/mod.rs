@@ -5,36 +5,26 @@ mod answer;
 mod body;
 
 use axum::Json;
-use axum::body::Bytes;
 use axum::extract::State;
-use axum::extract::rejection::BytesRejection;
-use axum::http::StatusCode;
 
 use radixscope_insight::whatif::{self, Changes, Prompt, Question, WhatIf, Who};
 use radixscope_router::RouterSettings;
 
+use super::posted::Posted;
 use super::prompt;
 use crate::http::error::{ApiError, code};
 use crate::hub::{Hub, View};
 use answer::ScoreAnswer;
-use body::{Asked, Form};
+use body::{Asked, Body, Form};
 
 /// Largest body: two million token ids.
-pub(super) const MAX_BODY_BYTES: usize = 8 << 20;
+const MAX_BODY_BYTES: usize = 8 << 20;
 
 pub(super) async fn score(
     State(hub): State<Hub>,
-    body: Result<Bytes, BytesRejection>,
+    Posted(body): Posted<Body, MAX_BODY_BYTES>,
 ) -> Result<Json<ScoreAnswer>, ApiError> {
-    let body = body.map_err(|rejection| {
-        if rejection.status() == StatusCode::PAYLOAD_TOO_LARGE {
-            let message = format!("the body is larger than {MAX_BODY_BYTES} bytes; at most that is read");
-            ApiError::new(code::TOO_LARGE, message)
-        } else {
-            ApiError::new(code::BAD_PARAMETER, format!("the body cannot be read: {rejection}"))
-        }
-    })?;
-    let asked = Asked::read(&body)?;
+    let asked = Asked::of(body)?;
     Ok(Json(hub.read(move |view| answered(view, asked)).await??))
 }
 

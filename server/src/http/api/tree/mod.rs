@@ -53,7 +53,7 @@ pub(super) async fn tree(State(app): State<App>, uri: Uri) -> Result<Response, A
         hits_window_ms: window_ms(&params)?,
         kv_bytes_per_token: kv_bytes_per_token(&params)?,
     };
-    read_json(&app, move |picture| Ok(json(&picture.page(&page)?))).await
+    read_json(&app, move |picture| Ok(picture.page(&page)?.json())).await
 }
 
 pub(super) async fn block(State(app): State<App>, uri: Uri) -> Result<Response, ApiError> {

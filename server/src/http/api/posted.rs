@@ -1,0 +1,51 @@
+//! Bodies that are posted: read as JSON within a bound, each error names the field.
+
+use axum::extract::{FromRequest, Request};
+use http_body_util::LengthLimitError;
+use serde::de::DeserializeOwned;
+use serde_path_to_error::Segment;
+
+use crate::http::error::{ApiError, code};
+
+/// A body of at most `MOST` bytes.
+pub(super) struct Posted<T, const MOST: usize>(pub(super) T);
+
+impl<S: Sync, T: DeserializeOwned, const MOST: usize> FromRequest<S> for Posted<T, MOST> {
+    type Rejection = ApiError;
+
+    async fn from_request(request: Request, _: &S) -> Result<Self, ApiError> {
+        let body = axum::body::to_bytes(request.into_body(), MOST).await.map_err(|error| {
+            let error = error.into_inner();
+            match error.is::<LengthLimitError>() {
+                true => {
+                    let message = format!("the body is larger than {MOST} bytes; at most that is read");
+                    ApiError::new(code::TOO_LARGE, message)
+                }
+                false => bad(format!("the body cannot be read: {error}")),
+            }
+        })?;
+        read(&body).map(Self)
+    }
+}
+
+/// Reads `body`.
+pub(super) fn read<T: DeserializeOwned>(body: &[u8]) -> Result<T, ApiError> {
+    serde_path_to_error::deserialize(&mut serde_json::Deserializer::from_slice(body)).map_err(|error| {
+        let keys = error.path().iter().filter_map(|segment| match segment {
+            Segment::Map { key } => Some(key.as_str()),
+            _ => None,
+        });
+        let field = keys.collect::<Vec<_>>().join(".");
+        // What is wrong may be a name of any length.
+        let why: String = error.inner().to_string().chars().take(400).collect();
+        match field.is_empty() {
+            true => bad(format!("the body cannot be read, it is not a question in JSON: {why}")),
+            false => bad(format!("{field}: {why}")),
+        }
+    })
+}
+
+/// What was asked makes no sense.
+pub(super) fn bad(message: impl Into<String>) -> ApiError {
+    ApiError::new(code::BAD_PARAMETER, message)
+}
