@@ -12,7 +12,7 @@ pub const KEYS: [(&str, &str); 17] = [
     ("?", "Show this list"),
     ("T", "Theme: auto, dark, light"),
     ("K", "Hide or show the status bar"),
-    ("1 … 9", "Pick out a worker, again to let it go"),
+    ("1 … 9", "Select a worker; again to clear"),
     ("0", "Let the picked worker go"),
     ("F", "Move the focus to the tree"),
     ("Arrow keys", "In the tree: move between boxes"),

@@ -71,13 +71,13 @@ impl<T> Pasted<T> {
             let more = if self.not_understood > self.named.len() { " …" } else { "" };
             let pieces = if self.not_understood == 1 { "piece is" } else { "pieces are" };
             said.push(format!(
-                "{} {pieces} no whole number and left out: {}{more}",
+                "{} {pieces} not a whole number and ignored: {}{more}",
                 self.not_understood,
                 named.join(", ")
             ));
         }
         if self.is_cut {
-            said.push("the text is longer than 8 MiB or 2,000,000 numbers; the rest is left out".to_owned());
+            said.push("the text is longer than 8 MiB or 2,000,000 numbers; the rest is ignored".to_owned());
         }
         (!said.is_empty()).then(|| said.join("; "))
     }
@@ -100,7 +100,7 @@ mod tests {
         let pasted = numbers::<u32>("1 two -3 4294967296 5.0 6");
         assert_eq!((pasted.numbers.as_slice(), pasted.not_understood), ([1, 6].as_slice(), 4));
         let complaint = pasted.complaint().unwrap();
-        assert_eq!(complaint, "4 pieces are no whole number and left out: “two”, “-3”, “4294967296” …");
+        assert_eq!(complaint, "4 pieces are not a whole number and ignored: “two”, “-3”, “4294967296” …");
         assert_eq!(numbers::<u32>("1 2").complaint(), None);
     }
 

@@ -12,7 +12,7 @@ use serde_json::json;
 
 const CAPTURE: &str = "0.9.1-healthy";
 /// What only the ledger shows.
-const LEDGER: &str = "document.getElementById('decisions-title')?.innerText === 'Ledger'";
+const LEDGER: &str = "document.getElementById('decisions-title')?.innerText === 'Decisions'";
 const OVERVIEW: &str = "!!document.querySelector('[data-testid=tree-panel]')";
 
 /// Waits until the ledger is open, live, and where the server is.

@@ -64,7 +64,7 @@ async fn the_worked_example_is_one_click_away_and_without_its_winner_the_next_on
             page.click("whatif-example").await;
             until_costs(page, "the example's costs", &[30.0, 90.0, 99.0]).await;
             until_winner(page, "Worker 2 wins").await;
-            assert_eq!(page.text("whatif-margin").await.expect("told"), "Margin 60 blocks to the second");
+            assert_eq!(page.text("whatif-margin").await.expect("told"), "Cost gap 60 blocks to the next");
             page.screenshot(&format!("whatif-example-{theme}")).await;
             page.eval("document.querySelector('[data-testid=whatif-fleet] [data-name=\"Worker 2\"] [type=checkbox]').click()")
                 .await;
@@ -138,7 +138,7 @@ async fn sliders_by_keyboard_and_pasted_token_ids_give_what_the_api_says() {
 
         page.click("whatif-freeze").await;
         until_costs(page, "the same costs on the kept state", &by_tokens).await;
-        assert!(page.text("whatif-moment").await.expect("told").starts_with("Frozen at"));
+        assert!(page.text("whatif-moment").await.expect("told").starts_with("Fixed at"));
     })
     .await;
 }

@@ -61,7 +61,7 @@ fn write_label(
         }
         (None, n) => {
             let names = match n {
-                0 => "held by nobody".to_owned(),
+                0 => "evicted parent".to_owned(),
                 _ => owners.iter().map(label).collect::<Vec<_>>().join(" "),
             };
             [format!("{names} {len}"), format!("{n} workers {len}"), len, names]

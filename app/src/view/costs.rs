@@ -93,10 +93,10 @@ pub(super) fn CostRows(store: Store, rows: Signal<Vec<CostRow>>) -> impl IntoVie
             <thead><tr>
                 <th scope="col" class="n">"Rank"</th>
                 <th scope="col">"Worker"</th>
-                <th scope="col" class="n" title="Blocks of the prompt that the worker holds">"Overlap"</th>
+                <th scope="col" class="n" title="Blocks of the prompt that the worker holds">"Cached blocks"</th>
                 <th scope="col" class="bar-head">"What the cost is made of, in blocks"</th>
                 <th scope="col" class="n">"Cost"</th>
-                <th scope="col" class="n chance">"Chance"</th>
+                <th scope="col" class="n chance">"Probability"</th>
             </tr></thead>
             <tbody>
                 {move || {

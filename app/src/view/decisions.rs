@@ -75,8 +75,8 @@ pub(super) fn DecisionsPanel(store: Store) -> impl IntoView {
                             <th scope="col">"Time"</th>
                             <th scope="col">"Worker"</th>
                             <th scope="col" class="n" title="Prompt length in blocks, rounded up">"Prompt"</th>
-                            <th scope="col" class="n" title="Blocks of the prompt that the chosen worker held, by the router's own count">"Overlap"</th>
-                            <th scope="col" class="share-head">"Share"</th>
+                            <th scope="col" class="n" title="Blocks of the prompt that the chosen worker held, by the router's own count">"Cached"</th>
+                            <th scope="col" class="share-head" title="KV hit rate: cached blocks ÷ prompt blocks">"Hit rate"</th>
                             <th scope="col" class="c-source">"Source"</th>
                         </tr></thead>
                         <tbody>
@@ -143,7 +143,7 @@ fn NoDecisions(store: Store) -> impl IntoView {
             .into_any()
         } else {
             view! {
-                <Empty id="decisions-empty" head="No decision heard yet">
+                <Empty id="decisions-empty" head="No decision received yet">
                     <p>"Every request that the KV router places appears here, with the share of its prompt that the chosen worker already held."</p>
                 </Empty>
             }

@@ -165,7 +165,7 @@ pub(super) fn PromptText(
                 on:input=move |event| state.edit(event_target_value(&event))></textarea>
             <Count state/>
             <p class="help-line" id="prompt-text-help">
-                "The chat template is not applied here: give the text as the model reads it. Dynamo tells it in the event "
+                "The chat template is not applied here: give the text as the model reads it. Dynamo reports it in the event "
                 <code>"formatted_prompt"</code>" of a streamed answer, to a request with the annotation of that name."
             </p>
             <label class="check-row">

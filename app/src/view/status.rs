@@ -96,8 +96,8 @@ fn Facts(store: Store) -> impl IntoView {
         })
     };
     let coverage = look(|c| {
-        let heard = c.workers().iter().filter(|w| w.last_event_ms.is_some()).count();
-        format!("{heard}/{} workers", c.workers().len())
+        let received = c.workers().iter().filter(|w| w.last_event_ms.is_some()).count();
+        format!("{received}/{} workers", c.workers().len())
     });
     let lag =
         look(|c| c.sources().iter().filter_map(|s| s.lag_ms).max().map_or(UNKNOWN.to_owned(), format::lag));
@@ -108,7 +108,7 @@ fn Facts(store: Store) -> impl IntoView {
     let exact = look(|c| {
         let totals = c.tree().totals();
         format!(
-            "{} of {} resident blocks are in the picture, summed over the workers; a limit on memory keeps {} out",
+            "{} of {} resident blocks are in the picture, summed over the workers; {} are hidden by the memory limit",
             format::count(totals.resident - totals.hidden),
             format::count(totals.resident),
             format::count(totals.hidden)
@@ -136,9 +136,9 @@ fn Facts(store: Store) -> impl IntoView {
     let check = move || {
         let check = store.check.get();
         match (check.verified, check.different) {
-            (Some(seq), 0) => ("ok", format!("verified at seq {}", format::count(seq.0))),
+            (Some(seq), 0) => ("ok", format!("verified at record {}", format::count(seq.0))),
             (Some(seq), n) => {
-                ("off", format!("verified at seq {}, {n} mismatches before", format::count(seq.0)))
+                ("off", format!("verified at record {}, {n} mismatches before", format::count(seq.0)))
             }
             (None, 0) => ("none", "not compared yet".to_owned()),
             (None, n) => ("off", format!("{n} mismatches")),
@@ -151,12 +151,12 @@ fn Facts(store: Store) -> impl IntoView {
             title="Arrival minus publication of the slowest recent message, by the publisher's and the server's clock"/>
         <button class="fact" class:some=move || { lost.get() + gaps.get() > 0 } popovertarget=LOSSES_ID title=lost_title
             data-testid="losses-button">
-            <span>"Drops"</span>
+            <span>"Lost"</span>
             <b data-testid="drops">{lost_text}</b>
         </button>
-        <Fact label="Shown / total" id="shown" value=blocks title=exact/>
+        <Fact label="Blocks shown" id="shown" value=blocks title=exact/>
         <span class="fact seq" title=move || check().1>
-            <span>"Seq"</span>
+            <span>"Record"</span>
             <b data-testid="seq">{seq}</b>
             <span class=move || format!("check {}", check().0) data-testid="verified">
                 {move || check().1}

@@ -67,7 +67,7 @@ pub(super) fn WorkersPanel(store: Store) -> impl IntoView {
                             <th scope="col" class="n c-used" title="Blocks that running requests use, by the engine">"In use"</th>
                             <th scope="col" class="n" title="Blocks stored per second, mean of the last 10 s">"Stored/s"</th>
                             <th scope="col" class="n" title="Blocks removed per second, mean of the last 10 s">"Removed/s"</th>
-                            <th scope="col" class="n c-overlap" title="Overlap of prompt blocks over the decisions for this worker">"Overlap"</th>
+                            <th scope="col" class="n c-overlap" title="KV hit rate: cached blocks ÷ prompt blocks, over the decisions for this worker">"Hit rate"</th>
                             <th scope="col" class="n c-age" title="Time since its last KV event">"Event"</th>
                         </tr></thead>
                         <For each=move || (0..count() as u16).map(WorkerIx) key=|worker| *worker let:worker>
@@ -91,7 +91,7 @@ fn NoWorkers(store: Store) -> impl IntoView {
     view! {
         <Show when=move || store.ready()
             fallback=|| view! { <Empty id="workers-wait" head="Waiting for the server's state"/> }>
-            <Empty id="workers-empty" head="No worker heard yet">
+            <Empty id="workers-empty" head="No worker known yet">
                 <p>
                     "Workers appear with their first KV event, load report or routing decision. If they serve requests
                     and stay unseen: from Dynamo 1.3 on, events are on NATS only with "
@@ -178,9 +178,9 @@ fn look(cluster: &Cluster, ix: WorkerIx, w: &WorkerState, now: Millis, is_curren
         sign: if is_current { sign.as_str() } else { "unknown" },
         sign_title: match sign {
             _ if !is_current => "Not known: no connection",
-            Sign::Active => "Active: heard within the last 10 s",
-            Sign::Quiet => "Quiet: idle or gone, not heard for more than 10 s",
-            Sign::NeverHeard => "Never heard: only routers speak of it",
+            Sign::Active => "Active: received from it within the last 10 s",
+            Sign::Quiet => "Quiet: idle or gone, nothing received for more than 10 s",
+            Sign::NeverHeard => "Nothing received from it: only routers report it",
             Sign::Gone => "Gone: it left the deployment",
         },
         facts: facts(cluster, ix, w),

@@ -84,7 +84,7 @@ pub(crate) fn ComparePanel(store: Store, dark: Signal<bool>) -> impl IntoView {
                 </div>
                 <Show when=move || tells_nothing.get()>
                     <p class="mem-missing" data-testid="cmp-empty">
-                        "Nothing is told of live requests in this window: "<code>"--prometheus frontend=http://HOST:8000/metrics"</code>
+                        "No request was reported in this window: "<code>"--prometheus frontend=http://HOST:8000/metrics"</code>
                         " brings latencies, lengths and throughput; logs of 1.5 and later or request traces bring each request."
                     </p>
                 </Show>

@@ -142,7 +142,7 @@ pub(super) fn Controls(
                     <option value="s">"seconds"</option>
                 </select>
                 <fieldset><legend class="hidden">"Router"</legend>
-                    {radio("cf-router", "cf-by-cost", Signal::derive(move || !turns.get()), set(turns, false), "By cost")}
+                    {radio("cf-router", "cf-by-cost", Signal::derive(move || !turns.get()), set(turns, false), "KV-aware")}
                     {radio("cf-router", "cf-round-robin", turns.into(), set(turns, true), "Round-robin")}
                 </fieldset>
                 <Number id="cf-weight" value=inputs.weight disabled=turns label=Signal::derive(move || factor().name.to_owned())
@@ -157,8 +157,8 @@ pub(super) fn Controls(
             </div>
             <div class="cf-line">
                 <fieldset><legend class="hidden">"Way"</legend>
-                    {radio("cf-way", "cf-way-frozen", Signal::derive(move || !model.get()), set(model, false), "Frozen state")}
-                    {radio("cf-way", "cf-way-model", model.into(), set(model, true), "Frozen and re-simulated")}
+                    {radio("cf-way", "cf-way-frozen", Signal::derive(move || !model.get()), set(model, false), "Replay, fixed state")}
+                    {radio("cf-way", "cf-way-model", model.into(), set(model, true), "Replay and simulate")}
                 </fieldset>
                 <button type="submit" class="primary" data-testid="cf-compute" prop:disabled=busy>
                     {move || if again.get() { "Recompute" } else { "Compute" }}

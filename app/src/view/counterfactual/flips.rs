@@ -32,7 +32,7 @@ pub(super) fn Flips(store: Store, report: Arc<FrozenReport>) -> impl IntoView {
                         <th scope="col">"Actual"</th>
                         <th scope="col">"Instead"</th>
                         <th scope="col" class="n" title="Cost of the other worker less that of the actual one, in blocks">"Cost difference"</th>
-                        <th scope="col" class="n" title="Chance that the actual worker is chosen under the setting tried">"Actual's chance"</th>
+                        <th scope="col" class="n" title="Probability that the actual worker is chosen under the setting tried">"Probability of actual"</th>
                     </tr></thead>
                     <tbody>{rows}</tbody>
                 </table>

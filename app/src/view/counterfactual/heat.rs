@@ -38,7 +38,7 @@ impl Metric {
     const fn name(self) -> &'static str {
         match self {
             Metric::Flips => "Flips, % of decisions",
-            Metric::Overlap => "Overlap, % of prompt blocks",
+            Metric::Overlap => "KV hit rate, % of prompt blocks",
             Metric::Spread => "In-flight spread p95, requests",
             Metric::Saved => "Prompt tokens saved a request",
         }

@@ -138,10 +138,10 @@ fn About(about: About) -> impl IntoView {
         ));
     }
     if about.recorded_settings > 1 {
-        said.push("The decisions were not all made with the same formula and weight.".to_owned());
+        said.push("Not all decisions were made with the same formula and weight.".to_owned());
     }
     if about.running > 0 {
-        said.push(format!("{} still run.", format::plural(about.running, "request", "requests")));
+        said.push(format!("{} in flight.", format::plural(about.running, "request", "requests")));
     }
     let hint = (about.judged == 0).then_some(NO_CANDIDATES_HINT);
     view! {
@@ -197,7 +197,7 @@ fn Assumptions(done: Done<ModelReport>) -> impl IntoView {
     let facts: Vec<String> = report.facts.iter().map(fact).collect();
     let left_out = match report.arrivals_left_out {
         0 => String::new(),
-        n => format!(" {} older ones were left out: their prompts are too long together.", format::count(n)),
+        n => format!(" {} older ones were excluded: their prompts are too long together.", format::count(n)),
     };
     let refused = match report.recorded.refused_requests.max(report.tried.refused_requests) {
         0 => String::new(),
@@ -206,7 +206,7 @@ fn Assumptions(done: Done<ModelReport>) -> impl IntoView {
     view! {
         <section class="cf-box" data-testid="cf-assumptions" aria-label="Assumptions of the model"
             data-worker-ms=format!("{:.3}", done.worker_ms) data-total-ms=format!("{:.3}", done.total_ms)>
-            <h3>"What the model rests on"</h3>
+            <h3>"Assumptions"</h3>
             <p>{format!("{} recorded arrivals were played twice.{left_out}{refused} A model compares only with itself: read its two columns against each other, not against what was measured.", format::count(report.arrivals))}</p>
             <p>{format!("Recorded: {} Tried: {}", report.recorded_router, report.tried_router)}</p>
             <p>{format!("Made of: {}.", facts.join("; "))}</p>
@@ -222,7 +222,7 @@ fn Nothing(store: Store) -> impl IntoView {
             return view! { <Empty id="cf-wait" head="Waiting for the server's state"/> }.into_any();
         }
         let hint = store.on_beat(|cluster| cluster.decisions_hint());
-        let head = "No routing decision heard yet";
+        let head = "No routing decision received yet";
         match hint {
             Some(hint) => view! { <Empty id="cf-empty" head><HintList hint/></Empty> }.into_any(),
             None => view! { <Empty id="cf-empty" head><p>"Once the router places requests, they can be judged under other settings here."</p></Empty> }.into_any(),

@@ -55,7 +55,7 @@ pub(super) struct Runner {
     store: Store,
     client: StoredValue<Client, LocalStorage>,
     abort: StoredValue<Option<AbortController>, LocalStorage>,
-    /// Raised with each start and each end: what an earlier one still says is not heard.
+    /// Raised with each start and each end: what an earlier one still reports is ignored.
     turn: StoredValue<u32>,
     pub(super) step: RwSignal<Option<Step>>,
     pub(super) error: RwSignal<Option<String>>,

@@ -89,8 +89,8 @@ fn rows(frozen: &FrozenReport, model: Option<&ModelReport>) -> Vec<Row> {
         ),
         row(
             "flips",
-            "Flips",
-            "Decisions that go to another worker, at temperature above 0 as an expected value. The model's workers are not the real ones, so none can be told there",
+            "Changed worker",
+            "Decisions that go to another worker, at temperature above 0 as an expected value. The model's workers are not the real ones, so it has no such count",
             ["0".to_owned(), format!("{} of {}", flips(tried), format::count(tried.decisions))],
             none(),
         ),
@@ -103,7 +103,7 @@ fn rows(frozen: &FrozenReport, model: Option<&ModelReport>) -> Vec<Row> {
         ),
         row(
             "overlap",
-            "Overlap",
+            "KV hit rate",
             "Blocks that the chosen workers held over blocks of the prompts, as the router sees it; unknown where it keeps no index",
             both(&|o| or_unknown(o.overlap_share, percent)),
             of_model(&|f| or_unknown(f.overlap_share, percent)),
@@ -197,7 +197,7 @@ pub(super) fn Comparison(
                 <thead><tr>
                     <th scope="col">"Figure"</th>
                     <th scope="col" class="n" title="What really happened">"Actual"</th>
-                    <th scope="col" class="n" title="The setting tried, each decision on the state it saw">"Frozen"</th>
+                    <th scope="col" class="n" title="The setting tried, each decision replayed on the state it saw">"Replay"</th>
                     {has_model.then(|| view! {
                         <th scope="col" class="n" title="The model under the recorded setting: what its other column compares with">"Model, recorded"</th>
                         <th scope="col" class="n" title="The model under the setting tried">"Model, tried"</th>
@@ -206,7 +206,7 @@ pub(super) fn Comparison(
                 <tbody>
                     {body}
                     <tr class="cf-shares">
-                        <th scope="row" title="Share of the requests. The model's workers are not the real ones: fullest first">"Share by worker"</th>
+                        <th scope="row" title="Requests of each worker, in % of all. The model's workers are not the real ones: fullest first">"Requests by worker"</th>
                         {bars.into_iter().map(|of| view! { <td>{of.into_iter().map(|(worker, share)| view! { <ShareBar store worker share/> }).collect_view()}</td> }).collect_view()}
                     </tr>
                 </tbody>

@@ -59,7 +59,7 @@ pub(super) fn Numbers(store: Store, second: Memo<Millis>) -> impl IntoView {
 }
 
 fn of_counts(counts: &Counts) -> Vec<Row> {
-    let absent = || format!("{ENABLE_FRONTEND}, or a log that tells when requests end");
+    let absent = || format!("{ENABLE_FRONTEND}, or a log that reports when requests end");
     let throughput = counts.throughput.as_ref();
     let from = || throughput.map_or_else(absent, |t| t.source.to_owned());
     let errors = counts.errors.map(|errors| share_words(errors, "ended"));

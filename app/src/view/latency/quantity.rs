@@ -128,7 +128,7 @@ fn Absent(id: &'static str, long: &'static str) -> impl IntoView {
         <div class="empty" data-testid=format!("{id}-absent")>
             <p class="empty-head">{format!("Not reported: {long}")}</p>
             <p>"Scrape a frontend's metrics: "<code>{ENABLE_FRONTEND}</code></p>
-            <p>"Or read a frontend's log, which tells requests one by one: "<code>"--logs FILE"</code>" (Dynamo ≥ 1.5)"</p>
+            <p>"Or read a frontend's log, which reports each request: "<code>"--logs FILE"</code>" (Dynamo ≥ 1.5)"</p>
         </div>
     }
 }

@@ -138,14 +138,14 @@ pub(super) fn SpreadSection(store: Store, dark: Signal<bool>, second: Memo<Milli
         Memo::new(move |_| shown.with(|shown| shown.drawn().map(|(worker, _)| *worker).collect::<Vec<_>>()));
     let limit = move || match shown.with(|shown| shown.limit) {
         Some(limit) => format!("dashed: batch limit {limit}, by the model's max_num_seqs"),
-        None => "batch limit unknown: a scraped frontend tells max_num_seqs".to_owned(),
+        None => "batch limit unknown: a scraped frontend reports max_num_seqs".to_owned(),
     };
     let option = move |palette: &Palette| shown.with(|shown| Some(shown.option(palette)));
     let words = Signal::derive(move || shown.with(Shown::words));
     let left_out = move || shown.with(|shown| shown.series.workers.len().saturating_sub(MAX_STRIPS));
     view! {
         <section class="spread" aria-labelledby="spread-title" data-testid="spread">
-            <h3 id="spread-title">"Spread" <span class="quiet">" requests in flight per worker, most in each second, last 5 min"</span></h3>
+            <h3 id="spread-title">"In-flight imbalance" <span class="quiet">" requests in flight per worker, max of each second, last 5 min"</span></h3>
             <Show when=move || known.get() fallback=move || view! { <Absent/> }>
                 <p class="caption" data-testid="spread-limit">{limit}</p>
                 <div class="strips">

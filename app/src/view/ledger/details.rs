@@ -92,7 +92,7 @@ fn One(ledger: Ledger, open: Open) -> impl IntoView {
     };
     let strip = knows_prompt.then(|| view! { <Strip store decided=decided.clone()/> });
     let in_tree = decision.path.map_or_else(
-        || view! { <p class="caption">"Its source names no blocks, or nobody held any: there is no path to show in the tree."</p> }.into_any(),
+        || view! { <p class="caption">"Its source names no blocks, or no worker held any: there is no path to show in the tree."</p> }.into_any(),
         |end| {
             let show = move |_| store.address.update(|address| *address = address.with_decision(Panel::Tree, id));
             let title = format!("The path of its first {}", format::plural(end.blocks.into(), "block", "blocks"));
@@ -133,14 +133,14 @@ fn timeline(decided: &DecisionEntry) -> impl IntoView + use<> {
     let first = match decided.time_to_first_token_ms() {
         Some((ms, true)) => format!("after {}, as the frontend measured it", milliseconds(ms)),
         Some((ms, false)) => format!("after {}", milliseconds(ms)),
-        None => "not told".to_owned(),
+        None => "not reported".to_owned(),
     };
     let end = match (progress.ended_ms, progress.outcome.map(Outcome::as_str)) {
         (Some(at), outcome) => {
             format!("after {}{}", since(at), outcome.map_or(String::new(), |how| format!(", {how}")))
         }
         (None, Some(outcome)) => outcome.to_owned(),
-        (None, None) => "not told, or still running".to_owned(),
+        (None, None) => "in flight, or not reported".to_owned(),
     };
     let tokens = progress.output_tokens.map(|n| format::plural(n, "output token", "output tokens"));
     let itl = progress.itl_us.map(|us| format!("{:.1} ms between tokens on average", us as f64 / 1_000.0));
@@ -151,7 +151,7 @@ fn timeline(decided: &DecisionEntry) -> impl IntoView + use<> {
     view! {
         <ol class="timeline" data-testid="timeline">
             <li><b>"Decided"</b> {format!(" {}, {}", time(decided_ms), clock_of(decided))}</li>
-            <li class:untold=progress.first_token_ms.is_none() && progress.ttft_us.is_none()><b>"First token"</b> " " {first}</li>
+            <li class:untold=progress.first_token_ms.is_none() && progress.ttft_us.is_none()><b>"TTFT"</b> " " {first}</li>
             <li class:untold=progress.ended_ms.is_none()><b>"End"</b> " " {end}</li>
         </ol>
         {(!more.is_empty()).then(|| view! { <p class="caption">{more.join(", ")}</p> })}

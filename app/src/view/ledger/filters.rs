@@ -91,7 +91,9 @@ fn explained(kind: Option<Kind>) -> String {
             )
         }
         Some(Kind::Miss) => "The chosen worker held no block of the prompt".to_owned(),
-        Some(Kind::Tie) => "The router said so, or several workers share the lowest known cost".to_owned(),
+        Some(Kind::Tie) => {
+            "The router reported a tie, or several workers share the lowest known cost".to_owned()
+        }
         Some(Kind::LostAffinity) => "Another worker held more of the prompt than the chosen one".to_owned(),
         Some(Kind::Unknown) => "The prompt's length or what was held of it is not known".to_owned(),
     }

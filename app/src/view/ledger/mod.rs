@@ -40,7 +40,7 @@ pub(super) fn LedgerPanel(store: Store) -> impl IntoView {
     let any = Memo::new(move |_| ledger.view.with(|view| view.ever > 0));
     view! {
         <section class="panel ledger" aria-labelledby="decisions-title" data-testid="ledger">
-            <PanelHead store panel=Panel::Decisions title="Ledger">
+            <PanelHead store panel=Panel::Decisions title="Decisions">
                 <Pause ledger/>
             </PanelHead>
             <Show when=move || any.get() fallback=move || view! { <Nothing store/> }>
@@ -88,7 +88,7 @@ fn Summary(ledger: Ledger) -> impl IntoView {
             let totals = view.picked.totals;
             let share = totals.overlap_share().map_or(UNKNOWN.to_owned(), format::share);
             format!(
-                "{} shown of {} kept of {} ever heard; overlap {share} of the {} prompt blocks of those shown",
+                "{} shown of {} retained of {} received; KV hit rate {share} of the {} prompt blocks of those shown",
                 format::count(totals.count),
                 format::count(view.kept),
                 format::count(view.ever),
@@ -105,7 +105,7 @@ fn Nothing(store: Store) -> impl IntoView {
     view! {
         <Show when=move || store.ready()
             fallback=|| view! { <Empty id="ledger-wait" head="Waiting for the server's state"/> }>
-            <Empty id="ledger-empty" head="No decision heard yet">
+            <Empty id="ledger-empty" head="No decision received yet">
                 <p>"Every request that the KV router places is listed here, with what every worker would have cost."</p>
                 {move || hint.get().map(|hint| view! { <HintList hint/> })}
             </Empty>
@@ -145,7 +145,7 @@ fn kind_words(kind: Kind) -> &'static str {
         Kind::Partial => "Partial",
         Kind::Miss => "Miss",
         Kind::Tie => "Tie",
-        Kind::LostAffinity => "Lost affinity",
+        Kind::LostAffinity => "Better-cached worker skipped",
         Kind::Unknown => "Unknown",
     }
 }

@@ -29,7 +29,7 @@ pub(super) struct Row {
     pub margin: String,
     pub margin_title: String,
     pub verdict: CacheOutcome,
-    /// Tie, lost affinity.
+    /// Tie, better-cached worker skipped.
     pub flags: String,
     pub known: &'static str,
     pub known_title: String,
@@ -58,10 +58,11 @@ impl Row {
         }
         let (ttft, ttft_title) = match decided.time_to_first_token_ms() {
             Some((ms, true)) => (milliseconds(ms), "As the frontend measured it"),
-            Some((ms, false)) => {
-                (milliseconds(ms), "From the decision to the first token, as both were told")
-            }
-            None => (UNKNOWN.to_owned(), "No first token was told of"),
+            Some((ms, false)) => (
+                milliseconds(ms),
+                "Time to first token: from the decision to the first output token, both as reported",
+            ),
+            None => (UNKNOWN.to_owned(), "No first token was reported"),
         };
         Self {
             id: decision.id,

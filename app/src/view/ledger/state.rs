@@ -12,7 +12,7 @@ use crate::store::Store;
 pub(super) struct Held {
     /// Newest first.
     decisions: Vec<DecisionEntry>,
-    /// Decisions ever heard, then.
+    /// Decisions received so far, then.
     ever: u64,
 }
 
@@ -22,7 +22,7 @@ pub(super) struct View {
     pub picked: Picked,
     /// Decisions that were looked through.
     pub kept: u64,
-    /// Decisions ever heard.
+    /// Decisions received so far.
     pub ever: u64,
     /// Record that the state was at: equal views show the same.
     seq: u64,
@@ -31,7 +31,7 @@ pub(super) struct View {
 /// Since Pause.
 #[derive(Clone, Copy, PartialEq, Default)]
 pub(super) struct Since {
-    /// Decisions heard.
+    /// Decisions received.
     pub newer: u64,
     /// Decisions shown that the state no longer has.
     pub dropped: u64,

@@ -29,12 +29,12 @@ const COLUMNS: [(&str, &str, &str); 11] = [
     ("l-prompt n", "Prompt", "Length in tokens, if known, and in blocks, the begun one included"),
     (
         "l-overlap n",
-        "Overlap",
-        "Blocks of the prompt that the chosen worker held, by the router's own count, else as reconstructed here",
+        "Cached",
+        "Cached blocks: blocks of the prompt that the chosen worker held, by the router's own count, else as reconstructed here",
     ),
-    ("l-share", "Share", "Overlap over prompt blocks"),
+    ("l-share", "Hit rate", "KV hit rate: cached blocks ÷ prompt blocks"),
     ("l-cost n", "Cost", "Cost of the chosen worker, in blocks"),
-    ("l-margin n", "Margin", "Cost of the next best less that of the chosen one, in blocks"),
+    ("l-margin n", "Cost gap", "Cost of the next best candidate − cost of the chosen one, in blocks"),
     (
         "l-verdict",
         "Outcome",
@@ -42,10 +42,10 @@ const COLUMNS: [(&str, &str, &str); 11] = [
     ),
     (
         "l-known",
-        "Known",
-        "How the costs are known: of all candidates from the router, reconstructed here for the decision's own time, or of the chosen one only",
+        "Detail",
+        "Whose costs are known: all candidates' from the router, all candidates' reconstructed here for the decision's own time, or the chosen worker's only",
     ),
-    ("l-ttft n", "First token", "From the decision to the first output token"),
+    ("l-ttft n", "TTFT", "Time to first token: from the decision to the first output token"),
 ];
 
 /// Where the reader is.

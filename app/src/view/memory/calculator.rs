@@ -183,7 +183,7 @@ fn take_from_live(calculator: Calculator) -> String {
         put(Input::P95, lengths.map(|lengths| lengths.p95));
     });
     let mut said = match taken.is_empty() {
-        true => "Nothing is told".to_owned(),
+        true => "Not reported".to_owned(),
         false => format!("Taken: {}", taken.join(", ")),
     };
     if let Some(lengths) = lengths {

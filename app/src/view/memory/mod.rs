@@ -126,7 +126,7 @@ const fn class(part: Part) -> &'static str {
 fn Nothing(store: Store) -> impl IntoView {
     view! {
         <Show when=move || store.ready() fallback=|| view! { <Empty id="mem-wait" head="Waiting for the server's state"/> }>
-            <Empty id="mem-empty" head="No worker heard yet">
+            <Empty id="mem-empty" head="No worker known yet">
                 <p>
                     "Workers appear with their first KV event or load report over NATS; "
                     <code>"--prometheus frontend=http://HOST:8000/metrics"</code>

@@ -59,7 +59,7 @@ impl Units {
 }
 
 fn ago(at: Option<Millis>, now: Millis) -> String {
-    at.map_or(String::new(), |at| format!(", said {}", format::ago(now.since(at))))
+    at.map_or(String::new(), |at| format!(" ({})", format::ago(now.since(at))))
 }
 
 fn source<S>(
@@ -102,19 +102,19 @@ pub(super) fn look(
         is_gone: state.gone.is_some(),
         parts: parts(&memory),
         used: {
-            let title = source(memory.used, |s| s.label(), now, "The engine never said what running requests use");
+            let title = source(memory.used, |s| s.label(), now, "The engine has not reported the blocks of running requests");
             units.cell(memory.used.map(|used| used.value), title)
         },
         retained: units.cell(
             memory.retained_blocks(),
-            "The mirror's blocks less those in use by the engine: belief, from KV events stored and removed".to_owned(),
+            "Estimated: blocks by KV events stored and removed, less those in use by the engine".to_owned(),
         ),
         free: units.cell(
             memory.free_blocks(),
             "Capacity less what is held or used, whichever is more".to_owned(),
         ),
         capacity: {
-            let title = source(memory.capacity, |s| s.label(), now, "No source tells the capacity");
+            let title = source(memory.capacity, |s| s.label(), now, "Capacity: not reported by any source");
             let mut cell = units.cell(capacity, title);
             // Its share of itself says nothing; who said it does.
             let label = memory.capacity.map_or("", |said| said.source.label());
@@ -127,7 +127,7 @@ pub(super) fn look(
             sub: memory.churn.map_or(String::new(), |churn| {
                 format!("{} ÷ {}", format::short(churn.removed), format::short(churn.stored))
             }),
-            title: memory.churn_words().unwrap_or("No KV event heard".to_owned()),
+            title: memory.churn_words().unwrap_or("No KV event received".to_owned()),
         },
         lifetime: Cell {
             main: span(ages.and_then(|ages| ages.lifetime_p50_ms)),
@@ -162,7 +162,7 @@ fn parts(memory: &Memory) -> Vec<(&'static str, String, String)> {
 
 fn said(memory: &Memory, now: Millis) -> Vec<String> {
     let mirror = memory.mirror.map(|mirror| {
-        format!("Mirror {} blocks{}", format::count(mirror.blocks), ago(Some(mirror.at_ms), now))
+        format!("Radixscope {} blocks{}", format::count(mirror.blocks), ago(Some(mirror.at_ms), now))
     });
     let engine = memory.used.map(|used| {
         format!("engine {} by {}{}", format::count(used.value), used.source.label(), ago(used.at_ms, now))

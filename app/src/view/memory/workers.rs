@@ -40,11 +40,11 @@ pub(super) fn Workers(store: Store, calculator: Calculator) -> impl IntoView {
             <thead><tr>
                 <th scope="col">"Worker"</th>
                 <th scope="col" class="mem-bar-head">"KV memory"</th>
-                <th scope="col" class="n" title="Blocks of running requests, by the engine's own word">"In use"</th>
-                <th scope="col" class="n" title="The mirror's blocks less those in use: belief, not measured">"Kept for re-use"</th>
+                <th scope="col" class="n" title="Blocks of running requests, reported by the engine">"In use"</th>
+                <th scope="col" class="n" title="Cached blocks that no running request uses: estimated from KV events less blocks in use">"Cached, evictable"</th>
                 <th scope="col" class="n" title="Capacity less what is held or used">"Free"</th>
                 <th scope="col" class="n" title="Blocks there are">"Capacity, blocks"</th>
-                <th scope="col" class="n" title="Removed ÷ stored blocks over the last 60 s">"Churn 60 s"</th>
+                <th scope="col" class="n" title="Blocks evicted ÷ stored over the last 60 s">"Evicted ÷ stored"</th>
                 <th scope="col" class="n" title="From stored to removed; sampled">"Lifetime p50"</th>
                 <th scope="col" class="n" title="From one use to the next; sampled">"Re-use gap p50"</th>
             </tr></thead>

@@ -61,7 +61,7 @@ impl BlockSummary {
     /// For those who hear the page.
     pub(super) fn sentence(&self, store: Store) -> String {
         let names: Vec<String> = self.owners.iter().map(|&w| label(w)).collect();
-        let holders = if names.is_empty() { "nobody".to_owned() } else { names.join(", ") };
+        let holders = if names.is_empty() { "no worker".to_owned() } else { names.join(", ") };
         let age = format::ago(store.now_ms().since(self.touched));
         format!(
             "Block {} of the prompt, {} in a row, held by {holders}, {} in the subtree, last stored {age}, hash {}",

@@ -90,7 +90,7 @@ fn path_of(cluster: &Cluster, canvas: &Canvas<'_>, id: DecisionId) -> (String, S
     };
     let depth = cluster.tree().position(node) + 1;
     let Some(rects) = rects(canvas, node, depth) else {
-        return without(format!("The blocks of decision {id} wait for a parent that was never heard of"));
+        return without(format!("The blocks of decision {id} wait for a parent that was never received"));
     };
     let is_in_sight = |rect: &&Rect| {
         let (right, bottom) = (f64::from(canvas.view.width), f64::from(canvas.view.height));

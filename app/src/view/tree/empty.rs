@@ -48,7 +48,7 @@ fn hollow_events(cluster: &Cluster) -> Option<String> {
     let (empty, unknown) = (sum(|w| w.empty_stores_total), sum(|w| w.unknown_removed_total));
     (empty + unknown > 0 && sum(|w| w.stored_total) == 0).then(|| {
         format!(
-            "Heard: {} without a block, {} of blocks that were never stored.",
+            "Received: {} without a block, {} of blocks that were never stored.",
             format::plural(empty, "stored event", "stored events"),
             format::plural(unknown, "removal", "removals")
         )

@@ -42,7 +42,7 @@ const COLUMNS: [(&str, &str, &str, Option<RowOrder>); 7] = [
     ("g-blocks n", "Blocks", "Distinct held blocks in it and below it", Some(RowOrder::Blocks)),
     (
         "g-copies n",
-        "Copies",
+        "Duplicates",
         "Blocks that a second or further worker holds as well, in it and below it",
         None,
     ),
@@ -287,7 +287,7 @@ fn GridLine(grid: Grid, line: RwSignal<Option<Line>>) -> impl IntoView {
             let more = owners.len().saturating_sub(OWNERS);
             let chips =
                 owners.iter().take(OWNERS).map(|&worker| view! { <Chip store worker/> }).collect_view();
-            (chips, (more > 0).then(|| format!("+{more}")), owners.is_empty().then_some("nobody"))
+            (chips, (more > 0).then(|| format!("+{more}")), owners.is_empty().then_some("no worker"))
         })
     };
     let indent = move || {

@@ -47,7 +47,7 @@ impl Head {
         let sign = match state.sign(now) {
             Sign::Active => "",
             Sign::Quiet => "quiet",
-            Sign::NeverHeard => "never heard",
+            Sign::NeverHeard => "nothing received",
             Sign::Gone => "gone",
         };
         let held =
@@ -80,7 +80,7 @@ impl Head {
                 format::count(removed)
             )
         } else {
-            "no KV event heard, so what it holds is unknown".to_owned()
+            "no KV event received, so what it holds is unknown".to_owned()
         };
         let said = if sign.is_empty() { String::new() } else { format!(", {sign}") };
         let known = if blocks.is_some() { held.as_str() } else { "blocks unknown" };

@@ -107,6 +107,6 @@ fn Owners(tree: TreeView, lanes: Memo<bool>) -> impl IntoView {
             <span><i class="key shared-lane" aria-hidden="true"></i>"muted, with an edge: others hold it too"</span>
             <span><i class="key outline" aria-hidden="true"></i>"held by others"</span>
         </Show>
-        <span><i class="key nobody" aria-hidden="true"></i>"held by nobody, leads to held blocks"</span>
+        <span><i class="key nobody" aria-hidden="true"></i>"Evicted parent of held blocks"</span>
     }
 }

@@ -85,9 +85,7 @@ pub(super) fn List(tree: TreeView, by: Ranked) -> impl IntoView {
     let is_empty = Memo::new(move |_| lines.with(|l| l.lines.is_empty()));
     let is_cut = Memo::new(move |_| lines.with(|l| l.is_cut) && most.get() < MOST_LINES);
     let head = move || match by {
-        Ranked::Largest => {
-            "By held blocks at and below. What is nearly all of a line above is left out.".to_owned()
-        }
+        Ranked::Largest => "By held blocks at and below. Near-duplicates hidden.".to_owned(),
         Ranked::Hottest => format!(
             "By requests of the last 5 min that found them held, of {} known.",
             lines.with(|l| format::plural(l.requests.into(), "request", "requests"))
@@ -207,7 +205,7 @@ fn Nothing(tree: TreeView, by: Ranked, lines: Memo<Lines>) -> impl IntoView {
             let hint = tree.store.peek(Cluster::decisions_hint).unwrap_or(candidates_hint());
             view! {
                 <div class="caption hot-unknown" data-testid="list-empty">
-                    <p>"Of no request in the last 5 min is it known which blocks its worker held. That takes a source that tells prompts:"</p>
+                    <p>"Prompts are not visible: for no request of the last 5 min is it known which blocks its worker held. A source that shows prompts:"</p>
                     <HintList hint/>
                 </div>
             }

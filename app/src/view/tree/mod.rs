@@ -63,8 +63,8 @@ pub(super) fn TreePanel(store: Store, dark: Signal<bool>) -> impl IntoView {
             <PanelHead store panel=Panel::Tree title="Prefix tree">
                 <BlockFigures store totals/>
                 <Show when=move || hidden.get() != 0>
-                    <Figure id="tree-hidden" label="held blocks shown, coldest left out" value=Signal::derive(move || shown_of(totals.get()))
-                        title="Blocks that workers hold, one by one: those in the tree, of all. The tree is full, so what was stored longest ago is left out"/>
+                    <Figure id="tree-hidden" label="held blocks shown, coldest hidden" value=Signal::derive(move || shown_of(totals.get()))
+                        title="Blocks that workers hold: those in the tree, of all. The tree is full, so what was stored longest ago is hidden"/>
                 </Show>
                 <redundancy::CopiesFigures store/>
             </PanelHead>
@@ -97,7 +97,7 @@ fn BlockFigures(store: Store, totals: Memo<Totals>) -> impl IntoView {
     view! {
         <Show when=move || unattached.get() != 0>
             <Figure id="unattached" label="unattached" value=Signal::derive(move || format::count(unattached.get()))
-                title="Blocks whose parent was never heard of. They wait for it outside the picture"/>
+                title="Blocks whose parent was never received. They wait for it outside the picture"/>
         </Show>
         <Figure id="nodes" label="distinct blocks" value=nodes title="Distinct blocks in the tree, held by at least one worker"/>
     }

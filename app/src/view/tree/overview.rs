@@ -112,7 +112,7 @@ fn Block(store: Store, block: BlockSummary) -> impl IntoView {
     let more = (more > 0).then(|| format!("+{more}"));
     let owners =
         block.owners.iter().take(OWNERS).map(|&worker| view! { <Chip store worker/> }).collect_view();
-    let nobody = block.owners.is_empty().then_some("nobody");
+    let nobody = block.owners.is_empty().then_some("no worker");
     view! {
         <dl>
             <div class="w-owners" title=all><dt>"Held by"</dt><dd>{owners}{more}{nobody}</dd></div>

@@ -68,11 +68,11 @@ pub(super) fn Copies(tree: TreeView, size: Memo<BlockSize>) -> impl IntoView {
     };
     view! {
         <table class="copies-table">
-            <thead><tr><td></td><th scope="col">"In all"</th><th scope="col">"Selected prefix"</th></tr></thead>
+            <thead><tr><td></td><th scope="col">"Whole tree"</th><th scope="col">"Selected prefix"</th></tr></thead>
             <tbody>
                 {row("Distinct blocks", "distinct", |of, _| format::count(of.blocks))}
-                {row("Held by several", "several", |of, _| format!("{}, {}", format::count(of.shared), percent(of.shared_share())))}
-                {row("Copies, in blocks", "copies-blocks", |of, _| format::count(of.copies))}
+                {row("Held by several workers", "several", |of, _| format!("{}, {}", format::count(of.shared), percent(of.shared_share())))}
+                {row("Duplicate blocks", "copies-blocks", |of, _| format::count(of.copies))}
                 {row("Share of memory", "copies-share", |of, _| percent(of.copies_share()))}
                 {row("In tokens", "copies-tokens", |of, size| size.tokens(of.copies).map_or(UNKNOWN.to_owned(), format::count))}
                 {row("In GiB", "copies-bytes", |of, size| size.bytes(of.copies).map_or(UNKNOWN.to_owned(), gib))}
@@ -82,10 +82,10 @@ pub(super) fn Copies(tree: TreeView, size: Memo<BlockSize>) -> impl IntoView {
             Some(below) => format!("Selected prefix: {}", below.sentence(size.get())),
             None => all.get().sentence(size.get()),
         }}</p>
-        <p class="caption">"A copy lets another worker serve the prefix without computing it again; it also takes the room of something else."</p>
+        <p class="caption">"A duplicate lets another worker serve the prefix without recomputing it; it also takes memory from other blocks."</p>
         <Show when=move || size.get().bytes_per_token.is_none()>
             <p class="caption" data-testid="bytes-unknown">
-                "Bytes per block are not known: no event tells the model's shape. "
+                "Bytes per block are unknown: no event reports the model's shape. "
                 <button class="plain" on:click=move |_| store.address.update(|address| address.panel = Panel::Memory)>"Choose the model in Memory's calculator"</button>
             </p>
         </Show>

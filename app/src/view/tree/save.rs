@@ -111,7 +111,7 @@ fn save_png(tree: TreeView, said: RwSignal<String>) {
         let facts = Facts::of(tree, cluster, forest, region, choice);
         let totals = cluster.tree().totals();
         let sums = format!(
-            "{} distinct blocks, {} held by several, {} left out by the limit. Down: position in the prompt",
+            "{} distinct blocks, {} held by several workers, {} hidden by the limit. Down: position in the prompt",
             format::count(totals.nodes),
             format::count(totals.shared),
             format::count(totals.hidden)

@@ -28,7 +28,7 @@ const FIELD: &str = "tree-search";
 #[derive(Clone, Copy, PartialEq)]
 enum Way {
     Block(Crumb),
-    /// A block whose parent was never heard of: not in the picture.
+    /// A block whose parent was never received: not in the picture.
     Nowhere,
     Worker(WorkerIx),
     Decision(DecisionId),
@@ -136,7 +136,7 @@ impl Line {
         let tree = cluster.tree();
         let holders = format::plural(tree.owners(node).len() as u64, "holder", "holders");
         if !tree.is_attached(node) {
-            let main = "Waits for a parent that was never heard of".to_owned();
+            let main = "Waits for a parent that was never received".to_owned();
             return Self {
                 group,
                 main,

@@ -159,7 +159,7 @@ fn Other(tree: TreeView, shown: Memo<Shown>) -> impl IntoView {
         match shown.get() {
         Shown::Gone(crumb) => {
             let text = format!(
-                "Block {} at position {} is gone: nobody holds it any more.",
+                "Block {} at position {} was evicted: no worker holds it.",
                 crumb.hash,
                 format::count(crumb.position.into())
             );
@@ -232,7 +232,7 @@ fn Rows(store: Store, shown: Memo<Shown>, size: Memo<BlockSize>) -> impl IntoVie
             <Fact name="Subtree" id="block-subtree" title="Held blocks at and below this one" value=text(subtree)/>
             <Fact name="Deepest" id="block-depth" title="Position of the deepest block at or below this one" value=text(|d| format!("block {}", format::count(u64::from(d.prefix.bottom.saturating_sub(1)))))/>
             <Fact name="Shared" id="block-shared" title="Blocks at and below this one that two workers or more hold" value=text(shared)/>
-            <Fact name="Copies" id="block-copies" title="Blocks of memory that hold what another worker holds too, at and below this one" value=copies/>
+            <Fact name="Duplicate blocks" id="block-copies" title="Blocks of memory that hold what another worker holds too, at and below this one" value=copies/>
         </dl>
     }
 }
@@ -268,7 +268,7 @@ fn position(position: u32, block_tokens: Option<u32>) -> String {
 
 fn hits(detail: &Detail) -> String {
     match detail.requests {
-        0 => format!("{UNKNOWN} no prompt told"),
+        0 => format!("{UNKNOWN} prompts not visible"),
         requests => {
             let share = f64::from(detail.prefix.hits) / f64::from(requests);
             format!(

@@ -29,7 +29,7 @@ enum Tab {
 const TABS: [(Tab, &str, &str); 4] = [
     (Tab::Largest, "largest", "Largest"),
     (Tab::Hottest, "hottest", "Hottest"),
-    (Tab::Copies, "copies", "Copies"),
+    (Tab::Copies, "copies", "Duplicates"),
     (Tab::Decision, "decision", "Decision"),
 ];
 
@@ -103,7 +103,7 @@ pub(super) fn look<T>(store: Store, look: impl FnOnce(&Cluster, &Forest) -> T) -
 /// Labels of up to `most` workers, and how many more there are.
 pub(super) fn chips(store: Store, workers: &[WorkerIx], most: usize) -> AnyView {
     if workers.is_empty() {
-        return "nobody".into_any();
+        return "no worker".into_any();
     }
     let more = workers.len().saturating_sub(most);
     let chips: Vec<_> = workers.iter().take(most).map(|&worker| view! { <Chip store worker/> " " }).collect();

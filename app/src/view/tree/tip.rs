@@ -49,7 +49,7 @@ fn Block(tree: TreeView, block: BlockSummary) -> impl IntoView {
     let chips = block.owners.iter().take(NAMED).map(|&worker| view! { <Chip store worker/> }).collect_view();
     let more = block.owners.len().saturating_sub(NAMED);
     let more = (more > 0).then(|| format!("and {}", format::plural(more as u64, "more", "more")));
-    let nobody = block.owners.is_empty().then_some("nobody: blocks below it are held");
+    let nobody = block.owners.is_empty().then_some("no worker: evicted parent of held blocks");
     let tokens = block.tokens_of().map(|tokens| format!(", tokens {tokens}"));
     view! {
         <p><b>"Block " {format::count(block.position.into())}</b>{tokens}</p>
@@ -67,7 +67,7 @@ pub(super) fn Many(tree: TreeView, narrow: Narrow) -> impl IntoView {
     let many = tree.store.workers.get() > 64;
     view! {
         <p><b>{many_words(narrow, many)}</b></p>
-        <p class="quiet">"Too narrow to be told apart: zoom in to see them"</p>
+        <p class="quiet">"Too narrow to separate: zoom in to see them"</p>
     }
 }
 

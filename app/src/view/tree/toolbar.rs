@@ -177,7 +177,7 @@ pub(super) fn HitsNote(tree: TreeView) -> impl IntoView {
     let words = Memo::new(move |_| {
         let requests = known.get();
         if requests == 0 {
-            return "No hit is known of the last 5 minutes, so nothing is told apart by hits".to_owned();
+            return "No hit is known in the last 5 minutes, so hits rank nothing".to_owned();
         }
         tree.store.on_beat(|_| ());
         let left_out = tree.store.with_tree(|mirror, forest| {
@@ -186,7 +186,7 @@ pub(super) fn HitsNote(tree: TreeView) -> impl IntoView {
             let without = if is_hits { visible::without_hit(mirror, forest) } else { 0 };
             let (blocks, of) = (format::count(without.into()), format::count(all.into()));
             (without > 0)
-                .then(|| format!(". {blocks} of {of} blocks are in boxes without a hit and are left out"))
+                .then(|| format!(". {blocks} of {of} blocks are in boxes without a hit and are hidden"))
         });
         let requests = format::plural(requests.into(), "request", "requests");
         let left_out = left_out.flatten().unwrap_or_default();

@@ -132,7 +132,7 @@ fn shown(cluster: &Cluster, answer: &Answer<'_>) -> Shown {
     let wins = |chance: &&f64| **chance > 0.0 && **chance >= likeliest;
     let winning = scores.probabilities().iter().filter(wins).count();
     let headline = match winners.as_slice() {
-        [] => "Nobody can be chosen".to_owned(),
+        [] => "No worker can be chosen".to_owned(),
         [one] if scores.choice_count() > 1 => format!("{one} is likeliest"),
         [one] => format!("{one} wins"),
         many if winning <= 4 => format!("{} tie", many.join(", ")),
@@ -141,7 +141,7 @@ fn shown(cluster: &Cluster, answer: &Answer<'_>) -> Shown {
     let margin = match scores.margin_blocks() {
         None => "One candidate, no margin".to_owned(),
         Some(0.0) => "The lowest cost is shared: a tie".to_owned(),
-        Some(margin) => format!("Margin {} blocks to the second", Short(margin)),
+        Some(margin) => format!("Cost gap {} blocks to the next", Short(margin)),
     };
     let request = answer.request;
     let prompt = format!(

@@ -66,7 +66,7 @@ pub(super) fn Fleet(store: Store, asking: Asking, fault: Signal<Option<Fault>>) 
             <table data-testid="whatif-fleet">
                 <thead><tr>
                     <th scope="col">"Worker"</th>
-                    <th scope="col">"Leave out"</th>
+                    <th scope="col">"Exclude"</th>
                     <th scope="col" title="Prompt tokens that wait there, more or less than now">"± waiting tokens"</th>
                     <th scope="col" title="Blocks in use there, more or less than now">"± blocks in use"</th>
                     <Show when=move || counts_requests.get()><th scope="col">"± requests"</th></Show>
@@ -87,7 +87,7 @@ pub(super) fn Fleet(store: Store, asking: Asking, fault: Signal<Option<Fault>>) 
                 <button class="plain" data-testid="whatif-remove" disabled=move || added.get() == 0
                     on:click=move |_| asking.changes.update(|c| c.added = c.added.saturating_sub(1))>"Remove one"</button>
                 <button class="plain" data-testid="whatif-as-is" disabled=move || !is_changed.get()
-                    on:click=move |_| asking.changes.set(Changes::default())>"As it is"</button>
+                    on:click=move |_| asking.changes.set(Changes::default())>"Reset"</button>
             </div>
         </fieldset>
     }
@@ -127,7 +127,7 @@ fn Row(store: Store, asking: Asking, who: Who, counts_requests: Memo<bool>) -> i
     view! {
         <tr class:out=is_out data-name=name(who)>
             <th scope="row">{chip}</th>
-            <td><input type="checkbox" prop:checked=is_out on:change=leave aria-label=format!("Leave out {}", name(who))/></td>
+            <td><input type="checkbox" prop:checked=is_out on:change=leave aria-label=format!("Exclude {}", name(who))/></td>
             <td>{prefill}</td>
             <td>{decode}</td>
             {requests}

@@ -83,7 +83,7 @@ fn Moment(
         _ if failed.get() => "The state could not be kept".to_owned(),
         Some(seq) => {
             let at = frozen.with_value(|frozen| frozen.as_ref().map_or(Millis(0), |frozen| frozen.at_ms));
-            format!("Frozen at {}, seq {}", time_of_day(at), format::count(seq))
+            format!("Fixed at {}, record {}", time_of_day(at), format::count(seq))
         }
         None => "Live state".to_owned(),
     };

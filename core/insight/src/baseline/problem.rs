@@ -14,7 +14,7 @@ const MAX_QUOTED_CHARS: usize = 40;
 #[non_exhaustive]
 pub enum Notice {
     /// Columns that mean nothing here.
-    #[error("columns not understood and left out: {}{}", names.join(", "), and_more(*more))]
+    #[error("columns not understood and ignored: {}{}", names.join(", "), and_more(*more))]
     UnknownColumns {
         /// Their names, the first twenty, each cut to a readable length.
         names: Vec<String>,

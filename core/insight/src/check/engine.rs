@@ -89,7 +89,7 @@ impl EngineSettings for Finding {
             self = self.fix(text, "DYN_ROUTER_DECODE_ACTIVE_REQUEST_WEIGHT", "1.0");
         }
         let text =
-            "Any KV router: choose by chance among workers that cost nearly the same; 0.0 is the default";
+            "Any KV router: choose at random among workers of nearly the same cost; 0.0 is the default";
         self.fix(text, "--router-temperature", "0.3")
     }
 }

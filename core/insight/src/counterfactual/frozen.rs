@@ -45,7 +45,7 @@ pub struct About {
     pub to_ms: Option<Millis>,
     /// Of those with candidates, the ones whose candidates were computed here and not written by the router.
     pub reconstructed: u64,
-    /// Of those with candidates, the ones whose requests still run, or ended unreported less than 300 s ago.
+    /// Of those with candidates, the ones whose requests are in flight, or ended unreported less than 300 s ago.
     pub running: u64,
     /// What the latest decision judged was taken with; `None` where none is judged.
     #[serde(rename = "settings")]

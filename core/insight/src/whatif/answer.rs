@@ -126,7 +126,9 @@ impl Versus {
         };
         let tenths = (self.probability * 1_000.0).round();
         let _ = match (self.rank, self.choices) {
-            (Some(_), 2..) => write!(sentence, "; it would be chosen with a chance of {} %.", tenths / 10.0),
+            (Some(_), 2..) => {
+                write!(sentence, "; it would be chosen with a probability of {} %.", tenths / 10.0)
+            }
             _ => write!(sentence, "."),
         };
         sentence

@@ -45,7 +45,7 @@ pub enum Prompt {
         worker: WorkerIx,
         /// The block, as that worker calls it.
         block_hash: BlockHash,
-        /// Tokens after it, held by nobody.
+        /// Tokens after it, held by no worker.
         new_tokens: u64,
     },
     /// A prompt of which nothing is cached anywhere.
@@ -190,7 +190,7 @@ pub enum Refused {
     #[error("{0} workers added: at most 64 are taken")]
     TooManyAdded(u32),
     /// Nobody is left to choose from.
-    #[error("there is no worker to choose from: none is known, or all are left out")]
+    #[error("there is no worker to choose from: none is known, or all are excluded")]
     NoWorker,
 }
 

@@ -286,17 +286,17 @@ fn a_decision_becomes_the_best_of_what_its_sources_tell() {
     let mut fold = Fold::new();
     fold.decide(0, 10, 8);
     fold.complete(|more| {
-        more.candidates = vec![candidate(0, 7), candidate(1, 2)].into();
+        more.candidates = vec![candidate(0, 7), candidate(1, 2)];
         more.completeness = Completeness::Reconstructed;
         (more.logit, more.isl_blocks) = (Some(4.5), Some(99));
     });
     fold.complete(|more| {
-        more.candidates = vec![candidate(0, 8)].into();
+        more.candidates = vec![candidate(0, 8)];
         more.completeness = Completeness::AllCandidates;
         more.tied = true;
     });
     fold.complete(|more| {
-        more.candidates = vec![candidate(1, 1)].into();
+        more.candidates = vec![candidate(1, 1)];
         more.completeness = Completeness::Reconstructed;
     });
     let id = fold.cluster.decisions().newest_first().next().expect("decided").decision.id;
@@ -333,7 +333,7 @@ fn with_many_workers_old_decisions_lose_their_candidates_and_nothing_else() {
     for _ in 0..MAX_CANDIDATES / many.len() + 3 {
         fold.decide(0, 10, 6);
         fold.complete(|more| {
-            more.candidates = many.clone().into();
+            more.candidates = many.clone();
             more.completeness = Completeness::AllCandidates;
         });
     }

@@ -110,7 +110,7 @@ impl WorkerFilter {
             .collect();
         if meant.is_empty() {
             let rank = self.dp_rank.map(|rank| format!("/{rank}")).unwrap_or_default();
-            let message = format!("nothing was ever heard of worker {}{rank}", self.id);
+            let message = format!("nothing was ever received of worker {}{rank}", self.id);
             return Err(ApiError::new(code::NOT_FOUND, message));
         }
         Ok(meant)

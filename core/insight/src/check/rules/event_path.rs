@@ -87,7 +87,7 @@ pub(super) fn lately(view: &View<'_>, worker: WorkerIx) -> (Totals, &'static str
     (view.history.session(view.cluster, worker), "since we listen")
 }
 
-/// Whether we came after its first events, so that it holds blocks we never heard of. Also where nothing tells.
+/// Whether we came after its first events, so that it holds blocks that were never reported to us. Also where that is unknown.
 pub(super) fn is_heard_late(worker: &WorkerState) -> bool {
     let publishers_begin_at = 1;
     worker.returned_ms.is_some()

@@ -86,6 +86,6 @@ fn known(
     worker: radixscope_model::id::Worker,
 ) -> Result<radixscope_model::id::WorkerIx, ApiError> {
     view.cluster.worker_ix(worker).ok_or_else(|| {
-        ApiError::new(code::NOT_FOUND, format!("{field}: nothing was ever heard of worker {worker}"))
+        ApiError::new(code::NOT_FOUND, format!("{field}: nothing was ever received of worker {worker}"))
     })
 }
