@@ -1,12 +1,12 @@
 //! Which setting would show what is missing, as the core words it.
 
 use leptos::prelude::*;
-use radixscope_state::cluster::{Hint, Setting};
+use radixscope_state::cluster::{Hint, HintOption};
 
 /// A hint's sentences and its settings as a list.
 #[component]
 pub(super) fn HintList(hint: Hint) -> impl IntoView {
-    let item = |setting: &'static Setting| {
+    let item = |setting: &'static HintOption| {
         let set = setting.set.iter().map(|&set| view! { <code>{set}</code> " " }).collect_view();
         view! {
             <li>"Dynamo " {setting.versions} ": " {set} "on " {setting.on} ", shows " {setting.shows}</li>
