@@ -100,7 +100,7 @@ async fn its_rows_and_its_filters_say_what_the_api_says() {
         assert!(page.address().await.query().unwrap().contains("outcome=miss"));
         let summary = page.text("ledger-summary").await.unwrap().replace(',', "");
         assert!(
-            summary.starts_with(&format!("{} shown of {} kept", misses.len(), decisions.len())),
+            summary.starts_with(&format!("{} shown of {} retained", misses.len(), decisions.len())),
             "{summary}"
         );
         let request = misses.iter().find_map(|d| d["request_id"].as_str()).unwrap();

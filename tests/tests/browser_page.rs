@@ -40,7 +40,8 @@ async fn the_page_of_a_capture_shows_the_figures_counted_from_it() {
         let shared = 100.0 * figures.shared as f64 / figures.nodes as f64;
         assert_eq!(page.text("shared").await.unwrap(), format!("{shared:.0} %"));
         let (count, isl, overlap) = figures.decisions;
-        assert_eq!(page.text("overlap-all").await.unwrap(), format!("{:.2}", overlap as f64 / isl as f64));
+        let hit_rate = 100.0 * overlap as f64 / isl as f64;
+        assert_eq!(page.text("overlap-all").await.unwrap(), format!("{hit_rate:.0} %"));
         let caption = page.text("decisions-caption").await.unwrap();
         assert!(caption.contains(&format!("{count} since start")), "{caption}");
         assert_eq!(page.text("coverage").await.unwrap(), "4/4 workers");

@@ -1,6 +1,7 @@
 //! One page, many panels: another panel keeps state, socket and address, the browser's history leads back, and what only
 //! some panels need is fetched when they do.
 
+use radixscope_app::url::Panel;
 use radixscope_app::worker::{Answer, Job, Outcome, Request};
 use radixscope_model::frame::Frame;
 use radixscope_state::cluster::Cluster;
@@ -199,6 +200,22 @@ async fn the_worker_counts_a_digest_and_tells_its_progress() {
         assert_eq!(answers[..expected.len()], expected);
         let failed = |id| answers.iter().any(|a| matches!(a, Answer::Failed { id: of, .. } if *of == id));
         assert!(failed(0) && failed(2), "{answers:?}");
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn panels_scroll_inside_and_the_page_itself_does_not() {
+    let server = Radixscope::start(["demo", "--warm-up", "60", "--speed", "0.000001"]).await;
+    with_page(async |page| {
+        page.size(1280, 720).await;
+        for panel in Panel::ALL {
+            page.open(&server.url(&format!("/?view={}", panel.as_str()))).await;
+            page.until_true("the panel is there", "!!document.querySelector('section.panel h2')").await;
+            page.until_true("it is live", "document.body.dataset.connection === 'live'").await;
+            let beyond = "(e => e.scrollHeight - e.clientHeight)(document.documentElement)";
+            assert_eq!(page.eval(beyond).await, 0, "{panel:?} is taller than the window by so many pixels");
+        }
     })
     .await;
 }

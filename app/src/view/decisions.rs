@@ -54,14 +54,14 @@ pub(super) fn DecisionsPanel(store: Store) -> impl IntoView {
         let now = store.received_ms();
         store.on_beat(|cluster| sums(cluster, picked, now))
     });
-    let share = |t: DecisionTotals| t.overlap_share().map_or(UNKNOWN.to_owned(), format::share);
+    let share = |t: DecisionTotals| t.overlap_share().map_or(UNKNOWN.to_owned(), format::percent);
     let recent = Signal::derive(move || share(totals.get().0));
     let overall = Signal::derive(move || share(totals.get().1));
     let any = Memo::new(move |_| totals.get().1.count > 0);
     view! {
         <section class="panel decisions" aria-labelledby="decisions-title" data-testid="decisions">
             <PanelHead store panel=Panel::Decisions title="Decisions">
-                <Figure id="overlap-60s" label="overlap, last 60 s" value=recent
+                <Figure id="overlap-60s" label="KV hit rate, last 60 s" value=recent
                     title=Signal::derive(move || explain(totals.get().0, "in the last 60 s"))/>
                 <Figure id="overlap-all" label="since start" value=overall
                     title=Signal::derive(move || explain(totals.get().1, "since the server started"))/>
@@ -116,7 +116,7 @@ fn DecisionRow(store: Store, row: Row) -> impl IntoView {
             <td class="n">{row.overlap}</td>
             <td class="share">
                 <span class="meter" aria-hidden="true"><i style=bar></i></span>
-                <span>{row.share.map_or(UNKNOWN.to_owned(), format::share)}</span>
+                <span>{row.share.map_or(UNKNOWN.to_owned(), format::percent)}</span>
             </td>
             <td class="c-source" title=row.source.as_str()>{source}</td>
         </tr>

@@ -172,7 +172,7 @@ fn look(cluster: &Cluster, ix: WorkerIx, w: &WorkerState, now: Millis, is_curren
         used: w.engine_used_blocks.map_or(UNKNOWN.to_owned(), format::short),
         stored: rate(rates.map(|rates| rates.0)),
         removed: rate(rates.map(|rates| rates.1)),
-        overlap: totals.overlap_share().map_or(UNKNOWN.to_owned(), format::share),
+        overlap: totals.overlap_share().map_or(UNKNOWN.to_owned(), format::percent),
         overlap_title: overlap_title(totals),
         age: w.last_event_ms.map_or("never".to_owned(), |last| format::age(now.since(last))),
         sign: if is_current { sign.as_str() } else { "unknown" },

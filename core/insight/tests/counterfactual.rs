@@ -81,7 +81,7 @@ fn round_robin_spreads_requests_and_finds_less() {
     assert!(shares.iter().all(|share| (share - 1.0 / 3.0).abs() < 0.01), "{shares:?}");
     assert_eq!(
         headline(&report),
-        format!("With round-robin: {} of 200 decisions flip.", report.tried.flips_certain)
+        format!("With round-robin: {} of 200 decisions change worker.", report.tried.flips_certain)
     );
     assert_eq!(report.flips.len() as u64, report.tried.flips_certain);
     for flip in &report.flips {
@@ -106,7 +106,7 @@ fn with_temperature_the_headline_says_about() {
     let trial = weight(1.5, 0.2);
     let said = headline(&Sample::of(&ALL.cluster, select(100)).evaluate(trial));
     assert!(said.starts_with("With overlap_score_weight 1.5, router_temperature 0.2: about "), "{said}");
-    assert!(said.ends_with(" of 100 decisions flip."), "{said}");
+    assert!(said.ends_with(" of 100 decisions change worker."), "{said}");
 }
 
 #[test]

@@ -1,11 +1,31 @@
-//! Whether a page may open our WebSocket. Browsers apply no same-origin rule to WebSockets: this is the only guard.
+//! Whether a page may open our WebSocket or ask for computations. Browsers apply no same-origin rule to WebSockets: this is
+//! the only guard.
 
+use axum::extract::FromRequestParts;
+use axum::http::request::Parts;
 use axum::http::{HeaderMap, Uri, header};
 
+use super::App;
+use super::error::{ApiError, code};
 use crate::config::AllowedOrigin;
 
-/// Whether the request may open the socket: no `Origin` (not a browser), our own host, or an allowed one.
-pub(super) fn is_allowed(headers: &HeaderMap, uri: &Uri, allowed: &[AllowedOrigin]) -> bool {
+/// Refuses pages of other origins, before anything else of their request is read.
+pub(super) struct AllowedPage;
+
+impl FromRequestParts<App> for AllowedPage {
+    type Rejection = ApiError;
+
+    async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Self, ApiError> {
+        if is_allowed(&parts.headers, &parts.uri, &app.options.allow_origin) {
+            return Ok(Self);
+        }
+        let message = "pages of this origin may not ask; start the server with --allow-origin ORIGIN";
+        Err(ApiError::new(code::FOREIGN_ORIGIN, message))
+    }
+}
+
+/// Whether the request may be answered: no `Origin` (not a browser), our own host, or an allowed one.
+fn is_allowed(headers: &HeaderMap, uri: &Uri, allowed: &[AllowedOrigin]) -> bool {
     let Some(origin) = headers.get(header::ORIGIN) else { return true };
     let Ok(origin) = origin.to_str() else { return false };
     let host = headers.get(header::HOST).and_then(|host| host.to_str().ok());

@@ -7,7 +7,7 @@ use std::time::Duration;
 use axum::extract::State;
 use axum::extract::ws::rejection::WebSocketUpgradeRejection;
 use axum::extract::ws::{CloseFrame, Message, WebSocket, WebSocketUpgrade, close_code};
-use axum::http::{HeaderMap, Uri};
+use axum::http::Uri;
 use axum::response::Response;
 use bytes::Bytes;
 use futures_util::stream::SplitSink;
@@ -20,7 +20,8 @@ use radixscope_model::id::Seq;
 
 use super::api::params::Params;
 use super::error::{ApiError, code};
-use super::{App, origin};
+use super::App;
+use super::origin::AllowedPage;
 use crate::hub::{AskError, Hub, Joined, Resume, ViewerSeat};
 use crate::shutdown::{Shutdown, over};
 
@@ -34,16 +35,11 @@ const SILENT_FOR: Duration = Duration::from_secs(65);
 const STUCK_FOR: Duration = Duration::from_secs(30);
 
 pub(super) async fn open(
+    _: AllowedPage,
     State(app): State<App>,
     uri: Uri,
-    headers: HeaderMap,
     upgrade: Result<WebSocketUpgrade, WebSocketUpgradeRejection>,
 ) -> Result<Response, ApiError> {
-    if !origin::is_allowed(&headers, &uri, &app.options.allow_origin) {
-        let message =
-            "pages of this origin may not open the socket; start the server with --allow-origin ORIGIN";
-        return Err(ApiError::new(code::FOREIGN_ORIGIN, message));
-    }
     let params = Params::of(&uri, &["after", "epoch"])?;
     let (after, epoch) = (params.u64("after")?, params.u64("epoch")?);
     let resume = after.map(|after| Resume { after: Seq(after), epoch });

@@ -66,7 +66,7 @@ fn difference_words(figure: Figure, live: Option<Range>, base: Option<f64>) -> (
         AgainstBaseline::Equal => ("= equal".to_owned(), ""),
         AgainstBaseline::Better => (format!("{percent} ▲ better"), "better"),
         AgainstBaseline::Worse => (format!("{percent} ▼ worse"), "worse"),
-        AgainstBaseline::Unknown => (format!("{percent}: baseline lies inside"), "quiet"),
+        AgainstBaseline::Unknown => (format!("{percent}: baseline within range"), "quiet"),
     }
 }
 

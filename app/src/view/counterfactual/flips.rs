@@ -25,7 +25,7 @@ pub(super) fn Flips(store: Store, report: Arc<FrozenReport>) -> impl IntoView {
     view! {
         <p class="caption" data-testid="cf-flips-caption">{caption}</p>
         {(shown > 0).then(|| view! {
-            <div class="scroll cf-flips" tabindex="0" role="region" aria-label="Table of flipped decisions">
+            <div class="scroll cf-flips" tabindex="0" role="region" aria-label="Table of decisions that change worker">
                 <table>
                     <thead><tr>
                         <th scope="col">"Decision"</th>

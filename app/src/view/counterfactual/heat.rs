@@ -37,9 +37,9 @@ impl Metric {
 
     const fn name(self) -> &'static str {
         match self {
-            Metric::Flips => "Flips, % of decisions",
+            Metric::Flips => "Changed worker, % of decisions",
             Metric::Overlap => "KV hit rate, % of prompt blocks",
-            Metric::Spread => "In-flight spread p95, requests",
+            Metric::Spread => "In-flight imbalance p95, requests",
             Metric::Saved => "Prompt tokens saved a request",
         }
     }
@@ -76,7 +76,7 @@ fn in_words(grid: &Grid, outcome: &Outcome, weight: f64, temperature: f64) -> St
         None => "prompt tokens saved unknown".to_owned(),
     };
     format!(
-        "{name} {weight}, router_temperature {temperature}: {} of {} decisions flip; overlap {} (actual {}); in-flight spread \
+        "{name} {weight}, router_temperature {temperature}: {} of {} decisions change worker; KV hit rate {} (actual {}); in-flight imbalance \
          p95 {} (actual {}); {saved}",
         flips(outcome),
         format::count(outcome.decisions),
@@ -223,7 +223,7 @@ pub(super) fn HeatMap(report: Arc<SweepReport>, take: Callback<(f64, f64)>) -> i
                         {(0..STEPS).map(|step| view! { <i class=format!("h{step}")></i> }).collect_view()}
                     </span>
                     {move || metric.get().text(Some(range.get().1).filter(|v| v.is_finite()))}
-                    <span class="quiet">"◆ present weight, ★ recommended"</span>
+                    <span class="quiet">"◆ current weight, ★ recommended"</span>
                 </span>
             </div>
             <table role="grid" class="cf-grid" data-testid="cf-grid" on:keydown=go aria-describedby="cf-said"

@@ -131,14 +131,14 @@ fn rows(frozen: &FrozenReport, model: Option<&ModelReport>) -> Vec<Row> {
         ),
         row(
             "spread-mean",
-            "In-flight spread, mean",
+            "In-flight imbalance, mean",
             "Requests in flight on the fullest worker less those on the emptiest: right after each decision, in the model four times a second",
             both(&|o| or_unknown(o.spread, |s| format!("{:.1}", s.mean))),
             of_model(&|f| or_unknown(f.spread_mean, |s| format!("{s:.1}"))),
         ),
         row(
             "spread-p95",
-            "In-flight spread, p95",
+            "In-flight imbalance, p95",
             "The same; 95 of 100 are at or below",
             both(&|o| or_unknown(o.spread, |s| s.p95.to_string())),
             of_model(&|f| or_unknown(f.spread_p95, |s| format!("{s:.0}"))),

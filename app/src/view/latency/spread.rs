@@ -112,12 +112,12 @@ impl Shown {
         let of_worker = |(worker, _): &(WorkerIx, Vec<Option<u32>>)| {
             let [now, most] = self.figures(*worker).map(or_unknown);
             let spikes = format::plural(self.spikes_of(*worker).count() as u64, "spike", "spikes");
-            format!("{}: {now} in flight now, most {most} in the last 5 minutes, {spikes}. ", label(*worker))
+            format!("{}: {now} in flight now, max {most} in the last 5 minutes, {spikes}. ", label(*worker))
         };
         let [now, most, p95] = self.gap_figures().map(or_unknown);
         let workers: String = self.drawn().map(of_worker).collect();
         format!(
-            "{workers}Difference between fullest and emptiest worker: {now} now, most {most}, p95 {p95} in the last 5 minutes"
+            "{workers}Difference between fullest and emptiest worker: {now} now, max {most}, p95 {p95} in the last 5 minutes"
         )
     }
 }
@@ -180,7 +180,7 @@ fn WorkerRow(store: Store, shown: Memo<Shown>, worker: WorkerIx) -> impl IntoVie
     view! {
         <div class="strip-row" data-testid="spread-worker">
             <Chip store worker/>
-            <span class="strip-figures"><b data-testid="spread-now">{figure(0)}</b>" now, most "<b>{figure(1)}</b></span>
+            <span class="strip-figures"><b data-testid="spread-now">{figure(0)}</b>" now, max "<b>{figure(1)}</b></span>
         </div>
     }
 }
@@ -193,7 +193,7 @@ fn GapRow(shown: Memo<Shown>) -> impl IntoView {
         <div class="strip-row" data-testid="spread-gap">
             <span class="quiet">"max − min"</span>
             <span class="strip-figures">
-                <b data-testid="gap-now">{figure(0)}</b>" now, most "<b data-testid="gap-max">{figure(1)}</b>", p95 "<b data-testid="gap-p95">{figure(2)}</b>
+                <b data-testid="gap-now">{figure(0)}</b>" now, max "<b data-testid="gap-max">{figure(1)}</b>", p95 "<b data-testid="gap-p95">{figure(2)}</b>
             </span>
         </div>
     }

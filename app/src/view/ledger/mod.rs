@@ -86,7 +86,7 @@ fn Summary(ledger: Ledger) -> impl IntoView {
     let words = move || {
         ledger.view.with(|view| {
             let totals = view.picked.totals;
-            let share = totals.overlap_share().map_or(UNKNOWN.to_owned(), format::share);
+            let share = totals.overlap_share().map_or(UNKNOWN.to_owned(), format::percent);
             format!(
                 "{} shown of {} retained of {} received; KV hit rate {share} of the {} prompt blocks of those shown",
                 format::count(totals.count),

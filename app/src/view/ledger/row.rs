@@ -54,7 +54,7 @@ impl Row {
         }
         if let Some(lost) = decided.lost_affinity() {
             let comma = if flags.is_empty() { "" } else { ", " };
-            flags.push_str(&format!("{comma}lost {}", format::count(lost.more_blocks.into())));
+            flags.push_str(&format!("{comma}−{}", format::count(lost.more_blocks.into())));
         }
         let (ttft, ttft_title) = match decided.time_to_first_token_ms() {
             Some((ms, true)) => (milliseconds(ms), "As the frontend measured it"),

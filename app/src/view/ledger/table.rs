@@ -168,7 +168,7 @@ fn Line(ledger: Ledger, row: RwSignal<Option<Row>>) -> impl IntoView {
             <span class="l-overlap n" role="gridcell">{of(|row| &row.overlap)}</span>
             <span class="l-share" role="gridcell">
                 <span class="meter" aria-hidden="true"><i style=move || format!("width: {}", share().map_or("0%".to_owned(), format::width))></i></span>
-                <span>{move || share().map_or(UNKNOWN.to_owned(), format::share)}</span>
+                <span>{move || share().map_or(UNKNOWN.to_owned(), format::percent)}</span>
             </span>
             <span class="l-cost n" role="gridcell">{of(|row| &row.cost)}</span>
             <span class="l-margin n" role="gridcell" title=of(|row| &row.margin_title)>{of(|row| &row.margin)}</span>

@@ -88,7 +88,7 @@ pub(crate) fn MemoryPanel(store: Store) -> impl IntoView {
         <section class="panel memory" aria-labelledby="memory-title" data-testid="memory">
             <PanelHead store panel=Panel::Memory title="Memory">
                 <Figure id="mem-used-all" label="used by running requests" value=share(|live| live.used_blocks) title/>
-                <Figure id="mem-retained-all" label="kept for re-use" value=share(|live| live.retained_blocks) title/>
+                <Figure id="mem-retained-all" label="cached, evictable" value=share(|live| live.retained_blocks) title/>
             </PanelHead>
             <div class="scroll mem-scroll" tabindex="0" role="region" aria-label="Memory of the workers and capacity calculator">
                 <Show when=move || any.get() fallback=move || view! { <Nothing store/> }>

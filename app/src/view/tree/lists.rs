@@ -180,9 +180,9 @@ fn hits_of(line: &Line, lines: &Lines) -> String {
 
 fn copies(copies: u64) -> String {
     if copies == 0 {
-        " · no copies".to_owned()
+        " · no duplicates".to_owned()
     } else {
-        format!(" · {}", format::plural(copies, "copy", "copies"))
+        format!(" · {}", format::plural(copies, "duplicate", "duplicates"))
     }
 }
 

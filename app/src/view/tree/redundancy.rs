@@ -32,7 +32,7 @@ pub(super) fn CopiesFigures(store: Store) -> impl IntoView {
     let copies_title = Signal::derive(move || {
         all.with(|all| {
             format!(
-                "{} of {} blocks that workers hold are copies beyond the first",
+                "{} of {} blocks that workers hold are duplicates of another worker's",
                 format::count(all.copies),
                 format::count(all.held())
             )
@@ -40,7 +40,7 @@ pub(super) fn CopiesFigures(store: Store) -> impl IntoView {
     });
     view! {
         <Figure id="shared" label="shared" value=Signal::derive(move || share(Redundancy::shared_share)) title=shared_title/>
-        <Figure id="copies" label="of held blocks are copies" value=Signal::derive(move || share(Redundancy::copies_share)) title=copies_title/>
+        <Figure id="copies" label="of held blocks are duplicates" value=Signal::derive(move || share(Redundancy::copies_share)) title=copies_title/>
     }
 }
 

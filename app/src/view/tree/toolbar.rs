@@ -58,7 +58,7 @@ const ORDERS: [Segment; 2] = [
 const COLOURS: [Segment; 4] = [
     Segment {
         id: "heat-owner",
-        words: "Owner",
+        words: "Worker",
         title: "The colour of the worker that alone holds a box; grey where several do",
         is_on: |choice| choice.heat == Heat::Owner,
         choose: |tree| set(tree, key::HEAT, None),
@@ -79,7 +79,7 @@ const COLOURS: [Segment; 4] = [
     },
     Segment {
         id: "heat-owners",
-        words: "Owners",
+        words: "Replica count",
         title: "How many workers hold the box",
         is_on: |choice| choice.heat == Heat::Owners,
         choose: |tree| set(tree, key::HEAT, Some(Heat::Owners.as_str())),

@@ -202,7 +202,7 @@ pub(super) fn AnswerView(store: Store, told: Memo<Told>, took_us: RwSignal<u64>)
                 <CostLegend ghost="cost as recorded"/>
                 <Show when=move || notes.with(|notes| !notes.is_empty())>
                     <div class="whatif-notes" data-testid="whatif-notes">
-                        <h3>"What was assumed"</h3>
+                        <h3>"Assumptions"</h3>
                         <ul>{move || notes.get().into_iter().map(|note| view! { <li>{note}</li> }).collect_view()}</ul>
                     </div>
                 </Show>

@@ -9,12 +9,12 @@ use crate::store::Store;
 
 /// Versions that decide differently: a version that stands for them, and who they are.
 const VERSIONS: [(&str, &str); 6] = [
-    ("0.9", "0.8, 0.9 – formula A"),
-    ("1.1", "1.0, 1.1 – formula A"),
-    ("1.2", "1.2 – formula B"),
-    ("1.3", "1.3 – formula C"),
-    ("1.5", "1.4, 1.5 – formula D"),
-    ("1.6", "1.6, 1.7 – formula E"),
+    ("0.9", "Dynamo 0.8–0.9"),
+    ("1.1", "Dynamo 1.0–1.1"),
+    ("1.2", "Dynamo 1.2"),
+    ("1.3", "Dynamo 1.3"),
+    ("1.5", "Dynamo 1.4–1.5"),
+    ("1.6", "Dynamo 1.6–1.7"),
 ];
 
 fn version(options: &RouterSettings) -> &'static str {
@@ -129,7 +129,7 @@ pub(super) fn Settings(store: Store, asking: Asking, fault: Signal<Option<Fault>
             <FaultOf fault fields=&["options"]/>
             <div class="row buttons">
                 <button class="plain" on:click=move |_| asking.take_deployed(store) data-testid="whatif-deployed"
-                    title="Formula and weight of the decision asked about, else of the latest one">"As the router decided"</button>
+                    title="Formula and weight of the decision asked about, else of the latest one">"As recorded"</button>
                 <button class="plain" data-testid="whatif-defaults"
                     on:click=move |_| options.update(|options| {
                         if let Some(defaults) = RouterSettings::of_version(version(options)) {

@@ -122,7 +122,7 @@ fn unknown_columns_are_named_and_left_out() {
     let import = import("concurrency,gpu,ttft_p50_ms,note\n60,H200,249,x\n", "mine").unwrap();
     assert_eq!(import.baselines[0].name(), "mine");
     let [notice] = import.notices.try_into().unwrap();
-    assert_eq!(notice.to_string(), "columns not understood and left out: gpu, note");
+    assert_eq!(notice.to_string(), "columns not understood and ignored: gpu, note");
 }
 
 #[test]

@@ -7,7 +7,7 @@ use radixscope_model::number_format::count;
 pub const FROZEN_LIMITS: [&str; 4] = [
     "Each decision is judged on the very state it saw. What would follow from another choice is not followed up: no \
      cache warms elsewhere, no load moves, no later decision sees another state.",
-    "So the number of flips is exact for the next decision after a change of settings and an estimate for many; shares \
+    "So the number of changed workers is exact for the next decision after a change of settings and an estimate for many; shares \
      and spreads tell a direction, not what the cluster would come to.",
     "Requests in flight before the first decision are not counted, and a request keeps the end that it really had.",
     "Credits for tiers below device memory, taints and decays count as recorded; a credit other than 1 is not \
@@ -42,8 +42,8 @@ pub fn headline(report: &FrozenReport) -> String {
     } else {
         format!("about {}", count(whole))
     };
-    let verb = if flips == "1" || whole == 0 && flips.starts_with("fewer") { "flips" } else { "flip" };
-    format!("With {settings}: {flips} of {} decisions {verb}.", count(tried.decisions))
+    let verb = if flips == "1" || whole == 0 && flips.starts_with("fewer") { "changes" } else { "change" };
+    format!("With {settings}: {flips} of {} decisions {verb} worker.", count(tried.decisions))
 }
 
 /// Decisions that were left out, in words; `None` where all were judged.

@@ -107,7 +107,7 @@ fn a_bucket_on_both_sides_of_the_target_is_no_data_and_says_so() {
     let times = figure(&straddling(), Quantity::Ttft, Millis(NOW + 11_000)).unwrap();
     assert_eq!(times.standing(600.0), Standing::Unknown);
     let why = times.why_unknown(Quantity::Ttft, 600.0).unwrap();
-    assert_eq!(why, "470 ms–1 s, target 600 ms lies inside; no data on which side");
+    assert_eq!(why, "470 ms–1 s, target 600 ms lies within this range: above or within is unknown");
     assert_eq!((times.standing(1_000.0), times.standing(400.0)), (Standing::Within, Standing::Above));
     assert_eq!(times.why_unknown(Quantity::Ttft, 400.0), None);
     let share = share_above(&straddling(), Quantity::Ttft, Millis(NOW + 11_000), 600.0, &times.source);

@@ -82,7 +82,7 @@ impl Times {
             return Some(format!("no data: {} of at least {MIN_SAMPLES} samples", self.samples));
         };
         let (range, target) = (quantity.range_words(&p95), quantity.words(target));
-        Some(format!("{range}, target {target} lies inside; no data on which side"))
+        Some(format!("{range}, target {target} lies within this range: above or within is unknown"))
     }
 }
 

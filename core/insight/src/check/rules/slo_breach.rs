@@ -112,8 +112,8 @@ fn no_breach(view: &View<'_>, judged: &[(Latency, Standing, f64)]) -> RuleOutcom
     let unclear = judged.iter().find(|(_, standing, _)| *standing == Standing::Unknown);
     let Some((latency, _, target_ms)) = unclear else { return RuleOutcome::Ok };
     RuleOutcome::no_data(format!(
-        "{} p95 is {}: the target of {target_ms} ms lies inside, so there is no data on which side; a frontend's log \
-             (Dynamo ≥ 1.1) or request traces (≥ 1.4) tell single requests",
+        "{} p95 is {}: the target of {target_ms} ms lies within this range, so above or within is unknown; a frontend's log \
+             (Dynamo ≥ 1.1) or request traces (≥ 1.4) report each request",
         label(latency.quantity),
         latency.words(&latency.p95)
     ))

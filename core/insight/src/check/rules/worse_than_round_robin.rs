@@ -46,7 +46,7 @@ fn look(view: &View<'_>) -> RuleOutcome {
     }
     RuleOutcome::no_data(format!(
         "No latency of {} can be held against {concurrency:.0} requests in flight: the baseline does not reach \
-             there, or too few requests tell theirs",
+             there, or too few requests report theirs",
         round_robin.name()
     ))
 }

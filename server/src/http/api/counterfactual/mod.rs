@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use axum::Json;
 use axum::extract::State;
-use axum::http::{HeaderMap, HeaderValue, Uri, header};
+use axum::http::{HeaderValue, Uri, header};
 use axum::response::{IntoResponse, Response};
 use tokio::sync::Semaphore;
 
@@ -23,7 +23,8 @@ use radixscope_state::requests::{Arrivals, MAX_ARRIVALS};
 use super::params::Params;
 use super::posted::Posted;
 use crate::http::error::{ApiError, code};
-use crate::http::{App, origin};
+use crate::http::App;
+use crate::http::origin::AllowedPage;
 use crate::shutdown::over;
 use answer::{Answer, Workers};
 use asked::{Asked, Body, Work};
@@ -53,16 +54,10 @@ struct Input {
 }
 
 pub(super) async fn counterfactual(
+    _: AllowedPage,
     State(app): State<App>,
-    uri: Uri,
-    headers: HeaderMap,
     Posted(body): Posted<Body, MAX_BODY_BYTES>,
 ) -> Result<Response, ApiError> {
-    if !origin::is_allowed(&headers, &uri, &app.options.allow_origin) {
-        let message =
-            "pages of this origin may not ask for computations; start the server with --allow-origin ORIGIN";
-        return Err(ApiError::new(code::FOREIGN_ORIGIN, message));
-    }
     let asked = Asked::of(body)?;
     let permit = Arc::clone(&app.runs).try_acquire_owned().map_err(|_| busy())?;
     let input = app.hub.read(move |view| copy(view, &asked).map(|input| (input, asked))).await?;
