@@ -65,7 +65,9 @@ async fn live_stands_beside_the_baselines_at_its_own_concurrency() {
         }
         let difference = page.text("cmp-ttft_p50_ms-kv-diff").await.unwrap();
         assert!(
-            ["better", "worse", "equal", "baseline within range"].iter().any(|word| difference.contains(word)),
+            ["better", "worse", "equal", "baseline within range"]
+                .iter()
+                .any(|word| difference.contains(word)),
             "{difference}"
         );
         says(page, "cmp-crossovers", "KV-aware gets worse").await;

@@ -131,7 +131,7 @@ async fn sliders_by_keyboard_and_pasted_token_ids_give_what_the_api_says() {
         let by_tokens = asked(&server, json!({"token_ids": tokens, "options": options})).await;
         until_costs(page, "the costs of the pasted prompt", &by_tokens).await;
         let complaint = page.text("whatif-complaint").await.expect("told");
-        assert!(complaint.contains("1 piece is no whole number") && complaint.contains('x'), "{complaint}");
+        assert!(complaint.contains("1 piece is not a whole number") && complaint.contains('x'), "{complaint}");
         let notes = page.text("whatif-notes").await.expect("told");
         assert!(notes.contains("estimates of router"), "{notes}");
         page.screenshot("whatif-tokens").await;

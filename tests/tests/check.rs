@@ -95,8 +95,7 @@ async fn a_mismatch_ends_with_2_as_soon_as_it_is_found_and_in_the_objects_of_the
     assert_eq!((code, &answer["exit_code"]), (Some(2), &2.into()), "{answer}");
     let finding = &answer["findings"][0];
     assert_eq!((&finding["code"], &finding["severity"]), (&"block_size_mismatch".into(), &"critical".into()));
-    let names =
-        "code severity title cause explanation evidence fix workers first_seen_ms last_seen_ms state link";
+    let names = "code severity title cause explanation evidence fix workers first_seen_ms last_seen_ms state panel selects_worker";
     assert_eq!(keys(finding), names.split(' ').collect());
     assert_eq!(keys(&finding["evidence"][0]), BTreeSet::from(["label", "unit", "value"]));
     assert_eq!(keys(&finding["fix"][0]), BTreeSet::from(["setting", "text", "value"]));

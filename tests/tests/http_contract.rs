@@ -105,7 +105,7 @@ async fn findings_and_latency_have_the_promised_shape() {
     let finding = &finding;
     has(
         finding,
-        "code severity title explanation evidence fix workers first_seen_ms last_seen_ms state link",
+        "code severity title explanation evidence fix workers first_seen_ms last_seen_ms state panel selects_worker",
     );
     has(&finding["evidence"][0], "label value unit");
     has(&finding["fix"][0], "text setting value");

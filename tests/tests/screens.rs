@@ -24,7 +24,7 @@ async fn the_demo_after_a_while() {
                 page.until_true("the chart is there", ready).await;
                 page.until_true(
                     "a comparison was made",
-                    "/seq/.test(document.querySelector('[data-testid=verified]').innerText)",
+                    "/record/.test(document.querySelector('[data-testid=verified]').innerText)",
                 )
                 .await;
                 page.screenshot(&format!("demo-{theme}-{width}x{height}")).await;

@@ -18,9 +18,9 @@ use tokio::time::Instant;
 use radixscope_model::frame::Frame;
 use radixscope_model::id::Seq;
 
+use super::App;
 use super::api::params::Params;
 use super::error::{ApiError, code};
-use super::App;
 use super::origin::AllowedPage;
 use crate::hub::{AskError, Hub, Joined, Resume, ViewerSeat};
 use crate::shutdown::{Shutdown, over};

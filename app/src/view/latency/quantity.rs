@@ -73,7 +73,10 @@ fn Value(range: Range, quantity: Quantity, target: f64, standing: Option<Times>)
         Standing::Above => "◆ above target".to_owned(),
         Standing::Unknown => match times.why_unknown(quantity, target) {
             Some(why) if times.samples < MIN_SAMPLES => why,
-            _ => format!("target {} lies within this range: above or within is unknown", quantity.words(target)),
+            _ => format!(
+                "target {} lies within this range: above or within is unknown",
+                quantity.words(target)
+            ),
         },
     });
     view! {

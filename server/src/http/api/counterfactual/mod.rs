@@ -22,8 +22,8 @@ use radixscope_state::requests::{Arrivals, MAX_ARRIVALS};
 
 use super::params::Params;
 use super::posted::Posted;
-use crate::http::error::{ApiError, code};
 use crate::http::App;
+use crate::http::error::{ApiError, code};
 use crate::http::origin::AllowedPage;
 use crate::shutdown::over;
 use answer::{Answer, Workers};
