@@ -44,7 +44,7 @@ async fn percentiles_are_the_apis_and_stand_against_their_targets_as_it_says() {
         let targets = [
             (high, "within", "within target"),
             (low, "above", "above target"),
-            ((low + high) / 2, "unknown", "no data on which side"),
+            ((low + high) / 2, "unknown", "above or within is unknown"),
         ];
         for (target, state, said) in targets {
             open(page, &server, &format!("&ttft_slo={target}")).await;
