@@ -3,7 +3,8 @@
 use std::{
     env,
     net::{SocketAddr, TcpStream},
-    process::ExitCode,
+    path::Path,
+    process::{ExitCode, Stdio},
     thread,
     time::Duration,
 };
@@ -31,23 +32,37 @@ pub(crate) fn run(workspace: &Workspace, args: &[String]) -> Result<ExitCode> {
     let missing = setup::missing(workspace, Purpose::Demo)?;
     let mut steps = Steps::new(workspace, missing.len() + 2);
     setup::meet(&mut steps, &missing)?;
+    let binary = workspace.target.join("demo/radixscope");
+    // The app's largest crate keeps one core busy for minutes: meanwhile the other one builds what the server needs.
+    let libraries = (!binary.is_file()).then(|| start_building_libraries(workspace)).transpose()?;
     app::build(&mut steps, workspace)?;
-    build_server(&mut steps, workspace)?;
-    start(workspace, args)
+    if let Some(mut libraries) = libraries {
+        // Should it have failed, the next step fails too and shows why.
+        let _ = libraries.wait();
+    }
+    build_server(&mut steps, workspace, "demo")?;
+    start(workspace, &binary, args)
+}
+
+/// Builds everything below the server's binary, and the server's own crate without the app.
+fn start_building_libraries(workspace: &Workspace) -> Result<Running> {
+    let mut command = workspace.cargo(["build", "--locked", "--quiet", "--package", "radixscope", "--lib"]);
+    command.args(["--profile", "demo"]).stdout(Stdio::null()).stderr(Stdio::null());
+    Running::start(&mut command)
 }
 
 /// Builds the server with the app inside.
 ///
 /// # Errors
 /// When the compiler says so.
-pub(crate) fn build_server(steps: &mut Steps<'_>, workspace: &Workspace) -> Result<()> {
+pub(crate) fn build_server(steps: &mut Steps<'_>, workspace: &Workspace, profile: &str) -> Result<()> {
     steps.step("The server", "about 2 min on two cores, seconds when little changed", |step| {
-        step.run(workspace.cargo(["build", "--locked", "--release", "--package", "radixscope"]))
+        step.run(workspace.cargo(["build", "--locked", "--profile", profile, "--package", "radixscope"]))
     })
 }
 
-fn start(workspace: &Workspace, args: &[String]) -> Result<ExitCode> {
-    let mut command = workspace.command(workspace.target.join("release/radixscope"));
+fn start(workspace: &Workspace, binary: &Path, args: &[String]) -> Result<ExitCode> {
+    let mut command = workspace.command(binary);
     command.arg("demo").args(args);
     let url = url(args);
     let mut server = Running::start(&mut command)?;

@@ -20,7 +20,7 @@ pub(crate) fn run(workspace: &Workspace) -> Result<ExitCode> {
     let mut steps = Steps::new(workspace, missing.len() + 2);
     setup::meet(&mut steps, &missing)?;
     app::build(&mut steps, workspace)?;
-    demo::build_server(&mut steps, workspace)?;
+    demo::build_server(&mut steps, workspace, "release")?;
     let dist = workspace.target.join("dist");
     fs::create_dir_all(&dist).context("making the folder for the result")?;
     let binary = copy(&workspace.target.join("release/radixscope"), &dist)?;

@@ -25,7 +25,7 @@ const SPIN: Duration = Duration::from_millis(120);
 
 /// A sequence of steps known in number beforehand.
 pub(crate) struct Steps<'a> {
-    workspace: &'a Workspace,
+    pub(crate) workspace: &'a Workspace,
     total: usize,
     done: Vec<(String, Duration)>,
     started: Instant,

@@ -118,7 +118,7 @@ pub(crate) fn run(workspace: &Workspace, parts: &[Part], args: &[String]) -> Res
     if needs_server {
         setup::meet(&mut steps, &missing)?;
         app::build(&mut steps, workspace)?;
-        demo::build_server(&mut steps, workspace)?;
+        demo::build_server(&mut steps, workspace, "release")?;
     }
     if !programs.is_empty() {
         steps.step("The measuring programs", "about 3 min on two cores", |step| {

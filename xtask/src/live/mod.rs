@@ -96,7 +96,7 @@ pub(crate) fn run(workspace: &Workspace, args: &Args) -> Result<ExitCode> {
         None => {
             setup::meet(&mut steps, &missing)?;
             app::build(&mut steps, workspace)?;
-            demo::build_server(&mut steps, workspace)?;
+            demo::build_server(&mut steps, workspace, "release")?;
             workspace.target.join("release/radixscope")
         }
     };

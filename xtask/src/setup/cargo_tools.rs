@@ -1,6 +1,6 @@
 //! Tools that come as crates, built from source into `target/tools`.
 
-use std::fs;
+use std::{fs, path::PathBuf};
 
 use anyhow::{Context, Result, bail};
 
@@ -72,8 +72,8 @@ impl Need for CargoTool {
 
     fn meet(&self, step: &mut Step<'_>) -> Result<()> {
         let root = step.workspace.tools();
-        // Kept until the installation is complete, so that an interrupted one goes on where it was.
-        let build = root.join("build").join(self.package);
+        // One folder for all of them, which share many crates; kept until every one is there (`remove_builds`).
+        let build = builds(step.workspace);
         let mut command = step.workspace.cargo(["install", self.package, "--locked", "--force"]);
         command
             .args(["--version", &self.version, "--no-default-features"])
@@ -91,6 +91,22 @@ impl Need for CargoTool {
         if !self.is_met(step.workspace) {
             bail!("{} does not answer as version {} after its installation", self.program, self.version);
         }
-        fs::remove_dir_all(&build).with_context(|| format!("removing {}", build.display()))
+        Ok(())
     }
+}
+
+fn builds(workspace: &Workspace) -> PathBuf {
+    workspace.tools().join("build")
+}
+
+/// Removes what the tools were built from; an interrupted installation goes on from it.
+///
+/// # Errors
+/// When a file cannot be removed.
+pub(super) fn remove_builds(workspace: &Workspace) -> Result<()> {
+    let builds = builds(workspace);
+    if builds.is_dir() {
+        fs::remove_dir_all(&builds).with_context(|| format!("removing {}", builds.display()))?;
+    }
+    Ok(())
 }

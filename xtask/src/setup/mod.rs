@@ -78,7 +78,7 @@ pub(crate) fn meet(steps: &mut Steps<'_>, missing: &[Box<dyn Need>]) -> Result<(
     if missing.is_empty() {
         println!("set-up: nothing to do");
     }
-    Ok(())
+    cargo_tools::remove_builds(steps.workspace)
 }
 
 /// The command `setup`.
