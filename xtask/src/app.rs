@@ -69,6 +69,14 @@ fn stamp_of(root: &Path) -> Result<String> {
     Ok(format!("{:016x} {:016x}", digest(&inputs)?, digest(&files(&root.join(DIST), None)?)?))
 }
 
+/// Names the app as it is built.
+///
+/// # Errors
+/// When its files cannot be read.
+pub(crate) fn digest_of(workspace: &Workspace) -> Result<String> {
+    Ok(format!("{:016x}", digest(&files(&workspace.root.join(DIST), None)?)?))
+}
+
 /// A digest of names and contents; it detects change, it protects against nothing.
 fn digest(files: &[PathBuf]) -> Result<u64> {
     let mut hasher = DefaultHasher::new();

@@ -3,11 +3,11 @@
 use serde::Serialize;
 
 use radixscope_model::formula::Formula;
-use radixscope_model::id::{BlockHash, DecisionId, Millis, Seq, Worker, WorkerIx, optional_decimal};
+use radixscope_model::id::{BlockHash, DecisionId, Millis, PoolIx, Seq, Worker, WorkerIx, optional_decimal};
 use radixscope_model::record::{
-    Candidate, Completeness, DecisionSource, NotReconstructed, PathEnd, Progress,
+    Candidate, Completeness, DecisionSource, NotReconstructed, PathEnd, Progress, Role,
 };
-use radixscope_state::cluster::{Cluster, DecisionEntry, DecisionTotals, Hint};
+use radixscope_state::cluster::{Cluster, DecisionEntry, DecisionTotals, Hint, PoolState};
 
 /// The latest decisions, newest first, and what they add up to.
 #[derive(Serialize, Debug)]
@@ -20,19 +20,33 @@ pub struct Decisions {
     hint: Option<Hint>,
 }
 
+/// Whose decisions are summed: of these workers, in these pools; `None`: of all.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct DecisionsOf<'a> {
+    /// Chosen.
+    pub workers: Option<&'a [WorkerIx]>,
+    /// Chosen from; asked only where no worker is named.
+    pub pools: Option<&'a [PoolIx]>,
+}
+
 impl Decisions {
-    /// `decisions` as they are, with sums over all ever heard of `workers`, or of all.
+    /// `decisions` as they are, with sums over all ever received of those that are meant.
     pub fn of<'a>(
         cluster: &Cluster,
         decisions: impl Iterator<Item = &'a DecisionEntry>,
-        workers: Option<&[WorkerIx]>,
+        of: DecisionsOf<'_>,
     ) -> Self {
         let of_worker = |&worker: &WorkerIx| cluster.decisions().totals_of(worker);
-        let totals = match workers {
-            Some(workers) => {
-                workers.iter().map(of_worker).fold(DecisionTotals::default(), DecisionTotals::plus)
+        let of_pool = |&pool: &PoolIx| cluster.decisions().totals_in(pool);
+        let none = DecisionTotals::default();
+        let totals = match of {
+            DecisionsOf { workers: Some(workers), .. } => {
+                workers.iter().map(of_worker).fold(none, DecisionTotals::plus)
             }
-            None => cluster.decisions().totals(),
+            DecisionsOf { pools: Some(pools), .. } => {
+                pools.iter().map(of_pool).fold(none, DecisionTotals::plus)
+            }
+            _ => cluster.decisions().totals(),
         };
         Self {
             seq: cluster.seq(),
@@ -59,6 +73,11 @@ struct DecisionRow {
     router_id: Option<u64>,
     #[serde(flatten)]
     worker: Worker,
+    /// The pool that was chosen from, as `NAMESPACE/COMPONENT`, and what its workers do.
+    pool: String,
+    role: Option<Role>,
+    /// The choice for the same request in the other pool, where prefill and decode are apart.
+    other_part: Option<DecisionId>,
     /// Whether the worker was given the request; `false`: a query that runs nothing, `null`: nobody said.
     dispatched: Option<bool>,
     isl_tokens: Option<u64>,
@@ -92,7 +111,8 @@ struct DecisionRow {
     /// `state_unknown` (what workers held and did at that time), `overlap_differs` or `cost_differs` (computed, they
     /// are not what the router reported).
     not_reconstructed: Option<NotReconstructed>,
-    /// How much of the prompt the chosen worker held: `hit`, `partial`, `miss` or `unknown`.
+    /// How much of the prompt the chosen worker held: `hit`, `partial`, `miss`, `unknown`, or `ignored` among decode
+    /// workers, whose choice does not depend on it.
     verdict: &'static str,
     /// Cost of the next best less that of the chosen one, in blocks.
     margin_blocks: Option<f64>,
@@ -176,6 +196,9 @@ impl DecisionRow {
             request_id: decision.request_id.as_ref().map(|id| id.to_string()),
             router_id: decision.router,
             worker,
+            pool: cluster.pool(decided.pool).map(PoolState::name).unwrap_or_default(),
+            role: cluster.role(decided.pool).map(|(role, _)| role),
+            other_part: decision.other_part,
             dispatched: decision.dispatched,
             isl_tokens: decision.isl_tokens,
             isl_blocks: decision.isl_blocks,

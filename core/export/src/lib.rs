@@ -13,5 +13,5 @@ mod memory;
 pub mod tree;
 
 pub use checks::{Findings, Wanted};
-pub use decisions::{Decisions, Totals};
+pub use decisions::{Decisions, DecisionsOf, Totals};
 pub use memory::Memories;

@@ -82,6 +82,18 @@ impl WorkerIx {
     }
 }
 
+/// Index of a pool (the workers of one component of one namespace) in the cluster state.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug, Default, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct PoolIx(pub u16);
+
+impl PoolIx {
+    /// As an index into a slice.
+    pub const fn at(self) -> usize {
+        self.0 as usize
+    }
+}
+
 /// Index of a source (a NATS connection, the simulator …) in the cluster state.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug, Serialize, Deserialize)]
 #[serde(transparent)]

@@ -15,6 +15,7 @@
 //! carries the *epoch* of the server's run, because sequence numbers of another run mean something else.
 
 mod finding;
+mod pool;
 mod scrape;
 
 use std::borrow::Cow;
@@ -25,13 +26,14 @@ use crate::formula::Formula;
 use crate::id::{BlockHash, DecisionId, Millis, SourceIx, TokensHash, Worker, WorkerIx};
 
 pub use finding::{CheckStatus, Evidence, Finding, Fix, PanelRef, Phase, RuleStatus, Severity};
+pub use pool::{Role, RoleEvidence};
 pub use scrape::{
     Counter, Gauge, Histogram, HistogramKind, ModelFigures, ProcessRole, RankFigures, RoutingState, Scrape,
     WorkerFigures,
 };
 
 /// Version of the binary form of everything in this file.
-pub const RECORD_VERSION: u8 = 7;
+pub const RECORD_VERSION: u8 = 8;
 
 /// One KV block as a worker stored it: the engine's identity of it and the router's hash of its tokens.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
@@ -179,6 +181,25 @@ pub enum Record<'a> {
         total_kv_blocks: Option<u64>,
         /// Tokens per block that the router uses; `None`: the card does not say.
         block_size_tokens: Option<u32>,
+        /// Whether the worker publishes KV events; `None`: the card does not say.
+        publishes_events: Option<bool>,
+    },
+    /// What the pool of a worker does.
+    Role {
+        /// A worker of the pool.
+        worker: WorkerIx,
+        /// What it does.
+        role: Role,
+        /// How we know.
+        evidence: RoleEvidence,
+    },
+    /// The model that a worker serves.
+    Model {
+        /// Who.
+        worker: WorkerIx,
+        /// What users call it.
+        #[serde(borrow)]
+        name: Cow<'a, str>,
     },
     /// How a worker's KV events come; reported again when they also come another way.
     EventLine {
@@ -325,6 +346,8 @@ pub struct Decision {
     /// Whether the worker was given the request. A query that runs nothing is decided and not dispatched; routers leave
     /// it out of their hit rate. `None`: not reported.
     pub dispatched: Option<bool>,
+    /// The choice for the same request in another pool: where prefill and decode are apart, a request has two.
+    pub other_part: Option<DecisionId>,
 }
 
 impl Decision {
@@ -350,6 +373,7 @@ impl Decision {
             not_reconstructed: None,
             path: None,
             dispatched: None,
+            other_part: None,
         }
     }
 
@@ -802,6 +826,16 @@ words! {
 words! {
     /// Name in the API.
     GoneWhy { Log => "log", Health => "health", Metrics => "metrics", Silent => "silent" }
+}
+words! {
+    /// Name in the API.
+    Role { Prefill => "prefill", Decode => "decode", Aggregated => "aggregated" }
+}
+words! {
+    /// Name in the API.
+    RoleEvidence {
+        Card => "model_card", Metrics => "metrics", Log => "log", Messages => "messages", Name => "component_name",
+    }
 }
 words! {
     /// Name in the API.

@@ -150,7 +150,7 @@ fn about_workers() -> impl Strategy<Value = Record<'static>> {
             .prop_map(|(worker, step, by_worker)| Record::Sequence { worker, step, by_worker }),
         (worker(), any::<Option<u64>>(), any::<Option<u32>>()).prop_map(
             |(worker, total_kv_blocks, block_size_tokens)| {
-                Record::ModelCard { worker, total_kv_blocks, block_size_tokens }
+                Record::ModelCard { worker, total_kv_blocks, block_size_tokens, publishes_events: None }
             }
         ),
     ]

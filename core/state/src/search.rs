@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use crate::cluster::Cluster;
 use crate::tree::NodeId;
-use radixscope_model::id::{BlockHash, DecisionId, TokensHash, WorkerIx};
+use radixscope_model::id::{BlockHash, DecisionId, PoolIx, TokensHash, WorkerIx};
 use radixscope_model::number_format::count;
 
 /// Longest text that is looked at, in bytes: ids of requests are shorter by far.
@@ -129,6 +129,8 @@ fn worker(text: &str) -> Option<(u64, Option<u32>)> {
 pub enum Found {
     /// A block that these workers call so.
     Block {
+        /// In which pool's tree.
+        pool: PoolIx,
         /// Where it is.
         node: NodeId,
         /// Who calls it so; all of them hold it.
@@ -136,6 +138,8 @@ pub enum Found {
     },
     /// A block whose tokens have this hash.
     Tokens {
+        /// In which pool's tree.
+        pool: PoolIx,
         /// Where it is.
         node: NodeId,
     },
@@ -165,8 +169,10 @@ pub fn find(cluster: &Cluster, query: &Query, most: usize) -> Answer {
     let room = (most + 1).saturating_sub(found.len() + exact.len());
     let mut by_tokens = Vec::new();
     for &(hash, _) in &query.hashes {
-        let nodes = cluster.tree().find_tokens(TokensHash(hash), room);
-        by_tokens.extend(nodes.into_iter().map(|node| Found::Tokens { node }));
+        for (pool, tree) in cluster.trees() {
+            let nodes = tree.find_tokens(TokensHash(hash), room.saturating_sub(by_tokens.len()));
+            by_tokens.extend(nodes.into_iter().map(|node| Found::Tokens { pool, node }));
+        }
     }
     found.append(&mut by_tokens);
     found.extend(exact);
@@ -179,15 +185,18 @@ pub fn find(cluster: &Cluster, query: &Query, most: usize) -> Answer {
 
 /// Each block that some worker calls so, with those who do: a hash means something only within its worker.
 fn blocks(cluster: &Cluster, hash: BlockHash) -> Vec<Found> {
-    let mut by_node: BTreeMap<NodeId, Vec<WorkerIx>> = BTreeMap::new();
-    for at in 0..cluster.workers().len() as u16 {
-        if let Some(node) = cluster.tree().find(WorkerIx(at), hash) {
-            by_node.entry(node).or_default().push(WorkerIx(at));
+    let mut by_node: BTreeMap<(PoolIx, NodeId), Vec<WorkerIx>> = BTreeMap::new();
+    for (at, worker) in cluster.workers().iter().enumerate() {
+        let at = WorkerIx(at as u16);
+        if let Some(node) = cluster.tree(worker.pool).find(at, hash) {
+            by_node.entry((worker.pool, node)).or_default().push(at);
         }
     }
-    let mut found: Vec<(NodeId, Vec<WorkerIx>)> = by_node.into_iter().collect();
-    found.sort_by_key(|(node, workers)| (!cluster.tree().is_attached(*node), workers.first().copied()));
-    found.into_iter().map(|(node, workers)| Found::Block { node, workers }).collect()
+    let mut found: Vec<((PoolIx, NodeId), Vec<WorkerIx>)> = by_node.into_iter().collect();
+    found.sort_by_key(|((pool, node), workers)| {
+        (!cluster.tree(*pool).is_attached(*node), workers.first().copied())
+    });
+    found.into_iter().map(|((pool, node), workers)| Found::Block { pool, node, workers }).collect()
 }
 
 fn workers(cluster: &Cluster, query: &Query) -> Vec<Found> {
@@ -218,7 +227,7 @@ fn requests(cluster: &Cluster, query: &Query, most: usize) -> Vec<Found> {
 
 /// Where was looked, and what could not be found: what to say when there is nothing.
 pub fn looked_through(cluster: &Cluster) -> String {
-    let (totals, decisions) = (cluster.tree().totals(), cluster.decisions());
+    let (totals, decisions) = (cluster.totals(), cluster.decisions());
     let mut text = format!(
         "Looked through distinct blocks: {}, blocks that wait for a parent: {}, workers: {}, decisions: {} kept of {} heard.",
         count(totals.nodes),
@@ -231,7 +240,7 @@ pub fn looked_through(cluster: &Cluster) -> String {
         text += &format!(
             " {} blocks that workers hold are beyond the limit of {} and cannot be found.",
             count(totals.hidden),
-            count(cluster.tree().limit().into())
+            count(cluster.limit_nodes().into())
         );
     }
     text

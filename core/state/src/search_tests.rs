@@ -100,14 +100,14 @@ fn found(text: &str) -> Vec<Found> {
 #[test]
 fn a_block_is_found_by_every_name_it_has() {
     let cluster = cluster();
-    let shared = cluster.tree().find(WorkerIx(0), BlockHash(2)).expect("held");
-    assert_eq!(found("2")[0], Found::Block { node: shared, workers: vec![WorkerIx(0)] });
-    assert_eq!(found("0x5")[0], Found::Block { node: shared, workers: vec![WorkerIx(1)] });
+    let shared = cluster.tree(PoolIx(0)).find(WorkerIx(0), BlockHash(2)).expect("held");
+    assert_eq!(found("2")[0], Found::Block { pool: PoolIx(0), node: shared, workers: vec![WorkerIx(0)] });
+    assert_eq!(found("0x5")[0], Found::Block { pool: PoolIx(0), node: shared, workers: vec![WorkerIx(1)] });
     let first = found("1");
     assert!(matches!(&first[0], Found::Block { workers, .. } if workers.len() == 2), "{first:?}");
     let by_tokens = found("12");
-    assert_eq!(by_tokens[0], Found::Tokens { node: shared }, "known paths come first");
-    assert!(matches!(by_tokens[1], Found::Tokens { node } if !cluster.tree().is_attached(node)));
+    assert_eq!(by_tokens[0], Found::Tokens { pool: PoolIx(0), node: shared }, "known paths come first");
+    assert!(matches!(by_tokens[1], Found::Tokens { node, .. } if !cluster.tree(PoolIx(0)).is_attached(node)));
     assert_eq!(by_tokens.len(), 2);
 }
 

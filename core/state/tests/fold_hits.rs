@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use radixscope_model::id::{BlockHash, DecisionId, Millis, Seq, TokensHash, Worker, WorkerIx};
+use radixscope_model::id::{BlockHash, DecisionId, Millis, PoolIx, Seq, TokensHash, Worker, WorkerIx};
 use radixscope_model::record::{
     Block, Candidate, Completeness, Decision, DecisionSource, Entry, PathEnd, Record,
 };
@@ -46,7 +46,7 @@ impl Fold {
 
     /// Blocks of the prompt at whose end each hit is, the oldest first; 0 is the root.
     fn hits(&self) -> Vec<u64> {
-        let tree = self.cluster.tree();
+        let tree = self.cluster.tree(PoolIx(0));
         tree.hits().map(|(node, _)| tree.tokens_hash(node).0).collect()
     }
 }
@@ -120,7 +120,7 @@ fn a_decision_counts_once_as_soon_as_its_path_is_known() {
     fold.at += MINUTE;
     fold.decide(1, 0, |d| d.path = path());
     assert_eq!(fold.hits(), [3]);
-    assert!(fold.cluster.tree().hits().all(|(_, at)| at == touch(Millis(AT + MINUTE))));
+    assert!(fold.cluster.tree(PoolIx(0)).hits().all(|(_, at)| at == touch(Millis(AT + MINUTE))));
     fold.decide(1, 0, |d| (d.path, d.candidates) = (path(), weighed([5, 3])));
     assert_eq!(fold.hits(), [3]);
 }

@@ -19,6 +19,9 @@ use tokio::sync::OnceCell;
 use super::error::{ApiError, code};
 use super::{App, ServeOptions, page};
 
+/// Names the app that is embedded. The compiler notices where it changes; that files appear in an empty folder it does not.
+const _: Option<&str> = option_env!("RADIXSCOPE_APP_DIGEST");
+
 #[derive(RustEmbed)]
 #[folder = "../app/dist"]
 #[allow_missing = true]

@@ -18,7 +18,8 @@ use prometheus_client::registry::Registry;
 
 use radixscope_model::id::WorkerIx;
 use radixscope_model::record::{LinkState, Phase, Severity};
-use radixscope_state::cluster::{Cluster, ProcessState, SourceState, WorkerState};
+use radixscope_state::cluster::{Cluster, PoolState, ProcessState, SourceState, WorkerState};
+use radixscope_state::tree::{Totals, Tree};
 
 use super::error::{ApiError, code};
 use crate::hub::{Hub, SourceStats, View, ViewerCounts};
@@ -162,18 +163,29 @@ impl Families {
     }
 
     fn of_tree(&mut self, cluster: &Cluster) {
-        let (tree, totals) = (cluster.tree(), cluster.tree().totals());
-        let mut blocks = |name, help, number: u64| self.gauge(name, help, number as f64);
-        blocks("tree_nodes", "Distinct blocks held by at least one worker", totals.nodes);
-        blocks("tree_shared_nodes", "Distinct blocks held by two workers or more", totals.shared);
-        blocks("tree_copies", "Holders beyond the first, over all distinct blocks", totals.copies());
-        blocks("tree_blocks", "Sum of the blocks that each worker holds", totals.resident);
-        blocks("tree_blocks_shown", "Of those, in the picture", totals.resident - totals.hidden);
+        let pools: Vec<(Labels, &Tree)> = cluster
+            .pools_in_use()
+            .into_iter()
+            .filter_map(|ix| Some((labels([("pool", &cluster.pool(ix)?.name())]), cluster.tree(ix))))
+            .collect();
+        let mut blocks = |name, help, number: fn(&Totals) -> u64| {
+            let samples =
+                pools.iter().map(|(labels, tree)| (Arc::clone(labels), number(&tree.totals()) as f64));
+            self.gauges(name, help, samples);
+        };
+        blocks("tree_nodes", "Distinct blocks held by at least one worker of the pool", |totals| {
+            totals.nodes
+        });
+        blocks("tree_shared_nodes", "Distinct blocks held by two workers or more", |totals| totals.shared);
+        blocks("tree_copies", "Holders beyond the first, over all distinct blocks", Totals::copies);
+        blocks("tree_blocks", "Sum of the blocks that each worker holds", |totals| totals.resident);
+        blocks("tree_blocks_shown", "Of those, in the picture", |totals| totals.resident - totals.hidden);
         let help = "Of those, below a parent that was never seen";
-        blocks("tree_blocks_unattached", help, totals.unattached);
-        blocks("tree_allocated_nodes", "Nodes in memory", tree.allocated().into());
-        blocks("tree_limit_nodes", "Most nodes in memory", tree.limit().into());
-        blocks("tree_heap_bytes", "Memory that the tree uses", tree.heap_bytes() as u64);
+        blocks("tree_blocks_unattached", help, |totals| totals.unattached);
+        let sum = |of: fn(&Tree) -> u64| cluster.trees().map(|(_, tree)| of(tree)).sum::<u64>() as f64;
+        self.gauge("tree_allocated_nodes", "Nodes in memory", sum(|tree| tree.allocated().into()));
+        self.gauge("tree_limit_nodes", "Most nodes in memory", cluster.limit_nodes().into());
+        self.gauge("tree_heap_bytes", "Memory that the trees use", sum(|tree| tree.heap_bytes() as u64));
         self.counter("decisions", "Routing decisions heard", cluster.decisions().totals().count);
     }
 
@@ -181,7 +193,8 @@ impl Families {
         let labelled = |ix: WorkerIx| {
             let worker = cluster.worker(ix)?;
             let (id, rank) = (worker.id.id.to_string(), worker.id.dp_rank.to_string());
-            Some((ix, worker, labels([("worker_id", &id), ("dp_rank", &rank)])))
+            let pool = cluster.pool(worker.pool).map(PoolState::name).unwrap_or_default();
+            Some((ix, worker, labels([("pool", &pool), ("worker_id", &id), ("dp_rank", &rank)])))
         };
         let workers: Vec<_> = cluster.workers_by_id().into_iter().filter_map(labelled).collect();
         let known = |value: fn(&Cluster, WorkerIx, &WorkerState) -> Option<u64>| {
@@ -195,7 +208,7 @@ impl Families {
         self.gauges("worker_blocks", help, known(|cluster, ix, _| cluster.blocks(ix)));
         let help = "Of those, below a parent that was never seen";
         let unattached =
-            known(|cluster, ix, _| cluster.blocks(ix).map(|_| cluster.tree().holdings(ix).unattached));
+            known(|cluster, ix, _| cluster.blocks(ix).map(|_| cluster.tree_of(ix).holdings(ix).unattached));
         self.gauges("worker_unattached_blocks", help, unattached);
         let help = "Blocks that its KV cache can hold, by its model card";
         let capacity = known(|cluster, ix, _| cluster.capacity(ix).map(|capacity| capacity.value));

@@ -124,7 +124,7 @@ impl Hub {
             handles: Vec::new(),
             stats: Stats::new(sources.len()),
             depth: DepthCache::default(),
-            picture: PictureCache::default(),
+            pictures: PictureCache::default(),
         };
         let handles = sources.iter().filter_map(|(name, kind)| task.add_source(name, *kind)).collect();
         let (asks, questions) = mpsc::channel(MAX_QUESTIONS);
@@ -181,7 +181,7 @@ struct HubTask {
     handles: Vec<SourceHandle>,
     stats: Stats,
     depth: DepthCache,
-    picture: PictureCache,
+    pictures: PictureCache,
 }
 
 impl HubTask {
@@ -240,7 +240,7 @@ impl HubTask {
     }
 
     fn flush(&mut self) {
-        let Self { intake, checks, state, inbox, handles, stats, picture, .. } = self;
+        let Self { intake, checks, state, inbox, handles, stats, pictures, .. } = self;
         // What is missing belongs behind what still waits: no message may follow it for long.
         if inbox.len() == 0 {
             for handle in handles.iter() {
@@ -253,7 +253,7 @@ impl HubTask {
         intake.flush(at_ms, state);
         checks.run(at_ms, state);
         stats.end_second();
-        picture.forget_unused();
+        pictures.forget_unused();
     }
 
     fn answer(&mut self, ask: Ask) {
@@ -274,7 +274,7 @@ impl HubTask {
                     stats: &self.stats,
                     at_ms: now(),
                     depth: &mut self.depth,
-                    picture: &mut self.picture,
+                    pictures: &mut self.pictures,
                 });
                 tracing::trace!(us = started.elapsed().as_micros() as u64, "read answered");
             }

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use radixscope_export::tree::Picture;
 use radixscope_intake::routing::Routing;
-use radixscope_model::id::{Millis, Seq, SourceIx};
+use radixscope_model::id::{Millis, PoolIx, Seq, SourceIx};
 use radixscope_state::cluster::Cluster;
 
 use super::QueueLimits;
@@ -26,7 +26,7 @@ pub struct View<'a> {
     /// Now.
     pub at_ms: Millis,
     pub(super) depth: &'a mut DepthCache,
-    pub(super) picture: &'a mut PictureCache,
+    pub(super) pictures: &'a mut PictureCache,
 }
 
 impl View<'_> {
@@ -35,9 +35,9 @@ impl View<'_> {
         self.depth.of(self.cluster)
     }
 
-    /// A copy of the tree, for what takes longer than the hub can wait; of a large tree it may be some seconds old.
-    pub fn picture(&mut self) -> Arc<Picture> {
-        self.picture.of(self.cluster, self.at_ms)
+    /// A copy of a pool's tree, for what takes longer than the hub can wait; of a large tree it may be some seconds old.
+    pub fn picture(&mut self, pool: PoolIx) -> Arc<Picture> {
+        self.pictures.of(self.cluster, pool, self.at_ms)
     }
 }
 
@@ -48,9 +48,12 @@ const PICTURE_LIFE_PER_COST: u32 = 20;
 /// A copy that nobody asked for this long is dropped.
 const PICTURE_KEPT: Duration = Duration::from_secs(10);
 
-/// The latest copy of the tree.
+/// Pools of which a copy is kept; who asks for more of them in turn has each copied anew.
+const MAX_PICTURES: usize = 8;
+
+/// The latest copies of trees, one for each pool that was asked for.
 #[derive(Default)]
-pub(super) struct PictureCache(Option<KeptPicture>);
+pub(super) struct PictureCache(Vec<KeptPicture>);
 
 struct KeptPicture {
     picture: Arc<Picture>,
@@ -60,29 +63,34 @@ struct KeptPicture {
 }
 
 impl PictureCache {
-    fn of(&mut self, cluster: &Cluster, at_ms: Millis) -> Arc<Picture> {
+    fn of(&mut self, cluster: &Cluster, pool: PoolIx, at_ms: Millis) -> Arc<Picture> {
         let now = Instant::now();
-        let is_large = cluster.tree().allocated() > WALKED_ALWAYS_NODES;
-        if let Some(kept) = &mut self.0
+        let nodes = cluster.tree(pool).allocated();
+        let is_large = nodes > WALKED_ALWAYS_NODES;
+        if let Some(kept) = self.0.iter_mut().find(|kept| kept.picture.pool() == pool)
             && now.duration_since(kept.made) < kept.life
             && (is_large || kept.picture.seq() == cluster.seq())
         {
             kept.used = now;
             return Arc::clone(&kept.picture);
         }
-        let picture = Arc::new(Picture::of(cluster, at_ms));
+        let picture = Arc::new(Picture::of(cluster, pool, at_ms));
         let cost = now.elapsed();
-        tracing::debug!(nodes = cluster.tree().allocated(), cost_us = cost.as_micros() as u64, "tree copied");
+        tracing::debug!(nodes, cost_us = cost.as_micros() as u64, "tree copied");
         let life = PICTURE_LIFE.max(cost * PICTURE_LIFE_PER_COST);
         let kept = KeptPicture { picture: Arc::clone(&picture), made: now, life, used: now };
-        drop_aside(self.0.replace(kept));
+        let known = self.0.iter().position(|kept| kept.picture.pool() == pool);
+        let oldest = || (0..self.0.len()).min_by_key(|&at| self.0[at].used);
+        let replaced = known.or_else(|| oldest().filter(|_| self.0.len() == MAX_PICTURES));
+        drop_aside(replaced.map(|at| self.0.swap_remove(at)));
+        self.0.push(kept);
         picture
     }
 
     /// Called once a second.
     pub(super) fn forget_unused(&mut self) {
-        if self.0.as_ref().is_some_and(|kept| kept.used.elapsed() > PICTURE_KEPT) {
-            drop_aside(self.0.take());
+        while let Some(at) = self.0.iter().position(|kept| kept.used.elapsed() > PICTURE_KEPT) {
+            drop_aside(Some(self.0.swap_remove(at)));
         }
     }
 }
@@ -100,13 +108,14 @@ pub(super) struct DepthCache(Option<(Seq, Instant, u32)>);
 impl DepthCache {
     fn of(&mut self, cluster: &Cluster) -> u32 {
         let now = Instant::now();
-        let is_large = cluster.tree().allocated() > WALKED_ALWAYS_NODES;
+        let nodes: u32 = cluster.trees().map(|(_, tree)| tree.allocated()).sum();
+        let is_large = nodes > WALKED_ALWAYS_NODES;
         if let Some((seq, found, depth)) = self.0
             && (seq == cluster.seq() || (is_large && now.duration_since(found) < DEPTH_LIFE))
         {
             return depth;
         }
-        let depth = cluster.tree().max_depth();
+        let depth = cluster.trees().map(|(_, tree)| tree.max_depth()).max().unwrap_or(0);
         self.0 = Some((cluster.seq(), now, depth));
         depth
     }

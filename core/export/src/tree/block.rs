@@ -27,6 +27,7 @@ pub enum Asked {
 pub struct BlockAnswer<'p> {
     seq: Seq,
     at_ms: Millis,
+    pool: &'p str,
     block: Block<'p>,
     /// Every place of the hash; the first is the one in `block`.
     matches: Vec<Match>,
@@ -96,6 +97,7 @@ impl Picture {
         Ok(BlockAnswer {
             seq: self.seq,
             at_ms: self.at_ms,
+            pool: &self.pool_name,
             block: self.particulars(node, window_ms),
             matches: matches.collect(),
         })

@@ -31,8 +31,8 @@ use std::sync::OnceLock;
 
 use serde::{Serialize, Serializer};
 
-use radixscope_model::id::{BlockHash, Millis, Seq, TokensHash, Worker, WorkerIx};
-use radixscope_state::cluster::{Cluster, touch};
+use radixscope_model::id::{BlockHash, Millis, PoolIx, Seq, TokensHash, Worker, WorkerIx};
+use radixscope_state::cluster::{Cluster, PoolState, touch};
 use radixscope_state::tree::{HIT_WINDOW, NodeId, Tree};
 
 pub use block::{Asked, BlockAnswer, MAX_MATCHES, MAX_PATH};
@@ -73,6 +73,9 @@ pub enum NotFound {
 pub struct Picture {
     seq: Seq,
     at_ms: Millis,
+    /// The pool whose tree it is, and its name.
+    pool: PoolIx,
+    pool_name: String,
     tree: Tree,
     /// By [`WorkerIx`].
     workers: Vec<Worker>,
@@ -82,14 +85,16 @@ pub struct Picture {
 }
 
 impl Picture {
-    /// Copies what is needed, and computes nothing.
-    pub fn of(cluster: &Cluster, at_ms: Millis) -> Self {
+    /// Copies what is needed of the tree of a pool, and computes nothing.
+    pub fn of(cluster: &Cluster, pool: PoolIx, at_ms: Millis) -> Self {
         Self {
             seq: cluster.seq(),
             at_ms,
-            tree: cluster.tree().frozen(),
+            pool,
+            pool_name: cluster.pool(pool).map(PoolState::name).unwrap_or_default(),
+            tree: cluster.tree(pool).frozen(),
             workers: cluster.workers().iter().map(|worker| worker.id).collect(),
-            block_size_tokens: cluster.block_tokens(),
+            block_size_tokens: cluster.block_tokens(pool),
             whole: OnceLock::new(),
         }
     }
@@ -97,6 +102,11 @@ impl Picture {
     /// The last record that is in it.
     pub fn seq(&self) -> Seq {
         self.seq
+    }
+
+    /// The pool whose tree it is.
+    pub fn pool(&self) -> PoolIx {
+        self.pool
     }
 
     /// When it was copied.

@@ -102,6 +102,7 @@ type Key = (u64, u64);
 pub struct PageAnswer<'p> {
     seq: Seq,
     at_ms: Millis,
+    pool: &'p str,
     root: Option<BlockHash>,
     sort: Sort,
     /// Sums over what was asked for.
@@ -169,6 +170,7 @@ impl Picture {
         Ok(PageAnswer {
             seq: self.seq,
             at_ms: self.at_ms,
+            pool: &self.pool_name,
             root: page.root,
             sort: page.sort,
             blocks: row.blocks,

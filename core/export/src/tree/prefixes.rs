@@ -24,6 +24,7 @@ pub enum By {
 pub struct PrefixesAnswer<'p> {
     seq: Seq,
     at_ms: Millis,
+    pool: &'p str,
     by: By,
     totals: SumsOfAll,
     prefixes: Vec<Element<'p>>,
@@ -50,6 +51,7 @@ impl Picture {
         PrefixesAnswer {
             seq: self.seq,
             at_ms: self.at_ms,
+            pool: &self.pool_name,
             by,
             totals: self.sums_of_all(window_ms, kv_bytes_per_token),
             prefixes: ranked.iter().map(element).collect(),

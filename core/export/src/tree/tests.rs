@@ -125,8 +125,12 @@ fn totals_say_what_copies_cost_as_far_as_that_is_known() {
     });
     assert_eq!(totals(&cluster, Some(1024)), expected);
     for ix in 0..3 {
-        let card =
-            Record::ModelCard { worker: WorkerIx(ix), total_kv_blocks: None, block_size_tokens: Some(16) };
+        let card = Record::ModelCard {
+            worker: WorkerIx(ix),
+            total_kv_blocks: None,
+            block_size_tokens: Some(16),
+            publishes_events: None,
+        };
         fold(&mut cluster, AT_MS, card);
     }
     let known = totals(&cluster, Some(1024));

@@ -1,5 +1,5 @@
-//! What the tree tells of prompts: how long the chains are that were stored lately, and whether prompts share prefixes.
-//! A walk over the whole tree, so it is done at most once a look, and only when a rule has to know.
+//! What the trees tell of prompts: how long the chains are that were stored lately, and whether prompts share prefixes.
+//! A walk over all trees, so it is done at most once a look, and only when a rule has to know.
 
 use super::View;
 use radixscope_state::cluster::touched_ms;
@@ -20,16 +20,16 @@ pub(super) struct Chains {
 }
 
 impl View<'_> {
-    /// The chains of the tree as it is now.
+    /// The chains of the trees as they are now.
     pub(super) fn chains(&self) -> Chains {
         *self.history.chains.get_or_init(|| walk(self))
     }
 }
 
 fn walk(view: &View<'_>) -> Chains {
-    let tree = view.cluster.tree();
     let mut chains = Chains::default();
-    for step in tree.walk(NodeId::ROOT) {
+    let trees = view.cluster.trees().map(|(_, tree)| tree);
+    for (tree, step) in trees.flat_map(|tree| tree.walk(NodeId::ROOT).map(move |step| (tree, step))) {
         let Step::Enter { node, depth } = step else { continue };
         if node == NodeId::ROOT {
             continue;

@@ -28,7 +28,7 @@ pub use used::UsedSource;
 pub use words::seconds;
 
 use crate::capacity::Live;
-use radixscope_model::id::{Millis, WorkerIx};
+use radixscope_model::id::{Millis, PoolIx, WorkerIx};
 use radixscope_model::record::{Gauge, LifetimeSums};
 use radixscope_state::cluster::Cluster;
 
@@ -199,11 +199,10 @@ impl Memory {
     }
 }
 
-/// All workers that have not left, summed for [`crate::capacity::remedies`]; a sum is unknown as soon as one worker's
+/// All workers of a pool that have not left, summed for [`crate::capacity::remedies`]; a sum is unknown as soon as one worker's
 /// figure is.
-pub fn live(cluster: &Cluster, now: Millis) -> Live {
-    let there = (0..cluster.workers().len() as u16).map(WorkerIx);
-    let there = there.filter(|&ix| cluster.worker(ix).is_some_and(|state| state.gone.is_none()));
+pub fn live(cluster: &Cluster, pool: PoolIx, now: Millis) -> Live {
+    let there = there(cluster, pool);
     let all: Vec<Memory> = there.filter_map(|ix| Memory::of(cluster, ix, now)).collect();
     let sum = |of: &dyn Fn(&Memory) -> Option<u64>| {
         let each = all.iter().map(of).collect::<Option<Vec<u64>>>();
@@ -241,16 +240,19 @@ pub struct Facts {
     pub blocks_per_worker: Option<(u64, u64)>,
 }
 
-/// What the deployment tells for the calculator.
-pub fn live_facts(cluster: &Cluster) -> Facts {
-    let there = || {
-        let all = (0..cluster.workers().len() as u16).map(WorkerIx);
-        all.filter(|&ix| cluster.worker(ix).is_some_and(|state| state.gone.is_none()))
-    };
+/// The workers of a pool that have not left.
+fn there(cluster: &Cluster, pool: PoolIx) -> impl Iterator<Item = WorkerIx> {
+    let all = (0..cluster.workers().len() as u16).map(WorkerIx);
+    all.filter(move |&ix| cluster.worker(ix).is_some_and(|state| state.pool == pool && state.gone.is_none()))
+}
+
+/// What the deployment tells of a pool for the calculator.
+pub fn live_facts(cluster: &Cluster, pool: PoolIx) -> Facts {
+    let there = || there(cluster, pool);
     let blocks: Vec<u64> = there().filter_map(|ix| Some(cluster.capacity(ix)?.value)).collect();
     let workers = there().count() as u64;
     Facts {
-        block_size_tokens: cluster.block_tokens(),
+        block_size_tokens: cluster.block_tokens(pool),
         workers: (workers > 0).then_some(workers),
         max_num_seqs: cluster.models_agree(|model| model.max_num_seqs),
         blocks_per_worker: blocks.iter().min().copied().zip(blocks.iter().max().copied()),

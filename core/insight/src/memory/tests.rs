@@ -48,6 +48,7 @@ impl Fixture {
             worker: W,
             total_kv_blocks: Some(capacity),
             block_size_tokens: Some(32),
+            publishes_events: None,
         })
     }
 

@@ -13,12 +13,12 @@ mod recorded;
 #[cfg(test)]
 mod tests;
 
-use radixscope_model::id::{Millis, TokensHash, WorkerIx};
+use radixscope_model::id::{Millis, PoolIx, TokensHash, WorkerIx};
 use radixscope_router::{
     Formula, Load, Overlap, Request, RouterSettings, Scores, TieBreak, WorkerInput, example, score,
 };
-use radixscope_state::cluster::Cluster;
-use radixscope_state::requests::{ActiveSequences, is_peer, tree_size_blocks};
+use radixscope_state::cluster::{Cluster, DecisionEntry};
+use radixscope_state::requests::{ActiveSequences, tree_size_blocks};
 use radixscope_state::tree::OverlapRule;
 
 pub use answer::{Answer, RankedCandidate, Versus};
@@ -107,9 +107,10 @@ impl WhatIf {
     fn live(&mut self, state: State<'_>, question: &Question) -> Result<Request, Refused> {
         let cluster = state.cluster;
         let options = &question.options;
-        let found = self.resolve(cluster, question)?;
-        cluster.tree().overlap(overlap_rule(options), self.local.iter().copied(), &mut self.overlaps);
-        let pool = found.pool.or_else(|| pool(cluster, question));
+        let pool = pool(cluster, question);
+        let found = self.resolve(cluster, pool, question)?;
+        cluster.tree(pool).overlap(overlap_rule(options), self.local.iter().copied(), &mut self.overlaps);
+        let like = cluster.pool(pool);
         self.loads.gather(state, question.router);
         let mut others = 0;
         let mut without_events = 0;
@@ -118,7 +119,8 @@ impl WhatIf {
             if worker.gone.is_some() {
                 continue;
             }
-            if pool.and_then(|pool| cluster.worker(pool)).is_some_and(|like| !is_peer(worker, like)) {
+            let own = cluster.pool(worker.pool);
+            if worker.pool != pool && own.zip(like).is_some_and(|(own, like)| !own.may_be(like)) {
                 others += 1;
                 continue;
             }
@@ -153,7 +155,7 @@ impl WhatIf {
     fn note_workers(&mut self, others: u64, without_events: u64) {
         if others > 0 {
             self.notes.push(format!(
-                "{others} workers of other components are not weighed: a router chooses within one component."
+                "{others} workers of other pools are not weighed: a router chooses within one component."
             ));
         }
         if without_events > 0 {
@@ -213,15 +215,25 @@ pub fn overlap_rule(options: &RouterSettings) -> OverlapRule {
     }
 }
 
-/// Whose component is chosen from: that of the decision compared with, else that of the latest one.
-fn pool(cluster: &Cluster, question: &Question) -> Option<WorkerIx> {
+/// The pool that is chosen from: the one that holds the block that the prompt goes on from, the one asked for, that of the
+/// decision compared with, else that of the latest one.
+pub fn pool(cluster: &Cluster, question: &Question) -> PoolIx {
     let decisions = cluster.decisions();
-    let compared = question.actual.and_then(|id| decisions.get(id));
-    Some(compared.or_else(|| decisions.newest_first().next())?.decision.worker)
+    let held = match question.prompt {
+        Prompt::After { worker, .. } => cluster.pool_of(worker),
+        _ => None,
+    };
+    let pool_of = |decided: &DecisionEntry| cluster.pool_of(decided.decision.worker);
+    let compared = || question.actual.and_then(|id| pool_of(decisions.get(id)?));
+    let latest = || decisions.newest_first().next().and_then(pool_of);
+    let asked = || question.pool.filter(|&pool| cluster.pool(pool).is_some());
+    held.or_else(asked).or_else(compared).or_else(latest).unwrap_or_else(|| cluster.default_pool())
 }
 
-/// Formula and weight of the latest decision that tells them, everything else as Dynamo's defaults are; the natural
-/// options to start from.
-pub fn deployed(cluster: &Cluster) -> Option<RouterSettings> {
-    cluster.decisions().newest_first().find_map(|decided| RouterSettings::of_decision(&decided.decision))
+/// Formula and weight of the latest decision in `pool` that tells them, everything else as Dynamo's defaults are; the
+/// natural options to start from.
+pub fn deployed(cluster: &Cluster, pool: PoolIx) -> Option<RouterSettings> {
+    let of_pool = |decided: &&DecisionEntry| cluster.pool_of(decided.decision.worker) == Some(pool);
+    let mut latest = cluster.decisions().newest_first().filter(of_pool);
+    latest.find_map(|decided| RouterSettings::of_decision(&decided.decision))
 }

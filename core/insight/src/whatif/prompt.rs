@@ -2,7 +2,7 @@
 
 use super::WhatIf;
 use super::question::{MAX_PROMPT_BLOCKS, Prompt, Question, Refused};
-use radixscope_model::id::WorkerIx;
+use radixscope_model::id::PoolIx;
 use radixscope_router::Request;
 use radixscope_router::hash::{Blocking, Seed, block_hashes};
 use radixscope_state::cluster::Cluster;
@@ -55,23 +55,26 @@ impl Blocks {
 pub(super) struct Found {
     pub(super) request: Request,
     pub(super) full_blocks: u64,
-    /// A worker of the component that it must go to.
-    pub(super) pool: Option<WorkerIx>,
 }
 
 impl WhatIf {
-    /// Fills `local` and `chain`.
-    pub(super) fn resolve(&mut self, cluster: &Cluster, question: &Question) -> Result<Found, Refused> {
+    /// Fills `local` and `chain`, by the tree of `pool`.
+    pub(super) fn resolve(
+        &mut self,
+        cluster: &Cluster,
+        pool: PoolIx,
+        question: &Question,
+    ) -> Result<Found, Refused> {
         self.local.clear();
         self.chain.clear();
-        let of_cluster = cluster.block_tokens();
+        let of_cluster = cluster.block_tokens(pool);
         match &question.prompt {
             Prompt::Blocks(blocks) => {
                 let known = blocks.block_size_tokens.or(of_cluster);
                 let size = same_size(known, question.block_size_tokens)?;
                 if let Some(other) = of_cluster.filter(|&other| other != size) {
                     self.notes.push(format!(
-                        "The cluster's blocks have {other} tokens: a prompt cut into blocks of {size} finds none of them."
+                        "The pool's blocks have {other} tokens: a prompt cut into blocks of {size} finds none of them."
                     ));
                 }
                 let prompt = blocks.hashes.as_prompt();
@@ -87,13 +90,13 @@ impl WhatIf {
                 if found.full_blocks < full {
                     return Err(Refused::BadLength { isl_tokens, blocks: full, block_size_tokens: size });
                 }
-                prompt.local(cluster.tree(), &mut self.local);
+                prompt.local(cluster.tree(pool), &mut self.local);
                 prompt.chain(&mut self.chain);
                 Ok(found)
             }
             Prompt::After { worker, block_hash, new_tokens } => {
                 let size = same_size(of_cluster, question.block_size_tokens)?;
-                let tree = cluster.tree();
+                let tree = cluster.tree(pool);
                 let node = tree.find(*worker, *block_hash).filter(|&node| tree.is_attached(node));
                 let mut at = node.ok_or_else(|| Refused::NoBlock {
                     worker: cluster
@@ -110,7 +113,7 @@ impl WhatIf {
                 let own: Vec<u64> = self.local.iter().map(|hash| hash.0).collect();
                 requests::Prompt::Local(&own).chain(&mut self.chain);
                 let held = own.len() as u64 * u64::from(size);
-                Ok(Found { pool: Some(*worker), ..found(held.saturating_add(*new_tokens), size)? })
+                found(held.saturating_add(*new_tokens), size)
             }
             Prompt::Length { isl_tokens } => {
                 let size = question.block_size_tokens.or(of_cluster).ok_or(Refused::NoBlockSize)?;
@@ -142,5 +145,5 @@ fn found(isl_tokens: u64, block_size_tokens: u32) -> Result<Found, Refused> {
     if request.blocks() > MAX_PROMPT_BLOCKS {
         return Err(Refused::TooLong(request.blocks()));
     }
-    Ok(Found { request, full_blocks, pool: None })
+    Ok(Found { request, full_blocks })
 }

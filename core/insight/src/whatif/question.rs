@@ -3,7 +3,7 @@
 use thiserror::Error;
 
 use super::prompt::Blocks;
-use radixscope_model::id::{BlockHash, DecisionId, WorkerIx};
+use radixscope_model::id::{BlockHash, DecisionId, PoolIx, WorkerIx};
 use radixscope_router::numbers::RefusedNumber;
 use radixscope_router::{Load, RouterSettings};
 
@@ -17,6 +17,9 @@ pub const MAX_PROMPT_BLOCKS: u64 = 1 << 20;
 pub struct Question {
     /// What is routed.
     pub prompt: Prompt,
+    /// The pool whose workers are weighed. `None`: that of the prompt or of the decision compared with, else of the latest
+    /// decision.
+    pub pool: Option<PoolIx>,
     /// A decision to compare the answer with.
     pub actual: Option<DecisionId>,
     /// What the router runs with.

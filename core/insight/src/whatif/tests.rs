@@ -26,7 +26,12 @@ impl Scene {
             let id = Worker::new(100 + u64::from(w), 0);
             scene.fold(Record::Worker { worker: WorkerIx(w), id, namespace, component });
             let (worker, block_size_tokens) = (WorkerIx(w), Some(16));
-            scene.fold(Record::ModelCard { worker, total_kv_blocks: None, block_size_tokens });
+            scene.fold(Record::ModelCard {
+                worker,
+                total_kv_blocks: None,
+                block_size_tokens,
+                publishes_events: None,
+            });
         }
         scene
     }

@@ -399,8 +399,13 @@ impl Ingest {
                     worker,
                     total_kv_blocks: card.runtime.total_kv_blocks,
                     block_size_tokens: card.block_size_tokens,
+                    publishes_events: card.runtime.kv_event_publishing_enabled,
                 };
                 out.record(context.entry(record));
+                if !card.display_name.is_empty() {
+                    let name = Cow::Borrowed(card.display_name.as_str());
+                    out.record(context.entry(Record::Model { worker, name }));
+                }
             }
         }
         Ok(())

@@ -101,7 +101,7 @@ impl Changes {
                 if !self.is_kept() {
                     return;
                 }
-                let tree = cluster.tree();
+                let tree = cluster.tree_of(*worker);
                 let mut above = parent.map_or(Some(NodeId::ROOT), |hash| tree.find(*worker, hash));
                 let mut parent = *parent;
                 for block in blocks.iter() {
@@ -122,7 +122,7 @@ impl Changes {
                     return;
                 }
                 for &hash in hashes.iter() {
-                    self.removed(at, *worker, hash, cluster.tree());
+                    self.removed(at, *worker, hash, cluster.tree_of(*worker));
                 }
                 self.forget_old();
             }

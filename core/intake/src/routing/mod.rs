@@ -171,7 +171,8 @@ impl Routing {
                 }
                 Err(missing) if is_last => {
                     decision.not_reconstructed = Some(missing);
-                    decision.path = reconstructor.path_end(cluster.tree(), asked.prompt);
+                    decision.path =
+                        reconstructor.path_end(cluster.tree_of(asked.report.worker), asked.prompt);
                     Reconstruction::Not(missing)
                 }
                 Err(missing) => return Reconstruction::Not(missing),
@@ -392,7 +393,7 @@ impl Routing {
             (block_size, request.initial_effective_prefill_tokens, chain)
         {
             // What is to prefill begins at a block's first token, so that its full blocks give the size away.
-            let held = self.reconstructor.overlap(cluster.tree(), Prompt::Chain(chain), worker);
+            let held = self.reconstructor.overlap(cluster.tree_of(worker), Prompt::Chain(chain), worker);
             let full = (chain.len() as u64).saturating_sub(held.into());
             block_size = self::block_size(to_prefill, full).and_then(|size| u32::try_from(size).ok());
         }
@@ -408,7 +409,7 @@ impl Routing {
         } else if length.isl_tokens.is_none() || length.block_size_tokens.is_none() {
             decision.not_reconstructed = Some(NotReconstructed::BlockSize);
             if let Some(kept) = &report.prompt {
-                decision.path = self.reconstructor.path_end(cluster.tree(), kept.prompt());
+                decision.path = self.reconstructor.path_end(cluster.tree_of(report.worker), kept.prompt());
             }
         } else {
             self.waiting.take(report);

@@ -38,11 +38,19 @@ pub(super) struct Past {
 }
 
 impl Past {
-    /// Looks at `prompt`, with what changed after `since`.
-    pub(super) fn look(&mut self, tree: &Tree, changes: &Changes, prompt: Prompt<'_>, since: Moment) {
+    /// Looks at `prompt`, with what changed in `tree`, the one of the workers that `is_in_pool` is true of, after `since`.
+    pub(super) fn look(
+        &mut self,
+        tree: &Tree,
+        changes: &Changes,
+        is_in_pool: &dyn Fn(WorkerIx) -> bool,
+        prompt: Prompt<'_>,
+        since: Moment,
+    ) {
+        let changes = || changes.after(since).filter(|change| is_in_pool(change.worker));
         prompt.local(tree, &mut self.local);
         if let Prompt::Chain(chain) = prompt {
-            self.extend_local(chain, changes, since);
+            self.extend_local(chain, changes);
         }
         self.path.clear();
         let mut at = NodeId::ROOT;
@@ -52,21 +60,21 @@ impl Past {
         }));
         self.changes.clear();
         self.tokens.clear();
-        if changes.after(since).next().is_some() {
+        if changes().next().is_some() {
             self.tokens.extend(&self.local);
             let Self { tokens, .. } = self;
-            self.changes.extend(changes.after(since).filter(|change| tokens.contains(&change.tokens)));
+            self.changes.extend(changes().filter(|change| tokens.contains(&change.tokens)));
         }
     }
 
     /// Chain hashes name no tokens: where the tree has lost a block since, the changes still know them.
-    fn extend_local(&mut self, chain: &[u64], changes: &Changes, since: Moment) {
+    fn extend_local<'c, C: Iterator<Item = &'c Change>>(&mut self, chain: &[u64], changes: impl Fn() -> C) {
         while let Some(&link) = chain.get(self.local.len()) {
             let above =
                 self.local.len().checked_sub(1).and_then(|at| chain.get(at)).map(|&hash| BlockHash(hash));
             let is_next =
                 |change: &&Change| change.was_held && chain_hash(above, change.tokens) == BlockHash(link);
-            let Some(found) = changes.after(since).find(is_next) else { break };
+            let Some(found) = changes().find(is_next) else { break };
             self.local.push(found.tokens);
         }
     }

@@ -15,9 +15,9 @@ use radixscope_model::moment::Moment;
 use radixscope_model::record::{Candidate, NotReconstructed, PathEnd, same_cost};
 use radixscope_router::cost::{self, Common, Load, Overlap, Request, WorkerInput};
 use radixscope_router::{Formula, RouterSettings};
-use radixscope_state::cluster::Cluster;
+use radixscope_state::cluster::{Cluster, is_peer};
 use radixscope_state::per_worker::PerWorker;
-use radixscope_state::requests::{ActiveSequences, PastLoad, Prompt, When, is_peer};
+use radixscope_state::requests::{ActiveSequences, PastLoad, Prompt, When};
 use radixscope_state::tree::{OverlapRule, Tree};
 
 /// More candidates than this are not reconstructed: one decision would outweigh all others kept.
@@ -124,7 +124,7 @@ impl Reconstructor {
         let Ground { cluster, changes, active, .. } = ground;
         let like = cluster.worker(asked.report.worker).ok_or(NotReconstructed::State)?;
         self.workers.clear();
-        let peers = cluster.workers().iter().enumerate().filter(|(_, worker)| is_peer(worker, like));
+        let peers = cluster.workers().iter().enumerate().filter(|(_, worker)| is_peer(cluster, worker, like));
         let peers = peers.take(MAX_CANDIDATES).map(|(ix, _)| WorkerIx(ix as u16));
         self.workers.extend(peers.filter(|&worker| worker == asked.report.worker || !gone(worker)));
         if !ground.knows(asked.report.at, &self.workers) {
@@ -132,7 +132,9 @@ impl Reconstructor {
         }
         asked.prompt.chain(&mut self.chain);
         let (from, to) = (asked.report.at.minus_ms(BEFORE_MS), asked.report.at.plus_ms(AFTER_MS));
-        self.past.look(cluster.tree(), changes, asked.prompt, from.before());
+        let tree = cluster.tree(like.pool);
+        let is_in_pool = |worker: WorkerIx| cluster.pool_of(worker) == Some(like.pool);
+        self.past.look(tree, changes, &is_in_pool, asked.prompt, from.before());
         nearest(&mut self.states, asked.report.at, self.past.times().filter(|at| (from..=to).contains(at)));
         nearest(&mut self.moments, asked.report.at, active.times(from, to, asked.report.is_logged()));
         self.moments.retain(|&moment| active.knows(moment));
@@ -162,6 +164,7 @@ impl Reconstructor {
         are_listed: bool,
     ) -> Result<Found, NotReconstructed> {
         let Ground { cluster, active, .. } = ground;
+        let tree = cluster.tree_of(asked.report.worker);
         let (mut held_so, mut is_unsure, mut tried) = (false, false, 0);
         let mut last: Vec<u32> = Vec::new();
         let load_at = |worker, moment, chain: &[u64]| {
@@ -175,7 +178,7 @@ impl Reconstructor {
             if !ground.knows(state, &self.workers) {
                 continue;
             }
-            let depth = self.past.overlap(cluster.tree(), rule(asked.formula), state, &mut self.overlaps);
+            let depth = self.past.overlap(tree, rule(asked.formula), state, &mut self.overlaps);
             let ours = self.overlaps.get(asked.report.worker.at()).copied().unwrap_or(0);
             if asked.report.overlap_blocks.is_some_and(|told| told != u64::from(ours)) {
                 continue;
@@ -214,7 +217,7 @@ impl Reconstructor {
                 // Routers choose the cheapest worker unless they are configured otherwise, so that an input differs where
                 // another one is.
                 if is_sure && is_cheapest(&candidates, asked.report.worker) {
-                    let path = self.past.end(cluster.tree(), depth);
+                    let path = self.past.end(tree, depth);
                     return Ok(Found {
                         candidates,
                         formula: asked.formula,

@@ -18,6 +18,8 @@ pub enum CacheOutcome {
     Miss,
     /// The prompt's length or what was held of it is not known.
     Unknown,
+    /// Nobody asked: choices among decode workers do not look at what they hold.
+    Ignored,
 }
 
 impl CacheOutcome {
@@ -28,6 +30,7 @@ impl CacheOutcome {
             CacheOutcome::Partial => "partial",
             CacheOutcome::Miss => "miss",
             CacheOutcome::Unknown => "unknown",
+            CacheOutcome::Ignored => "ignored",
         }
     }
 }
@@ -78,6 +81,7 @@ impl DecisionEntry {
     /// How much of the prompt the chosen worker held.
     pub fn cache_outcome(&self) -> CacheOutcome {
         match (self.overlap_blocks(), self.full_blocks()) {
+            _ if self.ignores_cache => CacheOutcome::Ignored,
             (Some(0), _) => CacheOutcome::Miss,
             (Some(held), Some(full)) if held as f64 >= HIT_SHARE * full as f64 => CacheOutcome::Hit,
             (Some(_), Some(_)) => CacheOutcome::Partial,
@@ -99,6 +103,9 @@ impl DecisionEntry {
 
     /// The candidate that held more of the prompt than the chosen one, if there is one.
     pub fn lost_affinity(&self) -> Option<LostAffinity> {
+        if self.ignores_cache {
+            return None;
+        }
         let held = self.chosen()?.overlap_blocks;
         let most = self.decision.candidates.iter().max_by(|a, b| {
             a.overlap_blocks

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::hash;
 use crate::per_worker::PerWorker;
-use radixscope_model::id::{DecisionId, Millis, Seq, WorkerIx};
+use radixscope_model::id::{DecisionId, Millis, PoolIx, Seq, WorkerIx};
 use radixscope_model::record::{
     Candidate, Completeness, Decision, DecisionSource, NotReconstructed, Progress, same_cost,
 };
@@ -27,6 +27,10 @@ pub struct DecisionEntry {
     pub decision: Decision,
     /// How the request went on.
     pub progress: Progress,
+    /// The pool that was chosen from.
+    pub pool: PoolIx,
+    /// Nobody asked what the workers hold of the prompt: a choice among decode workers.
+    pub ignores_cache: bool,
     sources: u8,
     /// Candidates were known, but are no longer kept.
     forgotten: bool,
@@ -42,9 +46,12 @@ impl DecisionEntry {
         self.decision.overlap_blocks.or_else(reconstructed)
     }
 
-    /// Share of the prompt's blocks that the chosen worker held, 0 … 1; `None` where either number is unknown or the
-    /// prompt has no block.
+    /// Share of the prompt's blocks that the chosen worker held, 0 … 1; `None` where either number is unknown, the prompt
+    /// has no block, or what workers hold did not matter.
     pub fn overlap_share(&self) -> Option<f64> {
+        if self.ignores_cache {
+            return None;
+        }
         let isl = self.decision.isl_blocks.filter(|&isl| isl > 0)?;
         Some(self.overlap_blocks()? as f64 / isl as f64)
     }
@@ -98,6 +105,7 @@ impl DecisionEntry {
         fill(&mut known.logit, more.logit);
         fill(&mut known.path, more.path);
         fill(&mut known.dispatched, more.dispatched);
+        fill(&mut known.other_part, more.other_part);
         known.tied |= more.tied;
         // What was computed again, with more words of the router, counts instead of what was computed before.
         let is_verdict = more.completeness == Completeness::Reconstructed || more.not_reconstructed.is_some();
@@ -198,6 +206,20 @@ impl DecisionTotals {
         (self.isl_blocks > 0).then(|| self.hit_rates / self.with_blocks as f64)
     }
 
+    /// What is known of prompts no longer counts.
+    fn forget_blocks(&mut self) {
+        *self = Self { count: self.count, ..Self::default() };
+    }
+
+    /// Takes another sum away that is part of this one.
+    fn take_away(&mut self, part: &Self) {
+        self.count = self.count.saturating_sub(part.count);
+        self.with_blocks = self.with_blocks.saturating_sub(part.with_blocks);
+        self.isl_blocks = self.isl_blocks.saturating_sub(part.isl_blocks);
+        self.overlap_blocks = self.overlap_blocks.saturating_sub(part.overlap_blocks);
+        self.hit_rates -= part.hit_rates;
+    }
+
     /// Both sums.
     pub fn plus(self, other: Self) -> Self {
         Self {
@@ -213,7 +235,8 @@ impl DecisionTotals {
 /// Prompt and overlap of a decision that tells both, if the prompt has a block and the request was not a query alone.
 fn blocks(decided: &DecisionEntry) -> Option<(u64, u64)> {
     let is_query = decided.decision.dispatched == Some(false);
-    let isl = decided.decision.isl_blocks.filter(|&isl| isl > 0 && !is_query)?;
+    let counts = !is_query && !decided.ignores_cache;
+    let isl = decided.decision.isl_blocks.filter(|&isl| isl > 0 && counts)?;
     Some((isl, decided.overlap_blocks()?))
 }
 
@@ -223,6 +246,8 @@ pub struct Decisions {
     latest: VecDeque<DecisionEntry>,
     totals: DecisionTotals,
     per_worker: PerWorker<DecisionTotals>,
+    /// By [`PoolIx`].
+    per_pool: Vec<DecisionTotals>,
     /// Sum of the hashes of `latest`: hashing ten thousand decisions anew every second would cost more than all else.
     #[serde(skip)]
     digest: u64,
@@ -236,7 +261,8 @@ pub struct Decisions {
 
 impl Decisions {
     /// Takes a record about a decision: a new one, or more about one that is kept.
-    pub(super) fn take(&mut self, seq: Seq, at_ms: Millis, new: &Decision) {
+    /// `pool`: which was chosen from, and whether its choices ignore what workers hold.
+    pub(super) fn take(&mut self, seq: Seq, at_ms: Millis, new: &Decision, pool: (PoolIx, bool)) {
         if let Some(at) = self.position(new.id) {
             self.change(at, |decided| decided.complete(new));
             self.forgotten_to = self.forgotten_to.min(at);
@@ -248,6 +274,8 @@ impl Decisions {
                 at_ms,
                 decision,
                 progress: Progress::default(),
+                pool: pool.0,
+                ignores_cache: pool.1,
                 sources: bit(new.source),
                 forgotten: false,
                 hash: 0,
@@ -279,6 +307,7 @@ impl Decisions {
     fn push(&mut self, mut decided: DecisionEntry) {
         self.totals.add(&decided);
         self.per_worker.of(decided.decision.worker).add(&decided);
+        self.of_pool(decided.pool).add(&decided);
         if self.latest.len() == MAX_DECISIONS
             && let Some(oldest) = self.latest.pop_front()
         {
@@ -300,14 +329,70 @@ impl Decisions {
         decided.rehash();
         self.digest = self.digest.wrapping_sub(hash).wrapping_add(decided.hash);
         self.candidates = self.candidates - candidates + decided.decision.candidates.len();
-        let (worker, now) = (decided.decision.worker, blocks(decided));
+        let (worker, pool, now) = (decided.decision.worker, decided.pool, blocks(decided));
         if now != counted {
             self.totals.replace(counted, now);
+            self.of_pool(pool).replace(counted, now);
             // One that departed has no totals of its own any more.
             if let Some(of_worker) = self.per_worker.get_mut(worker) {
                 of_worker.replace(counted, now);
             }
         }
+    }
+
+    /// From now on choices among these workers look at caches, or do not. Of decisions that are no longer kept one by one
+    /// nothing counts any more.
+    pub(super) fn set_ignores_cache(&mut self, pool: PoolIx, workers: &[WorkerIx], ignores: bool) {
+        for at in 0..self.latest.len() {
+            if self.latest[at].pool == pool && self.latest[at].ignores_cache != ignores {
+                self.change(at, |decided| decided.ignores_cache = ignores);
+            }
+        }
+        if ignores {
+            for &worker in workers {
+                if let Some(of_worker) = self.per_worker.get_mut(worker) {
+                    of_worker.forget_blocks();
+                }
+            }
+            let before = DecisionTotals { count: 0, ..*self.of_pool(pool) };
+            self.of_pool(pool).forget_blocks();
+            self.totals.take_away(&before);
+        }
+    }
+
+    /// A worker turns out to be of another pool, whose choices ignore what workers hold or do not.
+    pub(super) fn move_worker(&mut self, worker: WorkerIx, from: PoolIx, to: (PoolIx, bool)) {
+        let Some(of_worker) = self.per_worker.get(worker).copied() else { return };
+        self.of_pool(from).take_away(&of_worker);
+        let of_pool = self.of_pool(to.0);
+        *of_pool = of_pool.plus(of_worker);
+        for at in 0..self.latest.len() {
+            if self.latest[at].decision.worker == worker {
+                self.change_quietly(at, |decided| decided.pool = to.0);
+                self.change(at, |decided| decided.ignores_cache = to.1);
+            }
+        }
+    }
+
+    /// Another pool takes the place.
+    pub(super) fn begin_pool(&mut self, pool: PoolIx) {
+        *self.of_pool(pool) = DecisionTotals::default();
+    }
+
+    fn of_pool(&mut self, pool: PoolIx) -> &mut DecisionTotals {
+        if self.per_pool.len() <= pool.at() {
+            self.per_pool.resize(pool.at() + 1, DecisionTotals::default());
+        }
+        &mut self.per_pool[pool.at()]
+    }
+
+    /// Changes what no sum depends on.
+    fn change_quietly(&mut self, at: usize, change: impl FnOnce(&mut DecisionEntry)) {
+        let Some(decided) = self.latest.get_mut(at) else { return };
+        self.digest = self.digest.wrapping_sub(decided.hash);
+        change(decided);
+        decided.rehash();
+        self.digest = self.digest.wrapping_add(decided.hash);
     }
 
     /// Another worker takes the place.
@@ -399,17 +484,28 @@ impl Decisions {
         self.per_worker.get(worker).copied().unwrap_or_default()
     }
 
+    /// Sums over all decisions ever received in one pool.
+    pub fn totals_in(&self, pool: PoolIx) -> DecisionTotals {
+        self.per_pool.get(pool.at()).copied().unwrap_or_default()
+    }
+
     /// Sums over the decisions of the `window_ms` before `now`, as far as they are kept one by one.
     pub fn window(&self, now: Millis, window_ms: u64) -> DecisionTotals {
+        self.window_in(None, now, window_ms)
+    }
+
+    /// The same in one pool; `None`: in all of them.
+    pub fn window_in(&self, pool: Option<PoolIx>, now: Millis, window_ms: u64) -> DecisionTotals {
         let mut totals = DecisionTotals::default();
-        for decided in self.newest_first().take_while(|d| now.since(d.at_ms) <= window_ms) {
+        let lately = self.newest_first().take_while(|d| now.since(d.at_ms) <= window_ms);
+        for decided in lately.filter(|decided| pool.is_none_or(|pool| decided.pool == pool)) {
             totals.add(decided);
         }
         totals
     }
 
     /// Totals as the digest of the whole state takes them in.
-    pub(super) fn sums(&self) -> (&DecisionTotals, &PerWorker<DecisionTotals>) {
-        (&self.totals, &self.per_worker)
+    pub(super) fn sums(&self) -> (&DecisionTotals, &PerWorker<DecisionTotals>, &[DecisionTotals]) {
+        (&self.totals, &self.per_worker, &self.per_pool)
     }
 }

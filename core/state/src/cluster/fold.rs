@@ -105,7 +105,7 @@ impl Cluster {
         let before = touch(self.head.now_ms);
         self.head.now_ms = at;
         if touch(at) > before {
-            self.tree.expire_hits(touch(at));
+            self.trees.iter_mut().for_each(|tree| tree.expire_hits(touch(at)));
         }
     }
 
@@ -114,7 +114,9 @@ impl Cluster {
         let known = self.head.decisions.get(decision.id);
         let was_judged = known.is_some_and(|known| has_prompt(&known.decision));
         let had_router = known.is_some_and(|known| known.decision.router.is_some());
-        self.head.decisions.take(seq, at, decision);
+        let Some(pool) = self.pool_of(decision.worker) else { return };
+        let ignores_cache = self.pool(pool).is_some_and(|pool| pool.ignores_cache);
+        self.head.decisions.take(seq, at, decision, (pool, ignores_cache));
         if !was_judged && has_prompt(decision) {
             self.judge(decision);
         }
@@ -131,9 +133,11 @@ impl Cluster {
 
     /// Notes where what the chosen worker held of the prompt ended, as the tree shows it.
     fn judge(&mut self, new: &Decision) {
-        let Self { head, tree } = self;
+        let Self { head, trees } = self;
         let Some(decided) = head.decisions.get(new.id) else { return };
         let worker = decided.decision.worker;
+        let Some(pool) = head.workers.get(worker.at()).map(|state| state.pool) else { return };
+        let Some(tree) = trees.get_mut(pool.at()) else { return };
         // What was computed from the tree counts before what the router says: its blocks may be of another size.
         let ours = new.candidates.iter().find(|candidate| candidate.worker == worker);
         let known = ours.or_else(|| decided.chosen()).map(|candidate| u64::from(candidate.overlap_blocks));
@@ -176,28 +180,37 @@ impl Cluster {
     fn fold_worker(&mut self, at: Millis, record: &Record<'_>) {
         if let Record::Worker { worker, id, namespace, component } = record {
             if worker.at() == self.head.workers.len() && worker.at() < MAX_WORKERS {
-                let state = WorkerState::new(*id, namespace.to_string(), component.to_string(), at);
-                self.head.workers.push(state);
+                let pool = self.pool_named(namespace, component, at);
+                self.head.workers.push(WorkerState::new(*id, pool, at));
             } else if let Some(at_vacant) = self.head.vacant.iter().position(|vacant| vacant == worker) {
-                let state = WorkerState::new(*id, namespace.to_string(), component.to_string(), at);
+                let pool = self.pool_named(namespace, component, at);
                 self.head.vacant.swap_remove(at_vacant);
                 self.head.decisions.begin_worker(*worker);
-                self.head.workers[worker.at()] = state;
-            } else if let Some(known) = self.worker_mut(*worker).filter(|known| known.id == *id) {
+                self.head.workers[worker.at()] = WorkerState::new(*id, pool, at);
+            } else if let Some(known) = self.worker(*worker).filter(|known| known.id == *id) {
                 // First seen through a message without a component, now through one with it.
                 // A name from JetStream is a slug: it fills a gap, it does not replace a real name.
-                if known.namespace.is_empty() {
-                    known.namespace = namespace.to_string();
-                }
-                if known.component.is_empty() {
-                    known.component = component.to_string();
-                }
+                let Some(known) = self.pool(known.pool) else { return };
+                let of =
+                    |known: &str, new: &str| if known.is_empty() { new.to_owned() } else { known.to_owned() };
+                let (namespace, component) =
+                    (of(&known.namespace, namespace), of(&known.component, component));
+                let pool = self.pool_named(&namespace, &component, at);
+                self.move_to(*worker, pool);
             }
+            self.settle_roles();
             return;
         }
-        let Self { head, tree } = self;
         let Some(ix) = super::worker_of(record) else { return };
+        let Some(pool) = self.head.workers.get(ix.at()).map(|worker| worker.pool) else { return };
+        let is_shared = matches!(record, Record::Stored { .. }) && self.trees.len() > 1;
+        let limit = is_shared.then(|| self.share_of_limit(pool));
+        let Self { head, trees } = self;
         let Some(w) = head.workers.get_mut(ix.at()) else { return };
+        let Some(tree) = trees.get_mut(pool.at()) else { return };
+        if let Some(limit) = limit {
+            tree.set_limit(limit);
+        }
         match record {
             Record::Stored { parent, blocks, .. } => {
                 // What a worker that left says, until it is known to be back, is late: nobody can use those blocks.
@@ -266,9 +279,16 @@ impl Cluster {
             Record::Returned { .. } => w.returned(at),
             Record::InFlight { now, most, .. } => w.in_flight.set(at, *now, *most),
             Record::LifetimeSums { lifetimes, .. } => w.lifetimes = Some(*lifetimes),
-            Record::ModelCard { total_kv_blocks, block_size_tokens, .. } => {
+            Record::ModelCard { total_kv_blocks, block_size_tokens, publishes_events, .. } => {
                 w.capacity_blocks = *total_kv_blocks;
                 w.block_size_tokens = *block_size_tokens;
+                w.publishes_events = *publishes_events;
+            }
+            Record::Model { name, .. } => w.model = name.to_string(),
+            Record::Role { role, evidence, .. } => {
+                if head.pools.get_mut(pool.at()).is_some_and(|pool| pool.learn(*evidence, *role)) {
+                    self.settle_roles();
+                }
             }
             _ => {}
         }
@@ -278,7 +298,9 @@ impl Cluster {
         let Some(id) = self.worker(worker).map(|w| w.id) else { return };
         for (i, w) in self.head.workers.iter_mut().enumerate() {
             if w.id == id || (all_ranks && w.id.id == id.id) {
-                self.tree.clear(WorkerIx(i as u16));
+                if let Some(tree) = self.trees.get_mut(w.pool.at()) {
+                    tree.clear(WorkerIx(i as u16));
+                }
                 w.cleared_total += 1;
                 w.received_event(at);
             }

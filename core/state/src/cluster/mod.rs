@@ -12,6 +12,7 @@ mod fold;
 mod hint;
 mod in_flight;
 mod places;
+mod pool;
 mod process;
 mod quantile;
 mod rates;
@@ -29,7 +30,7 @@ mod tests;
 
 use serde::{Deserialize, Serialize};
 
-use radixscope_model::id::{Millis, Seq, SourceIx, Worker, WorkerIx};
+use radixscope_model::id::{Millis, PoolIx, Seq, SourceIx, Worker, WorkerIx};
 use radixscope_model::record::{Finding, LogSign, Record, RuleStatus};
 
 use crate::tree::forest::Arrangement;
@@ -45,6 +46,7 @@ pub use fold::{TOUCH_MS, touch, touched_ms};
 pub use hint::{Hint, HintOption, candidates_hint};
 pub use in_flight::InFlight;
 pub use places::{MAX_DEPARTED, SILENT_AFTER_MS};
+pub use pool::{PoolState, is_peer};
 pub use process::{MAX_PROCESSES, ProcessState, SCRAPE_WINDOW_MS};
 pub use quantile::{Distribution, Quantile};
 pub use rates::{Bucket, RATE_BUCKET_MS, RATE_WINDOW_S, Rates};
@@ -68,6 +70,7 @@ struct Head {
     now_ms: Millis,
     sources: Vec<SourceState>,
     workers: Vec<WorkerState>,
+    pools: Vec<PoolState>,
     /// Places whose workers departed and that nobody has taken yet.
     vacant: Vec<WorkerIx>,
     departed: Departed,
@@ -83,7 +86,8 @@ struct Head {
 /// The state of a Dynamo cluster as far as it was received.
 pub struct Cluster {
     head: Head,
-    tree: Tree,
+    /// By [`PoolIx`].
+    trees: Vec<Tree>,
 }
 
 impl Default for Cluster {
@@ -93,7 +97,7 @@ impl Default for Cluster {
 }
 
 impl Cluster {
-    /// The empty state, with a tree of at most `limit_nodes` nodes.
+    /// The empty state, with trees of at most `limit_nodes` nodes together.
     pub fn new(limit_nodes: u32) -> Self {
         Self {
             head: Head {
@@ -101,6 +105,7 @@ impl Cluster {
                 now_ms: Millis(0),
                 sources: Vec::new(),
                 workers: Vec::new(),
+                pools: Vec::new(),
                 vacant: Vec::new(),
                 departed: Departed::default(),
                 decisions: Decisions::default(),
@@ -111,7 +116,7 @@ impl Cluster {
                 findings: Findings::default(),
                 limit_nodes,
             },
-            tree: Tree::with_limit(limit_nodes),
+            trees: Vec::new(),
         }
     }
 
@@ -125,30 +130,36 @@ impl Cluster {
         self.head.now_ms
     }
 
-    /// The prefix tree mirror.
-    pub fn tree(&self) -> &Tree {
-        &self.tree
+    /// Most nodes that all trees together keep.
+    pub fn limit_nodes(&self) -> u32 {
+        self.head.limit_nodes
     }
 
-    /// Keeps the tree's forest from now on, arranged like this and up to date.
-    pub fn arrange_forest(&mut self, arrangement: Arrangement) {
-        self.tree.grow_forest(arrangement);
-        self.tree.settle_forest();
+    /// Keeps the forest of a pool's tree from now on, arranged like this and up to date, and no other.
+    pub fn arrange_forest(&mut self, pool: PoolIx, arrangement: Arrangement) {
+        for (at, tree) in self.trees.iter_mut().enumerate() {
+            if at == pool.at() {
+                tree.grow_forest(arrangement);
+                tree.settle_forest();
+            } else {
+                tree.fell_forest();
+            }
+        }
     }
 
     /// Brings the forest up to date, if one is kept.
     pub fn settle_forest(&mut self) {
-        self.tree.settle_forest();
+        self.trees.iter_mut().for_each(Tree::settle_forest);
     }
 
     /// Whether bringing the forest up to date is to tell what appeared and what went. Does nothing without a forest.
     pub fn keep_forest_changes(&mut self, keep: bool) {
-        self.tree.keep_forest_changes(keep);
+        self.trees.iter_mut().for_each(|tree| tree.keep_forest_changes(keep));
     }
 
     /// Keeps no forest any more.
     pub fn fell_forest(&mut self) {
-        self.tree.fell_forest();
+        self.trees.iter_mut().for_each(Tree::fell_forest);
     }
 
     /// Sources, by [`SourceIx`].
@@ -236,7 +247,7 @@ impl Cluster {
     /// its cache is unknown.
     pub fn blocks(&self, worker: WorkerIx) -> Option<u64> {
         let has_events = self.worker(worker)?.last_event_ms.is_some();
-        let held = self.tree.holdings(worker);
+        let held = self.tree_of(worker).holdings(worker);
         has_events.then_some(held.resident + held.hidden)
     }
 
@@ -257,14 +268,17 @@ impl Cluster {
 
     /// Digest of the whole state: equal exactly (but for chance) if the state is.
     pub fn digest(&self) -> u64 {
-        let Head { seq, now_ms, sources, workers, vacant, departed, decisions, .. } = &self.head;
+        let Head { seq, now_ms, sources, workers, pools, vacant, departed, decisions, .. } = &self.head;
         let Head { processes, routers, signs, findings, limit_nodes, .. } = &self.head;
         let known =
             (seq, now_ms, sources, workers, vacant, departed.digest(), decisions.sums(), decisions.digest());
-        let known = (known, self.head.requests.digest());
+        let known = (known, pools, self.head.requests.digest());
         let processes: Vec<u64> = processes.iter().map(ProcessState::digest).collect();
         let small = (known, processes, routers, signs, findings, limit_nodes);
-        xxhash_rust::xxh3::xxh3_64_with_seed(&encoded(&small), self.tree.digest())
+        xxhash_rust::xxh3::xxh3_64_with_seed(
+            &encoded(&small),
+            self.trees.iter().fold(0, |all: u64, tree| all.rotate_left(7) ^ tree.digest()),
+        )
     }
 
     fn source_mut(&mut self, source: SourceIx) -> Option<&mut SourceState> {
@@ -298,6 +312,8 @@ pub fn worker_of(record: &Record<'_>) -> Option<WorkerIx> {
         | Record::RouterLoad { worker, .. }
         | Record::Sequence { worker, .. }
         | Record::ModelCard { worker, .. }
+        | Record::Role { worker, .. }
+        | Record::Model { worker, .. }
         | Record::EventLine { worker, .. }
         | Record::Gone { worker, .. }
         | Record::Returned { worker }

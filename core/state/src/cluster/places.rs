@@ -34,6 +34,11 @@ impl Departed {
         self.workers.get(worker.at().checked_sub(MAX_WORKERS)?)?.as_ref()
     }
 
+    /// All that are named.
+    pub(super) fn iter(&self) -> impl Iterator<Item = &WorkerState> {
+        self.workers.iter().flatten()
+    }
+
     /// Equal for equal ones.
     pub(super) fn digest(&self) -> u64 {
         self.digest
@@ -122,7 +127,7 @@ impl Cluster {
     }
 
     pub(super) fn fold_vacated(&mut self, at: Millis, workers: &[WorkerIx]) {
-        let Self { head, tree } = self;
+        let Self { head, trees } = self;
         let is_held = |ix: &&WorkerIx| ix.at() < head.workers.len() && !head.vacant.contains(ix);
         let mut leaving: Vec<WorkerIx> = workers.iter().filter(is_held).copied().collect();
         leaving.sort_unstable();
@@ -132,7 +137,9 @@ impl Cluster {
             if worker.gone.is_none() {
                 worker.left(Gone { at_ms: at, why: GoneWhy::Silent });
             }
-            tree.clear(ix);
+            if let Some(tree) = trees.get_mut(worker.pool.at()) {
+                tree.clear(ix);
+            }
         }
         for process in &mut head.processes {
             process.vacate(&leaving);
@@ -165,8 +172,7 @@ fn name_on(head: &mut Head, leaving: &[WorkerIx]) {
     let mut from = 0;
     for &ix in leaving.iter().filter(|ix| is_named[ix.at()]) {
         let known = &head.workers[ix.at()];
-        let mut worker =
-            WorkerState::new(known.id, known.namespace.clone(), known.component.clone(), known.first_ms);
+        let mut worker = WorkerState::new(known.id, known.pool, known.first_ms);
         (worker.gone, worker.last_gone) = (known.gone, known.last_gone);
         names[ix.at()] = Some(head.departed.add(&mut from, worker));
     }

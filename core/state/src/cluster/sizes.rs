@@ -1,9 +1,8 @@
 //! A worker's block size and capacity, each with its source: the one place that decides between the sources, for panels,
 //! rules and the API alike.
 
-use super::{Cluster, ProcessState, WorkerState};
-use crate::requests::is_peer;
-use radixscope_model::id::{Millis, WorkerIx};
+use super::{Cluster, ProcessState, WorkerState, is_peer};
+use radixscope_model::id::{Millis, PoolIx, WorkerIx};
 use radixscope_model::record::{Decision, ModelFigures, ProcessRole, RankFigures};
 
 /// Latest decisions that are asked for a block size. Every one that tells of its prompt has it, so that the first few do;
@@ -109,7 +108,7 @@ impl Cluster {
     }
 
     fn size_of_component(&self, of: &WorkerState) -> Option<Sourced<u32, BlockSizeSource>> {
-        let is_peer = |state: &WorkerState| is_peer(state, of);
+        let is_peer = |state: &WorkerState| is_peer(self, state, of);
         let peers = self.head.workers.iter().filter(|state| is_peer(state) && state.gone.is_none());
         let cards = agreed(peers.filter_map(|state| state.block_size_tokens));
         let requests = || self.size_of_requests(|at| self.worker(at).is_some_and(is_peer));
@@ -123,13 +122,14 @@ impl Cluster {
         latest.filter(|decision| is_meant(decision.worker)).find_map(|decision| decision.block_size_tokens)
     }
 
-    /// Tokens per block where all workers that are there, as far as they are known, have the same; `None` also where they
-    /// differ. Before any worker is known: what frontends or requests say.
-    pub fn block_tokens(&self) -> Option<u32> {
+    /// Tokens per block where all workers of `pool` that are there, as far as they are known, have the same; `None` also
+    /// where they differ. Before any worker is known: what frontends or requests say.
+    pub fn block_tokens(&self, pool: PoolIx) -> Option<u32> {
         let workers = &self.head.workers;
         let all_left = workers.iter().all(|state| state.gone.is_some());
         let mut sizes = (0..workers.len() as u16)
             .map(WorkerIx)
+            .filter(|ix| workers[ix.at()].pool == pool)
             .filter(|ix| all_left || workers[ix.at()].gone.is_none())
             .filter_map(|ix| Some(self.block_size(ix)?.value))
             .peekable();
@@ -218,7 +218,15 @@ mod tests {
 
     fn card(cluster: &mut Cluster, worker: u16, blocks: Option<u64>, size: Option<u32>) {
         let worker = WorkerIx(worker);
-        fold(cluster, Record::ModelCard { worker, total_kv_blocks: blocks, block_size_tokens: size });
+        fold(
+            cluster,
+            Record::ModelCard {
+                worker,
+                total_kv_blocks: blocks,
+                block_size_tokens: size,
+                publishes_events: None,
+            },
+        );
     }
 
     fn request(cluster: &mut Cluster, id: u64, worker: u16, size: u32) {

@@ -4,15 +4,15 @@ use serde::{Deserialize, Serialize};
 
 use super::{Cluster, Head, ProcessState};
 use crate::tree::{RestoreError, TreePart, TreeReader};
-use radixscope_model::id::WorkerIx;
+use radixscope_model::id::{PoolIx, WorkerIx};
 
 /// One message of a snapshot, in order: one head, any number of tree parts, one end.
 #[derive(Serialize, Deserialize)]
 pub enum SnapshotPart {
     /// Everything but the tree.
     Head(Vec<u8>),
-    /// A run of the tree.
-    Tree(Box<TreePart>),
+    /// A run of the tree of a pool.
+    Tree(PoolIx, Box<TreePart>),
     /// That was all. Blocks per worker outside the picture, and the digest that the restored state must have.
     End {
         /// Blocks per worker that the limit keeps out of the picture.
@@ -51,18 +51,20 @@ impl Cluster {
     pub fn snapshot(&self, mut part: impl FnMut(Vec<u8>)) -> Result<(), SnapshotError> {
         let head = postcard::to_allocvec(&self.head)?;
         part(postcard::to_allocvec(&SnapshotPart::Head(head))?);
-        self.tree.snapshot(|tree| -> Result<(), postcard::Error> {
-            #[derive(Serialize)]
-            enum Borrowed<'a> {
-                #[expect(dead_code, reason = "keeps the variant's number equal to SnapshotPart's")]
-                Head,
-                Tree(&'a TreePart),
-            }
-            part(postcard::to_allocvec(&Borrowed::Tree(tree))?);
-            Ok(())
-        })?;
+        for (pool, tree) in self.trees() {
+            tree.snapshot(|tree| -> Result<(), postcard::Error> {
+                #[derive(Serialize)]
+                enum Borrowed<'a> {
+                    #[expect(dead_code, reason = "keeps the variant's number equal to SnapshotPart's")]
+                    Head,
+                    Tree(PoolIx, &'a TreePart),
+                }
+                part(postcard::to_allocvec(&Borrowed::Tree(pool, tree))?);
+                Ok(())
+            })?;
+        }
         let hidden = (0..self.head.workers.len() as u16)
-            .map(|w| (WorkerIx(w), self.tree.holdings(WorkerIx(w)).hidden))
+            .map(|w| (WorkerIx(w), self.tree_of(WorkerIx(w)).holdings(WorkerIx(w)).hidden))
             .filter(|&(_, hidden)| hidden > 0)
             .collect();
         part(postcard::to_allocvec(&SnapshotPart::End { hidden, digest: self.digest() })?);
@@ -73,7 +75,8 @@ impl Cluster {
 /// Restores a state from its parts.
 #[derive(Default)]
 pub struct SnapshotReader {
-    state: Option<(Head, TreeReader)>,
+    /// The head, and a reader for the tree of each pool.
+    state: Option<(Head, Vec<TreeReader>)>,
 }
 
 impl SnapshotReader {
@@ -86,18 +89,27 @@ impl SnapshotReader {
                 head.decisions.restored();
                 head.requests.restored();
                 head.departed.restored();
-                let tree = TreeReader::new(head.limit_nodes);
-                self.state = Some((head, tree));
+                if head.workers.iter().any(|worker| worker.pool.at() >= head.pools.len()) {
+                    return Err(SnapshotError::Order);
+                }
+                let trees = head.pools.iter().map(|_| TreeReader::new(head.limit_nodes)).collect();
+                self.state = Some((head, trees));
                 Ok(None)
             }
-            SnapshotPart::Tree(part) => {
-                let (_, tree) = self.state.as_mut().ok_or(SnapshotError::Order)?;
-                tree.part(&part)?;
+            SnapshotPart::Tree(pool, part) => {
+                let (_, trees) = self.state.as_mut().ok_or(SnapshotError::Order)?;
+                trees.get_mut(pool.at()).ok_or(SnapshotError::Order)?.part(&part)?;
                 Ok(None)
             }
             SnapshotPart::End { hidden, digest } => {
-                let (head, tree) = self.state.take().ok_or(SnapshotError::Order)?;
-                let cluster = Cluster { head, tree: tree.finish(hidden)? };
+                let (head, readers) = self.state.take().ok_or(SnapshotError::Order)?;
+                let mut hidden_in: Vec<Vec<(WorkerIx, u64)>> = vec![Vec::new(); readers.len()];
+                for (worker, count) in hidden {
+                    let pool = head.workers.get(worker.at()).ok_or(SnapshotError::Order)?.pool;
+                    hidden_in[pool.at()].push((worker, count));
+                }
+                let trees = readers.into_iter().zip(hidden_in).map(|(reader, hidden)| reader.finish(hidden));
+                let cluster = Cluster { head, trees: trees.collect::<Result<_, _>>()? };
                 match cluster.digest() {
                     got if got == digest => Ok(Some(cluster)),
                     got => Err(SnapshotError::Digest { got, wanted: digest }),

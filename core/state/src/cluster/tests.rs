@@ -93,7 +93,7 @@ fn a_record_folded_twice_counts_once() {
 fn a_record_about_a_stranger_changes_nothing_but_the_place_in_the_log() {
     let mut fold = Fold::new();
     fold.store(7, None, &[1]).decide(7, 5, 5);
-    assert_eq!(fold.cluster.tree().totals().resident, 0);
+    assert_eq!(fold.cluster.tree(PoolIx(0)).totals().resident, 0);
     assert_eq!(fold.cluster.decisions().totals().count, 0);
     assert_eq!(fold.cluster.seq(), Seq(fold.seq));
 }
@@ -112,7 +112,7 @@ fn an_empty_store_with_an_unknown_parent_is_counted_as_both() {
     fold.store(0, Some(9), &[]);
     let w = &fold.cluster.workers()[0];
     assert_eq!((w.store_events_total, w.empty_stores_total, w.unknown_parents_total), (1, 1, 1));
-    assert_eq!(fold.cluster.tree().allocated(), 0);
+    assert_eq!(fold.cluster.tree(PoolIx(0)).allocated(), 0);
 }
 
 #[test]
@@ -180,8 +180,8 @@ fn a_restored_state_goes_on_like_the_original() {
         f.store(1, Some(2), &[50]).remove(0, &[1, 3]).decide(0, 4, 4);
     }
     assert_eq!(other.cluster.digest(), fold.cluster.digest());
-    assert_eq!(other.cluster.tree().totals(), fold.cluster.tree().totals());
-    assert_eq!(other.cluster.tree().totals().unattached, 0, "50 has come, 51 and 52 hang below it");
+    assert_eq!(other.cluster.tree(PoolIx(0)).totals(), fold.cluster.tree(PoolIx(0)).totals());
+    assert_eq!(other.cluster.tree(PoolIx(0)).totals().unattached, 0, "50 has come, 51 and 52 hang below it");
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::{InFlight, Rates};
-use radixscope_model::id::{Millis, Worker, decimal, optional_decimal};
+use radixscope_model::id::{Millis, PoolIx, Worker, decimal, optional_decimal};
 use radixscope_model::record::{EventLine, GoneWhy, LifetimeSums};
 
 /// A worker is *quiet* when nothing was received from it for this long while others spoke.
@@ -16,10 +16,8 @@ const MAX_ROUTERS: usize = 8;
 pub struct WorkerState {
     /// Who it is.
     pub id: Worker,
-    /// Dynamo namespace; empty when no message named it.
-    pub namespace: String,
-    /// Dynamo component; empty when no message named it.
-    pub component: String,
+    /// The pool it is in.
+    pub pool: PoolIx,
     /// First sign of it.
     pub first_ms: Millis,
     /// Last sign of it that it gave itself: a KV event or its engine's load.
@@ -60,6 +58,10 @@ pub struct WorkerState {
     pub capacity_blocks: Option<u64>,
     /// Tokens per block, by its model card. `None`: no card was read, or it does not say.
     pub block_size_tokens: Option<u32>,
+    /// The model that it serves; empty: nobody told.
+    pub model: String,
+    /// Whether it publishes KV events, by its model card. `None`: no card was read, or it does not say.
+    pub publishes_events: Option<bool>,
     /// Requests that began and ended on it, by `active_sequences_events`.
     pub sequences: Sequences,
     /// Blocks stored and removed per second.
@@ -157,11 +159,10 @@ impl Sign {
 }
 
 impl WorkerState {
-    pub(super) fn new(id: Worker, namespace: String, component: String, at: Millis) -> Self {
+    pub(super) fn new(id: Worker, pool: PoolIx, at: Millis) -> Self {
         Self {
             id,
-            namespace,
-            component,
+            pool,
             first_ms: at,
             last_sign_ms: None,
             last_event_ms: None,
@@ -182,6 +183,8 @@ impl WorkerState {
             router_loads: Vec::new(),
             capacity_blocks: None,
             block_size_tokens: None,
+            model: String::new(),
+            publishes_events: None,
             sequences: Sequences::default(),
             rates: Rates::default(),
             lines: Vec::new(),

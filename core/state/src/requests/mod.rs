@@ -5,7 +5,7 @@ mod active;
 mod arrivals;
 mod prompt;
 
-use crate::cluster::{Cluster, WorkerState};
+use crate::cluster::Cluster;
 use radixscope_model::id::WorkerIx;
 
 pub use active::{ActiveLoad, ActiveSequences, EXPIRE_MS, PastLoad, When};
@@ -19,10 +19,4 @@ pub const KEPT_MS: u64 = 3_000;
 /// As the router of 0.8 to 1.1 knows it: the size of a worker's index, 0 without overlap.
 pub fn tree_size_blocks(cluster: &Cluster, worker: WorkerIx, overlap_blocks: u32) -> u64 {
     if overlap_blocks > 0 { cluster.blocks(worker).unwrap_or(0) } else { 0 }
-}
-
-/// Whether a router could choose either: workers of one component, as far as components are known.
-pub fn is_peer(worker: &WorkerState, like: &WorkerState) -> bool {
-    let agree = |a: &str, b: &str| a.is_empty() || b.is_empty() || a == b;
-    agree(&worker.namespace, &like.namespace) && agree(&worker.component, &like.component)
 }

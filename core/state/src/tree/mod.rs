@@ -50,6 +50,8 @@ mod walk;
 #[cfg(test)]
 mod tests;
 
+use std::sync::LazyLock;
+
 use hashbrown::{DefaultHashBuilder, HashMap};
 
 use radixscope_model::id::{BlockHash, TokensHash, WorkerIx};
@@ -108,6 +110,20 @@ impl Totals {
     }
 }
 
+impl Totals {
+    /// Both sums.
+    #[must_use]
+    pub fn plus(self, other: Self) -> Self {
+        Self {
+            nodes: self.nodes + other.nodes,
+            shared: self.shared + other.shared,
+            resident: self.resident + other.resident,
+            unattached: self.unattached + other.unattached,
+            hidden: self.hidden + other.hidden,
+        }
+    }
+}
+
 /// What one worker holds. All are counts of blocks.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, serde::Serialize, serde::Deserialize)]
 pub struct Holdings {
@@ -117,6 +133,13 @@ pub struct Holdings {
     pub unattached: u64,
     /// Blocks that the limit has pushed out of the picture; the worker still holds them.
     pub hidden: u64,
+}
+
+impl Holdings {
+    /// Whether the worker holds nothing.
+    pub fn is_empty(&self) -> bool {
+        self.resident + self.hidden == 0
+    }
 }
 
 /// The prefix tree mirror. See the module's documentation.
@@ -174,6 +197,17 @@ impl Tree {
             limit: self.limit,
             forest: None,
         }
+    }
+
+    /// A tree without blocks, for whoever asks for one that is not there.
+    pub fn empty() -> &'static Self {
+        static EMPTY: LazyLock<Tree> = LazyLock::new(Tree::default);
+        &EMPTY
+    }
+
+    /// From the next store on the tree keeps at most so many nodes.
+    pub fn set_limit(&mut self, limit: u32) {
+        self.limit = limit.max(1);
     }
 
     /// Most nodes this tree keeps.

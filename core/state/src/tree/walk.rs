@@ -1,7 +1,8 @@
 //! Looking at the tree: children and walks in pre-order, without recursion.
 
 use super::{Children, NodeId, Tree};
-use radixscope_model::id::TokensHash;
+use radixscope_model::id::{BlockHash, TokensHash, WorkerIx};
+use radixscope_model::record::Block;
 
 /// One step of a [`Walk`].
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -54,6 +55,33 @@ impl Tree {
     /// Children of `node`, in order of first sight.
     pub fn children(&self, node: NodeId) -> Children<'_> {
         self.families.of(&self.arena, node)
+    }
+
+    /// Every block that `worker` holds, with the name of the one before it and when it was stored, each after those before
+    /// it. Of a block below one that another worker holds and this one does not, nobody would find the place again: it
+    /// comes as one whose parent is unknown.
+    pub fn held_by(&self, worker: WorkerIx) -> Vec<(Option<BlockHash>, Block, u32)> {
+        let mut held = Vec::new();
+        for top in std::iter::once(NodeId::ROOT).chain(self.anchors()) {
+            for step in self.walk(top) {
+                let Step::Enter { node, .. } = step else { continue };
+                if !self.owners(node).contains(worker) {
+                    continue;
+                }
+                let above = self.arena[node].parent;
+                let parent = match self.parent(node) {
+                    Some(NodeId::ROOT) => None,
+                    Some(parent) => Some(self.block_hash_by(parent, worker)),
+                    None => Some(BlockHash(self.arena[above].block)),
+                };
+                let block = Block {
+                    block_hash: self.block_hash_by(node, worker),
+                    tokens_hash: self.tokens_hash(node),
+                };
+                held.push((parent, block, self.touched(node)));
+            }
+        }
+        held
     }
 
     /// Walks `from` and everything below it.

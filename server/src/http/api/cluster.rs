@@ -7,8 +7,10 @@ use axum::http::Uri;
 use serde::Serialize;
 
 use radixscope_export::Totals;
-use radixscope_model::id::{Decimal, Millis, Seq, Worker, WorkerIx};
-use radixscope_model::record::{LifetimeSums, LinkState, ModelFigures, ProcessRole, RankFigures, SourceKind};
+use radixscope_model::id::{Decimal, Millis, PoolIx, Seq, Worker, WorkerIx};
+use radixscope_model::record::{
+    LifetimeSums, LinkState, ModelFigures, ProcessRole, RankFigures, Role, RoleEvidence, SourceKind,
+};
 use radixscope_state::cluster::{
     Cluster, Gone, Line, MissedCount, ProcessState, RejectedCount, RouterLoad, RouterState, Sequences,
     SourceState, UnknownGaps, WorkerState,
@@ -27,6 +29,8 @@ pub(super) struct ClusterAnswer {
     digest: Decimal,
     sources: Vec<SourceRow>,
     workers: Vec<WorkerRow>,
+    /// The pools that workers are in.
+    pools: Vec<PoolRow>,
     /// Processes whose metrics are scraped.
     processes: Vec<ProcessRow>,
     /// Routers heard of, by their messages, logs or metrics.
@@ -82,6 +86,11 @@ struct WorkerRow {
     worker: Worker,
     namespace: String,
     component: String,
+    /// Both, as `pools` names it.
+    pool: String,
+    role: Option<Role>,
+    /// `null`: nobody told.
+    model: Option<String>,
     state: &'static str,
     /// `null`: no KV event of it was ever heard.
     blocks: Option<u64>,
@@ -118,6 +127,36 @@ struct WorkerRow {
     gone: Option<Departure>,
     /// How long its blocks live, from a sample; `null`: not known yet.
     block_ages: Option<LifetimeSums>,
+}
+
+/// The workers of one component, their tree and the decisions among them. `nodes`, `resident` and `shared` count blocks of
+/// `block_size_tokens` tokens, as in `tree`.
+#[derive(Serialize)]
+struct PoolRow {
+    /// `NAMESPACE/COMPONENT`.
+    pool: String,
+    /// `null`: nothing tells.
+    role: Option<Role>,
+    role_source: Option<RoleEvidence>,
+    /// The model, where its workers serve one; `null`: nobody told, or see `models`.
+    model: Option<String>,
+    models: Vec<String>,
+    /// `null`: not known, or its workers differ.
+    block_size_tokens: Option<u32>,
+    /// The cache domain: what a router can match together. Each pool is one.
+    domain: String,
+    /// Workers that are there.
+    workers: usize,
+    nodes: u64,
+    resident: u64,
+    shared: u64,
+    copies: u64,
+    unattached: u64,
+    decisions_total: u64,
+    /// Prompt blocks of the decisions that tell prompt and overlap, and what the chosen workers held of them; 0 in a decode
+    /// pool, which does not look.
+    isl_blocks: u64,
+    overlap_blocks: u64,
 }
 
 #[derive(Serialize)]
@@ -180,13 +219,14 @@ pub(super) async fn cluster(State(hub): State<Hub>, uri: Uri) -> Result<Json<Clu
 fn of(view: &mut View<'_>) -> ClusterAnswer {
     let max_depth = view.max_depth();
     let cluster = view.cluster;
-    let totals = cluster.tree().totals();
+    let totals = cluster.totals();
     ClusterAnswer {
         seq: cluster.seq(),
         at_ms: view.at_ms,
         digest: Decimal(cluster.digest()),
         sources: cluster.sources().iter().map(source).collect(),
         workers: cluster.workers_by_id().into_iter().filter_map(|ix| worker(cluster, ix)).collect(),
+        pools: cluster.pools_in_use().into_iter().filter_map(|ix| pool(cluster, ix)).collect(),
         processes: cluster.processes().iter().map(process).collect(),
         routers: cluster.routers().iter().map(|one| router(cluster, one)).collect(),
         decisions: cluster.decisions().totals().into(),
@@ -199,8 +239,8 @@ fn of(view: &mut View<'_>) -> ClusterAnswer {
             max_depth,
             shown: totals.resident - totals.hidden,
             total: totals.resident,
-            allocated: cluster.tree().allocated(),
-            limit: cluster.tree().limit(),
+            allocated: cluster.trees().map(|(_, tree)| tree.allocated()).sum(),
+            limit: cluster.limit_nodes(),
         },
     }
 }
@@ -231,12 +271,16 @@ fn source(source: &SourceState) -> SourceRow {
 
 fn worker(cluster: &Cluster, ix: WorkerIx) -> Option<WorkerRow> {
     let w: &WorkerState = cluster.worker(ix)?;
-    let held = cluster.tree().holdings(ix);
+    let held = cluster.tree_of(ix).holdings(ix);
+    let pool = cluster.pool(w.pool)?;
     let (capacity, size) = (cluster.capacity(ix), cluster.block_size(ix));
     Some(WorkerRow {
         worker: w.id,
-        namespace: w.namespace.clone(),
-        component: w.component.clone(),
+        namespace: pool.namespace.clone(),
+        component: pool.component.clone(),
+        pool: pool.name(),
+        role: cluster.role(w.pool).map(|(role, _)| role),
+        model: Some(w.model.clone()).filter(|model| !model.is_empty()),
         state: w.sign(cluster.now_ms()).as_str(),
         blocks: cluster.blocks(ix),
         unattached_blocks: held.unattached,
@@ -271,6 +315,35 @@ fn worker(cluster: &Cluster, ix: WorkerIx) -> Option<WorkerRow> {
             choices_after: w.choices_after_gone,
         }),
         block_ages: w.lifetimes,
+    })
+}
+
+fn pool(cluster: &Cluster, ix: PoolIx) -> Option<PoolRow> {
+    let state = cluster.pool(ix)?;
+    let (totals, decided, role) =
+        (cluster.tree(ix).totals(), cluster.decisions().totals_in(ix), cluster.role(ix));
+    let models = cluster.models_in(ix);
+    let is_there = |&worker: &WorkerIx| cluster.worker(worker).is_some_and(|worker| worker.gone.is_none());
+    Some(PoolRow {
+        pool: state.name(),
+        role: role.map(|(role, _)| role),
+        role_source: role.map(|(_, evidence)| evidence),
+        model: match models.as_slice() {
+            [only] => Some((*only).to_owned()),
+            _ => None,
+        },
+        models: models.into_iter().map(str::to_owned).collect(),
+        block_size_tokens: cluster.block_tokens(ix),
+        domain: state.name(),
+        workers: cluster.workers_in(ix).filter(is_there).count(),
+        nodes: totals.nodes,
+        resident: totals.resident,
+        shared: totals.shared,
+        copies: totals.copies(),
+        unattached: totals.unattached,
+        decisions_total: decided.count,
+        isl_blocks: decided.isl_blocks,
+        overlap_blocks: decided.overlap_blocks,
     })
 }
 

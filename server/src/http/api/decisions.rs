@@ -4,25 +4,35 @@ use axum::Json;
 use axum::extract::State;
 use axum::http::Uri;
 
-use radixscope_export::Decisions;
-use radixscope_state::cluster::{Cluster, MAX_DECISIONS};
+use radixscope_export::{Decisions, DecisionsOf};
+use radixscope_state::cluster::{Cluster, DecisionEntry, MAX_DECISIONS};
 
-use super::params::{Params, WorkerFilter};
+use super::params::{Params, PoolFilter, WorkerFilter};
 use crate::http::error::ApiError;
 use crate::hub::Hub;
 
 const DEFAULT_LIMIT: usize = 1_000;
 
 pub(super) async fn decisions(State(hub): State<Hub>, uri: Uri) -> Result<Json<Decisions>, ApiError> {
-    let params = Params::of(&uri, &["limit", "worker"])?;
+    let params = Params::of(&uri, &["limit", "worker", "pool", "model"])?;
     let limit = params.within("limit", 1, MAX_DECISIONS as u64)?.map_or(DEFAULT_LIMIT, |n| n as usize);
-    let filter = params.worker()?;
-    Ok(Json(hub.read(move |view| of(view.cluster, limit, filter)).await??))
+    let (filter, pools) = (params.worker()?, params.pools());
+    Ok(Json(hub.read(move |view| of(view.cluster, limit, filter, &pools)).await??))
 }
 
-fn of(cluster: &Cluster, limit: usize, filter: Option<WorkerFilter>) -> Result<Decisions, ApiError> {
+fn of(
+    cluster: &Cluster,
+    limit: usize,
+    filter: Option<WorkerFilter>,
+    pools: &PoolFilter,
+) -> Result<Decisions, ApiError> {
     let workers = filter.map(|filter| filter.among(cluster)).transpose()?;
-    let is_meant = |worker| workers.as_ref().is_none_or(|workers| workers.contains(&worker));
-    let meant = cluster.decisions().newest_first().filter(|decided| is_meant(decided.decision.worker));
-    Ok(Decisions::of(cluster, meant.take(limit), workers.as_deref()))
+    let pools = pools.among(cluster)?;
+    let is_meant = |decided: &&DecisionEntry| {
+        workers.as_ref().is_none_or(|workers| workers.contains(&decided.decision.worker))
+            && pools.as_ref().is_none_or(|pools| pools.contains(&decided.pool))
+    };
+    let meant = cluster.decisions().newest_first().filter(is_meant);
+    let of = DecisionsOf { workers: workers.as_deref(), pools: pools.as_deref() };
+    Ok(Decisions::of(cluster, meant.take(limit), of))
 }

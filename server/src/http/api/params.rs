@@ -3,8 +3,8 @@
 use axum::http::Uri;
 use url::form_urlencoded;
 
-use radixscope_model::id::{Worker, WorkerIx};
-use radixscope_state::cluster::Cluster;
+use radixscope_model::id::{PoolIx, Worker, WorkerIx};
+use radixscope_state::cluster::{Cluster, PoolState};
 
 use crate::http::error::{ApiError, code};
 
@@ -71,9 +71,57 @@ impl Params {
         }
     }
 
+    /// The pool filter: `pool=NAMESPACE/COMPONENT`, `model=NAME`.
+    pub(super) fn pools(&self) -> PoolFilter {
+        let owned = |name| self.get(name).map(str::to_owned);
+        PoolFilter { pool: owned("pool"), model: owned("model") }
+    }
+
     /// The worker filter.
     pub(super) fn worker(&self) -> Result<Option<WorkerFilter>, ApiError> {
         self.get("worker").map(WorkerFilter::parse).transpose()
+    }
+}
+
+/// Which pools are meant; without either name all of them.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(super) struct PoolFilter {
+    pool: Option<String>,
+    model: Option<String>,
+}
+
+impl PoolFilter {
+    /// The pools meant; `None`: all.
+    ///
+    /// # Errors
+    /// There is no such pool, or no pool of that model.
+    pub(super) fn among(&self, cluster: &Cluster) -> Result<Option<Vec<PoolIx>>, ApiError> {
+        if self.pool.is_none() && self.model.is_none() {
+            return Ok(None);
+        }
+        let is_meant = |at: PoolIx, pool: &PoolState| {
+            self.pool.as_ref().is_none_or(|name| pool.name() == *name)
+                && self.model.as_ref().is_none_or(|name| cluster.models_in(at).contains(&name.as_str()))
+        };
+        let pools = (0..).map(PoolIx).zip(cluster.pools());
+        let meant: Vec<PoolIx> = pools.filter(|(at, pool)| is_meant(*at, pool)).map(|(at, _)| at).collect();
+        if meant.is_empty() {
+            let names: Vec<String> =
+                cluster.pools_in_use().iter().filter_map(|&at| Some(cluster.pool(at)?.name())).collect();
+            let message = format!("no such pool; there are {}", names.join(", "));
+            return Err(ApiError::new(code::NOT_FOUND, message));
+        }
+        Ok(Some(meant))
+    }
+
+    /// The one pool meant, of which a tree is shown: of several, and without a filter, the first that holds blocks.
+    ///
+    /// # Errors
+    /// As [`Self::among`].
+    pub(super) fn one_of(&self, cluster: &Cluster) -> Result<PoolIx, ApiError> {
+        let Some(meant) = self.among(cluster)? else { return Ok(cluster.default_pool()) };
+        let holds_blocks = |pool: &&PoolIx| cluster.tree(**pool).totals().resident > 0;
+        Ok(meant.iter().find(holds_blocks).or(meant.first()).copied().unwrap_or_default())
     }
 }
 

@@ -12,10 +12,10 @@ pub(in crate::check) const RULE: Rule =
     Rule::new("engine_hashes_differ", "One hash for the same tokens on all engines", look);
 
 fn look(view: &View<'_>) -> RuleOutcome {
-    let totals = view.cluster.tree().totals();
+    let totals = view.cluster.totals();
     let sign = view.cluster.sign(|sign| *sign == LogSign::HashMismatch);
     let logged = sign.filter(|sign| view.now.since(sign.last_ms) <= SIGN_MS).map_or(0, |sign| sign.count);
-    let differing = view.cluster.tree().differing_names();
+    let differing = view.cluster.trees().map(|(_, tree)| tree.differing_names()).sum();
     if differing < MIN_BLOCKS && logged < MIN_BLOCKS {
         return match totals.shared {
             0 => RuleOutcome::no_data("No block was stored by two workers yet."),

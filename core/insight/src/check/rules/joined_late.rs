@@ -26,13 +26,13 @@ fn is_incomplete(view: &View<'_>, worker: WorkerIx) -> bool {
     if state.last_event_ms.is_none() || state.lines.is_empty() || !is_joined_late(state) {
         return false;
     }
-    let held = view.cluster.tree().holdings(worker);
+    let held = view.cluster.tree_of(worker).holdings(worker);
     let is_full = view.capacity_blocks(worker).is_some_and(|of| held.resident * 100 >= of * KNOWN_PERCENT);
     !is_full || held.unattached > 0
 }
 
 fn found(view: &View<'_>, late: &[WorkerIx]) -> Finding {
-    let tree = view.cluster.tree().totals();
+    let tree = view.cluster.totals();
     let mut found = Finding::new(
         Severity::Info,
         "This dashboard came after the workers: older blocks are unknown",
@@ -50,7 +50,7 @@ fn found(view: &View<'_>, late: &[WorkerIx]) -> Finding {
     found
         .each(view, late, |found, worker, who| {
             let Some(state) = view.worker(worker) else { return found };
-            let known = view.cluster.tree().holdings(worker).resident;
+            let known = view.cluster.tree_of(worker).holdings(worker).resident;
             let (of, value) = match view.capacity_blocks(worker) {
                 Some(capacity) => (", of its capacity by its card or the frontend", part(known, capacity)),
                 None => ("; its capacity is unknown", known.to_string()),

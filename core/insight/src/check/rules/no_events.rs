@@ -111,10 +111,13 @@ fn found(view: &View<'_>, silent: &[WorkerIx]) -> Finding {
 
 /// Whether the silent ones are exactly a component of which nobody publishes, while another component does.
 fn decodes_only(view: &View<'_>, silent: &[WorkerIx]) -> bool {
-    let component = |worker: WorkerIx| view.worker(worker).map_or("", |w| w.component.as_str());
+    let pool = |worker: WorkerIx| view.worker(worker).map(|w| w.pool);
     let speaks = |worker: WorkerIx| view.worker(worker).is_some_and(|w| w.last_event_ms.is_some());
-    let named = silent.iter().all(|&worker| !component(worker).is_empty());
-    let alone = |worker: WorkerIx| silent.iter().any(|&s| component(s) == component(worker));
+    let is_named = |worker: WorkerIx| {
+        pool(worker).and_then(|pool| view.cluster.pool(pool)).is_some_and(|pool| !pool.component.is_empty())
+    };
+    let named = silent.iter().all(|&worker| is_named(worker));
+    let alone = |worker: WorkerIx| silent.iter().any(|&s| pool(s) == pool(worker));
     named && view.present().any(speaks) && !view.present().any(|worker| speaks(worker) && alone(worker))
 }
 

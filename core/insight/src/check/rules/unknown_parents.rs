@@ -75,7 +75,7 @@ fn without_parent(view: &View<'_>, of: impl Fn(WorkerIx) -> bool) -> Vec<WorkerI
             stored += totals.store_events;
         }
     }
-    let held = view.cluster.tree().totals();
+    let held = view.cluster.totals();
     let is_much = unknown * ONE_IN >= stored || held.unattached * HELD_ONE_IN >= held.resident;
     if unknown >= MIN_EVENTS && is_much { workers } else { Vec::new() }
 }
@@ -93,7 +93,7 @@ fn found(view: &View<'_>, workers: &[WorkerIx], (missed, stored): (u64, u64)) ->
     } else {
         format!("Stored blocks continue unknown blocks: {}", view.names(workers))
     };
-    let totals = view.cluster.tree().totals();
+    let totals = view.cluster.totals();
     let placed = format!("Stored events that routers could not place, by their metrics, {WINDOW}");
     Finding::new(
         Severity::Warning,

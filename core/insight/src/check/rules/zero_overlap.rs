@@ -32,7 +32,7 @@ fn look(view: &View<'_>) -> RuleOutcome {
     let cached = view.cached_tokens(WINDOW_MS);
     let shares = chains.shared >= MIN_SHARED || cached.is_some_and(|tokens| tokens > 0);
     let (severity, title, explanation, fixes) = if shares { FAULT } else { FACT };
-    let blocks = format!("{} in {} blocks", count(chains.shared), count(view.cluster.tree().totals().nodes));
+    let blocks = format!("{} in {} blocks", count(chains.shared), count(view.cluster.totals().nodes));
     Finding::new(severity, title, explanation)
         .evidence(format!("Overlap of routed prompts, by the router, {WINDOW}"), value, "blocks")
         .evidence(format!("Requests behind it, by the router, {WINDOW}"), requests, "requests")

@@ -96,7 +96,12 @@ impl Stage {
     pub(in crate::check) fn used(&mut self, worker: u16, used_blocks: u64, capacity: u64) {
         let worker = WorkerIx(worker);
         let total_kv_blocks = Some(capacity);
-        self.tell(Record::ModelCard { worker, total_kv_blocks, block_size_tokens: Some(16) });
+        self.tell(Record::ModelCard {
+            worker,
+            total_kv_blocks,
+            block_size_tokens: Some(16),
+            publishes_events: None,
+        });
         self.tell(Record::EngineLoad { worker, used_blocks });
     }
 

@@ -26,10 +26,7 @@ impl View<'_> {
             if worker.first_ms.since(first) > TOGETHER_MS && is_recent(worker.first_ms) {
                 continue;
             }
-            let is_same = |pool: &&mut Vec<WorkerIx>| {
-                let other = &workers[pool[0].at()];
-                other.namespace == worker.namespace && other.component == worker.component
-            };
+            let is_same = |pool: &&mut Vec<WorkerIx>| workers[pool[0].at()].pool == worker.pool;
             match pools.iter_mut().find(is_same) {
                 Some(pool) => pool.push(ix),
                 None => pools.push(vec![ix]),

@@ -34,6 +34,8 @@ pub(in crate::http::api) struct Body {
     isl_tokens: Option<Id>,
     block_size_tokens: Option<u32>,
     router_id: Option<Id>,
+    /// `NAMESPACE/COMPONENT` whose workers are weighed.
+    pool: Option<String>,
     /// Those of [`RouterOverrides`], and `version`.
     options: Option<serde_json::Map<String, Value>>,
     workers: Option<Workers>,
@@ -45,6 +47,7 @@ pub(super) struct Asked {
     pub(super) decision: Option<DecisionId>,
     pub(super) block_size_tokens: Option<u32>,
     pub(super) router: Option<u64>,
+    pub(super) pool: Option<String>,
     pub(super) options: Overrides,
     pub(super) without: Vec<Worker>,
     pub(super) added: u32,
@@ -81,6 +84,7 @@ impl Asked {
             decision,
             block_size_tokens: body.block_size_tokens,
             router: body.router_id.map(|Id(id)| id),
+            pool: body.pool.take(),
             options: Overrides::read(body.options.take())?,
             without: workers.without.iter().map(|one| Worker::new(one.worker_id.0, one.dp_rank)).collect(),
             added: workers.added,

@@ -8,6 +8,7 @@ use axum::Json;
 use axum::extract::State;
 
 use radixscope_insight::whatif::{self, Changes, Prompt, Question, WhatIf, Who};
+use radixscope_model::id::PoolIx;
 use radixscope_router::RouterSettings;
 
 use super::posted::Posted;
@@ -30,12 +31,13 @@ pub(super) async fn score(
 
 fn answered(view: &View<'_>, asked: Asked) -> Result<ScoreAnswer, ApiError> {
     let cluster = view.cluster;
+    let pool = pool(view, &asked)?;
     let compared = asked.decision.and_then(|id| cluster.decisions().get(id));
     let start = compared.and_then(|decided| RouterSettings::of_decision(&decided.decision));
-    let options = asked.options.over(start.or_else(|| whatif::deployed(cluster)).unwrap_or_default());
+    let options = asked.options.over(start.or_else(|| whatif::deployed(cluster, pool)).unwrap_or_default());
     // Only the cluster knows the size to cut token ids into, where the body does not say.
     let block_size_tokens = asked.block_size_tokens;
-    let size = || block_size_tokens.or_else(|| cluster.block_tokens());
+    let size = || block_size_tokens.or_else(|| cluster.block_tokens(pool));
     let prompt = match asked.prompt {
         Form::Ready(prompt) => prompt,
         Form::Tokens(tokens, seed) => {
@@ -60,6 +62,7 @@ fn answered(view: &View<'_>, asked: Asked) -> Result<ScoreAnswer, ApiError> {
     };
     let question = Question {
         prompt,
+        pool: Some(pool),
         actual: asked.decision,
         options,
         block_size_tokens,
@@ -70,6 +73,26 @@ fn answered(view: &View<'_>, asked: Asked) -> Result<ScoreAnswer, ApiError> {
     let mut engine = WhatIf::default();
     let answer = engine.ask(state, &question).map_err(|error| refused(&error))?;
     Ok(ScoreAnswer::of(cluster, &answer))
+}
+
+/// The pool whose workers are weighed.
+fn pool(view: &View<'_>, asked: &Asked) -> Result<PoolIx, ApiError> {
+    let cluster = view.cluster;
+    let by_name = |name: &String| {
+        let known = cluster.pool_by_name(name);
+        known.ok_or_else(|| {
+            ApiError::new(code::NOT_FOUND, format!("pool: nothing was ever received of {name:?}"))
+        })
+    };
+    let named = asked.pool.as_ref().map(by_name).transpose()?;
+    let (prompt, actual) = match asked.prompt {
+        Form::After { worker, block_hash, new_tokens } => {
+            (Prompt::After { worker: known(view, "after", worker)?, block_hash, new_tokens }, asked.decision)
+        }
+        Form::Recorded(id) | Form::Live(id) => (Prompt::default(), asked.decision.or(Some(id))),
+        _ => (Prompt::default(), asked.decision),
+    };
+    Ok(whatif::pool(cluster, &Question { prompt, actual, pool: named, ..Question::default() }))
 }
 
 fn refused(error: &whatif::Refused) -> ApiError {

@@ -16,7 +16,7 @@ use tokio::sync::Semaphore;
 use radixscope_export::tree::{Asked, By, Cursor, MAX_HITS_WINDOW_MS, NotFound, Page, Picture, Sort};
 use radixscope_model::id::{BlockHash, TokensHash, WorkerIx};
 
-use super::params::{Params, WorkerFilter};
+use super::params::{Params, PoolFilter, WorkerFilter};
 use crate::http::App;
 use crate::http::error::{ApiError, code};
 use crate::hub::Hub;
@@ -38,7 +38,18 @@ pub(in crate::http) fn reads() -> Arc<Semaphore> {
 }
 
 pub(super) async fn tree(State(app): State<App>, uri: Uri) -> Result<Response, ApiError> {
-    let known = ["worker", "root", "depth", "limit", "sort", "after", "window_s", "kv_bytes_per_token"];
+    let known = [
+        "pool",
+        "model",
+        "worker",
+        "root",
+        "depth",
+        "limit",
+        "sort",
+        "after",
+        "window_s",
+        "kv_bytes_per_token",
+    ];
     let params = Params::of(&uri, &known)?;
     let standard = Page::default();
     let after = after(&params)?;
@@ -53,11 +64,11 @@ pub(super) async fn tree(State(app): State<App>, uri: Uri) -> Result<Response, A
         hits_window_ms: window_ms(&params)?,
         kv_bytes_per_token: kv_bytes_per_token(&params)?,
     };
-    read_json(&app, move |picture| Ok(picture.page(&page)?.json())).await
+    read_json(&app, params.pools(), move |picture| Ok(picture.page(&page)?.json())).await
 }
 
 pub(super) async fn block(State(app): State<App>, uri: Uri) -> Result<Response, ApiError> {
-    let params = Params::of(&uri, &["hash", "tokens", "worker", "window_s"])?;
+    let params = Params::of(&uri, &["pool", "model", "hash", "tokens", "worker", "window_s"])?;
     let workers = workers(&app.hub, params.worker()?).await?;
     let asked = match (params.u64("hash")?, params.u64("tokens")?, workers) {
         (Some(hash), None, workers) => Asked::Block(BlockHash(hash), workers),
@@ -69,15 +80,16 @@ pub(super) async fn block(State(app): State<App>, uri: Uri) -> Result<Response, 
         }
     };
     let window_ms = window_ms(&params)?;
-    read_json(&app, move |picture| Ok(json(&picture.block(&asked, window_ms)?))).await
+    read_json(&app, params.pools(), move |picture| Ok(json(&picture.block(&asked, window_ms)?))).await
 }
 
 pub(super) async fn prefixes(State(app): State<App>, uri: Uri) -> Result<Response, ApiError> {
-    let params = Params::of(&uri, &["by", "limit", "window_s", "kv_bytes_per_token"])?;
+    let params = Params::of(&uri, &["pool", "model", "by", "limit", "window_s", "kv_bytes_per_token"])?;
     let by = params.one_of("by", &BY)?.unwrap_or_default();
     let most = params.within("limit", 1, MAX_PREFIXES)?.unwrap_or(DEFAULT_PREFIXES) as usize;
     let (window_ms, bytes) = (window_ms(&params)?, kv_bytes_per_token(&params)?);
-    read_json(&app, move |picture| Ok(json(&picture.prefixes(by, most, window_ms, bytes)))).await
+    read_json(&app, params.pools(), move |picture| Ok(json(&picture.prefixes(by, most, window_ms, bytes))))
+        .await
 }
 
 const BY: [(&str, By); 2] = [("blocks", By::Blocks), ("hits", By::Hits)];
@@ -85,11 +97,18 @@ const BY: [(&str, By); 2] = [("blocks", By::Blocks), ("hits", By::Hits)];
 /// Runs `read` on a copy of the tree, beside the hub.
 async fn read<T: Send + 'static>(
     app: &App,
+    pools: PoolFilter,
     read: impl FnOnce(&Picture) -> T + Send + 'static,
 ) -> Result<T, ApiError> {
     let ended = || ApiError::new(code::SHUTTING_DOWN, "the server is shutting down");
     let permit = Arc::clone(&app.tree_reads).acquire_owned().await.map_err(|_| ended())?;
-    let picture = app.hub.read(|view| view.picture()).await?;
+    let picture = app.hub.read(move |view| {
+        Ok::<_, ApiError>({
+            let pool = pools.one_of(view.cluster)?;
+            view.picture(pool)
+        })
+    });
+    let picture = picture.await??;
     let run = tokio::task::spawn_blocking(move || {
         let answer = read(&picture);
         drop((picture, permit));
@@ -104,9 +123,10 @@ async fn read<T: Send + 'static>(
 /// The same where the answer is JSON: it is written beside the hub too.
 async fn read_json(
     app: &App,
+    pools: PoolFilter,
     json: impl FnOnce(&Picture) -> Result<Vec<u8>, NotFound> + Send + 'static,
 ) -> Result<Response, ApiError> {
-    Ok(([(header::CONTENT_TYPE, "application/json")], read(app, json).await??).into_response())
+    Ok(([(header::CONTENT_TYPE, "application/json")], read(app, pools, json).await??).into_response())
 }
 
 fn json(answer: &impl Serialize) -> Vec<u8> {

@@ -22,7 +22,10 @@ const THEMES: [(&str, bool); 2] = [("light", false), ("dark", true)];
 const YES_OR_NO: [(&str, bool); 2] = [("1", true), ("0", false)];
 
 pub(in crate::http::api) async fn svg(State(app): State<App>, uri: Uri) -> Result<Response, ApiError> {
-    let known = ["root", "worker", "width", "height", "theme", "order", "by", "heat", "window_s", "download"];
+    let known = [
+        "pool", "model", "root", "worker", "width", "height", "theme", "order", "by", "heat", "window_s",
+        "download",
+    ];
     let params = Params::of(&uri, &known)?;
     let standard = Shown::default();
     let px = |name| params.within(name, (*SIZE_PX.start()).into(), (*SIZE_PX.end()).into());
@@ -39,7 +42,7 @@ pub(in crate::http::api) async fn svg(State(app): State<App>, uri: Uri) -> Resul
         at: String::new(),
     };
     let is_download = params.one_of("download", &YES_OR_NO)?.unwrap_or(false);
-    let svg = read(&app, move |picture| {
+    let svg = read(&app, params.pools(), move |picture| {
         let at = UNIX_EPOCH + Duration::from_millis(picture.at_ms().0);
         picture.svg(&Shown { at: humantime::format_rfc3339_seconds(at).to_string(), ..shown })
     });

@@ -3,6 +3,7 @@
 use super::super::prelude::*;
 use crate::check::Totals;
 use crate::check::chains::Chains;
+use radixscope_model::id::PoolIx;
 use radixscope_model::record::{Counter, LogSign};
 use radixscope_state::cluster::ProcessState;
 
@@ -164,7 +165,7 @@ fn router_differs(view: &View<'_>) -> Option<Diagnosis> {
     let zero = overlap.decisions >= MIN_DECISIONS
         && overlap.blocks == 0
         && overlap.isl_blocks >= 2 * overlap.decisions;
-    let is_full = view.cluster.tree().totals().resident >= MIN_RESIDENT;
+    let is_full = view.cluster.totals().resident >= MIN_RESIDENT;
     if !is_full || !(zero || negative) {
         return None;
     }
@@ -182,7 +183,7 @@ fn router_differs(view: &View<'_>) -> Option<Diagnosis> {
 }
 
 fn holders(view: &View<'_>) -> Vec<WorkerIx> {
-    view.present().filter(|&worker| view.cluster.tree().holdings(worker).resident > 0).collect()
+    view.present().filter(|&worker| view.cluster.tree_of(worker).holdings(worker).resident > 0).collect()
 }
 
 /// Overlap of decisions lately that report it.
@@ -217,11 +218,11 @@ fn engine_per_router(view: &View<'_>, chains: &Chains) -> Option<f64> {
 fn cards_differ(view: &View<'_>) -> Option<Diagnosis> {
     let of = |worker: WorkerIx| {
         let state = view.worker(worker)?;
-        Some(((state.namespace.as_str(), state.component.as_str()), state.block_size_tokens?))
+        Some((state.pool, state.block_size_tokens?))
     };
     let known: Vec<_> = view.present().filter_map(|worker| Some((worker, of(worker)?))).collect();
-    let differs = |place: &(&str, &str), size: u32| known.iter().any(|(_, (p, s))| p == place && *s != size);
+    let differs = |pool: PoolIx, size: u32| known.iter().any(|(_, (p, s))| *p == pool && *s != size);
     let workers: Vec<_> =
-        known.iter().filter(|(_, (place, size))| differs(place, *size)).map(|(w, _)| *w).collect();
+        known.iter().filter(|(_, (pool, size))| differs(*pool, *size)).map(|(w, _)| *w).collect();
     (!workers.is_empty()).then(|| Diagnosis::new(Form::Cards, workers))
 }

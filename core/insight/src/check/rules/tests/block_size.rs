@@ -48,7 +48,12 @@ pub(super) fn cards() -> Stage {
     let mut stage = Stage::new();
     for (id, size) in [(7, 16), (8, 16), (9, 32)] {
         let worker = stage.worker(id);
-        stage.tell(Record::ModelCard { worker, total_kv_blocks: Some(800), block_size_tokens: Some(size) });
+        stage.tell(Record::ModelCard {
+            worker,
+            total_kv_blocks: Some(800),
+            block_size_tokens: Some(size),
+            publishes_events: None,
+        });
     }
     stage.pass(10);
     stage
@@ -102,7 +107,12 @@ fn empty_stores_alone_do_not_tell_relay_from_small_blocks() {
 fn empty_stores_and_no_removal_although_caches_must_be_full_are_small_blocks() {
     let mut stage = emptied();
     let worker = stage.cluster.worker_ix(radixscope_model::id::Worker::new(7, 0)).unwrap();
-    stage.tell(Record::ModelCard { worker, total_kv_blocks: Some(15), block_size_tokens: Some(32) });
+    stage.tell(Record::ModelCard {
+        worker,
+        total_kv_blocks: Some(15),
+        block_size_tokens: Some(32),
+        publishes_events: None,
+    });
     stage.pass(6);
     assert!(form(&stage).starts_with("2:"), "20 stores of a block at least, 15 fit");
 }

@@ -93,7 +93,12 @@ pub(super) fn late() -> Stage {
     let mut stage = Stage::new();
     let worker = stage.quiet_worker(7);
     stage.comes_by(worker, EventLine::Core, 4_711);
-    stage.tell(Record::ModelCard { worker, total_kv_blocks: Some(1_600), block_size_tokens: Some(16) });
+    stage.tell(Record::ModelCard {
+        worker,
+        total_kv_blocks: Some(1_600),
+        block_size_tokens: Some(16),
+        publishes_events: None,
+    });
     for n in 0..60 {
         stage.store(worker, Some(1_000_000 + n), n * 100..n * 100 + 20);
         stage.remove(worker, 2_000_000 + n * 100..2_000_000 + n * 100 + 20);
