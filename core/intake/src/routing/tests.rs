@@ -1,7 +1,7 @@
 //! Behaviour of joining and reconstructing, one piece at a time.
 
 use super::*;
-use radixscope_model::id::{BlockHash, Seq, SourceIx, TokensHash, Worker};
+use radixscope_model::id::{BlockHash, PoolIx, Seq, SourceIx, TokensHash, Worker};
 use radixscope_model::record::{Block, Entry, PathEnd, SourceKind};
 use radixscope_router::hash::chain;
 use radixscope_state::cluster::Cluster;
@@ -141,7 +141,12 @@ fn requests_that_run_load_their_worker_until_first_token_and_end() {
 #[test]
 fn later_versions_tell_lengths_only_in_a_roundabout_way() {
     let mut told = Scene::new();
-    told.fold(Record::ModelCard { worker: WorkerIx(0), total_kv_blocks: None, block_size_tokens: Some(16) });
+    told.fold(Record::ModelCard {
+        worker: WorkerIx(0),
+        total_kv_blocks: None,
+        block_size_tokens: Some(16),
+        publishes_events: None,
+    });
     told.step("a", 0, new(7, 10));
     let decision = &told.latest().decision;
     assert_eq!((decision.isl_tokens, decision.overlap_blocks), (Some(7 * BLOCK + 10), Some(7)));
@@ -331,7 +336,12 @@ impl Scene {
 
     fn card(&mut self) {
         let (total_kv_blocks, block_size_tokens) = (None, Some(16));
-        self.fold(Record::ModelCard { worker: WorkerIx(0), total_kv_blocks, block_size_tokens });
+        self.fold(Record::ModelCard {
+            worker: WorkerIx(0),
+            total_kv_blocks,
+            block_size_tokens,
+            publishes_events: None,
+        });
     }
 }
 
@@ -483,5 +493,5 @@ fn the_path_of_a_prompt_is_known_also_where_the_router_told_all_costs_itself() {
     let decision = &told.latest().decision;
     assert_eq!(decision.completeness, Completeness::AllCandidates);
     assert_eq!((decision.isl_tokens, decision.path.map(|end| end.blocks)), (Some(122), Some(7)));
-    assert_eq!((decision.dispatched, told.cluster.tree().requests(0)), (Some(true), 1));
+    assert_eq!((decision.dispatched, told.cluster.tree(PoolIx(0)).requests(0)), (Some(true), 1));
 }
