@@ -44,7 +44,7 @@ fn check(name: &str, want: &Figures) {
     assert_eq!(cluster.digest(), through_snapshot(&cluster).digest(), "{name}: the same from a snapshot");
 }
 
-fn through_snapshot(cluster: &Cluster) -> Cluster {
+pub(crate) fn through_snapshot(cluster: &Cluster) -> Cluster {
     let mut parts = Vec::new();
     cluster.snapshot(|part| parts.push(part)).unwrap();
     let mut reader = SnapshotReader::default();

@@ -3,7 +3,6 @@
 use radixscope_captures::Recording;
 use radixscope_intake::{Intake, Received};
 use radixscope_model::id::Millis;
-use radixscope_model::id::PoolIx;
 use radixscope_model::record::{Entry, Record, SourceKind};
 use radixscope_state::cluster::{Cluster, touch};
 use radixscope_state::sink::RecordSink;
@@ -25,9 +24,9 @@ impl RecordSink for Watched {
     }
 
     fn append(&mut self, entry: &Entry<'_>) {
-        let before = self.cluster.tree(PoolIx(0)).requests(0);
+        let before = self.cluster.tree(self.cluster.default_pool()).requests(0);
         self.cluster.append(entry);
-        let tree = self.cluster.tree(PoolIx(0));
+        let tree = self.cluster.tree(self.cluster.default_pool());
         let Record::Decision(decision) = &entry.record else { return };
         if tree.requests(0) == before {
             return;
@@ -53,13 +52,13 @@ fn play(name: &str) -> Watched {
 /// Requests, those that were hits by the router's word, and those whose hit is as deep as the router says.
 fn figures(name: &str) -> (usize, usize, usize) {
     let Watched { cluster, judged } = play(name);
-    let newest = cluster.tree(PoolIx(0)).hits().next_back().map(|(_, at)| at).unwrap();
+    let newest = cluster.tree(cluster.default_pool()).hits().next_back().map(|(_, at)| at).unwrap();
     assert_eq!(
-        cluster.tree(PoolIx(0)).requests(newest.saturating_sub(HIT_WINDOW)),
-        cluster.tree(PoolIx(0)).requests(0)
+        cluster.tree(cluster.default_pool()).requests(newest.saturating_sub(HIT_WINDOW)),
+        cluster.tree(cluster.default_pool()).requests(0)
     );
     assert_eq!(
-        cluster.tree(PoolIx(0)).requests(0) as usize,
+        cluster.tree(cluster.default_pool()).requests(0) as usize,
         judged.len(),
         "the recording is shorter than the window"
     );

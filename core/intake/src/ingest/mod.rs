@@ -379,7 +379,8 @@ impl Ingest {
         // The prefill worker's cache is the one that was matched.
         let id = trace.prefill_worker.or(trace.decode_worker);
         let worker = id.and_then(|id| self.worker(context, id, out));
-        out.observe(context.observed(self, RequestSignal::Trace { trace: &trace, worker }));
+        let decode = trace.decode_worker.and_then(|id| self.worker(context, id, out));
+        out.observe(context.observed(self, RequestSignal::Trace { trace: &trace, worker, decode }));
         Ok(())
     }
 

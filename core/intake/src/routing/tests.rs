@@ -270,10 +270,10 @@ fn a_trace_alone_is_a_decision_and_more_of_one_that_is_known() {
     };
     let mut told = Scene::new();
     told.step("a", 0, old(7, 122, 7));
-    told.tell(RequestSignal::Trace { trace: &trace("a"), worker: Some(WorkerIx(0)) });
+    told.tell(RequestSignal::Trace { trace: &trace("a"), worker: Some(WorkerIx(0)), decode: None });
     assert_eq!(told.cluster.decisions().totals().count, 1);
     assert_eq!(told.latest().progress.ttft_us, Some(3_609));
-    told.tell(RequestSignal::Trace { trace: &trace("b"), worker: Some(WorkerIx(1)) });
+    told.tell(RequestSignal::Trace { trace: &trace("b"), worker: Some(WorkerIx(1)), decode: None });
     assert_eq!(told.cluster.decisions().totals().count, 2);
     let decided = told.latest();
     assert_eq!((decided.overlap_blocks(), decided.decision.isl_blocks), (Some(7), Some(8)));
