@@ -14,7 +14,26 @@
 //! `RECORD_VERSION` are raised together; a viewer that meets another version says so and offers to reload. `Hello`
 //! carries the *epoch* of the server's run, because sequence numbers of another run mean something else.
 
+macro_rules! words {
+    ($(#[$doc:meta])* $t:ty { $($v:ident => $w:literal),* $(,)? }) => {
+        impl $t {
+            $(#[$doc])*
+            pub const fn as_str(self) -> &'static str {
+                match self { $(Self::$v => $w),* }
+            }
+        }
+
+        /// Its number in binary forms, its name in JSON.
+        impl Serialize for $t {
+            fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+                to.serialize_unit_variant(stringify!($t), *self as u32, self.as_str())
+            }
+        }
+    };
+}
+
 mod finding;
+mod pool;
 mod scrape;
 
 use std::borrow::Cow;
@@ -25,13 +44,14 @@ use crate::formula::Formula;
 use crate::id::{BlockHash, DecisionId, Millis, SourceIx, TokensHash, Worker, WorkerIx};
 
 pub use finding::{CheckStatus, Evidence, Finding, Fix, PanelRef, Phase, RuleStatus, Severity};
+pub use pool::{Role, RoleEvidence, RouterMode};
 pub use scrape::{
-    Counter, Gauge, Histogram, HistogramKind, ModelFigures, ProcessRole, RankFigures, RoutingState, Scrape,
-    WorkerFigures,
+    Counter, Gauge, Histogram, HistogramKind, ModelFigures, ProcessRole, QueueFigures, RankFigures,
+    RoutingState, Scrape, WorkerFigures,
 };
 
 /// Version of the binary form of everything in this file.
-pub const RECORD_VERSION: u8 = 7;
+pub const RECORD_VERSION: u8 = 8;
 
 /// One KV block as a worker stored it: the engine's identity of it and the router's hash of its tokens.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
@@ -610,6 +630,14 @@ pub enum LogSign {
     NoLocalIndexer,
     /// The router listens to JetStream because not every worker has a local indexer (0.9).
     UsesJetStream,
+    /// The router takes no KV events, because it was told so: what it believes workers to hold is what it sent there itself
+    /// (`--no-router-kv-events`; the line is of 1.6).
+    KvEventsOff,
+    /// The router counts the blocks of a request as cached from the moment that it chooses (`--router-predicted-ttl-secs`, 1.6).
+    PredictsOnRoute {
+        /// For how long, in milliseconds, unless a KV event confirms them. `None`: the line does not say.
+        ttl_ms: Option<u32>,
+    },
 }
 
 /// Kinds of source.
@@ -727,23 +755,6 @@ pub enum RejectReason {
     UnknownKind,
 }
 
-macro_rules! words {
-    ($(#[$doc:meta])* $t:ty { $($v:ident => $w:literal),* $(,)? }) => {
-        impl $t {
-            $(#[$doc])*
-            pub const fn as_str(self) -> &'static str {
-                match self { $(Self::$v => $w),* }
-            }
-        }
-
-        /// Its number in binary forms, its name in JSON.
-        impl Serialize for $t {
-            fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
-                to.serialize_unit_variant(stringify!($t), *self as u32, self.as_str())
-            }
-        }
-    };
-}
 words! {
     /// Name in the API.
     SourceKind { Nats => "nats", Simulator => "simulator", Logs => "logs", Prometheus => "prometheus" }

@@ -6,7 +6,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 pub use radixscope_model::formula::Formula;
 use radixscope_model::formula::major_minor;
-use radixscope_model::record::Decision;
+use radixscope_model::record::{self, Decision};
 
 use super::numbers::{NUMBERS, NumberDoc, OVERLAP_SCORE_WEIGHT, PREFILL_LOAD_SCALE, RefusedNumber};
 
@@ -89,6 +89,16 @@ pub enum Role {
     Decode,
     /// Encoding of images and the like.
     Encode,
+}
+
+impl From<record::Role> for Role {
+    fn from(role: record::Role) -> Self {
+        match role {
+            record::Role::Prefill => Self::Prefill,
+            record::Role::Decode => Self::Decode,
+            record::Role::Aggregated => Self::Aggregated,
+        }
+    }
 }
 
 impl Role {

@@ -1,0 +1,144 @@
+//! What a pool of workers does and how its router chooses, in Dynamo's own words. Knows nothing of who says so on which wire.
+
+use serde::{Deserialize, Serialize, Serializer};
+
+/// What the workers of a pool do.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug, Deserialize)]
+pub enum Role {
+    /// They compute prompts and hand the KV cache over.
+    Prefill,
+    /// They generate tokens from a KV cache that was handed over.
+    Decode,
+    /// They do both.
+    Aggregated,
+}
+
+impl Role {
+    /// The role that Dynamo calls so, in any case of letters: `prefill`, `Decode`. `None`: another word.
+    pub fn of(word: &str) -> Option<Self> {
+        [Self::Prefill, Self::Decode, Self::Aggregated]
+            .into_iter()
+            .find(|role| word.eq_ignore_ascii_case(role.as_str()))
+    }
+}
+
+/// How a role is known, the best first.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug, Deserialize)]
+pub enum RoleEvidence {
+    /// A worker's model card.
+    Card,
+    /// The label `worker_type` of a frontend's metrics. They say `decode` of aggregated workers too, so it is evidence only
+    /// where some worker is called `prefill`.
+    Metrics,
+    /// `worker_type` or `phase` in a frontend's log; the same holds for `worker_type`.
+    Log,
+    /// The form of `AddRequest` messages.
+    Wire,
+    /// The component is called `prefill`.
+    Name,
+}
+
+/// How a frontend chooses a worker (`--router-mode`).
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug, Deserialize)]
+pub enum RouterMode {
+    /// By cached blocks and load.
+    Kv,
+    /// One after the other.
+    RoundRobin,
+    /// At random.
+    Random,
+    /// The less busy of two taken at random.
+    PowerOfTwoChoices,
+    /// The least busy.
+    LeastLoaded,
+    /// By kind of device and load.
+    DeviceAwareWeighted,
+    /// The worker that the request names.
+    Direct,
+    /// A mode that this version does not know.
+    Other,
+}
+
+impl RouterMode {
+    /// The mode that Dynamo calls so, in a log's form (`power-of-two-choices`), in that of its option (`power-of-two`) or in
+    /// that of its spans (`RoundRobin`).
+    pub fn of(word: &str) -> Self {
+        const WORDS: [(&str, RouterMode); 8] = [
+            ("kv", RouterMode::Kv),
+            ("roundrobin", RouterMode::RoundRobin),
+            ("random", RouterMode::Random),
+            ("poweroftwochoices", RouterMode::PowerOfTwoChoices),
+            ("poweroftwo", RouterMode::PowerOfTwoChoices),
+            ("leastloaded", RouterMode::LeastLoaded),
+            ("deviceawareweighted", RouterMode::DeviceAwareWeighted),
+            ("direct", RouterMode::Direct),
+        ];
+        let letters =
+            || word.bytes().filter(|byte| !matches!(byte, b'-' | b'_')).map(|b| b.to_ascii_lowercase());
+        let found = WORDS.iter().find(|(known, _)| known.bytes().eq(letters()));
+        found.map_or(Self::Other, |(_, mode)| *mode)
+    }
+}
+
+words! {
+    /// Name in the API.
+    Role { Prefill => "prefill", Decode => "decode", Aggregated => "aggregated" }
+}
+words! {
+    /// Name in the API.
+    RoleEvidence {
+        Card => "model_card", Metrics => "metrics", Log => "log", Wire => "messages", Name => "component_name",
+    }
+}
+words! {
+    /// Dynamo's name of it.
+    RouterMode {
+        Kv => "kv", RoundRobin => "round-robin", Random => "random", PowerOfTwoChoices => "power-of-two",
+        LeastLoaded => "least-loaded", DeviceAwareWeighted => "device-aware-weighted", Direct => "direct",
+        Other => "other",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn roles_are_known_in_any_case_and_nothing_else_is_one() {
+        for role in [Role::Prefill, Role::Decode, Role::Aggregated] {
+            assert_eq!(Role::of(role.as_str()), Some(role));
+            assert_eq!(Role::of(&role.as_str().to_uppercase()), Some(role));
+        }
+        for other in ["", "pre", "prefills", "encode", "Chat | Completions"] {
+            assert_eq!(Role::of(other), None, "{other}");
+        }
+    }
+
+    #[test]
+    fn modes_are_known_in_all_forms_that_dynamo_writes() {
+        for (word, mode) in [
+            ("kv", RouterMode::Kv),
+            ("KV", RouterMode::Kv),
+            ("round-robin", RouterMode::RoundRobin),
+            ("RoundRobin", RouterMode::RoundRobin),
+            ("round_robin", RouterMode::RoundRobin),
+            ("power-of-two", RouterMode::PowerOfTwoChoices),
+            ("power-of-two-choices", RouterMode::PowerOfTwoChoices),
+            ("device-aware-weighted", RouterMode::DeviceAwareWeighted),
+            ("least-loaded", RouterMode::LeastLoaded),
+            ("direct", RouterMode::Direct),
+            ("", RouterMode::Other),
+            ("kvx", RouterMode::Other),
+        ] {
+            assert_eq!(RouterMode::of(word), mode, "{word}");
+        }
+    }
+
+    #[test]
+    fn the_best_evidence_comes_first() {
+        use RoleEvidence::{Card, Log, Metrics, Name, Wire};
+        let mut all = [Name, Wire, Log, Metrics, Card];
+        all.sort();
+        assert_eq!(all, [Card, Metrics, Log, Wire, Name]);
+    }
+}
