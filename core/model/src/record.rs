@@ -44,7 +44,7 @@ use crate::formula::Formula;
 use crate::id::{BlockHash, DecisionId, Millis, SourceIx, TokensHash, Worker, WorkerIx};
 
 pub use finding::{CheckStatus, Evidence, Finding, Fix, PanelRef, Phase, RuleStatus, Severity};
-pub use pool::{Role, RoleEvidence, RouterMode};
+pub use pool::{Role, RoleEvidence, RoutingMode};
 pub use scrape::{
     Counter, Gauge, Histogram, HistogramKind, ModelFigures, ProcessRole, QueueFigures, RankFigures,
     RoutingState, Scrape, WorkerFigures,

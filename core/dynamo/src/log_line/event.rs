@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use super::printed::Printed;
 use radixscope_model::id::{Worker, WorkerId};
-use radixscope_model::record::{LogSign, Role, RouterMode};
+use radixscope_model::record::{LogSign, Role, RoutingMode};
 
 /// What a line says.
 #[derive(Clone, PartialEq, Debug)]
@@ -277,7 +277,7 @@ pub struct SelectedWithoutKv<'a> {
     /// The chosen worker; these modes do not choose a rank.
     pub worker: WorkerId,
     /// How it was chosen.
-    pub mode: RouterMode,
+    pub mode: RoutingMode,
     /// Workers that it was chosen from, where the mode compares them.
     pub candidate_count: Option<u64>,
     /// Requests that ran on it, where the mode counts them.

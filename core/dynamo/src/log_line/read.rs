@@ -11,7 +11,7 @@ use super::sign::sign;
 use crate::error::Reason;
 use crate::wire::{Fault, InField};
 use radixscope_model::id::{Worker, WorkerId};
-use radixscope_model::record::{Role, RouterMode};
+use radixscope_model::record::{Role, RoutingMode};
 
 /// Spans of this name are written by the KV-aware mode; other modes write the same words.
 const ROUTE_SPAN: &str = "kv_router.route_request";
@@ -231,7 +231,7 @@ fn selected<'a>(message: Message<'a>, rest: &'a str, pinned: bool) -> Result<Opt
         return dispatched(fields).map(|dispatched| dispatched.map(LogEvent::Dispatched));
     }
     if let Some(mode) = fields.get(Key::RouterMode).filter(|mode| *mode != "kv") {
-        let mode = RouterMode::of(mode);
+        let mode = RoutingMode::of(mode);
         // Whatever the span: what has an overlap was chosen by KV.
         let is_by_kv = is_of_route || fields.get(Key::OverlapBlocks).is_some();
         return if is_by_kv { Ok(None) } else { without_kv(fields, mode).map(Some) };
@@ -250,7 +250,7 @@ fn selected<'a>(message: Message<'a>, rest: &'a str, pinned: bool) -> Result<Opt
     })))
 }
 
-fn without_kv(mut fields: Fields<'_>, mode: RouterMode) -> Result<LogEvent<'_>, Fault> {
+fn without_kv(mut fields: Fields<'_>, mode: RoutingMode) -> Result<LogEvent<'_>, Fault> {
     Ok(LogEvent::SelectedWithoutKv(SelectedWithoutKv {
         worker: WorkerId(fields.need_u64(Key::WorkerId)?),
         mode,
@@ -337,12 +337,13 @@ fn route_done<'a>(
     rest: &'a str,
     ending: Ending,
 ) -> Result<Option<LogEvent<'a>>, Fault> {
-    let (is_by_kv, is_plain) = (message.is_of_route(), message.is_of(PLAIN_ROUTE_SPAN));
-    if !is_by_kv && !(is_plain && ending == Ending::Failed) {
+    let is_by_kv = message.is_of_route();
+    let is_plain_failure = ending == Ending::Failed && message.is_of(PLAIN_ROUTE_SPAN);
+    if !is_by_kv && !is_plain_failure {
         return Ok(None);
     }
     let mut fields = message.fields.take().unwrap_or_else(|| Fields::of_route_text(rest));
-    if is_plain {
+    if !is_by_kv {
         return unreachable(fields);
     }
     Ok(Some(LogEvent::RouteDone(RouteDone {

@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 
 use radixscope_dynamo::log_line::{LogEvent, RequestIds, decode};
-use radixscope_model::record::RouterMode;
+use radixscope_model::record::RoutingMode;
 use regex::Regex;
 
 /// Version, kind, the router's id, the HTTP span's id, and the line; `-` for an id that the line does not bear. Lists of
@@ -96,7 +96,7 @@ fn a_direct_choice_of_another_mode_claims_no_overlap() {
         let other = without.replace("kv_router.route_request", "router.route_request");
         let direct = decode(other.as_bytes()).expect("a line").expect("of ours").event;
         let LogEvent::SelectedWithoutKv(direct) = direct else { panic!("{direct:?}") };
-        assert_eq!(direct.mode, RouterMode::Direct, "{other}");
+        assert_eq!(direct.mode, RoutingMode::Direct, "{other}");
         *(if line.starts_with('{') { &mut json } else { &mut text }) += 1;
     }
     assert_eq!((text, json), (2, 2), "1.3 and 1.4");

@@ -9,7 +9,7 @@ use radixscope_dynamo::log_line::{self, LogEvent, LogRecord, UnreachableWhy};
 use radixscope_dynamo::prometheus::{self, Scraped};
 use radixscope_dynamo::subject;
 use radixscope_model::id::{Worker, WorkerId};
-use radixscope_model::record::{Counter, Gauge, HistogramKind, LogSign, QueueFigures, Role, RouterMode};
+use radixscope_model::record::{Counter, Gauge, HistogramKind, LogSign, QueueFigures, Role, RoutingMode};
 
 const CARDS: &str = include_str!("../fixtures/topologies/cards.jsonl");
 const LOG_LINES: &str = include_str!("../fixtures/topologies/log_lines.tsv");
@@ -258,7 +258,7 @@ fn choices_of_modes_that_look_at_no_cache_are_told_apart() {
             _ => None,
         })
         .collect();
-    let round_robin = |id, http| (RouterMode::RoundRobin, id, None, Some(http));
+    let round_robin = |id, http| (RoutingMode::RoundRobin, id, None, Some(http));
     assert_eq!(
         chosen,
         [
@@ -280,7 +280,7 @@ fn choices_of_modes_that_look_at_no_cache_are_told_apart() {
     let Some(LogEvent::SelectedWithoutKv(chosen)) = event(&json) else { panic!("{json}") };
     assert_eq!(
         (chosen.mode, chosen.worker, chosen.ids.router.as_deref()),
-        (RouterMode::LeastLoaded, WorkerId(7), Some("r"))
+        (RoutingMode::LeastLoaded, WorkerId(7), Some("r"))
     );
     assert_eq!((chosen.candidate_count, chosen.occupancy), (Some(3), Some(2)));
 }

@@ -38,9 +38,9 @@ pub enum RoleEvidence {
     Name,
 }
 
-/// How a frontend chooses a worker (`--router-mode`).
+/// How a frontend chooses workers by its own account (`--router-mode`): all modes, of which few can be computed here.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug, Deserialize)]
-pub enum RouterMode {
+pub enum RoutingMode {
     /// By cached blocks and load.
     Kv,
     /// One after the other.
@@ -59,19 +59,19 @@ pub enum RouterMode {
     Other,
 }
 
-impl RouterMode {
+impl RoutingMode {
     /// The mode that Dynamo calls so, in a log's form (`power-of-two-choices`), in that of its option (`power-of-two`) or in
     /// that of its spans (`RoundRobin`).
     pub fn of(word: &str) -> Self {
-        const WORDS: [(&str, RouterMode); 8] = [
-            ("kv", RouterMode::Kv),
-            ("roundrobin", RouterMode::RoundRobin),
-            ("random", RouterMode::Random),
-            ("poweroftwochoices", RouterMode::PowerOfTwoChoices),
-            ("poweroftwo", RouterMode::PowerOfTwoChoices),
-            ("leastloaded", RouterMode::LeastLoaded),
-            ("deviceawareweighted", RouterMode::DeviceAwareWeighted),
-            ("direct", RouterMode::Direct),
+        const WORDS: [(&str, RoutingMode); 8] = [
+            ("kv", RoutingMode::Kv),
+            ("roundrobin", RoutingMode::RoundRobin),
+            ("random", RoutingMode::Random),
+            ("poweroftwochoices", RoutingMode::PowerOfTwoChoices),
+            ("poweroftwo", RoutingMode::PowerOfTwoChoices),
+            ("leastloaded", RoutingMode::LeastLoaded),
+            ("deviceawareweighted", RoutingMode::DeviceAwareWeighted),
+            ("direct", RoutingMode::Direct),
         ];
         let letters =
             || word.bytes().filter(|byte| !matches!(byte, b'-' | b'_')).map(|b| b.to_ascii_lowercase());
@@ -92,7 +92,7 @@ words! {
 }
 words! {
     /// Dynamo's name of it.
-    RouterMode {
+    RoutingMode {
         Kv => "kv", RoundRobin => "round-robin", Random => "random", PowerOfTwoChoices => "power-of-two",
         LeastLoaded => "least-loaded", DeviceAwareWeighted => "device-aware-weighted", Direct => "direct",
         Other => "other",
@@ -117,20 +117,20 @@ mod tests {
     #[test]
     fn modes_are_known_in_all_forms_that_dynamo_writes() {
         for (word, mode) in [
-            ("kv", RouterMode::Kv),
-            ("KV", RouterMode::Kv),
-            ("round-robin", RouterMode::RoundRobin),
-            ("RoundRobin", RouterMode::RoundRobin),
-            ("round_robin", RouterMode::RoundRobin),
-            ("power-of-two", RouterMode::PowerOfTwoChoices),
-            ("power-of-two-choices", RouterMode::PowerOfTwoChoices),
-            ("device-aware-weighted", RouterMode::DeviceAwareWeighted),
-            ("least-loaded", RouterMode::LeastLoaded),
-            ("direct", RouterMode::Direct),
-            ("", RouterMode::Other),
-            ("kvx", RouterMode::Other),
+            ("kv", RoutingMode::Kv),
+            ("KV", RoutingMode::Kv),
+            ("round-robin", RoutingMode::RoundRobin),
+            ("RoundRobin", RoutingMode::RoundRobin),
+            ("round_robin", RoutingMode::RoundRobin),
+            ("power-of-two", RoutingMode::PowerOfTwoChoices),
+            ("power-of-two-choices", RoutingMode::PowerOfTwoChoices),
+            ("device-aware-weighted", RoutingMode::DeviceAwareWeighted),
+            ("least-loaded", RoutingMode::LeastLoaded),
+            ("direct", RoutingMode::Direct),
+            ("", RoutingMode::Other),
+            ("kvx", RoutingMode::Other),
         ] {
-            assert_eq!(RouterMode::of(word), mode, "{word}");
+            assert_eq!(RoutingMode::of(word), mode, "{word}");
         }
     }
 
