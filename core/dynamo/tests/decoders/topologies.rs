@@ -48,20 +48,18 @@ fn cards_tell_the_role_where_they_can() {
         .lines()
         .map(|card| ModelCard::decode(card.as_bytes()).expect("a real card decodes").expect("a card"))
         .collect();
-    let said: Vec<_> = cards
-        .iter()
-        .map(|card| (&*card.component, card.model_type.as_deref(), &*card.needs, card.role()))
-        .collect();
-    let chat = Some("Chat | Completions");
-    let expected: [(&str, Option<&str>, &[Role], Option<Role>); 6] = [
-        ("backend", chat, &[Role::Prefill], Some(Role::Decode)),
-        ("prefill", Some(""), &[Role::Decode], Some(Role::Prefill)),
-        ("backend", chat, &[], None),
-        ("prefill", Some("Prefill"), &[], Some(Role::Prefill)),
-        ("backend", chat, &[], Some(Role::Aggregated)),
-        ("backend2", chat, &[], Some(Role::Aggregated)),
-    ];
-    assert_eq!(said, expected, "1.6.1 disaggregated, 0.9.1 disaggregated, 1.6.1 with two models");
+    let said: Vec<_> = cards.iter().map(|card| (&*card.component, card.role())).collect();
+    let (prefill, decode, aggregated) = (Some(Role::Prefill), Some(Role::Decode), Some(Role::Aggregated));
+    let disaggregated = [("backend", decode), ("prefill", prefill)];
+    // The card of a decode worker of 0.9 is that of an aggregated one.
+    let old = [("backend", None), ("prefill", prefill)];
+    let two_models = [("backend", aggregated), ("backend2", aggregated)];
+    assert_eq!(said, [disaggregated, old, two_models].concat());
+    let needs: Vec<&[Role]> = cards.iter().map(|card| &*card.needs).collect();
+    assert_eq!(needs, [&[Role::Prefill][..], &[Role::Decode], &[], &[], &[], &[]]);
+    let types: Vec<_> = cards.iter().filter_map(|card| card.model_type.as_deref()).collect();
+    let chat = "Chat | Completions";
+    assert_eq!(types, [chat, "", chat, "Prefill", chat, chat]);
 }
 
 #[test]
