@@ -6,7 +6,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 pub use radixscope_model::formula::Formula;
 use radixscope_model::formula::major_minor;
-use radixscope_model::record::Decision;
+use radixscope_model::record::{self, Decision};
 
 use super::numbers::{NUMBERS, NumberDoc, OVERLAP_SCORE_WEIGHT, PREFILL_LOAD_SCALE, RefusedNumber};
 
@@ -91,13 +91,12 @@ pub enum Role {
     Encode,
 }
 
-impl From<radixscope_model::record::Role> for Role {
-    fn from(role: radixscope_model::record::Role) -> Self {
-        use radixscope_model::record::Role as Known;
+impl From<record::Role> for Role {
+    fn from(role: record::Role) -> Self {
         match role {
-            Known::Prefill => Self::Prefill,
-            Known::Decode => Self::Decode,
-            Known::Aggregated => Self::Aggregated,
+            record::Role::Prefill => Self::Prefill,
+            record::Role::Decode => Self::Decode,
+            record::Role::Aggregated => Self::Aggregated,
         }
     }
 }

@@ -23,6 +23,8 @@ pub(super) struct Half {
     /// When the router chose.
     pub(super) at: Moment,
     pub(super) received_ms: Millis,
+    /// Prompt tokens that waited on the chosen worker before.
+    pub(super) waiting_tokens: u64,
     pub(super) request: AddRequest,
 }
 
@@ -80,6 +82,7 @@ mod tests {
             placed: Placed { id: DecisionId(id), worker: WorkerIx(id as u16), pool: PoolIx(id as u16) },
             at: Moment(id),
             received_ms: Millis(id),
+            waiting_tokens: 0,
             request: AddRequest { token_sequence: chain, ..AddRequest::default() },
         }
     }

@@ -16,7 +16,7 @@ use radixscope_dynamo::log_line::{
 };
 use radixscope_model::id::{DecisionId, Millis, PoolIx, SourceIx, WorkerId, WorkerIx};
 use radixscope_model::record::{
-    Candidate, Completeness, Decision, DecisionSource, Ended, Outcome, Progress, Record, Role, RoleEvidence,
+    Candidate, Completeness, Decision, DecisionSource, Ended, Outcome, Progress, Record, RoleEvidence,
 };
 use radixscope_router::Formula;
 use radixscope_state::cluster::Cluster;
@@ -284,7 +284,7 @@ impl Routing {
                 };
                 let (ended_ms, outcome) = (Some(time.at_ms), Some(outcome));
                 let progress = Progress { ended_ms, outcome, ..Progress::default() };
-                let role = done.phase.as_deref().and_then(role_named);
+                let role = done.phase;
                 let sign = role.and_then(|role| role_sign(cluster, worker, role, RoleEvidence::Log));
                 let of_request = [Record::Decision(decision), Record::Progress { decision: id, progress }];
                 of_request.into_iter().chain(sign).collect()
@@ -430,7 +430,7 @@ impl Routing {
                 None
             }
         };
-        let role = selected.worker_type.as_deref().and_then(role_named);
+        let role = selected.worker_type;
         let sign = role.and_then(|role| role_sign(cluster, worker, role, RoleEvidence::Log));
         std::iter::once(decision).chain(more).map(Record::Decision).chain(sign).collect()
     }
@@ -675,15 +675,6 @@ impl LineTime {
             overlap_blocks: None,
             isl_blocks: None,
         }
-    }
-}
-
-/// `worker_type` or `phase` of a line.
-fn role_named(text: &str) -> Option<Role> {
-    match text {
-        "prefill" | "Prefill" => Some(Role::Prefill),
-        "decode" | "Decode" => Some(Role::Decode),
-        _ => None,
     }
 }
 

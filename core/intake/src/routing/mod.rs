@@ -387,6 +387,7 @@ impl Routing {
         };
         let chain = request.token_sequence.as_deref().unwrap_or_default();
         let prefill_tokens = length.prefill_tokens.unwrap_or(0);
+        let waiting_tokens = self.active.load(worker).prefill_tokens;
         self.active.add(Moment::of(at), decision.id, worker, chain, prefill_tokens);
         self.active.reported(decision.id);
         self.in_flight.begin(observed.at_ms, decision.id, worker);
@@ -394,6 +395,7 @@ impl Routing {
             placed: Placed { id: decision.id, worker, pool },
             at: Moment::of(at),
             received_ms: observed.at_ms,
+            waiting_tokens,
             request: request.clone(),
         };
         if request.token_sequence.is_some() && length.isl_tokens.is_some() && !self.is_apart(pool, cluster) {
@@ -425,12 +427,7 @@ impl Routing {
         request: &AddRequest,
         cluster: &Cluster,
     ) -> Option<Record<'static>> {
-        let role = match (&request.token_sequence, request.track_prefill_tokens) {
-            (None, _) if request.initial_effective_prefill_tokens.or(request.isl).is_some() => Role::Prefill,
-            (Some(_), Some(false)) => Role::Decode,
-            _ => return None,
-        };
-        role_sign(cluster, worker, role, RoleEvidence::Messages)
+        role_sign(cluster, worker, request.role_sign()?, RoleEvidence::Wire)
     }
 
     /// Both choices of a request, of which the messages have come: each gets what the other one's message tells.
@@ -448,10 +445,23 @@ impl Routing {
             .map(|(half, length)| {
                 let Placed { id, worker, .. } = half.placed;
                 let mut decision = Decision::new(id, worker, DecisionSource::ActiveSequences);
+                if half.placed.id == prefill.placed.id {
+                    decision.chosen_cost = self.prefill_cost(half, &length, cluster);
+                }
                 self.known_length(&mut decision, half, &chain, length, cluster);
                 Record::Decision(decision)
             })
             .collect()
+    }
+
+    /// What the chosen prefill worker cost in blocks, by the router's own messages: what waited there and what of this prompt
+    /// it does not hold. It needs no tree.
+    fn prefill_cost(&self, half: &Half, length: &Length, cluster: &Cluster) -> Option<f64> {
+        let size = length.block_size_tokens.filter(|&size| size > 0)?;
+        let formula = if half.request.isl.is_some() { Formula::A } else { Formula::E };
+        let factor = settings(cluster, &self.lines, formula, half.placed.worker).prefill_factor();
+        let tokens = half.waiting_tokens.saturating_add(length.prefill_tokens?);
+        Some(factor * tokens as f64 / f64::from(size))
     }
 
     /// Completes a decision whose prompt is known, and lets its costs be computed.
@@ -468,6 +478,14 @@ impl Routing {
         decision.isl_blocks = length.isl_blocks();
         decision.block_size_tokens = length.block_size_tokens;
         decision.overlap_blocks = length.overlap_blocks.filter(|_| !ignores_cache);
+        // Routers that are not to expect that blocks are used again, as decode routers are not, name them at random.
+        let is_named = ignores_cache
+            || half.request.token_sequence.is_some()
+            || self.reconstructor.path_end(cluster.tree_of(decision.worker), Prompt::Chain(chain)).is_some();
+        if !is_named {
+            decision.not_reconstructed = Some(NotReconstructed::Prompt);
+            return;
+        }
         let report = ChoiceReport {
             decision: decision.id,
             worker: decision.worker,

@@ -56,7 +56,7 @@ impl Scene {
     fn step(&mut self, request: &str, worker: u16, step: Step) {
         let id = Worker::new(100 + u64::from(worker), 0);
         let (request_id, router) = (request.into(), RouterId::Number(9));
-        let step = ActiveSequence { request_id, worker: id, router, step, by_worker: false };
+        let step = ActiveSequence { request_id, worker: id, router, step, by_worker: false, lora_name: None };
         self.tell(RequestSignal::Sequence { worker: WorkerIx(worker), step: &step });
     }
 

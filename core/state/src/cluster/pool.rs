@@ -138,8 +138,7 @@ impl Cluster {
         let of = self.pool(pool)?;
         let others = self.head.pools.iter().filter(|other| other.namespace == of.namespace);
         let is_apart = || others.clone().any(|other| !std::ptr::eq(other, of) && other.may_prefill());
-        for evidence in [RoleEvidence::Card, RoleEvidence::Metrics, RoleEvidence::Log, RoleEvidence::Messages]
-        {
+        for evidence in [RoleEvidence::Card, RoleEvidence::Metrics, RoleEvidence::Log, RoleEvidence::Wire] {
             let is_exact = evidence == RoleEvidence::Card;
             if of.says(evidence, Role::Prefill) {
                 return Some((Role::Prefill, evidence));
