@@ -187,7 +187,8 @@ mod tests {
     ) -> SimulatedCandidate {
         let terms =
             Terms { prefill_blocks, decode_blocks, cost: prefill_blocks + decode_blocks, ..Terms::default() };
-        let candidate = terms.candidate(WorkerIx(0), overlap_blocks, Some(tree_size));
+        let candidate =
+            terms.candidate(WorkerIx(0), radixscope_router::Overlap::device(overlap_blocks), Some(tree_size));
         SimulatedCandidate { candidate, prefill_tokens: 0, decode_blocks: 0, new_blocks: 0 }
     }
 

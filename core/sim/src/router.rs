@@ -202,7 +202,7 @@ impl Router {
         self.candidates.clear();
         let active = (0..).map(WorkerIx).zip(&self.active[usize::from(frontend)]);
         self.candidates.extend(active.map(|(worker, active)| SimulatedCandidate {
-            candidate: Terms::default().candidate(worker, 0, None),
+            candidate: Terms::default().candidate(worker, radixscope_router::Overlap::default(), None),
             prefill_tokens: active.prefill_tokens,
             decode_blocks: active.blocks.len() as u64,
             new_blocks: (prompt.len() - active.prefix_len(prompt)) as u64,
