@@ -13,13 +13,16 @@ impl Config {
     /// them already.
     pub fn set_up(&self) -> Self {
         let mut real = self.clone();
+        self.topology.set_up(&mut real);
         let Some(plan) = self.fault else { return real };
+        if self.topology.pools() == 1 {
+            real.shrink_for_fault();
+        }
         match plan.fault {
             // Lost messages show in the numbers of envelopes, which JetStream does not have.
-            Fault::Gap => real.events = EventLine::LocalIndexer,
+            Fault::Gap if real.events == EventLine::JetStream => real.events = EventLine::LocalIndexer,
             Fault::Replicas | Fault::Approximate => real.replica_sync = false,
             Fault::Churn => {
-                real.shrink(CHURN_BLOCKS_PERCENT);
                 real.workload = Workload {
                     starters: 1_000,
                     think_ms: (30_000, 60_000),
@@ -29,7 +32,6 @@ impl Config {
             }
             Fault::MemoryFull => {
                 // Long prompts that few share, and short answers: what is promised to them stays small.
-                real.shrink(FULL_BLOCKS_PERCENT);
                 real.workload = Workload {
                     starters: 400,
                     wave_percent: 0,
@@ -44,7 +46,13 @@ impl Config {
         real
     }
 
-    fn shrink(&mut self, percent: u64) {
+    /// Leaves the workers the share of their blocks with which the fault shows.
+    pub(crate) fn shrink_for_fault(&mut self) {
+        let percent = match self.fault.map(|plan| plan.fault) {
+            Some(Fault::Churn) => CHURN_BLOCKS_PERCENT,
+            Some(Fault::MemoryFull) => FULL_BLOCKS_PERCENT,
+            _ => return,
+        };
         self.blocks_per_worker = (u64::from(self.blocks_per_worker) * percent / 100) as u32;
     }
 
@@ -69,6 +77,10 @@ impl Config {
     /// How the KV events of a worker travel.
     pub(crate) fn event_line(&self, worker: u16) -> EventLine {
         match self.fault.map(|plan| plan.fault) {
+            // From 1.4 on routers listen to the event plane, and a worker of an older release publishes past them.
+            Some(Fault::MixedPlanes) if self.events == EventLine::EventPlane => {
+                if worker == self.odd_worker() { EventLine::JetStream } else { EventLine::EventPlane }
+            }
             Some(Fault::MixedPlanes) if worker == self.odd_worker() => EventLine::LocalIndexer,
             Some(Fault::MixedPlanes) => EventLine::JetStream,
             _ => self.events,
