@@ -396,7 +396,8 @@ impl Wire {
         if delivery == Delivery::Lost {
             self.flush(at_ms, worker, out);
             let line = &mut self.workers[usize::from(worker)];
-            (line.event_id.next(), line.events.next());
+            line.event_id.next();
+            line.events.next();
             return;
         }
         if let (Change::Removed { block_hashes: more }, Some(last)) = (&change, self.pending.last_mut())

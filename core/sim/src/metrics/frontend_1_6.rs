@@ -13,6 +13,9 @@ use super::routed::Routed;
 use super::text::{Micros, family, single};
 use radixscope_router::{Role, RouterMode};
 
+/// A figure of a model: rest of its name, what it is, and where it is found.
+type Figure<'a> = (&'a str, String, &'a dyn Fn(&Pool) -> u64);
+
 /// A pool as a frontend sees it.
 pub(super) struct Seen<'a> {
     processes: &'a Processes,
@@ -97,7 +100,7 @@ fn write_requests(models: &[(&Frontend, &Seen<'_>)], text: &mut String) {
     of_models(text, "inflight_requests", "gauge", "Number of inflight requests", &|of, _| of.in_flight);
     histogram(text, "input_sequence_tokens", "Input sequence length in tokens", |of| &of.input);
     histogram(text, "inter_token_latency_seconds", "Inter-token latency in seconds", |of| &of.itl);
-    let figures: [(&str, String, &dyn Fn(&Pool) -> u64); 7] = [
+    let figures: [Figure<'_>; 7] = [
         ("context_length", of_worker("Maximum context length in tokens"), &|of| shape::context_length(&of.config)),
         ("kv_cache_block_size", of_worker("KV cache block size in tokens"), &|of| {
             of.config.block_size_tokens.into()
