@@ -550,6 +550,10 @@ fn pack(into: &mut Vec<u8>, value: &impl Serialize) {
 }
 
 #[cfg(test)]
+#[path = "wire_recorded.rs"]
+mod recorded;
+
+#[cfg(test)]
 mod tests {
     use super::super::shape::ChainHashes;
     use super::*;
