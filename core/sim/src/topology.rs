@@ -10,6 +10,10 @@ const PREFILL_COMPONENT: &str = "prefill";
 /// Blocks of a worker's host memory for each block on its device.
 const HOST_BLOCKS_PER_BLOCK: u32 = 3;
 
+/// Shared starters of the users of workers with host memory, for each one of the others' users: so many that some come again
+/// after they left the device.
+const STARTERS_PER_STARTER: u32 = 30;
+
 /// What serves the requests. [`Topology::Aggregated`] speaks as Dynamo 0.9.1 does, all others as 1.6.1.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub enum Topology {
@@ -126,6 +130,10 @@ impl Topology {
         if self.release() == Release::V1_6 {
             config.events = EventLine::EventPlane;
             config.router = of_1_6(config.router);
+        }
+        if self == Self::Tiers {
+            let starters = &mut config.workload.starters;
+            *starters = starters.saturating_mul(STARTERS_PER_STARTER);
         }
     }
 }

@@ -124,6 +124,8 @@ impl Pending {
     }
 }
 
+/// Most events of one batch (1.6).
+const MOST_EVENTS: usize = 128;
 /// Most blocks of a removal that neighbours are put together in (1.6, reference §2.6).
 const MOST_REMOVED: usize = 128;
 
@@ -406,6 +408,9 @@ impl Wire {
         {
             block_hashes.extend(more);
             return;
+        }
+        if self.pending.len() == MOST_EVENTS {
+            self.flush(at_ms, worker, out);
         }
         let event_id = self.workers[usize::from(worker)].event_id.next();
         self.pending.push(Pending { event_id, tier, change });

@@ -231,14 +231,13 @@ impl Driver {
     /// Sends a prompt to the pool that prefills it first, or to both models.
     fn route(&mut self, user: u32, pools: &mut [Serving], out: Out<'_>) {
         self.arriving -= 1;
-        self.requests[user as usize] = Request::default();
         let first = match self.config.topology {
             Topology::TwoModels => 2,
             Topology::Aggregated | Topology::Disaggregated | Topology::Tiers => 1,
         };
-        for (pool, serving) in pools.iter_mut().enumerate().take(first) {
-            // Whatever becomes of it in a pool, it is not over before it was sent to all.
-            self.requests[user as usize].open += 1;
+        // Whatever becomes of it in one pool, it is not over before it was sent to all.
+        self.requests[user as usize] = Request { open: first, ..Request::default() };
+        for (pool, serving) in pools.iter_mut().enumerate().take(first.into()) {
             serving.route(user, &mut self.at(pool, out));
         }
         if self.config.topology == Topology::Disaggregated {

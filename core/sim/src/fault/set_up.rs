@@ -1,12 +1,14 @@
 //! Faults of the set-up: what the configuration of the cluster is with them.
 
-use super::super::config::{Config, EventLine, Workload};
+use super::super::config::{Config, EventLine, Topology, Workload};
 use super::Fault;
 
 /// Share of its blocks that a worker keeps where blocks churn, in percent.
 const CHURN_BLOCKS_PERCENT: u64 = 50;
 /// Share of its blocks that a worker keeps where memory is full, in percent.
 const FULL_BLOCKS_PERCENT: u64 = 90;
+/// The same of a worker that only decodes: it gets its prompts no faster than others prefill them.
+const FULL_DECODE_BLOCKS_PERCENT: u64 = 40;
 
 impl Config {
     /// What is really set up: this configuration with the mistakes of its fault. To be asked once: what it gives has
@@ -30,6 +32,10 @@ impl Config {
                     ..real.workload
                 };
             }
+            // What fills where requests decode are answers, of prompts that few share.
+            Fault::MemoryFull if self.topology == Topology::Disaggregated => {
+                real.workload = Workload { starters: 400, wave_percent: 0, ..real.workload };
+            }
             Fault::MemoryFull => {
                 // Long prompts that few share, and short answers: what is promised to them stays small.
                 real.workload = Workload {
@@ -50,6 +56,7 @@ impl Config {
     pub(crate) fn shrink_for_fault(&mut self) {
         let percent = match self.fault.map(|plan| plan.fault) {
             Some(Fault::Churn) => CHURN_BLOCKS_PERCENT,
+            Some(Fault::MemoryFull) if self.topology == Topology::Disaggregated => FULL_DECODE_BLOCKS_PERCENT,
             Some(Fault::MemoryFull) => FULL_BLOCKS_PERCENT,
             _ => return,
         };
