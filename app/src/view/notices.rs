@@ -62,7 +62,7 @@ pub(super) fn Notices(store: Store) -> impl IntoView {
         all.extend(of_trust(store));
         all.extend(store.misread.get().into_iter().map(|text| Notice::new("notice-address", "warn", text)));
         if store.address.with(|a| a.panel == Panel::Overview) {
-            let mut found = store.on_beat(of_findings);
+            let mut found = store.on_beat(|shown| of_findings(shown));
             // What was checked when data came is not known to be so now.
             if let Some(found) =
                 found.as_mut().filter(|found| found.level == "good" && !old(store).is_empty())

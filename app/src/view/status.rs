@@ -2,12 +2,11 @@
 
 use leptos::prelude::*;
 use radixscope_model::record::LinkState;
-use radixscope_state::cluster::Cluster;
 
 use super::losses::LOSSES_ID;
 use super::nav::Nav;
 use crate::format::{self, UNKNOWN};
-use crate::store::{Feed, Link, Store};
+use crate::store::{Feed, Link, Shown, Store};
 use crate::url::Theme;
 
 /// The bar at the top.
@@ -85,7 +84,7 @@ fn source_words(store: Store) -> (&'static str, String) {
 
 #[component]
 fn Facts(store: Store) -> impl IntoView {
-    let look = move |text: fn(&Cluster) -> String| -> Signal<String> {
+    let look = move |text: fn(&Shown<'_>) -> String| -> Signal<String> {
         Memo::new(move |_| if store.ready() { store.on_beat(text) } else { UNKNOWN.to_owned() }).into()
     };
     // Live figures: without a source that speaks nobody knows them.

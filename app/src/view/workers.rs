@@ -233,7 +233,7 @@ fn held(
 
 /// Quiet facts: each is zero on a healthy worker, and says nothing by itself about why it is not.
 fn facts(cluster: &Cluster, ix: WorkerIx, w: &WorkerState) -> Vec<(&'static str, String)> {
-    let unattached = cluster.tree().holdings(ix).unattached;
+    let unattached = cluster.tree_of(ix).holdings(ix).unattached;
     let mut facts = Vec::new();
     let mut add = |id, n: u64, one: &str, many: &str| {
         if n > 0 {

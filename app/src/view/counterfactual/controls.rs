@@ -109,7 +109,7 @@ pub(super) fn Controls(
     children: Children,
 ) -> impl IntoView {
     let formula = Memo::new(move |_| {
-        let latest = |cluster: &radixscope_state::cluster::Cluster| {
+        let latest = |cluster: &crate::store::Shown<'_>| {
             cluster.decisions().newest_first().take(100).find_map(|decided| decided.decision.formula)
         };
         store.on_beat(latest).unwrap_or_default()

@@ -16,7 +16,7 @@ use crate::view::chip::Chip;
 /// More workers than this are not drawn one by one; the gap counts all of them.
 const MAX_STRIPS: usize = 32;
 #[derive(Clone, PartialEq, Default)]
-struct Shown {
+struct Imbalance {
     series: Series,
     gaps: Vec<Option<Gap>>,
     limit: Option<u64>,
@@ -26,7 +26,7 @@ struct Shown {
     estimates: Vec<(WorkerIx, Option<u64>)>,
 }
 
-impl Shown {
+impl Imbalance {
     fn of(cluster: &Cluster, now: Millis) -> Self {
         let series = in_flight::series(cluster, now, RATE_WINDOW_S);
         let limit = in_flight::batch_limit(cluster);
@@ -131,7 +131,7 @@ fn or_unknown(figure: Option<u32>) -> String {
 pub(super) fn SpreadSection(store: Store, dark: Signal<bool>, second: Memo<Millis>) -> impl IntoView {
     let shown = Memo::new(move |_| {
         let now = second.get();
-        store.peek(|cluster| Shown::of(cluster, now))
+        store.peek(|cluster| Imbalance::of(cluster, now))
     });
     let known = Memo::new(move |_| shown.with(|shown| !shown.series.workers.is_empty()));
     let workers =
@@ -141,7 +141,7 @@ pub(super) fn SpreadSection(store: Store, dark: Signal<bool>, second: Memo<Milli
         None => "batch limit unknown: a scraped frontend reports max_num_seqs".to_owned(),
     };
     let option = move |palette: &Palette| shown.with(|shown| Some(shown.option(palette)));
-    let words = Signal::derive(move || shown.with(Shown::words));
+    let words = Signal::derive(move || shown.with(Imbalance::words));
     let left_out = move || shown.with(|shown| shown.series.workers.len().saturating_sub(MAX_STRIPS));
     view! {
         <section class="spread" aria-labelledby="spread-title" data-testid="spread">
@@ -174,7 +174,7 @@ fn Absent() -> impl IntoView {
 
 /// What stands beside a worker's strip.
 #[component]
-fn WorkerRow(store: Store, shown: Memo<Shown>, worker: WorkerIx) -> impl IntoView {
+fn WorkerRow(store: Store, shown: Memo<Imbalance>, worker: WorkerIx) -> impl IntoView {
     let figures = Memo::new(move |_| shown.with(|shown| shown.figures(worker)));
     let figure = move |at: usize| move || or_unknown(figures.get()[at]);
     view! {
@@ -186,8 +186,8 @@ fn WorkerRow(store: Store, shown: Memo<Shown>, worker: WorkerIx) -> impl IntoVie
 }
 
 #[component]
-fn GapRow(shown: Memo<Shown>) -> impl IntoView {
-    let figures = Memo::new(move |_| shown.with(Shown::gap_figures));
+fn GapRow(shown: Memo<Imbalance>) -> impl IntoView {
+    let figures = Memo::new(move |_| shown.with(Imbalance::gap_figures));
     let figure = move |at: usize| move || or_unknown(figures.get()[at]);
     view! {
         <div class="strip-row" data-testid="spread-gap">
@@ -201,7 +201,7 @@ fn GapRow(shown: Memo<Shown>) -> impl IntoView {
 
 /// Spikes that moved, the last one first.
 #[component]
-fn Episodes(shown: Memo<Shown>) -> impl IntoView {
+fn Episodes(shown: Memo<Imbalance>) -> impl IntoView {
     let words = Memo::new(move |_| {
         let one = |episode: &Episode| {
             let part = |spike: &Spike| {
@@ -233,7 +233,7 @@ fn Episodes(shown: Memo<Shown>) -> impl IntoView {
 
 /// What is known of workers without counted requests.
 #[component]
-fn Estimates(store: Store, shown: Memo<Shown>) -> impl IntoView {
+fn Estimates(store: Store, shown: Memo<Imbalance>) -> impl IntoView {
     let known = Memo::new(move |_| {
         shown.with(|shown| {
             shown.estimates.iter().filter(|(_, blocks)| blocks.is_some()).copied().collect::<Vec<_>>()

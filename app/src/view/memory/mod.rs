@@ -66,7 +66,7 @@ pub(super) fn bytes_per_token(store: Store) -> Memo<Option<u64>> {
 #[component]
 pub(crate) fn MemoryPanel(store: Store) -> impl IntoView {
     let calculator = Calculator::new(store);
-    let sums = Memo::new(move |_| store.on_beat(|cluster| memory::live(cluster, store.now_ms())));
+    let sums = Memo::new(move |_| store.on_beat(|cluster| memory::live(cluster, cluster.pool, store.now_ms())));
     let share = move |of: fn(&radixscope_insight::capacity::Live) -> Option<u64>| {
         Signal::derive(move || {
             sums.with(|live| {

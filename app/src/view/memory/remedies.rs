@@ -11,7 +11,7 @@ use crate::view::clipboard::copy;
 pub(super) fn Remedies(calculator: Calculator) -> impl IntoView {
     let store = calculator.store;
     let judged =
-        Memo::new(move |_| store.on_beat(|cluster| remedies(&memory::live(cluster, store.now_ms()))));
+        Memo::new(move |_| store.on_beat(|cluster| remedies(&memory::live(cluster, cluster.pool, store.now_ms()))));
     let engine = Memo::new(move |_| calculator.form.with(|form| form.engine));
     let copied = RwSignal::new(String::new());
     let one = move |remedy: Remedy| {

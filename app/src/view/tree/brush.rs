@@ -1,7 +1,6 @@
 //! How the picture is painted: by owners or by heat, as one or in lanes, and what fades over it.
 
 use radixscope_model::id::WorkerIx;
-use radixscope_state::cluster::Cluster;
 use radixscope_state::tree::Tree;
 use radixscope_state::tree::forest::{ChainId, Forest};
 
@@ -14,7 +13,7 @@ use crate::draw::raster::{ByOwner, Drawn, Fills, Pixels, raster};
 use crate::draw::surface::Surface;
 use crate::draw::viewport::{Rect, Viewport};
 use crate::draw::words;
-use crate::store::{Store, now_ms};
+use crate::store::{Shown, Store, now_ms};
 use crate::theme;
 
 /// What the pixels depend on beside the tree, the window and the theme.
@@ -60,7 +59,7 @@ impl Brush {
     pub(super) fn how(
         &mut self,
         store: Store,
-        (cluster, forest): (&Cluster, &Forest),
+        (cluster, forest): (&Shown<'_>, &Forest),
         (choice, picked, dark): (Choice, Option<WorkerIx>, bool),
         surface: &Surface,
         scrolled: f64,
@@ -112,7 +111,7 @@ impl Brush {
         &self,
         how: &How,
         surface: &Surface,
-        (cluster, forest): (&Cluster, &Forest),
+        (cluster, forest): (&Shown<'_>, &Forest),
         view: &Viewport,
         palette: &Palette,
         drawn: &Drawn,

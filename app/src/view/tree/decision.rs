@@ -3,7 +3,7 @@
 use leptos::prelude::*;
 use radixscope_model::id::DecisionId;
 use radixscope_router::explain::Short;
-use radixscope_state::cluster::{Cluster, DecisionEntry};
+use radixscope_state::cluster::DecisionEntry;
 
 use super::side;
 use super::state::TreeView;
@@ -13,6 +13,7 @@ use crate::draw::palette::label;
 use crate::format::{self, UNKNOWN};
 use crate::url::Panel;
 use crate::view::chip::Chip;
+use crate::store::Shown;
 
 /// Candidates listed at most: the cheapest.
 const CANDIDATES: usize = 24;
@@ -44,7 +45,7 @@ pub(super) fn follow(tree: TreeView) {
 }
 
 /// The last block of a decision's path that is still there.
-fn end_of(cluster: &Cluster, id: DecisionId) -> Option<Crumb> {
+fn end_of(cluster: &Shown<'_>, id: DecisionId) -> Option<Crumb> {
     let (tree, path) = (cluster.tree(), cluster.decisions().get(id)?.decision.path?);
     let node = tree.find(path.worker, path.block_hash).filter(|&node| tree.is_attached(node))?;
     Some(Crumb::at(tree, node, tree.position(node)))
@@ -59,7 +60,7 @@ enum Step {
 }
 
 /// The next decision in this direction that names blocks.
-fn next(cluster: &Cluster, from: Option<DecisionId>, step: Step) -> Option<DecisionId> {
+fn next(cluster: &Shown<'_>, from: Option<DecisionId>, step: Step) -> Option<DecisionId> {
     let mut paths =
         cluster.decisions().newest_first().filter(|d| d.decision.path.is_some()).map(|d| d.decision.id);
     match (step, from) {

@@ -5,7 +5,7 @@ use leptos::html;
 use leptos::prelude::*;
 use radixscope_insight::memory::Memory;
 use radixscope_model::id::{Millis, WorkerIx};
-use radixscope_state::cluster::{Cluster, Sign};
+use radixscope_state::cluster::Sign;
 
 use super::state::TreeView;
 use crate::draw::lanes::Lanes;
@@ -14,6 +14,7 @@ use crate::draw::strip::area;
 use crate::format::{self, UNKNOWN};
 use crate::view::chip::Chip;
 use crate::view::resize;
+use crate::store::Shown;
 
 /// Seconds of the small curve.
 const SECONDS: u64 = 60;
@@ -38,7 +39,7 @@ struct Head {
 }
 
 impl Head {
-    fn of(cluster: &Cluster, worker: WorkerIx, now: Millis, most: f64) -> Option<Self> {
+    fn of(cluster: &Shown<'_>, worker: WorkerIx, now: Millis, most: f64) -> Option<Self> {
         let state = cluster.worker(worker)?;
         let blocks = cluster.blocks(worker);
         let capacity = Memory::of(cluster, worker, now)?.capacity.map(|capacity| capacity.value);
@@ -98,7 +99,7 @@ impl Head {
 }
 
 /// Most blocks that any worker stored or removed in one of the last seconds: the top of every curve.
-fn most(cluster: &Cluster, now: Millis) -> f64 {
+fn most(cluster: &Shown<'_>, now: Millis) -> f64 {
     let workers = (0..cluster.workers().len() as u16).map(WorkerIx);
     let buckets = workers.flat_map(|w| cluster.rates(w, now, SECONDS)).filter_map(|(_, bucket)| bucket);
     f64::from(buckets.map(|bucket| bucket.stored.max(bucket.removed)).max().unwrap_or(0).max(1))

@@ -2,8 +2,7 @@
 
 use leptos::html;
 use leptos::prelude::*;
-use radixscope_model::id::WorkerIx;
-use radixscope_state::cluster::Cluster;
+use radixscope_model::id::{PoolIx, WorkerIx};
 use radixscope_state::tree::Tree;
 use radixscope_state::tree::forest::{ChainId, Forest};
 use web_sys::HtmlElement;
@@ -24,13 +23,14 @@ use crate::draw::surface::Surface;
 use crate::draw::viewport::{Region, Viewport};
 use crate::draw::visible;
 use crate::draw::words::GUTTER;
-use crate::store::now_ms;
+use crate::store::{Shown, now_ms};
 use crate::theme;
 use crate::view::resize;
 
 /// Everything that pixels are made of.
 #[derive(Clone, Copy, PartialEq)]
 struct Made {
+    pool: PoolIx,
     revision: u64,
     region: Region,
     palette_of: (bool, usize),
@@ -152,7 +152,7 @@ fn draw(
             let scrolled = tree.scrolled.get();
             let how = stage.brush.how(tree.store, seen, (choice, picked, dark), &stage.surface, scrolled);
             tree.lanes.set_value(how.lanes.map(|lanes| lanes.in_css(view.scale)));
-            stage.paint(cluster.tree(), forest, &view, how, choice);
+            stage.paint((cluster.pool, cluster.tree(), forest), &view, how, choice);
             stage.surface.clear_above();
             let fades = stage.brush.fade(&how, &stage.surface, forest, &view, &stage.palette, goes_on);
             stage.annotate(tree, seen, &view, &how);
@@ -183,10 +183,16 @@ impl Stage {
     }
 
     /// The lower canvas: boxes.
-    fn paint(&mut self, tree: &Tree, forest: &Forest, view: &Viewport, how: How, choice: Choice) {
+    fn paint(
+        &mut self,
+        (pool, tree, forest): (PoolIx, &Tree, &Forest),
+        view: &Viewport,
+        how: How,
+        choice: Choice,
+    ) {
         let Some(palette_of) = self.palette_of else { return };
         let (region, size) = (view.region, self.surface.size);
-        let made = Made { revision: forest.revision(), region, palette_of, choice, how, size };
+        let made = Made { pool, revision: forest.revision(), region, palette_of, choice, how, size };
         if self.made == Some(made) {
             return;
         }
@@ -196,7 +202,7 @@ impl Stage {
     }
 
     /// The upper canvas: words and outlines.
-    fn annotate(&self, tree: TreeView, (cluster, forest): (&Cluster, &Forest), view: &Viewport, how: &How) {
+    fn annotate(&self, tree: TreeView, (cluster, forest): (&Shown<'_>, &Forest), view: &Viewport, how: &How) {
         let (surface, palette, mirror) = (&self.surface, &self.palette, cluster.tree());
         self.brush.words(how, surface, (cluster, forest), view, palette, &self.drawn);
         let outline = |id: ChainId, colour, width: f64, dash: f64| {
@@ -263,7 +269,7 @@ impl Stage {
 }
 
 /// Tells the panel's other parts what the camera shows: path and window, in words.
-fn say(tree: TreeView, cluster: &Cluster, forest: &Forest, region: Region) {
+fn say(tree: TreeView, cluster: &Shown<'_>, forest: &Forest, region: Region) {
     let mirror = cluster.tree();
     let goal = tree.camera.with_value(|camera| camera.goal());
     let boxes = match goal {

@@ -73,7 +73,7 @@ fn Moment(
             frozen_seq.set(None);
             return;
         }
-        let copy = store.peek(copied).map(|cluster| Frozen { cluster, at_ms: store.now_ms() });
+        let copy = store.peek(|shown| copied(shown)).map(|cluster| Frozen { cluster, at_ms: store.now_ms() });
         failed.set(copy.is_none());
         let seq = copy.as_ref().map(|frozen| frozen.cluster.seq().0);
         frozen.set_value(copy);
@@ -141,7 +141,7 @@ fn begin(store: Store, asking: Asking) {
         if begun.get_value() {
             return;
         }
-        if let Some(id) = store.on_beat(prompt::latest_decision) {
+        if let Some(id) = store.on_beat(|shown| prompt::latest_decision(shown)) {
             begun.set_value(true);
             asking.choose_decision(store, id);
         }
