@@ -5,6 +5,7 @@ use radixscope_model::record::LinkState;
 
 use super::losses::LOSSES_ID;
 use super::nav::Nav;
+use super::pools::PoolSwitch;
 use crate::format::{self, UNKNOWN};
 use crate::store::{Feed, Link, Shown, Store};
 use crate::url::Theme;
@@ -25,6 +26,7 @@ pub(super) fn StatusBar(store: Store, help: RwSignal<u32>) -> impl IntoView {
             </h1>
             <Nav store/>
             <Connection store/>
+            <PoolSwitch store/>
             <div class="facts"><Facts store/></div>
             <ThemeButton store/>
             <button class="icon" on:click=move |_| help.update(|n| *n += 1) aria-label="Keys and how to read the tree"

@@ -30,7 +30,6 @@ use crate::view::resize;
 /// Everything that pixels are made of.
 #[derive(Clone, Copy, PartialEq)]
 struct Made {
-    pool: PoolIx,
     revision: u64,
     region: Region,
     palette_of: (bool, usize),
@@ -47,6 +46,8 @@ struct Stage {
     pixels: Pixels,
     drawn: Drawn,
     made: Option<Made>,
+    /// Whose tree that is: revisions of two trees do not compare.
+    pool: Option<PoolIx>,
     brush: Brush,
     /// When the words around the picture were last brought up to date.
     said_ms: f64,
@@ -74,6 +75,7 @@ pub(super) fn Canvas(tree: TreeView) -> impl IntoView {
             pixels: Pixels::default(),
             drawn: Drawn::default(),
             made: None,
+            pool: None,
             brush: Brush::default(),
             said_ms: f64::NEG_INFINITY,
         }));
@@ -143,6 +145,10 @@ fn draw(
                 stage.palette = Palette::read(theme::token, dark, palette_of.1);
                 stage.palette_of = Some(palette_of);
             }
+            if stage.pool.replace(cluster.pool) != Some(cluster.pool) {
+                (stage.made, stage.brush) = (None, Brush::default());
+                minimap.inspect(|minimap| minimap.begin());
+            }
             let still = theme::less_motion();
             let moved =
                 tree.camera.try_update_value(|camera| camera.step(cluster.tree(), forest, now_ms(), still));
@@ -152,7 +158,7 @@ fn draw(
             let scrolled = tree.scrolled.get();
             let how = stage.brush.how(tree.store, seen, (choice, picked, dark), &stage.surface, scrolled);
             tree.lanes.set_value(how.lanes.map(|lanes| lanes.in_css(view.scale)));
-            stage.paint((cluster.pool, cluster.tree(), forest), &view, how, choice);
+            stage.paint(cluster.tree(), forest, &view, how, choice);
             stage.surface.clear_above();
             let fades = stage.brush.fade(&how, &stage.surface, forest, &view, &stage.palette, goes_on);
             stage.annotate(tree, seen, &view, &how);
@@ -183,16 +189,10 @@ impl Stage {
     }
 
     /// The lower canvas: boxes.
-    fn paint(
-        &mut self,
-        (pool, tree, forest): (PoolIx, &Tree, &Forest),
-        view: &Viewport,
-        how: How,
-        choice: Choice,
-    ) {
+    fn paint(&mut self, tree: &Tree, forest: &Forest, view: &Viewport, how: How, choice: Choice) {
         let Some(palette_of) = self.palette_of else { return };
         let (region, size) = (view.region, self.surface.size);
-        let made = Made { pool, revision: forest.revision(), region, palette_of, choice, how, size };
+        let made = Made { revision: forest.revision(), region, palette_of, choice, how, size };
         if self.made == Some(made) {
             return;
         }
