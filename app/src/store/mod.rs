@@ -57,6 +57,8 @@ pub struct Store {
     pub workers: Memo<usize>,
     /// The workers shown, in order of first sight.
     pub listed: Memo<Vec<WorkerIx>>,
+    /// Those of the pool whose tree is drawn.
+    pub drawn: Memo<Vec<WorkerIx>>,
     /// Which pools are shown.
     pub pools: Memo<ShownPools>,
     /// Where the link to the server stands.
@@ -92,17 +94,22 @@ impl Store {
             beat.track();
             query.with(|query| live.with_value(|live| ShownPools::of(&live.cluster, query)))
         });
-        let listed = Memo::new(move |_| {
-            beat.track();
-            let pools = pools.get();
-            live.with_value(|live| Shown::new(&live.cluster, pools).worker_list().collect())
-        });
+        let workers_of = move |list: fn(&Shown<'_>) -> Vec<WorkerIx>| {
+            Memo::new(move |_| {
+                beat.track();
+                let pools = pools.get();
+                live.with_value(|live| list(&Shown::new(&live.cluster, pools)))
+            })
+        };
+        let listed = workers_of(|shown| shown.worker_list().collect());
+        let drawn = workers_of(|shown| shown.drawn_workers().collect());
         Self {
             live,
             version: RwSignal::new(0),
             beat,
             workers,
             listed,
+            drawn,
             pools,
             ready: RwSignal::new(false),
             link: RwSignal::new(Link::Connecting),
@@ -228,7 +235,7 @@ impl Store {
     /// The worker picked out everywhere, if the state knows it. Tracked.
     pub fn picked(self) -> Option<WorkerIx> {
         let worker = self.address.with(|address| address.worker)?;
-        self.on_beat(|cluster| cluster.worker_ix(worker))
+        self.on_beat(|shown| shown.worker_ix(worker).filter(|&ix| shown.pool_of(ix).is_some_and(|pool| shown.has(pool))))
     }
 
     /// Picks out a worker, or none if it was picked out already.

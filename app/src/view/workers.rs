@@ -44,12 +44,11 @@ pub(super) fn WorkersPanel(store: Store) -> impl IntoView {
             UNKNOWN.to_owned()
         }
     });
-    let count = move || store.workers.get();
+    let count = move || store.listed.with(Vec::len);
     let unsized_workers = Memo::new(move |_| {
         store.on_beat(|c| {
             let heard = |w: &WorkerIx| c.worker(*w).is_some_and(|w| w.last_event_ms.is_some());
-            let all = (0..c.workers().len() as u16).map(WorkerIx);
-            all.filter(|w| heard(w) && c.capacity(*w).is_none()).count()
+            c.worker_list().filter(|w| heard(w) && c.capacity(*w).is_none()).count()
         })
     });
     view! {
@@ -70,7 +69,7 @@ pub(super) fn WorkersPanel(store: Store) -> impl IntoView {
                             <th scope="col" class="n c-overlap" title="KV hit rate: cached blocks ÷ prompt blocks, over the decisions for this worker">"Hit rate"</th>
                             <th scope="col" class="n c-age" title="Time since its last KV event">"Event"</th>
                         </tr></thead>
-                        <For each=move || (0..count() as u16).map(WorkerIx) key=|worker| *worker let:worker>
+                        <For each=move || store.listed.get() key=|worker| *worker let:worker>
                             <WorkerRow store worker/>
                         </For>
                     </table>

@@ -54,8 +54,9 @@ impl Ledger {
         let held = RwSignal::new(None::<Arc<Held>>);
         let cursor = store.address.with_untracked(|address| address.decision);
         let filter = Memo::new(move |_| {
-            let worker = store.picked();
+            let (worker, pool) = (store.picked(), store.pools.get().only);
             store.address.with(|address| Filter {
+                pool,
                 worker,
                 kind: address.outcome,
                 request: address.request.clone(),

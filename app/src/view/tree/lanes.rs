@@ -1,6 +1,8 @@
 //! Beside each lane: whose it is, how much that worker holds, and what it stored and removed in the last minute. The
 //! column scrolls, and the lanes follow it.
 
+use std::sync::Arc;
+
 use leptos::html;
 use leptos::prelude::*;
 use radixscope_insight::memory::Memory;
@@ -100,8 +102,7 @@ impl Head {
 
 /// Most blocks that any worker stored or removed in one of the last seconds: the top of every curve.
 fn most(cluster: &Shown<'_>, now: Millis) -> f64 {
-    let workers = (0..cluster.workers().len() as u16).map(WorkerIx);
-    let buckets = workers.flat_map(|w| cluster.rates(w, now, SECONDS)).filter_map(|(_, bucket)| bucket);
+    let buckets = cluster.drawn_workers().flat_map(|w| cluster.rates(w, now, SECONDS)).filter_map(|(_, bucket)| bucket);
     f64::from(buckets.map(|bucket| bucket.stored.max(bucket.removed)).max().unwrap_or(0).max(1))
 }
 
@@ -129,21 +130,24 @@ pub(super) fn Heads(tree: TreeView) -> impl IntoView {
         let Some(frame) = frame.get_untracked() else { return };
         tree.scrolled.set(f64::from(frame.scroll_top()));
     };
-    let height = Memo::new(move |_| Lanes::height_css(stage.get(), store.workers.get()));
+    let workers = Memo::new(move |_| store.on_beat(|shown| shown.drawn_workers().collect::<Arc<[_]>>()));
+    let count = move || workers.with(|workers| workers.len());
+    let height = Memo::new(move |_| Lanes::height_css(stage.get(), count()));
     let seen = Memo::new(move |_| {
-        let lanes = Lanes { count: store.workers.get(), height: height.get(), scrolled: tree.scrolled.get() };
-        lanes.visible(stage.get())
+        let lanes = Lanes { workers: workers.get(), height: height.get(), scrolled: tree.scrolled.get() };
+        let seen = lanes.visible(stage.get());
+        seen.filter_map(|lane| Some((lane, *lanes.workers.get(lane)?))).collect::<Vec<_>>()
     });
     // Full seconds: the curve moves on with them.
     let second = Memo::new(move |_| store.on_beat(|_| Millis(store.received_ms().0 / 1000 * 1000)));
     let most = Memo::new(move |_| store.peek(|cluster| most(cluster, second.get())));
-    let all = move || format!("height:{}px", height.get() * store.workers.get() as f64);
+    let all = move || format!("height:{}px", height.get() * count() as f64);
     view! {
         <div class="lane-heads" node_ref=frame on:scroll=scrolled tabindex="0" role="region"
             aria-label="Workers of the lanes" data-testid="lane-heads">
             <ul style=all>
-                <For each=move || seen.get().map(|lane| lane as u16) key=|lane| *lane let:lane>
-                    <LaneHead tree second most height worker=WorkerIx(lane)/>
+                <For each=move || seen.get() key=|at| *at let:at>
+                    <LaneHead tree second most height lane=at.0 worker=at.1/>
                 </For>
             </ul>
         </div>
@@ -156,6 +160,7 @@ fn LaneHead(
     second: Memo<Millis>,
     most: Memo<f64>,
     height: Memo<f64>,
+    lane: usize,
     worker: WorkerIx,
 ) -> impl IntoView {
     let store = tree.store;
@@ -169,7 +174,7 @@ fn LaneHead(
         let height = height.get();
         format!(
             "top:{}px;height:{height}px;--c:var({})",
-            height * worker.0 as f64,
+            height * lane as f64,
             token(worker, store.workers.get())
         )
     };

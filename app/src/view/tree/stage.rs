@@ -28,7 +28,7 @@ use crate::theme;
 use crate::view::resize;
 
 /// Everything that pixels are made of.
-#[derive(Clone, Copy, PartialEq)]
+#[derive(Clone, PartialEq)]
 struct Made {
     revision: u64,
     region: Region,
@@ -157,8 +157,8 @@ fn draw(
             let seen = (cluster, forest);
             let scrolled = tree.scrolled.get();
             let how = stage.brush.how(tree.store, seen, (choice, picked, dark), &stage.surface, scrolled);
-            tree.lanes.set_value(how.lanes.map(|lanes| lanes.in_css(view.scale)));
-            stage.paint(cluster.tree(), forest, &view, how, choice);
+            tree.lanes.set_value(how.lanes.as_ref().map(|lanes| lanes.in_css(view.scale)));
+            stage.paint(cluster.tree(), forest, &view, how.clone(), choice);
             stage.surface.clear_above();
             let fades = stage.brush.fade(&how, &stage.surface, forest, &view, &stage.palette, goes_on);
             stage.annotate(tree, seen, &view, &how);
@@ -192,13 +192,14 @@ impl Stage {
     fn paint(&mut self, tree: &Tree, forest: &Forest, view: &Viewport, how: How, choice: Choice) {
         let Some(palette_of) = self.palette_of else { return };
         let (region, size) = (view.region, self.surface.size);
-        let made = Made { revision: forest.revision(), region, palette_of, choice, how, size };
-        if self.made == Some(made) {
+        let made = Some(Made { revision: forest.revision(), region, palette_of, choice, how, size });
+        if self.made == made {
             return;
         }
-        self.drawn = self.brush.raster(&how, tree, view, &self.palette, &mut self.pixels);
+        let Some(Made { how, .. }) = &made else { return };
+        self.drawn = self.brush.raster(how, tree, view, &self.palette, &mut self.pixels);
         self.surface.put(&self.pixels);
-        self.made = Some(made);
+        self.made = made;
     }
 
     /// The upper canvas: words and outlines.

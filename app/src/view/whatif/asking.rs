@@ -2,7 +2,7 @@
 
 use leptos::prelude::*;
 use radixscope_insight::whatif::{Adjust, Blocks, Busy, Changes, Hashes, Prompt, Question, Who, deployed};
-use radixscope_model::id::{BlockHash, DecisionId, Worker};
+use radixscope_model::id::{BlockHash, DecisionId, PoolIx, Worker};
 use radixscope_router::hash::Seed;
 use radixscope_router::{RouterSettings, example};
 use radixscope_state::cluster::Cluster;
@@ -202,6 +202,15 @@ impl Asking {
         self.changes.with(|changes| {
             changes.busy.iter().find(|(of, _)| *of == who).map(|(_, busy)| *busy).unwrap_or_default()
         })
+    }
+
+    /// The pool whose workers are weighed. Tracked.
+    pub(super) fn pool(self, shown: &Shown<'_>) -> PoolIx {
+        let recorded = (self.mode.get() == Mode::Recorded)
+            .then(|| self.decision.with(|text| text.trim().parse().ok().map(DecisionId)))
+            .flatten();
+        let decided = recorded.and_then(|id| shown.decisions().get(id));
+        decided.map_or(shown.pool, |decided| decided.pool)
     }
 
     /// The question. Tracked.
