@@ -237,6 +237,33 @@ impl Shown<'_> {
         Some((sum(|totals| totals.resident), sum(|totals| totals.resident - totals.hidden), unit))
     }
 
+    /// Workers whose KV events were received, and workers that publish them by design. Those that left are neither, nor
+    /// decode workers whose card says that they publish none, nor decode workers in a pool of which nobody ever published.
+    pub fn coverage(&self) -> (usize, usize) {
+        let silent_pools: Vec<PoolIx> = self.cluster.trees().map(|(pool, _)| pool).filter(|&pool| self.is_silent(pool)).collect();
+        let publishes = |worker: &WorkerIx| {
+            self.cluster.worker(*worker).is_some_and(|state| {
+                let is_silent = state.publishes_events == Some(false) && self.is_decode(state.pool);
+                state.gone.is_none() && !is_silent && !silent_pools.contains(&state.pool)
+            })
+        };
+        let publishers: Vec<WorkerIx> = self.worker_list().filter(publishes).collect();
+        let has_events = |worker: &&WorkerIx| {
+            self.cluster.worker(**worker).is_some_and(|state| state.last_event_ms.is_some())
+        };
+        (publishers.iter().filter(has_events).count(), publishers.len())
+    }
+
+    /// Whether its workers decode, and none of them ever published a KV event.
+    fn is_silent(&self, pool: PoolIx) -> bool {
+        let mut workers = self.cluster.workers_in(pool).filter_map(|worker| self.cluster.worker(worker));
+        self.is_decode(pool) && workers.all(|state| state.last_event_ms.is_none())
+    }
+
+    fn is_decode(&self, pool: PoolIx) -> bool {
+        self.cluster.role(pool).is_some_and(|(role, _)| role == Role::Decode)
+    }
+
     /// Sums over decisions of several pools.
     pub fn sums(&self, of_pool: &[(PoolIx, DecisionTotals)]) -> Sums {
         let count = of_pool.iter().map(|(_, totals)| totals.count).sum();

@@ -194,7 +194,7 @@ fn sums(shown: &Shown<'_>, picked: Option<WorkerIx>, now: Millis) -> (Sums, Sums
 }
 
 /// KV hit rate in words; of pools that cannot be summed side by side.
-fn rate(sums: &Sums) -> String {
+pub(super) fn rate(sums: &Sums) -> String {
     if sums.apart.is_empty() {
         return sums.hit_rate().map_or(UNKNOWN.to_owned(), format::percent);
     }

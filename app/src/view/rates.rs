@@ -44,6 +44,7 @@ pub(super) fn RatesPanel(store: Store, dark: Signal<bool>) -> impl IntoView {
     let picked = Memo::new(move |_| store.picked());
     let option = move |palette: &Palette| {
         let (now, picked) = (second.get(), picked.get());
+        store.pools.track();
         Some(store.peek(|cluster| rates::option(&bands(cluster, palette, picked, now))))
     };
     view! {

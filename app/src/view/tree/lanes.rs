@@ -140,7 +140,11 @@ pub(super) fn Heads(tree: TreeView) -> impl IntoView {
     });
     // Full seconds: the curve moves on with them.
     let second = Memo::new(move |_| store.on_beat(|_| Millis(store.received_ms().0 / 1000 * 1000)));
-    let most = Memo::new(move |_| store.peek(|cluster| most(cluster, second.get())));
+    let most = Memo::new(move |_| {
+        let second = second.get();
+        store.pools.track();
+        store.peek(|cluster| most(cluster, second))
+    });
     let all = move || format!("height:{}px", height.get() * count() as f64);
     view! {
         <div class="lane-heads" node_ref=frame on:scroll=scrolled tabindex="0" role="region"

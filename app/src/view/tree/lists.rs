@@ -1,7 +1,7 @@
 //! Prefixes worth a look, the largest or the most used first. A line moves the camera to its prefix.
 
 use leptos::prelude::*;
-use radixscope_model::id::WorkerIx;
+use radixscope_model::id::{PoolIx, WorkerIx};
 use radixscope_state::cluster::candidates_hint;
 use radixscope_state::tree::forest::{ChainId, Forest};
 
@@ -56,17 +56,18 @@ struct Lines {
 pub(super) fn List(tree: TreeView, by: Ranked) -> impl IntoView {
     let store = tree.store;
     let most = RwSignal::new(LINES);
-    let computed = StoredValue::new((f64::NEG_INFINITY, 0));
+    let computed = StoredValue::new((f64::NEG_INFINITY, (0, PoolIx::default())));
     let lines = Memo::new(move |before: Option<&Lines>| {
         let most = most.get();
+        let asked = (most, store.pool());
         store.on_beat(|_| ());
         let (at, what) = computed.get_value();
         match before {
-            Some(before) if now_ms() - at < PACE_MS && what == most && !before.lines.is_empty() => {
+            Some(before) if now_ms() - at < PACE_MS && what == asked && !before.lines.is_empty() => {
                 before.clone()
             }
             _ => {
-                computed.set_value((now_ms(), most));
+                computed.set_value((now_ms(), asked));
                 side::look(store, |cluster, forest| of(cluster, forest, by, most)).unwrap_or_default()
             }
         }
