@@ -159,6 +159,18 @@ impl PoolLabel {
         Some(Self { pool, name, short, role, models: cluster.models_in(pool).join(", ") })
     }
 
+    /// What tells its workers from those of the other pools: role and model where they differ, else the name.
+    pub fn beside(&self, all: &[PoolLabel]) -> String {
+        let role = self.role.filter(|role| all.iter().any(|other| other.role != Some(*role)));
+        let is_model_apart = all.iter().any(|other| other.models != self.models);
+        let model = Some(self.models.as_str()).filter(|models| is_model_apart && !models.is_empty());
+        let parts: Vec<&str> = [role.map(Role::as_str), model].into_iter().flatten().collect();
+        let is_only = all.iter().all(|other| {
+            other.pool == self.pool || (other.role, &other.models) != (self.role, &self.models)
+        });
+        if is_only && !parts.is_empty() { parts.join(" · ") } else { self.short.clone() }
+    }
+
     /// `backend · decode · tiny-llama`, as far as it is known.
     pub fn words(&self) -> String {
         let role = self.role.map(Role::as_str).filter(|role| *role != self.short);

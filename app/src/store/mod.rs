@@ -22,7 +22,7 @@ pub use link::{Check, Link, Resyncs};
 
 
 pub use crate::shown::Shown;
-use crate::shown::{PoolQuery, ShownPools};
+use crate::shown::{PoolLabel, PoolQuery, ShownPools};
 use crate::url::Address;
 
 /// The state and what belongs to it.
@@ -61,6 +61,8 @@ pub struct Store {
     pub drawn: Memo<Vec<WorkerIx>>,
     /// Which pools are shown.
     pub pools: Memo<ShownPools>,
+    /// The pools to choose from and to tell apart; empty where there is one.
+    pub labels: Memo<Vec<PoolLabel>>,
     /// Where the link to the server stands.
     pub link: RwSignal<Link>,
     /// Whether nothing came for longer than the server's heartbeat allows.
@@ -103,6 +105,11 @@ impl Store {
         };
         let listed = workers_of(|shown| shown.worker_list().collect());
         let drawn = workers_of(|shown| shown.drawn_workers().collect());
+        let labels = Memo::new(move |_| {
+            beat.track();
+            let pools = pools.get();
+            live.with_value(|live| Shown::new(&live.cluster, pools).pool_labels())
+        });
         Self {
             live,
             version: RwSignal::new(0),
@@ -111,6 +118,7 @@ impl Store {
             listed,
             drawn,
             pools,
+            labels,
             ready: RwSignal::new(false),
             link: RwSignal::new(Link::Connecting),
             stale: RwSignal::new(false),
@@ -210,6 +218,15 @@ impl Store {
         if let Some(name) = self.peek(|shown| shown.cluster.pool(pool).map(PoolState::name)) {
             self.address.update(|address| address.pools = PoolQuery { pool: Some(name), model: None });
         }
+    }
+
+    /// What is to be said of a worker's pool: in short beside it, and in full. `None` where there is one pool. Tracked.
+    pub fn pool_words(self, worker: WorkerIx) -> Option<(String, String)> {
+        self.labels.with(|all| {
+            let pool = self.peek(|shown| shown.pool_of(worker)).filter(|_| all.len() > 1)?;
+            let label = all.iter().find(|label| label.pool == pool)?;
+            Some((label.beside(all), label.words()))
+        })
     }
 
     /// The pool whose tree is drawn. Tracked.

@@ -7,15 +7,10 @@ use crate::format;
 use crate::shown::{PoolLabel, PoolQuery};
 use crate::store::Store;
 
-/// The pools there are to choose from; empty where there is no choice.
-pub(super) fn labels(store: Store) -> Memo<Vec<PoolLabel>> {
-    Memo::new(move |_| store.on_beat(|shown| shown.pool_labels()))
-}
-
 /// Chooses the pool that every panel shows. Only where there are several.
 #[component]
 pub(super) fn PoolSwitch(store: Store) -> impl IntoView {
-    let labels = labels(store);
+    let labels = store.labels;
     let only = Memo::new(move |_| store.pools.get().only);
     let name = move || {
         let only = only.get();
@@ -48,7 +43,7 @@ pub(super) fn PoolSwitch(store: Store) -> impl IntoView {
 /// In the tree's heading: whose tree is drawn, and the way to the others with how much of theirs is shared.
 #[component]
 pub(super) fn TreePools(store: Store) -> impl IntoView {
-    let labels = labels(store);
+    let labels = store.labels;
     let drawn = Memo::new(move |_| store.pool());
     let shared = move |pool: PoolIx| {
         let totals = store.on_beat(|shown| shown.cluster.tree(pool).totals());

@@ -134,6 +134,9 @@ fn WorkerRow(store: Store, worker: WorkerIx) -> impl IntoView {
                         <i class="sign" title=move || row.with(|r| r.sign_title) aria-hidden="true"></i>
                         <Chip store worker/>
                         <span class="id">{of(|r| &r.tail)}</span>
+                        {move || store.pool_words(worker).map(|(beside, words)| view! {
+                            <span class="of-pool" title=words data-testid="worker-pool">{beside}</span>
+                        })}
                         <span class="hidden">{move || row.with(|r| format!("worker {}, {}", r.id, r.sign))}</span>
                     </button>
                 </th>

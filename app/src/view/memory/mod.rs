@@ -12,6 +12,7 @@ use radixscope_insight::memory::{self, Part};
 use radixscope_model::id::Millis;
 
 use crate::format::{self, UNKNOWN};
+use crate::shown::PoolLabel;
 use crate::store::{Shown, Store};
 use crate::url::Panel;
 use crate::view::figure::{Empty, Figure, PanelHead};
@@ -67,7 +68,7 @@ pub(super) fn bytes_per_token(store: Store) -> Memo<Option<u64>> {
 #[component]
 pub(crate) fn MemoryPanel(store: Store) -> impl IntoView {
     let calculator = Calculator::new(store);
-    let sums = Memo::new(move |_| store.on_beat(|shown| sums(shown, store.now_ms())));
+    let sums = Memo::new(move |_| store.labels.with(|labels| store.on_beat(|shown| sums(shown, labels, store.now_ms()))));
     let share = move |of: fn(&Live) -> Option<u64>| {
         Signal::derive(move || {
             let share = |live: &Live| {
@@ -103,8 +104,7 @@ pub(crate) fn MemoryPanel(store: Store) -> impl IntoView {
 
 /// The pools shown with what their workers add up to; pools have blocks of different size, so that all of them together
 /// have no sum.
-fn sums(shown: &Shown<'_>, now: Millis) -> Vec<(String, Live)> {
-    let labels = shown.pool_labels();
+fn sums(shown: &Shown<'_>, labels: &[PoolLabel], now: Millis) -> Vec<(String, Live)> {
     let name = |pool| labels.iter().find(|label| label.pool == pool).map(|label| label.short.clone());
     let pools = shown.pool_list().into_iter();
     pools.map(|pool| (name(pool).unwrap_or_default(), memory::live(shown, pool, now))).collect()

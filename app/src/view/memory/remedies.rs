@@ -14,8 +14,7 @@ pub(super) fn Remedies(calculator: Calculator) -> impl IntoView {
         Memo::new(move |_| store.on_beat(|cluster| remedies(&memory::live(cluster, cluster.pool, store.now_ms()))));
     let of_pool = move || {
         let drawn = store.pool();
-        let name = store.on_beat(|shown| shown.pool_labels().into_iter().find(|label| label.pool == drawn));
-        name.map(|label| format!(", pool {}", label.short))
+        store.labels.with(|all| all.iter().find(|label| label.pool == drawn).map(|label| format!(", pool {}", label.short)))
     };
     let engine = Memo::new(move |_| calculator.form.with(|form| form.engine));
     let copied = RwSignal::new(String::new());

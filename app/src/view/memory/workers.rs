@@ -102,6 +102,7 @@ fn WorkerRow(store: Store, bytes: Memo<Option<u64>>, worker: WorkerIx) -> impl I
                         title=move || format!("Worker {}, click to pick it out", id())>
                         <Chip store worker/>
                         <span class="id">{move || row.with(|row| row.tail.clone())}</span>
+                        {move || store.pool_words(worker).map(|(beside, words)| view! { <span class="of-pool" title=words>{beside}</span> })}
                     </button>
                 </th>
                 <td class="mem-bar-cell">

@@ -173,6 +173,10 @@ fn LaneHead(
         store.on_beat(|cluster| Head::of(cluster, worker, now, most)).unwrap_or_default()
     });
     let of = move |part: fn(&Head) -> &String| move || head.with(|head| part(head).clone());
+    let words = move || match store.pool_words(worker) {
+        Some((_, pool)) => head.with(|head| format!("{} ({pool})", head.words)),
+        None => head.with(|head| head.words.clone()),
+    };
     let picked = move || store.picked() == Some(worker);
     let place = move || {
         let height = height.get();
@@ -185,7 +189,7 @@ fn LaneHead(
     view! {
         <li class="lane-head" class:picked=picked class:other=move || store.picked().is_some_and(|p| p != worker) style=place
             data-testid="lane-head" data-worker=of(|head| &head.id)>
-            <button aria-pressed=move || picked().to_string() title=of(|head| &head.words) aria-label=of(|head| &head.words)
+            <button aria-pressed=move || picked().to_string() title=words aria-label=words
                 on:click=move |_| store.pick(worker)>
                 <span class="lane-line">
                     <Chip store worker/>
