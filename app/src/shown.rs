@@ -120,7 +120,8 @@ impl<'a> Shown<'a> {
         if list.len() < 2 && self.only.is_none() {
             return Vec::new();
         }
-        let mut namespaces = list.iter().filter_map(|&pool| Some(self.cluster.pool(pool)?.namespace.as_str()));
+        let mut namespaces =
+            list.iter().filter_map(|&pool| Some(self.cluster.pool(pool)?.namespace.as_str()));
         let first = namespaces.next();
         let is_one = namespaces.all(|other| Some(other) == first);
         list.iter().filter_map(|&pool| PoolLabel::of(self.cluster, pool, is_one)).collect()
@@ -165,9 +166,9 @@ impl PoolLabel {
         let is_model_apart = all.iter().any(|other| other.models != self.models);
         let model = Some(self.models.as_str()).filter(|models| is_model_apart && !models.is_empty());
         let parts: Vec<&str> = [role.map(Role::as_str), model].into_iter().flatten().collect();
-        let is_only = all.iter().all(|other| {
-            other.pool == self.pool || (other.role, &other.models) != (self.role, &self.models)
-        });
+        let is_only = all
+            .iter()
+            .all(|other| other.pool == self.pool || (other.role, &other.models) != (self.role, &self.models));
         if is_only && !parts.is_empty() { parts.join(" · ") } else { self.short.clone() }
     }
 
@@ -252,7 +253,8 @@ impl Shown<'_> {
     /// Workers whose KV events were received, and workers that publish them by design. Those that left are neither, nor
     /// decode workers whose card says that they publish none, nor decode workers in a pool of which nobody ever published.
     pub fn coverage(&self) -> (usize, usize) {
-        let silent_pools: Vec<PoolIx> = self.cluster.trees().map(|(pool, _)| pool).filter(|&pool| self.is_silent(pool)).collect();
+        let silent_pools: Vec<PoolIx> =
+            self.cluster.trees().map(|(pool, _)| pool).filter(|&pool| self.is_silent(pool)).collect();
         let publishes = |worker: &WorkerIx| {
             self.cluster.worker(*worker).is_some_and(|state| {
                 let is_silent = state.publishes_events == Some(false) && self.is_decode(state.pool);

@@ -308,7 +308,8 @@ fn parse_switch(value: &str) -> Option<bool> {
 /// What stands in a query unharmed beside letters and digits.
 const KEPT: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~').remove(b'/');
 
-fn encode(text: &str) -> String {
+/// A value as it stands in a query.
+pub fn encode(text: &str) -> String {
     utf8_percent_encode(text, KEPT).to_string()
 }
 

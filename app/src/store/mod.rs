@@ -20,7 +20,6 @@ pub use as_of::{Feed, time_of_day};
 pub(crate) use clock::now_ms;
 pub use link::{Check, Link, Resyncs};
 
-
 pub use crate::shown::Shown;
 use crate::shown::{PoolLabel, PoolQuery, ShownPools};
 use crate::url::Address;
@@ -229,6 +228,13 @@ impl Store {
         })
     }
 
+    /// The pool whose decisions are compared with each other; `None` where there is one.
+    pub fn judged_pool(self) -> Option<PoolIx> {
+        let pools = self.pools.get_untracked();
+        let are_many = pools.only.is_some() || self.labels.with_untracked(|labels| labels.len() > 1);
+        are_many.then_some(pools.pool)
+    }
+
     /// The pool whose tree is drawn. Tracked.
     pub fn pool(self) -> PoolIx {
         self.pools.get().pool
@@ -252,7 +258,9 @@ impl Store {
     /// The worker picked out everywhere, if the state knows it. Tracked.
     pub fn picked(self) -> Option<WorkerIx> {
         let worker = self.address.with(|address| address.worker)?;
-        self.on_beat(|shown| shown.worker_ix(worker).filter(|&ix| shown.pool_of(ix).is_some_and(|pool| shown.has(pool))))
+        self.on_beat(|shown| {
+            shown.worker_ix(worker).filter(|&ix| shown.pool_of(ix).is_some_and(|pool| shown.has(pool)))
+        })
     }
 
     /// Picks out a worker, or none if it was picked out already.

@@ -211,7 +211,9 @@ fn explain(sums: &Sums, when: &str) -> String {
             format::count(prompts),
             unit.words(),
         ),
-        None => format!("By pool: their blocks are of different size. Router's own count, over {over} {when}"),
+        None => {
+            format!("By pool: their blocks are of different size. Router's own count, over {over} {when}")
+        }
     }
 }
 

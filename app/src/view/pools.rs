@@ -87,7 +87,8 @@ pub(super) fn unknown_pool(store: Store) -> Option<String> {
     }
     store.on_beat(|shown| {
         // Before any worker is known every name is unknown.
-        let known: Vec<String> = shown.pool_list().into_iter().filter_map(|at| Some(shown.pool(at)?.name())).collect();
+        let known: Vec<String> =
+            shown.pool_list().into_iter().filter_map(|at| Some(shown.pool(at)?.name())).collect();
         let (key, value) = query.find(shown.cluster).err().filter(|_| !known.is_empty())?;
         Some(format!(
             "{key}={value} in the address is not understood: there are the pools {}; all pools are shown",

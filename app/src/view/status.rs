@@ -119,7 +119,9 @@ fn Facts(store: Store) -> impl IntoView {
             format::count(in_tree),
             format::count(held)
         ),
-        None => "Pools have blocks of different size, and the size of some is not known: choose a pool".to_owned(),
+        None => {
+            "Pools have blocks of different size, and the size of some is not known: choose a pool".to_owned()
+        }
     });
     let seq = look(|c| format::count(c.seq().0));
     let lost = Memo::new(move |_| store.on_beat(|c| c.missed_total() + c.rejected_total()));

@@ -49,11 +49,13 @@ pub(super) fn WorkersPanel(store: Store) -> impl IntoView {
             UNKNOWN.to_owned()
         }
     });
-    let title = Signal::derive(move || match store.on_beat(|shown| shown.held()) {
+    let title = Signal::derive(move || {
+        match store.on_beat(|shown| shown.held()) {
         Some((.., Unit::Blocks)) => "Sum over the workers of the blocks each holds",
         Some((.., Unit::Tokens)) => "Sum over the workers of the tokens in the blocks each holds: pools have blocks of different size",
         None => "Pools have blocks of different size, and the size of some is not known: choose a pool",
-    }.to_owned());
+    }.to_owned()
+    });
     let count = move || store.listed.with(Vec::len);
     let unsized_workers = Memo::new(move |_| {
         store.on_beat(|c| {

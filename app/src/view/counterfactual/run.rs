@@ -116,6 +116,11 @@ impl Runner {
         self.step.set(None);
     }
 
+    /// Decisions of one pool.
+    fn selection(self, span: Span) -> Selection {
+        Selection { pool: self.store.judged_pool(), ..Selection::of(span) }
+    }
+
     fn begin(self) -> u32 {
         self.stop();
         self.error.set(None);
@@ -131,7 +136,7 @@ impl Runner {
     pub(super) fn compute(self, asked: Asked, then: impl Fn() + 'static) {
         let turn = self.begin();
         let steps = if asked.with_model { 3 } else { 1 };
-        let selection = Selection { span: asked.span, worker: None };
+        let selection = self.selection(asked.span);
         let (at_ms, started) = (self.store.now_ms(), now_ms());
         let (sample, facts) =
             self.store.peek(|cluster| (Sample::of(cluster, selection), Facts::of(cluster, selection)));
@@ -166,8 +171,13 @@ impl Runner {
             }
         };
         fetching(0, None);
+        let pool = self
+            .store
+            .judged_pool()
+            .and_then(|pool| self.store.peek(|shown| Some(shown.cluster.pool(pool)?.name())));
         leptos::task::spawn_local(async move {
-            let fetched = fetch::arrivals(arrivals_needed(asked.span), &signal, fetching).await;
+            let fetched =
+                fetch::arrivals(arrivals_needed(asked.span), pool.as_deref(), &signal, fetching).await;
             if self.turn.try_get_value() != Some(turn) {
                 return;
             }
@@ -194,7 +204,8 @@ impl Runner {
     pub(super) fn sweep(self, span: Span) {
         let turn = self.begin();
         let (at_ms, started) = (self.store.now_ms(), now_ms());
-        let sample = self.store.peek(|cluster| Sample::of(cluster, Selection { span, worker: None }));
+        let selection = self.selection(span);
+        let sample = self.store.peek(|cluster| Sample::of(cluster, selection));
         let weights = weights_with(sample.latest_weight());
         let temperatures = TEMPERATURES.to_vec();
         let what = format!("Trying {} settings", weights.len() * temperatures.len());

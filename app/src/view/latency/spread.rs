@@ -37,10 +37,7 @@ impl Imbalance {
             let of = (*worker, values.clone());
             match pools.iter_mut().find(|(pool, _)| *pool == pool_of(*worker)) {
                 Some((_, series)) => series.workers.push(of),
-                None => pools.push((
-                    pool_of(*worker),
-                    Series { first_s: series.first_s, workers: vec![of] },
-                )),
+                None => pools.push((pool_of(*worker), Series { first_s: series.first_s, workers: vec![of] })),
             }
         }
         let limit = in_flight::batch_limit(cluster);

@@ -68,7 +68,9 @@ pub(super) fn bytes_per_token(store: Store) -> Memo<Option<u64>> {
 #[component]
 pub(crate) fn MemoryPanel(store: Store) -> impl IntoView {
     let calculator = Calculator::new(store);
-    let sums = Memo::new(move |_| store.labels.with(|labels| store.on_beat(|shown| sums(shown, labels, store.now_ms()))));
+    let sums = Memo::new(move |_| {
+        store.labels.with(|labels| store.on_beat(|shown| sums(shown, labels, store.now_ms())))
+    });
     let share = move |of: fn(&Live) -> Option<u64>| {
         Signal::derive(move || {
             let share = |live: &Live| {
@@ -115,7 +117,9 @@ fn by_pool(sums: &[(String, Live)], figure: impl Fn(&Live) -> String) -> String 
     match sums {
         [] => UNKNOWN.to_owned(),
         [(_, one)] => figure(one),
-        all => all.iter().map(|(name, live)| format!("{name} {}", figure(live))).collect::<Vec<_>>().join(" · "),
+        all => {
+            all.iter().map(|(name, live)| format!("{name} {}", figure(live))).collect::<Vec<_>>().join(" · ")
+        }
     }
 }
 

@@ -10,11 +10,14 @@ use crate::view::clipboard::copy;
 #[component]
 pub(super) fn Remedies(calculator: Calculator) -> impl IntoView {
     let store = calculator.store;
-    let judged =
-        Memo::new(move |_| store.on_beat(|cluster| remedies(&memory::live(cluster, cluster.pool, store.now_ms()))));
+    let judged = Memo::new(move |_| {
+        store.on_beat(|cluster| remedies(&memory::live(cluster, cluster.pool, store.now_ms())))
+    });
     let of_pool = move || {
         let drawn = store.pool();
-        store.labels.with(|all| all.iter().find(|label| label.pool == drawn).map(|label| format!(", pool {}", label.short)))
+        store.labels.with(|all| {
+            all.iter().find(|label| label.pool == drawn).map(|label| format!(", pool {}", label.short))
+        })
     };
     let engine = Memo::new(move |_| calculator.form.with(|form| form.engine));
     let copied = RwSignal::new(String::new());

@@ -42,7 +42,10 @@ impl How {
     pub(super) fn places(&self, tree: &Tree, forest: &Forest, view: &Viewport, id: ChainId) -> Vec<Rect> {
         let Some(lanes) = &self.lanes else { return vec![view.rect_of(forest, id)] };
         let (rect, seen) = (lanes.lane_view(view).rect_of(forest, id), lanes.visible(f64::from(view.height)));
-        let owners = tree.chain_owners(forest.chain(id)).iter().filter(|&worker| lanes.lane_of(worker).is_some_and(|lane| seen.contains(&lane)));
+        let owners = tree
+            .chain_owners(forest.chain(id))
+            .iter()
+            .filter(|&worker| lanes.lane_of(worker).is_some_and(|lane| seen.contains(&lane)));
         owners.filter_map(|worker| lanes.place(view, worker, rect)).collect()
     }
 }

@@ -11,9 +11,9 @@ use crate::draw::camera::Goal;
 use crate::draw::crumb::Crumb;
 use crate::draw::palette::label;
 use crate::format::{self, UNKNOWN};
+use crate::store::Shown;
 use crate::url::Panel;
 use crate::view::chip::Chip;
-use crate::store::Shown;
 
 /// Candidates listed at most: the cheapest.
 const CANDIDATES: usize = 24;

@@ -17,9 +17,9 @@ use super::state::TreeView;
 use crate::draw::crumb::Crumb;
 use crate::draw::palette::label;
 use crate::format::{self, UNKNOWN};
+use crate::store::Shown;
 use crate::view::chip::Chip;
 use crate::view::virtual_table::{Scroll, VirtualTable};
-use crate::store::Shown;
 
 /// Id of what takes the focus.
 const GRID_ID: &str = "tree-grid";

@@ -14,9 +14,9 @@ use crate::draw::lanes::Lanes;
 use crate::draw::palette::{label, token};
 use crate::draw::strip::area;
 use crate::format::{self, UNKNOWN};
+use crate::store::Shown;
 use crate::view::chip::Chip;
 use crate::view::resize;
-use crate::store::Shown;
 
 /// Seconds of the small curve.
 const SECONDS: u64 = 60;
@@ -102,7 +102,8 @@ impl Head {
 
 /// Most blocks that any worker stored or removed in one of the last seconds: the top of every curve.
 fn most(cluster: &Shown<'_>, now: Millis) -> f64 {
-    let buckets = cluster.drawn_workers().flat_map(|w| cluster.rates(w, now, SECONDS)).filter_map(|(_, bucket)| bucket);
+    let buckets =
+        cluster.drawn_workers().flat_map(|w| cluster.rates(w, now, SECONDS)).filter_map(|(_, bucket)| bucket);
     f64::from(buckets.map(|bucket| bucket.stored.max(bucket.removed)).max().unwrap_or(0).max(1))
 }
 

@@ -13,9 +13,9 @@ use super::state::{Choice, Heat, TreeView};
 use crate::draw::photo::{self, Caption};
 use crate::draw::viewport::Region;
 use crate::format;
+use crate::store::Shown;
 use crate::theme;
 use crate::view::file;
-use crate::store::Shown;
 
 /// The two buttons.
 #[component]

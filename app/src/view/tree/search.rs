@@ -136,12 +136,7 @@ impl Line {
         })
     }
 
-    fn block(
-        cluster: &Shown<'_>,
-        (pool, node): (PoolIx, NodeId),
-        group: &'static str,
-        name: &str,
-    ) -> Self {
+    fn block(cluster: &Shown<'_>, (pool, node): (PoolIx, NodeId), group: &'static str, name: &str) -> Self {
         let tree = cluster.cluster.tree(pool);
         let mut holders = format::plural(tree.owners(node).len() as u64, "holder", "holders");
         if let Some(other) = cluster.cluster.pool(pool).filter(|_| pool != cluster.pool) {

@@ -195,7 +195,11 @@ fn Rows(store: Store, shown: Memo<Subject>, size: Memo<BlockSize>) -> impl IntoV
     let names = Memo::new(move |_| part(shown, |d| d.names.clone()));
     let holders = move || {
         let n = owners.with(Vec::len) as u64;
-        format!("{} of {}", format::count(n), format::plural(store.drawn.with(Vec::len) as u64, "worker", "workers"))
+        format!(
+            "{} of {}",
+            format::count(n),
+            format::plural(store.drawn.with(Vec::len) as u64, "worker", "workers")
+        )
     };
     let place = Signal::derive(move || {
         let tokens = size.get().tokens;
