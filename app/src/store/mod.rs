@@ -228,11 +228,10 @@ impl Store {
         })
     }
 
-    /// The pool whose decisions are compared with each other; `None` where there is one.
+    /// The pool whose decisions are compared with each other; `None` where there is one. Tracked.
     pub fn judged_pool(self) -> Option<PoolIx> {
-        let pools = self.pools.get_untracked();
-        let are_many = pools.only.is_some() || self.labels.with_untracked(|labels| labels.len() > 1);
-        are_many.then_some(pools.pool)
+        let pools = self.pools.get();
+        self.labels.with(|labels| (!labels.is_empty()).then_some(pools.pool))
     }
 
     /// The pool whose tree is drawn. Tracked.
