@@ -6,7 +6,7 @@ use super::envelope::Format;
 use super::error::{DecodeError, Faults, Reason};
 use super::wire::{Fault, InField, Json, Kind, MsgPack, Wire, once, pass, required};
 use radixscope_model::id::Worker;
-use radixscope_model::record::{SequenceStep, Topic};
+use radixscope_model::record::{Role, SequenceStep, Topic};
 
 /// Longest `token_sequence`: a prompt of a million tokens in blocks of one. Beyond it the message is refused.
 pub const MAX_TOKEN_SEQUENCE: usize = 1 << 20;
@@ -24,6 +24,8 @@ pub struct ActiveSequence<'a> {
     pub step: Step,
     /// Whether the worker itself says so (≥ 1.5), not a router.
     pub by_worker: bool,
+    /// The LoRA adapter that the request asks for (≥ 1.0). `None`: the message names none.
+    pub lora_name: Option<Cow<'a, str>>,
 }
 
 /// Who published an [`ActiveSequence`].
@@ -72,6 +74,22 @@ pub struct AddRequest {
     pub track_prefill_tokens: Option<bool>,
     /// Prompt tokens that the worker has to prefill (≥ 1.1).
     pub initial_effective_prefill_tokens: Option<u64>,
+}
+
+impl AddRequest {
+    /// What the form of the message says of the role of the worker that was chosen, in a disaggregated deployment.
+    ///
+    /// The router of prefill workers does not count blocks of active requests and gives no `token_sequence`; that of decode
+    /// workers does not count prompts to prefill. A router of aggregated workers with `router_track_active_blocks` or
+    /// `router_track_prefill_tokens` off sends the same form: it is a sign, and model cards, metrics and logs go before it. `None`: it is the form of aggregated workers, or of decode workers up to 1.0.
+    pub const fn role_sign(&self) -> Option<Role> {
+        if matches!(self.track_prefill_tokens, Some(false)) {
+            return Some(Role::Decode);
+        }
+        let has_length =
+            self.initial_effective_prefill_tokens.is_some() || self.isl.is_some() || self.overlap.is_some();
+        if self.token_sequence.is_none() && has_length { Some(Role::Prefill) } else { None }
+    }
 }
 
 /// Appends what the payload of an `active_sequences_events` message says to `into`: one step (NATS) or a batch
@@ -152,6 +170,7 @@ struct Parts<'a> {
     worker: Option<Worker>,
     router: Option<RouterId>,
     step: Option<Step>,
+    lora_name: Option<Cow<'a, str>>,
 }
 
 impl<'a> Parts<'a> {
@@ -162,6 +181,11 @@ impl<'a> Parts<'a> {
             b"worker" => once(&mut self.worker, worker(wire).field("worker")?, "worker", at),
             b"router_id" => once(&mut self.router, router(wire).field("router_id")?, "router_id", at),
             b"data" => once(&mut self.step, step(wire).field("data")?, "data", at),
+            // Nothing else depends on it: in a form that is not known it costs no message.
+            b"lora_name" if wire.kind()? == Kind::Text => {
+                self.lora_name = Some(wire.text().field("lora_name")?).filter(|name| !name.is_empty());
+                Ok(())
+            }
             _ => wire.skip(),
         }
     }
@@ -175,6 +199,7 @@ impl<'a> Parts<'a> {
             router,
             step: required(self.step, "data", start)?,
             by_worker: router == RouterId::Number(worker.id.0),
+            lora_name: self.lora_name,
         })
     }
 }

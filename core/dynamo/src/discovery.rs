@@ -1,9 +1,12 @@
 //! What discovery says of workers: model cards (reference §8.2). How discovery is reached is no concern here.
 
-use super::error::DecodeError;
-use super::wire::{Fault, InField, Json, Wire, once, required};
+use super::error::{DecodeError, Reason};
+use super::wire::{Fault, InField, Json, Kind, Wire, once, required};
 use radixscope_model::id::WorkerId;
-use radixscope_model::record::Topic;
+use radixscope_model::record::{Role, Topic};
+
+/// Most names in `needs`; Dynamo's own cards have one.
+const MAX_NEEDS: usize = 64;
 
 /// A worker's model card: what it serves, and the size of its cache. `None`: the card does not say.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -22,6 +25,12 @@ pub struct ModelCard {
     pub block_size_tokens: Option<u32>,
     /// `aggregated`, `prefill`, `decode` … (1.6).
     pub worker_type: Option<String>,
+    /// What it takes, of which only `Prefill` says what it does (0.9 to 1.0); `Chat | Completions` … elsewhere, empty on a
+    /// prefill worker of 1.6.
+    pub model_type: Option<String>,
+    /// Roles of the workers without which it cannot serve (1.6): a decode worker needs prefill workers and the other way
+    /// round. Empty: none, or the card does not say.
+    pub needs: Vec<Role>,
     /// What the engine was started with.
     pub runtime: RuntimeConfig,
 }
@@ -57,6 +66,17 @@ impl ModelCard {
             return Ok(None);
         }
         card_value(&mut Json::new(value)).map(Some).map_err(words)
+    }
+}
+
+impl ModelCard {
+    /// What the worker does, as far as its card says: `worker_type` (1.6), else a `model_type` of `Prefill` (0.9). `None`: it
+    /// does not say, as the card of a decode worker of 0.9, which is that of an aggregated one.
+    pub fn role(&self) -> Option<Role> {
+        match self.worker_type.as_deref() {
+            Some(worker_type) => Role::of(worker_type),
+            None => self.model_type.as_deref().and_then(Role::of).filter(|role| *role == Role::Prefill),
+        }
     }
 }
 
@@ -98,6 +118,8 @@ fn card_value<'a, W: Wire<'a>>(wire: &mut W) -> Result<ModelCard, Fault> {
         display_name: card.display_name.unwrap_or_default(),
         block_size_tokens: card.block_size_tokens,
         worker_type: card.worker_type,
+        model_type: card.model_type,
+        needs: card.needs,
         runtime: card.runtime,
     })
 }
@@ -107,6 +129,8 @@ struct CardJson {
     display_name: Option<String>,
     block_size_tokens: Option<u32>,
     worker_type: Option<String>,
+    model_type: Option<String>,
+    needs: Vec<Role>,
     runtime: RuntimeConfig,
 }
 
@@ -121,6 +145,8 @@ fn card_json<'a, W: Wire<'a>>(wire: &mut W) -> Result<CardJson, Fault> {
                 card.block_size_tokens = wire.optional(W::u32).field("kv_cache_block_size")?;
             }
             b"worker_type" => card.worker_type = wire.optional(string).field("worker_type")?,
+            b"model_type" => card.model_type = model_type(wire).field("model_type")?,
+            b"needs" => card.needs = needs_or_nothing(wire)?,
             b"runtime_config" => {
                 card.runtime = wire.optional(runtime_config).field("runtime_config")?.unwrap_or_default();
             }
@@ -128,6 +154,42 @@ fn card_json<'a, W: Wire<'a>>(wire: &mut W) -> Result<CardJson, Fault> {
         }
     }
     Ok(card)
+}
+
+/// A text. Another form says nothing of a role, and is no reason to do without the card.
+fn model_type<'a, W: Wire<'a>>(wire: &mut W) -> Result<Option<String>, Fault> {
+    if wire.kind()? == Kind::Text {
+        wire.text().map(|text| Some(text.into_owned()))
+    } else {
+        wire.skip().map(|()| None)
+    }
+}
+
+/// What is needed. In a form that is not known it costs no card.
+fn needs_or_nothing<'a, W: Wire<'a>>(wire: &mut W) -> Result<Vec<Role>, Fault> {
+    let mark = wire.mark();
+    needs(wire).or_else(|_| {
+        wire.rewind(mark);
+        wire.skip().map(|()| Vec::new())
+    })
+}
+
+/// `[["prefill"]]`: sets of which one is enough. All have the same role in them so far.
+fn needs<'a, W: Wire<'a>>(wire: &mut W) -> Result<Vec<Role>, Fault> {
+    let (mut roles, mut names) = (Vec::new(), 0);
+    let mut sets = wire.array()?;
+    while wire.next_element(&mut sets)? {
+        let mut set = wire.array()?;
+        while wire.next_element(&mut set)? {
+            names += 1;
+            if names > MAX_NEEDS {
+                return Err(Fault::new(Reason::TooLarge, "more than 64 names", wire.at()));
+            }
+            let role = Role::of(&wire.text()?);
+            roles.extend(role.filter(|role| !roles.contains(role)));
+        }
+    }
+    Ok(roles)
 }
 
 fn runtime_config<'a, W: Wire<'a>>(wire: &mut W) -> Result<RuntimeConfig, Fault> {

@@ -18,6 +18,9 @@ use radixscope_model::record::{Block, Topic};
 /// times its own size of memory.
 pub const MAX_HASHES: usize = 1 << 20;
 
+/// Most pictures of a run that are told apart.
+const MAX_PICTURES: usize = 256;
+
 /// The tier in which blocks are stored (≥ 1.1).
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub enum StorageTier {
@@ -57,6 +60,8 @@ pub enum KvData {
         start_position: Option<u32>,
         /// Into [`KvEvents::blocks`].
         blocks: Range<u32>,
+        /// How many pictures, sounds or films (`mm_extra_info`) these blocks hold parts of: different ones, by their hash.
+        pictures: u16,
     },
     /// Blocks dropped.
     Removed {
@@ -93,6 +98,8 @@ pub struct KvEvents {
     pub removed: Vec<BlockHash>,
     /// Whether the payload was an array of events (Dynamo ≥ 1.4) or one event.
     pub batch: bool,
+    /// Hashes of the pictures of the run that is read.
+    pictures: Vec<u64>,
 }
 
 impl KvEvents {
@@ -177,7 +184,12 @@ impl KvEvents {
         let data = match run {
             PlainRun::Stored { parent, start_position } => {
                 let blocks = self.blocks_left(wire, left).ok()?;
-                KvData::Stored { parent: parent.map(BlockHash), start_position, blocks }
+                KvData::Stored {
+                    parent: parent.map(BlockHash),
+                    start_position,
+                    blocks,
+                    pictures: self.pictures(),
+                }
             }
             PlainRun::Removed => KvData::Removed { hashes: self.hashes_left(wire, left).ok()? },
         };
@@ -259,7 +271,8 @@ impl KvEvents {
                 _ => wire.skip()?,
             }
         }
-        Ok(KvData::Stored { parent, start_position, blocks: required(blocks, "blocks", start)? })
+        let blocks = required(blocks, "blocks", start)?;
+        Ok(KvData::Stored { parent, start_position, blocks, pictures: self.pictures() })
     }
 
     fn block_run<'a, W: Wire<'a>>(&mut self, wire: &mut W) -> Result<Range<u32>, Fault> {
@@ -270,11 +283,12 @@ impl KvEvents {
     #[inline]
     fn blocks_left<'a, W: Wire<'a>>(&mut self, wire: &mut W, mut left: Left) -> Result<Range<u32>, Fault> {
         let start = self.blocks.len();
+        self.pictures.clear();
         while wire.next_element(&mut left)? {
             self.bound(wire)?;
             let (block_hash, tokens_hash) = match wire.plain_block() {
                 Some(block) => block,
-                None => block(wire)?,
+                None => block(wire, &mut self.pictures)?,
             };
             self.blocks
                 .push(Block { block_hash: BlockHash(block_hash), tokens_hash: TokensHash(tokens_hash) });
@@ -314,6 +328,10 @@ impl KvEvents {
         Ok(start as u32..self.removed.len() as u32)
     }
 
+    fn pictures(&self) -> u16 {
+        self.pictures.len() as u16
+    }
+
     /// Keeps the scratch, and with it the indices, small.
     #[inline]
     fn bound<'a, W: Wire<'a>>(&self, wire: &W) -> Result<(), Fault> {
@@ -324,8 +342,8 @@ impl KvEvents {
     }
 }
 
-/// A block in any form: its hash and its tokens' hash.
-fn block<'a, W: Wire<'a>>(wire: &mut W) -> Result<(u64, u64), Fault> {
+/// A block in any form: its hash and its tokens' hash. Pictures that it holds parts of are added to those of its run.
+fn block<'a, W: Wire<'a>>(wire: &mut W, pictures: &mut Vec<u64>) -> Result<(u64, u64), Fault> {
     let start = wire.at();
     let (mut block_hash, mut tokens_hash) = (None, None);
     let mut left = wire.map()?;
@@ -334,12 +352,54 @@ fn block<'a, W: Wire<'a>>(wire: &mut W) -> Result<(u64, u64), Fault> {
         match key {
             b"block_hash" => once(&mut block_hash, wire.hash().field("block_hash")?, "block_hash", at)?,
             b"tokens_hash" => once(&mut tokens_hash, wire.hash().field("tokens_hash")?, "tokens_hash", at)?,
+            b"mm_extra_info" if !wire.nil()? => {
+                let mark = wire.mark();
+                // In a form that is not known it costs no block.
+                if mm_extra_info(wire, pictures).is_err() {
+                    wire.rewind(mark);
+                    wire.skip()?;
+                }
+            }
+            b"mm_extra_info" => {}
             _ => wire.skip()?,
         }
     }
     Ok((required(block_hash, "block_hash", start)?, required(tokens_hash, "tokens_hash", start)?))
 }
 
+/// `{"mm_objects":[{"mm_hash":77,"offsets":[[16,20]]}]}`
+fn mm_extra_info<'a, W: Wire<'a>>(wire: &mut W, pictures: &mut Vec<u64>) -> Result<(), Fault> {
+    let mut left = wire.map()?;
+    while let Some(key) = wire.next_key(&mut left)? {
+        match key {
+            b"mm_objects" => mm_objects(wire, pictures)?,
+            _ => wire.skip()?,
+        }
+    }
+    Ok(())
+}
+
+fn mm_objects<'a, W: Wire<'a>>(wire: &mut W, pictures: &mut Vec<u64>) -> Result<(), Fault> {
+    let mut left = wire.array()?;
+    while wire.next_element(&mut left)? {
+        let mut object = wire.map()?;
+        while let Some(key) = wire.next_key(&mut object)? {
+            match key {
+                b"mm_hash" => {
+                    let hash = wire.hash()?;
+                    if pictures.len() < MAX_PICTURES && !pictures.contains(&hash) {
+                        pictures.push(hash);
+                    }
+                }
+                _ => wire.skip()?,
+            }
+        }
+    }
+    Ok(())
+}
+
+/// The tier as Dynamo's relay names it, whatever its engine does: vLLM's media `GPU` and none are `device`; `CPU` and
+/// `CPU_PINNED` `host_pinned`; `DISK`, `NVME` and `STORAGE` `disk`; `EXTERNAL` `external`.
 fn storage_tier<'a, W: Wire<'a>>(wire: &mut W) -> Result<StorageTier, Fault> {
     Ok(match wire.optional(W::word)? {
         None | Some(b"device") => StorageTier::Device,

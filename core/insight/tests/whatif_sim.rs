@@ -4,6 +4,7 @@ use radixscope_captures::Simulated;
 use radixscope_insight::whatif::{Prompt, Question, State, WhatIf, Who, deployed};
 use radixscope_intake::{Intake, Received};
 use radixscope_model::id::Millis;
+use radixscope_model::id::PoolIx;
 use radixscope_model::record::{Completeness, SourceKind};
 use radixscope_router::RouterSettings;
 use radixscope_sim::{Config, Simulation};
@@ -26,7 +27,7 @@ fn at_the_routers_own_settings_every_decision_comes_out_as_it_was_taken() {
     });
     let state =
         State { cluster: &cluster, active: Some(intake.routing().active()), now_ms: cluster.now_ms() };
-    assert_eq!(deployed(&cluster), Some(RouterSettings::default()));
+    assert_eq!(deployed(&cluster, PoolIx(0)), Some(RouterSettings::default()));
     let mut engine = WhatIf::default();
     let mut asked = 0;
     for decided in cluster.decisions().newest_first() {

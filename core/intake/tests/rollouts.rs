@@ -3,7 +3,7 @@
 
 use radixscope_intake::{Intake, NatsSubjects, Payload, Received};
 use radixscope_model::frame::{BatchWriter, Frame};
-use radixscope_model::id::{Millis, Seq, SourceIx, Worker};
+use radixscope_model::id::{Millis, PoolIx, Seq, SourceIx, Worker};
 use radixscope_model::record::{Entry, MissedCause, SourceKind};
 use radixscope_state::cluster::{Cluster, SnapshotReader};
 use radixscope_state::sink::RecordSink;
@@ -201,7 +201,7 @@ fn a_thousand_rollouts_show_every_worker_that_is_there() {
     let mut rollouts = Rollouts::new(64);
     let snapshots = rolled_out(&mut rollouts, 1_000, Size { processes: 8, ranks: 4 });
     let cluster = &rollouts.both.near;
-    let sizes = (cluster.workers().len(), cluster.tree().totals().resident, rollouts.too_many());
+    let sizes = (cluster.workers().len(), cluster.tree(PoolIx(0)).totals().resident, rollouts.too_many());
     assert_eq!(sizes, (64, 2 * 8 * 4, 0));
     assert!(snapshots[9] < 4 * snapshots[2], "decisions are kept, workers are not: {snapshots:?}");
 }

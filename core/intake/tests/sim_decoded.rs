@@ -6,7 +6,7 @@ use std::collections::HashMap;
 
 use radixscope_captures::Simulated;
 use radixscope_intake::{Intake, Received};
-use radixscope_model::id::{BlockHash, Millis, SourceIx, Worker};
+use radixscope_model::id::{BlockHash, Millis, PoolIx, SourceIx, Worker};
 use radixscope_model::record::SourceKind;
 use radixscope_router::RouterSettings;
 use radixscope_sim::{Config, EventLine, Simulation, WireMessage};
@@ -66,8 +66,8 @@ fn assert_same(simulation: &Simulation, cluster: &Cluster) {
         assert_eq!(faults, (0, 0, 0));
         let mut held = 0;
         for hash in simulation.cached_blocks(number) {
-            let node = cluster.tree().find(ix, hash).expect("a cached block is in the mirror");
-            assert_eq!(cluster.tree().block_hash(node), hash);
+            let node = cluster.tree(PoolIx(0)).find(ix, hash).expect("a cached block is in the mirror");
+            assert_eq!(cluster.tree(PoolIx(0)).block_hash(node), hash);
             *holders.entry(hash).or_default() += 1;
             held += 1;
         }
@@ -76,7 +76,7 @@ fn assert_same(simulation: &Simulation, cluster: &Cluster) {
         let said = state.engine_used_blocks.expect("the engine spoke") as i64;
         assert!((used - said).abs() < 60, "the last report is at most 100 ms old: {said} of {used}");
     }
-    let totals = cluster.tree().totals();
+    let totals = cluster.tree(PoolIx(0)).totals();
     assert_eq!(totals.nodes, holders.len() as u64);
     assert_eq!(totals.shared, holders.values().filter(|&&n| n > 1).count() as u64);
 }

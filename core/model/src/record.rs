@@ -14,6 +14,24 @@
 //! `RECORD_VERSION` are raised together; a viewer that meets another version says so and offers to reload. `Hello`
 //! carries the *epoch* of the server's run, because sequence numbers of another run mean something else.
 
+macro_rules! words {
+    ($(#[$doc:meta])* $t:ty { $($v:ident => $w:literal),* $(,)? }) => {
+        impl $t {
+            $(#[$doc])*
+            pub const fn as_str(self) -> &'static str {
+                match self { $(Self::$v => $w),* }
+            }
+        }
+
+        /// Its number in binary forms, its name in JSON.
+        impl Serialize for $t {
+            fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+                to.serialize_unit_variant(stringify!($t), *self as u32, self.as_str())
+            }
+        }
+    };
+}
+
 mod finding;
 mod pool;
 mod scrape;
@@ -26,10 +44,10 @@ use crate::formula::Formula;
 use crate::id::{BlockHash, DecisionId, Millis, SourceIx, TokensHash, Worker, WorkerIx};
 
 pub use finding::{CheckStatus, Evidence, Finding, Fix, PanelRef, Phase, RuleStatus, Severity};
-pub use pool::{Role, RoleEvidence};
+pub use pool::{Role, RoleEvidence, RoutingMode};
 pub use scrape::{
-    Counter, Gauge, Histogram, HistogramKind, ModelFigures, ProcessRole, RankFigures, RoutingState, Scrape,
-    WorkerFigures,
+    Counter, Gauge, Histogram, HistogramKind, ModelFigures, ProcessRole, QueueFigures, RankFigures,
+    RoutingState, Scrape, WorkerFigures,
 };
 
 /// Version of the binary form of everything in this file.
@@ -327,6 +345,8 @@ pub struct Decision {
     pub overlap_blocks: Option<u64>,
     /// Cost of the chosen worker as the router gave it, in blocks.
     pub logit: Option<f64>,
+    /// The same as the router's messages about this request and those before it add up to, where they alone tell it.
+    pub chosen_cost: Option<f64>,
     /// Cost formula that `candidates` were computed with (reference §5.2).
     pub formula: Option<Formula>,
     /// Factor of the prefill term that they were computed with: `overlap_score_weight` in formula A, `prefill_load_scale`
@@ -365,6 +385,7 @@ impl Decision {
             block_size_tokens: None,
             overlap_blocks: None,
             logit: None,
+            chosen_cost: None,
             formula: None,
             prefill_factor: None,
             tied: false,
@@ -432,6 +453,8 @@ pub enum NotReconstructed {
     /// A worker's load or an option of the router: the computed cost is not what the router reported, or another worker would
     /// have been cheaper.
     Cost,
+    /// The prompt's blocks: the router names them at random.
+    Prompt,
 }
 
 impl NotReconstructed {
@@ -442,6 +465,7 @@ impl NotReconstructed {
             Self::State => "state at that time not known",
             Self::Overlap => "overlap differs from the router's",
             Self::Cost => "cost differs from the router's",
+            Self::Prompt => "blocks of the prompt not published",
         }
     }
 
@@ -457,6 +481,10 @@ impl NotReconstructed {
             Self::Cost => {
                 "The cost of the chosen worker differs from what the router reported, or another worker would have been \
                  cheaper: a load or an option of the router is not known."
+            }
+            Self::Prompt => {
+                "The router's messages name the blocks of this prompt at random, so what the other workers held of it is not \
+                 known. The frontend's log at DEBUG tells."
             }
         }
     }
@@ -634,6 +662,14 @@ pub enum LogSign {
     NoLocalIndexer,
     /// The router listens to JetStream because not every worker has a local indexer (0.9).
     UsesJetStream,
+    /// The router takes no KV events, because it was told so: what it believes workers to hold is what it sent there itself
+    /// (`--no-router-kv-events`; the line is of 1.6).
+    KvEventsOff,
+    /// The router counts the blocks of a request as cached from the moment that it chooses (`--router-predicted-ttl-secs`, 1.6).
+    PredictsOnRoute {
+        /// For how long, in milliseconds, unless a KV event confirms them. `None`: the line does not say.
+        ttl_ms: Option<u32>,
+    },
 }
 
 /// Kinds of source.
@@ -751,23 +787,6 @@ pub enum RejectReason {
     UnknownKind,
 }
 
-macro_rules! words {
-    ($(#[$doc:meta])* $t:ty { $($v:ident => $w:literal),* $(,)? }) => {
-        impl $t {
-            $(#[$doc])*
-            pub const fn as_str(self) -> &'static str {
-                match self { $(Self::$v => $w),* }
-            }
-        }
-
-        /// Its number in binary forms, its name in JSON.
-        impl Serialize for $t {
-            fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
-                to.serialize_unit_variant(stringify!($t), *self as u32, self.as_str())
-            }
-        }
-    };
-}
 words! {
     /// Name in the API.
     SourceKind { Nats => "nats", Simulator => "simulator", Logs => "logs", Prometheus => "prometheus" }
@@ -816,7 +835,7 @@ words! {
     /// Name in the API.
     NotReconstructed {
         BlockSize => "block_size_unknown", State => "state_unknown", Overlap => "overlap_differs",
-        Cost => "cost_differs",
+        Cost => "cost_differs", Prompt => "prompt_unknown",
     }
 }
 words! {
@@ -826,16 +845,6 @@ words! {
 words! {
     /// Name in the API.
     GoneWhy { Log => "log", Health => "health", Metrics => "metrics", Silent => "silent" }
-}
-words! {
-    /// Name in the API.
-    Role { Prefill => "prefill", Decode => "decode", Aggregated => "aggregated" }
-}
-words! {
-    /// Name in the API.
-    RoleEvidence {
-        Card => "model_card", Metrics => "metrics", Log => "log", Messages => "messages", Name => "component_name",
-    }
 }
 words! {
     /// Name in the API.

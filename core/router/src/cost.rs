@@ -169,6 +169,7 @@ fn formula_a(options: &RouterSettings, request: &Request, worker: &WorkerInput) 
         (true, None) => (request.isl_tokens, request.isl_tokens / block_size),
         (false, load) => (0, load.map_or(0, |load| load.decode_blocks)),
     };
+    let decode_blocks = if options.router_track_active_blocks { decode_blocks } else { 0 };
     let prefill_blocks = request.in_blocks(prefill_tokens);
     let decode_blocks = decode_blocks as f64;
     Terms {
@@ -225,7 +226,7 @@ fn with_credits(options: &RouterSettings, request: &Request, common: Common, wor
         && options.role.worker_type() == "decode"
         && !options.track_prefill_tokens
         && credit > 0.0;
-    let decode_blocks = load.decode_blocks as f64;
+    let decode_blocks = if options.router_track_active_blocks { load.decode_blocks as f64 } else { 0.0 };
     let prefill_blocks = if is_decode_only { 0.0 } else { (raw_prefill_blocks - credit_blocks).max(0.0) };
     let base = if is_decode_only {
         (decode_blocks - credit_blocks).max(0.0) + active_request_blocks

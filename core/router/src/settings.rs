@@ -6,7 +6,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 pub use radixscope_model::formula::Formula;
 use radixscope_model::formula::major_minor;
-use radixscope_model::record::Decision;
+use radixscope_model::record::{self, Decision};
 
 use super::numbers::{NUMBERS, NumberDoc, OVERLAP_SCORE_WEIGHT, PREFILL_LOAD_SCALE, RefusedNumber};
 
@@ -91,6 +91,16 @@ pub enum Role {
     Encode,
 }
 
+impl From<record::Role> for Role {
+    fn from(role: record::Role) -> Self {
+        match role {
+            record::Role::Prefill => Self::Prefill,
+            record::Role::Decode => Self::Decode,
+            record::Role::Aggregated => Self::Aggregated,
+        }
+    }
+}
+
 impl Role {
     /// `worker_type` in the router's log: everything but a prefill pool says `decode` (reference §5.7, §7.3).
     pub const fn worker_type(self) -> &'static str {
@@ -136,6 +146,8 @@ pub struct RouterSettings {
     pub router_temperature: f64,
     /// Whether prompts count as load until their first token (from 1.1).
     pub track_prefill_tokens: bool,
+    /// Whether the blocks of running requests count. A prefill router of Dynamo's starts without.
+    pub router_track_active_blocks: bool,
     /// Whether decode pools of a disaggregated deployment may prefill (E); it keeps their cache credit.
     pub conditional_disaggregation: bool,
 }
@@ -156,6 +168,7 @@ impl Serialize for RouterSettings {
             }
         }
         map.serialize_entry("track_prefill_tokens", &self.track_prefill_tokens)?;
+        map.serialize_entry("router_track_active_blocks", &self.router_track_active_blocks)?;
         map.serialize_entry("conditional_disaggregation", &self.conditional_disaggregation)?;
         map.end()
     }
@@ -191,6 +204,7 @@ impl RouterSettings {
             decode_active_request_weight: 0.0,
             router_temperature: 0.0,
             track_prefill_tokens: true,
+            router_track_active_blocks: true,
             conditional_disaggregation: false,
         }
     }
@@ -201,6 +215,17 @@ impl RouterSettings {
         let mut settings = Self::new(decision.formula?);
         settings.set_prefill_factor(decision.prefill_factor?);
         Some(settings)
+    }
+
+    /// What Dynamo sets beyond that for the router of a pool with this role: a prefill router leaves out what runs, a decode
+    /// router the prompt.
+    #[must_use]
+    pub const fn in_role(self, role: Role) -> Self {
+        match role {
+            Role::Prefill => Self { role, router_track_active_blocks: false, ..self },
+            Role::Decode => Self { role, track_prefill_tokens: false, ..self },
+            Role::Aggregated | Role::Encode => Self { role, ..self },
+        }
     }
 
     /// Each worker in its turn.
@@ -300,6 +325,7 @@ pub struct RouterOverrides {
     pub decode_active_request_weight: Option<f64>,
     pub router_temperature: Option<f64>,
     pub track_prefill_tokens: Option<bool>,
+    pub router_track_active_blocks: Option<bool>,
     pub conditional_disaggregation: Option<bool>,
 }
 
@@ -340,6 +366,9 @@ impl RouterOverrides {
             tie_break: self.tie_break.unwrap_or(settings.tie_break),
             role: self.role.unwrap_or(settings.role),
             track_prefill_tokens: self.track_prefill_tokens.unwrap_or(settings.track_prefill_tokens),
+            router_track_active_blocks: self
+                .router_track_active_blocks
+                .unwrap_or(settings.router_track_active_blocks),
             conditional_disaggregation: self
                 .conditional_disaggregation
                 .unwrap_or(settings.conditional_disaggregation),

@@ -80,6 +80,11 @@ impl Recording {
         Self::at(fixtures().join(name))
     }
 
+    /// One of the repository's recordings of other than one aggregated pool, by its name below `fixtures/topologies`.
+    pub fn topology(name: &str) -> Self {
+        Self::at(fixtures().with_file_name("topologies").join(name))
+    }
+
     /// All recordings below a directory, by name; none where it is not checked out.
     pub fn all_in(directory: &Path) -> Vec<Self> {
         let Ok(entries) = std::fs::read_dir(directory) else { return Vec::new() };
@@ -156,6 +161,11 @@ impl Recording {
         let path = self.folder.join("timeline.jsonl");
         let text = std::fs::read_to_string(&path).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
         text.lines().map(json).collect()
+    }
+
+    /// What was counted of each request by other means, where it was.
+    pub fn expected_requests<T: DeserializeOwned>(&self) -> impl Iterator<Item = T> + use<T> {
+        self.lines_if_any("expected_requests.jsonl.gz").map(|line| json(&line))
     }
 
     fn lines_if_any(&self, file: &str) -> impl Iterator<Item = String> + use<> {

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use super::printed::Printed;
 use radixscope_model::id::{Worker, WorkerId};
-use radixscope_model::record::LogSign;
+use radixscope_model::record::{LogSign, Role, RoutingMode};
 
 /// What a line says.
 #[derive(Clone, PartialEq, Debug)]
@@ -16,6 +16,8 @@ pub enum LogEvent<'a> {
     Tie(Tie<'a>),
     /// A decision.
     Selected(Selected<'a>),
+    /// A worker was chosen by another mode than by KV (≥ 1.5).
+    SelectedWithoutKv(SelectedWithoutKv<'a>),
     /// The chosen worker is given the request (1.3, 1.4). Not written for a query that runs nothing.
     Dispatched(Dispatched<'a>),
     /// The overlap of the chosen worker (≥ 1.0, DEBUG).
@@ -24,6 +26,9 @@ pub enum LogEvent<'a> {
     RoutingInput(RoutingInput<'a>),
     /// The end of a routed request, as the router saw it (≥ 1.5). Not written for a query that runs nothing.
     RouteDone(RouteDone<'a>),
+    /// A worker could not be reached for a request that was not routed by KV (≥ 1.5); of one routed by KV
+    /// [`RouteDone::unreachable`] tells it.
+    Unreachable(Unreachable<'a>),
     /// A request was accepted over HTTP (≥ 1.1).
     RequestReceived(RequestReceived<'a>),
     /// The end of a request, as the frontend measured it (≥ 1.1).
@@ -58,10 +63,22 @@ impl LogEvent<'_> {
             LogEvent::Sign { worker, .. } => *worker,
             LogEvent::Tie(_)
             | LogEvent::Stopping
+            | LogEvent::SelectedWithoutKv(_)
+            | LogEvent::Unreachable(_)
             | LogEvent::RoutingInput(_)
             | LogEvent::RequestReceived(_)
             | LogEvent::RequestDone(_)
             | LogEvent::InstanceRemoved(_) => None,
+        }
+    }
+
+    /// The worker that could not be reached, or that broke off, by this line. Its router leaves it out from then on, long
+    /// before its lease ends.
+    pub fn unreachable(&self) -> Option<(WorkerId, UnreachableWhy)> {
+        match self {
+            LogEvent::RouteDone(done) => Some((done.worker.id, done.unreachable()?)),
+            LogEvent::Unreachable(unreachable) => Some((unreachable.worker, unreachable.why)),
+            _ => None,
         }
     }
 
@@ -77,11 +94,15 @@ impl LogEvent<'_> {
             LogEvent::Formula(event) => LogEvent::Formula(Formula { ids: event.ids.into_owned(), ..event }),
             LogEvent::Tie(event) => LogEvent::Tie(Tie { ids: event.ids.into_owned() }),
             LogEvent::Selected(event) => LogEvent::Selected(event.to_owned()),
-            LogEvent::Dispatched(event) => LogEvent::Dispatched(Dispatched {
-                ids: event.ids.into_owned(),
-                phase: event.phase.map(own),
-                ..event
-            }),
+            LogEvent::SelectedWithoutKv(event) => {
+                LogEvent::SelectedWithoutKv(SelectedWithoutKv { ids: event.ids.into_owned(), ..event })
+            }
+            LogEvent::Unreachable(event) => {
+                LogEvent::Unreachable(Unreachable { ids: event.ids.into_owned(), ..event })
+            }
+            LogEvent::Dispatched(event) => {
+                LogEvent::Dispatched(Dispatched { ids: event.ids.into_owned(), ..event })
+            }
             LogEvent::RoutingBest(event) => {
                 LogEvent::RoutingBest(RoutingBest { ids: event.ids.into_owned(), ..event })
             }
@@ -93,7 +114,6 @@ impl LogEvent<'_> {
             LogEvent::RouteDone(event) => LogEvent::RouteDone(RouteDone {
                 request_id: own(event.request_id),
                 http_id: event.http_id.map(own),
-                phase: event.phase.map(own),
                 outcome: event.outcome.map(own),
                 ..event
             }),
@@ -105,6 +125,7 @@ impl LogEvent<'_> {
             LogEvent::RequestDone(event) => LogEvent::RequestDone(RequestDone {
                 request_id: own(event.request_id),
                 http_id: event.http_id.map(own),
+                model: event.model.map(own),
                 status: event.status.map(own),
                 ..event
             }),
@@ -152,8 +173,8 @@ pub struct Dispatched<'a> {
     pub worker: Worker,
     /// Full blocks of the prompt that it held when it was chosen.
     pub overlap_blocks: u64,
-    /// `Aggregated`, `Prefill` or `Decode`.
-    pub phase: Option<Cow<'a, str>>,
+    /// For which part of the request.
+    pub phase: Option<Role>,
 }
 
 /// The cost of one candidate, term by term (reference §5, §7.3).
@@ -223,8 +244,8 @@ pub struct Selected<'a> {
     pub ids: RequestIds<'a>,
     /// The chosen worker.
     pub worker: Worker,
-    /// Its role: `prefill`, or `decode` also where workers do both (≥ 1.1).
-    pub worker_type: Option<Cow<'a, str>>,
+    /// Its role: [`Role::Prefill`], or [`Role::Decode`] also where workers do both (≥ 1.1).
+    pub worker_type: Option<Role>,
     /// Whether the request was bound to this worker, so that nothing was compared (≥ 1.2).
     pub pinned: bool,
     /// Its cost, in blocks.
@@ -244,9 +265,53 @@ pub struct Selected<'a> {
 impl Selected<'_> {
     /// The same without the line it was read from.
     pub fn to_owned(&self) -> Selected<'static> {
-        let worker_type = self.worker_type.as_deref().map(|text| Cow::Owned(text.to_owned()));
-        let ids = self.ids.clone().into_owned();
-        Selected { ids, worker_type, ..self.clone() }
+        Selected { ids: self.ids.clone().into_owned(), ..self.clone() }
+    }
+}
+
+/// A choice of a mode that looks at no cache.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct SelectedWithoutKv<'a> {
+    /// Of which request: by the HTTP span's id in text, by the router's in JSONL.
+    pub ids: RequestIds<'a>,
+    /// The chosen worker; these modes do not choose a rank.
+    pub worker: WorkerId,
+    /// How it was chosen.
+    pub mode: RoutingMode,
+    /// Workers that it was chosen from, where the mode compares them.
+    pub candidate_count: Option<u64>,
+    /// Requests that ran on it, where the mode counts them.
+    pub occupancy: Option<u64>,
+}
+
+/// A worker could not be reached for a request that was not routed by KV.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Unreachable<'a> {
+    /// Which request.
+    pub ids: RequestIds<'a>,
+    /// The worker.
+    pub worker: WorkerId,
+    /// What happened.
+    pub why: UnreachableWhy,
+}
+
+/// How a router found out that a worker is not there (≥ 1.5).
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum UnreachableWhy {
+    /// No connection to it could be made.
+    ConnectionFailed,
+    /// It broke off while it answered.
+    Disconnected,
+}
+
+impl UnreachableWhy {
+    /// Of a `request.outcome`; `None`: one that the worker is no reason of.
+    pub(super) fn of(outcome: &str) -> Option<Self> {
+        match outcome {
+            "connection_failed" => Some(Self::ConnectionFailed),
+            "worker_disconnected" => Some(Self::Disconnected),
+            _ => None,
+        }
     }
 }
 
@@ -289,14 +354,22 @@ pub struct RouteDone<'a> {
     pub http_id: Option<Cow<'a, str>>,
     /// Where it ran.
     pub worker: Worker,
-    /// Full blocks of the prompt that the worker held when it was chosen.
+    /// Full blocks of the prompt that the worker held when it was chosen; of a decode worker always 0, for its router does not
+    /// look.
     pub overlap_blocks: Option<u64>,
-    /// `Aggregated`, `Prefill` or `Decode`.
-    pub phase: Option<Cow<'a, str>>,
+    /// Which part of the request it is.
+    pub phase: Option<Role>,
     /// How it ended.
     pub ending: Ending,
     /// The same in Dynamo's finer words: `success`, `cancelled`, `error`, `rejected`, `timeout` …
     pub outcome: Option<Cow<'a, str>>,
+}
+
+impl RouteDone<'_> {
+    /// Why the request failed, if its worker is the reason.
+    pub fn unreachable(&self) -> Option<UnreachableWhy> {
+        self.outcome.as_deref().filter(|_| self.ending == Ending::Failed).and_then(UnreachableWhy::of)
+    }
 }
 
 /// How a routed request ended.
@@ -328,6 +401,8 @@ pub struct RequestDone<'a> {
     pub request_id: Cow<'a, str>,
     /// The id of the HTTP span around it, where the line has room for it.
     pub http_id: Option<Cow<'a, str>>,
+    /// Name of the model.
+    pub model: Option<Cow<'a, str>>,
     /// `success`, or what went wrong.
     pub status: Option<Cow<'a, str>>,
     /// Length of the prompt in tokens.
@@ -340,7 +415,7 @@ pub struct RequestDone<'a> {
     pub avg_itl_ms: Option<f64>,
     /// From the request's arrival to its end, in milliseconds.
     pub elapsed_ms: Option<f64>,
-    /// Where the prompt was read.
+    /// Where the prompt was read: the same as `decode_worker` unless the deployment is disaggregated.
     pub prefill_worker: Option<WorkerId>,
     /// Where tokens were generated.
     pub decode_worker: Option<WorkerId>,

@@ -9,6 +9,7 @@ use crate::active_sequence::MAX_TOKEN_SEQUENCE;
 use crate::error::Reason;
 use crate::wire::{Fault, InField, Json, Kind, Wire, once};
 use radixscope_model::id::{Worker, WorkerId};
+use radixscope_model::record::Role;
 
 macro_rules! keys {
     ($($key:ident = $name:literal),* $(,)?) => {
@@ -40,6 +41,7 @@ keys! {
     Status = "status", Model = "model", InputTokens = "input_tokens", OutputTokens = "output_tokens",
     TtftMs = "ttft_ms", AvgItlMs = "avg_itl_ms", ElapsedMs = "elapsed_ms",
     PrefillWorkerId = "prefill_worker_id", DecodeWorkerId = "decode_worker_id",
+    CandidateCount = "candidate_count", Occupancy = "occupancy", UseKvEvents = "use_kv_events", TtlSecs = "ttl_secs",
 }
 
 /// The fields of one line.
@@ -156,6 +158,11 @@ impl<'a> Fields<'a> {
         Ok(self.number(key)?.map(|number| number.value))
     }
 
+    /// A role; `None` also for a word that is none.
+    pub(super) fn role(&self, key: Key) -> Option<Role> {
+        self.get(key).and_then(Role::of)
+    }
+
     pub(super) fn worker_id(&self, key: Key) -> Result<Option<WorkerId>, Fault> {
         Ok(self.u64(key)?.map(WorkerId))
     }
@@ -208,6 +215,7 @@ fn value<'a>(json: &mut Json<'a>, key: Key) -> Result<Option<Cow<'a, str>>, Faul
     let raw = &mark[..mark.len() - json.mark().len()];
     let is_wanted = match kind {
         Kind::Integer | Kind::Float => true,
+        Kind::Bool => key == Key::UseKvEvents,
         Kind::Array => key == Key::LocalHashes,
         _ => false,
     };

@@ -31,7 +31,7 @@ use memchr::memmem::Finder;
 
 pub use event::{
     Dispatched, Ending, Formula, LogEvent, RequestDone, RequestIds, RequestReceived, RouteDone, RoutingBest,
-    RoutingInput, Selected, Terms, Tie,
+    RoutingInput, Selected, SelectedWithoutKv, Terms, Tie, Unreachable, UnreachableWhy,
 };
 pub use printed::Printed;
 
@@ -84,7 +84,7 @@ impl Level {
 
 /// One of these is in every line that says something about routing; none has a character that JSON escapes or that
 /// could be coloured.
-const PHRASES: [&str; 22] = [
+const PHRASES: [&str; 24] = [
     "ormula for worker_id=",
     "Multiple workers tied with same logit",
     "Selected worker",
@@ -107,6 +107,8 @@ const PHRASES: [&str; 22] = [
     "using JetStream subscription",
     "KV Routing initialized",
     "Runtime shutdown initiated",
+    "Skipping KV event subscription",
+    "predict-on-route side indexer",
 ];
 
 /// Whether a line can say something about routing: a cheap search for fixed phrases, for a source that wants to hand

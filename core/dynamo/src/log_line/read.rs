@@ -1,10 +1,8 @@
 //! From a message and its fields to what it says. One function a phrase; the phrases are Dynamo's (reference §7.3).
 
-use std::borrow::Cow;
-
 use super::event::{
     Dispatched, Ending, Formula, LogEvent, RequestDone, RequestIds, RequestReceived, RouteDone, RoutingBest,
-    RoutingInput, Selected, Terms, Tie,
+    RoutingInput, Selected, SelectedWithoutKv, Terms, Tie, Unreachable, UnreachableWhy,
 };
 use super::fields::{Fields, Key};
 use super::printed::Printed;
@@ -13,9 +11,12 @@ use super::sign::sign;
 use crate::error::Reason;
 use crate::wire::{Fault, InField};
 use radixscope_model::id::{Worker, WorkerId};
+use radixscope_model::record::{Role, RoutingMode};
 
 /// Spans of this name are written by the KV-aware mode; other modes write the same words.
 const ROUTE_SPAN: &str = "kv_router.route_request";
+/// Of the same, by the other modes.
+const PLAIN_ROUTE_SPAN: &str = "router.route_request";
 
 /// A message with what is known around it.
 pub(super) struct Message<'a> {
@@ -42,9 +43,13 @@ impl<'a> Message<'a> {
 
     /// Whether it was written in the span in which a request is given to its worker.
     fn is_of_route(&self) -> bool {
+        self.is_of(ROUTE_SPAN)
+    }
+
+    fn is_of(&self, span: &str) -> bool {
         match &self.fields {
-            Some(fields) => fields.get(Key::SpanName) == Some(ROUTE_SPAN),
-            None => self.scope.split([':', ' ']).any(|span| span == ROUTE_SPAN),
+            Some(fields) => fields.get(Key::SpanName) == Some(span),
+            None => self.scope.split([':', ' ']).any(|of| of == span),
         }
     }
 
@@ -225,8 +230,11 @@ fn selected<'a>(message: Message<'a>, rest: &'a str, pinned: bool) -> Result<Opt
     if is_of_route && fields.get(Key::RouterMode) == Some("direct") {
         return dispatched(fields).map(|dispatched| dispatched.map(LogEvent::Dispatched));
     }
-    if fields.get(Key::RouterMode).is_some_and(|mode| mode != "kv") {
-        return Ok(None);
+    if let Some(mode) = fields.get(Key::RouterMode).filter(|mode| *mode != "kv") {
+        let mode = RoutingMode::of(mode);
+        // Whatever the span: what has an overlap was chosen by KV.
+        let is_by_kv = is_of_route || fields.get(Key::OverlapBlocks).is_some();
+        return if is_by_kv { Ok(None) } else { without_kv(fields, mode).map(Some) };
     }
     Ok(Some(LogEvent::Selected(Selected {
         worker: fields.worker()?,
@@ -238,15 +246,25 @@ fn selected<'a>(message: Message<'a>, rest: &'a str, pinned: bool) -> Result<Opt
         host_pinned_blocks: fields.u64(Key::HostPinnedBlocks)?,
         disk_blocks: fields.u64(Key::DiskBlocks)?,
         ids: fields.take_ids(),
-        worker_type: fields.take(Key::WorkerType),
+        worker_type: fields.role(Key::WorkerType),
     })))
+}
+
+fn without_kv(mut fields: Fields<'_>, mode: RoutingMode) -> Result<LogEvent<'_>, Fault> {
+    Ok(LogEvent::SelectedWithoutKv(SelectedWithoutKv {
+        worker: WorkerId(fields.need_u64(Key::WorkerId)?),
+        mode,
+        candidate_count: fields.u64(Key::CandidateCount)?,
+        occupancy: fields.u64(Key::Occupancy)?,
+        ids: fields.take_ids(),
+    }))
 }
 
 /// `None`: the span says nothing of an overlap, so that the worker was chosen without one.
 fn dispatched(mut fields: Fields<'_>) -> Result<Option<Dispatched<'_>>, Fault> {
     let Some(overlap_blocks) = fields.u64(Key::OverlapBlocks)? else { return Ok(None) };
     let (worker, ids) = (fields.worker()?, fields.take_ids());
-    Ok(Some(Dispatched { ids, worker, overlap_blocks, phase: fields.take(Key::Phase) }))
+    Ok(Some(Dispatched { ids, worker, overlap_blocks, phase: fields.role(Key::Phase) }))
 }
 
 fn selected_in_words<'a>(message: Message<'a>, words: &'a str, pinned: bool) -> Result<Selected<'a>, Fault> {
@@ -262,7 +280,7 @@ fn selected_in_words<'a>(message: Message<'a>, words: &'a str, pinned: bool) -> 
     let mut selected = Selected {
         ids: RequestIds::default(),
         worker,
-        worker_type: worker_type.map(Cow::Borrowed),
+        worker_type: worker_type.and_then(Role::of),
         pinned,
         logit: scan.number()?,
         cached_blocks: None,
@@ -319,20 +337,32 @@ fn route_done<'a>(
     rest: &'a str,
     ending: Ending,
 ) -> Result<Option<LogEvent<'a>>, Fault> {
-    let is_ours = message.is_of_route();
-    let mut fields = message.fields.take().unwrap_or_else(|| Fields::of_route_text(rest));
-    if !is_ours {
+    let is_by_kv = message.is_of_route();
+    let is_plain_failure = ending == Ending::Failed && message.is_of(PLAIN_ROUTE_SPAN);
+    if !is_by_kv && !is_plain_failure {
         return Ok(None);
+    }
+    let mut fields = message.fields.take().unwrap_or_else(|| Fields::of_route_text(rest));
+    if !is_by_kv {
+        return unreachable(fields);
     }
     Ok(Some(LogEvent::RouteDone(RouteDone {
         worker: fields.worker()?,
         overlap_blocks: fields.u64(Key::OverlapBlocks)?,
         request_id: fields.need(Key::RequestId)?,
         http_id: fields.take_http_id(),
-        phase: fields.take(Key::Phase),
+        phase: fields.role(Key::Phase),
         ending,
         outcome: fields.take(Key::Outcome),
     })))
+}
+
+/// `None`: the request failed for another reason, or before a worker was chosen.
+fn unreachable(mut fields: Fields<'_>) -> Result<Option<LogEvent<'_>>, Fault> {
+    let why = fields.get(Key::Outcome).and_then(UnreachableWhy::of);
+    let worker = fields.worker_id(Key::WorkerId)?;
+    let event = |(why, worker)| LogEvent::Unreachable(Unreachable { ids: fields.take_ids(), worker, why });
+    Ok(why.zip(worker).map(event))
 }
 
 fn request_done(mut fields: Fields<'_>) -> Result<LogEvent<'_>, Fault> {
@@ -346,6 +376,7 @@ fn request_done(mut fields: Fields<'_>) -> Result<LogEvent<'_>, Fault> {
         decode_worker: fields.worker_id(Key::DecodeWorkerId)?,
         request_id: fields.need(Key::RequestId)?,
         http_id: fields.take_http_id(),
+        model: fields.take(Key::Model),
         status: fields.take(Key::Status),
     }))
 }

@@ -35,6 +35,15 @@ pub(super) fn sign(message: Message<'_>) -> Result<Option<LogEvent<'_>>, Fault> 
             return Ok(Some(LogEvent::Sign { sign, worker }));
         }
     }
+    if let Some(rest) = text.strip_prefix("Skipping KV event subscription") {
+        // With events on, a router leaves them out that needs none: that of decode workers.
+        let is_off = message.fields(rest).get(Key::UseKvEvents) == Some("false");
+        return Ok(is_off.then_some(LogEvent::Sign { sign: LogSign::KvEventsOff, worker: None }));
+    }
+    if let Some(rest) = text.strip_prefix("Starting predict-on-route side indexer") {
+        let ttl_ms = message.fields(rest).ms(Key::TtlSecs)?.map(|secs| (secs * 1e3).round() as u32);
+        return Ok(Some(LogEvent::Sign { sign: LogSign::PredictsOnRoute { ttl_ms }, worker: None }));
+    }
     if let Some(rest) = text.strip_prefix("Block not published. Block size must be ") {
         let sign = publisher_size(rest).field("block size")?;
         return Ok(Some(LogEvent::Sign { sign, worker: None }));

@@ -3,8 +3,8 @@
 
 use radixscope_model::record::{Counter, Gauge, HistogramKind};
 
-use Is::{Not, Text};
-use Means::{Count, Discovered, Histogram, Model, Rank, State, Value, Worker};
+use Is::{Besides, Not, Text};
+use Means::{Count, Discovered, Histogram, Model, Queue, Rank, State, Value, Worker};
 
 /// What a metric is a figure of.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -25,6 +25,15 @@ pub(super) enum Means {
     State,
     /// How many workers the router knows, whatever their state.
     Discovered,
+    /// Something of the router's queue for the labels `model` and `worker_type`.
+    Queue(OfQueue),
+}
+
+/// What a frontend says of a queue.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum OfQueue {
+    Requests,
+    PromptTokens,
 }
 
 /// What a frontend says of a model.
@@ -61,6 +70,8 @@ pub(super) enum Is {
     Text(&'static str),
     /// None of these; nor may it be missing.
     Not(&'static [&'static str]),
+    /// Not this; it may be missing.
+    Besides(&'static str),
 }
 
 /// One name of a figure. Of several that a process offers for the same figure the one with the lowest `rank` counts.
@@ -158,6 +169,9 @@ const REMOVED_UNKNOWN: &[(&str, Is)] =
 const REMOVED_OTHER: &[(&str, Is)] =
     &[("event_type", Text("removed")), ("status", Not(&["ok", "block_not_found"]))];
 const CLEARED: &[(&str, Is)] = &[("event_type", Text("cleared"))];
+/// The choice of a decode worker (1.6) is of the same prompt as that of the prefill worker before it, and does not look at the
+/// cache.
+const NOT_DECODE: &[(&str, Is)] = &[("phase", Besides("decode"))];
 
 const ALIASES: &[Alias] = &[
     // A frontend's requests.
@@ -171,6 +185,8 @@ const ALIASES: &[Alias] = &[
     alias("dynamo_frontend_awaiting_first_token_requests", Value(Gauge::HttpQueuedRequests)).rank(1),
     alias("dynamo_frontend_router_queue_pending_requests", Value(Gauge::RouterQueuedRequests)),
     alias("dynamo_frontend_router_queue_pending_isl_tokens", Value(Gauge::RouterQueuedTokens)),
+    alias("dynamo_frontend_router_queue_pending_requests", Queue(OfQueue::Requests)),
+    alias("dynamo_frontend_router_queue_pending_isl_tokens", Queue(OfQueue::PromptTokens)),
     alias("dynamo_frontend_time_to_first_token_seconds", Histogram(HistogramKind::Ttft)),
     alias("dynamo_frontend_inter_token_latency_seconds", Histogram(HistogramKind::Itl)),
     alias("dynamo_frontend_request_duration_seconds", Histogram(HistogramKind::Duration)),
@@ -221,17 +237,23 @@ const ALIASES: &[Alias] = &[
     alias(
         "dynamo_component_router_kv_best_eligible_cached_prefix_tokens_total",
         Count(Counter::BestPrefixTokens),
-    ),
+    )
+    .with(NOT_DECODE),
     alias(
         "dynamo_component_router_kv_selected_cached_prefix_tokens_total",
         Count(Counter::SelectedPrefixTokens),
-    ),
-    alias("dynamo_component_router_kv_worker_reused_tokens_total", Count(Counter::ReusedTokens)),
+    )
+    .with(NOT_DECODE),
+    alias("dynamo_component_router_kv_worker_reused_tokens_total", Count(Counter::ReusedTokens))
+        .with(NOT_DECODE),
+    alias("dynamo_component_router_requests_total", Count(Counter::RoutedRequests)),
     alias("dynamo_component_router_kv_hit_rate", Histogram(HistogramKind::HitRate)),
     alias("dynamo_router_overhead_total_ms", Histogram(HistogramKind::RouterOverheadMs)),
     alias("dynamo_component_router_time_to_first_token_seconds", Histogram(HistogramKind::Ttft)).rank(1),
     alias("dynamo_component_router_inter_token_latency_seconds", Histogram(HistogramKind::Itl)).rank(1),
-    alias("dynamo_component_router_input_sequence_tokens", Histogram(HistogramKind::InputTokens)).rank(1),
+    alias("dynamo_component_router_input_sequence_tokens", Histogram(HistogramKind::InputTokens))
+        .with(NOT_DECODE)
+        .rank(1),
     alias("dynamo_component_router_output_sequence_tokens", Histogram(HistogramKind::OutputTokens)).rank(1),
     // A worker's handler and publisher.
     alias("dynamo_component_uptime_seconds", Value(Gauge::UptimeSeconds)),

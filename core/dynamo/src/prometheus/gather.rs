@@ -3,19 +3,22 @@
 
 use std::collections::BTreeMap;
 
-use super::alias::{self, Alias, FRONTEND, Hint, Is, Means, OfModel, OfRank, OfWorker};
+use super::alias::{self, Alias, FRONTEND, Hint, Is, Means, OfModel, OfQueue, OfRank, OfWorker};
 use super::buckets::{Buckets, Part};
 use super::line::Sample;
-use super::{DecodeError, Faults, Reason, Scraped, whole};
+use super::{DecodeError, Faults, Reason, RouterWorkerState, Scraped, whole};
 use radixscope_model::id::{Worker, WorkerId};
 use radixscope_model::record::{
-    Counter, Gauge, HistogramKind, ModelFigures, ProcessRole, RankFigures, RoutingState, WorkerFigures,
+    Counter, Gauge, HistogramKind, ModelFigures, ProcessRole, QueueFigures, RankFigures, Role, RoutingState,
+    WorkerFigures,
 };
 
 /// Most models of a frontend, workers of a frontend, and ranks of a worker.
 const MAX_MODELS: usize = 256;
 const MAX_WORKERS: usize = 4_096;
 const MAX_RANKS: usize = 256;
+/// Most queues of a frontend: one a model and role.
+const MAX_QUEUES: usize = 4 * MAX_MODELS;
 /// The label of the worker that a router says something of.
 const ROUTER_WORKER: &str = "router_worker_id";
 
@@ -33,8 +36,12 @@ pub(super) struct Gather<'t> {
     histograms: BTreeMap<HistogramKind, Best<Buckets>>,
     models: Vec<ModelFigures>,
     workers: BTreeMap<Worker, WorkerFigures<Worker>>,
-    states: BTreeMap<WorkerId, RoutingState>,
+    states: BTreeMap<WorkerId, RouterWorkerState>,
     discovered: Option<u64>,
+    queues: Vec<QueueFigures>,
+    are_queues_bad: bool,
+    /// Names of models in labels, by the index that workers and queues have until all models are known.
+    names: Vec<String>,
     ranks: Vec<(RankFigures, RankSources)>,
 }
 
@@ -82,13 +89,16 @@ impl<'t> Gather<'t> {
             Some((base, part)) => (base, Some(part)),
             None => (&*name, None),
         };
-        let mut matched = false;
+        let (mut matched, mut is_counted) = (false, false);
         for alias in alias::aliases_of(&name).filter(|alias| !matches!(alias.means, Means::Histogram(_))) {
             let is_it = has_labels(alias, sample);
             matched |= is_it;
             if let Err(error) = self.figure(alias, sample, is_it) {
                 self.spoil(alias);
-                count(faults, error);
+                // A sample is one fault, however many figures it is of.
+                if !std::mem::replace(&mut is_counted, true) {
+                    count(faults, error);
+                }
             }
         }
         for alias in alias::aliases_of(base).filter(|alias| matches!(alias.means, Means::Histogram(_))) {
@@ -155,6 +165,7 @@ impl<'t> Gather<'t> {
             Means::Worker(of) => self.worker(of, sample, value)?,
             Means::Rank(of) => self.rank(of, alias.rank, sample, value)?,
             Means::State => self.state(sample, value)?,
+            Means::Queue(of) => self.queue(of, sample, value)?,
             Means::Discovered => {
                 self.discovered = Some(self.discovered.unwrap_or(0) + number(sample, value)?);
             }
@@ -176,9 +187,46 @@ impl<'t> Gather<'t> {
         if self.states.len() == MAX_WORKERS && !self.states.contains_key(&id) {
             return Err(too_many("workers", MAX_WORKERS));
         }
-        let known = self.states.entry(id).or_insert(state);
-        *known = state.max(*known);
+        let (role, model) = (role_of(sample), self.name_of_model(sample));
+        let known = self.states.entry(id).or_insert(RouterWorkerState { id, state, role, model });
+        // Of several pools of one router the best counts.
+        if state > known.state {
+            *known = RouterWorkerState { id, state, role: role.or(known.role), model: model.or(known.model) };
+        }
         Ok(())
+    }
+
+    fn queue(&mut self, of: OfQueue, sample: &Sample<'_>, value: f64) -> Result<(), DecodeError> {
+        let value = number(sample, value)?;
+        let (role, model) = (role_of(sample), self.name_of_model(sample));
+        let ix = match self.queues.iter().position(|queue| (queue.role, queue.model) == (role, model)) {
+            Some(ix) => ix,
+            None if self.queues.len() == MAX_QUEUES => return Err(too_many("queues", MAX_QUEUES)),
+            None => {
+                self.queues.push(QueueFigures { model, role, requests: None, prompt_tokens: None });
+                self.queues.len() - 1
+            }
+        };
+        let known = match of {
+            OfQueue::Requests => &mut self.queues[ix].requests,
+            OfQueue::PromptTokens => &mut self.queues[ix].prompt_tokens,
+        };
+        // Queues of several classes of policy are one.
+        *known = Some(known.unwrap_or(0).saturating_add(value));
+        Ok(())
+    }
+
+    /// Index into `names` of the model in a label. `None`: the label is missing, or there are more models than are kept apart.
+    fn name_of_model(&mut self, sample: &Sample<'_>) -> Option<u16> {
+        let name = sample.label("model")?;
+        let known = self.names.iter().position(|known| known == name);
+        let ix = known.or_else(|| {
+            (self.names.len() < MAX_MODELS).then(|| {
+                self.names.push(name.to_owned());
+                self.names.len() - 1
+            })
+        });
+        ix.and_then(|ix| u16::try_from(ix).ok())
     }
 
     fn bucket(&mut self, alias: &Alias, part: Part, sample: &Sample<'_>) -> Result<(), DecodeError> {
@@ -226,6 +274,7 @@ impl<'t> Gather<'t> {
             return Err(too_many("workers", MAX_WORKERS));
         }
         let known = self.workers.entry(worker).or_insert_with(|| WorkerFigures::new(worker));
+        known.role = role_of(sample).or(known.role);
         match of {
             OfWorker::DecodeBlocks => known.decode_blocks = Some(value),
             OfWorker::PrefillTokens => known.prefill_tokens = Some(value),
@@ -272,6 +321,8 @@ impl<'t> Gather<'t> {
             Means::Histogram(kind) => mark(place(&mut self.histograms, kind, alias.rank)),
             // Each of these is a figure of its own: the others are right.
             Means::Model(_) | Means::Worker(_) | Means::Rank(_) | Means::State | Means::Discovered => {}
+            // These are sums over classes of policy.
+            Means::Queue(_) => self.are_queues_bad = true,
         }
     }
 
@@ -284,6 +335,9 @@ impl<'t> Gather<'t> {
                 Err(error) => count(faults, error),
             }
         }
+        let named: Vec<Option<u16>> = self.names.iter().map(|name| model_of(&self.models, name)).collect();
+        let model = |name: Option<u16>| name.and_then(|name| *named.get(usize::from(name))?);
+        let queues = self.queues.iter().filter(|_| !self.are_queues_bad);
         Scraped {
             role: match self.hint {
                 Some(Hint::Frontend) => ProcessRole::Frontend,
@@ -298,10 +352,22 @@ impl<'t> Gather<'t> {
             models: self.models,
             workers: self.workers.into_values().collect(),
             ranks: self.ranks.into_iter().map(|(rank, _)| rank).collect(),
-            states: self.states.into_iter().collect(),
+            queues: queues.map(|of| QueueFigures { model: model(of.model), ..*of }).collect(),
+            states: self
+                .states
+                .values()
+                .map(|of| RouterWorkerState { model: model(of.model), ..*of })
+                .collect(),
             discovered: self.discovered,
         }
     }
+}
+
+/// The model of a name in a label. Some metrics write it in small letters.
+fn model_of(models: &[ModelFigures], name: &str) -> Option<u16> {
+    let exactly = models.iter().position(|model| model.name == name);
+    let found = exactly.or_else(|| models.iter().position(|model| model.name.eq_ignore_ascii_case(name)));
+    found.and_then(|ix| u16::try_from(ix).ok())
 }
 
 fn good<K>(figures: BTreeMap<K, Best<f64>>) -> Vec<(K, f64)> {
@@ -331,6 +397,7 @@ fn has_labels(alias: &Alias, sample: &Sample<'_>) -> bool {
     alias.labels.iter().all(|(name, is)| match (sample.label(name), is) {
         (Some(value), Is::Text(text)) => value == *text,
         (Some(value), Is::Not(texts)) => !texts.contains(&value),
+        (value, Is::Besides(text)) => value != Some(*text),
         (None, _) => false,
     })
 }
@@ -354,6 +421,11 @@ fn dp_rank(sample: &Sample<'_>, labels: &[&str]) -> Result<u32, DecodeError> {
         None => Ok(0),
         Some(rank) => rank.parse().map_err(|_| wrong(sample, labels[0])),
     }
+}
+
+/// What the router takes a worker for.
+fn role_of(sample: &Sample<'_>) -> Option<Role> {
+    sample.label("worker_type").and_then(Role::of)
 }
 
 fn missing(sample: &Sample<'_>, label: &str) -> DecodeError {

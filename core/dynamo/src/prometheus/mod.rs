@@ -7,7 +7,9 @@
 //! real frontends put samples of a metric apart from its others and a bad line must cost no other. One table
 //! (`alias`) says which name, with which labels, is which figure; of several names that a process offers for a figure
 //! the best counts, so that a frontend's time to first token goes before its router's. A figure of which a line was
-//! bad is left out and counted: half of a sum would look like a restart. The fold keeps what counters and histograms
+//! bad is left out and counted: half of a sum would look like a restart. In a disaggregated deployment a request is routed
+//! twice; of figures of a prompt that name the phase (1.6), those of the decode phase are left out, so that a prompt counts
+//! once. The fold keeps what counters and histograms
 //! rose by, scrape by scrape for five minutes and over the session; a counter that falls, a shorter uptime or another
 //! id is a restart. A counter that appears after a whole scrape without it rose from 0, because Dynamo shows most of
 //! them only once they have counted.
@@ -30,7 +32,8 @@ use super::error::{DecodeError, Faults, Reason};
 use gather::Gather;
 use radixscope_model::id::{Worker, WorkerId};
 use radixscope_model::record::{
-    Counter, Gauge, Histogram, ModelFigures, ProcessRole, RankFigures, RoutingState, WorkerFigures,
+    Counter, Gauge, Histogram, ModelFigures, ProcessRole, QueueFigures, RankFigures, Role, RoutingState,
+    WorkerFigures,
 };
 
 /// Most samples that are read of one scrape; Dynamo's own have about a thousand.
@@ -61,10 +64,25 @@ pub struct Scraped {
     pub workers: Vec<WorkerFigures<Worker>>,
     /// What a worker says of its ranks.
     pub ranks: Vec<RankFigures>,
+    /// What a frontend says of its routers' queues.
+    pub queues: Vec<QueueFigures>,
     /// What workers are to a frontend's router, all that it knows (≥ 1.7).
-    pub states: Vec<(WorkerId, RoutingState)>,
+    pub states: Vec<RouterWorkerState>,
     /// How many workers its router knows (≥ 1.7).
     pub discovered: Option<u64>,
+}
+
+/// What a worker is to a frontend's router (≥ 1.7).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct RouterWorkerState {
+    /// The worker process.
+    pub id: WorkerId,
+    /// Whether it gets requests.
+    pub state: RoutingState,
+    /// See [`WorkerFigures::role`].
+    pub role: Option<Role>,
+    /// See [`WorkerFigures::model`].
+    pub model: Option<u16>,
 }
 
 /// Reads one scrape: what was understood, and what was not. The former is `None` if no line was one of metrics.

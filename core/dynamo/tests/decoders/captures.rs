@@ -39,7 +39,7 @@ fn assert_same_event(events: &KvEvents, ours: &KvEvent, theirs: &plain::RouterEv
             let ours: Vec<u64> = events.removed_of(hashes).iter().map(|hash| hash.0).collect();
             assert_eq!(ours, removed.block_hashes);
         }
-        (KvData::Stored { parent, start_position, blocks }, plain::Data::Stored(stored)) => {
+        (KvData::Stored { parent, start_position, blocks, .. }, plain::Data::Stored(stored)) => {
             assert_eq!(parent.map(|hash| hash.0), stored.parent_hash);
             assert_eq!(*start_position, stored.start_position);
             let pairs =

@@ -2,6 +2,7 @@
 
 use expect_test::{Expect, expect};
 use radixscope_dynamo::log_line::{LogEvent, LogRecord, Printed, decode};
+use radixscope_model::record::Role;
 
 /// Lines in all forms that the reference gives; the frame around the message is that of the recorded ones.
 pub const LINES: &[&str] = &[
@@ -33,6 +34,14 @@ pub const LINES: &[&str] = &[
     "2026-11-20T18:06:54.428894Z  INFO http-request:kv_router.route_request: request_span: route request cancelled request.outcome=\"cancelled\" cancellation.signal=\"kill\" method=POST request_id=ffe1b34c otel.kind=\"client\" request_id=71128c4b dp_rank=0 overlap_blocks=3 phase=Prefill worker_id=7",
     "2026-11-20T18:06:54.428894Z  INFO http-request: dynamo_llm::http::service::metrics: request completed request_id=71128c4b model=m endpoint=chat_completions request_type=stream status=error elapsed_ms=16 method=POST request_id=ffe1b34c",
     "2026-11-20T18:06:54.428894Z  WARN dynamo_llm::kv_router::sequence: Removing worker WorkerWithDpRank { worker_id: 7, dp_rank: 3 }",
+    // Other modes (1.5, 1.6), a route that was not by KV, and routers that do not listen or that predict (1.6).
+    "2026-11-20T18:06:54.428894Z  INFO http-request: dynamo_runtime::pipeline::network::egress::push_router: Selected worker router_mode=\"least-loaded\" worker_id=7 candidate_count=2 occupancy=Some(3) method=POST uri=/v1/chat/completions version=HTTP/1.1 request_id=ffe1b34c model=\"m\"",
+    "2026-11-20T18:06:54.428894Z  INFO dynamo_runtime::pipeline::network::egress::push_router: Selected worker router_mode=\"power-of-two-choices\" worker_id=18446744073709551615 candidate_count=2 occupancy=None",
+    "2026-11-20T18:06:54.428894Z  INFO dynamo_llm::x: Selected worker router_mode=\"device-aware-weighted\" worker_id=7 dp_rank=0 logit=4.625",
+    "2026-11-20T18:06:54.428894Z  INFO dynamo_llm::x: Selected worker router_mode=\"later\" worker_id=7",
+    "2026-11-20T18:06:54.428894Z  WARN http-request:router.route_request: request_span: route request failed request.outcome=\"connection_failed\" error.type=\"cannot_connect\" method=POST version=HTTP/1.1 request_id=ffe1b34c model=\"m\" otel.kind=\"client\" request_id=71128c4b router_mode=RoundRobin worker_id=7 request.attempt=0 request.outcome=\"connection_failed\"",
+    "2026-11-20T18:06:54.428894Z  INFO dynamo_llm::kv_router::indexer::ingress: Skipping KV event subscription requirement=not_required cache_required=true use_kv_events=false use_remote_indexer=false",
+    "2026-11-20T18:06:54.428894Z  INFO dynamo_llm::kv_router::indexer: Starting predict-on-route side indexer ttl_secs=2.5",
     // The path of events.
     "2026-11-20T18:06:54.428894Z  WARN dynamo_llm::kv_router::subscriber: DISCOVERY: Generate endpoint instance removed, removing worker 7668682361245869064",
     "2026-11-20T18:06:54.428894Z  WARN dynamo_llm::kv_router::indexer: Failed to find parent block; skipping store operation worker_id=\"7668682361161377814\" dp_rank=1 id=96 parent_hash=Some(ExternalSequenceBlockHash(9)) num_blocks=0",
@@ -73,21 +82,28 @@ const EXPECTED: Expect = expect![[r#"
     Debug Formula(Formula { ids: RequestIds { router: None, http: None }, worker: Worker { id: WorkerId(7), dp_rank: 0 }, pinned: false, cached_blocks: Printed { value: 7.0, decimals: 3 }, logit: Printed { value: 1.5, decimals: 3 }, terms: Decode { decode_blocks: Printed { value: 6.0, decimals: 3 }, overlap_credit_blocks: Printed { value: 7.0, decimals: 3 }, active_request_blocks: Printed { value: 1.5, decimals: 3 } } })
     Debug Tie(Tie { ids: RequestIds { router: None, http: None } })
     Info Selected(Selected { ids: RequestIds { router: None, http: None }, worker: Worker { id: WorkerId(7), dp_rank: 0 }, worker_type: None, pinned: false, logit: Printed { value: 7.625, decimals: 3 }, cached_blocks: Some(Printed { value: 7.0, decimals: 0 }), tree_size_blocks: Some(8), total_blocks: Some(64), host_pinned_blocks: None, disk_blocks: None })
-    Info Selected(Selected { ids: RequestIds { router: None, http: None }, worker: Worker { id: WorkerId(7), dp_rank: 2 }, worker_type: Some("prefill"), pinned: false, logit: Printed { value: 7.625, decimals: 3 }, cached_blocks: Some(Printed { value: 7.0, decimals: 0 }), tree_size_blocks: Some(8), total_blocks: None, host_pinned_blocks: None, disk_blocks: None })
-    Info Selected(Selected { ids: RequestIds { router: None, http: None }, worker: Worker { id: WorkerId(7), dp_rank: 0 }, worker_type: Some("decode"), pinned: false, logit: Printed { value: -0.5, decimals: 3 }, cached_blocks: None, tree_size_blocks: None, total_blocks: None, host_pinned_blocks: None, disk_blocks: None })
-    Info Selected(Selected { ids: RequestIds { router: None, http: None }, worker: Worker { id: WorkerId(7), dp_rank: 0 }, worker_type: Some("prefill"), pinned: false, logit: Printed { value: 7.625, decimals: 3 }, cached_blocks: Some(Printed { value: 6.75, decimals: 3 }), tree_size_blocks: None, total_blocks: Some(64), host_pinned_blocks: Some(3), disk_blocks: Some(1) })
-    Info Selected(Selected { ids: RequestIds { router: None, http: None }, worker: Worker { id: WorkerId(7), dp_rank: 0 }, worker_type: Some("decode"), pinned: true, logit: Printed { value: 7.625, decimals: 3 }, cached_blocks: Some(Printed { value: 6.75, decimals: 3 }), tree_size_blocks: None, total_blocks: None, host_pinned_blocks: None, disk_blocks: None })
-    Info Selected(Selected { ids: RequestIds { router: None, http: None }, worker: Worker { id: WorkerId(7), dp_rank: 0 }, worker_type: Some("prefill"), pinned: false, logit: Printed { value: 1.5e-7, decimals: 8 }, cached_blocks: Some(Printed { value: 6.75, decimals: 2 }), tree_size_blocks: None, total_blocks: Some(64), host_pinned_blocks: Some(3), disk_blocks: Some(1) })
-    Info Selected(Selected { ids: RequestIds { router: Some("583050cd"), http: None }, worker: Worker { id: WorkerId(18446744073709551615), dp_rank: 0 }, worker_type: Some("decode"), pinned: false, logit: Printed { value: 4.625, decimals: 3 }, cached_blocks: None, tree_size_blocks: None, total_blocks: None, host_pinned_blocks: Some(0), disk_blocks: Some(0) })
+    Info Selected(Selected { ids: RequestIds { router: None, http: None }, worker: Worker { id: WorkerId(7), dp_rank: 2 }, worker_type: Some(Prefill), pinned: false, logit: Printed { value: 7.625, decimals: 3 }, cached_blocks: Some(Printed { value: 7.0, decimals: 0 }), tree_size_blocks: Some(8), total_blocks: None, host_pinned_blocks: None, disk_blocks: None })
+    Info Selected(Selected { ids: RequestIds { router: None, http: None }, worker: Worker { id: WorkerId(7), dp_rank: 0 }, worker_type: Some(Decode), pinned: false, logit: Printed { value: -0.5, decimals: 3 }, cached_blocks: None, tree_size_blocks: None, total_blocks: None, host_pinned_blocks: None, disk_blocks: None })
+    Info Selected(Selected { ids: RequestIds { router: None, http: None }, worker: Worker { id: WorkerId(7), dp_rank: 0 }, worker_type: Some(Prefill), pinned: false, logit: Printed { value: 7.625, decimals: 3 }, cached_blocks: Some(Printed { value: 6.75, decimals: 3 }), tree_size_blocks: None, total_blocks: Some(64), host_pinned_blocks: Some(3), disk_blocks: Some(1) })
+    Info Selected(Selected { ids: RequestIds { router: None, http: None }, worker: Worker { id: WorkerId(7), dp_rank: 0 }, worker_type: Some(Decode), pinned: true, logit: Printed { value: 7.625, decimals: 3 }, cached_blocks: Some(Printed { value: 6.75, decimals: 3 }), tree_size_blocks: None, total_blocks: None, host_pinned_blocks: None, disk_blocks: None })
+    Info Selected(Selected { ids: RequestIds { router: None, http: None }, worker: Worker { id: WorkerId(7), dp_rank: 0 }, worker_type: Some(Prefill), pinned: false, logit: Printed { value: 1.5e-7, decimals: 8 }, cached_blocks: Some(Printed { value: 6.75, decimals: 2 }), tree_size_blocks: None, total_blocks: Some(64), host_pinned_blocks: Some(3), disk_blocks: Some(1) })
+    Info Selected(Selected { ids: RequestIds { router: Some("583050cd"), http: None }, worker: Worker { id: WorkerId(18446744073709551615), dp_rank: 0 }, worker_type: Some(Decode), pinned: false, logit: Printed { value: 4.625, decimals: 3 }, cached_blocks: None, tree_size_blocks: None, total_blocks: None, host_pinned_blocks: Some(0), disk_blocks: Some(0) })
     Debug Formula(Formula { ids: RequestIds { router: None, http: Some("ffe1b34c") }, worker: Worker { id: WorkerId(7), dp_rank: 0 }, pinned: false, cached_blocks: Printed { value: 0.0, decimals: 0 }, logit: Printed { value: 4.625, decimals: 3 }, terms: Weighted { weight: Printed { value: 1.0, decimals: 1 }, prefill_blocks: Printed { value: 2.625, decimals: 3 }, decode_blocks: Printed { value: 2.0, decimals: 3 } } })
-    Info Selected(Selected { ids: RequestIds { router: None, http: Some("ffe1b34c") }, worker: Worker { id: WorkerId(7), dp_rank: 0 }, worker_type: Some("decode"), pinned: false, logit: Printed { value: 4.625, decimals: 3 }, cached_blocks: None, tree_size_blocks: None, total_blocks: None, host_pinned_blocks: Some(0), disk_blocks: Some(0) })
-    Info Dispatched(Dispatched { ids: RequestIds { router: Some("71128c4b"), http: Some("ffe1b34c") }, worker: Worker { id: WorkerId(7), dp_rank: 3 }, overlap_blocks: 5, phase: Some("Aggregated") })
+    Info Selected(Selected { ids: RequestIds { router: None, http: Some("ffe1b34c") }, worker: Worker { id: WorkerId(7), dp_rank: 0 }, worker_type: Some(Decode), pinned: false, logit: Printed { value: 4.625, decimals: 3 }, cached_blocks: None, tree_size_blocks: None, total_blocks: None, host_pinned_blocks: Some(0), disk_blocks: Some(0) })
+    Info Dispatched(Dispatched { ids: RequestIds { router: Some("71128c4b"), http: Some("ffe1b34c") }, worker: Worker { id: WorkerId(7), dp_rank: 3 }, overlap_blocks: 5, phase: Some(Aggregated) })
     Debug RoutingBest(RoutingBest { ids: RequestIds { router: Some("e9980da3"), http: None }, worker: Worker { id: WorkerId(7), dp_rank: 1 }, overlap_blocks: 3, total_blocks: 8 })
     Debug RoutingInput(RoutingInput { request_id: "e9980da3", http_id: None, isl_tokens: 40, block_size_tokens: 16, num_blocks: 2, local_hashes: [7585370176810793920, 18446744073709551615] })
-    Warn RouteDone(RouteDone { request_id: "71128c4b", http_id: Some("ffe1b34c"), worker: Worker { id: WorkerId(7), dp_rank: 0 }, overlap_blocks: Some(3), phase: Some("Decode"), ending: Failed, outcome: Some("worker_disconnected") })
-    Info RouteDone(RouteDone { request_id: "71128c4b", http_id: Some("ffe1b34c"), worker: Worker { id: WorkerId(7), dp_rank: 0 }, overlap_blocks: Some(3), phase: Some("Prefill"), ending: Cancelled, outcome: Some("cancelled") })
-    Info RequestDone(RequestDone { request_id: "71128c4b", http_id: Some("ffe1b34c"), status: Some("error"), input_tokens: None, output_tokens: None, ttft_ms: None, avg_itl_ms: None, elapsed_ms: Some(16.0), prefill_worker: None, decode_worker: None })
+    Warn RouteDone(RouteDone { request_id: "71128c4b", http_id: Some("ffe1b34c"), worker: Worker { id: WorkerId(7), dp_rank: 0 }, overlap_blocks: Some(3), phase: Some(Decode), ending: Failed, outcome: Some("worker_disconnected") })
+    Info RouteDone(RouteDone { request_id: "71128c4b", http_id: Some("ffe1b34c"), worker: Worker { id: WorkerId(7), dp_rank: 0 }, overlap_blocks: Some(3), phase: Some(Prefill), ending: Cancelled, outcome: Some("cancelled") })
+    Info RequestDone(RequestDone { request_id: "71128c4b", http_id: Some("ffe1b34c"), model: Some("m"), status: Some("error"), input_tokens: None, output_tokens: None, ttft_ms: None, avg_itl_ms: None, elapsed_ms: Some(16.0), prefill_worker: None, decode_worker: None })
     Warn WorkerRemoved(Worker { id: WorkerId(7), dp_rank: 3 })
+    Info SelectedWithoutKv(SelectedWithoutKv { ids: RequestIds { router: None, http: Some("ffe1b34c") }, worker: WorkerId(7), mode: LeastLoaded, candidate_count: Some(2), occupancy: Some(3) })
+    Info SelectedWithoutKv(SelectedWithoutKv { ids: RequestIds { router: None, http: None }, worker: WorkerId(18446744073709551615), mode: PowerOfTwoChoices, candidate_count: Some(2), occupancy: None })
+    Info SelectedWithoutKv(SelectedWithoutKv { ids: RequestIds { router: None, http: None }, worker: WorkerId(7), mode: DeviceAwareWeighted, candidate_count: None, occupancy: None })
+    Info SelectedWithoutKv(SelectedWithoutKv { ids: RequestIds { router: None, http: None }, worker: WorkerId(7), mode: Other, candidate_count: None, occupancy: None })
+    Warn Unreachable(Unreachable { ids: RequestIds { router: Some("71128c4b"), http: Some("ffe1b34c") }, worker: WorkerId(7), why: ConnectionFailed })
+    Info Sign { sign: KvEventsOff, worker: None }
+    Info Sign { sign: PredictsOnRoute { ttl_ms: Some(2500) }, worker: None }
     Warn InstanceRemoved(WorkerId(7668682361245869064))
     Warn Sign { sign: ParentUnknown, worker: Some(Worker { id: WorkerId(7668682361161377814), dp_rank: 1 }) }
     Warn Sign { sign: BlockUnknown, worker: Some(Worker { id: WorkerId(7), dp_rank: 0 }) }
@@ -147,7 +163,6 @@ fn a_printed_number_prints_as_it_was_printed() {
 fn other_modes_other_spans_and_other_parts_are_not_ours() {
     let frame = "2026-11-20T18:06:54.428894Z  INFO ";
     for rest in [
-        "dynamo_llm::x: Selected worker router_mode=\"device-aware-weighted\" worker_id=7 dp_rank=0 logit=4.625",
         "dynamo_llm::x: Selected workers: 3",
         "http-request:round_robin.route_request: request_span: route request completed request_id=1 worker_id=7",
         "http-request: dynamo_llm::http::service::service_v2: request completed with server error status=500 latency_ms=7",
@@ -161,7 +176,7 @@ fn other_modes_other_spans_and_other_parts_are_not_ours() {
     assert_eq!(decode(json.as_bytes()), Ok(None));
     let other =
         r#"{"level":"INFO","target":"x","message":"Selected worker","router_mode":"load","worker_id":"x"}"#;
-    assert_eq!(decode(other.as_bytes()), Ok(None));
+    assert!(decode(other.as_bytes()).is_err(), "a worker is a number in every mode");
 }
 
 #[test]
@@ -188,5 +203,8 @@ fn escapes_of_jsonl_are_undone() {
     assert_eq!(said.ids.router.as_deref(), Some("café\"s"));
     let line = r#"{"level":"INFO","target":"x","message":"Selected worker: worker_type=d\u00e9code, worker_id=7 dp_rank=0, logit: 1"}"#;
     let LogEvent::Selected(said) = read(line).event else { panic!("no selection") };
-    assert_eq!(said.worker_type.as_deref(), Some("décode"));
+    assert_eq!((said.worker_type, said.worker.to_string().as_str()), (None, "7/0"));
+    let line = line.replace("d\\u00e9code", "\\u0064ecode");
+    let LogEvent::Selected(said) = read(&line).event else { panic!("no selection") };
+    assert_eq!(said.worker_type, Some(Role::Decode));
 }

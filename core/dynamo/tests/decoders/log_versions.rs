@@ -4,6 +4,7 @@
 use std::collections::BTreeSet;
 
 use radixscope_dynamo::log_line::{LogEvent, RequestIds, decode};
+use radixscope_model::record::RoutingMode;
 use regex::Regex;
 
 /// Version, kind, the router's id, the HTTP span's id, and the line; `-` for an id that the line does not bear. Lists of
@@ -84,7 +85,7 @@ fn every_kind_of_every_version_names_its_request_by_the_ids_that_it_bears() {
 }
 
 #[test]
-fn a_direct_choice_of_another_mode_is_not_ours() {
+fn a_direct_choice_of_another_mode_claims_no_overlap() {
     let dispatched = lines().into_iter().filter(|line| line.kind == "dispatched").map(|line| line.text);
     let (mut text, mut json) = (0, 0);
     for line in dispatched {
@@ -92,6 +93,10 @@ fn a_direct_choice_of_another_mode_is_not_ours() {
         assert_eq!(decode(other.as_bytes()), Ok(None), "{other}");
         let without = line.replace("overlap_blocks", "other_blocks");
         assert_eq!(decode(without.as_bytes()), Ok(None), "{without}");
+        let other = without.replace("kv_router.route_request", "router.route_request");
+        let direct = decode(other.as_bytes()).expect("a line").expect("of ours").event;
+        let LogEvent::SelectedWithoutKv(direct) = direct else { panic!("{direct:?}") };
+        assert_eq!(direct.mode, RoutingMode::Direct, "{other}");
         *(if line.starts_with('{') { &mut json } else { &mut text }) += 1;
     }
     assert_eq!((text, json), (2, 2), "1.3 and 1.4");

@@ -33,6 +33,8 @@ fn kind(said: &LogEvent<'_>) -> &'static str {
         LogEvent::Tie(_) => "tie",
         LogEvent::Stopping => "stopping",
         LogEvent::Selected(_) => "selected",
+        LogEvent::SelectedWithoutKv(_) => "selected without KV",
+        LogEvent::Unreachable(_) => "unreachable",
         LogEvent::Dispatched(_) => "dispatched",
         LogEvent::RoutingBest(_) => "best",
         LogEvent::RoutingInput(_) => "input",

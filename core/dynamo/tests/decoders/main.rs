@@ -14,4 +14,5 @@ mod messages;
 mod plain;
 mod shapes;
 mod speed;
+mod topologies;
 mod traces;

@@ -1,6 +1,7 @@
 //! Known small trees, and random ones read page by page.
 
 use proptest::prelude::*;
+use radixscope_model::id::PoolIx;
 use serde_json::{Value, json};
 
 use super::*;
@@ -48,7 +49,7 @@ fn forked() -> Cluster {
 }
 
 fn picture(cluster: &Cluster) -> Picture {
-    Picture::of(cluster, cluster.now_ms())
+    Picture::of(cluster, PoolIx(0), cluster.now_ms())
 }
 
 /// What a reader of the answer sees.
@@ -487,7 +488,7 @@ proptest! {
     fn sums_of_elements_are_those_of_all_their_blocks(paths in paths()) {
         let cluster = random(&paths);
         let tree = ask(&cluster, &Page { limit: 100_000, ..Page::default() });
-        let totals = cluster.tree().totals();
+        let totals = cluster.tree(PoolIx(0)).totals();
         let number = |row: &Value, name: &str| row[name].as_u64().expect("a number");
         let top = || rows(&tree).iter().filter(|row| row["level"] == 0);
         let sum = |name: &str| top().map(|row| number(row, name)).sum::<u64>();

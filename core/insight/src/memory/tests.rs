@@ -1,7 +1,7 @@
 //! Occupancy by every mixture of sources.
 
 use super::*;
-use radixscope_model::id::{BlockHash, Seq, TokensHash, Worker};
+use radixscope_model::id::{BlockHash, PoolIx, Seq, TokensHash, Worker};
 use radixscope_model::record::{Block, Entry, ModelFigures, ProcessRole, RankFigures, Record, Scrape};
 
 const NOW: u64 = 1_800_000_000_000;
@@ -228,14 +228,14 @@ fn lifetimes_are_held_against_the_gap_to_the_next_use() {
 fn sums_for_remedies_are_unknown_as_soon_as_one_worker_is() {
     let mut fixture = Fixture::new();
     fixture.card(100).store(0..60).uses(25);
-    let sums = live(&fixture.cluster, Millis(fixture.at));
+    let sums = live(&fixture.cluster, PoolIx(0), Millis(fixture.at));
     assert_eq!(
         (sums.used_blocks, sums.retained_blocks, sums.capacity_blocks),
         (Some(25), Some(35), Some(100))
     );
     let (worker, id) = (WorkerIx(1), Worker::new(8, 0));
     fixture.fold(Record::Worker { worker, id, namespace: "".into(), component: "".into() });
-    assert_eq!(live(&fixture.cluster, Millis(fixture.at)).used_blocks, None);
+    assert_eq!(live(&fixture.cluster, PoolIx(0), Millis(fixture.at)).used_blocks, None);
     fixture.fold(Record::Gone { worker, why: radixscope_model::record::GoneWhy::Log });
-    assert_eq!(live(&fixture.cluster, Millis(fixture.at)).used_blocks, Some(25));
+    assert_eq!(live(&fixture.cluster, PoolIx(0), Millis(fixture.at)).used_blocks, Some(25));
 }

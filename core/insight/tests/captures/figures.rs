@@ -33,7 +33,7 @@ fn check(name: &str, want: &Figures) {
     assert_eq!(sum(|w| w.removed_total), want.removed, "{name}: removed");
     assert_eq!(sum(|w| w.unknown_removed_total), want.unknown_removed, "{name}: unknown removals");
     assert_eq!(sum(|w| w.empty_stores_total), want.empty_stores, "{name}: empty stores");
-    let totals = cluster.tree().totals();
+    let totals = cluster.totals();
     assert_eq!((totals.nodes, totals.shared), (want.nodes, want.shared), "{name}: tree");
     let decided = cluster.decisions().totals();
     let decisions = (decided.count, decided.isl_blocks, decided.overlap_blocks);
@@ -44,7 +44,7 @@ fn check(name: &str, want: &Figures) {
     assert_eq!(cluster.digest(), through_snapshot(&cluster).digest(), "{name}: the same from a snapshot");
 }
 
-fn through_snapshot(cluster: &Cluster) -> Cluster {
+pub(crate) fn through_snapshot(cluster: &Cluster) -> Cluster {
     let mut parts = Vec::new();
     cluster.snapshot(|part| parts.push(part)).unwrap();
     let mut reader = SnapshotReader::default();
@@ -191,7 +191,7 @@ fn as_expected(name: &str) {
             assert_eq!(is, should, "{name}: {what} of {}", state.id);
         }
     }
-    let totals = cluster.tree().totals();
+    let totals = cluster.totals();
     for (what, is) in [("nodes", totals.nodes), ("shared", totals.shared), ("resident", totals.resident)] {
         assert_eq!(Some(is), want[what].as_u64(), "{name}: {what}");
     }

@@ -24,9 +24,9 @@ impl RecordSink for Watched {
     }
 
     fn append(&mut self, entry: &Entry<'_>) {
-        let before = self.cluster.tree().requests(0);
+        let before = self.cluster.tree(self.cluster.default_pool()).requests(0);
         self.cluster.append(entry);
-        let tree = self.cluster.tree();
+        let tree = self.cluster.tree(self.cluster.default_pool());
         let Record::Decision(decision) = &entry.record else { return };
         if tree.requests(0) == before {
             return;
@@ -52,9 +52,16 @@ fn play(name: &str) -> Watched {
 /// Requests, those that were hits by the router's word, and those whose hit is as deep as the router says.
 fn figures(name: &str) -> (usize, usize, usize) {
     let Watched { cluster, judged } = play(name);
-    let newest = cluster.tree().hits().next_back().map(|(_, at)| at).unwrap();
-    assert_eq!(cluster.tree().requests(newest.saturating_sub(HIT_WINDOW)), cluster.tree().requests(0));
-    assert_eq!(cluster.tree().requests(0) as usize, judged.len(), "the recording is shorter than the window");
+    let newest = cluster.tree(cluster.default_pool()).hits().next_back().map(|(_, at)| at).unwrap();
+    assert_eq!(
+        cluster.tree(cluster.default_pool()).requests(newest.saturating_sub(HIT_WINDOW)),
+        cluster.tree(cluster.default_pool()).requests(0)
+    );
+    assert_eq!(
+        cluster.tree(cluster.default_pool()).requests(0) as usize,
+        judged.len(),
+        "the recording is shorter than the window"
+    );
     let hits = judged.iter().filter(|(told, _)| *told > 0).count();
     let same = judged.iter().filter(|(told, depth)| *told == u64::from(*depth)).count();
     (judged.len(), hits, same)

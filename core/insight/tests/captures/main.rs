@@ -13,5 +13,6 @@ mod recent_window;
 mod replay;
 mod routing;
 mod signals;
+mod topologies;
 mod watch;
 mod words;

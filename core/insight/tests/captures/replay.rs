@@ -86,12 +86,17 @@ impl Both {
 
 /// Folds a capture; every record also goes through the frames' codec into a second state.
 pub(crate) fn fold(name: &str) -> (Cluster, Cluster) {
+    fold_recording(&Recording::fixture(name))
+}
+
+/// The same of any recording.
+pub(crate) fn fold_recording(recording: &Recording) -> (Cluster, Cluster) {
     let mut intake = Intake::default();
     let mut both =
         Both { near: Cluster::default(), far: Cluster::default(), batch: BatchWriter::new(Seq(1)) };
     let source = intake.source("capture", SourceKind::Nats, Millis(1), &mut both).unwrap();
     let mut last = Millis(0);
-    for (i, (at, payload)) in publications(&Recording::fixture(name)).enumerate() {
+    for (i, (at, payload)) in publications(recording).enumerate() {
         last = millis(at);
         intake.take(&Received { source, at_ms: last, payload }, &mut both);
         if i % 500 == 0 {

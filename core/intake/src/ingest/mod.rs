@@ -29,7 +29,7 @@ mod tally;
 mod tests;
 
 use std::borrow::Cow;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use radixscope_dynamo::DecodeError;
 use radixscope_dynamo::active_sequence::{self, ActiveSequence};
@@ -43,7 +43,9 @@ use radixscope_dynamo::log_line::{self, LogEvent};
 use radixscope_dynamo::subject::{Subject, Transport};
 use radixscope_dynamo::trace;
 use radixscope_model::id::{Millis, SourceIx, Worker, WorkerIx};
-use radixscope_model::record::{Entry, EventLine, MissedCause, Record, SourceKind, Topic};
+use radixscope_model::record::{
+    Entry, EventLine, MissedCause, Record, Role, RoleEvidence, SourceKind, Topic,
+};
 use radixscope_state::cluster::MAX_SOURCES;
 
 use crate::payload::{MAX_LOG_LINE_BYTES, MAX_PAYLOAD_BYTES, Payload, Received};
@@ -78,6 +80,8 @@ pub(crate) struct Ingest {
     scrapes: Scrapes,
     tallies: Vec<Tally>,
     signs: Signs,
+    /// What was recorded of roles; bounded, because workers are.
+    roles: BTreeSet<(WorkerIx, RoleEvidence, Role)>,
     /// Latest time that a message or a line reported.
     clock: Option<Millis>,
     kv: KvEvents,
@@ -379,7 +383,8 @@ impl Ingest {
         // The prefill worker's cache is the one that was matched.
         let id = trace.prefill_worker.or(trace.decode_worker);
         let worker = id.and_then(|id| self.worker(context, id, out));
-        out.observe(context.observed(self, RequestSignal::Trace { trace: &trace, worker }));
+        let decode = trace.decode_worker.and_then(|id| self.worker(context, id, out));
+        out.observe(context.observed(self, RequestSignal::Trace { trace: &trace, worker, decode }));
         Ok(())
     }
 
@@ -402,6 +407,9 @@ impl Ingest {
                     publishes_events: card.runtime.kv_event_publishing_enabled,
                 };
                 out.record(context.entry(record));
+                if let Some(role) = card.role() {
+                    self.role(&context, worker, role, RoleEvidence::Card, out);
+                }
                 if !card.display_name.is_empty() {
                     let name = Cow::Borrowed(card.display_name.as_str());
                     out.record(context.entry(Record::Model { worker, name }));
@@ -409,6 +417,20 @@ impl Ingest {
             }
         }
         Ok(())
+    }
+
+    /// Records what the pool of a worker does, once.
+    fn role(
+        &mut self,
+        context: &Context<'_>,
+        worker: WorkerIx,
+        role: Role,
+        evidence: RoleEvidence,
+        out: &mut dyn Sink,
+    ) {
+        if self.roles.insert((worker, evidence, role)) {
+            out.record(context.entry(Record::Role { worker, role, evidence }));
+        }
     }
 
     /// Index of a worker, introduced if it is new. `None`: there are too many, which is counted.
@@ -461,6 +483,7 @@ impl Ingest {
         self.interner.vacate(&workers);
         self.publishers.vacate(&workers);
         self.event_ids.vacate(&workers);
+        self.roles.retain(|(worker, ..)| !workers.contains(worker));
         self.tallies.iter_mut().for_each(|tally| tally.vacate(&workers));
         out.record(context.entry(Record::Vacated { workers: workers.into() }));
         true

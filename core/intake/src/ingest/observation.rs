@@ -61,6 +61,8 @@ pub(crate) enum RequestSignal<'a> {
         trace: &'a RequestTrace<'a>,
         /// Where it was prefilled, or where it ran.
         worker: Option<WorkerIx>,
+        /// Where it was decoded, if that is told.
+        decode: Option<WorkerIx>,
     },
 }
 

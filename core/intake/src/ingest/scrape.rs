@@ -6,7 +6,7 @@ use radixscope_dynamo::error::{DecodeError, Faults};
 use radixscope_dynamo::health::{Health, Instance};
 use radixscope_dynamo::{health, prometheus};
 use radixscope_model::id::{Worker, WorkerId};
-use radixscope_model::record::{GoneWhy, MissedCause, Record, Scrape, Topic, WorkerFigures};
+use radixscope_model::record::{GoneWhy, MissedCause, Record, RoleEvidence, Scrape, Topic, WorkerFigures};
 
 /// Longest name of a process, in characters; what is longer is cut.
 const MAX_NAME_CHARS: usize = 128;
@@ -28,16 +28,22 @@ impl Ingest {
             let mention = self.mentioned(context, routed.worker, at_ms, Mention::Weak, out);
             if let Some(worker) = mention {
                 workers.push(routed.named(worker));
+                if let Some(role) = routed.role {
+                    self.role(context, worker, role, RoleEvidence::Metrics, out);
+                }
             }
         }
-        for &(id, state) in &scraped.states {
-            for rank in self.ranks_or_first(id) {
+        for of in &scraped.states {
+            for rank in self.ranks_or_first(of.id) {
                 let mention = self.mentioned(context, rank, at_ms, Mention::Weak, out);
                 let Some(worker) = mention else { continue };
-                match workers.iter_mut().find(|known| known.worker == worker) {
-                    Some(known) => known.state = Some(state),
-                    None => workers.push(WorkerFigures { state: Some(state), ..WorkerFigures::new(worker) }),
-                }
+                let ix = workers.iter().position(|known| known.worker == worker).unwrap_or_else(|| {
+                    workers.push(WorkerFigures::new(worker));
+                    workers.len() - 1
+                });
+                let known = &mut workers[ix];
+                (known.state, known.model) = (Some(of.state), of.model);
+                known.role = known.role.or(of.role);
             }
         }
         // Of a text of which a part was not understood, a worker may be missing.
@@ -51,6 +57,7 @@ impl Ingest {
             models: scraped.models,
             workers,
             ranks: scraped.ranks,
+            queues: scraped.queues,
             ..Scrape::new(shortened(process), scraped.role)
         });
         match scraped {
@@ -128,7 +135,7 @@ fn workers_of(scraped: &prometheus::Scraped) -> Option<(Health, ListKind)> {
         workers: ids.map(instance).collect(),
     };
     if !scraped.states.is_empty() || scraped.discovered == Some(0) {
-        let known = &mut scraped.states.iter().map(|(id, _)| *id);
+        let known = &mut scraped.states.iter().map(|of| of.id);
         return Some((list(known), ListKind::RouterStates));
     }
     let mut ids: Vec<WorkerId> = scraped

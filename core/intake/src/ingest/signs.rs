@@ -32,9 +32,11 @@ fn oldest_second(now: Millis) -> u64 {
     now.0.saturating_sub(FRESH_MS) / SECOND_MS
 }
 
-/// Whether it is still true however old the line is: sizes do not change while a process runs.
+/// Whether it is still true however old the line is: sizes and options do not change while a process runs.
 fn stays_true(sign: LogSign) -> bool {
-    matches!(sign, LogSign::PublisherSize { .. } | LogSign::Oversize { .. } | LogSign::CardSizes)
+    let is_size =
+        matches!(sign, LogSign::PublisherSize { .. } | LogSign::Oversize { .. } | LogSign::CardSizes);
+    is_size || matches!(sign, LogSign::KvEventsOff | LogSign::PredictsOnRoute { .. })
 }
 
 impl Signs {

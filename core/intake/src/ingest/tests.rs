@@ -1,6 +1,7 @@
 //! Behaviour of ingest, one message at a time: what Dynamo says, in which version's shape, and what becomes of it.
 
 use bytes::Bytes;
+use radixscope_model::id::PoolIx;
 use serde_json::json;
 
 use super::*;
@@ -24,6 +25,11 @@ struct Observer {
 }
 
 impl Observer {
+    fn component(&self, worker: u16) -> &str {
+        let pool = self.cluster.pool_of(radixscope_model::id::WorkerIx(worker)).expect("known");
+        &self.cluster.pool(pool).expect("known").component
+    }
+
     fn new() -> Self {
         let mut observer = Self {
             intake: Intake::default(),
@@ -131,10 +137,10 @@ fn a_worker_first_heard_of_through_its_load_gets_its_component_from_its_events()
     let load =
         json!({"worker_id": WORKER, "dp_rank": 0, "active_decode_blocks": 8, "active_prefill_tokens": null});
     observer.nats(LOADS, &enveloped(WORKER, 0, &load));
-    assert_eq!(observer.cluster.workers()[0].component, "");
+    assert_eq!(observer.component(0), "");
     observer.nats_json(JETSTREAM, stored(WORKER, 0, None, &[1]));
     assert_eq!(observer.cluster.workers().len(), 1);
-    assert_eq!(observer.cluster.workers()[0].component, "backend");
+    assert_eq!(observer.component(0), "backend");
     assert_eq!(observer.cluster.workers()[0].engine_used_blocks, Some(8));
 }
 
@@ -214,7 +220,7 @@ fn blocks_in_other_tiers_are_counted_and_not_drawn() {
     event["storage_tier"] = json!("disk");
     observer.nats(ENDPOINT, &enveloped(5, 0, &json!([event])));
     assert_eq!(observer.cluster.workers()[0].other_tier, (2, 0));
-    assert_eq!(observer.cluster.tree().totals().resident, 0);
+    assert_eq!(observer.cluster.totals().resident, 0);
 }
 
 #[test]
@@ -240,7 +246,7 @@ fn a_bad_message_is_counted_by_topic_and_reason_and_costs_no_good_one() {
             (Topic::Other, Reason::UnknownKind, 1),
         ]
     );
-    assert_eq!(observer.cluster.tree().totals().resident, 2);
+    assert_eq!(observer.cluster.totals().resident, 2);
     assert_eq!(observer.source().received, 6);
 }
 
@@ -249,9 +255,12 @@ fn ids_beyond_what_javascript_can_count_stay_exact() {
     let mut observer = Observer::new();
     observer.nats_json(JETSTREAM, stored(u64::MAX, 0, None, &[u64::MAX, u64::MAX - 1]));
     let worker = observer.cluster.worker_ix(Worker::new(u64::MAX, 0)).expect("known");
-    let node =
-        observer.cluster.tree().find(worker, radixscope_model::id::BlockHash(u64::MAX - 1)).expect("held");
-    assert_eq!(observer.cluster.tree().tokens_hash(node).0, u64::MAX - 1);
+    let node = observer
+        .cluster
+        .tree(PoolIx(0))
+        .find(worker, radixscope_model::id::BlockHash(u64::MAX - 1))
+        .expect("held");
+    assert_eq!(observer.cluster.tree(PoolIx(0)).tokens_hash(node).0, u64::MAX - 1);
 }
 
 #[test]
@@ -466,14 +475,14 @@ fn a_frontends_list_introduces_workers_that_nothing_was_heard_of() {
     let mut observer = Observer::new();
     observer.health(listed(&[WORKER]));
     let worker = &observer.cluster.workers()[0];
-    assert_eq!((worker.id, worker.component.as_str()), (Worker::new(WORKER, 0), "backend"));
+    assert_eq!((worker.id, observer.component(0)), (Worker::new(WORKER, 0), "backend"));
     // One known by another rank is the same worker.
     let load =
         json!({"worker_id": 7, "dp_rank": 1, "active_decode_blocks": 8, "active_prefill_tokens": null});
     observer.nats(LOADS, &enveloped(7, 0, &load));
     observer.health(listed(&[WORKER, 7]));
     assert_eq!(observer.cluster.workers().len(), 2);
-    assert_eq!(observer.cluster.workers()[1].component, "backend");
+    assert_eq!(observer.component(1), "backend");
 }
 
 #[test]
@@ -489,7 +498,7 @@ fn a_worker_that_leaves_every_list_is_gone_with_all_its_ranks_and_returns_with_t
     assert!(observer.cluster.workers().iter().all(|worker| worker.gone.is_none()), "once may be a mistake");
     observer.health(listed(&[]));
     assert!(observer.cluster.workers().iter().all(|worker| worker.gone.is_some()));
-    assert_eq!(observer.cluster.tree().totals().resident, 0);
+    assert_eq!(observer.cluster.totals().resident, 0);
     observer.health(listed(&[WORKER]));
     assert!(observer.cluster.workers().iter().all(|worker| worker.gone.is_none()));
 }

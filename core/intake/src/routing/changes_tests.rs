@@ -2,7 +2,7 @@
 
 use super::super::past::Past;
 use super::*;
-use radixscope_model::id::{Millis, Seq, SourceIx, Worker};
+use radixscope_model::id::{Millis, PoolIx, Seq, SourceIx, Worker};
 use radixscope_model::record::{Block, Entry, GoneWhy, SourceKind};
 use radixscope_state::requests::Prompt;
 use radixscope_state::tree::OverlapRule;
@@ -47,8 +47,8 @@ impl Scene {
     fn at(&self, rule: OverlapRule, ms: u64) -> (u32, u32, u32) {
         let (mut past, mut out) = (Past::default(), Vec::new());
         let prompt: Vec<u64> = (1..=7).collect();
-        let (tree, moment) = (self.cluster.tree(), Moment::of(Millis(ms)));
-        past.look(tree, &self.changes, Prompt::Local(&prompt), Moment::default());
+        let (tree, moment) = (self.cluster.tree(PoolIx(0)), Moment::of(Millis(ms)));
+        past.look(tree, &self.changes, &|_| true, Prompt::Local(&prompt), Moment::default());
         let depth = past.overlap(tree, rule, moment, &mut out);
         let of = |w: usize| out.get(w).copied().unwrap_or(0);
         (of(0), of(1), depth)
@@ -83,7 +83,7 @@ fn a_block_removed_since_was_there_though_the_tree_has_lost_it() {
     scene.changes.need();
     scene.stored(10, 0, 1, 5);
     scene.removed(20, 0, [5, 4]);
-    assert_eq!(scene.cluster.tree().allocated(), 3);
+    assert_eq!(scene.cluster.tree(PoolIx(0)).allocated(), 3);
     assert_eq!(scene.at(PREFIX, 19), (5, 0, 5));
     assert_eq!(scene.at(PREFIX, 20), (3, 0, 3));
     scene.removed(30, 0, [3, 2, 1]);
@@ -119,8 +119,14 @@ fn a_chain_of_a_prompt_finds_blocks_that_the_tree_has_lost() {
     let mut chain = Vec::new();
     Prompt::Local(&local).chain(&mut chain);
     let (mut past, mut out) = (Past::default(), Vec::new());
-    past.look(scene.cluster.tree(), &scene.changes, Prompt::Chain(&chain), Moment::default());
-    past.overlap(scene.cluster.tree(), PREFIX, Moment::of(Millis(19)), &mut out);
+    past.look(
+        scene.cluster.tree(PoolIx(0)),
+        &scene.changes,
+        &|_| true,
+        Prompt::Chain(&chain),
+        Moment::default(),
+    );
+    past.overlap(scene.cluster.tree(PoolIx(0)), PREFIX, Moment::of(Millis(19)), &mut out);
     assert_eq!(out[0], 5);
 }
 
@@ -251,14 +257,14 @@ proptest::proptest! {
         scene.pass(0, Record::Worker { worker: WorkerIx(2), id, namespace: empty(), component: empty() });
         scene.changes.need();
         let mut ms = 1;
-        let mut shown = vec![(0, looked_up(scene.cluster.tree(), rule))];
+        let mut shown = vec![(0, looked_up(scene.cluster.tree(PoolIx(0)), rule))];
         for (act, later) in acts {
             ms += later;
             match act {
                 Act::Store { worker, prompt, from, to } => {
                     let prompt = &PROMPTS[prompt];
                     let parent = (from > 0).then(|| name(&prompt[..from], worker, own));
-                    if parent.is_some_and(|hash| scene.cluster.tree().find(WorkerIx(worker), hash).is_none()) {
+                    if parent.is_some_and(|hash| scene.cluster.tree(PoolIx(0)).find(WorkerIx(worker), hash).is_none()) {
                         continue;
                     }
                     let block = |at: usize| {
@@ -284,15 +290,15 @@ proptest::proptest! {
                 }
             }
             shown.retain(|(at, _)| *at != ms);
-            shown.push((ms, looked_up(scene.cluster.tree(), rule)));
+            shown.push((ms, looked_up(scene.cluster.tree(PoolIx(0)), rule)));
         }
         let mut past = Past::default();
         let mut out = Vec::new();
         for (at, then) in &shown {
             for (prompt, then) in PROMPTS.iter().zip(then) {
                 let moment = Moment::of(Millis(*at));
-                past.look(scene.cluster.tree(), &scene.changes, Prompt::Local(prompt), Moment::default());
-                past.overlap(scene.cluster.tree(), rule, moment, &mut out);
+                past.look(scene.cluster.tree(PoolIx(0)), &scene.changes, &|_| true, Prompt::Local(prompt), Moment::default());
+                past.overlap(scene.cluster.tree(PoolIx(0)), rule, moment, &mut out);
                 out.resize(3, 0);
                 for worker in (0..3_u16).filter(|&worker| scene.knows(worker, *at)) {
                     let all_known = (0..3).all(|worker| scene.knows(worker, *at));

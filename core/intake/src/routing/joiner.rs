@@ -1,4 +1,5 @@
-//! Which pieces are of one decision.
+//! Which pieces are of one decision. A request has a decision in each pool that it is routed in: one, or one for prefill
+//! and one for decode.
 //!
 //! Where a request id is reported it decides. There are two: the router's, and that of the HTTP span around it, which some
 //! lines tell alone; others tell both and so make them one. `kv-hit-rate` and the logs of Dynamo up to 1.0, and the
@@ -10,7 +11,7 @@ use std::collections::VecDeque;
 
 use hashbrown::HashMap;
 
-use radixscope_model::id::{DecisionId, Millis, WorkerIx};
+use radixscope_model::id::{DecisionId, Millis, PoolIx, WorkerIx};
 use radixscope_model::record::DecisionSource;
 
 /// Most by which the times of two pieces of one decision differ. Both are the frontend's clock: what lies between is
@@ -21,6 +22,8 @@ const WINDOW_MS: u64 = 1_000;
 pub(super) const FOLLOWS_MS: u64 = 50;
 /// Decisions that pieces without a request id may still belong to.
 const MAX_RECENT: usize = 2_048;
+/// Pools that one request is routed in: prefill and decode, with one to spare.
+const MAX_PARTS: usize = 3;
 /// Request ids remembered, and as many ids of HTTP spans.
 const MAX_REQUESTS: usize = 1 << 16;
 
@@ -37,6 +40,8 @@ pub(super) struct CorrelationKey<'a> {
     pub(super) is_query: bool,
     /// The chosen worker.
     pub(super) worker: WorkerIx,
+    /// The pool it is in.
+    pub(super) pool: PoolIx,
     /// The router's id of the request.
     pub(super) request_id: Option<&'a str>,
     /// The id of the HTTP span of the request.
@@ -64,20 +69,52 @@ struct Recent {
 pub(super) struct Placed {
     pub(super) id: DecisionId,
     pub(super) worker: WorkerIx,
+    pub(super) pool: PoolIx,
+}
+
+/// The decisions of one request, in the order in which they were received.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(super) struct Parts([Option<Placed>; MAX_PARTS]);
+
+impl Parts {
+    pub(super) fn iter(&self) -> impl Iterator<Item = Placed> + '_ {
+        self.0.iter().flatten().copied()
+    }
+
+    /// The one on `worker`, else the one in `pool`: a request that failed on one worker goes to another of its pool.
+    pub(super) fn part(&self, worker: WorkerIx, pool: PoolIx) -> Option<Placed> {
+        let on_worker = self.iter().find(|placed| placed.worker == worker);
+        on_worker.or_else(|| self.iter().find(|placed| placed.pool == pool))
+    }
+
+    /// Takes a decision in; one that is known, or too many, changes nothing.
+    fn add(&mut self, placed: Placed) {
+        if self.iter().all(|known| known.id != placed.id)
+            && let Some(free) = self.0.iter_mut().find(|place| place.is_none())
+        {
+            *free = Some(placed);
+        }
+    }
+
+    fn vacate(&mut self, workers: &[WorkerIx]) {
+        for place in &mut self.0 {
+            *place = place.filter(|placed| !workers.contains(&placed.worker));
+        }
+    }
 }
 
 /// What the id of an HTTP span stands for.
 #[derive(Default)]
 struct Span {
     request_id: Option<Box<str>>,
-    placed: Option<Placed>,
+    parts: Parts,
 }
 
 /// Gives every piece the id of its decision.
 #[derive(Default)]
 pub(super) struct Joiner {
     last: u64,
-    by_request: Bounded<Placed>,
+    by_request: Bounded<Parts>,
     by_http: Bounded<Span>,
     recent: VecDeque<Recent>,
     /// How long after the decision pieces without a time were received, as the last one showed that could be of one
@@ -89,28 +126,23 @@ impl Joiner {
     /// Other workers take these places: nothing that is reported of those continues what was reported of these.
     pub(super) fn vacate(&mut self, workers: &[WorkerIx]) {
         self.recent.retain(|recent| !workers.contains(&recent.worker));
-        self.by_request.known.retain(|_, placed| !workers.contains(&placed.worker));
-        for span in self.by_http.known.values_mut() {
-            span.placed = span.placed.filter(|placed| !workers.contains(&placed.worker));
-        }
+        self.by_request.known.values_mut().for_each(|parts| parts.vacate(workers));
+        self.by_http.known.values_mut().for_each(|span| span.parts.vacate(workers));
     }
 
-    /// The decision of a request, if one is known.
-    pub(super) fn of_request(&self, request_id: &str) -> Option<DecisionId> {
-        self.placed(Some(request_id), None).map(|placed| placed.id)
-    }
-
-    /// The decision of a request that is known by either id, and its worker.
-    pub(super) fn placed(&self, request_id: Option<&str>, http_id: Option<&str>) -> Option<Placed> {
-        let by_request = |id: &str| self.by_request.get(id).copied();
+    /// The decisions of a request that is known by either id; empty: none is.
+    pub(super) fn parts(&self, request_id: Option<&str>, http_id: Option<&str>) -> Parts {
+        let is_known = |parts: &Parts| parts.iter().next().is_some();
+        let by_request = |id: &str| self.by_request.get(id).copied().filter(is_known);
         let by_http = || {
             let span = self.by_http.get(http_id?)?;
             // A client may send the same id twice: it then stands for the latest request.
             let is_other =
                 request_id.is_some() && span.request_id.is_some() && span.request_id.as_deref() != request_id;
-            span.placed.filter(|_| !is_other).or_else(|| by_request(span.request_id.as_deref()?))
+            let own = Some(span.parts).filter(|parts| !is_other && is_known(parts));
+            own.or_else(|| by_request(span.request_id.as_deref()?))
         };
-        request_id.and_then(by_request).or_else(by_http)
+        request_id.and_then(by_request).or_else(by_http).unwrap_or_default()
     }
 
     /// The router's id of the request in an HTTP span.
@@ -123,11 +155,13 @@ impl Joiner {
         let span = self.by_http.entry(http_id);
         match span.request_id.as_deref() {
             Some(known) if known == request_id => {}
-            Some(_) => *span = Span { request_id: Some(request_id.into()), placed: None },
+            Some(_) => *span = Span { request_id: Some(request_id.into()), parts: Parts::default() },
             None => span.request_id = Some(request_id.into()),
         }
-        if let Some(placed) = span.placed {
-            self.by_request.entry_or(request_id, placed);
+        let parts = span.parts;
+        if parts.iter().next().is_some() {
+            let known = self.by_request.entry(request_id);
+            parts.iter().for_each(|placed| known.add(placed));
         }
     }
 
@@ -136,15 +170,16 @@ impl Joiner {
         if let (Some(request_id), Some(http_id)) = (key.request_id, key.http_id) {
             self.same(request_id, http_id);
         }
-        let known = self.placed(key.request_id, key.http_id).map(|placed| placed.id);
+        let known =
+            self.parts(key.request_id, key.http_id).part(key.worker, key.pool).map(|placed| placed.id);
         let id = known.or_else(|| self.anonymous(key)).unwrap_or_else(|| self.begin(key));
-        let placed = Placed { id, worker: key.worker };
+        let placed = Placed { id, worker: key.worker, pool: key.pool };
         if let Some(http_id) = key.http_id {
-            self.by_http.entry(http_id).placed.get_or_insert(placed);
+            self.by_http.entry(http_id).parts.add(placed);
         }
         let in_span = key.http_id.and_then(|http_id| self.by_http.get(http_id)?.request_id.clone());
         if let Some(request_id) = key.request_id.or(in_span.as_deref()) {
-            self.by_request.entry_or(request_id, placed);
+            self.by_request.entry(request_id).add(placed);
         }
         id
     }
@@ -165,7 +200,7 @@ impl Joiner {
 
     /// From now on a decision is that of a request.
     pub(super) fn name(&mut self, request_id: &str, placed: Placed) {
-        self.by_request.entry_or(request_id, placed);
+        self.by_request.entry(request_id).add(placed);
     }
 
     fn anonymous(&mut self, key: &CorrelationKey<'_>) -> Option<DecisionId> {
@@ -252,9 +287,11 @@ impl<T> Bounded<T> {
     fn get(&self, id: &str) -> Option<&T> {
         self.known.get(id)
     }
+}
 
-    /// The place of `id`, with `first` in it if it is new.
-    fn entry_or(&mut self, id: &str, first: T) -> &mut T {
+impl<T: Default> Bounded<T> {
+    /// The place of `id`.
+    fn entry(&mut self, id: &str) -> &mut T {
         if !self.known.contains_key(id) {
             if self.order.len() == MAX_REQUESTS
                 && let Some(oldest) = self.order.pop_front()
@@ -263,13 +300,7 @@ impl<T> Bounded<T> {
             }
             self.order.push_back(id.into());
         }
-        self.known.entry(id.into()).or_insert(first)
-    }
-}
-
-impl<T: Default> Bounded<T> {
-    fn entry(&mut self, id: &str) -> &mut T {
-        self.entry_or(id, T::default())
+        self.known.entry(id.into()).or_default()
     }
 }
 
@@ -278,6 +309,10 @@ mod tests {
     use super::*;
     use DecisionSource::{ActiveSequences, KvHitRate, Log};
 
+    fn of_request(joiner: &Joiner, request_id: &str) -> Option<DecisionId> {
+        joiner.parts(Some(request_id), None).iter().next().map(|placed| placed.id)
+    }
+
     fn marks(source: DecisionSource, at_ms: u64) -> CorrelationKey<'static> {
         CorrelationKey {
             source,
@@ -285,6 +320,7 @@ mod tests {
             is_received: false,
             is_query: false,
             worker: WorkerIx(0),
+            pool: PoolIx(0),
             request_id: None,
             http_id: None,
             overlap_blocks: Some(3),
@@ -355,8 +391,25 @@ mod tests {
         let b = joiner.decision(&with(ActiveSequences, 1_001, "b"));
         assert_ne!(a, b);
         assert_eq!(joiner.decision(&with(ActiveSequences, 90_000, "a")), a);
-        assert_eq!(joiner.of_request("b"), Some(b));
-        assert_eq!(joiner.of_request("c"), None);
+        assert_eq!(of_request(&joiner, "b"), Some(b));
+        assert_eq!(of_request(&joiner, "c"), None);
+    }
+
+    #[test]
+    fn a_request_has_a_decision_in_each_pool() {
+        let mut joiner = Joiner::default();
+        let on = |worker, pool| CorrelationKey {
+            request_id: Some("a"),
+            worker: WorkerIx(worker),
+            pool: PoolIx(pool),
+            ..marks(ActiveSequences, 1_000)
+        };
+        let (prefill, decode) = (joiner.decision(&on(0, 0)), joiner.decision(&on(2, 1)));
+        assert_ne!(prefill, decode);
+        assert_eq!(joiner.decision(&on(0, 0)), prefill);
+        assert_eq!(joiner.decision(&on(3, 1)), decode, "tried again on another worker of the pool");
+        let parts: Vec<_> = joiner.parts(Some("a"), None).iter().map(|placed| placed.id).collect();
+        assert_eq!(parts, [prefill, decode]);
     }
 
     #[test]
@@ -365,18 +418,18 @@ mod tests {
         joiner.same("r1", "h1");
         let of = |request_id, http_id, at_ms| CorrelationKey { request_id, http_id, ..marks(Log, at_ms) };
         let a = joiner.decision(&of(None, Some("h1"), 1_000));
-        assert_eq!(joiner.of_request("r1"), Some(a));
+        assert_eq!(of_request(&joiner, "r1"), Some(a));
         // Attached in between: the names come behind the choice.
         let b = joiner.decision(&of(None, Some("h2"), 1_001));
-        assert_eq!(joiner.of_request("r2"), None);
+        assert_eq!(of_request(&joiner, "r2"), None);
         joiner.same("r2", "h2");
-        assert_eq!(joiner.of_request("r2"), Some(b));
+        assert_eq!(of_request(&joiner, "r2"), Some(b));
         assert_eq!(joiner.decision(&of(Some("r2"), None, 60_000)), b);
         // An id of the client's that comes again is another request.
         joiner.same("r3", "h2");
         let c = joiner.decision(&of(None, Some("h2"), 70_000));
         assert_ne!(b, c);
-        assert_eq!((joiner.of_request("r2"), joiner.of_request("r3")), (Some(b), Some(c)));
+        assert_eq!((of_request(&joiner, "r2"), of_request(&joiner, "r3")), (Some(b), Some(c)));
     }
 
     #[test]

@@ -4,19 +4,19 @@
 //! span (text of 1.1 and 1.2), and lines of several requests mix; or they name none (≤ 1.0, 1.3) and follow each other.
 
 use std::borrow::Cow;
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 
 use super::endings::Ending;
-use super::joiner::Placed;
+use super::joiner::{Parts, Placed};
 use super::nameless::Log;
-use super::{ChoiceReport, CorrelationKey, Kept, Length, Moment, Prompt, Routing, micros};
+use super::{ChoiceReport, CorrelationKey, Kept, Length, Moment, Prompt, Routing, micros, role_sign};
 use crate::ingest::{FRESH_MS, RequestObservation};
 use radixscope_dynamo::log_line::{
     self, LogEvent, LogRecord, RequestDone, RequestIds, RoutingInput, Selected, Terms,
 };
-use radixscope_model::id::{DecisionId, Millis, SourceIx, WorkerId, WorkerIx};
+use radixscope_model::id::{DecisionId, Millis, PoolIx, SourceIx, WorkerId, WorkerIx};
 use radixscope_model::record::{
-    Candidate, Completeness, Decision, DecisionSource, Ended, Outcome, Progress, Record,
+    Candidate, Completeness, Decision, DecisionSource, Ended, Outcome, Progress, Record, RoleEvidence,
 };
 use radixscope_router::Formula;
 use radixscope_state::cluster::Cluster;
@@ -46,7 +46,8 @@ pub(super) struct Lines {
     inputs: VecDeque<(Box<str>, Input)>,
     /// Prompts of the latest choices that were not followed by a word that the worker was given them.
     chosen: VecDeque<(DecisionId, Length, Vec<u64>)>,
-    weight: Option<f64>,
+    /// Factor of the prefill term in the latest line that tells one, by pool.
+    weights: BTreeMap<PoolIx, f64>,
 }
 
 /// The line of a choice, with the lines that were written before it and belong to it.
@@ -83,9 +84,9 @@ struct Input {
 }
 
 impl Lines {
-    /// Weight in the latest line that tells one.
-    pub(super) fn weight(&self) -> Option<f64> {
-        self.weight
+    /// Factor of the prefill term in the latest line that tells one of this pool.
+    pub(super) fn weight(&self, pool: PoolIx) -> Option<f64> {
+        self.weights.get(&pool).copied()
     }
 
     /// Other workers take these places: a choice among those who had them is not known whole any more.
@@ -145,14 +146,14 @@ impl Lines {
         Some((length, chain))
     }
 
-    fn formula(&mut self, log: Log<'_>, worker: WorkerIx, line: &log_line::Formula<'_>) {
+    fn formula(&mut self, log: Log<'_>, (worker, pool): (WorkerIx, PoolIx), line: &log_line::Formula<'_>) {
         let (formula, factor, prefill_blocks, decode_blocks) = match line.terms {
             Terms::Weighted { weight, prefill_blocks, decode_blocks } => {
-                self.weight = Some(weight.value);
+                self.weights.insert(pool, weight.value);
                 (Formula::A, weight.value, prefill_blocks.value, decode_blocks.value)
             }
             Terms::Scaled { scale, adjusted_prefill_blocks, decode_blocks, overlap_credit_decay, .. } => {
-                self.weight = Some(scale.value);
+                self.weights.insert(pool, scale.value);
                 // 1.3 began to print the decay; C and D cost the same but for options that these lines name.
                 let formula = if overlap_credit_decay.is_some() { Formula::D } else { Formula::B };
                 (formula, scale.value, adjusted_prefill_blocks.value, decode_blocks.value)
@@ -210,7 +211,7 @@ impl Routing {
         let log = (observed.source, log);
         match (&line.event, worker) {
             (LogEvent::Formula(formula), Some(worker)) => {
-                self.lines.formula(log, worker, formula);
+                self.lines.formula(log, (worker, cluster.pool_of(worker).unwrap_or_default()), formula);
                 Vec::new()
             }
             (LogEvent::Tie(tie), _) => {
@@ -235,7 +236,7 @@ impl Routing {
                 records
             }
             (LogEvent::Dispatched(dispatched), Some(worker)) => {
-                let mut key = time.key(worker, &dispatched.ids);
+                let mut key = time.key(worker, cluster, &dispatched.ids);
                 key.overlap_blocks = Some(dispatched.overlap_blocks);
                 let mut records = self.named(log, &time, &key, &dispatched.ids, cluster);
                 let given = [self.given(&time, &key)];
@@ -248,7 +249,7 @@ impl Routing {
                 Vec::new()
             }
             (LogEvent::RoutingBest(best), Some(worker)) => {
-                let mut key = time.key(worker, &best.ids);
+                let mut key = time.key(worker, cluster, &best.ids);
                 key.overlap_blocks = Some(best.overlap_blocks);
                 key.isl_blocks = Some(best.total_blocks);
                 let mut records = self.named(log, &time, &key, &best.ids, cluster);
@@ -268,7 +269,7 @@ impl Routing {
                     router: Some(Cow::Borrowed(&*done.request_id)),
                     http: done.http_id.as_deref().map(Cow::Borrowed),
                 };
-                let mut key = time.key(worker, &ids);
+                let mut key = time.key(worker, cluster, &ids);
                 key.overlap_blocks = done.overlap_blocks;
                 let mut decision = self.piece(&key);
                 decision.dispatched = Some(true);
@@ -283,7 +284,10 @@ impl Routing {
                 };
                 let (ended_ms, outcome) = (Some(time.at_ms), Some(outcome));
                 let progress = Progress { ended_ms, outcome, ..Progress::default() };
-                vec![Record::Decision(decision), Record::Progress { decision: id, progress }]
+                let role = done.phase;
+                let sign = role.and_then(|role| role_sign(cluster, worker, role, RoleEvidence::Log));
+                let of_request = [Record::Decision(decision), Record::Progress { decision: id, progress }];
+                of_request.into_iter().chain(sign).collect()
             }
             (LogEvent::RequestReceived(received), _) => {
                 if let Some(http_id) = &received.http_id {
@@ -295,7 +299,7 @@ impl Routing {
                 self.changes.forgo();
                 // A query that runs nothing is named by its end alone.
                 let mut records = Vec::new();
-                if self.joiner.placed(Some(&done.request_id), done.http_id.as_deref()).is_none() {
+                if self.joiner.parts(Some(&done.request_id), done.http_id.as_deref()) == Parts::default() {
                     for (worker, choice) in self.nameless.of_log(log) {
                         records.append(&mut self.selected(choice, worker, cluster));
                     }
@@ -398,7 +402,7 @@ impl Routing {
         let RequestIds { router, http } = &selected.ids;
         let in_span = http.as_deref().and_then(|http_id| self.joiner.request_in(http_id));
         let input = router.as_deref().or(in_span).and_then(|id| self.lines.take_input(id));
-        let mut key = time.key(worker, &selected.ids);
+        let mut key = time.key(worker, cluster, &selected.ids);
         key.overlap_blocks = cached;
         key.is_query = is_named_later(selected);
         key.isl_blocks = input.as_ref().and_then(|input| input.length.isl_blocks());
@@ -426,7 +430,9 @@ impl Routing {
                 None
             }
         };
-        std::iter::once(decision).chain(more).map(Record::Decision).collect()
+        let role = selected.worker_type;
+        let sign = role.and_then(|role| role_sign(cluster, worker, role, RoleEvidence::Log));
+        std::iter::once(decision).chain(more).map(Record::Decision).chain(sign).collect()
     }
 
     /// What follows for a choice from the hashes that were logged of its request: what each worker would have cost, and
@@ -487,10 +493,12 @@ impl Routing {
             is_query,
             ended,
         };
-        let placed = self.joiner.placed(Some(&ending.request_id), ending.http_id.as_deref());
-        match placed.or_else(|| self.chosen_nameless(&ending, done.prefill_worker, cluster)) {
-            Some(placed) => self.ended(placed, &ending, cluster),
-            None => {
+        let parts = self.joiner.parts(Some(&ending.request_id), ending.http_id.as_deref());
+        let is_known = parts != Parts::default()
+            || self.chosen_nameless(&ending, done.prefill_worker, cluster).is_some();
+        match is_known {
+            true => self.ended(&ending, cluster),
+            false => {
                 let given_up = self.endings.wait(time.read_ms, ending);
                 given_up
                     .filter(|ending| !ending.is_query)
@@ -517,49 +525,55 @@ impl Routing {
         let within_us = ending.ended.progress.ttft_us.unwrap_or(elapsed_us);
         let from = Millis(arrived.0.saturating_sub(ROUNDING_MS));
         let to = Millis(arrived.0.saturating_add(within_us / 1_000 + ROUNDING_MS));
-        let placed = Placed { id: self.joiner.only_nameless(worker, from, to)?, worker };
+        let pool = cluster.pool_of(worker).unwrap_or_default();
+        let placed = Placed { id: self.joiner.only_nameless(worker, from, to)?, worker, pool };
         self.joiner.name(&ending.request_id, placed);
         Some(placed)
     }
 
-    /// What the end of a request tells of its decision.
-    pub(super) fn ended(
-        &mut self,
-        placed: Placed,
-        ending: &Ending,
-        cluster: &Cluster,
-    ) -> Vec<Record<'static>> {
+    /// What the end of a request tells of its decisions: of each the length of the prompt, of the one that its answer comes
+    /// from how it went on.
+    pub(super) fn ended(&mut self, ending: &Ending, cluster: &Cluster) -> Vec<Record<'static>> {
         let progress = ending.ended.progress;
-        // Also of a query that ran nothing.
-        self.in_flight.end(placed.id, None);
-        if let Some(tokens) = progress.output_tokens {
-            self.arrivals.finished(placed.id, tokens);
-        }
-        let mut decision = Decision::new(placed.id, placed.worker, DecisionSource::Log);
-        decision.request_id = Some(ending.request_id.to_string());
+        let parts = self.joiner.parts(Some(&ending.request_id), ending.http_id.as_deref());
+        let answering = self.answering(&parts, cluster);
         let has_output =
             progress.ttft_us.is_some() || progress.output_tokens.is_some_and(|tokens| tokens > 0);
-        decision.dispatched = if ending.is_query { Some(false) } else { has_output.then_some(true) };
-        if let Some(isl_tokens) = ending.ended.isl_tokens {
-            match cluster.block_size(placed.worker) {
-                Some(size) => measure(&mut decision, isl_tokens, size.value),
-                None => {
-                    decision.isl_tokens = Some(isl_tokens);
-                    self.endings.without_size(placed, isl_tokens);
+        let mut records = Vec::new();
+        for placed in parts.iter() {
+            // Also of a query that ran nothing.
+            self.in_flight.end(placed.id, None);
+            if let Some(tokens) = progress.output_tokens {
+                self.arrivals.finished(placed.id, tokens);
+            }
+            let mut decision = Decision::new(placed.id, placed.worker, DecisionSource::Log);
+            decision.request_id = Some(ending.request_id.to_string());
+            decision.dispatched = if ending.is_query { Some(false) } else { has_output.then_some(true) };
+            if let Some(isl_tokens) = ending.ended.isl_tokens {
+                match cluster.block_size(placed.worker) {
+                    Some(size) => measure(&mut decision, isl_tokens, size.value),
+                    None => {
+                        decision.isl_tokens = Some(isl_tokens);
+                        self.endings.without_size(placed, isl_tokens);
+                    }
                 }
             }
+            records.push(Record::Decision(decision));
+            if answering.is_some_and(|answering| answering.id == placed.id) {
+                records.push(Record::Progress { decision: placed.id, progress });
+            }
         }
-        vec![Record::Decision(decision), Record::Progress { decision: placed.id, progress }]
+        records
     }
 
     /// Joins ends that were read before their decision.
     pub(super) fn join_endings(&mut self, records: &mut Vec<Record<'static>>, cluster: &Cluster) {
         let Self { joiner, endings, .. } = self;
-        let known = endings
-            .known(|ending| joiner.placed(Some(&ending.request_id), ending.http_id.as_deref()).is_some());
+        let known = endings.known(|ending| {
+            joiner.parts(Some(&ending.request_id), ending.http_id.as_deref()) != Parts::default()
+        });
         for ending in known {
-            let placed = self.joiner.placed(Some(&ending.request_id), ending.http_id.as_deref());
-            records.extend(placed.into_iter().flat_map(|placed| self.ended(placed, &ending, cluster)));
+            records.append(&mut self.ended(&ending, cluster));
         }
     }
 
@@ -648,13 +662,14 @@ impl LineTime {
         }
     }
 
-    fn key<'m>(&self, worker: WorkerIx, ids: &'m RequestIds<'_>) -> CorrelationKey<'m> {
+    fn key<'m>(&self, worker: WorkerIx, cluster: &Cluster, ids: &'m RequestIds<'_>) -> CorrelationKey<'m> {
         CorrelationKey {
             source: DecisionSource::Log,
             at_ms: self.at_ms,
             is_received: self.decided_ms.is_none(),
             is_query: false,
             worker,
+            pool: cluster.pool_of(worker).unwrap_or_default(),
             request_id: ids.router.as_deref(),
             http_id: ids.http.as_deref(),
             overlap_blocks: None,

@@ -43,6 +43,7 @@ mod changes;
 mod departures;
 mod early;
 mod endings;
+mod halves;
 mod in_flight;
 mod joiner;
 mod lines;
@@ -58,11 +59,11 @@ mod tests;
 use crate::ingest::{FRESH_MS, Published, RequestObservation, RequestSignal};
 use radixscope_dynamo::active_sequence::{ActiveSequence, AddRequest, RouterId, Step};
 use radixscope_dynamo::trace::RequestTrace;
-use radixscope_model::id::{DecisionId, Millis, WorkerIx};
+use radixscope_model::id::{DecisionId, Millis, PoolIx, WorkerIx};
 use radixscope_model::record::{
-    Completeness, Decision, DecisionSource, Entry, NotReconstructed, Progress, Record,
+    Completeness, Decision, DecisionSource, Entry, NotReconstructed, Progress, Record, Role, RoleEvidence,
 };
-use radixscope_router::Formula;
+use radixscope_router::{Formula, RouterSettings};
 use radixscope_state::cluster::Cluster;
 
 use changes::Changes;
@@ -70,8 +71,9 @@ use departures::Departures;
 pub(crate) use departures::returns;
 use early::{Early, Steps};
 use endings::Endings;
+use halves::{Half, Halves};
 use in_flight::InFlight;
-use joiner::{CorrelationKey, Joiner};
+use joiner::{CorrelationKey, Joiner, Parts, Placed};
 use lines::{Lines, LoggedChoice};
 use nameless::Nameless;
 use radixscope_model::moment::Moment;
@@ -99,6 +101,9 @@ pub struct Routing {
     waiting: Waiting,
     nameless: Nameless<LoggedChoice<'static>>,
     early: Early,
+    halves: Halves,
+    /// Decisions that turned out to be one of two of their request.
+    linked: Vec<Record<'static>>,
     /// Workers that a router reported to count load for.
     counted: PerWorker<bool>,
     /// Steps that were reported before their decisions, which are known now.
@@ -126,6 +131,7 @@ impl Routing {
         for (decision, steps) in std::mem::take(&mut self.caught_up) {
             records.push(self.take_steps(decision, &steps));
         }
+        records.append(&mut self.linked);
         records.append(&mut self.settle(observed.at_ms, cluster));
         records
     }
@@ -144,12 +150,12 @@ impl Routing {
             return Vec::new();
         }
         let formula = if self.own_ids { Formula::B } else { Formula::E };
-        let weight = self.lines.weight().unwrap_or(1.0);
         let mut records = Vec::new();
-        let Self { waiting, reconstructor, active, changes, departures, counted, .. } = self;
+        let Self { waiting, reconstructor, active, changes, departures, counted, lines, .. } = self;
         let ground = Ground { cluster, changes, active, counted };
         waiting.settle(at_ms, |case, is_last| {
-            let Some(asked) = case.asked(formula, weight) else {
+            let settings = |formula| settings(cluster, lines, formula, case.report().worker);
+            let Some(asked) = case.asked(formula, settings) else {
                 return Reconstruction::Not(NotReconstructed::State);
             };
             let mut decision =
@@ -218,6 +224,7 @@ impl Routing {
                     is_received: observed.published_ms.is_none(),
                     is_query: false,
                     worker: *worker,
+                    pool: cluster.pool_of(*worker).unwrap_or_default(),
                     request_id: None,
                     http_id: None,
                     overlap_blocks: Some(*overlap_blocks),
@@ -229,9 +236,9 @@ impl Routing {
             }
             RequestSignal::Sequence { worker, step } => self.sequence(observed, *worker, step, cluster),
             RequestSignal::Log { log, record, worker } => self.line(observed, log, record, *worker, cluster),
-            RequestSignal::Trace { trace, worker } => {
-                worker.map_or_else(Vec::new, |worker| self.trace(observed.at_ms, trace, worker))
-            }
+            RequestSignal::Trace { trace, worker, decode } => worker.map_or_else(Vec::new, |worker| {
+                self.trace(observed.at_ms, trace, (worker, *decode), cluster)
+            }),
         }
     }
 
@@ -266,7 +273,9 @@ impl Routing {
             waiting,
             nameless,
             early,
+            halves,
             counted,
+            linked: _,
             arrivals: _,
             reconstructor: _,
             caught_up: _,
@@ -283,6 +292,7 @@ impl Routing {
         waiting.vacate(workers);
         nameless.vacate(workers);
         early.vacate(workers);
+        halves.vacate(workers);
         counted.vacate(workers);
     }
 
@@ -293,11 +303,21 @@ impl Routing {
 
     /// A piece of the decision that its key leads to.
     fn piece(&mut self, key: &CorrelationKey<'_>) -> Decision {
+        let before = self.joiner.parts(key.request_id, key.http_id);
         let mut decision = Decision::new(self.joiner.decision(key), key.worker, key.source);
         let in_span = || key.http_id.and_then(|http_id| self.joiner.request_in(http_id));
         decision.request_id = key.request_id.or_else(in_span).map(str::to_owned);
-        if let Some(steps) = decision.request_id.as_deref().and_then(|id| self.early.take(id)) {
+        if let Some(steps) = decision.request_id.as_deref().and_then(|id| self.early.take(id, key.pool)) {
             self.caught_up.push((decision.id, steps));
+        }
+        decision.other_part = before.iter().find(|other| other.id != decision.id).map(|other| other.id);
+        if before.iter().all(|known| known.id != decision.id) {
+            // A new part: the one before learns of it.
+            self.linked.extend(before.iter().take(1).map(|other| {
+                let mut first = Decision::new(other.id, other.worker, key.source);
+                first.other_part = Some(decision.id);
+                Record::Decision(first)
+            }));
         }
         decision.overlap_blocks = key.overlap_blocks;
         decision.isl_blocks = key.isl_blocks;
@@ -313,7 +333,7 @@ impl Routing {
     ) -> Vec<Record<'static>> {
         let at = Moment::of(observed.published_ms.unwrap_or(observed.at_ms));
         let steps = match &sequence.step {
-            Step::Added(request) => return vec![self.added(observed, worker, sequence, request, cluster)],
+            Step::Added(request) => return self.added(observed, worker, sequence, request, cluster),
             Step::PrefillCompleted => {
                 if sequence.by_worker {
                     self.active.worker_reports();
@@ -322,10 +342,11 @@ impl Routing {
             }
             Step::Freed => Steps { freed: Some((at, worker)), ..Steps::default() },
         };
-        match self.joiner.of_request(&sequence.request_id) {
-            Some(decision) => vec![self.take_steps(decision, &steps)],
+        let pool = cluster.pool_of(worker).unwrap_or_default();
+        match self.joiner.parts(Some(&sequence.request_id), None).part(worker, pool) {
+            Some(part) => vec![self.take_steps(part.id, &steps)],
             None => {
-                self.early.of(&sequence.request_id, observed.at_ms).fill(steps);
+                self.early.fill(&sequence.request_id, pool, observed.at_ms, steps);
                 Vec::new()
             }
         }
@@ -338,51 +359,151 @@ impl Routing {
         sequence: &ActiveSequence<'_>,
         request: &AddRequest,
         cluster: &Cluster,
-    ) -> Record<'static> {
+    ) -> Vec<Record<'static>> {
         let at = observed.published_ms.unwrap_or(observed.at_ms);
-        let chain = request.token_sequence.as_deref();
-        let length = self.length(request, worker, cluster);
-        let mut decision = self.piece(&CorrelationKey {
+        let pool = cluster.pool_of(worker).unwrap_or_default();
+        let key = CorrelationKey {
             source: DecisionSource::ActiveSequences,
             at_ms: at,
             is_received: observed.published_ms.is_none(),
             is_query: false,
             worker,
+            pool,
             request_id: Some(&sequence.request_id),
             http_id: None,
-            overlap_blocks: length.overlap_blocks,
-            isl_blocks: length.isl_blocks(),
-        });
+            overlap_blocks: None,
+            isl_blocks: None,
+        };
+        let mut records: Vec<Record<'static>> =
+            self.role_shown(worker, request, cluster).into_iter().collect();
+        let length = self.length(request, worker, cluster);
+        let key =
+            CorrelationKey { overlap_blocks: length.overlap_blocks, isl_blocks: length.isl_blocks(), ..key };
+        let mut decision = self.piece(&key);
         decision.decided_ms = observed.published_ms;
         decision.router = match sequence.router {
             RouterId::Number(id) => Some(id),
             RouterId::Text => None,
         };
-        decision.isl_tokens = length.isl_tokens;
-        decision.block_size_tokens = length.block_size_tokens;
-        if let Some(chain) = chain {
-            let report = ChoiceReport {
-                decision: decision.id,
-                worker,
-                source: DecisionSource::ActiveSequences,
-                at: Moment::of(at),
-                received_ms: observed.at_ms,
-                prompt: Some(Kept::Chain(chain.into())),
-                length,
-                // Dynamo 0.8 to 1.1 tells the length here, later versions do not.
-                formula: request.isl.map(|_| Formula::A),
-                overlap_blocks: length.overlap_blocks,
-                logit: None,
-                is_whole: true,
-            };
-            self.wait(&mut decision, report, observed.at_ms, cluster);
-            self.arrived(decision.id, observed.at_ms, &length, chain);
-            let prefill_tokens = length.prefill_tokens.unwrap_or(0);
-            self.active.add(Moment::of(at), decision.id, worker, chain, prefill_tokens);
-            self.active.reported(decision.id);
-        }
+        let chain = request.token_sequence.as_deref().unwrap_or_default();
+        let prefill_tokens = length.prefill_tokens.unwrap_or(0);
+        let waiting_tokens = self.active.load(worker).prefill_tokens;
+        self.active.add(Moment::of(at), decision.id, worker, chain, prefill_tokens);
+        self.active.reported(decision.id);
         self.in_flight.begin(observed.at_ms, decision.id, worker);
-        Record::Decision(decision)
+        let half = Half {
+            placed: Placed { id: decision.id, worker, pool },
+            at: Moment::of(at),
+            received_ms: observed.at_ms,
+            waiting_tokens,
+            request: request.clone(),
+        };
+        if request.token_sequence.is_some() && length.isl_tokens.is_some() && !self.is_apart(pool, cluster) {
+            self.known_length(&mut decision, &half, chain, length, cluster);
+            records.push(Record::Decision(decision));
+            return records;
+        }
+        (decision.isl_tokens, decision.block_size_tokens) = (length.isl_tokens, length.block_size_tokens);
+        records.push(Record::Decision(decision));
+        if let Some(other) = self.halves.take(&sequence.request_id, &half) {
+            records.extend(self.joined(&half, &other, cluster));
+        } else if request.token_sequence.is_some() {
+            let mut alone = Decision::new(half.placed.id, worker, DecisionSource::ActiveSequences);
+            self.known_length(&mut alone, &half, chain, length, cluster);
+            records.push(Record::Decision(alone));
+        }
+        records
+    }
+
+    /// Whether another pool computes the prompts of this one, so that a second message about each request is to come.
+    fn is_apart(&self, pool: PoolIx, cluster: &Cluster) -> bool {
+        cluster.role(pool).is_some_and(|(role, _)| role == Role::Decode)
+    }
+
+    /// What the form of a message shows of the pool's role.
+    fn role_shown(
+        &self,
+        worker: WorkerIx,
+        request: &AddRequest,
+        cluster: &Cluster,
+    ) -> Option<Record<'static>> {
+        role_sign(cluster, worker, request.role_sign()?, RoleEvidence::Wire)
+    }
+
+    /// Both choices of a request, of which the messages have come: each gets what the other one's message tells.
+    fn joined(&mut self, one: &Half, other: &Half, cluster: &Cluster) -> Vec<Record<'static>> {
+        let (prefill, decode) =
+            if one.request.token_sequence.is_some() { (other, one) } else { (one, other) };
+        let Some(chain) = decode.request.token_sequence.clone() else { return Vec::new() };
+        let whole = AddRequest { token_sequence: Some(chain.clone()), ..prefill.request.clone() };
+        let length = self.length(&whole, prefill.placed.worker, cluster);
+        let size = length.block_size_tokens.or_else(|| Some(cluster.block_size(decode.placed.worker)?.value));
+        let of_decode =
+            Length { overlap_blocks: None, prefill_tokens: None, block_size_tokens: size, ..length };
+        [(prefill, length), (decode, of_decode)]
+            .into_iter()
+            .map(|(half, length)| {
+                let Placed { id, worker, .. } = half.placed;
+                let mut decision = Decision::new(id, worker, DecisionSource::ActiveSequences);
+                if half.placed.id == prefill.placed.id {
+                    decision.chosen_cost = self.prefill_cost(half, &length, cluster);
+                }
+                self.known_length(&mut decision, half, &chain, length, cluster);
+                Record::Decision(decision)
+            })
+            .collect()
+    }
+
+    /// What the chosen prefill worker cost in blocks, by the router's own messages: what waited there and what of this prompt
+    /// it does not hold. It needs no tree.
+    fn prefill_cost(&self, half: &Half, length: &Length, cluster: &Cluster) -> Option<f64> {
+        let size = length.block_size_tokens.filter(|&size| size > 0)?;
+        let formula = if half.request.isl.is_some() { Formula::A } else { Formula::E };
+        let factor = settings(cluster, &self.lines, formula, half.placed.worker).prefill_factor();
+        let tokens = half.waiting_tokens.saturating_add(length.prefill_tokens?);
+        Some(factor * tokens as f64 / f64::from(size))
+    }
+
+    /// Completes a decision whose prompt is known, and lets its costs be computed.
+    fn known_length(
+        &mut self,
+        decision: &mut Decision,
+        half: &Half,
+        chain: &[u64],
+        length: Length,
+        cluster: &Cluster,
+    ) {
+        let ignores_cache = self.is_apart(half.placed.pool, cluster);
+        decision.isl_tokens = length.isl_tokens;
+        decision.isl_blocks = length.isl_blocks();
+        decision.block_size_tokens = length.block_size_tokens;
+        decision.overlap_blocks = length.overlap_blocks.filter(|_| !ignores_cache);
+        // Routers that are not to expect that blocks are used again, as decode routers are not, name them at random.
+        let is_named = ignores_cache
+            || half.request.token_sequence.is_some()
+            || self.reconstructor.path_end(cluster.tree_of(decision.worker), Prompt::Chain(chain)).is_some();
+        if !is_named {
+            decision.not_reconstructed = Some(NotReconstructed::Prompt);
+            return;
+        }
+        let report = ChoiceReport {
+            decision: decision.id,
+            worker: decision.worker,
+            source: DecisionSource::ActiveSequences,
+            at: half.at,
+            received_ms: half.received_ms,
+            prompt: Some(Kept::Chain(chain.into())),
+            length,
+            // Dynamo 0.8 to 1.1 tells the length here, later versions do not.
+            formula: half.request.isl.map(|_| Formula::A),
+            overlap_blocks: decision.overlap_blocks,
+            logit: None,
+            is_whole: true,
+        };
+        self.wait(decision, report, half.received_ms, cluster);
+        if !ignores_cache {
+            self.arrived(decision.id, half.received_ms, &length, chain);
+        }
     }
 
     /// Length of a request that is added; what it shows of the block size counts where no other source knows it.
@@ -424,7 +545,8 @@ impl Routing {
         &mut self,
         received_at: Millis,
         trace: &RequestTrace<'_>,
-        worker: WorkerIx,
+        (worker, decode): (WorkerIx, Option<WorkerIx>),
+        cluster: &Cluster,
     ) -> Vec<Record<'static>> {
         let isl_tokens = trace.input_tokens.or(trace.input_length_tokens);
         let block_size = trace.trace_block_size_tokens.and_then(|b| u32::try_from(b).ok()).filter(|&b| b > 0);
@@ -435,17 +557,19 @@ impl Routing {
             (trace.request_received_ms.map(Millis), trace.event_time_ms.map(Millis));
         let at_ms = received_ms.or(ended_ms).unwrap_or(received_at);
         let overlap_blocks = isl_blocks.zip(share).map(|(isl, share)| (isl as f64 * share).round() as u64);
-        let mut decision = self.piece(&CorrelationKey {
+        let key = CorrelationKey {
             source: DecisionSource::RequestTrace,
             at_ms,
             is_received: received_ms.or(ended_ms).is_none(),
             is_query: false,
             worker,
+            pool: cluster.pool_of(worker).unwrap_or_default(),
             request_id: Some(&trace.request_id),
             http_id: None,
             overlap_blocks,
             isl_blocks,
-        });
+        };
+        let mut decision = self.piece(&key);
         decision.decided_ms = received_ms;
         decision.isl_tokens = isl_tokens;
         decision.block_size_tokens = block_size;
@@ -460,22 +584,81 @@ impl Routing {
         if let Some(tokens) = trace.output_tokens {
             self.arrivals.finished(id, tokens);
         }
-        self.active.free(Moment::of(ended_ms.unwrap_or(received_at)), id);
-        self.in_flight.end(id, None);
         let progress = Progress {
             ended_ms,
             ttft_us: trace.ttft_ms.and_then(micros),
             itl_us: trace.avg_itl_ms.and_then(micros),
             output_tokens: trace.output_tokens,
-            cached_tokens: trace.cached_tokens,
             ..Progress::default()
         };
-        vec![Record::Decision(decision), Record::Progress { decision: id, progress }]
+        let cached = Progress { cached_tokens: trace.cached_tokens, ..Progress::default() };
+        let ended = Moment::of(ended_ms.unwrap_or(received_at));
+        let mut records = vec![Record::Decision(decision)];
+        let answering = decode.filter(|decode| *decode != worker).map(|decode| {
+            let pool = cluster.pool_of(decode).unwrap_or_default();
+            let mut part = self.piece(&CorrelationKey { worker: decode, pool, overlap_blocks: None, ..key });
+            (part.isl_tokens, part.block_size_tokens) = (isl_tokens, block_size);
+            let id = part.id;
+            records.push(Record::Decision(part));
+            id
+        });
+        for id in std::iter::once(id).chain(answering) {
+            self.active.free(ended, id);
+            self.in_flight.end(id, None);
+        }
+        // The prompt was found where it was computed, the answer came from where it was generated.
+        match answering {
+            Some(answering) => records.extend([
+                Record::Progress { decision: id, progress: cached },
+                Record::Progress { decision: answering, progress },
+            ]),
+            None => {
+                let progress = Progress { cached_tokens: trace.cached_tokens, ..progress };
+                records.push(Record::Progress { decision: id, progress });
+            }
+        }
+        records
+    }
+
+    /// The part of a request that its answer comes from: where prefill and decode are apart, the choice among decode
+    /// workers; else the first one.
+    fn answering(&self, parts: &Parts, cluster: &Cluster) -> Option<Placed> {
+        let role = |placed: &Placed| cluster.role(placed.pool).map(|(role, _)| role);
+        let decode = parts.iter().find(|placed| role(placed) == Some(Role::Decode));
+        let other = || parts.iter().find(|placed| role(placed) != Some(Role::Prefill));
+        decode.or_else(other).or_else(|| parts.iter().next())
     }
 
     /// Whether something that was written at `at` is of the present, not read long after it was written.
     fn is_now(&self, at: Millis, received: Millis) -> bool {
         self.clock.unwrap_or(received).since(at) <= SAME_MOMENT_MS
+    }
+}
+
+/// A sign of what the pool of `worker` does, if it is news.
+fn role_sign(
+    cluster: &Cluster,
+    worker: WorkerIx,
+    role: Role,
+    evidence: RoleEvidence,
+) -> Option<Record<'static>> {
+    let pool = cluster.pool(cluster.pool_of(worker)?)?;
+    (!pool.says(evidence, role)).then_some(Record::Role { worker, role, evidence })
+}
+
+/// What the router of the pool of `worker` runs with, as far as its log tells the factor of the prefill term.
+fn settings(cluster: &Cluster, lines: &Lines, formula: Formula, worker: WorkerIx) -> RouterSettings {
+    let pool = cluster.pool_of(worker).unwrap_or_default();
+    let role = cluster.role(pool).map_or(Role::Aggregated, |(role, _)| role);
+    // A decode router of formula A weighs the prompt by 0 where one from B on leaves it out.
+    let is_unweighed = role == Role::Decode && formula == Formula::A;
+    let factor = lines.weight(pool).unwrap_or(if is_unweighed { 0.0 } else { 1.0 });
+    let mut settings = RouterSettings::new(formula);
+    settings.set_prefill_factor(factor);
+    if is_unweighed {
+        RouterSettings { role: role.into(), ..settings }
+    } else {
+        settings.in_role(role.into())
     }
 }
 

@@ -39,9 +39,8 @@ const MAX_AGREEING: usize = 8;
 pub(super) struct Asked<'a> {
     pub(super) report: &'a ChoiceReport,
     pub(super) prompt: Prompt<'a>,
-    pub(super) formula: Formula,
-    /// Overlap score weight or prefill load scale.
-    pub(super) weight: f64,
+    /// What the router runs with.
+    pub(super) settings: RouterSettings,
 }
 
 /// All that is needed to weigh a request.
@@ -144,7 +143,7 @@ impl Reconstructor {
         };
         // Of 1.2 a worker has an entry in the load map when the router says that it counts load for it, or from its
         // first request on. Where neither was received, the entries of all such workers were made together or not at all.
-        if asked.formula != Formula::B || self.workers.iter().all(is_listed) {
+        if asked.settings.formula != Formula::B || self.workers.iter().all(is_listed) {
             return self.search(ground, asked, &request, true);
         }
         match (self.search(ground, asked, &request, true), self.search(ground, asked, &request, false)) {
@@ -178,7 +177,7 @@ impl Reconstructor {
             if !ground.knows(state, &self.workers) {
                 continue;
             }
-            let depth = self.past.overlap(tree, rule(asked.formula), state, &mut self.overlaps);
+            let depth = self.past.overlap(tree, rule(asked.settings.formula), state, &mut self.overlaps);
             let ours = self.overlaps.get(asked.report.worker.at()).copied().unwrap_or(0);
             if asked.report.overlap_blocks.is_some_and(|told| told != u64::from(ours)) {
                 continue;
@@ -220,8 +219,8 @@ impl Reconstructor {
                     let path = self.past.end(tree, depth);
                     return Ok(Found {
                         candidates,
-                        formula: asked.formula,
-                        prefill_factor: asked.weight,
+                        formula: asked.settings.formula,
+                        prefill_factor: asked.settings.prefill_factor(),
                         path,
                     });
                 }
@@ -249,12 +248,13 @@ impl Reconstructor {
             decode_blocks: past.load.blocks + past.new_blocks,
             active_requests: past.load.requests.into(),
         };
-        let is_listed = asked.formula != Formula::B || past.was_used || ground.counts(worker) || are_listed;
+        let is_listed =
+            asked.settings.formula != Formula::B || past.was_used || ground.counts(worker) || are_listed;
         WorkerInput {
             load: is_listed.then_some(load),
             overlap: Overlap::device(overlap_blocks),
             taint_weight: 0.0,
-            tree_size_blocks: match asked.formula {
+            tree_size_blocks: match asked.settings.formula {
                 Formula::A => tree_size_at(ground, worker, overlap_blocks, state),
                 _ => 0,
             },
@@ -279,9 +279,9 @@ fn weighed(
     workers: &[WorkerIx],
     inputs: &[WorkerInput],
 ) -> Vec<Candidate> {
-    let (options, common) = (options(asked), Common::of(asked.formula, inputs));
+    let (options, common) = (asked.settings, Common::of(asked.settings.formula, inputs));
     let of = |(&worker, input): (&WorkerIx, &WorkerInput)| {
-        let tree_size = (asked.formula == Formula::A).then_some(input.tree_size_blocks);
+        let tree_size = (asked.settings.formula == Formula::A).then_some(input.tree_size_blocks);
         cost::terms(&options, request, common, input).candidate(worker, input.overlap.device, tree_size)
     };
     workers.iter().zip(inputs).map(of).collect()
@@ -298,12 +298,6 @@ fn rule(formula: Formula) -> OverlapRule {
         Formula::A => OverlapRule::PathNodes,
         _ => OverlapRule::Prefix,
     }
-}
-
-fn options(asked: &Asked<'_>) -> RouterSettings {
-    let mut options = RouterSettings::new(asked.formula);
-    options.set_prefill_factor(asked.weight);
-    options
 }
 
 /// [`tree_size_blocks`] at a moment.

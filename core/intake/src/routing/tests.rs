@@ -1,7 +1,7 @@
 //! Behaviour of joining and reconstructing, one piece at a time.
 
 use super::*;
-use radixscope_model::id::{BlockHash, Seq, SourceIx, TokensHash, Worker};
+use radixscope_model::id::{BlockHash, PoolIx, Seq, SourceIx, TokensHash, Worker};
 use radixscope_model::record::{Block, Entry, PathEnd, SourceKind};
 use radixscope_router::hash::chain;
 use radixscope_state::cluster::Cluster;
@@ -56,7 +56,7 @@ impl Scene {
     fn step(&mut self, request: &str, worker: u16, step: Step) {
         let id = Worker::new(100 + u64::from(worker), 0);
         let (request_id, router) = (request.into(), RouterId::Number(9));
-        let step = ActiveSequence { request_id, worker: id, router, step, by_worker: false };
+        let step = ActiveSequence { request_id, worker: id, router, step, by_worker: false, lora_name: None };
         self.tell(RequestSignal::Sequence { worker: WorkerIx(worker), step: &step });
     }
 
@@ -141,7 +141,12 @@ fn requests_that_run_load_their_worker_until_first_token_and_end() {
 #[test]
 fn later_versions_tell_lengths_only_in_a_roundabout_way() {
     let mut told = Scene::new();
-    told.fold(Record::ModelCard { worker: WorkerIx(0), total_kv_blocks: None, block_size_tokens: Some(16) });
+    told.fold(Record::ModelCard {
+        worker: WorkerIx(0),
+        total_kv_blocks: None,
+        block_size_tokens: Some(16),
+        publishes_events: None,
+    });
     told.step("a", 0, new(7, 10));
     let decision = &told.latest().decision;
     assert_eq!((decision.isl_tokens, decision.overlap_blocks), (Some(7 * BLOCK + 10), Some(7)));
@@ -265,10 +270,10 @@ fn a_trace_alone_is_a_decision_and_more_of_one_that_is_known() {
     };
     let mut told = Scene::new();
     told.step("a", 0, old(7, 122, 7));
-    told.tell(RequestSignal::Trace { trace: &trace("a"), worker: Some(WorkerIx(0)) });
+    told.tell(RequestSignal::Trace { trace: &trace("a"), worker: Some(WorkerIx(0)), decode: None });
     assert_eq!(told.cluster.decisions().totals().count, 1);
     assert_eq!(told.latest().progress.ttft_us, Some(3_609));
-    told.tell(RequestSignal::Trace { trace: &trace("b"), worker: Some(WorkerIx(1)) });
+    told.tell(RequestSignal::Trace { trace: &trace("b"), worker: Some(WorkerIx(1)), decode: None });
     assert_eq!(told.cluster.decisions().totals().count, 2);
     let decided = told.latest();
     assert_eq!((decided.overlap_blocks(), decided.decision.isl_blocks), (Some(7), Some(8)));
@@ -331,7 +336,12 @@ impl Scene {
 
     fn card(&mut self) {
         let (total_kv_blocks, block_size_tokens) = (None, Some(16));
-        self.fold(Record::ModelCard { worker: WorkerIx(0), total_kv_blocks, block_size_tokens });
+        self.fold(Record::ModelCard {
+            worker: WorkerIx(0),
+            total_kv_blocks,
+            block_size_tokens,
+            publishes_events: None,
+        });
     }
 }
 
@@ -483,5 +493,5 @@ fn the_path_of_a_prompt_is_known_also_where_the_router_told_all_costs_itself() {
     let decision = &told.latest().decision;
     assert_eq!(decision.completeness, Completeness::AllCandidates);
     assert_eq!((decision.isl_tokens, decision.path.map(|end| end.blocks)), (Some(122), Some(7)));
-    assert_eq!((decision.dispatched, told.cluster.tree().requests(0)), (Some(true), 1));
+    assert_eq!((decision.dispatched, told.cluster.tree(PoolIx(0)).requests(0)), (Some(true), 1));
 }

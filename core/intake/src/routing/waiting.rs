@@ -11,7 +11,7 @@ use super::reconstruct::{AFTER_MS, Asked};
 use radixscope_model::id::{DecisionId, Millis, WorkerIx};
 use radixscope_model::moment::Moment;
 use radixscope_model::record::{DecisionSource, NotReconstructed, same_cost};
-use radixscope_router::Formula;
+use radixscope_router::{Formula, RouterSettings};
 use radixscope_state::requests::Prompt;
 
 /// Longest that a decision waits for what was published before it: half a second by the clock of who receives. Events
@@ -195,10 +195,15 @@ impl Waiting {
 
 impl Case {
     /// What is asked, if the prompt is known.
-    pub(super) fn asked(&self, formula: Formula, weight: f64) -> Option<Asked<'_>> {
+    /// `formula` is the deployed one, where the case does not show its own; `settings` gives what the router runs with.
+    pub(super) fn asked(
+        &self,
+        formula: Formula,
+        settings: impl FnOnce(Formula) -> RouterSettings,
+    ) -> Option<Asked<'_>> {
         let report = &self.report;
         let prompt = report.prompt.as_ref()?.prompt();
-        Some(Asked { report, prompt, formula: report.formula.unwrap_or(formula), weight })
+        Some(Asked { report, prompt, settings: settings(report.formula.unwrap_or(formula)) })
     }
 
     /// What is reported of it.

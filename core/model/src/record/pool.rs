@@ -1,29 +1,144 @@
-//! What a pool of workers does in a deployment, and how that is known.
+//! What a pool of workers does and how its router chooses, in Dynamo's own words. Knows nothing of who says so on which wire.
 
-use serde::Deserialize;
+use serde::{Deserialize, Serialize, Serializer};
 
-/// What the workers of a pool do with a request.
+/// What the workers of a pool do.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug, Deserialize)]
 pub enum Role {
-    /// They compute the prompt; others generate the answer.
+    /// They compute prompts and hand the KV cache over.
     Prefill,
-    /// They generate the answer; others computed the prompt.
+    /// They generate tokens from a KV cache that was handed over.
     Decode,
     /// They do both.
     Aggregated,
 }
 
-/// Where a role is known from, the best first.
+impl Role {
+    /// The role that Dynamo calls so, in any case of letters: `prefill`, `Decode`. `None`: another word.
+    pub fn of(word: &str) -> Option<Self> {
+        [Self::Prefill, Self::Decode, Self::Aggregated]
+            .into_iter()
+            .find(|role| word.eq_ignore_ascii_case(role.as_str()))
+    }
+}
+
+/// How a role is known, the best first.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug, Deserialize)]
 pub enum RoleEvidence {
-    /// The workers' model cards.
+    /// A worker's model card.
     Card,
-    /// `worker_type` of a frontend's metrics.
+    /// The label `worker_type` of a frontend's metrics. They say `decode` of aggregated workers too, so it is evidence only
+    /// where some worker is called `prefill`.
     Metrics,
-    /// `worker_type` or `phase` in a frontend's log.
+    /// `worker_type` or `phase` in a frontend's log; the same holds for `worker_type`.
     Log,
-    /// The form of the routers' messages about requests.
-    Messages,
-    /// The name of the component, or that it stands beside one named `prefill`.
+    /// The form of `AddRequest` messages.
+    Wire,
+    /// The component is called `prefill`.
     Name,
+}
+
+/// How a frontend chooses workers by its own account (`--router-mode`): all modes, of which few can be computed here.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug, Deserialize)]
+pub enum RoutingMode {
+    /// By cached blocks and load.
+    Kv,
+    /// One after the other.
+    RoundRobin,
+    /// At random.
+    Random,
+    /// The less busy of two taken at random.
+    PowerOfTwoChoices,
+    /// The least busy.
+    LeastLoaded,
+    /// By kind of device and load.
+    DeviceAwareWeighted,
+    /// The worker that the request names.
+    Direct,
+    /// A mode that this version does not know.
+    Other,
+}
+
+impl RoutingMode {
+    /// The mode that Dynamo calls so, in a log's form (`power-of-two-choices`), in that of its option (`power-of-two`) or in
+    /// that of its spans (`RoundRobin`).
+    pub fn of(word: &str) -> Self {
+        const WORDS: [(&str, RoutingMode); 8] = [
+            ("kv", RoutingMode::Kv),
+            ("roundrobin", RoutingMode::RoundRobin),
+            ("random", RoutingMode::Random),
+            ("poweroftwochoices", RoutingMode::PowerOfTwoChoices),
+            ("poweroftwo", RoutingMode::PowerOfTwoChoices),
+            ("leastloaded", RoutingMode::LeastLoaded),
+            ("deviceawareweighted", RoutingMode::DeviceAwareWeighted),
+            ("direct", RoutingMode::Direct),
+        ];
+        let letters =
+            || word.bytes().filter(|byte| !matches!(byte, b'-' | b'_')).map(|b| b.to_ascii_lowercase());
+        let found = WORDS.iter().find(|(known, _)| known.bytes().eq(letters()));
+        found.map_or(Self::Other, |(_, mode)| *mode)
+    }
+}
+
+words! {
+    /// Name in the API.
+    Role { Prefill => "prefill", Decode => "decode", Aggregated => "aggregated" }
+}
+words! {
+    /// Name in the API.
+    RoleEvidence {
+        Card => "model_card", Metrics => "metrics", Log => "log", Wire => "messages", Name => "component_name",
+    }
+}
+words! {
+    /// Dynamo's name of it.
+    RoutingMode {
+        Kv => "kv", RoundRobin => "round-robin", Random => "random", PowerOfTwoChoices => "power-of-two",
+        LeastLoaded => "least-loaded", DeviceAwareWeighted => "device-aware-weighted", Direct => "direct",
+        Other => "other",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn roles_are_known_in_any_case_and_nothing_else_is_one() {
+        for role in [Role::Prefill, Role::Decode, Role::Aggregated] {
+            assert_eq!(Role::of(role.as_str()), Some(role));
+            assert_eq!(Role::of(&role.as_str().to_uppercase()), Some(role));
+        }
+        for other in ["", "pre", "prefills", "encode", "Chat | Completions"] {
+            assert_eq!(Role::of(other), None, "{other}");
+        }
+    }
+
+    #[test]
+    fn modes_are_known_in_all_forms_that_dynamo_writes() {
+        for (word, mode) in [
+            ("kv", RoutingMode::Kv),
+            ("KV", RoutingMode::Kv),
+            ("round-robin", RoutingMode::RoundRobin),
+            ("RoundRobin", RoutingMode::RoundRobin),
+            ("round_robin", RoutingMode::RoundRobin),
+            ("power-of-two", RoutingMode::PowerOfTwoChoices),
+            ("power-of-two-choices", RoutingMode::PowerOfTwoChoices),
+            ("device-aware-weighted", RoutingMode::DeviceAwareWeighted),
+            ("least-loaded", RoutingMode::LeastLoaded),
+            ("direct", RoutingMode::Direct),
+            ("", RoutingMode::Other),
+            ("kvx", RoutingMode::Other),
+        ] {
+            assert_eq!(RoutingMode::of(word), mode, "{word}");
+        }
+    }
+
+    #[test]
+    fn the_best_evidence_comes_first() {
+        use RoleEvidence::{Card, Log, Metrics, Name, Wire};
+        let mut all = [Name, Wire, Log, Metrics, Card];
+        all.sort();
+        assert_eq!(all, [Card, Metrics, Log, Wire, Name]);
+    }
 }

@@ -5,6 +5,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::Role;
 use crate::id::WorkerIx;
 
 /// One scrape of one process.
@@ -35,6 +36,8 @@ pub struct Scrape {
     pub workers: Vec<WorkerFigures>,
     /// What a worker says of its ranks.
     pub ranks: Vec<RankFigures>,
+    /// What a frontend says of its routers' queues, one a model and role.
+    pub queues: Vec<QueueFigures>,
 }
 
 impl Scrape {
@@ -52,6 +55,7 @@ impl Scrape {
             models: Vec::new(),
             workers: Vec::new(),
             ranks: Vec::new(),
+            queues: Vec::new(),
         }
     }
 }
@@ -76,7 +80,7 @@ pub enum Gauge {
     InFlightRequests,
     /// Requests that wait at the frontend for their first token (Dynamo's HTTP queue, not the router's).
     HttpQueuedRequests,
-    /// Requests that wait in the router for a worker (≥ 1.1).
+    /// Requests that wait in the router for a worker (≥ 1.1), summed over models and roles; [`Scrape::queues`] has them apart.
     RouterQueuedRequests,
     /// Prompt tokens of those.
     RouterQueuedTokens,
@@ -86,7 +90,8 @@ pub enum Gauge {
     EngineRunningRequests,
     /// Requests that wait in the engine.
     EngineWaitingRequests,
-    /// Workers from which the router gets no usable KV events (≥ 1.4).
+    /// Workers from which the router gets no usable KV events (≥ 1.4). A router that takes no KV events at all does not offer
+    /// it.
     EventSourceMismatchWorkers,
     /// Requests that a worker has taken and its engine has not (≥ 1.3).
     AdmissionQueuedRequests,
@@ -117,11 +122,12 @@ pub enum Counter {
     Cleared,
     /// Stores of a block that the router had already.
     DuplicateStores,
-    /// Prompt tokens that the best worker had cached (1.6).
+    /// Prompt tokens that the best worker had cached (1.6). Choices of a decode worker are left out of it where the metric
+    /// names the phase: they do not look at the cache.
     BestPrefixTokens,
-    /// Prompt tokens that the chosen worker had cached by the router's index (1.6).
+    /// Prompt tokens that the chosen worker had cached by the router's index (1.6), without those of the decode phase.
     SelectedPrefixTokens,
-    /// Prompt tokens that the engine really re-used (1.6).
+    /// Prompt tokens that the engine really re-used (1.6), without those of the decode phase.
     ReusedTokens,
     /// Tokens that the engine looked up in its prefix cache.
     EnginePrefixQueries,
@@ -139,6 +145,9 @@ pub enum Counter {
     Migrations,
     /// Requests that a worker's handler took.
     HandledRequests,
+    /// Requests that the frontend's routers gave to a worker, in every mode of routing (≥ 1.0). In a disaggregated deployment
+    /// a request counts twice: for its prefill and for its decode worker.
+    RoutedRequests,
 }
 
 /// A distribution.
@@ -150,13 +159,16 @@ pub enum HistogramKind {
     Itl,
     /// Whole requests, seconds.
     Duration,
-    /// Prompt lengths, tokens.
+    /// Prompt lengths, tokens. Each prompt once: a router's own series of the decode phase (1.6) is left out, which repeats
+    /// that of the prefill phase.
     InputTokens,
     /// Answer lengths, tokens.
     OutputTokens,
     /// Prompt tokens that the engine had in its cache, by its own word, tokens.
     CachedTokens,
-    /// Share of the prompt's blocks that the chosen worker held by the router's count, 0 to 1 (≥ 1.0).
+    /// Share of the prompt's blocks that the chosen worker held by the router's count, 0 to 1 (≥ 1.0). A frontend that does
+    /// not route by KV offers it without a sample. In a disaggregated deployment each request counts twice with the same
+    /// value, for the metric does not name the phase.
     HitRate,
     /// The router's whole work on one request, milliseconds (≥ 1.0).
     RouterOverheadMs,
@@ -207,6 +219,11 @@ pub struct WorkerFigures<W = WorkerIx> {
     pub state: Option<RoutingState>,
     /// Requests that run there as the router counts them (≥ 1.7).
     pub active_requests: Option<u64>,
+    /// What the router takes it for (≥ 1.1). Aggregated workers are called `decode` too: only where some worker is called
+    /// `prefill` does it tell them apart.
+    pub role: Option<Role>,
+    /// The model that it serves, as an index into [`Scrape::models`] (≥ 1.7).
+    pub model: Option<u16>,
 }
 
 impl<W> WorkerFigures<W> {
@@ -219,14 +236,39 @@ impl<W> WorkerFigures<W> {
             registered: None,
             state: None,
             active_requests: None,
+            role: None,
+            model: None,
         }
     }
 
     /// The same under another name of the worker.
     pub fn named<V>(&self, worker: V) -> WorkerFigures<V> {
-        let &Self { decode_blocks, prefill_tokens, registered, state, active_requests, .. } = self;
-        WorkerFigures { worker, decode_blocks, prefill_tokens, registered, state, active_requests }
+        let &Self { decode_blocks, prefill_tokens, registered, state, active_requests, role, model, .. } =
+            self;
+        WorkerFigures {
+            worker,
+            decode_blocks,
+            prefill_tokens,
+            registered,
+            state,
+            active_requests,
+            role,
+            model,
+        }
     }
+}
+
+/// Requests that wait in a frontend's router for a worker (≥ 1.1).
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct QueueFigures {
+    /// The model, as an index into [`Scrape::models`], if the metric names it and the frontend tells of that model.
+    pub model: Option<u16>,
+    /// For workers of which role; [`Role::Decode`] also where workers do both.
+    pub role: Option<Role>,
+    /// How many wait.
+    pub requests: Option<u64>,
+    /// Prompt tokens of those.
+    pub prompt_tokens: Option<u64>,
 }
 
 /// What a worker is to a router (≥ 1.7); of several pools of one router the best.

@@ -144,9 +144,10 @@ impl DecisionEntry {
         others.min_by(|a, b| a.cost.total_cmp(&b.cost).then(a.worker.cmp(&b.worker))).ok_or(NoMargin::Alone)
     }
 
-    /// Cost of the chosen worker in blocks: among the candidates, else as the router gave it.
+    /// Cost of the chosen worker in blocks: among the candidates, else as the router gave it, else as its messages add up.
     pub fn chosen_cost(&self) -> Option<f64> {
-        self.chosen().map(|chosen| chosen.cost).or(self.decision.logit)
+        let chosen = self.chosen().map(|chosen| chosen.cost);
+        chosen.or(self.decision.logit).or(self.decision.chosen_cost)
     }
 }
 

@@ -103,6 +103,7 @@ impl DecisionEntry {
         fill(&mut known.block_size_tokens, more.block_size_tokens);
         fill(&mut known.overlap_blocks, more.overlap_blocks);
         fill(&mut known.logit, more.logit);
+        fill(&mut known.chosen_cost, more.chosen_cost);
         fill(&mut known.path, more.path);
         fill(&mut known.dispatched, more.dispatched);
         fill(&mut known.other_part, more.other_part);

@@ -49,7 +49,8 @@ impl PoolState {
         is_new
     }
 
-    fn says(&self, evidence: RoleEvidence, role: Role) -> bool {
+    /// Whether this was received of its role.
+    pub fn says(&self, evidence: RoleEvidence, role: Role) -> bool {
         self.roles.contains(&(evidence, role))
     }
 
@@ -130,15 +131,15 @@ impl Cluster {
 
     /// What the workers of a pool do, and how that is known; `None`: nothing tells.
     ///
-    /// Metrics and logs call the workers of an aggregated deployment `decode` too, so that there this word alone means
-    /// decode only beside a pool that prefills (reference: topologies §1).
+    /// Metrics and logs call the workers of an aggregated deployment `decode` too, and its routers may be told not to count
+    /// prompts, as decode routers do not: all of that means decode only beside a pool that prefills (reference: topologies
+    /// §1).
     pub fn role(&self, pool: PoolIx) -> Option<(Role, RoleEvidence)> {
         let of = self.pool(pool)?;
         let others = self.head.pools.iter().filter(|other| other.namespace == of.namespace);
         let is_apart = || others.clone().any(|other| !std::ptr::eq(other, of) && other.may_prefill());
-        for evidence in [RoleEvidence::Card, RoleEvidence::Metrics, RoleEvidence::Log, RoleEvidence::Messages]
-        {
-            let is_exact = matches!(evidence, RoleEvidence::Card | RoleEvidence::Messages);
+        for evidence in [RoleEvidence::Card, RoleEvidence::Metrics, RoleEvidence::Log, RoleEvidence::Wire] {
+            let is_exact = evidence == RoleEvidence::Card;
             if of.says(evidence, Role::Prefill) {
                 return Some((Role::Prefill, evidence));
             }

@@ -261,7 +261,11 @@ mod tests {
     #[test]
     fn the_sources_of_a_block_size_count_in_the_order_of_their_list() {
         let mut cluster = cluster();
-        assert_eq!((size(&cluster, 0), cluster.block_tokens()), (None, None), "no source: not known");
+        assert_eq!(
+            (size(&cluster, 0), cluster.block_tokens(PoolIx(0))),
+            (None, None),
+            "no source: not known"
+        );
         request(&mut cluster, 1, 1, 128);
         assert_eq!(size(&cluster, 0), Some((128, BlockSizeSource::ComponentRequests)));
         assert_eq!(size(&cluster, 2), None, "another component may have another size");
@@ -273,7 +277,7 @@ mod tests {
         assert_eq!(size(&cluster, 0), Some((16, BlockSizeSource::Frontend)));
         card(&mut cluster, 0, None, Some(8));
         assert_eq!(size(&cluster, 0), Some((8, BlockSizeSource::ModelCard)));
-        assert_eq!(cluster.block_tokens(), None, "8, 64 and 16 are not one size");
+        assert_eq!(cluster.block_tokens(PoolIx(0)), None, "8, 64 and 16 are not one size");
     }
 
     #[test]

@@ -322,7 +322,8 @@ proptest! {
 
 #[test]
 fn a_copy_of_a_cluster_can_be_drawn() {
-    let picture = Picture::of(&Cluster::default(), Millis(1_800_000_000_000));
+    let picture =
+        Picture::of(&Cluster::default(), radixscope_model::id::PoolIx(0), Millis(1_800_000_000_000));
     let svg = picture.svg(&super::super::Shown::default()).expect("the top");
     assert!(Document::parse(&svg).is_ok());
 }
