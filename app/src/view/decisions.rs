@@ -111,7 +111,10 @@ fn DecisionRow(store: Store, row: Row) -> impl IntoView {
     view! {
         <tr data-testid="decision" data-seq=row.seq.to_string() title=row.request.map(|id| format!("Request {id}"))>
             <td class="time"><button class="pick" on:click=open title="Open in the ledger" data-testid="decision-open">{row.time}</button></td>
-            <td><button class="pick" on:click=move |_| store.pick(worker)><Chip store worker/></button></td>
+            <td>
+                <button class="pick" on:click=move |_| store.pick(worker)><Chip store worker/></button>
+                {move || store.pool_words(worker).map(|(beside, words)| view! { " " <span class="of-pool" title=words data-testid="decision-pool">{beside}</span> })}
+            </td>
             <td class="n">{row.prompt}</td>
             <td class="n">{row.overlap}</td>
             <td class="share">
@@ -171,7 +174,7 @@ fn latest(cluster: &Shown<'_>, picked: Option<WorkerIx>) -> Vec<Row> {
             time: time_of_day(d.at_ms),
             worker: d.decision.worker,
             prompt: number(d.decision.isl_blocks),
-            overlap: number(d.overlap_blocks()),
+            overlap: number(d.overlap_blocks().filter(|_| !d.ignores_cache)),
             share: d.overlap_share(),
             source: d.decision.source,
             request: d.decision.request_id.as_ref().map(ToString::to_string),

@@ -33,6 +33,13 @@ pub(super) fn follow(tree: TreeView) {
         if seen.get_value() == Some(id) {
             return;
         }
+        let other = store.peek(|shown| {
+            let end = shown.decisions().get(id)?.decision.path?;
+            shown.pool_of(end.worker).filter(|&pool| pool != shown.pool && shown.only.is_none())
+        });
+        if let Some(pool) = other {
+            return store.show_pool(pool);
+        }
         let end = side::look(store, |cluster, _| end_of(cluster, id));
         if let Some(end) = end.filter(|_| store.ready()) {
             seen.set_value(Some(id));
@@ -59,10 +66,12 @@ enum Step {
     Latest,
 }
 
-/// The next decision in this direction that names blocks.
+/// The next decision in this direction that names blocks of the pool drawn.
 fn next(cluster: &Shown<'_>, from: Option<DecisionId>, step: Step) -> Option<DecisionId> {
-    let mut paths =
-        cluster.decisions().newest_first().filter(|d| d.decision.path.is_some()).map(|d| d.decision.id);
+    let has_path = |d: &&DecisionEntry| {
+        d.decision.path.is_some_and(|end| cluster.pool_of(end.worker) == Some(cluster.pool))
+    };
+    let mut paths = cluster.decisions().newest_first().filter(has_path).map(|d| d.decision.id);
     match (step, from) {
         (Step::Latest, _) | (_, None) => paths.next(),
         (Step::Older, Some(from)) => paths.find(|&id| id < from),

@@ -4,7 +4,7 @@
 
 use leptos::prelude::*;
 use radixscope_model::id::{DecisionId, WorkerIx};
-use radixscope_state::cluster::DecisionEntry;
+use radixscope_state::cluster::{DecisionEntry, PoolState};
 use radixscope_state::tree::NodeId;
 use radixscope_state::tree::forest::Forest;
 
@@ -82,6 +82,10 @@ fn path_of(cluster: &Shown<'_>, canvas: &Canvas<'_>, id: DecisionId) -> (String,
             "Decision {id} names no block that anybody held, so there is no path to show"
         ));
     };
+    if let Some(other) = cluster.pool_of(end.worker).filter(|&pool| pool != cluster.pool) {
+        let name = cluster.cluster.pool(other).map(PoolState::name).unwrap_or_default();
+        return without(format!("Decision {id} is of pool {name}, whose tree is not the one drawn"));
+    }
     let Some(node) = cluster.tree().find(end.worker, end.block_hash) else {
         return without(format!(
             "The blocks of decision {id} are gone from the tree since: {} dropped its last one",

@@ -164,13 +164,17 @@ impl Asking {
     /// The settings of the decision that is asked about, else of the latest one.
     pub(super) fn take_deployed(self, store: Store) {
         let id = self.decision_id();
-        let options = store.peek(|cluster| {
-            let decided = id.and_then(|id| cluster.decisions().get(id));
-            decided
-                .and_then(|decided| RouterSettings::of_decision(&decided.decision))
-                .or_else(|| deployed(cluster, cluster.pool))
+        let options = store.peek(|shown| {
+            let decided = id.and_then(|id| shown.decisions().get(id));
+            let pool = decided.map_or(shown.pool, |decided| decided.pool);
+            let known = decided.and_then(|decided| RouterSettings::of_decision(&decided.decision));
+            let options = known.or_else(|| deployed(shown, pool)).unwrap_or_default();
+            match shown.role(pool) {
+                Some((role, _)) => options.in_role(role.into()),
+                None => options,
+            }
         });
-        self.options.set(options.unwrap_or_default());
+        self.options.set(options);
     }
 
     /// The worked example, untouched.
