@@ -420,6 +420,19 @@ mod tests {
     }
 
     #[test]
+    fn a_pool_and_a_model_are_named_in_the_address() {
+        let query = "?view=tree&pool=dynamo/backend2&model=Qwen/Qwen3%208B";
+        let (address, notices) = Address::parse(query);
+        assert!(notices.is_empty(), "{notices:?}");
+        assert_eq!(address.pools.pool.as_deref(), Some("dynamo/backend2"));
+        assert_eq!(address.pools.model.as_deref(), Some("Qwen/Qwen3 8B"));
+        assert_eq!(address.query(), query);
+        assert_eq!(address.of_panel(Panel::Workers, None).pools, address.pools, "links keep it");
+        let (address, notices) = Address::parse("pool=&model=");
+        assert_eq!((address, notices.len()), (Address::default(), 2));
+    }
+
+    #[test]
     fn nothing_said_is_no_query() {
         assert_eq!(Address::parse("").0.query(), "");
         assert!(Address::parse("kiosk=0").0.query().is_empty());

@@ -141,7 +141,7 @@ fn begin(store: Store, asking: Asking) {
         if begun.get_value() {
             return;
         }
-        if let Some(id) = store.on_beat(|shown| prompt::latest_decision(shown)) {
+        if let Some(id) = store.on_beat(prompt::latest_decision) {
             begun.set_value(true);
             asking.choose_decision(store, id);
         }
