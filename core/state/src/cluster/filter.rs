@@ -168,9 +168,9 @@ mod tests {
     #[test]
     fn one_pool_is_picked_out_and_sums_are_kept_by_pool() {
         let mut all = [
-            decided(Some(10), None, &[(5, 1.0)]),
-            decided(Some(30), None, &[(3, 1.0)]),
-            decided(Some(10), None, &[(5, 1.0)]),
+            decided(Some(10), Some(5), &[]),
+            decided(Some(30), Some(3), &[]),
+            decided(Some(10), Some(5), &[]),
         ];
         all[1].pool = PoolIx(7);
         (all[2].pool, all[2].ignores_cache) = (PoolIx(7), true);
