@@ -11,7 +11,7 @@ use crate::view::figure::Empty;
 #[component]
 pub(super) fn EmptyTree(store: Store) -> impl IntoView {
     // Events come but store nothing: the reason is another one than no events.
-    let hollow = Memo::new(move |_| store.on_beat(hollow_events));
+    let hollow = Memo::new(move |_| store.on_beat(|shown| hollow_events(shown)));
     view! {
         <Show when=move || store.ready()
             fallback=|| view! { <Empty id="tree-wait" head="Waiting for the server's state"/> }>

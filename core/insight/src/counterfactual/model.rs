@@ -125,8 +125,9 @@ impl Facts {
             e2e.extend(since(decided.progress.ended_ms));
         }
         let from = if workers.is_empty() { Provenance::Assumed } else { Provenance::Recorded };
-        let count = if workers.is_empty() { cluster.workers().len() } else { workers.len() };
-        let all = (0..cluster.workers().len() as u16).map(WorkerIx);
+        let is_meant = |ix: &WorkerIx| selection.pool.is_none_or(|pool| cluster.pool_of(*ix) == Some(pool));
+        let all = (0..cluster.workers().len() as u16).map(WorkerIx).filter(is_meant);
+        let count = if workers.is_empty() { all.clone().count() } else { workers.len() };
         let modelled = || all.clone().filter(|ix| workers.is_empty() || workers.contains(ix));
         Self {
             workers: (u16::try_from(count).unwrap_or(u16::MAX), from),
