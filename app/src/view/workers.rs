@@ -2,6 +2,7 @@
 
 use leptos::prelude::*;
 use radixscope_model::id::{Millis, PoolIx, WorkerIx};
+use radixscope_model::record::Tier;
 use radixscope_state::cluster::{CapacitySource, Cluster, Sign, Sourced, WorkerState};
 
 use super::chip::Chip;
@@ -264,11 +265,16 @@ fn facts(cluster: &Cluster, ix: WorkerIx, w: &WorkerState) -> Vec<(&'static str,
     add("fact-empty-stores", w.empty_stores_total, "empty store", "empty stores");
     add("fact-missed", w.missed_total, "event missed", "events missed");
     add("fact-cleared", w.cleared_total, "time cleared", "times cleared");
-    if w.other_tier != (0, 0) {
-        let (stored, removed) = w.other_tier;
-        let text =
-            format!("other tiers: {} stored, {} removed", format::short(stored), format::short(removed));
-        facts.push(("fact-other-tier", text));
+    for tier in Tier::ALL {
+        let Some(blocks) = cluster.tier_blocks(ix, tier) else { continue };
+        let counts = w.tiers[tier as usize];
+        let (stored, removed) = (format::short(counts.stored), format::short(counts.removed));
+        let text = format!("{}: {} blocks, {stored} stored, {removed} removed", tier.label(), format::short(blocks));
+        facts.push(("fact-tier", text));
+    }
+    if w.other_tier.stored + w.other_tier.removed > 0 {
+        let (stored, removed) = (format::short(w.other_tier.stored), format::short(w.other_tier.removed));
+        facts.push(("fact-other-tier", format!("shared caches: {stored} blocks stored, {removed} removed")));
     }
     facts
 }

@@ -212,6 +212,14 @@ impl WorkerState {
         }
     }
 
+    /// Blocks that came to all tiers below its device and went, shared caches included.
+    pub fn below_device(&self) -> TierCounts {
+        self.tiers.iter().fold(self.other_tier, |sum, tier| TierCounts {
+            stored: sum.stored + tier.stored,
+            removed: sum.removed + tier.removed,
+        })
+    }
+
     /// Whether it shows signs of life at `now`.
     pub fn sign(&self, now: Millis) -> Sign {
         match self.last_sign_ms {
