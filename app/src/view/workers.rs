@@ -269,7 +269,8 @@ fn facts(cluster: &Cluster, ix: WorkerIx, w: &WorkerState) -> Vec<(&'static str,
         let Some(blocks) = cluster.tier_blocks(ix, tier) else { continue };
         let counts = w.tiers[tier as usize];
         let (stored, removed) = (format::short(counts.stored), format::short(counts.removed));
-        let text = format!("{}: {} blocks, {stored} stored, {removed} removed", tier.label(), format::short(blocks));
+        let text =
+            format!("{}: {} blocks, {stored} stored, {removed} removed", tier.label(), format::short(blocks));
         facts.push(("fact-tier", text));
     }
     if w.other_tier.stored + w.other_tier.removed > 0 {

@@ -217,7 +217,11 @@ mod tests {
         assert!(Arc::ptr_eq(&first, &cache.of(&cluster, PoolIx(0), at)));
         let hashes: Vec<BlockHash> = (1..=3).map(BlockHash).collect();
         fold(&mut cluster, Record::Removed { worker: WorkerIx(0), hashes: hashes.into() });
-        assert_eq!(cache.of(&cluster, PoolIx(0), at).tree().totals().nodes, 0, "a small tree is never outdated");
+        assert_eq!(
+            cache.of(&cluster, PoolIx(0), at).tree().totals().nodes,
+            0,
+            "a small tree is never outdated"
+        );
         assert_eq!(first.tree().totals().nodes, 3);
     }
 
