@@ -148,7 +148,7 @@ impl Facts {
         }
     }
 
-    fn settings(&self, arrivals: &Arrivals) -> (ResimulationSettings, Vec<Fact>) {
+    pub(super) fn settings(&self, arrivals: &Arrivals) -> (ResimulationSettings, Vec<Fact>) {
         let size = self.block_size_tokens.unwrap_or((USUAL_BLOCK_SIZE_TOKENS, Provenance::Assumed));
         let card = self.blocks_per_worker.map(|blocks| (blocks, Provenance::ModelCard));
         let capacity =
