@@ -85,6 +85,8 @@ struct DecisionRow {
     block_size_tokens: Option<u32>,
     /// Blocks of the prompt that the chosen worker held: the router's own count, else as reconstructed here.
     overlap_blocks: Option<u64>,
+    /// Blocks beyond those that it held in host memory, on disk or outside.
+    lower_tier_blocks: u64,
     /// Letter of the cost formula that `candidates` were computed with.
     formula: Option<Formula>,
     /// Factor of its prefill term, in formula A.
@@ -125,6 +127,8 @@ struct CandidateRow {
     #[serde(flatten)]
     worker: Worker,
     overlap_blocks: Option<u64>,
+    host_blocks: Option<u64>,
+    disk_blocks: Option<u64>,
     prefill_blocks: Option<f64>,
     decode_blocks: Option<f64>,
     cost: Option<f64>,
@@ -178,6 +182,8 @@ impl DecisionRow {
             vec![CandidateRow {
                 worker,
                 overlap_blocks: decided.overlap_blocks(),
+                host_blocks: None,
+                disk_blocks: None,
                 prefill_blocks: None,
                 decode_blocks: None,
                 cost: decision.logit,
@@ -204,6 +210,7 @@ impl DecisionRow {
             isl_blocks: decision.isl_blocks,
             block_size_tokens: decision.block_size_tokens,
             overlap_blocks: decided.overlap_blocks(),
+            lower_tier_blocks: decided.lower_tier_blocks(),
             formula: decision.formula,
             overlap_score_weight: decision.prefill_factor.filter(|_| decision.formula == Some(Formula::A)),
             prefill_load_scale: decision.prefill_factor.filter(|_| decision.formula != Some(Formula::A)),
@@ -229,6 +236,8 @@ impl CandidateRow {
         Some(Self {
             worker: cluster.worker(candidate.worker)?.id,
             overlap_blocks: Some(candidate.overlap_blocks.into()),
+            host_blocks: Some(candidate.host_blocks.into()),
+            disk_blocks: Some(candidate.disk_blocks.into()),
             prefill_blocks: Some(candidate.prefill_blocks),
             decode_blocks: Some(candidate.decode_blocks),
             cost: Some(candidate.cost),

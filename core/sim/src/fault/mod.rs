@@ -14,7 +14,9 @@ use super::config::{Config, ConfigError};
 /// Least simulated time before something that ran stops running, in milliseconds: it must have been alive.
 const LEAST_LIFE_MS: u64 = 10_000;
 
-/// Something that is wrong in a cluster. Where one worker is meant, it is the last one; a hot worker is the first.
+/// Something that is wrong in a cluster. Where one worker is meant, it is the last one; a hot worker is the first. Of several
+/// pools one is hit: that of the first model, or that which prefills; what is wrong with the frontend is so for all of them, and
+/// `MemoryFull` is wrong where requests decode.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Fault {
@@ -172,6 +174,11 @@ impl Fault {
     /// Whether it is a mistake in the set-up, which cannot begin later.
     pub const fn is_set_up(self) -> bool {
         self.has(SET_UP)
+    }
+
+    /// Whether it is one of the frontend, so that it hits every pool; any other hits one pool.
+    pub const fn is_of_frontend(self) -> bool {
+        matches!(self, Self::RouterRestart | Self::Replicas | Self::Approximate)
     }
 
     /// Whether something that ran stops, so that it must have run before.

@@ -118,7 +118,16 @@ fn name(cluster: &Cluster, who: Who) -> String {
 }
 
 fn of_one(cluster: &Cluster, ranked: &RankedCandidate, likeliest: f64) -> CandidateRow {
-    let Candidate { worker, overlap_blocks, prefill_blocks, decode_blocks, cost, .. } = ranked.candidate;
+    let Candidate {
+        worker,
+        overlap_blocks,
+        host_blocks: 0,
+        disk_blocks: 0,
+        prefill_blocks,
+        decode_blocks,
+        cost,
+        ..
+    } = ranked.candidate;
     let id = match worker {
         Who::Worker(worker) => cluster.worker(worker).map(|worker| worker.id),
         Who::Added(_) | Who::Example(_) => None,
