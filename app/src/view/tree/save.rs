@@ -55,6 +55,13 @@ impl Facts {
             Heat::Hits => "colour: hits of the last 5 min",
             Heat::Owners => "colour: number of holders",
         };
+        let pool = match cluster.pool_list().len() {
+            0 | 1 => String::new(),
+            _ => cluster
+                .cluster
+                .pool(cluster.pool)
+                .map_or(String::new(), |pool| format!(" of {}", pool.name())),
+        };
         let blocks = |n: f64| format::count(n.max(0.0).round() as u64);
         let part = if region == Region::all(forest) {
             "all prompts".to_owned()
@@ -62,7 +69,7 @@ impl Facts {
             format!("positions {} to {}", blocks(region.top), blocks(region.bottom))
         };
         Self {
-            title: format!("Prefix tree, {part}; {width}; {heat}"),
+            title: format!("Prefix tree{pool}, {part}; {width}; {heat}"),
             at: format!("{iso}, record {}", format::count(seq)),
             name: format!("radixscope-tree-{}-{seq}", iso.get(..19).unwrap_or_default().replace(':', "-")),
         }

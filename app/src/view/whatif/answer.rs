@@ -1,10 +1,10 @@
 //! The answer as it is shown: asked again for every touch of a field, and at a readable pace as the state changes.
 
 use leptos::prelude::*;
-use radixscope_insight::whatif::{Answer, State, WhatIf, Who};
+use radixscope_insight::whatif::{self, Answer, Prompt, State, WhatIf, Who};
 use radixscope_model::id::Millis;
 use radixscope_router::explain::Short;
-use radixscope_state::cluster::Cluster;
+use radixscope_state::cluster::{Cluster, PoolState};
 
 use super::asking::{Asking, Fault};
 use crate::draw::palette::label;
@@ -53,7 +53,15 @@ pub(super) fn keep_asked(
             let question = asking.question(cluster)?;
             let state = State { cluster: cluster.cluster, active: None, now_ms: now };
             let told = engine.try_update_value(|engine| match engine.ask(state, &question) {
-                Ok(answer) => Ok(shown(cluster, &answer)),
+                Ok(answer) => {
+                    let mut response = shown(cluster, &answer);
+                    if cluster.pool_list().len() > 1 && !matches!(question.prompt, Prompt::Example) {
+                        let pool = whatif::pool(cluster, &question);
+                        let name = cluster.cluster.pool(pool).map(PoolState::name).unwrap_or_default();
+                        response.prompt.push_str(&format!(" · pool {name}"));
+                    }
+                    Ok(response)
+                }
                 Err(refused) => Err(Fault::new(refused.field(), sentence(&refused.to_string()))),
             });
             told.unwrap_or_else(|| Err(Fault::new("prompt", "The panel is closed")))

@@ -16,6 +16,8 @@
 mod frozen;
 mod model;
 mod sample;
+#[cfg(test)]
+mod tests;
 mod words;
 
 use serde::{Deserialize, Serialize};
