@@ -309,6 +309,11 @@ impl Ingest {
                 }
                 let by = context.published(event.worker);
                 out.kv_event(context.entry(kv_record(worker, event, kv)), by);
+                if let KvData::Stored { pictures, .. } = event.data
+                    && pictures > 0
+                {
+                    out.record(context.entry(Record::Pictures { worker, count: pictures.into() }));
+                }
             }
         }
     }

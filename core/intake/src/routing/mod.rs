@@ -86,6 +86,9 @@ use waiting::{ChoiceReport, Kept, Reconstruction, Waiting};
 /// beginning tells of times whose tree is gone.
 const SAME_MOMENT_MS: u64 = 5_000;
 
+/// Longest name of an adapter that is kept, in characters.
+const MAX_ADAPTER_CHARS: usize = 128;
+
 /// Joins pieces to decisions.
 #[derive(Default)]
 pub struct Routing {
@@ -384,6 +387,8 @@ impl Routing {
             CorrelationKey { overlap_blocks: length.overlap_blocks, isl_blocks: length.isl_blocks(), ..key };
         let mut decision = self.piece(&key);
         decision.decided_ms = observed.published_ms;
+        decision.adapter =
+            sequence.lora_name.as_deref().map(|name| name.chars().take(MAX_ADAPTER_CHARS).collect());
         decision.router = match sequence.router {
             RouterId::Number(id) => Some(id),
             RouterId::Text => None,

@@ -110,6 +110,9 @@ impl DecisionEntry {
         if known.request_id.is_none() {
             known.request_id.clone_from(&more.request_id);
         }
+        if known.adapter.is_none() {
+            known.adapter.clone_from(&more.adapter);
+        }
         fill(&mut known.isl_tokens, more.isl_tokens);
         fill(&mut known.isl_blocks, more.isl_blocks);
         fill(&mut known.block_size_tokens, more.block_size_tokens);

@@ -254,6 +254,7 @@ impl Cluster {
                     tree.store_below(device, ix, *parent, blocks, touch(at));
                 }
             }
+            Record::Pictures { count, .. } => w.pictures_total += u64::from(*count),
             Record::TierRemoved { tier, hashes, .. } => {
                 w.received_event(at);
                 w.tiers[*tier as usize].removed += hashes.len() as u64;

@@ -318,6 +318,7 @@ pub fn worker_of(record: &Record<'_>) -> Option<WorkerIx> {
         | Record::Cleared { worker, .. }
         | Record::OtherTier { worker, .. }
         | Record::TierStored { worker, .. }
+        | Record::Pictures { worker, .. }
         | Record::TierRemoved { worker, .. }
         | Record::TierCleared { worker, .. }
         | Record::EngineLoad { worker, .. }
