@@ -2,7 +2,8 @@
 
 use leptos::prelude::*;
 use radixscope_model::id::{Millis, PoolIx, WorkerIx};
-use radixscope_state::cluster::{CapacitySource, Cluster, Sign, Sourced, WorkerState};
+use radixscope_model::record::Tier;
+use radixscope_state::cluster::{CapacitySource, Cluster, Sign, Sourced, TierCounts, WorkerState};
 
 use super::chip::Chip;
 use super::figure::{Empty, Figure, PanelHead};
@@ -157,7 +158,7 @@ fn WorkerRow(store: Store, worker: WorkerIx) -> impl IntoView {
             <Show when=move || row.with(|r| !r.facts.is_empty())>
                 <tr class="worker-facts"><td colspan="7">
                     {move || {
-                        let fact = |(id, text)| view! { <span data-testid=id>{text}</span> };
+                        let fact = |(id, text): (&'static str, String)| view! { <span class:quiet=id.starts_with("tier-") data-testid=id>{text}</span> };
                         row.with(|r| r.facts.clone()).into_iter().map(fact).collect_view()
                     }}
                 </td></tr>
@@ -264,11 +265,29 @@ fn facts(cluster: &Cluster, ix: WorkerIx, w: &WorkerState) -> Vec<(&'static str,
     add("fact-empty-stores", w.empty_stores_total, "empty store", "empty stores");
     add("fact-missed", w.missed_total, "event missed", "events missed");
     add("fact-cleared", w.cleared_total, "time cleared", "times cleared");
-    if w.other_tier != (0, 0) {
-        let (stored, removed) = w.other_tier;
-        let text =
-            format!("other tiers: {} stored, {} removed", format::short(stored), format::short(removed));
-        facts.push(("fact-other-tier", text));
+    facts.extend(tier_facts(cluster, ix, w));
+    facts
+}
+
+/// What it holds below device memory.
+fn tier_facts(cluster: &Cluster, ix: WorkerIx, w: &WorkerState) -> Vec<(&'static str, String)> {
+    let changes = |counts: TierCounts| {
+        format!("{} stored, {} removed", format::short(counts.stored), format::short(counts.removed))
+    };
+    let mut facts = Vec::new();
+    for (tier, counts) in Tier::ALL.into_iter().zip(w.tiers) {
+        let (id, name) = match tier {
+            Tier::Host => ("tier-host", "host memory"),
+            Tier::Disk => ("tier-disk", "disk"),
+            Tier::External => ("tier-external", "external storage"),
+        };
+        if let Some(held) = cluster.tier_blocks(ix, tier) {
+            let held = format::plural(held, "block", "blocks");
+            facts.push((id, format!("{name}: {held}, {}", changes(counts))));
+        }
+    }
+    if w.other_tier != TierCounts::default() {
+        facts.push(("tier-other", format!("shared or unknown tiers: {}", changes(w.other_tier))));
     }
     facts
 }
