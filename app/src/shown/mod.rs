@@ -123,6 +123,11 @@ impl Shown<'_> {
         (publishers.iter().filter(has_events).count(), publishers.len())
     }
 
+    /// Whether the pool drawn has no tree because its workers decode and publish nothing.
+    pub fn decodes_silently(&self) -> bool {
+        self.is_silent(self.pool)
+    }
+
     /// Whether its workers decode, and none of them ever published a KV event.
     fn is_silent(&self, pool: PoolIx) -> bool {
         let mut workers = self.cluster.workers_in(pool).filter_map(|worker| self.cluster.worker(worker));
