@@ -13,8 +13,13 @@ use radixscope_state::cluster::MAX_WORKERS;
 /// hundred rollouts, 2 MiB.
 const MAX_DEPARTED: usize = 1 << 16;
 
+/// Pairs of namespace and component that are remembered.
+const MAX_NAMES: usize = 1 << 12;
+
 pub(super) struct Interner {
     by_id: HashMap<Worker, WorkerIx>,
+    /// Namespaces and components of workers, each pair once.
+    names: IndexSet<(Box<str>, Box<str>), hashbrown::DefaultHashBuilder>,
     workers: Vec<Known>,
     /// Indices to be given again, by the order in which they became free.
     vacant: VecDeque<WorkerIx>,
@@ -29,7 +34,8 @@ struct Known {
     id: Worker,
     /// When somebody spoke of it last, as far as that shows that it is there.
     mentioned: Millis,
-    has_component: bool,
+    /// Namespace and component as they were told, an index; `None`: not both were.
+    named: Option<u32>,
     /// Ways its KV events come, one bit each.
     lines: u8,
     last_event_id: Option<u64>,
@@ -46,6 +52,7 @@ impl Interner {
     pub(super) fn with_places(places: usize) -> Self {
         Self {
             by_id: HashMap::new(),
+            names: IndexSet::default(),
             workers: Vec::new(),
             vacant: VecDeque::new(),
             departed: IndexSet::default(),
@@ -54,24 +61,32 @@ impl Interner {
         }
     }
 
-    /// Index of a worker, and whether there is news of it to tell: that it exists, or of which component it is.
-    /// `None`: it would be one too many.
+    /// Index of a worker, and whether there is news of it to tell: that it exists, or of which component it is. A name that
+    /// `is_slug` fills a gap and replaces no real one. `None`: it would be one too many.
     pub(super) fn intern(
         &mut self,
         id: Worker,
-        namespace: &str,
-        component: &str,
+        (namespace, component): (&str, &str),
+        is_slug: bool,
     ) -> Option<(WorkerIx, bool)> {
         let has_component = !namespace.is_empty() && !component.is_empty();
         let again = self.last.filter(|(last, _)| *last == id).map(|(_, worker)| worker);
         if let Some(worker) = again.or_else(|| self.by_id.get(&id).copied()) {
             self.last = Some((id, worker));
-            let known = &mut self.workers[worker.at()];
-            let news = has_component && !known.has_component;
-            known.has_component |= has_component;
+            let known = &self.workers[worker.at()];
+            let is_told = known.named.and_then(|name| self.names.get_index(name as usize)).is_some_and(
+                |(known_namespace, known_component)| {
+                    is_slug || (**known_namespace == *namespace && **known_component == *component)
+                },
+            );
+            let news = has_component && !is_told;
+            if news {
+                self.workers[worker.at()].named = self.name(namespace, component);
+            }
             return Some((worker, news));
         }
-        let known = Known { id, mentioned: Millis(0), has_component, lines: 0, last_event_id: None };
+        let named = if has_component { self.name(namespace, component) } else { None };
+        let known = Known { id, mentioned: Millis(0), named, lines: 0, last_event_id: None };
         let worker = if self.workers.len() < self.places {
             self.workers.push(known);
             WorkerIx((self.workers.len() - 1) as u16)
@@ -85,6 +100,16 @@ impl Interner {
         self.by_id.insert(id, worker);
         self.departed.swap_remove(&id);
         Some((worker, true))
+    }
+
+    /// Index of a pair of names. `None`: there are more than any deployment has; such a worker is told again and again, which
+    /// costs time alone.
+    fn name(&mut self, namespace: &str, component: &str) -> Option<u32> {
+        if self.names.len() == MAX_NAMES {
+            self.names.clear();
+            self.workers.iter_mut().for_each(|known| known.named = None);
+        }
+        Some(self.names.insert_full((namespace.into(), component.into())).0 as u32)
     }
 
     /// Somebody spoke of the worker at `at`.
