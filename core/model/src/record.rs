@@ -368,6 +368,9 @@ pub struct Decision {
     pub dispatched: Option<bool>,
     /// The choice for the same request in another pool: where prefill and decode are apart, a request has two.
     pub other_part: Option<DecisionId>,
+    /// How the router chooses, where its log names another mode than by cached blocks and load. `None`: by those, or not
+    /// reported.
+    pub mode: Option<RoutingMode>,
 }
 
 impl Decision {
@@ -395,6 +398,7 @@ impl Decision {
             path: None,
             dispatched: None,
             other_part: None,
+            mode: None,
         }
     }
 

@@ -45,6 +45,8 @@ impl Rule {
 pub enum RuleOutcome {
     /// Nothing is wrong.
     Ok,
+    /// Nothing is wrong, and something is worth a note.
+    Noted(Cow<'static, str>),
     /// Not enough is known to judge: what is missing, and how to provide it.
     NoData(Cow<'static, str>),
     /// What the rule looks for shows, and follows from the finding of this code.

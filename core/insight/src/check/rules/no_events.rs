@@ -1,7 +1,7 @@
 //! Requests go to a worker, but it publishes no KV events, or none any more: the router knows nothing of its cache.
 
-use super::block_size;
 use super::prelude::*;
+use super::{block_size, not_kv_routing};
 use crate::check::missing;
 use radixscope_state::cluster::WorkerState;
 
@@ -29,6 +29,9 @@ fn look(view: &View<'_>) -> RuleOutcome {
         RuleOutcome::Ok
     } else if block_size::is_there(view) {
         RuleOutcome::Explained("block_size_mismatch")
+    } else if not_kv_routing::is_there(view) {
+        // Nobody would read them.
+        RuleOutcome::Explained("not_kv_routing")
     } else {
         found(view, &silent).into()
     }

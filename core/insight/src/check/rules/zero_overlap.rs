@@ -2,7 +2,9 @@
 
 use super::block_size;
 use super::prelude::*;
-use super::{cold_tree, event_lines_mixed, no_events, router_hears_no_events};
+use super::{
+    approximate_mode, cold_tree, event_lines_mixed, no_events, not_kv_routing, router_hears_no_events,
+};
 use radixscope_model::record::HistogramKind;
 
 /// Requests that make "never".
@@ -18,6 +20,9 @@ pub(in crate::check) const RULE: Rule = Rule {
 
 fn look(view: &View<'_>) -> RuleOutcome {
     let Some((requests, blocks, value)) = overlap(view) else {
+        if not_kv_routing::is_there(view) {
+            return RuleOutcome::Explained("not_kv_routing");
+        }
         return RuleOutcome::no_data(format!(
             "Fewer than {MIN_REQUESTS} routed requests with their cached blocks were received in the last 60 s."
         ));
@@ -59,7 +64,9 @@ fn overlap(view: &View<'_>) -> Option<(u64, f64, String)> {
 
 /// The finding that says why.
 fn explained_by(view: &View<'_>) -> Option<&'static str> {
-    let faults: [(&'static str, &dyn Fn() -> bool); 5] = [
+    let faults: [(&'static str, &dyn Fn() -> bool); 7] = [
+        ("not_kv_routing", &|| not_kv_routing::is_there(view)),
+        ("approximate_mode", &|| approximate_mode::is_there(view)),
         ("block_size_mismatch", &|| block_size::is_there(view)),
         ("no_events", &|| !no_events::silent(view).is_empty()),
         ("router_hears_no_events", &|| router_hears_no_events::is_there(view)),
