@@ -12,6 +12,7 @@ pub mod draw;
 pub mod format;
 pub mod net;
 pub mod paste;
+pub mod shown;
 pub mod url;
 pub mod worker;
 

@@ -8,6 +8,8 @@ use radixscope_model::record::PanelRef;
 use radixscope_state::cluster::Kind;
 use radixscope_state::tree::forest::Order;
 
+use crate::shown::PoolQuery;
+
 /// Which theme.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Theme {
@@ -119,6 +121,8 @@ impl From<PanelRef> for Panel {
 pub struct Address {
     /// The worker that is picked out everywhere.
     pub worker: Option<Worker>,
+    /// The pool that every panel shows.
+    pub pools: PoolQuery,
     /// Theme.
     pub theme: Theme,
     /// No status bar, for frames within other pages.
@@ -147,6 +151,8 @@ impl Address {
             let value = decode(raw);
             let understood = match key {
                 "worker" => parse_worker(&value).map(|worker| address.worker = Some(worker)),
+                "pool" => named(&value).map(|pool| address.pools.pool = Some(pool)),
+                "model" => named(&value).map(|model| address.pools.model = Some(model)),
                 "theme" => [Theme::Auto, Theme::Dark, Theme::Light]
                     .into_iter()
                     .find(|theme| theme.as_str() == value)
@@ -204,8 +210,11 @@ impl Address {
     }
 
     /// A panel with this worker selected, looking as this view does: its theme, its order, with or without the status bar.
+    /// The worker may be of another pool than the one shown, so that with one all pools are.
     pub fn of_panel(&self, panel: Panel, worker: Option<Worker>) -> Self {
-        Self { panel, worker, theme: self.theme, kiosk: self.kiosk, order: self.order, ..Self::default() }
+        let (theme, kiosk, order) = (self.theme, self.kiosk, self.order);
+        let pools = if worker.is_none() { self.pools.clone() } else { PoolQuery::default() };
+        Self { panel, worker, theme, kiosk, order, pools, ..Self::default() }
     }
 
     /// Sets a key that only one panel reads, at its place if it is there; `None` takes it out.
@@ -228,6 +237,9 @@ impl Address {
         }
         if let Some(worker) = self.worker {
             parts.push(format!("worker={worker}"));
+        }
+        for (key, name) in [("pool", &self.pools.pool), ("model", &self.pools.model)] {
+            parts.extend(name.as_ref().map(|name| format!("{key}={}", encode(name))));
         }
         if self.theme != Theme::Auto {
             parts.push(format!("theme={}", self.theme.as_str()));
@@ -255,6 +267,8 @@ impl Address {
 fn expected(key: &str) -> &'static str {
     match key {
         "worker" => "a worker is its decimal id, optionally with /rank; no worker is picked out",
+        "pool" => "a pool is NAMESPACE/COMPONENT; all pools are shown",
+        "model" => "a model is its name; all models are shown",
         "theme" => "dark, light or auto; auto is used",
         "kiosk" => "1 or 0; the status bar is shown",
         "view" => Panel::EXPECTED,
@@ -280,6 +294,11 @@ fn parse_worker(value: &str) -> Option<Worker> {
     Some(Worker::new(id.parse().ok()?, rank.parse().ok()?))
 }
 
+/// A name that is not empty.
+fn named(value: &str) -> Option<String> {
+    (!value.is_empty()).then(|| value.to_owned())
+}
+
 fn parse_switch(value: &str) -> Option<bool> {
     match value {
         "" | "1" | "true" | "tv" => Some(true),
@@ -289,9 +308,10 @@ fn parse_switch(value: &str) -> Option<bool> {
 }
 
 /// What stands in a query unharmed beside letters and digits.
-const KEPT: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
+const KEPT: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~').remove(b'/');
 
-fn encode(text: &str) -> String {
+/// A value as it stands in a query.
+pub fn encode(text: &str) -> String {
     utf8_percent_encode(text, KEPT).to_string()
 }
 
@@ -399,6 +419,21 @@ mod tests {
         assert!(notices[0].ends_with(
             "one of overview, findings, latency, memory, tree, workers, rates, decisions, whatif, counterfactual, compare; overview is shown"
         ));
+    }
+
+    #[test]
+    fn a_pool_and_a_model_are_named_in_the_address() {
+        let query = "?view=tree&pool=dynamo/backend2&model=Qwen/Qwen3%208B";
+        let (address, notices) = Address::parse(query);
+        assert!(notices.is_empty(), "{notices:?}");
+        assert_eq!(address.pools.pool.as_deref(), Some("dynamo/backend2"));
+        assert_eq!(address.pools.model.as_deref(), Some("Qwen/Qwen3 8B"));
+        assert_eq!(address.query(), query);
+        assert_eq!(address.of_panel(Panel::Workers, None).pools, address.pools, "links keep it");
+        let of_worker = address.of_panel(Panel::Workers, Some(Worker::new(7, 0)));
+        assert_eq!(of_worker.pools, PoolQuery::default(), "the worker may be of another pool");
+        let (address, notices) = Address::parse("pool=&model=");
+        assert_eq!((address, notices.len()), (Address::default(), 2));
     }
 
     #[test]

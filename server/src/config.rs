@@ -8,7 +8,7 @@ use std::time::Duration;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::error::ErrorKind;
 use clap::{Args, Parser, Subcommand, ValueEnum};
-use radixscope_sim::Fault;
+use radixscope_sim::{Fault, Topology};
 use url::Url;
 
 mod base_path;
@@ -206,7 +206,10 @@ pub struct Simulation {
     /// Seed; the same seed gives the same traffic
     #[arg(long, env = "RADIXSCOPE_SEED", default_value_t = 1)]
     pub seed: u64,
-    /// Workers
+    /// What serves the requests
+    #[arg(long, env = "RADIXSCOPE_DEMO_TOPOLOGY", value_name = "NAME", default_value = Topology::Aggregated.name(), value_parser = TopologyName)]
+    pub topology: Topology,
+    /// Workers of each pool: of those that prefill and of those that decode, or of each model
     #[arg(long, env = "RADIXSCOPE_WORKERS", default_value_t = 3)]
     pub workers: u16,
     /// KV blocks that each worker holds [default: those of an H200 with Llama 70B in FP8]
@@ -227,8 +230,8 @@ pub struct Simulation {
     /// Temperature of the router's choice; 0 picks the cheapest worker
     #[arg(long, env = "RADIXSCOPE_ROUTER_TEMPERATURE", default_value_t = 0.0)]
     pub router_temperature: f64,
-    /// Simulated time that passed before the first viewer comes, in seconds [default: 120; 300 with a fault that shows
-    /// once blocks are evicted]
+    /// Simulated time that passed before the first viewer comes, in seconds [default: 120; 300 with a fault or a topology
+    /// that shows once blocks are evicted]
     #[arg(long, env = "RADIXSCOPE_WARM_UP", value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(0..=86_400))]
     pub warm_up: Option<u64>,
     /// Simulated seconds per second
@@ -241,6 +244,34 @@ pub struct Simulation {
     /// before it is 30 s before the end of the warm-up]
     #[arg(long, env = "RADIXSCOPE_FAULT_AFTER", value_name = "SECONDS", requires = "fault", value_parser = clap::value_parser!(u64).range(0..=86_400))]
     pub fault_after: Option<u64>,
+    /// Component of the workers that it hits, where there are several [default: the first in which it shows]
+    #[arg(long, env = "RADIXSCOPE_FAULT_POOL", value_name = "COMPONENT", requires = "fault")]
+    pub fault_pool: Option<String>,
+}
+
+/// Reads the name of a topology.
+#[derive(Clone)]
+struct TopologyName;
+
+impl TypedValueParser for TopologyName {
+    type Value = Topology;
+
+    fn parse_ref(
+        &self,
+        cmd: &clap::Command,
+        arg: Option<&clap::Arg>,
+        value: &OsStr,
+    ) -> Result<Topology, clap::Error> {
+        let named =
+            PossibleValuesParser::new(Topology::ALL.map(Topology::name)).parse_ref(cmd, arg, value)?;
+        let topology = Topology::ALL.into_iter().find(|topology| topology.name() == named);
+        topology.ok_or_else(|| clap::Error::new(ErrorKind::InvalidValue))
+    }
+
+    fn possible_values(&self) -> Option<Box<dyn Iterator<Item = PossibleValue> + '_>> {
+        let value = |topology: Topology| PossibleValue::new(topology.name()).help(topology.summary());
+        Some(Box::new(Topology::ALL.into_iter().map(value)))
+    }
 }
 
 /// Reads the name of a fault.
@@ -457,6 +488,20 @@ mod tests {
     #[test]
     fn a_user_without_a_password_is_an_error() {
         assert!(parse(&["serve", "--nats", "nats://x", "--nats-user", "u"]).is_err());
+    }
+
+    #[test]
+    fn every_topology_has_its_name_and_the_aggregated_one_needs_none() {
+        let topology = |args: &[&str]| {
+            let Command::Demo(demo) = parse(args).unwrap().command else { panic!("not demo") };
+            demo.simulation.topology
+        };
+        assert_eq!(topology(&["demo"]), Topology::Aggregated);
+        for named in Topology::ALL {
+            assert_eq!(topology(&["demo", "--topology", named.name()]), named);
+        }
+        let error = parse(&["demo", "--topology", "ring"]).unwrap_err();
+        assert!(error.to_string().contains("two-models"), "{error}");
     }
 
     #[test]

@@ -36,6 +36,11 @@ impl Capture {
         Self { name, messages: Recording::fixture(name).subscribed().collect() }
     }
 
+    /// Reads a recording of other than one aggregated pool.
+    pub fn topology(name: &'static str) -> Self {
+        Self { name, messages: Recording::topology(name).subscribed().collect() }
+    }
+
     /// Messages that are not copies: what `serve` should say it received.
     pub fn publications(&self) -> usize {
         self.messages.iter().filter(|m| !m.is_delivery_copy()).count()

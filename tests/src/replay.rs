@@ -90,10 +90,14 @@ pub async fn consumers(jetstream: &jetstream::Context, stream: &str) -> Vec<Stri
 
 /// A server that has heard a whole capture, and what its API then says. The NATS server stays for the sources' sake.
 pub async fn replayed(name: &'static str, flags: &[&str]) -> (Nats, Radixscope, Value) {
+    replayed_capture(Capture::load(name), flags).await
+}
+
+/// The same of any capture.
+pub async fn replayed_capture(capture: Capture, flags: &[&str]) -> (Nats, Radixscope, Value) {
     let nats = Nats::start().await;
     let server = Radixscope::serve_with(&nats.url(), flags).await;
     server.until_ready().await;
-    let capture = Capture::load(name);
     publish(&nats.client().await, &capture.messages).await;
     let cluster = server.until_quiet(capture.publications() as u64).await;
     (nats, server, cluster)

@@ -121,7 +121,7 @@ async fn the_model_gives_what_core_gives_for_the_arrivals_that_are_served() {
         .until("the viewer is where the server is", |seen| {
             use radixscope_insight::counterfactual::{Facts, Selection, Span, resimulate};
             let state = seen.state.as_ref().filter(|state| state.seq().0 >= seq).ok_or("not yet")?;
-            let facts = Facts::of(state, Selection { span: Span::Last(80), worker: None });
+            let facts = Facts::of(state, Selection::of(Span::Last(80)));
             let go = |_: usize, _: usize| ControlFlow::Continue(());
             resimulate(
                 &arrivals,

@@ -211,7 +211,7 @@ mod tests {
     fn in_lanes_it_fades_in_the_lane_of_its_worker() {
         let mut fadings = Fadings::default();
         fadings.take(1, &[change(ChangeKind::Gone, 0.0, 10.0)], 0.0);
-        let lanes = Lanes { count: 2, height: 25.0, scrolled: 0.0 };
+        let lanes = Lanes { workers: (0..2).map(WorkerIx).collect(), height: 25.0, scrolled: 0.0 };
         let veil = veils(&fadings, Some(&lanes), 0.0)[0];
         assert!(veil.rect.top > 25.0 && veil.rect.bottom < 50.0, "{veil:?}");
     }

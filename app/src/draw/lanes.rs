@@ -4,6 +4,8 @@
 //! A lane shows the whole window, its depth squeezed into the lane's height. Only lanes that are seen cost anything,
 //! and one visit of the forest paints all of them.
 
+use std::sync::Arc;
+
 use radixscope_model::id::WorkerIx;
 use radixscope_state::tree::forest::{Forest, Holder, Seen, Sliver};
 use radixscope_state::tree::{OwnerSet, Tree};
@@ -28,11 +30,11 @@ const SILHOUETTE: f64 = 0.10;
 /// Height of the edge that says that others hold a box too, CSS pixels; boxes lower than three of it have none.
 const EDGE: usize = 2;
 
-/// Where the lanes stand on the surface. Lane *i* is that of worker *i*.
-#[derive(Clone, Copy, PartialEq, Debug)]
+/// Where the lanes stand on the surface.
+#[derive(Clone, PartialEq, Debug)]
 pub struct Lanes {
-    /// How many.
-    pub count: usize,
+    /// Whose they are, from the top, by ascending index.
+    pub workers: Arc<[WorkerIx]>,
     /// From the top of one to the top of the next, device pixels.
     pub height: f64,
     /// Device pixels scrolled away at the top.
@@ -49,7 +51,13 @@ impl Lanes {
     pub fn visible(&self, height: f64) -> std::ops::Range<usize> {
         let first = (self.scrolled / self.height).max(0.0) as usize;
         let behind = ((self.scrolled + height) / self.height).ceil().max(0.0) as usize;
-        first.min(self.count)..behind.min(self.count)
+        let count = self.workers.len();
+        first.min(count)..behind.min(count)
+    }
+
+    /// The lane of a worker; `None`: it has none.
+    pub fn lane_of(&self, worker: WorkerIx) -> Option<usize> {
+        self.workers.binary_search(&worker).ok()
     }
 
     /// Upper edge of a lane on the surface, device pixels; may lie outside.
@@ -60,7 +68,7 @@ impl Lanes {
     /// The same in CSS pixels, of which `scale` device pixels are one.
     #[must_use]
     pub fn in_css(&self, scale: f64) -> Self {
-        Self { height: self.height / scale, scrolled: self.scrolled / scale, ..*self }
+        Self { height: self.height / scale, scrolled: self.scrolled / scale, ..self.clone() }
     }
 
     /// How far down its lane a place of the surface is, in CSS pixels like the lanes: 0 at its top, 1 at its bottom,
@@ -77,8 +85,8 @@ impl Lanes {
     /// Where in the lane of `worker` a rectangle of the tree stands, its depth cut off at the lane's edges. `rect` is
     /// one of [`Lanes::lane_view`]. `None` where nothing of it is inside.
     pub fn place(&self, view: &Viewport, worker: WorkerIx, rect: Rect) -> Option<Rect> {
-        let (top, height) = (self.top(worker.at()), f64::from(self.lane_view(view).height));
-        let is_inside = worker.at() < self.count && rect.bottom > 0.0 && rect.top < height;
+        let (top, height) = (self.top(self.lane_of(worker)?), f64::from(self.lane_view(view).height));
+        let is_inside = rect.bottom > 0.0 && rect.top < height;
         is_inside.then(|| Rect {
             top: top + rect.top.max(0.0),
             bottom: top + rect.bottom.min(height),
@@ -90,13 +98,14 @@ impl Lanes {
 /// What lies under a device pixel: the lane's worker, units and block position. `None` between and below the lanes.
 pub fn under(view: &Viewport, lanes: &Lanes, x: f64, y: f64) -> Option<(WorkerIx, f64, f64)> {
     let lane = ((y + lanes.scrolled) / lanes.height).floor();
-    if lane < 0.0 || lane >= lanes.count as f64 {
+    if lane < 0.0 {
         return None;
     }
     let lane = lane as usize;
+    let worker = *lanes.workers.get(lane)?;
     let (within, inner) = (y - lanes.top(lane), lanes.lane_view(view));
     let (units, position) = inner.under(x, within);
-    (within < f64::from(inner.height)).then_some((WorkerIx(lane as u16), units, position))
+    (within < f64::from(inner.height)).then_some((worker, units, position))
 }
 
 /// Draws the lanes that are seen. With `heat`, boxes have its colours and not their workers'.
@@ -113,8 +122,8 @@ pub fn raster(
     let mut drawn = Drawn::default();
     let Some(forest) = tree.forest() else { return drawn };
     let (inner, scale) = (lanes.lane_view(view), view.scale.round().max(1.0) as usize);
-    let bands: Vec<Band> =
-        lanes.visible(f64::from(view.height)).map(|lane| Band::new(lanes, lane, palette)).collect();
+    let band = |lane: usize| Some(Band::new(*lanes.workers.get(lane)?, lanes.top(lane) as isize, palette));
+    let bands: Vec<Band> = lanes.visible(f64::from(view.height)).filter_map(band).collect();
     let painter = Painter { palette, heat, inner: &inner, bands: &bands };
     painter.silhouettes(forest, pixels);
     let mut slivers = std::mem::take(&mut pixels.slivers);
@@ -158,14 +167,13 @@ struct Band {
 }
 
 impl Band {
-    fn new(lanes: &Lanes, lane: usize, palette: &Palette) -> Self {
-        let worker = WorkerIx(lane as u16);
+    fn new(worker: WorkerIx, top: isize, palette: &Palette) -> Self {
         let fill = |strength: f64| {
             let colour = blend(palette.ground, palette.worker(worker), strength);
             Fill::of(colour, palette.ground, Pattern::of(worker))
         };
         let fills = [[fill(1.0), fill(DIMMED)], [fill(SHARED), fill(SHARED_DIMMED)]];
-        Self { worker, top: lanes.top(lane) as isize, fills }
+        Self { worker, top, fills }
     }
 
     fn fill(&self, style: Style) -> Fill {
@@ -206,9 +214,11 @@ struct Style {
 impl<'a> Painter<'a> {
     /// Visible lanes of some owners.
     fn bands_of<'b>(&self, owners: &'b OwnerSet) -> impl Iterator<Item = &'a Band> + use<'a, 'b> {
-        let (bands, first) = (self.bands, self.bands.first().map_or(0, |band| band.worker.at()));
-        let seen = owners.iter().take_while(move |worker| worker.at() < first + bands.len());
-        seen.filter_map(move |worker| bands.get(worker.at().checked_sub(first)?))
+        let (bands, last) = (self.bands, self.bands.last().map(|band| band.worker));
+        let seen = owners.iter().take_while(move |worker| Some(*worker) <= last);
+        seen.filter_map(move |worker| {
+            bands.get(bands.binary_search_by_key(&worker, |band| band.worker).ok()?)
+        })
     }
 
     /// Draws a box into a lane. Gives its visible part on the surface.
@@ -295,7 +305,9 @@ mod tests {
     }
 
     /// Three lanes of 63 pixels, one a block and three between, on 100 columns.
-    const LANES: Lanes = Lanes { count: 3, height: 63.0, scrolled: 0.0 };
+    fn lanes(scrolled: f64) -> Lanes {
+        Lanes { workers: Arc::from(W), height: 63.0, scrolled }
+    }
 
     fn view(tree: &Tree, height: u32) -> Viewport {
         let region = Region::all(tree.forest().expect("grown"));
@@ -310,7 +322,7 @@ mod tests {
 
     #[test]
     fn a_shared_prefix_stands_at_the_same_place_in_the_lanes_of_its_owners_alone() {
-        let (pixels, p) = (draw(&three(), LANES, 189, None).0, palette());
+        let (pixels, p) = (draw(&three(), lanes(0.0), 189, None).0, palette());
         let muted = |worker| blend(p.ground, p.worker(worker), SHARED);
         for x in [61, 75, 88] {
             assert_eq!(pixels.at(x, 20), muted(W[0]));
@@ -326,7 +338,7 @@ mod tests {
 
     #[test]
     fn what_one_alone_holds_is_in_its_lane_alone_and_the_others_keep_its_outline() {
-        let (pixels, p) = (draw(&three(), LANES, 189, None).0, palette());
+        let (pixels, p) = (draw(&three(), lanes(0.0), 189, None).0, palette());
         let faint = blend(p.ground, p.shared, SILHOUETTE);
         assert_eq!(pixels.at(30, 30), p.worker(W[0]));
         assert_eq!([pixels.at(30, 63 + 30), pixels.at(30, 126 + 30)], [faint; 2]);
@@ -340,7 +352,7 @@ mod tests {
 
     #[test]
     fn with_a_worker_picked_out_the_lanes_keep_what_it_holds_too() {
-        let (pixels, p) = (draw(&three(), LANES, 189, Some(1)).0, palette());
+        let (pixels, p) = (draw(&three(), lanes(0.0), 189, Some(1)).0, palette());
         assert_eq!(pixels.at(75, 20), blend(p.ground, p.worker(W[0]), SHARED), "worker 1 holds it too");
         assert_eq!(pixels.at(30, 30), blend(p.ground, p.worker(W[0]), DIMMED));
         assert_eq!(pixels.at(95, 126 + 5), blend(p.ground, p.worker(W[2]), DIMMED));
@@ -348,8 +360,8 @@ mod tests {
 
     #[test]
     fn lanes_scrolled_away_leave_no_trace_and_the_others_keep_their_distance() {
-        let lanes = Lanes { scrolled: 83.0, ..LANES };
-        let (pixels, p) = (draw(&three(), lanes, 80, None).0, palette());
+        let lanes = lanes(83.0);
+        let (pixels, p) = (draw(&three(), lanes.clone(), 80, None).0, palette());
         assert_eq!(lanes.visible(80.0), 1..3);
         assert_eq!(pixels.at(75, 0), blend(p.ground, p.worker(W[1]), SHARED), "20 rows of lane 1 are above");
         assert_eq!(pixels.at(95, 43 + 5), p.worker(W[2]));
@@ -359,11 +371,11 @@ mod tests {
     fn a_pixel_leads_to_the_worker_and_the_place_in_its_lane() {
         let tree = three();
         let view = view(&tree, 189);
-        assert_eq!(under(&view, &LANES, 30.0, 15.0), Some((W[0], 30.0, 15.0)));
-        assert_eq!(under(&view, &LANES, 30.0, 126.0 + 15.0), Some((W[2], 30.0, 15.0)));
-        assert_eq!(under(&view, &LANES, 30.0, 61.0), None, "between two lanes");
-        assert_eq!(under(&view, &LANES, 30.0, 190.0), None, "below all");
-        let scrolled = Lanes { scrolled: 70.0, ..LANES };
+        assert_eq!(under(&view, &lanes(0.0), 30.0, 15.0), Some((W[0], 30.0, 15.0)));
+        assert_eq!(under(&view, &lanes(0.0), 30.0, 126.0 + 15.0), Some((W[2], 30.0, 15.0)));
+        assert_eq!(under(&view, &lanes(0.0), 30.0, 61.0), None, "between two lanes");
+        assert_eq!(under(&view, &lanes(0.0), 30.0, 190.0), None, "below all");
+        let scrolled = lanes(70.0);
         assert_eq!(under(&view, &scrolled, 30.0, 0.0), Some((W[1], 30.0, 7.0)));
     }
 
@@ -371,10 +383,22 @@ mod tests {
     fn a_place_in_the_tree_leads_to_its_pixels_in_a_lane() {
         let tree = three();
         let view = view(&tree, 189);
-        let rect = LANES.lane_view(&view).rect(60.0, 30.0, 0, 30);
-        let placed = LANES.place(&view, W[1], rect).expect("inside");
+        let lanes = lanes(0.0);
+        let rect = lanes.lane_view(&view).rect(60.0, 30.0, 0, 30);
+        let placed = lanes.place(&view, W[1], rect).expect("inside");
         assert_eq!((placed.left, placed.top, placed.right, placed.bottom), (60.0, 63.0, 90.0, 93.0));
-        assert_eq!(LANES.place(&view, WorkerIx(9), rect), None);
+        assert_eq!(lanes.place(&view, WorkerIx(9), rect), None);
+    }
+
+    #[test]
+    fn workers_that_are_not_listed_have_no_lane() {
+        let tree = three();
+        let lanes = Lanes { workers: Arc::from([W[0], W[2]]), height: 63.0, scrolled: 0.0 };
+        let (pixels, p) = (draw(&tree, lanes.clone(), 126, None).0, palette());
+        assert_eq!(pixels.at(30, 30), p.worker(W[0]));
+        assert_eq!(pixels.at(95, 63 + 5), p.worker(W[2]), "the second lane is the third worker's");
+        assert_eq!(under(&view(&tree, 126), &lanes, 30.0, 63.0 + 15.0), Some((W[2], 30.0, 15.0)));
+        assert_eq!([lanes.lane_of(W[1]), lanes.lane_of(W[2])], [None, Some(1)]);
     }
 
     #[test]
@@ -384,8 +408,8 @@ mod tests {
         store(&mut tree, 1, [9001, 9002]);
         store(&mut tree, 70, [9001, 9002]);
         tree.grow_forest(Arrangement::default());
-        let lanes = Lanes { count: 71, height: 5003.0, scrolled: 5003.0 };
-        let (pixels, p) = (draw(&tree, lanes, 5000, None).0, palette());
+        let lanes = Lanes { workers: (0..71).map(WorkerIx).collect(), height: 5003.0, scrolled: 5003.0 };
+        let (pixels, p) = (draw(&tree, lanes.clone(), 5000, None).0, palette());
         assert_eq!(pixels.at(99, 1), blend(p.ground, p.worker(W[1]), SHARED));
         let far = Lanes { scrolled: 70.0 * 5003.0, ..lanes };
         let (pixels, _) = draw(&tree, far, 5000, None);

@@ -252,7 +252,7 @@ fn time_of_conversations(name: &str, conversations: u64) {
     let owners = ByOwner { palette: &palette, picked: None };
     let measure = Measure::Recency { now: Millis(0) };
     let heat = ByHeat { palette: &palette, scale: &scale, measure, picked: None };
-    let lanes = super::lanes::Lanes { count: 8, height: 125.0, scrolled: 0.0 };
+    let lanes = super::lanes::Lanes { workers: (0..8).map(WorkerIx).collect(), height: 125.0, scrolled: 0.0 };
     let mut time = |name: &str, draw: &mut dyn FnMut(&mut Pixels)| {
         let mut times: Vec<f64> = (0..30)
             .map(|_| {

@@ -165,7 +165,7 @@ impl Live {
                 Err(error) => return Folded::Unreadable(error.to_string()),
             }
         }
-        if self.cluster.tree().forest_backlog() > MOST_UNSETTLED {
+        if self.cluster.trees().any(|(_, tree)| tree.forest_backlog() > MOST_UNSETTLED) {
             self.cluster.settle_forest();
         }
         let seq = self.cluster.seq();

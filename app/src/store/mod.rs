@@ -10,8 +10,8 @@ mod clock;
 mod link;
 
 use leptos::prelude::*;
-use radixscope_model::id::{Millis, Seq, WorkerIx};
-use radixscope_state::cluster::{Cluster, SnapshotReader};
+use radixscope_model::id::{Millis, PoolIx, Seq, WorkerIx};
+use radixscope_state::cluster::{Cluster, PoolState, SnapshotReader};
 use radixscope_state::tree::Tree;
 use radixscope_state::tree::forest::{Arrangement, Forest};
 
@@ -20,6 +20,8 @@ pub use as_of::{Feed, time_of_day};
 pub(crate) use clock::now_ms;
 pub use link::{Check, Link, Resyncs};
 
+pub use crate::shown::Shown;
+use crate::shown::{PoolLabel, PoolQuery, ShownPools};
 use crate::url::Address;
 
 /// The state and what belongs to it.
@@ -50,8 +52,16 @@ pub struct Store {
     version: RwSignal<u64>,
     beat: RwSignal<u64>,
     ready: RwSignal<bool>,
-    /// How many workers are known.
+    /// How many workers are known, whatever is shown of them.
     pub workers: Memo<usize>,
+    /// The workers shown, in order of first sight.
+    pub listed: Memo<Vec<WorkerIx>>,
+    /// Those of the pool whose tree is drawn.
+    pub drawn: Memo<Vec<WorkerIx>>,
+    /// Which pools are shown.
+    pub pools: Memo<ShownPools>,
+    /// The pools to choose from and to tell apart; empty where there is one.
+    pub labels: Memo<Vec<PoolLabel>>,
     /// Where the link to the server stands.
     pub link: RwSignal<Link>,
     /// Whether nothing came for longer than the server's heartbeat allows.
@@ -79,18 +89,42 @@ impl Store {
             beat.track();
             live.with_value(|live| live.cluster.workers().len())
         });
+        let address = RwSignal::new(address);
+        let query = Memo::new(move |_| address.with(|address| address.pools.clone()));
+        let pools = Memo::new(move |_| {
+            beat.track();
+            query.with(|query| live.with_value(|live| ShownPools::of(&live.cluster, query)))
+        });
+        let workers_of = move |list: fn(&Shown<'_>) -> Vec<WorkerIx>| {
+            Memo::new(move |_| {
+                beat.track();
+                let pools = pools.get();
+                live.with_value(|live| list(&Shown::new(&live.cluster, pools)))
+            })
+        };
+        let listed = workers_of(|shown| shown.worker_list().collect());
+        let drawn = workers_of(|shown| shown.drawn_workers().collect());
+        let labels = Memo::new(move |_| {
+            beat.track();
+            let pools = pools.get();
+            live.with_value(|live| Shown::new(&live.cluster, pools).pool_labels())
+        });
         Self {
             live,
             version: RwSignal::new(0),
             beat,
             workers,
+            listed,
+            drawn,
+            pools,
+            labels,
             ready: RwSignal::new(false),
             link: RwSignal::new(Link::Connecting),
             stale: RwSignal::new(false),
             check: RwSignal::new(Check::default()),
             resyncs: RwSignal::new(Resyncs::default()),
             server: RwSignal::new(String::new()),
-            address: RwSignal::new(address),
+            address,
             misread: RwSignal::new(misread),
             retry: RwSignal::new(0),
         }
@@ -102,24 +136,29 @@ impl Store {
     }
 
     /// Looks at the state, and again whenever it changed: once per drawn frame.
-    pub fn on_frame<T>(self, look: impl FnOnce(&Cluster) -> T) -> T {
+    pub fn on_frame<T>(self, look: impl FnOnce(&Shown<'_>) -> T) -> T {
         self.version.track();
+        self.pools.track();
         self.peek(look)
     }
 
     /// Looks at the state with its forest arranged and settled, and again whenever it changed: once per drawn frame.
     /// The forest is kept from one frame to the next as long as somebody has asked for that, see [`Store::keep_forest`].
-    pub fn on_tree_frame(self, arrangement: Arrangement, look: impl FnOnce(&Cluster, &Forest)) {
+    pub fn on_tree_frame(self, arrangement: Arrangement, look: impl FnOnce(&Shown<'_>, &Forest)) {
         self.version.track();
-        self.live.update_value(|live| live.cluster.arrange_forest(arrangement));
-        self.peek(|cluster| cluster.tree().forest().map(|forest| look(cluster, forest)));
+        self.look_at_tree(arrangement, look);
     }
 
     /// Like [`Store::on_tree_frame`], at a readable pace.
-    pub fn on_tree_beat(self, arrangement: Arrangement, look: impl FnOnce(&Cluster, &Forest)) {
+    pub fn on_tree_beat(self, arrangement: Arrangement, look: impl FnOnce(&Shown<'_>, &Forest)) {
         self.beat.track();
-        self.live.update_value(|live| live.cluster.arrange_forest(arrangement));
-        self.peek(|cluster| cluster.tree().forest().map(|forest| look(cluster, forest)));
+        self.look_at_tree(arrangement, look);
+    }
+
+    fn look_at_tree(self, arrangement: Arrangement, look: impl FnOnce(&Shown<'_>, &Forest)) {
+        let pool = self.pools.get().pool;
+        self.live.update_value(|live| live.cluster.arrange_forest(pool, arrangement));
+        self.peek(|shown| shown.tree().forest().map(|forest| look(shown, forest)));
     }
 
     /// From now on the forest tells what each frame brought and took, see
@@ -132,7 +171,7 @@ impl Store {
     /// Looks at the tree with its forest settled, once; `None` where none is kept.
     pub fn with_tree<T>(self, look: impl FnOnce(&Tree, &Forest) -> T) -> Option<T> {
         self.live.update_value(|live| live.cluster.settle_forest());
-        self.peek(|cluster| cluster.tree().forest().map(|forest| look(cluster.tree(), forest)))
+        self.peek(|shown| shown.tree().forest().map(|forest| look(shown.tree(), forest)))
     }
 
     /// The forest is kept until the present owner is cleaned up. When a panel with the tree follows another one, the
@@ -150,8 +189,9 @@ impl Store {
     }
 
     /// Looks at the state, and again at a readable pace.
-    pub fn on_beat<T>(self, look: impl FnOnce(&Cluster) -> T) -> T {
+    pub fn on_beat<T>(self, look: impl FnOnce(&Shown<'_>) -> T) -> T {
         self.beat.track();
+        self.pools.track();
         self.peek(look)
     }
 
@@ -164,8 +204,39 @@ impl Store {
     }
 
     /// Looks at the state once.
-    pub fn peek<T>(self, look: impl FnOnce(&Cluster) -> T) -> T {
-        self.live.with_value(|live| look(&live.cluster))
+    pub fn peek<T>(self, look: impl FnOnce(&Shown<'_>) -> T) -> T {
+        let pools = self.pools.get_untracked();
+        self.live.with_value(|live| look(&Shown::new(&live.cluster, pools)))
+    }
+
+    /// Shows one pool, unless its tree is the one drawn anyway.
+    pub fn show_pool(self, pool: PoolIx) {
+        if self.pools.get_untracked().pool == pool {
+            return;
+        }
+        if let Some(name) = self.peek(|shown| shown.cluster.pool(pool).map(PoolState::name)) {
+            self.address.update(|address| address.pools = PoolQuery { pool: Some(name), model: None });
+        }
+    }
+
+    /// What is to be said of a worker's pool: in short beside it, and in full. `None` where there is one pool. Tracked.
+    pub fn pool_words(self, worker: WorkerIx) -> Option<(String, String)> {
+        self.labels.with(|all| {
+            let pool = self.peek(|shown| shown.pool_of(worker)).filter(|_| all.len() > 1)?;
+            let label = all.iter().find(|label| label.pool == pool)?;
+            Some((label.beside(all), label.words()))
+        })
+    }
+
+    /// The pool whose decisions are compared with each other; `None` where there is one. Tracked.
+    pub fn judged_pool(self) -> Option<PoolIx> {
+        let pools = self.pools.get();
+        self.labels.with(|labels| (!labels.is_empty()).then_some(pools.pool))
+    }
+
+    /// The pool whose tree is drawn. Tracked.
+    pub fn pool(self) -> PoolIx {
+        self.pools.get().pool
     }
 
     /// Digest and the record after which the state had it. Not tracked.
@@ -178,15 +249,20 @@ impl Store {
         self.live.with_value(|live| Some((live.epoch?, live.cluster.seq())))
     }
 
-    /// Whether any KV event was received; before, nothing is known of any cache. Tracked.
+    /// Whether any KV event of the workers shown was received; before, nothing is known of any cache. Tracked.
     pub fn has_kv_events(self) -> bool {
-        self.on_beat(|cluster| cluster.workers().iter().any(|w| w.last_event_ms.is_some()))
+        self.on_beat(|shown| {
+            let mut workers = shown.worker_list().filter_map(|worker| shown.cluster.worker(worker));
+            workers.any(|worker| worker.last_event_ms.is_some())
+        })
     }
 
     /// The worker picked out everywhere, if the state knows it. Tracked.
     pub fn picked(self) -> Option<WorkerIx> {
         let worker = self.address.with(|address| address.worker)?;
-        self.on_beat(|cluster| cluster.worker_ix(worker))
+        self.on_beat(|shown| {
+            shown.worker_ix(worker).filter(|&ix| shown.pool_of(ix).is_some_and(|pool| shown.has(pool)))
+        })
     }
 
     /// Picks out a worker, or none if it was picked out already.

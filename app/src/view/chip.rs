@@ -10,7 +10,7 @@ use crate::store::Store;
 #[component]
 pub(super) fn Chip(store: Store, worker: WorkerIx) -> impl IntoView {
     view! {
-        <span class="chip">
+        <span class="chip" title=move || store.pool_words(worker).map(|(_, words)| format!("{}: {words}", label(worker)))>
             <Swatch store worker/>
             {label(worker)}
         </span>

@@ -1,14 +1,15 @@
 //! The latest routing decisions and what they add up to, every number with its denominator.
 
 use leptos::prelude::*;
-use radixscope_model::id::{DecisionId, WorkerIx};
+use radixscope_model::id::{DecisionId, Millis, WorkerIx};
 use radixscope_model::record::DecisionSource;
-use radixscope_state::cluster::{Cluster, DecisionEntry, DecisionTotals};
+use radixscope_state::cluster::{DecisionEntry, DecisionTotals};
 
 use super::chip::Chip;
 use super::figure::{Empty, Figure, PanelHead};
 use crate::format::{self, UNKNOWN};
-use crate::store::{Store, time_of_day};
+use crate::shown::Sums;
+use crate::store::{Shown, Store, time_of_day};
 use crate::url::Panel;
 
 /// Rows shown: more than anyone reads while they move, few enough for the document.
@@ -52,22 +53,21 @@ pub(super) fn DecisionsPanel(store: Store) -> impl IntoView {
     let totals = Memo::new(move |_| {
         let picked = store.picked();
         let now = store.received_ms();
-        store.on_beat(|cluster| sums(cluster, picked, now))
+        store.on_beat(|shown| sums(shown, picked, now))
     });
-    let share = |t: DecisionTotals| t.overlap_share().map_or(UNKNOWN.to_owned(), format::percent);
-    let recent = Signal::derive(move || share(totals.get().0));
-    let overall = Signal::derive(move || share(totals.get().1));
-    let any = Memo::new(move |_| totals.get().1.count > 0);
+    let recent = Signal::derive(move || totals.with(|(recent, _)| rate(recent)));
+    let overall = Signal::derive(move || totals.with(|(_, all)| rate(all)));
+    let any = Memo::new(move |_| totals.with(|(_, all)| all.count > 0));
     view! {
         <section class="panel decisions" aria-labelledby="decisions-title" data-testid="decisions">
             <PanelHead store panel=Panel::Decisions title="Decisions">
                 <Figure id="overlap-60s" label="KV hit rate, last 60 s" value=recent
-                    title=Signal::derive(move || explain(totals.get().0, "in the last 60 s"))/>
+                    title=Signal::derive(move || totals.with(|(recent, _)| explain(recent, "in the last 60 s")))/>
                 <Figure id="overlap-all" label="since start" value=overall
-                    title=Signal::derive(move || explain(totals.get().1, "since the server started"))/>
+                    title=Signal::derive(move || totals.with(|(_, all)| explain(all, "since the server started")))/>
             </PanelHead>
             <Show when=move || any.get() fallback=move || view! { <NoDecisions store/> }>
-                <p class="caption" data-testid="decisions-caption">{move || caption(totals.get())}</p>
+                <p class="caption" data-testid="decisions-caption">{move || totals.with(caption)}</p>
                 <div class="scroll" tabindex="0" role="region" aria-label="Table of decisions"
                     on:pointerenter=move |_| held.set(true) on:pointerleave=move |_| held.set(false)>
                     <table>
@@ -111,7 +111,10 @@ fn DecisionRow(store: Store, row: Row) -> impl IntoView {
     view! {
         <tr data-testid="decision" data-seq=row.seq.to_string() title=row.request.map(|id| format!("Request {id}"))>
             <td class="time"><button class="pick" on:click=open title="Open in the ledger" data-testid="decision-open">{row.time}</button></td>
-            <td><button class="pick" on:click=move |_| store.pick(worker)><Chip store worker/></button></td>
+            <td>
+                <button class="pick" on:click=move |_| store.pick(worker)><Chip store worker/></button>
+                {move || store.pool_words(worker).map(|(beside, words)| view! { " " <span class="of-pool" title=words data-testid="decision-pool">{beside}</span> })}
+            </td>
             <td class="n">{row.prompt}</td>
             <td class="n">{row.overlap}</td>
             <td class="share">
@@ -152,14 +155,16 @@ fn NoDecisions(store: Store) -> impl IntoView {
     }
 }
 
-fn of_worker(cluster: &Cluster, picked: Option<WorkerIx>) -> impl Iterator<Item = &DecisionEntry> {
-    cluster
-        .decisions()
-        .newest_first()
-        .filter(move |d| picked.is_none_or(|picked| d.decision.worker == picked))
+fn of_worker<'a>(
+    shown: &Shown<'a>,
+    picked: Option<WorkerIx>,
+) -> impl Iterator<Item = &'a DecisionEntry> + use<'a> {
+    let shown = *shown;
+    let all = shown.cluster.decisions().newest_first();
+    all.filter(move |d| shown.has(d.pool) && picked.is_none_or(|picked| d.decision.worker == picked))
 }
 
-fn latest(cluster: &Cluster, picked: Option<WorkerIx>) -> Vec<Row> {
+fn latest(cluster: &Shown<'_>, picked: Option<WorkerIx>) -> Vec<Row> {
     let number = |n: Option<u64>| n.map_or(UNKNOWN.to_owned(), format::count);
     of_worker(cluster, picked)
         .take(ROWS)
@@ -169,7 +174,7 @@ fn latest(cluster: &Cluster, picked: Option<WorkerIx>) -> Vec<Row> {
             time: time_of_day(d.at_ms),
             worker: d.decision.worker,
             prompt: number(d.decision.isl_blocks),
-            overlap: number(d.overlap_blocks()),
+            overlap: number(d.overlap_blocks().filter(|_| !d.ignores_cache)),
             share: d.overlap_share(),
             source: d.decision.source,
             request: d.decision.request_id.as_ref().map(ToString::to_string),
@@ -178,32 +183,44 @@ fn latest(cluster: &Cluster, picked: Option<WorkerIx>) -> Vec<Row> {
 }
 
 /// Over the window, and over everything.
-fn sums(
-    cluster: &Cluster,
-    picked: Option<WorkerIx>,
-    now: radixscope_model::id::Millis,
-) -> (DecisionTotals, DecisionTotals) {
-    let decisions = cluster.decisions();
-    let Some(worker) = picked else { return (decisions.window(now, WINDOW_MS), decisions.totals()) };
+fn sums(shown: &Shown<'_>, picked: Option<WorkerIx>, now: Millis) -> (Sums, Sums) {
+    let Some(worker) = picked else { return (shown.recent_sums(now, WINDOW_MS), shown.decision_sums()) };
+    let decisions = shown.decisions();
     let mut recent = DecisionTotals::default();
     for d in decisions.newest_first().take_while(|d| now.since(d.at_ms) <= WINDOW_MS) {
         if d.decision.worker == worker {
             recent.add(d);
         }
     }
-    (recent, decisions.totals_of(worker))
+    let pool = shown.pool_of(worker).unwrap_or_default();
+    (shown.sums(&[(pool, recent)]), shown.sums(&[(pool, decisions.totals_of(worker))]))
 }
 
-fn explain(totals: DecisionTotals, when: &str) -> String {
-    format!(
-        "{} of {} prompt blocks were held by the chosen worker, router's own count, over {} {when}",
-        format::count(totals.overlap_blocks),
-        format::count(totals.isl_blocks),
-        format::plural(totals.count, "decision", "decisions")
-    )
+/// KV hit rate in words; of pools that cannot be summed side by side.
+pub(super) fn rate(sums: &Sums) -> String {
+    if sums.apart.is_empty() {
+        return sums.hit_rate().map_or(UNKNOWN.to_owned(), format::percent);
+    }
+    let one = |(pool, share): &(String, f64)| format!("{pool} {}", format::percent(*share));
+    sums.apart.iter().map(one).collect::<Vec<_>>().join(" · ")
 }
 
-fn caption((recent, all): (DecisionTotals, DecisionTotals)) -> String {
+fn explain(sums: &Sums, when: &str) -> String {
+    let over = format::plural(sums.count, "decision", "decisions");
+    match sums.prompts {
+        Some((prompts, cached, unit)) => format!(
+            "{} of {} prompt {} were held by the chosen worker, router's own count, over {over} {when}",
+            format::count(cached),
+            format::count(prompts),
+            unit.words(),
+        ),
+        None => {
+            format!("By pool: their blocks are of different size. Router's own count, over {over} {when}")
+        }
+    }
+}
+
+fn caption((recent, all): &(Sums, Sums)) -> String {
     format!(
         "Router's own count of prompt blocks: {} in 60 s, {} since start",
         format::plural(recent.count, "decision", "decisions"),

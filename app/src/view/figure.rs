@@ -42,6 +42,11 @@ const fn feed(panel: Panel) -> Feed {
     }
 }
 
+/// Whether a panel shows the chosen pool alone.
+const fn obeys_pool(panel: Panel) -> bool {
+    !matches!(panel, Panel::Findings | Panel::Latency | Panel::Compare)
+}
+
 /// The head of a panel: name, figures, and the button that gives it the whole page.
 #[component]
 pub(super) fn PanelHead(
@@ -65,6 +70,9 @@ pub(super) fn PanelHead(
             <h2 id=heading_id(panel) tabindex="-1">{title}</h2>
             {move || store.as_of(feed(panel)).map(|at| view! {
                 <span class="as-of" data-testid="as-of">"as of "{time_of_day(at)}</span>
+            })}
+            {move || (!obeys_pool(panel) && store.pools.get().only.is_some()).then(|| view! {
+                <span class="all-pools" data-testid="all-pools" title="Its sources do not report figures by pool">"all pools"</span>
             })}
             <div class="figures">{children()}</div>
             <button class="icon" on:click=toggle title=name aria-label=name aria-pressed=move || whole.get().to_string()

@@ -19,6 +19,7 @@ mod losses;
 mod memory;
 mod nav;
 mod notices;
+mod pools;
 mod prompt_text;
 mod rates;
 mod resize;

@@ -11,6 +11,7 @@ use crate::store::{Feed, Link, Store, time_of_day};
 use crate::url::Panel;
 use crate::view::figure::severity_mark;
 use crate::view::old;
+use crate::view::pools::unknown_pool;
 
 /// So many findings are named.
 const NAMED: usize = 3;
@@ -60,9 +61,10 @@ pub(super) fn Notices(store: Store) -> impl IntoView {
         all.extend(of_link(store));
         all.extend(store.on_beat(|cluster| of_sources(cluster.sources())));
         all.extend(of_trust(store));
+        all.extend(unknown_pool(store).map(|text| Notice::new("notice-pool", "warn", text)));
         all.extend(store.misread.get().into_iter().map(|text| Notice::new("notice-address", "warn", text)));
         if store.address.with(|a| a.panel == Panel::Overview) {
-            let mut found = store.on_beat(of_findings);
+            let mut found = store.on_beat(|shown| of_findings(shown));
             // What was checked when data came is not known to be so now.
             if let Some(found) =
                 found.as_mut().filter(|found| found.level == "good" && !old(store).is_empty())

@@ -2,7 +2,7 @@
 
 use leptos::prelude::*;
 use radixscope_model::id::{Millis, WorkerIx};
-use radixscope_state::cluster::{Bucket, Cluster, RATE_WINDOW_S};
+use radixscope_state::cluster::{Bucket, RATE_WINDOW_S};
 
 use super::charted::Charted;
 use super::chip::Chip;
@@ -10,7 +10,7 @@ use super::figure::{Figure, PanelHead};
 use crate::draw::palette::{Palette, label};
 use crate::draw::rates::{self, Band};
 use crate::format;
-use crate::store::{Feed, Store};
+use crate::store::{Feed, Shown, Store};
 use crate::url::Panel;
 
 /// More workers than this are drawn as one band: they could not be told apart.
@@ -30,8 +30,8 @@ pub(super) fn RatesPanel(store: Store, dark: Signal<bool>) -> impl IntoView {
             }
             let now = store.now_ms();
             let sum = store.on_beat(|c| {
-                let all = (0..c.workers().len() as u16).map(WorkerIx);
-                all.filter_map(|w| c.rate_per_second(w, now, MEAN_SECONDS))
+                c.worker_list()
+                    .filter_map(|w| c.rate_per_second(w, now, MEAN_SECONDS))
                     .map(of)
                     .reduce(|sum, more| sum + more)
             });
@@ -44,16 +44,17 @@ pub(super) fn RatesPanel(store: Store, dark: Signal<bool>) -> impl IntoView {
     let picked = Memo::new(move |_| store.picked());
     let option = move |palette: &Palette| {
         let (now, picked) = (second.get(), picked.get());
+        store.pools.track();
         Some(store.peek(|cluster| rates::option(&bands(cluster, palette, picked, now))))
     };
     view! {
         <section class="panel rates" aria-labelledby="rates-title" data-testid="rates">
             <PanelHead store panel=Panel::Rates title="Block rates">
-                <Show when=move || store.workers.get() <= LEGEND_WORKERS>
+                <Show when=move || store.listed.with(Vec::len) <= LEGEND_WORKERS>
                     <span class="chips" aria-hidden="true">
                         {move || {
-                            let chip = |i| view! { <Chip store worker=WorkerIx(i)/> };
-                            (0..store.workers.get() as u16).map(chip).collect_view()
+                            let chip = |worker| view! { <Chip store worker/> };
+                            store.listed.get().into_iter().map(chip).collect_view()
                         }}
                     </span>
                 </Show>
@@ -66,10 +67,8 @@ pub(super) fn RatesPanel(store: Store, dark: Signal<bool>) -> impl IntoView {
     }
 }
 
-fn bands(cluster: &Cluster, palette: &Palette, picked: Option<WorkerIx>, now: Millis) -> Vec<Band> {
-    let all = (0..cluster.workers().len() as u16)
-        .map(WorkerIx)
-        .filter(|&w| picked.is_none_or(|picked| picked == w));
+fn bands(cluster: &Shown<'_>, palette: &Palette, picked: Option<WorkerIx>, now: Millis) -> Vec<Band> {
+    let all = cluster.worker_list().filter(|&w| picked.is_none_or(|picked| picked == w));
     let mut bands: Vec<Band> = Vec::new();
     for worker in all {
         let buckets = cluster.rates(worker, now, RATE_WINDOW_S).map(|(_, bucket)| bucket);

@@ -2,12 +2,13 @@
 
 use leptos::prelude::*;
 use radixscope_model::record::LinkState;
-use radixscope_state::cluster::Cluster;
 
 use super::losses::LOSSES_ID;
 use super::nav::Nav;
+use super::pools::PoolSwitch;
 use crate::format::{self, UNKNOWN};
-use crate::store::{Feed, Link, Store};
+use crate::shown::Unit;
+use crate::store::{Feed, Link, Shown, Store};
 use crate::url::Theme;
 
 /// The bar at the top.
@@ -26,6 +27,7 @@ pub(super) fn StatusBar(store: Store, help: RwSignal<u32>) -> impl IntoView {
             </h1>
             <Nav store/>
             <Connection store/>
+            <PoolSwitch store/>
             <div class="facts"><Facts store/></div>
             <ThemeButton store/>
             <button class="icon" on:click=move |_| help.update(|n| *n += 1) aria-label="Keys and how to read the tree"
@@ -85,7 +87,7 @@ fn source_words(store: Store) -> (&'static str, String) {
 
 #[component]
 fn Facts(store: Store) -> impl IntoView {
-    let look = move |text: fn(&Cluster) -> String| -> Signal<String> {
+    let look = move |text: fn(&Shown<'_>) -> String| -> Signal<String> {
         Memo::new(move |_| if store.ready() { store.on_beat(text) } else { UNKNOWN.to_owned() }).into()
     };
     // Live figures: without a source that speaks nobody knows them.
@@ -95,24 +97,31 @@ fn Facts(store: Store) -> impl IntoView {
             None => text.get(),
         })
     };
-    let coverage = look(|c| {
-        let received = c.workers().iter().filter(|w| w.last_event_ms.is_some()).count();
-        format!("{received}/{} workers", c.workers().len())
+    let coverage = look(|shown| {
+        let (received, publishers) = shown.coverage();
+        format!("{received}/{publishers} workers")
     });
     let lag =
         look(|c| c.sources().iter().filter_map(|s| s.lag_ms).max().map_or(UNKNOWN.to_owned(), format::lag));
-    let blocks = look(|c| {
-        let totals = c.tree().totals();
-        format!("{} / {}", format::short(totals.resident - totals.hidden), format::short(totals.resident))
+    let blocks = look(|shown| match shown.held() {
+        Some((held, in_tree, _)) => format!("{} / {}", format::short(in_tree), format::short(held)),
+        None => UNKNOWN.to_owned(),
     });
-    let exact = look(|c| {
-        let totals = c.tree().totals();
-        format!(
+    let exact = look(|shown| match shown.held() {
+        Some((held, in_tree, Unit::Blocks)) => format!(
             "{} of {} resident blocks are in the picture, summed over the workers; {} are hidden by the memory limit",
-            format::count(totals.resident - totals.hidden),
-            format::count(totals.resident),
-            format::count(totals.hidden)
-        )
+            format::count(in_tree),
+            format::count(held),
+            format::count(held - in_tree)
+        ),
+        Some((held, in_tree, Unit::Tokens)) => format!(
+            "In tokens, for pools have blocks of different size: {} of {} in resident blocks are in the picture, summed over the workers",
+            format::count(in_tree),
+            format::count(held)
+        ),
+        None => {
+            "Pools have blocks of different size, and the size of some is not known: choose a pool".to_owned()
+        }
     });
     let seq = look(|c| format::count(c.seq().0));
     let lost = Memo::new(move |_| store.on_beat(|c| c.missed_total() + c.rejected_total()));
@@ -146,7 +155,7 @@ fn Facts(store: Store) -> impl IntoView {
     };
     view! {
         <Fact label="Coverage" id="coverage" value=live(coverage)
-            title="Workers whose KV events were received / workers known"/>
+            title="Workers whose KV events were received / workers that publish them: those that left and decode workers that by design publish none do not count"/>
         <Fact label="Lag" id="lag" value=live(lag)
             title="Arrival minus publication of the slowest recent message, by the publisher's and the server's clock"/>
         <button class="fact" class:some=move || { lost.get() + gaps.get() > 0 } popovertarget=LOSSES_ID title=lost_title

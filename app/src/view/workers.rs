@@ -1,12 +1,14 @@
 //! The workers: what each holds, how fast it changes, and facts about it that may point at a fault.
 
 use leptos::prelude::*;
-use radixscope_model::id::{Millis, WorkerIx};
-use radixscope_state::cluster::{CapacitySource, Cluster, Sign, Sourced, WorkerState};
+use radixscope_model::id::{Millis, PoolIx, WorkerIx};
+use radixscope_model::record::Tier;
+use radixscope_state::cluster::{CapacitySource, Cluster, Sign, Sourced, TierCounts, WorkerState};
 
 use super::chip::Chip;
 use super::figure::{Empty, Figure, PanelHead};
 use crate::format::{self, UNKNOWN};
+use crate::shown::Unit;
 use crate::store::{Feed, Store};
 use crate::url::Panel;
 
@@ -39,24 +41,33 @@ struct Row {
 pub(super) fn WorkersPanel(store: Store) -> impl IntoView {
     let resident = Signal::derive(move || {
         if store.has_kv_events() {
-            store.on_beat(|c| format::count(c.tree().totals().resident))
+            store.on_beat(|shown| match shown.held() {
+                Some((held, _, Unit::Blocks)) => format::count(held),
+                Some((held, _, Unit::Tokens)) => format!("{} tokens", format::short(held)),
+                None => UNKNOWN.to_owned(),
+            })
         } else {
             UNKNOWN.to_owned()
         }
     });
-    let count = move || store.workers.get();
+    let title = Signal::derive(move || {
+        match store.on_beat(|shown| shown.held()) {
+        Some((.., Unit::Blocks)) => "Sum over the workers of the blocks each holds",
+        Some((.., Unit::Tokens)) => "Sum over the workers of the tokens in the blocks each holds: pools have blocks of different size",
+        None => "Pools have blocks of different size, and the size of some is not known: choose a pool",
+    }.to_owned()
+    });
+    let count = move || store.listed.with(Vec::len);
     let unsized_workers = Memo::new(move |_| {
         store.on_beat(|c| {
             let heard = |w: &WorkerIx| c.worker(*w).is_some_and(|w| w.last_event_ms.is_some());
-            let all = (0..c.workers().len() as u16).map(WorkerIx);
-            all.filter(|w| heard(w) && c.capacity(*w).is_none()).count()
+            c.worker_list().filter(|w| heard(w) && c.capacity(*w).is_none()).count()
         })
     });
     view! {
         <section class="panel workers" aria-labelledby="workers-title" data-testid="workers">
             <PanelHead store panel=Panel::Workers title="Workers">
-                <Figure id="resident" label="blocks held in all" value=resident
-                    title="Sum over the workers of the blocks each holds"/>
+                <Figure id="resident" label="blocks held in all" value=resident title/>
             </PanelHead>
             <Show when=move || count() != 0 fallback=move || view! { <NoWorkers store/> }>
                 <div class="scroll" tabindex="0" role="region" aria-label="Table of workers">
@@ -70,7 +81,7 @@ pub(super) fn WorkersPanel(store: Store) -> impl IntoView {
                             <th scope="col" class="n c-overlap" title="KV hit rate: cached blocks ÷ prompt blocks, over the decisions for this worker">"Hit rate"</th>
                             <th scope="col" class="n c-age" title="Time since its last KV event">"Event"</th>
                         </tr></thead>
-                        <For each=move || (0..count() as u16).map(WorkerIx) key=|worker| *worker let:worker>
+                        <For each=move || store.listed.get() key=|worker| *worker let:worker>
                             <WorkerRow store worker/>
                         </For>
                     </table>
@@ -126,6 +137,9 @@ fn WorkerRow(store: Store, worker: WorkerIx) -> impl IntoView {
                         <i class="sign" title=move || row.with(|r| r.sign_title) aria-hidden="true"></i>
                         <Chip store worker/>
                         <span class="id">{of(|r| &r.tail)}</span>
+                        {move || store.pool_words(worker).map(|(beside, words)| view! {
+                            <span class="of-pool" title=words data-testid="worker-pool">{beside}</span>
+                        })}
                         <span class="hidden">{move || row.with(|r| format!("worker {}, {}", r.id, r.sign))}</span>
                     </button>
                 </th>
@@ -144,7 +158,7 @@ fn WorkerRow(store: Store, worker: WorkerIx) -> impl IntoView {
             <Show when=move || row.with(|r| !r.facts.is_empty())>
                 <tr class="worker-facts"><td colspan="7">
                     {move || {
-                        let fact = |(id, text)| view! { <span data-testid=id>{text}</span> };
+                        let fact = |(id, text): (&'static str, String)| view! { <span class:quiet=id.starts_with("tier-") data-testid=id>{text}</span> };
                         row.with(|r| r.facts.clone()).into_iter().map(fact).collect_view()
                     }}
                 </td></tr>
@@ -156,7 +170,7 @@ fn WorkerRow(store: Store, worker: WorkerIx) -> impl IntoView {
 fn look(cluster: &Cluster, ix: WorkerIx, w: &WorkerState, now: Millis, is_current: bool) -> Row {
     let blocks = cluster.blocks(ix);
     let capacity = cluster.capacity(ix);
-    let (held, held_title, bar) = held(cluster, capacity, blocks);
+    let (held, held_title, bar) = held(cluster, w.pool, capacity, blocks);
     let rates = cluster.rate_per_second(ix, now, RATE_SECONDS).filter(|_| is_current);
     let rate = |per_second: Option<f64>| per_second.map_or(UNKNOWN.to_owned(), format::rate);
     let totals = cluster.decisions().totals_of(ix);
@@ -199,6 +213,7 @@ fn overlap_title(totals: radixscope_state::cluster::DecisionTotals) -> String {
 /// Text, explanation, and how far the bar is filled.
 fn held(
     cluster: &Cluster,
+    pool: PoolIx,
     capacity: Option<Sourced<u64, CapacitySource>>,
     blocks: Option<u64>,
 ) -> (String, String, String) {
@@ -219,8 +234,8 @@ fn held(
             (format!("{} / {}", format::short(blocks), format::short(capacity)), title, format::width(share))
         }
         None => {
-            let workers = 0..cluster.workers().len() as u16;
-            let most = workers.filter_map(|i| cluster.blocks(WorkerIx(i))).max().unwrap_or(0).max(1);
+            let workers = cluster.workers_in(pool);
+            let most = workers.filter_map(|worker| cluster.blocks(worker)).max().unwrap_or(0).max(1);
             let title = format!(
                 "{} blocks. Capacity not known: its model card (total_kv_blocks), read from discovery, would tell. \
                  The bar compares with the worker that holds most",
@@ -233,7 +248,7 @@ fn held(
 
 /// Quiet facts: each is zero on a healthy worker, and says nothing by itself about why it is not.
 fn facts(cluster: &Cluster, ix: WorkerIx, w: &WorkerState) -> Vec<(&'static str, String)> {
-    let unattached = cluster.tree().holdings(ix).unattached;
+    let unattached = cluster.tree_of(ix).holdings(ix).unattached;
     let mut facts = Vec::new();
     let mut add = |id, n: u64, one: &str, many: &str| {
         if n > 0 {
@@ -250,11 +265,29 @@ fn facts(cluster: &Cluster, ix: WorkerIx, w: &WorkerState) -> Vec<(&'static str,
     add("fact-empty-stores", w.empty_stores_total, "empty store", "empty stores");
     add("fact-missed", w.missed_total, "event missed", "events missed");
     add("fact-cleared", w.cleared_total, "time cleared", "times cleared");
-    if w.other_tier != (0, 0) {
-        let (stored, removed) = w.other_tier;
-        let text =
-            format!("other tiers: {} stored, {} removed", format::short(stored), format::short(removed));
-        facts.push(("fact-other-tier", text));
+    facts.extend(tier_facts(cluster, ix, w));
+    facts
+}
+
+/// What it holds below device memory.
+fn tier_facts(cluster: &Cluster, ix: WorkerIx, w: &WorkerState) -> Vec<(&'static str, String)> {
+    let changes = |counts: TierCounts| {
+        format!("{} stored, {} removed", format::short(counts.stored), format::short(counts.removed))
+    };
+    let mut facts = Vec::new();
+    for (tier, counts) in Tier::ALL.into_iter().zip(w.tiers) {
+        let id = match tier {
+            Tier::Host => "tier-host",
+            Tier::Disk => "tier-disk",
+            Tier::External => "tier-external",
+        };
+        if let Some(held) = cluster.tier_blocks(ix, tier) {
+            let held = format::plural(held, "block", "blocks");
+            facts.push((id, format!("{}: {held}, {}", tier.label(), changes(counts))));
+        }
+    }
+    if w.other_tier != TierCounts::default() {
+        facts.push(("tier-other", format!("shared or unknown tiers: {}", changes(w.other_tier))));
     }
     facts
 }

@@ -237,7 +237,7 @@ mod tests {
     #[test]
     fn a_counterfactual_gives_what_its_function_gives() {
         let cluster = Cluster::default();
-        let selection = Selection { span: Span::ALL, worker: None };
+        let selection = Selection::of(Span::ALL);
         let sample = Sample::of(&cluster, selection);
         let frozen =
             answers(&asked(Job::Frozen { sample: sample.clone(), settings: RouterOverrides::round_robin() }));

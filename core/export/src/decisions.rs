@@ -76,6 +76,8 @@ struct DecisionRow {
     /// The pool that was chosen from, as `NAMESPACE/COMPONENT`, and what its workers do.
     pool: String,
     role: Option<Role>,
+    /// The adapter (LoRA) that it asked for; `null`: none, or nobody told.
+    adapter: Option<String>,
     /// The choice for the same request in the other pool, where prefill and decode are apart.
     other_part: Option<DecisionId>,
     /// Whether the worker was given the request; `false`: a query that runs nothing, `null`: nobody said.
@@ -85,6 +87,8 @@ struct DecisionRow {
     block_size_tokens: Option<u32>,
     /// Blocks of the prompt that the chosen worker held: the router's own count, else as reconstructed here.
     overlap_blocks: Option<u64>,
+    /// Blocks beyond those that it held in host memory, on disk or outside.
+    lower_tier_blocks: u64,
     /// Letter of the cost formula that `candidates` were computed with.
     formula: Option<Formula>,
     /// Factor of its prefill term, in formula A.
@@ -125,6 +129,8 @@ struct CandidateRow {
     #[serde(flatten)]
     worker: Worker,
     overlap_blocks: Option<u64>,
+    host_blocks: Option<u64>,
+    disk_blocks: Option<u64>,
     prefill_blocks: Option<f64>,
     decode_blocks: Option<f64>,
     cost: Option<f64>,
@@ -178,6 +184,8 @@ impl DecisionRow {
             vec![CandidateRow {
                 worker,
                 overlap_blocks: decided.overlap_blocks(),
+                host_blocks: None,
+                disk_blocks: None,
                 prefill_blocks: None,
                 decode_blocks: None,
                 cost: decision.logit,
@@ -198,12 +206,14 @@ impl DecisionRow {
             worker,
             pool: cluster.pool(decided.pool).map(PoolState::name).unwrap_or_default(),
             role: cluster.role(decided.pool).map(|(role, _)| role),
+            adapter: decision.adapter.clone(),
             other_part: decision.other_part,
             dispatched: decision.dispatched,
             isl_tokens: decision.isl_tokens,
             isl_blocks: decision.isl_blocks,
             block_size_tokens: decision.block_size_tokens,
             overlap_blocks: decided.overlap_blocks(),
+            lower_tier_blocks: decided.lower_tier_blocks(),
             formula: decision.formula,
             overlap_score_weight: decision.prefill_factor.filter(|_| decision.formula == Some(Formula::A)),
             prefill_load_scale: decision.prefill_factor.filter(|_| decision.formula != Some(Formula::A)),
@@ -229,6 +239,8 @@ impl CandidateRow {
         Some(Self {
             worker: cluster.worker(candidate.worker)?.id,
             overlap_blocks: Some(candidate.overlap_blocks.into()),
+            host_blocks: Some(candidate.host_blocks.into()),
+            disk_blocks: Some(candidate.disk_blocks.into()),
             prefill_blocks: Some(candidate.prefill_blocks),
             decode_blocks: Some(candidate.decode_blocks),
             cost: Some(candidate.cost),

@@ -42,7 +42,7 @@ fn hear(config: Config, is_heard: impl Fn(&WireMessage<'_>) -> bool) -> Heard {
 static ALL: LazyLock<Heard> = LazyLock::new(|| hear(Config::default(), |_| true));
 
 fn select(last: u32) -> Selection {
-    Selection { span: Span::Last(last), worker: None }
+    Selection::of(Span::Last(last))
 }
 
 fn go(_: usize, _: usize) -> ControlFlow<()> {
@@ -96,7 +96,7 @@ fn round_robin_spreads_requests_and_finds_less() {
 #[test]
 fn a_flip_names_what_both_workers_cost_under_the_setting_tried() {
     let trial = weight(0.25, 0.0);
-    let report = Sample::of(&ALL.cluster, Selection { span: Span::ALL, worker: None }).evaluate(trial);
+    let report = Sample::of(&ALL.cluster, Selection::of(Span::ALL)).evaluate(trial);
     assert!(!report.flips.is_empty());
     assert!(report.flips.iter().all(|flip| flip.to_cost < flip.from_cost && flip.actual_probability == 0.0));
 }
@@ -146,7 +146,7 @@ fn a_window_in_time_takes_the_decisions_in_it() {
     let now = ALL.cluster.now_ms();
     let expected =
         ALL.cluster.decisions().newest_first().filter(|d| now.since(d.at_ms) <= 20_000).count() as u64;
-    let sample = Sample::of(&ALL.cluster, Selection { span: Span::Ms(20_000), worker: None });
+    let sample = Sample::of(&ALL.cluster, Selection::of(Span::Ms(20_000)));
     assert_eq!(sample.about().considered, expected);
     assert!(expected > 10);
 }

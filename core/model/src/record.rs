@@ -44,7 +44,7 @@ use crate::formula::Formula;
 use crate::id::{BlockHash, DecisionId, Millis, SourceIx, TokensHash, Worker, WorkerIx};
 
 pub use finding::{CheckStatus, Evidence, Finding, Fix, PanelRef, Phase, RuleStatus, Severity};
-pub use pool::{Role, RoleEvidence, RoutingMode};
+pub use pool::{Role, RoleEvidence, RoutingMode, Tier};
 pub use scrape::{
     Counter, Gauge, Histogram, HistogramKind, ModelFigures, ProcessRole, QueueFigures, RankFigures,
     RoutingState, Scrape, WorkerFigures,
@@ -128,6 +128,13 @@ pub enum Record<'a> {
         #[serde(borrow)]
         blocks: Cow<'a, [Block]>,
     },
+    /// Pictures and the like that the prompts of stored blocks contain: such blocks are named by them too.
+    Pictures {
+        /// Who stored the blocks.
+        worker: WorkerIx,
+        /// How many, each once a run of blocks.
+        count: u32,
+    },
     /// A worker dropped blocks.
     Removed {
         /// Who dropped.
@@ -143,11 +150,41 @@ pub enum Record<'a> {
         /// Whether all ranks of the process are meant (Dynamo ≤ 1.3) or this one (≥ 1.4).
         all_ranks: bool,
     },
-    /// KV events about other tiers than device memory (≥ 1.1): counted, not part of the tree.
+    /// A worker stored a run of blocks in a lower tier than device memory (≥ 1.1).
+    TierStored {
+        /// Who stored.
+        worker: WorkerIx,
+        /// Where.
+        tier: Tier,
+        /// Block that the first of `blocks` continues, in whatever tier; `None`: `blocks` start a prompt.
+        parent: Option<BlockHash>,
+        /// The blocks, each the child of the one before.
+        #[serde(borrow)]
+        blocks: Cow<'a, [Block]>,
+    },
+    /// A worker dropped blocks from a lower tier.
+    TierRemoved {
+        /// Who dropped.
+        worker: WorkerIx,
+        /// From where.
+        tier: Tier,
+        /// Engine hashes of the dropped blocks.
+        #[serde(borrow)]
+        hashes: Cow<'a, [BlockHash]>,
+    },
+    /// A worker dropped everything from a lower tier.
+    TierCleared {
+        /// Who.
+        worker: WorkerIx,
+        /// From where.
+        tier: Tier,
+    },
+    /// KV events about caches that several workers share, or about tiers that this version does not know: counted, in no
+    /// tree.
     OtherTier {
         /// Whose.
         worker: WorkerIx,
-        /// Blocks stored in host memory, on disk or elsewhere.
+        /// Blocks stored there.
         stored: u32,
         /// Blocks removed there.
         removed: u32,
@@ -343,6 +380,8 @@ pub struct Decision {
     pub block_size_tokens: Option<u32>,
     /// Blocks of the prompt that the chosen worker already held, by the router's own count.
     pub overlap_blocks: Option<u64>,
+    /// Blocks beyond those that it held in lower tiers than its device.
+    pub lower_tier_blocks: Option<u64>,
     /// Cost of the chosen worker as the router gave it, in blocks.
     pub logit: Option<f64>,
     /// The same as the router's messages about this request and those before it add up to, where they alone tell it.
@@ -366,6 +405,8 @@ pub struct Decision {
     /// Whether the worker was given the request. A query that runs nothing is decided and not dispatched; routers leave
     /// it out of their hit rate. `None`: not reported.
     pub dispatched: Option<bool>,
+    /// The adapter (LoRA) that the request asked for.
+    pub adapter: Option<String>,
     /// The choice for the same request in another pool: where prefill and decode are apart, a request has two.
     pub other_part: Option<DecisionId>,
     /// How the router chooses, where its log names another mode than by cached blocks and load. `None`: by those, or not
@@ -387,6 +428,7 @@ impl Decision {
             isl_blocks: None,
             block_size_tokens: None,
             overlap_blocks: None,
+            lower_tier_blocks: None,
             logit: None,
             chosen_cost: None,
             formula: None,
@@ -397,6 +439,7 @@ impl Decision {
             not_reconstructed: None,
             path: None,
             dispatched: None,
+            adapter: None,
             other_part: None,
             mode: None,
         }
@@ -421,8 +464,12 @@ pub fn tree_sizes_blocks(candidates: &[Candidate]) -> impl Iterator<Item = u64> 
 pub struct Candidate<W = WorkerIx> {
     /// Who.
     pub worker: W,
-    /// Blocks of the prompt that it held.
+    /// Blocks of the prompt that it held on its device.
     pub overlap_blocks: u32,
+    /// Blocks beyond those that it held in host memory.
+    pub host_blocks: u32,
+    /// Blocks beyond those that it held on disk or in external storage.
+    pub disk_blocks: u32,
     /// Prompt blocks to compute there: those that wait and those of this prompt that it did not hold.
     pub prefill_blocks: f64,
     /// Blocks of its active requests, this one included.

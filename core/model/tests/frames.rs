@@ -111,7 +111,16 @@ fn about_workers() -> impl Strategy<Value = Record<'static>> {
             let [router, isl_tokens, isl_blocks, overlap_blocks] = numbers;
             let candidates = candidates.into_iter().map(|(worker, overlap_blocks, costs, tree_size)| {
                 let [prefill_blocks, decode_blocks, cost] = costs.map(|n| f64::from(n) / 8.0);
-                Candidate { worker, overlap_blocks, prefill_blocks, decode_blocks, cost, tree_size }
+                Candidate {
+                    worker,
+                    overlap_blocks,
+                    host_blocks: 0,
+                    disk_blocks: 0,
+                    prefill_blocks,
+                    decode_blocks,
+                    cost,
+                    tree_size,
+                }
             });
             Record::Decision(Decision {
                 router,

@@ -266,9 +266,18 @@ fn decay(options: &RouterSettings, request: &Request, common: Common, prefill_to
 
 impl Terms {
     /// A worker with these terms, which held so much of the prompt.
-    pub fn candidate<W>(&self, worker: W, overlap_blocks: u32, tree_size: Option<u64>) -> Candidate<W> {
+    pub fn candidate<W>(&self, worker: W, overlap: Overlap, tree_size: Option<u64>) -> Candidate<W> {
         let &Self { prefill_blocks, decode_blocks, cost, .. } = self;
-        Candidate { worker, overlap_blocks, prefill_blocks, decode_blocks, cost, tree_size }
+        Candidate {
+            worker,
+            overlap_blocks: overlap.device,
+            host_blocks: overlap.host,
+            disk_blocks: overlap.disk.saturating_add(overlap.external),
+            prefill_blocks,
+            decode_blocks,
+            cost,
+            tree_size,
+        }
     }
 }
 

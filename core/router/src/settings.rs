@@ -217,6 +217,12 @@ impl RouterSettings {
         Some(settings)
     }
 
+    /// What blocks in host memory and on disk or outside earn together, in blocks.
+    pub fn tier_credit(&self, host_blocks: u32, disk_blocks: u32) -> f64 {
+        self.host_cache_hit_weight * f64::from(host_blocks)
+            + self.disk_cache_hit_weight * f64::from(disk_blocks)
+    }
+
     /// What Dynamo sets beyond that for the router of a pool with this role: a prefill router leaves out what runs, a decode
     /// router the prompt.
     #[must_use]

@@ -52,6 +52,8 @@ fn read(name: &str) -> Logged {
             candidates.push(Candidate {
                 worker: WorkerIx(*slots.entry(worker(line).to_owned()).or_insert(next)),
                 overlap_blocks: number(line, " with ") as u32,
+                host_blocks: 0,
+                disk_blocks: 0,
                 prefill_blocks,
                 decode_blocks,
                 cost: logged,

@@ -94,6 +94,34 @@ impl BlockCache {
         self.by_hash.keys().copied()
     }
 
+    /// Blocks at the beginning of `chain` that are in the cache.
+    pub(super) fn prefix_len(&self, chain: &[Block]) -> u32 {
+        chain.iter().take_while(|block| self.by_hash.contains_key(&block.block_hash)).count() as u32
+    }
+
+    /// Keeps a copy of a whole chain; `filled` gets the place of each block that is new, `evicted` what had to go for it. A
+    /// chain for which there is no room is not kept.
+    pub(super) fn keep(
+        &mut self,
+        chain: &[Block],
+        lease: Lease,
+        evicted: impl FnMut(BlockHash),
+        mut filled: impl FnMut(u32),
+    ) -> Lease {
+        let mut lease = match self.admit(chain, chain.len() as u32, lease) {
+            Ok(lease) => lease,
+            Err(lease) => return lease,
+        };
+        let first = lease.full_blocks();
+        self.allocate(&mut lease, chain.len() as u32 - first, evicted);
+        for (at, block) in (0..).zip(chain).skip(first as usize) {
+            if self.fill(&mut lease, *block) {
+                filled(at);
+            }
+        }
+        self.release(lease)
+    }
+
     /// Admits a request of `total_blocks` at most, reusing the cached prefix of `prompt`; `None` if the blocks
     /// promised to running requests leave too few. `lease` is an empty one to fill.
     pub(super) fn admit(

@@ -5,13 +5,14 @@ use thiserror::Error;
 
 use super::fault::{Fault, FaultPlan};
 use super::holders::MOST_WORKERS;
+pub use super::topology::Topology;
 use radixscope_router::numbers::RefusedNumber;
-use radixscope_router::{Formula, RouterSettings};
+use radixscope_router::{Formula, Role, RouterSettings};
 
 /// Blocks of 32 tokens in the KV cache of a worker of the reference scenario: one H200, Llama 70B FP8, 0.90 of free memory. The
 /// capacity arithmetic gives the same; its tests hold the two together.
 pub const REFERENCE_BLOCKS_PER_WORKER: u32 = 10_738;
-/// Most workers of one simulation: as many as the router's index tells apart.
+/// Most workers of one pool: as many as the router's index tells apart.
 pub const MAX_WORKERS: u16 = MOST_WORKERS as u16;
 /// Most concurrent users: far above any batch three workers can run, low enough to bound memory.
 pub const MAX_CONCURRENCY: u32 = 4_096;
@@ -22,9 +23,11 @@ pub const MAX_CONCURRENCY: u32 = 4_096;
 pub struct Config {
     /// Dynamo namespace.
     pub namespace: String,
-    /// Dynamo component of the workers.
+    /// Dynamo component of the workers: of those that decode, or that serve the first model.
     pub component: String,
-    /// Number of workers.
+    /// What serves the requests.
+    pub topology: Topology,
+    /// Number of workers of each pool.
     pub workers: u16,
     /// KV blocks each worker holds.
     pub blocks_per_worker: u32,
@@ -49,6 +52,9 @@ pub struct Config {
     pub metrics: bool,
     /// What goes wrong, if anything.
     pub fault: Option<FaultPlan>,
+    /// Component of the pool that it hits. By default the first in which it shows: that of the first model, or that which
+    /// prefills and has the caches; requests fill the memory of those that decode.
+    pub fault_pool: Option<String>,
     /// What the users do.
     pub workload: Workload,
     /// Same seed, same bytes.
@@ -70,6 +76,10 @@ pub(super) struct Fleet {
     pub(super) frontends: u8,
     /// Whether the router predicts what workers hold, instead of receiving their events.
     pub(super) predicts: bool,
+    /// What the workers do.
+    pub(super) role: Role,
+    /// KV blocks each worker holds in host memory, beside those on the device.
+    pub(super) host_blocks: u32,
 }
 
 /// How KV events travel (reference §2.1).
@@ -79,6 +89,9 @@ pub enum EventLine {
     JetStream,
     /// MessagePack envelopes on the component's subject: workers with `--enable-local-indexer`.
     LocalIndexer,
+    /// Batches in such envelopes on the endpoint's subject: the event plane of Dynamo 1.4 and later. Every topology but the
+    /// aggregated one.
+    EventPlane,
 }
 
 /// What the users do: multi-turn conversations that begin with one of a few shared starters (system prompt,
@@ -116,6 +129,7 @@ impl Default for Config {
         Self {
             namespace: "dynamo".to_owned(),
             component: "backend".to_owned(),
+            topology: Topology::Aggregated,
             workers: 3,
             blocks_per_worker: REFERENCE_BLOCKS_PER_WORKER,
             block_size_tokens: 32,
@@ -128,6 +142,7 @@ impl Default for Config {
             log: true,
             metrics: true,
             fault: None,
+            fault_pool: None,
             workload: Workload::default(),
             seed: 1,
         }
@@ -252,6 +267,19 @@ pub enum ConfigError {
         /// The earliest that makes sense.
         least_ms: u64,
     },
+    /// A pool that is not there, or in which the fault cannot be.
+    #[error("fault {name} cannot hit pool {pool}: that is none of {}, or it would not show there", components.join(", "))]
+    FaultPool {
+        /// Which fault.
+        name: &'static str,
+        /// The value given.
+        pool: String,
+        /// Components of the pools.
+        components: Vec<String>,
+    },
+    /// Workers that prefill have a component of their own.
+    #[error("component is prefill, which is that of the workers that prefill in a disaggregated deployment")]
+    PrefillComponent,
     /// No shared starter.
     #[error("workload.starters is 0; conversations need at least 1 shared starter")]
     Starters,
@@ -275,6 +303,7 @@ impl Config {
     }
 
     fn validate_set_up(&self) -> Result<(), ConfigError> {
+        self.topology.validate(self)?;
         self.fleet().validate()?;
         if let Some(plan) = self.fault {
             plan.validate(self)?;
@@ -289,7 +318,7 @@ impl Config {
             }
         }
         self.workload.validate()?;
-        self.validate_capacity()
+        self.pools().iter().try_for_each(|pool| pool.config.validate_capacity())
     }
 
     pub(super) fn fleet(&self) -> Fleet {
@@ -303,6 +332,8 @@ impl Config {
             router_block_size_tokens: self.block_size_tokens,
             frontends: self.frontends(),
             predicts: self.has(Fault::Approximate) && self.router.keeps_index(),
+            role: Role::Aggregated,
+            host_blocks: 0,
         }
     }
 

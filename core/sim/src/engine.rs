@@ -24,6 +24,8 @@ pub(super) struct Job {
     pub(super) osl_tokens: u32,
     /// Tokens the answer could have as far as the engine knows.
     pub(super) max_answer_tokens: u32,
+    /// Whether the KV of the prompt comes from elsewhere, all but that of the last token.
+    pub(super) is_prefilled: bool,
 }
 
 impl Job {
@@ -36,12 +38,16 @@ impl Job {
 /// Something an engine did that others hear of.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Happening {
-    /// A request left the queue; that many of its prompt blocks were cached.
+    /// A request left the queue; that many of its prompt blocks were cached, on the device or below it.
     Admitted { request: u32, cached_blocks: u32 },
     /// A cached block was dropped.
     Evicted { hash: BlockHash },
     /// Blocks `from..to` of a request's text were stored.
     Stored { request: u32, from: u32, to: u32 },
+    /// A copy in host memory was dropped.
+    HostEvicted { hash: BlockHash },
+    /// Blocks `from..to` of a request's text were copied to host memory.
+    HostStored { request: u32, from: u32, to: u32 },
     /// The first token of a request came out.
     FirstToken { request: u32 },
     /// A request is complete.
@@ -71,6 +77,8 @@ struct Sequence {
 #[derive(Debug)]
 pub(super) struct Engine {
     cache: BlockCache,
+    /// What it keeps in host memory; of no size where it does not.
+    host: BlockCache,
     queue: VecDeque<Job>,
     running: Vec<Sequence>,
     /// Leases of finished requests, to be used again.
@@ -87,6 +95,7 @@ impl Engine {
     pub(super) fn new(fleet: &Fleet) -> Self {
         Self {
             cache: BlockCache::new(fleet.blocks_per_worker),
+            host: BlockCache::new(fleet.host_blocks),
             queue: VecDeque::new(),
             running: Vec::new(),
             spare: Vec::new(),
@@ -100,6 +109,11 @@ impl Engine {
 
     pub(super) fn cache(&self) -> &BlockCache {
         &self.cache
+    }
+
+    /// The cache in host memory.
+    pub(super) fn host(&self) -> &BlockCache {
+        &self.host
     }
 
     /// Requests that wait for a place in the batch.
@@ -132,6 +146,15 @@ impl Engine {
     pub(super) fn abort(&mut self) {
         self.queue.clear();
         for Sequence { lease, .. } in self.running.drain(..) {
+            self.spare.push(self.cache.release(lease));
+        }
+    }
+
+    /// Gives up one request, if it is there.
+    pub(super) fn cancel(&mut self, request: u32) {
+        self.queue.retain(|job| job.request != request);
+        if let Some(at) = self.running.iter().position(|sequence| sequence.job.request == request) {
+            let Sequence { lease, .. } = self.running.remove(at);
             self.spare.push(self.cache.release(lease));
         }
     }
@@ -170,9 +193,15 @@ impl Engine {
             let sequence = &mut running[at];
             if sequence.generated == 0 {
                 sequence.advance_prefill(cache, *block_size_tokens, texts, happened);
+                if sequence.generated > 0 {
+                    let job = sequence.job;
+                    self.keep_on_host(job, texts, happened);
+                }
             } else {
                 sequence.advance_decode(cache, *block_size_tokens, texts, happened);
             }
+            let Self { cache, running, .. } = self;
+            let sequence = &mut running[at];
             if sequence.generated == SEEN_AFTER_STEPS + 1 {
                 happened.push(Happening::FirstToken { request: sequence.job.request });
             }
@@ -202,13 +231,36 @@ impl Engine {
             }
         };
         self.queue.pop_front();
-        let cached_blocks = lease.full_blocks();
+        let on_device = lease.full_blocks();
+        let cached_blocks = on_device + self.host.prefix_len(&prompt[on_device as usize..]);
         happened.push(Happening::Admitted { request: job.request, cached_blocks });
-        let own = job.isl_tokens.div_ceil(self.block_size_tokens) - cached_blocks;
+        let own = job.isl_tokens.div_ceil(self.block_size_tokens) - on_device;
         self.cache.allocate(&mut lease, own, |hash| happened.push(Happening::Evicted { hash }));
         // The first token needs the last prompt token computed, even if all of the prompt is cached.
-        let kv_tokens = (cached_blocks * self.block_size_tokens).min(job.isl_tokens - 1);
+        let cached_tokens =
+            if job.is_prefilled { job.isl_tokens } else { cached_blocks * self.block_size_tokens };
+        let kv_tokens = cached_tokens.min(job.isl_tokens - 1);
         Some(Sequence { job, lease, kv_tokens, generated: 0, chunk: 0 })
+    }
+
+    /// Copies a prompt whose KV is complete to host memory, as far as it is not there.
+    fn keep_on_host(&mut self, job: Job, texts: &impl Texts, happened: &mut Vec<Happening>) {
+        if self.host.capacity() == 0 {
+            return;
+        }
+        let prompt = &texts.blocks(job.request)[..job.full_blocks(self.block_size_tokens)];
+        let lease = self.spare.pop().unwrap_or_default();
+        let (mut from, mut to) = (u32::MAX, 0);
+        let lease = self.host.keep(
+            prompt,
+            lease,
+            |hash| happened.push(Happening::HostEvicted { hash }),
+            |at| (from, to) = (from.min(at), at + 1),
+        );
+        self.spare.push(lease);
+        if from < to {
+            happened.push(Happening::HostStored { request: job.request, from, to });
+        }
     }
 }
 

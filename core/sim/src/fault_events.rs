@@ -8,8 +8,11 @@ use super::engine::Texts as _;
 use super::fault::{Delivery, Failure, Fault};
 use super::log::Level;
 use super::metrics::{frontend_name, worker_name};
+use super::observed::Observed;
+use super::processes::Processes;
 use super::serving::{Rejected, Serving, Surroundings as _};
-use super::workload::Observed;
+use super::topology::Release;
+use super::wire::Tier;
 use radixscope_model::id::BlockHash;
 
 /// From the death of a worker to the end of its lease, in microseconds.
@@ -23,6 +26,7 @@ const INDEXER: &str = "dynamo_llm::kv_router::indexer";
 const PUBLISHER: &str = "dynamo_llm::kv_router::publisher";
 const ROUTER: &str = "dynamo_llm::kv_router";
 const SEQUENCE: &str = "dynamo_llm::kv_router::sequence";
+const SEQUENCES_1_6: &str = "dynamo_kv_router::sequences::multi_worker";
 const SUBSCRIBER: &str = "dynamo_llm::kv_router::subscriber";
 /// Fields of the span of a request, which follow the words of its lines.
 const REQUEST_SPAN: &str = "method=POST uri=/v1/chat/completions version=HTTP/1.1";
@@ -30,30 +34,50 @@ const REQUEST_SPAN: &str = "method=POST uri=/v1/chat/completions version=HTTP/1.
 impl Observed<'_, '_> {
     /// Says something in the log of every frontend.
     fn frontends_say(&mut self, level: Level, target: &str, words: Arguments<'_>) {
-        for frontend in 0..self.driver.config.frontends() {
+        for frontend in 0..self.here().pool.config.frontends() {
             self.say(&frontend_name(frontend), level, target, words);
         }
     }
 
     fn say(&mut self, who: &str, level: Level, target: &str, words: Arguments<'_>) {
         let at_us = self.driver.now_unix_us();
-        self.driver.log.say(who, at_us, (level, target), words, self.out);
+        self.driver.pools[self.pool].log.say(who, at_us, (level, target), words, self.out);
+    }
+
+    /// Says something in the log of a worker.
+    fn worker_says(&mut self, worker: u16, level: Level, target: &str, words: Arguments<'_>) {
+        let who = worker_name(self.here().pool.worker(worker));
+        self.say(&who, level, target, words);
+    }
+
+    /// A router of 1.6 found a worker in discovery.
+    fn say_added(&mut self, worker: u16) {
+        let id = self.here().wire.worker_id(worker);
+        let adding = format_args!("Adding worker WorkerWithDpRank {{ worker_id: {id}, dp_rank: 0 }}");
+        self.frontends_say(Level::Warn, SEQUENCES_1_6, adding);
     }
 
     /// The worker left discovery, says the router.
     fn say_removed(&mut self, worker: u16) {
-        let id = self.driver.wire.worker_id(worker);
-        let gone = format_args!("DISCOVERY: Generate endpoint instance removed, removing worker {id}");
-        self.frontends_say(Level::Warn, SUBSCRIBER, gone);
+        let id = self.here().wire.worker_id(worker);
         let removing = format_args!("Removing worker WorkerWithDpRank {{ worker_id: {id}, dp_rank: 0 }}");
-        self.frontends_say(Level::Warn, SEQUENCE, removing);
+        match self.here().pool.release() {
+            Release::V0_9 => {
+                let gone =
+                    format_args!("DISCOVERY: Generate endpoint instance removed, removing worker {id}");
+                self.frontends_say(Level::Warn, SUBSCRIBER, gone);
+                self.frontends_say(Level::Warn, SEQUENCE, removing);
+            }
+            Release::V1_6 => self.frontends_say(Level::Warn, SEQUENCES_1_6, removing),
+        }
     }
 }
 
-/// The fault begins. Returns after how many microseconds something more happens.
+/// The fault begins in a pool. Returns after how many microseconds something more happens.
 pub(super) fn strike(observed: &mut Observed<'_, '_>, serving: &mut Serving) -> Option<u64> {
-    let worker = observed.driver.config.odd_worker();
-    match observed.driver.config.fault?.fault {
+    let config = &observed.here().pool.config;
+    let worker = config.odd_worker();
+    match config.fault?.fault {
         Fault::KillWorker => {
             serving.kill(worker, observed);
             Some(LEASE_ENDS_US)
@@ -65,17 +89,22 @@ pub(super) fn strike(observed: &mut Observed<'_, '_>, serving: &mut Serving) -> 
             None
         }
         Fault::RouterRestart => {
-            observed.frontends_say(
-                Level::Info,
-                "dynamo_runtime::runtime",
-                format_args!("Runtime shutdown initiated"),
-            );
+            if observed.pool == 0 {
+                let words = format_args!("Runtime shutdown initiated");
+                observed.frontends_say(Level::Info, "dynamo_runtime::runtime", words);
+            }
             serving.restart_frontends(observed);
-            observed.driver.restart_frontends();
-            observed.driver.faults.router_follows(false);
-            let workers = observed.driver.config.workers;
-            let found = format_args!("Found {workers} worker(s), starting KV event subscriber");
-            observed.frontends_say(Level::Info, ROUTER, found);
+            observed.driver.restart_frontends(observed.pool);
+            let here = observed.here();
+            here.faults.router_follows(false);
+            let workers = here.pool.config.workers;
+            match observed.here().pool.release() {
+                Release::V0_9 => {
+                    let found = format_args!("Found {workers} worker(s), starting KV event subscriber");
+                    observed.frontends_say(Level::Info, ROUTER, found);
+                }
+                Release::V1_6 => (0..workers).for_each(|worker| observed.say_added(worker)),
+            }
             observed.frontends_say(Level::Info, ROUTER, format_args!("KV Routing initialized"));
             Some(COLD_US)
         }
@@ -87,17 +116,20 @@ pub(super) fn strike(observed: &mut Observed<'_, '_>, serving: &mut Serving) -> 
     }
 }
 
-/// What began with the fault comes to its end.
+/// What began with the fault in a pool comes to its end.
 pub(super) fn settle(observed: &mut Observed<'_, '_>, serving: &mut Serving) {
-    let worker = observed.driver.config.odd_worker();
-    match observed.driver.config.fault.map(|plan| plan.fault) {
+    let config = &observed.here().pool.config;
+    let worker = config.odd_worker();
+    match config.fault.map(|plan| plan.fault) {
         Some(Fault::KillWorker) => {
             observed.say_removed(worker);
             serving.router.leave(worker);
         }
         Some(Fault::RouterRestart) => {
-            observed.driver.faults.router_follows(true);
-            serving.catch_up();
+            observed.here().faults.router_follows(true);
+            if observed.here().pool.publishes_events() {
+                serving.catch_up();
+            }
         }
         _ => {}
     }
@@ -110,16 +142,16 @@ pub(super) fn stored(
     (user, blocks): (u32, Range<usize>),
     delivery: Delivery,
 ) {
-    let fault = observed.driver.config.fault.map(|plan| plan.fault);
-    let (engine, published) =
-        (observed.driver.config.engine_block_size_tokens(), observed.driver.config.block_size_tokens);
+    let config = &observed.here().pool.config;
+    let fault = config.fault.map(|plan| plan.fault);
+    let (engine, published) = (config.engine_block_size_tokens(), config.block_size_tokens);
     match fault {
         Some(Fault::BlockSize) => {
-            for _ in 0..observed.driver.faults.size_warnings(worker, blocks.len()) {
+            for _ in 0..observed.here().faults.size_warnings(worker, blocks.len()) {
                 let words = format_args!(
                     "Block not published. Block size must be {published} tokens to be published. Block size is: {engine}"
                 );
-                observed.say(&worker_name(worker), Level::Warn, PUBLISHER, words);
+                observed.worker_says(worker, Level::Warn, PUBLISHER, words);
             }
         }
         Some(Fault::BlockSizeOversize) => {
@@ -128,27 +160,31 @@ pub(super) fn stored(
             let words = format_args!(
                 "Block {hash} contains {engine} tokens, which is greater than kv_block_size {published}"
             );
-            observed.say(&worker_name(worker), Level::Error, "publisher", words);
+            observed.worker_says(worker, Level::Error, "publisher", words);
         }
         Some(Fault::HashSeed) => differing_hashes(observed, worker, (user, blocks)),
         Some(Fault::UnknownRemovals) => unknown_removal(observed, worker),
         _ => {}
     }
-    gap(observed, worker, delivery);
+    missed(observed, worker, delivery);
 }
 
 /// A worker removed a block, and that became of the event.
 pub(super) fn removed(observed: &mut Observed<'_, '_>, worker: u16, hash: BlockHash, delivery: Delivery) {
-    observed.driver.seeds.iter_mut().for_each(|seeds| seeds.removed(hash));
-    gap(observed, worker, delivery);
+    observed.here().seeds.iter_mut().for_each(|seeds| seeds.removed(hash));
+    missed(observed, worker, delivery);
 }
 
-/// The router notices that an event is missing when the next one comes, and asks the worker for it.
-fn gap(observed: &mut Observed<'_, '_>, worker: u16, delivery: Delivery) {
-    let event_id = observed.driver.wire.last_event_id(worker);
+/// The router notices that an event is missing when the next one comes, and asks the worker for it; 1.6 says nothing of it.
+pub(super) fn missed(observed: &mut Observed<'_, '_>, worker: u16, delivery: Delivery) {
+    let here = observed.here();
+    let event_id = here.wire.last_event_id(worker);
     let is_lost = delivery == Delivery::Lost;
-    let Some(lost) = observed.driver.faults.gap(worker, is_lost.then_some(event_id)) else { return };
-    let id = observed.driver.wire.worker_id(worker);
+    let Some(lost) = here.faults.gap(worker, is_lost.then_some(event_id)) else { return };
+    if here.pool.release() == Release::V1_6 {
+        return;
+    }
+    let id = here.wire.worker_id(worker);
     let (last, size) = (event_id - 1, event_id - lost);
     let words = format_args!(
         "Event ID gap detected for worker {id}, recovering events [{lost}, {last}], gap_size: {size}"
@@ -156,9 +192,12 @@ fn gap(observed: &mut Observed<'_, '_>, worker: u16, delivery: Delivery) {
     observed.frontends_say(Level::Warn, SUBSCRIBER, words);
 }
 
-/// Where the router's node has the hash of another engine, it says so.
+/// Where the router's node has the hash of another engine, it says so up to 1.2.
 fn differing_hashes(observed: &mut Observed<'_, '_>, worker: u16, (user, blocks): (u32, Range<usize>)) {
-    let Some(mut seeds) = observed.driver.seeds.take() else { return };
+    if observed.here().pool.release() == Release::V1_6 {
+        return;
+    }
+    let Some(mut seeds) = observed.here().seeds.take() else { return };
     for at in blocks {
         let block = observed.blocks(user)[at];
         if let Some((own, first)) = seeds.stored(worker, &block) {
@@ -170,21 +209,23 @@ fn differing_hashes(observed: &mut Observed<'_, '_>, worker: u16, (user, blocks)
             observed.frontends_say(Level::Warn, INDEXER, words);
         }
     }
-    observed.driver.seeds = Some(seeds);
+    observed.here().seeds = Some(seeds);
 }
 
 /// Now and then a worker removes what it never stored.
 fn unknown_removal(observed: &mut Observed<'_, '_>, worker: u16) {
     let now_us = observed.now_us();
-    let Some(hash) = observed.driver.faults.unknown_removal(now_us) else { return };
+    let Some(hash) = observed.here().faults.unknown_removal(now_us) else { return };
     let (at_ms, hash) = (observed.driver.now_ms(), BlockHash(hash));
-    observed.driver.wire.removed(at_ms, worker, hash, Delivery::Whole, observed.out);
+    let wire = &mut observed.driver.pools[observed.pool].wire;
+    wire.removed((at_ms, worker, Tier::Device), hash, Delivery::Whole, observed.out);
     rejected(observed, worker, Rejected::Removal { hash });
 }
 
 /// The router could not apply an event.
 pub(super) fn rejected(observed: &mut Observed<'_, '_>, worker: u16, rejected: Rejected) {
-    let wire = &observed.driver.wire;
+    let Processes { pool, wire, .. } = observed.here();
+    let release = pool.release();
     let (id, event_id) = (wire.worker_id(worker), wire.last_event_id(worker));
     match rejected {
         Rejected::Store { parent, blocks } => {
@@ -195,6 +236,8 @@ pub(super) fn rejected(observed: &mut Observed<'_, '_>, worker: u16, rejected: R
             );
             observed.frontends_say(Level::Warn, INDEXER, words);
         }
+        // The index of 1.6 takes such a removal for applied.
+        Rejected::Removal { .. } if release == Release::V1_6 => {}
         Rejected::Removal { hash } => {
             let hash = wire.own_hash(worker, hash).0;
             let words = format_args!(

@@ -1,5 +1,6 @@
-//! A simulated Dynamo 0.9 cluster that emits Dynamo's own wire bytes, logs and metrics: workers with LRU block caches, a
-//! KV-aware or round-robin router, and multi-turn users. On demand something is wrong in it ([`Fault`]).
+//! A simulated Dynamo cluster that emits Dynamo's own wire bytes, logs and metrics: workers with LRU block caches, a
+//! KV-aware or round-robin router, and multi-turn users. It is one of several deployments ([`Topology`]), and on demand
+//! something is wrong in it ([`Fault`]).
 //!
 //! A discrete-event simulation, pure and deterministic by seed: no clock, no I/O, no threads. What it emits goes
 //! through the same decoders as NATS messages, so it must not know them, nor the state that is folded from them.
@@ -14,7 +15,9 @@ mod fault_events;
 mod holders;
 mod log;
 mod metrics;
+mod observed;
 mod predicted;
+mod processes;
 mod report;
 pub mod resimulation;
 mod router;
@@ -22,15 +25,19 @@ mod serving;
 mod shape;
 mod timing;
 mod tokens;
+mod topology;
 mod users;
 mod wire;
 mod workload;
 
+use self::engine::Engine;
+use self::topology::Pool;
 use rand::SeedableRng;
 use rand_pcg::Pcg64Mcg;
 
 pub use self::config::{
-    Config, ConfigError, EventLine, MAX_CONCURRENCY, MAX_WORKERS, REFERENCE_BLOCKS_PER_WORKER, Workload,
+    Config, ConfigError, EventLine, MAX_CONCURRENCY, MAX_WORKERS, REFERENCE_BLOCKS_PER_WORKER, Topology,
+    Workload,
 };
 pub use self::fault::{Fault, FaultPlan};
 pub use self::report::{
@@ -44,10 +51,11 @@ pub use self::wire::{Channel, WireMessage};
 use self::workload::Driver;
 use radixscope_model::id::{BlockHash, Millis};
 
-/// A simulated cluster; see the module's documentation.
+/// A simulated cluster; see the module's documentation. Workers are numbered over all pools, in the order of the pools.
 #[derive(Debug)]
 pub struct Simulation {
-    serving: Serving,
+    /// Router and engines of each pool.
+    pools: Vec<Serving>,
     driver: Driver,
 }
 
@@ -59,14 +67,17 @@ impl Simulation {
     pub fn new(config: Config, start: Millis) -> Result<Self, ConfigError> {
         config.validate()?;
         let config = config.set_up();
-        let router_rng = stream(config.seed, 0x726f_7574_6572);
-        let serving = Serving::new(&config.fleet(), config.concurrency as usize, router_rng);
-        Ok(Self { serving, driver: Driver::new(config, start) })
+        let serving = |(at, pool): (u64, Pool)| {
+            let router_rng = stream(config.seed, 0x726f_7574_6572 + at);
+            Serving::new(&pool.fleet(), config.concurrency as usize, router_rng)
+        };
+        let pools = (0..).zip(config.pools()).map(serving).collect();
+        Ok(Self { pools, driver: Driver::new(config, start) })
     }
 
     /// Lets everything up to and including `until` happen and passes each message to `out`, in order of time.
     pub fn run_until(&mut self, until: Millis, out: &mut dyn FnMut(WireMessage<'_>)) {
-        self.driver.run_until(until, &mut self.serving, out);
+        self.driver.run_until(until, &mut self.pools, out);
     }
 
     /// What was measured so far.
@@ -79,30 +90,51 @@ impl Simulation {
         self.driver.config()
     }
 
+    /// Workers of all pools.
+    pub fn workers(&self) -> u16 {
+        self.driver.config().topology.pools() * self.driver.config().workers
+    }
+
+    /// Dynamo component of worker number `worker`.
+    pub fn component(&self, worker: u16) -> &str {
+        let (pool, _) = self.driver.place(worker);
+        &self.driver.pools[pool].pool.config.component
+    }
+
     /// Discovery instance id of worker number `worker`.
     pub fn worker_id(&self, worker: u16) -> u64 {
-        self.driver.wire().worker_id(worker)
+        self.driver.worker_id(worker)
     }
 
     /// Discovery instance id of the frontend.
     pub fn router_id(&self) -> u64 {
-        self.driver.wire().router_id()
+        self.driver.pools[0].wire.frontend_id(0)
     }
 
-    /// Full blocks that worker number `worker` really holds, in no order.
+    /// Full blocks that worker number `worker` really holds on its device, in no order.
     pub fn cached_blocks(&self, worker: u16) -> impl Iterator<Item = BlockHash> + '_ {
-        self.serving.engine(worker).cache().hashes()
+        self.engine(worker).cache().hashes()
+    }
+
+    /// Full blocks that worker number `worker` really holds in host memory, in no order.
+    pub fn host_blocks(&self, worker: u16) -> impl Iterator<Item = BlockHash> + '_ {
+        self.engine(worker).host().hashes()
     }
 
     /// Blocks that the running requests of worker number `worker` really use, full or not.
     pub fn used_blocks(&self, worker: u16) -> u32 {
-        self.serving.engine(worker).cache().in_use()
+        self.engine(worker).cache().in_use()
     }
 
     /// Requests that worker number `worker` runs, and that wait there for a place in the batch.
     pub fn running_and_queued(&self, worker: u16) -> (u32, u32) {
-        let engine = self.serving.engine(worker);
+        let engine = self.engine(worker);
         (engine.running(), engine.queued())
+    }
+
+    fn engine(&self, worker: u16) -> &Engine {
+        let (pool, worker) = self.driver.place(worker);
+        self.pools[pool].engine(worker)
     }
 }
 

@@ -1,16 +1,19 @@
-//! The logs: the lines that Dynamo 0.9 writes at INFO about a decision (reference §7.3), letter by letter, and what it
-//! says about faults. Must not know why a worker was chosen, only what from.
+//! The logs of a pool's processes: the lines that Dynamo writes at INFO about a decision (reference §7.3), letter by letter,
+//! 0.9's here and 1.6's in [`request`], and what it says about faults. Must not know why a worker was chosen, only what from.
+
+mod request;
 
 use std::fmt::Write as _;
 
 use time::OffsetDateTime;
 
-use super::config::Config;
+pub(super) use self::request::{About, Measured, Outcome, uuid};
 use super::metrics::frontend_name;
 use super::router::SimulatedCandidate;
+use super::topology::{Pool, Release};
 use super::wire::{Channel, Out, WireMessage};
 use radixscope_model::id::Millis;
-use radixscope_router::RouterMode;
+use radixscope_router::{Role, RouterMode};
 
 /// What writes the lines of decisions.
 const SCHEDULER: &str = "dynamo_llm::kv_router::scheduler";
@@ -42,15 +45,32 @@ pub(super) struct Log {
     /// Weight of the prefill term, and whether ties are resolved, which a temperature above 0 leaves to chance.
     mode: Option<(f64, bool)>,
     blocks_per_worker: u32,
+    role: Role,
+    /// What the router calls what its workers do.
+    phase: &'static str,
+    /// Name of the model.
+    model: &'static str,
+    /// What the router credits for a block in host memory.
+    host_weight: f64,
     line: String,
 }
 
 impl Log {
-    pub(super) fn new(config: &Config) -> Self {
-        let router = config.router;
-        let is_logged = config.log && router.router_mode == RouterMode::Kv;
-        let mode = is_logged.then_some((router.prefill_factor(), router.router_temperature == 0.0));
-        Self { on: config.log, mode, blocks_per_worker: config.engine_blocks(), line: String::new() }
+    pub(super) fn new(pool: &Pool) -> Self {
+        let (config, router) = (&pool.config, pool.config.router);
+        let speaks = pool.release() == Release::V0_9 && router.router_mode == RouterMode::Kv;
+        let mode =
+            (config.log && speaks).then_some((router.prefill_factor(), router.router_temperature == 0.0));
+        Self {
+            on: config.log,
+            mode,
+            blocks_per_worker: config.engine_blocks(),
+            role: pool.role,
+            phase: pool.phase(),
+            model: pool.model.display_name,
+            host_weight: router.host_cache_hit_weight,
+            line: String::new(),
+        }
     }
 
     /// Says `words` in the log of the process `who`, at `at_us` of Unix time.
@@ -157,6 +177,7 @@ fn stamp(line: &mut String, at_us: u64) -> std::fmt::Result {
 
 #[cfg(test)]
 mod tests {
+    use super::super::config::Config;
     use super::*;
     use radixscope_model::id::WorkerIx;
     use radixscope_router::{Formula, RouterSettings, Terms};
@@ -167,7 +188,7 @@ mod tests {
         let mut lines = Vec::new();
         let workers: Vec<u16> = (0..candidates.len() as u16).collect();
         let decided = DecisionInput { worker, workers: &workers, candidates };
-        Log::new(&config).decided(
+        Log::new(&config.pools()[0]).decided(
             0,
             1_795_198_427_080_747,
             &decided,
@@ -187,7 +208,8 @@ mod tests {
     ) -> SimulatedCandidate {
         let terms =
             Terms { prefill_blocks, decode_blocks, cost: prefill_blocks + decode_blocks, ..Terms::default() };
-        let candidate = terms.candidate(WorkerIx(0), overlap_blocks, Some(tree_size));
+        let overlap = radixscope_router::Overlap::device(overlap_blocks);
+        let candidate = terms.candidate(WorkerIx(0), overlap, Some(tree_size));
         SimulatedCandidate { candidate, prefill_tokens: 0, decode_blocks: 0, new_blocks: 0 }
     }
 

@@ -25,8 +25,10 @@ pub struct RequestRecord {
     pub sent_at_ms: Millis,
     /// When the last token came.
     pub finished_at_ms: Millis,
-    /// Index of the worker that ran it.
+    /// Number of the worker that answered it.
     pub worker: u16,
+    /// Number of the worker that computed its prompt, where that was another.
+    pub prefill_worker: Option<u16>,
     /// Prompt tokens.
     pub isl_tokens: u32,
     /// Answer tokens.
@@ -67,13 +69,15 @@ pub struct InFlightSample {
 pub struct DecisionRecord {
     /// When.
     pub at_ms: Millis,
-    /// Index of the worker chosen.
+    /// Number of the worker chosen.
     pub worker: u16,
+    /// Number of the first worker of the pool chosen from.
+    pub first_worker: u16,
     /// Prompt tokens.
     pub isl_tokens: u32,
     /// Chain hashes of the prompt's full blocks.
     pub prompt: Vec<BlockHash>,
-    /// By worker.
+    /// By worker of that pool.
     pub candidates: Vec<SimulatedCandidate>,
 }
 

@@ -1,6 +1,6 @@
-//! The frontend's router: Dynamo 0.9's index, load bookkeeping, cost formula A and choice (reference §5.1, §5.3,
-//! §5.8, §6.1), or plain round-robin. Must not know engines, users or the wire; it hears stored and removed blocks
-//! and the life of requests.
+//! A frontend's router of one pool: Dynamo's index, load bookkeeping, cost (formula A of 0.9 or E of 1.6) and choice
+//! (reference §5.1, §5.3, §5.7, §5.8, §6.1), or plain round-robin. Must not know engines, users or the wire; it hears
+//! stored and removed blocks and the life of requests.
 
 use rand::RngExt;
 use rand_pcg::Pcg64Mcg;
@@ -12,18 +12,21 @@ use super::holders::Holders;
 use super::predicted::Predicted;
 use radixscope_model::id::{BlockHash, WorkerIx};
 use radixscope_model::record::{Block, Candidate};
-use radixscope_router::{RouterMode, RouterSettings, Terms, TieBreak, pick};
+use radixscope_router::cost::terms;
+use radixscope_router::{
+    Common, Formula, Load, Overlap, Request, Role, RouterMode, RouterSettings, Terms, WorkerInput, pick,
+};
 
 /// What the router knew of one worker when it decided.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct SimulatedCandidate {
-    /// What it was weighed by: `k · (A_w + isl − overlap · B) / B + D_w + N_w`, lower wins.
+    /// What it was weighed by, in formula A `k · (A_w + isl − overlap · B) / B + D_w + N_w`; lower wins.
     pub candidate: Candidate,
     /// Tokens routed to the worker whose first token has not come (`A_w`).
     pub prefill_tokens: u64,
-    /// Distinct full blocks of the prompts active on the worker (`D_w`).
+    /// Distinct full blocks of the prompts active on the worker (`D_w`); 0 in a pool that only prefills.
     pub decode_blocks: u64,
-    /// Full blocks of this prompt not active there (`N_w`).
+    /// Full blocks of this prompt not active there (`N_w`); 0 in a pool that only prefills.
     pub new_blocks: u64,
 }
 
@@ -39,6 +42,18 @@ impl SimulatedCandidate {
         candidate.cost = prefill_factor * candidate.prefill_blocks + candidate.decode_blocks;
         candidate.tree_size = Some(if candidate.overlap_blocks > 0 { tree_blocks } else { 0 });
     }
+
+    /// The same as the formulas of 1.2 and later see it.
+    fn input(&self) -> WorkerInput {
+        let load = Load {
+            active_prefill_tokens: self.prefill_tokens,
+            decode_blocks: self.decode_blocks + self.new_blocks,
+            active_requests: 0,
+        };
+        let overlap =
+            Overlap { host: self.candidate.host_blocks, ..Overlap::device(self.candidate.overlap_blocks) };
+        WorkerInput { load: Some(load), overlap, ..WorkerInput::default() }
+    }
 }
 
 /// Where a request goes.
@@ -46,6 +61,8 @@ impl SimulatedCandidate {
 pub(super) struct Choice {
     pub(super) worker: u16,
     pub(super) overlap_blocks: u32,
+    /// Blocks found in the worker's host memory beyond those.
+    pub(super) host_blocks: u32,
 }
 
 /// The load a router has put on one worker.
@@ -61,8 +78,11 @@ struct Active {
 #[derive(Debug)]
 pub(super) struct Router {
     settings: RouterSettings,
+    role: Role,
     block_size_tokens: u32,
     holders: Holders,
+    /// Who holds which block in host memory.
+    host_holders: Holders,
     tree_blocks: Vec<u64>,
     /// By frontend and worker.
     active: Vec<Vec<Active>>,
@@ -84,8 +104,10 @@ impl Router {
         let workers = usize::from(fleet.workers);
         Self {
             settings: fleet.router,
+            role: fleet.role,
             block_size_tokens: fleet.router_block_size_tokens,
             holders: Holders::new(workers),
+            host_holders: Holders::new(workers),
             tree_blocks: vec![0; workers],
             active: idle(fleet.frontends, workers),
             workers: (0..fleet.workers).collect(),
@@ -97,6 +119,11 @@ impl Router {
             chances: Vec::with_capacity(workers),
             rng,
         }
+    }
+
+    /// Tokens per block as it counts them.
+    pub(super) fn block_size_tokens(&self) -> u32 {
+        self.block_size_tokens
     }
 
     /// Whether requests are routed by cost.
@@ -132,9 +159,24 @@ impl Router {
         held || !self.settings.keeps_index()
     }
 
+    /// A worker copied blocks to host memory.
+    pub(super) fn host_stored(&mut self, worker: u16, blocks: impl Iterator<Item = BlockHash>) {
+        if self.settings.keeps_index() {
+            for hash in blocks {
+                self.host_holders.insert(worker, hash);
+            }
+        }
+    }
+
+    /// A worker dropped a copy in host memory.
+    pub(super) fn host_removed(&mut self, worker: u16, hash: BlockHash) {
+        self.host_holders.remove(worker, hash);
+    }
+
     /// Nothing is known of what a worker holds any more.
     pub(super) fn forget(&mut self, worker: u16) {
         self.holders.forget(worker);
+        self.host_holders.forget(worker);
         self.tree_blocks[usize::from(worker)] = 0;
     }
 
@@ -167,18 +209,28 @@ impl Router {
                 let turn = self.workers[turn];
                 let other = self.workers.iter().copied().find(|&worker| steer.allows(worker));
                 let worker = if steer.allows(turn) { turn } else { other.unwrap_or(turn) };
-                Choice { worker, overlap_blocks: 0 }
+                Choice { worker, overlap_blocks: 0, host_blocks: 0 }
             }
             RouterMode::Kv => {
                 self.score(frontend, isl_tokens, prompt);
                 let draw = self.rng.random();
                 let worker = self.pick(self.settings.router_temperature, draw, steer);
-                Choice {
-                    worker,
-                    overlap_blocks: self.candidates[usize::from(worker)].candidate.overlap_blocks,
-                }
+                let candidate = self.candidates[usize::from(worker)].candidate;
+                let (overlap_blocks, host_blocks) = (candidate.overlap_blocks, candidate.host_blocks);
+                Choice { worker, overlap_blocks, host_blocks }
             }
         }
+    }
+
+    /// Tokens of a prompt that a chosen worker has to compute, as the router counts them: what lies in host memory counts
+    /// by its credit. None where the KV comes from elsewhere.
+    pub(super) fn prefill_tokens(&self, isl_tokens: u32, choice: Choice) -> u64 {
+        if self.role == Role::Decode {
+            return 0;
+        }
+        let host = f64::from(choice.host_blocks) * self.settings.host_cache_hit_weight;
+        let cached = (f64::from(choice.overlap_blocks) + host) * f64::from(self.block_size_tokens);
+        u64::from(isl_tokens).saturating_sub(cached.round() as u64)
     }
 
     /// A router without events believes that a worker now holds what was sent to it, and no longer what was sent long
@@ -202,22 +254,48 @@ impl Router {
         self.candidates.clear();
         let active = (0..).map(WorkerIx).zip(&self.active[usize::from(frontend)]);
         self.candidates.extend(active.map(|(worker, active)| SimulatedCandidate {
-            candidate: Terms::default().candidate(worker, 0, None),
+            candidate: Terms::default().candidate(worker, Overlap::default(), None),
             prefill_tokens: active.prefill_tokens,
             decode_blocks: active.blocks.len() as u64,
             new_blocks: (prompt.len() - active.prefix_len(prompt)) as u64,
         }));
         self.holders.count(prompt, &mut self.candidates);
+        if self.settings.formula != Formula::A {
+            return self.score_with_credits(isl_tokens, prompt);
+        }
         let factor = self.settings.prefill_factor();
         for (candidate, &tree_blocks) in self.candidates.iter_mut().zip(&self.tree_blocks) {
             candidate.weigh(isl_tokens, self.block_size_tokens, factor, tree_blocks);
         }
     }
 
+    /// As 1.6 does: hits in host memory go on where those on the device end, and a pool that only prefills does not know
+    /// the blocks of running requests (reference §5.7).
+    fn score_with_credits(&mut self, isl_tokens: u32, prompt: &[Block]) {
+        let Self { settings, role, host_holders, candidates, .. } = self;
+        for candidate in candidates.iter_mut() {
+            let SimulatedCandidate { candidate: Candidate { worker, overlap_blocks, .. }, .. } = *candidate;
+            let beyond = &prompt[overlap_blocks as usize..];
+            let held = beyond.iter().take_while(|block| host_holders.holds(worker.0, block.block_hash));
+            candidate.candidate.host_blocks = held.count() as u32;
+            if *role == Role::Prefill {
+                candidate.new_blocks = 0;
+            }
+        }
+        let inputs: Vec<WorkerInput> = candidates.iter().map(SimulatedCandidate::input).collect();
+        let common = Common::of(settings.formula, &inputs);
+        let request = Request::new(isl_tokens.into(), self.block_size_tokens);
+        for (candidate, input) in candidates.iter_mut().zip(&inputs) {
+            let worker = candidate.candidate.worker;
+            candidate.candidate =
+                terms(settings, &request, common, input).candidate(worker, input.overlap, None);
+        }
+    }
+
     /// The candidate that a draw in [0, 1) takes. Where Dynamo takes whichever its hash map yields first, the draw
     /// stands for that.
     fn pick(&mut self, temperature: f64, draw: f64, steer: Steer) -> u16 {
-        let Self { candidates, costs, chances, workers, eligible, .. } = self;
+        let Self { settings, candidates, costs, chances, workers, eligible, .. } = self;
         eligible.clear();
         eligible.extend(workers.iter().filter(|&&worker| steer.allows(worker)));
         if eligible.is_empty() {
@@ -230,7 +308,7 @@ impl Router {
         pick::probabilities(
             costs,
             temperature,
-            TieBreak::SmallestTree,
+            settings.tie_break,
             |at| candidate(at).tree_size.unwrap_or(0),
             chances,
         );
@@ -239,12 +317,14 @@ impl Router {
 
     /// A request was sent to `worker`; `prefill_tokens` of its prompt are not cached there.
     pub(super) fn add(&mut self, frontend: u8, worker: u16, prompt: &[Block], prefill_tokens: u64) {
-        let kv = self.is_kv();
+        let (kv, role) = (self.is_kv(), self.role);
         let active = &mut self.active[usize::from(frontend)][usize::from(worker)];
         active.in_flight += 1;
         if kv {
             active.prefill_tokens += prefill_tokens;
-            for block in prompt {
+            // With `router_track_active_blocks` off, as Dynamo sets it for the router of a prefill pool.
+            let tracked = if role == Role::Prefill { &[] } else { prompt };
+            for block in tracked {
                 *active.blocks.entry(block.block_hash).or_default() += 1;
             }
         }
@@ -353,7 +433,7 @@ mod tests {
         router.add(0, 0, &[Block { block_hash: BlockHash(99), tokens_hash: TokensHash(0) }], 0);
         let choice = router.choose(0, 32, &prompt, Steer::Free);
         assert_eq!(router.candidates()[0].candidate.cost, router.candidates()[1].candidate.cost);
-        assert_eq!(choice, Choice { worker: 1, overlap_blocks: 1 });
+        assert_eq!(choice, Choice { worker: 1, overlap_blocks: 1, host_blocks: 0 });
     }
 
     #[test]
@@ -365,7 +445,7 @@ mod tests {
             router.stored(last, None, &prompt);
             assert_eq!(
                 router.choose(0, 64, &prompt, Steer::Free),
-                Choice { worker: last, overlap_blocks: 4 }
+                Choice { worker: last, overlap_blocks: 4, host_blocks: 0 }
             );
             router.removed(last, prompt[3].block_hash);
             assert_eq!(router.choose(0, 64, &prompt, Steer::Free).overlap_blocks, 3);

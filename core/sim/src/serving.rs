@@ -10,6 +10,7 @@ use super::router::{Choice, Router};
 use super::timing;
 use radixscope_model::id::BlockHash;
 use radixscope_model::record::Block;
+use radixscope_router::Role;
 
 /// What lies around the serving: time, the requests, and those who receive what happens to them.
 pub(super) trait Surroundings: Texts {
@@ -19,8 +20,8 @@ pub(super) trait Surroundings: Texts {
     fn job(&self, request: u32) -> Job;
     /// An engine began a step that long; when it is over, [`Serving::end_step`] must follow.
     fn step_begun(&mut self, worker: u16, duration_us: u64);
-    /// A request was routed; the router counts it already.
-    fn routed(&mut self, router: &Router, request: u32, choice: Choice);
+    /// A request was routed; the router counts it already, `prefill_tokens` of it until the first token.
+    fn routed(&mut self, router: &Router, request: u32, choice: Choice, prefill_tokens: u64);
     /// A request is complete; the router no longer counts it.
     fn finished(&mut self, router: &Router, request: u32, served: &Served);
     /// The first token of a request came.
@@ -33,6 +34,19 @@ pub(super) trait Surroundings: Texts {
     fn evicted(&mut self, _worker: u16, _hash: BlockHash) -> Delivery {
         Delivery::Whole
     }
+    /// A worker copied the blocks `from..to` of a request's text to host memory. Returns what others receive of it.
+    fn host_stored(&mut self, _worker: u16, _request: u32, _from: u32, _to: u32) -> Delivery {
+        Delivery::Whole
+    }
+    /// A worker dropped a copy in host memory. Returns what others receive of it.
+    fn host_evicted(&mut self, _worker: u16, _hash: BlockHash) -> Delivery {
+        Delivery::Whole
+    }
+    /// All that happened at this moment on a worker was told.
+    fn told(&mut self, _worker: u16) {}
+    /// The prompt of a request is computed where only that is done; when its KV is where it goes on, [`Serving::transferred`]
+    /// must follow.
+    fn transfer_begun(&mut self, _request: u32) {}
     /// The router could not apply an event of a worker.
     fn rejected(&mut self, _worker: u16, _rejected: Rejected) {}
     /// A step of a worker's engine is over, and what came of it is published.
@@ -101,6 +115,8 @@ impl Served {
 #[derive(Clone, Copy, Debug, Default)]
 struct Flight {
     routed_us: u64,
+    /// When the worker took it into its queue.
+    begun_us: u64,
     admitted_us: u64,
     first_token_us: u64,
     worker: u16,
@@ -122,6 +138,7 @@ pub(super) struct Serving {
     dead: Vec<bool>,
     block_size_tokens: u32,
     router_block_size_tokens: u32,
+    role: Role,
     happened: Vec<Happening>,
 }
 
@@ -135,6 +152,7 @@ impl Serving {
             dead: vec![false; usize::from(fleet.workers)],
             block_size_tokens: fleet.block_size_tokens,
             router_block_size_tokens: fleet.router_block_size_tokens,
+            role: fleet.role,
             happened: Vec::new(),
         }
     }
@@ -147,29 +165,61 @@ impl Serving {
         &self.engines
     }
 
-    /// The frontend is done with a prompt and routes it.
+    /// The frontend is done with a prompt and routes it. In a pool that only decodes [`Serving::begin`] must follow, when the
+    /// KV is there.
     pub(super) fn route(&mut self, request: u32, around: &mut impl Surroundings) {
         let job = around.job(request);
         let prompt = &around.routed_blocks(request)[..job.full_blocks(self.router_block_size_tokens)];
         let (frontend, steer, now_us) = (around.frontend(request), around.steer(request), around.now_us());
         let choice = self.router.choose(frontend, job.isl_tokens, prompt, steer);
         let worker = choice.worker;
-        let overlap_tokens = choice.overlap_blocks * self.router_block_size_tokens;
-        let prefill_tokens = u64::from(job.isl_tokens.saturating_sub(overlap_tokens));
+        let prefill_tokens = self.router.prefill_tokens(job.isl_tokens, choice);
         self.router.add(frontend, worker, prompt, prefill_tokens);
         self.router.predict(now_us, worker, prompt);
         self.flights[request as usize] =
             Flight { routed_us: now_us, worker, prefill_tokens, open: true, ..Flight::default() };
-        around.routed(&self.router, request, choice);
+        around.routed(&self.router, request, choice, prefill_tokens);
         if self.dead[usize::from(worker)] {
             self.fail(request, Failure::Refused, around);
+        } else if self.role != Role::Decode {
+            self.begin(request, around);
+        }
+    }
+
+    /// The worker of a routed request takes it into its queue, if the request is still open.
+    pub(super) fn begin(&mut self, request: u32, around: &mut impl Surroundings) {
+        let flight = &mut self.flights[request as usize];
+        flight.begun_us = around.now_us();
+        let Flight { worker, open, .. } = *flight;
+        if !open {
             return;
         }
         let engine = &mut self.engines[usize::from(worker)];
-        engine.push(job);
+        engine.push(around.job(request));
         if !engine.is_stepping() {
             self.begin_step(worker, around);
         }
+    }
+
+    /// The KV of a request left the worker that computed it, which ends its part here, if that is still open.
+    pub(super) fn transferred(&mut self, request: u32, around: &mut impl Surroundings) {
+        if self.flights[request as usize].open {
+            self.finished(request, around);
+        }
+    }
+
+    /// A request that failed elsewhere ends here too, if it is still open.
+    pub(super) fn cancel(&mut self, request: u32, how: Failure, around: &mut impl Surroundings) {
+        let Flight { worker, open, .. } = self.flights[request as usize];
+        if open {
+            self.engines[usize::from(worker)].cancel(request);
+            self.fail(request, how, around);
+        }
+    }
+
+    /// Whether a request is open here.
+    pub(super) fn is_open(&self, request: u32) -> bool {
+        self.flights[request as usize].open
     }
 
     /// A step of a worker's engine is over; the next one begins if there is anything to do.
@@ -204,6 +254,7 @@ impl Serving {
         for (worker, engine) in (0..).zip(&self.engines) {
             self.router.forget(worker);
             self.router.learn(worker, engine.cache().hashes());
+            self.router.host_stored(worker, engine.host().hashes());
         }
     }
 
@@ -259,6 +310,17 @@ impl Serving {
                     }
                 }
                 Happening::Stored { request, from, to } => self.stored(worker, request, (from, to), around),
+                Happening::HostEvicted { hash } => {
+                    if around.host_evicted(worker, hash).reaches_router() {
+                        self.router.host_removed(worker, hash);
+                    }
+                }
+                Happening::HostStored { request, from, to } => {
+                    if around.host_stored(worker, request, from, to).reaches_router() {
+                        let blocks = &around.blocks(request)[from as usize..to as usize];
+                        self.router.host_stored(worker, blocks.iter().map(|block| block.block_hash));
+                    }
+                }
                 Happening::FirstToken { request } => {
                     let flight = &mut self.flights[request as usize];
                     flight.first_token_us = around.now_us();
@@ -269,10 +331,14 @@ impl Serving {
                     let first = FirstToken { worker, isl_tokens, cached_tokens, ttft_us };
                     around.prefilled(&self.router, request, &first);
                 }
+                Happening::Finished { request } if self.role == Role::Prefill => {
+                    around.transfer_begun(request)
+                }
                 Happening::Finished { request } => self.finished(request, around),
             }
         }
         self.happened = happened;
+        around.told(worker);
     }
 
     fn stored(&mut self, worker: u16, request: u32, (from, to): (u32, u32), around: &mut impl Surroundings) {
@@ -294,7 +360,7 @@ impl Serving {
 
     fn finished(&mut self, request: u32, around: &mut impl Surroundings) {
         let job = around.job(request);
-        let Flight { routed_us, admitted_us, first_token_us, worker, cached_tokens, .. } =
+        let Flight { routed_us, begun_us, admitted_us, first_token_us, worker, cached_tokens, .. } =
             self.flights[request as usize];
         self.flights[request as usize].open = false;
         let prompt = &around.routed_blocks(request)[..job.full_blocks(self.router_block_size_tokens)];
@@ -306,7 +372,7 @@ impl Serving {
             worker,
             cached_tokens,
             ttft_us: first_token_us - routed_us + outside_us,
-            queued_us: admitted_us - routed_us,
+            queued_us: admitted_us - begun_us,
             e2e_us: on_worker_us + outside_us,
             on_worker_us,
         };

@@ -1,11 +1,14 @@
-//! The shapes of Dynamo 0.9's messages (reference §2.3, §2.4, §3.1 to §3.3, §8.2): the same fields in the same order,
-//! so that the same serialisers give the same bytes. Must not know when or where they are published.
+//! The shapes of Dynamo's messages, 0.9 and 1.6 (reference §2.3, §2.4, §3.1 to §3.3, §8.2): the same fields in the same
+//! order, so that the same serialisers give the same bytes. A field that 0.9 does not have is `None` there and left out.
+//! Must not know when or where they are published.
 
 use serde::ser::{Serialize, Serializer};
 
 use super::config::{Config, EventLine};
+use super::topology::{Pool, Release};
 use radixscope_model::id::Millis;
 use radixscope_model::record::Block;
+use radixscope_router::Role;
 
 #[derive(serde::Serialize)]
 pub(super) struct Envelope<'a> {
@@ -40,6 +43,12 @@ impl Serialize for Bin<'_> {
 #[derive(serde::Serialize)]
 pub(super) struct RouterEvent<'a> {
     pub(super) worker_id: u64,
+    /// Where the blocks are (≥ 1.1).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) storage_tier: Option<&'static str>,
+    /// Whose they are (≥ 1.5).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) residency_domain: Option<&'static str>,
     pub(super) event: KvCacheEvent<'a>,
 }
 
@@ -55,12 +64,13 @@ pub(super) struct KvCacheEvent<'a> {
 pub(super) enum KvCacheEventData<'a> {
     Stored {
         parent_hash: Option<u64>,
+        /// Place of the first block in its prompt, or nothing (≥ 1.4); host memory tells it.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        start_position: Option<Option<u32>>,
         blocks: StoredBlocks<'a>,
     },
-    /// Like the mocker: one event for each evicted block.
-    Removed {
-        block_hashes: [u64; 1],
-    },
+    /// In 0.9 one event for each evicted block, like the mocker; 1.6 puts neighbours together.
+    Removed { block_hashes: &'a [u64] },
 }
 
 pub(super) struct StoredBlocks<'a>(pub(super) &'a [Block]);
@@ -96,6 +106,9 @@ pub(super) struct ActiveLoad {
     pub(super) dp_rank: u32,
     pub(super) active_decode_blocks: Option<u64>,
     pub(super) active_prefill_tokens: Option<u64>,
+    /// What a worker's engine uses (≥ 1.0).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) kv_used_blocks: Option<u64>,
 }
 
 #[derive(serde::Serialize)]
@@ -104,6 +117,9 @@ pub(super) struct ActiveSequenceEvent<'a> {
     pub(super) worker: WorkerWithDpRank,
     pub(super) data: ActiveSequenceEventData<'a>,
     pub(super) router_id: u64,
+    /// Adapter of the request, here none (≥ 1.0).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) lora_name: Option<()>,
 }
 
 #[derive(serde::Serialize)]
@@ -120,8 +136,51 @@ pub(super) enum ActiveSequenceEventData<'a> {
         overlap: u32,
         expected_output_tokens: Option<u32>,
     },
+    /// From 1.2 on.
+    #[serde(rename = "AddRequest")]
+    AddWithHint {
+        token_sequence: Option<ChainHashes<'a>>,
+        track_prefill_tokens: bool,
+        expected_output_tokens: Option<u32>,
+        prefill_load_hint: Option<PrefillLoadHint>,
+    },
     Free,
     MarkPrefillCompleted,
+}
+
+#[derive(serde::Serialize)]
+pub(super) struct PrefillLoadHint {
+    pub(super) initial_effective_prefill_tokens: u64,
+    pub(super) expected_prefill_duration: Option<()>,
+}
+
+impl<'a> ActiveSequenceEventData<'a> {
+    /// A request as the router of `pool` adds it: with its length and overlap in 0.9, from 1.2 on with what is left to
+    /// compute. A router that does not follow blocks names none, one that does not follow prompts gives no hint.
+    pub(super) fn added(
+        pool: &Pool,
+        prompt: &'a [Block],
+        (isl, overlap): (u32, u32),
+        prefill_tokens: u64,
+    ) -> Self {
+        match pool.release() {
+            Release::V0_9 => Self::AddRequest {
+                token_sequence: Some(ChainHashes(prompt)),
+                isl,
+                overlap,
+                expected_output_tokens: None,
+            },
+            Release::V1_6 => Self::AddWithHint {
+                token_sequence: (pool.role != Role::Prefill).then_some(ChainHashes(prompt)),
+                track_prefill_tokens: pool.role != Role::Decode,
+                expected_output_tokens: None,
+                prefill_load_hint: (pool.role != Role::Decode).then_some(PrefillLoadHint {
+                    initial_effective_prefill_tokens: prefill_tokens,
+                    expected_prefill_duration: None,
+                }),
+            },
+        }
+    }
 }
 
 /// Chain hashes of full blocks.
@@ -153,22 +212,44 @@ pub(super) struct ModelCard {
     pub(super) migration_limit: u32,
     pub(super) model_type: &'static str,
     pub(super) model_input: &'static str,
+    /// What the worker does (1.6).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) worker_type: Option<&'static str>,
+    /// Sets of worker types that it needs beside it (1.6).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) needs: Option<&'static [&'static [&'static str]]>,
     pub(super) runtime_config: RuntimeConfig,
 }
 
 #[derive(serde::Serialize)]
 pub(super) struct RuntimeConfig {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) context_length: Option<u64>,
     pub(super) total_kv_blocks: u32,
     pub(super) max_num_seqs: u32,
     pub(super) max_num_batched_tokens: u32,
     pub(super) tool_call_parser: Option<()>,
     pub(super) reasoning_parser: Option<()>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) data_parallel_start_rank: Option<u32>,
     pub(super) data_parallel_size: u32,
     pub(super) enable_local_indexer: bool,
+    /// Whether the worker publishes KV events (1.6).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) kv_event_publishing_enabled: Option<bool>,
+    /// Where a worker that prefills is met by those that decode (1.6).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) disaggregated_endpoint: Option<DisaggregatedEndpoint>,
 }
 
-/// Name of the model as its card writes it.
-pub(super) const DISPLAY_NAME: &str = "simulated/Llama-70B-FP8";
+#[derive(serde::Serialize)]
+pub(super) struct DisaggregatedEndpoint {
+    pub(super) bootstrap_host: &'static str,
+    pub(super) bootstrap_port: u32,
+}
+
+/// Port at which the first worker that prefills is met; each next one has the next.
+const BOOTSTRAP_PORT: u32 = 6_001;
 
 /// Most tokens of a request, as the model card tells it.
 pub(super) fn context_length(config: &Config) -> u64 {
@@ -176,31 +257,73 @@ pub(super) fn context_length(config: &Config) -> u64 {
 }
 
 impl<'a> ModelEntry<'a> {
-    pub(super) fn new(config: &'a Config, worker: u16, instance_id: u64) -> Self {
+    pub(super) fn new(pool: &'a Pool, worker: u16, instance_id: u64) -> Self {
+        let config = &pool.config;
         Self {
             r#type: "Model",
             namespace: &config.namespace,
             component: &config.component,
             endpoint: "generate",
             instance_id,
-            card_json: ModelCard {
-                display_name: DISPLAY_NAME,
-                slug: "simulated_llama-70b-fp8",
-                context_length: context_length(config),
-                kv_cache_block_size: config.block_size_tokens,
-                migration_limit: 0,
-                model_type: "Chat | Completions",
-                model_input: "Tokens",
-                runtime_config: RuntimeConfig {
-                    total_kv_blocks: config.engine_blocks(),
-                    max_num_seqs: config.max_batch,
-                    max_num_batched_tokens: config.max_num_tokens,
-                    tool_call_parser: None,
-                    reasoning_parser: None,
-                    data_parallel_size: 1,
-                    enable_local_indexer: config.event_line(worker) == EventLine::LocalIndexer,
-                },
+            card_json: match pool.release() {
+                Release::V0_9 => ModelCard::of_0_9(pool, worker),
+                Release::V1_6 => ModelCard::of_1_6(pool, worker),
             },
         }
+    }
+}
+
+impl ModelCard {
+    fn of_0_9(pool: &Pool, worker: u16) -> Self {
+        let config = &pool.config;
+        Self {
+            display_name: pool.model.display_name,
+            slug: pool.model.slug,
+            context_length: context_length(config),
+            kv_cache_block_size: config.block_size_tokens,
+            migration_limit: 0,
+            model_type: "Chat | Completions",
+            model_input: "Tokens",
+            worker_type: None,
+            needs: None,
+            runtime_config: RuntimeConfig {
+                context_length: None,
+                total_kv_blocks: config.engine_blocks(),
+                max_num_seqs: config.max_batch,
+                max_num_batched_tokens: config.max_num_tokens,
+                tool_call_parser: None,
+                reasoning_parser: None,
+                data_parallel_start_rank: None,
+                data_parallel_size: 1,
+                enable_local_indexer: config.event_line(worker) == EventLine::LocalIndexer,
+                kv_event_publishing_enabled: None,
+                disaggregated_endpoint: None,
+            },
+        }
+    }
+
+    fn of_1_6(pool: &Pool, worker: u16) -> Self {
+        let mut card = Self::of_0_9(pool, worker);
+        let needs: &[&[&str]] = match pool.role {
+            Role::Prefill => &[&["decode"]],
+            Role::Decode => &[&["prefill"]],
+            Role::Aggregated | Role::Encode => &[],
+        };
+        (card.worker_type, card.needs) = (Some(pool.card_type()), Some(needs));
+        if pool.role == Role::Prefill {
+            card.model_type = "";
+            let bootstrap_port = BOOTSTRAP_PORT + u32::from(worker);
+            card.runtime_config.disaggregated_endpoint =
+                Some(DisaggregatedEndpoint { bootstrap_host: "127.0.0.1", bootstrap_port });
+        }
+        let publishes = pool.publishes_events();
+        card.runtime_config = RuntimeConfig {
+            context_length: Some(card.context_length),
+            data_parallel_start_rank: Some(0),
+            enable_local_indexer: publishes,
+            kv_event_publishing_enabled: Some(publishes),
+            ..card.runtime_config
+        };
+        card
     }
 }

@@ -20,6 +20,11 @@ const FRONTEND_PER_TOKEN_US: u64 = 8;
 /// From the engine's first token to the user's: detokenizer, stream, network; in microseconds.
 pub(super) const FIRST_TOKEN_BACK_US: u64 = 40_000;
 
+/// Bringing the KV cache of a prompt to another worker: connection and hand-over, in microseconds.
+const TRANSFER_BASE_US: u64 = 5_000;
+/// The part of it that grows with the prompt, per 1,000 tokens, in microseconds: 163,840 bytes a token at 25 GB/s.
+const TRANSFER_PER_1000_TOKENS_US: u64 = 6_550;
+
 /// Duration of a step in microseconds: `decoding` sequences with `kv_tokens` of context together, and
 /// `prefill_tokens` of prompts, each of which takes `prefill_percent` of its usual time.
 pub(super) fn step_us(decoding: u32, kv_tokens: u64, prefill_tokens: u32, prefill_percent: u64) -> u64 {
@@ -37,6 +42,11 @@ fn graph_size(decoding: u32) -> u32 {
 /// Time from a user's request to the router's decision, in microseconds.
 pub(super) fn frontend_us(isl_tokens: u32) -> u64 {
     FRONTEND_BASE_US + u64::from(isl_tokens) * FRONTEND_PER_TOKEN_US
+}
+
+/// Time to bring the KV cache of a prompt to another worker, in microseconds.
+pub(super) fn transfer_us(isl_tokens: u32) -> u64 {
+    TRANSFER_BASE_US + u64::from(isl_tokens) * TRANSFER_PER_1000_TOKENS_US / 1_000
 }
 
 /// What a step takes, in words.

@@ -104,7 +104,8 @@ impl Users {
     /// What a user's current request asks for.
     pub(super) fn job(&self, request: u32) -> Job {
         let User { isl_tokens, osl_tokens, .. } = self.users[request as usize];
-        Job { request, isl_tokens, osl_tokens, max_answer_tokens: self.workload.longest_answer() }
+        let max_answer_tokens = self.workload.longest_answer();
+        Job { request, isl_tokens, osl_tokens, max_answer_tokens, is_prefilled: false }
     }
 
     /// A user wants a new conversation and waits for the next wave.

@@ -1,15 +1,17 @@
-//! Says what happens in the simulated cluster in Dynamo 0.9's own bytes: who publishes what where, numbered as
-//! Dynamo numbers it (reference §2, §3). Must not know why anything happens.
+//! Says what happens in one pool of the simulated cluster in Dynamo's own bytes, 0.9 or 1.6: who publishes what where,
+//! numbered as Dynamo numbers it (reference §2, §3). Must not know why anything happens.
 
 use serde::Serialize;
 
 use super::config::{Config, EventLine};
 use super::fault::{Delivery, Fault, HashSeeds};
+pub(super) use super::shape::ActiveSequenceEventData as Step;
 use super::shape::{
     ActiveLoad, ActiveSequenceEvent, Envelope, KvCacheEvent, KvCacheEventData, KvHitRateEvent, ModelEntry,
     RouterEvent, StoredBlocks, WorkerWithDpRank,
 };
-pub(super) use super::shape::{ActiveSequenceEventData as Step, ChainHashes};
+use super::tokens::mix;
+use super::topology::{Pool, Release};
 use radixscope_model::id::{BlockHash, Millis};
 use radixscope_model::record::Block;
 
@@ -55,6 +57,30 @@ impl Sequence {
     }
 }
 
+/// Where a worker keeps blocks, as Dynamo names it from 1.1 on.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Tier {
+    Device,
+    Host,
+}
+
+impl Tier {
+    const fn name(self) -> &'static str {
+        match self {
+            Self::Device => "device",
+            Self::Host => "host_pinned",
+        }
+    }
+}
+
+/// Who tells of a step in the life of a request.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Teller {
+    Router,
+    /// The worker that runs it (≥ 1.5).
+    Worker,
+}
+
 #[derive(Debug)]
 struct WorkerLine {
     id: u64,
@@ -62,7 +88,46 @@ struct WorkerLine {
     event_id: Sequence,
     events: Sequence,
     metrics: Sequence,
+    sequences: Sequence,
 }
+
+/// A KV event that waits for the others of its moment (1.6).
+#[derive(Debug)]
+struct Pending {
+    event_id: u64,
+    tier: Tier,
+    change: Change,
+}
+
+#[derive(Debug)]
+enum Change {
+    Stored { parent_hash: Option<u64>, start_position: Option<u32>, blocks: Vec<Block> },
+    Removed { block_hashes: Vec<u64> },
+}
+
+impl Pending {
+    fn of(&self, worker_id: u64) -> RouterEvent<'_> {
+        let data = match &self.change {
+            &Change::Stored { parent_hash, start_position, ref blocks } => KvCacheEventData::Stored {
+                parent_hash,
+                start_position: Some(start_position),
+                blocks: StoredBlocks(blocks),
+            },
+            Change::Removed { block_hashes } => KvCacheEventData::Removed { block_hashes },
+        };
+        RouterEvent {
+            worker_id,
+            storage_tier: Some(self.tier.name()),
+            residency_domain: Some("worker"),
+            event: KvCacheEvent { event_id: self.event_id, data, dp_rank: 0 },
+        }
+    }
+}
+
+/// Most events of one batch (1.6).
+const MOST_EVENTS: usize = 128;
+/// Most blocks of a removal that neighbours are put together in (1.6, reference §2.6).
+const MOST_REMOVED: usize = 128;
 
 #[derive(Debug)]
 struct RouterLine {
@@ -78,14 +143,19 @@ impl RouterLine {
     }
 }
 
-/// The publishers of all workers and of the router.
+/// The publishers of all workers of a pool and of its router.
 #[derive(Debug)]
 pub(super) struct Wire {
+    release: Release,
     workers: Vec<WorkerLine>,
     /// By frontend.
     routers: Vec<RouterLine>,
-    /// Whether routers publish at all.
+    /// Whether routers publish what they choose and estimate, which from 1.0 on they do not.
     routers_publish: bool,
+    /// Whether workers publish KV events.
+    workers_publish: bool,
+    /// Events of a worker at this moment (1.6).
+    pending: Vec<Pending>,
     /// Whether every engine hashes with a seed of its own.
     seeded: bool,
     stream_subject: String,
@@ -101,6 +171,20 @@ pub(super) struct Wire {
 struct Topic {
     name: &'static str,
     subject: String,
+    release: Release,
+}
+
+impl Topic {
+    /// Id of a process as publisher of this topic: its own in 0.9; from 1.4 on any number below 2⁵³.
+    fn publisher(&self, instance: u64) -> u64 {
+        match self.release {
+            Release::V0_9 => instance,
+            Release::V1_6 => {
+                let of_topic = self.subject.bytes().fold(0, |hash, byte| mix(hash ^ u64::from(byte)));
+                mix(instance ^ of_topic) >> 11
+            }
+        }
+    }
 }
 
 /// Memory of messages, to be used again.
@@ -115,11 +199,12 @@ impl Buffers {
     fn publish(
         &mut self,
         topic: &Topic,
-        (publisher_id, sequence): (u64, u64),
+        (instance, sequence): (u64, u64),
         at_ms: Millis,
         event: &impl Serialize,
         out: Out<'_>,
     ) {
+        let publisher_id = topic.publisher(instance);
         pack(&mut self.payload, event);
         pack(&mut self.message, &Envelope::new(publisher_id, sequence, at_ms, topic.name, &self.payload));
         out(WireMessage { at_ms, channel: Channel::Nats, name: &topic.subject, payload: &self.message });
@@ -141,30 +226,46 @@ const RESTART_STEP: u64 = 0x100;
 const KV_EVENTS: &str = "kv-events";
 
 impl Wire {
-    pub(super) fn new(config: &Config) -> Self {
+    pub(super) fn new(pool: &Pool) -> Self {
+        let (config, release) = (&pool.config, pool.release());
         let Config { namespace, component, .. } = config;
-        let (workers, router_id) = instance_ids(config);
+        let (workers, router_id) = instance_ids(pool);
         let line = |(worker, &id)| WorkerLine {
             id,
             line: config.event_line(worker),
-            event_id: Sequence::default(),
+            // The event plane numbers from 1.
+            event_id: Sequence((config.event_line(worker) == EventLine::EventPlane).into()),
             events: Sequence::default(),
             metrics: Sequence::default(),
+            sequences: Sequence::default(),
         };
-        let of_namespace = |name| Topic { name, subject: format!("namespace.{namespace}.{name}") };
-        let of_component =
-            |name| Topic { name, subject: format!("namespace.{namespace}.component.{component}.{name}") };
+        let of_namespace =
+            |name| Topic { name, subject: format!("namespace.{namespace}.{name}"), release: Release::V0_9 };
+        let of_component = |name| {
+            let component = format!("namespace.{namespace}.component.{component}");
+            let subject = match release {
+                Release::V0_9 => format!("{component}.{name}"),
+                Release::V1_6 => format!("{component}.endpoint.generate.{name}"),
+            };
+            Topic { name, subject, release }
+        };
         Self {
+            release,
             workers: (0..).zip(&workers).map(line).collect(),
             routers: (0..u64::from(config.frontends()))
                 .map(|at| RouterLine::new(router_id + at * LEASE_STEP))
                 .collect(),
-            routers_publish: !config.has(Fault::Approximate),
+            routers_publish: release == Release::V0_9 && !config.has(Fault::Approximate),
+            workers_publish: pool.publishes_events(),
+            pending: Vec::new(),
             seeded: config.has(Fault::HashSeed),
             stream_subject: format!("{}.{KV_EVENTS}", stream_name(namespace, component)),
             events: of_component(KV_EVENTS),
             hits: of_namespace("kv-hit-rate"),
-            metrics: of_namespace("kv_metrics"),
+            metrics: match release {
+                Release::V0_9 => of_namespace("kv_metrics"),
+                Release::V1_6 => of_component("kv_metrics"),
+            },
             sequences: of_component("active_sequences_events"),
             buffers: Buffers::default(),
         }
@@ -175,9 +276,9 @@ impl Wire {
         self.workers[usize::from(worker)].id
     }
 
-    /// Discovery instance id of the frontend that routes.
-    pub(super) fn router_id(&self) -> u64 {
-        self.routers[0].id
+    /// Discovery instance id of a frontend that routes.
+    pub(super) fn frontend_id(&self, frontend: u8) -> u64 {
+        self.routers[usize::from(frontend)].id
     }
 
     /// The frontends begin anew, each with a new id.
@@ -198,21 +299,20 @@ impl Wire {
     }
 
     /// The model card of each worker, as discovery keys and values.
-    pub(super) fn model_cards(&mut self, config: &Config, at_ms: Millis, out: Out<'_>) {
+    pub(super) fn model_cards(&mut self, pool: &Pool, at_ms: Millis, out: Out<'_>) {
         for (at, worker) in (0..).zip(&self.workers) {
-            let card = ModelEntry::new(config, at, worker.id);
-            let (namespace, component) = (&config.namespace, &config.component);
+            let card = ModelEntry::new(pool, at, worker.id);
+            let (namespace, component) = (&pool.config.namespace, &pool.config.component);
             let key = format!("v1/mdc/{namespace}/{component}/generate/{:x}", worker.id);
             self.buffers.json(at_ms, Channel::Discovery, &key, &card, out);
         }
     }
 
-    /// A worker stored `blocks` below `parent`.
+    /// A worker stored `blocks` below `parent`, the first of them at the place `from` of its prompt.
     pub(super) fn stored(
         &mut self,
-        at_ms: Millis,
-        worker: u16,
-        (parent, blocks): (Option<BlockHash>, &[Block]),
+        (at_ms, worker, tier): (Millis, u16, Tier),
+        (parent, from, blocks): (Option<BlockHash>, u32, &[Block]),
         delivery: Delivery,
         out: Out<'_>,
     ) {
@@ -224,23 +324,38 @@ impl Wire {
             _ if self.seeded => own.as_slice(),
             _ => blocks,
         };
-        let data = KvCacheEventData::Stored { parent_hash, blocks: StoredBlocks(blocks) };
+        if self.line(worker) == EventLine::EventPlane {
+            let start_position = (tier == Tier::Host).then_some(from);
+            let change = Change::Stored { parent_hash, start_position, blocks: blocks.to_vec() };
+            return self.waits(at_ms, worker, (tier, change), delivery, out);
+        }
+        let data =
+            KvCacheEventData::Stored { parent_hash, start_position: None, blocks: StoredBlocks(blocks) };
         self.kv_event(at_ms, worker, data, delivery, out);
     }
 
     /// A worker evicted a block.
     pub(super) fn removed(
         &mut self,
-        at_ms: Millis,
-        worker: u16,
+        (at_ms, worker, tier): (Millis, u16, Tier),
         hash: BlockHash,
         delivery: Delivery,
         out: Out<'_>,
     ) {
         let block_hashes = [self.own_hash(worker, hash).0];
-        self.kv_event(at_ms, worker, KvCacheEventData::Removed { block_hashes }, delivery, out);
+        if self.line(worker) == EventLine::EventPlane {
+            let change = Change::Removed { block_hashes: block_hashes.to_vec() };
+            return self.waits(at_ms, worker, (tier, change), delivery, out);
+        }
+        let data = KvCacheEventData::Removed { block_hashes: &block_hashes };
+        self.kv_event(at_ms, worker, data, delivery, out);
     }
 
+    fn line(&self, worker: u16) -> EventLine {
+        self.workers[usize::from(worker)].line
+    }
+
+    /// Publishes an event by itself, as 0.9 does.
     fn kv_event(
         &mut self,
         at_ms: Millis,
@@ -257,15 +372,60 @@ impl Wire {
         let out = if delivery == Delivery::Lost { nobody } else { out };
         let line = &mut self.workers[usize::from(worker)];
         let event = KvCacheEvent { event_id: line.event_id.next(), data, dp_rank: 0 };
-        let event = RouterEvent { worker_id: line.id, event };
+        let event = RouterEvent { worker_id: line.id, storage_tier: None, residency_domain: None, event };
         match line.line {
             EventLine::JetStream => {
                 self.buffers.json(at_ms, Channel::Nats, &self.stream_subject, &event, out);
             }
-            EventLine::LocalIndexer => {
+            EventLine::LocalIndexer | EventLine::EventPlane => {
                 self.buffers.publish(&self.events, (line.id, line.events.next()), at_ms, &event, out);
             }
         }
+    }
+
+    /// Keeps an event until [`Wire::flush`]; neighbouring removals become one.
+    fn waits(
+        &mut self,
+        at_ms: Millis,
+        worker: u16,
+        (tier, change): (Tier, Change),
+        delivery: Delivery,
+        out: Out<'_>,
+    ) {
+        if delivery == Delivery::Unpublished || !self.workers_publish {
+            return;
+        }
+        if delivery == Delivery::Lost {
+            self.flush(at_ms, worker, out);
+            let line = &mut self.workers[usize::from(worker)];
+            line.event_id.next();
+            line.events.next();
+            return;
+        }
+        if let (Change::Removed { block_hashes: more }, Some(last)) = (&change, self.pending.last_mut())
+            && let (true, Change::Removed { block_hashes }) = (last.tier == tier, &mut last.change)
+            && block_hashes.len() < MOST_REMOVED
+        {
+            block_hashes.extend(more);
+            return;
+        }
+        if self.pending.len() == MOST_EVENTS {
+            self.flush(at_ms, worker, out);
+        }
+        let event_id = self.workers[usize::from(worker)].event_id.next();
+        self.pending.push(Pending { event_id, tier, change });
+    }
+
+    /// Publishes what waits, as one batch.
+    pub(super) fn flush(&mut self, at_ms: Millis, worker: u16, out: Out<'_>) {
+        if self.pending.is_empty() {
+            return;
+        }
+        let line = &mut self.workers[usize::from(worker)];
+        let worker_id = line.id;
+        let batch: Vec<RouterEvent<'_>> = self.pending.iter().map(|event| event.of(worker_id)).collect();
+        self.buffers.publish(&self.events, (line.id, line.events.next()), at_ms, &batch, out);
+        self.pending.clear();
     }
 
     /// The router chose a worker.
@@ -287,19 +447,24 @@ impl Wire {
         self.buffers.publish(&self.hits, (router.id, router.hits.next()), at_ms, &event, out);
     }
 
-    /// The router tells its replicas of a step in the life of a request.
+    /// The router tells its replicas of a step in the life of a request, or the worker tells the routers.
     pub(super) fn sequence(
         &mut self,
         at_ms: Millis,
-        worker: u16,
+        (teller, worker): (Teller, u16),
         request_id: &str,
         data: Step<'_>,
         out: Out<'_>,
     ) {
-        let worker = WorkerWithDpRank { worker_id: self.worker_id(worker), dp_rank: 0 };
-        let router = &mut self.routers[0];
-        let event = ActiveSequenceEvent { request_id, worker, data, router_id: router.id };
-        self.buffers.publish(&self.sequences, (router.id, router.sequences.next()), at_ms, &event, out);
+        let lora_name = (self.release == Release::V1_6).then_some(());
+        let at = &mut self.workers[usize::from(worker)];
+        let worker = WorkerWithDpRank { worker_id: at.id, dp_rank: 0 };
+        let (router_id, sequence) = match teller {
+            Teller::Router => (self.routers[0].id, &mut self.routers[0].sequences),
+            Teller::Worker => (at.id, &mut at.sequences),
+        };
+        let event = ActiveSequenceEvent { request_id, worker, data, router_id, lora_name };
+        self.buffers.publish(&self.sequences, (router_id, sequence.next()), at_ms, &event, out);
     }
 
     /// What the router thinks a worker is doing.
@@ -323,7 +488,19 @@ impl Wire {
     pub(super) fn worker_load(&mut self, at_ms: Millis, worker: u16, used_blocks: u64, out: Out<'_>) {
         let line = &mut self.workers[usize::from(worker)];
         let publisher = (line.id, line.metrics.next());
-        self.load(at_ms, publisher, worker, used_blocks, None, out);
+        match self.release {
+            Release::V0_9 => self.load(at_ms, publisher, worker, used_blocks, None, out),
+            Release::V1_6 => {
+                let event = ActiveLoad {
+                    worker_id: line.id,
+                    dp_rank: 0,
+                    active_decode_blocks: None,
+                    active_prefill_tokens: None,
+                    kv_used_blocks: Some(used_blocks),
+                };
+                self.buffers.publish(&self.metrics, publisher, at_ms, &event, out);
+            }
+        }
     }
 
     fn load(
@@ -336,7 +513,13 @@ impl Wire {
         out: Out<'_>,
     ) {
         let (worker_id, active_decode_blocks) = (self.worker_id(worker), Some(active_decode_blocks));
-        let event = ActiveLoad { worker_id, dp_rank: 0, active_decode_blocks, active_prefill_tokens };
+        let event = ActiveLoad {
+            worker_id,
+            dp_rank: 0,
+            active_decode_blocks,
+            active_prefill_tokens,
+            kv_used_blocks: None,
+        };
         self.buffers.publish(&self.metrics, publisher, at_ms, &event, out);
     }
 }
@@ -349,11 +532,12 @@ fn stream_name(namespace: &str, component: &str) -> String {
 }
 
 /// Ids as etcd hands them out: one lease after the other, far above what a JavaScript number holds.
-fn instance_ids(config: &Config) -> (Vec<u64>, u64) {
+fn instance_ids(pool: &Pool) -> (Vec<u64>, u64) {
     const LEASES: u64 = 0x6a6c_0000_0000_0000;
-    let first = LEASES | (config.seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 16 & !0xfff);
-    let workers: Vec<u64> = (1..=u64::from(config.workers)).map(|n| first + n * LEASE_STEP).collect();
-    (workers, first + (u64::from(config.workers) + 1) * LEASE_STEP + 1)
+    let first = LEASES | (pool.config.seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 16 & !0xfff);
+    let id = |worker: u16| first + (u64::from(pool.worker(worker)) + 1) * LEASE_STEP;
+    let workers: Vec<u64> = (0..pool.config.workers).map(id).collect();
+    (workers, first + (u64::from(pool.workers_of_all) + 1) * LEASE_STEP + 1)
 }
 
 #[expect(
@@ -371,7 +555,12 @@ fn pack(into: &mut Vec<u8>, value: &impl Serialize) {
 }
 
 #[cfg(test)]
+#[path = "wire_recorded.rs"]
+mod recorded;
+
+#[cfg(test)]
 mod tests {
+    use super::super::shape::ChainHashes;
     use super::*;
     use radixscope_model::id::TokensHash;
 
@@ -380,7 +569,8 @@ mod tests {
 
     /// The bytes that `say` publishes, with the ids of the messages recorded from a real Dynamo.
     fn published(events: EventLine, say: impl FnOnce(&mut Wire, Out<'_>)) -> (String, Vec<u8>) {
-        let mut wire = Wire::new(&Config { workers: 1, events, ..Config::default() });
+        let config = Config { workers: 1, events, ..Config::default() };
+        let mut wire = Wire::new(&config.pools()[0]);
         wire.workers[0].id = WORKER;
         wire.routers[0].id = ROUTER;
         let mut messages = Vec::new();
@@ -439,7 +629,7 @@ mod tests {
         let say = |step: fn(&[Block]) -> Step<'_>| {
             let blocks = blocks([(7585370176810793920, 0), (0x9b3e_eddc_fd32_dfef, 0)]);
             let (subject, bytes) = published(EventLine::JetStream, |wire, out| {
-                wire.sequence(Millis(0), 0, "e9980da3", step(&blocks), out);
+                wire.sequence(Millis(0), (Teller::Router, 0), "e9980da3", step(&blocks), out);
             });
             assert_eq!(subject, "namespace.dynamo.component.backend.active_sequences_events");
             hex(payload_of(&bytes))
@@ -491,7 +681,7 @@ mod tests {
             (0x9b3e_eddc_fd32_dfef, 0xc1d4_e735_5a1a_9907),
         ]);
         let (subject, bytes) = published(EventLine::LocalIndexer, |wire, out| {
-            wire.stored(Millis(1795198014434), 0, (None, &blocks), Delivery::Whole, out);
+            wire.stored((Millis(1795198014434), 0, Tier::Device), (None, 0, &blocks), Delivery::Whole, out);
         });
         assert_eq!(subject, "namespace.dynamo.component.backend.kv-events");
         assert_eq!(bytes.len(), 276);
@@ -511,7 +701,7 @@ mod tests {
         let blocks =
             blocks([(7585370176810793920, 7585370176810793920), (5214045902298629111, 8781325924315300312)]);
         let (subject, bytes) = published(EventLine::JetStream, |wire, out| {
-            wire.stored(Millis(0), 0, (None, &blocks), Delivery::Whole, out)
+            wire.stored((Millis(0), 0, Tier::Device), (None, 0, &blocks), Delivery::Whole, out)
         });
         assert_eq!(subject, "namespace-dynamo-component-backend-kv-events.kv-events");
         assert_eq!(
@@ -523,7 +713,7 @@ mod tests {
     #[test]
     fn a_removed_event_names_one_block() {
         let (_, bytes) = published(EventLine::JetStream, |wire, out| {
-            wire.removed(Millis(0), 0, BlockHash(u64::MAX), Delivery::Whole, out)
+            wire.removed((Millis(0), 0, Tier::Device), BlockHash(u64::MAX), Delivery::Whole, out)
         });
         assert_eq!(
             String::from_utf8(bytes).expect("JSON is UTF-8"),

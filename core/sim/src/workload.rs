@@ -1,42 +1,40 @@
 //! The workload on the simulated cluster, event by event: users who send, publishers that report, an observer who measures.
 //! Must not know how requests are served.
 
-use std::fmt::Write as _;
-
 use rand::RngExt;
 use rand_pcg::Pcg64Mcg;
 
 use super::agenda::Agenda;
-use super::config::Config;
-use super::engine::{Engine, Job, Texts};
-use super::fault::{Delivery, Failure, Fault, Faults, HashSeeds, Steer};
+use super::config::{Config, Topology};
+use super::engine::Engine;
+use super::fault::Failure;
 use super::fault_events;
-use super::log::{DecisionInput, Log};
+use super::log::uuid;
 use super::metrics::{Metrics, SCRAPE_EVERY_US};
-use super::report::{IN_FLIGHT_EVERY_MS, InFlightSample, Report, RequestRecord};
-use super::router::{Choice, Router};
-use super::serving::{FirstToken, Rejected, Served, Serving, Surroundings};
+use super::observed::Observed;
+use super::processes::Processes;
+use super::report::{IN_FLIGHT_EVERY_MS, InFlightSample, Report};
+use super::serving::Serving;
 use super::stream;
 use super::timing;
 use super::users::Users;
-use super::wire::{ChainHashes, Out, Step, Wire};
-use radixscope_model::id::{BlockHash, Millis};
-use radixscope_model::record::Block;
+use super::wire::Out;
+use radixscope_model::id::Millis;
+use radixscope_router::Role;
 
 /// Users arrive one after the other over this long at the start, in microseconds.
 const RAMP_US: u64 = 20_000_000;
 /// Users of a wave do not click in the same millisecond: they spread over this long, in microseconds.
 const WAVE_JITTER_US: u64 = 400_000;
-/// Least time after a failure until a user tries again, in microseconds.
-const RETRY_US: u64 = 500_000;
-/// Over so long they spread, in microseconds.
-const RETRY_JITTER_US: u64 = 3_000_000;
-/// Least time between two load reports of a worker, in microseconds.
-const LOAD_EVERY_US: u64 = 100_000;
+/// From the choice of a prefill worker to that of a decode worker, in microseconds.
+pub(super) const DECODE_ROUTED_US: u64 = 3_000;
+/// The pools of a disaggregated deployment.
+const PREFILL: usize = 0;
+const DECODE: usize = 1;
 
 /// What happens next.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-enum Event {
+pub(super) enum Event {
     /// Workers register.
     Registration,
     /// A user joins those that wait for a wave.
@@ -47,7 +45,11 @@ enum Event {
     Send(u32),
     /// The frontend is done with a prompt and routes it.
     Route(u32),
-    /// A worker's engine ends a step.
+    /// A prompt that is being prefilled gets a worker to decode on.
+    RouteDecode(u32),
+    /// The KV of a prompt is where it will be decoded.
+    Transferred(u32),
+    /// A worker's engine ends a step; workers are numbered over all pools.
     StepEnd(u16),
     /// A worker may report its load again.
     LoadDue(u16),
@@ -61,62 +63,61 @@ enum Event {
     Settles,
 }
 
-/// A worker's last load report.
+/// What is known of a user's request beyond the pool that it is in.
 #[derive(Clone, Copy, Debug, Default)]
-struct LoadReport {
-    blocks: u64,
-    /// When the next may follow.
-    next_us: u64,
-    due: bool,
+pub(super) struct Request {
+    /// Pools in which it is not over.
+    pub(super) open: u8,
+    /// Whether it failed in one.
+    pub(super) has_failed: bool,
+    /// What became of it where it was prefilled, if that was elsewhere.
+    pub(super) prefill: Option<PrefillPart>,
 }
 
-/// All that surrounds router and engines.
+/// The part of a request that a worker did which only prefills.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct PrefillPart {
+    pub(super) worker: u16,
+    pub(super) cached_tokens: u32,
+    pub(super) queued_us: u64,
+}
+
+/// All that surrounds routers and engines.
 #[derive(Debug)]
 pub(super) struct Driver {
     pub(super) config: Config,
     start: Millis,
-    agenda: Agenda<Event>,
-    users: Users,
-    loads: Vec<LoadReport>,
-    pub(super) wire: Wire,
-    pub(super) log: Log,
-    pub(super) faults: Faults,
-    /// Who stored each block first, where engines hash each in its own way.
-    pub(super) seeds: Option<HashSeeds>,
-    metrics: Option<Metrics>,
+    pub(super) agenda: Agenda<Event>,
+    pub(super) users: Users,
+    pub(super) pools: Vec<Processes>,
+    pub(super) metrics: Option<Metrics>,
     /// Requests that a frontend has and has not routed yet.
     arriving: u32,
-    report: Report,
-    /// The router's id of each user's request.
-    request_ids: Vec<String>,
-    jitter: Pcg64Mcg,
+    pub(super) report: Report,
+    /// By user.
+    pub(super) requests: Vec<Request>,
+    /// Requests that failed in one pool and are to end in the others.
+    pub(super) broken: Vec<(usize, u32, Failure)>,
+    pub(super) jitter: Pcg64Mcg,
     ids: Pcg64Mcg,
-}
-
-/// The same with a receiver of its messages.
-pub(super) struct Observed<'a, 'o> {
-    pub(super) driver: &'a mut Driver,
-    pub(super) out: Out<'o>,
 }
 
 impl Driver {
     /// `config` is valid.
     pub(super) fn new(config: Config, start: Millis) -> Self {
+        let pools = config.pools();
         let mut driver = Self {
             users: Users::new(&config),
-            loads: vec![LoadReport::default(); usize::from(config.workers)],
-            wire: Wire::new(&config),
-            log: Log::new(&config),
-            faults: Faults::new(&config),
-            seeds: config.has(Fault::HashSeed).then(HashSeeds::default),
-            metrics: config.metrics.then(|| Metrics::new(&config)),
+            metrics: config.metrics.then(|| Metrics::new(&pools)),
             arriving: 0,
-            report: Report::new(config.workers),
-            request_ids: vec![String::new(); config.concurrency as usize],
+            report: Report::new(config.topology.pools() * config.workers),
+            requests: vec![Request::default(); config.concurrency as usize],
+            broken: Vec::new(),
             jitter: stream(config.seed, 0x6a69_7474_6572),
             ids: stream(config.seed, 0x7575_6964),
             agenda: Agenda::new(),
             start,
+            pools: pools.into_iter().map(Processes::new).collect(),
             config,
         };
         driver.agenda.after(0, Event::Registration);
@@ -129,7 +130,7 @@ impl Driver {
         if driver.metrics.is_some() {
             driver.agenda.after(SCRAPE_EVERY_US, Event::Scrape);
         }
-        if let Some(strikes_us) = driver.faults.strikes_us() {
+        if let Some(strikes_us) = driver.pools.iter().find_map(|of| of.faults.strikes_us()) {
             driver.agenda.after(strikes_us, Event::Strikes);
         }
         driver
@@ -143,70 +144,129 @@ impl Driver {
         &self.config
     }
 
-    pub(super) fn wire(&self) -> &Wire {
-        &self.wire
+    /// The pool of a worker numbered over all pools, and its number there.
+    pub(super) fn place(&self, worker: u16) -> (usize, u16) {
+        (usize::from(worker / self.config.workers), worker % self.config.workers)
     }
 
-    /// Lets everything up to and including `until` happen.
-    pub(super) fn run_until(&mut self, until: Millis, serving: &mut Serving, out: Out<'_>) {
+    /// Discovery instance id of a worker numbered over all pools.
+    pub(super) fn worker_id(&self, worker: u16) -> u64 {
+        let (pool, worker) = self.place(worker);
+        self.pools[pool].wire.worker_id(worker)
+    }
+
+    /// Lets everything up to and including `until` happen; `pools` are those of the configuration.
+    pub(super) fn run_until(&mut self, until: Millis, pools: &mut [Serving], out: Out<'_>) {
         if until < self.start {
             return;
         }
         // The last microsecond of that millisecond.
         let until_us = until.since(self.start) * 1_000 + 999;
         while let Some(event) = self.agenda.next(until_us) {
-            self.happen(event, serving, out);
+            self.happen(event, pools, out);
+            self.end_broken(pools, out);
         }
     }
 
-    fn happen(&mut self, event: Event, serving: &mut Serving, out: Out<'_>) {
+    fn at<'a, 'o>(&'a mut self, pool: usize, out: Out<'o>) -> Observed<'a, 'o> {
+        Observed { driver: self, pool, out }
+    }
+
+    fn happen(&mut self, event: Event, pools: &mut [Serving], out: Out<'_>) {
         match event {
-            Event::Registration => self.wire.model_cards(&self.config, self.now_ms(), out),
+            Event::Registration => {
+                let at_ms = self.now_ms();
+                self.pools.iter_mut().for_each(|of| of.wire.model_cards(&of.pool, at_ms, out));
+            }
             Event::Arrival(user) => self.users.wait(user),
             Event::Wave => self.wave(),
             Event::Send(user) => {
                 self.arriving += 1;
-                let frontend = self.faults.frontend(user);
+                let frontend = self.frontend(user);
                 self.metrics.iter_mut().for_each(|metrics| metrics.received(frontend));
                 let frontend_us = timing::frontend_us(self.users.job(user).isl_tokens);
                 self.agenda.after(frontend_us, Event::Route(user));
             }
-            Event::Route(user) => {
-                self.arriving -= 1;
-                serving.route(user, &mut Observed { driver: self, out });
+            Event::Route(user) => self.route(user, pools, out),
+            Event::RouteDecode(user) if pools[PREFILL].is_open(user) => {
+                pools[DECODE].route(user, &mut self.at(DECODE, out));
             }
-            // Nothing comes of a step that a killed engine had begun.
-            Event::StepEnd(worker) | Event::LoadDue(worker) if !serving.lives(worker) => {}
-            Event::StepEnd(worker) => {
-                serving.end_step(worker, &mut Observed { driver: self, out });
-                self.report_load(worker, serving.engine(worker), out);
+            Event::RouteDecode(_) => {}
+            Event::Transferred(user) => {
+                pools[PREFILL].transferred(user, &mut self.at(PREFILL, out));
+                pools[DECODE].begin(user, &mut self.at(DECODE, out));
             }
-            Event::LoadDue(worker) => {
-                self.loads[usize::from(worker)].due = false;
-                self.report_load(worker, serving.engine(worker), out);
+            Event::StepEnd(of_all) | Event::LoadDue(of_all) => {
+                let (pool, worker) = self.place(of_all);
+                // Nothing comes of a step that a killed engine had begun.
+                if !pools[pool].lives(worker) {
+                    return;
+                }
+                if event == Event::StepEnd(of_all) {
+                    pools[pool].end_step(worker, &mut self.at(pool, out));
+                } else {
+                    self.pools[pool].load_due(worker);
+                }
+                self.report_load(pool, worker, pools[pool].engine(worker), out);
             }
-            Event::Sample => self.sample(serving),
-            Event::Scrape => self.scrape(serving, out),
+            Event::Sample => self.sample(pools),
+            Event::Scrape => self.scrape(pools, out),
             Event::Strikes => {
-                let settles_us = fault_events::strike(&mut Observed { driver: self, out }, serving);
+                let mut settles_us = None;
+                for (pool, serving) in pools.iter_mut().enumerate() {
+                    if self.pools[pool].faults.strikes_us().is_some() {
+                        settles_us = fault_events::strike(&mut self.at(pool, out), serving);
+                    }
+                }
                 settles_us.into_iter().for_each(|us| self.agenda.after(us, Event::Settles));
             }
-            Event::Settles => fault_events::settle(&mut Observed { driver: self, out }, serving),
+            Event::Settles => {
+                for (pool, serving) in pools.iter_mut().enumerate() {
+                    fault_events::settle(&mut self.at(pool, out), serving);
+                }
+            }
         }
     }
 
-    fn scrape(&mut self, serving: &Serving, out: Out<'_>) {
+    /// Sends a prompt to the pool that prefills it first, or to both models.
+    fn route(&mut self, user: u32, pools: &mut [Serving], out: Out<'_>) {
+        self.arriving -= 1;
+        let first = match self.config.topology {
+            Topology::TwoModels => 2,
+            Topology::Aggregated | Topology::Disaggregated | Topology::Tiers => 1,
+        };
+        // Whatever becomes of it in one pool, it is not over before it was sent to all.
+        self.requests[user as usize] = Request { open: first, ..Request::default() };
+        for (pool, serving) in pools.iter_mut().enumerate().take(first.into()) {
+            serving.route(user, &mut self.at(pool, out));
+        }
+        if self.config.topology == Topology::Disaggregated {
+            self.agenda.after(DECODE_ROUTED_US, Event::RouteDecode(user));
+        }
+    }
+
+    /// Ends requests in the pools in which they did not fail.
+    fn end_broken(&mut self, pools: &mut [Serving], out: Out<'_>) {
+        while let Some((failed, user, how)) = self.broken.pop() {
+            for (pool, serving) in pools.iter_mut().enumerate().filter(|(pool, _)| *pool != failed) {
+                serving.cancel(user, how, &mut self.at(pool, out));
+            }
+        }
+    }
+
+    fn scrape(&mut self, pools: &[Serving], out: Out<'_>) {
         let at = (self.now_ms(), self.agenda.now_us());
         let Some(metrics) = &mut self.metrics else { return };
-        let living = (0..self.config.workers).filter(|&worker| serving.lives(worker));
-        metrics.scrape(&self.config, at, living.map(|worker| (worker, serving.engine(worker))), out);
+        metrics.scrape(&self.pools, pools, at, out);
         self.agenda.after(SCRAPE_EVERY_US, Event::Scrape);
     }
 
-    /// The frontends begin anew: ids, numbers and counters.
-    pub(super) fn restart_frontends(&mut self) {
-        self.wire.restart_routers();
-        self.metrics.iter_mut().for_each(|metrics| metrics.restarted(self.arriving.into()));
+    /// The frontends begin anew in a pool, and when that is the last one, as a whole: ids, numbers and counters.
+    pub(super) fn restart_frontends(&mut self, pool: usize) {
+        self.pools[pool].wire.restart_routers();
+        if pool + 1 == self.pools.len() {
+            self.metrics.iter_mut().for_each(|metrics| metrics.restarted(self.arriving.into()));
+        }
     }
 
     /// Now, in microseconds of Unix time.
@@ -218,7 +278,7 @@ impl Driver {
         self.at_ms(self.agenda.now_us())
     }
 
-    fn at_ms(&self, us: u64) -> Millis {
+    pub(super) fn at_ms(&self, us: u64) -> Millis {
         Millis(self.start.0 + us / 1_000)
     }
 
@@ -229,219 +289,47 @@ impl Driver {
         agenda.after(u64::from(next_ms) * 1_000, Event::Wave);
     }
 
-    /// A worker's own load: on change, but not too often.
-    fn report_load(&mut self, worker: u16, engine: &Engine, out: Out<'_>) {
-        let blocks = u64::from(engine.cache().in_use());
-        let now_us = self.agenda.now_us();
-        let load = &mut self.loads[usize::from(worker)];
-        if blocks == load.blocks || load.due {
-            return;
+    fn report_load(&mut self, pool: usize, worker: u16, engine: &Engine, out: Out<'_>) {
+        let at = (self.now_ms(), self.agenda.now_us());
+        if let Some(later_us) = self.pools[pool].report_load(worker, engine, at, out) {
+            let worker = self.pools[pool].pool.worker(worker);
+            self.agenda.after(later_us, Event::LoadDue(worker));
         }
-        if now_us < load.next_us {
-            load.due = true;
-            self.agenda.after(load.next_us - now_us, Event::LoadDue(worker));
-            return;
-        }
-        *load = LoadReport { blocks, next_us: now_us + LOAD_EVERY_US, due: false };
-        self.wire.worker_load(self.now_ms(), worker, blocks, out);
     }
 
-    fn sample(&mut self, serving: &Serving) {
-        let in_flight = || serving.router.in_flight();
-        self.report.sampled(InFlightSample {
-            at_ms: self.now_ms(),
-            least: in_flight().min().unwrap_or(0),
-            most: in_flight().max().unwrap_or(0),
-            queued: serving.engines().iter().map(Engine::queued).sum(),
-        });
+    /// The load of the pool in which requests spend most of their time: the last one.
+    fn sample(&mut self, pools: &[Serving]) {
+        if let Some(serving) = pools.last() {
+            let in_flight = || serving.router.in_flight();
+            self.report.sampled(InFlightSample {
+                at_ms: self.now_ms(),
+                least: in_flight().min().unwrap_or(0),
+                most: in_flight().max().unwrap_or(0),
+                queued: serving.engines().iter().map(Engine::queued).sum(),
+            });
+        }
         self.agenda.after(IN_FLIGHT_EVERY_MS * 1_000, Event::Sample);
     }
 
-    /// A new UUID (version 4) for a user's request.
-    fn name_request(&mut self, user: u32) {
-        let (high, low): (u64, u64) = (self.ids.random(), self.ids.random());
-        let id = &mut self.request_ids[user as usize];
-        id.clear();
-        // Writing to a String cannot fail.
-        let _ = write!(
-            id,
-            "{:08x}-{:04x}-4{:03x}-{:04x}-{:012x}",
-            high >> 32,
-            high >> 16 & 0xffff,
-            high & 0xfff,
-            low >> 48 & 0x3fff | 0x8000,
-            low & 0xffff_ffff_ffff
-        );
-    }
-}
-
-impl Observed<'_, '_> {
-    /// What the router thinks of a worker: replicas of the router get the cause first.
-    fn router_load(&mut self, router: &Router, worker: u16, user: u32) {
-        if router.is_kv() {
-            let frontend = self.frontend(user);
-            let at_ms = self.driver.now_ms();
-            self.driver.wire.router_load(at_ms, frontend, worker, router.load(frontend, worker), self.out);
-        }
+    /// Which frontend a user talks to.
+    pub(super) fn frontend(&self, user: u32) -> u8 {
+        self.pools[0].faults.frontend(user)
     }
 
-    fn sequence(&mut self, router: &Router, worker: u16, user: u32, step: Step<'_>) {
-        let Driver { config, wire, request_ids, agenda, start, .. } = &mut *self.driver;
-        if config.replica_sync && router.is_kv() {
-            let at_ms = Millis(start.0 + agenda.now_us() / 1_000);
-            wire.sequence(at_ms, worker, &request_ids[user as usize], step, self.out);
-        }
-    }
-}
-
-impl Texts for Observed<'_, '_> {
-    fn blocks(&self, request: u32) -> &[Block] {
-        self.driver.users.blocks(request)
-    }
-}
-
-/// A user has one request at a time, known by the user's number.
-impl Surroundings for Observed<'_, '_> {
-    fn now_us(&self) -> u64 {
-        self.driver.agenda.now_us()
+    /// A new UUID (version 4) for a user's request in a pool; a request that is prefilled elsewhere keeps its id.
+    pub(super) fn name_request(&mut self, pool: usize, user: u32) {
+        let id = if self.pools[pool].pool.role == Role::Decode {
+            self.pools[PREFILL].request_ids[user as usize].clone()
+        } else {
+            uuid(self.ids.random(), self.ids.random())
+        };
+        self.pools[pool].request_ids[user as usize] = id;
     }
 
-    fn job(&self, user: u32) -> Job {
-        self.driver.users.job(user)
-    }
-
-    fn step_begun(&mut self, worker: u16, duration_us: u64) {
-        self.driver.agenda.after(duration_us, Event::StepEnd(worker));
-    }
-
-    fn routed(&mut self, router: &Router, user: u32, choice: Choice) {
-        self.driver.report.routed_total += 1;
-        self.driver.metrics.iter_mut().for_each(|metrics| metrics.routed(choice.worker));
-        if !router.is_kv() {
-            return;
-        }
-        self.driver.name_request(user);
-        let (at_ms, at_us, frontend) = (self.driver.now_ms(), self.driver.now_unix_us(), self.frontend(user));
-        let Choice { worker, overlap_blocks } = choice;
-        let Driver { config, users, wire, log, report, request_ids, .. } = &mut *self.driver;
-        let isl_tokens = users.job(user).isl_tokens;
-        let prompt = &users.routed_blocks(user)[..(isl_tokens / config.block_size_tokens) as usize];
-        let candidates = router.candidates();
-        report.decided(|decision| {
-            decision.at_ms = at_ms;
-            decision.worker = worker;
-            decision.isl_tokens = isl_tokens;
-            decision.prompt.extend(prompt.iter().map(|b| b.block_hash));
-            decision.candidates.extend_from_slice(candidates);
-        });
-        let decided = DecisionInput { worker, workers: router.workers(), candidates };
-        log.decided(frontend, at_us, &decided, |worker| wire.worker_id(worker), self.out);
-        let isl_blocks = isl_tokens.div_ceil(config.block_size_tokens);
-        wire.hit_rate(at_ms, frontend, worker, isl_blocks, overlap_blocks, self.out);
-        if config.replica_sync {
-            let added = Step::AddRequest {
-                token_sequence: Some(ChainHashes(prompt)),
-                isl: isl_tokens,
-                overlap: overlap_blocks,
-                expected_output_tokens: None,
-            };
-            wire.sequence(at_ms, worker, &request_ids[user as usize], added, self.out);
-        }
-        self.router_load(router, worker, user);
-    }
-
-    fn prefilled(&mut self, router: &Router, user: u32, first: &FirstToken) {
-        let FirstToken { worker, isl_tokens, cached_tokens, ttft_us } = *first;
-        let frontend = self.frontend(user);
-        if let Some(metrics) = &mut self.driver.metrics {
-            metrics.first_token(frontend, worker, ttft_us, (isl_tokens, cached_tokens));
-        }
-        self.sequence(router, worker, user, Step::MarkPrefillCompleted);
-        self.router_load(router, worker, user);
-    }
-
-    fn stored(&mut self, worker: u16, user: u32, from: u32, to: u32) -> Delivery {
-        let (at_ms, now_us) = (self.driver.now_ms(), self.now_us());
-        let Driver { users, wire, report, faults, .. } = &mut *self.driver;
-        let text = users.blocks(user);
-        let parent = from.checked_sub(1).map(|at| text[at as usize].block_hash);
-        let blocks = &text[from as usize..to as usize];
-        report.stored_blocks_total[usize::from(worker)] += blocks.len() as u64;
-        let delivery = faults.stored(now_us, worker, blocks.len());
-        wire.stored(at_ms, worker, (parent, blocks), delivery, self.out);
-        fault_events::stored(self, worker, (user, from as usize..to as usize), delivery);
-        delivery
-    }
-
-    fn evicted(&mut self, worker: u16, hash: BlockHash) -> Delivery {
-        self.driver.report.evicted_blocks_total[usize::from(worker)] += 1;
-        let (at_ms, now_us) = (self.driver.now_ms(), self.now_us());
-        let delivery = self.driver.faults.removed(now_us, worker);
-        self.driver.wire.removed(at_ms, worker, hash, delivery, self.out);
-        fault_events::removed(self, worker, hash, delivery);
-        delivery
-    }
-
-    fn rejected(&mut self, worker: u16, rejected: Rejected) {
-        fault_events::rejected(self, worker, rejected);
-    }
-
-    fn stepped(&mut self, worker: u16, engine: &Engine) {
-        let Driver { metrics, faults, agenda, .. } = &mut *self.driver;
-        if let Some(metrics) = metrics {
-            metrics.stepped(worker, agenda.now_us(), engine.continued().map(|user| faults.frontend(user)));
-        }
-    }
-
-    fn failed(&mut self, router: &Router, worker: u16, user: u32, failure: Failure) {
-        self.sequence(router, worker, user, Step::Free);
-        self.router_load(router, worker, user);
-        let frontend = self.frontend(user);
-        let driver = &mut *self.driver;
-        driver.report.failed_total += 1;
-        driver.metrics.iter_mut().for_each(|metrics| metrics.failed(frontend));
-        // Not all of them try again at once.
-        let again_us = RETRY_US + driver.jitter.random_range(0..RETRY_JITTER_US);
-        driver.agenda.after(again_us, Event::Arrival(user));
-        fault_events::failed(self, failure);
-    }
-
-    fn routed_blocks(&self, user: u32) -> &[Block] {
-        self.driver.users.routed_blocks(user)
-    }
-
-    fn frontend(&self, user: u32) -> u8 {
-        self.driver.faults.frontend(user)
-    }
-
-    fn steer(&self, user: u32) -> Steer {
-        self.driver.faults.steer(self.now_us(), self.driver.users.conversation(user))
-    }
-
-    fn finished(&mut self, router: &Router, user: u32, served: &Served) {
-        self.sequence(router, served.worker, user, Step::Free);
-        self.router_load(router, served.worker, user);
-        let (frontend, now_us) = (self.frontend(user), self.now_us());
-        self.driver.metrics.iter_mut().for_each(|metrics| metrics.finished(frontend, now_us, served));
-        let back_us = timing::FIRST_TOKEN_BACK_US;
-        let driver = &mut *self.driver;
-        let sent_us = driver.agenda.now_us() + back_us - served.e2e_us;
-        driver.report.finished(RequestRecord {
-            sent_at_ms: driver.at_ms(sent_us),
-            finished_at_ms: driver.now_ms(),
-            worker: served.worker,
-            isl_tokens: served.job.isl_tokens,
-            osl_tokens: served.job.osl_tokens,
-            cached_tokens: served.cached_tokens,
-            ttft_us: served.ttft_us,
-            queued_us: served.queued_us,
-            e2e_us: served.e2e_us,
-        });
-        match driver.users.answered(user) {
-            Some(think_ms) => {
-                driver.agenda.after(back_us + u64::from(think_ms) * 1_000, Event::Send(user));
-            }
-            None => driver.agenda.after(back_us, Event::Arrival(user)),
-        }
+    /// A request is over in a pool. Returns whether it now is in all.
+    pub(super) fn is_over(&mut self, user: u32) -> bool {
+        let request = &mut self.requests[user as usize];
+        request.open = request.open.saturating_sub(1);
+        request.open == 0
     }
 }

@@ -60,6 +60,8 @@ fn weighed(overlaps: [u32; 2]) -> Vec<Candidate> {
     let candidate = |(worker, overlap_blocks)| Candidate {
         worker: WorkerIx(worker),
         overlap_blocks,
+        host_blocks: 0,
+        disk_blocks: 0,
         prefill_blocks: 0.0,
         decode_blocks: 0.0,
         cost: 0.0,

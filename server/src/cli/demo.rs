@@ -3,7 +3,7 @@
 use radixscope_insight::capacity;
 use radixscope_model::record::SourceKind;
 use radixscope_router::RouterSettings;
-use radixscope_sim::{Fault, FaultPlan};
+use radixscope_sim::{Fault, FaultPlan, Topology};
 
 use super::checks::checks;
 use super::server::Feed;
@@ -26,9 +26,10 @@ pub(super) fn pace(options: &Simulation) -> demo::Pace {
     demo::Pace { warm_up_ms: warm_up_s(options) * 1_000, speed: options.speed }
 }
 
-/// Some faults show in evictions alone, and the caches of an H200 are full after about 260 s.
+/// Some faults and host memory show in evictions alone, and the caches of an H200 are full after about 260 s.
 fn warm_up_s(options: &Simulation) -> u64 {
-    let evictions = options.fault.is_some_and(Fault::shows_in_evictions);
+    let evictions =
+        options.fault.is_some_and(Fault::shows_in_evictions) || options.topology == Topology::Tiers;
     options.warm_up.unwrap_or(if evictions { 300 } else { 120 })
 }
 
@@ -45,6 +46,7 @@ pub(super) fn simulated(options: &Simulation) -> Result<radixscope_sim::Config, 
     let blocks_of_an_h200 = || capacity::reference_blocks_per_worker(block_size_tokens);
     let config = radixscope_sim::Config {
         seed: options.seed,
+        topology: options.topology,
         workers: options.workers,
         blocks_per_worker: options.blocks.unwrap_or_else(blocks_of_an_h200),
         block_size_tokens,
@@ -58,6 +60,7 @@ pub(super) fn simulated(options: &Simulation) -> Result<radixscope_sim::Config, 
             Router::RoundRobin => RouterSettings::round_robin(),
         },
         fault: fault_plan(options),
+        fault_pool: options.fault_pool.clone(),
         ..radixscope_sim::Config::default()
     };
     config.validate().map_err(|error| Failure::Usage(error.into()))?;
@@ -84,12 +87,36 @@ mod tests {
             (warm_up_ms, config.unwrap().fault.map(|plan| plan.after_ms))
         };
         assert_eq!(after(&[]), (120_000, None));
+        assert_eq!(after(&["--topology", "tiers"]), (300_000, None));
         assert_eq!(after(&["--fault", "slow"]), (120_000, Some(0)));
         assert_eq!(after(&["--fault", "block-size"]), (300_000, Some(0)));
         assert_eq!(after(&["--fault", "kill-worker"]), (120_000, Some(90_000)));
         assert_eq!(after(&["--fault", "kill-worker", "--warm-up", "0"]), (0, Some(10_000)));
         assert_eq!(after(&["--fault", "gap", "--warm-up", "5"]), (5_000, Some(0)));
         assert_eq!(after(&["--fault", "slow", "--fault-after", "150"]), (120_000, Some(150_000)));
+    }
+
+    #[test]
+    fn every_topology_can_be_simulated_with_every_fault() {
+        for topology in Topology::ALL {
+            for fault in Fault::ALL {
+                let (_, config) = planned(&["--topology", topology.name(), "--fault", fault.name()]);
+                assert_eq!(config.unwrap().topology, topology);
+            }
+        }
+    }
+
+    #[test]
+    fn a_fault_can_hit_another_pool_in_which_it_shows() {
+        let hits = |fault: &str, pool: &str| {
+            let topology = ["--topology", "disaggregated", "--fault", fault, "--fault-pool", pool];
+            planned(&topology).1
+        };
+        assert_eq!(hits("kill-worker", "backend").unwrap().fault_pool.as_deref(), Some("backend"));
+        for (fault, pool) in [("no-events", "backend"), ("slow", "encode"), ("replicas", "prefill")] {
+            let Err(Failure::Usage(error)) = hits(fault, pool) else { panic!("not refused") };
+            assert!(error.to_string().contains("none of prefill, backend"), "{error}");
+        }
     }
 
     #[test]

@@ -9,7 +9,7 @@ use async_nats::Client;
 use url::Url;
 
 use radixscope_dynamo::subject::{self, Transport};
-use radixscope_sim::{Channel, Config};
+use radixscope_sim::{Channel, Config, EventLine};
 
 use super::Failure;
 use super::demo::{pace, simulated};
@@ -33,11 +33,14 @@ pub(super) async fn run(options: Demo, url: Url, mut stopped: Shutdown) -> Resul
         .connect()
         .await
         .map_err(|Failed { words, .. }| Failure::Failed(anyhow!("{}", words.trim_end_matches('.'))))?;
-    let stream = stream_of(&config.namespace, &config.component);
-    prepare(&client, &stream, target.shown(), options.yes).await?;
+    // The event plane of 1.6 is NATS core: nothing is kept there, and nothing tells who else publishes.
+    if config.set_up().events != EventLine::EventPlane {
+        let stream = stream_of(&config.namespace, &config.component);
+        prepare(&client, &stream, target.shown(), options.yes).await?;
+    }
     tracing::info!(
         "publishing {} workers of namespace {} to NATS at {}; look with: radixscope serve --nats {}",
-        config.workers,
+        config.workers * config.topology.pools(),
         config.namespace,
         target.shown(),
         target.shown()

@@ -12,7 +12,7 @@ use radixscope_intake::{NatsSubjects, Payload};
 use radixscope_model::id::Millis;
 use radixscope_model::record::LinkState;
 use radixscope_router::RouterMode;
-use radixscope_sim::{Channel, Config, Simulation, WireMessage};
+use radixscope_sim::{Channel, Config, Simulation, Topology, WireMessage};
 
 use crate::hub::{HubEnded, SourceHandle};
 use crate::shutdown::Shutdown;
@@ -104,9 +104,16 @@ fn in_words(config: &Config) -> String {
             if plan.after_ms > 0 { format!(" after {} s", plan.after_ms / 1_000) } else { String::new() };
         format!(", with the fault {}{when}", plan.fault.name())
     });
+    let pools = match config.topology {
+        Topology::Aggregated => format!("{workers} workers"),
+        Topology::Disaggregated => format!("{workers} workers that prefill and {workers} that decode"),
+        Topology::TwoModels => format!("two models with {workers} workers each"),
+        Topology::Tiers => format!("{workers} workers with caches in host memory"),
+    };
     format!(
-        "Dynamo 0.9, {workers} workers of {blocks_per_worker} blocks of {block_size_tokens} tokens, {concurrency} \
-         users, {router}, seed {seed}{fault}"
+        "{}, {pools} of {blocks_per_worker} blocks of {block_size_tokens} tokens, {concurrency} users, {router}, seed \
+         {seed}{fault}",
+        config.topology.dynamo()
     )
 }
 

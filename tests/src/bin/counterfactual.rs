@@ -70,7 +70,7 @@ fn timed<T>(mut run: impl FnMut() -> T) -> f64 {
 async fn natively(origin: &str) -> Vec<Value> {
     let viewer = Viewer::connect(&format!("ws{}/ws", origin.strip_prefix("http").expect("http")), None).await;
     let look = |cluster: &Cluster| {
-        let sample = Sample::of(cluster, Selection { span: Span::ALL, worker: None });
+        let sample = Sample::of(cluster, Selection::of(Span::ALL));
         let tried = RouterOverrides {
             overlap_score_weight: Some(1.5),
             router_temperature: Some(0.2),
@@ -82,7 +82,7 @@ async fn natively(origin: &str) -> Vec<Value> {
         vec![
             row(
                 &format!("copy {judged} decisions out of the state, natively"),
-                timed(|| Sample::of(cluster, Selection { span: Span::ALL, worker: None })),
+                timed(|| Sample::of(cluster, Selection::of(Span::ALL))),
                 None,
             ),
             row(

@@ -5,7 +5,7 @@ use radixscope_insight::counterfactual::Span;
 use radixscope_router::{Formula, RouterOverrides, RouterSettings};
 
 use super::run::Asked;
-use crate::store::Store;
+use crate::store::{Shown, Store};
 
 /// What is typed and chosen.
 #[derive(Clone, Copy)]
@@ -109,8 +109,11 @@ pub(super) fn Controls(
     children: Children,
 ) -> impl IntoView {
     let formula = Memo::new(move |_| {
-        let latest = |cluster: &radixscope_state::cluster::Cluster| {
-            cluster.decisions().newest_first().take(100).find_map(|decided| decided.decision.formula)
+        let pool = store.judged_pool();
+        let latest = |shown: &Shown<'_>| {
+            let latest = shown.decisions().newest_first();
+            let mut of_pool = latest.filter(|decided| pool.is_none_or(|pool| decided.pool == pool)).take(100);
+            of_pool.find_map(|decided| decided.decision.formula)
         };
         store.on_beat(latest).unwrap_or_default()
     });

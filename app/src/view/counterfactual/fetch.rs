@@ -1,5 +1,6 @@
 //! Fetches the prompts that the model plays, told how far it is. Knows nothing of what is in them.
 
+use crate::url::encode;
 use js_sys::{Reflect, Uint8Array};
 use leptos::prelude::window;
 use wasm_bindgen::{JsCast, JsValue};
@@ -9,19 +10,21 @@ use web_sys::{AbortSignal, ReadableStreamDefaultReader, RequestInit, Response};
 /// Larger answers are not taken: ten thousand requests with all blocks that the server keeps are far smaller.
 const MAX_BYTES: usize = 64 << 20;
 
-/// The prompts of the latest `last` requests as the server encodes them; `progress` is told bytes so far and, if the
+/// The prompts of the latest `last` requests, of `pool` if there are several, as the server encodes them; `progress` is told bytes so far and, if the
 /// server says so, in all.
 ///
 /// # Errors
 /// In words, for the reader.
 pub(super) async fn arrivals(
     last: usize,
+    pool: Option<&str>,
     signal: &AbortSignal,
     progress: impl Fn(usize, Option<usize>),
 ) -> Result<Vec<u8>, String> {
     let init = RequestInit::new();
     init.set_signal(Some(signal));
-    let address = format!("api/v1/arrivals?last={last}");
+    let pool = pool.map_or(String::new(), |pool| format!("&pool={}", encode(pool)));
+    let address = format!("api/v1/arrivals?last={last}{pool}");
     let asked = JsFuture::from(window().fetch_with_str_and_init(&address, &init)).await;
     let broken =
         |_: JsValue| "the prompts could not be fetched: the connection to the server broke off".to_owned();

@@ -21,6 +21,8 @@ use heat::HeatMap;
 use run::{Done, Runner, Step};
 use table::Comparison;
 
+use radixscope_state::cluster::DecisionEntry;
+
 use crate::format;
 use crate::store::{Store, time_of_day};
 use crate::url::Panel;
@@ -40,8 +42,8 @@ pub(crate) fn CounterfactualPanel(store: Store) -> impl IntoView {
         Ok(span) => runner.sweep(span),
         Err(error) => runner.error.set(Some(error)),
     });
-    let known = Memo::new(move |_| store.on_beat(|cluster| cluster.decisions().totals().count > 0));
-    // Once, for whoever opens the panel; never again without being asked.
+    let known = Memo::new(move |_| store.on_beat(|shown| shown.decision_sums().count > 0));
+    // Once, for whoever opens the panel, and for each pool; never again without being asked.
     Effect::new(move |_| {
         if store.ready()
             && known.get()
@@ -56,8 +58,11 @@ pub(crate) fn CounterfactualPanel(store: Store) -> impl IntoView {
     let newer = Memo::new(move |_| {
         let to = frozen.with(|report| report.as_ref().and_then(|report| report.about.to_ms));
         to.map_or(0, |to| {
-            store.on_beat(|cluster| {
-                cluster.decisions().newest_first().take_while(|d| d.decided_ms() > to).count()
+            let pool = store.judged_pool();
+            let is_meant = |d: &&DecisionEntry| pool.is_none_or(|pool| d.pool == pool);
+            store.on_beat(|shown| {
+                let newer = shown.decisions().newest_first().take_while(|d| d.decided_ms() > to);
+                newer.filter(is_meant).count()
             })
         })
     });
@@ -117,9 +122,10 @@ pub(crate) fn CounterfactualPanel(store: Store) -> impl IntoView {
 fn stamped<T>(done: &Done<T>, about: &About) -> String {
     let clock = |at: Option<_>| at.map_or(format::UNKNOWN.to_owned(), time_of_day);
     format!(
-        "Computed at {} on {}, {}–{}, record {}.",
+        "Computed at {} on {}{}, {}–{}, record {}.",
         clock(Some(done.at_ms)),
         format::plural(about.considered, "decision", "decisions"),
+        done.pool.as_ref().map_or(String::new(), |pool| format!(" in pool {pool}")),
         clock(about.from_ms),
         clock(about.to_ms),
         format::count(about.seq.0)

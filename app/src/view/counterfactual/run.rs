@@ -9,8 +9,9 @@ use radixscope_insight::counterfactual::{
     Facts, FrozenReport, ModelReport, NO_ARRIVALS_HINT, Sample, Selection, Span, SweepReport, TEMPERATURES,
     arrivals_needed, weights_with,
 };
-use radixscope_model::id::Millis;
+use radixscope_model::id::{Millis, PoolIx};
 use radixscope_router::RouterOverrides;
+use radixscope_state::cluster::PoolState;
 use web_sys::AbortController;
 
 use super::fetch;
@@ -28,6 +29,8 @@ pub(super) struct Done<T> {
     pub(super) worker_ms: f64,
     /// From the button to the result, with the way to the worker and back.
     pub(super) total_ms: f64,
+    /// The pool that its decisions are of, as the address names it; `None`: there was one.
+    pub(super) pool: Option<String>,
 }
 
 /// What is under way.
@@ -57,6 +60,8 @@ pub(super) struct Runner {
     abort: StoredValue<Option<AbortController>, LocalStorage>,
     /// Raised with each start and each end: what an earlier one still reports is ignored.
     turn: StoredValue<u32>,
+    /// The pool of what is under way, or else of the results.
+    pool: StoredValue<Option<PoolIx>>,
     pub(super) step: RwSignal<Option<Step>>,
     pub(super) error: RwSignal<Option<String>>,
     pub(super) frozen: RwSignal<Option<Done<FrozenReport>>>,
@@ -70,6 +75,7 @@ struct Kept {
     frozen: Option<Done<FrozenReport>>,
     model: Option<Done<ModelReport>>,
     sweep: Option<Done<SweepReport>>,
+    pool: Option<PoolIx>,
 }
 
 thread_local! {
@@ -84,6 +90,7 @@ impl Runner {
             client: StoredValue::new_local(Client::default()),
             abort: StoredValue::new_local(None),
             turn: StoredValue::new(0),
+            pool: StoredValue::new(kept.pool),
             step: RwSignal::new(None),
             error: RwSignal::new(None),
             frozen: RwSignal::new(kept.frozen),
@@ -96,14 +103,22 @@ impl Runner {
                 frozen: runner.frozen.get_untracked(),
                 model: runner.model.get_untracked(),
                 sweep: runner.sweep.get_untracked(),
+                pool: runner.pool.get_value(),
             });
         });
         runner
     }
 
-    /// Whether there are results, or some are under way.
+    /// Whether there are results of the pool that is shown, or some are under way. Tracked for the pool.
     pub(super) fn has_begun(self) -> bool {
-        self.frozen.with_untracked(Option::is_some) || self.step.with_untracked(Option::is_some)
+        let is_same = self.pool.get_value() == self.store.judged_pool();
+        is_same && (self.frozen.with_untracked(Option::is_some) || self.step.with_untracked(Option::is_some))
+    }
+
+    /// The pool's name.
+    fn pool_name(self) -> Option<String> {
+        let pool = self.pool.get_value()?;
+        self.store.peek(|shown| shown.cluster.pool(pool).map(PoolState::name))
     }
 
     /// Ends what is under way. Results stay.
@@ -114,6 +129,13 @@ impl Runner {
             abort.abort();
         }
         self.step.set(None);
+    }
+
+    /// Decisions of one pool.
+    fn selection(self, span: Span) -> Selection {
+        let pool = untrack(|| self.store.judged_pool());
+        self.pool.set_value(pool);
+        Selection { pool, ..Selection::of(span) }
     }
 
     fn begin(self) -> u32 {
@@ -131,7 +153,7 @@ impl Runner {
     pub(super) fn compute(self, asked: Asked, then: impl Fn() + 'static) {
         let turn = self.begin();
         let steps = if asked.with_model { 3 } else { 1 };
-        let selection = Selection { span: asked.span, worker: None };
+        let selection = self.selection(asked.span);
         let (at_ms, started) = (self.store.now_ms(), now_ms());
         let (sample, facts) =
             self.store.peek(|cluster| (Sample::of(cluster, selection), Facts::of(cluster, selection)));
@@ -141,7 +163,13 @@ impl Runner {
         self.job(turn, job, what, (1, steps), move |outcome| {
             let Outcome::Frozen(report, worker_ms) = outcome else { return };
             let total_ms = now_ms() - started;
-            self.frozen.set(Some(Done { report: Arc::new(*report), at_ms, worker_ms, total_ms }));
+            self.frozen.set(Some(Done {
+                report: Arc::new(*report),
+                at_ms,
+                worker_ms,
+                total_ms,
+                pool: self.pool_name(),
+            }));
             if asked.with_model {
                 self.fetch_and_play(turn, asked, facts.clone(), at_ms);
             } else {
@@ -166,8 +194,10 @@ impl Runner {
             }
         };
         fetching(0, None);
+        let pool = self.pool_name();
         leptos::task::spawn_local(async move {
-            let fetched = fetch::arrivals(arrivals_needed(asked.span), &signal, fetching).await;
+            let fetched =
+                fetch::arrivals(arrivals_needed(asked.span), pool.as_deref(), &signal, fetching).await;
             if self.turn.try_get_value() != Some(turn) {
                 return;
             }
@@ -185,7 +215,13 @@ impl Runner {
         self.job(turn, job, what, (3, 3), move |outcome| {
             let Outcome::Model(report, worker_ms) = outcome else { return };
             let total_ms = now_ms() - started;
-            self.model.set(Some(Done { report: Arc::new(*report), at_ms, worker_ms, total_ms }));
+            self.model.set(Some(Done {
+                report: Arc::new(*report),
+                at_ms,
+                worker_ms,
+                total_ms,
+                pool: self.pool_name(),
+            }));
             self.step.set(None);
         });
     }
@@ -194,7 +230,8 @@ impl Runner {
     pub(super) fn sweep(self, span: Span) {
         let turn = self.begin();
         let (at_ms, started) = (self.store.now_ms(), now_ms());
-        let sample = self.store.peek(|cluster| Sample::of(cluster, Selection { span, worker: None }));
+        let selection = self.selection(span);
+        let sample = self.store.peek(|cluster| Sample::of(cluster, selection));
         let weights = weights_with(sample.latest_weight());
         let temperatures = TEMPERATURES.to_vec();
         let what = format!("Trying {} settings", weights.len() * temperatures.len());
@@ -202,7 +239,13 @@ impl Runner {
         self.job(turn, job, &what, (1, 1), move |outcome| {
             let Outcome::Sweep(report, worker_ms) = outcome else { return };
             let total_ms = now_ms() - started;
-            self.sweep.set(Some(Done { report: Arc::new(*report), at_ms, worker_ms, total_ms }));
+            self.sweep.set(Some(Done {
+                report: Arc::new(*report),
+                at_ms,
+                worker_ms,
+                total_ms,
+                pool: self.pool_name(),
+            }));
             self.step.set(None);
         });
     }

@@ -58,7 +58,7 @@ pub(crate) fn FindingsPanel(store: Store) -> impl IntoView {
     let counts = Memo::new(move |_| store.on_beat(|cluster| ALL.map(|severity| count(cluster, severity))));
     let figure = move |at: usize| Signal::derive(move || format::count(counts.get()[at]));
     let is_checked = Memo::new(move |_| store.on_beat(|cluster| !cluster.checked().is_empty()));
-    let all = Callback::new(move |()| store.peek(findings_ticket));
+    let all = Callback::new(move |()| store.peek(|shown| findings_ticket(shown)));
     view! {
         <section class="panel findings" aria-labelledby="findings-title" data-testid="findings">
             <PanelHead store panel=Panel::Findings title="Findings">

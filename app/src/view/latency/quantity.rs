@@ -4,7 +4,6 @@ use leptos::prelude::*;
 use radixscope_insight::latency::{self, Burn, ENABLE_FRONTEND, MIN_SAMPLES, Quantity, TREND_STEP_MS, Times};
 use radixscope_model::id::Millis;
 use radixscope_model::range::{Range, Standing};
-use radixscope_state::cluster::Cluster;
 
 use super::goals::{Goal, GoalField};
 use crate::draw::palette::Palette;
@@ -150,7 +149,7 @@ fn TrendChart(
     let step = Memo::new(move |_| second.get().0 / TREND_STEP_MS);
     let line = Memo::new(move |_| {
         let now = Millis(step.get() * TREND_STEP_MS);
-        store.peek(|cluster: &Cluster| latency::trend(cluster, quantity, now))
+        store.peek(|shown| latency::trend(shown, quantity, now))
     });
     let option = move |palette: &Palette| {
         let target = goal.ms.get();

@@ -2,21 +2,21 @@
 
 use leptos::prelude::*;
 use radixscope_insight::in_flight::{self, Episode, Gap, Series, Spike};
-use radixscope_model::id::{Millis, WorkerIx};
+use radixscope_model::id::{Millis, PoolIx, WorkerIx};
 use radixscope_model::percentile::nearest_rank;
-use radixscope_state::cluster::{Cluster, RATE_WINDOW_S};
+use radixscope_state::cluster::RATE_WINDOW_S;
 
 use crate::draw::palette::{Palette, label};
 use crate::draw::strips::{self, Strip};
 use crate::format::{self, UNKNOWN};
-use crate::store::{Store, time_of_day};
+use crate::store::{Shown, Store, time_of_day};
 use crate::view::charted::Charted;
 use crate::view::chip::Chip;
 
 /// More workers than this are not drawn one by one; the gap counts all of them.
 const MAX_STRIPS: usize = 32;
 #[derive(Clone, PartialEq, Default)]
-struct Shown {
+struct Imbalance {
     series: Series,
     gaps: Vec<Option<Gap>>,
     limit: Option<u64>,
@@ -26,25 +26,33 @@ struct Shown {
     estimates: Vec<(WorkerIx, Option<u64>)>,
 }
 
-impl Shown {
-    fn of(cluster: &Cluster, now: Millis) -> Self {
-        let series = in_flight::series(cluster, now, RATE_WINDOW_S);
-        let limit = in_flight::batch_limit(cluster);
-        let others = cluster
-            .workers()
-            .iter()
-            .enumerate()
-            .filter(|(_, w)| w.gone.is_none() && w.in_flight.now().is_none());
-        let estimates = others
-            .map(|(at, w)| (WorkerIx(at as u16), w.router_loads.first().and_then(|load| load.decode_blocks)));
-        Self {
-            gaps: series.gaps(),
-            spikes: in_flight::spikes(&series, limit),
-            episodes: in_flight::episodes(&series, limit),
-            estimates: estimates.collect(),
-            limit,
-            series,
+impl Imbalance {
+    fn of(cluster: &Shown<'_>, now: Millis) -> Self {
+        let mut series = in_flight::series(cluster, now, RATE_WINDOW_S);
+        let pool_of = |worker: WorkerIx| cluster.pool_of(worker).unwrap_or_default();
+        series.workers.retain(|(worker, _)| cluster.has(pool_of(*worker)));
+        // A router has the choice among the workers of a pool: only they are full or empty beside each other.
+        let mut pools: Vec<(PoolIx, Series)> = Vec::new();
+        for (worker, values) in &series.workers {
+            let of = (*worker, values.clone());
+            match pools.iter_mut().find(|(pool, _)| *pool == pool_of(*worker)) {
+                Some((_, series)) => series.workers.push(of),
+                None => pools.push((pool_of(*worker), Series { first_s: series.first_s, workers: vec![of] })),
+            }
         }
+        let limit = in_flight::batch_limit(cluster);
+        let mut spikes: Vec<Spike> =
+            pools.iter().flat_map(|(_, series)| in_flight::spikes(series, limit)).collect();
+        spikes.sort_by_key(|spike| (spike.from_s, spike.worker));
+        let mut episodes: Vec<Episode> =
+            pools.iter().flat_map(|(_, series)| in_flight::episodes(series, limit)).collect();
+        episodes.sort_by_key(|episode| episode.spikes.first().map(|spike| spike.from_s));
+        let estimates = cluster.worker_list().filter_map(|worker| {
+            let state = cluster.worker(worker)?;
+            let is_meant = state.gone.is_none() && state.in_flight.now().is_none();
+            is_meant.then(|| (worker, state.router_loads.first().and_then(|load| load.decode_blocks)))
+        });
+        Self { gaps: widest(&pools), spikes, episodes, estimates: estimates.collect(), limit, series }
     }
 
     /// The top of every strip: the same for all.
@@ -122,6 +130,14 @@ impl Shown {
     }
 }
 
+/// In each second the widest gap within a pool.
+fn widest(pools: &[(PoolIx, Series)]) -> Vec<Option<Gap>> {
+    let gaps: Vec<Vec<Option<Gap>>> = pools.iter().map(|(_, series)| series.gaps()).collect();
+    let seconds = gaps.iter().map(Vec::len).max().unwrap_or(0);
+    let at = |at: usize| gaps.iter().filter_map(|of| *of.get(at)?).max_by_key(|gap| gap.width());
+    (0..seconds).map(at).collect()
+}
+
 fn or_unknown(figure: Option<u32>) -> String {
     figure.map_or(UNKNOWN.to_owned(), |n| n.to_string())
 }
@@ -131,7 +147,8 @@ fn or_unknown(figure: Option<u32>) -> String {
 pub(super) fn SpreadSection(store: Store, dark: Signal<bool>, second: Memo<Millis>) -> impl IntoView {
     let shown = Memo::new(move |_| {
         let now = second.get();
-        store.peek(|cluster| Shown::of(cluster, now))
+        store.pools.track();
+        store.peek(|cluster| Imbalance::of(cluster, now))
     });
     let known = Memo::new(move |_| shown.with(|shown| !shown.series.workers.is_empty()));
     let workers =
@@ -141,7 +158,7 @@ pub(super) fn SpreadSection(store: Store, dark: Signal<bool>, second: Memo<Milli
         None => "batch limit unknown: a scraped frontend reports max_num_seqs".to_owned(),
     };
     let option = move |palette: &Palette| shown.with(|shown| Some(shown.option(palette)));
-    let words = Signal::derive(move || shown.with(Shown::words));
+    let words = Signal::derive(move || shown.with(Imbalance::words));
     let left_out = move || shown.with(|shown| shown.series.workers.len().saturating_sub(MAX_STRIPS));
     view! {
         <section class="spread" aria-labelledby="spread-title" data-testid="spread">
@@ -174,7 +191,7 @@ fn Absent() -> impl IntoView {
 
 /// What stands beside a worker's strip.
 #[component]
-fn WorkerRow(store: Store, shown: Memo<Shown>, worker: WorkerIx) -> impl IntoView {
+fn WorkerRow(store: Store, shown: Memo<Imbalance>, worker: WorkerIx) -> impl IntoView {
     let figures = Memo::new(move |_| shown.with(|shown| shown.figures(worker)));
     let figure = move |at: usize| move || or_unknown(figures.get()[at]);
     view! {
@@ -186,8 +203,8 @@ fn WorkerRow(store: Store, shown: Memo<Shown>, worker: WorkerIx) -> impl IntoVie
 }
 
 #[component]
-fn GapRow(shown: Memo<Shown>) -> impl IntoView {
-    let figures = Memo::new(move |_| shown.with(Shown::gap_figures));
+fn GapRow(shown: Memo<Imbalance>) -> impl IntoView {
+    let figures = Memo::new(move |_| shown.with(Imbalance::gap_figures));
     let figure = move |at: usize| move || or_unknown(figures.get()[at]);
     view! {
         <div class="strip-row" data-testid="spread-gap">
@@ -201,7 +218,7 @@ fn GapRow(shown: Memo<Shown>) -> impl IntoView {
 
 /// Spikes that moved, the last one first.
 #[component]
-fn Episodes(shown: Memo<Shown>) -> impl IntoView {
+fn Episodes(shown: Memo<Imbalance>) -> impl IntoView {
     let words = Memo::new(move |_| {
         let one = |episode: &Episode| {
             let part = |spike: &Spike| {
@@ -233,7 +250,7 @@ fn Episodes(shown: Memo<Shown>) -> impl IntoView {
 
 /// What is known of workers without counted requests.
 #[component]
-fn Estimates(store: Store, shown: Memo<Shown>) -> impl IntoView {
+fn Estimates(store: Store, shown: Memo<Imbalance>) -> impl IntoView {
     let known = Memo::new(move |_| {
         shown.with(|shown| {
             shown.estimates.iter().filter(|(_, blocks)| blocks.is_some()).copied().collect::<Vec<_>>()

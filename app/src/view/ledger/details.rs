@@ -5,6 +5,8 @@ use radixscope_model::id::{Millis, WorkerIx};
 use radixscope_model::record::{Completeness, Outcome};
 use radixscope_state::cluster::{DecisionEntry, candidates_hint};
 
+use radixscope_router::explain::Short;
+
 use super::row::{clock_of, known_from, milliseconds, time};
 use super::state::Ledger;
 use super::strip::Strip;
@@ -12,6 +14,7 @@ use super::table::GRID_ID;
 use super::waterfall::Waterfall;
 use crate::draw::palette::label;
 use crate::format;
+use crate::store::Shown;
 use crate::url::Panel;
 use crate::view::chip::Chip;
 use crate::view::clipboard::copy;
@@ -90,11 +93,19 @@ fn One(ledger: Ledger, open: Open) -> impl IntoView {
     } else {
         view! { <Waterfall store decided=decided.clone()/> }.into_any()
     };
-    let strip = knows_prompt.then(|| view! { <Strip store decided=decided.clone()/> });
+    let held = match decided.ignores_cache {
+        true => view! { <p class="caption">"Decode choices do not look at caches: the KV cache is handed over."</p> }.into_any(),
+        false => knows_prompt.then(|| view! { <Strip store decided=decided.clone()/> }).into_any(),
+    };
     let in_tree = decision.path.map_or_else(
         || view! { <p class="caption">"Its source names no blocks, or no worker held any: there is no path to show in the tree."</p> }.into_any(),
         |end| {
-            let show = move |_| store.address.update(|address| *address = address.with_decision(Panel::Tree, id));
+            let show = move |_| {
+                if let Some(pool) = store.peek(|shown| shown.pool_of(end.worker)) {
+                    store.show_pool(pool);
+                }
+                store.address.update(|address| *address = address.with_decision(Panel::Tree, id));
+            };
             let title = format!("The path of its first {}", format::plural(end.blocks.into(), "block", "blocks"));
             view! { <button class="plain" data-testid="show-in-tree" title=title on:click=show>"Show in the tree"</button> }.into_any()
         },
@@ -103,21 +114,94 @@ fn One(ledger: Ledger, open: Open) -> impl IntoView {
         <div class="one">
             <p class="why" data-testid="why">{decided.why(label)}</p>
             {lost.map(|lost| view! { <p class="why lost" data-testid="lost-affinity">{lost}</p> })}
+            <OtherPart ledger decided=decided.clone()/>
             {is_dropped.then(|| view! { <p class="caption" data-testid="details-dropped">"The server keeps it no more; this is the last that was known of it."</p> })}
             <dl>
                 <div><dt>"Worker"</dt><dd><Chip store worker/> <span class="mono">{full_id(ledger, worker)}</span></dd></div>
-                {request.map(|id| view! { <div><dt>"Request"</dt><dd class="mono" data-testid="details-request">{id}</dd></div> })}
+                {move || store.pool_words(worker).map(|(_, words)| view! { <div><dt>"Pool"</dt><dd data-testid="details-pool">{words}</dd></div> })}
+                {request.clone().map(|id| view! { <div><dt>"Request"</dt><dd class="mono" data-testid="details-request">{id}</dd></div> })}
                 <div><dt>"Known"</dt><dd>{known_from(&decided)}</dd></div>
             </dl>
             <h4>"Cost, lower wins"</h4>
             {costs}
             <h4>"Prompt held"</h4>
-            {strip}
+            {held}
             {in_tree}
             <h4>"The request"</h4>
             {timeline(&decided)}
             <Ticket ledger decided/>
         </div>
+    }
+}
+
+/// The other choice for the same request, and how long the KV cache was between both.
+#[component]
+fn OtherPart(ledger: Ledger, decided: DecisionEntry) -> impl IntoView {
+    let store = ledger.store;
+    let id = decided.decision.other_part?;
+    let part = Memo::new(move |_| store.on_beat(|shown| Part::of(shown, &decided)));
+    let words = move || match part.get() {
+        None => {
+            let text = format!("The other choice for this request, decision {id}, is not kept any more.");
+            view! { <p class="caption" data-testid="other-part-gone">{text}</p> }.into_any()
+        }
+        Some(part) => {
+            let name = if part.is_decode { "decode" } else { "prefill" };
+            let does = if part.is_decode { "generates the answer" } else { "computes the prompt" };
+            let cost = part.cost.map(|cost| format!(", cost {} blocks", Short((cost * 10.0).round() / 10.0)));
+            view! {
+                <div class="other-part" data-testid="other-part" data-decision=id.to_string()>
+                    <p>{format!("The {name} worker of this request, which {does}: ")}<Chip store worker=part.worker/>{cost}</p>
+                    <p class="quiet">{part.why}</p>
+                    <p data-testid="transfer-gap">{gap_words(part.gap)}</p>
+                    <button class="plain" data-testid="open-other-part" on:click=move |_| ledger.open(Some(id))>
+                        {format!("Open the {name} choice, decision {id}")}
+                    </button>
+                </div>
+            }
+            .into_any()
+        }
+    };
+    Some(words)
+}
+
+/// What is said of the other choice.
+#[derive(Clone, PartialEq)]
+struct Part {
+    is_decode: bool,
+    worker: WorkerIx,
+    cost: Option<f64>,
+    why: String,
+    gap: Option<i64>,
+}
+
+impl Part {
+    fn of(shown: &Shown<'_>, decided: &DecisionEntry) -> Option<Self> {
+        let parts = shown.parts_of(decided)?;
+        let is_decode = parts.prefill.decision.id == decided.decision.id;
+        let other = if is_decode { parts.decode } else { parts.prefill };
+        Some(Self {
+            is_decode,
+            worker: other.decision.worker,
+            cost: other.chosen_cost(),
+            why: other.why(label),
+            gap: parts.transfer_gap_ms(),
+        })
+    }
+}
+
+fn gap_words(gap: Option<i64>) -> String {
+    match gap {
+        None => "Transfer gap not reported: from prefill freed to the first token".to_owned(),
+        Some(ms) if ms < 0 => {
+            format!(
+                "No transfer gap: the first token came {} before prefill was freed",
+                milliseconds(-ms as f64)
+            )
+        }
+        Some(ms) => {
+            format!("Transfer gap {}: from prefill freed to the first token", milliseconds(ms as f64))
+        }
     }
 }
 

@@ -23,9 +23,10 @@ use radixscope_state::cluster::Kind;
 use wasm_bindgen::JsCast;
 
 use super::hint::HintList;
-use crate::format::{self, UNKNOWN};
+use crate::format;
 use crate::store::Store;
 use crate::url::Panel;
+use crate::view::decisions::rate;
 use crate::view::figure::{Empty, PanelHead};
 use details::Details;
 use filters::Filters;
@@ -85,14 +86,17 @@ fn Pause(ledger: Ledger) -> impl IntoView {
 fn Summary(ledger: Ledger) -> impl IntoView {
     let words = move || {
         ledger.view.with(|view| {
-            let totals = view.picked.totals;
-            let share = totals.overlap_share().map_or(UNKNOWN.to_owned(), format::percent);
+            let sums = ledger.store.peek(|shown| shown.sums(&view.picked.of_pool));
+            let prompts = match sums.prompts {
+                Some((prompts, _, unit)) => format!("the {} prompt {}", format::count(prompts), unit.words()),
+                None => "the prompts".to_owned(),
+            };
             format!(
-                "{} shown of {} retained of {} received; KV hit rate {share} of the {} prompt blocks of those shown",
-                format::count(totals.count),
+                "{} shown of {} retained of {} received; KV hit rate {} of {prompts} of those shown",
+                format::count(sums.count),
                 format::count(view.kept),
                 format::count(view.ever),
-                format::count(totals.isl_blocks)
+                rate(&sums),
             )
         })
     };

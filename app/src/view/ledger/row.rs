@@ -1,6 +1,6 @@
 //! A line of the ledger in words.
 
-use radixscope_model::id::{DecisionId, Millis, WorkerIx};
+use radixscope_model::id::{DecisionId, Millis, PoolIx, WorkerIx};
 use radixscope_model::record::{Completeness, DecisionSource};
 use radixscope_router::explain::Short;
 use radixscope_state::cluster::{CacheOutcome, DecisionEntry};
@@ -10,6 +10,9 @@ use crate::store::time_of_day;
 
 /// Characters of a request id that are shown at most.
 const REQUEST_CHARS: usize = 10;
+
+/// Why a choice for decode has no outcome.
+pub(super) const IGNORED: &str = "decode choices do not look at caches";
 
 /// What a line shows.
 #[derive(Clone, PartialEq)]
@@ -22,6 +25,7 @@ pub(super) struct Row {
     pub request: String,
     pub request_full: String,
     pub worker: WorkerIx,
+    pub pool: PoolIx,
     pub prompt: String,
     pub overlap: String,
     pub share: Option<f64>,
@@ -72,8 +76,9 @@ impl Row {
             request: shortened(request),
             request_full: request.to_owned(),
             worker: decision.worker,
+            pool: decided.pool,
             prompt: prompt(decided),
-            overlap: number(decided.overlap_blocks()),
+            overlap: overlap(decided),
             share: decided.overlap_share(),
             cost: decided.chosen_cost().map_or(UNKNOWN.to_owned(), |cost| Short(tenth(cost)).to_string()),
             margin,
@@ -118,6 +123,15 @@ fn prompt(decided: &DecisionEntry) -> String {
     match decided.decision.isl_tokens {
         Some(tokens) => format!("{} / {blocks}", format::short(tokens)),
         None => blocks,
+    }
+}
+
+/// Blocks on the device and, if there are any, those below it.
+fn overlap(decided: &DecisionEntry) -> String {
+    let device = number(decided.overlap_blocks().filter(|_| !decided.ignores_cache));
+    match decided.lower_tier_blocks() {
+        0 => device,
+        below => format!("{device} + {}", format::count(below)),
     }
 }
 

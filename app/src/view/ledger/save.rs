@@ -1,10 +1,10 @@
 //! The lines that are shown, as a file.
 
 use leptos::prelude::*;
-use radixscope_export::{Decisions, csv};
+use radixscope_export::{Decisions, DecisionsOf, csv};
 use radixscope_state::cluster::DecisionEntry;
 
-use super::state::{Ledger, Shown};
+use super::state::{Ledger, Listed};
 use crate::format;
 use crate::view::file::offer;
 
@@ -21,7 +21,9 @@ pub(super) fn json(ledger: Ledger) {
     let text = ledger.look(|cluster, shown| {
         let worker = worker.and_then(|id| cluster.worker_ix(id));
         let dto = with_lines(ledger, shown, |lines| {
-            Decisions::of(cluster, lines, worker.as_ref().map(std::slice::from_ref))
+            let workers = worker.as_ref().map(std::slice::from_ref);
+            let pools = cluster.only.as_ref().map(std::slice::from_ref);
+            Decisions::of(cluster, lines, DecisionsOf { workers, pools })
         });
         // Plain data always encodes.
         serde_json::to_string(&dto).unwrap_or_default()
@@ -31,7 +33,7 @@ pub(super) fn json(ledger: Ledger) {
 
 fn with_lines<T>(
     ledger: Ledger,
-    shown: Shown<'_>,
+    shown: Listed<'_>,
     make: impl FnOnce(&mut dyn Iterator<Item = &DecisionEntry>) -> T,
 ) -> T {
     ledger.view.with_untracked(|view| make(&mut view.picked.at.iter().filter_map(|&place| shown.at(place))))

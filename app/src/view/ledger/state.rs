@@ -6,7 +6,7 @@ use leptos::prelude::*;
 use radixscope_model::id::DecisionId;
 use radixscope_state::cluster::{Cluster, DecisionEntry, Filter, Picked};
 
-use crate::store::Store;
+use crate::store::{Shown, Store};
 
 /// What is shown while paused: a copy, because the state forgets.
 pub(super) struct Held {
@@ -54,8 +54,9 @@ impl Ledger {
         let held = RwSignal::new(None::<Arc<Held>>);
         let cursor = store.address.with_untracked(|address| address.decision);
         let filter = Memo::new(move |_| {
-            let worker = store.picked();
+            let (worker, pool) = (store.picked(), store.pools.get().only);
             store.address.with(|address| Filter {
+                pool,
                 worker,
                 kind: address.outcome,
                 request: address.request.clone(),
@@ -116,14 +117,14 @@ impl Ledger {
     }
 
     /// Looks at what is shown. Not tracked.
-    pub(super) fn look<T>(self, look: impl FnOnce(&Cluster, Shown<'_>) -> T) -> T {
+    pub(super) fn look<T>(self, look: impl FnOnce(&Shown<'_>, Listed<'_>) -> T) -> T {
         let held = self.held.get_untracked();
         self.store.peek(|cluster| {
             look(
                 cluster,
                 match &held {
-                    Some(held) => Shown::Held(&held.decisions),
-                    None => Shown::Live(cluster),
+                    Some(held) => Listed::Held(&held.decisions),
+                    None => Listed::Live(cluster.cluster),
                 },
             )
         })
@@ -161,24 +162,24 @@ impl Ledger {
 
 /// The decisions that are shown, newest first.
 #[derive(Clone, Copy)]
-pub(super) enum Shown<'a> {
+pub(super) enum Listed<'a> {
     Live(&'a Cluster),
     Held(&'a [DecisionEntry]),
 }
 
-impl<'a> Shown<'a> {
+impl<'a> Listed<'a> {
     /// The one so many places behind the newest.
     pub(super) fn at(self, place: u32) -> Option<&'a DecisionEntry> {
         match self {
-            Shown::Live(cluster) => cluster.decisions().newest(place as usize),
-            Shown::Held(decisions) => decisions.get(place as usize),
+            Listed::Live(cluster) => cluster.decisions().newest(place as usize),
+            Listed::Held(decisions) => decisions.get(place as usize),
         }
     }
 
     fn find(self, id: DecisionId) -> Option<&'a DecisionEntry> {
         match self {
-            Shown::Live(cluster) => cluster.decisions().get(id),
-            Shown::Held(decisions) => {
+            Listed::Live(cluster) => cluster.decisions().get(id),
+            Listed::Held(decisions) => {
                 let at = decisions.binary_search_by(|d| id.cmp(&d.decision.id)).ok()?;
                 decisions.get(at)
             }

@@ -8,7 +8,7 @@ use radixscope_model::id::DecisionId;
 use radixscope_state::cluster::CacheOutcome;
 use web_sys::KeyboardEvent;
 
-use super::row::Row;
+use super::row::{IGNORED, Row};
 use super::state::Ledger;
 use crate::format::{self, UNKNOWN};
 use crate::view::chip::Chip;
@@ -30,7 +30,7 @@ const COLUMNS: [(&str, &str, &str); 11] = [
     (
         "l-overlap n",
         "Cached",
-        "Cached blocks: blocks of the prompt that the chosen worker held, by the router's own count, else as reconstructed here",
+        "Cached blocks: blocks of the prompt that the chosen worker held, by the router's own count, else as reconstructed here; after +, those in host memory and below",
     ),
     ("l-share", "Hit rate", "KV hit rate: cached blocks ÷ prompt blocks"),
     ("l-cost n", "Cost", "Cost of the chosen worker, in blocks"),
@@ -114,7 +114,7 @@ pub(super) fn Table(ledger: Ledger) -> impl IntoView {
     let active = Signal::derive(move || ledger.cursor.get().map(row_id));
     let above = Memo::new(move |_| place.scroll.first());
     view! {
-        <div class="ledger-table">
+        <div class="ledger-table" class:with-pools=move || ledger.store.labels.with(|labels| labels.len() > 1)>
             <VirtualTable scroll=place.scroll id=GRID_ID role="grid" label="Decisions, newest first" columns=COLUMNS.len() count active
                 head=head.into_iter().collect_view().into_any() rows line=move |row| view! { <Line ledger row/> }.into_any()
                 on_scroll=move |()| place.hold(ledger) on_key=move |event| key(ledger, place, &event)>
@@ -146,6 +146,13 @@ fn Line(ledger: Ledger, row: RwSignal<Option<Row>>) -> impl IntoView {
     let worker = Memo::new(move |_| row.with(|row| row.as_ref().map(|row| row.worker)));
     let verdict =
         Memo::new(move |_| row.with(|row| row.as_ref().map_or(CacheOutcome::Unknown, |row| row.verdict)));
+    let of_pool = Memo::new(move |_| {
+        let pool = row.with(|row| row.as_ref().map(|row| row.pool))?;
+        store.labels.with(|all| {
+            let label = all.iter().find(|label| label.pool == pool).filter(|_| all.len() > 1)?;
+            Some((label.beside(all), label.words()))
+        })
+    });
     let of = move |part: fn(&Row) -> &str| {
         move || row.with(|row| row.as_ref().map_or_else(String::new, |row| part(row).to_owned()))
     };
@@ -163,7 +170,10 @@ fn Line(ledger: Ledger, row: RwSignal<Option<Row>>) -> impl IntoView {
             data-testid="ledger-row" data-decision=move || id.get().map(|id| id.to_string()) on:click=open>
             <span class="l-time" role="gridcell" title=of(|row| row.time_title)>{of(|row| &row.time)}</span>
             <span class="l-request mono" role="gridcell" title=of(|row| &row.request_full)>{of(|row| &row.request)}</span>
-            <span class="l-worker" role="gridcell">{move || worker.get().map(|worker| view! { <Chip store worker/> })}</span>
+            <span class="l-worker" role="gridcell">
+                {move || worker.get().map(|worker| view! { <Chip store worker/> })}
+                {move || of_pool.get().map(|(beside, words)| view! { <span class="of-pool" title=words data-testid="ledger-pool">{beside}</span> })}
+            </span>
             <span class="l-prompt n" role="gridcell">{of(|row| &row.prompt)}</span>
             <span class="l-overlap n" role="gridcell">{of(|row| &row.overlap)}</span>
             <span class="l-share" role="gridcell">
@@ -173,7 +183,9 @@ fn Line(ledger: Ledger, row: RwSignal<Option<Row>>) -> impl IntoView {
             <span class="l-cost n" role="gridcell">{of(|row| &row.cost)}</span>
             <span class="l-margin n" role="gridcell" title=of(|row| &row.margin_title)>{of(|row| &row.margin)}</span>
             <span class="l-verdict" role="gridcell">
-                <b class=move || format!("verdict {}", verdict.get().as_str())>{move || verdict.get().as_str()}</b>
+                <b class=move || format!("verdict {}", verdict.get().as_str()) title=move || (verdict.get() == CacheOutcome::Ignored).then_some(IGNORED)>
+                    {move || match verdict.get() { CacheOutcome::Ignored => UNKNOWN, known => known.as_str() }}
+                </b>
                 <span class="flags">{of(|row| &row.flags)}</span>
             </span>
             <span class="l-known" role="gridcell" title=of(|row| &row.known_title)>{of(|row| row.known)}</span>

@@ -4,7 +4,6 @@ use leptos::prelude::*;
 use radixscope_insight::capacity::{Convention, Engine, Fault, Field, Form, Input, PRESETS};
 use radixscope_insight::memory::live_facts;
 use radixscope_insight::recent_window as live;
-use radixscope_state::cluster::Cluster;
 
 use super::Calculator;
 use super::remedies::Remedies;
@@ -165,7 +164,7 @@ fn NumberField(calculator: Calculator, faults: Memo<Vec<Fault>>, field: Field) -
 fn take_from_live(calculator: Calculator) -> String {
     let store = calculator.store;
     let (facts, lengths) =
-        store.peek(|cluster: &Cluster| (live_facts(cluster), live::lengths(cluster, store.now_ms())));
+        store.peek(|shown| (live_facts(shown, shown.pool), live::lengths(shown, store.now_ms())));
     let mut taken = Vec::new();
     let mut absent = Vec::new();
     calculator.change(|form| {

@@ -7,11 +7,13 @@ mod row;
 mod workers;
 
 use leptos::prelude::*;
-use radixscope_insight::capacity::{Fault, Form, Inputs};
+use radixscope_insight::capacity::{Fault, Form, Inputs, Live};
 use radixscope_insight::memory::{self, Part};
+use radixscope_model::id::Millis;
 
 use crate::format::{self, UNKNOWN};
-use crate::store::Store;
+use crate::shown::PoolLabel;
+use crate::store::{Shown, Store};
 use crate::url::Panel;
 use crate::view::figure::{Empty, Figure, PanelHead};
 
@@ -66,24 +68,26 @@ pub(super) fn bytes_per_token(store: Store) -> Memo<Option<u64>> {
 #[component]
 pub(crate) fn MemoryPanel(store: Store) -> impl IntoView {
     let calculator = Calculator::new(store);
-    let sums = Memo::new(move |_| store.on_beat(|cluster| memory::live(cluster, store.now_ms())));
-    let share = move |of: fn(&radixscope_insight::capacity::Live) -> Option<u64>| {
+    let sums = Memo::new(move |_| {
+        store.labels.with(|labels| store.on_beat(|shown| sums(shown, labels, store.now_ms())))
+    });
+    let share = move |of: fn(&Live) -> Option<u64>| {
         Signal::derive(move || {
-            sums.with(|live| {
+            let share = |live: &Live| {
                 let capacity = live.capacity_blocks.filter(|&all| all > 0)?;
                 Some(format::percent(of(live)? as f64 / capacity as f64))
-            })
-            .unwrap_or(UNKNOWN.to_owned())
+            };
+            by_pool(&sums.get(), |live| share(live).unwrap_or(UNKNOWN.to_owned()))
         })
     };
     let of_all = move || {
-        sums.with(|live| match live.capacity_blocks {
+        by_pool(&sums.get(), |live| match live.capacity_blocks {
             Some(all) => format!("Of {} blocks of all workers that are there", format::count(all)),
             None => "The capacity of at least one worker is not known".to_owned(),
         })
     };
     let title = Signal::derive(of_all);
-    let any = Memo::new(move |_| store.workers.get() != 0);
+    let any = Memo::new(move |_| store.listed.with(|listed| !listed.is_empty()));
     view! {
         <section class="panel memory" aria-labelledby="memory-title" data-testid="memory">
             <PanelHead store panel=Panel::Memory title="Memory">
@@ -97,6 +101,25 @@ pub(crate) fn MemoryPanel(store: Store) -> impl IntoView {
                 <calculator::CalculatorView calculator/>
             </div>
         </section>
+    }
+}
+
+/// The pools shown with what their workers add up to; pools have blocks of different size, so that all of them together
+/// have no sum.
+fn sums(shown: &Shown<'_>, labels: &[PoolLabel], now: Millis) -> Vec<(String, Live)> {
+    let name = |pool| labels.iter().find(|label| label.pool == pool).map(|label| label.short.clone());
+    let pools = shown.pool_list().into_iter();
+    pools.map(|pool| (name(pool).unwrap_or_default(), memory::live(shown, pool, now))).collect()
+}
+
+/// A figure of each pool, with its name where there are several.
+fn by_pool(sums: &[(String, Live)], figure: impl Fn(&Live) -> String) -> String {
+    match sums {
+        [] => UNKNOWN.to_owned(),
+        [(_, one)] => figure(one),
+        all => {
+            all.iter().map(|(name, live)| format!("{name} {}", figure(live))).collect::<Vec<_>>().join(" · ")
+        }
     }
 }
 

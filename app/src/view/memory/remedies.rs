@@ -10,8 +10,15 @@ use crate::view::clipboard::copy;
 #[component]
 pub(super) fn Remedies(calculator: Calculator) -> impl IntoView {
     let store = calculator.store;
-    let judged =
-        Memo::new(move |_| store.on_beat(|cluster| remedies(&memory::live(cluster, store.now_ms()))));
+    let judged = Memo::new(move |_| {
+        store.on_beat(|cluster| remedies(&memory::live(cluster, cluster.pool, store.now_ms())))
+    });
+    let of_pool = move || {
+        let drawn = store.pool();
+        store.labels.with(|all| {
+            all.iter().find(|label| label.pool == drawn).map(|label| format!(", pool {}", label.short))
+        })
+    };
     let engine = Memo::new(move |_| calculator.form.with(|form| form.engine));
     let copied = RwSignal::new(String::new());
     let one = move |remedy: Remedy| {
@@ -51,7 +58,7 @@ pub(super) fn Remedies(calculator: Calculator) -> impl IntoView {
     };
     view! {
         <section class="cap-remedies" aria-label="Remedies">
-            <h4>"If memory is short, with "{move || engine.get().label()}</h4>
+            <h4>"If memory is short, with "{move || engine.get().label()}{of_pool}</h4>
             <p class="quiet">{TEST_FIRST}</p>
             <ol>{move || judged.get().into_iter().map(one).collect_view()}</ol>
             <p class="help-line" aria-live="polite" data-testid="cap-copied">{copied}</p>

@@ -16,7 +16,8 @@ pub(super) fn Results(calculator: Calculator, faults: Memo<Vec<Fault>>) -> impl 
         })
     });
     let store = calculator.store;
-    let live_blocks = Memo::new(move |_| store.on_beat(|cluster| live_facts(cluster).blocks_per_worker));
+    let live_blocks =
+        Memo::new(move |_| store.on_beat(|cluster| live_facts(cluster, cluster.pool).blocks_per_worker));
     let body = move || match computed.get() {
         None => {
             let said =

@@ -18,7 +18,7 @@ pub(super) fn Workers(store: Store, calculator: Calculator) -> impl IntoView {
         store.on_beat(|cluster| {
             let now = store.now_ms();
             let mut missing: Vec<(&'static str, Vec<String>)> = Vec::new();
-            for worker in (0..cluster.workers().len() as u16).map(WorkerIx) {
+            for worker in cluster.worker_list() {
                 let row = look(cluster, worker, None, now).filter(|row| !row.is_gone);
                 for what in row.into_iter().flat_map(|row| row.missing) {
                     let label = crate::draw::palette::label(worker);
@@ -48,8 +48,8 @@ pub(super) fn Workers(store: Store, calculator: Calculator) -> impl IntoView {
                 <th scope="col" class="n" title="From stored to removed; sampled">"Lifetime p50"</th>
                 <th scope="col" class="n" title="From one use to the next; sampled">"Re-use gap p50"</th>
             </tr></thead>
-            <For each=move || 0..store.workers.get() as u16 key=|i| *i let:i>
-                <WorkerRow store bytes worker=WorkerIx(i)/>
+            <For each=move || store.listed.get() key=|worker| *worker let:worker>
+                <WorkerRow store bytes worker/>
             </For>
         </table>
         <div class="mem-notes">
@@ -102,6 +102,7 @@ fn WorkerRow(store: Store, bytes: Memo<Option<u64>>, worker: WorkerIx) -> impl I
                         title=move || format!("Worker {}, click to pick it out", id())>
                         <Chip store worker/>
                         <span class="id">{move || row.with(|row| row.tail.clone())}</span>
+                        {move || store.pool_words(worker).map(|(beside, words)| view! { <span class="of-pool" title=words>{beside}</span> })}
                     </button>
                 </th>
                 <td class="mem-bar-cell">

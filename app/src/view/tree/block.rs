@@ -1,12 +1,12 @@
 //! What a block in a box is, in short: hashes, place, owners, size, age.
 
 use radixscope_model::id::{BlockHash, Millis, TokensHash, WorkerIx};
-use radixscope_state::cluster::{Cluster, touched_ms};
+use radixscope_state::cluster::touched_ms;
 use radixscope_state::tree::forest::{ChainId, Forest};
 
 use crate::draw::palette::label;
 use crate::format;
-use crate::store::Store;
+use crate::store::{Shown, Store};
 
 /// A block in a box.
 #[derive(Clone, PartialEq, Debug)]
@@ -34,7 +34,7 @@ pub(super) struct BlockSummary {
 
 impl BlockSummary {
     /// The block at `position` of a box.
-    pub(super) fn of(cluster: &Cluster, forest: &Forest, id: ChainId, position: u32) -> Self {
+    pub(super) fn of(cluster: &Shown<'_>, forest: &Forest, id: ChainId, position: u32) -> Self {
         let (tree, chain) = (cluster.tree(), forest.chain(id));
         let position = position.max(chain.position).min(chain.end().saturating_sub(1));
         let node = tree.block_at(chain, position);

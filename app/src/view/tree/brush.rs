@@ -1,7 +1,8 @@
 //! How the picture is painted: by owners or by heat, as one or in lanes, and what fades over it.
 
+use std::sync::Arc;
+
 use radixscope_model::id::WorkerIx;
-use radixscope_state::cluster::Cluster;
 use radixscope_state::tree::Tree;
 use radixscope_state::tree::forest::{ChainId, Forest};
 
@@ -14,11 +15,11 @@ use crate::draw::raster::{ByOwner, Drawn, Fills, Pixels, raster};
 use crate::draw::surface::Surface;
 use crate::draw::viewport::{Rect, Viewport};
 use crate::draw::words;
-use crate::store::{Store, now_ms};
+use crate::store::{Shown, Store, now_ms};
 use crate::theme;
 
 /// What the pixels depend on beside the tree, the window and the theme.
-#[derive(Clone, Copy, PartialEq)]
+#[derive(Clone, PartialEq)]
 pub(super) struct How {
     /// What boxes are coloured by; `None`: their owners.
     pub measure: Option<Measure>,
@@ -41,7 +42,10 @@ impl How {
     pub(super) fn places(&self, tree: &Tree, forest: &Forest, view: &Viewport, id: ChainId) -> Vec<Rect> {
         let Some(lanes) = &self.lanes else { return vec![view.rect_of(forest, id)] };
         let (rect, seen) = (lanes.lane_view(view).rect_of(forest, id), lanes.visible(f64::from(view.height)));
-        let owners = tree.chain_owners(forest.chain(id)).iter().filter(|worker| seen.contains(&worker.at()));
+        let owners = tree
+            .chain_owners(forest.chain(id))
+            .iter()
+            .filter(|&worker| lanes.lane_of(worker).is_some_and(|lane| seen.contains(&lane)));
         owners.filter_map(|worker| lanes.place(view, worker, rect)).collect()
     }
 }
@@ -60,7 +64,7 @@ impl Brush {
     pub(super) fn how(
         &mut self,
         store: Store,
-        (cluster, forest): (&Cluster, &Forest),
+        (cluster, forest): (&Shown<'_>, &Forest),
         (choice, picked, dark): (Choice, Option<WorkerIx>, bool),
         surface: &Surface,
         scrolled: f64,
@@ -79,12 +83,16 @@ impl Brush {
                 self.most_hits = Some((forest.revision(), most));
                 Some(Measure::Hits { end: is_known.then(|| heat::hits_end(most)) })
             }
-            Heat::Owners => Some(Measure::Owners { workers: cluster.workers().len() }),
+            Heat::Owners => Some(Measure::Owners { workers: cluster.drawn_workers().count() }),
         };
-        let count = cluster.workers().len();
-        let lanes = (choice.lanes && count > 0).then(|| {
-            let height = Lanes::height_css(f64::from(surface.size.1) / surface.scale, count) * surface.scale;
-            Lanes { count, height, scrolled: scrolled * surface.scale }
+        let workers: Arc<[WorkerIx]> = match choice.lanes {
+            true => cluster.drawn_workers().collect(),
+            false => Arc::default(),
+        };
+        let lanes = (!workers.is_empty()).then(|| {
+            let stage = f64::from(surface.size.1) / surface.scale;
+            let height = Lanes::height_css(stage, workers.len()) * surface.scale;
+            Lanes { workers, height, scrolled: scrolled * surface.scale }
         });
         How { measure, lanes, picked }
     }
@@ -112,7 +120,7 @@ impl Brush {
         &self,
         how: &How,
         surface: &Surface,
-        (cluster, forest): (&Cluster, &Forest),
+        (cluster, forest): (&Shown<'_>, &Forest),
         view: &Viewport,
         palette: &Palette,
         drawn: &Drawn,

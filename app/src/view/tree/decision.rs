@@ -3,7 +3,7 @@
 use leptos::prelude::*;
 use radixscope_model::id::DecisionId;
 use radixscope_router::explain::Short;
-use radixscope_state::cluster::{Cluster, DecisionEntry};
+use radixscope_state::cluster::DecisionEntry;
 
 use super::side;
 use super::state::TreeView;
@@ -11,6 +11,7 @@ use crate::draw::camera::Goal;
 use crate::draw::crumb::Crumb;
 use crate::draw::palette::label;
 use crate::format::{self, UNKNOWN};
+use crate::store::Shown;
 use crate::url::Panel;
 use crate::view::chip::Chip;
 
@@ -32,6 +33,13 @@ pub(super) fn follow(tree: TreeView) {
         if seen.get_value() == Some(id) {
             return;
         }
+        let other = store.peek(|shown| {
+            let end = shown.decisions().get(id)?.decision.path?;
+            shown.pool_of(end.worker).filter(|&pool| pool != shown.pool && shown.only.is_none())
+        });
+        if let Some(pool) = other {
+            return store.show_pool(pool);
+        }
         let end = side::look(store, |cluster, _| end_of(cluster, id));
         if let Some(end) = end.filter(|_| store.ready()) {
             seen.set_value(Some(id));
@@ -44,7 +52,7 @@ pub(super) fn follow(tree: TreeView) {
 }
 
 /// The last block of a decision's path that is still there.
-fn end_of(cluster: &Cluster, id: DecisionId) -> Option<Crumb> {
+fn end_of(cluster: &Shown<'_>, id: DecisionId) -> Option<Crumb> {
     let (tree, path) = (cluster.tree(), cluster.decisions().get(id)?.decision.path?);
     let node = tree.find(path.worker, path.block_hash).filter(|&node| tree.is_attached(node))?;
     Some(Crumb::at(tree, node, tree.position(node)))
@@ -58,10 +66,12 @@ enum Step {
     Latest,
 }
 
-/// The next decision in this direction that names blocks.
-fn next(cluster: &Cluster, from: Option<DecisionId>, step: Step) -> Option<DecisionId> {
-    let mut paths =
-        cluster.decisions().newest_first().filter(|d| d.decision.path.is_some()).map(|d| d.decision.id);
+/// The next decision in this direction that names blocks of the pool drawn.
+fn next(cluster: &Shown<'_>, from: Option<DecisionId>, step: Step) -> Option<DecisionId> {
+    let has_path = |d: &&DecisionEntry| {
+        d.decision.path.is_some_and(|end| cluster.pool_of(end.worker) == Some(cluster.pool))
+    };
+    let mut paths = cluster.decisions().newest_first().filter(has_path).map(|d| d.decision.id);
     match (step, from) {
         (Step::Latest, _) | (_, None) => paths.next(),
         (Step::Older, Some(from)) => paths.find(|&id| id < from),

@@ -4,7 +4,7 @@
 
 use leptos::prelude::*;
 use radixscope_model::id::{DecisionId, WorkerIx};
-use radixscope_state::cluster::{Cluster, DecisionEntry};
+use radixscope_state::cluster::{DecisionEntry, PoolState};
 use radixscope_state::tree::NodeId;
 use radixscope_state::tree::forest::Forest;
 
@@ -12,7 +12,7 @@ use crate::draw::palette::{Palette, ink, label};
 use crate::draw::surface::{LABEL_WEIGHT, Surface};
 use crate::draw::viewport::{Rect, Viewport};
 use crate::format;
-use crate::store::Store;
+use crate::store::{Shown, Store};
 
 /// Distance of labels, CSS pixels.
 const LABEL_GAP: f64 = 17.0;
@@ -48,7 +48,7 @@ impl Painted {
 }
 
 /// Paints what is known of the open decision, or clears what was said where there is none.
-pub(super) fn paint(cluster: &Cluster, canvas: &Canvas<'_>, id: Option<DecisionId>, painted: Painted) {
+pub(super) fn paint(cluster: &Shown<'_>, canvas: &Canvas<'_>, id: Option<DecisionId>, painted: Painted) {
     let (words, end) = id.map(|id| path_of(cluster, canvas, id)).unwrap_or_default();
     for (signal, now) in [(painted.words, words), (painted.end, end)] {
         if signal.with_untracked(|before| *before != now) {
@@ -72,7 +72,7 @@ pub(super) fn Note(store: Store, painted: Painted) -> impl IntoView {
 }
 
 /// Paints, and gives what it is in words and the label at its end.
-fn path_of(cluster: &Cluster, canvas: &Canvas<'_>, id: DecisionId) -> (String, String) {
+fn path_of(cluster: &Shown<'_>, canvas: &Canvas<'_>, id: DecisionId) -> (String, String) {
     let without = |words: String| (words, String::new());
     let Some(decided) = cluster.decisions().get(id) else {
         return without(format!("Decision {id} is not kept any more, so its path is not known"));
@@ -82,6 +82,10 @@ fn path_of(cluster: &Cluster, canvas: &Canvas<'_>, id: DecisionId) -> (String, S
             "Decision {id} names no block that anybody held, so there is no path to show"
         ));
     };
+    if let Some(other) = cluster.pool_of(end.worker).filter(|&pool| pool != cluster.pool) {
+        let name = cluster.cluster.pool(other).map(PoolState::name).unwrap_or_default();
+        return without(format!("Decision {id} is of pool {name}, whose tree is not the one drawn"));
+    }
     let Some(node) = cluster.tree().find(end.worker, end.block_hash) else {
         return without(format!(
             "The blocks of decision {id} are gone from the tree since: {} dropped its last one",

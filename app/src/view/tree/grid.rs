@@ -8,7 +8,7 @@ use std::ops::Range;
 use leptos::attr::custom::custom_attribute;
 use leptos::prelude::*;
 use radixscope_model::id::WorkerIx;
-use radixscope_state::cluster::{Cluster, touched_ms};
+use radixscope_state::cluster::touched_ms;
 use radixscope_state::tree::Tree;
 use radixscope_state::tree::forest::{Forest, Row, RowOrder};
 use web_sys::KeyboardEvent;
@@ -17,6 +17,7 @@ use super::state::TreeView;
 use crate::draw::crumb::Crumb;
 use crate::draw::palette::label;
 use crate::format::{self, UNKNOWN};
+use crate::store::Shown;
 use crate::view::chip::Chip;
 use crate::view::virtual_table::{Scroll, VirtualTable};
 
@@ -92,7 +93,7 @@ struct Line {
 }
 
 impl Line {
-    fn of(cluster: &Cluster, now_ms: u64, at: usize, kept: Kept) -> Option<Self> {
+    fn of(cluster: &Shown<'_>, now_ms: u64, at: usize, kept: Kept) -> Option<Self> {
         let tree = cluster.tree();
         let forest = tree.forest()?;
         let id = kept.crumb.chain(tree)?;

@@ -1,17 +1,20 @@
 //! Beside each lane: whose it is, how much that worker holds, and what it stored and removed in the last minute. The
 //! column scrolls, and the lanes follow it.
 
+use std::sync::Arc;
+
 use leptos::html;
 use leptos::prelude::*;
 use radixscope_insight::memory::Memory;
 use radixscope_model::id::{Millis, WorkerIx};
-use radixscope_state::cluster::{Cluster, Sign};
+use radixscope_state::cluster::Sign;
 
 use super::state::TreeView;
 use crate::draw::lanes::Lanes;
 use crate::draw::palette::{label, token};
 use crate::draw::strip::area;
 use crate::format::{self, UNKNOWN};
+use crate::store::Shown;
 use crate::view::chip::Chip;
 use crate::view::resize;
 
@@ -38,7 +41,7 @@ struct Head {
 }
 
 impl Head {
-    fn of(cluster: &Cluster, worker: WorkerIx, now: Millis, most: f64) -> Option<Self> {
+    fn of(cluster: &Shown<'_>, worker: WorkerIx, now: Millis, most: f64) -> Option<Self> {
         let state = cluster.worker(worker)?;
         let blocks = cluster.blocks(worker);
         let capacity = Memory::of(cluster, worker, now)?.capacity.map(|capacity| capacity.value);
@@ -98,9 +101,9 @@ impl Head {
 }
 
 /// Most blocks that any worker stored or removed in one of the last seconds: the top of every curve.
-fn most(cluster: &Cluster, now: Millis) -> f64 {
-    let workers = (0..cluster.workers().len() as u16).map(WorkerIx);
-    let buckets = workers.flat_map(|w| cluster.rates(w, now, SECONDS)).filter_map(|(_, bucket)| bucket);
+fn most(cluster: &Shown<'_>, now: Millis) -> f64 {
+    let buckets =
+        cluster.drawn_workers().flat_map(|w| cluster.rates(w, now, SECONDS)).filter_map(|(_, bucket)| bucket);
     f64::from(buckets.map(|bucket| bucket.stored.max(bucket.removed)).max().unwrap_or(0).max(1))
 }
 
@@ -128,21 +131,28 @@ pub(super) fn Heads(tree: TreeView) -> impl IntoView {
         let Some(frame) = frame.get_untracked() else { return };
         tree.scrolled.set(f64::from(frame.scroll_top()));
     };
-    let height = Memo::new(move |_| Lanes::height_css(stage.get(), store.workers.get()));
+    let workers = Memo::new(move |_| store.on_beat(|shown| shown.drawn_workers().collect::<Arc<[_]>>()));
+    let count = move || workers.with(|workers| workers.len());
+    let height = Memo::new(move |_| Lanes::height_css(stage.get(), count()));
     let seen = Memo::new(move |_| {
-        let lanes = Lanes { count: store.workers.get(), height: height.get(), scrolled: tree.scrolled.get() };
-        lanes.visible(stage.get())
+        let lanes = Lanes { workers: workers.get(), height: height.get(), scrolled: tree.scrolled.get() };
+        let seen = lanes.visible(stage.get());
+        seen.filter_map(|lane| Some((lane, *lanes.workers.get(lane)?))).collect::<Vec<_>>()
     });
     // Full seconds: the curve moves on with them.
     let second = Memo::new(move |_| store.on_beat(|_| Millis(store.received_ms().0 / 1000 * 1000)));
-    let most = Memo::new(move |_| store.peek(|cluster| most(cluster, second.get())));
-    let all = move || format!("height:{}px", height.get() * store.workers.get() as f64);
+    let most = Memo::new(move |_| {
+        let second = second.get();
+        store.pools.track();
+        store.peek(|cluster| most(cluster, second))
+    });
+    let all = move || format!("height:{}px", height.get() * count() as f64);
     view! {
         <div class="lane-heads" node_ref=frame on:scroll=scrolled tabindex="0" role="region"
             aria-label="Workers of the lanes" data-testid="lane-heads">
             <ul style=all>
-                <For each=move || seen.get().map(|lane| lane as u16) key=|lane| *lane let:lane>
-                    <LaneHead tree second most height worker=WorkerIx(lane)/>
+                <For each=move || seen.get() key=|at| *at let:at>
+                    <LaneHead tree second most height lane=at.0 worker=at.1/>
                 </For>
             </ul>
         </div>
@@ -155,6 +165,7 @@ fn LaneHead(
     second: Memo<Millis>,
     most: Memo<f64>,
     height: Memo<f64>,
+    lane: usize,
     worker: WorkerIx,
 ) -> impl IntoView {
     let store = tree.store;
@@ -163,19 +174,23 @@ fn LaneHead(
         store.on_beat(|cluster| Head::of(cluster, worker, now, most)).unwrap_or_default()
     });
     let of = move |part: fn(&Head) -> &String| move || head.with(|head| part(head).clone());
+    let words = move || match store.pool_words(worker) {
+        Some((_, pool)) => head.with(|head| format!("{} ({pool})", head.words)),
+        None => head.with(|head| head.words.clone()),
+    };
     let picked = move || store.picked() == Some(worker);
     let place = move || {
         let height = height.get();
         format!(
             "top:{}px;height:{height}px;--c:var({})",
-            height * worker.0 as f64,
+            height * lane as f64,
             token(worker, store.workers.get())
         )
     };
     view! {
         <li class="lane-head" class:picked=picked class:other=move || store.picked().is_some_and(|p| p != worker) style=place
             data-testid="lane-head" data-worker=of(|head| &head.id)>
-            <button aria-pressed=move || picked().to_string() title=of(|head| &head.words) aria-label=of(|head| &head.words)
+            <button aria-pressed=move || picked().to_string() title=words aria-label=words
                 on:click=move |_| store.pick(worker)>
                 <span class="lane-line">
                     <Chip store worker/>

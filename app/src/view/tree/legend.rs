@@ -1,7 +1,6 @@
 //! What the colours of the picture mean, with numbers and units.
 
 use leptos::prelude::*;
-use radixscope_model::id::WorkerIx;
 
 use super::state::{HITS_WINDOW_MS, Heat, TreeView};
 use crate::draw::heat::{hits_end, most_hits};
@@ -35,7 +34,7 @@ pub(super) fn Legend(tree: TreeView) -> impl IntoView {
 }
 
 fn of_workers(tree: TreeView) -> String {
-    let workers = tree.store.workers.get();
+    let workers = tree.store.drawn.with(Vec::len);
     let steps = if workers > MAX_TICKS { ", in steps from 17 on" } else { "" };
     format!("{}{steps}", format::plural(workers as u64, "worker", "workers"))
 }
@@ -90,16 +89,17 @@ fn Hits(tree: TreeView) -> impl IntoView {
 #[component]
 fn Owners(tree: TreeView, lanes: Memo<bool>) -> impl IntoView {
     let store = tree.store;
-    let listed = move || 0..store.workers.get().min(LISTED) as u16;
-    let more = move || store.workers.get().saturating_sub(LISTED);
+    let count = move || store.drawn.with(Vec::len);
+    let listed = move || store.drawn.with(|drawn| drawn.iter().take(LISTED).copied().collect::<Vec<_>>());
+    let more = move || count().saturating_sub(LISTED);
     view! {
         <span class="tl-workers" data-testid="legend-workers">
-            <For each=listed key=|i| *i let:i><Chip store worker=WorkerIx(i)/></For>
+            <For each=listed key=|worker| *worker let:worker><Chip store worker/></For>
             {move || (more() > 0).then(|| view! { <span>{format!("+{} more", more())}</span> })}
         </span>
         <Show when=move || lanes.get() fallback=move || view! {
             <span><i class="key many" aria-hidden="true"></i>"shared: one tick per owner"</span>
-            <Show when=move || { store.workers.get() > MAX_TICKS }>
+            <Show when=move || { count() > MAX_TICKS }>
                 <span><i class="key count" aria-hidden="true">"17"</i>{format!("more than {MAX_TICKS} owners: their number")}</span>
             </Show>
         }>

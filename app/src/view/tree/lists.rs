@@ -1,15 +1,15 @@
 //! Prefixes worth a look, the largest or the most used first. A line moves the camera to its prefix.
 
 use leptos::prelude::*;
-use radixscope_model::id::WorkerIx;
-use radixscope_state::cluster::{Cluster, candidates_hint};
+use radixscope_model::id::{PoolIx, WorkerIx};
+use radixscope_state::cluster::candidates_hint;
 use radixscope_state::tree::forest::{ChainId, Forest};
 
 use super::side;
 use super::state::TreeView;
 use crate::draw::crumb::Crumb;
 use crate::format;
-use crate::store::now_ms;
+use crate::store::{Shown, now_ms};
 use crate::view::hint::HintList;
 
 /// Lines at first, and by how many more there are at a press.
@@ -56,17 +56,18 @@ struct Lines {
 pub(super) fn List(tree: TreeView, by: Ranked) -> impl IntoView {
     let store = tree.store;
     let most = RwSignal::new(LINES);
-    let computed = StoredValue::new((f64::NEG_INFINITY, 0));
+    let computed = StoredValue::new((f64::NEG_INFINITY, (0, PoolIx::default())));
     let lines = Memo::new(move |before: Option<&Lines>| {
         let most = most.get();
+        let asked = (most, store.pool());
         store.on_beat(|_| ());
         let (at, what) = computed.get_value();
         match before {
-            Some(before) if now_ms() - at < PACE_MS && what == most && !before.lines.is_empty() => {
+            Some(before) if now_ms() - at < PACE_MS && what == asked && !before.lines.is_empty() => {
                 before.clone()
             }
             _ => {
-                computed.set_value((now_ms(), most));
+                computed.set_value((now_ms(), asked));
                 side::look(store, |cluster, forest| of(cluster, forest, by, most)).unwrap_or_default()
             }
         }
@@ -105,7 +106,7 @@ pub(super) fn List(tree: TreeView, by: Ranked) -> impl IntoView {
     }
 }
 
-fn of(cluster: &Cluster, forest: &Forest, by: Ranked, most: usize) -> Lines {
+fn of(cluster: &Shown<'_>, forest: &Forest, by: Ranked, most: usize) -> Lines {
     let tree = cluster.tree();
     // Boxes that nobody holds cannot be gone to; a few more than wanted make up for them.
     let ranked = match by {
@@ -202,7 +203,7 @@ fn Nothing(tree: TreeView, by: Ranked, lines: Memo<Lines>) -> impl IntoView {
         match (by, requests.get(), blocks.get()) {
         (_, _, 0) => view! { <p class="caption" data-testid="list-empty">"No worker holds a block. The list fills with the first stored one."</p> }.into_any(),
         (Ranked::Hottest, 0, _) => {
-            let hint = tree.store.peek(Cluster::decisions_hint).unwrap_or(candidates_hint());
+            let hint = tree.store.peek(|shown| shown.decisions_hint()).unwrap_or(candidates_hint());
             view! {
                 <div class="caption hot-unknown" data-testid="list-empty">
                     <p>"Prompts are not visible: for no request of the last 5 min is it known which blocks its worker held. A source that shows prompts:"</p>

@@ -111,6 +111,11 @@ impl Minimap {
         self.tree.steer(|camera| camera.centre_on(across * all.x1, down * all.bottom));
     }
 
+    /// Another tree is drawn from now on.
+    pub(super) fn begin(self) {
+        self.small.update_value(|small| small.made = None);
+    }
+
     /// Draws the tree if that is due, and the frame.
     pub(super) fn draw(
         self,

@@ -44,6 +44,7 @@ use crate::format;
 use crate::store::Store;
 use crate::url::Panel;
 use crate::view::figure::{Figure, PanelHead};
+use crate::view::pools::TreePools;
 use empty::EmptyTree;
 pub(super) use overview::OverviewTree;
 use state::{Form, TreeView};
@@ -61,6 +62,7 @@ pub(super) fn TreePanel(store: Store, dark: Signal<bool>) -> impl IntoView {
     view! {
         <section class="panel tree tree-full" aria-labelledby="tree-title" data-testid="tree-panel">
             <PanelHead store panel=Panel::Tree title="Prefix tree">
+                <TreePools store/>
                 <BlockFigures store totals/>
                 <Show when=move || hidden.get() != 0>
                     <Figure id="tree-hidden" label="held blocks shown, coldest hidden" value=Signal::derive(move || shown_of(totals.get()))

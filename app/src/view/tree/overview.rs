@@ -15,6 +15,7 @@ use crate::store::Store;
 use crate::url::Panel;
 use crate::view::chip::Chip;
 use crate::view::figure::{Figure, PanelHead};
+use crate::view::pools::TreePools;
 
 /// Owners named in the bar; more would make it grow. All are named in its title and to those who hear the page.
 const OWNERS: usize = 3;
@@ -32,6 +33,7 @@ pub(in crate::view) fn OverviewTree(store: Store, dark: Signal<bool>) -> impl In
     view! {
         <section class="panel tree" aria-labelledby="tree-title" data-testid="tree-panel">
             <PanelHead store panel=Panel::Tree title="Prefix tree">
+                <TreePools store/>
                 <BlockFigures store totals/>
                 <Figure id="shared" label="shared" value=shared title="Distinct blocks held by two workers or more"/>
             </PanelHead>

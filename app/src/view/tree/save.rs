@@ -3,7 +3,7 @@
 use leptos::prelude::*;
 use radixscope_export::tree::svg::{self, Drawing, colours::Theme};
 use radixscope_model::id::Seq;
-use radixscope_state::cluster::{Cluster, touch};
+use radixscope_state::cluster::touch;
 use radixscope_state::tree::forest::{Forest, Width};
 use wasm_bindgen::JsCast;
 use web_sys::HtmlCanvasElement;
@@ -13,6 +13,7 @@ use super::state::{Choice, Heat, TreeView};
 use crate::draw::photo::{self, Caption};
 use crate::draw::viewport::Region;
 use crate::format;
+use crate::store::Shown;
 use crate::theme;
 use crate::view::file;
 
@@ -39,7 +40,7 @@ struct Facts {
 }
 
 impl Facts {
-    fn of(tree: TreeView, cluster: &Cluster, forest: &Forest, region: Region, choice: Choice) -> Self {
+    fn of(tree: TreeView, cluster: &Shown<'_>, forest: &Forest, region: Region, choice: Choice) -> Self {
         let Seq(seq) = cluster.seq();
         let now = tree.store.now_ms();
         // The cluster's time, not that of the reader's machine.
@@ -54,6 +55,13 @@ impl Facts {
             Heat::Hits => "colour: hits of the last 5 min",
             Heat::Owners => "colour: number of holders",
         };
+        let pool = match cluster.pool_list().len() {
+            0 | 1 => String::new(),
+            _ => cluster
+                .cluster
+                .pool(cluster.pool)
+                .map_or(String::new(), |pool| format!(" of {}", pool.name())),
+        };
         let blocks = |n: f64| format::count(n.max(0.0).round() as u64);
         let part = if region == Region::all(forest) {
             "all prompts".to_owned()
@@ -61,7 +69,7 @@ impl Facts {
             format!("positions {} to {}", blocks(region.top), blocks(region.bottom))
         };
         Self {
-            title: format!("Prefix tree, {part}; {width}; {heat}"),
+            title: format!("Prefix tree{pool}, {part}; {width}; {heat}"),
             at: format!("{iso}, record {}", format::count(seq)),
             name: format!("radixscope-tree-{}-{seq}", iso.get(..19).unwrap_or_default().replace(':', "-")),
         }
@@ -69,7 +77,7 @@ impl Facts {
 }
 
 /// Looks at what is shown now.
-fn view<T>(tree: TreeView, see: impl FnOnce(&Cluster, &Forest, Region, Choice) -> T) -> Option<T> {
+fn view<T>(tree: TreeView, see: impl FnOnce(&Shown<'_>, &Forest, Region, Choice) -> T) -> Option<T> {
     let choice = tree.choice.get_untracked();
     let region = tree.camera.with_value(|camera| camera.region());
     side::look(tree.store, |cluster, forest| {

@@ -5,8 +5,7 @@ use std::time::Duration;
 
 use leptos::html;
 use leptos::prelude::*;
-use radixscope_model::id::{DecisionId, WorkerIx};
-use radixscope_state::cluster::Cluster;
+use radixscope_model::id::{DecisionId, PoolIx, WorkerIx};
 use radixscope_state::search::{self, Found, Query};
 use radixscope_state::tree::NodeId;
 use web_sys::KeyboardEvent;
@@ -16,6 +15,7 @@ use crate::draw::crumb::Crumb;
 use crate::draw::palette::label;
 use crate::format;
 use crate::keys;
+use crate::store::Shown;
 
 /// Results shown at most.
 const MOST: usize = 20;
@@ -27,7 +27,7 @@ const FIELD: &str = "tree-search";
 /// Where a result leads.
 #[derive(Clone, Copy, PartialEq)]
 enum Way {
-    Block(Crumb),
+    Block(PoolIx, Crumb),
     /// A block whose parent was never received: not in the picture.
     Nowhere,
     Worker(WorkerIx),
@@ -55,7 +55,7 @@ struct Answer {
 
 impl Answer {
     /// For a text that is not empty.
-    fn of(cluster: &Cluster, text: &str) -> Self {
+    fn of(cluster: &Shown<'_>, text: &str) -> Self {
         let query = Query::parse(text);
         let answer = search::find(cluster, &query, MOST);
         let lines = answer.found.into_iter().filter_map(|found| Line::of(cluster, found)).collect();
@@ -68,8 +68,12 @@ impl Answer {
         }
     }
 
-    fn blocks(&self) -> Vec<Crumb> {
-        let block = |line: &Line| if let Way::Block(crumb) = line.way { Some(crumb) } else { None };
+    /// The blocks in the tree of `shown`.
+    fn blocks(&self, shown: PoolIx) -> Vec<Crumb> {
+        let block = |line: &Line| match line.way {
+            Way::Block(pool, crumb) => (pool == shown).then_some(crumb),
+            Way::Nowhere | Way::Worker(_) | Way::Decision(_) => None,
+        };
         self.lines.iter().filter_map(block).collect()
     }
 
@@ -90,19 +94,19 @@ impl Answer {
 }
 
 impl Line {
-    fn of(cluster: &Cluster, found: Found) -> Option<Self> {
+    fn of(cluster: &Shown<'_>, found: Found) -> Option<Self> {
         Some(match found {
-            Found::Block { node, workers } => {
+            Found::Block { pool, node, workers } => {
                 let named = if workers.len() > 3 {
                     format!("{} workers", workers.len())
                 } else {
                     workers.into_iter().map(label).collect::<Vec<_>>().join(" ")
                 };
-                Self::block(cluster, node, "Blocks by engine hash", &format!("called so by {named}"))
+                Self::block(cluster, (pool, node), "Blocks by engine hash", &format!("called so by {named}"))
             }
-            Found::Tokens { node } => {
-                let hash = cluster.tree().block_hash(node);
-                Self::block(cluster, node, "Blocks by tokens hash", &format!("block hash {hash}"))
+            Found::Tokens { pool, node } => {
+                let hash = cluster.cluster.tree(pool).block_hash(node);
+                Self::block(cluster, (pool, node), "Blocks by tokens hash", &format!("block hash {hash}"))
             }
             Found::Worker(ix) => {
                 let worker = cluster.worker(ix)?;
@@ -132,9 +136,12 @@ impl Line {
         })
     }
 
-    fn block(cluster: &Cluster, node: NodeId, group: &'static str, name: &str) -> Self {
-        let tree = cluster.tree();
-        let holders = format::plural(tree.owners(node).len() as u64, "holder", "holders");
+    fn block(cluster: &Shown<'_>, (pool, node): (PoolIx, NodeId), group: &'static str, name: &str) -> Self {
+        let tree = cluster.cluster.tree(pool);
+        let mut holders = format::plural(tree.owners(node).len() as u64, "holder", "holders");
+        if let Some(other) = cluster.cluster.pool(pool).filter(|_| pool != cluster.pool) {
+            holders += &format!(", in pool {}", other.name());
+        }
         if !tree.is_attached(node) {
             let main = "Waits for a parent that was never received".to_owned();
             return Self {
@@ -146,7 +153,7 @@ impl Line {
         }
         let crumb = Crumb::at(tree, node, tree.position(node));
         let main = format!("Block at position {}", format::count(crumb.position.into()));
-        Self { group, main, more: format!("{name}, {holders}"), way: Way::Block(crumb) }
+        Self { group, main, more: format!("{name}, {holders}"), way: Way::Block(pool, crumb) }
     }
 }
 
@@ -166,7 +173,8 @@ pub(super) fn Search(tree: TreeView) -> impl IntoView {
         }
         let now = text.get_untracked();
         let found = (!now.trim().is_empty()).then(|| store.peek(|cluster| Answer::of(cluster, &now)));
-        tree.found.set(found.as_ref().map(Answer::blocks).unwrap_or_default());
+        let pool = store.pools.get_untracked().pool;
+        tree.found.set(found.as_ref().map(|found| found.blocks(pool)).unwrap_or_default());
         tree.redraw_soon();
         at.set(0);
         answer.set(found);
@@ -186,7 +194,7 @@ pub(super) fn Search(tree: TreeView) -> impl IntoView {
     });
     let go = move |way: Way| {
         match way {
-            Way::Block(crumb) => tree.go_to(crumb),
+            Way::Block(pool, crumb) => tree.go_in(pool, crumb),
             // Picking twice lets go, and who searches wants it picked.
             Way::Worker(ix)
                 if store.address.with_untracked(|a| a.worker)

@@ -2,7 +2,7 @@
 
 use leptos::prelude::*;
 use radixscope_model::id::{BlockHash, Millis, WorkerIx};
-use radixscope_state::cluster::{Cluster, touched_ms};
+use radixscope_state::cluster::touched_ms;
 use radixscope_state::redundancy::{BlockSize, Redundancy, gib};
 use radixscope_state::tree::forest::{Forest, Prefix};
 
@@ -11,7 +11,7 @@ use super::state::{Hovered, TreeView, key};
 use crate::draw::crumb::Crumb;
 use crate::draw::palette::label;
 use crate::format::{self, UNKNOWN};
-use crate::store::Store;
+use crate::store::{Shown, Store};
 use crate::view::clipboard::CopyButton;
 
 /// Holders named one by one; a cluster may have thousands.
@@ -72,25 +72,25 @@ struct Detail {
 
 /// What there is to show.
 #[derive(Clone, PartialEq)]
-enum Shown {
+enum Subject {
     Nothing,
     /// It was there once.
     Gone(Crumb),
     Block(Box<Detail>),
 }
 
-impl Shown {
+impl Subject {
     fn block(&self) -> Option<&Detail> {
-        if let Shown::Block(detail) = self { Some(detail) } else { None }
+        if let Subject::Block(detail) = self { Some(detail) } else { None }
     }
 }
 
 /// A part of what is known of the block; the type's own nothing where there is none. Tracked.
-fn part<T: Default>(shown: Memo<Shown>, of: impl FnOnce(&Detail) -> T) -> T {
+fn part<T: Default>(shown: Memo<Subject>, of: impl FnOnce(&Detail) -> T) -> T {
     shown.with(|shown| shown.block().map(of)).unwrap_or_default()
 }
 
-fn of(cluster: &Cluster, forest: &Forest, crumb: Crumb) -> Option<Detail> {
+fn of(cluster: &Shown<'_>, forest: &Forest, crumb: Crumb) -> Option<Detail> {
     let tree = cluster.tree();
     let node = crumb.node(tree)?;
     let prefix = tree.prefix(node)?;
@@ -124,13 +124,13 @@ pub(super) fn Details(tree: TreeView, size: Memo<BlockSize>) -> impl IntoView {
             Some(Hovered::Block(crumb)) => Some(crumb),
             Some(Hovered::Run(_)) | None => None,
         };
-        let Some(crumb) = tree.selected.get().or_else(under) else { return Shown::Nothing };
+        let Some(crumb) = tree.selected.get().or_else(under) else { return Subject::Nothing };
         store.on_beat(|_| ());
         match side::look(store, |cluster, forest| of(cluster, forest, crumb)).flatten() {
-            Some(detail) => Shown::Block(Box::new(detail)),
+            Some(detail) => Subject::Block(Box::new(detail)),
             // What nobody holds can be pointed at, but has no name.
-            None if tree.selected.get().is_some() => Shown::Gone(crumb),
-            None => Shown::Nothing,
+            None if tree.selected.get().is_some() => Subject::Gone(crumb),
+            None => Subject::Nothing,
         }
     });
     let is_block = Memo::new(move |_| shown.with(|shown| shown.block().is_some()));
@@ -154,10 +154,10 @@ pub(super) fn Details(tree: TreeView, size: Memo<BlockSize>) -> impl IntoView {
 }
 
 #[component]
-fn Other(tree: TreeView, shown: Memo<Shown>) -> impl IntoView {
+fn Other(tree: TreeView, shown: Memo<Subject>) -> impl IntoView {
     move || {
         match shown.get() {
-        Shown::Gone(crumb) => {
+        Subject::Gone(crumb) => {
             let text = format!(
                 "Block {} at position {} was evicted: no worker holds it.",
                 crumb.hash,
@@ -183,7 +183,7 @@ fn Other(tree: TreeView, shown: Memo<Shown>) -> impl IntoView {
 
 /// Lines of figures that stay where they are while the figures change.
 #[component]
-fn Rows(store: Store, shown: Memo<Shown>, size: Memo<BlockSize>) -> impl IntoView {
+fn Rows(store: Store, shown: Memo<Subject>, size: Memo<BlockSize>) -> impl IntoView {
     let text = move |of: fn(&Detail) -> String| Signal::derive(move || part(shown, of));
     let age = move |of: fn(&Detail) -> Millis| {
         Signal::derive(move || {
@@ -195,7 +195,11 @@ fn Rows(store: Store, shown: Memo<Shown>, size: Memo<BlockSize>) -> impl IntoVie
     let names = Memo::new(move |_| part(shown, |d| d.names.clone()));
     let holders = move || {
         let n = owners.with(Vec::len) as u64;
-        format!("{} of {}", format::count(n), format::plural(store.workers.get() as u64, "worker", "workers"))
+        format!(
+            "{} of {}",
+            format::count(n),
+            format::plural(store.drawn.with(Vec::len) as u64, "worker", "workers")
+        )
     };
     let place = Signal::derive(move || {
         let tokens = size.get().tokens;
@@ -309,7 +313,7 @@ fn copies_of(detail: &Detail, size: BlockSize) -> String {
 }
 
 #[component]
-fn Actions(tree: TreeView, shown: Memo<Shown>) -> impl IntoView {
+fn Actions(tree: TreeView, shown: Memo<Subject>) -> impl IntoView {
     let crumb = move || shown.with_untracked(|shown| shown.block().map(|d| d.crumb));
     let above = Memo::new(move |_| part(shown, |d| d.above));
     view! {

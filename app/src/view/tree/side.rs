@@ -2,7 +2,6 @@
 
 use leptos::prelude::*;
 use radixscope_model::id::WorkerIx;
-use radixscope_state::cluster::Cluster;
 use radixscope_state::redundancy::BlockSize;
 use radixscope_state::tree::forest::Forest;
 
@@ -13,7 +12,7 @@ use super::save::Save;
 use super::search::Search;
 use super::selected::Details;
 use super::state::TreeView;
-use crate::store::Store;
+use crate::store::{Shown, Store};
 use crate::view::chip::Chip;
 use crate::view::memory;
 
@@ -90,12 +89,12 @@ pub(super) fn Side(tree: TreeView) -> impl IntoView {
 /// What a block is in tokens and bytes, as far as anybody told.
 pub(super) fn block_size(store: Store) -> Memo<BlockSize> {
     let bytes_per_token = memory::bytes_per_token(store);
-    let tokens = Memo::new(move |_| store.on_beat(Cluster::block_tokens));
+    let tokens = Memo::new(move |_| store.on_beat(|shown| shown.block_tokens()));
     Memo::new(move |_| BlockSize { tokens: tokens.get(), bytes_per_token: bytes_per_token.get() })
 }
 
 /// Looks at the state with its forest settled; `None` where none is kept. Not tracked.
-pub(super) fn look<T>(store: Store, look: impl FnOnce(&Cluster, &Forest) -> T) -> Option<T> {
+pub(super) fn look<T>(store: Store, look: impl FnOnce(&Shown<'_>, &Forest) -> T) -> Option<T> {
     store.with_tree(|_, _| ())?;
     store.peek(|cluster| cluster.tree().forest().map(|forest| look(cluster, forest)))
 }

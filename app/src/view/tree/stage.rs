@@ -2,8 +2,7 @@
 
 use leptos::html;
 use leptos::prelude::*;
-use radixscope_model::id::WorkerIx;
-use radixscope_state::cluster::Cluster;
+use radixscope_model::id::{PoolIx, WorkerIx};
 use radixscope_state::tree::Tree;
 use radixscope_state::tree::forest::{ChainId, Forest};
 use web_sys::HtmlElement;
@@ -24,12 +23,12 @@ use crate::draw::surface::Surface;
 use crate::draw::viewport::{Region, Viewport};
 use crate::draw::visible;
 use crate::draw::words::GUTTER;
-use crate::store::now_ms;
+use crate::store::{Shown, now_ms};
 use crate::theme;
 use crate::view::resize;
 
 /// Everything that pixels are made of.
-#[derive(Clone, Copy, PartialEq)]
+#[derive(Clone, PartialEq)]
 struct Made {
     revision: u64,
     region: Region,
@@ -47,6 +46,8 @@ struct Stage {
     pixels: Pixels,
     drawn: Drawn,
     made: Option<Made>,
+    /// Whose tree that is: revisions of two trees do not compare.
+    pool: Option<PoolIx>,
     brush: Brush,
     /// When the words around the picture were last brought up to date.
     said_ms: f64,
@@ -74,6 +75,7 @@ pub(super) fn Canvas(tree: TreeView) -> impl IntoView {
             pixels: Pixels::default(),
             drawn: Drawn::default(),
             made: None,
+            pool: None,
             brush: Brush::default(),
             said_ms: f64::NEG_INFINITY,
         }));
@@ -143,6 +145,10 @@ fn draw(
                 stage.palette = Palette::read(theme::token, dark, palette_of.1);
                 stage.palette_of = Some(palette_of);
             }
+            if stage.pool.replace(cluster.pool) != Some(cluster.pool) {
+                (stage.made, stage.brush) = (None, Brush::default());
+                minimap.inspect(|minimap| minimap.begin());
+            }
             let still = theme::less_motion();
             let moved =
                 tree.camera.try_update_value(|camera| camera.step(cluster.tree(), forest, now_ms(), still));
@@ -151,8 +157,8 @@ fn draw(
             let seen = (cluster, forest);
             let scrolled = tree.scrolled.get();
             let how = stage.brush.how(tree.store, seen, (choice, picked, dark), &stage.surface, scrolled);
-            tree.lanes.set_value(how.lanes.map(|lanes| lanes.in_css(view.scale)));
-            stage.paint(cluster.tree(), forest, &view, how, choice);
+            tree.lanes.set_value(how.lanes.as_ref().map(|lanes| lanes.in_css(view.scale)));
+            stage.paint(cluster.tree(), forest, &view, how.clone(), choice);
             stage.surface.clear_above();
             let fades = stage.brush.fade(&how, &stage.surface, forest, &view, &stage.palette, goes_on);
             stage.annotate(tree, seen, &view, &how);
@@ -186,17 +192,18 @@ impl Stage {
     fn paint(&mut self, tree: &Tree, forest: &Forest, view: &Viewport, how: How, choice: Choice) {
         let Some(palette_of) = self.palette_of else { return };
         let (region, size) = (view.region, self.surface.size);
-        let made = Made { revision: forest.revision(), region, palette_of, choice, how, size };
-        if self.made == Some(made) {
+        let made = Some(Made { revision: forest.revision(), region, palette_of, choice, how, size });
+        if self.made == made {
             return;
         }
-        self.drawn = self.brush.raster(&how, tree, view, &self.palette, &mut self.pixels);
+        let Some(Made { how, .. }) = &made else { return };
+        self.drawn = self.brush.raster(how, tree, view, &self.palette, &mut self.pixels);
         self.surface.put(&self.pixels);
-        self.made = Some(made);
+        self.made = made;
     }
 
     /// The upper canvas: words and outlines.
-    fn annotate(&self, tree: TreeView, (cluster, forest): (&Cluster, &Forest), view: &Viewport, how: &How) {
+    fn annotate(&self, tree: TreeView, (cluster, forest): (&Shown<'_>, &Forest), view: &Viewport, how: &How) {
         let (surface, palette, mirror) = (&self.surface, &self.palette, cluster.tree());
         self.brush.words(how, surface, (cluster, forest), view, palette, &self.drawn);
         let outline = |id: ChainId, colour, width: f64, dash: f64| {
@@ -263,7 +270,7 @@ impl Stage {
 }
 
 /// Tells the panel's other parts what the camera shows: path and window, in words.
-fn say(tree: TreeView, cluster: &Cluster, forest: &Forest, region: Region) {
+fn say(tree: TreeView, cluster: &Shown<'_>, forest: &Forest, region: Region) {
     let mirror = cluster.tree();
     let goal = tree.camera.with_value(|camera| camera.goal());
     let boxes = match goal {

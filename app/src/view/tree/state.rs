@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use leptos::prelude::*;
 pub(super) use radixscope_export::tree::svg::Heat;
-use radixscope_model::id::Millis;
-use radixscope_state::cluster::{Cluster, TOUCH_MS, touch};
+use radixscope_model::id::{Millis, PoolIx};
+use radixscope_state::cluster::{TOUCH_MS, touch};
 use radixscope_state::tree::forest::{Arrangement, Run, Width};
 
 use super::block::BlockSummary;
@@ -13,7 +13,7 @@ use super::decision_path::Painted;
 use crate::draw::camera::{Camera, Goal};
 use crate::draw::crumb::Crumb;
 use crate::draw::lanes::Lanes;
-use crate::store::Store;
+use crate::store::{Shown, Store};
 
 /// Keys in the address that only this panel reads.
 pub(super) mod key {
@@ -130,10 +130,12 @@ pub(super) struct TreeView {
     pub lanes: StoredValue<Option<Lanes>>,
     /// What is said of the open decision's path.
     pub painted: Painted,
+    /// The pool whose blocks are selected, hovered and found.
+    pool: StoredValue<PoolIx>,
 }
 
 /// Requests within the window of hits of which it is known how much of the prompt the chosen worker held.
-pub(super) fn known_requests(cluster: &Cluster, now: Millis) -> u32 {
+pub(super) fn known_requests(cluster: &Shown<'_>, now: Millis) -> u32 {
     cluster.tree().requests(touch(now).saturating_sub((HITS_WINDOW_MS / TOUCH_MS) as u32))
 }
 
@@ -157,7 +159,7 @@ impl TreeView {
                 }
             })
         });
-        Self {
+        let tree = Self {
             form,
             store,
             dark,
@@ -176,7 +178,32 @@ impl TreeView {
             scrolled: RwSignal::new(0.0),
             lanes: StoredValue::new(None),
             painted: Painted::new(),
+            pool: StoredValue::new(store.pools.get_untracked().pool),
+        };
+        Effect::new(move |_| tree.begin(store.pool()));
+        tree
+    }
+
+    /// Another pool's tree is drawn: what was selected, pointed at and looked at is not in it.
+    fn begin(self, pool: PoolIx) {
+        if self.pool.get_value() == pool {
+            return;
         }
+        self.pool.set_value(pool);
+        self.selected.set(None);
+        self.hovered.set(None);
+        self.pointed.set(None);
+        self.path.set(Vec::new());
+        self.found.set(Vec::new());
+        self.camera.set_value(Camera::default());
+        self.redraw_soon();
+    }
+
+    /// Selects a block of a pool and moves the camera to it; the pool is shown.
+    pub(super) fn go_in(self, pool: PoolIx, crumb: Crumb) {
+        self.store.show_pool(pool);
+        self.begin(pool);
+        self.go_to(crumb);
     }
 
     /// Selects a block and moves the camera to it and what is below it.

@@ -1,15 +1,15 @@
 //! The answer as it is shown: asked again for every touch of a field, and at a readable pace as the state changes.
 
 use leptos::prelude::*;
-use radixscope_insight::whatif::{Answer, State, WhatIf, Who};
+use radixscope_insight::whatif::{self, Answer, Prompt, State, WhatIf, Who};
 use radixscope_model::id::Millis;
 use radixscope_router::explain::Short;
-use radixscope_state::cluster::Cluster;
+use radixscope_state::cluster::{Cluster, PoolState};
 
 use super::asking::{Asking, Fault};
 use crate::draw::palette::label;
 use crate::format;
-use crate::store::{Store, now_ms};
+use crate::store::{Shown, Store, now_ms};
 use crate::view::costs::{CostLegend, CostRow, CostRows};
 
 /// Rows shown.
@@ -23,7 +23,7 @@ pub(super) struct Frozen {
 
 /// What is shown.
 #[derive(Clone, PartialEq, Default)]
-pub(super) struct Shown {
+pub(super) struct Response {
     pub rows: Vec<CostRow>,
     more: usize,
     headline: String,
@@ -34,7 +34,7 @@ pub(super) struct Shown {
 }
 
 /// The answer, or what is wrong with the question.
-pub(super) type Told = Result<Shown, Fault>;
+pub(super) type Told = Result<Response, Fault>;
 
 /// Asks whenever the question changes, and with `tick` as the state does. The last time it took is written to `took_us`.
 pub(super) fn keep_asked(
@@ -49,17 +49,28 @@ pub(super) fn keep_asked(
     Memo::new(move |_| {
         let start = now_ms();
         let is_frozen = frozen_seq.get().is_some();
-        let ask = |cluster: &Cluster, now: Millis| -> Told {
+        let ask = |cluster: &Shown<'_>, now: Millis| -> Told {
             let question = asking.question(cluster)?;
-            let state = State { cluster, active: None, now_ms: now };
+            let state = State { cluster: cluster.cluster, active: None, now_ms: now };
             let told = engine.try_update_value(|engine| match engine.ask(state, &question) {
-                Ok(answer) => Ok(shown(cluster, &answer)),
+                Ok(answer) => {
+                    let mut response = shown(cluster, &answer);
+                    if cluster.pool_list().len() > 1 && !matches!(question.prompt, Prompt::Example) {
+                        let pool = whatif::pool(cluster, &question);
+                        let name = cluster.cluster.pool(pool).map(PoolState::name).unwrap_or_default();
+                        response.prompt.push_str(&format!(" · pool {name}"));
+                    }
+                    Ok(response)
+                }
                 Err(refused) => Err(Fault::new(refused.field(), sentence(&refused.to_string()))),
             });
             told.unwrap_or_else(|| Err(Fault::new("prompt", "The panel is closed")))
         };
         let told = if is_frozen {
-            frozen.with_value(|frozen| frozen.as_ref().map(|frozen| ask(&frozen.cluster, frozen.at_ms)))
+            let pools = store.pools.get();
+            frozen.with_value(|frozen| {
+                frozen.as_ref().map(|frozen| ask(&Shown::new(&frozen.cluster, pools), frozen.at_ms))
+            })
         } else {
             None
         };
@@ -92,7 +103,7 @@ pub(super) fn name(who: Who) -> String {
     }
 }
 
-fn shown(cluster: &Cluster, answer: &Answer<'_>) -> Shown {
+fn shown(cluster: &Cluster, answer: &Answer<'_>) -> Response {
     let scores = answer.scores;
     let likeliest = scores.probabilities().iter().copied().fold(0.0, f64::max);
     let recorded_cost = |who| {
@@ -150,7 +161,7 @@ fn shown(cluster: &Cluster, answer: &Answer<'_>) -> Shown {
         format::plural(request.blocks(), "block", "blocks"),
         request.block_size_tokens
     );
-    Shown {
+    Response {
         more: scores.len() - rows.len(),
         rows,
         headline,
@@ -164,7 +175,7 @@ fn shown(cluster: &Cluster, answer: &Answer<'_>) -> Shown {
 /// The right half of the panel.
 #[component]
 pub(super) fn AnswerView(store: Store, told: Memo<Told>, took_us: RwSignal<u64>) -> impl IntoView {
-    let of = move |pick: fn(&Shown) -> String| {
+    let of = move |pick: fn(&Response) -> String| {
         Memo::new(move |_| told.with(|told| told.as_ref().map(pick).unwrap_or_default()))
     };
     let headline = of(|shown| shown.headline.clone());

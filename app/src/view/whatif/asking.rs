@@ -2,14 +2,14 @@
 
 use leptos::prelude::*;
 use radixscope_insight::whatif::{Adjust, Blocks, Busy, Changes, Hashes, Prompt, Question, Who, deployed};
-use radixscope_model::id::{BlockHash, DecisionId, Worker};
+use radixscope_model::id::{BlockHash, DecisionId, PoolIx, Worker};
 use radixscope_router::hash::Seed;
 use radixscope_router::{RouterSettings, example};
 use radixscope_state::cluster::Cluster;
 
 use super::fetch::Fetched;
 use crate::paste::{self, Pasted};
-use crate::store::Store;
+use crate::store::{Shown, Store};
 use crate::view::prompt_text::PromptTextState;
 
 /// In which form the prompt is given.
@@ -104,7 +104,7 @@ impl Asking {
     pub(super) fn new(store: Store) -> Self {
         let (tokens, block_size) = (RwSignal::new(Tokens::default()), RwSignal::new(String::new()));
         let (lora_name, cache_salt) = (RwSignal::new(String::new()), RwSignal::new(String::new()));
-        let of_cluster = Memo::new(move |_| store.on_beat(Cluster::block_tokens));
+        let of_cluster = Memo::new(move |_| store.on_beat(|shown| shown.block_tokens()));
         let token_blocks = Memo::new(move |_| {
             let typed = block_size.with(|text| text.trim().parse::<u32>().ok());
             let size = typed.or_else(|| of_cluster.get()).filter(|&size| size > 0)?;
@@ -164,13 +164,17 @@ impl Asking {
     /// The settings of the decision that is asked about, else of the latest one.
     pub(super) fn take_deployed(self, store: Store) {
         let id = self.decision_id();
-        let options = store.peek(|cluster| {
-            let decided = id.and_then(|id| cluster.decisions().get(id));
-            decided
-                .and_then(|decided| RouterSettings::of_decision(&decided.decision))
-                .or_else(|| deployed(cluster))
+        let options = store.peek(|shown| {
+            let decided = id.and_then(|id| shown.decisions().get(id));
+            let pool = decided.map_or(shown.pool, |decided| decided.pool);
+            let known = decided.and_then(|decided| RouterSettings::of_decision(&decided.decision));
+            let options = known.or_else(|| deployed(shown, pool)).unwrap_or_default();
+            match shown.role(pool) {
+                Some((role, _)) => options.in_role(role.into()),
+                None => options,
+            }
         });
-        self.options.set(options.unwrap_or_default());
+        self.options.set(options);
     }
 
     /// The worked example, untouched.
@@ -204,8 +208,17 @@ impl Asking {
         })
     }
 
+    /// The pool whose workers are weighed. Tracked.
+    pub(super) fn pool(self, shown: &Shown<'_>) -> PoolIx {
+        let recorded = (self.mode.get() == Mode::Recorded)
+            .then(|| self.decision.with(|text| text.trim().parse().ok().map(DecisionId)))
+            .flatten();
+        let decided = recorded.and_then(|id| shown.decisions().get(id));
+        decided.map_or(shown.pool, |decided| decided.pool)
+    }
+
     /// The question. Tracked.
-    pub(super) fn question(self, cluster: &Cluster) -> Result<Question, Fault> {
+    pub(super) fn question(self, cluster: &Shown<'_>) -> Result<Question, Fault> {
         let typed = self.block_size.get();
         let block_size_tokens = match typed.trim() {
             "" => None,
@@ -216,7 +229,7 @@ impl Asking {
                 )
             })?),
         };
-        let mut actual = None;
+        let (mut actual, mut pool) = (None, Some(cluster.pool));
         let prompt = match self.mode.get() {
             Mode::Recorded => {
                 let typed = self.decision.get();
@@ -229,7 +242,8 @@ impl Asking {
                     };
                     Fault::new("decision", message)
                 })?;
-                actual = Some(id);
+                // A decision is asked about in its own pool, whichever is shown.
+                (actual, pool) = (Some(id), None);
                 if self.live_tree.get() {
                     Prompt::Blocks(self.fetched.with(|fetched| fetched.blocks(id))?)
                 } else {
@@ -278,7 +292,7 @@ impl Asking {
             Mode::Example => Prompt::Example,
         };
         let (options, changes) = (self.options.get(), self.changes.get());
-        Ok(Question { prompt, actual, options, block_size_tokens, router: None, changes })
+        Ok(Question { prompt, pool, actual, options, block_size_tokens, router: None, changes })
     }
 }
 

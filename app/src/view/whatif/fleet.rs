@@ -2,13 +2,12 @@
 
 use leptos::prelude::*;
 use radixscope_insight::whatif::{Adjust, Busy, Changes, MAX_ADDED, Who};
-use radixscope_model::id::WorkerIx;
 use radixscope_router::{Formula, example};
 
 use super::answer::name;
 use super::asking::{Asking, Fault, Mode, more};
 use super::field::FaultOf;
-use crate::store::Store;
+use crate::store::{Shown, Store};
 use crate::view::chip::Chip;
 
 /// Workers listed: more could not be worked with by hand.
@@ -47,19 +46,24 @@ impl Part {
 
 #[component]
 pub(super) fn Fleet(store: Store, asking: Asking, fault: Signal<Option<Fault>>) -> impl IntoView {
+    let workers = Memo::new(move |_| {
+        store.on_beat(|shown| {
+            let pool = asking.pool(shown);
+            Shown { pool, ..*shown }.drawn_workers().collect::<Vec<_>>()
+        })
+    });
     let listed = Memo::new(move |_| {
         if asking.mode.get() == Mode::Example {
             return (0..example::COSTS.len() as u32).map(Who::Example).collect::<Vec<_>>();
         }
-        let workers = store.workers.get().min(LISTED) as u16;
         let added = asking.changes.with(|changes| changes.added);
-        (0..workers).map(|ix| Who::Worker(WorkerIx(ix))).chain((0..added).map(Who::Added)).collect()
+        workers.get().into_iter().take(LISTED).map(Who::Worker).chain((0..added).map(Who::Added)).collect()
     });
     let counts_requests =
         Memo::new(move |_| asking.options.with(|o| matches!(o.formula, Formula::D | Formula::E)));
     let added = Memo::new(move |_| asking.changes.with(|changes| changes.added));
     let is_changed = Memo::new(move |_| asking.changes.with(|changes| *changes != Changes::default()));
-    let unlisted = move || store.workers.get().saturating_sub(LISTED);
+    let unlisted = move || workers.with(Vec::len).saturating_sub(LISTED);
     view! {
         <fieldset class="fleet">
             <legend>"Workers"</legend>

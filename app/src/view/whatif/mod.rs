@@ -73,7 +73,7 @@ fn Moment(
             frozen_seq.set(None);
             return;
         }
-        let copy = store.peek(copied).map(|cluster| Frozen { cluster, at_ms: store.now_ms() });
+        let copy = store.peek(|shown| copied(shown)).map(|cluster| Frozen { cluster, at_ms: store.now_ms() });
         failed.set(copy.is_none());
         let seq = copy.as_ref().map(|frozen| frozen.cluster.seq().0);
         frozen.set_value(copy);

@@ -1,8 +1,8 @@
 //! The prompt, in whichever form the reader has it.
 
 use leptos::prelude::*;
-use radixscope_model::id::DecisionId;
-use radixscope_state::cluster::{Cluster, DecisionEntry};
+use radixscope_model::id::{DecisionId, WorkerIx};
+use radixscope_state::cluster::DecisionEntry;
 
 use super::asking::{Asking, Fault, Mode};
 use super::fetch;
@@ -10,7 +10,7 @@ use super::field::FaultOf;
 use crate::draw::palette::label;
 use crate::format::{self, UNKNOWN};
 use crate::paste;
-use crate::store::{Store, time_of_day};
+use crate::store::{Shown, Store, time_of_day};
 use crate::view::prompt_text::PromptText;
 
 /// Workers to choose from in a list.
@@ -72,7 +72,7 @@ fn Recorded(store: Store, asking: Asking) -> impl IntoView {
         let id = asking.decision.with(|text| text.trim().parse().ok().map(DecisionId))?;
         store.on_beat(|cluster| cluster.decisions().get(id).map(describe))
     });
-    let step = move |pick: fn(&Cluster, Option<DecisionId>) -> Option<DecisionId>| {
+    let step = move |pick: fn(&Shown<'_>, Option<DecisionId>) -> Option<DecisionId>| {
         let now = asking.decision_id();
         if let Some(id) = store.peek(|cluster| pick(cluster, now)) {
             asking.choose_decision(store, id);
@@ -109,27 +109,32 @@ fn Recorded(store: Store, asking: Asking) -> impl IntoView {
     }
 }
 
+/// The decisions of the pools shown, newest first.
+fn in_pool<'a>(shown: &Shown<'a>) -> impl DoubleEndedIterator<Item = &'a DecisionEntry> + use<'a> {
+    let Shown { cluster, only, .. } = *shown;
+    cluster.decisions().newest_first().filter(move |decided| only.is_none_or(|only| only == decided.pool))
+}
+
 /// The latest decision whose candidates are known, else the latest.
-fn latest(cluster: &Cluster, _: Option<DecisionId>) -> Option<DecisionId> {
-    let decisions = cluster.decisions();
+fn latest(cluster: &Shown<'_>, _: Option<DecisionId>) -> Option<DecisionId> {
     let has_candidates = |decided: &&DecisionEntry| !decided.decision.candidates.is_empty();
-    let found = decisions.newest_first().find(has_candidates).or_else(|| decisions.newest_first().next());
+    let found = in_pool(cluster).find(has_candidates).or_else(|| in_pool(cluster).next());
     found.map(|decided| decided.decision.id)
 }
 
 /// See [`latest`]; for the panel's beginning.
-pub(super) fn latest_decision(cluster: &Cluster) -> Option<DecisionId> {
+pub(super) fn latest_decision(cluster: &Shown<'_>) -> Option<DecisionId> {
     latest(cluster, None)
 }
 
-fn older(cluster: &Cluster, now: Option<DecisionId>) -> Option<DecisionId> {
+fn older(cluster: &Shown<'_>, now: Option<DecisionId>) -> Option<DecisionId> {
     let Some(now) = now else { return latest(cluster, None) };
-    cluster.decisions().newest_first().map(|decided| decided.decision.id).find(|&id| id < now)
+    in_pool(cluster).map(|decided| decided.decision.id).find(|&id| id < now)
 }
 
-fn newer(cluster: &Cluster, now: Option<DecisionId>) -> Option<DecisionId> {
+fn newer(cluster: &Shown<'_>, now: Option<DecisionId>) -> Option<DecisionId> {
     let Some(now) = now else { return latest(cluster, None) };
-    cluster.decisions().newest_first().rev().map(|decided| decided.decision.id).find(|&id| id > now)
+    in_pool(cluster).rev().map(|decided| decided.decision.id).find(|&id| id > now)
 }
 
 fn describe(decided: &DecisionEntry) -> String {
@@ -150,14 +155,15 @@ fn describe(decided: &DecisionEntry) -> String {
 #[component]
 fn Prefix(store: Store, asking: Asking) -> impl IntoView {
     let workers = Memo::new(move |_| {
-        let known = store.workers.get().min(LISTED);
+        let drawn = store.drawn.get();
         store.peek(|cluster| {
-            cluster.workers().iter().take(known).map(|w| w.id.to_string()).collect::<Vec<_>>()
+            let id = |&ix: &WorkerIx| Some((ix, cluster.worker(ix)?.id.to_string()));
+            drawn.iter().take(LISTED).filter_map(id).collect::<Vec<_>>()
         })
     });
     let of_latest = move |_| {
         let found = store.peek(|cluster| {
-            let end = cluster.decisions().newest_first().find_map(|decided| decided.decision.path)?;
+            let end = in_pool(cluster).find_map(|decided| decided.decision.path)?;
             Some((cluster.worker(end.worker)?.id, end.block_hash))
         });
         if let Some((worker, block)) = found {
@@ -165,8 +171,8 @@ fn Prefix(store: Store, asking: Asking) -> impl IntoView {
         }
     };
     let options = move || {
-        let options = workers.get().into_iter().enumerate().map(|(ix, id)| {
-            let title = format!("{} ({id})", label(radixscope_model::id::WorkerIx(ix as u16)));
+        let options = workers.get().into_iter().map(|(ix, id)| {
+            let title = format!("{} ({id})", label(ix));
             let value = id.clone();
             view! { <option value=value selected=move || asking.prefix_worker.get() == id>{title}</option> }
         });

@@ -16,14 +16,17 @@
 mod frozen;
 mod model;
 mod sample;
+#[cfg(test)]
+mod tests;
 mod words;
 
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-use radixscope_model::id::WorkerIx;
+use radixscope_model::id::{DecisionId, PoolIx, WorkerIx};
 use radixscope_router::numbers::{OVERLAP_SCORE_WEIGHT, RefusedNumber, TEMPERATURE};
-use radixscope_state::cluster::MAX_DECISIONS;
+use radixscope_state::cluster::{Cluster, MAX_DECISIONS};
+use radixscope_state::requests::Arrivals;
 
 pub use frozen::{About, Flipped, FrozenReport, SweepReport, TEMPERATURES, WEIGHTS, weights_with};
 pub use model::{
@@ -58,6 +61,29 @@ pub struct Selection {
     pub span: Span,
     /// Only those that went to this worker. How workers are loaded beside each other is unknown then.
     pub worker: Option<WorkerIx>,
+    /// The pool that was chosen from: decisions of two pools have neither workers nor settings in common. `None`: there is
+    /// one pool.
+    pub pool: Option<PoolIx>,
+}
+
+impl Selection {
+    /// The latest decisions in the one pool there is.
+    pub const fn of(span: Span) -> Self {
+        Self { span, worker: None, pool: None }
+    }
+}
+
+/// The requests of `arrivals` that were placed in `pool`, the last `count` of them; `None`: all that are kept. Where prefill
+/// and decode are apart, a request has two decisions, and its prompt may be kept with either.
+pub fn arrivals_in(cluster: &Cluster, arrivals: &Arrivals, pool: Option<PoolIx>, count: usize) -> Arrivals {
+    let Some(pool) = pool else { return arrivals.latest(count) };
+    let decided = |id: DecisionId| cluster.decisions().get(id);
+    arrivals.latest_of(count, |arrival| {
+        decided(arrival.decision).is_some_and(|of| {
+            let other = of.decision.other_part.filter(|&id| arrivals.of(id).is_none());
+            of.pool == pool || other.and_then(decided).is_some_and(|other| other.pool == pool)
+        })
+    })
 }
 
 /// A sweep that cannot be run.

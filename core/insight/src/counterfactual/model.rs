@@ -10,6 +10,7 @@ use super::sample::meant;
 use super::{Selection, Span};
 use crate::capacity::reference_blocks_per_worker;
 use radixscope_model::id::{Millis, WorkerIx};
+use radixscope_model::record::Role;
 use radixscope_router::numbers::TEMPERATURE;
 use radixscope_router::{Formula, RouterOverrides, RouterSettings};
 use radixscope_sim::resimulation::{
@@ -75,6 +76,8 @@ pub struct Facts {
     blocks_per_worker: Option<u32>,
     block_size_tokens: Option<Known<u32>>,
     recorded: Option<RouterSettings>,
+    /// What the workers do.
+    role: Option<Role>,
     measured: Measured,
 }
 
@@ -125,8 +128,9 @@ impl Facts {
             e2e.extend(since(decided.progress.ended_ms));
         }
         let from = if workers.is_empty() { Provenance::Assumed } else { Provenance::Recorded };
-        let count = if workers.is_empty() { cluster.workers().len() } else { workers.len() };
-        let all = (0..cluster.workers().len() as u16).map(WorkerIx);
+        let is_meant = |ix: &WorkerIx| selection.pool.is_none_or(|pool| cluster.pool_of(*ix) == Some(pool));
+        let all = (0..cluster.workers().len() as u16).map(WorkerIx).filter(is_meant);
+        let count = if workers.is_empty() { all.clone().count() } else { workers.len() };
         let modelled = || all.clone().filter(|ix| workers.is_empty() || workers.contains(ix));
         Self {
             workers: (u16::try_from(count).unwrap_or(u16::MAX), from),
@@ -139,11 +143,12 @@ impl Facts {
                 .find_map(|worker| cluster.block_size(worker))
                 .map(|size| (size.value, Provenance::of(size.source))),
             recorded,
+            role: selection.pool.and_then(|pool| Some(cluster.role(pool)?.0)),
             measured: Measured { ttft_ms: Times::of(&ttft), e2e_ms: Times::of(&e2e) },
         }
     }
 
-    fn settings(&self, arrivals: &Arrivals) -> (ResimulationSettings, Vec<Fact>) {
+    pub(super) fn settings(&self, arrivals: &Arrivals) -> (ResimulationSettings, Vec<Fact>) {
         let size = self.block_size_tokens.unwrap_or((USUAL_BLOCK_SIZE_TOKENS, Provenance::Assumed));
         let card = self.blocks_per_worker.map(|blocks| (blocks, Provenance::ModelCard));
         let capacity =
@@ -347,6 +352,12 @@ pub fn resimulate(
              model's router."
                 .to_owned(),
         );
+    }
+    if let Some(role @ (Role::Prefill | Role::Decode)) = facts.role {
+        assumptions.push(format!(
+            "The workers of this pool do {} alone; the model's workers compute prompts and generate answers.",
+            role.as_str()
+        ));
     }
     assumptions
         .push("The recorded temperature is not reported: the model takes Dynamo's default, 0.".to_owned());

@@ -180,6 +180,7 @@ pub(super) fn meant(cluster: &Cluster, selection: Selection) -> impl Iterator<It
         .decisions()
         .newest_first()
         .take_while(move |decided| now.since(decided.at_ms) <= ms)
+        .filter(move |decided| selection.pool.is_none_or(|pool| pool == decided.pool))
         .filter(move |decided| selection.worker.is_none_or(|worker| worker == decided.decision.worker))
         .take(last)
 }

@@ -90,7 +90,7 @@ impl<'a> Answer<'a> {
     fn at(&self, rank: u32, at: usize, actual: Option<Who>) -> RankedCandidate {
         let (row, input, terms) = (self.rows[at], &self.inputs[at], self.scores.terms()[at]);
         RankedCandidate {
-            candidate: terms.candidate(row.who, input.overlap.device, Some(input.tree_size_blocks)),
+            candidate: terms.candidate(row.who, input.overlap, Some(input.tree_size_blocks)),
             rank,
             load: input.load.unwrap_or_default(),
             load_from: row.load_from,

@@ -17,7 +17,7 @@ use radixscope_model::id::{Millis, PoolIx, TokensHash, WorkerIx};
 use radixscope_router::{
     Formula, Load, Overlap, Request, RouterSettings, Scores, TieBreak, WorkerInput, example, score,
 };
-use radixscope_state::cluster::{Cluster, DecisionEntry};
+use radixscope_state::cluster::{Cluster, DecisionEntry, TierPaths};
 use radixscope_state::requests::{ActiveSequences, tree_size_blocks};
 use radixscope_state::tree::OverlapRule;
 
@@ -53,6 +53,7 @@ pub struct WhatIf {
     inputs: Vec<WorkerInput>,
     scores: Scores,
     overlaps: Vec<u32>,
+    tiers: TierPaths,
     local: Vec<TokensHash>,
     chain: Vec<u64>,
     loads: Loads,
@@ -110,6 +111,7 @@ impl WhatIf {
         let pool = pool(cluster, question);
         let found = self.resolve(cluster, pool, question)?;
         cluster.tree(pool).overlap(overlap_rule(options), self.local.iter().copied(), &mut self.overlaps);
+        self.tiers.look(cluster, pool, &self.local);
         let like = cluster.pool(pool);
         self.loads.gather(state, question.router);
         let mut others = 0;
@@ -126,6 +128,7 @@ impl WhatIf {
             }
             without_events += u64::from(worker.last_event_ms.is_none());
             let overlap = self.overlaps.get(ix.at()).copied().unwrap_or(0);
+            let below = self.tiers.beyond(cluster, worker.pool, ix, overlap);
             let (mut load, load_from) = self.loads.of(ix);
             load.decode_blocks = load.decode_blocks.saturating_add(match self.loads.sequences(state) {
                 // What of the prompt the tree does not know cannot be running either, as far as its hashes are known.
@@ -140,7 +143,13 @@ impl WhatIf {
                 load_from,
                 WorkerInput {
                     load: Some(load),
-                    overlap: Overlap::device(overlap),
+                    overlap: Overlap {
+                        device: overlap,
+                        host: below.host,
+                        disk: below.disk,
+                        external: below.external,
+                        shared_beyond_device: 0,
+                    },
                     taint_weight: 0.0,
                     tree_size_blocks: tree_size_blocks(cluster, ix, overlap),
                 },
@@ -170,9 +179,9 @@ impl WhatIf {
         if options.formula == Formula::A {
             return;
         }
-        if cluster.workers().iter().any(|worker| worker.other_tier.0 > 0) {
+        if cluster.workers().iter().any(|worker| worker.other_tier.stored > 0) {
             self.notes.push(
-                "Blocks in host memory and on disk are counted but not followed by prompt: they earn no credit here."
+                "Blocks in shared caches are counted but not followed by prompt: they earn no credit here."
                     .to_owned(),
             );
         }

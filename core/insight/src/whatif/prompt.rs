@@ -90,7 +90,7 @@ impl WhatIf {
                 if found.full_blocks < full {
                     return Err(Refused::BadLength { isl_tokens, blocks: full, block_size_tokens: size });
                 }
-                prompt.local(cluster.tree(pool), &mut self.local);
+                prompt.local_in(cluster.trees_in(pool), &mut self.local);
                 prompt.chain(&mut self.chain);
                 Ok(found)
             }

@@ -50,7 +50,11 @@ impl WhatIf {
             };
             let input = WorkerInput {
                 load: Some(load),
-                overlap: Overlap::device(candidate.overlap_blocks),
+                overlap: Overlap {
+                    host: candidate.host_blocks,
+                    disk: candidate.disk_blocks,
+                    ..Overlap::device(candidate.overlap_blocks)
+                },
                 taint_weight: 0.0,
                 tree_size_blocks,
             };

@@ -224,6 +224,8 @@ fn record(scene: &mut Scene) -> Question {
         .map(|(&(overlap_blocks, prefill_blocks, decode_blocks), ix)| record::Candidate {
             worker: WorkerIx(ix),
             overlap_blocks,
+            host_blocks: 0,
+            disk_blocks: 0,
             prefill_blocks,
             decode_blocks,
             cost: prefill_blocks + decode_blocks,

@@ -44,7 +44,7 @@ use radixscope_dynamo::subject::{Subject, Transport};
 use radixscope_dynamo::trace;
 use radixscope_model::id::{Millis, SourceIx, Worker, WorkerIx};
 use radixscope_model::record::{
-    Entry, EventLine, MissedCause, Record, Role, RoleEvidence, SourceKind, Topic,
+    Entry, EventLine, MissedCause, Record, Role, RoleEvidence, SourceKind, Tier, Topic,
 };
 use radixscope_state::cluster::MAX_SOURCES;
 
@@ -309,6 +309,11 @@ impl Ingest {
                 }
                 let by = context.published(event.worker);
                 out.kv_event(context.entry(kv_record(worker, event, kv)), by);
+                if let KvData::Stored { pictures, .. } = event.data
+                    && pictures > 0
+                {
+                    out.record(context.entry(Record::Pictures { worker, count: pictures.into() }));
+                }
             }
         }
     }
@@ -625,8 +630,20 @@ impl<'a> Context<'a> {
     }
 }
 
+/// The tier of the worker's own cache that an event is about, below device memory; `None`: none that is known.
+fn lower_tier(event: &KvEvent) -> Option<Tier> {
+    match event.tier {
+        _ if event.domain != ResidencyDomain::Worker => None,
+        StorageTier::HostPinned => Some(Tier::Host),
+        StorageTier::Disk => Some(Tier::Disk),
+        StorageTier::External => Some(Tier::External),
+        StorageTier::Device | StorageTier::Unknown => None,
+    }
+}
+
 fn kv_record<'k>(worker: WorkerIx, event: &KvEvent, kv: &'k KvEvents) -> Record<'k> {
     let in_device_memory = event.tier == StorageTier::Device && event.domain == ResidencyDomain::Worker;
+    let tier = lower_tier(event);
     match &event.data {
         KvData::Stored { parent, blocks, .. } if in_device_memory => {
             Record::Stored { worker, parent: *parent, blocks: Cow::Borrowed(kv.blocks_of(blocks)) }
@@ -635,10 +652,22 @@ fn kv_record<'k>(worker: WorkerIx, event: &KvEvent, kv: &'k KvEvents) -> Record<
             Record::Removed { worker, hashes: Cow::Borrowed(kv.removed_of(hashes)) }
         }
         KvData::Cleared if in_device_memory => Record::Cleared { worker, all_ranks: !kv.batch },
-        KvData::Stored { blocks, .. } => {
-            Record::OtherTier { worker, stored: blocks.len() as u32, removed: 0 }
-        }
-        KvData::Removed { hashes } => Record::OtherTier { worker, stored: 0, removed: hashes.len() as u32 },
-        KvData::Cleared => Record::OtherTier { worker, stored: 0, removed: 0 },
+        KvData::Stored { parent, blocks, .. } => match tier {
+            Some(tier) => Record::TierStored {
+                worker,
+                tier,
+                parent: *parent,
+                blocks: Cow::Borrowed(kv.blocks_of(blocks)),
+            },
+            None => Record::OtherTier { worker, stored: blocks.len() as u32, removed: 0 },
+        },
+        KvData::Removed { hashes } => match tier {
+            Some(tier) => Record::TierRemoved { worker, tier, hashes: Cow::Borrowed(kv.removed_of(hashes)) },
+            None => Record::OtherTier { worker, stored: 0, removed: hashes.len() as u32 },
+        },
+        KvData::Cleared => match tier {
+            Some(tier) => Record::TierCleared { worker, tier },
+            None => Record::OtherTier { worker, stored: 0, removed: 0 },
+        },
     }
 }

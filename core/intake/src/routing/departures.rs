@@ -166,6 +166,9 @@ pub(crate) fn returns(entry: &Entry<'_>, cluster: &Cluster) -> Option<WorkerIx> 
         | Record::Removed { worker, .. }
         | Record::Cleared { worker, .. }
         | Record::OtherTier { worker, .. }
+        | Record::TierStored { worker, .. }
+        | Record::TierRemoved { worker, .. }
+        | Record::TierCleared { worker, .. }
         | Record::EngineLoad { worker, .. }
         | Record::Sequence { worker, by_worker: true, .. } => worker,
         _ => return None,

@@ -18,7 +18,7 @@ use radixscope_model::id::{DecisionId, Millis, PoolIx, SourceIx, WorkerId, Worke
 use radixscope_model::record::{
     Candidate, Completeness, Decision, DecisionSource, Ended, Outcome, Progress, Record, RoleEvidence,
 };
-use radixscope_router::Formula;
+use radixscope_router::{Formula, RouterSettings};
 use radixscope_state::cluster::Cluster;
 
 /// Logs whose lines are kept apart.
@@ -61,8 +61,7 @@ impl LoggedChoice<'_> {
     /// Blocks that the chosen worker held, where lines of the choice tell.
     fn overlap_blocks(&self, worker: WorkerIx) -> Option<u64> {
         let chosen = || self.open.candidates.iter().find(|candidate| candidate.worker == worker);
-        let cached = self.selected.cached_blocks.map(|blocks| blocks.value as u64);
-        cached.or_else(|| chosen().map(|candidate| candidate.overlap_blocks.into()))
+        cached_on_device(&self.selected).or_else(|| chosen().map(|candidate| candidate.overlap_blocks.into()))
     }
 }
 
@@ -170,6 +169,8 @@ impl Lines {
         open.candidates.push(Candidate {
             worker,
             overlap_blocks,
+            host_blocks: 0,
+            disk_blocks: 0,
             prefill_blocks,
             decode_blocks,
             cost: line.logit.value,
@@ -408,8 +409,8 @@ impl Routing {
         let LoggedChoice { time, mut open, selected } = choice;
         let (time, selected) = (&time, &selected);
         let chosen = open.candidates.iter_mut().find(|candidate| candidate.worker == worker);
-        let cached = selected.cached_blocks.map(|blocks| blocks.value as u64);
-        let cached = cached.or_else(|| chosen.as_ref().map(|candidate| candidate.overlap_blocks.into()));
+        let cached = cached_on_device(selected)
+            .or_else(|| chosen.as_ref().map(|candidate| candidate.overlap_blocks.into()));
         if let Some(candidate) = chosen {
             candidate.tree_size = selected.tree_size_blocks.or(candidate.tree_size);
         }
@@ -423,6 +424,9 @@ impl Routing {
         let mut decision = self.piece(&key);
         decision.decided_ms = time.decided_ms;
         decision.logit = Some(selected.logit.value);
+        let below =
+            selected.host_pinned_blocks.unwrap_or(0).saturating_add(selected.disk_blocks.unwrap_or(0));
+        decision.lower_tier_blocks = (below > 0).then_some(below);
         if decision.decided_ms.is_some() {
             self.active.chosen(time.moment, decision.id);
         }
@@ -690,6 +694,14 @@ impl LineTime {
             isl_blocks: None,
         }
     }
+}
+
+/// Blocks of the prompt that the chosen worker held on its device: what counted as cached, less what the lower tiers earned.
+fn cached_on_device(selected: &Selected<'_>) -> Option<u64> {
+    let blocks = |count: Option<u64>| count.and_then(|count| u32::try_from(count).ok()).unwrap_or(0);
+    let (host, disk) = (blocks(selected.host_pinned_blocks), blocks(selected.disk_blocks));
+    let below = RouterSettings::default().tier_credit(host, disk);
+    Some((selected.cached_blocks?.value - below).max(0.0) as u64)
 }
 
 /// Whether another line names the request of a choice if it runs. Of the lines that tell host memory, those of 1.3 alone

@@ -64,7 +64,7 @@ use radixscope_model::record::{
     Completeness, Decision, DecisionSource, Entry, NotReconstructed, Progress, Record, Role, RoleEvidence,
 };
 use radixscope_router::{Formula, RouterSettings};
-use radixscope_state::cluster::Cluster;
+use radixscope_state::cluster::{Cluster, TierBlocks};
 
 use changes::Changes;
 use departures::Departures;
@@ -85,6 +85,9 @@ use waiting::{ChoiceReport, Kept, Reconstruction, Waiting};
 /// Lines and messages that are further apart than this are not of the same moment: a log that is read from its
 /// beginning tells of times whose tree is gone.
 const SAME_MOMENT_MS: u64 = 5_000;
+
+/// Longest name of an adapter that is kept, in characters.
+const MAX_ADAPTER_CHARS: usize = 128;
 
 /// Joins pieces to decisions.
 #[derive(Default)]
@@ -384,6 +387,8 @@ impl Routing {
             CorrelationKey { overlap_blocks: length.overlap_blocks, isl_blocks: length.isl_blocks(), ..key };
         let mut decision = self.piece(&key);
         decision.decided_ms = observed.published_ms;
+        decision.adapter =
+            sequence.lora_name.as_deref().map(|name| name.chars().take(MAX_ADAPTER_CHARS).collect());
         decision.router = match sequence.router {
             RouterId::Number(id) => Some(id),
             RouterId::Text => None,
@@ -481,6 +486,7 @@ impl Routing {
         decision.isl_blocks = length.isl_blocks();
         decision.block_size_tokens = length.block_size_tokens;
         decision.overlap_blocks = length.overlap_blocks.filter(|_| !ignores_cache);
+        decision.lower_tier_blocks = length.lower_tier_blocks.filter(|_| !ignores_cache);
         // Routers that are not to expect that blocks are used again, as decode routers are not, name them at random.
         let is_named = ignores_cache
             || half.request.token_sequence.is_some()
@@ -513,15 +519,25 @@ impl Routing {
     fn length(&mut self, request: &AddRequest, worker: WorkerIx, cluster: &Cluster) -> Length {
         let chain = request.token_sequence.as_deref();
         let mut block_size = cluster.block_size(worker).map(|size| size.value);
-        if let (None, Some(to_prefill), Some(chain)) =
-            (block_size, request.initial_effective_prefill_tokens, chain)
+        let pool = cluster.pool_of(worker).unwrap_or_default();
+        let mut below = TierBlocks::default();
+        if let (Some(to_prefill), Some(chain)) = (request.initial_effective_prefill_tokens, chain)
+            && (block_size.is_none() || cluster.has_tiers(pool))
         {
-            // What is to prefill begins at a block's first token, so that its full blocks give the size away.
-            let held = self.reconstructor.overlap(cluster.tree_of(worker), Prompt::Chain(chain), worker);
-            let full = (chain.len() as u64).saturating_sub(held.into());
-            block_size = self::block_size(to_prefill, full).and_then(|size| u32::try_from(size).ok());
+            let (held, lower) = self.reconstructor.overlap(cluster, Prompt::Chain(chain), worker);
+            below = lower;
+            if block_size.is_none() {
+                // What is to prefill begins at a block's first token, so that its full blocks give the size away.
+                let full = (chain.len() as u64).saturating_sub(held.into());
+                block_size = self::block_size(to_prefill, full).and_then(|size| u32::try_from(size).ok());
+            }
         }
-        Length::of(request, chain, block_size)
+        let credit =
+            RouterSettings::default().tier_credit(below.host, below.disk.saturating_add(below.external));
+        let credited_tokens = (credit * f64::from(block_size.unwrap_or(0))).round() as u64;
+        let lower = u64::from(below.host) + u64::from(below.disk) + u64::from(below.external);
+        let length = Length::of(request, chain, block_size, credited_tokens);
+        Length { lower_tier_blocks: (lower > 0).then_some(lower), ..length }
     }
 
     /// Lets a decision wait until the state at its time is known, or says at once that it never will be.
@@ -682,6 +698,8 @@ struct Length {
     block_size_tokens: Option<u32>,
     /// By the router's own count.
     overlap_blocks: Option<u64>,
+    /// In lower tiers, by the trees of those.
+    lower_tier_blocks: Option<u64>,
     /// Tokens that the chosen worker has to prefill, by the router's own count.
     prefill_tokens: Option<u64>,
 }
@@ -692,12 +710,19 @@ impl Length {
         self.isl_tokens = self.isl_tokens.or(more.isl_tokens);
         self.block_size_tokens = self.block_size_tokens.or(more.block_size_tokens);
         self.overlap_blocks = self.overlap_blocks.or(more.overlap_blocks);
+        self.lower_tier_blocks = self.lower_tier_blocks.or(more.lower_tier_blocks);
         self.prefill_tokens = self.prefill_tokens.or(more.prefill_tokens);
     }
 
     /// From what a router says when it adds a request. From 1.2 on that is the tokens to prefill and the full blocks,
     /// which together give the rest: both lengths leave the same remainder after full blocks.
-    fn of(request: &AddRequest, chain: Option<&[u64]>, block_size_tokens: Option<u32>) -> Self {
+    /// `credited_tokens`: what the lower tiers of the chosen worker took off them.
+    fn of(
+        request: &AddRequest,
+        chain: Option<&[u64]>,
+        block_size_tokens: Option<u32>,
+        credited_tokens: u64,
+    ) -> Self {
         let full = chain.map(|chain| chain.len() as u64);
         let block_size = block_size_tokens
             .map(u64::from)
@@ -705,18 +730,20 @@ impl Length {
             .or_else(|| block_size(request.isl?, full?))
             .filter(|&size| u32::try_from(size).is_ok());
         let to_prefill = request.initial_effective_prefill_tokens;
+        let not_on_device = to_prefill.map(|tokens| tokens.saturating_add(credited_tokens));
         let isl_tokens = request.isl.or_else(|| {
-            let tokens = full?.checked_mul(block_size?)?.checked_add(to_prefill? % block_size?)?;
-            (tokens >= to_prefill?).then_some(tokens)
+            let tokens = full?.checked_mul(block_size?)?.checked_add(not_on_device? % block_size?)?;
+            (tokens >= not_on_device?).then_some(tokens)
         });
         let overlap_blocks =
-            request.overlap.or_else(|| Some((isl_tokens?.checked_sub(to_prefill?)?) / block_size?));
+            request.overlap.or_else(|| Some((isl_tokens?.checked_sub(not_on_device?)?) / block_size?));
         let prefill_tokens = to_prefill
             .or_else(|| Some(isl_tokens?.saturating_sub(overlap_blocks?.saturating_mul(block_size?))));
         Self {
             isl_tokens,
             block_size_tokens: block_size.and_then(|size| u32::try_from(size).ok()),
             overlap_blocks,
+            lower_tier_blocks: None,
             prefill_tokens,
         }
     }

@@ -8,10 +8,11 @@ use hashbrown::{HashMap, HashSet};
 
 use super::changes::{Change, Changes};
 use super::paths::path_end;
-use radixscope_model::id::{BlockHash, TokensHash, WorkerIx};
+use radixscope_model::id::{BlockHash, PoolIx, TokensHash, WorkerIx};
 use radixscope_model::moment::Moment;
 use radixscope_model::record::PathEnd;
 use radixscope_router::hash::chain_hash;
+use radixscope_state::cluster::Cluster;
 use radixscope_state::requests::Prompt;
 use radixscope_state::tree::{NodeId, OverlapRule, Tree};
 
@@ -38,17 +39,19 @@ pub(super) struct Past {
 }
 
 impl Past {
-    /// Looks at `prompt`, with what changed in `tree`, the one of the workers that `is_in_pool` is true of, after `since`.
+    /// Looks at `prompt`, with what changed in the tree of `pool` after `since`.
     pub(super) fn look(
         &mut self,
-        tree: &Tree,
+        cluster: &Cluster,
+        pool: PoolIx,
         changes: &Changes,
-        is_in_pool: &dyn Fn(WorkerIx) -> bool,
         prompt: Prompt<'_>,
         since: Moment,
     ) {
-        let changes = || changes.after(since).filter(|change| is_in_pool(change.worker));
-        prompt.local(tree, &mut self.local);
+        let tree = cluster.tree(pool);
+        let is_in_pool = |change: &&Change| cluster.pool_of(change.worker) == Some(pool);
+        let changes = || changes.after(since).filter(is_in_pool);
+        prompt.local_in(cluster.trees_in(pool), &mut self.local);
         if let Prompt::Chain(chain) = prompt {
             self.extend_local(chain, changes);
         }
@@ -77,6 +80,11 @@ impl Past {
             let Some(found) = changes().find(is_next) else { break };
             self.local.push(found.tokens);
         }
+    }
+
+    /// Hashes of each block of the prompt alone, as far as they are known.
+    pub(super) fn prompt(&self) -> &[TokensHash] {
+        &self.local
     }
 
     /// Times at which something changed along the prompt.

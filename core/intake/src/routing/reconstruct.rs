@@ -15,7 +15,7 @@ use radixscope_model::moment::Moment;
 use radixscope_model::record::{Candidate, NotReconstructed, PathEnd, same_cost};
 use radixscope_router::cost::{self, Common, Load, Overlap, Request, WorkerInput};
 use radixscope_router::{Formula, RouterSettings};
-use radixscope_state::cluster::{Cluster, is_peer};
+use radixscope_state::cluster::{Cluster, TierBlocks, TierPaths, is_peer};
 use radixscope_state::per_worker::PerWorker;
 use radixscope_state::requests::{ActiveSequences, PastLoad, Prompt, When};
 use radixscope_state::tree::{OverlapRule, Tree};
@@ -65,6 +65,7 @@ pub(super) struct Found {
 #[derive(Default)]
 pub(super) struct Reconstructor {
     past: Past,
+    tiers: TierPaths,
     chain: Vec<u64>,
     local: Vec<TokensHash>,
     overlaps: Vec<u32>,
@@ -94,11 +95,19 @@ impl Ground<'_> {
 }
 
 impl Reconstructor {
-    /// Blocks of `prompt` that `worker` holds now, by the rule of Dynamo from 1.0 on.
-    pub(super) fn overlap(&mut self, tree: &Tree, prompt: Prompt<'_>, worker: WorkerIx) -> u32 {
-        prompt.local(tree, &mut self.local);
-        tree.overlap(OverlapRule::Prefix, self.local.iter().copied(), &mut self.overlaps);
-        self.overlaps.get(worker.at()).copied().unwrap_or(0)
+    /// Blocks of `prompt` that `worker` holds now, by the rule of Dynamo from 1.0 on: on its device, and beyond that below.
+    pub(super) fn overlap(
+        &mut self,
+        cluster: &Cluster,
+        prompt: Prompt<'_>,
+        worker: WorkerIx,
+    ) -> (u32, TierBlocks) {
+        let pool = cluster.pool_of(worker).unwrap_or_default();
+        prompt.local_in(cluster.trees_in(pool), &mut self.local);
+        cluster.tree(pool).overlap(OverlapRule::Prefix, self.local.iter().copied(), &mut self.overlaps);
+        let device = self.overlaps.get(worker.at()).copied().unwrap_or(0);
+        self.tiers.look(cluster, pool, &self.local);
+        (device, self.tiers.beyond(cluster, pool, worker, device))
     }
 
     /// Where the part of `prompt` ends that anybody holds now.
@@ -131,9 +140,9 @@ impl Reconstructor {
         }
         asked.prompt.chain(&mut self.chain);
         let (from, to) = (asked.report.at.minus_ms(BEFORE_MS), asked.report.at.plus_ms(AFTER_MS));
-        let tree = cluster.tree(like.pool);
-        let is_in_pool = |worker: WorkerIx| cluster.pool_of(worker) == Some(like.pool);
-        self.past.look(tree, changes, &is_in_pool, asked.prompt, from.before());
+        let pool = like.pool;
+        self.past.look(cluster, pool, changes, asked.prompt, from.before());
+        self.tiers.look(cluster, pool, self.past.prompt());
         nearest(&mut self.states, asked.report.at, self.past.times().filter(|at| (from..=to).contains(at)));
         nearest(&mut self.moments, asked.report.at, active.times(from, to, asked.report.is_logged()));
         self.moments.retain(|&moment| active.knows(moment));
@@ -248,11 +257,20 @@ impl Reconstructor {
             decode_blocks: past.load.blocks + past.new_blocks,
             active_requests: past.load.requests.into(),
         };
+        // Lower tiers change rarely and late: as they are now.
+        let pool = ground.cluster.pool_of(worker).unwrap_or_default();
+        let below = self.tiers.beyond(ground.cluster, pool, worker, overlap_blocks);
         let is_listed =
             asked.settings.formula != Formula::B || past.was_used || ground.counts(worker) || are_listed;
         WorkerInput {
             load: is_listed.then_some(load),
-            overlap: Overlap::device(overlap_blocks),
+            overlap: Overlap {
+                device: overlap_blocks,
+                host: below.host,
+                disk: below.disk,
+                external: below.external,
+                shared_beyond_device: 0,
+            },
             taint_weight: 0.0,
             tree_size_blocks: match asked.settings.formula {
                 Formula::A => tree_size_at(ground, worker, overlap_blocks, state),
@@ -282,7 +300,7 @@ fn weighed(
     let (options, common) = (asked.settings, Common::of(asked.settings.formula, inputs));
     let of = |(&worker, input): (&WorkerIx, &WorkerInput)| {
         let tree_size = (asked.settings.formula == Formula::A).then_some(input.tree_size_blocks);
-        cost::terms(&options, request, common, input).candidate(worker, input.overlap.device, tree_size)
+        cost::terms(&options, request, common, input).candidate(worker, input.overlap, tree_size)
     };
     workers.iter().zip(inputs).map(of).collect()
 }

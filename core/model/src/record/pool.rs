@@ -22,6 +22,31 @@ impl Role {
     }
 }
 
+/// A tier of a worker's KV cache below device memory, from the nearest to the farthest.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug, Deserialize)]
+pub enum Tier {
+    /// Memory of the host.
+    Host,
+    /// Disk.
+    Disk,
+    /// A store outside of the worker.
+    External,
+}
+
+impl Tier {
+    /// Every tier, from the nearest on.
+    pub const ALL: [Self; 3] = [Self::Host, Self::Disk, Self::External];
+
+    /// Name on screen.
+    pub const fn label(self) -> &'static str {
+        match self {
+            Self::Host => "host memory",
+            Self::Disk => "disk",
+            Self::External => "external storage",
+        }
+    }
+}
+
 /// How a role is known, the best first.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug, Deserialize)]
 pub enum RoleEvidence {
@@ -83,6 +108,10 @@ impl RoutingMode {
 words! {
     /// Name in the API.
     Role { Prefill => "prefill", Decode => "decode", Aggregated => "aggregated" }
+}
+words! {
+    /// Dynamo's name of it.
+    Tier { Host => "host_pinned", Disk => "disk", External => "external" }
 }
 words! {
     /// Name in the API.

@@ -11,6 +11,8 @@ fn candidate(worker: u16, overlap_blocks: u32, prefill_blocks: f64, decode_block
     Candidate {
         worker: WorkerIx(worker),
         overlap_blocks,
+        host_blocks: 0,
+        disk_blocks: 0,
         prefill_blocks,
         decode_blocks,
         cost: prefill_blocks + decode_blocks,

@@ -1,25 +1,30 @@
 //! Faults of the set-up: what the configuration of the cluster is with them.
 
-use super::super::config::{Config, EventLine, Workload};
+use super::super::config::{Config, EventLine, Topology, Workload};
 use super::Fault;
 
 /// Share of its blocks that a worker keeps where blocks churn, in percent.
 const CHURN_BLOCKS_PERCENT: u64 = 50;
 /// Share of its blocks that a worker keeps where memory is full, in percent.
 const FULL_BLOCKS_PERCENT: u64 = 90;
+/// The same of a worker that only decodes: it gets its prompts no faster than others prefill them.
+const FULL_DECODE_BLOCKS_PERCENT: u64 = 40;
 
 impl Config {
     /// What is really set up: this configuration with the mistakes of its fault. To be asked once: what it gives has
     /// them already.
     pub fn set_up(&self) -> Self {
         let mut real = self.clone();
+        self.topology.set_up(&mut real);
         let Some(plan) = self.fault else { return real };
+        if self.topology.pools() == 1 {
+            real.shrink_for_fault();
+        }
         match plan.fault {
             // Lost messages show in the numbers of envelopes, which JetStream does not have.
-            Fault::Gap => real.events = EventLine::LocalIndexer,
+            Fault::Gap if real.events == EventLine::JetStream => real.events = EventLine::LocalIndexer,
             Fault::Replicas | Fault::Approximate => real.replica_sync = false,
             Fault::Churn => {
-                real.shrink(CHURN_BLOCKS_PERCENT);
                 real.workload = Workload {
                     starters: 1_000,
                     think_ms: (30_000, 60_000),
@@ -27,9 +32,12 @@ impl Config {
                     ..real.workload
                 };
             }
+            // What fills where requests decode are answers, of prompts that few share.
+            Fault::MemoryFull if self.topology == Topology::Disaggregated => {
+                real.workload = Workload { starters: 400, wave_percent: 0, ..real.workload };
+            }
             Fault::MemoryFull => {
                 // Long prompts that few share, and short answers: what is promised to them stays small.
-                real.shrink(FULL_BLOCKS_PERCENT);
                 real.workload = Workload {
                     starters: 400,
                     wave_percent: 0,
@@ -44,7 +52,14 @@ impl Config {
         real
     }
 
-    fn shrink(&mut self, percent: u64) {
+    /// Leaves the workers the share of their blocks with which the fault shows.
+    pub(crate) fn shrink_for_fault(&mut self) {
+        let percent = match self.fault.map(|plan| plan.fault) {
+            Some(Fault::Churn) => CHURN_BLOCKS_PERCENT,
+            Some(Fault::MemoryFull) if self.topology == Topology::Disaggregated => FULL_DECODE_BLOCKS_PERCENT,
+            Some(Fault::MemoryFull) => FULL_BLOCKS_PERCENT,
+            _ => return,
+        };
         self.blocks_per_worker = (u64::from(self.blocks_per_worker) * percent / 100) as u32;
     }
 
@@ -69,6 +84,10 @@ impl Config {
     /// How the KV events of a worker travel.
     pub(crate) fn event_line(&self, worker: u16) -> EventLine {
         match self.fault.map(|plan| plan.fault) {
+            // From 1.4 on routers listen to the event plane, and a worker of an older release publishes past them.
+            Some(Fault::MixedPlanes) if self.events == EventLine::EventPlane => {
+                if worker == self.odd_worker() { EventLine::JetStream } else { EventLine::EventPlane }
+            }
             Some(Fault::MixedPlanes) if worker == self.odd_worker() => EventLine::LocalIndexer,
             Some(Fault::MixedPlanes) => EventLine::JetStream,
             _ => self.events,

@@ -2,8 +2,8 @@
 
 use std::fmt::Write as _;
 
-use super::super::config::Config;
-use super::super::shape::{self, DISPLAY_NAME};
+use super::super::shape;
+use super::super::topology::Pool;
 use super::histogram::Histogram;
 use super::text::{family, single};
 
@@ -31,6 +31,11 @@ const TTFT: &[u64] = &[
 const ITL: &[u64] = &[
     0, 1_900, 3_500, 6_700, 13_000, 24_000, 45_000, 84_000, 160_000, 300_000, 560_000, 1_100_000, 2_000_000,
 ];
+/// From 1.0 on.
+const ITL_1_6: &[u64] = &[
+    0, 1_800, 3_300, 5_900, 11_000, 20_000, 35_000, 64_000, 120_000, 210_000, 380_000, 690_000, 1_200_000,
+    2_300_000, 4_100_000, 7_400_000, 13_000_000, 24_000_000, 44_000_000, 80_000_000,
+];
 const DURATION: &[u64] = &[
     0,
     1_900_000,
@@ -43,10 +48,24 @@ const DURATION: &[u64] = &[
     140_000_000,
     260_000_000,
 ];
-const INPUT: &[u64] = &[0, 100, 210, 430, 870, 1_800, 3_600, 7_400, 15_000, 31_000, 63_000, 130_000];
+/// From 1.0 on.
+const DURATION_1_6: &[u64] = &[
+    0,
+    2_000_000,
+    4_000_000,
+    8_000_000,
+    16_000_000,
+    32_000_000,
+    64_000_000,
+    130_000_000,
+    260_000_000,
+    510_000_000,
+];
+pub(super) const INPUT: &[u64] =
+    &[0, 100, 210, 430, 870, 1_800, 3_600, 7_400, 15_000, 31_000, 63_000, 130_000];
 const OUTPUT: &[u64] = &[0, 100, 210, 430, 880, 1_800, 3_700, 7_600, 16_000, 32_000];
 
-/// What a frontend counts.
+/// What a frontend counts of a model.
 #[derive(Clone, Debug)]
 pub(super) struct Frontend {
     pub(super) in_flight: u64,
@@ -61,8 +80,8 @@ pub(super) struct Frontend {
     pub(super) output: Histogram,
 }
 
-impl Default for Frontend {
-    fn default() -> Self {
+impl Frontend {
+    pub(super) fn of_0_9() -> Self {
         Self {
             in_flight: 0,
             succeeded: 0,
@@ -76,14 +95,38 @@ impl Default for Frontend {
             output: Histogram::of_tokens(OUTPUT),
         }
     }
-}
 
-impl Frontend {
+    pub(super) fn of_1_6() -> Self {
+        Self {
+            itl: Histogram::of_times(ITL_1_6),
+            duration: Histogram::of_times(DURATION_1_6),
+            ..Self::of_0_9()
+        }
+    }
+
+    /// One that counted nothing yet.
+    pub(super) fn anew(&self) -> Self {
+        let anew = Histogram::anew;
+        Self {
+            in_flight: 0,
+            succeeded: 0,
+            failed: 0,
+            output_tokens: 0,
+            ttft: anew(&self.ttft),
+            itl: anew(&self.itl),
+            duration: anew(&self.duration),
+            input: anew(&self.input),
+            cached: anew(&self.cached),
+            output: anew(&self.output),
+        }
+    }
+
     /// Families in the order of their names. The metrics of requests carry the model in lower case, those of the model
     /// as it is written.
-    pub(super) fn write(&self, config: &Config, text: &mut String) {
-        let of_requests = format!("model=\"{}\"", DISPLAY_NAME.to_lowercase());
-        let of_model = format!("model=\"{DISPLAY_NAME}\"");
+    pub(super) fn write(&self, pool: &Pool, text: &mut String) {
+        let (config, model) = (&pool.config, pool.model.display_name);
+        let of_requests = format!("model=\"{}\"", model.to_lowercase());
+        let of_model = format!("model=\"{model}\"");
         let name = |rest: &str| format!("dynamo_frontend_{rest}");
         let histogram = |text: &mut String, rest: &str, help: &str, histogram: &Histogram| {
             family(text, &name(rest), "histogram", help);

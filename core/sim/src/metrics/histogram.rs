@@ -26,6 +26,36 @@ impl Histogram {
         Self { is_time: false, ..Self::of_times(bounds) }
     }
 
+    /// Of shares in millionths, by steps of a twentieth.
+    pub(super) fn of_shares() -> Self {
+        const TWENTIETHS: &[u64] = &{
+            let mut bounds = [0; 21];
+            let mut at = 0;
+            while at < bounds.len() {
+                bounds[at] = at as u64 * 50_000;
+                at += 1;
+            }
+            bounds
+        };
+        Self::of_times(TWENTIETHS)
+    }
+
+    /// Observations.
+    pub(super) fn count(&self) -> u64 {
+        self.counts.iter().sum()
+    }
+
+    /// Counts what another one with the same buckets counted, too.
+    pub(super) fn add(&mut self, other: &Self) {
+        self.counts.iter_mut().zip(&other.counts).for_each(|(here, there)| *here += there);
+        self.sum += other.sum;
+    }
+
+    /// One with the same buckets that counted nothing yet.
+    pub(super) fn anew(&self) -> Self {
+        Self { is_time: self.is_time, ..Self::of_times(self.bounds) }
+    }
+
     pub(super) fn observe(&mut self, value: u64, times: u64) {
         let at = self.bounds.partition_point(|&most| most < value);
         self.counts[at] += times;

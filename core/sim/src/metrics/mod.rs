@@ -2,15 +2,20 @@
 //! Must not know why anything happened, nor how it was served.
 
 mod frontend;
+mod frontend_1_6;
 mod histogram;
+mod routed;
 mod text;
 mod worker;
 
 use self::frontend::Frontend;
+use self::routed::Routed;
 use self::worker::Worker;
-use super::config::Config;
-use super::engine::Engine;
-use super::serving::Served;
+use super::fault::Delivery;
+use super::processes::Processes;
+use super::router::{Choice, Router};
+use super::serving::{Served, Serving};
+use super::topology::{Pool, Release};
 use super::wire::{Channel, Out, WireMessage};
 use radixscope_model::id::Millis;
 
@@ -20,23 +25,42 @@ pub(super) const SCRAPE_EVERY_US: u64 = 2_000_000;
 /// The counters of all processes.
 #[derive(Debug)]
 pub(super) struct Metrics {
-    frontends: Vec<Frontend>,
+    release: Release,
+    /// By frontend and model.
+    frontends: Vec<Vec<Frontend>>,
+    /// What routers count of each pool, by frontend and pool (1.6).
+    routed: Vec<Vec<Routed>>,
+    /// Model of each pool.
+    model_of: Vec<usize>,
+    /// Over all pools.
     workers: Vec<Worker>,
     text: String,
 }
 
 impl Metrics {
-    pub(super) fn new(config: &Config) -> Self {
+    pub(super) fn new(pools: &[Pool]) -> Self {
+        let model_of: Vec<usize> = pools.iter().map(|pool| pool.model_at).collect();
+        let models = model_of.iter().max().map_or(0, |last| last + 1);
+        let (frontends, workers, release) = pools.first().map_or((0, 0, Release::V0_9), |pool| {
+            (usize::from(pool.config.frontends()), usize::from(pool.workers_of_all), pool.release())
+        });
+        let (frontend, worker) = match release {
+            Release::V0_9 => (Frontend::of_0_9(), Worker::default()),
+            Release::V1_6 => (Frontend::of_1_6(), Worker::of_1_6()),
+        };
         Self {
-            frontends: vec![Frontend::default(); usize::from(config.frontends())],
-            workers: vec![Worker::default(); usize::from(config.workers)],
+            release,
+            frontends: vec![vec![frontend; models]; frontends],
+            routed: vec![vec![Routed::default(); pools.len()]; frontends],
+            model_of,
+            workers: vec![worker; workers],
             text: String::new(),
         }
     }
 
-    /// A request came to a frontend.
+    /// A request came to a frontend, for every model.
     pub(super) fn received(&mut self, frontend: u8) {
-        self.frontends[usize::from(frontend)].in_flight += 1;
+        self.frontends[usize::from(frontend)].iter_mut().for_each(|of_model| of_model.in_flight += 1);
     }
 
     /// A request was sent to a worker.
@@ -44,89 +68,157 @@ impl Metrics {
         self.workers[usize::from(worker)].requests += 1;
     }
 
-    /// The first token of a request came.
-    pub(super) fn first_token(
+    /// A router chose by cost.
+    pub(super) fn decided(
         &mut self,
         frontend: u8,
-        worker: u16,
-        ttft_us: u64,
-        (isl_tokens, cached_tokens): (u32, u32),
+        pool: usize,
+        isl_tokens: u32,
+        choice: &Choice,
+        router: &Router,
     ) {
-        let at = &mut self.frontends[usize::from(frontend)];
-        at.ttft.observe(ttft_us, 1);
-        at.input.observe(isl_tokens.into(), 1);
-        at.cached.observe(cached_tokens.into(), 1);
-        at.output_tokens += 1;
+        self.routed[usize::from(frontend)][pool].decided(isl_tokens, choice, router);
+    }
+
+    /// A KV event of a pool was published; routers apply what reaches them.
+    pub(super) fn event(&mut self, pool: usize, is_stored: bool, delivery: Delivery) {
+        if delivery.reaches_router() {
+            self.routed.iter_mut().for_each(|of| of[pool].event(is_stored));
+        }
+    }
+
+    /// A stored event could not be applied.
+    pub(super) fn rejected(&mut self, pool: usize) {
+        self.routed.iter_mut().for_each(|of| of[pool].rejected());
+    }
+
+    /// The prompt of a request was computed, as far as it was not cached.
+    pub(super) fn prefilled(&mut self, worker: u16, (isl_tokens, cached_tokens): (u32, u32)) {
         let engine = &mut self.workers[usize::from(worker)];
         engine.queried_tokens += u64::from(isl_tokens);
         engine.hit_tokens += u64::from(cached_tokens);
     }
 
+    /// The first token of a request came.
+    pub(super) fn first_token(
+        &mut self,
+        frontend: u8,
+        pool: usize,
+        ttft_us: u64,
+        (isl_tokens, cached_tokens): (u32, u32),
+    ) {
+        let at = self.of(frontend, pool);
+        at.ttft.observe(ttft_us, 1);
+        at.input.observe(isl_tokens.into(), 1);
+        at.cached.observe(cached_tokens.into(), 1);
+        at.output_tokens += 1;
+    }
+
     /// A step of an engine ended and gave requests of `frontends` another token each.
-    pub(super) fn stepped(&mut self, worker: u16, now_us: u64, frontends: impl Iterator<Item = u8>) {
+    pub(super) fn stepped(
+        &mut self,
+        worker: u16,
+        now_us: u64,
+        pool: usize,
+        frontends: impl Iterator<Item = u8>,
+    ) {
         let gap_us = self.gap_us(worker, now_us);
         for frontend in frontends {
-            self.token(frontend, gap_us);
+            self.token(frontend, pool, gap_us);
         }
         self.workers[usize::from(worker)].step_ended_us = now_us;
     }
 
+    /// A worker did its part of a request.
+    pub(super) fn served(&mut self, worker: u16, served: &Served) {
+        self.workers[usize::from(worker)].duration.observe(served.on_worker_us, 1);
+    }
+
     /// A request is complete. Its last token came with the step that ends now.
-    pub(super) fn finished(&mut self, frontend: u8, now_us: u64, served: &Served) {
-        if served.job.osl_tokens > 1 {
-            self.token(frontend, self.gap_us(served.worker, now_us));
+    pub(super) fn finished(
+        &mut self,
+        frontend: u8,
+        pool: usize,
+        (worker, now_us): (u16, u64),
+        osl_tokens: u32,
+        e2e_us: u64,
+    ) {
+        if osl_tokens > 1 {
+            self.token(frontend, pool, self.gap_us(worker, now_us));
         }
-        let at = &mut self.frontends[usize::from(frontend)];
+        let at = self.of(frontend, pool);
         at.in_flight = at.in_flight.saturating_sub(1);
         at.succeeded += 1;
-        at.duration.observe(served.e2e_us, 1);
-        at.output.observe(served.job.osl_tokens.into(), 1);
-        self.workers[usize::from(served.worker)].duration.observe(served.on_worker_us, 1);
+        at.duration.observe(e2e_us, 1);
+        at.output.observe(osl_tokens.into(), 1);
     }
 
     /// A request failed.
-    pub(super) fn failed(&mut self, frontend: u8) {
-        let at = &mut self.frontends[usize::from(frontend)];
+    pub(super) fn failed(&mut self, frontend: u8, pool: usize) {
+        let at = self.of(frontend, pool);
         at.in_flight = at.in_flight.saturating_sub(1);
         at.failed += 1;
     }
 
     /// The frontends begin anew, with so many requests on their way in.
     pub(super) fn restarted(&mut self, arriving: u64) {
-        self.frontends.fill(Frontend { in_flight: arriving, ..Frontend::default() });
+        for of_model in self.frontends.iter_mut().flatten() {
+            *of_model = Frontend { in_flight: arriving, ..of_model.anew() };
+        }
+        self.routed.iter_mut().flatten().for_each(|of_pool| *of_pool = Routed::default());
+    }
+
+    fn of(&mut self, frontend: u8, pool: usize) -> &mut Frontend {
+        &mut self.frontends[usize::from(frontend)][self.model_of[pool]]
     }
 
     fn gap_us(&self, worker: u16, now_us: u64) -> u64 {
         now_us - self.workers[usize::from(worker)].step_ended_us
     }
 
-    fn token(&mut self, frontend: u8, gap_us: u64) {
-        let at = &mut self.frontends[usize::from(frontend)];
+    fn token(&mut self, frontend: u8, pool: usize, gap_us: u64) {
+        let at = self.of(frontend, pool);
         at.itl.observe(gap_us, 1);
         at.output_tokens += 1;
     }
 
     /// Scrapes every process that lives.
-    pub(super) fn scrape<'e>(
+    pub(super) fn scrape(
         &mut self,
-        config: &Config,
+        pools: &[Processes],
+        serving: &[Serving],
         (at_ms, now_us): (Millis, u64),
-        engines: impl Iterator<Item = (u16, &'e Engine)>,
         out: Out<'_>,
     ) {
-        let Self { frontends, workers, text } = self;
+        let Self { release, frontends, routed, workers, text, .. } = self;
         let mut say = |name: &str, text: &str| {
             out(WireMessage { at_ms, channel: Channel::Metrics, name, payload: text.as_bytes() });
         };
-        for (at, frontend) in (0..).zip(&*frontends) {
+        for (at, models) in (0..).zip(&*frontends) {
             text.clear();
-            frontend.write(config, text);
+            match release {
+                Release::V0_9 => pools.iter().zip(models).for_each(|(of, model)| model.write(&of.pool, text)),
+                Release::V1_6 => {
+                    let routed = &routed[usize::from(at)];
+                    frontend_1_6::write(
+                        at,
+                        models,
+                        &frontend_1_6::seen(pools, serving, routed),
+                        now_us,
+                        text,
+                    );
+                }
+            }
             say(&frontend_name(at), text);
         }
-        for (at, engine) in engines {
-            text.clear();
-            workers[usize::from(at)].write(config, engine, now_us, text);
-            say(&worker_name(at), text);
+        for (of, serving) in pools.iter().zip(serving) {
+            for worker in (0..of.pool.config.workers).filter(|&worker| serving.lives(worker)) {
+                text.clear();
+                let at = of.pool.worker(worker);
+                let (counts, id) = (&workers[usize::from(at)], of.wire.worker_id(worker));
+                counts.write(&of.pool, id, serving.engine(worker), now_us, text);
+                say(&worker_name(at), text);
+            }
         }
     }
 }

@@ -1,16 +1,37 @@
-//! `/metrics` of a worker: the request handler of Dynamo 0.9.1 and the engine behind it (reference §4.4).
+//! `/metrics` of a worker: the request handler of Dynamo 0.9.1 or 1.6.1 and the engine behind it (reference §4.4).
 
 use std::fmt::Write as _;
 
 use super::super::config::Config;
 use super::super::engine::Engine;
-use super::super::shape::DISPLAY_NAME;
+use super::super::topology::{Pool, Release};
 use super::histogram::Histogram;
 use super::text::{Micros, family, single};
 
 /// Upper bounds of the buckets, in microseconds.
 const DURATION: &[u64] =
     &[5_000, 10_000, 25_000, 50_000, 100_000, 250_000, 500_000, 1_000_000, 2_500_000, 5_000_000, 10_000_000];
+
+/// From 1.0 on.
+const DURATION_1_6: &[u64] = &[
+    5_000,
+    10_000,
+    25_000,
+    50_000,
+    100_000,
+    250_000,
+    500_000,
+    1_000_000,
+    2_500_000,
+    5_000_000,
+    10_000_000,
+    20_000_000,
+    30_000_000,
+    60_000_000,
+    120_000_000,
+    300_000_000,
+    600_000_000,
+];
 
 /// What a worker counts.
 #[derive(Clone, Debug)]
@@ -38,10 +59,20 @@ impl Default for Worker {
 }
 
 impl Worker {
-    pub(super) fn write(&self, config: &Config, engine: &Engine, now_us: u64, text: &mut String) {
-        let Config { namespace, component, .. } = config;
+    pub(super) fn of_1_6() -> Self {
+        Self { duration: Histogram::of_times(DURATION_1_6), ..Self::default() }
+    }
+
+    pub(super) fn write(&self, pool: &Pool, id: u64, engine: &Engine, now_us: u64, text: &mut String) {
+        let Config { namespace, component, .. } = &pool.config;
+        // From 1.0 on every process names itself.
+        let (and_process, process) = match pool.release() {
+            Release::V0_9 => (String::new(), String::new()),
+            Release::V1_6 => (format!(",worker_id=\"{id:x}\""), format!("worker_id=\"{id:x}\"")),
+        };
         let handler = format!(
-            "dynamo_component=\"{component}\",dynamo_endpoint=\"generate\",dynamo_namespace=\"{namespace}\""
+            "dynamo_component=\"{component}\",dynamo_endpoint=\"generate\",dynamo_namespace=\"{namespace}\"\
+             {and_process}"
         );
         single(
             text,
@@ -67,17 +98,17 @@ impl Worker {
             "dynamo_component_uptime_seconds",
             "gauge",
             "Total uptime of the DistributedRuntime in seconds",
-            "",
+            &process,
             Micros(now_us),
         );
-        self.write_engine(engine, text);
+        self.write_engine(pool.model.display_name, engine, text);
     }
 
     /// As vLLM's Python client prints numbers.
-    fn write_engine(&self, engine: &Engine, text: &mut String) {
+    fn write_engine(&self, model: &str, engine: &Engine, text: &mut String) {
         let (used, all) = (u64::from(engine.cache().in_use()), u64::from(engine.cache().capacity()));
         let ten_thousandths = used * 10_000 / all.max(1);
-        let of_engine = format!("engine=\"0\",model_name=\"{DISPLAY_NAME}\"");
+        let of_engine = format!("engine=\"0\",model_name=\"{model}\"");
         let usage = "vllm:kv_cache_usage_perc";
         family(text, usage, "gauge", "KV-cache usage. 1 means 100 percent usage.");
         let _ = writeln!(

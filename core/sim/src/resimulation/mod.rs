@@ -231,7 +231,7 @@ impl Surroundings for Scene<'_> {
         self.agenda.after(duration_us, Event::StepEnd(worker));
     }
 
-    fn routed(&mut self, _router: &Router, request: u32, choice: Choice) {
+    fn routed(&mut self, _router: &Router, request: u32, choice: Choice, _prefill_tokens: u64) {
         self.tally.routed(request as usize, self.prompts.job(request).isl_tokens, choice);
     }
 

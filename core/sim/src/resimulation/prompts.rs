@@ -58,7 +58,8 @@ impl<'a> Prompts<'a> {
         let arrival = &self.arrivals[request as usize];
         let osl_tokens = self.settings.osl_tokens(arrival);
         // A recording does not tell what an answer was limited to; the engine is given what it will be.
-        Job { request, isl_tokens: arrival.isl_tokens, osl_tokens, max_answer_tokens: osl_tokens }
+        let isl_tokens = arrival.isl_tokens;
+        Job { request, isl_tokens, osl_tokens, max_answer_tokens: osl_tokens, is_prefilled: false }
     }
 
     /// Blocks of prompt and answer of a request in flight.

@@ -4,9 +4,9 @@
 use serde::{Deserialize, Serialize};
 
 use super::{Arrival, MAX_REQUEST_TOKENS, ResimulationError};
-use crate::config::{Config, Fleet};
+use crate::config::{Config, ConfigError, Fleet};
 use crate::timing;
-use radixscope_router::{RouterMode, RouterSettings};
+use radixscope_router::{Formula, Role, RouterMode, RouterSettings};
 
 /// Share of the arrivals that fill the caches and are not counted, in percent, unless told otherwise.
 pub const WARM_UP_PERCENT: u32 = 20;
@@ -59,6 +59,7 @@ impl ResimulationSettings {
     /// # Errors
     /// The first thing that cannot be, with the value given and what is allowed.
     pub fn validate(&self) -> Result<(), ResimulationError> {
+        self.router.validate().map_err(ConfigError::from)?;
         self.fleet().validate()?;
         let within = |name, value, least, most| {
             let option = ResimulationError::Option { name, value, least, most };
@@ -119,16 +120,23 @@ impl ResimulationSettings {
     }
 
     pub(super) fn fleet(&self) -> Fleet {
+        // The model's router is that of 0.9, whichever the recorded one was.
+        let mut router = RouterSettings::new(Formula::A);
+        router.router_mode = self.router.router_mode;
+        router.router_temperature = self.router.router_temperature;
+        router.set_prefill_factor(self.router.prefill_factor());
         Fleet {
             workers: self.workers,
             blocks_per_worker: self.blocks_per_worker,
             block_size_tokens: self.block_size_tokens,
             max_batch: self.max_batch,
             max_num_tokens: self.max_num_tokens,
-            router: self.router,
+            router,
             router_block_size_tokens: self.block_size_tokens,
             frontends: 1,
             predicts: false,
+            role: Role::Aggregated,
+            host_blocks: 0,
         }
     }
 

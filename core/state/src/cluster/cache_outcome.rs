@@ -80,7 +80,7 @@ impl DecisionEntry {
 
     /// How much of the prompt the chosen worker held.
     pub fn cache_outcome(&self) -> CacheOutcome {
-        match (self.overlap_blocks(), self.full_blocks()) {
+        match (self.held_blocks(), self.full_blocks()) {
             _ if self.ignores_cache => CacheOutcome::Ignored,
             (Some(0), _) => CacheOutcome::Miss,
             (Some(held), Some(full)) if held as f64 >= HIT_SHARE * full as f64 => CacheOutcome::Hit,

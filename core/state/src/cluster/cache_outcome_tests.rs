@@ -18,6 +18,8 @@ pub(in crate::cluster) fn decided(
     let of = |(at, &(overlap_blocks, cost)): (usize, &(u32, f64))| Candidate {
         worker: WorkerIx(at as u16),
         overlap_blocks,
+        host_blocks: 0,
+        disk_blocks: 0,
         prefill_blocks: cost - 5.0,
         decode_blocks: 5.0,
         cost,

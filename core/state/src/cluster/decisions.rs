@@ -46,6 +46,18 @@ impl DecisionEntry {
         self.decision.overlap_blocks.or_else(reconstructed)
     }
 
+    /// Blocks of the prompt that the chosen worker held in lower tiers, beyond those on its device; 0 where no source tells of
+    /// any.
+    pub fn lower_tier_blocks(&self) -> u64 {
+        let reconstructed = || self.chosen().map(|c| u64::from(c.host_blocks) + u64::from(c.disk_blocks));
+        self.decision.lower_tier_blocks.or_else(reconstructed).unwrap_or(0)
+    }
+
+    /// Blocks of the prompt that the chosen worker held, on its device and below.
+    pub fn held_blocks(&self) -> Option<u64> {
+        Some(self.overlap_blocks()?.saturating_add(self.lower_tier_blocks()))
+    }
+
     /// Share of the prompt's blocks that the chosen worker held, 0 … 1; `None` where either number is unknown, the prompt
     /// has no block, or what workers hold did not matter.
     pub fn overlap_share(&self) -> Option<f64> {
@@ -53,7 +65,7 @@ impl DecisionEntry {
             return None;
         }
         let isl = self.decision.isl_blocks.filter(|&isl| isl > 0)?;
-        Some(self.overlap_blocks()? as f64 / isl as f64)
+        Some(self.held_blocks()? as f64 / isl as f64)
     }
 
     /// The chosen worker among the candidates.
@@ -103,10 +115,14 @@ impl DecisionEntry {
         if known.request_id.is_none() {
             known.request_id.clone_from(&more.request_id);
         }
+        if known.adapter.is_none() {
+            known.adapter.clone_from(&more.adapter);
+        }
         fill(&mut known.isl_tokens, more.isl_tokens);
         fill(&mut known.isl_blocks, more.isl_blocks);
         fill(&mut known.block_size_tokens, more.block_size_tokens);
         fill(&mut known.overlap_blocks, more.overlap_blocks);
+        fill(&mut known.lower_tier_blocks, more.lower_tier_blocks);
         fill(&mut known.logit, more.logit);
         fill(&mut known.chosen_cost, more.chosen_cost);
         fill(&mut known.path, more.path);
@@ -250,7 +266,7 @@ fn blocks(decided: &DecisionEntry) -> Option<(u64, u64)> {
     let is_query = decided.decision.dispatched == Some(false);
     let counts = !is_query && !decided.ignores_cache;
     let isl = decided.decision.isl_blocks.filter(|&isl| isl > 0 && counts)?;
-    Some((isl, decided.overlap_blocks()?))
+    Some((isl, decided.held_blocks()?))
 }
 
 /// Decisions and totals.
@@ -459,6 +475,7 @@ impl Decisions {
                 self.change(at, |decided| {
                     decided.forgotten = true;
                     decided.decision.overlap_blocks = decided.overlap_blocks();
+                    decided.decision.lower_tier_blocks = Some(decided.lower_tier_blocks());
                     decided.decision.candidates = Vec::new();
                 });
             }

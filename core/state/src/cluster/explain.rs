@@ -123,6 +123,10 @@ impl DecisionEntry {
         let mut text = match (self.decision.candidates.len(), self.overlap_blocks(), self.decision.isl_blocks)
         {
             (1, ..) => return format!("{who} was chosen: it was the only candidate."),
+            _ if self.ignores_cache => format!(
+                "{who} was chosen by the blocks in use; choices for decode do not look at caches. What the others would \
+                 have cost is not known."
+            ),
             (_, Some(held), Some(isl)) => format!(
                 "{who} was chosen; it held {held} of {isl} prompt blocks. What the others would have cost is not known."
             ),
@@ -156,6 +160,9 @@ impl DecisionEntry {
         let of = self.decision.isl_blocks.map_or(String::new(), |isl| format!(" of {isl}"));
         let decode = Short(chosen.decode_blocks);
         let prefill = Short(chosen.prefill_blocks);
+        if self.ignores_cache {
+            return format!("with this prompt {decode} blocks are in use there, and no worker has fewer");
+        }
         match chosen.overlap_blocks {
             0 => format!(
                 "it holds none{of} prompt blocks, but has the least to do, {prefill} blocks to prefill and {decode} \
@@ -236,6 +243,20 @@ mod tests {
 
     fn name(worker: WorkerIx) -> String {
         format!("W{}", worker.0 + 1)
+    }
+
+    #[test]
+    fn a_choice_for_decode_is_explained_by_load_alone() {
+        let mut choice = example();
+        choice.ignores_cache = true;
+        assert_eq!(
+            choice.why(name),
+            "W2 was chosen: with this prompt 5 blocks are in use there, and no worker has fewer; next best W1 costs 60 \
+             blocks more."
+        );
+        choice.decision.candidates.clear();
+        assert!(!choice.why(name).contains("held"), "{}", choice.why(name));
+        assert_eq!(choice.why_affinity_was_lost(name), None);
     }
 
     #[test]

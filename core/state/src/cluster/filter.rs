@@ -1,7 +1,7 @@
 //! Which of the kept decisions are meant, and how many there are of each kind. Pure.
 
 use super::{CacheOutcome, DecisionEntry, DecisionTotals};
-use radixscope_model::id::WorkerIx;
+use radixscope_model::id::{PoolIx, WorkerIx};
 
 /// A kind of decision that can be picked out. A decision can be of several.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -58,6 +58,8 @@ impl Kind {
 /// Which decisions are meant.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Filter {
+    /// Only those in this pool.
+    pub pool: Option<PoolIx>,
     /// Only those for this worker.
     pub worker: Option<WorkerIx>,
     /// Only those of this kind.
@@ -69,7 +71,8 @@ pub struct Filter {
 impl Filter {
     fn is_among(&self, decided: &DecisionEntry) -> bool {
         let id = || decided.decision.request_id.as_deref().unwrap_or_default();
-        self.worker.is_none_or(|worker| worker == decided.decision.worker)
+        self.pool.is_none_or(|pool| pool == decided.pool)
+            && self.worker.is_none_or(|worker| worker == decided.decision.worker)
             && (self.request.is_empty() || id().contains(&self.request))
     }
 }
@@ -79,8 +82,10 @@ impl Filter {
 pub struct Picked {
     /// Places in what was looked through, in its order.
     pub at: Vec<u32>,
-    /// Sums over them.
+    /// Sums over them. Blocks of several pools may be of different size.
     pub totals: DecisionTotals,
+    /// The same for each pool that one of them is in, by ascending index.
+    pub of_pool: Vec<(PoolIx, DecisionTotals)>,
     /// How many there would be of each of [`Kind::ALL`], whatever kind the filter names.
     pub of_kind: [u32; Kind::ALL.len()],
     /// How many there would be of any kind.
@@ -102,10 +107,19 @@ impl Picked {
             }
             if filter.kind.is_none_or(|kind| kinds[kind as usize]) {
                 picked.at.push(at as u32);
-                picked.totals.add(decided);
+                picked.add(decided);
             }
         }
         picked
+    }
+
+    fn add(&mut self, decided: &DecisionEntry) {
+        self.totals.add(decided);
+        let at = self.of_pool.binary_search_by_key(&decided.pool, |(pool, _)| *pool).unwrap_or_else(|at| {
+            self.of_pool.insert(at, (decided.pool, DecisionTotals::default()));
+            at
+        });
+        self.of_pool[at].1.add(decided);
     }
 }
 
@@ -149,6 +163,23 @@ mod tests {
             }
             assert!(kind.is(decided));
         }
+    }
+
+    #[test]
+    fn one_pool_is_picked_out_and_sums_are_kept_by_pool() {
+        let mut all = [
+            decided(Some(10), Some(5), &[]),
+            decided(Some(30), Some(3), &[]),
+            decided(Some(10), Some(5), &[]),
+        ];
+        all[1].pool = PoolIx(7);
+        (all[2].pool, all[2].ignores_cache) = (PoolIx(7), true);
+        let picked = Picked::of(&Filter::default(), all.iter());
+        let sums: Vec<_> = picked.of_pool.iter().map(|(pool, t)| (pool.0, t.count, t.isl_blocks)).collect();
+        assert_eq!(sums, [(0, 1, 10), (7, 2, 30)], "a choice that ignores caches has no hit rate");
+        let picked = Picked::of(&Filter { pool: Some(PoolIx(7)), ..Filter::default() }, all.iter());
+        assert_eq!((picked.at, picked.of_any_kind), (vec![1, 2], 2));
+        assert_eq!(picked.of_kind, [0, 1, 0, 0, 0, 0], "neither a miss nor unknown");
     }
 
     #[test]

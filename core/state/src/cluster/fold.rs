@@ -6,7 +6,7 @@ use super::{
     Cluster, MAX_PROCESSES, MAX_SOURCES, MAX_WORKERS, RouterLoad, SignState, SourceState, UnknownGaps,
     WorkerState,
 };
-use crate::tree::{HIT_WINDOW, NodeId, StoreOutcome};
+use crate::tree::{HIT_WINDOW, NodeId, StoreOutcome, Tree};
 use radixscope_model::id::{Millis, Seq, WorkerIx};
 use radixscope_model::record::{Completeness, Decision, Entry, LogSign, Record, Scrape, SequenceStep};
 
@@ -133,7 +133,7 @@ impl Cluster {
 
     /// Notes where what the chosen worker held of the prompt ended, as the tree shows it.
     fn judge(&mut self, new: &Decision) {
-        let Self { head, trees } = self;
+        let Self { head, trees, .. } = self;
         let Some(decided) = head.decisions.get(new.id) else { return };
         let worker = decided.decision.worker;
         let Some(pool) = head.workers.get(worker.at()).map(|state| state.pool) else { return };
@@ -203,9 +203,15 @@ impl Cluster {
         }
         let Some(ix) = super::worker_of(record) else { return };
         let Some(pool) = self.head.workers.get(ix.at()).map(|worker| worker.pool) else { return };
-        let is_shared = matches!(record, Record::Stored { .. }) && self.trees.len() > 1;
-        let limit = is_shared.then(|| self.share_of_limit(pool));
-        let Self { head, trees } = self;
+        let tier = match record {
+            Record::Stored { .. } => Some(None),
+            Record::TierStored { tier, .. } => Some(Some(*tier)),
+            _ => None,
+        };
+        let is_shared = self.trees.len() + self.tiers.len() > 1;
+        let limit = tier.filter(|_| is_shared).map(|tier| self.share_of_limit(pool, tier));
+        let Self { head, trees, tiers } = self;
+        let limit_nodes = head.limit_nodes;
         let Some(w) = head.workers.get_mut(ix.at()) else { return };
         let Some(tree) = trees.get_mut(pool.at()) else { return };
         if let Some(limit) = limit {
@@ -238,10 +244,35 @@ impl Cluster {
                 w.rates.add(at, 0, hashes.len() as u32);
             }
             Record::Cleared { all_ranks, .. } => self.fold_cleared(at, ix, *all_ranks),
+            Record::TierStored { tier, parent, blocks, .. } => {
+                w.received_event(at);
+                w.tiers[*tier as usize].stored += blocks.len() as u64;
+                if w.gone.is_none() {
+                    let device = &*tree;
+                    let tree = tiers.entry((pool, *tier)).or_insert_with(|| Tree::with_limit(limit_nodes));
+                    tree.set_limit(limit.unwrap_or(limit_nodes));
+                    tree.store_below(device, ix, *parent, blocks, touch(at));
+                }
+            }
+            Record::Pictures { count, .. } => w.pictures_total += u64::from(*count),
+            Record::TierRemoved { tier, hashes, .. } => {
+                w.received_event(at);
+                w.tiers[*tier as usize].removed += hashes.len() as u64;
+                if let Some(tree) = tiers.get_mut(&(pool, *tier)) {
+                    let unknown = hashes.iter().filter(|&&hash| !tree.remove(ix, hash)).count();
+                    w.unknown_removed_total += unknown as u64;
+                }
+            }
+            Record::TierCleared { tier, .. } => {
+                w.received_event(at);
+                if let Some(tree) = tiers.get_mut(&(pool, *tier)) {
+                    tree.clear(ix);
+                }
+            }
             Record::OtherTier { stored, removed, .. } => {
                 w.received(at);
-                w.other_tier.0 += u64::from(*stored);
-                w.other_tier.1 += u64::from(*removed);
+                w.other_tier.stored += u64::from(*stored);
+                w.other_tier.removed += u64::from(*removed);
             }
             Record::EngineLoad { used_blocks, .. } => {
                 w.received(at);
@@ -275,6 +306,9 @@ impl Cluster {
             Record::Gone { why, .. } => {
                 w.left(at, *why);
                 tree.clear(ix);
+                tiers.values_mut().for_each(|tree| {
+                    tree.clear(ix);
+                });
             }
             Record::Returned { .. } => w.returned(at),
             Record::InFlight { now, most, .. } => w.in_flight.set(at, *now, *most),

@@ -4,7 +4,7 @@ use std::fmt;
 
 use serde::Serialize;
 
-use super::Cluster;
+use super::{Cluster, TierCounts};
 
 /// What is missing, and what would show it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
@@ -108,7 +108,8 @@ impl Cluster {
             return None;
         }
         // Workers themselves report the end of a prefill from 1.5 on, other storage tiers from 1.1 on.
-        let is_new = self.workers().iter().any(|w| w.sequences.prefilled > 0 || w.other_tier != (0, 0));
+        let is_new =
+            self.workers().iter().any(|w| w.sequences.prefilled > 0 || w.other_tier != TierCounts::default());
         Some(if is_new { FROM_1_0 } else { ANY })
     }
 }

@@ -11,6 +11,7 @@ mod findings;
 mod fold;
 mod hint;
 mod in_flight;
+mod parts;
 mod places;
 mod pool;
 mod process;
@@ -23,15 +24,18 @@ mod sizes;
 mod snapshot;
 mod source;
 mod ticket;
+mod tiers;
 mod worker;
 
 #[cfg(test)]
 mod tests;
 
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize};
 
 use radixscope_model::id::{Millis, PoolIx, Seq, SourceIx, Worker, WorkerIx};
-use radixscope_model::record::{Finding, LogSign, Record, RuleStatus};
+use radixscope_model::record::{Finding, LogSign, Record, RuleStatus, Tier};
 
 use crate::tree::forest::Arrangement;
 use crate::tree::{DEFAULT_LIMIT_NODES, Tree};
@@ -45,6 +49,7 @@ pub use filter::{Filter, Kind, Picked};
 pub use fold::{TOUCH_MS, touch, touched_ms};
 pub use hint::{Hint, HintOption, candidates_hint};
 pub use in_flight::InFlight;
+pub use parts::RequestParts;
 pub use places::{MAX_DEPARTED, SILENT_AFTER_MS};
 pub use pool::{PoolState, is_peer};
 pub use process::{MAX_PROCESSES, ProcessState, SCRAPE_WINDOW_MS};
@@ -56,7 +61,8 @@ pub use sign::SignState;
 pub use sizes::{BlockSizeSource, CapacitySource, Sourced};
 pub use snapshot::{SnapshotError, SnapshotPart, SnapshotReader};
 pub use source::{MissedCount, RejectedCount, SourceState, UnknownGaps};
-pub use worker::{Gone, Line, QUIET_AFTER_MS, RouterLoad, Sequences, Sign, WorkerState};
+pub use tiers::{TierBlocks, TierPaths};
+pub use worker::{Gone, Line, QUIET_AFTER_MS, RouterLoad, Sequences, Sign, TierCounts, WorkerState};
 
 /// Most workers kept apart. More would make every per-worker panel useless long before memory is a problem.
 pub const MAX_WORKERS: usize = 4096;
@@ -88,6 +94,8 @@ pub struct Cluster {
     head: Head,
     /// By [`PoolIx`].
     trees: Vec<Tree>,
+    /// What workers hold below device memory, where any does.
+    tiers: BTreeMap<(PoolIx, Tier), Tree>,
 }
 
 impl Default for Cluster {
@@ -117,6 +125,7 @@ impl Cluster {
                 limit_nodes,
             },
             trees: Vec::new(),
+            tiers: BTreeMap::new(),
         }
     }
 
@@ -248,7 +257,7 @@ impl Cluster {
     pub fn blocks(&self, worker: WorkerIx) -> Option<u64> {
         let has_events = self.worker(worker)?.last_event_ms.is_some();
         let held = self.tree_of(worker).holdings(worker);
-        has_events.then_some(held.resident + held.hidden)
+        has_events.then_some(held.resident + held.hidden + held.further)
     }
 
     /// Messages known to be lost, over all sources and causes, each once.
@@ -277,7 +286,7 @@ impl Cluster {
         let small = (known, processes, routers, signs, findings, limit_nodes);
         xxhash_rust::xxh3::xxh3_64_with_seed(
             &encoded(&small),
-            self.trees.iter().fold(0, |all: u64, tree| all.rotate_left(7) ^ tree.digest()),
+            self.all_trees().fold(0, |all: u64, (_, tree)| all.rotate_left(7) ^ tree.digest()),
         )
     }
 
@@ -308,6 +317,10 @@ pub fn worker_of(record: &Record<'_>) -> Option<WorkerIx> {
         | Record::Removed { worker, .. }
         | Record::Cleared { worker, .. }
         | Record::OtherTier { worker, .. }
+        | Record::TierStored { worker, .. }
+        | Record::Pictures { worker, .. }
+        | Record::TierRemoved { worker, .. }
+        | Record::TierCleared { worker, .. }
         | Record::EngineLoad { worker, .. }
         | Record::RouterLoad { worker, .. }
         | Record::Sequence { worker, .. }

@@ -127,7 +127,7 @@ impl Cluster {
     }
 
     pub(super) fn fold_vacated(&mut self, at: Millis, workers: &[WorkerIx]) {
-        let Self { head, trees } = self;
+        let Self { head, trees, tiers } = self;
         let is_held = |ix: &&WorkerIx| ix.at() < head.workers.len() && !head.vacant.contains(ix);
         let mut leaving: Vec<WorkerIx> = workers.iter().filter(is_held).copied().collect();
         leaving.sort_unstable();
@@ -140,6 +140,9 @@ impl Cluster {
             if let Some(tree) = trees.get_mut(worker.pool.at()) {
                 tree.clear(ix);
             }
+            tiers.values_mut().for_each(|tree| {
+                tree.clear(ix);
+            });
         }
         for process in &mut head.processes {
             process.vacate(&leaving);

@@ -3,10 +3,10 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Cluster, MAX_DEPARTED, MAX_WORKERS, WorkerState};
+use super::{Cluster, MAX_DEPARTED, MAX_WORKERS, TierCounts, WorkerState};
 use crate::tree::{Totals, Tree};
 use radixscope_model::id::{Millis, PoolIx, WorkerIx};
-use radixscope_model::record::{Role, RoleEvidence};
+use radixscope_model::record::{Role, RoleEvidence, Tier};
 
 /// Most pools. Every worker that has a place or is still named is in one, so that there is always room for another.
 const MAX_POOLS: usize = MAX_WORKERS + MAX_DEPARTED + 1;
@@ -124,6 +124,26 @@ impl Cluster {
         self.trees.iter().enumerate().map(|(at, tree)| (PoolIx(at as u16), tree))
     }
 
+    /// What the workers of a pool hold in a lower tier, as a tree of its own: blocks before the first that is held there
+    /// stand in it without holders. Empty where none is held.
+    pub fn tier_tree(&self, pool: PoolIx, tier: Tier) -> &Tree {
+        self.tiers.get(&(pool, tier)).unwrap_or_else(|| Tree::empty())
+    }
+
+    /// Blocks that `worker` holds in a lower tier; `None`: no event of that tier was received from it.
+    pub fn tier_blocks(&self, worker: WorkerIx, tier: Tier) -> Option<u64> {
+        let state = self.worker(worker)?;
+        let held = self.tier_tree(state.pool, tier).holdings(worker);
+        let blocks = held.resident + held.hidden + held.further;
+        (state.tiers[tier as usize] != TierCounts::default()).then_some(blocks)
+    }
+
+    /// The trees of all pools and tiers, those of the devices first within a pool.
+    pub(super) fn all_trees(&self) -> impl Iterator<Item = ((PoolIx, Option<Tier>), &Tree)> {
+        let device = self.trees().map(|(pool, tree)| ((pool, None), tree));
+        device.chain(self.tiers.iter().map(|(&(pool, tier), tree)| ((pool, Some(tier)), tree)))
+    }
+
     /// Totals over the trees of all pools. Blocks of two pools may be of different size.
     pub fn totals(&self) -> Totals {
         self.trees.iter().map(Tree::totals).fold(Totals::default(), Totals::plus)
@@ -211,6 +231,7 @@ impl Cluster {
         self.head.pools[free] = state;
         self.head.decisions.begin_pool(PoolIx(free as u16));
         self.trees[free] = Tree::with_limit(self.head.limit_nodes);
+        self.tiers.retain(|(pool, _), _| pool.at() != free);
         PoolIx(free as u16)
     }
 
@@ -233,12 +254,23 @@ impl Cluster {
         for (parent, block, touched) in held {
             tree.store(worker, parent, &[block], touched);
         }
+        for tier in Tier::ALL {
+            let Some(left) = self.tiers.get_mut(&(from, tier)) else { continue };
+            let held = left.held_by(worker);
+            left.clear(worker);
+            let limit = self.head.limit_nodes;
+            let tree = self.tiers.entry((pool, tier)).or_insert_with(|| Tree::with_limit(limit));
+            for (parent, block, touched) in held {
+                tree.store(worker, parent, &[block], touched);
+            }
+        }
     }
 
-    /// How many nodes the tree of `pool` may keep, so that all trees together keep no more than the limit: what the others
+    /// How many nodes the tree of `pool`, or of a tier of it, may keep, so that all trees together keep no more than the limit: what the others
     /// leave free, at least an equal part.
-    pub(super) fn share_of_limit(&self, pool: PoolIx) -> u32 {
-        let others = self.trees().filter(|(at, _)| *at != pool).map(|(_, tree)| tree.allocated());
+    pub(super) fn share_of_limit(&self, pool: PoolIx, tier: Option<Tier>) -> u32 {
+        let others = self.all_trees().filter(|(at, _)| *at != (pool, tier));
+        let others = others.map(|(_, tree)| tree.allocated());
         let (count, used) = others
             .filter(|&nodes| nodes > 0)
             .fold((1, 0_u32), |(count, sum), nodes| (count + 1, sum.saturating_add(nodes)));

@@ -1,22 +1,25 @@
 //! The state as bytes for a newcomer: the head, then the tree in parts; and back.
 
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize};
 
 use super::{Cluster, Head, ProcessState};
 use crate::tree::{RestoreError, TreePart, TreeReader};
 use radixscope_model::id::{PoolIx, WorkerIx};
+use radixscope_model::record::Tier;
 
 /// One message of a snapshot, in order: one head, any number of tree parts, one end.
 #[derive(Serialize, Deserialize)]
 pub enum SnapshotPart {
     /// Everything but the tree.
     Head(Vec<u8>),
-    /// A run of the tree of a pool.
-    Tree(PoolIx, Box<TreePart>),
+    /// A run of the tree of a pool, on the device or in a lower tier.
+    Tree(PoolIx, Option<Tier>, Box<TreePart>),
     /// That was all. Blocks per worker outside the picture, and the digest that the restored state must have.
     End {
-        /// Blocks per worker that the limit keeps out of the picture.
-        hidden: Vec<(WorkerIx, u64)>,
+        /// Blocks per worker and tier that the limit keeps out of the picture.
+        hidden: Vec<(WorkerIx, Option<Tier>, u64)>,
         /// [`Cluster::digest`] of the state that was written.
         #[serde(with = "postcard::fixint::le")]
         digest: u64,
@@ -51,21 +54,26 @@ impl Cluster {
     pub fn snapshot(&self, mut part: impl FnMut(Vec<u8>)) -> Result<(), SnapshotError> {
         let head = postcard::to_allocvec(&self.head)?;
         part(postcard::to_allocvec(&SnapshotPart::Head(head))?);
-        for (pool, tree) in self.trees() {
+        for ((pool, tier), tree) in self.all_trees() {
             tree.snapshot(|tree| -> Result<(), postcard::Error> {
                 #[derive(Serialize)]
                 enum Borrowed<'a> {
                     #[expect(dead_code, reason = "keeps the variant's number equal to SnapshotPart's")]
                     Head,
-                    Tree(PoolIx, &'a TreePart),
+                    Tree(PoolIx, Option<Tier>, &'a TreePart),
                 }
-                part(postcard::to_allocvec(&Borrowed::Tree(pool, tree))?);
+                part(postcard::to_allocvec(&Borrowed::Tree(pool, tier, tree))?);
                 Ok(())
             })?;
         }
-        let hidden = (0..self.head.workers.len() as u16)
-            .map(|w| (WorkerIx(w), self.tree_of(WorkerIx(w)).holdings(WorkerIx(w)).hidden))
-            .filter(|&(_, hidden)| hidden > 0)
+        let workers = (0..self.head.workers.len() as u16).map(WorkerIx);
+        let hidden = workers
+            .flat_map(|worker| {
+                let pool = self.pool_of(worker);
+                let own = self.all_trees().filter(move |((of, _), _)| Some(*of) == pool);
+                own.map(move |((_, tier), tree)| (worker, tier, tree.holdings(worker).hidden))
+            })
+            .filter(|&(.., hidden)| hidden > 0)
             .collect();
         part(postcard::to_allocvec(&SnapshotPart::End { hidden, digest: self.digest() })?);
         Ok(())
@@ -75,8 +83,8 @@ impl Cluster {
 /// Restores a state from its parts.
 #[derive(Default)]
 pub struct SnapshotReader {
-    /// The head, and a reader for the tree of each pool.
-    state: Option<(Head, Vec<TreeReader>)>,
+    /// The head, and a reader for each tree.
+    state: Option<(Head, BTreeMap<(PoolIx, Option<Tier>), TreeReader>)>,
 }
 
 impl SnapshotReader {
@@ -92,24 +100,37 @@ impl SnapshotReader {
                 if head.workers.iter().any(|worker| worker.pool.at() >= head.pools.len()) {
                     return Err(SnapshotError::Order);
                 }
-                let trees = head.pools.iter().map(|_| TreeReader::new(head.limit_nodes)).collect();
+                let pools = (0..head.pools.len() as u16).map(|pool| (PoolIx(pool), None));
+                let trees = pools.map(|key| (key, TreeReader::new(head.limit_nodes))).collect();
                 self.state = Some((head, trees));
                 Ok(None)
             }
-            SnapshotPart::Tree(pool, part) => {
-                let (_, trees) = self.state.as_mut().ok_or(SnapshotError::Order)?;
-                trees.get_mut(pool.at()).ok_or(SnapshotError::Order)?.part(&part)?;
+            SnapshotPart::Tree(pool, tier, part) => {
+                let (head, trees) = self.state.as_mut().ok_or(SnapshotError::Order)?;
+                if pool.at() >= head.pools.len() {
+                    return Err(SnapshotError::Order);
+                }
+                let limit = head.limit_nodes;
+                trees.entry((pool, tier)).or_insert_with(|| TreeReader::new(limit)).part(&part)?;
                 Ok(None)
             }
             SnapshotPart::End { hidden, digest } => {
                 let (head, readers) = self.state.take().ok_or(SnapshotError::Order)?;
-                let mut hidden_in: Vec<Vec<(WorkerIx, u64)>> = vec![Vec::new(); readers.len()];
-                for (worker, count) in hidden {
-                    let pool = head.workers.get(worker.at()).ok_or(SnapshotError::Order)?.pool;
-                    hidden_in[pool.at()].push((worker, count));
+                let mut cluster = Cluster { head, trees: Vec::new(), tiers: BTreeMap::new() };
+                for ((pool, tier), reader) in readers {
+                    let is_its = |(worker, of, _): &&(WorkerIx, Option<Tier>, u64)| {
+                        *of == tier && cluster.pool_of(*worker) == Some(pool)
+                    };
+                    let hidden = hidden.iter().filter(is_its).map(|&(worker, _, count)| (worker, count));
+                    let hidden: Vec<(WorkerIx, u64)> = hidden.collect();
+                    let tree = reader.finish(hidden)?;
+                    match tier {
+                        None => cluster.trees.push(tree),
+                        Some(tier) => {
+                            cluster.tiers.insert((pool, tier), tree);
+                        }
+                    }
                 }
-                let trees = readers.into_iter().zip(hidden_in).map(|(reader, hidden)| reader.finish(hidden));
-                let cluster = Cluster { head, trees: trees.collect::<Result<_, _>>()? };
                 match cluster.digest() {
                     got if got == digest => Ok(Some(cluster)),
                     got => Err(SnapshotError::Digest { got, wanted: digest }),

@@ -274,6 +274,8 @@ fn candidate(worker: u16, overlap_blocks: u32) -> Candidate {
     Candidate {
         worker: WorkerIx(worker),
         overlap_blocks,
+        host_blocks: 0,
+        disk_blocks: 0,
         prefill_blocks,
         decode_blocks,
         cost,

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{InFlight, Rates};
 use radixscope_model::id::{Millis, PoolIx, Worker, decimal, optional_decimal};
-use radixscope_model::record::{EventLine, GoneWhy, LifetimeSums};
+use radixscope_model::record::{EventLine, GoneWhy, LifetimeSums, Tier};
 
 /// A worker is *quiet* when nothing was received from it for this long while others spoke.
 pub const QUIET_AFTER_MS: u64 = 10_000;
@@ -26,6 +26,8 @@ pub struct WorkerState {
     pub last_event_ms: Option<Millis>,
     /// Blocks in stored events.
     pub stored_total: u64,
+    /// Pictures and the like in the prompts of those, each once a stored event.
+    pub pictures_total: u64,
     /// Hashes in removed events, unknown ones included.
     pub removed_total: u64,
     /// Removed hashes that it never stored as far as was received.
@@ -46,8 +48,10 @@ pub struct WorkerState {
     pub cleared_total: u64,
     /// Events or messages of it known to be lost.
     pub missed_total: u64,
-    /// Blocks stored in other tiers than device memory, and removed there.
-    pub other_tier: (u64, u64),
+    /// Blocks stored and removed in lower tiers, by [`Tier::ALL`].
+    pub tiers: [TierCounts; Tier::ALL.len()],
+    /// Blocks stored and removed in shared caches and in tiers that are not known.
+    pub other_tier: TierCounts,
     /// Blocks that running requests use, by its engine. `None`: it never reported.
     pub engine_used_blocks: Option<u64>,
     /// When it reported them last.
@@ -82,6 +86,17 @@ pub struct WorkerState {
     pub in_flight: InFlight,
     /// How long its blocks live. `None`: not known yet.
     pub lifetimes: Option<LifetimeSums>,
+}
+
+/// Blocks that came to a tier and went, since the server started to listen.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+pub struct TierCounts {
+    /// Blocks in stored events.
+    #[serde(rename = "stored_total")]
+    pub stored: u64,
+    /// Hashes in removed events.
+    #[serde(rename = "removed_total")]
+    pub removed: u64,
 }
 
 /// A way that KV events of a worker come.
@@ -167,6 +182,7 @@ impl WorkerState {
             last_sign_ms: None,
             last_event_ms: None,
             stored_total: 0,
+            pictures_total: 0,
             removed_total: 0,
             unknown_removed_total: 0,
             store_events_total: 0,
@@ -177,7 +193,8 @@ impl WorkerState {
             remove_events_total: 0,
             cleared_total: 0,
             missed_total: 0,
-            other_tier: (0, 0),
+            tiers: [TierCounts::default(); Tier::ALL.len()],
+            other_tier: TierCounts::default(),
             engine_used_blocks: None,
             engine_used_ms: None,
             router_loads: Vec::new(),
@@ -196,6 +213,14 @@ impl WorkerState {
             in_flight: InFlight::default(),
             lifetimes: None,
         }
+    }
+
+    /// Blocks that came to all tiers below its device and went, shared caches included.
+    pub fn below_device(&self) -> TierCounts {
+        self.tiers.iter().fold(self.other_tier, |sum, tier| TierCounts {
+            stored: sum.stored + tier.stored,
+            removed: sum.removed + tier.removed,
+        })
     }
 
     /// Whether it shows signs of life at `now`.

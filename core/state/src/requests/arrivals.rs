@@ -75,8 +75,14 @@ impl Arrivals {
 
     /// The last `count` arrivals with the blocks of their prompts and no others, as they travel.
     pub fn latest(&self, count: usize) -> Self {
-        let first = self.latest.len().saturating_sub(count);
-        let mut latest: VecDeque<Arrival> = self.latest.range(first..).copied().collect();
+        self.latest_of(count, |_| true)
+    }
+
+    /// The last `count` of those that are meant.
+    pub fn latest_of(&self, count: usize, is_meant: impl Fn(&Arrival) -> bool) -> Self {
+        let mut latest: VecDeque<Arrival> =
+            self.latest.iter().rev().filter(|arrival| is_meant(arrival)).take(count).copied().collect();
+        latest.make_contiguous().reverse();
         let mut is_used = vec![false; self.blocks.len()];
         for arrival in &latest {
             let mut at = arrival.leaf;

@@ -41,6 +41,21 @@ impl Prompt<'_> {
         }
     }
 
+    /// The same by the one of several trees that knows most of the path.
+    pub fn local_in<'t>(&self, trees: impl Iterator<Item = &'t Tree>, into: &mut Vec<TokensHash>) {
+        into.clear();
+        let mut one = Vec::new();
+        for tree in trees {
+            self.local(tree, &mut one);
+            if one.len() > into.len() {
+                std::mem::swap(&mut one, into);
+            }
+            if matches!(self, Prompt::Local(_)) {
+                break;
+            }
+        }
+    }
+
     /// Hashes of each block alone, written to `into`; of chain hashes as far as the tree knows the path: beyond that
     /// nobody holds a block anyway.
     pub fn local(&self, tree: &Tree, into: &mut Vec<TokensHash>) {

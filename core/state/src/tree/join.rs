@@ -49,8 +49,14 @@ impl Tree {
             return;
         }
         let name = self.index.name(&self.arena, child, worker);
+        let further = self.twins.names(child, worker);
         self.arena[twin].touched = self.arena[twin].touched.max(self.arena[child].touched);
-        self.acquire(worker, twin, self.index.key(name));
+        for &name in &further {
+            self.remove_name(worker, name);
+        }
+        for name in std::iter::once(name).chain(further) {
+            self.acquire(worker, twin, self.index.key(name));
+        }
     }
 
     fn reparent(&mut self, worker: WorkerIx, child: NodeId, to: NodeId, attach: bool) {

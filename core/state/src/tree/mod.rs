@@ -45,6 +45,7 @@ mod overlap;
 mod owners;
 mod snapshot;
 mod store;
+mod twins;
 mod walk;
 
 #[cfg(test)]
@@ -70,6 +71,7 @@ use forest::{Forest, Ground};
 use hits::Hits;
 use index::BlockIndex;
 use owners::OwnerSets;
+use twins::Twins;
 
 /// Nodes a tree keeps unless set otherwise; beyond it the coldest leaves leave the picture.
 pub const DEFAULT_LIMIT_NODES: u32 = 2_000_000;
@@ -133,6 +135,8 @@ pub struct Holdings {
     pub unattached: u64,
     /// Blocks that the limit has pushed out of the picture; the worker still holds them.
     pub hidden: u64,
+    /// Blocks at the same place as another one of `resident`, under a name of their own: one salt or adapter each.
+    pub further: u64,
 }
 
 impl Holdings {
@@ -148,6 +152,7 @@ pub struct Tree {
     families: Families,
     sets: OwnerSets,
     index: BlockIndex,
+    twins: Twins,
     anchors: HashMap<(WorkerIx, BlockHash), NodeId>,
     holdings: Vec<Holdings>,
     totals: Totals,
@@ -171,6 +176,7 @@ impl Tree {
             families: Families::default(),
             sets: OwnerSets::default(),
             index: BlockIndex::default(),
+            twins: Twins::default(),
             anchors: HashMap::with_hasher(DefaultHashBuilder::default()),
             holdings: Vec::new(),
             totals: Totals::default(),
@@ -189,6 +195,7 @@ impl Tree {
             families: self.families.clone(),
             sets: self.sets.clone(),
             index: self.index.clone(),
+            twins: self.twins.clone(),
             anchors: self.anchors.clone(),
             holdings: self.holdings.clone(),
             totals: self.totals,
@@ -236,6 +243,7 @@ impl Tree {
             .wrapping_add(mix(self.totals.nodes, self.totals.hidden))
             .wrapping_add(mix(self.totals.shared, self.totals.resident))
             .wrapping_add(self.hits.digest())
+            .wrapping_add(self.twins.digest())
     }
 
     /// The router's hash of the block at `node`.
@@ -317,12 +325,13 @@ impl Tree {
 
     /// Node where `worker` holds the block it calls `hash`.
     pub fn find(&self, worker: WorkerIx, hash: BlockHash) -> Option<NodeId> {
-        self.index.find(&self.arena, &self.sets, worker, self.index.key(hash.0))
+        let first = self.index.find(&self.arena, &self.sets, worker, self.index.key(hash.0));
+        first.or_else(|| self.twins.find(worker, hash.0))
     }
 
     /// A node that some worker calls `hash`.
     pub fn find_any(&self, hash: BlockHash) -> Option<NodeId> {
-        self.index.find_any(&self.arena, hash)
+        self.index.find_any(&self.arena, hash).or_else(|| self.twins.find_any(hash.0))
     }
 
     /// Bytes of heap in use by the tree.
@@ -331,6 +340,7 @@ impl Tree {
             + self.families.heap_bytes()
             + self.sets.heap_bytes()
             + self.index.heap_bytes()
+            + self.twins.heap_bytes()
             + self.hits.heap_bytes()
             + self.anchors.capacity() * size_of::<((WorkerIx, BlockHash), NodeId)>()
             + self.holdings.capacity() * size_of::<Holdings>()

@@ -28,6 +28,8 @@ pub struct TreePart {
     set: Vec<u32>,
     /// Names that differ: index of the node, worker, its name.
     variants: Vec<(u32, WorkerIx, BlockHash)>,
+    /// Names beyond the first of a worker for a node: index of the node, worker, the name.
+    names: Vec<(u32, WorkerIx, BlockHash)>,
     /// In the last part: where requests' held prefixes ended, as the place of the node in pre-order over all parts, the
     /// root being 0, and when; the oldest first.
     hits: Vec<(u32, u32)>,
@@ -111,6 +113,12 @@ impl Writer {
                 }
             }
         }
+        if !tree.twins.is_empty() {
+            for worker in owners.iter() {
+                let names = tree.twins.names(node, worker);
+                part.names.extend(names.into_iter().map(|name| (at, worker, BlockHash(name))));
+            }
+        }
     }
 
     fn hits(&mut self, tree: &Tree) {
@@ -174,6 +182,7 @@ impl TreeReader {
         let ids: Vec<_> = sets.into_iter().map(|s| self.tree.sets.intern(s)).collect();
         let mut anchors = part.anchors.iter().peekable();
         let mut variants = part.variants.iter().peekable();
+        let mut names = part.names.iter().peekable();
         for i in 0..n {
             let node = match anchors.next_if(|a| a.0 as usize == i) {
                 Some(&(_, worker, missing)) => self.anchor(worker, missing)?,
@@ -191,8 +200,11 @@ impl TreeReader {
                 named = true;
             }
             self.count_owners(node, named)?;
+            while let Some(&(_, worker, name)) = names.next_if(|v| v.0 as usize == i) {
+                self.further_name(node, worker, name)?;
+            }
         }
-        if anchors.next().is_some() || variants.next().is_some() {
+        if anchors.next().is_some() || variants.next().is_some() || names.next().is_some() {
             return Err(RestoreError::Columns);
         }
         for &(place, touch) in &part.hits {
@@ -265,6 +277,17 @@ impl TreeReader {
             return Err(RestoreError::Twice(self.count - 1));
         }
         tree.index.set_variant(node, worker, name.0);
+        Ok(())
+    }
+
+    fn further_name(&mut self, node: NodeId, worker: WorkerIx, name: BlockHash) -> Result<(), RestoreError> {
+        if !self.tree.owners(node).contains(worker) {
+            return Err(RestoreError::Columns);
+        }
+        if self.tree.find(worker, name).is_some() {
+            return Err(RestoreError::Twice(self.count - 1));
+        }
+        self.tree.add_name(worker, node, name.0);
         Ok(())
     }
 

@@ -89,11 +89,52 @@ impl Tree {
         outcome
     }
 
+    /// `worker` stored `blocks` in a tier of its cache, this tree, below `parent`, which may lie in device memory alone: then
+    /// the blocks before it, as the tree of the devices has them, lead to these without being held here.
+    pub fn store_below(
+        &mut self,
+        device: &Tree,
+        worker: WorkerIx,
+        parent: Option<BlockHash>,
+        blocks: &[Block],
+        touched: u32,
+    ) -> StoreOutcome {
+        let elsewhere = parent.filter(|&hash| self.find(worker, hash).is_none());
+        let Some(last) = elsewhere.and_then(|hash| device.find(worker, hash)) else {
+            return self.store(worker, parent, blocks, touched);
+        };
+        if blocks.is_empty() || !device.is_attached(last) {
+            return self.store(worker, parent, blocks, touched);
+        }
+        let mut path: Vec<Block> = std::iter::successors(Some(last), |&node| device.parent(node))
+            .take_while(|&node| node != NodeId::ROOT)
+            .map(|node| Block {
+                block_hash: device.block_hash_by(node, worker),
+                tokens_hash: device.tokens_hash(node),
+            })
+            .collect();
+        path.reverse();
+        let leading: Vec<BlockHash> = path
+            .iter()
+            .map(|block| block.block_hash)
+            .filter(|&hash| self.find(worker, hash).is_none())
+            .collect();
+        path.extend_from_slice(blocks);
+        let outcome = self.store(worker, None, &path, touched);
+        for hash in leading {
+            self.remove(worker, hash);
+        }
+        outcome
+    }
+
     /// `worker` dropped the block it calls `hash`. `false`: it did not hold such a block.
     pub fn remove(&mut self, worker: WorkerIx, hash: BlockHash) -> bool {
+        if self.remove_name(worker, hash.0) {
+            return true;
+        }
         match self.find(worker, hash) {
             Some(node) => {
-                self.release(worker, node);
+                self.lose_name(worker, node);
                 true
             }
             None => {
@@ -129,6 +170,7 @@ impl Tree {
     /// A new block below `above`, held by `worker`: what [`Tree::acquire`] does, without all that cannot be.
     #[inline]
     fn append(&mut self, worker: WorkerIx, above: NodeId, tokens: u64, key: Key, touched: u32) -> NodeId {
+        self.remove_name(worker, key.hash);
         let elsewhere = self.index.find(&self.arena, &self.sets, worker, key);
         let node = self.arena.add(above, tokens, key.hash, touched);
         self.families.link(&mut self.arena, above, node);
@@ -138,7 +180,7 @@ impl Tree {
         self.count(worker, node, 0, 1);
         self.tell(|forest, ground| forest.added(ground, node));
         if let Some(held) = elsewhere {
-            self.release(worker, held);
+            self.lose_name(worker, held);
         }
         node
     }
@@ -160,11 +202,20 @@ impl Tree {
             Some(held) if held == node => return Acquired::Known,
             other => other,
         };
+        if self.twins.find(worker, key.hash) == Some(node) {
+            return Acquired::Known;
+        }
+        self.remove_name(worker, key.hash);
         let mut acquired = Acquired::New;
         let owners = self.sets.get(self.arena[node].set());
         let count = owners.len();
         if owners.contains(worker) {
-            self.rename(worker, node, key.hash);
+            // As many as there may be blocks; beyond that only the last name counts.
+            if self.twins.len() < self.limit as usize {
+                self.add_name(worker, node, key.hash);
+            } else {
+                self.rename(worker, node, key.hash);
+            }
         } else {
             if count == 0 {
                 self.arena[node].block = key.hash;
@@ -182,9 +233,36 @@ impl Tree {
             self.tell(|forest, ground| forest.owners_changed(ground, node));
         }
         if let Some(held) = elsewhere {
-            self.release(worker, held);
+            self.lose_name(worker, held);
         }
         acquired
+    }
+
+    /// `worker` also calls `node`, which it holds, `name`.
+    pub(super) fn add_name(&mut self, worker: WorkerIx, node: NodeId, name: u64) {
+        self.twins.add(node, worker, name);
+        self.holdings_mut(worker).further += 1;
+    }
+
+    /// `worker` has no block of this further name any more; whether it had one.
+    #[inline]
+    pub(super) fn remove_name(&mut self, worker: WorkerIx, name: u64) -> bool {
+        let was_there = !self.twins.is_empty() && self.twins.remove(worker, name);
+        if was_there {
+            self.holdings_mut(worker).further -= 1;
+        }
+        was_there
+    }
+
+    /// `worker` no longer calls `node`, which it holds, by the name that it is known by: it goes unless it has another one.
+    fn lose_name(&mut self, worker: WorkerIx, node: NodeId) {
+        match self.twins.another(node, worker) {
+            Some(name) => {
+                self.remove_name(worker, name);
+                self.rename(worker, node, name);
+            }
+            None => self.release(worker, node),
+        }
     }
 
     /// `worker` already holds `node` and now calls it `hash`.
@@ -206,6 +284,10 @@ impl Tree {
 
     /// `worker` no longer holds `node`, which it did.
     pub(super) fn release(&mut self, worker: WorkerIx, node: NodeId) {
+        if !self.twins.is_empty() {
+            let further = self.twins.forget(node, worker);
+            self.holdings_mut(worker).further -= further;
+        }
         let name = self.index.name(&self.arena, node, worker);
         self.digest = self.digest.wrapping_sub(self.term(worker, node, name));
         self.index.drop_variant(node, worker);

@@ -141,11 +141,11 @@ fn a_store_without_blocks_changes_nothing() {
 fn blocks_below_an_unknown_parent_wait_and_join_it_when_it_comes() {
     let mut tree = Tree::default();
     assert!(tree.store(A, Some(BlockHash(102)), &blocks(&[103, 104]), 0).parent_unknown);
-    assert_eq!(tree.holdings(A), Holdings { resident: 2, unattached: 2, hidden: 0 });
+    assert_eq!(tree.holdings(A), Holdings { resident: 2, unattached: 2, hidden: 0, further: 0 });
     assert_eq!((tree.totals().nodes, tree.max_depth()), (0, 0));
     assert_eq!(overlap(&tree, OverlapRule::Prefix, &[103]), [0]);
     tree.store(A, None, &blocks(&[101, 102]), 0);
-    assert_eq!(tree.holdings(A), Holdings { resident: 4, unattached: 0, hidden: 0 });
+    assert_eq!(tree.holdings(A), Holdings { resident: 4, unattached: 0, hidden: 0, further: 0 });
     assert_eq!(tree.digest(), self::tree(&[(A, &[101, 102, 103, 104])]).digest());
 }
 
@@ -191,13 +191,33 @@ fn a_block_stored_elsewhere_under_the_same_hash_has_moved() {
 }
 
 #[test]
-fn a_block_stored_again_under_another_hash_is_renamed() {
+fn a_block_stored_again_under_another_hash_is_held_under_both() {
     let mut tree = tree(&[(A, &[101])]);
     tree.store(A, None, &renamed(&[101], 50), 0);
-    assert_eq!(tree.find(A, BlockHash(101)), None);
-    let node = tree.find(A, BlockHash(151)).unwrap();
-    assert_eq!((tree.block_hash(node), tree.totals().resident), (BlockHash(151), 1));
-    assert!(tree.hashes_agree(node));
+    let node = tree.find(A, BlockHash(101)).unwrap();
+    assert_eq!(tree.find(A, BlockHash(151)), Some(node));
+    assert_eq!((tree.totals().resident, tree.holdings(A).resident, tree.holdings(A).further), (1, 1, 1));
+    assert!(tree.remove(A, BlockHash(101)));
+    assert_eq!((tree.block_hash(node), tree.holdings(A).further), (BlockHash(151), 0));
+    assert!(tree.remove(A, BlockHash(151)));
+    assert!(!tree.remove(A, BlockHash(151)));
+    assert_eq!((tree.digest(), tree.allocated()), (Tree::default().digest(), 0));
+}
+
+#[test]
+fn a_lower_tier_has_the_way_to_its_blocks_without_holding_it() {
+    let device = tree(&[(A, &[101, 102, 103])]);
+    let mut host = Tree::default();
+    host.store_below(&device, A, Some(BlockHash(102)), &blocks(&[104, 105]), 0);
+    assert_eq!((host.holdings(A).resident, host.totals().nodes, host.totals().unattached), (2, 2, 0));
+    assert_eq!(host.position(host.find(A, BlockHash(104)).unwrap()), 2);
+    assert_eq!(host.find(A, BlockHash(102)), None, "held on the device alone");
+    // What is held here already stays so, and what nobody knows waits.
+    host.store_below(&device, A, Some(BlockHash(104)), &blocks(&[106]), 0);
+    host.store_below(&device, A, Some(BlockHash(999)), &blocks(&[107]), 0);
+    assert_eq!((host.holdings(A).resident, host.holdings(A).unattached), (4, 1));
+    host.clear(A);
+    assert_eq!(host.allocated(), 0, "nothing is left of the way");
 }
 
 #[test]
@@ -234,7 +254,8 @@ fn a_name_that_moves_between_blocks_with_several_names_stays_known() {
     tree.store(B, None, &second, 0);
     assert_eq!(tree.find(B, BlockHash(151)), tree.find(A, BlockHash(102)));
     assert!(tree.remove(B, BlockHash(151)));
-    assert_eq!(tree.holdings(B).resident, 0);
+    assert!(tree.remove(B, BlockHash(162)), "its other name");
+    assert_eq!(tree.holdings(B), Holdings::default());
 }
 
 #[test]

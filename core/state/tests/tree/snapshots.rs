@@ -99,6 +99,7 @@ struct Columns {
     sets: Vec<Vec<u16>>,
     set: Vec<u32>,
     variants: Vec<(u32, u16, [u8; 8])>,
+    names: Vec<(u32, u16, [u8; 8])>,
     hits: Vec<(u32, u32)>,
 }
 
@@ -115,6 +116,7 @@ fn columns(owners: &[&[u16]]) -> Columns {
         sets: owners.iter().map(|o| o.to_vec()).collect(),
         set: (0..owners.len() as u32).collect(),
         variants: Vec::new(),
+        names: Vec::new(),
         hits: Vec::new(),
     }
 }
@@ -221,14 +223,16 @@ proptest! {
         set in proptest::collection::vec(0u32..3, 12),
         anchors in proptest::collection::vec((0u32..12, 0u16..4, 0u64..4), 0..3),
         variants in proptest::collection::vec((0u32..12, 0u16..4, 0u64..30), 0..3),
+        names in proptest::collection::vec((0u32..12, 0u16..4, 0u64..30), 0..3),
         hits in proptest::collection::vec((0u32..12, 0u32..20_000), 0..6),
         after in ops(20),
     ) {
         let n = up.len();
         let word = |w: u64| w.to_le_bytes();
-        let (mut anchors, mut variants) = (anchors, variants);
+        let (mut anchors, mut variants, mut names) = (anchors, variants, names);
         anchors.sort_unstable();
         variants.sort_unstable();
+        names.sort_unstable();
         let columns = Columns {
             tokens: hashes[..n].iter().map(|h| word(h.0)).collect(),
             blocks: hashes[..n].iter().map(|h| word(h.1)).collect(),
@@ -238,6 +242,7 @@ proptest! {
             set: set[..n].to_vec(),
             anchors: anchors.into_iter().map(|(at, w, h)| (at, w, word(h))).collect(),
             variants: variants.into_iter().map(|(at, w, h)| (at, w, word(h))).collect(),
+            names: names.into_iter().map(|(at, w, h)| (at, w, word(h))).collect(),
             hits,
             up,
         };

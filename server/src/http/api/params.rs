@@ -74,7 +74,7 @@ impl Params {
     /// The pool filter: `pool=NAMESPACE/COMPONENT`, `model=NAME`.
     pub(super) fn pools(&self) -> PoolFilter {
         let owned = |name| self.get(name).map(str::to_owned);
-        PoolFilter { pool: owned("pool"), model: owned("model") }
+        PoolFilter::new(owned("pool"), owned("model"))
     }
 
     /// The worker filter.
@@ -91,6 +91,11 @@ pub(super) struct PoolFilter {
 }
 
 impl PoolFilter {
+    /// Pools by name, by model, or by both.
+    pub(super) fn new(pool: Option<String>, model: Option<String>) -> Self {
+        Self { pool, model }
+    }
+
     /// The pools meant; `None`: all.
     ///
     /// # Errors
@@ -112,6 +117,16 @@ impl PoolFilter {
             return Err(ApiError::new(code::NOT_FOUND, message));
         }
         Ok(Some(meant))
+    }
+
+    /// The one pool meant, of which decisions are compared; `None` where nobody named one and there is but one.
+    ///
+    /// # Errors
+    /// As [`Self::among`].
+    pub(super) fn one_of_many(&self, cluster: &Cluster) -> Result<Option<PoolIx>, ApiError> {
+        let pool = self.one_of(cluster)?;
+        let is_named = self.pool.is_some() || self.model.is_some();
+        Ok((is_named || cluster.pools_in_use().len() > 1).then_some(pool))
     }
 
     /// The one pool meant, of which a tree is shown: of several, and without a filter, the first that holds blocks.

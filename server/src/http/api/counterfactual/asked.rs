@@ -6,7 +6,7 @@ use radixscope_insight::counterfactual::{Selection, Span, validate_axes};
 use radixscope_router::{RouterMode, RouterOverrides};
 use radixscope_state::cluster::{Cluster, MAX_DECISIONS};
 
-use crate::http::api::params::WorkerFilter;
+use crate::http::api::params::{PoolFilter, WorkerFilter};
 use crate::http::api::posted::bad;
 use crate::http::error::ApiError;
 
@@ -22,6 +22,8 @@ pub(in crate::http::api) struct Body {
     last: Option<u32>,
     window_ms: Option<u64>,
     worker: Option<String>,
+    pool: Option<String>,
+    model: Option<String>,
     settings: Option<RouterOverrides>,
     sweep: Option<SweepBody>,
 }
@@ -53,6 +55,7 @@ pub(super) struct Asked {
     pub(super) work: Work,
     pub(super) span: Span,
     worker: Option<WorkerFilter>,
+    pools: PoolFilter,
 }
 
 impl Asked {
@@ -86,7 +89,8 @@ impl Asked {
         if worker.is_some() && !matches!(work, Work::Frozen(_)) {
             return Err(bad("sweeps and the model compare workers; worker cannot be given"));
         }
-        Ok(Self { work, span, worker })
+        let pools = PoolFilter::new(body.pool, body.model);
+        Ok(Self { work, span, worker, pools })
     }
 
     pub(super) fn selection(&self, cluster: &Cluster) -> Result<Selection, ApiError> {
@@ -97,7 +101,7 @@ impl Asked {
                 _ => return Err(bad("this worker has several ranks; name one as ID/RANK")),
             },
         };
-        Ok(Selection { span: self.span, worker })
+        Ok(Selection { span: self.span, worker, pool: self.pools.one_of_many(cluster)? })
     }
 }
 

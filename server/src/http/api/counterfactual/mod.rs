@@ -17,7 +17,9 @@ use axum::http::{HeaderValue, Uri, header};
 use axum::response::{IntoResponse, Response};
 use tokio::sync::Semaphore;
 
-use radixscope_insight::counterfactual::{Facts, ModelError, Sample, arrivals_needed, resimulate};
+use radixscope_insight::counterfactual::{
+    Facts, ModelError, Sample, arrivals_in, arrivals_needed, resimulate,
+};
 use radixscope_state::requests::{Arrivals, MAX_ARRIVALS};
 
 use super::params::Params;
@@ -95,7 +97,10 @@ fn no_store() -> [(header::HeaderName, HeaderValue); 1] {
 fn copy(view: &mut crate::hub::View<'_>, asked: &Asked) -> Result<Input, ApiError> {
     let selection = asked.selection(view.cluster)?;
     let arrivals = match asked.work {
-        Work::Resimulate(_) => view.routing.arrivals().latest(arrivals_needed(asked.span)),
+        Work::Resimulate(_) => {
+            let count = arrivals_needed(asked.span);
+            arrivals_in(view.cluster, view.routing.arrivals(), selection.pool, count)
+        }
         _ => Arrivals::default(),
     };
     Ok(Input {
@@ -137,9 +142,14 @@ fn unplayable(error: ModelError) -> ApiError {
 
 /// The prompts of the latest requests, postcard of [`Arrivals`].
 pub(super) async fn arrivals(State(app): State<App>, uri: Uri) -> Result<Response, ApiError> {
-    let params = Params::of(&uri, &["last"])?;
+    let params = Params::of(&uri, &["last", "pool", "model"])?;
     let last = params.within("last", 1, MAX_ARRIVALS as u64)?.map_or(MAX_ARRIVALS, |last| last as usize);
-    let arrivals = app.hub.read(move |view| view.routing.arrivals().latest(last)).await?;
+    let pools = params.pools();
+    let arrivals = app.hub.read(move |view| {
+        let pool = pools.one_of_many(view.cluster)?;
+        Ok::<_, ApiError>(arrivals_in(view.cluster, view.routing.arrivals(), pool, last))
+    });
+    let arrivals = arrivals.await??;
     let encoded = tokio::task::spawn_blocking(move || postcard::to_allocvec(&arrivals)).await;
     let bytes = encoded.ok().and_then(Result::ok);
     let bytes = bytes.ok_or_else(|| ApiError::new(code::INTERNAL, "the arrivals cannot be encoded"))?;

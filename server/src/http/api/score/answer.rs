@@ -41,6 +41,8 @@ struct CandidateRow {
     name: String,
     rank: u32,
     overlap_blocks: u32,
+    host_blocks: u32,
+    disk_blocks: u32,
     prefill_blocks: f64,
     decode_blocks: f64,
     cost: f64,
@@ -118,7 +120,16 @@ fn name(cluster: &Cluster, who: Who) -> String {
 }
 
 fn of_one(cluster: &Cluster, ranked: &RankedCandidate, likeliest: f64) -> CandidateRow {
-    let Candidate { worker, overlap_blocks, prefill_blocks, decode_blocks, cost, .. } = ranked.candidate;
+    let Candidate {
+        worker,
+        overlap_blocks,
+        host_blocks,
+        disk_blocks,
+        prefill_blocks,
+        decode_blocks,
+        cost,
+        ..
+    } = ranked.candidate;
     let id = match worker {
         Who::Worker(worker) => cluster.worker(worker).map(|worker| worker.id),
         Who::Added(_) | Who::Example(_) => None,
@@ -129,6 +140,8 @@ fn of_one(cluster: &Cluster, ranked: &RankedCandidate, likeliest: f64) -> Candid
         name: name(cluster, worker),
         rank: ranked.rank,
         overlap_blocks,
+        host_blocks,
+        disk_blocks,
         prefill_blocks,
         decode_blocks,
         cost,

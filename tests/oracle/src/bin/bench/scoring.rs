@@ -170,6 +170,8 @@ fn session() -> anyhow::Result<Frozen> {
                 Candidate {
                     worker: WorkerIx(worker),
                     overlap_blocks: overlap as u32,
+                    host_blocks: 0,
+                    disk_blocks: 0,
                     prefill_blocks: left as f64 / f64::from(BLOCK_SIZE_TOKENS),
                     decode_blocks: f64::from(rng.random_range(0..9_000_u32)),
                     cost: 0.0,

@@ -1,0 +1,148 @@
+//! What panels look at: the state, and the pool of it that the reader chose. Knows no signal.
+
+mod labels;
+mod sums;
+#[cfg(test)]
+mod tests;
+
+use std::ops::Deref;
+
+use radixscope_model::id::{PoolIx, WorkerIx};
+use radixscope_model::record::Role;
+use radixscope_state::cluster::Cluster;
+use radixscope_state::tree::Tree;
+
+pub use labels::PoolLabel;
+pub use sums::{Sums, Unit};
+
+/// Pools as the address names them; without either name all are meant.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct PoolQuery {
+    /// `NAMESPACE/COMPONENT`.
+    pub pool: Option<String>,
+    /// A model.
+    pub model: Option<String>,
+}
+
+impl PoolQuery {
+    /// The pool meant: of several of one model the first that holds blocks. `None`: all are meant.
+    ///
+    /// # Errors
+    /// The key and the value that no pool fits.
+    pub fn find(&self, cluster: &Cluster) -> Result<Option<PoolIx>, (&'static str, &str)> {
+        if let Some(name) = &self.pool {
+            return cluster.pool_by_name(name).map(Some).ok_or(("pool", name));
+        }
+        let Some(model) = &self.model else { return Ok(None) };
+        let serves_it = |pool: &PoolIx| cluster.models_in(*pool).contains(&model.as_str());
+        let pools: Vec<PoolIx> = cluster.trees().map(|(pool, _)| pool).filter(serves_it).collect();
+        let holds_blocks = |pool: &&PoolIx| cluster.tree(**pool).totals().resident > 0;
+        let found = pools.iter().find(holds_blocks).or(pools.first());
+        found.copied().map(Some).ok_or(("model", model))
+    }
+}
+
+/// Which pools are shown.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct ShownPools {
+    /// The pool whose tree is drawn.
+    pub pool: PoolIx,
+    /// The only one shown; `None`: all.
+    pub only: Option<PoolIx>,
+}
+
+impl ShownPools {
+    /// Those that the address names; a name that no pool has means all.
+    pub fn of(cluster: &Cluster, query: &PoolQuery) -> Self {
+        let only = query.find(cluster).ok().flatten();
+        Self { pool: only.unwrap_or_else(|| cluster.default_pool()), only }
+    }
+}
+
+/// The state as it is shown: what a panel asks of it, and of which pool.
+#[derive(Clone, Copy)]
+pub struct Shown<'a> {
+    /// Everything.
+    pub cluster: &'a Cluster,
+    /// The pool whose tree is drawn.
+    pub pool: PoolIx,
+    /// The only pool shown; `None`: all.
+    pub only: Option<PoolIx>,
+}
+
+impl<'a> Shown<'a> {
+    /// Looks at `pools` of a state.
+    pub fn new(cluster: &'a Cluster, pools: ShownPools) -> Self {
+        Self { cluster, pool: pools.pool, only: pools.only }
+    }
+
+    /// The prefix tree of the pool that is drawn.
+    pub fn tree(&self) -> &'a Tree {
+        self.cluster.tree(self.pool)
+    }
+
+    /// Tokens per block in that pool.
+    pub fn block_tokens(&self) -> Option<u32> {
+        self.cluster.block_tokens(self.pool)
+    }
+
+    /// Whether something of `pool` is shown.
+    pub fn has(&self, pool: PoolIx) -> bool {
+        self.only.is_none_or(|only| only == pool)
+    }
+
+    /// The workers shown, in order of first sight, those that left included.
+    pub fn worker_list(&self) -> impl Iterator<Item = WorkerIx> + use<'a> {
+        let Self { cluster, only, .. } = *self;
+        let workers = cluster.workers().iter().zip(0..).map(|(worker, at)| (worker.pool, WorkerIx(at)));
+        workers.filter(move |(pool, _)| only.is_none_or(|only| only == *pool)).map(|(_, worker)| worker)
+    }
+
+    /// The workers of the pool that is drawn.
+    pub fn drawn_workers(&self) -> impl Iterator<Item = WorkerIx> + use<'a> {
+        Self { only: Some(self.pool), ..*self }.worker_list()
+    }
+}
+
+impl Shown<'_> {
+    /// Workers whose KV events were received, and workers that publish them by design. Those that left are neither, nor
+    /// decode workers whose card says that they publish none, nor decode workers in a pool of which nobody ever published.
+    pub fn coverage(&self) -> (usize, usize) {
+        let silent_pools: Vec<PoolIx> =
+            self.cluster.trees().map(|(pool, _)| pool).filter(|&pool| self.is_silent(pool)).collect();
+        let publishes = |worker: &WorkerIx| {
+            self.cluster.worker(*worker).is_some_and(|state| {
+                let is_silent = state.publishes_events == Some(false) && self.is_decode(state.pool);
+                state.gone.is_none() && !is_silent && !silent_pools.contains(&state.pool)
+            })
+        };
+        let publishers: Vec<WorkerIx> = self.worker_list().filter(publishes).collect();
+        let has_events = |worker: &&WorkerIx| {
+            self.cluster.worker(**worker).is_some_and(|state| state.last_event_ms.is_some())
+        };
+        (publishers.iter().filter(has_events).count(), publishers.len())
+    }
+
+    /// Whether the pool drawn has no tree because its workers decode and publish nothing.
+    pub fn decodes_silently(&self) -> bool {
+        self.is_silent(self.pool)
+    }
+
+    /// Whether its workers decode, and none of them ever published a KV event.
+    fn is_silent(&self, pool: PoolIx) -> bool {
+        let mut workers = self.cluster.workers_in(pool).filter_map(|worker| self.cluster.worker(worker));
+        self.is_decode(pool) && workers.all(|state| state.last_event_ms.is_none())
+    }
+
+    fn is_decode(&self, pool: PoolIx) -> bool {
+        self.cluster.role(pool).is_some_and(|(role, _)| role == Role::Decode)
+    }
+}
+
+impl Deref for Shown<'_> {
+    type Target = Cluster;
+
+    fn deref(&self) -> &Cluster {
+        self.cluster
+    }
+}

@@ -1,0 +1,210 @@
+//! Pools as they are chosen, named and added up.
+
+use radixscope_model::id::{BlockHash, DecisionId, Millis, PoolIx, Seq, TokensHash, Worker, WorkerIx};
+use radixscope_model::record::{Block, Decision, DecisionSource, Entry, GoneWhy, Record, Role, RoleEvidence};
+use radixscope_state::cluster::Cluster;
+
+use super::{PoolQuery, Shown, ShownPools, Sums, Unit};
+
+const NOW: u64 = 1_800_000_000_000;
+
+/// A state to which a worker at a time is added.
+#[derive(Default)]
+struct Fixture(Cluster);
+
+impl Fixture {
+    fn fold(&mut self, record: Record<'_>) {
+        let seq = Seq(self.0.seq().0 + 1);
+        self.0.fold(seq, &Entry { at_ms: Millis(NOW), record });
+    }
+
+    fn worker(&mut self, namespace: &'static str, component: &'static str) -> WorkerIx {
+        let worker = WorkerIx(self.0.workers().len() as u16);
+        let id = Worker::new(u64::from(worker.0) + 100, 0);
+        self.fold(Record::Worker { worker, id, namespace: namespace.into(), component: component.into() });
+        worker
+    }
+
+    fn model(&mut self, worker: WorkerIx, name: &'static str) {
+        self.fold(Record::Model { worker, name: name.into() });
+    }
+
+    fn role(&mut self, worker: WorkerIx, role: Role) {
+        self.fold(Record::Role { worker, role, evidence: RoleEvidence::Card });
+    }
+
+    fn card(&mut self, worker: WorkerIx, block_size_tokens: Option<u32>, publishes_events: Option<bool>) {
+        self.fold(Record::ModelCard { worker, total_kv_blocks: None, block_size_tokens, publishes_events });
+    }
+
+    /// Stores so many blocks, others than any other worker.
+    fn store(&mut self, worker: WorkerIx, blocks: u64) {
+        let first = 1_000 * (u64::from(worker.0) + 1);
+        let block = |n: u64| Block { block_hash: BlockHash(first + n), tokens_hash: TokensHash(first + n) };
+        let blocks: Vec<Block> = (0..blocks).map(block).collect();
+        self.fold(Record::Stored { worker, parent: None, blocks: blocks.into() });
+    }
+
+    fn decision(&mut self, id: u64, worker: WorkerIx, isl_blocks: u64, overlap_blocks: u64) {
+        let decision = Decision::new(DecisionId(id), worker, DecisionSource::KvHitRate);
+        self.fold(Record::Decision(Decision {
+            isl_blocks: Some(isl_blocks),
+            overlap_blocks: Some(overlap_blocks),
+            ..decision
+        }));
+    }
+
+    fn shown(&self, query: PoolQuery) -> Shown<'_> {
+        Shown::new(&self.0, ShownPools::of(&self.0, &query))
+    }
+
+    fn all(&self) -> Shown<'_> {
+        self.shown(PoolQuery::default())
+    }
+
+    fn only(&self, pool: &str) -> Shown<'_> {
+        self.shown(PoolQuery { pool: Some(pool.to_owned()), model: None })
+    }
+}
+
+/// Two models, two workers each.
+fn two_models() -> Fixture {
+    let mut fixture = Fixture::default();
+    for (component, model) in [("backend", "tiny-llama"), ("backend2", "tiny-two")] {
+        for _ in 0..2 {
+            let worker = fixture.worker("dynamo", component);
+            fixture.model(worker, model);
+        }
+    }
+    fixture
+}
+
+/// A prefill worker and two decode workers of one model.
+fn disaggregated() -> Fixture {
+    let mut fixture = Fixture::default();
+    for (component, role) in
+        [("prefill", Role::Prefill), ("backend", Role::Decode), ("backend", Role::Decode)]
+    {
+        let worker = fixture.worker("dynamo", component);
+        fixture.role(worker, role);
+        fixture.model(worker, "tiny-llama");
+    }
+    fixture
+}
+
+fn words(shown: Shown<'_>) -> Vec<String> {
+    shown.pool_labels().iter().map(|label| label.words()).collect()
+}
+
+fn beside(shown: Shown<'_>) -> Vec<String> {
+    let all = shown.pool_labels();
+    all.iter().map(|label| label.beside(&all)).collect()
+}
+
+#[test]
+fn one_pool_is_no_choice() {
+    let mut fixture = Fixture::default();
+    let worker = fixture.worker("dynamo", "backend");
+    fixture.model(worker, "tiny-llama");
+    assert!(words(fixture.all()).is_empty());
+    assert_eq!(words(fixture.only("dynamo/backend")).len(), 1, "who chose it must be able to undo that");
+}
+
+#[test]
+fn pools_are_named_by_component_and_by_namespace_where_that_differs() {
+    assert_eq!(words(two_models().all()), ["backend · tiny-llama", "backend2 · tiny-two"]);
+    let mut fixture = Fixture::default();
+    fixture.worker("teama", "backend");
+    fixture.worker("teamb", "backend");
+    assert_eq!(words(fixture.all()), ["teama/backend", "teamb/backend"]);
+    assert_eq!(beside(fixture.all()), ["teama/backend", "teamb/backend"]);
+}
+
+#[test]
+fn a_worker_is_told_apart_by_what_differs() {
+    assert_eq!(beside(two_models().all()), ["tiny-llama", "tiny-two"]);
+    let disaggregated = disaggregated();
+    assert_eq!(words(disaggregated.all()), ["prefill · tiny-llama", "backend · decode · tiny-llama"]);
+    assert_eq!(beside(disaggregated.all()), ["prefill", "decode"]);
+}
+
+#[test]
+fn workers_whose_component_nobody_named_are_no_pool_beside_a_named_one() {
+    let mut fixture = Fixture::default();
+    fixture.worker("dynamo", "backend");
+    fixture.worker("dynamo", "");
+    assert!(words(fixture.all()).is_empty());
+}
+
+#[test]
+fn the_address_names_a_pool_or_the_first_of_a_model_that_holds_blocks() {
+    let mut fixture = two_models();
+    fixture.store(WorkerIx(3), 5);
+    assert_eq!(fixture.all().pool, PoolIx(1), "the first that holds blocks");
+    let only = fixture.only("dynamo/backend");
+    assert_eq!((only.pool, only.only), (PoolIx(0), Some(PoolIx(0))));
+    assert_eq!(only.worker_list().collect::<Vec<_>>(), [WorkerIx(0), WorkerIx(1)]);
+    let model = fixture.shown(PoolQuery { pool: None, model: Some("tiny-two".to_owned()) });
+    assert_eq!(model.only, Some(PoolIx(1)));
+    let unknown = PoolQuery { pool: Some("dynamo/other".to_owned()), model: None };
+    assert_eq!(unknown.find(&fixture.0), Err(("pool", "dynamo/other")));
+    assert_eq!(fixture.shown(unknown).only, None, "all are shown");
+}
+
+#[test]
+fn blocks_of_unequal_size_are_added_as_tokens_and_not_at_all_where_a_size_is_unknown() {
+    let mut fixture = two_models();
+    fixture.store(WorkerIx(0), 10);
+    fixture.store(WorkerIx(2), 5);
+    assert_eq!(fixture.all().held(), None, "no size is known: they may differ");
+    fixture.card(WorkerIx(0), Some(16), None);
+    fixture.card(WorkerIx(2), Some(16), None);
+    assert_eq!(fixture.all().held(), Some((15, 15, Unit::Blocks)));
+    fixture.card(WorkerIx(2), Some(32), None);
+    assert_eq!(fixture.all().held(), Some((320, 320, Unit::Tokens)));
+    assert_eq!(fixture.only("dynamo/backend2").held(), Some((5, 5, Unit::Blocks)));
+}
+
+#[test]
+fn hit_rates_of_pools_are_added_in_tokens_or_stand_side_by_side() {
+    let mut fixture = two_models();
+    fixture.decision(1, WorkerIx(0), 100, 10);
+    fixture.decision(2, WorkerIx(2), 100, 40);
+    let sums: Sums = fixture.all().decision_sums();
+    assert_eq!((sums.count, sums.hit_rate()), (2, None));
+    assert_eq!(sums.apart, [("dynamo/backend".to_owned(), 0.1), ("dynamo/backend2".to_owned(), 0.4)]);
+    fixture.card(WorkerIx(0), Some(16), None);
+    fixture.card(WorkerIx(2), Some(32), None);
+    let sums = fixture.all().decision_sums();
+    assert_eq!(sums.prompts, Some((4_800, 1_440, Unit::Tokens)));
+    assert_eq!(sums.hit_rate(), Some(0.3));
+    assert_eq!(fixture.all().recent_sums(Millis(NOW), 60_000), sums);
+    assert_eq!(fixture.only("dynamo/backend").decision_sums().hit_rate(), Some(0.1));
+}
+
+#[test]
+fn decode_choices_have_no_hit_rate() {
+    let mut fixture = disaggregated();
+    fixture.decision(1, WorkerIx(0), 100, 80);
+    fixture.decision(2, WorkerIx(1), 100, 0);
+    assert_eq!(fixture.all().decision_sums().hit_rate(), Some(0.8));
+    let decode = fixture.only("dynamo/backend").decision_sums();
+    assert_eq!((decode.count, decode.hit_rate()), (1, None));
+}
+
+#[test]
+fn coverage_counts_who_publishes_by_design_and_is_there() {
+    let mut fixture = disaggregated();
+    assert_eq!(fixture.all().coverage(), (0, 1), "decode workers that never published do not count");
+    fixture.store(WorkerIx(0), 1);
+    assert_eq!(fixture.all().coverage(), (1, 1));
+    fixture.store(WorkerIx(1), 1);
+    assert_eq!(fixture.all().coverage(), (2, 3), "one of them does, so the other should");
+    fixture.card(WorkerIx(2), None, Some(false));
+    assert_eq!(fixture.all().coverage(), (2, 2), "by its card it does not");
+    fixture.fold(Record::Gone { worker: WorkerIx(1), why: GoneWhy::Log });
+    assert_eq!(fixture.all().coverage(), (1, 1), "who left does not count");
+    let mut aggregated = two_models();
+    aggregated.card(WorkerIx(0), None, Some(false));
+    assert_eq!(aggregated.all().coverage(), (0, 4), "whoever prefills and publishes nothing is not covered");
+}
