@@ -29,6 +29,7 @@ struct Known {
     id: Worker,
     /// When somebody spoke of it last, as far as that shows that it is there.
     mentioned: Millis,
+    has_namespace: bool,
     has_component: bool,
     /// Ways its KV events come, one bit each.
     lines: u8,
@@ -54,7 +55,7 @@ impl Interner {
         }
     }
 
-    /// Index of a worker, and whether there is news of it to tell: that it exists, or of which component it is.
+    /// Index of a worker, and whether there is news of it to tell: that it exists, or of which namespace or component it is.
     /// `None`: it would be one too many.
     pub(super) fn intern(
         &mut self,
@@ -62,16 +63,18 @@ impl Interner {
         namespace: &str,
         component: &str,
     ) -> Option<(WorkerIx, bool)> {
-        let has_component = !namespace.is_empty() && !component.is_empty();
+        let (has_namespace, has_component) = (!namespace.is_empty(), !component.is_empty());
         let again = self.last.filter(|(last, _)| *last == id).map(|(_, worker)| worker);
         if let Some(worker) = again.or_else(|| self.by_id.get(&id).copied()) {
             self.last = Some((id, worker));
             let known = &mut self.workers[worker.at()];
-            let news = has_component && !known.has_component;
+            let news = (has_namespace && !known.has_namespace) || (has_component && !known.has_component);
+            known.has_namespace |= has_namespace;
             known.has_component |= has_component;
             return Some((worker, news));
         }
-        let known = Known { id, mentioned: Millis(0), has_component, lines: 0, last_event_id: None };
+        let (mentioned, last_event_id) = (Millis(0), None);
+        let known = Known { id, mentioned, has_namespace, has_component, lines: 0, last_event_id };
         let worker = if self.workers.len() < self.places {
             self.workers.push(known);
             WorkerIx((self.workers.len() - 1) as u16)
