@@ -409,6 +409,9 @@ pub struct Decision {
     pub adapter: Option<String>,
     /// The choice for the same request in another pool: where prefill and decode are apart, a request has two.
     pub other_part: Option<DecisionId>,
+    /// How the router chooses, where its log names another mode than by cached blocks and load. `None`: by those, or not
+    /// reported.
+    pub mode: Option<RoutingMode>,
 }
 
 impl Decision {
@@ -438,6 +441,7 @@ impl Decision {
             dispatched: None,
             adapter: None,
             other_part: None,
+            mode: None,
         }
     }
 

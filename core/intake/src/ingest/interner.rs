@@ -34,7 +34,7 @@ struct Known {
     id: Worker,
     /// When somebody spoke of it last, as far as that shows that it is there.
     mentioned: Millis,
-    /// Namespace and component as they were told, an index; `None`: not both were.
+    /// Namespace and component as far as they were told, an index.
     named: Option<u32>,
     /// Ways its KV events come, one bit each.
     lines: u8,
@@ -69,23 +69,27 @@ impl Interner {
         (namespace, component): (&str, &str),
         is_slug: bool,
     ) -> Option<(WorkerIx, bool)> {
-        let has_component = !namespace.is_empty() && !component.is_empty();
         let again = self.last.filter(|(last, _)| *last == id).map(|(_, worker)| worker);
         if let Some(worker) = again.or_else(|| self.by_id.get(&id).copied()) {
             self.last = Some((id, worker));
-            let known = &self.workers[worker.at()];
-            let is_told = known.named.and_then(|name| self.names.get_index(name as usize)).is_some_and(
-                |(known_namespace, known_component)| {
-                    is_slug || (**known_namespace == *namespace && **known_component == *component)
-                },
-            );
-            let news = has_component && !is_told;
-            if news {
-                self.workers[worker.at()].named = self.name(namespace, component);
+            let known = self.workers[worker.at()].named.and_then(|name| self.names.get_index(name as usize));
+            let of = |known: &str, new: &str| match new.is_empty() || (is_slug && !known.is_empty()) {
+                true => None,
+                false => (known != new).then(|| Box::from(new)),
+            };
+            let (told_namespace, told_component) = known.map_or(("", ""), |(n, c)| (&**n, &**c));
+            let changed = (of(told_namespace, namespace), of(told_component, component));
+            if changed == (None, None) {
+                return Some((worker, false));
             }
-            return Some((worker, news));
+            let pair = (
+                changed.0.unwrap_or_else(|| told_namespace.into()),
+                changed.1.unwrap_or_else(|| told_component.into()),
+            );
+            self.workers[worker.at()].named = self.name(pair);
+            return Some((worker, true));
         }
-        let named = if has_component { self.name(namespace, component) } else { None };
+        let named = self.name((namespace.into(), component.into()));
         let known = Known { id, mentioned: Millis(0), named, lines: 0, last_event_id: None };
         let worker = if self.workers.len() < self.places {
             self.workers.push(known);
@@ -102,14 +106,13 @@ impl Interner {
         Some((worker, true))
     }
 
-    /// Index of a pair of names. `None`: there are more than any deployment has; such a worker is told again and again, which
-    /// costs time alone.
-    fn name(&mut self, namespace: &str, component: &str) -> Option<u32> {
+    /// Index of a pair of names. Of more than any deployment has all are told anew, which costs time alone.
+    fn name(&mut self, pair: (Box<str>, Box<str>)) -> Option<u32> {
         if self.names.len() == MAX_NAMES {
             self.names.clear();
             self.workers.iter_mut().for_each(|known| known.named = None);
         }
-        Some(self.names.insert_full((namespace.into(), component.into())).0 as u32)
+        Some(self.names.insert_full(pair).0 as u32)
     }
 
     /// Somebody spoke of the worker at `at`.
