@@ -6,7 +6,7 @@
 use crate::block_lifetime::BlockLifetimes;
 use crate::ingest::{Ingest, Missing, Out, Published, RequestObservation, Sink};
 use crate::payload::Received;
-use crate::routing::{Routing, returns};
+use crate::routing::{Routing, is_known, returns};
 use radixscope_model::id::{Millis, SourceIx, WorkerIx};
 use radixscope_model::record::{Entry, MissedCause, Record, SourceKind, Topic};
 use radixscope_state::sink::RecordSink;
@@ -99,6 +99,9 @@ impl<J: RecordSink> Sink for Through<'_, J> {
     }
 
     fn kv_event(&mut self, entry: Entry<'_>, by: Published) {
+        if is_known(&entry.record, self.sink.cluster()) {
+            return;
+        }
         if let Some(worker) = returns(&entry, self.sink.cluster()) {
             self.sink.append(&Entry { at_ms: entry.at_ms, record: Record::Returned { worker } });
         }

@@ -194,7 +194,7 @@ impl Families {
             let worker = cluster.worker(ix)?;
             let (id, rank) = (worker.id.id.to_string(), worker.id.dp_rank.to_string());
             let pool = cluster.pool(worker.pool).map(PoolState::name).unwrap_or_default();
-            Some((ix, worker, labels([("pool", &pool), ("worker_id", &id), ("dp_rank", &rank)])))
+            Some((ix, worker, labels([("worker_id", &id), ("dp_rank", &rank), ("pool", &pool)])))
         };
         let workers: Vec<_> = cluster.workers_by_id().into_iter().filter_map(labelled).collect();
         let known = |value: fn(&Cluster, WorkerIx, &WorkerState) -> Option<u64>| {

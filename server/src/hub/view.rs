@@ -213,11 +213,15 @@ mod tests {
     #[tokio::test]
     async fn readers_of_one_moment_share_a_copy_of_the_tree() {
         let (mut cluster, mut cache, at) = (cluster(3), PictureCache::default(), Millis(1));
-        let first = cache.of(&cluster, at);
-        assert!(Arc::ptr_eq(&first, &cache.of(&cluster, at)));
+        let first = cache.of(&cluster, PoolIx(0), at);
+        assert!(Arc::ptr_eq(&first, &cache.of(&cluster, PoolIx(0), at)));
         let hashes: Vec<BlockHash> = (1..=3).map(BlockHash).collect();
         fold(&mut cluster, Record::Removed { worker: WorkerIx(0), hashes: hashes.into() });
-        assert_eq!(cache.of(&cluster, at).tree().totals().nodes, 0, "a small tree is never outdated");
+        assert_eq!(
+            cache.of(&cluster, PoolIx(0), at).tree().totals().nodes,
+            0,
+            "a small tree is never outdated"
+        );
         assert_eq!(first.tree().totals().nodes, 3);
     }
 
@@ -225,23 +229,23 @@ mod tests {
     async fn a_copy_of_a_large_tree_serves_for_a_while_and_is_dropped_when_nobody_asks() {
         let blocks = u64::from(WALKED_ALWAYS_NODES) + 2;
         let (mut cluster, mut cache, at) = (cluster(blocks), PictureCache::default(), Millis(1));
-        let first = cache.of(&cluster, at);
-        if let Some(kept) = &mut cache.0 {
+        let first = cache.of(&cluster, PoolIx(0), at);
+        if let Some(kept) = cache.0.first_mut() {
             kept.life = Duration::from_secs(3_600);
         }
         fold(&mut cluster, Record::Removed { worker: WorkerIx(0), hashes: vec![BlockHash(blocks)].into() });
-        assert!(Arc::ptr_eq(&first, &cache.of(&cluster, at)));
-        if let Some(kept) = &mut cache.0 {
+        assert!(Arc::ptr_eq(&first, &cache.of(&cluster, PoolIx(0), at)));
+        if let Some(kept) = cache.0.first_mut() {
             kept.life = Duration::ZERO;
         }
-        assert_eq!(cache.of(&cluster, at).seq(), cluster.seq());
+        assert_eq!(cache.of(&cluster, PoolIx(0), at).seq(), cluster.seq());
         cache.forget_unused();
-        assert!(cache.0.is_some(), "it was just asked for");
-        if let Some(kept) = &mut cache.0 {
+        assert!(!cache.0.is_empty(), "it was just asked for");
+        if let Some(kept) = cache.0.first_mut() {
             kept.used -= PICTURE_KEPT * 2;
         }
         cache.forget_unused();
-        assert!(cache.0.is_none());
+        assert!(cache.0.is_empty());
         assert_eq!(first.tree().totals().nodes, blocks);
     }
 }

@@ -14,5 +14,6 @@ mod replay;
 mod routing;
 mod signals;
 mod topologies;
+mod topology_findings;
 mod watch;
 mod words;

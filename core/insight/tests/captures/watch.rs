@@ -8,6 +8,7 @@ use radixscope_model::id::{Millis, SourceIx};
 use radixscope_model::record::{Entry, Finding, LinkState, Phase, Record, Severity, SourceKind};
 use radixscope_state::cluster::Cluster;
 use radixscope_state::sink::RecordSink;
+use serde::Deserialize;
 
 use crate::replay::publications;
 
@@ -20,15 +21,25 @@ pub(crate) struct Sources {
     /// Of frontends.
     pub(crate) metrics: bool,
     pub(crate) worker_metrics: bool,
+    /// Model cards of the discovery store.
+    pub(crate) cards: bool,
 }
 
-pub(crate) const NATS: Sources =
-    Sources { nats: true, frontend_log: false, worker_logs: false, metrics: false, worker_metrics: false };
+pub(crate) const NATS: Sources = Sources {
+    nats: true,
+    frontend_log: false,
+    worker_logs: false,
+    metrics: false,
+    worker_metrics: false,
+    cards: false,
+};
 pub(crate) const NATS_AND_FRONTEND: Sources = Sources { metrics: true, ..NATS };
 pub(crate) const NATS_AND_METRICS: Sources = Sources { worker_metrics: true, ..NATS_AND_FRONTEND };
 pub(crate) const NATS_AND_LOG: Sources = Sources { frontend_log: true, ..NATS };
 pub(crate) const ALL: Sources =
     Sources { worker_logs: true, metrics: true, worker_metrics: true, ..NATS_AND_LOG };
+
+pub(crate) const ALL_AND_CARDS: Sources = Sources { cards: true, ..ALL };
 
 /// A capture in order of time, in Unix seconds.
 pub(crate) struct Tape {
@@ -99,8 +110,12 @@ impl RecordSink for Keeps {
 
 impl Tape {
     pub(crate) fn of(name: &str) -> Self {
-        let recording = Recording::fixture(name);
-        let mut received: Vec<(f64, Payload)> = publications(&recording).collect();
+        Self::of_recording(&Recording::fixture(name))
+    }
+
+    pub(crate) fn of_recording(recording: &Recording) -> Self {
+        let mut received: Vec<(f64, Payload)> = publications(recording).collect();
+        received.extend(cards(recording));
         for log in recording.logs() {
             for line in recording.log(&log) {
                 let Ok(Some(read)) = log_line::decode(line.as_bytes()) else { continue };
@@ -152,6 +167,7 @@ impl Tape {
                 Payload::LogLine { .. } => logs.filter(|_| sources.worker_logs),
                 Payload::Scrape { process, .. } if process.starts_with("frontend") => metrics,
                 Payload::Scrape { .. } => metrics.filter(|_| sources.worker_metrics),
+                Payload::ModelCard { .. } => nats.filter(|_| sources.cards),
                 _ => nats,
             };
             let Some(source) = source else { continue };
@@ -164,4 +180,24 @@ impl Tape {
         }
         keeps.watched
     }
+}
+
+/// The model cards of the discovery store, whenever it was read.
+fn cards(recording: &Recording) -> Vec<(f64, Payload)> {
+    #[derive(Deserialize)]
+    struct Held {
+        t: f64,
+        kvs: Vec<Kv>,
+    }
+    #[derive(Deserialize)]
+    struct Kv {
+        key: String,
+        value: serde_json::Value,
+    }
+    let held = recording.discovery().map(|line| serde_json::from_str::<Held>(&line).unwrap());
+    let cards = held.flat_map(|Held { t, kvs }| {
+        let cards = kvs.into_iter().filter(|kv| kv.key.starts_with("v1/mdc/"));
+        cards.map(move |kv| (t, Payload::ModelCard { value: kv.value.to_string().into() }))
+    });
+    cards.collect()
 }

@@ -6,7 +6,7 @@ use serde_json::json;
 
 use super::*;
 use crate::{Intake, NatsSubjects};
-use radixscope_model::record::{GoneWhy, LogSign};
+use radixscope_model::record::{GoneWhy, LogSign, Tier};
 use radixscope_state::cluster::Cluster;
 
 const WORKER: u64 = 7_668_682_361_150_630_931;
@@ -214,13 +214,15 @@ fn clearing_means_all_ranks_up_to_1_3_and_one_rank_from_1_4() {
 }
 
 #[test]
-fn blocks_in_other_tiers_are_counted_and_not_drawn() {
+fn blocks_on_disk_are_not_on_the_device() {
     let mut observer = Observer::new();
     let mut event = stored(WORKER, 1, None, &[1, 2]);
     event["storage_tier"] = json!("disk");
     observer.nats(ENDPOINT, &enveloped(5, 0, &json!([event])));
-    assert_eq!(observer.cluster.workers()[0].other_tier, (2, 0));
-    assert_eq!(observer.cluster.totals().resident, 0);
+    let worker = observer.cluster.worker_ix(radixscope_model::id::Worker::new(WORKER, 0)).expect("known");
+    let blocks = |tier| observer.cluster.tier_blocks(worker, tier);
+    assert_eq!((blocks(Tier::Disk), blocks(Tier::Host)), (Some(2), None));
+    assert_eq!((observer.cluster.blocks(worker), observer.cluster.totals().resident), (Some(0), 0));
 }
 
 #[test]

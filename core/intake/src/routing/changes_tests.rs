@@ -48,7 +48,7 @@ impl Scene {
         let (mut past, mut out) = (Past::default(), Vec::new());
         let prompt: Vec<u64> = (1..=7).collect();
         let (tree, moment) = (self.cluster.tree(PoolIx(0)), Moment::of(Millis(ms)));
-        past.look(tree, &self.changes, &|_| true, Prompt::Local(&prompt), Moment::default());
+        past.look(&self.cluster, PoolIx(0), &self.changes, Prompt::Local(&prompt), Moment::default());
         let depth = past.overlap(tree, rule, moment, &mut out);
         let of = |w: usize| out.get(w).copied().unwrap_or(0);
         (of(0), of(1), depth)
@@ -119,13 +119,7 @@ fn a_chain_of_a_prompt_finds_blocks_that_the_tree_has_lost() {
     let mut chain = Vec::new();
     Prompt::Local(&local).chain(&mut chain);
     let (mut past, mut out) = (Past::default(), Vec::new());
-    past.look(
-        scene.cluster.tree(PoolIx(0)),
-        &scene.changes,
-        &|_| true,
-        Prompt::Chain(&chain),
-        Moment::default(),
-    );
+    past.look(&scene.cluster, PoolIx(0), &scene.changes, Prompt::Chain(&chain), Moment::default());
     past.overlap(scene.cluster.tree(PoolIx(0)), PREFIX, Moment::of(Millis(19)), &mut out);
     assert_eq!(out[0], 5);
 }
@@ -297,7 +291,7 @@ proptest::proptest! {
         for (at, then) in &shown {
             for (prompt, then) in PROMPTS.iter().zip(then) {
                 let moment = Moment::of(Millis(*at));
-                past.look(scene.cluster.tree(PoolIx(0)), &scene.changes, &|_| true, Prompt::Local(prompt), Moment::default());
+                past.look(&scene.cluster, PoolIx(0), &scene.changes, Prompt::Local(prompt), Moment::default());
                 past.overlap(scene.cluster.tree(PoolIx(0)), rule, moment, &mut out);
                 out.resize(3, 0);
                 for worker in (0..3_u16).filter(|&worker| scene.knows(worker, *at)) {

@@ -8,13 +8,19 @@
 //! A router's log says that it removed a worker, unless it says that it stops itself; at the next flush the worker is
 //! *gone* and its blocks leave the tree. The latest line of all logs counts, if it is of the present. What the worker
 //! says in the two seconds after is late and changes no tree; what it says later, or a line that adds it again, makes
-//! it *returned*, with an empty tree.
+//! it *returned*, with an empty tree. Whatever finds a departure out first counts: lists and gauges that miss the worker
+//! later say nothing new.
+//!
+//! A worker that died is registered until its lease ends. Until then its router finds out by trying: a request that could
+//! not reach it takes it *out* of the candidates, until the router reads the list of instances again, which it does at every
+//! change of it and every five seconds. Then the worker is tried again, and fails again. Decisions are weighed as of
+//! their own time, so what counts is whether a worker was out at that time.
 
 use std::collections::{BTreeMap, VecDeque};
 
 use crate::ingest::FRESH_MS;
-use radixscope_model::id::{Millis, SourceIx, WorkerIx};
-use radixscope_model::record::{Entry, GoneWhy, Record};
+use radixscope_model::id::{Millis, PoolIx, SourceIx, WorkerIx};
+use radixscope_model::record::{Entry, GoneWhy, Record, RoutingState};
 use radixscope_state::cluster::Cluster;
 
 /// What a worker says within this time after it left was on its way already: several queues lie between an engine and
@@ -27,10 +33,22 @@ const STOPS_WITHIN_MS: u64 = 10_000;
 /// Logs whose ends are kept apart; of more the oldest end is forgotten.
 const MAX_LOGS: usize = 64;
 
+/// A router reads the list of instances again at least this often, counted from its last change; who could not be reached is
+/// among the candidates again from then on [live 1.6.1].
+const RELISTED_EVERY_MS: u64 = 5_000;
+/// What a frontend's gauges say of workers holds for so long: three scrapes at the usual interval.
+const GAUGES_HOLD_MS: u64 = 15_000;
+
 /// What the logs wrote last of each worker. Bounded, because workers are.
 #[derive(Default)]
 pub(super) struct Departures {
     latest: BTreeMap<WorkerIx, LoggedChange>,
+    /// When a worker that could not be reached was out last: from, to.
+    out: BTreeMap<WorkerIx, (Millis, Millis)>,
+    /// Workers that every router counts as unavailable by its gauges, since when.
+    unavailable: BTreeMap<WorkerIx, Millis>,
+    /// When the list of a pool's instances changed last.
+    listed: BTreeMap<PoolIx, Millis>,
     /// Logs whose process stops, and since when.
     stopping: VecDeque<(SourceIx, Box<str>, Millis)>,
 }
@@ -61,10 +79,48 @@ impl Departures {
     }
 
     /// A router wrote at `written_ms` that it removed the worker (`left`) or added it.
-    pub(super) fn logged(&mut self, worker: WorkerIx, written_ms: Millis, left: bool) {
+    pub(super) fn logged(&mut self, worker: WorkerIx, written_ms: Millis, left: bool, cluster: &Cluster) {
         let known = self.latest.get(&worker);
         if known.is_none_or(|known| known.written_ms <= written_ms) {
             self.latest.insert(worker, LoggedChange { written_ms, left, is_new: true });
+        }
+        let Some(pool) = cluster.pool_of(worker) else { return };
+        let listed = self.listed.entry(pool).or_default();
+        *listed = written_ms.max(*listed);
+        for (out, (from, to)) in &mut self.out {
+            if cluster.pool_of(*out) == Some(pool) && *from <= written_ms {
+                *to = written_ms.min(*to);
+            }
+        }
+    }
+
+    /// A router wrote at `written_ms` that it could not reach the worker.
+    pub(super) fn unreachable(&mut self, worker: WorkerIx, written_ms: Millis, cluster: &Cluster) {
+        let listed = cluster.pool_of(worker).and_then(|pool| self.listed.get(&pool));
+        let since = listed.map_or(0, |listed| written_ms.since(*listed));
+        let to = Millis(written_ms.0 + RELISTED_EVERY_MS - since % RELISTED_EVERY_MS);
+        self.out.insert(worker, (written_ms, to));
+    }
+
+    /// Whether routers left the worker out at `at`, because they could not reach it.
+    pub(super) fn is_out(&self, worker: WorkerIx, at: Millis) -> bool {
+        self.out.get(&worker).is_some_and(|(from, to)| (*from..*to).contains(&at))
+            || self.unavailable.get(&worker).is_some_and(|since| *since <= at)
+    }
+
+    /// Takes what routers' gauges say of workers.
+    fn read_gauges(&mut self, now: Millis, cluster: &Cluster) {
+        let mut states: BTreeMap<WorkerIx, (bool, Millis)> = BTreeMap::new();
+        for process in cluster.processes().iter().filter(|p| now.since(p.last_ms) <= GAUGES_HOLD_MS) {
+            for figures in process.workers() {
+                let Some(state) = figures.state else { continue };
+                let known = states.entry(figures.worker).or_insert((true, process.last_ms));
+                known.0 &= state == RoutingState::Unavailable;
+            }
+        }
+        self.unavailable.retain(|worker, _| states.get(worker).is_some_and(|(is_out, _)| *is_out));
+        for (worker, (_, at)) in states.into_iter().filter(|(_, (is_out, _))| *is_out) {
+            self.unavailable.entry(worker).or_insert(at);
         }
     }
 
@@ -80,10 +136,13 @@ impl Departures {
     /// Other workers take these places.
     pub(super) fn vacate(&mut self, workers: &[WorkerIx]) {
         self.latest.retain(|worker, _| !workers.contains(worker));
+        self.out.retain(|worker, _| !workers.contains(worker));
+        self.unavailable.retain(|worker, _| !workers.contains(worker));
     }
 
     /// What was written since the last call and is news for the state, without what is old at `now`.
     pub(super) fn flush(&mut self, now: Millis, cluster: &Cluster) -> Vec<Record<'static>> {
+        self.read_gauges(now, cluster);
         let mut records = Vec::new();
         for (&worker, change) in self.latest.iter_mut().filter(|(_, change)| change.is_new) {
             change.is_new = false;
@@ -116,4 +175,14 @@ pub(crate) fn returns(entry: &Entry<'_>, cluster: &Cluster) -> Option<WorkerIx> 
     };
     let gone = cluster.worker(worker)?.gone?;
     (entry.at_ms.since(gone.at_ms) > LATE_MS).then_some(worker)
+}
+
+/// Whether a record says only what is known: that a worker left that has left, or that one is back that is there.
+pub(crate) fn is_known(record: &Record<'_>, cluster: &Cluster) -> bool {
+    let has_left = |worker| cluster.worker(worker).is_some_and(|state| state.gone.is_some());
+    match record {
+        Record::Gone { worker, .. } => has_left(*worker),
+        Record::Returned { worker } => !has_left(*worker),
+        _ => false,
+    }
 }

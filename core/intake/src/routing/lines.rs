@@ -210,6 +210,11 @@ impl Routing {
     ) -> Vec<Record<'static>> {
         let time = LineTime::of(observed, line);
         let log = (observed.source, log);
+        if let Some((id, _)) = line.event.unreachable() {
+            for worker in ranks_of(id, cluster) {
+                self.departures.unreachable(worker, time.at_ms, cluster);
+            }
+        }
         match (&line.event, worker) {
             (LogEvent::Formula(formula), Some(worker)) => {
                 self.lines.formula(log, (worker, cluster.pool_of(worker).unwrap_or_default()), formula);
@@ -311,7 +316,7 @@ impl Routing {
             (LogEvent::WorkerAdded(_), Some(worker)) => {
                 self.changes.expect();
                 *self.counted.of(worker) = true;
-                self.departures.logged(worker, time.at_ms, false);
+                self.departures.logged(worker, time.at_ms, false, cluster);
                 Vec::new()
             }
             (LogEvent::Stopping, _) => {
@@ -325,13 +330,12 @@ impl Routing {
             }
             (LogEvent::WorkerRemoved(_), Some(worker)) => {
                 *self.counted.of(worker) = false;
-                self.departures.logged(worker, time.at_ms, true);
+                self.departures.logged(worker, time.at_ms, true, cluster);
                 Vec::new()
             }
             (LogEvent::InstanceRemoved(id), _) => {
-                let ranks = cluster.workers().iter().enumerate().filter(|(_, worker)| worker.id.id == *id);
-                for (ix, _) in ranks {
-                    self.departures.logged(WorkerIx(ix as u16), time.at_ms, true);
+                for worker in ranks_of(*id, cluster) {
+                    self.departures.logged(worker, time.at_ms, true, cluster);
                 }
                 Vec::new()
             }
@@ -694,6 +698,12 @@ fn cached_on_device(selected: &Selected<'_>) -> Option<u64> {
 /// name no request.
 fn is_named_later(selected: &Selected<'_>) -> bool {
     selected.ids.key().is_none() && selected.host_pinned_blocks.is_some()
+}
+
+/// The known ranks of a worker.
+fn ranks_of(id: WorkerId, cluster: &Cluster) -> impl Iterator<Item = WorkerIx> + '_ {
+    let workers = cluster.workers().iter().enumerate();
+    workers.filter(move |(_, worker)| worker.id.id == id).map(|(ix, _)| WorkerIx(ix as u16))
 }
 
 /// A prompt's length in tokens and blocks.

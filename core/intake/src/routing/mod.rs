@@ -68,7 +68,7 @@ use radixscope_state::cluster::{Cluster, TierBlocks};
 
 use changes::Changes;
 use departures::Departures;
-pub(crate) use departures::returns;
+pub(crate) use departures::{is_known, returns};
 use early::{Early, Steps};
 use endings::Endings;
 use halves::{Half, Halves};
@@ -162,7 +162,10 @@ impl Routing {
                 Decision::new(asked.report.decision, asked.report.worker, case.report().source);
             decision.overlap_blocks = asked.report.overlap_blocks;
             decision.logit = asked.report.logit;
-            let found = reconstructor.weigh(ground, &asked, |worker| departures.is_gone(worker, cluster));
+            let decided_ms = asked.report.at.millis();
+            let found = reconstructor.weigh(ground, &asked, |worker| {
+                departures.is_gone(worker, cluster) || departures.is_out(worker, decided_ms)
+            });
             let verdict = match found {
                 Ok(found) => {
                     decision.completeness = Completeness::Reconstructed;

@@ -36,6 +36,15 @@ pub enum Tier {
 impl Tier {
     /// Every tier, from the nearest on.
     pub const ALL: [Self; 3] = [Self::Host, Self::Disk, Self::External];
+
+    /// Name on screen.
+    pub const fn label(self) -> &'static str {
+        match self {
+            Self::Host => "host memory",
+            Self::Disk => "disk",
+            Self::External => "external storage",
+        }
+    }
 }
 
 /// How a role is known, the best first.

@@ -124,3 +124,46 @@ fn an_observer_of_the_events_ends_with_what_the_engines_hold() {
         }
     }
 }
+
+/// Every key of a JSON text in its order.
+fn keys(text: &str) -> Vec<&str> {
+    text.split('"')
+        .collect::<Vec<_>>()
+        .windows(2)
+        .filter(|two| two[1].starts_with(':'))
+        .map(|two| two[0])
+        .collect()
+}
+
+#[test]
+fn model_cards_are_written_as_recorded() {
+    let recorded: Vec<&str> = include_str!("../fixtures/cards_1_6_1.jsonl").lines().collect();
+    for (topology, worker, recorded) in [
+        (Topology::Disaggregated, 0, recorded[0]),
+        (Topology::Disaggregated, 5, recorded[1]),
+        (Topology::TwoModels, 0, recorded[2]),
+    ] {
+        let (_, messages) = run(small(topology), 0);
+        let cards = messages.iter().filter(|m| m.channel == Channel::Discovery);
+        let text = cards.map(|m| String::from_utf8_lossy(&m.payload)).nth(worker).expect("a card");
+        let mut in_order = keys(recorded).into_iter();
+        for key in keys(&text) {
+            assert!(in_order.any(|of| of == key), "{key} is not there, or not in its place");
+        }
+        let read = |text: &str| -> serde_json::Value { serde_json::from_str(text).expect("JSON") };
+        let (ours, theirs) = (read(&text), read(recorded));
+        let same = |path: &str| assert_eq!(ours.pointer(path), theirs.pointer(path), "{path}");
+        let card = ["worker_type", "needs", "model_type", "model_input", "migration_limit"];
+        card.iter().for_each(|key| same(&format!("/card_json/{key}")));
+        let runtime = [
+            "tool_call_parser",
+            "reasoning_parser",
+            "data_parallel_start_rank",
+            "data_parallel_size",
+            "enable_local_indexer",
+            "kv_event_publishing_enabled",
+            "disaggregated_endpoint",
+        ];
+        runtime.iter().for_each(|key| same(&format!("/card_json/runtime_config/{key}")));
+    }
+}

@@ -105,3 +105,57 @@ fn a_frontend_of_two_models_tells_of_each() {
     }
     assert!(last["worker-1"].contains("Llama") && last["worker-6"].contains("Qwen"));
 }
+
+/// Type, labels and help of a family, as recorded.
+struct Family<'a> {
+    kind: &'a str,
+    labels: Vec<&'a str>,
+    help: &'a str,
+}
+
+#[test]
+fn every_family_is_written_as_recorded() {
+    let recorded: BTreeMap<(&str, &str), Family<'_>> = include_str!("../fixtures/metrics_1_6_1.tsv")
+        .lines()
+        .filter(|line| !line.starts_with('#'))
+        .map(|line| {
+            let [process, name, kind, labels, help] = line.split('\t').collect::<Vec<_>>()[..] else {
+                panic!("five columns: {line}");
+            };
+            ((process, name), Family { kind, labels: labels.split(';').collect(), help })
+        })
+        .collect();
+    let mut compared = 0;
+    for topology in OF_1_6 {
+        let (_, messages) = run(small(topology), 30);
+        for (name, text) in last(&messages) {
+            let process = if name.starts_with("worker") { "worker" } else { "frontend" };
+            // What an engine tells is its own.
+            for line in text.lines().filter(|line| !line.contains("vllm:")) {
+                if let Some((name, help)) = line.strip_prefix("# HELP ").and_then(|rest| rest.split_once(' '))
+                {
+                    assert_eq!(recorded[&(process, name)].help, help);
+                } else if let Some((name, kind)) =
+                    line.strip_prefix("# TYPE ").and_then(|rest| rest.split_once(' '))
+                {
+                    assert_eq!(recorded[&(process, name)].kind, kind);
+                } else {
+                    let (name, rest) = line.split_at(line.find(['{', ' ']).expect("a value"));
+                    let family = ["_bucket", "_sum", "_count"]
+                        .into_iter()
+                        .find_map(|end| recorded.get(&(process, name.strip_suffix(end)?)))
+                        .unwrap_or_else(|| &recorded[&(process, name)]);
+                    let labels: Vec<&str> = rest
+                        .split(['{', ',', '}'])
+                        .filter_map(|label| label.split_once("=\""))
+                        .map(|(label, _)| label)
+                        .filter(|label| *label != "le")
+                        .collect();
+                    assert!(family.labels.contains(&&*labels.join(",")), "{line}");
+                    compared += 1;
+                }
+            }
+        }
+    }
+    assert!(compared > 1_000, "{compared}");
+}

@@ -3,7 +3,7 @@
 use super::process::ProcessState;
 use super::router::Routers;
 use super::{
-    Cluster, Gone, MAX_PROCESSES, MAX_SOURCES, MAX_WORKERS, RouterLoad, SignState, SourceState, UnknownGaps,
+    Cluster, MAX_PROCESSES, MAX_SOURCES, MAX_WORKERS, RouterLoad, SignState, SourceState, UnknownGaps,
     WorkerState,
 };
 use crate::tree::{HIT_WINDOW, NodeId, StoreOutcome, Tree};
@@ -303,7 +303,7 @@ impl Cluster {
             }
             Record::EventLine { line, first_event_id, .. } => w.comes_by(*line, *first_event_id, at),
             Record::Gone { why, .. } => {
-                w.left(Gone { at_ms: at, why: *why });
+                w.left(at, *why);
                 tree.clear(ix);
                 tiers.values_mut().for_each(|tree| {
                     tree.clear(ix);

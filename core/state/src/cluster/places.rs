@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Cluster, Gone, Head, MAX_WORKERS, WorkerState, hash};
+use super::{Cluster, Head, MAX_WORKERS, WorkerState, hash};
 use radixscope_model::id::{Millis, WorkerIx};
 use radixscope_model::record::GoneWhy;
 
@@ -135,7 +135,7 @@ impl Cluster {
         for &ix in &leaving {
             let worker = &mut head.workers[ix.at()];
             if worker.gone.is_none() {
-                worker.left(Gone { at_ms: at, why: GoneWhy::Silent });
+                worker.left(at, GoneWhy::Silent);
             }
             if let Some(tree) = trees.get_mut(worker.pool.at()) {
                 tree.clear(ix);

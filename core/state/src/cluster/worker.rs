@@ -212,6 +212,14 @@ impl WorkerState {
         }
     }
 
+    /// Blocks that came to all tiers below its device and went, shared caches included.
+    pub fn below_device(&self) -> TierCounts {
+        self.tiers.iter().fold(self.other_tier, |sum, tier| TierCounts {
+            stored: sum.stored + tier.stored,
+            removed: sum.removed + tier.removed,
+        })
+    }
+
     /// Whether it shows signs of life at `now`.
     pub fn sign(&self, now: Millis) -> Sign {
         match self.last_sign_ms {
@@ -238,7 +246,13 @@ impl WorkerState {
         }
     }
 
-    pub(super) fn left(&mut self, gone: Gone) {
+    /// It left, as became known at `at`. Who has left already does not leave again: another source that finds it out later
+    /// changes nothing.
+    pub(super) fn left(&mut self, at: Millis, why: GoneWhy) {
+        if self.gone.is_some() {
+            return;
+        }
+        let gone = Gone { at_ms: at, why };
         self.gone = Some(gone);
         self.last_gone = Some(gone);
         self.events_after_gone = 0;
@@ -249,9 +263,11 @@ impl WorkerState {
         self.in_flight.set(gone.at_ms, 0, 0);
     }
 
+    /// It is there again; who had not left goes on.
     pub(super) fn returned(&mut self, at: Millis) {
-        self.gone = None;
-        self.returned_ms = Some(at);
+        if self.gone.take().is_some() {
+            self.returned_ms = Some(at);
+        }
     }
 
     pub(super) fn estimate(&mut self, load: RouterLoad) {

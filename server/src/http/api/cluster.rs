@@ -9,11 +9,11 @@ use serde::Serialize;
 use radixscope_export::Totals;
 use radixscope_model::id::{Decimal, Millis, PoolIx, Seq, Worker, WorkerIx};
 use radixscope_model::record::{
-    LifetimeSums, LinkState, ModelFigures, ProcessRole, RankFigures, Role, RoleEvidence, SourceKind,
+    LifetimeSums, LinkState, ModelFigures, ProcessRole, RankFigures, Role, RoleEvidence, SourceKind, Tier,
 };
 use radixscope_state::cluster::{
     Cluster, Gone, Line, MissedCount, ProcessState, RejectedCount, RouterLoad, RouterState, Sequences,
-    SourceState, UnknownGaps, WorkerState,
+    SourceState, TierCounts, UnknownGaps, WorkerState,
 };
 
 use super::params::Params;
@@ -111,6 +111,9 @@ struct WorkerRow {
     unknown_parents_total: u64,
     unknown_removed_total: u64,
     missed: u64,
+    /// Lower tiers of its cache that events were received of.
+    tiers: Vec<TierRow>,
+    /// Blocks in events of all tiers but the device, shared caches included.
     other_tier_stored_total: u64,
     other_tier_removed_total: u64,
     first_ms: Millis,
@@ -127,6 +130,16 @@ struct WorkerRow {
     gone: Option<Departure>,
     /// How long its blocks live, from a sample; `null`: not known yet.
     block_ages: Option<LifetimeSums>,
+}
+
+#[derive(Serialize)]
+struct TierRow {
+    /// `host_pinned`, `disk` or `external`.
+    tier: Tier,
+    /// Blocks held there.
+    blocks: u64,
+    #[serde(flatten)]
+    counts: TierCounts,
 }
 
 /// The workers of one component, their tree and the decisions among them. `nodes`, `resident` and `shared` count blocks of
@@ -273,6 +286,10 @@ fn worker(cluster: &Cluster, ix: WorkerIx) -> Option<WorkerRow> {
     let w: &WorkerState = cluster.worker(ix)?;
     let held = cluster.tree_of(ix).holdings(ix);
     let pool = cluster.pool(w.pool)?;
+    let tier = |tier: Tier| {
+        let blocks = cluster.tier_blocks(ix, tier)?;
+        Some(TierRow { tier, blocks, counts: w.tiers[tier as usize] })
+    };
     let (capacity, size) = (cluster.capacity(ix), cluster.block_size(ix));
     Some(WorkerRow {
         worker: w.id,
@@ -299,8 +316,9 @@ fn worker(cluster: &Cluster, ix: WorkerIx) -> Option<WorkerRow> {
         unknown_parents_total: w.unknown_parents_total,
         unknown_removed_total: w.unknown_removed_total,
         missed: w.missed_total,
-        other_tier_stored_total: w.other_tier.0,
-        other_tier_removed_total: w.other_tier.1,
+        tiers: Tier::ALL.into_iter().filter_map(tier).collect(),
+        other_tier_stored_total: w.below_device().stored,
+        other_tier_removed_total: w.below_device().removed,
         first_ms: w.first_ms,
         last_event_ms: w.last_event_ms,
         last_sign_ms: w.last_sign_ms,

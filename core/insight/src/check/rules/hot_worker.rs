@@ -38,7 +38,7 @@ fn look(view: &View<'_>) -> RuleOutcome {
     let pools = view.pools();
     if pools.is_empty() {
         return RuleOutcome::no_data(
-            "Two workers of one component are needed that are there for 90 s, with none that left since",
+            "Two workers of one component are needed that are there for 90 s, with none that was lost since",
         );
     }
     let hot = pools.iter().filter_map(|pool| carries(view, pool).or_else(|| gets(view, pool)));
@@ -132,7 +132,7 @@ fn gets<'v>(view: &View<'_>, pool: &'v [WorkerIx]) -> Option<Hot<'v>> {
 mod tests {
     use super::*;
     use crate::check::tests::stage::Stage;
-    use radixscope_model::record::Record;
+    use radixscope_model::record::{Outcome, Progress, Record};
 
     #[test]
     fn a_worker_that_gets_far_more_is_found() {
@@ -195,15 +195,34 @@ mod tests {
     }
 
     #[test]
-    fn a_worker_that_has_just_come_and_one_that_left_make_it_unknown() {
+    fn a_worker_that_has_just_come_and_one_that_was_lost_make_it_unknown() {
         let mut stage = Stage::new(1);
         stage.pass(20_000);
         stage.worker(1);
         stage.choose(&[90, 2], 50);
         assert!(stage.is_unknown(&RULE));
-        let mut stage = Stage::new(3);
+        let gone = || Record::Gone { worker: WorkerIx(3), why: radixscope_model::record::GoneWhy::Log };
+        let mut stage = Stage::new(4);
         stage.choose(&[60, 15, 15], 50);
-        stage.tell(Record::Gone { worker: WorkerIx(2), why: radixscope_model::record::GoneWhy::Log });
-        assert!(stage.is_unknown(&RULE));
+        let failed = Progress { outcome: Some(Outcome::Failed), ..Progress::default() };
+        let decision = stage.decide(3, 100, 50);
+        stage.progress(decision, failed);
+        stage.tell(gone());
+        assert!(stage.is_unknown(&RULE), "its requests go elsewhere all at once");
+        let mut stage = Stage::new(4);
+        stage.choose(&[60, 15, 15, 1], 50);
+        stage.tell(gone());
+        assert!(stage.found(&RULE).is_some(), "one that was stopped silences no rule");
+    }
+
+    #[test]
+    fn a_pool_that_lost_a_worker_silences_no_other_pool() {
+        let mut stage = Stage::new(3);
+        let (namespace, component) = ("dynamo".into(), "prefill".into());
+        let (worker, id) = (WorkerIx(3), radixscope_model::id::Worker::new(200, 0));
+        stage.tell(Record::Worker { worker, id, namespace, component });
+        stage.choose(&[60, 15, 15], 50);
+        stage.tell(Record::Gone { worker, why: radixscope_model::record::GoneWhy::Silent });
+        assert_eq!(stage.found(&RULE).unwrap().workers, [WorkerIx(0)]);
     }
 }

@@ -29,6 +29,7 @@ pub(super) mod starved_worker;
 mod unknown_parents;
 mod unknown_removals;
 mod worker_gone;
+pub(super) mod worker_stopped;
 mod worse_than_round_robin;
 mod zero_overlap;
 
@@ -64,6 +65,7 @@ pub(super) const ALL: &[&Rule] = &[
     &joined_late::RULE,
     &engine_hashes_differ::RULE,
     &worker_gone::RULE,
+    &worker_stopped::RULE,
     &ghost_worker::RULE,
     &router_restarted::RULE,
     &churn::RULE,

@@ -1,15 +1,11 @@
-//! A worker left, or is silent while routers still send it requests or can no longer reach it: its cache is lost and its
-//! requests may fail.
+//! A worker left without having been stopped, or is silent while routers still send it requests or can no longer reach it:
+//! its cache is lost and its requests may fail.
 
-use super::ghost_worker::{RESTARTS_MS, is_ghost};
 use super::prelude::*;
-use radixscope_model::record::{GoneWhy, LinkState, RoutingState, SourceKind};
-use radixscope_state::cluster::{DecisionEntry, Gone, ProcessState, WorkerState};
+use super::worker_stopped::{self, REPORTED_MS, departure, last_sign, left_lately};
+use radixscope_model::record::{LinkState, RoutingState, SourceKind};
+use radixscope_state::cluster::{DecisionEntry, ProcessState, WorkerState};
 
-/// A departure is reported for this long.
-const REPORTED_MS: u64 = 300_000;
-/// Silence after which a worker that left has finished what it had.
-const DRAINED_MS: u64 = 10_000;
 /// Silence that arouses suspicion, if requests were sent to it meanwhile.
 const SILENT_MS: u64 = 5_000;
 /// A request shows on a worker within this time.
@@ -30,26 +26,12 @@ pub(in crate::check) const RULE: Rule = Rule {
 };
 
 fn look(view: &View<'_>) -> RuleOutcome {
-    let all = 0..view.cluster.workers().len() as u16;
-    let gone: Vec<_> = all.map(WorkerIx).filter(|&worker| left_lately(view, worker).is_some()).collect();
+    let gone = worker_stopped::departed(view, |is_stopped| !is_stopped);
     let suspects: Vec<_> = suspects(view);
     if gone.is_empty() && suspects.is_empty() {
         return RuleOutcome::Ok;
     }
     found(view, &gone, &suspects).into()
-}
-
-fn left_lately(view: &View<'_>, worker: WorkerIx) -> Option<Gone> {
-    let state = view.worker(worker)?;
-    let gone = state.gone.or_else(|| state.last_gone.filter(|gone| has_drained(view, worker, state, gone)));
-    gone.filter(|gone| view.now.since(gone.at_ms) <= REPORTED_MS)
-}
-
-/// Whether a worker spoke on after it had left, and fell silent: it finished what it had.
-fn has_drained(view: &View<'_>, worker: WorkerIx, state: &WorkerState, gone: &Gone) -> bool {
-    let spoke_on = state.returned_ms.is_some_and(|at| at.since(gone.at_ms) <= RESTARTS_MS);
-    let is_silent = state.last_sign_ms.is_some_and(|last| view.now.since(last) >= DRAINED_MS);
-    spoke_on && is_silent && !is_ghost(view, worker)
 }
 
 /// Workers that look dead.
@@ -136,8 +118,8 @@ fn found(view: &View<'_>, gone: &[WorkerIx], suspects: &[WorkerIx]) -> Finding {
         }
     };
     let explanation = if suspects.is_empty() {
-        "What the worker had cached is lost, so its conversations are computed anew elsewhere. If it was stopped on \
-         purpose, nothing is wrong."
+        "What the worker had cached is lost, so its conversations are computed anew elsewhere. Nothing shows that it was \
+         stopped on purpose: it fell silent before it left, or requests on it failed."
     } else {
         "Routers sent requests to a worker that no longer shows any sign, so those requests wait or fail until its \
          registration expires. That takes up to 10 s after a process is killed; longer silence means that it hangs."
@@ -148,19 +130,6 @@ fn found(view: &View<'_>, gone: &[WorkerIx], suspects: &[WorkerIx]) -> Finding {
         .each(view, gone, |found, worker, who| departure(found, view, worker, who))
         .each(view, suspects, |found, worker, who| silence(found, view, worker, who))
         .fixes("worker_gone")
-}
-
-fn departure(found: Finding, view: &View<'_>, worker: WorkerIx, who: &str) -> Finding {
-    let Some(gone) = left_lately(view, worker) else { return found };
-    let how = match gone.why {
-        GoneWhy::Log => "a frontend's log",
-        GoneWhy::Health => "a frontend's list of instances",
-        GoneWhy::Metrics => "a frontend's metrics",
-        GoneWhy::Silent => "its long silence",
-    };
-    let found =
-        found.evidence(format!("Departure of {who}, by {how}"), view.seconds_since(gone.at_ms), "s ago");
-    last_sign(found, view, worker, who)
 }
 
 fn silence(found: Finding, view: &View<'_>, worker: WorkerIx, who: &str) -> Finding {
@@ -180,9 +149,4 @@ fn silence(found: Finding, view: &View<'_>, worker: WorkerIx, who: &str) -> Find
         }
         None => found,
     }
-}
-
-fn last_sign(found: Finding, view: &View<'_>, worker: WorkerIx, who: &str) -> Finding {
-    let last = view.worker(worker).and_then(|w| w.last_sign_ms).map(|last| view.seconds_since(last));
-    found.evidence_if(format!("Last KV event or load of {who}, by NATS"), last, "s ago")
 }

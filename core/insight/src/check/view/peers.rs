@@ -1,28 +1,36 @@
 //! Workers beside each other: which ones may be compared.
 
 use super::View;
-use radixscope_model::id::{Millis, WorkerIx};
+use crate::check::rules::worker_stopped::is_stopped;
+use radixscope_model::id::{Millis, PoolIx, WorkerIx};
 
-/// A worker that came this lately, or a cluster that lost one this lately, is not judged by its share.
+/// A worker that came this lately, or a pool that lost one abruptly this lately, is not judged by its share.
 const SETTLE_MS: u64 = 90_000;
 /// Workers first seen within this time of the first one were there before us.
 const TOGETHER_MS: u64 = 15_000;
 
 impl View<'_> {
     /// Workers that do the same work and may be compared: present, of one component, and not just come. Pools of one are
-    /// left out, one that looks dead, and all of them while a worker has just left.
+    /// left out, workers that look dead, and a pool that has just lost one abruptly: its requests went to the others all at
+    /// once. One that is stopped gives its own away one by one.
     pub(in crate::check) fn pools(&self) -> Vec<Vec<WorkerIx>> {
         let workers = self.cluster.workers();
         let is_recent = |at: Millis| self.now.since(at) < SETTLE_MS;
-        if workers.iter().any(|w| w.gone.is_some_and(|gone| is_recent(gone.at_ms))) {
-            return Vec::new();
-        }
+        let all = (0..workers.len() as u16).map(WorkerIx);
+        let was_lost = |ix: &WorkerIx| {
+            let gone = workers[ix.at()].gone.filter(|gone| is_recent(gone.at_ms));
+            gone.is_some_and(|gone| !is_stopped(self, *ix, &gone))
+        };
+        let settling: Vec<PoolIx> = all.filter(was_lost).map(|ix| workers[ix.at()].pool).collect();
         let Some(first) = workers.iter().map(|w| w.first_ms).min() else { return Vec::new() };
         // Of one that looks dead the last load stands still.
         let silent: &[WorkerIx] = self.active("worker_gone").map_or(&[], |finding| &finding.workers);
         let mut pools: Vec<Vec<WorkerIx>> = Vec::new();
         for ix in self.present().filter(|ix| !silent.contains(ix)) {
             let worker = &workers[ix.at()];
+            if settling.contains(&worker.pool) {
+                continue;
+            }
             if worker.first_ms.since(first) > TOGETHER_MS && is_recent(worker.first_ms) {
                 continue;
             }

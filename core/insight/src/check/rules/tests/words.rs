@@ -25,6 +25,7 @@ fn stages() -> Vec<(&'static str, Stage)> {
         ("router_restarted", routers::restart(15)),
         ("cold_tree", routers::restart(0)),
         ("worker_gone", workers::silent()),
+        ("worker_stopped", workers::stopped()),
         ("ghost_worker", workers::ghost()),
         ("behind", sources::behind()),
         ("source_down", sources::down()),

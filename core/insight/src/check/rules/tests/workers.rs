@@ -2,7 +2,7 @@
 
 use super::{Stage, evidence};
 use radixscope_model::id::WorkerIx;
-use radixscope_model::record::{GoneWhy, Record};
+use radixscope_model::record::{GoneWhy, Record, Severity};
 
 /// A worker that falls silent while requests go on being sent to it.
 pub(super) fn silent() -> Stage {
@@ -66,12 +66,23 @@ fn requests_that_need_nothing_new_may_leave_a_worker_silent() {
     assert!(stage.codes().is_empty(), "it tells no load, and stores nothing: {:?}", stage.codes());
 }
 
+/// A worker that leaves while it is received.
+pub(super) fn stopped() -> Stage {
+    let mut stage = Stage::new();
+    let worker = stage.worker(7);
+    stage.store(worker, None, 1..20);
+    stage.pass(1);
+    stage.tell(Record::Gone { worker, why: GoneWhy::Log });
+    stage.pass(5);
+    stage
+}
+
 #[test]
 fn a_departure_is_told_for_five_minutes() {
     let mut stage = Stage::new();
     let worker = stage.worker(7);
     stage.store(worker, None, 1..20);
-    stage.pass(1);
+    stage.pass(6);
     stage.tell(Record::Gone { worker, why: GoneWhy::Log });
     stage.pass(5);
     let finding = stage.found("worker_gone");
@@ -82,9 +93,50 @@ fn a_departure_is_told_for_five_minutes() {
 }
 
 #[test]
+fn a_worker_that_was_received_until_it_left_was_stopped() {
+    let stage = stopped();
+    assert_eq!(stage.codes(), ["worker_stopped"]);
+    let finding = stage.found("worker_stopped");
+    assert_eq!((finding.severity, &*finding.title), (Severity::Info, "Stopped: worker 7/0"));
+}
+
+#[test]
+fn an_idle_worker_that_leaves_was_stopped_where_requests_are_known() {
+    let mut stage = Stage::new();
+    let worker = stage.worker(7);
+    stage.decide(worker, 20, 0);
+    stage.store(worker, None, 1..20);
+    stage.pass(60);
+    stage.tell(Record::Gone { worker, why: GoneWhy::Metrics });
+    stage.pass(5);
+    assert_eq!(stage.codes(), ["worker_stopped"]);
+}
+
+#[test]
+fn a_worker_that_a_request_was_sent_to_before_it_left_and_never_showed_was_killed() {
+    let mut stage = Stage::new();
+    let worker = stage.worker(7);
+    stage.store(worker, None, 1..20);
+    stage.pass(1);
+    stage.decide(worker, 20, 0);
+    stage.pass(1);
+    stage.tell(Record::Gone { worker, why: GoneWhy::Log });
+    stage.pass(5);
+    assert_eq!(stage.codes(), ["worker_gone"]);
+}
+
+#[test]
+fn a_departure_counts_as_it_was_first_found_out() {
+    let mut stage = stopped();
+    let first = stage.cluster.workers()[0].last_gone;
+    stage.tell(Record::Gone { worker: WorkerIx(0), why: GoneWhy::Health });
+    assert_eq!(stage.cluster.workers()[0].last_gone, first);
+}
+
+#[test]
 fn requests_to_a_worker_that_left_long_ago_are_told() {
     let stage = ghost();
-    assert_eq!(stage.grave(), ["worker_gone", "ghost_worker"]);
+    assert_eq!(stage.grave(), ["ghost_worker"]);
     assert_eq!(stage.found("ghost_worker").workers, [WorkerIx(0)]);
 }
 
@@ -98,7 +150,7 @@ fn a_worker_that_finishes_what_it_has_is_no_ghost() {
         stage.store(worker, None, n * 100..n * 100 + 5);
         stage.pass(1);
     }
-    assert_eq!(stage.grave(), ["worker_gone"]);
+    assert_eq!(stage.codes(), ["worker_stopped"]);
 }
 
 #[test]
@@ -131,9 +183,9 @@ fn a_worker_that_falls_silent_when_it_has_finished_what_it_had_has_left() {
         stage.store(worker, None, n * 100..n * 100 + 20);
         stage.pass(1);
     }
-    assert!(stage.finding("worker_gone").is_none(), "it speaks: {:?}", stage.codes());
-    stage.pass(13);
-    assert_eq!(stage.grave(), ["worker_gone"]);
+    assert!(stage.finding("worker_stopped").is_none(), "it speaks: {:?}", stage.codes());
+    stage.pass(14);
+    assert!(stage.finding("worker_stopped").is_some() && stage.grave().is_empty(), "{:?}", stage.codes());
 }
 
 #[test]
