@@ -158,7 +158,9 @@ fn WorkerRow(store: Store, worker: WorkerIx) -> impl IntoView {
             <Show when=move || row.with(|r| !r.facts.is_empty())>
                 <tr class="worker-facts"><td colspan="7">
                     {move || {
-                        let fact = |(id, text): (&'static str, String)| view! { <span class:quiet=id.starts_with("tier-") data-testid=id>{text}</span> };
+                        let fact = |(id, text): (&'static str, String)| {
+                            view! { <span class:quiet=id.ends_with("tier") data-testid=id>{text}</span> }
+                        };
                         row.with(|r| r.facts.clone()).into_iter().map(fact).collect_view()
                     }}
                 </td></tr>
