@@ -159,7 +159,7 @@ fn WorkerRow(store: Store, worker: WorkerIx) -> impl IntoView {
                 <tr class="worker-facts"><td colspan="7">
                     {move || {
                         let fact = |(id, text): (&'static str, String)| {
-                            view! { <span class:quiet=id.ends_with("tier") data-testid=id>{text}</span> }
+                            view! { <span class:quiet=id.contains("tier") data-testid=id>{text}</span> }
                         };
                         row.with(|r| r.facts.clone()).into_iter().map(fact).collect_view()
                     }}
