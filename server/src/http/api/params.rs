@@ -75,7 +75,14 @@ impl Params {
     /// The pool filter: `pool=NAMESPACE/COMPONENT`, `model=NAME`.
     pub(super) fn pools(&self) -> PoolFilter {
         let owned = |name| self.get(name).map(str::to_owned);
-        PoolFilter::new(owned("pool"), owned("model"))
+        // Bad values are refused where they are asked for.
+        let number = |name| self.u64(name).ok().flatten();
+        PoolFilter {
+            worker: self.worker().ok().flatten(),
+            block: number("root").or_else(|| number("hash")).map(BlockHash),
+            tokens: number("tokens").map(TokensHash),
+            ..PoolFilter::new(owned("pool"), owned("model"))
+        }
     }
 
     /// The worker filter.
@@ -85,7 +92,7 @@ impl Params {
 }
 
 /// Which pools are meant; without either name all of them.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub(super) struct PoolFilter {
     pool: Option<String>,
     model: Option<String>,
@@ -98,7 +105,7 @@ pub(super) struct PoolFilter {
 impl PoolFilter {
     /// Pools by name, by model, or by both.
     pub(super) fn new(pool: Option<String>, model: Option<String>) -> Self {
-        Self { pool, model }
+        Self { pool, model, ..Self::default() }
     }
 
     /// The pools meant; `None`: all.
