@@ -95,6 +95,48 @@ impl Observed<'_, '_> {
         say(here, About { frontend, at_us, request_id: &request_id }, self.out);
     }
 
+    /// A router that weighs costs chose: its log, its messages and what is measured of it.
+    fn tell_choice(&mut self, router: &Router, user: u32, choice: Choice, prefill_tokens: u64) {
+        let Choice { worker, overlap_blocks, .. } = choice;
+        let (at_ms, at_us, frontend) = (self.driver.now_ms(), self.driver.now_unix_us(), self.frontend(user));
+        let of_all = self.of_all(worker);
+        let Driver { config, users, pools, report, metrics, .. } = &mut *self.driver;
+        let Processes { pool, wire, log, request_ids, overlaps, .. } = &mut pools[self.pool];
+        overlaps[user as usize] = overlap_blocks;
+        let request_id = &request_ids[user as usize];
+        let isl_tokens = users.job(user).isl_tokens;
+        let prompt = &users.routed_blocks(user)[..(isl_tokens / config.block_size_tokens) as usize];
+        let candidates = router.candidates();
+        report.decided(|decision| {
+            decision.at_ms = at_ms;
+            decision.worker = of_all;
+            decision.first_worker = pool.first_worker;
+            decision.isl_tokens = isl_tokens;
+            decision.prompt.extend(prompt.iter().map(|b| b.block_hash));
+            decision.candidates.extend_from_slice(candidates);
+        });
+        metrics
+            .iter_mut()
+            .for_each(|metrics| metrics.decided(frontend, self.pool, isl_tokens, &choice, router));
+        match pool.release() {
+            Release::V0_9 => {
+                let decided = DecisionInput { worker, workers: router.workers(), candidates };
+                log.decided(frontend, at_us, &decided, |worker| wire.worker_id(worker), self.out);
+            }
+            Release::V1_6 => {
+                let about = About { frontend, at_us, request_id };
+                log.selected(about, wire.worker_id(worker), &candidates[usize::from(worker)], self.out);
+            }
+        }
+        let isl_blocks = isl_tokens.div_ceil(config.block_size_tokens);
+        wire.hit_rate(at_ms, frontend, worker, isl_blocks, overlap_blocks, self.out);
+        if config.replica_sync {
+            let added = Step::added(pool, prompt, (isl_tokens, overlap_blocks), prefill_tokens);
+            wire.sequence(at_ms, (Teller::Router, worker), request_id, added, self.out);
+        }
+        self.router_load(router, worker, user);
+    }
+
     /// A part of a request is done, and where that answers it, the request.
     fn log_served(&mut self, user: u32, served: &Served) {
         let &Served { worker, job, ttft_us, e2e_us, .. } = served;
@@ -190,61 +232,22 @@ impl Surroundings for Observed<'_, '_> {
     }
 
     fn routed(&mut self, router: &Router, user: u32, choice: Choice, prefill_tokens: u64) {
-        let Choice { worker, overlap_blocks, .. } = choice;
-        let of_all = self.of_all(worker);
+        let of_all = self.of_all(choice.worker);
         if self.role() == Role::Decode {
             self.driver.requests[user as usize].open += 1;
         } else {
             self.driver.report.routed_total += 1;
         }
-        let pool = self.pool;
         self.driver.metrics.iter_mut().for_each(|metrics| metrics.routed(of_all));
-        if !router.is_kv() {
-            if self.release() == Release::V1_6 {
-                self.driver.name_request(pool, user);
-                self.log(user, |here, about, out| {
-                    here.log.took_turn(about, here.wire.worker_id(worker), out);
-                });
-            }
-            return;
+        if router.is_kv() {
+            self.driver.name_request(self.pool, user);
+            self.tell_choice(router, user, choice, prefill_tokens);
+        } else if self.release() == Release::V1_6 {
+            self.driver.name_request(self.pool, user);
+            self.log(user, |here, about, out| {
+                here.log.took_turn(about, here.wire.worker_id(choice.worker), out);
+            });
         }
-        self.driver.name_request(pool, user);
-        let (at_ms, at_us, frontend) = (self.driver.now_ms(), self.driver.now_unix_us(), self.frontend(user));
-        let Driver { config, users, pools, report, metrics, .. } = &mut *self.driver;
-        let Processes { pool, wire, log, request_ids, overlaps, .. } = &mut pools[self.pool];
-        overlaps[user as usize] = overlap_blocks;
-        let request_id = &request_ids[user as usize];
-        let isl_tokens = users.job(user).isl_tokens;
-        let prompt = &users.routed_blocks(user)[..(isl_tokens / config.block_size_tokens) as usize];
-        let candidates = router.candidates();
-        report.decided(|decision| {
-            decision.at_ms = at_ms;
-            decision.worker = of_all;
-            decision.first_worker = pool.first_worker;
-            decision.isl_tokens = isl_tokens;
-            decision.prompt.extend(prompt.iter().map(|b| b.block_hash));
-            decision.candidates.extend_from_slice(candidates);
-        });
-        metrics
-            .iter_mut()
-            .for_each(|metrics| metrics.decided(frontend, self.pool, isl_tokens, &choice, router));
-        match pool.release() {
-            Release::V0_9 => {
-                let decided = DecisionInput { worker, workers: router.workers(), candidates };
-                log.decided(frontend, at_us, &decided, |worker| wire.worker_id(worker), self.out);
-            }
-            Release::V1_6 => {
-                let about = About { frontend, at_us, request_id };
-                log.selected(about, wire.worker_id(worker), &candidates[usize::from(worker)], self.out);
-            }
-        }
-        let isl_blocks = isl_tokens.div_ceil(config.block_size_tokens);
-        wire.hit_rate(at_ms, frontend, worker, isl_blocks, overlap_blocks, self.out);
-        if config.replica_sync {
-            let added = Step::added(pool, prompt, (isl_tokens, overlap_blocks), prefill_tokens);
-            wire.sequence(at_ms, (Teller::Router, worker), request_id, added, self.out);
-        }
-        self.router_load(router, worker, user);
     }
 
     fn prefilled(&mut self, router: &Router, user: u32, first: &FirstToken) {
