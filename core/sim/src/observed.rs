@@ -17,7 +17,7 @@ use super::serving::{FirstToken, Rejected, Served, Surroundings};
 use super::timing;
 use super::topology::Release;
 use super::users::Users;
-use super::wire::{Out, Step, Teller, Tier};
+use super::wire::{Out, Reporter, Step, Tier};
 use super::workload::{DECODE_ROUTED_US, Driver, Event, PrefillPart};
 use radixscope_model::id::{BlockHash, Millis};
 use radixscope_model::record::Block;
@@ -77,13 +77,13 @@ impl Observed<'_, '_> {
         here.wire.stored((at_ms, worker, tier), (parent, blocks.start, stored), delivery, self.out);
     }
 
-    fn sequence(&mut self, router: &Router, (teller, worker): (Teller, u16), user: u32, step: Step<'_>) {
+    fn sequence(&mut self, router: &Router, (reporter, worker): (Reporter, u16), user: u32, step: Step<'_>) {
         let at_ms = self.driver.now_ms();
         let Processes { pool, wire, request_ids, .. } = &mut self.driver.pools[self.pool];
         // Workers tell of first tokens unasked.
-        let tells = pool.config.replica_sync || teller == Teller::Worker;
+        let tells = pool.config.replica_sync || reporter == Reporter::Worker;
         if tells && router.is_kv() {
-            wire.sequence(at_ms, (teller, worker), &request_ids[user as usize], step, self.out);
+            wire.sequence(at_ms, (reporter, worker), &request_ids[user as usize], step, self.out);
         }
     }
 
@@ -132,7 +132,7 @@ impl Observed<'_, '_> {
         wire.hit_rate(at_ms, frontend, worker, isl_blocks, overlap_blocks, self.out);
         if config.replica_sync {
             let added = Step::added(pool, prompt, (isl_tokens, overlap_blocks), prefill_tokens);
-            wire.sequence(at_ms, (Teller::Router, worker), request_id, added, self.out);
+            wire.sequence(at_ms, (Reporter::Router, worker), request_id, added, self.out);
         }
         self.router_load(router, worker, user);
     }
@@ -264,13 +264,13 @@ impl Surroundings for Observed<'_, '_> {
                 metrics.first_token(frontend, self.pool, ttft_us, (isl_tokens, cached_tokens));
             }
         }
-        self.told(worker);
+        self.moment_ended(worker);
         // From 1.5 on those who answer tell of the first token, and the router of what it counts.
         if self.release() == Release::V1_6 && role != Role::Prefill {
-            self.sequence(router, (Teller::Worker, worker), user, Step::MarkPrefillCompleted);
+            self.sequence(router, (Reporter::Worker, worker), user, Step::MarkPrefillCompleted);
         }
         if role != Role::Decode {
-            self.sequence(router, (Teller::Router, worker), user, Step::MarkPrefillCompleted);
+            self.sequence(router, (Reporter::Router, worker), user, Step::MarkPrefillCompleted);
         }
         self.router_load(router, worker, user);
     }
@@ -280,7 +280,7 @@ impl Surroundings for Observed<'_, '_> {
         self.driver.agenda.after(transfer_us, Event::Transferred(user));
     }
 
-    fn told(&mut self, worker: u16) {
+    fn moment_ended(&mut self, worker: u16) {
         let at_ms = self.driver.now_ms();
         self.driver.pools[self.pool].wire.flush(at_ms, worker, self.out);
     }
@@ -349,7 +349,7 @@ impl Surroundings for Observed<'_, '_> {
     }
 
     fn failed(&mut self, router: &Router, worker: u16, user: u32, failure: Failure) {
-        self.sequence(router, (Teller::Router, worker), user, Step::Free);
+        self.sequence(router, (Reporter::Router, worker), user, Step::Free);
         self.router_load(router, worker, user);
         let frontend = self.frontend(user);
         let (is_first, is_over) =
@@ -385,7 +385,7 @@ impl Surroundings for Observed<'_, '_> {
         if self.release() == Release::V1_6 && router.is_kv() {
             self.log_served(user, served);
         }
-        self.sequence(router, (Teller::Router, served.worker), user, Step::Free);
+        self.sequence(router, (Reporter::Router, served.worker), user, Step::Free);
         self.router_load(router, served.worker, user);
         let (of_all, now_us) = (self.of_all(served.worker), self.now_us());
         self.driver.metrics.iter_mut().for_each(|metrics| metrics.served(of_all, served));

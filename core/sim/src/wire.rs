@@ -73,9 +73,9 @@ impl Tier {
     }
 }
 
-/// Who tells of a step in the life of a request.
+/// Who reports a step in the life of a request.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Teller {
+pub(super) enum Reporter {
     Router,
     /// The worker that runs it (≥ 1.5).
     Worker,
@@ -451,7 +451,7 @@ impl Wire {
     pub(super) fn sequence(
         &mut self,
         at_ms: Millis,
-        (teller, worker): (Teller, u16),
+        (reporter, worker): (Reporter, u16),
         request_id: &str,
         data: Step<'_>,
         out: Out<'_>,
@@ -459,9 +459,9 @@ impl Wire {
         let lora_name = (self.release == Release::V1_6).then_some(());
         let at = &mut self.workers[usize::from(worker)];
         let worker = WorkerWithDpRank { worker_id: at.id, dp_rank: 0 };
-        let (router_id, sequence) = match teller {
-            Teller::Router => (self.routers[0].id, &mut self.routers[0].sequences),
-            Teller::Worker => (at.id, &mut at.sequences),
+        let (router_id, sequence) = match reporter {
+            Reporter::Router => (self.routers[0].id, &mut self.routers[0].sequences),
+            Reporter::Worker => (at.id, &mut at.sequences),
         };
         let event = ActiveSequenceEvent { request_id, worker, data, router_id, lora_name };
         self.buffers.publish(&self.sequences, (router_id, sequence.next()), at_ms, &event, out);

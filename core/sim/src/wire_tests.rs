@@ -68,7 +68,7 @@ fn the_life_of_a_request_has_the_fields_of_dynamo_in_its_order() {
     let say = |step: fn(&[Block]) -> Step<'_>| {
         let blocks = blocks([(7585370176810793920, 0), (0x9b3e_eddc_fd32_dfef, 0)]);
         let (subject, bytes) = published(EventLine::JetStream, |wire, out| {
-            wire.sequence(Millis(0), (Teller::Router, 0), "e9980da3", step(&blocks), out);
+            wire.sequence(Millis(0), (Reporter::Router, 0), "e9980da3", step(&blocks), out);
         });
         assert_eq!(subject, "namespace.dynamo.component.backend.active_sequences_events");
         hex(payload_of(&bytes))
