@@ -212,15 +212,16 @@ pub struct Simulation {
     /// Workers of each pool: of those that prefill and of those that decode, or of each model
     #[arg(long, env = "RADIXSCOPE_WORKERS", default_value_t = 3)]
     pub workers: u16,
-    /// KV blocks that each worker holds [default: those of an H200 with Llama 70B in FP8]
+    /// KV blocks that each worker holds [default: those of an H200 with Llama 70B in FP8; half of them with the topology
+    /// tiers]
     #[arg(long, env = "RADIXSCOPE_BLOCKS", value_name = "BLOCKS")]
     pub blocks: Option<u32>,
     /// Tokens per block
     #[arg(long, env = "RADIXSCOPE_BLOCK_SIZE", value_name = "TOKENS", default_value_t = 32)]
     pub block_size: u32,
-    /// Users at once, each with one request in flight
-    #[arg(long, env = "RADIXSCOPE_CONCURRENCY", value_name = "USERS", default_value_t = 120)]
-    pub concurrency: u32,
+    /// Users at once, each with one request in flight [default: 120; 90 with the topology tiers]
+    #[arg(long, env = "RADIXSCOPE_CONCURRENCY", value_name = "USERS")]
+    pub concurrency: Option<u32>,
     /// How requests find a worker
     #[arg(long, env = "RADIXSCOPE_ROUTER", value_enum, default_value_t = Router::Kv)]
     pub router: Router,

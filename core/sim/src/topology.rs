@@ -1,7 +1,7 @@
 //! Which pools a simulated deployment has: a pool is the workers of one component, among which one router chooses.
 //! Must not know how requests are served or what is published.
 
-use super::config::{Config, ConfigError, EventLine, Fleet};
+use super::config::{Config, ConfigError, EventLine, Fleet, Workload};
 use super::fault::Fault;
 use radixscope_router::{Formula, Role, RouterSettings};
 
@@ -10,9 +10,9 @@ const PREFILL_COMPONENT: &str = "prefill";
 /// Blocks of a worker's host memory for each block on its device.
 const HOST_BLOCKS_PER_BLOCK: u32 = 3;
 
-/// Shared starters of the users of workers with host memory, for each one of the others' users: so many that some come again
-/// after they left the device.
-const STARTERS_PER_STARTER: u32 = 30;
+/// Shared starters of the users of workers with host memory, for each one of the others' users, of half their length: so many
+/// that some come again after they left the device.
+const STARTERS_PER_STARTER: u32 = 15;
 
 /// What serves the requests. [`Topology::Aggregated`] speaks as Dynamo 0.9.1 does, all others as 1.6.1.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
@@ -24,7 +24,8 @@ pub enum Topology {
     Disaggregated,
     /// Two models, each with a pool of its own; every prompt goes to both, as when answers are compared.
     TwoModels,
-    /// One pool whose workers keep a copy of every prompt in host memory.
+    /// One pool whose workers keep a copy of every prompt in host memory; its users have more and shorter starters than
+    /// configured.
     Tiers,
 }
 
@@ -139,8 +140,9 @@ impl Topology {
             config.router = of_1_6(config.router);
         }
         if self == Self::Tiers {
-            let starters = &mut config.workload.starters;
+            let Workload { starters, starter_tokens: (least, most), .. } = &mut config.workload;
             *starters = starters.saturating_mul(STARTERS_PER_STARTER);
+            (*least, *most) = (*least / 2, *most / 2);
         }
     }
 }

@@ -43,14 +43,19 @@ fn fault_plan(options: &Simulation) -> Option<FaultPlan> {
 /// The simulator's own configuration.
 pub(super) fn simulated(options: &Simulation) -> Result<radixscope_sim::Config, Failure> {
     let block_size_tokens = options.block_size;
-    let blocks_of_an_h200 = || capacity::reference_blocks_per_worker(block_size_tokens);
+    let blocks_of_an_h200 = capacity::reference_blocks_per_worker(block_size_tokens);
+    // Host memory is of use to a device that cannot keep everything, and that runs what it is asked for all the same.
+    let (usual_blocks, usual_users) = match options.topology {
+        Topology::Tiers => (blocks_of_an_h200 / 2, 90),
+        Topology::Aggregated | Topology::Disaggregated | Topology::TwoModels => (blocks_of_an_h200, 120),
+    };
     let config = radixscope_sim::Config {
         seed: options.seed,
         topology: options.topology,
         workers: options.workers,
-        blocks_per_worker: options.blocks.unwrap_or_else(blocks_of_an_h200),
+        blocks_per_worker: options.blocks.unwrap_or(usual_blocks),
         block_size_tokens,
-        concurrency: options.concurrency,
+        concurrency: options.concurrency.unwrap_or(usual_users),
         router: match options.router {
             Router::Kv => RouterSettings {
                 overlap_score_weight: options.overlap_score_weight,
@@ -94,6 +99,15 @@ mod tests {
         assert_eq!(after(&["--fault", "kill-worker", "--warm-up", "0"]), (0, Some(10_000)));
         assert_eq!(after(&["--fault", "gap", "--warm-up", "5"]), (5_000, Some(0)));
         assert_eq!(after(&["--fault", "slow", "--fault-after", "150"]), (120_000, Some(150_000)));
+    }
+
+    #[test]
+    fn without_options_the_cluster_is_the_reference_scenario() {
+        let (_, config) = planned(&[]);
+        assert_eq!(config.unwrap(), radixscope_sim::Config::default());
+        let (_, config) = planned(&["--topology", "tiers"]);
+        let config = config.unwrap();
+        assert_eq!((config.blocks_per_worker, config.concurrency), (5_369, 90));
     }
 
     #[test]

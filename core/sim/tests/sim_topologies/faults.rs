@@ -56,10 +56,10 @@ fn whatever_fails_is_freed_everywhere() {
         let (simulation, messages) = run(config, 120);
         let seen = seen(&messages);
         let mut open: HashMap<(&str, &str), u64> = HashMap::new();
-        for told in &seen.told {
-            let key = (&*told.request_id, &*told.component);
-            match told.step {
-                Step::Added(_) => assert_eq!(open.insert(key, told.at_ms), None, "added once"),
+        for reported in &seen.reported {
+            let key = (&*reported.request_id, &*reported.component);
+            match reported.step {
+                Step::Added(_) => assert_eq!(open.insert(key, reported.at_ms), None, "added once"),
                 Step::PrefillCompleted => assert!(open.contains_key(&key), "{} {key:?}", fault.name()),
                 Step::Freed => assert!(open.remove(&key).is_some(), "freed once"),
             }
@@ -168,7 +168,7 @@ fn blocks_of_another_size_are_those_of_one_pool() {
         };
         assert!(warns("worker-1") && !warns("worker-4"));
         // The decode part has blocks of the router's size all the same.
-        let chains = seen.told.iter().filter_map(|told| told.added()?.token_sequence.as_ref());
+        let chains = seen.reported.iter().filter_map(|reported| reported.added()?.token_sequence.as_ref());
         assert!(chains.clone().count() > 20 && chains.clone().all(|chain| !chain.is_empty()));
     }
 }
@@ -178,9 +178,12 @@ fn a_hot_worker_is_one_of_one_pool() {
     let (simulation, messages) = run(faulty(Topology::Disaggregated, Fault::HotWorker), 120);
     let seen = seen(&messages);
     let share = |worker: u16, component: &str| {
-        let added = seen.told.iter().filter(|told| told.component == component && told.added().is_some());
+        let added = seen
+            .reported
+            .iter()
+            .filter(|reported| reported.component == component && reported.added().is_some());
         let id = simulation.worker_id(worker);
-        added.clone().filter(|told| told.worker == id).count() as f64 / added.count() as f64
+        added.clone().filter(|reported| reported.worker == id).count() as f64 / added.count() as f64
     };
     assert!(share(0, "prefill") > 0.6, "{}", share(0, "prefill"));
     assert!((3..6).all(|worker| share(worker, "backend") < 0.6));

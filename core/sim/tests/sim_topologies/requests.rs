@@ -1,4 +1,4 @@
-//! The life of a request: in which order its steps are told, by whom and where.
+//! The life of a request: in which order its steps are reported, by whom and where.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -6,13 +6,13 @@ use radixscope_dynamo::log_line::LogEvent;
 use radixscope_model::record::Role;
 use radixscope_sim::Topology;
 
-use crate::seen::{Seen, Told, run, small};
+use crate::seen::{Reported, Seen, run, small};
 
-/// Steps of each request that ended, in the order in which they were told.
-fn ended(seen: &Seen) -> HashMap<&str, Vec<&Told>> {
-    let mut requests: HashMap<&str, Vec<&Told>> = HashMap::new();
-    for told in &seen.told {
-        requests.entry(&told.request_id).or_default().push(told);
+/// Steps of each request that ended, in the order in which they were reported.
+fn ended(seen: &Seen) -> HashMap<&str, Vec<&Reported>> {
+    let mut requests: HashMap<&str, Vec<&Reported>> = HashMap::new();
+    for reported in &seen.reported {
+        requests.entry(&reported.request_id).or_default().push(reported);
     }
     requests.retain(|_, steps| {
         steps.last().is_some_and(|last| {
@@ -30,7 +30,7 @@ fn a_disaggregated_request_is_told_of_in_the_recorded_order() {
     assert!(requests.len() > 60, "{}", requests.len());
     assert_eq!(requests.len() as u64, simulation.report().finished_total);
     for steps in requests.values() {
-        let words: Vec<String> = steps.iter().map(|told| told.in_words()).collect();
+        let words: Vec<String> = steps.iter().map(|reported| reported.in_words()).collect();
         assert_eq!(
             words,
             [
@@ -101,7 +101,7 @@ fn every_prompt_goes_to_both_models() {
     let mut prompts: [Vec<&Vec<u64>>; 2] = Default::default();
     for (request, steps) in ended(&seen) {
         let component = &steps[0].component;
-        let words: Vec<String> = steps.iter().map(|told| told.in_words()).collect();
+        let words: Vec<String> = steps.iter().map(|reported| reported.in_words()).collect();
         let order = ["AddRequest R", "MarkPrefillCompleted W", "MarkPrefillCompleted R", "Free R"];
         assert_eq!(words, order.map(|step| format!("{component} {step}")), "{request}");
         let added = steps[0].added().expect("added");
@@ -126,9 +126,9 @@ fn without_replica_sync_only_those_who_answer_tell_of_first_tokens() {
         let config = radixscope_sim::Config { replica_sync: false, ..small(topology) };
         let (_, messages) = run(config, 60);
         let seen = Seen::of(&messages);
-        assert!(seen.told.len() > 30);
+        assert!(seen.reported.len() > 30);
         let word = format!("{component} MarkPrefillCompleted W");
-        assert!(seen.told.iter().all(|told| told.in_words() == word));
+        assert!(seen.reported.iter().all(|reported| reported.in_words() == word));
     }
 }
 
