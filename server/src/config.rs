@@ -237,14 +237,16 @@ pub struct Simulation {
     /// Simulated seconds per second
     #[arg(long, env = "RADIXSCOPE_SPEED", value_name = "X", default_value_t = 1.0, value_parser = speed)]
     pub speed: f64,
-    /// What goes wrong in the cluster; of several pools it hits the one that prefills, or that of the first model
-    /// [default: nothing]
+    /// What goes wrong in the cluster [default: nothing]
     #[arg(long, env = "RADIXSCOPE_FAULT", value_name = "NAME", value_parser = FaultName)]
     pub fault: Option<Fault>,
     /// When it begins: simulated time since the start, warm-up included, in seconds [default: 0; for what was alive
     /// before it is 30 s before the end of the warm-up]
     #[arg(long, env = "RADIXSCOPE_FAULT_AFTER", value_name = "SECONDS", requires = "fault", value_parser = clap::value_parser!(u64).range(0..=86_400))]
     pub fault_after: Option<u64>,
+    /// Component of the workers that it hits, where there are several [default: the first in which it shows]
+    #[arg(long, env = "RADIXSCOPE_FAULT_POOL", value_name = "COMPONENT", requires = "fault")]
+    pub fault_pool: Option<String>,
 }
 
 /// Reads the name of a topology.

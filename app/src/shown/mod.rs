@@ -8,7 +8,7 @@ mod tests;
 use std::ops::Deref;
 
 use radixscope_model::id::{PoolIx, WorkerIx};
-use radixscope_model::record::Role;
+use radixscope_model::record::{Role, Tier};
 use radixscope_state::cluster::Cluster;
 use radixscope_state::tree::Tree;
 
@@ -49,13 +49,22 @@ pub struct ShownPools {
     pub pool: PoolIx,
     /// The only one shown; `None`: all.
     pub only: Option<PoolIx>,
+    /// The lower tier whose tree is drawn; `None`: the device's.
+    pub tier: Option<Tier>,
 }
 
 impl ShownPools {
     /// Those that the address names; a name that no pool has means all.
     pub fn of(cluster: &Cluster, query: &PoolQuery) -> Self {
         let only = query.find(cluster).ok().flatten();
-        Self { pool: only.unwrap_or_else(|| cluster.default_pool()), only }
+        Self { pool: only.unwrap_or_else(|| cluster.default_pool()), only, tier: None }
+    }
+
+    /// The same with the tree of a lower tier, if anything is held there.
+    #[must_use]
+    pub fn in_tier(self, cluster: &Cluster, tier: Option<Tier>) -> Self {
+        let holds_blocks = |tier: &Tier| cluster.tier_tree(self.pool, *tier).totals().resident > 0;
+        Self { tier: tier.filter(holds_blocks), ..self }
     }
 }
 
@@ -68,17 +77,25 @@ pub struct Shown<'a> {
     pub pool: PoolIx,
     /// The only pool shown; `None`: all.
     pub only: Option<PoolIx>,
+    /// The lower tier whose tree is drawn; `None`: the device's.
+    pub tier: Option<Tier>,
 }
 
 impl<'a> Shown<'a> {
     /// Looks at `pools` of a state.
     pub fn new(cluster: &'a Cluster, pools: ShownPools) -> Self {
-        Self { cluster, pool: pools.pool, only: pools.only }
+        Self { cluster, pool: pools.pool, only: pools.only, tier: pools.tier }
     }
 
     /// The prefix tree of the pool that is drawn.
     pub fn tree(&self) -> &'a Tree {
-        self.cluster.tree(self.pool)
+        self.tier.map_or_else(|| self.cluster.tree(self.pool), |tier| self.cluster.tier_tree(self.pool, tier))
+    }
+
+    /// The lower tiers of that pool in which anything is held.
+    pub fn tiers(&self) -> Vec<Tier> {
+        let holds_blocks = |tier: &Tier| self.cluster.tier_tree(self.pool, *tier).totals().resident > 0;
+        Tier::ALL.into_iter().filter(holds_blocks).collect()
     }
 
     /// Tokens per block in that pool.

@@ -11,6 +11,7 @@ mod link;
 
 use leptos::prelude::*;
 use radixscope_model::id::{Millis, PoolIx, Seq, WorkerIx};
+use radixscope_model::record::Tier;
 use radixscope_state::cluster::{Cluster, PoolState, SnapshotReader};
 use radixscope_state::tree::Tree;
 use radixscope_state::tree::forest::{Arrangement, Forest};
@@ -22,7 +23,10 @@ pub use link::{Check, Link, Resyncs};
 
 pub use crate::shown::Shown;
 use crate::shown::{PoolLabel, PoolQuery, ShownPools};
-use crate::url::Address;
+use crate::url::{Address, Panel};
+
+/// Key in the address: `host_pinned`, `disk` or `external`, the tier whose blocks the tree panel draws; absent: the device.
+pub(crate) const TIER_KEY: &str = "tree.tier";
 
 /// The state and what belongs to it.
 #[derive(Default)]
@@ -91,9 +95,20 @@ impl Store {
         });
         let address = RwSignal::new(address);
         let query = Memo::new(move |_| address.with(|address| address.pools.clone()));
+        // The other panels are about what lies on the devices.
+        let tier = Memo::new(move |_| {
+            address.with(|address| {
+                let named = || Tier::named(&address.other(TIER_KEY)?);
+                (address.panel == Panel::Tree).then(named).flatten()
+            })
+        });
         let pools = Memo::new(move |_| {
             beat.track();
-            query.with(|query| live.with_value(|live| ShownPools::of(&live.cluster, query)))
+            query.with(|query| {
+                live.with_value(|live| {
+                    ShownPools::of(&live.cluster, query).in_tier(&live.cluster, tier.get())
+                })
+            })
         });
         let workers_of = move |list: fn(&Shown<'_>) -> Vec<WorkerIx>| {
             Memo::new(move |_| {
@@ -156,8 +171,8 @@ impl Store {
     }
 
     fn look_at_tree(self, arrangement: Arrangement, look: impl FnOnce(&Shown<'_>, &Forest)) {
-        let pool = self.pools.get().pool;
-        self.live.update_value(|live| live.cluster.arrange_forest(pool, arrangement));
+        let ShownPools { pool, tier, .. } = self.pools.get();
+        self.live.update_value(|live| live.cluster.arrange_forest(pool, tier, arrangement));
         self.peek(|shown| shown.tree().forest().map(|forest| look(shown, forest)));
     }
 

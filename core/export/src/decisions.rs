@@ -76,6 +76,8 @@ struct DecisionRow {
     /// The pool that was chosen from, as `NAMESPACE/COMPONENT`, and what its workers do.
     pool: String,
     role: Option<Role>,
+    /// The adapter (LoRA) that it asked for; `null`: none, or nobody told.
+    adapter: Option<String>,
     /// The choice for the same request in the other pool, where prefill and decode are apart.
     other_part: Option<DecisionId>,
     /// Whether the worker was given the request; `false`: a query that runs nothing, `null`: nobody said.
@@ -204,6 +206,7 @@ impl DecisionRow {
             worker,
             pool: cluster.pool(decided.pool).map(PoolState::name).unwrap_or_default(),
             role: cluster.role(decided.pool).map(|(role, _)| role),
+            adapter: decision.adapter.clone(),
             other_part: decision.other_part,
             dispatched: decision.dispatched,
             isl_tokens: decision.isl_tokens,

@@ -60,6 +60,7 @@ pub(super) fn simulated(options: &Simulation) -> Result<radixscope_sim::Config, 
             Router::RoundRobin => RouterSettings::round_robin(),
         },
         fault: fault_plan(options),
+        fault_pool: options.fault_pool.clone(),
         ..radixscope_sim::Config::default()
     };
     config.validate().map_err(|error| Failure::Usage(error.into()))?;
@@ -102,6 +103,19 @@ mod tests {
                 let (_, config) = planned(&["--topology", topology.name(), "--fault", fault.name()]);
                 assert_eq!(config.unwrap().topology, topology);
             }
+        }
+    }
+
+    #[test]
+    fn a_fault_can_hit_another_pool_in_which_it_shows() {
+        let hits = |fault: &str, pool: &str| {
+            let topology = ["--topology", "disaggregated", "--fault", fault, "--fault-pool", pool];
+            planned(&topology).1
+        };
+        assert_eq!(hits("kill-worker", "backend").unwrap().fault_pool.as_deref(), Some("backend"));
+        for (fault, pool) in [("no-events", "backend"), ("slow", "encode"), ("replicas", "prefill")] {
+            let Err(Failure::Usage(error)) = hits(fault, pool) else { panic!("not refused") };
+            assert!(error.to_string().contains("none of prefill, backend"), "{error}");
         }
     }
 

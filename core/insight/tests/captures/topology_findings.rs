@@ -4,7 +4,7 @@
 use radixscope_captures::Recording;
 use radixscope_model::record::{Finding, GoneWhy, Severity};
 
-use crate::watch::{ALL_AND_CARDS, NATS_AND_FRONTEND, NATS_AND_LOG, Sources, Tape, Watched};
+use crate::watch::{ALL_AND_CARDS, NATS, NATS_AND_FRONTEND, NATS_AND_LOG, Sources, Tape, Watched};
 
 /// Decisions whose costs are known, and those of them in which another candidate would have been cheaper.
 fn weighed(watched: &Watched) -> (usize, usize) {
@@ -72,5 +72,40 @@ fn a_worker_that_died_is_no_candidate_while_its_router_leaves_it_out() {
     for sources in [NATS_AND_LOG, ALL_AND_CARDS] {
         let watched = play("1.6.1-scale", sources, 5);
         assert_eq!(weighed(&watched), (171, 0), "{sources:?}: of 171, none passed a cheaper one over");
+    }
+}
+#[test]
+#[ignore]
+fn explore() {
+    for name in std::env::var("RX").unwrap().split(',') {
+        let tape = Tape::of_recording(&Recording::topology(name));
+        for sources in [NATS, NATS_AND_LOG, NATS_AND_FRONTEND, ALL_AND_CARDS] {
+            let watched = tape.play(sources, 0.0, 30);
+            println!("== {name} {sources:?}\n{}", watched.told());
+            for status in watched.cluster.checked() {
+                println!(
+                    "   {} {} {} {}",
+                    status.code,
+                    status.status.as_str(),
+                    status.explained_by,
+                    status.missing
+                );
+            }
+            for (pool, state) in watched.cluster.pools().iter().enumerate() {
+                let ix = radixscope_model::id::PoolIx(pool as u16);
+                println!(
+                    "   pool {} {:?} {:?}",
+                    state.name(),
+                    watched.cluster.role(ix),
+                    watched.cluster.models_in(ix)
+                );
+            }
+            for w in watched.cluster.workers() {
+                println!(
+                    "   {} last {:?} ev {:?} gone {:?} used {:?} returned {:?}",
+                    w.id, w.last_sign_ms, w.last_event_ms, w.last_gone, w.engine_used_blocks, w.returned_ms
+                );
+            }
+        }
     }
 }

@@ -241,6 +241,16 @@ impl Routing {
                 }
                 records
             }
+            (LogEvent::SelectedWithoutKv(selected), Some(worker)) => {
+                let mut decision = self.piece(&time.key(worker, cluster, &selected.ids));
+                decision.decided_ms = time.decided_ms;
+                decision.mode = Some(selected.mode);
+                let records = vec![Record::Decision(decision)];
+                if selected.ids.key().is_some() {
+                    self.begin(observed, &time, &records);
+                }
+                records
+            }
             (LogEvent::Dispatched(dispatched), Some(worker)) => {
                 let mut key = time.key(worker, cluster, &dispatched.ids);
                 key.overlap_blocks = Some(dispatched.overlap_blocks);

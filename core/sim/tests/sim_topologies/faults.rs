@@ -30,8 +30,8 @@ fn every_fault_is_simulated_on_every_topology_and_understood() {
     for topology in OF_1_6 {
         for fault in Fault::ALL {
             // Long pauses and long prompts need more than the small cluster has.
-            let config = Config { blocks_per_worker: 4_000, ..faulty(topology, fault) };
-            let (simulation, messages) = run(config, 90);
+            let config = Config { blocks_per_worker: 4_000, metrics: false, ..faulty(topology, fault) };
+            let (simulation, messages) = run(config, 50);
             let name = format!("{} on {}", fault.name(), topology.name());
             assert!(simulation.report().finished_total > 10, "{name}");
             // Panics at what it does not understand.
@@ -45,8 +45,15 @@ fn every_fault_is_simulated_on_every_topology_and_understood() {
 
 #[test]
 fn whatever_fails_is_freed_everywhere() {
-    for fault in [Fault::KillWorker, Fault::GhostWorker, Fault::RouterRestart] {
-        let (simulation, messages) = run(faulty(Topology::Disaggregated, fault), 120);
+    for (fault, pool) in [
+        (Fault::KillWorker, None),
+        (Fault::KillWorker, Some("backend")),
+        (Fault::GhostWorker, None),
+        (Fault::RouterRestart, None),
+    ] {
+        let fault_pool = pool.map(str::to_owned);
+        let config = Config { fault_pool, ..faulty(Topology::Disaggregated, fault) };
+        let (simulation, messages) = run(config, 120);
         let seen = seen(&messages);
         let mut open: HashMap<(&str, &str), u64> = HashMap::new();
         for told in &seen.told {
@@ -98,6 +105,33 @@ fn a_killed_prefill_worker_is_missed_where_it_worked() {
         .map(|m| String::from_utf8_lossy(&m.payload).matches("router_worker_registered{").count())
         .collect();
     assert_eq!((gone.first(), gone.last()), (Some(&6), Some(&5)));
+}
+
+#[test]
+fn a_killed_decode_worker_takes_its_requests_with_it() {
+    let fault_pool = Some("backend".to_owned());
+    let config = Config { fault_pool, ..faulty(Topology::Disaggregated, Fault::KillWorker) };
+    let (simulation, messages) = run(config, 120);
+    let lines =
+        messages.iter().filter(|m| m.channel == Channel::Log).map(|m| String::from_utf8_lossy(&m.payload));
+    let broken: Vec<_> = lines.filter(|line| line.contains("route request failed")).collect();
+    let worker = format!("worker_id={}", simulation.worker_id(5));
+    assert!(broken.iter().any(|line| line.contains("worker_disconnected")));
+    assert!(broken.iter().all(|line| line.contains("phase=Decode") && line.contains(&worker)), "{broken:?}");
+    let failed = simulation.report().failed_total;
+    assert_eq!(broken.len() as u64, failed, "each request once");
+}
+
+#[test]
+fn the_other_model_is_hit_where_that_is_asked_for() {
+    let fault_pool = Some("backend2".to_owned());
+    let config = Config { fault_pool, ..faulty(Topology::TwoModels, Fault::NoEvents) };
+    let (simulation, messages) = run(config, 60);
+    let seen = seen(&messages);
+    assert_eq!(
+        (publishing(&simulation, &seen, "backend"), publishing(&simulation, &seen, "backend2")),
+        (3, 0)
+    );
 }
 
 #[test]

@@ -24,7 +24,7 @@ fn a_block_in_host_memory_is_never_counted_on_the_device() {
 
 #[test]
 fn full_host_memory_drops_what_was_used_least() {
-    let (_, messages) = run(small(Topology::Tiers), 500);
+    let (_, messages) = run(small(Topology::Tiers), 350);
     let seen = Seen::of(&messages);
     for held in seen.held.values() {
         assert!(held.host_removed > 100, "{}", held.host_removed);

@@ -271,6 +271,11 @@ impl Tree {
         self.index.variants()
     }
 
+    /// Names beyond the first that workers have for blocks they hold.
+    pub fn further_names(&self) -> u64 {
+        self.twins.len() as u64
+    }
+
     /// Workers that hold the block at `node`; empty where it only leads to held blocks.
     pub fn owners(&self, node: NodeId) -> &OwnerSet {
         self.sets.get(self.arena[node].set())

@@ -40,7 +40,7 @@ fn cold(view: &View<'_>) -> Option<Cold> {
     let restarted = restarts(view).into_iter().map(|restart| restart.at_ms).max()?;
     let from = Millis(restarted.0 + RECOVERS_MS);
     let mut cold = Cold { decisions: 0, after: (0, 0), before: (0, 0), held: (0, 0) };
-    for decided in view.decisions(REACH_MS) {
+    for decided in view.decisions(REACH_MS).filter(|decided| !decided.ignores_cache) {
         let Some((isl, overlap)) = decided.decision.isl_blocks.zip(decided.decision.overlap_blocks) else {
             continue;
         };
