@@ -318,10 +318,10 @@ impl Cluster {
                 w.publishes_events = *publishes_events;
             }
             Record::Model { name, .. } => w.model = name.to_string(),
-            Record::Role { role, evidence, .. } => {
-                if head.pools.get_mut(pool.at()).is_some_and(|pool| pool.learn(*evidence, *role)) {
-                    self.settle_roles();
-                }
+            Record::Role { role, evidence, .. }
+                if head.pools.get_mut(pool.at()).is_some_and(|pool| pool.learn(*evidence, *role)) =>
+            {
+                self.settle_roles();
             }
             _ => {}
         }

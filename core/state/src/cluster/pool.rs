@@ -111,12 +111,12 @@ impl Cluster {
 
     /// The prefix tree of a pool; an empty one for a pool that is not known.
     pub fn tree(&self, pool: PoolIx) -> &Tree {
-        self.trees.get(pool.at()).unwrap_or_else(|| Tree::empty())
+        self.trees.get(pool.at()).unwrap_or_else(Tree::empty)
     }
 
     /// The prefix tree that holds the blocks of `worker`.
     pub fn tree_of(&self, worker: WorkerIx) -> &Tree {
-        self.pool_of(worker).map_or_else(|| Tree::empty(), |pool| self.tree(pool))
+        self.pool_of(worker).map_or_else(Tree::empty, |pool| self.tree(pool))
     }
 
     /// The prefix trees with their pools.
@@ -127,7 +127,7 @@ impl Cluster {
     /// What the workers of a pool hold in a lower tier, as a tree of its own: blocks before the first that is held there
     /// stand in it without holders. Empty where none is held.
     pub fn tier_tree(&self, pool: PoolIx, tier: Tier) -> &Tree {
-        self.tiers.get(&(pool, tier)).unwrap_or_else(|| Tree::empty())
+        self.tiers.get(&(pool, tier)).unwrap_or_else(Tree::empty)
     }
 
     /// Blocks that `worker` holds in a lower tier; `None`: no event of that tier was received from it.

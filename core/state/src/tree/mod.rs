@@ -207,7 +207,7 @@ impl Tree {
     }
 
     /// A tree without blocks, for whoever asks for one that is not there.
-    pub fn empty() -> &'static Self {
+    pub fn empty<'t>() -> &'t Self {
         static EMPTY: LazyLock<Tree> = LazyLock::new(Tree::default);
         &EMPTY
     }
