@@ -42,6 +42,9 @@ impl PoolQuery {
     }
 }
 
+/// Which tree is drawn: that of a pool, and of which of its lower tiers; `None`: of the devices.
+pub type DrawnTree = (PoolIx, Option<Tier>);
+
 /// Which pools are shown.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct ShownPools {
@@ -54,6 +57,11 @@ pub struct ShownPools {
 }
 
 impl ShownPools {
+    /// The tree that is drawn.
+    pub const fn drawn(&self) -> DrawnTree {
+        (self.pool, self.tier)
+    }
+
     /// Those that the address names; a name that no pool has means all.
     pub fn of(cluster: &Cluster, query: &PoolQuery) -> Self {
         let only = query.find(cluster).ok().flatten();

@@ -280,9 +280,11 @@ impl Store {
         })
     }
 
-    /// Picks out a worker, or none if it was picked out already.
+    /// Picks out a worker, or none if it was picked out already; nothing where its pool is not shown.
     pub fn pick(self, worker: WorkerIx) {
-        let Some(id) = self.peek(|cluster| cluster.worker(worker).map(|w| w.id)) else { return };
+        let id = self
+            .peek(|shown| shown.worker(worker).filter(|state| shown.has(state.pool)).map(|state| state.id));
+        let Some(id) = id else { return };
         self.address.update(|address| address.worker = (address.worker != Some(id)).then_some(id));
     }
 }
