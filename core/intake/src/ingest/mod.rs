@@ -424,7 +424,7 @@ impl Ingest {
                 if let Some(role) = card.role() {
                     self.role(&context, worker, role, RoleEvidence::Card, out);
                 }
-                if !card.display_name.is_empty() {
+                if !card.display_name.is_empty() && card.adapter.is_none() {
                     let name = Cow::Borrowed(card.display_name.as_str());
                     out.record(context.entry(Record::Model { worker, name }));
                 }

@@ -321,6 +321,7 @@ impl Routing {
                     }
                 }
                 records.append(&mut self.request_done(&time, done, cluster));
+                records.extend(models_shown(done, cluster));
                 records
             }
             (LogEvent::WorkerAdded(_), Some(worker)) => {
@@ -708,6 +709,18 @@ fn cached_on_device(selected: &Selected<'_>) -> Option<u64> {
 /// name no request.
 fn is_named_later(selected: &Selected<'_>) -> bool {
     selected.ids.key().is_none() && selected.host_pinned_blocks.is_some()
+}
+
+/// The model of a request is that of the workers it ran on, where nothing told it before: from 1.0 on a component serves one.
+/// Earlier logs do not name the workers.
+fn models_shown(done: &RequestDone<'_>, cluster: &Cluster) -> Vec<Record<'static>> {
+    let Some(model) = done.model.as_deref().filter(|model| !model.is_empty()) else { return Vec::new() };
+    let decode = done.decode_worker.filter(|worker| Some(*worker) != done.prefill_worker);
+    let workers = done.prefill_worker.into_iter().chain(decode);
+    let unknown = workers
+        .flat_map(|id| ranks_of(id, cluster))
+        .filter(|&worker| cluster.worker(worker).is_some_and(|state| state.model.is_empty()));
+    unknown.map(|worker| Record::Model { worker, name: Cow::Owned(model.to_owned()) }).collect()
 }
 
 /// The known ranks of a worker.

@@ -15,6 +15,7 @@ pub(super) mod hot_worker;
 mod in_flight_imbalance;
 mod joined_late;
 pub(super) mod memory_full;
+mod models_share_a_pool;
 mod no_events;
 mod not_kv_routing;
 mod nothing_heard;
@@ -56,6 +57,7 @@ pub(super) const ALL: &[&Rule] = &[
     &no_events::RULE,
     &nothing_heard::RULE,
     &event_lines_mixed::RULE,
+    &models_share_a_pool::RULE,
     &not_kv_routing::RULE,
     &router_hears_no_events::RULE,
     &approximate_mode::RULE,

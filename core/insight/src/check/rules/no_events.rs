@@ -128,8 +128,16 @@ fn may_only_decode(view: &View<'_>, silent: &[WorkerIx]) -> bool {
     let is_named = |worker: WorkerIx| {
         pool(worker).and_then(|pool| view.cluster.pool(pool)).is_some_and(|pool| !pool.component.is_empty())
     };
+    // Prefill and decode workers serve one model.
+    let speaking: Vec<_> = view.present().filter(|&worker| speaks(worker)).collect();
+    let serves_other = |&worker: &WorkerIx| {
+        let model = view.cluster.model_of(worker);
+        model.is_some()
+            && speaking.iter().all(|&other| view.cluster.model_of(other).is_some_and(|m| Some(m) != model))
+    };
     let has_role = |&worker: &WorkerIx| pool(worker).is_some_and(|pool| view.cluster.role(pool).is_some());
-    let named = silent.iter().all(|&worker| is_named(worker)) && !silent.iter().any(has_role);
+    let named = silent.iter().all(|&worker| is_named(worker))
+        && !silent.iter().any(|worker| has_role(worker) || serves_other(worker));
     let alone = |worker: WorkerIx| silent.iter().any(|&s| pool(s) == pool(worker));
     named && view.present().any(speaks) && !view.present().any(|worker| speaks(worker) && alone(worker))
 }

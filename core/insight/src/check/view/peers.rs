@@ -62,8 +62,12 @@ impl View<'_> {
     /// Whether a worker may be expected to publish KV events: decode workers need not, and others may say that they do not.
     pub(in crate::check) fn publishes(&self, worker: WorkerIx) -> bool {
         let Some(state) = self.worker(worker) else { return false };
-        let decodes = || self.cluster.role(state.pool).is_some_and(|(role, _)| role == Role::Decode);
-        state.last_event_ms.is_some() || !(state.publishes_events == Some(false) || decodes())
+        state.last_event_ms.is_some() || !(state.publishes_events == Some(false) || self.decodes(state.pool))
+    }
+
+    /// Whether the workers of a pool only decode what others prefilled.
+    pub(in crate::check) fn decodes(&self, pool: PoolIx) -> bool {
+        self.cluster.role(pool).is_some_and(|(role, _)| role == Role::Decode)
     }
 
     /// Whether a worker has just started, so that its cache is cold and prompts are computed whole: its publisher's events
