@@ -32,7 +32,7 @@ pub(super) fn recording(name: &str, folder: &Path) -> Result<Compared> {
     let recording = Recording::read(folder)?;
     let answer = |page: &str| answer(&folder.join(format!("rx/end.{page}.json")));
     let agreement = Agreement::of(&recording, &answer("decisions")?, Default::default());
-    let mut figures = cluster::figures(&recording.capture, &answer("cluster")?);
+    let mut figures = cluster::figures(&recording, &answer("cluster")?);
     figures.extend(latency::figures(&recording, &answer("latency")?));
     let row = table::row(name, &agreement);
     let wrong: Vec<&Figure> = figures.iter().filter(|figure| !figure.is_equal).collect();

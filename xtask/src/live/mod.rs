@@ -19,8 +19,10 @@ use crate::{
 
 mod compare;
 mod run;
+mod topology;
 
 use run::{Detail, Form, Run};
+use topology::Topology;
 
 /// What stands for every version.
 const ALL: &str = "all";
@@ -44,6 +46,9 @@ pub(crate) struct Args {
     /// Dynamo's version
     #[arg(value_parser = PossibleValuesParser::new(VERSIONS.into_iter().chain([ALL])))]
     version: String,
+    /// What is deployed
+    #[arg(long, value_enum, default_value_t)]
+    topology: Topology,
     /// Detail of the frontend's log; both, one after the other, when not given
     #[arg(long, value_enum)]
     log: Option<Detail>,
@@ -53,9 +58,9 @@ pub(crate) struct Args {
     /// Start the frontend with `--router-replica-sync`
     #[arg(long)]
     sync: bool,
-    /// Seconds of traffic
-    #[arg(long, default_value_t = 16)]
-    seconds: u32,
+    /// Seconds of traffic; else 16, and as many more as the topology needs
+    #[arg(long)]
+    seconds: Option<u32>,
     /// Use this `radixscope` instead of building one
     #[arg(long)]
     binary: Option<PathBuf>,
@@ -75,7 +80,9 @@ impl Args {
         };
         let run = |detail| {
             let version = version.to_owned();
-            Run { version, detail, form: self.format, is_synced: self.sync, seconds: self.seconds }
+            let seconds = self.seconds.unwrap_or(self.topology.seconds());
+            let (topology, form, is_synced) = (self.topology, self.format, self.sync);
+            Run { version, topology, detail, form, is_synced, seconds }
         };
         details.into_iter().map(run).collect()
     }

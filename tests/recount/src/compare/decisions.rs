@@ -4,6 +4,7 @@ use serde_json::Value;
 
 use super::Ratio;
 use super::pairs::{pairs, worker_of};
+use crate::capture::Happened;
 use crate::recording::Recording;
 use crate::router::{Decision, Fact, HALF_A_DECIMAL};
 
@@ -15,6 +16,8 @@ const RECONSTRUCTED: &str = "reconstructed";
 const SAME_MS: f64 = 0.000_6;
 /// Times of day are whole milliseconds.
 const SAME_TIME_MS: f64 = 1.0;
+/// The log may tell the end of a request as well: when its response was whole.
+const SAME_END_MS: f64 = 25.0;
 /// A replay through sockets moves them.
 const SAME_REPLAYED_MS: f64 = 25.0;
 /// Two programs on a busy machine receive the same message so far apart.
@@ -55,6 +58,14 @@ pub struct Agreement {
     pub itl: Ratio,
     /// First tokens.
     pub first_tokens: Ratio,
+    /// Ends of requests.
+    pub ends: Ratio,
+    /// Choices of a request with two that name each other.
+    pub linked: Ratio,
+    /// Costs of the chosen worker as the messages alone add up.
+    pub message_costs: Ratio,
+    /// The same that are not what the router logged: the recount itself is wrong.
+    pub miscounted: usize,
     /// Values that are shown and that are reported nowhere, by name.
     pub unreported: Vec<&'static str>,
     /// Choices that the client's notes contradict: the recount itself is wrong.
@@ -98,6 +109,7 @@ impl Agreement {
         let mut agreement = Self { surplus, contradicted: recording.contradicted().0, ..Self::default() };
         for (decision, row) in recording.decisions.iter().zip(&of) {
             agreement.decisions.add(row.is_some());
+            agreement.link(recording, decision, &of);
             let row = row.unwrap_or(&Value::Null);
             agreement.words(decision, row, given);
             agreement.costs(decision, row, given);
@@ -121,6 +133,9 @@ impl Agreement {
             self.ttft,
             self.itl,
             self.first_tokens,
+            self.ends,
+            self.linked,
+            self.message_costs,
         ];
         ratios.iter().all(|ratio| ratio.is_whole())
             && self.surplus == 0
@@ -130,7 +145,9 @@ impl Agreement {
 
     fn words(&mut self, decision: &Decision, row: &Value, given: Given) {
         let shift_s = given.shift_s;
-        let Self { request_ids, isl, overlap, ttft, itl, first_tokens, unreported, differences, .. } = self;
+        let Self {
+            request_ids, isl, overlap, ttft, itl, first_tokens, ends, unreported, differences, ..
+        } = self;
         let mut judge = |ratio: &mut Ratio,
                          what: &'static str,
                          reported: Option<f64>,
@@ -178,16 +195,20 @@ impl Agreement {
         judge(itl, "itl_ms", reported, is_unreported, &progress["itl_ms"], SAME_MS);
         let (reported, is_unreported) = count(&decision.output_tokens);
         judge(itl, "output_tokens", reported, is_unreported, &progress["output_tokens"], 0.0);
-        let first = decision.first_token.reported();
-        let is_published = first.is_some_and(|first| first.is_published);
-        let late_s = if is_published { 0.0 } else { given.nats_late_s };
-        let at_ms = first.map(|first| (first.at_s + shift_s + late_s) * 1_000.0);
-        let by_ms = match (is_published, shift_s == 0.0) {
-            (true, true) => SAME_TIME_MS,
-            (true, false) => SAME_REPLAYED_MS,
-            (false, _) => SAME_RECEIVED_MS,
+        let mut moment = |ratio: &mut Ratio, what: &'static str, fact: &Fact<Happened>, same_ms: f64| {
+            let at = fact.reported();
+            let is_published = at.is_some_and(|at| at.is_published);
+            let late_s = if is_published { 0.0 } else { given.nats_late_s };
+            let at_ms = at.map(|at| (at.at_s + shift_s + late_s) * 1_000.0);
+            let by_ms = match (is_published, shift_s == 0.0) {
+                (true, true) => same_ms,
+                (true, false) => SAME_REPLAYED_MS,
+                (false, _) => SAME_RECEIVED_MS,
+            };
+            judge(ratio, what, at_ms, false, &progress[what], by_ms);
         };
-        judge(first_tokens, "first_token_ms", at_ms, false, &progress["first_token_ms"], by_ms);
+        moment(first_tokens, "first_token_ms", &decision.first_token, SAME_TIME_MS);
+        moment(ends, "ended_ms", &decision.ended, SAME_END_MS);
         match (&decision.request_id, row["request_id"].as_str()) {
             (Fact::Reported(id), shown) => request_ids.add(shown == Some(id)),
             (Fact::NotReported, Some(_)) => unreported.push("request_id"),
@@ -195,8 +216,42 @@ impl Agreement {
         }
     }
 
+    /// The two choices of a request, and only those, name each other.
+    fn link(&mut self, recording: &Recording, decision: &Decision, of: &[Option<&Value>]) {
+        let row_of = |wanted: &Decision| {
+            let at = recording.decisions.iter().position(|one| std::ptr::eq(one, wanted))?;
+            of[at]
+        };
+        let Some(row) = row_of(decision) else { return };
+        let Some(worker) = decision.other_part else {
+            if !row["other_part"].is_null() && decision.request_id != Fact::Unsure {
+                self.unreported.push("other_part");
+            }
+            return;
+        };
+        let is_other = |one: &&Decision| one.request_id == decision.request_id && one.worker == worker;
+        let other = recording.decisions.iter().rev().find(is_other).and_then(row_of);
+        let is_linked = other.is_some_and(|other| other["id"] == row["other_part"]);
+        self.linked.add(is_linked);
+        if !is_linked {
+            let shown = &row["other_part"];
+            self.differences.push(format!("{:.6} other_part: {shown}, not on {worker:?}", decision.at_s));
+        }
+    }
+
     fn costs(&mut self, decision: &Decision, row: &Value, given: Given) {
         self.logits.add(row["logit"].as_f64().is_some_and(|cost| decision.is_logit(cost)));
+        if let Some(cost) = decision.message_cost {
+            let shown = row["cost"].as_f64();
+            let is_same = shown.is_some_and(|shown| (shown - cost).abs() <= HALF_A_DECIMAL);
+            self.message_costs.add(is_same);
+            self.miscounted += usize::from(!decision.is_logit(cost));
+            if !is_same {
+                let logit = decision.logit;
+                let what = format!("cost: {}, not {cost} (logged {logit})", row["cost"]);
+                self.differences.push(format!("{:.6} {what}", decision.at_s));
+            }
+        }
         let none = Vec::new();
         let shown = row["candidates"].as_array().unwrap_or(&none);
         let completeness = row["completeness"].as_str().unwrap_or(CHOSEN_ONLY);
@@ -221,7 +276,8 @@ impl Agreement {
         if !is_logged && decision.is_prompt_known {
             self.reconstructible.add(is_reconstructed);
         }
-        let is_sure = decision.request_id != Fact::Unsure;
+        // The hashes of a prefill choice's prompt may be in the message about the decode choice.
+        let is_sure = decision.request_id != Fact::Unsure && decision.other_part.is_none();
         if !is_logged && is_sure && !decision.is_prompt_known && shown.len() > 1 {
             self.unreported.push("candidates");
         }
