@@ -109,7 +109,7 @@ pub(crate) fn run(workspace: &Workspace, args: &Args) -> Result<ExitCode> {
     };
     let folder = workspace.target.join("live");
     copy_scripts(&scripts, &folder)?;
-    let (mut rows, mut failures) = (Vec::new(), Vec::new());
+    let (mut rows, mut sums, mut failures) = (Vec::new(), Vec::new(), Vec::new());
     for version in versions {
         let ready =
             steps.step(&format!("Dynamo {version} from PyPI"), "about 30 s and 0.6 GB, once", |step| {
@@ -133,6 +133,7 @@ pub(crate) fn run(workspace: &Workspace, args: &Args) -> Result<ExitCode> {
                         failures.push(anyhow!("{name}: {} differ", compared.differing));
                     }
                     rows.push(compared.row);
+                    sums.push(compared.sum);
                 }
                 Err(error) if process::stopping() => return Err(error),
                 // The other versions can still be compared.
@@ -140,7 +141,7 @@ pub(crate) fn run(workspace: &Workspace, args: &Args) -> Result<ExitCode> {
             }
         }
     }
-    println!("\n{}\n{}\n", compare::HEADING, rows.join("\n"));
+    println!("\n{}\n{}\n\n{}\n", compare::HEADING, rows.join("\n"), sums.join("\n"));
     for failure in &failures {
         println!("{failure:#}");
     }

@@ -30,6 +30,8 @@ const SAME_SHARE: f64 = 1e-12;
 pub struct Agreement {
     /// Choices that are shown.
     pub decisions: Ratio,
+    /// Choices of which everything that is reported is shown right, and nothing else.
+    pub right: Ratio,
     /// Decisions that are shown and were none, or twice.
     pub surplus: usize,
     /// Ids of requests.
@@ -108,11 +110,14 @@ impl Agreement {
         let (of, surplus) = pairs(&recording.decisions, shown, shift_s);
         let mut agreement = Self { surplus, contradicted: recording.contradicted().0, ..Self::default() };
         for (decision, row) in recording.decisions.iter().zip(&of) {
+            let wrong_before = agreement.wrong();
             agreement.decisions.add(row.is_some());
             agreement.link(recording, decision, &of);
             let row = row.unwrap_or(&Value::Null);
             agreement.words(decision, row, given);
             agreement.costs(decision, row, given);
+            let is_right = agreement.wrong() == wrong_before;
+            agreement.right.add(is_right);
         }
         agreement.hit_rate = hit_rate(recording, &of);
         agreement
@@ -120,6 +125,13 @@ impl Agreement {
 
     /// Whether nothing is missing, wrong or made up.
     pub fn is_whole(&self) -> bool {
+        self.wrong() == 0
+            && self.surplus == 0
+            && matches!(self.hit_rate, HitRate::NotReported | HitRate::Equal(_))
+    }
+
+    /// How much of what is reported of single decisions is missing, wrong or made up.
+    fn wrong(&self) -> usize {
         let ratios = [
             self.decisions,
             self.request_ids,
@@ -137,10 +149,7 @@ impl Agreement {
             self.linked,
             self.message_costs,
         ];
-        ratios.iter().all(|ratio| ratio.is_whole())
-            && self.surplus == 0
-            && self.unreported.is_empty()
-            && matches!(self.hit_rate, HitRate::NotReported | HitRate::Equal(_))
+        ratios.iter().map(|ratio| ratio.m - ratio.n).sum::<usize>() + self.unreported.len()
     }
 
     fn words(&mut self, decision: &Decision, row: &Value, given: Given) {
