@@ -65,6 +65,14 @@ impl Discovery {
         Ok(discovery)
     }
 
+    /// One note.
+    #[cfg(test)]
+    pub(crate) fn of(noted: &Value) -> Self {
+        let mut discovery = Self::default();
+        discovery.note(noted);
+        discovery
+    }
+
     fn note(&mut self, noted: &Value) {
         let Some(entries) = noted["kvs"].as_array().or_else(|| noted["discovery"]["kvs"].as_array()) else {
             return;

@@ -332,3 +332,64 @@ fn hit_rate(recording: &Recording, of: &[Option<&Value>]) -> HitRate {
         HitRate::Differs(mean, reported)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::discovery::Discovery;
+    use crate::router;
+
+    /// One request: its prompt is computed on worker 1, its tokens on worker 2.
+    fn recording() -> Recording {
+        let line = |worker: u64, role: &str, logit: f64| {
+            format!(
+                "2026-11-21T21:59:48.479823Z  INFO a::b: Selected worker router_mode=\"kv\" request_id=\"r\" \
+                 worker_id={worker} worker_type={role} dp_rank=0 logit={logit} effective_cached_blocks=0.0"
+            )
+        };
+        let mut recording = Recording::default();
+        recording.decisions = router::read([line(1, "prefill", 3.5), line(2, "decode", 7.0)]);
+        let card = |pool: &str, id: u64, role: &str| {
+            json!({"key": format!("v1/mdc/n/{pool}/generate/{id:x}"),
+                "value": {"instance_id": id, "card_json": {"display_name": "m", "worker_type": role}}})
+        };
+        recording.discovery =
+            Discovery::of(&json!({"kvs": [card("p", 1, "prefill"), card("d", 2, "decode")]}));
+        let pools = [((1, 0), "n/p".to_owned()), ((2, 0), "n/d".to_owned())].into();
+        router::link(&mut recording.decisions, &pools, &recording.discovery);
+        for (decision, cost) in recording.decisions.iter_mut().zip([3.5, 7.0]) {
+            decision.message_cost = Some(cost);
+            decision.part_only();
+        }
+        recording
+    }
+
+    fn answer() -> Value {
+        let row = |id: u64, worker: &str, cost: f64, overlap: Value| {
+            json!({"id": id, "request_id": "r", "worker_id": worker, "dp_rank": 0, "other_part": 1 - id, "cost": cost,
+                "logit": cost, "overlap_blocks": overlap, "at_ms": 1_795_298_388_479_u64})
+        };
+        json!({"decisions": [row(1, "2", 7.0, Value::Null), row(0, "1", 3.5, 0.into())]})
+    }
+
+    #[test]
+    fn both_choices_of_a_request_are_held_against_what_is_shown() {
+        let agreement = Agreement::of(&recording(), &answer(), Given::default());
+        assert!(agreement.is_whole(), "{agreement:?}");
+        assert_eq!((agreement.linked, agreement.message_costs), (Ratio { n: 2, m: 2 }, Ratio { n: 2, m: 2 }));
+        assert_eq!((agreement.right, agreement.miscounted), (Ratio { n: 2, m: 2 }, 0));
+    }
+
+    #[test]
+    fn a_choice_that_is_not_linked_or_costs_something_else_is_named() {
+        let mut shown = answer();
+        shown["decisions"][0]["other_part"] = Value::Null;
+        shown["decisions"][1]["cost"] = 4.5.into();
+        let agreement = Agreement::of(&recording(), &shown, Given::default());
+        assert!(!agreement.is_whole());
+        assert_eq!((agreement.linked.n, agreement.message_costs.n), (1, 1));
+        assert_eq!((agreement.right, agreement.differences.len()), (Ratio { n: 0, m: 2 }, 2));
+    }
+}
