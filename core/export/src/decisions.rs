@@ -97,6 +97,8 @@ struct DecisionRow {
     prefill_load_scale: Option<f64>,
     /// Cost of the chosen worker as the router gave it.
     logit: Option<f64>,
+    /// The same by the best source there is: among `candidates`, else `logit`, else as the router's messages add up.
+    cost: Option<f64>,
     /// Whether the router said that several workers cost the same.
     tied: bool,
     candidates: Vec<CandidateRow>,
@@ -218,6 +220,7 @@ impl DecisionRow {
             overlap_score_weight: decision.prefill_factor.filter(|_| decision.formula == Some(Formula::A)),
             prefill_load_scale: decision.prefill_factor.filter(|_| decision.formula != Some(Formula::A)),
             logit: decision.logit,
+            cost: decided.chosen_cost(),
             tied: decision.tied,
             candidates,
             candidates_forgotten: decided.candidates_forgotten(),

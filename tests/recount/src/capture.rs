@@ -3,31 +3,66 @@
 use std::{
     collections::{BTreeMap, BTreeSet, HashMap},
     path::Path,
+    sync::LazyLock,
 };
 
 use anyhow::{Context, Result, anyhow};
 use base64::{Engine, prelude::BASE64_STANDARD};
+use regex::Regex;
 use serde_json::Value;
 
+use crate::loads::Loads;
+use crate::log::pattern;
 use crate::{Worker, files};
+
+/// Where blocks are unless an event names another tier.
+const DEVICE: &str = "device";
 
 /// Figures of one worker.
 #[derive(Default)]
 pub struct WorkerFigures {
+    /// The pool on whose subject its events are.
+    pub pool: String,
     /// Blocks in its stored events.
     pub stored_total: u64,
     /// Hashes in its removed events.
     pub removed_total: u64,
+    /// By name, those below the device.
+    pub tiers: BTreeMap<String, TierFigures>,
     /// The node of each block it holds whose place in the tree is known.
     attached: HashMap<u64, usize>,
     /// Blocks it holds whose parent was never stored.
     unattached: BTreeSet<u64>,
 }
 
+/// Figures of one worker below its device.
+#[derive(Default)]
+pub struct TierFigures {
+    /// Blocks in stored events.
+    pub stored_total: u64,
+    /// Hashes in removed events.
+    pub removed_total: u64,
+    held: BTreeSet<u64>,
+}
+
+impl TierFigures {
+    /// Blocks that are there.
+    pub fn blocks(&self) -> u64 {
+        self.held.len() as u64
+    }
+}
+
 impl WorkerFigures {
     /// Blocks it holds, their place known or not.
     pub fn blocks(&self) -> u64 {
         (self.attached.len() + self.unattached.len()) as u64
+    }
+
+    /// It holds nothing any more.
+    fn clear(&mut self) {
+        self.attached.clear();
+        self.unattached.clear();
+        self.tiers.values_mut().for_each(|tier| tier.held.clear());
     }
 }
 
@@ -53,8 +88,16 @@ pub struct Added {
     pub request_id: String,
     /// The chosen worker.
     pub worker: Worker,
-    /// Full blocks of the prompt, if their hashes are there.
+    /// The pool on whose subject it is.
+    pub pool: String,
+    /// Hashes of the prompt's full blocks, if they are there.
+    pub chain: Option<Vec<u64>>,
+    /// Full blocks of the prompt, if this message or the one about the other choice for the request has their hashes.
     pub full_blocks: Option<u64>,
+    /// Prompt tokens of earlier requests on this worker that no message says are computed.
+    pub waiting_tokens: u64,
+    /// Different blocks of the requests that run on this worker, this one among them.
+    pub running_blocks: u64,
     /// Tokens of the prompt (0.8 to 1.1).
     pub isl_tokens: Option<u64>,
     /// Blocks that the worker held (0.8 to 1.1).
@@ -63,9 +106,9 @@ pub struct Added {
     pub prefill_tokens: Option<u64>,
 }
 
-/// When a request's first token came.
+/// When something happened to a request.
 #[derive(Clone, Copy, PartialEq, Debug)]
-pub struct FirstToken {
+pub struct Happened {
     /// When that was published, Unix seconds; when it was received, where there is no envelope.
     pub at_s: f64,
     /// Whether it is the time of publication.
@@ -83,10 +126,15 @@ pub struct Capture {
     pub added: Vec<Added>,
     /// `MarkPrefillCompleted` by the worker itself: the request's id and its worker.
     pub prefilled: BTreeMap<String, Worker>,
-    /// The first `MarkPrefillCompleted` of each request.
-    pub first_tokens: BTreeMap<String, FirstToken>,
-    /// Node of the union tree by its parent and its block's tokens; the root is node 0.
-    nodes: HashMap<(usize, u64), usize>,
+    /// The first `MarkPrefillCompleted` of each request on each worker.
+    pub first_tokens: BTreeMap<(String, Worker), Happened>,
+    /// The first `Free` of each request on each worker.
+    pub ends: BTreeMap<(String, Worker), Happened>,
+    /// The pool of each worker that any message names.
+    pub pools: BTreeMap<Worker, String>,
+    /// Node of the tree of a pool by its parent and its block's tokens; the root is node 0.
+    nodes: HashMap<(String, usize, u64), usize>,
+    loads: Loads,
 }
 
 impl Capture {
@@ -100,17 +148,45 @@ impl Capture {
             let message: Value = serde_json::from_str(&line).context("a line of the recording")?;
             capture.message(&message).with_context(|| format!("the message {message}"))?;
         }
+        capture.join_parts();
         Ok(capture)
     }
 
-    /// Nodes of the union tree that at least `owners` workers hold.
+    /// Nodes of the trees of all pools that at least `owners` workers hold.
     pub fn nodes_held_by(&self, owners: usize) -> u64 {
-        let mut held: HashMap<usize, usize> = HashMap::new();
-        for node in self.workers.values().flat_map(|worker| worker.attached.values().collect::<BTreeSet<_>>())
-        {
-            *held.entry(*node).or_default() += 1;
+        held_by(self.workers.values(), owners)
+    }
+
+    /// Nodes of the tree of a pool that at least `owners` workers hold.
+    pub fn nodes_of(&self, pool: &str, owners: usize) -> u64 {
+        held_by(self.of_pool(pool), owners)
+    }
+
+    /// Blocks that the workers of a pool hold together.
+    pub fn resident_of(&self, pool: &str) -> u64 {
+        self.of_pool(pool).map(WorkerFigures::blocks).sum()
+    }
+
+    /// Workers that are gone hold nothing.
+    pub(crate) fn leave(&mut self, is_there: impl Fn(Worker) -> bool) {
+        let gone = self.workers.iter_mut().filter(|(worker, _)| !is_there(**worker));
+        gone.for_each(|(_, figures)| figures.clear());
+    }
+
+    fn of_pool<'c>(&'c self, pool: &'c str) -> impl Iterator<Item = &'c WorkerFigures> {
+        self.workers.values().filter(move |worker| worker.pool == pool)
+    }
+
+    /// A message without the prompt's hashes has its number of full blocks from the one about the request's other choice.
+    fn join_parts(&mut self) {
+        let full: BTreeMap<String, u64> = self
+            .added
+            .iter()
+            .filter_map(|added| Some((added.request_id.clone(), added.chain.as_ref()?.len() as u64)))
+            .collect();
+        for added in &mut self.added {
+            added.full_blocks = added.full_blocks.or_else(|| full.get(&added.request_id).copied());
         }
-        held.values().filter(|&&count| count >= owners).count() as u64
     }
 
     fn message(&mut self, message: &Value) -> Result<()> {
@@ -143,9 +219,12 @@ impl Capture {
                 .context("an envelope without payload")?;
             as_json(&rmpv::decode::read_value(&mut &inner[..])?)
         };
+        let pool = pool_of(subject).unwrap_or_default();
         match (topic, &payload) {
-            ("kv-events", Value::Array(events)) => events.iter().try_for_each(|event| self.kv_event(event)),
-            ("kv-events", event) => self.kv_event(event),
+            ("kv-events", Value::Array(events)) => {
+                events.iter().try_for_each(|event| self.kv_event(event, &pool))
+            }
+            ("kv-events", event) => self.kv_event(event, &pool),
             ("kv-hit-rate", hit) => {
                 self.hit_rates.push(HitRate {
                     at_s,
@@ -156,44 +235,63 @@ impl Capture {
                 Ok(())
             }
             (_, Value::Array(steps)) => {
-                steps.iter().try_for_each(|step| self.sequence(step, at_s, is_published))
+                steps.iter().try_for_each(|step| self.sequence(step, &pool, Happened { at_s, is_published }))
             }
-            (_, step) => self.sequence(step, at_s, is_published),
+            (_, step) => self.sequence(step, &pool, Happened { at_s, is_published }),
         }
     }
 
-    fn sequence(&mut self, step: &Value, at_s: f64, is_published: bool) -> Result<()> {
+    fn sequence(&mut self, step: &Value, pool: &str, at: Happened) -> Result<()> {
         let worker = &step["worker"];
         let is_by_worker = step["router_id"] == worker["worker_id"];
         let worker = (number(worker, "worker_id")?, worker["dp_rank"].as_u64().unwrap_or(0));
         let request_id = step["request_id"].as_str().context("no request_id")?.to_owned();
+        self.pools.entry(worker).or_insert_with(|| pool.to_owned());
+        let key = (request_id, worker);
         if step["data"] == "MarkPrefillCompleted" {
-            self.first_tokens.entry(request_id.clone()).or_insert(FirstToken { at_s, is_published });
+            self.loads.prefilled(&key);
             if is_by_worker {
-                self.prefilled.insert(request_id, worker);
+                self.prefilled.insert(key.0.clone(), worker);
             }
+            self.first_tokens.entry(key).or_insert(at);
+        } else if step["data"] == "Free" {
+            self.loads.freed(&key);
+            self.ends.entry(key).or_insert(at);
         } else if let Some(request) = step["data"].get("AddRequest") {
+            let chain = request["token_sequence"].as_array();
+            let chain: Option<Vec<u64>> = chain.map(|of| of.iter().filter_map(Value::as_u64).collect());
+            let isl_tokens = request["isl"].as_u64();
+            let prefill_tokens = request["prefill_load_hint"]["initial_effective_prefill_tokens"].as_u64();
+            let waiting_tokens = self.loads.waiting_tokens(worker);
+            let running_blocks =
+                self.loads.add(&key, chain.as_deref().unwrap_or_default(), prefill_tokens.unwrap_or(0));
             self.added.push(Added {
-                at_s,
-                request_id,
+                at_s: at.at_s,
+                request_id: key.0,
                 worker,
-                full_blocks: request["token_sequence"].as_array().map(|chain| chain.len() as u64),
-                isl_tokens: request["isl"].as_u64(),
+                pool: pool.to_owned(),
+                full_blocks: chain.as_ref().map(|chain| chain.len() as u64),
+                chain,
+                waiting_tokens,
+                running_blocks,
+                isl_tokens,
                 overlap_blocks: request["overlap"].as_u64(),
-                prefill_tokens: request["prefill_load_hint"]["initial_effective_prefill_tokens"].as_u64(),
+                prefill_tokens,
             });
         }
         Ok(())
     }
 
-    fn kv_event(&mut self, message: &Value) -> Result<()> {
-        if !matches!(message["storage_tier"].as_str(), None | Some("device")) {
-            return Ok(());
-        }
+    fn kv_event(&mut self, message: &Value, pool: &str) -> Result<()> {
         let event = &message["event"];
         let id = (number(message, "worker_id")?, event["dp_rank"].as_u64().unwrap_or(0));
         let data = &event["data"];
         let worker = self.workers.entry(id).or_default();
+        pool.clone_into(&mut worker.pool);
+        self.pools.insert(id, pool.to_owned());
+        if let Some(tier) = message["storage_tier"].as_str().filter(|tier| *tier != DEVICE) {
+            return worker.tiers.entry(tier.to_owned()).or_default().event(data);
+        }
         if let Some(stored) = data.get("stored") {
             let mut parent = match stored["parent_hash"].as_u64() {
                 None => Some(0),
@@ -207,7 +305,8 @@ impl Capture {
                     continue;
                 };
                 let next = self.nodes.len() + 1;
-                let node = *self.nodes.entry((above, number(block, "tokens_hash")?)).or_insert(next);
+                let key = (pool.to_owned(), above, number(block, "tokens_hash")?);
+                let node = *self.nodes.entry(key).or_insert(next);
                 worker.attached.insert(hash, node);
                 parent = Some(node);
             }
@@ -219,11 +318,47 @@ impl Capture {
                 worker.unattached.remove(&hash);
             }
         } else if data == "cleared" {
-            worker.attached.clear();
-            worker.unattached.clear();
+            worker.clear();
         }
         Ok(())
     }
+}
+
+impl TierFigures {
+    fn event(&mut self, data: &Value) -> Result<()> {
+        if let Some(stored) = data.get("stored") {
+            for block in stored["blocks"].as_array().context("stored without blocks")? {
+                self.stored_total += 1;
+                self.held.insert(number(block, "block_hash")?);
+            }
+        } else if let Some(removed) = data.get("removed") {
+            for hash in removed["block_hashes"].as_array().context("removed without hashes")? {
+                self.removed_total += 1;
+                self.held.remove(&hash.as_u64().context("a hash")?);
+            }
+        } else if data == "cleared" {
+            self.held.clear();
+        }
+        Ok(())
+    }
+}
+
+fn held_by<'w>(workers: impl Iterator<Item = &'w WorkerFigures>, owners: usize) -> u64 {
+    let mut held: HashMap<usize, usize> = HashMap::new();
+    for node in workers.flat_map(|worker| worker.attached.values().collect::<BTreeSet<_>>()) {
+        *held.entry(*node).or_default() += 1;
+    }
+    held.values().filter(|&&count| count >= owners).count() as u64
+}
+
+/// Namespace and component of a subject, as `NAMESPACE/COMPONENT`; a stream's subject has no dots between them.
+fn pool_of(subject: &str) -> Option<String> {
+    static OF_STREAM: LazyLock<Regex> =
+        LazyLock::new(|| pattern(r"^namespace-(.+)-component-(.+)-kv-events\.kv-events$"));
+    static OF_SUBJECT: LazyLock<Regex> =
+        LazyLock::new(|| pattern(r"^namespace\.(.+)\.component\.([^.]+)\.(?:endpoint\.[^.]+\.)?[^.]+$"));
+    let parts = OF_STREAM.captures(subject).or_else(|| OF_SUBJECT.captures(subject))?;
+    Some(format!("{}/{}", &parts[1], &parts[2]))
 }
 
 fn number(value: &Value, key: &str) -> Result<u64> {

@@ -19,7 +19,9 @@
 
 pub mod capture;
 pub mod compare;
+pub mod discovery;
 mod files;
+mod loads;
 pub mod log;
 pub mod metrics;
 pub mod recording;

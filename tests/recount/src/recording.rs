@@ -1,11 +1,17 @@
 //! A recording as a whole: every decision with all that routers report of it, and the figures beside.
 
-use std::{collections::BTreeMap, fs, path::Path};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fs,
+    path::Path,
+};
 
 use anyhow::{Context as _, Result, bail};
 use serde_json::Value;
 
+use crate::Worker;
 use crate::capture::Capture;
+use crate::discovery::{Discovery, Role};
 use crate::files;
 use crate::metrics::{self, Histogram, Scrape};
 use crate::router::{self, Decision, Fact};
@@ -14,11 +20,14 @@ use crate::router::{self, Decision, Fact};
 const HIT_RATE: &str = "dynamo_component_router_kv_hit_rate";
 
 /// A recording.
+#[derive(Default)]
 pub struct Recording {
     /// Every decision, in order.
     pub decisions: Vec<Decision>,
     /// What its messages report.
     pub capture: Capture,
+    /// What its discovery held.
+    pub discovery: Discovery,
     /// Its scrapes, in order.
     pub scrapes: Vec<Scrape>,
     /// Time to first token and mean time between tokens, in milliseconds, of every request whose end a log reports.
@@ -34,8 +43,10 @@ pub struct Client {
     pub request_id: String,
     /// Tokens of the prompt.
     pub prompt_tokens: Option<u64>,
-    /// Where it ran.
-    pub worker_id: Option<u64>,
+    /// Where it ran; where prefill and decode are apart, where its prompt was computed.
+    pub prefill_worker_id: Option<u64>,
+    /// Where it ran, or was decoded.
+    pub decode_worker_id: Option<u64>,
 }
 
 impl Recording {
@@ -47,7 +58,16 @@ impl Recording {
         let shown = folder.display();
         let nats = files::find(folder, &["nats.jsonl.gz", "cap.nats.jsonl.gz"]);
         let nats = nats.with_context(|| format!("no recorded messages in {shown}"))?;
-        let capture = Capture::read(&nats)?;
+        let mut capture = Capture::read(&nats)?;
+        let discovery = files::find(folder, &["discovery.jsonl.gz", "discovery.jsonl"]);
+        let discovery = discovery.map(|path| Discovery::read(&path)).transpose()?.unwrap_or_default();
+        for (&id, card) in &discovery.cards {
+            // Ranks beyond the first are known by their messages.
+            capture.pools.entry((id, 0)).or_insert_with(|| card.pool.clone());
+        }
+        if !discovery.cards.is_empty() {
+            capture.leave(|worker| discovery.cards.get(&worker.0).is_some_and(|card| card.is_there));
+        }
         let mut decisions = Vec::new();
         let logs = frontend_logs(folder)?;
         if logs.is_empty() {
@@ -62,13 +82,18 @@ impl Recording {
         decisions.sort_by(|a, b| a.at_s.total_cmp(&b.at_s));
         let scrapes = files::find(folder, &["metrics.jsonl.gz", "cap.prom.jsonl.gz"]);
         let scrapes = scrapes.map(|path| metrics::read(&path)).transpose()?.unwrap_or_default();
-        let clients = files::find(folder, &["traffic.jsonl.gz", "traffic.jsonl"]);
-        let clients = clients.map(|path| files::lines(&path)).transpose()?.unwrap_or_default();
-        let clients = clients.iter().filter_map(|line| client(line)).collect();
+        let mut clients = Vec::new();
+        for names in [["traffic.jsonl.gz", "traffic.jsonl"], ["traffic2.jsonl.gz", "traffic2.jsonl"]] {
+            let lines = files::find(folder, &names).map(|path| files::lines(&path)).transpose()?;
+            clients.extend(lines.unwrap_or_default().iter().filter_map(|line| client(line)));
+        }
         let block_size = block_size(&scrapes);
         router::hit_rates(&mut decisions, &capture.hit_rates);
+        router::link(&mut decisions, &capture.pools, &discovery);
         router::added(&mut decisions, &capture.added, block_size);
-        router::first_tokens(&mut decisions, &capture);
+        // Again, as messages may have named requests.
+        router::link(&mut decisions, &capture.pools, &discovery);
+        router::steps(&mut decisions, &capture);
         for decision in &mut decisions {
             let blocks =
                 decision.isl_tokens.reported().zip(block_size).map(|(tokens, size)| tokens.div_ceil(size));
@@ -77,19 +102,24 @@ impl Recording {
                 // What the worker held can be computed from the hashes, although no line counts it.
                 decision.overlap_blocks = Fact::Unsure;
             }
+            decision.part_only();
         }
-        Ok(Self { decisions, capture, scrapes, times_ms, clients })
+        Ok(Self { decisions, capture, discovery, scrapes, times_ms, clients })
     }
 
     /// Choices that the client's own notes contradict: another worker or length.
     pub fn contradicted(&self) -> (usize, usize) {
-        let noted = self.clients.iter().filter_map(|client| {
+        let noted = self.clients.iter().flat_map(|client| {
             let is_of = |decision: &&Decision| decision.request_id.reported() == Some(&client.request_id);
-            Some((self.decisions.iter().find(is_of)?, client))
+            self.decisions.iter().filter(is_of).map(move |decision| (decision, client))
         });
         let is_contradicted = |(decision, client): &(&Decision, &Client)| {
             let isl = decision.isl_tokens.reported().zip(client.prompt_tokens.as_ref());
-            client.worker_id.is_some_and(|id| id != decision.worker.0) || isl.is_some_and(|(a, b)| a != b)
+            let id = match decision.role {
+                Role::Decode => client.decode_worker_id,
+                Role::Prefill | Role::Aggregated => client.prefill_worker_id,
+            };
+            id.is_some_and(|id| id != decision.worker.0) || isl.is_some_and(|(a, b)| a != b)
         };
         let noted: Vec<_> = noted.collect();
         (noted.iter().filter(|pair| is_contradicted(pair)).count(), noted.len())
@@ -118,6 +148,20 @@ impl Recording {
             }
         }
         found
+    }
+
+    /// Every worker that anything names, with its pool.
+    pub fn workers(&self) -> BTreeMap<Worker, String> {
+        let mut workers = self.capture.pools.clone();
+        for decision in &self.decisions {
+            workers.entry(decision.worker).or_default();
+        }
+        workers
+    }
+
+    /// Every pool that anything names.
+    pub fn pools(&self) -> BTreeSet<&str> {
+        self.capture.pools.values().map(String::as_str).collect()
     }
 
     /// A histogram over all of the recording, summed over processes whose name begins so.
@@ -153,11 +197,11 @@ fn block_size(scrapes: &[Scrape]) -> Option<u64> {
 
 fn client(line: &str) -> Option<Client> {
     let line: Value = serde_json::from_str(line).ok()?;
-    let worker =
-        line["nvext"].as_array()?.iter().find_map(|part| part["worker_id"]["prefill_worker_id"].as_u64());
+    let worker = |of: &str| line["nvext"].as_array()?.iter().find_map(|part| part["worker_id"][of].as_u64());
     Some(Client {
         request_id: line["id"].as_str()?.strip_prefix("chatcmpl-")?.to_owned(),
         prompt_tokens: line["usage"]["prompt_tokens"].as_u64(),
-        worker_id: worker,
+        prefill_worker_id: worker("prefill_worker_id"),
+        decode_worker_id: worker("decode_worker_id"),
     })
 }

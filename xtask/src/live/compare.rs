@@ -4,7 +4,7 @@ use std::{fmt::Write as _, fs, path::Path};
 
 use anyhow::{Context, Result};
 use radixscope_recount::{
-    compare::{Figure, cluster, decisions::Agreement, latency, table},
+    compare::{Figure, Ratio, cluster, decisions::Agreement, latency, table},
     recording::Recording,
 };
 use serde_json::Value;
@@ -18,6 +18,8 @@ const MAX_SHOWN: usize = 12;
 pub(super) struct Compared {
     /// A row of the table.
     pub(super) row: String,
+    /// How many figures and choices are equal.
+    pub(super) sum: String,
     /// For the reader.
     pub(super) text: String,
     /// How many figures and kinds of words differ.
@@ -32,7 +34,7 @@ pub(super) fn recording(name: &str, folder: &Path) -> Result<Compared> {
     let recording = Recording::read(folder)?;
     let answer = |page: &str| answer(&folder.join(format!("rx/end.{page}.json")));
     let agreement = Agreement::of(&recording, &answer("decisions")?, Default::default());
-    let mut figures = cluster::figures(&recording.capture, &answer("cluster")?);
+    let mut figures = cluster::figures(&recording, &answer("cluster")?);
     figures.extend(latency::figures(&recording, &answer("latency")?));
     let row = table::row(name, &agreement);
     let wrong: Vec<&Figure> = figures.iter().filter(|figure| !figure.is_equal).collect();
@@ -43,12 +45,15 @@ pub(super) fn recording(name: &str, folder: &Path) -> Result<Compared> {
     if let Some(more) = agreement.differences.len().checked_sub(MAX_SHOWN).filter(|&more| more > 0) {
         let _ = writeln!(text, "  and {more} more");
     }
-    let _ = write!(text, "{} of {} figures are equal", figures.len() - wrong.len(), figures.len());
+    let equal = Ratio { n: figures.len() - wrong.len(), m: figures.len() };
+    let right = agreement.right;
+    let sum = format!("{name}: equal {} of {} figures, {} of {} choices", equal.n, equal.m, right.n, right.m);
+    let _ = write!(text, "{sum}");
     for Figure { what, recorded, shown, .. } in &wrong {
         let _ = write!(text, "\n  {what}: {shown}, recorded {recorded}");
     }
     let differing = wrong.len() + usize::from(!agreement.is_whole());
-    Ok(Compared { row, text, differing })
+    Ok(Compared { row, sum, text, differing })
 }
 
 fn answer(path: &Path) -> Result<Value> {

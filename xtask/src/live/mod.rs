@@ -19,8 +19,10 @@ use crate::{
 
 mod compare;
 mod run;
+mod topology;
 
 use run::{Detail, Form, Run};
+use topology::Topology;
 
 /// What stands for every version.
 const ALL: &str = "all";
@@ -44,6 +46,9 @@ pub(crate) struct Args {
     /// Dynamo's version
     #[arg(value_parser = PossibleValuesParser::new(VERSIONS.into_iter().chain([ALL])))]
     version: String,
+    /// What is deployed
+    #[arg(long, value_enum, default_value_t)]
+    topology: Topology,
     /// Detail of the frontend's log; both, one after the other, when not given
     #[arg(long, value_enum)]
     log: Option<Detail>,
@@ -53,9 +58,9 @@ pub(crate) struct Args {
     /// Start the frontend with `--router-replica-sync`
     #[arg(long)]
     sync: bool,
-    /// Seconds of traffic
-    #[arg(long, default_value_t = 16)]
-    seconds: u32,
+    /// Seconds of traffic; else 16, and as many more as the topology needs
+    #[arg(long)]
+    seconds: Option<u32>,
     /// Use this `radixscope` instead of building one
     #[arg(long)]
     binary: Option<PathBuf>,
@@ -75,7 +80,9 @@ impl Args {
         };
         let run = |detail| {
             let version = version.to_owned();
-            Run { version, detail, form: self.format, is_synced: self.sync, seconds: self.seconds }
+            let seconds = self.seconds.unwrap_or(self.topology.seconds());
+            let (topology, form, is_synced) = (self.topology, self.format, self.sync);
+            Run { version, topology, detail, form, is_synced, seconds }
         };
         details.into_iter().map(run).collect()
     }
@@ -102,7 +109,7 @@ pub(crate) fn run(workspace: &Workspace, args: &Args) -> Result<ExitCode> {
     };
     let folder = workspace.target.join("live");
     copy_scripts(&scripts, &folder)?;
-    let (mut rows, mut failures) = (Vec::new(), Vec::new());
+    let (mut rows, mut sums, mut failures) = (Vec::new(), Vec::new(), Vec::new());
     for version in versions {
         let ready =
             steps.step(&format!("Dynamo {version} from PyPI"), "about 30 s and 0.6 GB, once", |step| {
@@ -126,6 +133,7 @@ pub(crate) fn run(workspace: &Workspace, args: &Args) -> Result<ExitCode> {
                         failures.push(anyhow!("{name}: {} differ", compared.differing));
                     }
                     rows.push(compared.row);
+                    sums.push(compared.sum);
                 }
                 Err(error) if process::stopping() => return Err(error),
                 // The other versions can still be compared.
@@ -133,7 +141,7 @@ pub(crate) fn run(workspace: &Workspace, args: &Args) -> Result<ExitCode> {
             }
         }
     }
-    println!("\n{}\n{}\n", compare::HEADING, rows.join("\n"));
+    println!("\n{}\n{}\n\n{}\n", compare::HEADING, rows.join("\n"), sums.join("\n"));
     for failure in &failures {
         println!("{failure:#}");
     }

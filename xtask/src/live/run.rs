@@ -8,6 +8,7 @@ use std::{
 use anyhow::{Context, Result, bail};
 use clap::ValueEnum;
 
+use super::topology::Topology;
 use crate::steps::Step;
 
 /// Beyond its traffic a run starts processes, makes a few single requests and stops everything, in 30 s on an idle machine: so much
@@ -17,9 +18,6 @@ const BEYOND_TRAFFIC_S: u32 = 300;
 const KILL_AFTER_S: &str = "15";
 /// The router's own lines at DEBUG; everything else would only cost time.
 const ROUTER_DEBUG: &str = "info,dynamo_llm::kv_router=debug,dynamo_kv_router=debug";
-/// Requests at the same time.
-const USERS: &str = "10";
-
 /// How much the frontend logs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(super) enum Detail {
@@ -41,6 +39,7 @@ pub(super) enum Form {
 /// A run.
 pub(super) struct Run {
     pub(super) version: String,
+    pub(super) topology: Topology,
     pub(super) detail: Detail,
     pub(super) form: Form,
     pub(super) is_synced: bool,
@@ -53,7 +52,11 @@ impl Run {
         let detail = if self.detail == Detail::Debug { "debug" } else { "info" };
         let form = if self.form == Form::Jsonl { "jsonl" } else { "text" };
         let sync = if self.is_synced { "sync" } else { "plain" };
-        format!("{}-{detail}-{form}-{sync}", self.version)
+        let topology = match self.topology {
+            Topology::Aggregated => String::new(),
+            other => format!("-{}", other.as_str()),
+        };
+        format!("{}{topology}-{detail}-{form}-{sync}", self.version)
     }
 
     /// Runs the stack to its end, `binary` beside it; gives the recording, with Radixscope's answers in its folder `rx`.
@@ -73,11 +76,11 @@ impl Run {
             .arg(folder.join("run_dynamo.sh"))
             .args([&self.version, "healthy", &self.seconds.to_string(), &name])
             .env("B", folder)
-            .env("CONC", USERS)
             .env("FE_LOG", if self.detail == Detail::Debug { ROUTER_DEBUG } else { "info" })
             .env("FE_JSONL", if self.form == Form::Jsonl { "1" } else { "0" })
             .env("FE_ARGS", if self.is_synced { "--router-replica-sync" } else { "" })
             .env("RX", binary);
+        self.topology.describe(&self.version, &mut command);
         step.run(command)?;
         let answer = recording.join("rx/end.decisions.json");
         if fs::metadata(&answer).map_or(0, |of| of.len()) == 0 {

@@ -4,6 +4,7 @@ use serde_json::Value;
 
 use super::Ratio;
 use super::pairs::{pairs, worker_of};
+use crate::capture::Happened;
 use crate::recording::Recording;
 use crate::router::{Decision, Fact, HALF_A_DECIMAL};
 
@@ -15,6 +16,8 @@ const RECONSTRUCTED: &str = "reconstructed";
 const SAME_MS: f64 = 0.000_6;
 /// Times of day are whole milliseconds.
 const SAME_TIME_MS: f64 = 1.0;
+/// The log may tell the end of a request as well: when its response was whole.
+const SAME_END_MS: f64 = 25.0;
 /// A replay through sockets moves them.
 const SAME_REPLAYED_MS: f64 = 25.0;
 /// Two programs on a busy machine receive the same message so far apart.
@@ -27,6 +30,8 @@ const SAME_SHARE: f64 = 1e-12;
 pub struct Agreement {
     /// Choices that are shown.
     pub decisions: Ratio,
+    /// Choices of which everything that is reported is shown right, and nothing else.
+    pub right: Ratio,
     /// Decisions that are shown and were none, or twice.
     pub surplus: usize,
     /// Ids of requests.
@@ -55,6 +60,14 @@ pub struct Agreement {
     pub itl: Ratio,
     /// First tokens.
     pub first_tokens: Ratio,
+    /// Ends of requests.
+    pub ends: Ratio,
+    /// Choices of a request with two that name each other.
+    pub linked: Ratio,
+    /// Costs of the chosen worker as the messages alone add up.
+    pub message_costs: Ratio,
+    /// The same that are not what the router logged: the recount itself is wrong.
+    pub miscounted: usize,
     /// Values that are shown and that are reported nowhere, by name.
     pub unreported: Vec<&'static str>,
     /// Choices that the client's notes contradict: the recount itself is wrong.
@@ -97,10 +110,14 @@ impl Agreement {
         let (of, surplus) = pairs(&recording.decisions, shown, shift_s);
         let mut agreement = Self { surplus, contradicted: recording.contradicted().0, ..Self::default() };
         for (decision, row) in recording.decisions.iter().zip(&of) {
+            let wrong_before = agreement.wrong();
             agreement.decisions.add(row.is_some());
+            agreement.link(recording, decision, &of);
             let row = row.unwrap_or(&Value::Null);
             agreement.words(decision, row, given);
             agreement.costs(decision, row, given);
+            let is_right = agreement.wrong() == wrong_before;
+            agreement.right.add(is_right);
         }
         agreement.hit_rate = hit_rate(recording, &of);
         agreement
@@ -108,6 +125,13 @@ impl Agreement {
 
     /// Whether nothing is missing, wrong or made up.
     pub fn is_whole(&self) -> bool {
+        self.wrong() == 0
+            && self.surplus == 0
+            && matches!(self.hit_rate, HitRate::NotReported | HitRate::Equal(_))
+    }
+
+    /// How much of what is reported of single decisions is missing, wrong or made up.
+    fn wrong(&self) -> usize {
         let ratios = [
             self.decisions,
             self.request_ids,
@@ -121,16 +145,18 @@ impl Agreement {
             self.ttft,
             self.itl,
             self.first_tokens,
+            self.ends,
+            self.linked,
+            self.message_costs,
         ];
-        ratios.iter().all(|ratio| ratio.is_whole())
-            && self.surplus == 0
-            && self.unreported.is_empty()
-            && matches!(self.hit_rate, HitRate::NotReported | HitRate::Equal(_))
+        ratios.iter().map(|ratio| ratio.m - ratio.n).sum::<usize>() + self.unreported.len()
     }
 
     fn words(&mut self, decision: &Decision, row: &Value, given: Given) {
         let shift_s = given.shift_s;
-        let Self { request_ids, isl, overlap, ttft, itl, first_tokens, unreported, differences, .. } = self;
+        let Self {
+            request_ids, isl, overlap, ttft, itl, first_tokens, ends, unreported, differences, ..
+        } = self;
         let mut judge = |ratio: &mut Ratio,
                          what: &'static str,
                          reported: Option<f64>,
@@ -178,16 +204,20 @@ impl Agreement {
         judge(itl, "itl_ms", reported, is_unreported, &progress["itl_ms"], SAME_MS);
         let (reported, is_unreported) = count(&decision.output_tokens);
         judge(itl, "output_tokens", reported, is_unreported, &progress["output_tokens"], 0.0);
-        let first = decision.first_token.reported();
-        let is_published = first.is_some_and(|first| first.is_published);
-        let late_s = if is_published { 0.0 } else { given.nats_late_s };
-        let at_ms = first.map(|first| (first.at_s + shift_s + late_s) * 1_000.0);
-        let by_ms = match (is_published, shift_s == 0.0) {
-            (true, true) => SAME_TIME_MS,
-            (true, false) => SAME_REPLAYED_MS,
-            (false, _) => SAME_RECEIVED_MS,
+        let mut moment = |ratio: &mut Ratio, what: &'static str, fact: &Fact<Happened>, same_ms: f64| {
+            let at = fact.reported();
+            let is_published = at.is_some_and(|at| at.is_published);
+            let late_s = if is_published { 0.0 } else { given.nats_late_s };
+            let at_ms = at.map(|at| (at.at_s + shift_s + late_s) * 1_000.0);
+            let by_ms = match (is_published, shift_s == 0.0) {
+                (true, true) => same_ms,
+                (true, false) => SAME_REPLAYED_MS,
+                (false, _) => SAME_RECEIVED_MS,
+            };
+            judge(ratio, what, at_ms, false, &progress[what], by_ms);
         };
-        judge(first_tokens, "first_token_ms", at_ms, false, &progress["first_token_ms"], by_ms);
+        moment(first_tokens, "first_token_ms", &decision.first_token, SAME_TIME_MS);
+        moment(ends, "ended_ms", &decision.ended, SAME_END_MS);
         match (&decision.request_id, row["request_id"].as_str()) {
             (Fact::Reported(id), shown) => request_ids.add(shown == Some(id)),
             (Fact::NotReported, Some(_)) => unreported.push("request_id"),
@@ -195,8 +225,42 @@ impl Agreement {
         }
     }
 
+    /// The two choices of a request, and only those, name each other.
+    fn link(&mut self, recording: &Recording, decision: &Decision, of: &[Option<&Value>]) {
+        let row_of = |wanted: &Decision| {
+            let at = recording.decisions.iter().position(|one| std::ptr::eq(one, wanted))?;
+            of[at]
+        };
+        let Some(row) = row_of(decision) else { return };
+        let Some(worker) = decision.other_part else {
+            if !row["other_part"].is_null() && decision.request_id != Fact::Unsure {
+                self.unreported.push("other_part");
+            }
+            return;
+        };
+        let is_other = |one: &&Decision| one.request_id == decision.request_id && one.worker == worker;
+        let other = recording.decisions.iter().rev().find(is_other).and_then(row_of);
+        let is_linked = other.is_some_and(|other| other["id"] == row["other_part"]);
+        self.linked.add(is_linked);
+        if !is_linked {
+            let shown = &row["other_part"];
+            self.differences.push(format!("{:.6} other_part: {shown}, not on {worker:?}", decision.at_s));
+        }
+    }
+
     fn costs(&mut self, decision: &Decision, row: &Value, given: Given) {
         self.logits.add(row["logit"].as_f64().is_some_and(|cost| decision.is_logit(cost)));
+        if let Some(cost) = decision.message_cost {
+            let shown = row["cost"].as_f64();
+            let is_same = shown.is_some_and(|shown| (shown - cost).abs() <= HALF_A_DECIMAL);
+            self.message_costs.add(is_same);
+            self.miscounted += usize::from(!decision.is_logit(cost));
+            if !is_same {
+                let logit = decision.logit;
+                let what = format!("cost: {}, not {cost} (logged {logit})", row["cost"]);
+                self.differences.push(format!("{:.6} {what}", decision.at_s));
+            }
+        }
         let none = Vec::new();
         let shown = row["candidates"].as_array().unwrap_or(&none);
         let completeness = row["completeness"].as_str().unwrap_or(CHOSEN_ONLY);
@@ -221,7 +285,8 @@ impl Agreement {
         if !is_logged && decision.is_prompt_known {
             self.reconstructible.add(is_reconstructed);
         }
-        let is_sure = decision.request_id != Fact::Unsure;
+        // The hashes of a prefill choice's prompt may be in the message about the decode choice.
+        let is_sure = decision.request_id != Fact::Unsure && decision.other_part.is_none();
         if !is_logged && is_sure && !decision.is_prompt_known && shown.len() > 1 {
             self.unreported.push("candidates");
         }
@@ -265,5 +330,66 @@ fn hit_rate(recording: &Recording, of: &[Option<&Value>]) -> HitRate {
         HitRate::Equal(reported)
     } else {
         HitRate::Differs(mean, reported)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::discovery::Discovery;
+    use crate::router;
+
+    /// One request: its prompt is computed on worker 1, its tokens on worker 2.
+    fn recording() -> Recording {
+        let line = |worker: u64, role: &str, logit: f64| {
+            format!(
+                "2026-11-21T21:59:48.479823Z  INFO a::b: Selected worker router_mode=\"kv\" request_id=\"r\" \
+                 worker_id={worker} worker_type={role} dp_rank=0 logit={logit} effective_cached_blocks=0.0"
+            )
+        };
+        let mut recording = Recording::default();
+        recording.decisions = router::read([line(1, "prefill", 3.5), line(2, "decode", 7.0)]);
+        let card = |pool: &str, id: u64, role: &str| {
+            json!({"key": format!("v1/mdc/n/{pool}/generate/{id:x}"),
+                "value": {"instance_id": id, "card_json": {"display_name": "m", "worker_type": role}}})
+        };
+        recording.discovery =
+            Discovery::of(&json!({"kvs": [card("p", 1, "prefill"), card("d", 2, "decode")]}));
+        let pools = [((1, 0), "n/p".to_owned()), ((2, 0), "n/d".to_owned())].into();
+        router::link(&mut recording.decisions, &pools, &recording.discovery);
+        for (decision, cost) in recording.decisions.iter_mut().zip([3.5, 7.0]) {
+            decision.message_cost = Some(cost);
+            decision.part_only();
+        }
+        recording
+    }
+
+    fn answer() -> Value {
+        let row = |id: u64, worker: &str, cost: f64, overlap: Value| {
+            json!({"id": id, "request_id": "r", "worker_id": worker, "dp_rank": 0, "other_part": 1 - id, "cost": cost,
+                "logit": cost, "overlap_blocks": overlap, "at_ms": 1_795_298_388_479_u64})
+        };
+        json!({"decisions": [row(1, "2", 7.0, Value::Null), row(0, "1", 3.5, 0.into())]})
+    }
+
+    #[test]
+    fn both_choices_of_a_request_are_held_against_what_is_shown() {
+        let agreement = Agreement::of(&recording(), &answer(), Given::default());
+        assert!(agreement.is_whole(), "{agreement:?}");
+        assert_eq!((agreement.linked, agreement.message_costs), (Ratio { n: 2, m: 2 }, Ratio { n: 2, m: 2 }));
+        assert_eq!((agreement.right, agreement.miscounted), (Ratio { n: 2, m: 2 }, 0));
+    }
+
+    #[test]
+    fn a_choice_that_is_not_linked_or_costs_something_else_is_named() {
+        let mut shown = answer();
+        shown["decisions"][0]["other_part"] = Value::Null;
+        shown["decisions"][1]["cost"] = 4.5.into();
+        let agreement = Agreement::of(&recording(), &shown, Given::default());
+        assert!(!agreement.is_whole());
+        assert_eq!((agreement.linked.n, agreement.message_costs.n), (1, 1));
+        assert_eq!((agreement.right, agreement.differences.len()), (Ratio { n: 0, m: 2 }, 2));
     }
 }

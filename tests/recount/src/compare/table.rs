@@ -6,8 +6,8 @@ use super::decisions::{Agreement, HitRate};
 
 /// Heading and rule.
 pub const HEADING: &str = "\
-| Recording | Decisions | Request ids | ISL | Overlap | Cost of the chosen | Costs as logged | Reconstructed right | Reconstructed of possible | Chosen is cheapest | Path | Mean hit rate | TTFT | ITL, length | First token | Shown, not reported |
-|---|---|---|---|---|---|---|---|---|---|---|---|---|---|---|---|";
+| Recording | Decisions | Request ids | ISL | Overlap | Cost of the chosen | Costs as logged | Reconstructed right | Reconstructed of possible | Chosen is cheapest | Path | Mean hit rate | TTFT | ITL, length | First token | End | Other part | Cost by messages | Shown, not reported |
+|---|---|---|---|---|---|---|---|---|---|---|---|---|---|---|---|---|---|---|";
 
 /// One row.
 pub fn row(name: &str, agreement: &Agreement) -> String {
@@ -15,8 +15,10 @@ pub fn row(name: &str, agreement: &Agreement) -> String {
     let surplus = if a.surplus > 0 { format!(" **+{}**", a.surplus) } else { String::new() };
     let doubt =
         if a.contradicted > 0 { format!(" (recount wrong {})", a.contradicted) } else { String::new() };
+    let miscounted =
+        if a.miscounted > 0 { format!(" (not as logged {})", a.miscounted) } else { String::new() };
     format!(
-        "| {name} | {}{surplus}{doubt} | {} | {} | {} | {} | {} | {} | {} | {} | {} | {} | {} | {} | {} | {} |",
+        "| {name} | {}{surplus}{doubt} | {} | {} | {} | {} | {} | {} | {} | {} | {} | {} | {} | {} | {} | {} | {} | {}{} | {} |",
         a.decisions,
         a.request_ids,
         a.isl,
@@ -31,6 +33,10 @@ pub fn row(name: &str, agreement: &Agreement) -> String {
         a.ttft,
         a.itl,
         a.first_tokens,
+        a.ends,
+        a.linked,
+        a.message_costs,
+        miscounted,
         unreported(&a.unreported),
     )
 }

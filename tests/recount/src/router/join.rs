@@ -1,7 +1,11 @@
 //! What routers publish over NATS, added to the decisions that their logs report.
 
+use std::collections::BTreeMap;
+
 use super::{Decision, Fact};
+use crate::Worker;
 use crate::capture::{Added, Capture, HitRate};
+use crate::discovery::{Discovery, Role};
 
 /// A message about a decision is published within this many seconds of its line.
 const NEAR_S: f64 = 0.5;
@@ -23,8 +27,9 @@ pub(crate) fn hit_rates(decisions: &mut [Decision], published: &[HitRate]) {
 /// What `AddRequest` reports (replica sync): by its request's id, else by worker, time and overlap where that leaves one.
 pub(crate) fn added(decisions: &mut [Decision], published: &[Added], block_size: Option<u64>) {
     for request in published {
-        let of_id =
-            decisions.iter().position(|decision| decision.request_id.reported() == Some(&request.request_id));
+        let is_of = |decision: &Decision| decision.request_id.reported() == Some(&request.request_id);
+        let on_worker = |decision: &Decision| is_of(decision) && decision.worker == request.worker;
+        let of_id = decisions.iter().position(on_worker).or_else(|| decisions.iter().position(is_of));
         let (isl_tokens, overlap_blocks) = lengths(request, block_size);
         let at = of_id.or_else(|| nameless(decisions, request, overlap_blocks));
         let Some(decision) = at.map(|at| &mut decisions[at]) else { continue };
@@ -34,8 +39,22 @@ pub(crate) fn added(decisions: &mut [Decision], published: &[Added], block_size:
             .isl_blocks
             .or_reported(isl_tokens.zip(block_size).map(|(tokens, size)| tokens.div_ceil(size)));
         decision.overlap_blocks.or_reported(overlap_blocks);
-        decision.is_prompt_known |= request.full_blocks.is_some();
+        decision.is_prompt_known |= request.chain.is_some();
         decision.is_dispatched = Some(true);
+        decision.message_cost = cost(request, decision.role, block_size);
+    }
+}
+
+/// What waits on the chosen worker and what of this prompt it does not hold, in blocks, and the blocks of the requests that run
+/// there. Decode workers compute no prompts, prefill workers keep none. Before 1.2 a message does not say what is to compute.
+fn cost(request: &Added, role: Role, block_size: Option<u64>) -> Option<f64> {
+    let size = block_size.filter(|&size| size > 0)? as f64;
+    let prefill = || Some((request.waiting_tokens + request.prefill_tokens?) as f64 / size);
+    let decode = || request.chain.as_ref().map(|_| request.running_blocks as f64);
+    match role {
+        Role::Prefill => prefill(),
+        Role::Decode => decode(),
+        Role::Aggregated => Some(prefill()? + decode()?),
     }
 }
 
@@ -71,11 +90,34 @@ fn nameless(decisions: &mut [Decision], request: &Added, overlap_blocks: Option<
     }
 }
 
-/// When the first token of each request came.
-pub(crate) fn first_tokens(decisions: &mut [Decision], capture: &Capture) {
+/// When the first token of each request came, and when it was over.
+pub(crate) fn steps(decisions: &mut [Decision], capture: &Capture) {
     for decision in decisions {
         if let Some(id) = decision.request_id.reported() {
-            decision.first_token.or_reported(capture.first_tokens.get(id).copied());
+            let key = (id.clone(), decision.worker);
+            decision.first_token.or_reported(capture.first_tokens.get(&key).copied());
+            decision.ended.or_reported(capture.ends.get(&key).copied());
         }
+    }
+}
+
+/// Pool and role of every choice, and where prefill and decode are apart, the other choice for its request.
+pub(crate) fn link(decisions: &mut [Decision], pools: &BTreeMap<Worker, String>, discovery: &Discovery) {
+    let mut parts: BTreeMap<String, Vec<(Role, Worker)>> = BTreeMap::new();
+    for decision in decisions.iter_mut() {
+        decision.pool = pools.get(&decision.worker).cloned();
+        decision.role = decision.pool.as_deref().map(|pool| discovery.role(pool)).unwrap_or_default();
+        // Two schedulers write into one log: lines that name no request may stand together.
+        decision.candidates.retain(|candidate| pools.get(&candidate.worker) == decision.pool.as_ref());
+        if let Some(id) = decision.request_id.reported() {
+            parts.entry(id.clone()).or_default().push((decision.role, decision.worker));
+        }
+    }
+    for decision in decisions.iter_mut() {
+        let Some(of) = decision.request_id.reported().and_then(|id| parts.get(id)) else { continue };
+        let is_other = |(role, _): &&(Role, Worker)| {
+            matches!((decision.role, role), (Role::Prefill, Role::Decode) | (Role::Decode, Role::Prefill))
+        };
+        decision.other_part = of.iter().rev().find(is_other).map(|(_, worker)| *worker);
     }
 }

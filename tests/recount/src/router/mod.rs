@@ -4,9 +4,10 @@ mod join;
 mod read;
 
 use crate::Worker;
-use crate::capture::FirstToken;
+use crate::capture::Happened;
+use crate::discovery::Role;
 
-pub(crate) use join::{added, first_tokens, hit_rates};
+pub(crate) use join::{added, hit_rates, link, steps};
 pub use read::{read, times};
 
 /// Whether something is reported.
@@ -79,7 +80,17 @@ pub struct Decision {
     /// Tokens of the response.
     pub output_tokens: Fact<u64>,
     /// When the first token came.
-    pub first_token: Fact<FirstToken>,
+    pub first_token: Fact<Happened>,
+    /// The end of the request on this worker.
+    pub ended: Fact<Happened>,
+    /// The pool of the chosen worker, where anything names it.
+    pub pool: Option<String>,
+    /// What its workers do.
+    pub role: Role,
+    /// The worker of the choice for the same request in another pool.
+    pub other_part: Option<Worker>,
+    /// What the messages about this request and those before it make of the chosen worker's cost.
+    pub message_cost: Option<f64>,
     /// Whether the worker was really given the request; `None`: not reported.
     pub is_dispatched: Option<bool>,
     /// Id of the HTTP request that the line names, until the router's own is found by it.

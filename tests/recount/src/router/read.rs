@@ -9,6 +9,7 @@ use regex::Regex;
 
 use super::{Decision, Fact, Formula};
 use crate::Worker;
+use crate::discovery::Role;
 use crate::log::{Line, pattern};
 
 /// A line that follows its decision directly is written within this many seconds.
@@ -151,6 +152,11 @@ impl Reader {
             itl_ms: Fact::NotReported,
             output_tokens: Fact::NotReported,
             first_token: Fact::NotReported,
+            ended: Fact::NotReported,
+            pool: None,
+            role: Role::default(),
+            other_part: None,
+            message_cost: None,
             is_dispatched: None,
             http_id,
         });
@@ -232,6 +238,20 @@ impl Reader {
 }
 
 impl Decision {
+    /// Leaves unjudged what lines report of the request as a whole, where this is one choice of two: a decode choice does
+    /// not look for held blocks, and tokens come from the decode worker.
+    pub(crate) fn part_only(&mut self) {
+        match self.role {
+            Role::Aggregated => {}
+            Role::Prefill => {
+                self.ttft_ms = Fact::Unsure;
+                self.itl_ms = Fact::Unsure;
+                self.output_tokens = Fact::Unsure;
+            }
+            Role::Decode => self.overlap_blocks = Fact::Unsure,
+        }
+    }
+
     /// It may be reported which request this is, so nothing that depends on it is judged.
     pub(super) fn doubt(&mut self) {
         fn doubt<T>(fact: &mut Fact<T>) {
@@ -246,6 +266,7 @@ impl Decision {
         doubt(&mut self.itl_ms);
         doubt(&mut self.output_tokens);
         doubt(&mut self.first_token);
+        doubt(&mut self.ended);
     }
 }
 
