@@ -174,6 +174,37 @@ fn blocks_of_another_size_are_those_of_one_pool() {
 }
 
 #[test]
+fn a_router_that_predicts_leaves_the_fingerprints_of_one() {
+    let (_, messages) = run(faulty(Topology::Disaggregated, Fault::Approximate), 60);
+    let lines =
+        messages.iter().filter(|m| m.channel == Channel::Log).map(|m| String::from_utf8_lossy(&m.payload));
+    let said: Vec<_> = lines.filter(|line| line.contains("KV event subscri")).collect();
+    assert_eq!(said.len(), 2, "{said:?}");
+    assert!(said[0].ends_with(
+        "dynamo_llm::kv_router::indexer::ingress: Skipping KV event subscription requirement=not_required \
+         cache_required=true use_kv_events=false use_remote_indexer=false"
+    ));
+    let last = messages.iter().rfind(|m| m.name == "frontend" && m.channel == Channel::Metrics);
+    let text = String::from_utf8_lossy(&last.expect("scraped").payload).into_owned();
+    assert!(!text.contains("kv_event_source_mismatch_workers"), "no series of event sources");
+    let value = |labels: &str| -> u64 {
+        let line = text.lines().find(|line| line.contains(labels)).expect("a series");
+        line.rsplit(' ').next().and_then(|value| value.parse().ok()).expect("a number")
+    };
+    let guesses = value("event_type=\"stored\",status=\"ok\"");
+    assert!(guesses > 30);
+    assert_eq!(
+        guesses,
+        value(
+            "router_input_sequence_tokens_count{dynamo_component=\"backend\",dynamo_namespace=\"dynamo\",model=\"simulated/Llama-70B-FP8\",phase=\"prefill\""
+        )
+    );
+    let seen = seen(&messages);
+    let predicted = seen.selected().filter(|of| of.cached_blocks.is_some_and(|blocks| !blocks.reads_as(0.0)));
+    assert!(predicted.count() > 10);
+}
+
+#[test]
 fn a_hot_worker_is_one_of_one_pool() {
     let (simulation, messages) = run(faulty(Topology::Disaggregated, Fault::HotWorker), 120);
     let seen = seen(&messages);

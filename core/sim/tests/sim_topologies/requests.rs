@@ -4,7 +4,8 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use radixscope_dynamo::log_line::LogEvent;
 use radixscope_model::record::Role;
-use radixscope_sim::Topology;
+use radixscope_router::RouterSettings;
+use radixscope_sim::{Channel, Config, Topology};
 
 use crate::seen::{Reported, Seen, run, small};
 
@@ -123,7 +124,7 @@ fn every_prompt_goes_to_both_models() {
 #[test]
 fn without_replica_sync_only_those_who_answer_tell_of_first_tokens() {
     for (topology, component) in [(Topology::Disaggregated, "backend"), (Topology::Tiers, "backend")] {
-        let config = radixscope_sim::Config { replica_sync: false, ..small(topology) };
+        let config = Config { replica_sync: false, ..small(topology) };
         let (_, messages) = run(config, 60);
         let seen = Seen::of(&messages);
         assert!(seen.reported.len() > 30);
@@ -146,4 +147,38 @@ fn a_prompt_is_computed_where_it_is_prefilled_and_decoded_elsewhere() {
         let most = seen.loads.iter().filter(|load| load.worker == id).map(|load| load.used_blocks).max();
         assert!(most.is_some_and(|blocks| blocks > 20), "worker {worker} uses blocks: {most:?}");
     }
+}
+
+#[test]
+fn round_robin_is_logged_and_published_by_nobody() {
+    for topology in crate::OF_1_6 {
+        let router = RouterSettings::round_robin();
+        let (simulation, messages) = run(Config { router, ..small(topology) }, 60);
+        let seen = Seen::of(&messages);
+        assert!(seen.reported.is_empty(), "{}", topology.name());
+        let lines = messages
+            .iter()
+            .filter(|m| m.channel == Channel::Log)
+            .map(|m| String::from_utf8_lossy(&m.payload));
+        let turns =
+            lines.filter(|line| line.contains("Selected worker router_mode=\"round-robin\" worker_id="));
+        let report = simulation.report();
+        let pools = if topology == Topology::Disaggregated { 2 } else { 1 };
+        assert!(turns.count() as u64 + 24 >= report.routed_total * pools && report.finished_total > 30);
+        let metrics = messages.iter().rfind(|m| m.name == "frontend" && m.channel == Channel::Metrics);
+        let text = String::from_utf8_lossy(&metrics.expect("scraped").payload).into_owned();
+        assert!(!text.contains("worker_registered") && !text.contains("kv_cache_events_applied"));
+    }
+}
+
+#[test]
+fn a_temperature_is_drawn_in_every_pool() {
+    let router = RouterSettings { router_temperature: 0.5, ..RouterSettings::default() };
+    let (simulation, messages) = run(Config { router, ..small(Topology::Disaggregated) }, 60);
+    let seen = Seen::of(&messages);
+    let chosen = |worker: u16| {
+        let id = simulation.worker_id(worker);
+        seen.reported.iter().filter(|step| step.worker == id && step.added().is_some()).count()
+    };
+    assert!((0..6).all(|worker| chosen(worker) > 5), "{:?}", (0..6).map(chosen).collect::<Vec<_>>());
 }
