@@ -59,9 +59,11 @@ fn worker(recording: &Recording, id: Worker, pool: &str, row: &Value, lines: &mu
     line("tiers", figures.map_or(0, |figures| figures.tiers.len()).to_string(), tiers.len().to_string());
     for (name, tier) in figures.into_iter().flat_map(|figures| &figures.tiers) {
         let row = tiers.iter().find(|row| row["tier"] == **name).unwrap_or(&Value::Null);
-        for (what, recorded) in
-            [("blocks", tier.blocks()), ("stored", tier.stored_total), ("removed", tier.removed_total)]
-        {
+        for (what, recorded) in [
+            ("blocks", tier.blocks()),
+            ("stored_total", tier.stored_total),
+            ("removed_total", tier.removed_total),
+        ] {
             line(&format!("{name} {what}"), recorded.to_string(), row[what].to_string());
         }
     }
