@@ -94,8 +94,11 @@ fn pool(recording: &Recording, name: &str, row: &Value, lines: &mut Vec<Figure>)
     // Only pools that look for held blocks, and only choices that were no mere queries.
     let is_counted =
         |decision: &&Decision| decision.role != Role::Decode && decision.is_dispatched != Some(false);
-    let prompt =
-        |decision: &Decision| Some((*decision.isl_blocks.reported()?, *decision.overlap_blocks.reported()?));
+    // On its device and below.
+    let prompt = |decision: &Decision| {
+        let below = decision.below.map_or(0, |(host, disk)| host + disk);
+        Some((*decision.isl_blocks.reported()?, *decision.overlap_blocks.reported()? + below))
+    };
     let prompts: Vec<(u64, u64)> = of_pool().filter(is_counted).filter_map(prompt).collect();
     line(
         "prompt blocks",
