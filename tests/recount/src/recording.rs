@@ -103,6 +103,7 @@ impl Recording {
                 decision.overlap_blocks = Fact::Unsure;
             }
             decision.part_only();
+            decision.on_device();
         }
         Ok(Self { decisions, capture, discovery, scrapes, times_ms, clients })
     }

@@ -61,6 +61,9 @@ pub(crate) struct Args {
     /// Seconds of traffic; else 16, and as many more as the topology needs
     #[arg(long)]
     seconds: Option<u32>,
+    /// Compare what was recorded last once more, without starting anything
+    #[arg(long)]
+    again: bool,
     /// Use this `radixscope` instead of building one
     #[arg(long)]
     binary: Option<PathBuf>,
@@ -95,11 +98,12 @@ impl Args {
 pub(crate) fn run(workspace: &Workspace, args: &Args) -> Result<ExitCode> {
     let scripts = scripts(workspace)?;
     let missing = setup::missing(workspace, Purpose::Demo)?;
-    let (versions, is_built) = (args.versions(), args.binary.is_none());
+    let (versions, is_built) = (args.versions(), args.binary.is_none() && !args.again);
     let runs: usize = versions.iter().map(|version| 1 + args.runs(version).len()).sum();
     let mut steps = Steps::new(workspace, runs + if is_built { missing.len() + 2 } else { 0 });
     let binary = match &args.binary {
         Some(binary) => fs::canonicalize(binary).with_context(|| format!("no {}", binary.display()))?,
+        None if args.again => PathBuf::new(),
         None => {
             setup::meet(&mut steps, &missing)?;
             app::build(&mut steps, workspace)?;
@@ -123,7 +127,7 @@ pub(crate) fn run(workspace: &Workspace, args: &Args) -> Result<ExitCode> {
             let name = run.name();
             let compared = steps
                 .step(&format!("{name}, with Radixscope beside it"), "about a minute", |step| {
-                    run.watch(step, &folder, &binary)
+                    if args.again { Ok(run.recording(&folder)) } else { run.watch(step, &folder, &binary) }
                 })
                 .and_then(|recording| compare::recording(&name, &recording));
             match compared {

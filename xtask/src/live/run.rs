@@ -59,13 +59,18 @@ impl Run {
         format!("{}{topology}-{detail}-{form}-{sync}", self.version)
     }
 
+    /// The folder of its recording.
+    pub(super) fn recording(&self, folder: &Path) -> PathBuf {
+        folder.join("captures").join(self.name())
+    }
+
     /// Runs the stack to its end, `binary` beside it; gives the recording, with Radixscope's answers in its folder `rx`.
     ///
     /// # Errors
     /// When the stack does not come up, does not end, or Radixscope does not answer.
     pub(super) fn watch(&self, step: &mut Step<'_>, folder: &Path, binary: &Path) -> Result<PathBuf> {
         let name = self.name();
-        let recording = folder.join("captures").join(&name);
+        let recording = self.recording(folder);
         if recording.exists() {
             fs::remove_dir_all(&recording).context("removing the last recording")?;
         }

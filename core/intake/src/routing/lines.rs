@@ -6,6 +6,7 @@
 use std::borrow::Cow;
 use std::collections::{BTreeMap, VecDeque};
 
+use super::below::{credit, on_device};
 use super::endings::Ending;
 use super::joiner::{Parts, Placed};
 use super::nameless::Log;
@@ -18,7 +19,7 @@ use radixscope_model::id::{DecisionId, Millis, PoolIx, SourceIx, WorkerId, Worke
 use radixscope_model::record::{
     Candidate, Completeness, Decision, DecisionSource, Ended, Outcome, Progress, Record, RoleEvidence,
 };
-use radixscope_router::{Formula, RouterSettings};
+use radixscope_router::Formula;
 use radixscope_state::cluster::Cluster;
 
 /// Logs whose lines are kept apart.
@@ -255,7 +256,7 @@ impl Routing {
                 let mut key = time.key(worker, cluster, &dispatched.ids);
                 key.overlap_blocks = Some(dispatched.overlap_blocks);
                 let mut records = self.named(log, &time, &key, &dispatched.ids, cluster);
-                let given = [self.given(&time, &key)];
+                let given = [self.given(&time, &key, cluster)];
                 self.begin(observed, &time, &given);
                 records.extend(given);
                 records
@@ -276,7 +277,7 @@ impl Routing {
                     choice.logit = cluster.decisions().get(choice.id).and_then(|known| known.decision.logit);
                     self.prompt_of(&time, &choice, input, cluster)
                 });
-                records.push(self.given(&time, &key));
+                records.push(self.given(&time, &key, cluster));
                 records.extend(prompt.map(Record::Decision));
                 records
             }
@@ -288,9 +289,10 @@ impl Routing {
                 let mut key = time.key(worker, cluster, &ids);
                 key.overlap_blocks = done.overlap_blocks;
                 let mut decision = self.piece(&key);
+                decision.overlap_blocks = on_device_of(&decision, cluster);
                 decision.dispatched = Some(true);
                 let id = decision.id;
-                self.waiting.add_report(id, done.overlap_blocks, true);
+                self.waiting.add_report(id, decision.overlap_blocks, true);
                 self.active.free(time.moment, id);
                 self.in_flight.end(id, Some(worker));
                 let outcome = match done.ending {
@@ -427,7 +429,13 @@ impl Routing {
         decision.logit = Some(selected.logit.value);
         let below =
             selected.host_pinned_blocks.unwrap_or(0).saturating_add(selected.disk_blocks.unwrap_or(0));
-        decision.lower_tier_blocks = (below > 0).then_some(below);
+        decision.lower_tier_blocks =
+            selected.host_pinned_blocks.filter(|_| below > 0 || cluster.has_tiers(key.pool)).map(|_| below);
+        if let Some(length) = self.below.length(decision.id, selected) {
+            (decision.isl_tokens, decision.isl_blocks) = (length.isl_tokens, length.isl_blocks());
+            decision.overlap_blocks = length.overlap_blocks;
+            self.waiting.correct(decision.id, length);
+        }
         if decision.decided_ms.is_some() {
             self.active.chosen(time.moment, decision.id);
         }
@@ -616,11 +624,12 @@ impl Routing {
     }
 
     /// A line that is written only when the chosen worker is given the request.
-    fn given(&mut self, time: &LineTime, key: &CorrelationKey<'_>) -> Record<'static> {
+    fn given(&mut self, time: &LineTime, key: &CorrelationKey<'_>, cluster: &Cluster) -> Record<'static> {
         let mut decision = self.piece(key);
         decision.dispatched = Some(true);
-        self.waiting.add_report(decision.id, decision.overlap_blocks, true);
         self.dispatched(time, &decision);
+        decision.overlap_blocks = on_device_of(&decision, cluster);
+        self.waiting.add_report(decision.id, decision.overlap_blocks, true);
         Record::Decision(decision)
     }
 
@@ -699,10 +708,14 @@ impl LineTime {
 
 /// Blocks of the prompt that the chosen worker held on its device: what counted as cached, less what the lower tiers earned.
 fn cached_on_device(selected: &Selected<'_>) -> Option<u64> {
-    let blocks = |count: Option<u64>| count.and_then(|count| u32::try_from(count).ok()).unwrap_or(0);
-    let (host, disk) = (blocks(selected.host_pinned_blocks), blocks(selected.disk_blocks));
-    let below = RouterSettings::default().tier_credit(host, disk);
-    Some((selected.cached_blocks?.value - below).max(0.0) as u64)
+    Some((selected.cached_blocks?.value - credit(selected)).max(0.0) as u64)
+}
+
+/// What a line that follows the choice counts as cached, less what the lower tiers earned that the choice itself told of.
+fn on_device_of(decision: &Decision, cluster: &Cluster) -> Option<u64> {
+    let known = cluster.decisions().get(decision.id);
+    let lower = known.and_then(|known| known.decision.lower_tier_blocks).unwrap_or(0);
+    on_device(decision.overlap_blocks?, lower)
 }
 
 /// Whether another line names the request of a choice if it runs. Of the lines that tell host memory, those of 1.3 alone

@@ -39,6 +39,7 @@
 //! shows how exact it is: all requests of ten 1.6 and 1.7 recordings with the log up to 500 ms late or the messages
 //! up to 200 ms, all candidates of a 0.9.1 recording.
 
+mod below;
 mod changes;
 mod departures;
 mod early;
@@ -67,6 +68,7 @@ use radixscope_model::record::{
 use radixscope_router::{Formula, RouterSettings};
 use radixscope_state::cluster::{Cluster, TierBlocks};
 
+use below::Below;
 use changes::Changes;
 use departures::Departures;
 pub(crate) use departures::{is_known, returns};
@@ -108,6 +110,7 @@ pub struct Routing {
     early: Early,
     halves: Halves,
     pairs: Pairs,
+    below: Below,
     /// Decisions that turned out to be one of two of their request.
     linked: Vec<Record<'static>>,
     /// Workers that a router reported to count load for.
@@ -318,6 +321,7 @@ impl Routing {
             caught_up: _,
             own_ids: _,
             clock: _,
+            below: _,
         } = self;
         joiner.vacate(workers);
         active.vacate(workers);
@@ -418,6 +422,9 @@ impl Routing {
         let key =
             CorrelationKey { overlap_blocks: length.overlap_blocks, isl_blocks: length.isl_blocks(), ..key };
         let mut decision = self.piece(&key);
+        if cluster.has_tiers(pool) {
+            self.below.keep(decision.id, request, &length);
+        }
         decision.decided_ms = observed.published_ms;
         decision.adapter =
             sequence.lora_name.as_deref().map(|name| name.chars().take(MAX_ADAPTER_CHARS).collect());
@@ -762,13 +769,10 @@ impl Length {
             .or_else(|| block_size(request.isl?, full?))
             .filter(|&size| u32::try_from(size).is_ok());
         let to_prefill = request.initial_effective_prefill_tokens;
-        let not_on_device = to_prefill.map(|tokens| tokens.saturating_add(credited_tokens));
-        let isl_tokens = request.isl.or_else(|| {
-            let tokens = full?.checked_mul(block_size?)?.checked_add(not_on_device? % block_size?)?;
-            (tokens >= not_on_device?).then_some(tokens)
-        });
-        let overlap_blocks =
-            request.overlap.or_else(|| Some((isl_tokens?.checked_sub(not_on_device?)?) / block_size?));
+        let derived = || Some(Self::to_prefill(to_prefill?, full?, block_size?, credited_tokens));
+        let derived = derived().unwrap_or_default();
+        let isl_tokens = request.isl.or(derived.isl_tokens);
+        let overlap_blocks = request.overlap.or(derived.overlap_blocks);
         let prefill_tokens = to_prefill
             .or_else(|| Some(isl_tokens?.saturating_sub(overlap_blocks?.saturating_mul(block_size?))));
         Self {
@@ -778,6 +782,19 @@ impl Length {
             lower_tier_blocks: None,
             prefill_tokens,
         }
+    }
+
+    /// From tokens to prefill and full blocks alone.
+    fn to_prefill(tokens: u64, full_blocks: u64, block_size: u64, credited_tokens: u64) -> Self {
+        let not_on_device = tokens.saturating_add(credited_tokens);
+        let isl_tokens = || {
+            let isl =
+                full_blocks.checked_mul(block_size)?.checked_add(not_on_device.checked_rem(block_size)?)?;
+            (isl >= not_on_device).then_some(isl)
+        };
+        let isl_tokens = isl_tokens();
+        let overlap_blocks = isl_tokens.and_then(|isl| (isl - not_on_device).checked_div(block_size));
+        Self { isl_tokens, overlap_blocks, prefill_tokens: Some(tokens), ..Self::default() }
     }
 
     /// Rounded up.

@@ -2,7 +2,7 @@
 
 use super::*;
 use radixscope_model::id::{BlockHash, PoolIx, Seq, SourceIx, TokensHash, Worker};
-use radixscope_model::record::{Block, Entry, PathEnd, SourceKind};
+use radixscope_model::record::{Block, Entry, PathEnd, SourceKind, Tier};
 use radixscope_router::hash::chain;
 use radixscope_state::cluster::Cluster;
 
@@ -342,6 +342,49 @@ impl Scene {
             block_size_tokens,
             publishes_events: None,
         });
+    }
+}
+
+/// By the router three blocks more of the prompt lie in host memory; by the time its message comes here the worker has them
+/// on its device.
+fn partly_in_host_memory() -> Scene {
+    let mut told = Scene::new();
+    told.card();
+    let (parent, tokens_hash) = (Some(BlockHash(504)), TokensHash(5));
+    let blocks = [Block { block_hash: BlockHash(505), tokens_hash }];
+    told.fold(Record::TierStored { worker: WorkerIx(0), tier: Tier::Host, parent, blocks: (&blocks).into() });
+    // Four of seven full blocks on the device: 3 · 16 + 10 tokens, less three times three quarters of a block.
+    told.step("a", 0, new(7, 22));
+    told
+}
+
+const SELECTED: &str = "target: Selected worker router_mode=\"kv\" request_id=\"a\" worker_id=100 worker_type=decode \
+     dp_rank=0 logit=8.375 host_pinned_blocks=3 disk_blocks=0";
+
+#[test]
+fn the_log_tells_what_of_the_tokens_to_prefill_lower_tiers_took_off() {
+    let mut told = partly_in_host_memory();
+    assert_eq!(told.latest().decision.isl_tokens, Some(118), "by what the trees hold now");
+    told.says(SELECTED);
+    let decided = told.latest();
+    assert_eq!((decided.overlap_blocks(), decided.lower_tier_blocks()), (Some(4), 3));
+    assert_eq!((decided.decision.isl_tokens, decided.decision.isl_blocks), (Some(122), Some(8)));
+    assert_eq!(told.cluster.decisions().totals().overlap_blocks, 7, "held on the device and below");
+}
+
+#[test]
+fn the_end_of_a_request_counts_lower_tiers_as_cached_and_the_device_does_not() {
+    for is_published in [true, false] {
+        let mut told = if is_published { partly_in_host_memory() } else { Scene::new() };
+        told.says(SELECTED);
+        told.says(
+            "http-request:kv_router.route_request: request_span: route request completed request.outcome=\"success\" \
+             method=POST uri=/v1/chat/completions version=HTTP/1.1 request_id=h model=\"m\" otel.kind=\"client\" \
+             request_id=a dp_rank=0 overlap_blocks=6 phase=Aggregated worker_id=100 request.attempt=0",
+        );
+        let decided = told.latest();
+        assert_eq!((decided.overlap_blocks(), decided.lower_tier_blocks()), (Some(4), 3));
+        assert_eq!(told.cluster.decisions().totals().count, 1);
     }
 }
 

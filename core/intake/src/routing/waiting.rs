@@ -133,6 +133,18 @@ impl Waiting {
         Some(case.report.at)
     }
 
+    /// A better word on what the chosen worker held of a prompt and how long it is.
+    pub(super) fn correct(&mut self, decision: DecisionId, length: Length) {
+        if let Some(case) = self.cases.iter_mut().rev().find(|case| case.report.decision == decision) {
+            let known = &mut case.report;
+            if (known.length.isl_tokens, known.overlap_blocks) != (length.isl_tokens, length.overlap_blocks) {
+                (known.length, known.overlap_blocks) = (length, length.overlap_blocks);
+                (case.verdict, case.again) = (None, Moment::default());
+            }
+        }
+        self.count();
+    }
+
     /// More that is reported of a decision that is here.
     pub(super) fn add_report(&mut self, decision: DecisionId, overlap_blocks: Option<u64>, is_whole: bool) {
         if let Some(case) = self.cases.iter_mut().rev().find(|case| case.report.decision == decision) {

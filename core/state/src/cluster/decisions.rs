@@ -118,6 +118,12 @@ impl DecisionEntry {
         if known.adapter.is_none() {
             known.adapter.clone_from(&more.adapter);
         }
+        if is_better_below(known, more) {
+            (known.isl_tokens, known.isl_blocks) =
+                (more.isl_tokens.or(known.isl_tokens), more.isl_blocks.or(known.isl_blocks));
+            known.overlap_blocks = more.overlap_blocks.or(known.overlap_blocks);
+            known.lower_tier_blocks = more.lower_tier_blocks.or(known.lower_tier_blocks);
+        }
         fill(&mut known.isl_tokens, more.isl_tokens);
         fill(&mut known.isl_blocks, more.isl_blocks);
         fill(&mut known.block_size_tokens, more.block_size_tokens);
@@ -149,6 +155,13 @@ impl DecisionEntry {
     fn rehash(&mut self) {
         self.hash = hash(&*self);
     }
+}
+
+/// Where the worker held blocks below its device, what messages tell of the prompt's length and of the device rests on what
+/// our trees held when they came; the router's log knows it.
+fn is_better_below(known: &Decision, more: &Decision) -> bool {
+    let is_below = |decision: &Decision| decision.lower_tier_blocks.is_some_and(|blocks| blocks > 0);
+    more.source == DecisionSource::Log && (is_below(known) || is_below(more))
 }
 
 /// Costs that were computed here do not stand against what the router itself reported of the chosen worker.

@@ -59,9 +59,11 @@ fn worker(recording: &Recording, id: Worker, pool: &str, row: &Value, lines: &mu
     line("tiers", figures.map_or(0, |figures| figures.tiers.len()).to_string(), tiers.len().to_string());
     for (name, tier) in figures.into_iter().flat_map(|figures| &figures.tiers) {
         let row = tiers.iter().find(|row| row["tier"] == **name).unwrap_or(&Value::Null);
-        for (what, recorded) in
-            [("blocks", tier.blocks()), ("stored", tier.stored_total), ("removed", tier.removed_total)]
-        {
+        for (what, recorded) in [
+            ("blocks", tier.blocks()),
+            ("stored_total", tier.stored_total),
+            ("removed_total", tier.removed_total),
+        ] {
             line(&format!("{name} {what}"), recorded.to_string(), row[what].to_string());
         }
     }
@@ -92,8 +94,11 @@ fn pool(recording: &Recording, name: &str, row: &Value, lines: &mut Vec<Figure>)
     // Only pools that look for held blocks, and only choices that were no mere queries.
     let is_counted =
         |decision: &&Decision| decision.role != Role::Decode && decision.is_dispatched != Some(false);
-    let prompt =
-        |decision: &Decision| Some((*decision.isl_blocks.reported()?, *decision.overlap_blocks.reported()?));
+    // On its device and below.
+    let prompt = |decision: &Decision| {
+        let below = decision.below.map_or(0, |(host, disk)| host + disk);
+        Some((*decision.isl_blocks.reported()?, *decision.overlap_blocks.reported()? + below))
+    };
     let prompts: Vec<(u64, u64)> = of_pool().filter(is_counted).filter_map(prompt).collect();
     line(
         "prompt blocks",

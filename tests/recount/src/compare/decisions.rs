@@ -6,7 +6,7 @@ use super::Ratio;
 use super::pairs::{pairs, worker_of};
 use crate::capture::Happened;
 use crate::recording::Recording;
-use crate::router::{Decision, Fact, HALF_A_DECIMAL};
+use crate::router::{Decision, Fact, HALF_A_DECIMAL, HOST_WEIGHT};
 
 /// Decisions that show no candidates but the chosen worker.
 const CHOSEN_ONLY: &str = "chosen only";
@@ -16,8 +16,6 @@ const RECONSTRUCTED: &str = "reconstructed";
 const SAME_MS: f64 = 0.000_6;
 /// Times of day are whole milliseconds.
 const SAME_TIME_MS: f64 = 1.0;
-/// The log may tell the end of a request as well: when its response was whole.
-const SAME_END_MS: f64 = 25.0;
 /// A replay through sockets moves them.
 const SAME_REPLAYED_MS: f64 = 25.0;
 /// Two programs on a busy machine receive the same message so far apart.
@@ -204,20 +202,25 @@ impl Agreement {
         judge(itl, "itl_ms", reported, is_unreported, &progress["itl_ms"], SAME_MS);
         let (reported, is_unreported) = count(&decision.output_tokens);
         judge(itl, "output_tokens", reported, is_unreported, &progress["output_tokens"], 0.0);
-        let mut moment = |ratio: &mut Ratio, what: &'static str, fact: &Fact<Happened>, same_ms: f64| {
+        let mut moment = |ratio: &mut Ratio, what: &'static str, fact: &Fact<Happened>, or_s: Option<f64>| {
             let at = fact.reported();
             let is_published = at.is_some_and(|at| at.is_published);
             let late_s = if is_published { 0.0 } else { given.nats_late_s };
-            let at_ms = at.map(|at| (at.at_s + shift_s + late_s) * 1_000.0);
+            let mut at_ms = at.map(|at| (at.at_s + shift_s + late_s) * 1_000.0);
             let by_ms = match (is_published, shift_s == 0.0) {
-                (true, true) => same_ms,
+                (true, true) => SAME_TIME_MS,
                 (true, false) => SAME_REPLAYED_MS,
                 (false, _) => SAME_RECEIVED_MS,
             };
+            // Two sources tell it: either is right.
+            let (or_ms, shown) = (or_s.map(|at_s| (at_s + shift_s) * 1_000.0), progress[what].as_f64());
+            if or_ms.zip(shown).is_some_and(|(or, shown)| (or - shown).abs() <= by_ms) {
+                at_ms = at_ms.and(or_ms);
+            }
             judge(ratio, what, at_ms, false, &progress[what], by_ms);
         };
-        moment(first_tokens, "first_token_ms", &decision.first_token, SAME_TIME_MS);
-        moment(ends, "ended_ms", &decision.ended, SAME_END_MS);
+        moment(first_tokens, "first_token_ms", &decision.first_token, None);
+        moment(ends, "ended_ms", &decision.ended, decision.log_ended_s);
         match (&decision.request_id, row["request_id"].as_str()) {
             (Fact::Reported(id), shown) => request_ids.add(shown == Some(id)),
             (Fact::NotReported, Some(_)) => unreported.push("request_id"),
@@ -316,10 +319,10 @@ fn hit_rate(recording: &Recording, of: &[Option<&Value>]) -> HitRate {
     let Some(reported) = histogram.mean() else { return HitRate::NotReported };
     let share = |row: &Option<&Value>| {
         let row = (*row)?;
-        Some(
-            row["overlap_blocks"].as_u64()? as f64
-                / row["isl_blocks"].as_u64().filter(|&isl| isl > 0)? as f64,
-        )
+        let below = HOST_WEIGHT * row["lower_tier_blocks"].as_u64().unwrap_or(0) as f64;
+        // What a router reports as held is whole blocks.
+        let held = (row["overlap_blocks"].as_u64()? as f64 + below).round();
+        Some(held / row["isl_blocks"].as_u64().filter(|&isl| isl > 0)? as f64)
     };
     let shares: Vec<f64> = of[..count].iter().filter_map(share).collect();
     if shares.len() < count {

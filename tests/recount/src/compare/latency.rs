@@ -16,7 +16,7 @@ const HISTOGRAMS: [(&str, &str, &str); 4] = [
 /// Digits in which two means of the same samples agree.
 const DIGITS: usize = 9;
 
-/// Every figure of an answer whose window holds the whole traffic, beside what logs and metrics report.
+/// Every figure of an answer, single requests where its window holds the whole traffic, beside what logs and metrics report.
 pub fn figures(recording: &Recording, latency: &Value) -> Vec<Figure> {
     let mut figures = Vec::new();
     for (name, series, processes) in HISTOGRAMS {
@@ -33,7 +33,7 @@ pub fn figures(recording: &Recording, latency: &Value) -> Vec<Figure> {
         ("itl", times.iter().filter_map(|times| times.1).collect()),
     ];
     for (name, mut reported) in of {
-        if reported.is_empty() {
+        if reported.is_empty() || !holds_all(recording, latency) {
             continue;
         }
         reported.sort_by(f64::total_cmp);
@@ -49,6 +49,13 @@ pub fn figures(recording: &Recording, latency: &Value) -> Vec<Figure> {
         }
     }
     figures
+}
+
+/// Whether the answer's window holds every request: single requests are shown of that alone.
+fn holds_all(recording: &Recording, latency: &Value) -> bool {
+    let from_s = || Some(latency["at_ms"].as_f64()? / 1_000.0 - latency["window_s"].as_f64()?);
+    let first = recording.decisions.first();
+    from_s().zip(first).is_none_or(|(from_s, first)| first.at_s > from_s)
 }
 
 /// A quantile lies between the two samples around its rank, whichever way it is defined.

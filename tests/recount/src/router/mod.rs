@@ -63,8 +63,10 @@ pub struct Decision {
     pub is_exact: bool,
     /// The router's id of the request.
     pub request_id: Fact<String>,
-    /// Blocks of the prompt that the chosen worker held.
+    /// Blocks of the prompt that the chosen worker held on its device.
     pub overlap_blocks: Fact<u64>,
+    /// Blocks beyond those that it held in host memory and on disk, where the line tells.
+    pub below: Option<(u64, u64)>,
     /// Length of the prompt in tokens.
     pub isl_tokens: Fact<u64>,
     /// Length of the prompt in blocks, rounded up.
@@ -83,6 +85,8 @@ pub struct Decision {
     pub first_token: Fact<Happened>,
     /// The end of the request on this worker.
     pub ended: Fact<Happened>,
+    /// The same by the log, Unix seconds.
+    pub log_ended_s: Option<f64>,
     /// The pool of the chosen worker, where anything names it.
     pub pool: Option<String>,
     /// What its workers do.
@@ -101,6 +105,19 @@ impl Decision {
     /// Whether a cost that is shown is the one the router wrote, as far as it wrote it.
     pub fn is_logit(&self, cost: f64) -> bool {
         (cost - self.logit).abs() <= if self.is_exact { 1e-9 } else { HALF_A_DECIMAL }
+    }
+}
+
+/// What a block in host memory counts beside one on the device, as Dynamo is set up without options.
+pub(crate) const HOST_WEIGHT: f64 = 0.75;
+
+impl Decision {
+    /// What routers report as held counts blocks of lower tiers by their weight: leaves those on the device.
+    pub(crate) fn on_device(&mut self) {
+        let Some((host, disk)) = self.below.filter(|&below| below != (0, 0)) else { return };
+        let credit = (HOST_WEIGHT * host as f64).round() as u64;
+        let held = self.overlap_blocks.reported().and_then(|held| held.checked_sub(credit));
+        self.overlap_blocks = held.filter(|_| disk == 0).map_or(Fact::Unsure, Fact::Reported);
     }
 }
 

@@ -42,6 +42,8 @@ struct OfRequest {
     output_tokens: Option<u64>,
     is_dispatched: bool,
     is_completed: bool,
+    /// On which worker, and when.
+    ended: Vec<(Worker, f64)>,
 }
 
 #[derive(Default)]
@@ -102,6 +104,9 @@ impl Reader {
             let request = self.requests.entry(id.to_owned()).or_default();
             request.overlap_blocks = request.overlap_blocks.or(line.number("overlap_blocks"));
             request.is_dispatched = true;
+            if let Some(worker) = worker(line) {
+                request.ended.push((worker, line.at_s));
+            }
         } else if message.starts_with("[ROUTING_INPUT]") {
             let Some(request) = self.request(line) else { return };
             request.input_tokens = line.number("isl_tokens");
@@ -146,6 +151,7 @@ impl Reader {
             overlap_blocks: overlap.map_or(Fact::NotReported, Fact::Reported),
             isl_tokens: Fact::NotReported,
             isl_blocks: Fact::NotReported,
+            below: line.number("host_pinned_blocks").zip(line.number("disk_blocks").or(Some(0))),
             candidates,
             is_prompt_known: false,
             ttft_ms: Fact::NotReported,
@@ -153,6 +159,7 @@ impl Reader {
             output_tokens: Fact::NotReported,
             first_token: Fact::NotReported,
             ended: Fact::NotReported,
+            log_ended_s: None,
             pool: None,
             role: Role::default(),
             other_part: None,
@@ -225,6 +232,8 @@ impl Reader {
             decision.ttft_ms.or_reported(request.ttft_ms);
             decision.itl_ms.or_reported(request.itl_ms);
             decision.output_tokens.or_reported(request.output_tokens);
+            let on_worker = request.ended.iter().find(|(worker, _)| *worker == decision.worker);
+            decision.log_ended_s = on_worker.map(|(_, at_s)| *at_s);
             decision.is_dispatched = if request.is_dispatched {
                 Some(true)
             } else if request.is_completed && (self.reports_dispatch || request.prompt_tokens.is_none()) {
