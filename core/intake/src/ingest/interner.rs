@@ -72,6 +72,9 @@ impl Interner {
         let again = self.last.filter(|(last, _)| *last == id).map(|(_, worker)| worker);
         if let Some(worker) = again.or_else(|| self.by_id.get(&id).copied()) {
             self.last = Some((id, worker));
+            if self.is_told(worker, namespace, component) {
+                return Some((worker, false));
+            }
             let known = self.workers[worker.at()].named.and_then(|name| self.names.get_index(name as usize));
             let of = |known: &str, new: &str| match new.is_empty() || (is_slug && !known.is_empty()) {
                 true => None,
@@ -104,6 +107,14 @@ impl Interner {
         self.by_id.insert(id, worker);
         self.departed.swap_remove(&id);
         Some((worker, true))
+    }
+
+    /// Whether exactly these names of a worker were told.
+    #[inline]
+    fn is_told(&self, worker: WorkerIx, namespace: &str, component: &str) -> bool {
+        let Some(named) = self.workers[worker.at()].named else { return false };
+        let told = self.names.get_index(named as usize);
+        told.is_some_and(|(n, c)| **c == *component && **n == *namespace)
     }
 
     /// Index of a pair of names. Of more than any deployment has all are told anew, which costs time alone.

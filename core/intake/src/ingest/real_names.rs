@@ -11,6 +11,8 @@ const MAX_NAMES: usize = 1 << 10;
 #[derive(Default)]
 pub(super) struct RealNames {
     known: HashSet<Box<str>>,
+    /// The one named last: a deployment has one, mostly.
+    last: Box<str>,
     /// Of those that are other than their slugs.
     by_slug: HashMap<Box<str>, Box<str>>,
 }
@@ -18,6 +20,10 @@ pub(super) struct RealNames {
 impl RealNames {
     /// A namespace as it is really called.
     pub(super) fn learn(&mut self, namespace: &str) {
+        if *self.last == *namespace {
+            return;
+        }
+        self.last = namespace.into();
         if namespace.is_empty() || self.known.contains(namespace) || self.known.len() == MAX_NAMES {
             return;
         }

@@ -202,13 +202,13 @@ impl Cluster {
         }
         let Some(ix) = super::worker_of(record) else { return };
         let Some(pool) = self.head.workers.get(ix.at()).map(|worker| worker.pool) else { return };
-        let tier = match record {
-            Record::Stored { .. } => Some(None),
-            Record::TierStored { tier, .. } => Some(Some(*tier)),
+        // One tree has the limit to itself.
+        let is_shared = self.trees.len() + self.tiers.len() > 1;
+        let limit = match record {
+            Record::Stored { .. } if is_shared => Some(self.share_of_limit(pool, None)),
+            Record::TierStored { tier, .. } if is_shared => Some(self.share_of_limit(pool, Some(*tier))),
             _ => None,
         };
-        let is_shared = self.trees.len() + self.tiers.len() > 1;
-        let limit = tier.filter(|_| is_shared).map(|tier| self.share_of_limit(pool, tier));
         let Self { head, trees, tiers } = self;
         let limit_nodes = head.limit_nodes;
         let Some(w) = head.workers.get_mut(ix.at()) else { return };

@@ -331,7 +331,7 @@ impl Tree {
     /// Node where `worker` holds the block it calls `hash`.
     pub fn find(&self, worker: WorkerIx, hash: BlockHash) -> Option<NodeId> {
         let first = self.index.find(&self.arena, &self.sets, worker, self.index.key(hash.0));
-        first.or_else(|| self.twins.find(worker, hash.0))
+        if self.twins.is_empty() { first } else { first.or_else(|| self.twins.find(worker, hash.0)) }
     }
 
     /// A node that some worker calls `hash`.

@@ -129,10 +129,10 @@ impl Tree {
 
     /// `worker` dropped the block it calls `hash`. `false`: it did not hold such a block.
     pub fn remove(&mut self, worker: WorkerIx, hash: BlockHash) -> bool {
-        if self.remove_name(worker, hash.0) {
+        if !self.twins.is_empty() && self.remove_name(worker, hash.0) {
             return true;
         }
-        match self.find(worker, hash) {
+        match self.index.find(&self.arena, &self.sets, worker, self.index.key(hash.0)) {
             Some(node) => {
                 self.lose_name(worker, node);
                 true
@@ -170,7 +170,9 @@ impl Tree {
     /// A new block below `above`, held by `worker`: what [`Tree::acquire`] does, without all that cannot be.
     #[inline]
     fn append(&mut self, worker: WorkerIx, above: NodeId, tokens: u64, key: Key, touched: u32) -> NodeId {
-        self.remove_name(worker, key.hash);
+        if !self.twins.is_empty() {
+            self.remove_name(worker, key.hash);
+        }
         let elsewhere = self.index.find(&self.arena, &self.sets, worker, key);
         let node = self.arena.add(above, tokens, key.hash, touched);
         self.families.link(&mut self.arena, above, node);
@@ -202,10 +204,12 @@ impl Tree {
             Some(held) if held == node => return Acquired::Known,
             other => other,
         };
-        if self.twins.find(worker, key.hash) == Some(node) {
-            return Acquired::Known;
+        if !self.twins.is_empty() {
+            if self.twins.find(worker, key.hash) == Some(node) {
+                return Acquired::Known;
+            }
+            self.remove_name(worker, key.hash);
         }
-        self.remove_name(worker, key.hash);
         let mut acquired = Acquired::New;
         let owners = self.sets.get(self.arena[node].set());
         let count = owners.len();
@@ -245,9 +249,9 @@ impl Tree {
     }
 
     /// `worker` has no block of this further name any more; whether it had one.
-    #[inline]
+    #[cold]
     pub(super) fn remove_name(&mut self, worker: WorkerIx, name: u64) -> bool {
-        let was_there = !self.twins.is_empty() && self.twins.remove(worker, name);
+        let was_there = self.twins.remove(worker, name);
         if was_there {
             self.holdings_mut(worker).further -= 1;
         }
@@ -255,6 +259,7 @@ impl Tree {
     }
 
     /// `worker` no longer calls `node`, which it holds, by the name that it is known by: it goes unless it has another one.
+    #[inline]
     fn lose_name(&mut self, worker: WorkerIx, node: NodeId) {
         match self.twins.another(node, worker) {
             Some(name) => {

@@ -58,6 +58,7 @@ impl Twins {
     }
 
     /// Another name of `node` by `worker`, the smallest: the same on every machine.
+    #[inline]
     pub(super) fn another(&self, node: NodeId, worker: WorkerIx) -> Option<u64> {
         if self.is_empty() { None } else { self.by_node.get(&(node, worker))?.iter().min().copied() }
     }
