@@ -127,7 +127,7 @@ fn One(ledger: Ledger, open: Open) -> impl IntoView {
             {costs}
             <h4>"Prompt held"</h4>
             {held}
-            {in_tree}
+            {(!decided.ignores_cache).then_some(in_tree)}
             <h4>"The request"</h4>
             {timeline(&decided)}
             <Ticket ledger decided/>

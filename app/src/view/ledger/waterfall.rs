@@ -28,6 +28,7 @@ impl Scale {
 pub(super) fn Waterfall(store: Store, decided: DecisionEntry) -> impl IntoView {
     let parts = decided.cost_parts();
     let total = parts.len();
+    let ignores_cache = decided.ignores_cache;
     let all = RwSignal::new(total <= MANY);
     let finite = |blocks: f64| if blocks.is_finite() { blocks } else { 0.0 };
     let most = parts.iter().map(|part| finite(part.candidate.cost) + finite(part.saved)).fold(1.0, f64::max);
@@ -43,7 +44,7 @@ pub(super) fn Waterfall(store: Store, decided: DecisionEntry) -> impl IntoView {
             .filter(is_shown)
             .map(|(_, part)| {
                 let margin = margin.filter(|_| part.is_chosen);
-                bar(store, &scale, part, tied, margin)
+                bar(store, &scale, part, tied, margin, ignores_cache)
             })
             .collect_view()
     };
@@ -73,9 +74,11 @@ fn bar(
     part: &CostParts,
     tied: usize,
     margin: Option<(f64, f64)>,
+    ignores_cache: bool,
 ) -> impl IntoView + use<> {
     let worker = part.candidate.worker;
     let overlap = u64::from(part.candidate.overlap_blocks);
+    let holds = (!ignores_cache).then(|| format!(", holds {}", format::plural(overlap, "block", "blocks")));
     let words = match (part.is_chosen, part.is_lowest && tied > 1) {
         (true, true) => "chosen, tied",
         (true, false) => "chosen",
@@ -101,7 +104,7 @@ fn bar(
                 <i class="other" style=format!("width: {}", scale.width(part.other_cost))></i>
                 <i class="saved" style=format!("width: {}", scale.width(part.saved))></i>
             </span>
-            <span class="sum">{part.sum()}<span class="quiet">{format!(", holds {}", format::plural(overlap, "block", "blocks"))}</span></span>
+            <span class="sum">{part.sum()}<span class="quiet">{holds}</span></span>
             {margin}
         </div>
     }

@@ -112,7 +112,7 @@ impl DecisionEntry {
         text += ": ";
         text += &self.held_and_loaded(chosen, next);
         if tied <= 1 {
-            let more = Short(next.cost - chosen.cost);
+            let more = Short(tenth(next.cost - chosen.cost));
             let _ = write!(text, "; next best {} costs {more} blocks more", name(next.worker));
         }
         text.push('.');
@@ -158,8 +158,8 @@ impl DecisionEntry {
     /// What speaks for the chosen one against the next best.
     fn held_and_loaded(&self, chosen: &Candidate, next: &Candidate) -> String {
         let of = self.decision.isl_blocks.map_or(String::new(), |isl| format!(" of {isl}"));
-        let decode = Short(chosen.decode_blocks);
-        let prefill = Short(chosen.prefill_blocks);
+        let decode = Short(tenth(chosen.decode_blocks));
+        let prefill = Short(tenth(chosen.prefill_blocks));
         if self.ignores_cache {
             return format!("with this prompt {decode} blocks are in use there, and no worker has fewer");
         }
