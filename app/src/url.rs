@@ -210,8 +210,10 @@ impl Address {
     }
 
     /// A panel with this worker selected, looking as this view does: its theme, its order, with or without the status bar.
+    /// The worker may be of another pool than the one shown, so that with one all pools are.
     pub fn of_panel(&self, panel: Panel, worker: Option<Worker>) -> Self {
-        let (theme, kiosk, order, pools) = (self.theme, self.kiosk, self.order, self.pools.clone());
+        let (theme, kiosk, order) = (self.theme, self.kiosk, self.order);
+        let pools = if worker.is_none() { self.pools.clone() } else { PoolQuery::default() };
         Self { panel, worker, theme, kiosk, order, pools, ..Self::default() }
     }
 
@@ -428,6 +430,8 @@ mod tests {
         assert_eq!(address.pools.model.as_deref(), Some("Qwen/Qwen3 8B"));
         assert_eq!(address.query(), query);
         assert_eq!(address.of_panel(Panel::Workers, None).pools, address.pools, "links keep it");
+        let of_worker = address.of_panel(Panel::Workers, Some(Worker::new(7, 0)));
+        assert_eq!(of_worker.pools, PoolQuery::default(), "the worker may be of another pool");
         let (address, notices) = Address::parse("pool=&model=");
         assert_eq!((address, notices.len()), (Address::default(), 2));
     }

@@ -212,15 +212,16 @@ pub struct Simulation {
     /// Workers of each pool: of those that prefill and of those that decode, or of each model
     #[arg(long, env = "RADIXSCOPE_WORKERS", default_value_t = 3)]
     pub workers: u16,
-    /// KV blocks that each worker holds [default: those of an H200 with Llama 70B in FP8]
+    /// KV blocks that each worker holds [default: those of an H200 with Llama 70B in FP8; half of them with the topology
+    /// tiers]
     #[arg(long, env = "RADIXSCOPE_BLOCKS", value_name = "BLOCKS")]
     pub blocks: Option<u32>,
     /// Tokens per block
     #[arg(long, env = "RADIXSCOPE_BLOCK_SIZE", value_name = "TOKENS", default_value_t = 32)]
     pub block_size: u32,
-    /// Users at once, each with one request in flight
-    #[arg(long, env = "RADIXSCOPE_CONCURRENCY", value_name = "USERS", default_value_t = 120)]
-    pub concurrency: u32,
+    /// Users at once, each with one request in flight [default: 120; 90 with the topology tiers]
+    #[arg(long, env = "RADIXSCOPE_CONCURRENCY", value_name = "USERS")]
+    pub concurrency: Option<u32>,
     /// How requests find a worker
     #[arg(long, env = "RADIXSCOPE_ROUTER", value_enum, default_value_t = Router::Kv)]
     pub router: Router,
@@ -237,14 +238,16 @@ pub struct Simulation {
     /// Simulated seconds per second
     #[arg(long, env = "RADIXSCOPE_SPEED", value_name = "X", default_value_t = 1.0, value_parser = speed)]
     pub speed: f64,
-    /// What goes wrong in the cluster; of several pools it hits the one that prefills, or that of the first model
-    /// [default: nothing]
+    /// What goes wrong in the cluster [default: nothing]
     #[arg(long, env = "RADIXSCOPE_FAULT", value_name = "NAME", value_parser = FaultName)]
     pub fault: Option<Fault>,
     /// When it begins: simulated time since the start, warm-up included, in seconds [default: 0; for what was alive
     /// before it is 30 s before the end of the warm-up]
     #[arg(long, env = "RADIXSCOPE_FAULT_AFTER", value_name = "SECONDS", requires = "fault", value_parser = clap::value_parser!(u64).range(0..=86_400))]
     pub fault_after: Option<u64>,
+    /// Component of the workers that it hits, where there are several [default: the first in which it shows]
+    #[arg(long, env = "RADIXSCOPE_FAULT_POOL", value_name = "COMPONENT", requires = "fault")]
+    pub fault_pool: Option<String>,
 }
 
 /// Reads the name of a topology.

@@ -38,6 +38,8 @@ impl PoolLabel {
         let role = self.role.filter(|role| all.iter().any(|other| other.role != Some(*role)));
         let is_model_apart = all.iter().any(|other| other.models != self.models);
         let model = Some(self.models.as_str()).filter(|models| is_model_apart && !models.is_empty());
+        // Of `organisation/model` the last part tells enough in a narrow column; the whole stands in the switch.
+        let model = model.map(|model| model.rsplit('/').next().unwrap_or(model));
         let parts: Vec<&str> = [role.map(Role::as_str), model].into_iter().flatten().collect();
         let is_only = all
             .iter()

@@ -8,7 +8,7 @@ mod tests;
 use std::ops::Deref;
 
 use radixscope_model::id::{PoolIx, WorkerIx};
-use radixscope_model::record::Role;
+use radixscope_model::record::{Role, Tier};
 use radixscope_state::cluster::Cluster;
 use radixscope_state::tree::Tree;
 
@@ -42,6 +42,9 @@ impl PoolQuery {
     }
 }
 
+/// Which tree is drawn: that of a pool, and of which of its lower tiers; `None`: of the devices.
+pub type DrawnTree = (PoolIx, Option<Tier>);
+
 /// Which pools are shown.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct ShownPools {
@@ -49,13 +52,27 @@ pub struct ShownPools {
     pub pool: PoolIx,
     /// The only one shown; `None`: all.
     pub only: Option<PoolIx>,
+    /// The lower tier whose tree is drawn; `None`: the device's.
+    pub tier: Option<Tier>,
 }
 
 impl ShownPools {
+    /// The tree that is drawn.
+    pub const fn drawn(&self) -> DrawnTree {
+        (self.pool, self.tier)
+    }
+
     /// Those that the address names; a name that no pool has means all.
     pub fn of(cluster: &Cluster, query: &PoolQuery) -> Self {
         let only = query.find(cluster).ok().flatten();
-        Self { pool: only.unwrap_or_else(|| cluster.default_pool()), only }
+        Self { pool: only.unwrap_or_else(|| cluster.default_pool()), only, tier: None }
+    }
+
+    /// The same with the tree of a lower tier, if anything is held there.
+    #[must_use]
+    pub fn in_tier(self, cluster: &Cluster, tier: Option<Tier>) -> Self {
+        let holds_blocks = |tier: &Tier| cluster.tier_tree(self.pool, *tier).totals().resident > 0;
+        Self { tier: tier.filter(holds_blocks), ..self }
     }
 }
 
@@ -68,17 +85,25 @@ pub struct Shown<'a> {
     pub pool: PoolIx,
     /// The only pool shown; `None`: all.
     pub only: Option<PoolIx>,
+    /// The lower tier whose tree is drawn; `None`: the device's.
+    pub tier: Option<Tier>,
 }
 
 impl<'a> Shown<'a> {
     /// Looks at `pools` of a state.
     pub fn new(cluster: &'a Cluster, pools: ShownPools) -> Self {
-        Self { cluster, pool: pools.pool, only: pools.only }
+        Self { cluster, pool: pools.pool, only: pools.only, tier: pools.tier }
     }
 
     /// The prefix tree of the pool that is drawn.
     pub fn tree(&self) -> &'a Tree {
-        self.cluster.tree(self.pool)
+        self.tier.map_or_else(|| self.cluster.tree(self.pool), |tier| self.cluster.tier_tree(self.pool, tier))
+    }
+
+    /// The lower tiers of that pool in which anything is held.
+    pub fn tiers(&self) -> Vec<Tier> {
+        let holds_blocks = |tier: &Tier| self.cluster.tier_tree(self.pool, *tier).totals().resident > 0;
+        Tier::ALL.into_iter().filter(holds_blocks).collect()
     }
 
     /// Tokens per block in that pool.
@@ -121,6 +146,11 @@ impl Shown<'_> {
             self.cluster.worker(**worker).is_some_and(|state| state.last_event_ms.is_some())
         };
         (publishers.iter().filter(has_events).count(), publishers.len())
+    }
+
+    /// Whether the pool drawn has no tree because its workers decode and publish nothing.
+    pub fn decodes_silently(&self) -> bool {
+        self.is_silent(self.pool)
     }
 
     /// Whether its workers decode, and none of them ever published a KV event.

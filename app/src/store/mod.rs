@@ -11,6 +11,7 @@ mod link;
 
 use leptos::prelude::*;
 use radixscope_model::id::{Millis, PoolIx, Seq, WorkerIx};
+use radixscope_model::record::Tier;
 use radixscope_state::cluster::{Cluster, PoolState, SnapshotReader};
 use radixscope_state::tree::Tree;
 use radixscope_state::tree::forest::{Arrangement, Forest};
@@ -22,7 +23,10 @@ pub use link::{Check, Link, Resyncs};
 
 pub use crate::shown::Shown;
 use crate::shown::{PoolLabel, PoolQuery, ShownPools};
-use crate::url::Address;
+use crate::url::{Address, Panel};
+
+/// Key in the address: `host_pinned`, `disk` or `external`, the tier whose blocks the tree panel draws; absent: the device.
+pub(crate) const TIER_KEY: &str = "tree.tier";
 
 /// The state and what belongs to it.
 #[derive(Default)]
@@ -91,9 +95,20 @@ impl Store {
         });
         let address = RwSignal::new(address);
         let query = Memo::new(move |_| address.with(|address| address.pools.clone()));
+        // The other panels are about what lies on the devices.
+        let tier = Memo::new(move |_| {
+            address.with(|address| {
+                let named = || Tier::named(&address.other(TIER_KEY)?);
+                (address.panel == Panel::Tree).then(named).flatten()
+            })
+        });
         let pools = Memo::new(move |_| {
             beat.track();
-            query.with(|query| live.with_value(|live| ShownPools::of(&live.cluster, query)))
+            query.with(|query| {
+                live.with_value(|live| {
+                    ShownPools::of(&live.cluster, query).in_tier(&live.cluster, tier.get())
+                })
+            })
         });
         let workers_of = move |list: fn(&Shown<'_>) -> Vec<WorkerIx>| {
             Memo::new(move |_| {
@@ -156,8 +171,8 @@ impl Store {
     }
 
     fn look_at_tree(self, arrangement: Arrangement, look: impl FnOnce(&Shown<'_>, &Forest)) {
-        let pool = self.pools.get().pool;
-        self.live.update_value(|live| live.cluster.arrange_forest(pool, arrangement));
+        let ShownPools { pool, tier, .. } = self.pools.get();
+        self.live.update_value(|live| live.cluster.arrange_forest(pool, tier, arrangement));
         self.peek(|shown| shown.tree().forest().map(|forest| look(shown, forest)));
     }
 
@@ -249,9 +264,12 @@ impl Store {
         self.live.with_value(|live| Some((live.epoch?, live.cluster.seq())))
     }
 
-    /// Whether any KV event was received; before, nothing is known of any cache. Tracked.
+    /// Whether any KV event of the workers shown was received; before, nothing is known of any cache. Tracked.
     pub fn has_kv_events(self) -> bool {
-        self.on_beat(|cluster| cluster.workers().iter().any(|w| w.last_event_ms.is_some()))
+        self.on_beat(|shown| {
+            let mut workers = shown.worker_list().filter_map(|worker| shown.cluster.worker(worker));
+            workers.any(|worker| worker.last_event_ms.is_some())
+        })
     }
 
     /// The worker picked out everywhere, if the state knows it. Tracked.
@@ -262,9 +280,11 @@ impl Store {
         })
     }
 
-    /// Picks out a worker, or none if it was picked out already.
+    /// Picks out a worker, or none if it was picked out already; nothing where its pool is not shown.
     pub fn pick(self, worker: WorkerIx) {
-        let Some(id) = self.peek(|cluster| cluster.worker(worker).map(|w| w.id)) else { return };
+        let id = self
+            .peek(|shown| shown.worker(worker).filter(|state| shown.has(state.pool)).map(|state| state.id));
+        let Some(id) = id else { return };
         self.address.update(|address| address.worker = (address.worker != Some(id)).then_some(id));
     }
 }

@@ -3,7 +3,7 @@
 use leptos::prelude::*;
 use radixscope_model::id::{Millis, PoolIx, WorkerIx};
 use radixscope_model::record::Tier;
-use radixscope_state::cluster::{CapacitySource, Cluster, Sign, Sourced, WorkerState};
+use radixscope_state::cluster::{CapacitySource, Cluster, Sign, Sourced, TierCounts, WorkerState};
 
 use super::chip::Chip;
 use super::figure::{Empty, Figure, PanelHead};
@@ -158,7 +158,9 @@ fn WorkerRow(store: Store, worker: WorkerIx) -> impl IntoView {
             <Show when=move || row.with(|r| !r.facts.is_empty())>
                 <tr class="worker-facts"><td colspan="7">
                     {move || {
-                        let fact = |(id, text)| view! { <span data-testid=id>{text}</span> };
+                        let fact = |(id, text): (&'static str, String)| {
+                            view! { <span class:quiet=id.contains("tier") data-testid=id>{text}</span> }
+                        };
                         row.with(|r| r.facts.clone()).into_iter().map(fact).collect_view()
                     }}
                 </td></tr>
@@ -265,17 +267,29 @@ fn facts(cluster: &Cluster, ix: WorkerIx, w: &WorkerState) -> Vec<(&'static str,
     add("fact-empty-stores", w.empty_stores_total, "empty store", "empty stores");
     add("fact-missed", w.missed_total, "event missed", "events missed");
     add("fact-cleared", w.cleared_total, "time cleared", "times cleared");
-    for tier in Tier::ALL {
-        let Some(blocks) = cluster.tier_blocks(ix, tier) else { continue };
-        let counts = w.tiers[tier as usize];
-        let (stored, removed) = (format::short(counts.stored), format::short(counts.removed));
-        let text =
-            format!("{}: {} blocks, {stored} stored, {removed} removed", tier.label(), format::short(blocks));
-        facts.push(("fact-tier", text));
+    facts.extend(tier_facts(cluster, ix, w));
+    facts
+}
+
+/// What it holds below device memory.
+fn tier_facts(cluster: &Cluster, ix: WorkerIx, w: &WorkerState) -> Vec<(&'static str, String)> {
+    let changes = |counts: TierCounts| {
+        format!("{} stored, {} removed", format::short(counts.stored), format::short(counts.removed))
+    };
+    let mut facts = Vec::new();
+    for (tier, counts) in Tier::ALL.into_iter().zip(w.tiers) {
+        let id = match tier {
+            Tier::Host => "tier-host",
+            Tier::Disk => "tier-disk",
+            Tier::External => "tier-external",
+        };
+        if let Some(held) = cluster.tier_blocks(ix, tier) {
+            let held = format::plural(held, "block", "blocks");
+            facts.push((id, format!("{}: {held}, {}", tier.label(), changes(counts))));
+        }
     }
-    if w.other_tier.stored + w.other_tier.removed > 0 {
-        let (stored, removed) = (format::short(w.other_tier.stored), format::short(w.other_tier.removed));
-        facts.push(("fact-other-tier", format!("shared caches: {stored} blocks stored, {removed} removed")));
+    if w.other_tier != TierCounts::default() {
+        facts.push(("tier-other", format!("shared or unknown tiers: {}", changes(w.other_tier))));
     }
     facts
 }

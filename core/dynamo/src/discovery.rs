@@ -21,6 +21,8 @@ pub struct ModelCard {
     pub endpoint: String,
     /// What users call the model.
     pub display_name: String,
+    /// The adapter that the card is of, as its key names it: a worker has one card for its model and one for each adapter.
+    pub adapter: Option<String>,
     /// Tokens per block that the router uses.
     pub block_size_tokens: Option<u32>,
     /// `aggregated`, `prefill`, `decode` … (1.6).
@@ -96,7 +98,7 @@ fn is_model<'a, W: Wire<'a>>(wire: &mut W) -> Result<bool, Fault> {
 
 fn card_value<'a, W: Wire<'a>>(wire: &mut W) -> Result<ModelCard, Fault> {
     let (mut instance_id, mut namespace, mut component, mut endpoint) = (None, None, None, None);
-    let mut card = None;
+    let (mut card, mut adapter) = (None, None);
     let mut left = wire.map()?;
     while let Some(key) = wire.next_key(&mut left)? {
         let at = wire.at();
@@ -106,6 +108,10 @@ fn card_value<'a, W: Wire<'a>>(wire: &mut W) -> Result<ModelCard, Fault> {
             b"component" => once(&mut component, wire.text().field("component")?, "component", at)?,
             b"endpoint" => once(&mut endpoint, wire.text().field("endpoint")?, "endpoint", at)?,
             b"card_json" => once(&mut card, card_json(wire).field("card_json")?, "card_json", at)?,
+            b"model_suffix" => {
+                let suffix = wire.optional(|wire| wire.text()).field("model_suffix")?;
+                once(&mut adapter, suffix.unwrap_or_default(), "model_suffix", at)?;
+            }
             _ => wire.skip()?,
         }
     }
@@ -116,6 +122,7 @@ fn card_value<'a, W: Wire<'a>>(wire: &mut W) -> Result<ModelCard, Fault> {
         component: required(component, "component", 0)?.into_owned(),
         endpoint: endpoint.unwrap_or_default().into_owned(),
         display_name: card.display_name.unwrap_or_default(),
+        adapter: adapter.map(|adapter| adapter.into_owned()).filter(|adapter| !adapter.is_empty()),
         block_size_tokens: card.block_size_tokens,
         worker_type: card.worker_type,
         model_type: card.model_type,

@@ -5,7 +5,7 @@ use serde::Serialize;
 use radixscope_model::formula::Formula;
 use radixscope_model::id::{BlockHash, DecisionId, Millis, PoolIx, Seq, Worker, WorkerIx, optional_decimal};
 use radixscope_model::record::{
-    Candidate, Completeness, DecisionSource, NotReconstructed, PathEnd, Progress, Role,
+    Candidate, Completeness, DecisionSource, NotReconstructed, PathEnd, Progress, Role, RoutingMode,
 };
 use radixscope_state::cluster::{Cluster, DecisionEntry, DecisionTotals, Hint, PoolState};
 
@@ -76,8 +76,13 @@ struct DecisionRow {
     /// The pool that was chosen from, as `NAMESPACE/COMPONENT`, and what its workers do.
     pool: String,
     role: Option<Role>,
+    /// The adapter (LoRA) that it asked for; `null`: none, or nobody told.
+    adapter: Option<String>,
     /// The choice for the same request in the other pool, where prefill and decode are apart.
     other_part: Option<DecisionId>,
+    /// Dynamo's name of the mode that chose, where a log names another one than by cached blocks and load: then no overlap is
+    /// known. `null`: by those, or nobody told.
+    routing_mode: Option<RoutingMode>,
     /// Whether the worker was given the request; `false`: a query that runs nothing, `null`: nobody said.
     dispatched: Option<bool>,
     isl_tokens: Option<u64>,
@@ -116,7 +121,7 @@ struct DecisionRow {
     /// are not what the router reported).
     not_reconstructed: Option<NotReconstructed>,
     /// How much of the prompt the chosen worker held: `hit`, `partial`, `miss`, `unknown`, or `ignored` among decode
-    /// workers, whose choice does not depend on it.
+    /// workers and in other modes than KV, where the choice does not depend on it.
     verdict: &'static str,
     /// Cost of the next best less that of the chosen one, in blocks.
     margin_blocks: Option<f64>,
@@ -206,7 +211,9 @@ impl DecisionRow {
             worker,
             pool: cluster.pool(decided.pool).map(PoolState::name).unwrap_or_default(),
             role: cluster.role(decided.pool).map(|(role, _)| role),
+            adapter: decision.adapter.clone(),
             other_part: decision.other_part,
+            routing_mode: decision.mode,
             dispatched: decision.dispatched,
             isl_tokens: decision.isl_tokens,
             isl_blocks: decision.isl_blocks,

@@ -128,7 +128,8 @@ proptest! {
         }
         let ids: Vec<_> = twice.near.decisions().newest_first().map(|d| d.decision.id).collect();
         prop_assert!(ids.is_sorted_by(|a, b| a > b));
-        prop_assert!(ids.len() <= talk.len());
+        // A trace tells of two choices where prefill and decode are apart.
+        prop_assert!(ids.len() <= 2 * talk.len());
         prop_assert_eq!(twice.near.decisions().totals().count, ids.len() as u64);
         for decided in twice.near.decisions().newest_first() {
             prop_assert!(decided.overlap_share().is_none_or(f64::is_finite));

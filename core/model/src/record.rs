@@ -128,6 +128,13 @@ pub enum Record<'a> {
         #[serde(borrow)]
         blocks: Cow<'a, [Block]>,
     },
+    /// Pictures and the like that the prompts of stored blocks contain: such blocks are named by them too.
+    Pictures {
+        /// Who stored the blocks.
+        worker: WorkerIx,
+        /// How many, each once a run of blocks.
+        count: u32,
+    },
     /// A worker dropped blocks.
     Removed {
         /// Who dropped.
@@ -398,8 +405,13 @@ pub struct Decision {
     /// Whether the worker was given the request. A query that runs nothing is decided and not dispatched; routers leave
     /// it out of their hit rate. `None`: not reported.
     pub dispatched: Option<bool>,
+    /// The adapter (LoRA) that the request asked for.
+    pub adapter: Option<String>,
     /// The choice for the same request in another pool: where prefill and decode are apart, a request has two.
     pub other_part: Option<DecisionId>,
+    /// How the router chooses, where its log names another mode than by cached blocks and load. `None`: by those, or not
+    /// reported.
+    pub mode: Option<RoutingMode>,
 }
 
 impl Decision {
@@ -427,7 +439,9 @@ impl Decision {
             not_reconstructed: None,
             path: None,
             dispatched: None,
+            adapter: None,
             other_part: None,
+            mode: None,
         }
     }
 

@@ -52,6 +52,9 @@ pub struct Config {
     pub metrics: bool,
     /// What goes wrong, if anything.
     pub fault: Option<FaultPlan>,
+    /// Component of the pool that it hits. By default the first in which it shows: that of the first model, or that which
+    /// prefills and has the caches; requests fill the memory of those that decode.
+    pub fault_pool: Option<String>,
     /// What the users do.
     pub workload: Workload,
     /// Same seed, same bytes.
@@ -139,6 +142,7 @@ impl Default for Config {
             log: true,
             metrics: true,
             fault: None,
+            fault_pool: None,
             workload: Workload::default(),
             seed: 1,
         }
@@ -262,6 +266,16 @@ pub enum ConfigError {
         after_ms: u64,
         /// The earliest that makes sense.
         least_ms: u64,
+    },
+    /// A pool that is not there, or in which the fault cannot be.
+    #[error("fault {name} cannot hit pool {pool}: that is none of {}, or it would not show there", components.join(", "))]
+    FaultPool {
+        /// Which fault.
+        name: &'static str,
+        /// The value given.
+        pool: String,
+        /// Components of the pools.
+        components: Vec<String>,
     },
     /// Workers that prefill have a component of their own.
     #[error("component is prefill, which is that of the workers that prefill in a disaggregated deployment")]

@@ -11,6 +11,7 @@ use super::metrics::{frontend_name, worker_name};
 use super::observed::Observed;
 use super::processes::Processes;
 use super::serving::{Rejected, Serving, Surroundings as _};
+use super::start_up;
 use super::topology::Release;
 use super::wire::Tier;
 use radixscope_model::id::BlockHash;
@@ -33,7 +34,7 @@ const REQUEST_SPAN: &str = "method=POST uri=/v1/chat/completions version=HTTP/1.
 
 impl Observed<'_, '_> {
     /// Says something in the log of every frontend.
-    fn frontends_say(&mut self, level: Level, target: &str, words: Arguments<'_>) {
+    pub(super) fn frontends_say(&mut self, level: Level, target: &str, words: Arguments<'_>) {
         for frontend in 0..self.here().pool.config.frontends() {
             self.say(&frontend_name(frontend), level, target, words);
         }
@@ -48,13 +49,6 @@ impl Observed<'_, '_> {
     fn worker_says(&mut self, worker: u16, level: Level, target: &str, words: Arguments<'_>) {
         let who = worker_name(self.here().pool.worker(worker));
         self.say(&who, level, target, words);
-    }
-
-    /// A router of 1.6 found a worker in discovery.
-    fn say_added(&mut self, worker: u16) {
-        let id = self.here().wire.worker_id(worker);
-        let adding = format_args!("Adding worker WorkerWithDpRank {{ worker_id: {id}, dp_rank: 0 }}");
-        self.frontends_say(Level::Warn, SEQUENCES_1_6, adding);
     }
 
     /// The worker left discovery, says the router.
@@ -102,10 +96,10 @@ pub(super) fn strike(observed: &mut Observed<'_, '_>, serving: &mut Serving) -> 
                 Release::V0_9 => {
                     let found = format_args!("Found {workers} worker(s), starting KV event subscriber");
                     observed.frontends_say(Level::Info, ROUTER, found);
+                    observed.frontends_say(Level::Info, ROUTER, format_args!("KV Routing initialized"));
                 }
-                Release::V1_6 => (0..workers).for_each(|worker| observed.say_added(worker)),
+                Release::V1_6 => start_up::router_began(observed, false),
             }
-            observed.frontends_say(Level::Info, ROUTER, format_args!("KV Routing initialized"));
             Some(COLD_US)
         }
         Fault::Slow => {

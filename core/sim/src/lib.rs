@@ -23,6 +23,7 @@ pub mod resimulation;
 mod router;
 mod serving;
 mod shape;
+mod start_up;
 mod timing;
 mod tokens;
 mod topology;

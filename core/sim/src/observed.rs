@@ -17,7 +17,7 @@ use super::serving::{FirstToken, Rejected, Served, Surroundings};
 use super::timing;
 use super::topology::Release;
 use super::users::Users;
-use super::wire::{Out, Step, Teller, Tier};
+use super::wire::{Out, Reporter, Step, Tier};
 use super::workload::{DECODE_ROUTED_US, Driver, Event, PrefillPart};
 use radixscope_model::id::{BlockHash, Millis};
 use radixscope_model::record::Block;
@@ -77,13 +77,13 @@ impl Observed<'_, '_> {
         here.wire.stored((at_ms, worker, tier), (parent, blocks.start, stored), delivery, self.out);
     }
 
-    fn sequence(&mut self, router: &Router, (teller, worker): (Teller, u16), user: u32, step: Step<'_>) {
+    fn sequence(&mut self, router: &Router, (reporter, worker): (Reporter, u16), user: u32, step: Step<'_>) {
         let at_ms = self.driver.now_ms();
         let Processes { pool, wire, request_ids, .. } = &mut self.driver.pools[self.pool];
         // Workers tell of first tokens unasked.
-        let tells = pool.config.replica_sync || teller == Teller::Worker;
+        let tells = pool.config.replica_sync || reporter == Reporter::Worker;
         if tells && router.is_kv() {
-            wire.sequence(at_ms, (teller, worker), &request_ids[user as usize], step, self.out);
+            wire.sequence(at_ms, (reporter, worker), &request_ids[user as usize], step, self.out);
         }
     }
 
@@ -93,6 +93,48 @@ impl Observed<'_, '_> {
         let here = &mut self.driver.pools[self.pool];
         let request_id = here.request_ids[user as usize].clone();
         say(here, About { frontend, at_us, request_id: &request_id }, self.out);
+    }
+
+    /// A router that weighs costs chose: its log, its messages and what is measured of it.
+    fn tell_choice(&mut self, router: &Router, user: u32, choice: Choice, prefill_tokens: u64) {
+        let Choice { worker, overlap_blocks, .. } = choice;
+        let (at_ms, at_us, frontend) = (self.driver.now_ms(), self.driver.now_unix_us(), self.frontend(user));
+        let of_all = self.of_all(worker);
+        let Driver { config, users, pools, report, metrics, .. } = &mut *self.driver;
+        let Processes { pool, wire, log, request_ids, overlaps, .. } = &mut pools[self.pool];
+        overlaps[user as usize] = overlap_blocks;
+        let request_id = &request_ids[user as usize];
+        let isl_tokens = users.job(user).isl_tokens;
+        let prompt = &users.routed_blocks(user)[..(isl_tokens / config.block_size_tokens) as usize];
+        let candidates = router.candidates();
+        report.decided(|decision| {
+            decision.at_ms = at_ms;
+            decision.worker = of_all;
+            decision.first_worker = pool.first_worker;
+            decision.isl_tokens = isl_tokens;
+            decision.prompt.extend(prompt.iter().map(|b| b.block_hash));
+            decision.candidates.extend_from_slice(candidates);
+        });
+        metrics
+            .iter_mut()
+            .for_each(|metrics| metrics.decided(frontend, self.pool, isl_tokens, &choice, router));
+        match pool.release() {
+            Release::V0_9 => {
+                let decided = DecisionInput { worker, workers: router.workers(), candidates };
+                log.decided(frontend, at_us, &decided, |worker| wire.worker_id(worker), self.out);
+            }
+            Release::V1_6 => {
+                let about = About { frontend, at_us, request_id };
+                log.selected(about, wire.worker_id(worker), &candidates[usize::from(worker)], self.out);
+            }
+        }
+        let isl_blocks = isl_tokens.div_ceil(config.block_size_tokens);
+        wire.hit_rate(at_ms, frontend, worker, isl_blocks, overlap_blocks, self.out);
+        if config.replica_sync {
+            let added = Step::added(pool, prompt, (isl_tokens, overlap_blocks), prefill_tokens);
+            wire.sequence(at_ms, (Reporter::Router, worker), request_id, added, self.out);
+        }
+        self.router_load(router, worker, user);
     }
 
     /// A part of a request is done, and where that answers it, the request.
@@ -190,61 +232,22 @@ impl Surroundings for Observed<'_, '_> {
     }
 
     fn routed(&mut self, router: &Router, user: u32, choice: Choice, prefill_tokens: u64) {
-        let Choice { worker, overlap_blocks, .. } = choice;
-        let of_all = self.of_all(worker);
+        let of_all = self.of_all(choice.worker);
         if self.role() == Role::Decode {
             self.driver.requests[user as usize].open += 1;
         } else {
             self.driver.report.routed_total += 1;
         }
-        let pool = self.pool;
         self.driver.metrics.iter_mut().for_each(|metrics| metrics.routed(of_all));
-        if !router.is_kv() {
-            if self.release() == Release::V1_6 {
-                self.driver.name_request(pool, user);
-                self.log(user, |here, about, out| {
-                    here.log.took_turn(about, here.wire.worker_id(worker), out);
-                });
-            }
-            return;
+        if router.is_kv() {
+            self.driver.name_request(self.pool, user);
+            self.tell_choice(router, user, choice, prefill_tokens);
+        } else if self.release() == Release::V1_6 {
+            self.driver.name_request(self.pool, user);
+            self.log(user, |here, about, out| {
+                here.log.took_turn(about, here.wire.worker_id(choice.worker), out);
+            });
         }
-        self.driver.name_request(pool, user);
-        let (at_ms, at_us, frontend) = (self.driver.now_ms(), self.driver.now_unix_us(), self.frontend(user));
-        let Driver { config, users, pools, report, metrics, .. } = &mut *self.driver;
-        let Processes { pool, wire, log, request_ids, overlaps, .. } = &mut pools[self.pool];
-        overlaps[user as usize] = overlap_blocks;
-        let request_id = &request_ids[user as usize];
-        let isl_tokens = users.job(user).isl_tokens;
-        let prompt = &users.routed_blocks(user)[..(isl_tokens / config.block_size_tokens) as usize];
-        let candidates = router.candidates();
-        report.decided(|decision| {
-            decision.at_ms = at_ms;
-            decision.worker = of_all;
-            decision.first_worker = pool.first_worker;
-            decision.isl_tokens = isl_tokens;
-            decision.prompt.extend(prompt.iter().map(|b| b.block_hash));
-            decision.candidates.extend_from_slice(candidates);
-        });
-        metrics
-            .iter_mut()
-            .for_each(|metrics| metrics.decided(frontend, self.pool, isl_tokens, &choice, router));
-        match pool.release() {
-            Release::V0_9 => {
-                let decided = DecisionInput { worker, workers: router.workers(), candidates };
-                log.decided(frontend, at_us, &decided, |worker| wire.worker_id(worker), self.out);
-            }
-            Release::V1_6 => {
-                let about = About { frontend, at_us, request_id };
-                log.selected(about, wire.worker_id(worker), &candidates[usize::from(worker)], self.out);
-            }
-        }
-        let isl_blocks = isl_tokens.div_ceil(config.block_size_tokens);
-        wire.hit_rate(at_ms, frontend, worker, isl_blocks, overlap_blocks, self.out);
-        if config.replica_sync {
-            let added = Step::added(pool, prompt, (isl_tokens, overlap_blocks), prefill_tokens);
-            wire.sequence(at_ms, (Teller::Router, worker), request_id, added, self.out);
-        }
-        self.router_load(router, worker, user);
     }
 
     fn prefilled(&mut self, router: &Router, user: u32, first: &FirstToken) {
@@ -261,13 +264,13 @@ impl Surroundings for Observed<'_, '_> {
                 metrics.first_token(frontend, self.pool, ttft_us, (isl_tokens, cached_tokens));
             }
         }
-        self.told(worker);
+        self.moment_ended(worker);
         // From 1.5 on those who answer tell of the first token, and the router of what it counts.
         if self.release() == Release::V1_6 && role != Role::Prefill {
-            self.sequence(router, (Teller::Worker, worker), user, Step::MarkPrefillCompleted);
+            self.sequence(router, (Reporter::Worker, worker), user, Step::MarkPrefillCompleted);
         }
         if role != Role::Decode {
-            self.sequence(router, (Teller::Router, worker), user, Step::MarkPrefillCompleted);
+            self.sequence(router, (Reporter::Router, worker), user, Step::MarkPrefillCompleted);
         }
         self.router_load(router, worker, user);
     }
@@ -277,7 +280,7 @@ impl Surroundings for Observed<'_, '_> {
         self.driver.agenda.after(transfer_us, Event::Transferred(user));
     }
 
-    fn told(&mut self, worker: u16) {
+    fn moment_ended(&mut self, worker: u16) {
         let at_ms = self.driver.now_ms();
         self.driver.pools[self.pool].wire.flush(at_ms, worker, self.out);
     }
@@ -346,7 +349,7 @@ impl Surroundings for Observed<'_, '_> {
     }
 
     fn failed(&mut self, router: &Router, worker: u16, user: u32, failure: Failure) {
-        self.sequence(router, (Teller::Router, worker), user, Step::Free);
+        self.sequence(router, (Reporter::Router, worker), user, Step::Free);
         self.router_load(router, worker, user);
         let frontend = self.frontend(user);
         let (is_first, is_over) =
@@ -382,7 +385,7 @@ impl Surroundings for Observed<'_, '_> {
         if self.release() == Release::V1_6 && router.is_kv() {
             self.log_served(user, served);
         }
-        self.sequence(router, (Teller::Router, served.worker), user, Step::Free);
+        self.sequence(router, (Reporter::Router, served.worker), user, Step::Free);
         self.router_load(router, served.worker, user);
         let (of_all, now_us) = (self.of_all(served.worker), self.now_us());
         self.driver.metrics.iter_mut().for_each(|metrics| metrics.served(of_all, served));

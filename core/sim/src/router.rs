@@ -92,6 +92,8 @@ pub(super) struct Router {
     eligible: Vec<u16>,
     /// What stands in for events, where the router does without them.
     predicted: Option<Predicted>,
+    /// Blocks that it no longer predicts.
+    expired_total: u64,
     next_in_turn: u16,
     candidates: Vec<SimulatedCandidate>,
     costs: Vec<f64>,
@@ -112,7 +114,9 @@ impl Router {
             active: idle(fleet.frontends, workers),
             workers: (0..fleet.workers).collect(),
             eligible: Vec::with_capacity(workers),
-            predicted: fleet.predicts.then(Predicted::default),
+            // One that only looks where decode is has no use for what lies in caches.
+            predicted: (fleet.predicts && fleet.role != Role::Decode).then(Predicted::default),
+            expired_total: 0,
             next_in_turn: 0,
             candidates: Vec::with_capacity(workers),
             costs: Vec::with_capacity(workers),
@@ -124,6 +128,16 @@ impl Router {
     /// Tokens per block as it counts them.
     pub(super) fn block_size_tokens(&self) -> u32 {
         self.block_size_tokens
+    }
+
+    /// Whether it predicts what workers hold, instead of receiving their events.
+    pub(super) fn predicts(&self) -> bool {
+        self.predicted.is_some()
+    }
+
+    /// Blocks that it predicted and no longer does.
+    pub(super) fn expired_total(&self) -> u64 {
+        self.expired_total
     }
 
     /// Whether requests are routed by cost.
@@ -240,6 +254,7 @@ impl Router {
         predicted.sent(now_us, worker, prompt);
         self.learn(worker, prompt.iter().map(|block| block.block_hash));
         while let Some((worker, hash)) = predicted.expired(now_us) {
+            self.expired_total += 1;
             self.removed(worker, hash);
         }
         self.predicted = Some(predicted);

@@ -42,8 +42,8 @@ pub(super) trait Surroundings: Texts {
     fn host_evicted(&mut self, _worker: u16, _hash: BlockHash) -> Delivery {
         Delivery::Whole
     }
-    /// All that happened at this moment on a worker was told.
-    fn told(&mut self, _worker: u16) {}
+    /// All that happened on a worker at this moment was passed on.
+    fn moment_ended(&mut self, _worker: u16) {}
     /// The prompt of a request is computed where only that is done; when its KV is where it goes on, [`Serving::transferred`]
     /// must follow.
     fn transfer_begun(&mut self, _request: u32) {}
@@ -338,7 +338,7 @@ impl Serving {
             }
         }
         self.happened = happened;
-        around.told(worker);
+        around.moment_ended(worker);
     }
 
     fn stored(&mut self, worker: u16, request: u32, (from, to): (u32, u32), around: &mut impl Surroundings) {

@@ -1,7 +1,7 @@
 //! Which pools a simulated deployment has: a pool is the workers of one component, among which one router chooses.
 //! Must not know how requests are served or what is published.
 
-use super::config::{Config, ConfigError, EventLine, Fleet};
+use super::config::{Config, ConfigError, EventLine, Fleet, Workload};
 use super::fault::Fault;
 use radixscope_router::{Formula, Role, RouterSettings};
 
@@ -10,9 +10,9 @@ const PREFILL_COMPONENT: &str = "prefill";
 /// Blocks of a worker's host memory for each block on its device.
 const HOST_BLOCKS_PER_BLOCK: u32 = 3;
 
-/// Shared starters of the users of workers with host memory, for each one of the others' users: so many that some come again
-/// after they left the device.
-const STARTERS_PER_STARTER: u32 = 30;
+/// Shared starters of the users of workers with host memory, for each one of the others' users, of half their length: so many
+/// that some come again after they left the device.
+const STARTERS_PER_STARTER: u32 = 15;
 
 /// What serves the requests. [`Topology::Aggregated`] speaks as Dynamo 0.9.1 does, all others as 1.6.1.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
@@ -24,7 +24,8 @@ pub enum Topology {
     Disaggregated,
     /// Two models, each with a pool of its own; every prompt goes to both, as when answers are compared.
     TwoModels,
-    /// One pool whose workers keep a copy of every prompt in host memory.
+    /// One pool whose workers keep a copy of every prompt in host memory; its users have more and shorter starters than
+    /// configured.
     Tiers,
 }
 
@@ -111,18 +112,25 @@ impl Topology {
         }
     }
 
-    /// The pool that a fault hits, where it hits one: that with the caches, in a disaggregated deployment the one that
-    /// prefills. Only the memory of running requests fills up where they run, which is in the one that decodes.
-    const fn hit_by(self, fault: Fault) -> u16 {
-        match (self, fault) {
-            (Self::Disaggregated, Fault::MemoryFull) => 1,
-            _ => 0,
+    /// What the workers of a pool do.
+    const fn role(self, pool: u16) -> Role {
+        match (self, pool) {
+            (Self::Disaggregated, 0) => Role::Prefill,
+            (Self::Disaggregated, _) => Role::Decode,
+            _ => Role::Aggregated,
         }
     }
 
     pub(super) fn validate(self, config: &Config) -> Result<(), ConfigError> {
-        let clash = self == Self::Disaggregated && config.component == PREFILL_COMPONENT;
-        if clash { Err(ConfigError::PrefillComponent) } else { Ok(()) }
+        if self == Self::Disaggregated && config.component == PREFILL_COMPONENT {
+            return Err(ConfigError::PrefillComponent);
+        }
+        let (Some(plan), Some(pool)) = (config.fault, &config.fault_pool) else { return Ok(()) };
+        if config.hits(plan.fault).is_none() {
+            let components = (0..self.pools()).map(|at| config.component_of(at)).collect();
+            return Err(ConfigError::FaultPool { name: plan.fault.name(), pool: pool.clone(), components });
+        }
+        Ok(())
     }
 
     /// What this topology sets in a configuration that was made for the aggregated one.
@@ -132,8 +140,9 @@ impl Topology {
             config.router = of_1_6(config.router);
         }
         if self == Self::Tiers {
-            let starters = &mut config.workload.starters;
+            let Workload { starters, starter_tokens: (least, most), .. } = &mut config.workload;
             *starters = starters.saturating_mul(STARTERS_PER_STARTER);
+            (*least, *most) = (*least / 2, *most / 2);
         }
     }
 }
@@ -158,32 +167,37 @@ impl Config {
         (0..self.topology.pools()).map(|at| self.pool(at)).collect()
     }
 
+    /// Component of the workers of a pool.
+    fn component_of(&self, pool: u16) -> String {
+        match (self.topology, pool) {
+            (Topology::Disaggregated, 0) => PREFILL_COMPONENT.to_owned(),
+            (Topology::TwoModels, 1) => format!("{}2", self.component),
+            _ => self.component.clone(),
+        }
+    }
+
+    /// The pool that a fault hits, which is not one of the frontend: that which is asked for, or the first in which it shows;
+    /// `None` if it shows in none of these.
+    fn hits(&self, fault: Fault) -> Option<u16> {
+        let is_meant = |at: &u16| self.fault_pool.as_ref().is_none_or(|pool| *pool == self.component_of(*at));
+        let shows = |at: &u16| !fault.is_of_frontend() && fault.shows_in(self.topology.role(*at));
+        (0..self.topology.pools()).filter(is_meant).find(shows)
+    }
+
     fn pool(&self, at: u16) -> Pool {
         let mut config = self.clone();
-        if self
-            .fault
-            .is_some_and(|plan| !plan.fault.is_of_frontend() && self.topology.hit_by(plan.fault) != at)
-        {
-            config.fault = None;
-        }
+        config.component = self.component_of(at);
+        config.fault =
+            self.fault.filter(|plan| plan.fault.is_of_frontend() || self.hits(plan.fault) == Some(at));
         if self.topology.pools() > 1 {
             config.shrink_for_fault();
         }
-        let role = match (self.topology, at) {
-            (Topology::Disaggregated, 0) => Role::Prefill,
-            (Topology::Disaggregated, _) => Role::Decode,
-            _ => Role::Aggregated,
-        };
+        let role = self.topology.role(at);
         if self.topology.release() == Release::V1_6 {
             config.router.role = role;
             config.router.track_prefill_tokens = role != Role::Decode;
         }
         let model_at = if self.topology == Topology::TwoModels { usize::from(at) } else { 0 };
-        match (self.topology, at) {
-            (Topology::Disaggregated, 0) => config.component = PREFILL_COMPONENT.to_owned(),
-            (Topology::TwoModels, 1) => config.component.push('2'),
-            _ => {}
-        }
         Pool {
             role,
             model: MODELS[model_at],

@@ -49,7 +49,7 @@ fn tell_kv_events(wire: &mut Wire, events: &Value, out: Out<'_>) {
 
 fn tell_sequence(wire: &mut Wire, pool: &Pool, said: &Value, out: Out<'_>) {
     let by_worker = said["router_id"] == said["worker"]["worker_id"];
-    let teller = if by_worker { Teller::Worker } else { Teller::Router };
+    let reporter = if by_worker { Reporter::Worker } else { Reporter::Router };
     let request_id = said["request_id"].as_str().expect("text");
     let added = &said["data"]["AddRequest"];
     let prompt: Vec<Block> = added["token_sequence"].as_array().map_or(Vec::new(), |hashes| {
@@ -64,7 +64,7 @@ fn tell_sequence(wire: &mut Wire, pool: &Pool, said: &Value, out: Out<'_>) {
             Step::added(pool, &prompt, (0, 0), hint.as_u64().unwrap_or(0))
         }
     };
-    wire.sequence(Millis(0), (teller, 0), request_id, step, out);
+    wire.sequence(Millis(0), (reporter, 0), request_id, step, out);
 }
 
 #[test]

@@ -15,8 +15,10 @@ use super::observed::Observed;
 use super::processes::Processes;
 use super::report::{IN_FLIGHT_EVERY_MS, InFlightSample, Report};
 use super::serving::Serving;
+use super::start_up;
 use super::stream;
 use super::timing;
+use super::topology::Release;
 use super::users::Users;
 use super::wire::Out;
 use radixscope_model::id::Millis;
@@ -177,6 +179,11 @@ impl Driver {
             Event::Registration => {
                 let at_ms = self.now_ms();
                 self.pools.iter_mut().for_each(|of| of.wire.model_cards(&of.pool, at_ms, out));
+                for (pool, serving) in pools.iter().enumerate() {
+                    if self.pools[pool].pool.release() == Release::V1_6 && serving.router.is_kv() {
+                        start_up::router_began(&mut self.at(pool, out), serving.router.predicts());
+                    }
+                }
             }
             Event::Arrival(user) => self.users.wait(user),
             Event::Wave => self.wave(),

@@ -43,14 +43,19 @@ fn fault_plan(options: &Simulation) -> Option<FaultPlan> {
 /// The simulator's own configuration.
 pub(super) fn simulated(options: &Simulation) -> Result<radixscope_sim::Config, Failure> {
     let block_size_tokens = options.block_size;
-    let blocks_of_an_h200 = || capacity::reference_blocks_per_worker(block_size_tokens);
+    let blocks_of_an_h200 = capacity::reference_blocks_per_worker(block_size_tokens);
+    // Host memory is of use to a device that cannot keep everything, and that runs what it is asked for all the same.
+    let (usual_blocks, usual_users) = match options.topology {
+        Topology::Tiers => (blocks_of_an_h200 / 2, 90),
+        Topology::Aggregated | Topology::Disaggregated | Topology::TwoModels => (blocks_of_an_h200, 120),
+    };
     let config = radixscope_sim::Config {
         seed: options.seed,
         topology: options.topology,
         workers: options.workers,
-        blocks_per_worker: options.blocks.unwrap_or_else(blocks_of_an_h200),
+        blocks_per_worker: options.blocks.unwrap_or(usual_blocks),
         block_size_tokens,
-        concurrency: options.concurrency,
+        concurrency: options.concurrency.unwrap_or(usual_users),
         router: match options.router {
             Router::Kv => RouterSettings {
                 overlap_score_weight: options.overlap_score_weight,
@@ -60,6 +65,7 @@ pub(super) fn simulated(options: &Simulation) -> Result<radixscope_sim::Config, 
             Router::RoundRobin => RouterSettings::round_robin(),
         },
         fault: fault_plan(options),
+        fault_pool: options.fault_pool.clone(),
         ..radixscope_sim::Config::default()
     };
     config.validate().map_err(|error| Failure::Usage(error.into()))?;
@@ -96,12 +102,34 @@ mod tests {
     }
 
     #[test]
+    fn without_options_the_cluster_is_the_reference_scenario() {
+        let (_, config) = planned(&[]);
+        assert_eq!(config.unwrap(), radixscope_sim::Config::default());
+        let (_, config) = planned(&["--topology", "tiers"]);
+        let config = config.unwrap();
+        assert_eq!((config.blocks_per_worker, config.concurrency), (5_369, 90));
+    }
+
+    #[test]
     fn every_topology_can_be_simulated_with_every_fault() {
         for topology in Topology::ALL {
             for fault in Fault::ALL {
                 let (_, config) = planned(&["--topology", topology.name(), "--fault", fault.name()]);
                 assert_eq!(config.unwrap().topology, topology);
             }
+        }
+    }
+
+    #[test]
+    fn a_fault_can_hit_another_pool_in_which_it_shows() {
+        let hits = |fault: &str, pool: &str| {
+            let topology = ["--topology", "disaggregated", "--fault", fault, "--fault-pool", pool];
+            planned(&topology).1
+        };
+        assert_eq!(hits("kill-worker", "backend").unwrap().fault_pool.as_deref(), Some("backend"));
+        for (fault, pool) in [("no-events", "backend"), ("slow", "encode"), ("replicas", "prefill")] {
+            let Err(Failure::Usage(error)) = hits(fault, pool) else { panic!("not refused") };
+            assert!(error.to_string().contains("none of prefill, backend"), "{error}");
         }
     }
 

@@ -106,9 +106,9 @@ fn in_words(config: &Config) -> String {
     });
     let pools = match config.topology {
         Topology::Aggregated => format!("{workers} workers"),
-        Topology::Disaggregated => format!("{workers} workers that prefill and {workers} that decode"),
+        Topology::Disaggregated => format!("{workers} prefill workers and {workers} decode workers"),
         Topology::TwoModels => format!("two models with {workers} workers each"),
-        Topology::Tiers => format!("{workers} workers with caches in host memory"),
+        Topology::Tiers => format!("{workers} workers with host memory and a device"),
     };
     format!(
         "{}, {pools} of {blocks_per_worker} blocks of {block_size_tokens} tokens, {concurrency} users, {router}, seed \

@@ -119,6 +119,7 @@ fn One(ledger: Ledger, open: Open) -> impl IntoView {
             <dl>
                 <div><dt>"Worker"</dt><dd><Chip store worker/> <span class="mono">{full_id(ledger, worker)}</span></dd></div>
                 {move || store.pool_words(worker).map(|(_, words)| view! { <div><dt>"Pool"</dt><dd data-testid="details-pool">{words}</dd></div> })}
+                {decision.adapter.clone().map(|name| view! { <div><dt>"Adapter"</dt><dd data-testid="details-adapter">{name}</dd></div> })}
                 {request.clone().map(|id| view! { <div><dt>"Request"</dt><dd class="mono" data-testid="details-request">{id}</dd></div> })}
                 <div><dt>"Known"</dt><dd>{known_from(&decided)}</dd></div>
             </dl>

@@ -78,7 +78,7 @@ impl Row {
             worker: decision.worker,
             pool: decided.pool,
             prompt: prompt(decided),
-            overlap: number(decided.overlap_blocks().filter(|_| !decided.ignores_cache)),
+            overlap: overlap(decided),
             share: decided.overlap_share(),
             cost: decided.chosen_cost().map_or(UNKNOWN.to_owned(), |cost| Short(tenth(cost)).to_string()),
             margin,
@@ -123,6 +123,15 @@ fn prompt(decided: &DecisionEntry) -> String {
     match decided.decision.isl_tokens {
         Some(tokens) => format!("{} / {blocks}", format::short(tokens)),
         None => blocks,
+    }
+}
+
+/// Blocks on the device and, if there are any, those below it.
+fn overlap(decided: &DecisionEntry) -> String {
+    let device = number(decided.overlap_blocks().filter(|_| !decided.ignores_cache));
+    match decided.lower_tier_blocks() {
+        0 => device,
+        below => format!("{device} + {}", format::count(below)),
     }
 }
 

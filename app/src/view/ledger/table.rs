@@ -30,7 +30,7 @@ const COLUMNS: [(&str, &str, &str); 11] = [
     (
         "l-overlap n",
         "Cached",
-        "Cached blocks: blocks of the prompt that the chosen worker held, by the router's own count, else as reconstructed here",
+        "Cached blocks: blocks of the prompt that the chosen worker held, by the router's own count, else as reconstructed here; after +, those in host memory and below",
     ),
     ("l-share", "Hit rate", "KV hit rate: cached blocks ÷ prompt blocks"),
     ("l-cost n", "Cost", "Cost of the chosen worker, in blocks"),

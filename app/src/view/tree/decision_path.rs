@@ -86,6 +86,9 @@ fn path_of(cluster: &Shown<'_>, canvas: &Canvas<'_>, id: DecisionId) -> (String,
         let name = cluster.cluster.pool(other).map(PoolState::name).unwrap_or_default();
         return without(format!("Decision {id} is of pool {name}, whose tree is not the one drawn"));
     }
+    if cluster.tier.is_some() {
+        return without(format!("The path of decision {id} is on the devices: choose Device to see it"));
+    }
     let Some(node) = cluster.tree().find(end.worker, end.block_hash) else {
         return without(format!(
             "The blocks of decision {id} are gone from the tree since: {} dropped its last one",

@@ -1,21 +1,22 @@
 //! What stands in the place of a tree without a block: why there is none, and which setting would fill it.
 
 use leptos::prelude::*;
-use radixscope_state::cluster::{Cluster, WorkerState};
+use radixscope_state::cluster::WorkerState;
 
 use crate::format;
-use crate::store::Store;
+use crate::store::{Shown, Store};
 use crate::view::figure::Empty;
 
 /// The reason in the words of what was received.
 #[component]
 pub(super) fn EmptyTree(store: Store) -> impl IntoView {
     // Events come but store nothing: the reason is another one than no events.
-    let hollow = Memo::new(move |_| store.on_beat(|shown| hollow_events(shown)));
+    let hollow = Memo::new(move |_| store.on_beat(hollow_events));
+    let decodes = Memo::new(move |_| store.on_beat(|shown| shown.decodes_silently()));
     view! {
         <Show when=move || store.ready()
             fallback=|| view! { <Empty id="tree-wait" head="Waiting for the server's state"/> }>
-            <Show when=move || hollow.get().is_some() fallback=NoEvents>
+            <Show when=move || hollow.get().is_some() fallback=move || if decodes.get() { Decodes().into_any() } else { NoEvents().into_any() }>
                 <Empty id="tree-hollow" head="Workers publish events, but none that stores a block">
                     <p>{move || hollow.get()}</p>
                     <p>
@@ -25,6 +26,18 @@ pub(super) fn EmptyTree(store: Store) -> impl IntoView {
                 </Empty>
             </Show>
         </Show>
+    }
+}
+
+#[component]
+fn Decodes() -> impl IntoView {
+    view! {
+        <Empty id="tree-decodes" head="Decode workers publish no KV events here">
+            <p>
+                "The KV cache of a prompt is handed over to them by the workers that prefill, and the router does not ask what
+                decode workers hold. The prefix tree is that of the prefill pool."
+            </p>
+        </Empty>
     }
 }
 
@@ -43,8 +56,9 @@ fn NoEvents() -> impl IntoView {
 }
 
 /// In figures: events that say nothing of what is stored (reference §9.1). `None` where there are none such.
-fn hollow_events(cluster: &Cluster) -> Option<String> {
-    let sum = |of: fn(&WorkerState) -> u64| -> u64 { cluster.workers().iter().map(of).sum() };
+fn hollow_events(shown: &Shown<'_>) -> Option<String> {
+    let workers = || shown.drawn_workers().filter_map(|worker| shown.cluster.worker(worker));
+    let sum = |of: fn(&WorkerState) -> u64| -> u64 { workers().map(of).sum() };
     let (empty, unknown) = (sum(|w| w.empty_stores_total), sum(|w| w.unknown_removed_total));
     (empty + unknown > 0 && sum(|w| w.stored_total) == 0).then(|| {
         format!(

@@ -178,6 +178,11 @@ fn LaneHead(
         Some((_, pool)) => head.with(|head| format!("{} ({pool})", head.words)),
         None => head.with(|head| head.words.clone()),
     };
+    // What is wrong with a worker comes before what it does.
+    let beside = move || {
+        let (beside, _) = store.pool_words(worker).filter(|_| head.with(|head| head.sign.is_empty()))?;
+        Some(view! { <span class="of-pool">{beside}</span> })
+    };
     let picked = move || store.picked() == Some(worker);
     let place = move || {
         let height = height.get();
@@ -195,6 +200,7 @@ fn LaneHead(
                 <span class="lane-line">
                     <Chip store worker/>
                     <span class="lane-sign">{move || head.with(|head| head.sign)}</span>
+                    {beside}
                     <b data-testid="lane-held">{of(|head| &head.held)}</b>
                 </span>
                 <span class="lane-line quiet">

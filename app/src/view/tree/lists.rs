@@ -1,7 +1,7 @@
 //! Prefixes worth a look, the largest or the most used first. A line moves the camera to its prefix.
 
 use leptos::prelude::*;
-use radixscope_model::id::{PoolIx, WorkerIx};
+use radixscope_model::id::WorkerIx;
 use radixscope_state::cluster::candidates_hint;
 use radixscope_state::tree::forest::{ChainId, Forest};
 
@@ -9,6 +9,7 @@ use super::side;
 use super::state::TreeView;
 use crate::draw::crumb::Crumb;
 use crate::format;
+use crate::shown::DrawnTree;
 use crate::store::{Shown, now_ms};
 use crate::view::hint::HintList;
 
@@ -56,10 +57,10 @@ struct Lines {
 pub(super) fn List(tree: TreeView, by: Ranked) -> impl IntoView {
     let store = tree.store;
     let most = RwSignal::new(LINES);
-    let computed = StoredValue::new((f64::NEG_INFINITY, (0, PoolIx::default())));
+    let computed = StoredValue::new((f64::NEG_INFINITY, (0, DrawnTree::default())));
     let lines = Memo::new(move |before: Option<&Lines>| {
         let most = most.get();
-        let asked = (most, store.pool());
+        let asked = (most, store.pools.get().drawn());
         store.on_beat(|_| ());
         let (at, what) = computed.get_value();
         match before {

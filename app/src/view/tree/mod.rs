@@ -76,7 +76,7 @@ pub(super) fn TreePanel(store: Store, dark: Signal<bool>) -> impl IntoView {
             </breadcrumb::Breadcrumb>
             <toolbar::HitsNote tree/>
             <div class="tree-body">
-                <div class="icicle-box">
+                <div class="icicle-box" class:below-device=move || store.pools.get().tier.is_some()>
                     <Show when=move || tree.choice.get().lanes && !is_table.get()><lanes::Heads tree/></Show>
                     {move || if is_table.get() { view! { <grid::TreeGrid tree/> }.into_any() } else { view! { <stage::Canvas tree/> }.into_any() }}
                     <Show when=move || empty.get()><EmptyTree store/></Show>

@@ -200,6 +200,9 @@ pub(super) fn Search(tree: TreeView) -> impl IntoView {
                 if store.address.with_untracked(|a| a.worker)
                     != store.peek(|c| c.worker(ix).map(|w| w.id)) =>
             {
+                if let Some(pool) = store.peek(|shown| shown.pool_of(ix).filter(|&pool| !shown.has(pool))) {
+                    store.show_pool(pool);
+                }
                 store.pick(ix);
             }
             Way::Worker(_) => {}

@@ -2,7 +2,7 @@
 
 use leptos::html;
 use leptos::prelude::*;
-use radixscope_model::id::{PoolIx, WorkerIx};
+use radixscope_model::id::WorkerIx;
 use radixscope_state::tree::Tree;
 use radixscope_state::tree::forest::{ChainId, Forest};
 use web_sys::HtmlElement;
@@ -23,6 +23,7 @@ use crate::draw::surface::Surface;
 use crate::draw::viewport::{Region, Viewport};
 use crate::draw::visible;
 use crate::draw::words::GUTTER;
+use crate::shown::DrawnTree;
 use crate::store::{Shown, now_ms};
 use crate::theme;
 use crate::view::resize;
@@ -47,7 +48,7 @@ struct Stage {
     drawn: Drawn,
     made: Option<Made>,
     /// Whose tree that is: revisions of two trees do not compare.
-    pool: Option<PoolIx>,
+    of: Option<DrawnTree>,
     brush: Brush,
     /// When the words around the picture were last brought up to date.
     said_ms: f64,
@@ -75,7 +76,7 @@ pub(super) fn Canvas(tree: TreeView) -> impl IntoView {
             pixels: Pixels::default(),
             drawn: Drawn::default(),
             made: None,
-            pool: None,
+            of: None,
             brush: Brush::default(),
             said_ms: f64::NEG_INFINITY,
         }));
@@ -145,7 +146,8 @@ fn draw(
                 stage.palette = Palette::read(theme::token, dark, palette_of.1);
                 stage.palette_of = Some(palette_of);
             }
-            if stage.pool.replace(cluster.pool) != Some(cluster.pool) {
+            let of = (cluster.pool, cluster.tier);
+            if stage.of.replace(of) != Some(of) {
                 (stage.made, stage.brush) = (None, Brush::default());
                 minimap.inspect(|minimap| minimap.begin());
             }

@@ -13,7 +13,8 @@ use super::decision_path::Painted;
 use crate::draw::camera::{Camera, Goal};
 use crate::draw::crumb::Crumb;
 use crate::draw::lanes::Lanes;
-use crate::store::{Shown, Store};
+use crate::shown::DrawnTree;
+use crate::store::{Shown, Store, TIER_KEY};
 
 /// Keys in the address that only this panel reads.
 pub(super) mod key {
@@ -130,8 +131,8 @@ pub(super) struct TreeView {
     pub lanes: StoredValue<Option<Lanes>>,
     /// What is said of the open decision's path.
     pub painted: Painted,
-    /// The pool whose blocks are selected, hovered and found.
-    pool: StoredValue<PoolIx>,
+    /// The tree whose blocks are selected, hovered and found.
+    drawn: StoredValue<DrawnTree>,
 }
 
 /// Requests within the window of hits of which it is known how much of the prompt the chosen worker held.
@@ -178,18 +179,18 @@ impl TreeView {
             scrolled: RwSignal::new(0.0),
             lanes: StoredValue::new(None),
             painted: Painted::new(),
-            pool: StoredValue::new(store.pools.get_untracked().pool),
+            drawn: StoredValue::new(store.pools.get_untracked().drawn()),
         };
-        Effect::new(move |_| tree.begin(store.pool()));
+        Effect::new(move |_| tree.begin(store.pools.get().drawn()));
         tree
     }
 
-    /// Another pool's tree is drawn: what was selected, pointed at and looked at is not in it.
-    fn begin(self, pool: PoolIx) {
-        if self.pool.get_value() == pool {
+    /// Another tree is drawn: what was selected, pointed at and looked at is not in it.
+    fn begin(self, drawn: DrawnTree) {
+        if self.drawn.get_value() == drawn {
             return;
         }
-        self.pool.set_value(pool);
+        self.drawn.set_value(drawn);
         self.selected.set(None);
         self.hovered.set(None);
         self.pointed.set(None);
@@ -199,10 +200,13 @@ impl TreeView {
         self.redraw_soon();
     }
 
-    /// Selects a block of a pool and moves the camera to it; the pool is shown.
+    /// Selects a block on the devices of a pool and moves the camera to it; their tree is drawn.
     pub(super) fn go_in(self, pool: PoolIx, crumb: Crumb) {
         self.store.show_pool(pool);
-        self.begin(pool);
+        if self.store.address.with_untracked(|address| address.other(TIER_KEY).is_some()) {
+            self.store.address.update(|address| address.set_other(TIER_KEY, None));
+        }
+        self.begin((pool, None));
         self.go_to(crumb);
     }
 

@@ -1,11 +1,13 @@
 //! What the picture is made of: widths, order, colours, view; and the zoom.
 
 use leptos::prelude::*;
+use radixscope_model::record::Tier;
 use radixscope_state::tree::forest::{Order, Width};
 
 use super::input::zoom_step;
 use super::state::{Choice, Heat, TreeView, key};
 use crate::draw::camera::Goal;
+use crate::store::TIER_KEY;
 use crate::view::figure::Empty;
 use crate::view::hint::HintList;
 use crate::{draw::visible, format};
@@ -134,6 +136,7 @@ pub(super) fn Toolbar(tree: TreeView) -> impl IntoView {
             <Segments tree name="Order" of=ORDERS.to_vec()/>
             <Segments tree name="Colour" of=COLOURS.to_vec()/>
             <Segments tree name="View" of=VIEWS.to_vec()/>
+            <Tiers tree/>
             <span class="spacer"></span>
             <div class="seg-group" role="group" aria-label="Zoom">
                 <span class="seg zoom">
@@ -166,6 +169,32 @@ fn Segments(tree: TreeView, name: &'static str, of: Vec<Segment>) -> impl IntoVi
             <span class="seg-name" aria-hidden="true">{name}</span>
             <span class="seg">{of.into_iter().map(one).collect_view()}</span>
         </div>
+    }
+}
+
+/// Which tier of the cache is drawn, where anything is held below the device.
+#[component]
+fn Tiers(tree: TreeView) -> impl IntoView {
+    let store = tree.store;
+    let below = Memo::new(move |_| store.on_beat(|shown| shown.tiers()));
+    let one = move |tier: Option<Tier>| {
+        let is_on = Memo::new(move |_| store.pools.get().tier == tier);
+        let (id, words) = tier.map_or(("device", "Device"), |tier| (tier.as_str(), tier.label()));
+        view! {
+            <label class:on=is_on title="Blocks that workers hold in this tier. Blocks before them that lie on the device alone lead to them">
+                <input type="radio" name="tree-tier" data-testid=format!("tier-{id}") prop:checked=is_on
+                    on:change=move |_| set(tree, TIER_KEY, tier.map(Tier::as_str))/>
+                {words}
+            </label>
+        }
+    };
+    view! {
+        <Show when=move || !below.get().is_empty()>
+            <div class="seg-group" role="radiogroup" aria-label="Tier">
+                <span class="seg-name" aria-hidden="true">"Tier"</span>
+                <span class="seg">{move || std::iter::once(None).chain(below.get().into_iter().map(Some)).map(one).collect_view()}</span>
+            </div>
+        </Show>
     }
 }
 

@@ -51,7 +51,7 @@ pub enum LogEvent<'a> {
 }
 
 impl LogEvent<'_> {
-    /// The worker that the line is about.
+    /// The worker that the line is about; of rank 0 where it names none.
     pub const fn worker(&self) -> Option<Worker> {
         match self {
             LogEvent::Formula(formula) => Some(formula.worker),
@@ -59,11 +59,11 @@ impl LogEvent<'_> {
             LogEvent::Dispatched(dispatched) => Some(dispatched.worker),
             LogEvent::RoutingBest(best) => Some(best.worker),
             LogEvent::RouteDone(done) => Some(done.worker),
+            LogEvent::SelectedWithoutKv(selected) => Some(Worker { id: selected.worker, dp_rank: 0 }),
             LogEvent::WorkerAdded(worker) | LogEvent::WorkerRemoved(worker) => Some(*worker),
             LogEvent::Sign { worker, .. } => *worker,
             LogEvent::Tie(_)
             | LogEvent::Stopping
-            | LogEvent::SelectedWithoutKv(_)
             | LogEvent::Unreachable(_)
             | LogEvent::RoutingInput(_)
             | LogEvent::RequestReceived(_)

@@ -5,7 +5,8 @@ use super::rules::{churn, hot_worker, memory_full, starved_worker};
 use super::{Rule, View};
 
 /// Faults after which prefixes are not re-used, or not yet again.
-const NO_REUSE: [&str; 8] = [
+const NO_REUSE: [&str; 9] = [
+    "not_kv_routing",
     "block_size_mismatch",
     "no_events",
     "zero_overlap",

@@ -2,8 +2,9 @@
 //! A walk over all trees, so it is done at most once a look, and only when a rule has to know.
 
 use super::View;
+use radixscope_model::id::PoolIx;
 use radixscope_state::cluster::touched_ms;
-use radixscope_state::tree::{NodeId, Step};
+use radixscope_state::tree::{NodeId, Step, Tree};
 
 /// What "lately" means here.
 const RECENT_MS: u64 = 60_000;
@@ -20,16 +21,28 @@ pub(super) struct Chains {
 }
 
 impl View<'_> {
-    /// The chains of the trees as they are now.
+    /// The chains of all trees as they are now.
     pub(super) fn chains(&self) -> Chains {
-        *self.history.chains.get_or_init(|| walk(self))
+        let all = self.chains_by_pool().iter();
+        all.fold(Chains::default(), |sum, of| Chains {
+            longest_blocks: sum.longest_blocks.max(of.longest_blocks),
+            shared: sum.shared + of.shared,
+        })
+    }
+
+    /// The chains of a pool's tree.
+    pub(super) fn chains_in(&self, pool: PoolIx) -> Chains {
+        self.chains_by_pool().get(pool.at()).copied().unwrap_or_default()
+    }
+
+    fn chains_by_pool(&self) -> &[Chains] {
+        self.history.chains.get_or_init(|| self.cluster.trees().map(|(_, tree)| walk(self, tree)).collect())
     }
 }
 
-fn walk(view: &View<'_>) -> Chains {
+fn walk(view: &View<'_>, tree: &Tree) -> Chains {
     let mut chains = Chains::default();
-    let trees = view.cluster.trees().map(|(_, tree)| tree);
-    for (tree, step) in trees.flat_map(|tree| tree.walk(NodeId::ROOT).map(move |step| (tree, step))) {
+    for step in tree.walk(NodeId::ROOT) {
         let Step::Enter { node, depth } = step else { continue };
         if node == NodeId::ROOT {
             continue;

@@ -52,8 +52,8 @@ pub struct History {
     latest_event_ms: Option<Millis>,
     /// What routers count on workers.
     pub(super) loads: Loads,
-    /// What the tree tells, if a rule asked since the last sample.
-    pub(super) chains: OnceLock<Chains>,
+    /// What the trees tell, by pool, if a rule asked since the last sample.
+    pub(super) chains: OnceLock<Vec<Chains>>,
 }
 
 impl History {

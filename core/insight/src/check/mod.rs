@@ -188,6 +188,10 @@ impl Running {
                 self.report(Finding { code, first_ms, last_ms: now, ..found }, now)
             }
             RuleOutcome::Ok => self.away(now, CheckStatus::Ok),
+            RuleOutcome::Noted(note) => {
+                self.missing = note;
+                self.away(now, CheckStatus::Ok)
+            }
             RuleOutcome::NoData(missing) => {
                 self.missing = missing;
                 self.away(now, CheckStatus::NoData)

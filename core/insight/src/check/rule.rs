@@ -45,6 +45,8 @@ impl Rule {
 pub enum RuleOutcome {
     /// Nothing is wrong.
     Ok,
+    /// Nothing is wrong, and something is worth a note.
+    Noted(Cow<'static, str>),
     /// Not enough is known to judge: what is missing, and how to provide it.
     NoData(Cow<'static, str>),
     /// What the rule looks for shows, and follows from the finding of this code.
@@ -57,6 +59,22 @@ impl RuleOutcome {
     /// Not enough is known to judge, for want of `missing`.
     pub(super) fn no_data(missing: impl Into<Cow<'static, str>>) -> Self {
         Self::NoData(missing.into())
+    }
+}
+
+impl RuleOutcome {
+    /// What comes of a rule that judges pool by pool: the gravest finding, else what explains one, else that a pool is well.
+    /// `none`: what to say where there is no pool.
+    pub(super) fn of_pools(outcomes: impl Iterator<Item = Self>, none: &'static str) -> Self {
+        let rank = |outcome: &Self| match outcome {
+            Self::Found(finding) => (4, finding.severity as u8),
+            Self::Explained(_) => (3, 0),
+            Self::Noted(_) => (2, 0),
+            Self::Ok => (1, 0),
+            Self::NoData(_) => (0, 0),
+        };
+        let gravest = outcomes.reduce(|first, other| if rank(&other) > rank(&first) { other } else { first });
+        gravest.unwrap_or_else(|| Self::no_data(none))
     }
 }
 

@@ -36,11 +36,11 @@ pub(super) struct Harmful {
 
 /// Of the last `seconds`, by their beginning. `None`: requests in flight are known for no pool.
 pub(super) fn harmful(view: &View<'_>, seconds: u64) -> Option<Vec<Harmful>> {
-    let limit = view.batch_limit();
     let all = in_flight::series(view.cluster, view.now, seconds);
     let mut found = Vec::new();
     let mut is_known = false;
     for pool in view.pools() {
+        let limit = pool.first().and_then(|&worker| view.batch_limit_of(worker));
         let in_pool = all.workers.iter().filter(|(worker, _)| pool.contains(worker)).cloned();
         let series = Series { first_s: all.first_s, workers: in_pool.collect() };
         if series.workers.len() < pool.len() {
@@ -48,12 +48,12 @@ pub(super) fn harmful(view: &View<'_>, seconds: u64) -> Option<Vec<Harmful>> {
         }
         is_known = true;
         let gaps = series.gaps();
-        for spike in in_flight::spikes(&series, limit) {
-            found.extend(harmful_part(&series, &gaps, &spike, limit).filter(|h| h.seconds >= HOLD_S));
+        let spikes = in_flight::spikes(&series, limit);
+        let parts = spikes.iter().filter_map(|spike| harmful_part(&series, &gaps, spike, limit));
+        let harmful: Vec<Harmful> = parts.filter(|harmful| harmful.seconds >= HOLD_S).collect();
+        if limit.is_some() || harmful.is_empty() || requests_wait(view) {
+            found.extend(harmful);
         }
-    }
-    if !found.is_empty() && limit.is_none() && !requests_wait(view) {
-        found.clear();
     }
     found.sort_by_key(|harmful| (harmful.from_s, harmful.worker));
     is_known.then_some(found)

@@ -23,6 +23,8 @@ fn candidate(worker: u16, cost: f64) -> Candidate {
         decode_blocks: 0.0,
         cost,
         tree_size: None,
+        host_blocks: 0,
+        disk_blocks: 0,
     }
 }
 

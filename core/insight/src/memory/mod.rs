@@ -234,7 +234,7 @@ pub struct Facts {
     pub block_size_tokens: Option<u32>,
     /// Workers that are there.
     pub workers: Option<u64>,
-    /// Most sequences at once on a worker, where all models agree.
+    /// Most sequences at once on a worker, by the model that it serves.
     pub max_num_seqs: Option<u64>,
     /// Least and most blocks of a worker that is there.
     pub blocks_per_worker: Option<(u64, u64)>,
@@ -254,7 +254,7 @@ pub fn live_facts(cluster: &Cluster, pool: PoolIx) -> Facts {
     Facts {
         block_size_tokens: cluster.block_tokens(pool),
         workers: (workers > 0).then_some(workers),
-        max_num_seqs: cluster.models_agree(|model| model.max_num_seqs),
+        max_num_seqs: there().find_map(|ix| cluster.model_figure(ix, |model| model.max_num_seqs)),
         blocks_per_worker: blocks.iter().min().copied().zip(blocks.iter().max().copied()),
     }
 }

@@ -132,6 +132,12 @@ impl Tape {
         Self { received }
     }
 
+    /// The same with payloads changed; those for which `change` says no are left out.
+    pub(crate) fn changed(mut self, mut change: impl FnMut(&mut Payload) -> bool) -> Self {
+        self.received.retain_mut(|(_, payload)| change(payload));
+        self
+    }
+
     /// When traffic is half over.
     pub(crate) fn middle(&self) -> f64 {
         let first = self.received.first().unwrap().0;

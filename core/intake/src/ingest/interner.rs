@@ -13,8 +13,13 @@ use radixscope_state::cluster::MAX_WORKERS;
 /// hundred rollouts, 2 MiB.
 const MAX_DEPARTED: usize = 1 << 16;
 
+/// Pairs of namespace and component that are remembered.
+const MAX_NAMES: usize = 1 << 12;
+
 pub(super) struct Interner {
     by_id: HashMap<Worker, WorkerIx>,
+    /// Namespaces and components of workers, each pair once.
+    names: IndexSet<(Box<str>, Box<str>), hashbrown::DefaultHashBuilder>,
     workers: Vec<Known>,
     /// Indices to be given again, by the order in which they became free.
     vacant: VecDeque<WorkerIx>,
@@ -29,7 +34,8 @@ struct Known {
     id: Worker,
     /// When somebody spoke of it last, as far as that shows that it is there.
     mentioned: Millis,
-    has_component: bool,
+    /// Namespace and component as far as they were told, an index.
+    named: Option<u32>,
     /// Ways its KV events come, one bit each.
     lines: u8,
     last_event_id: Option<u64>,
@@ -46,6 +52,7 @@ impl Interner {
     pub(super) fn with_places(places: usize) -> Self {
         Self {
             by_id: HashMap::new(),
+            names: IndexSet::default(),
             workers: Vec::new(),
             vacant: VecDeque::new(),
             departed: IndexSet::default(),
@@ -54,24 +61,36 @@ impl Interner {
         }
     }
 
-    /// Index of a worker, and whether there is news of it to tell: that it exists, or of which component it is.
-    /// `None`: it would be one too many.
+    /// Index of a worker, and whether there is news of it to tell: that it exists, or of which component it is. A name that
+    /// `is_slug` fills a gap and replaces no real one. `None`: it would be one too many.
     pub(super) fn intern(
         &mut self,
         id: Worker,
-        namespace: &str,
-        component: &str,
+        (namespace, component): (&str, &str),
+        is_slug: bool,
     ) -> Option<(WorkerIx, bool)> {
-        let has_component = !namespace.is_empty() && !component.is_empty();
         let again = self.last.filter(|(last, _)| *last == id).map(|(_, worker)| worker);
         if let Some(worker) = again.or_else(|| self.by_id.get(&id).copied()) {
             self.last = Some((id, worker));
-            let known = &mut self.workers[worker.at()];
-            let news = has_component && !known.has_component;
-            known.has_component |= has_component;
-            return Some((worker, news));
+            let known = self.workers[worker.at()].named.and_then(|name| self.names.get_index(name as usize));
+            let of = |known: &str, new: &str| match new.is_empty() || (is_slug && !known.is_empty()) {
+                true => None,
+                false => (known != new).then(|| Box::from(new)),
+            };
+            let (told_namespace, told_component) = known.map_or(("", ""), |(n, c)| (&**n, &**c));
+            let changed = (of(told_namespace, namespace), of(told_component, component));
+            if changed == (None, None) {
+                return Some((worker, false));
+            }
+            let pair = (
+                changed.0.unwrap_or_else(|| told_namespace.into()),
+                changed.1.unwrap_or_else(|| told_component.into()),
+            );
+            self.workers[worker.at()].named = self.name(pair);
+            return Some((worker, true));
         }
-        let known = Known { id, mentioned: Millis(0), has_component, lines: 0, last_event_id: None };
+        let named = self.name((namespace.into(), component.into()));
+        let known = Known { id, mentioned: Millis(0), named, lines: 0, last_event_id: None };
         let worker = if self.workers.len() < self.places {
             self.workers.push(known);
             WorkerIx((self.workers.len() - 1) as u16)
@@ -85,6 +104,15 @@ impl Interner {
         self.by_id.insert(id, worker);
         self.departed.swap_remove(&id);
         Some((worker, true))
+    }
+
+    /// Index of a pair of names. Of more than any deployment has all are told anew, which costs time alone.
+    fn name(&mut self, pair: (Box<str>, Box<str>)) -> Option<u32> {
+        if self.names.len() == MAX_NAMES {
+            self.names.clear();
+            self.workers.iter_mut().for_each(|known| known.named = None);
+        }
+        Some(self.names.insert_full(pair).0 as u32)
     }
 
     /// Somebody spoke of the worker at `at`.

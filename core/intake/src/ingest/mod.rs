@@ -20,6 +20,7 @@ mod interner;
 mod missing;
 mod observation;
 mod publishers;
+mod real_names;
 mod scrape;
 mod scrapes;
 mod signs;
@@ -56,6 +57,7 @@ use interner::Interner;
 pub use missing::{Break, Missing};
 pub(crate) use observation::{Out, Published, RequestObservation, RequestSignal, Sink};
 use publishers::{Continuity, Lost, Place, Publishers, Stream};
+use real_names::RealNames;
 use scrapes::Scrapes;
 use signs::Signs;
 use tally::Tally;
@@ -69,6 +71,7 @@ pub(crate) const FRESH_MS: u64 = 60_000;
 #[derive(Default)]
 pub(crate) struct Ingest {
     interner: Interner,
+    real_names: RealNames,
     publishers: Publishers,
     gaps: Gaps,
     event_ids: EventIds,
@@ -194,7 +197,7 @@ impl Ingest {
         }
         self.gaps.flush(&mut |record| out(Entry { at_ms, record }));
         for ((sign, id), count) in self.signs.flush(self.now(at_ms)) {
-            let known = id.and_then(|id| Some((id, self.interner.intern(id, "", "")?)));
+            let known = id.and_then(|id| Some((id, self.interner.intern(id, ("", ""), false)?)));
             if let Some((id, (worker, true))) = known {
                 let (namespace, component) = (Cow::Borrowed(""), Cow::Borrowed(""));
                 out(Entry { at_ms, record: Record::Worker { worker, id, namespace, component } });
@@ -246,11 +249,17 @@ impl Ingest {
         }
         let body = envelope::open(message)?;
         let (payload, format) = body.payload();
+        let is_stream = subject.transport == Transport::JetStream;
+        let real = if is_stream { self.real_names.of(&subject.namespace).map(Box::from) } else { None };
+        if !is_stream {
+            self.real_names.learn(&subject.namespace);
+        }
         let context = Context {
             received,
             topic: subject.topic,
-            namespace: &subject.namespace,
+            namespace: real.as_deref().unwrap_or(&subject.namespace),
             component: &subject.component,
+            is_slug: is_stream && real.is_none(),
             transport: subject.transport,
             envelope: body.envelope().copied(),
         };
@@ -309,6 +318,11 @@ impl Ingest {
                 }
                 let by = context.published(event.worker);
                 out.kv_event(context.entry(kv_record(worker, event, kv)), by);
+                if let KvData::Stored { pictures, .. } = event.data
+                    && pictures > 0
+                {
+                    out.record(context.entry(Record::Pictures { worker, count: pictures.into() }));
+                }
             }
         }
     }
@@ -410,7 +424,7 @@ impl Ingest {
                 if let Some(role) = card.role() {
                     self.role(&context, worker, role, RoleEvidence::Card, out);
                 }
-                if !card.display_name.is_empty() {
+                if !card.display_name.is_empty() && card.adapter.is_none() {
                     let name = Cow::Borrowed(card.display_name.as_str());
                     out.record(context.entry(Record::Model { worker, name }));
                 }
@@ -452,9 +466,9 @@ impl Ingest {
         if !is_present && self.interner.has_departed(id) {
             return None;
         }
-        let mut known = self.interner.intern(id, namespace, component);
+        let mut known = self.interner.intern(id, (namespace, component), context.is_slug);
         if known.is_none() && is_present && self.vacate(context, at, out) {
-            known = self.interner.intern(id, namespace, component);
+            known = self.interner.intern(id, (namespace, component), context.is_slug);
         }
         let Some((worker, news)) = known else {
             let source = context.received.source.at();
@@ -575,6 +589,8 @@ struct Context<'a> {
     namespace: &'a str,
     /// "" if nothing names it.
     component: &'a str,
+    /// Both are a stream's, which are slugs.
+    is_slug: bool,
     transport: Transport,
     envelope: Option<Envelope<'a>>,
 }
@@ -583,7 +599,7 @@ impl<'a> Context<'a> {
     /// Of a payload that names neither namespace nor component.
     fn new(received: &'a Received) -> Self {
         let (topic, transport) = (received.payload.topic(), Transport::Core);
-        Self { received, topic, namespace: "", component: "", transport, envelope: None }
+        Self { received, topic, namespace: "", component: "", is_slug: false, transport, envelope: None }
     }
 
     /// The same, of this component.
@@ -591,7 +607,7 @@ impl<'a> Context<'a> {
     where
         'a: 'c,
     {
-        Context { namespace, component, ..*self }
+        Context { namespace, component, is_slug: false, ..*self }
     }
 
     /// A record of the time at which the payload was received.

@@ -473,6 +473,24 @@ fn listed(workers: &[u64]) -> serde_json::Value {
 }
 
 #[test]
+fn workers_heard_through_a_stream_and_otherwise_are_of_one_pool() {
+    let mut observer = Observer::new();
+    let stream = "namespace-my-ns-component-backend-kv-events.kv-events";
+    observer.nats_json(stream, stored(WORKER, 0, None, &[1]));
+    assert_eq!(observer.cluster.pool(PoolIx(0)).map(|pool| pool.name()).as_deref(), Some("my-ns/backend"));
+    // Now the namespace is called by its name, and another worker is heard.
+    let load =
+        json!({"worker_id": 7, "dp_rank": 0, "active_decode_blocks": 8, "active_prefill_tokens": null});
+    observer.nats("namespace.my_ns.kv_metrics", &enveloped(7, 0, &load));
+    observer.nats_json(stream, stored(7, 0, None, &[1]));
+    observer.nats_json(stream, stored(WORKER, 1, None, &[2]));
+    let in_use = observer.cluster.pools_in_use();
+    assert_eq!(in_use.len(), 1, "the slug and the name are one pool");
+    assert_eq!(observer.cluster.pool(in_use[0]).map(|pool| pool.name()).as_deref(), Some("my_ns/backend"));
+    assert_eq!(observer.cluster.tree(in_use[0]).totals().shared, 1, "its blocks came along");
+}
+
+#[test]
 fn a_frontends_list_introduces_workers_that_nothing_was_heard_of() {
     let mut observer = Observer::new();
     observer.health(listed(&[WORKER]));

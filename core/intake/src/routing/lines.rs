@@ -242,6 +242,16 @@ impl Routing {
                 }
                 records
             }
+            (LogEvent::SelectedWithoutKv(selected), Some(worker)) => {
+                let mut decision = self.piece(&time.key(worker, cluster, &selected.ids));
+                decision.decided_ms = time.decided_ms;
+                decision.mode = Some(selected.mode);
+                let records = vec![Record::Decision(decision)];
+                if selected.ids.key().is_some() {
+                    self.begin(observed, &time, &records);
+                }
+                records
+            }
             (LogEvent::Dispatched(dispatched), Some(worker)) => {
                 let mut key = time.key(worker, cluster, &dispatched.ids);
                 key.overlap_blocks = Some(dispatched.overlap_blocks);
@@ -313,6 +323,7 @@ impl Routing {
                     }
                 }
                 records.append(&mut self.request_done(&time, done, cluster));
+                records.extend(models_shown(done, cluster));
                 records
             }
             (LogEvent::WorkerAdded(_), Some(worker)) => {
@@ -712,6 +723,18 @@ fn on_device_of(decision: &Decision, cluster: &Cluster) -> Option<u64> {
 /// name no request.
 fn is_named_later(selected: &Selected<'_>) -> bool {
     selected.ids.key().is_none() && selected.host_pinned_blocks.is_some()
+}
+
+/// The model of a request is that of the workers it ran on, where nothing told it before: from 1.0 on a component serves one.
+/// Earlier logs do not name the workers.
+fn models_shown(done: &RequestDone<'_>, cluster: &Cluster) -> Vec<Record<'static>> {
+    let Some(model) = done.model.as_deref().filter(|model| !model.is_empty()) else { return Vec::new() };
+    let decode = done.decode_worker.filter(|worker| Some(*worker) != done.prefill_worker);
+    let workers = done.prefill_worker.into_iter().chain(decode);
+    let unknown = workers
+        .flat_map(|id| ranks_of(id, cluster))
+        .filter(|&worker| cluster.worker(worker).is_some_and(|state| state.model.is_empty()));
+    unknown.map(|worker| Record::Model { worker, name: Cow::Owned(model.to_owned()) }).collect()
 }
 
 /// The known ranks of a worker.

@@ -49,6 +49,7 @@ mod in_flight;
 mod joiner;
 mod lines;
 mod nameless;
+mod pairs;
 mod past;
 mod paths;
 mod reconstruct;
@@ -78,6 +79,7 @@ use in_flight::InFlight;
 use joiner::{CorrelationKey, Joiner, Parts, Placed};
 use lines::{Lines, LoggedChoice};
 use nameless::Nameless;
+use pairs::{Pairs, PrefillChoice};
 use radixscope_model::moment::Moment;
 use radixscope_state::per_worker::PerWorker;
 use radixscope_state::requests::{ActiveSequences, Arrivals, Prompt};
@@ -87,6 +89,9 @@ use waiting::{ChoiceReport, Kept, Reconstruction, Waiting};
 /// Lines and messages that are further apart than this are not of the same moment: a log that is read from its
 /// beginning tells of times whose tree is gone.
 const SAME_MOMENT_MS: u64 = 5_000;
+
+/// Longest name of an adapter that is kept, in characters.
+const MAX_ADAPTER_CHARS: usize = 128;
 
 /// Joins pieces to decisions.
 #[derive(Default)]
@@ -104,6 +109,7 @@ pub struct Routing {
     nameless: Nameless<LoggedChoice<'static>>,
     early: Early,
     halves: Halves,
+    pairs: Pairs,
     below: Below,
     /// Decisions that turned out to be one of two of their request.
     linked: Vec<Record<'static>>,
@@ -238,6 +244,8 @@ impl Routing {
                 });
                 decision.decided_ms = observed.published_ms;
                 decision.router = *router;
+                let other = self.pair(&decision, at, *isl_blocks, cluster);
+                decision.other_part = decision.other_part.or(other);
                 vec![Record::Decision(decision)]
             }
             RequestSignal::Sequence { worker, step } => self.sequence(observed, *worker, step, cluster),
@@ -245,6 +253,31 @@ impl Routing {
             RequestSignal::Trace { trace, worker, decode } => worker.map_or_else(Vec::new, |worker| {
                 self.trace(observed.at_ms, trace, (worker, *decode), cluster)
             }),
+        }
+    }
+
+    /// The other choice for the request of a decision whose messages name no request, if it can be told.
+    fn pair(
+        &mut self,
+        decision: &Decision,
+        at_ms: Millis,
+        isl_blocks: u64,
+        cluster: &Cluster,
+    ) -> Option<DecisionId> {
+        let (id, worker) = (decision.id, decision.worker);
+        match cluster.role(cluster.pool_of(worker)?)?.0 {
+            Role::Prefill => {
+                self.pairs.prefill(PrefillChoice { id, worker, at_ms, isl_blocks });
+                None
+            }
+            Role::Decode => {
+                let prefill = self.pairs.decode(at_ms, isl_blocks)?;
+                let mut first = Decision::new(prefill.id, prefill.worker, decision.source);
+                first.other_part = Some(id);
+                self.linked.push(Record::Decision(first));
+                Some(prefill.id)
+            }
+            Role::Aggregated => None,
         }
     }
 
@@ -280,6 +313,7 @@ impl Routing {
             nameless,
             early,
             halves,
+            pairs,
             counted,
             linked: _,
             arrivals: _,
@@ -300,6 +334,7 @@ impl Routing {
         nameless.vacate(workers);
         early.vacate(workers);
         halves.vacate(workers);
+        pairs.vacate(workers);
         counted.vacate(workers);
     }
 
@@ -391,6 +426,8 @@ impl Routing {
             self.below.keep(decision.id, request, &length);
         }
         decision.decided_ms = observed.published_ms;
+        decision.adapter =
+            sequence.lora_name.as_deref().map(|name| name.chars().take(MAX_ADAPTER_CHARS).collect());
         decision.router = match sequence.router {
             RouterId::Number(id) => Some(id),
             RouterId::Text => None,

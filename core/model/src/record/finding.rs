@@ -208,7 +208,8 @@ pub struct RuleStatus {
     pub subject: Cow<'static, str>,
     /// What came of it.
     pub status: CheckStatus,
-    /// What is missing to judge, and how to provide it; empty unless the status is [`CheckStatus::NoData`].
+    /// With [`CheckStatus::NoData`] what is missing to judge, and how to provide it; with [`CheckStatus::Ok`] what is worth a
+    /// note; else empty.
     #[serde(serialize_with = "empty_is_null")]
     pub missing: Cow<'static, str>,
     /// Code of the finding that explains what shows; empty unless the status is [`CheckStatus::Explained`].

@@ -37,6 +37,11 @@ impl Tier {
     /// Every tier, from the nearest on.
     pub const ALL: [Self; 3] = [Self::Host, Self::Disk, Self::External];
 
+    /// The tier that Dynamo calls so.
+    pub fn named(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|tier| tier.as_str() == name)
+    }
+
     /// Name on screen.
     pub const fn label(self) -> &'static str {
         match self {

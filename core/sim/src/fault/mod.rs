@@ -5,6 +5,7 @@ mod delivery;
 mod seeds;
 mod set_up;
 
+use radixscope_router::Role;
 use serde::{Deserialize, Serialize};
 
 pub(super) use self::delivery::{Delivery, Faults};
@@ -14,9 +15,8 @@ use super::config::{Config, ConfigError};
 /// Least simulated time before something that ran stops running, in milliseconds: it must have been alive.
 const LEAST_LIFE_MS: u64 = 10_000;
 
-/// Something that is wrong in a cluster. Where one worker is meant, it is the last one; a hot worker is the first. Of several
-/// pools one is hit: that of the first model, or that which prefills; what is wrong with the frontend is so for all of them, and
-/// `MemoryFull` is wrong where requests decode.
+/// Something that is wrong in a cluster. Where one worker is meant, it is the last one of its pool; a hot worker is the first.
+/// Of several pools one is hit ([`Config::fault_pool`]); what is wrong with the frontend is so for all of them.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Fault {
@@ -179,6 +179,17 @@ impl Fault {
     /// Whether it is one of the frontend, so that it hits every pool; any other hits one pool.
     pub const fn is_of_frontend(self) -> bool {
         matches!(self, Self::RouterRestart | Self::Replicas | Self::Approximate)
+    }
+
+    /// Whether it can be wrong with workers that do this: only caches of which events tell can be, or workers that run
+    /// requests for long.
+    pub(super) const fn shows_in(self, role: Role) -> bool {
+        use Fault::{GhostWorker, HotWorker, KillWorker, MemoryFull, StarvedWorker};
+        match role {
+            Role::Decode => matches!(self, GhostWorker | HotWorker | KillWorker | MemoryFull | StarvedWorker),
+            Role::Prefill => !matches!(self, MemoryFull),
+            Role::Aggregated | Role::Encode => true,
+        }
     }
 
     /// Whether something that ran stops, so that it must have run before.

@@ -202,24 +202,7 @@ fn write_routers(router_id: u64, last: &Seen<'_>, pools: &[Seen<'_>], text: &mut
     };
     let best = "Raw cached prefix tokens on the best eligible worker at selection time";
     tokens(text, "best_eligible", best, |of| of.best_tokens);
-    let mismatch = "dynamo_component_router_kv_event_source_mismatch_workers";
-    family(
-        text,
-        mismatch,
-        "gauge",
-        "Number of serving workers with missing or ambiguous KV sources, explicitly disabled KV event publishing, or \
-         without an expected RecoveryTarget",
-    );
-    for seen in pools.iter().filter(|seen| seen.pool().publishes_events()) {
-        let _ = writeln!(
-            text,
-            "{mismatch}{{{of},model=\"{}\",target_component=\"{}\",target_endpoint=\"generate\",\
-             target_namespace=\"{namespace}\",{me},worker_type=\"{}\"}} 0",
-            seen.model(),
-            seen.pool().config.component,
-            seen.worker_type()
-        );
-    }
+    write_mismatches(namespace, &of, &me, pools, text);
     write_hit_rate(&format!("{of},{router},{me}"), pools, text);
     let selected = "Raw cached prefix tokens on the selected worker and DP rank";
     tokens(text, "selected", selected, |of| of.selected_tokens);
@@ -245,6 +228,34 @@ fn write_routers(router_id: u64, last: &Seen<'_>, pools: &[Seen<'_>], text: &mut
     }
 }
 
+/// Workers without a source of events, for each router that wants one: here all have theirs.
+fn write_mismatches(namespace: &str, of: &str, me: &str, pools: &[Seen<'_>], text: &mut String) {
+    let receives_events =
+        |seen: &&Seen<'_>| seen.pool().publishes_events() && !seen.serving.router.predicts();
+    let mut pools = pools.iter().filter(receives_events).peekable();
+    if pools.peek().is_none() {
+        return;
+    }
+    let name = "dynamo_component_router_kv_event_source_mismatch_workers";
+    family(
+        text,
+        name,
+        "gauge",
+        "Number of serving workers with missing or ambiguous KV sources, explicitly disabled KV event publishing, or \
+         without an expected RecoveryTarget",
+    );
+    for seen in pools {
+        let _ = writeln!(
+            text,
+            "{name}{{{of},model=\"{}\",target_component=\"{}\",target_endpoint=\"generate\",\
+             target_namespace=\"{namespace}\",{me},worker_type=\"{}\"}} 0",
+            seen.model(),
+            seen.pool().config.component,
+            seen.worker_type()
+        );
+    }
+}
+
 /// Events in the routers' indexes. One series counts those of all pools, under the component whose index came last.
 fn write_index(namespace: &str, me: &str, pools: &[Seen<'_>], text: &mut String) {
     let Some(last) = pools.iter().rev().find(|seen| seen.pool().publishes_events()) else { return };
@@ -252,10 +263,11 @@ fn write_index(namespace: &str, me: &str, pools: &[Seen<'_>], text: &mut String)
     let applied = "dynamo_component_kv_cache_events_applied";
     family(text, applied, "counter", "Total number of KV cache events applied to index");
     let sum = |of: fn(&Routed) -> u64| pools.iter().map(|seen| of(seen.routed)).sum::<u64>();
+    let expired: u64 = pools.iter().map(|seen| seen.serving.router.expired_total()).sum();
     let counts = [
         ("cleared", "ok", 0),
         ("removed", "block_not_found", 0),
-        ("removed", "ok", sum(|of| of.removed_events)),
+        ("removed", "ok", sum(|of| of.removed_events) + expired),
         ("stored", "ok", sum(|of| of.stored_events)),
         ("stored", "parent_block_not_found", sum(|of| of.unknown_parents)),
     ];

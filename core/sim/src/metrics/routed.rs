@@ -43,6 +43,8 @@ impl Routed {
         self.hit_rate.observe(found * 1_000_000 / u64::from(isl_tokens.max(1)), 1);
         self.selected_tokens += tokens(choice.overlap_blocks);
         self.best_tokens += tokens(best.unwrap_or(0));
+        // What a router predicts it counts as an event that it applied.
+        self.stored_events += u64::from(router.predicts());
     }
 
     /// An event that was counted as applied could not be.

@@ -49,23 +49,23 @@ fn choices(messages: &[Message]) -> Vec<Choice> {
     let (mut seen, mut routers): (Seen, HashMap<String, Router>) = Default::default();
     let mut chosen: Vec<Choice> = Vec::new();
     for message in messages {
-        let (lines, told) = (seen.lines.len(), seen.told.len());
+        let (lines, reported) = (seen.lines.len(), seen.reported.len());
         seen.take(message);
-        for told in &seen.told[told..] {
-            let router = routers.entry(told.component.clone()).or_default();
-            let key = (told.request_id.clone(), told.worker);
-            match &told.step {
+        for reported in &seen.reported[reported..] {
+            let router = routers.entry(reported.component.clone()).or_default();
+            let key = (reported.request_id.clone(), reported.worker);
+            match &reported.step {
                 Step::Added(added) => {
                     let choice = chosen.last_mut().expect("a choice comes first");
-                    assert_eq!(choice.selected.ids.key(), Some(&*told.request_id));
+                    assert_eq!(choice.selected.ids.key(), Some(&*reported.request_id));
                     let chain = added.token_sequence.clone().unwrap_or_default();
-                    let held = seen.held.get(&told.worker);
+                    let held = seen.held.get(&reported.worker);
                     let on_device = |hash: &&u64| held.is_some_and(|held| held.device.contains(hash));
                     let on_host = |hash: &&u64| held.is_some_and(|held| held.host.contains(hash));
                     let device = chain.iter().take_while(on_device).count();
                     choice.overlap = (device, chain[device..].iter().take_while(on_host).count());
-                    choice.prefill_tokens = router.prefill_tokens(told.worker);
-                    choice.blocks_with = router.blocks_with(told.worker, &chain);
+                    choice.prefill_tokens = router.prefill_tokens(reported.worker);
+                    choice.blocks_with = router.blocks_with(reported.worker, &chain);
                     choice.hint = added.initial_effective_prefill_tokens;
                     choice.chain = chain.clone();
                     router.prefilling.extend(choice.hint.map(|tokens| (key.clone(), tokens)));
@@ -136,8 +136,8 @@ fn the_chain_and_the_hint_of_the_two_messages_give_length_and_overlap() {
         let (hint, chain) = (pair.hint.expect("a hint"), decode.chain.len() as u64);
         let isl = chain * 16 + hint % 16;
         let overlap = (isl - hint) / 16;
-        let told = pair.selected.cached_blocks.expect("told where prompts are computed");
-        assert!(told.reads_as(overlap as f64), "{told:?} is not {overlap}");
+        let reported = pair.selected.cached_blocks.expect("reported where prompts are computed");
+        assert!(reported.reads_as(overlap as f64), "{reported:?} is not {overlap}");
         hits += u32::from(overlap > 0);
     }
     assert!(hits > 30, "{hits}");

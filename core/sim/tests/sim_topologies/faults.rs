@@ -30,8 +30,8 @@ fn every_fault_is_simulated_on_every_topology_and_understood() {
     for topology in OF_1_6 {
         for fault in Fault::ALL {
             // Long pauses and long prompts need more than the small cluster has.
-            let config = Config { blocks_per_worker: 4_000, ..faulty(topology, fault) };
-            let (simulation, messages) = run(config, 90);
+            let config = Config { blocks_per_worker: 4_000, metrics: false, ..faulty(topology, fault) };
+            let (simulation, messages) = run(config, 50);
             let name = format!("{} on {}", fault.name(), topology.name());
             assert!(simulation.report().finished_total > 10, "{name}");
             // Panics at what it does not understand.
@@ -45,14 +45,21 @@ fn every_fault_is_simulated_on_every_topology_and_understood() {
 
 #[test]
 fn whatever_fails_is_freed_everywhere() {
-    for fault in [Fault::KillWorker, Fault::GhostWorker, Fault::RouterRestart] {
-        let (simulation, messages) = run(faulty(Topology::Disaggregated, fault), 120);
+    for (fault, pool) in [
+        (Fault::KillWorker, None),
+        (Fault::KillWorker, Some("backend")),
+        (Fault::GhostWorker, None),
+        (Fault::RouterRestart, None),
+    ] {
+        let fault_pool = pool.map(str::to_owned);
+        let config = Config { fault_pool, ..faulty(Topology::Disaggregated, fault) };
+        let (simulation, messages) = run(config, 120);
         let seen = seen(&messages);
         let mut open: HashMap<(&str, &str), u64> = HashMap::new();
-        for told in &seen.told {
-            let key = (&*told.request_id, &*told.component);
-            match told.step {
-                Step::Added(_) => assert_eq!(open.insert(key, told.at_ms), None, "added once"),
+        for reported in &seen.reported {
+            let key = (&*reported.request_id, &*reported.component);
+            match reported.step {
+                Step::Added(_) => assert_eq!(open.insert(key, reported.at_ms), None, "added once"),
                 Step::PrefillCompleted => assert!(open.contains_key(&key), "{} {key:?}", fault.name()),
                 Step::Freed => assert!(open.remove(&key).is_some(), "freed once"),
             }
@@ -101,6 +108,33 @@ fn a_killed_prefill_worker_is_missed_where_it_worked() {
 }
 
 #[test]
+fn a_killed_decode_worker_takes_its_requests_with_it() {
+    let fault_pool = Some("backend".to_owned());
+    let config = Config { fault_pool, ..faulty(Topology::Disaggregated, Fault::KillWorker) };
+    let (simulation, messages) = run(config, 120);
+    let lines =
+        messages.iter().filter(|m| m.channel == Channel::Log).map(|m| String::from_utf8_lossy(&m.payload));
+    let broken: Vec<_> = lines.filter(|line| line.contains("route request failed")).collect();
+    let worker = format!("worker_id={}", simulation.worker_id(5));
+    assert!(broken.iter().any(|line| line.contains("worker_disconnected")));
+    assert!(broken.iter().all(|line| line.contains("phase=Decode") && line.contains(&worker)), "{broken:?}");
+    let failed = simulation.report().failed_total;
+    assert_eq!(broken.len() as u64, failed, "each request once");
+}
+
+#[test]
+fn the_other_model_is_hit_where_that_is_asked_for() {
+    let fault_pool = Some("backend2".to_owned());
+    let config = Config { fault_pool, ..faulty(Topology::TwoModels, Fault::NoEvents) };
+    let (simulation, messages) = run(config, 60);
+    let seen = seen(&messages);
+    assert_eq!(
+        (publishing(&simulation, &seen, "backend"), publishing(&simulation, &seen, "backend2")),
+        (3, 0)
+    );
+}
+
+#[test]
 fn silent_workers_are_those_of_one_pool() {
     for (topology, silent, other) in
         [(Topology::Disaggregated, "prefill", None), (Topology::TwoModels, "backend", Some("backend2"))]
@@ -134,9 +168,40 @@ fn blocks_of_another_size_are_those_of_one_pool() {
         };
         assert!(warns("worker-1") && !warns("worker-4"));
         // The decode part has blocks of the router's size all the same.
-        let chains = seen.told.iter().filter_map(|told| told.added()?.token_sequence.as_ref());
+        let chains = seen.reported.iter().filter_map(|reported| reported.added()?.token_sequence.as_ref());
         assert!(chains.clone().count() > 20 && chains.clone().all(|chain| !chain.is_empty()));
     }
+}
+
+#[test]
+fn a_router_that_predicts_leaves_the_fingerprints_of_one() {
+    let (_, messages) = run(faulty(Topology::Disaggregated, Fault::Approximate), 60);
+    let lines =
+        messages.iter().filter(|m| m.channel == Channel::Log).map(|m| String::from_utf8_lossy(&m.payload));
+    let said: Vec<_> = lines.filter(|line| line.contains("KV event subscri")).collect();
+    assert_eq!(said.len(), 2, "{said:?}");
+    assert!(said[0].ends_with(
+        "dynamo_llm::kv_router::indexer::ingress: Skipping KV event subscription requirement=not_required \
+         cache_required=true use_kv_events=false use_remote_indexer=false"
+    ));
+    let last = messages.iter().rfind(|m| m.name == "frontend" && m.channel == Channel::Metrics);
+    let text = String::from_utf8_lossy(&last.expect("scraped").payload).into_owned();
+    assert!(!text.contains("kv_event_source_mismatch_workers"), "no series of event sources");
+    let value = |labels: &str| -> u64 {
+        let line = text.lines().find(|line| line.contains(labels)).expect("a series");
+        line.rsplit(' ').next().and_then(|value| value.parse().ok()).expect("a number")
+    };
+    let guesses = value("event_type=\"stored\",status=\"ok\"");
+    assert!(guesses > 30);
+    assert_eq!(
+        guesses,
+        value(
+            "router_input_sequence_tokens_count{dynamo_component=\"backend\",dynamo_namespace=\"dynamo\",model=\"simulated/Llama-70B-FP8\",phase=\"prefill\""
+        )
+    );
+    let seen = seen(&messages);
+    let predicted = seen.selected().filter(|of| of.cached_blocks.is_some_and(|blocks| !blocks.reads_as(0.0)));
+    assert!(predicted.count() > 10);
 }
 
 #[test]
@@ -144,9 +209,12 @@ fn a_hot_worker_is_one_of_one_pool() {
     let (simulation, messages) = run(faulty(Topology::Disaggregated, Fault::HotWorker), 120);
     let seen = seen(&messages);
     let share = |worker: u16, component: &str| {
-        let added = seen.told.iter().filter(|told| told.component == component && told.added().is_some());
+        let added = seen
+            .reported
+            .iter()
+            .filter(|reported| reported.component == component && reported.added().is_some());
         let id = simulation.worker_id(worker);
-        added.clone().filter(|told| told.worker == id).count() as f64 / added.count() as f64
+        added.clone().filter(|reported| reported.worker == id).count() as f64 / added.count() as f64
     };
     assert!(share(0, "prefill") > 0.6, "{}", share(0, "prefill"));
     assert!((3..6).all(|worker| share(worker, "backend") < 0.6));

@@ -1,18 +1,19 @@
-//! The life of a request: in which order its steps are told, by whom and where.
+//! The life of a request: in which order its steps are reported, by whom and where.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use radixscope_dynamo::log_line::LogEvent;
 use radixscope_model::record::Role;
-use radixscope_sim::Topology;
+use radixscope_router::RouterSettings;
+use radixscope_sim::{Channel, Config, Topology};
 
-use crate::seen::{Seen, Told, run, small};
+use crate::seen::{Reported, Seen, run, small};
 
-/// Steps of each request that ended, in the order in which they were told.
-fn ended(seen: &Seen) -> HashMap<&str, Vec<&Told>> {
-    let mut requests: HashMap<&str, Vec<&Told>> = HashMap::new();
-    for told in &seen.told {
-        requests.entry(&told.request_id).or_default().push(told);
+/// Steps of each request that ended, in the order in which they were reported.
+fn ended(seen: &Seen) -> HashMap<&str, Vec<&Reported>> {
+    let mut requests: HashMap<&str, Vec<&Reported>> = HashMap::new();
+    for reported in &seen.reported {
+        requests.entry(&reported.request_id).or_default().push(reported);
     }
     requests.retain(|_, steps| {
         steps.last().is_some_and(|last| {
@@ -30,7 +31,7 @@ fn a_disaggregated_request_is_told_of_in_the_recorded_order() {
     assert!(requests.len() > 60, "{}", requests.len());
     assert_eq!(requests.len() as u64, simulation.report().finished_total);
     for steps in requests.values() {
-        let words: Vec<String> = steps.iter().map(|told| told.in_words()).collect();
+        let words: Vec<String> = steps.iter().map(|reported| reported.in_words()).collect();
         assert_eq!(
             words,
             [
@@ -101,7 +102,7 @@ fn every_prompt_goes_to_both_models() {
     let mut prompts: [Vec<&Vec<u64>>; 2] = Default::default();
     for (request, steps) in ended(&seen) {
         let component = &steps[0].component;
-        let words: Vec<String> = steps.iter().map(|told| told.in_words()).collect();
+        let words: Vec<String> = steps.iter().map(|reported| reported.in_words()).collect();
         let order = ["AddRequest R", "MarkPrefillCompleted W", "MarkPrefillCompleted R", "Free R"];
         assert_eq!(words, order.map(|step| format!("{component} {step}")), "{request}");
         let added = steps[0].added().expect("added");
@@ -123,12 +124,12 @@ fn every_prompt_goes_to_both_models() {
 #[test]
 fn without_replica_sync_only_those_who_answer_tell_of_first_tokens() {
     for (topology, component) in [(Topology::Disaggregated, "backend"), (Topology::Tiers, "backend")] {
-        let config = radixscope_sim::Config { replica_sync: false, ..small(topology) };
+        let config = Config { replica_sync: false, ..small(topology) };
         let (_, messages) = run(config, 60);
         let seen = Seen::of(&messages);
-        assert!(seen.told.len() > 30);
+        assert!(seen.reported.len() > 30);
         let word = format!("{component} MarkPrefillCompleted W");
-        assert!(seen.told.iter().all(|told| told.in_words() == word));
+        assert!(seen.reported.iter().all(|reported| reported.in_words() == word));
     }
 }
 
@@ -146,4 +147,38 @@ fn a_prompt_is_computed_where_it_is_prefilled_and_decoded_elsewhere() {
         let most = seen.loads.iter().filter(|load| load.worker == id).map(|load| load.used_blocks).max();
         assert!(most.is_some_and(|blocks| blocks > 20), "worker {worker} uses blocks: {most:?}");
     }
+}
+
+#[test]
+fn round_robin_is_logged_and_published_by_nobody() {
+    for topology in crate::OF_1_6 {
+        let router = RouterSettings::round_robin();
+        let (simulation, messages) = run(Config { router, ..small(topology) }, 60);
+        let seen = Seen::of(&messages);
+        assert!(seen.reported.is_empty(), "{}", topology.name());
+        let lines = messages
+            .iter()
+            .filter(|m| m.channel == Channel::Log)
+            .map(|m| String::from_utf8_lossy(&m.payload));
+        let turns =
+            lines.filter(|line| line.contains("Selected worker router_mode=\"round-robin\" worker_id="));
+        let report = simulation.report();
+        let pools = if topology == Topology::Disaggregated { 2 } else { 1 };
+        assert!(turns.count() as u64 + 24 >= report.routed_total * pools && report.finished_total > 30);
+        let metrics = messages.iter().rfind(|m| m.name == "frontend" && m.channel == Channel::Metrics);
+        let text = String::from_utf8_lossy(&metrics.expect("scraped").payload).into_owned();
+        assert!(!text.contains("worker_registered") && !text.contains("kv_cache_events_applied"));
+    }
+}
+
+#[test]
+fn a_temperature_is_drawn_in_every_pool() {
+    let router = RouterSettings { router_temperature: 0.5, ..RouterSettings::default() };
+    let (simulation, messages) = run(Config { router, ..small(Topology::Disaggregated) }, 60);
+    let seen = Seen::of(&messages);
+    let chosen = |worker: u16| {
+        let id = simulation.worker_id(worker);
+        seen.reported.iter().filter(|step| step.worker == id && step.added().is_some()).count()
+    };
+    assert!((0..6).all(|worker| chosen(worker) > 5), "{:?}", (0..6).map(chosen).collect::<Vec<_>>());
 }

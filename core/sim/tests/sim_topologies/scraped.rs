@@ -53,9 +53,10 @@ fn a_frontend_tells_of_each_pool_by_role_and_phase() {
     let (seen, last) = (Seen::of(&messages), last(&messages));
     let text = last["frontend"];
     let added = |component: &str| {
-        let of =
-            |told: &&crate::seen::Told| told.component == component && matches!(told.step, Step::Added(_));
-        seen.told.iter().filter(of).count() as f64
+        let of = |reported: &&crate::seen::Reported| {
+            reported.component == component && matches!(reported.step, Step::Added(_))
+        };
+        seen.reported.iter().filter(of).count() as f64
     };
     let router = |rest: &str, labels: &[&str]| sum(text, &format!("dynamo_component_router_{rest}"), labels);
     assert_eq!(router("input_sequence_tokens_count", &["phase=\"prefill\""]), added("prefill"));

@@ -75,7 +75,7 @@ pub(crate) struct Held {
 
 /// A step in the life of a request.
 #[derive(Debug)]
-pub(crate) struct Told {
+pub(crate) struct Reported {
     pub(crate) at_ms: u64,
     pub(crate) component: String,
     pub(crate) request_id: String,
@@ -84,7 +84,7 @@ pub(crate) struct Told {
     pub(crate) step: Step,
 }
 
-impl Told {
+impl Reported {
     /// As the reference writes it: component, step, and who tells of it.
     pub(crate) fn in_words(&self) -> String {
         let step = match self.step {
@@ -111,11 +111,11 @@ pub(crate) struct Load {
     pub(crate) used_blocks: u64,
 }
 
-/// Everything told, folded.
+/// Everything reported, folded.
 #[derive(Default, Debug)]
 pub(crate) struct Seen {
     pub(crate) held: BTreeMap<u64, Held>,
-    pub(crate) told: Vec<Told>,
+    pub(crate) reported: Vec<Reported>,
     pub(crate) loads: Vec<Load>,
     pub(crate) lines: Vec<LogRecord<'static>>,
     /// Next number of each publisher on each subject.
@@ -164,7 +164,7 @@ impl Seen {
             Topic::ActiveSequences => {
                 let mut steps = Vec::new();
                 active_sequence::decode(body, format, &mut steps).expect("understood");
-                self.told.extend(steps.into_iter().map(|step| Told {
+                self.reported.extend(steps.into_iter().map(|step| Reported {
                     at_ms: message.at_ms,
                     component: component.clone(),
                     request_id: step.request_id.into_owned(),

@@ -24,7 +24,7 @@ fn a_block_in_host_memory_is_never_counted_on_the_device() {
 
 #[test]
 fn full_host_memory_drops_what_was_used_least() {
-    let (_, messages) = run(small(Topology::Tiers), 500);
+    let (_, messages) = run(small(Topology::Tiers), 350);
     let seen = Seen::of(&messages);
     for held in seen.held.values() {
         assert!(held.host_removed > 100, "{}", held.host_removed);
@@ -36,8 +36,11 @@ fn full_host_memory_drops_what_was_used_least() {
 fn a_prompt_in_host_memory_is_not_computed_again() {
     let cached = |topology| {
         let mut config = small(topology);
-        // Host memory is simulated for users with more starters.
-        config.workload.starters *= if topology == Topology::Tiers { 1 } else { 30 };
+        // Users of workers with host memory are given more and shorter starters; here the others get them, too.
+        if topology == Topology::Aggregated {
+            config.workload.starters *= 15;
+            config.workload.starter_tokens = (200, 300);
+        }
         let (simulation, _) = run(config, 300);
         let requests = &simulation.report().requests;
         let sum = |of: fn(&radixscope_sim::RequestRecord) -> u32| requests.iter().map(of).sum::<u32>();

@@ -18,7 +18,7 @@ pub enum CacheOutcome {
     Miss,
     /// The prompt's length or what was held of it is not known.
     Unknown,
-    /// Nobody asked: choices among decode workers do not look at what they hold.
+    /// Nobody asked: choices among decode workers, or by another mode than KV, do not look at what workers hold.
     Ignored,
 }
 

@@ -8,7 +8,7 @@ use super::hash;
 use crate::per_worker::PerWorker;
 use radixscope_model::id::{DecisionId, Millis, PoolIx, Seq, WorkerIx};
 use radixscope_model::record::{
-    Candidate, Completeness, Decision, DecisionSource, NotReconstructed, Progress, same_cost,
+    Candidate, Completeness, Decision, DecisionSource, NotReconstructed, Progress, RoutingMode, same_cost,
 };
 
 /// Decisions kept one by one; older ones live on in the totals.
@@ -29,7 +29,7 @@ pub struct DecisionEntry {
     pub progress: Progress,
     /// The pool that was chosen from.
     pub pool: PoolIx,
-    /// Nobody asked what the workers hold of the prompt: a choice among decode workers.
+    /// Nobody asked what the workers hold of the prompt: a choice among decode workers, or by a mode that looks at no cache.
     pub ignores_cache: bool,
     sources: u8,
     /// Candidates were known, but are no longer kept.
@@ -89,6 +89,11 @@ impl DecisionEntry {
         self.forgotten
     }
 
+    /// Whether the router is known to choose by a mode that looks at no cache.
+    pub fn has_other_mode(&self) -> bool {
+        has_other_mode(&self.decision)
+    }
+
     /// When the router decided: by its own clock where that is known, else when it was received.
     pub fn decided_ms(&self) -> Millis {
         self.decision.decided_ms.unwrap_or(self.at_ms)
@@ -110,6 +115,9 @@ impl DecisionEntry {
         if known.request_id.is_none() {
             known.request_id.clone_from(&more.request_id);
         }
+        if known.adapter.is_none() {
+            known.adapter.clone_from(&more.adapter);
+        }
         if is_better_below(known, more) {
             (known.isl_tokens, known.isl_blocks) =
                 (more.isl_tokens.or(known.isl_tokens), more.isl_blocks.or(known.isl_blocks));
@@ -126,6 +134,7 @@ impl DecisionEntry {
         fill(&mut known.path, more.path);
         fill(&mut known.dispatched, more.dispatched);
         fill(&mut known.other_part, more.other_part);
+        fill(&mut known.mode, more.mode);
         known.tied |= more.tied;
         // What was computed again, with more words of the router, counts instead of what was computed before.
         let is_verdict = more.completeness == Completeness::Reconstructed || more.not_reconstructed.is_some();
@@ -140,6 +149,7 @@ impl DecisionEntry {
             fill(&mut known.prefill_factor, more.prefill_factor);
         }
         check_against_reports(known);
+        self.ignores_cache |= has_other_mode(&self.decision);
     }
 
     fn rehash(&mut self) {
@@ -175,6 +185,11 @@ fn check_against_reports(decision: &mut Decision) {
     decision.candidates = Vec::new();
     (decision.formula, decision.prefill_factor) = (None, None);
     decision.not_reconstructed = Some(differs);
+}
+
+/// Whether the router chooses by a mode that looks at no cache.
+fn has_other_mode(decision: &Decision) -> bool {
+    decision.mode.is_some_and(|mode| mode != RoutingMode::Kv)
 }
 
 fn bit(source: DecisionSource) -> u8 {
@@ -296,13 +311,14 @@ impl Decisions {
         } else if self.latest.back().is_none_or(|last| last.decision.id < new.id) {
             let mut decision = new.clone();
             check_against_reports(&mut decision);
+            let ignores_cache = pool.1 || has_other_mode(&decision);
             self.push(DecisionEntry {
                 seq,
                 at_ms,
                 decision,
                 progress: Progress::default(),
                 pool: pool.0,
-                ignores_cache: pool.1,
+                ignores_cache,
                 sources: bit(new.source),
                 forgotten: false,
                 hash: 0,
@@ -372,7 +388,9 @@ impl Decisions {
     pub(super) fn set_ignores_cache(&mut self, pool: PoolIx, workers: &[WorkerIx], ignores: bool) {
         for at in 0..self.latest.len() {
             if self.latest[at].pool == pool && self.latest[at].ignores_cache != ignores {
-                self.change(at, |decided| decided.ignores_cache = ignores);
+                self.change(at, |decided| {
+                    decided.ignores_cache = ignores || has_other_mode(&decided.decision);
+                });
             }
         }
         if ignores {
@@ -396,7 +414,9 @@ impl Decisions {
         for at in 0..self.latest.len() {
             if self.latest[at].decision.worker == worker {
                 self.change_quietly(at, |decided| decided.pool = to.0);
-                self.change(at, |decided| decided.ignores_cache = to.1);
+                self.change(at, |decided| {
+                    decided.ignores_cache = to.1 || has_other_mode(&decided.decision);
+                });
             }
         }
     }

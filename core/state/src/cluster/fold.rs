@@ -188,11 +188,10 @@ impl Cluster {
                 self.head.decisions.begin_worker(*worker);
                 self.head.workers[worker.at()] = WorkerState::new(*id, pool, at);
             } else if let Some(known) = self.worker(*worker).filter(|known| known.id == *id) {
-                // First seen through a message without a component, now through one with it.
-                // A name from JetStream is a slug: it fills a gap, it does not replace a real name.
+                // First seen through a message without a component, now through one with it, or with its real name.
                 let Some(known) = self.pool(known.pool) else { return };
                 let of =
-                    |known: &str, new: &str| if known.is_empty() { new.to_owned() } else { known.to_owned() };
+                    |known: &str, new: &str| if new.is_empty() { known.to_owned() } else { new.to_owned() };
                 let (namespace, component) =
                     (of(&known.namespace, namespace), of(&known.component, component));
                 let pool = self.pool_named(&namespace, &component, at);
@@ -254,6 +253,7 @@ impl Cluster {
                     tree.store_below(device, ix, *parent, blocks, touch(at));
                 }
             }
+            Record::Pictures { count, .. } => w.pictures_total += u64::from(*count),
             Record::TierRemoved { tier, hashes, .. } => {
                 w.received_event(at);
                 w.tiers[*tier as usize].removed += hashes.len() as u64;
@@ -318,10 +318,10 @@ impl Cluster {
                 w.publishes_events = *publishes_events;
             }
             Record::Model { name, .. } => w.model = name.to_string(),
-            Record::Role { role, evidence, .. } => {
-                if head.pools.get_mut(pool.at()).is_some_and(|pool| pool.learn(*evidence, *role)) {
-                    self.settle_roles();
-                }
+            Record::Role { role, evidence, .. }
+                if head.pools.get_mut(pool.at()).is_some_and(|pool| pool.learn(*evidence, *role)) =>
+            {
+                self.settle_roles();
             }
             _ => {}
         }

@@ -144,10 +144,11 @@ impl Cluster {
         self.head.limit_nodes
     }
 
-    /// Keeps the forest of a pool's tree from now on, arranged like this and up to date, and no other.
-    pub fn arrange_forest(&mut self, pool: PoolIx, arrangement: Arrangement) {
-        for (at, tree) in self.trees.iter_mut().enumerate() {
-            if at == pool.at() {
+    /// Keeps the forest of one tree from now on, that of a pool's devices or of a lower tier, arranged like this and up to
+    /// date, and no other.
+    pub fn arrange_forest(&mut self, pool: PoolIx, tier: Option<Tier>, arrangement: Arrangement) {
+        for (at, tree) in self.all_trees_mut() {
+            if at == (pool, tier) {
                 tree.grow_forest(arrangement);
                 tree.settle_forest();
             } else {
@@ -158,17 +159,22 @@ impl Cluster {
 
     /// Brings the forest up to date, if one is kept.
     pub fn settle_forest(&mut self) {
-        self.trees.iter_mut().for_each(Tree::settle_forest);
+        self.all_trees_mut().for_each(|(_, tree)| tree.settle_forest());
     }
 
     /// Whether bringing the forest up to date is to tell what appeared and what went. Does nothing without a forest.
     pub fn keep_forest_changes(&mut self, keep: bool) {
-        self.trees.iter_mut().for_each(|tree| tree.keep_forest_changes(keep));
+        self.all_trees_mut().for_each(|(_, tree)| tree.keep_forest_changes(keep));
     }
 
     /// Keeps no forest any more.
     pub fn fell_forest(&mut self) {
-        self.trees.iter_mut().for_each(Tree::fell_forest);
+        self.all_trees_mut().for_each(|(_, tree)| tree.fell_forest());
+    }
+
+    fn all_trees_mut(&mut self) -> impl Iterator<Item = ((PoolIx, Option<Tier>), &mut Tree)> {
+        let device = self.trees.iter_mut().zip(0..).map(|(tree, pool)| ((PoolIx(pool), None), tree));
+        device.chain(self.tiers.iter_mut().map(|(&(pool, tier), tree)| ((pool, Some(tier)), tree)))
     }
 
     /// Sources, by [`SourceIx`].
@@ -318,6 +324,7 @@ pub fn worker_of(record: &Record<'_>) -> Option<WorkerIx> {
         | Record::Cleared { worker, .. }
         | Record::OtherTier { worker, .. }
         | Record::TierStored { worker, .. }
+        | Record::Pictures { worker, .. }
         | Record::TierRemoved { worker, .. }
         | Record::TierCleared { worker, .. }
         | Record::EngineLoad { worker, .. }

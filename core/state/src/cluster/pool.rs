@@ -111,12 +111,12 @@ impl Cluster {
 
     /// The prefix tree of a pool; an empty one for a pool that is not known.
     pub fn tree(&self, pool: PoolIx) -> &Tree {
-        self.trees.get(pool.at()).unwrap_or_else(|| Tree::empty())
+        self.trees.get(pool.at()).unwrap_or_else(Tree::empty)
     }
 
     /// The prefix tree that holds the blocks of `worker`.
     pub fn tree_of(&self, worker: WorkerIx) -> &Tree {
-        self.pool_of(worker).map_or_else(|| Tree::empty(), |pool| self.tree(pool))
+        self.pool_of(worker).map_or_else(Tree::empty, |pool| self.tree(pool))
     }
 
     /// The prefix trees with their pools.
@@ -127,7 +127,7 @@ impl Cluster {
     /// What the workers of a pool hold in a lower tier, as a tree of its own: blocks before the first that is held there
     /// stand in it without holders. Empty where none is held.
     pub fn tier_tree(&self, pool: PoolIx, tier: Tier) -> &Tree {
-        self.tiers.get(&(pool, tier)).unwrap_or_else(|| Tree::empty())
+        self.tiers.get(&(pool, tier)).unwrap_or_else(Tree::empty)
     }
 
     /// Blocks that `worker` holds in a lower tier; `None`: no event of that tier was received from it.
@@ -197,8 +197,8 @@ impl Cluster {
         workers.filter(move |(_, worker)| worker.pool == pool).map(|(at, _)| WorkerIx(at as u16))
     }
 
-    /// The models that workers of a pool serve, each once, in order of first sight. One component of Dynamo from 1.0 on
-    /// serves one; empty: nobody told.
+    /// The models that workers of a pool serve, each once, in order of first sight, else the only one that frontends serve.
+    /// One component of Dynamo from 1.0 on serves one; empty: nobody told.
     pub fn models_in(&self, pool: PoolIx) -> Vec<&str> {
         let mut models: Vec<&str> = Vec::new();
         for worker in
@@ -208,7 +208,35 @@ impl Cluster {
                 models.push(&worker.model);
             }
         }
+        if models.is_empty() {
+            models.extend(self.only_model());
+        }
         models
+    }
+
+    /// The model that all frontends serve, if it is one.
+    fn only_model(&self) -> Option<&str> {
+        let mut names =
+            self.processes().iter().flat_map(|process| process.models()).map(|model| &*model.name);
+        let first = names.next()?;
+        names.all(|name| name == first).then_some(first)
+    }
+
+    /// The model of a worker: its own, else that of other workers of its pool, else the one that frontends' metrics name beside
+    /// it (≥ 1.7). `None`: nothing tells.
+    pub fn model_of(&self, worker: WorkerIx) -> Option<&str> {
+        let state = self.worker(worker)?;
+        let named = |state: &WorkerState| !state.model.is_empty();
+        let peer = || self.head.workers.iter().find(|other| other.pool == state.pool && named(other));
+        let known = Some(state).filter(|state| named(state)).or_else(peer).map(|state| state.model.as_str());
+        known.or_else(|| self.model_by_metrics(worker))
+    }
+
+    fn model_by_metrics(&self, worker: WorkerIx) -> Option<&str> {
+        self.processes().iter().find_map(|process| {
+            let figures = process.workers().iter().find(|figures| figures.worker == worker)?;
+            Some(process.models().get(usize::from(figures.model?))?.name.as_str())
+        })
     }
 
     /// Index of a pool, which is made if it is new.

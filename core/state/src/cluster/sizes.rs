@@ -25,7 +25,7 @@ pub struct Sourced<T, S> {
 pub enum BlockSizeSource {
     /// `kv_cache_block_size` of its model card (reference §8).
     ModelCard,
-    /// A frontend's `model_kv_cache_block_size` (reference §4.2), where all frontends and models agree.
+    /// A frontend's `model_kv_cache_block_size` (reference §4.2), where all frontends and models agree, else of its model.
     Frontend,
     /// Requests that were routed to it: traces and `[ROUTING_INPUT]` name the size, replica sync shows it.
     Requests,
@@ -66,7 +66,7 @@ pub enum CapacitySource {
     Engine,
     /// `total_kv_blocks` of its model card (reference §8).
     ModelCard,
-    /// A frontend's `model_total_kv_blocks` (reference §4.2), where all frontends and models agree.
+    /// A frontend's `model_total_kv_blocks` (reference §4.2), where all frontends and models agree, else of its model.
     Frontend,
 }
 
@@ -95,8 +95,9 @@ impl Cluster {
     pub fn block_size(&self, worker: WorkerIx) -> Option<Sourced<u32, BlockSizeSource>> {
         let state = self.worker(worker)?;
         let card = state.block_size_tokens.and_then(by(BlockSizeSource::ModelCard));
-        let frontend =
-            || self.models_agree(|model| model.block_size_tokens).and_then(by(BlockSizeSource::Frontend));
+        let frontend = || {
+            self.model_figure(worker, |model| model.block_size_tokens).and_then(by(BlockSizeSource::Frontend))
+        };
         let requests = || self.size_of_requests(|at| at == worker).and_then(by(BlockSizeSource::Requests));
         card.or_else(frontend).or_else(requests).or_else(|| self.size_of_component(state))
     }
@@ -153,7 +154,7 @@ impl Cluster {
         };
         let rank = self.rank_of(worker);
         let card = self.worker(worker).and_then(|state| state.capacity_blocks);
-        let frontend = self.worker(worker).and_then(|_| self.models_agree(|model| model.total_kv_blocks));
+        let frontend = self.model_figure(worker, |model| model.total_kv_blocks);
         [
             sourced(
                 rank.and_then(|(_, rank)| rank.total_blocks),
@@ -175,6 +176,19 @@ impl Cluster {
         let process = self.processes().iter().filter(is_it).max_by_key(|process| process.last_ms)?;
         let rank = process.ranks().iter().find(|rank| rank.dp_rank == id.dp_rank)?;
         Some((process, rank))
+    }
+
+    /// A figure of the frontends' models for a worker: where they differ, that of its own model.
+    pub fn model_figure<T: PartialEq>(
+        &self,
+        worker: WorkerIx,
+        figure: impl Fn(&ModelFigures) -> Option<T>,
+    ) -> Option<T> {
+        self.worker(worker)?;
+        self.models_agree(&figure).or_else(|| {
+            let name = self.model_of(worker)?;
+            self.models_agree(|model| figure(model).filter(|_| model.name == name))
+        })
     }
 
     /// A figure of the frontends' models, if all that tell it tell the same.
@@ -302,6 +316,45 @@ mod tests {
         scrape(&mut cluster, "b", ProcessRole::Frontend, 32, 900);
         assert_eq!(size(&cluster, 0), None);
         assert_eq!(cluster.capacity(WorkerIx(0)).map(|capacity| capacity.value), Some(900));
+    }
+
+    /// A frontend that serves models of two sizes.
+    fn two_models(cluster: &mut Cluster) {
+        let model = |name: &str, size, blocks| ModelFigures {
+            name: name.into(),
+            block_size_tokens: Some(size),
+            total_kv_blocks: Some(blocks),
+            max_num_seqs: None,
+            max_num_batched_tokens: None,
+            context_length: None,
+        };
+        let models = vec![model("small", 16, 900), model("large", 32, 450)];
+        fold(cluster, Record::Scrape(Scrape { models, ..Scrape::new("f", ProcessRole::Frontend) }));
+    }
+
+    #[test]
+    fn of_two_models_the_figures_of_a_workers_own_count() {
+        let mut cluster = cluster();
+        two_models(&mut cluster);
+        let capacity =
+            |cluster: &Cluster, worker| cluster.capacity(WorkerIx(worker)).map(|capacity| capacity.value);
+        assert_eq!((size(&cluster, 0), capacity(&cluster, 0)), (None, None), "which is its is not known");
+        fold(&mut cluster, Record::Model { worker: WorkerIx(1), name: "small".into() });
+        fold(&mut cluster, Record::Model { worker: WorkerIx(2), name: "large".into() });
+        for (worker, tokens, blocks) in [(0, 16, 900), (1, 16, 900), (2, 32, 450)] {
+            assert_eq!(size(&cluster, worker), Some((tokens, BlockSizeSource::Frontend)), "{worker}");
+            assert_eq!(capacity(&cluster, worker), Some(blocks), "{worker}");
+        }
+        assert_eq!(cluster.models_in(PoolIx(0)), ["small"]);
+    }
+
+    #[test]
+    fn a_frontends_only_model_is_that_of_every_pool() {
+        let mut cluster = cluster();
+        scrape(&mut cluster, "f", ProcessRole::Frontend, 16, 900);
+        assert_eq!((cluster.models_in(PoolIx(0)), cluster.models_in(PoolIx(1))), (vec!["m"], vec!["m"]));
+        two_models(&mut cluster);
+        assert!(cluster.models_in(PoolIx(0)).is_empty(), "one of two is not known");
     }
 
     #[test]

@@ -80,11 +80,14 @@ impl Cluster {
     }
 }
 
+/// A reader for each tree, of a pool's devices or of a lower tier.
+type Readers = BTreeMap<(PoolIx, Option<Tier>), TreeReader>;
+
 /// Restores a state from its parts.
 #[derive(Default)]
 pub struct SnapshotReader {
     /// The head, and a reader for each tree.
-    state: Option<(Head, BTreeMap<(PoolIx, Option<Tier>), TreeReader>)>,
+    state: Option<(Head, Readers)>,
 }
 
 impl SnapshotReader {

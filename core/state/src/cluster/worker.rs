@@ -26,6 +26,8 @@ pub struct WorkerState {
     pub last_event_ms: Option<Millis>,
     /// Blocks in stored events.
     pub stored_total: u64,
+    /// Pictures and the like in the prompts of those, each once a stored event.
+    pub pictures_total: u64,
     /// Hashes in removed events, unknown ones included.
     pub removed_total: u64,
     /// Removed hashes that it never stored as far as was received.
@@ -180,6 +182,7 @@ impl WorkerState {
             last_sign_ms: None,
             last_event_ms: None,
             stored_total: 0,
+            pictures_total: 0,
             removed_total: 0,
             unknown_removed_total: 0,
             store_events_total: 0,

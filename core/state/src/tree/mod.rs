@@ -207,7 +207,7 @@ impl Tree {
     }
 
     /// A tree without blocks, for whoever asks for one that is not there.
-    pub fn empty() -> &'static Self {
+    pub fn empty<'t>() -> &'t Self {
         static EMPTY: LazyLock<Tree> = LazyLock::new(Tree::default);
         &EMPTY
     }
@@ -269,6 +269,11 @@ impl Tree {
     /// Blocks that a worker's engine names otherwise than the first present holder's engine does.
     pub fn differing_names(&self) -> u64 {
         self.index.variants()
+    }
+
+    /// Names beyond the first that workers have for blocks they hold.
+    pub fn further_names(&self) -> u64 {
+        self.twins.len() as u64
     }
 
     /// Workers that hold the block at `node`; empty where it only leads to held blocks.

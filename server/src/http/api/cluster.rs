@@ -103,6 +103,8 @@ struct WorkerRow {
     block_size_source: Option<&'static str>,
     used_blocks: Option<u64>,
     stored_total: u64,
+    /// Pictures and the like in the prompts of stored blocks, each once a stored event.
+    pictures_total: u64,
     removed_total: u64,
     cleared_total: u64,
     store_events_total: u64,
@@ -308,6 +310,7 @@ fn worker(cluster: &Cluster, ix: WorkerIx) -> Option<WorkerRow> {
         block_size_source: size.map(|size| size.source.as_str()),
         used_blocks: w.engine_used_blocks,
         stored_total: w.stored_total,
+        pictures_total: w.pictures_total,
         removed_total: w.removed_total,
         cleared_total: w.cleared_total,
         store_events_total: w.store_events_total,

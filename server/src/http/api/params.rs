@@ -3,8 +3,9 @@
 use axum::http::Uri;
 use url::form_urlencoded;
 
-use radixscope_model::id::{PoolIx, Worker, WorkerIx};
+use radixscope_model::id::{BlockHash, PoolIx, TokensHash, Worker, WorkerIx};
 use radixscope_state::cluster::{Cluster, PoolState};
+use radixscope_state::tree::Tree;
 
 use crate::http::error::{ApiError, code};
 
@@ -74,7 +75,14 @@ impl Params {
     /// The pool filter: `pool=NAMESPACE/COMPONENT`, `model=NAME`.
     pub(super) fn pools(&self) -> PoolFilter {
         let owned = |name| self.get(name).map(str::to_owned);
-        PoolFilter::new(owned("pool"), owned("model"))
+        // Bad values are refused where they are asked for.
+        let number = |name| self.u64(name).ok().flatten();
+        PoolFilter {
+            worker: self.worker().ok().flatten(),
+            block: number("root").or_else(|| number("hash")).map(BlockHash),
+            tokens: number("tokens").map(TokensHash),
+            ..PoolFilter::new(owned("pool"), owned("model"))
+        }
     }
 
     /// The worker filter.
@@ -84,16 +92,20 @@ impl Params {
 }
 
 /// Which pools are meant; without either name all of them.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub(super) struct PoolFilter {
     pool: Option<String>,
     model: Option<String>,
+    /// What else is asked for may show which pool is meant where none is named.
+    worker: Option<WorkerFilter>,
+    block: Option<BlockHash>,
+    tokens: Option<TokensHash>,
 }
 
 impl PoolFilter {
     /// Pools by name, by model, or by both.
     pub(super) fn new(pool: Option<String>, model: Option<String>) -> Self {
-        Self { pool, model }
+        Self { pool, model, ..Self::default() }
     }
 
     /// The pools meant; `None`: all.
@@ -129,12 +141,21 @@ impl PoolFilter {
         Ok((is_named || cluster.pools_in_use().len() > 1).then_some(pool))
     }
 
-    /// The one pool meant, of which a tree is shown: of several, and without a filter, the first that holds blocks.
+    /// The one pool meant, of which a tree is shown: of several the first that holds blocks, without a name that of the
+    /// worker or of the block that is asked for, else the first that holds blocks.
     ///
     /// # Errors
     /// As [`Self::among`].
     pub(super) fn one_of(&self, cluster: &Cluster) -> Result<PoolIx, ApiError> {
-        let Some(meant) = self.among(cluster)? else { return Ok(cluster.default_pool()) };
+        let Some(meant) = self.among(cluster)? else {
+            let of_worker = || cluster.pool_of(*self.worker?.among(cluster).ok()?.first()?);
+            let has_block = |tree: &Tree| self.block.is_some_and(|hash| tree.find_any(hash).is_some());
+            let has_tokens =
+                |tree: &Tree| self.tokens.is_some_and(|hash| !tree.find_tokens(hash, 1).is_empty());
+            let of_block = || cluster.trees().find(|(_, tree)| has_block(tree) || has_tokens(tree));
+            let shown = of_worker().or_else(|| of_block().map(|(pool, _)| pool));
+            return Ok(shown.unwrap_or_else(|| cluster.default_pool()));
+        };
         let holds_blocks = |pool: &&PoolIx| cluster.tree(**pool).totals().resident > 0;
         Ok(meant.iter().find(holds_blocks).or(meant.first()).copied().unwrap_or_default())
     }

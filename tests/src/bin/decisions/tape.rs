@@ -168,7 +168,12 @@ impl Library {
     fn finish(mut self) -> Value {
         self.flush_until(Millis(self.next_flush + AFTERWARDS_MS));
         let newest_first = self.cluster.decisions().newest_first();
-        serde_json::to_value(Decisions::of(&self.cluster, newest_first, None)).expect("JSON")
+        serde_json::to_value(Decisions::of(
+            &self.cluster,
+            newest_first,
+            radixscope_export::DecisionsOf::default(),
+        ))
+        .expect("JSON")
     }
 }
 

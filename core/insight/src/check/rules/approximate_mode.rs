@@ -1,20 +1,92 @@
-//! A 0.9 frontend serves requests and no message of a KV router is received: it routes by guess or not by KV at all.
+//! A KV router that takes no KV events and guesses what workers hold from what it sent there. From 1.0 on its log or its
+//! metrics show it; of 0.8 and 0.9, that a frontend serves requests and no message of a KV router is received.
 
-use super::no_events;
 use super::prelude::*;
+use super::{no_events, not_kv_routing};
 use crate::check::missing;
-use radixscope_model::record::{Counter, DecisionSource, HistogramKind, ProcessRole};
+use radixscope_model::record::{Counter, DecisionSource, Gauge, HistogramKind, LogSign, ProcessRole};
 use radixscope_state::cluster::ProcessState;
 
 /// Requests that a KV router would have published.
 const MIN_REQUESTS: u64 = 10;
 
-pub(in crate::check) const RULE: Rule = Rule {
-    hold_ms: 20_000,
-    ..Rule::new("approximate_mode", "KV events used by routers of 0.8 and 0.9", look)
-};
+pub(in crate::check) const RULE: Rule =
+    Rule { hold_ms: 20_000, ..Rule::new("approximate_mode", "KV events used by routers", look) };
+
+/// Whether a router of 1.x is known to go by its own guesses, for rules that see the consequences.
+pub(super) fn is_there(view: &View<'_>) -> bool {
+    // A frontend that counts sources of events takes them, whatever an older process wrote.
+    let takes_events = |p: &ProcessState| p.gauge(Gauge::EventSourceMismatchWorkers).is_some();
+    view.fresh().any(guesses) || is_logged(view) && !view.fresh().any(takes_events)
+}
+
+/// Whether a router's log says that it takes no KV events.
+fn is_logged(view: &View<'_>) -> bool {
+    view.cluster.sign(|sign| *sign == LogSign::KvEventsOff).is_some()
+}
+
+/// Whether a frontend counts stores in its router's index, and none of the workers' sources of KV events, which routers of
+/// 1.6 that take events all count: they are its own guesses.
+fn guesses(process: &ProcessState) -> bool {
+    let is_1_6 = process.counter_value(Counter::SelectedPrefixTokens).is_some();
+    is_1_6
+        && process.counter_value(Counter::StoredOk).is_some_and(|stored| stored > 0.0)
+        && process.gauge(Gauge::EventSourceMismatchWorkers).is_none()
+}
+
+/// The note that a router counts blocks as cached before they are.
+fn predicts(view: &View<'_>) -> Option<String> {
+    let ttl_ms = view.cluster.signs().iter().find_map(|state| match state.sign {
+        LogSign::PredictsOnRoute { ttl_ms } => Some(ttl_ms),
+        _ => None,
+    })?;
+    let ttl = ttl_ms.map_or_else(String::new, |ms| format!(" for {:.0} s", f64::from(ms) / 1_000.0));
+    Some(format!(
+        "By its log, the router counts the blocks of a prompt as cached from its choice on{ttl} \
+         (--router-predicted-ttl-secs), until KV events tell."
+    ))
+}
 
 fn look(view: &View<'_>) -> RuleOutcome {
+    if is_there(view) {
+        return deaf(view).into();
+    }
+    match (published(view), predicts(view)) {
+        (RuleOutcome::Ok | RuleOutcome::NoData(_), Some(note)) => RuleOutcome::Noted(note.into()),
+        (outcome, _) => outcome,
+    }
+}
+
+/// A router of 1.x that goes by its own guesses.
+fn deaf(view: &View<'_>) -> Finding {
+    let guessing = view.fresh().filter(|process| guesses(process));
+    let found = Finding::new(
+        Severity::Info,
+        "The router guesses what workers hold",
+        "It takes no KV events (--no-router-kv-events): what it believes to be cached is what it sent there itself, until \
+         a time limit. Blocks that workers evicted before still count as cached, and what others stored does not.",
+    )
+    .log_lines(
+        view,
+        "Lines \"Skipping KV event subscription\" with use_kv_events=false, by the router's log",
+        LogSign::KvEventsOff,
+    );
+    let found = guessing.fold(found, |found, process| {
+        let stored = process.counter_value(Counter::StoredOk).unwrap_or(0.0);
+        let label = format!(
+            "Stores in the router's index that are its own, by {}'s metrics, since it started",
+            process.name
+        );
+        found.evidence(label, stored, "stores")
+    });
+    found
+        .evidence(format!("Stored events received here, by NATS, {WINDOW}"), view.stores(), "events")
+        .fixes("approximate_mode/deaf")
+        .panel(PanelRef::Decisions)
+}
+
+/// What the messages of routers show, which those of 0.8 and 0.9 publish about every choice.
+fn published(view: &View<'_>) -> RuleOutcome {
     let Some(served) = view.requests_served(WINDOW_MS) else {
         return RuleOutcome::no_data(missing::of_frontends(view, "the number of requests served", ""));
     };
@@ -26,6 +98,9 @@ fn look(view: &View<'_>) -> RuleOutcome {
         p.counter_value(Counter::StoredOk).is_some() && p.role == ProcessRole::Frontend
             || p.session(HistogramKind::HitRate).is_some()
     };
+    if not_kv_routing::is_there(view) {
+        return RuleOutcome::Explained("not_kv_routing");
+    }
     if view.processes().any(is_new) || served < MIN_REQUESTS {
         return RuleOutcome::Ok;
     }

@@ -4,6 +4,7 @@ use super::memory_full;
 use super::prelude::*;
 use crate::capacity::RemedyKind;
 use crate::check::causes::{Cause, code};
+use radixscope_model::id::PoolIx;
 use radixscope_model::record::LifetimeSums;
 
 /// Removed blocks, scaled up from the sample, that a share needs.
@@ -21,13 +22,18 @@ const LOW_OVERLAP: f64 = 0.5;
 pub(in crate::check) const RULE: Rule =
     Rule { hold_ms: 10_000, ..Rule::new("churn", "Premature eviction", look) };
 
+const NOT_FOLLOWED: &str = "No worker's blocks were followed yet; they are once its KV events are received";
+
 fn look(view: &View<'_>) -> RuleOutcome {
+    let pools = view.cluster.pools_in_use().into_iter();
+    RuleOutcome::of_pools(pools.map(|pool| look_at(view, pool)), NOT_FOLLOWED)
+}
+
+fn look_at(view: &View<'_>, pool: PoolIx) -> RuleOutcome {
     let lifetimes = |ix: WorkerIx| Some((ix, view.worker(ix)?.lifetimes?));
-    let followed: Vec<(WorkerIx, LifetimeSums)> = view.present().filter_map(lifetimes).collect();
+    let followed: Vec<(WorkerIx, LifetimeSums)> = view.present_in(pool).filter_map(lifetimes).collect();
     if followed.is_empty() {
-        return RuleOutcome::no_data(
-            "No worker's blocks were followed yet; they are once its KV events are received",
-        );
+        return RuleOutcome::no_data(NOT_FOLLOWED);
     }
     let sum = |of: fn(&LifetimeSums) -> u64| followed.iter().map(|(_, ages)| of(ages)).sum::<u64>();
     let removed = sum(|ages| u64::from(ages.removed));
@@ -37,7 +43,7 @@ fn look(view: &View<'_>) -> RuleOutcome {
     if removed < MIN_SAMPLE || scaled < MIN_REMOVED || share < CAME_BACK_SHARE {
         return RuleOutcome::Ok;
     }
-    let window = view.cluster.decisions().window(view.now, WINDOW_MS);
+    let window = view.cluster.decisions().window_in(Some(pool), view.now, WINDOW_MS);
     let Some(overlap) = window.overlap_share().filter(|_| window.count >= MIN_DECISIONS) else {
         return RuleOutcome::no_data(format!(
             "{MIN_DECISIONS} decisions with their overlap within 60 s are needed to judge whether it hurts"

@@ -2,6 +2,7 @@
 
 use super::prelude::*;
 use super::router_restarted::restarts;
+use radixscope_model::id::PoolIx;
 use radixscope_model::record::LogSign;
 
 /// Decisions after the restart that can be judged.
@@ -27,6 +28,7 @@ pub(super) fn is_there(view: &View<'_>) -> bool {
 }
 
 struct Cold {
+    pool: PoolIx,
     decisions: u64,
     /// Blocks that the router found, of those asked, after the restart.
     after: (u64, u64),
@@ -36,11 +38,16 @@ struct Cold {
     held: (u64, u64),
 }
 
+/// A router has an index for each pool.
 fn cold(view: &View<'_>) -> Option<Cold> {
     let restarted = restarts(view).into_iter().map(|restart| restart.at_ms).max()?;
+    view.cluster.pools_in_use().into_iter().find_map(|pool| cold_in(view, pool, restarted))
+}
+
+fn cold_in(view: &View<'_>, pool: PoolIx, restarted: Millis) -> Option<Cold> {
     let from = Millis(restarted.0 + RECOVERS_MS);
-    let mut cold = Cold { decisions: 0, after: (0, 0), before: (0, 0), held: (0, 0) };
-    for decided in view.decisions(REACH_MS) {
+    let mut cold = Cold { pool, decisions: 0, after: (0, 0), before: (0, 0), held: (0, 0) };
+    for decided in view.decisions(REACH_MS).filter(|d| d.pool == pool && !d.ignores_cache) {
         let Some((isl, overlap)) = decided.decision.isl_blocks.zip(decided.decision.overlap_blocks) else {
             continue;
         };
@@ -64,7 +71,7 @@ fn found(view: &View<'_>, cold: &Cold) -> Finding {
     let held = (cold.held.1 > 0).then(|| part(cold.held.0, cold.held.1));
     Finding::new(
         Severity::Warning,
-        "The restarted router finds nothing in caches that are warm",
+        format!("The restarted router finds nothing in caches that are warm{}", view.of_pool(cold.pool).replacen(" of ", ": ", 1)),
         "Its tree was not recovered, so it counts prompts as new that workers still hold. That lasts until those blocks \
          are stored anew; stores below them are rejected because their parents are unknown.",
     )

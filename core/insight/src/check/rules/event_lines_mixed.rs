@@ -2,6 +2,7 @@
 
 use super::prelude::*;
 use crate::check::view::event_line;
+use radixscope_model::id::PoolIx;
 use radixscope_model::record::{EventLine, LogSign};
 use radixscope_state::cluster::WorkerState;
 
@@ -12,9 +13,17 @@ pub(in crate::check) const RULE: Rule =
     Rule::new("event_lines_mixed", "Same event plane on all workers", look);
 
 fn look(view: &View<'_>) -> RuleOutcome {
-    let (jetstream, core) = (on_line(view, EventLine::JetStream), on_line(view, EventLine::Core));
+    let pools = view.cluster.pools_in_use().into_iter();
+    RuleOutcome::of_pools(pools.map(|pool| look_at(view, pool)), NOTHING)
+}
+
+const NOTHING: &str = "No KV event was received lately.";
+
+/// A router reads the events of one pool.
+fn look_at(view: &View<'_>, pool: PoolIx) -> RuleOutcome {
+    let (jetstream, core) = (on_line(view, pool, EventLine::JetStream), on_line(view, pool, EventLine::Core));
     if jetstream.is_empty() && core.is_empty() {
-        return RuleOutcome::no_data("No KV event was received lately.");
+        return RuleOutcome::no_data(NOTHING);
     }
     if jetstream.is_empty() || core.is_empty() {
         return RuleOutcome::Ok;
@@ -24,14 +33,16 @@ fn look(view: &View<'_>) -> RuleOutcome {
 
 /// Whether that is the case, for rules that see its consequences.
 pub(super) fn is_mixed(view: &View<'_>) -> bool {
-    !on_line(view, EventLine::JetStream).is_empty() && !on_line(view, EventLine::Core).is_empty()
+    let is_on = |pool, line| !on_line(view, pool, line).is_empty();
+    let mut pools = view.cluster.pools_in_use().into_iter();
+    pools.any(|pool| is_on(pool, EventLine::JetStream) && is_on(pool, EventLine::Core))
 }
 
-fn on_line(view: &View<'_>, line: EventLine) -> Vec<WorkerIx> {
+fn on_line(view: &View<'_>, pool: PoolIx, line: EventLine) -> Vec<WorkerIx> {
     let is_recent = |w: &WorkerState| w.last_event_ms.is_some_and(|last| view.now.since(last) <= RECENT_MS);
     let wanted =
         |worker: &WorkerIx| view.worker(*worker).is_some_and(|w| is_recent(w) && event_line(w) == Some(line));
-    view.present().filter(wanted).collect()
+    view.present_in(pool).filter(wanted).collect()
 }
 
 /// Overlap of the decisions for some workers: blocks held of blocks asked.

@@ -15,7 +15,9 @@ pub(super) mod hot_worker;
 mod in_flight_imbalance;
 mod joined_late;
 pub(super) mod memory_full;
+mod models_share_a_pool;
 mod no_events;
+mod not_kv_routing;
 mod nothing_heard;
 mod own_losses;
 mod prediction_differs;
@@ -55,6 +57,8 @@ pub(super) const ALL: &[&Rule] = &[
     &no_events::RULE,
     &nothing_heard::RULE,
     &event_lines_mixed::RULE,
+    &models_share_a_pool::RULE,
+    &not_kv_routing::RULE,
     &router_hears_no_events::RULE,
     &approximate_mode::RULE,
     &zero_overlap::RULE,

@@ -1,7 +1,8 @@
-//! Requests go to a worker, but it publishes no KV events, or none any more: the router knows nothing of its cache.
+//! Requests go to a worker, but it publishes no KV events, or none any more: the router knows nothing of its cache. Of workers
+//! that need not publish, because they decode or their card says so, nothing is said.
 
-use super::block_size;
 use super::prelude::*;
+use super::{block_size, not_kv_routing};
 use crate::check::missing;
 use radixscope_state::cluster::WorkerState;
 
@@ -25,10 +26,15 @@ fn look(view: &View<'_>) -> RuleOutcome {
         return RuleOutcome::no_data("Not enough was received yet to say that a worker is silent.");
     }
     let silent = silent(view);
+    let is_mismatched =
+        |&worker: &WorkerIx| view.cluster.pool_of(worker).is_some_and(|pool| block_size::is_in(view, pool));
     if silent.is_empty() {
         RuleOutcome::Ok
-    } else if block_size::is_there(view) {
+    } else if silent.iter().all(is_mismatched) {
         RuleOutcome::Explained("block_size_mismatch")
+    } else if not_kv_routing::is_there(view) {
+        // Nobody would read them.
+        RuleOutcome::Explained("not_kv_routing")
     } else {
         found(view, &silent).into()
     }
@@ -43,7 +49,7 @@ pub(super) fn silent(view: &View<'_>) -> Vec<WorkerIx> {
 }
 
 fn is_silent(view: &View<'_>, worker: WorkerIx) -> bool {
-    let Some(state) = view.worker(worker) else { return false };
+    let Some(state) = view.worker(worker).filter(|_| view.publishes(worker)) else { return false };
     if view.now.since(state.first_ms) < MIN_LISTENING_MS {
         return false;
     }
@@ -68,12 +74,17 @@ fn is_alive(view: &View<'_>, state: &WorkerState) -> bool {
 }
 
 fn found(view: &View<'_>, silent: &[WorkerIx]) -> Finding {
-    let present: Vec<_> = view.present().collect();
-    let all = silent.len() == present.len();
+    let expected: Vec<_> = view.present().filter(|&worker| view.publishes(worker)).collect();
+    let pool = |worker: &WorkerIx| view.cluster.pool_of(*worker);
+    let is_silent = |worker: &WorkerIx| silent.contains(worker);
+    let all = silent.len() == expected.len();
+    // Every pool that has a silent worker is silent as a whole.
+    let whole = expected.iter().filter(|of| silent.iter().any(|s| pool(s) == pool(of))).all(is_silent);
     // Whoever publishes its load reaches us: then the event plane is the right one, and the engine is not asked.
     let reaches_us = silent.iter().any(|&w| view.worker(w).is_some_and(|state| state.last_sign_ms.is_some()));
-    let (severity, title, explanation) = match (all, reaches_us) {
-        (_, _) if decodes_only(view, silent) => (
+    let of_pool = || silent.first().and_then(pool).map_or_else(String::new, |pool| view.of_pool(pool));
+    let (severity, title, explanation) = match (whole, reaches_us) {
+        (_, _) if may_only_decode(view, silent) => (
             Severity::Info,
             format!("No KV events from a whole component: {}", view.names(silent)),
             "Workers of another component publish KV events, these do not. That is right for workers that only decode, \
@@ -81,17 +92,17 @@ fn found(view: &View<'_>, silent: &[WorkerIx]) -> Finding {
         ),
         (true, true) => (
             Severity::Critical,
-            "No KV events from any worker".to_owned(),
+            format!("No KV events from any worker{}", if all { String::new() } else { of_pool() }),
             "Requests are routed but no worker reports which blocks it stores, so the router's tree stays empty and every \
              overlap is 0. Requests succeed, but routing is as blind as round robin.",
         ),
-        (true, false) => (
+        (true, false) if all => (
             Severity::Warning,
             "No KV events from any worker reach this dashboard".to_owned(),
             "Requests are routed but neither KV events nor loads of any worker are received on NATS. Either the engines \
              publish none, or the event plane is ZMQ, which is the default from 1.3 on and which only routers receive.",
         ),
-        (false, _) => (
+        _ => (
             Severity::Warning,
             format!("No KV events from {}", view.names(silent)),
             "Others publish which blocks they store, but of these workers the router knows nothing, so it counts every \
@@ -101,22 +112,32 @@ fn found(view: &View<'_>, silent: &[WorkerIx]) -> Finding {
     Finding::new(severity, title, explanation)
         .about(PanelRef::Workers, silent)
         .evidence(
-            "Workers that get requests and send no KV events, by NATS, of those present",
-            part(silent.len() as u64, present.len() as u64),
+            "Workers that get requests and send no KV events, by NATS, of those present that should",
+            part(silent.len() as u64, expected.len() as u64),
             "workers",
         )
         .each(view, silent, |found, worker, who| rows(found, view, worker, who))
         .fixes("no_events")
 }
 
-/// Whether the silent ones are exactly a component of which nobody publishes, while another component does.
-fn decodes_only(view: &View<'_>, silent: &[WorkerIx]) -> bool {
+/// Whether the silent ones are exactly a component of which nobody publishes, while another component does, and nothing tells
+/// what they do.
+fn may_only_decode(view: &View<'_>, silent: &[WorkerIx]) -> bool {
     let pool = |worker: WorkerIx| view.worker(worker).map(|w| w.pool);
     let speaks = |worker: WorkerIx| view.worker(worker).is_some_and(|w| w.last_event_ms.is_some());
     let is_named = |worker: WorkerIx| {
         pool(worker).and_then(|pool| view.cluster.pool(pool)).is_some_and(|pool| !pool.component.is_empty())
     };
-    let named = silent.iter().all(|&worker| is_named(worker));
+    // Prefill and decode workers serve one model.
+    let speaking: Vec<_> = view.present().filter(|&worker| speaks(worker)).collect();
+    let serves_other = |&worker: &WorkerIx| {
+        let model = view.cluster.model_of(worker);
+        model.is_some()
+            && speaking.iter().all(|&other| view.cluster.model_of(other).is_some_and(|m| Some(m) != model))
+    };
+    let has_role = |&worker: &WorkerIx| pool(worker).is_some_and(|pool| view.cluster.role(pool).is_some());
+    let named = silent.iter().all(|&worker| is_named(worker))
+        && !silent.iter().any(|worker| has_role(worker) || serves_other(worker));
     let alone = |worker: WorkerIx| silent.iter().any(|&s| pool(s) == pool(worker));
     named && view.present().any(speaks) && !view.present().any(|worker| speaks(worker) && alone(worker))
 }

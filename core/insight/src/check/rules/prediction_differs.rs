@@ -182,7 +182,7 @@ fn by_engine_counters(view: &View<'_>, interval: &Interval) -> Option<Compared> 
     let overlap = Overlap::of(view, interval).filter(|overlap| overlap.decisions >= MIN_REQUESTS)?;
     let sum = |counter| -> f64 {
         let of = |p: &ProcessState| p.counted_since(counter, interval.after);
-        view.scraped(ProcessRole::Worker).filter_map(of).sum()
+        view.scraped(ProcessRole::Worker).filter(|p| !is_of_decode(view, p)).filter_map(of).sum()
     };
     let queries = sum(Counter::EnginePrefixQueries);
     if queries <= 0.0 || overlap.prompt_tokens <= 0.0 {
@@ -201,11 +201,21 @@ fn by_engine_counters(view: &View<'_>, interval: &Interval) -> Option<Compared> 
     })
 }
 
-/// Cached tokens by the frontends' histogram, and of how many requests.
+/// Cached tokens by the frontends' histogram, and of how many requests. Where prefill and decode are apart the answer, and
+/// what it says of the cache, comes from the decode worker, while routers predict for the prefill worker.
 fn cached(view: &View<'_>, interval: &Interval) -> Option<(f64, u64)> {
+    if view.cluster.pools_in_use().into_iter().any(|pool| view.decodes(pool)) {
+        return None;
+    }
     let of = |p: &ProcessState| p.distribution(HistogramKind::CachedTokens, interval.after, interval.until);
     let each = view.scraped(ProcessRole::Frontend).filter_map(of);
     each.map(|tokens| (tokens.sum(), tokens.count())).reduce(|a, b| (a.0 + b.0, a.1 + b.1))
+}
+
+fn is_of_decode(view: &View<'_>, process: &ProcessState) -> bool {
+    let rank = process.ranks().first().map_or(0, |rank| rank.dp_rank);
+    let pool = view.worker_of(process, rank).and_then(|worker| view.cluster.pool_of(worker));
+    pool.is_some_and(|pool| view.decodes(pool))
 }
 
 /// What routers themselves report that the chosen workers held.
@@ -223,6 +233,9 @@ impl Overlap {
             view.decisions(window).filter(|d| d.at_ms > interval.after && d.at_ms <= interval.until)
         {
             let decision = &decided.decision;
+            if decided.ignores_cache {
+                continue;
+            }
             let size = view.cluster.block_size_of(decision).map(|size| size.value);
             let Some((overlap, size)) = decision.overlap_blocks.zip(size) else { continue };
             let Some(prompt) = decision.isl_blocks else { continue };

@@ -1,13 +1,16 @@
 //! Workers publish KV events and the router applies none: its tree is empty although ours is not.
 
-use super::no_events;
 use super::prelude::*;
+use super::{approximate_mode, no_events, not_kv_routing};
 use crate::check::missing;
 use radixscope_model::record::{Counter, Gauge, HistogramKind, ProcessRole};
 use radixscope_state::cluster::ProcessState;
 
 /// Stored events received here that the router would have received too.
 const MIN_STORES: u64 = 20;
+
+/// Of the stored events received here: a router that takes them applies nearly all, and guesses one store a request.
+const GUESSED_SHARE: f64 = 0.5;
 
 pub(in crate::check) const RULE: Rule =
     Rule { hold_ms: 15_000, ..Rule::new("router_hears_no_events", "KV events applied by the routers", look) };
@@ -17,7 +20,13 @@ fn look(view: &View<'_>) -> RuleOutcome {
     if mismatched > 0 {
         return source_mismatch(view, mismatched).into();
     }
+    if approximate_mode::is_there(view) {
+        return RuleOutcome::Explained("approximate_mode");
+    }
     let routers: Vec<_> = routers(view).collect();
+    if routers.is_empty() && not_kv_routing::is_there(view) {
+        return RuleOutcome::Explained("not_kv_routing");
+    }
     if routers.is_empty() {
         let what = "the KV events that the router applied";
         let versions = "0.9 at its system port, and from 1.1 on";
@@ -25,7 +34,14 @@ fn look(view: &View<'_>) -> RuleOutcome {
     }
     let deaf: Vec<_> = routers.iter().copied().filter(|process| applied_none(view, process)).collect();
     if deaf.is_empty() {
-        return RuleOutcome::Ok;
+        return match routers.iter().find(|process| may_guess(view, process)) {
+            Some(process) => RuleOutcome::no_data(format!(
+                "The router of {} stored far less in its index than was received here, so whether it takes KV events or \
+                 guesses is not known; its log tells.",
+                process.name
+            )),
+            None => RuleOutcome::Ok,
+        };
     }
     if view.stores() >= MIN_STORES {
         return found(view, &deaf, routers.len()).into();
@@ -62,6 +78,15 @@ fn applied(process: &ProcessState) -> f64 {
 
 fn is_deaf(view: &View<'_>, process: &ProcessState) -> bool {
     applied_none(view, process) && view.stores() >= MIN_STORES
+}
+
+/// Whether what a router stored in its index may be its own guesses, one for each request: it does not count sources of
+/// events, and stored far less than the workers published.
+fn may_guess(view: &View<'_>, process: &ProcessState) -> bool {
+    let counts_sources = process.gauge(Gauge::EventSourceMismatchWorkers).is_some();
+    let applied = process.counted_since(Counter::StoredOk, view.ago(WINDOW_MS)).unwrap_or(0.0);
+    let stores = view.stores();
+    !counts_sources && stores >= MIN_STORES && applied < GUESSED_SHARE * stores as f64
 }
 
 /// Whether it runs for long enough and applied nothing.

@@ -2,7 +2,10 @@
 
 use super::block_size;
 use super::prelude::*;
-use super::{cold_tree, event_lines_mixed, no_events, router_hears_no_events};
+use super::{
+    approximate_mode, cold_tree, event_lines_mixed, no_events, not_kv_routing, router_hears_no_events,
+};
+use radixscope_model::id::PoolIx;
 use radixscope_model::record::HistogramKind;
 
 /// Requests that make "never".
@@ -17,25 +20,36 @@ pub(in crate::check) const RULE: Rule = Rule {
 };
 
 fn look(view: &View<'_>) -> RuleOutcome {
-    let Some((requests, blocks, value)) = overlap(view) else {
-        return RuleOutcome::no_data(format!(
-            "Fewer than {MIN_REQUESTS} routed requests with their cached blocks were received in the last 60 s."
-        ));
-    };
-    if blocks > 0.0 {
+    let met = overlaps(view);
+    if met.is_empty() && not_kv_routing::is_there(view) {
+        return RuleOutcome::Explained("not_kv_routing");
+    }
+    let few = "Fewer than 30 routed requests with their cached blocks were received in the last 60 s.";
+    RuleOutcome::of_pools(met.iter().map(|met| look_at(view, met)), few)
+}
+
+fn look_at(view: &View<'_>, met: &Met) -> RuleOutcome {
+    if met.blocks > 0.0 {
         return RuleOutcome::Ok;
     }
-    if let Some(code) = explained_by(view) {
+    if let Some(code) = explained_by(view, met.pool) {
         return RuleOutcome::Explained(code);
     }
-    let chains = view.chains();
+    let chains = met.pool.map_or_else(|| view.chains(), |pool| view.chains_in(pool));
+    let nodes = met.pool.map_or_else(|| view.cluster.totals(), |pool| view.cluster.tree(pool).totals()).nodes;
     let cached = view.cached_tokens(WINDOW_MS);
     let shares = chains.shared >= MIN_SHARED || cached.is_some_and(|tokens| tokens > 0);
     let (severity, title, explanation, fixes) = if shares { FAULT } else { FACT };
-    let blocks = format!("{} in {} blocks", count(chains.shared), count(view.cluster.totals().nodes));
-    Finding::new(severity, title, explanation)
-        .evidence(format!("Overlap of routed prompts, by the router, {WINDOW}"), value, "blocks")
-        .evidence(format!("Requests behind it, by the router, {WINDOW}"), requests, "requests")
+    let blocks = format!("{} in {} blocks", count(chains.shared), count(nodes));
+    let pool = met.pool.map_or_else(String::new, |pool| view.of_pool(pool));
+    let workers: Vec<WorkerIx> = match met.pool.filter(|_| !pool.is_empty()) {
+        Some(pool) => view.present_in(pool).collect(),
+        None => Vec::new(),
+    };
+    Finding::new(severity, format!("{title}{}", pool.replacen(" of ", ": ", 1)), explanation)
+        .workers(workers)
+        .evidence(format!("Overlap of routed prompts, by the router, {WINDOW}"), met.value.clone(), "blocks")
+        .evidence(format!("Requests behind it, by the router, {WINDOW}"), met.requests, "requests")
         .evidence("Times that prompts share a block, by the tree, now", blocks, "")
         .evidence_if(format!("Prompt tokens that engines re-used, by metrics, {WINDOW}"), cached, "tokens")
         .fixes(fixes)
@@ -43,25 +57,52 @@ fn look(view: &View<'_>) -> RuleOutcome {
         .into()
 }
 
-/// Requests lately, their overlap, and its words: by decisions, else by the routers' hit rates.
-fn overlap(view: &View<'_>) -> Option<(u64, f64, String)> {
-    let sum = block_size::overlap(view);
-    if sum.decisions >= MIN_REQUESTS {
+/// What routed prompts met lately.
+struct Met {
+    /// Where; `None`: in all pools together.
+    pool: Option<PoolIx>,
+    requests: u64,
+    blocks: f64,
+    value: String,
+}
+
+/// By decisions, pool by pool, else by the routers' hit rates.
+fn overlaps(view: &View<'_>) -> Vec<Met> {
+    let pools = view.cluster.pools_in_use().into_iter();
+    let sums: Vec<_> = pools.map(|pool| (pool, block_size::overlap(view, pool))).collect();
+    let judged = sums.iter().filter(|(_, sum)| sum.decisions >= MIN_REQUESTS);
+    if judged.clone().next().is_some() {
         // A prompt below one block has none to share.
-        let has_blocks = sum.isl_blocks >= 2 * sum.decisions;
-        return has_blocks.then(|| (sum.decisions, sum.blocks as f64, part(sum.blocks, sum.isl_blocks)));
+        let has_blocks = judged.filter(|(_, sum)| sum.isl_blocks >= 2 * sum.decisions);
+        let met = has_blocks.map(|(pool, sum)| Met {
+            pool: Some(*pool),
+            requests: sum.decisions,
+            blocks: sum.blocks as f64,
+            value: part(sum.blocks, sum.isl_blocks),
+        });
+        return met.collect();
     }
     let since = view.ago(WINDOW_MS);
     let rates = view.processes().filter_map(|p| p.distribution(HistogramKind::HitRate, since, view.now));
-    let (count, sum) = rates.fold((0, 0.0), |(count, sum), rates| (count + rates.count(), sum + rates.sum()));
-    (count >= MIN_REQUESTS).then(|| (count, sum, format!("mean hit rate {:.2}", sum / count as f64)))
+    let (requests, blocks) =
+        rates.fold((0, 0.0), |(count, sum), rates| (count + rates.count(), sum + rates.sum()));
+    let value = format!("mean hit rate {:.2}", blocks / requests as f64);
+    if requests >= MIN_REQUESTS { vec![Met { pool: None, requests, blocks, value }] } else { Vec::new() }
 }
 
 /// The finding that says why.
-fn explained_by(view: &View<'_>) -> Option<&'static str> {
-    let faults: [(&'static str, &dyn Fn() -> bool); 5] = [
-        ("block_size_mismatch", &|| block_size::is_there(view)),
-        ("no_events", &|| !no_events::silent(view).is_empty()),
+fn explained_by(view: &View<'_>, pool: Option<PoolIx>) -> Option<&'static str> {
+    let is_mismatched =
+        || pool.map_or_else(|| block_size::is_there(view), |pool| block_size::is_in(view, pool));
+    let is_silent = || {
+        let silent = no_events::silent(view);
+        silent.iter().any(|&worker| pool.is_none() || view.cluster.pool_of(worker) == pool)
+    };
+    let faults: [(&'static str, &dyn Fn() -> bool); 7] = [
+        ("not_kv_routing", &|| not_kv_routing::is_there(view)),
+        ("approximate_mode", &|| approximate_mode::is_there(view)),
+        ("block_size_mismatch", &is_mismatched),
+        ("no_events", &is_silent),
         ("router_hears_no_events", &|| router_hears_no_events::is_there(view)),
         ("event_lines_mixed", &|| event_lines_mixed::is_mixed(view)),
         ("cold_tree", &|| cold_tree::is_there(view)),

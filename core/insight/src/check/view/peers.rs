@@ -3,6 +3,7 @@
 use super::View;
 use crate::check::rules::worker_stopped::is_stopped;
 use radixscope_model::id::{Millis, PoolIx, WorkerIx};
+use radixscope_model::record::Role;
 
 /// A worker that came this lately, or a pool that lost one abruptly this lately, is not judged by its share.
 const SETTLE_MS: u64 = 90_000;
@@ -42,6 +43,31 @@ impl View<'_> {
         }
         pools.retain(|pool| pool.len() > 1);
         pools
+    }
+
+    /// The present workers of a pool.
+    pub(in crate::check) fn present_in(&self, pool: PoolIx) -> impl Iterator<Item = WorkerIx> + use<'_> {
+        let cluster = self.cluster;
+        self.present().filter(move |&worker| cluster.pool_of(worker) == Some(pool))
+    }
+
+    /// The name of a worker's pool for a title, ` of dynamo/prefill`; empty where there is one pool only.
+    pub(in crate::check) fn of_pool(&self, pool: PoolIx) -> String {
+        match self.cluster.pool(pool).filter(|_| self.cluster.pools_in_use().len() > 1) {
+            Some(pool) => format!(" of {}", pool.name()),
+            None => String::new(),
+        }
+    }
+
+    /// Whether a worker may be expected to publish KV events: decode workers need not, and others may say that they do not.
+    pub(in crate::check) fn publishes(&self, worker: WorkerIx) -> bool {
+        let Some(state) = self.worker(worker) else { return false };
+        state.last_event_ms.is_some() || !(state.publishes_events == Some(false) || self.decodes(state.pool))
+    }
+
+    /// Whether the workers of a pool only decode what others prefilled.
+    pub(in crate::check) fn decodes(&self, pool: PoolIx) -> bool {
+        self.cluster.role(pool).is_some_and(|(role, _)| role == Role::Decode)
     }
 
     /// Whether a worker has just started, so that its cache is cold and prompts are computed whole: its publisher's events

@@ -87,6 +87,11 @@ impl<'v> View<'v> {
         first.max_num_seqs.filter(|&limit| is_one && limit > 0)
     }
 
+    /// The same of one worker: where frontends serve several models, that of its own.
+    pub(in crate::check) fn batch_limit_of(&self, worker: WorkerIx) -> Option<u64> {
+        self.cluster.model_figure(worker, |model| model.max_num_seqs).filter(|&limit| limit > 0)
+    }
+
     /// Requests in flight on a worker: tracked from decisions, else by the one router there is (≥ 1.7). Of several routers
     /// each may count its own alone.
     pub(in crate::check) fn in_flight(&self, worker: WorkerIx) -> Option<u64> {
@@ -109,10 +114,10 @@ impl<'v> View<'v> {
             (ProcessRole::Worker, Gauge::AdmissionQueuedRequests, "workers' admission queues, their metrics"),
         ];
         let queues = QUEUES.map(|(role, gauge, source)| Some((self.gauge(role, gauge)? as u64, source)));
-        let above = self.batch_limit().and_then(|limit| {
-            let counts = self.present().filter_map(|worker| self.in_flight(worker));
-            counts.map(|n| n.saturating_sub(limit)).reduce(|a, b| a + b)
-        });
+        let counts = self
+            .present()
+            .filter_map(|worker| Some(self.in_flight(worker)?.saturating_sub(self.batch_limit_of(worker)?)));
+        let above = counts.reduce(|a, b| a + b);
         let above = above.map(|n| (n, "requests above the batch limit, tracked from decisions"));
         queues.into_iter().chain([above]).flatten().max_by_key(|&(n, _)| n)
     }

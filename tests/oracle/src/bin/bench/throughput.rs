@@ -215,14 +215,14 @@ fn apply_events(events: Vec<RouterEvent>) -> Duration {
 fn overlap(wire: Wire, messages: &[Message]) -> Duel {
     let (cluster, _) = fold_messages(messages);
     let (tree, _) = apply_messages(wire, messages);
-    let paths = ours::paths(cluster.tree());
+    let paths = ours::paths(cluster.tree(cluster.default_pool()));
     let blocks = paths.iter().map(Vec::len).sum();
     let their_paths: Vec<Vec<LocalBlockHash>> =
         paths.iter().map(|path| path.iter().copied().map(LocalBlockHash).collect()).collect();
     duel(
         "blocks",
         blocks,
-        || our_queries(cluster.tree(), &paths),
+        || our_queries(cluster.tree(cluster.default_pool()), &paths),
         || their_queries(&tree, their_paths.clone()),
     )
 }

@@ -157,39 +157,46 @@ fn relays(view: &View<'_>) -> bool {
     view.processes().filter_map(suspicious).any(|count| count > 0.0)
 }
 
-/// Form 4: trees are full and prompts share prefixes, yet the overlap is 0, and chains are not as long as prompts.
+/// Form 4: a pool's tree is full and prompts share prefixes, yet the overlap is 0, and chains are not as long as prompts.
 fn router_differs(view: &View<'_>) -> Option<Diagnosis> {
-    let overlap = overlap(view);
+    view.cluster.pools_in_use().into_iter().find_map(|pool| router_differs_in(view, pool))
+}
+
+fn router_differs_in(view: &View<'_>, pool: PoolIx) -> Option<Diagnosis> {
+    let overlap = overlap(view, pool);
     let negative = view.cluster.sign(|sign| *sign == LogSign::NegativePrefill);
     let negative = negative.is_some_and(|state| view.now.since(state.last_ms) <= SIGN_MS);
     let zero = overlap.decisions >= MIN_DECISIONS
         && overlap.blocks == 0
         && overlap.isl_blocks >= 2 * overlap.decisions;
-    let is_full = view.cluster.totals().resident >= MIN_RESIDENT;
+    let is_full = view.cluster.tree(pool).totals().resident >= MIN_RESIDENT;
     if !is_full || !(zero || negative) {
         return None;
     }
-    let chains = view.chains();
+    let chains = view.chains_in(pool);
     let repeats =
         chains.shared >= MIN_SHARED || view.cached_tokens(WINDOW_MS).is_some_and(|tokens| tokens > 0);
-    let ratio = engine_per_router(view, &chains);
+    let ratio = engine_per_router(view, pool, &chains);
     let differs = ratio.is_some_and(|ratio| ratio != 1.0);
+    // The line names no pool: of several it is one whose lengths differ too.
+    let negative = negative && (differs || view.cluster.pools_in_use().len() == 1);
     (negative || (repeats && differs)).then(|| Diagnosis {
         overlap: Some(overlap),
         chains: Some(chains),
         engine_per_router: ratio.filter(|&ratio| ratio != 1.0),
-        ..Diagnosis::new(Form::Router, holders(view))
+        ..Diagnosis::new(Form::Router, holders(view, pool))
     })
 }
 
-fn holders(view: &View<'_>) -> Vec<WorkerIx> {
-    view.present().filter(|&worker| view.cluster.tree_of(worker).holdings(worker).resident > 0).collect()
+fn holders(view: &View<'_>, pool: PoolIx) -> Vec<WorkerIx> {
+    let tree = view.cluster.tree(pool);
+    view.present_in(pool).filter(|&worker| tree.holdings(worker).resident > 0).collect()
 }
 
-/// Overlap of decisions lately that report it.
-pub(in crate::check::rules) fn overlap(view: &View<'_>) -> Overlap {
+/// Overlap of decisions lately in a pool that report it, and that looked at what workers hold.
+pub(in crate::check::rules) fn overlap(view: &View<'_>, pool: PoolIx) -> Overlap {
     let mut sum = Overlap { decisions: 0, blocks: 0, isl_blocks: 0 };
-    for decided in view.decisions(WINDOW_MS) {
+    for decided in view.decisions(WINDOW_MS).filter(|d| d.pool == pool && !d.ignores_cache) {
         if let Some((isl, blocks)) = decided.decision.isl_blocks.zip(decided.overlap_blocks()) {
             sum.decisions += 1;
             sum.blocks += blocks;
@@ -201,11 +208,12 @@ pub(in crate::check::rules) fn overlap(view: &View<'_>) -> Overlap {
 
 /// E ÷ C, rounded to a power of two: the longest prompt in the router's blocks against the longest chain in the
 /// engine's. Answers make chains longer, so less than 1 counts only where their lengths are known.
-fn engine_per_router(view: &View<'_>, chains: &Chains) -> Option<f64> {
+fn engine_per_router(view: &View<'_>, pool: PoolIx, chains: &Chains) -> Option<f64> {
     if chains.longest_blocks == 0 {
         return None;
     }
-    let longest = view.decisions(WINDOW_MS).max_by_key(|decided| decided.decision.isl_blocks)?;
+    let decisions = view.decisions(WINDOW_MS).filter(|decided| decided.pool == pool);
+    let longest = decisions.max_by_key(|decided| decided.decision.isl_blocks)?;
     let isl_blocks = longest.decision.isl_blocks? as f64;
     let size = longest.decision.block_size_tokens.map(f64::from);
     let answer = longest.progress.output_tokens.zip(size).map(|(tokens, size)| tokens as f64 / size);

@@ -5,6 +5,7 @@ mod form;
 mod sizes;
 
 use super::prelude::*;
+use radixscope_model::id::PoolIx;
 use radixscope_model::record::Counter;
 
 pub(super) use form::overlap;
@@ -14,6 +15,12 @@ use sizes::Sizes;
 /// Whether this fault is there, so that rules which see its consequences leave them to it.
 pub(super) fn is_there(view: &View<'_>) -> bool {
     diagnose(view).is_some()
+}
+
+/// The same in one pool.
+pub(super) fn is_in(view: &View<'_>, pool: PoolIx) -> bool {
+    let is_its = |&worker: &WorkerIx| view.cluster.pool_of(worker) == Some(pool);
+    diagnose(view).is_some_and(|diagnosis| diagnosis.workers.iter().any(is_its))
 }
 
 pub(in crate::check) const RULE: Rule =

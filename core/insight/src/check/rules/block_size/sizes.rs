@@ -54,7 +54,7 @@ impl Sizes {
         }
         if diagnosis.form == Form::Cards {
             let mut known: Vec<u32> =
-                view.present().filter_map(|w| view.worker(w)?.block_size_tokens).collect();
+                diagnosis.workers.iter().filter_map(|&w| view.worker(w)?.block_size_tokens).collect();
             known.sort_unstable();
             known.dedup();
             sizes.cards = Some(known.iter().map(u32::to_string).collect::<Vec<_>>().join(", "));

@@ -276,3 +276,35 @@ fn engines_that_hash_differently_are_told_by_the_tree_or_by_the_log() {
     stage.pass(10);
     assert_eq!(stage.grave(), ["engine_hashes_differ"]);
 }
+
+#[test]
+fn workers_that_need_not_publish_are_not_silent() {
+    let silent = |of: &dyn Fn(&mut Stage, WorkerIx)| {
+        let mut stage = one_silent();
+        let silent = stage.found("no_events").workers[0];
+        of(&mut stage, silent);
+        stage.pass(40);
+        stage.finding("no_events").is_some()
+    };
+    assert!(silent(&|_, _| {}));
+    let card = |stage: &mut Stage, worker| {
+        let (total_kv_blocks, block_size_tokens) = (None, None);
+        let publishes_events = Some(false);
+        stage.tell(Record::ModelCard { worker, total_kv_blocks, block_size_tokens, publishes_events });
+    };
+    assert!(!silent(&card), "its card says so");
+}
+
+#[test]
+fn names_of_a_worker_that_has_several_for_a_block_are_not_compared() {
+    use radixscope_model::id::{BlockHash, TokensHash};
+    use radixscope_model::record::Block;
+    let mut stage = other_hashes();
+    let block = |n| Block { block_hash: BlockHash(n + 9_000), tokens_hash: TokensHash(n) };
+    let blocks: Vec<_> = (1..31).map(block).collect();
+    stage.tell(Record::Stored { worker: WorkerIx(0), parent: None, blocks: blocks.into() });
+    stage.pass(40);
+    assert!(stage.finding("engine_hashes_differ").is_none());
+    let status = stage.cluster.checked().iter().find(|rule| rule.code == "engine_hashes_differ").unwrap();
+    assert!(status.missing.contains("further names for 30 blocks"), "{}", status.missing);
+}

@@ -2,7 +2,8 @@
 
 use super::{Stage, evidence};
 use radixscope_model::record::{
-    Counter, Gauge, Histogram, HistogramKind, LogSign, ProcessRole, Record, Severity,
+    CheckStatus, Counter, Gauge, Histogram, HistogramKind, LogSign, ProcessRole, Record, RoutingMode,
+    Severity,
 };
 
 /// A frontend of 1.x that applies none of the events that arrive here.
@@ -27,6 +28,45 @@ pub(super) fn guesses() -> Stage {
     for n in 0..120 {
         stage.store(worker, None, n * 100..n * 100 + 5);
         stage.scrape(ProcessRole::Frontend, &[(Counter::RequestsOk, n as f64)], &[], Vec::new());
+        stage.pass(1);
+    }
+    stage
+}
+
+/// A frontend of 1.6 whose index holds its own guesses alone.
+pub(super) fn guesses_of_1_6() -> Stage {
+    let mut stage = Stage::new();
+    let worker = stage.worker(7);
+    for n in 0..90 {
+        stage.store(worker, None, n * 100..n * 100 + 5);
+        let counters = [(Counter::StoredOk, n as f64), (Counter::SelectedPrefixTokens, 0.0)];
+        stage.scrape(ProcessRole::Frontend, &counters, &[], Vec::new());
+        stage.pass(1);
+    }
+    stage
+}
+
+/// A frontend that routes by turns, as its log tells.
+pub(super) fn by_turns() -> Stage {
+    let mut stage = Stage::new();
+    let workers = [stage.worker(7), stage.worker(8)];
+    for n in 0..40 {
+        let worker = workers[n as usize % 2];
+        stage.store(worker, None, [1, 2, 3].into_iter().chain(n * 100..n * 100 + 5));
+        stage.choose_by(RoutingMode::RoundRobin, worker);
+        stage.pass(1);
+    }
+    stage
+}
+
+/// The same by its metrics alone.
+pub(super) fn not_by_kv() -> Stage {
+    let mut stage = Stage::new();
+    stage.worker(7);
+    for n in 0..20 {
+        let rates =
+            Histogram { kind: HistogramKind::HitRate, bounds: vec![0.5], counts: vec![0, 0], sum: 0.0 };
+        stage.scrape(ProcessRole::Frontend, &[(Counter::RoutedRequests, f64::from(n))], &[], vec![rates]);
         stage.pass(1);
     }
     stage
@@ -101,6 +141,57 @@ fn a_router_of_0_9_that_is_not_heard_is_worth_knowing() {
         received.pass(1);
     }
     assert!(received.finding("approximate_mode").is_none());
+}
+
+#[test]
+fn a_router_of_1_6_that_goes_by_its_own_guesses_is_never_well() {
+    let stage = guesses_of_1_6();
+    assert_eq!(stage.codes(), ["approximate_mode"]);
+    assert_eq!(stage.status("router_hears_no_events"), (CheckStatus::Explained, "approximate_mode"));
+}
+
+#[test]
+fn whether_an_old_router_of_1_x_guesses_is_not_known_without_its_log() {
+    let mut stage = Stage::new();
+    let worker = stage.worker(7);
+    for n in 0..90 {
+        stage.store(worker, None, n * 100..n * 100 + 5);
+        stage.scrape(ProcessRole::Frontend, &[(Counter::StoredOk, (n / 4) as f64)], &[], Vec::new());
+        stage.pass(1);
+    }
+    assert_eq!(stage.status("router_hears_no_events"), (CheckStatus::NoData, ""));
+    stage.says(LogSign::KvEventsOff, 1);
+    stage.pass(30);
+    assert_eq!(stage.status("router_hears_no_events"), (CheckStatus::Explained, "approximate_mode"));
+}
+
+#[test]
+fn a_router_that_predicts_on_route_is_well_with_a_note() {
+    let mut stage = Stage::new();
+    stage.worker(7);
+    stage.says(LogSign::PredictsOnRoute { ttl_ms: Some(5_000) }, 1);
+    stage.pass(5);
+    let status = stage.cluster.checked().iter().find(|rule| rule.code == "approximate_mode").unwrap();
+    assert_eq!(status.status, CheckStatus::Ok);
+    assert!(status.missing.contains("for 5 s (--router-predicted-ttl-secs)"), "{}", status.missing);
+}
+
+#[test]
+fn a_frontend_that_routes_by_turns_is_found_by_its_log_or_its_metrics() {
+    let stage = by_turns();
+    assert_eq!(stage.grave(), ["not_kv_routing"], "prompts share prefixes");
+    let finding = stage.found("not_kv_routing");
+    assert_eq!(finding.title, "Requests are not routed by KV cache but by round-robin");
+    assert_eq!(evidence(finding, "Choices by round-robin"), "40");
+    assert_eq!(stage.status("zero_overlap"), (CheckStatus::Explained, "not_kv_routing"));
+    let stage = not_by_kv();
+    let finding = stage.found("not_kv_routing");
+    assert!(finding.title.ends_with("which mode is not known"), "{}", finding.title);
+    assert_eq!(
+        (finding.severity, evidence(finding, "Requests routed")),
+        (Severity::Info, "15"),
+        "as last renewed"
+    );
 }
 
 #[test]

@@ -6,7 +6,7 @@ use crate::check::Checks;
 use radixscope_model::id::{BlockHash, DecisionId, Millis, Seq, SourceIx, TokensHash, Worker, WorkerIx};
 use radixscope_model::record::{
     Block, CheckStatus, Counter, Decision, DecisionSource, Entry, EventLine, Finding, Gauge, Histogram,
-    LinkState, LogSign, Phase, ProcessRole, Record, Scrape, Severity, SourceKind,
+    LinkState, LogSign, Phase, ProcessRole, Record, RoutingMode, Scrape, Severity, SourceKind,
 };
 use radixscope_state::cluster::Cluster;
 
@@ -121,6 +121,13 @@ impl Stage {
             ..Decision::new(id, worker, DecisionSource::KvHitRate)
         };
         self.tell(Record::Decision(decision));
+    }
+
+    /// A choice of a mode that looks at no cache.
+    pub(super) fn choose_by(&mut self, mode: RoutingMode, worker: WorkerIx) {
+        self.decisions += 1;
+        let decision = Decision::new(DecisionId(self.decisions), worker, DecisionSource::Log);
+        self.tell(Record::Decision(Decision { mode: Some(mode), isl_blocks: Some(20), ..decision }));
     }
 
     pub(super) fn says(&mut self, sign: LogSign, count: u64) {

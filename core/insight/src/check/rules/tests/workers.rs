@@ -204,3 +204,26 @@ fn a_worker_that_starts_anew_under_its_old_id_is_no_ghost() {
     }
     assert!(stage.finding("ghost_worker").is_none(), "{:?}", stage.codes());
 }
+
+/// Workers of two models in one component.
+pub(super) fn two_models() -> Stage {
+    let mut stage = Stage::new();
+    for (id, name) in [(7, "small"), (8, "small"), (9, "large")] {
+        let worker = stage.worker(id);
+        stage.tell(Record::Model { worker, name: name.into() });
+    }
+    stage.pass(10);
+    stage
+}
+
+#[test]
+fn models_that_share_a_component_are_critical_and_one_model_is_well() {
+    let stage = two_models();
+    let finding = stage.found("models_share_a_pool");
+    assert_eq!((finding.severity, finding.workers.len()), (Severity::Critical, 3));
+    assert_eq!(evidence(finding, "serve small"), "2");
+    let mut stage = two_models();
+    stage.tell(Record::Gone { worker: WorkerIx(2), why: GoneWhy::Log });
+    stage.pass(40);
+    assert!(stage.finding("models_share_a_pool").is_none(), "a rollout that is over");
+}
