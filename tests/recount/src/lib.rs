@@ -15,6 +15,10 @@
 //! delay: what is shown must not depend on which source is received first. `cargo xtask live VERSION` does the same
 //! beside a running Dynamo, with the log followed as it grows, and compares `/api/v1/cluster` and `/api/v1/latency`
 //! as well.
+//!
+//! Pools, and where prefill and decode are apart both choices of a request, are counted by the subjects of messages and
+//! the model cards of discovery. With replica sync every message about a request is replayed by itself: tokens that wait
+//! on a worker and different blocks that run there make the cost of the next choice.
 #![forbid(unsafe_code)]
 
 pub mod capture;

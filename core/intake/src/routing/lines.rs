@@ -685,6 +685,7 @@ impl LineTime {
             length,
             formula: None,
             overlap_blocks: decision.overlap_blocks,
+            lower_tier_blocks: decision.lower_tier_blocks,
             logit: decision.logit,
             is_whole: false,
         }

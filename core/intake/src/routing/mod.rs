@@ -545,6 +545,7 @@ impl Routing {
             // Dynamo 0.8 to 1.1 tells the length here, later versions do not.
             formula: half.request.isl.map(|_| Formula::A),
             overlap_blocks: decision.overlap_blocks,
+            lower_tier_blocks: None,
             logit: None,
             is_whole: true,
         };

@@ -259,7 +259,15 @@ impl Reconstructor {
         };
         // Lower tiers change rarely and late: as they are now.
         let pool = ground.cluster.pool_of(worker).unwrap_or_default();
-        let below = self.tiers.beyond(ground.cluster, pool, worker, overlap_blocks);
+        let mut below = self.tiers.beyond(ground.cluster, pool, worker, overlap_blocks);
+        let told = asked.report.lower_tier_blocks.filter(|_| worker == asked.report.worker);
+        if let Some(host) = told.and_then(|told| u32::try_from(told).ok())
+            && below.disk == 0
+            && below.external == 0
+        {
+            // Of the chosen one the log tells how they were.
+            below.host = host;
+        }
         let is_listed =
             asked.settings.formula != Formula::B || past.was_used || ground.counts(worker) || are_listed;
         WorkerInput {

@@ -320,8 +320,12 @@ fn a_choice_uses_up_what_was_logged_of_its_request_and_the_rest_is_bounded() {
 /// A frontend's log line by line, of worker 100 alone.
 impl Scene {
     fn says(&mut self, text: &str) {
+        self.says_at("2026-11-20T18:06:54.428962Z", text);
+    }
+
+    fn says_at(&mut self, time: &str, text: &str) {
         use radixscope_dynamo::log_line;
-        let text = format!("2026-11-20T18:06:54.428962Z  INFO {text}");
+        let text = format!("{time}  INFO {text}");
         let line = log_line::decode(text.as_bytes()).expect("well-formed").expect("about routing");
         let worker = line.event.worker().map(|worker| WorkerIx((worker.id.0 - 100) as u16));
         self.tell(RequestSignal::Log { log: "frontend", record: &line, worker });
@@ -370,6 +374,24 @@ fn the_log_tells_what_of_the_tokens_to_prefill_lower_tiers_took_off() {
     assert_eq!((decided.overlap_blocks(), decided.lower_tier_blocks()), (Some(4), 3));
     assert_eq!((decided.decision.isl_tokens, decided.decision.isl_blocks), (Some(122), Some(8)));
     assert_eq!(told.cluster.decisions().totals().overlap_blocks, 7, "held on the device and below");
+}
+
+#[test]
+fn what_lay_below_the_device_of_the_chosen_worker_is_as_the_log_tells_it() {
+    let mut told = Scene::new();
+    told.card();
+    let (parent, tokens_hash) = (Some(BlockHash(503)), TokensHash(74));
+    let blocks = [Block { block_hash: BlockHash(504), tokens_hash }];
+    // Only by the time at which the message comes here.
+    told.fold(Record::TierStored { worker: WorkerIx(0), tier: Tier::Host, parent, blocks: (&blocks).into() });
+    told.step("a", 0, new(3, 74));
+    // 2027-01-15T08:00:00Z is AT.
+    told.says_at("2027-01-15T08:00:00.000000Z", &SELECTED.replace("8.375", "11.625").replace("=3 ", "=0 "));
+    told.flush(1_000);
+    let decided = told.latest();
+    assert_eq!((decided.decision.isl_tokens, decided.overlap_blocks()), (Some(122), Some(3)));
+    assert_eq!(decided.decision.completeness, Completeness::Reconstructed);
+    assert_eq!(told.costs()[0], (3, 11.625));
 }
 
 #[test]

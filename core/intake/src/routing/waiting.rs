@@ -56,6 +56,8 @@ pub(super) struct ChoiceReport {
     pub(super) formula: Option<Formula>,
     /// Blocks that the chosen worker held.
     pub(super) overlap_blocks: Option<u64>,
+    /// Blocks beyond those that it held below its device, where the log tells.
+    pub(super) lower_tier_blocks: Option<u64>,
     /// What it cost.
     pub(super) logit: Option<f64>,
     /// Whether this is all that this source reports at the time of a decision.
@@ -244,6 +246,7 @@ impl Case {
         known.source = if is_nearer { more.source } else { known.source };
         known.formula = known.formula.or(more.formula);
         known.overlap_blocks = known.overlap_blocks.or(more.overlap_blocks);
+        known.lower_tier_blocks = known.lower_tier_blocks.or(more.lower_tier_blocks);
         known.logit = known.logit.or(more.logit);
         known.is_whole |= more.is_whole;
         known.length.fill(more.length);

@@ -236,7 +236,9 @@ impl Agreement {
         };
         let Some(row) = row_of(decision) else { return };
         let Some(worker) = decision.other_part else {
-            if !row["other_part"].is_null() && decision.request_id != Fact::Unsure {
+            // The other choice may be one whose request is not sure.
+            let is_unsure = |one: &Decision| one.request_id == Fact::Unsure;
+            if !row["other_part"].is_null() && !recording.decisions.iter().any(is_unsure) {
                 self.unreported.push("other_part");
             }
             return;
@@ -320,8 +322,7 @@ fn hit_rate(recording: &Recording, of: &[Option<&Value>]) -> HitRate {
     let share = |row: &Option<&Value>| {
         let row = (*row)?;
         let below = HOST_WEIGHT * row["lower_tier_blocks"].as_u64().unwrap_or(0) as f64;
-        // What a router reports as held is whole blocks.
-        let held = (row["overlap_blocks"].as_u64()? as f64 + below).round();
+        let held = row["overlap_blocks"].as_u64()? as f64 + below;
         Some(held / row["isl_blocks"].as_u64().filter(|&isl| isl > 0)? as f64)
     };
     let shares: Vec<f64> = of[..count].iter().filter_map(share).collect();
@@ -352,8 +353,8 @@ mod tests {
                  worker_id={worker} worker_type={role} dp_rank=0 logit={logit} effective_cached_blocks=0.0"
             )
         };
-        let mut recording = Recording::default();
-        recording.decisions = router::read([line(1, "prefill", 3.5), line(2, "decode", 7.0)]);
+        let decisions = router::read([line(1, "prefill", 3.5), line(2, "decode", 7.0)]);
+        let mut recording = Recording { decisions, ..Recording::default() };
         let card = |pool: &str, id: u64, role: &str| {
             json!({"key": format!("v1/mdc/n/{pool}/generate/{id:x}"),
                 "value": {"instance_id": id, "card_json": {"display_name": "m", "worker_type": role}}})

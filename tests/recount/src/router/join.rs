@@ -29,15 +29,19 @@ pub(crate) fn added(decisions: &mut [Decision], published: &[Added], block_size:
     for request in published {
         let is_of = |decision: &Decision| decision.request_id.reported() == Some(&request.request_id);
         let on_worker = |decision: &Decision| is_of(decision) && decision.worker == request.worker;
-        let of_id = decisions.iter().position(on_worker).or_else(|| decisions.iter().position(is_of));
+        // Retried elsewhere, not the request's choice in another pool.
+        let in_pool = |decision: &Decision| {
+            is_of(decision) && decision.pool.as_ref().is_none_or(|pool| *pool == request.pool)
+        };
+        let of_id = decisions.iter().position(on_worker).or_else(|| decisions.iter().position(in_pool));
         let (isl_tokens, overlap_blocks) = lengths(request, block_size);
         let at = of_id.or_else(|| nameless(decisions, request, overlap_blocks));
         let Some(decision) = at.map(|at| &mut decisions[at]) else { continue };
         decision.request_id.or_reported(Some(request.request_id.clone()));
         decision.isl_tokens.or_reported(isl_tokens);
-        decision
-            .isl_blocks
-            .or_reported(isl_tokens.zip(block_size).map(|(tokens, size)| tokens.div_ceil(size)));
+        let isl_tokens = decision.isl_tokens.reported().copied();
+        let isl_blocks = isl_tokens.zip(block_size).map(|(tokens, size)| tokens.div_ceil(size));
+        decision.isl_blocks.or_reported(isl_blocks);
         decision.overlap_blocks.or_reported(overlap_blocks);
         decision.is_prompt_known |= request.chain.is_some();
         decision.is_dispatched = Some(true);
