@@ -229,6 +229,8 @@ impl RouterSettings {
     pub const fn in_role(self, role: Role) -> Self {
         match role {
             Role::Prefill => Self { role, router_track_active_blocks: false, ..self },
+            // Formula A has no switch for it; its decode routers weigh the prompt by 0.
+            Role::Decode if matches!(self.formula, Formula::A) => Self { role, ..self },
             Role::Decode => Self { role, track_prefill_tokens: false, ..self },
             Role::Aggregated | Role::Encode => Self { role, ..self },
         }

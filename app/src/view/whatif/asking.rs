@@ -167,12 +167,8 @@ impl Asking {
         let options = store.peek(|shown| {
             let decided = id.and_then(|id| shown.decisions().get(id));
             let pool = decided.map_or(shown.pool, |decided| decided.pool);
-            let known = decided.and_then(|decided| RouterSettings::of_decision(&decided.decision));
-            let options = known.or_else(|| deployed(shown, pool)).unwrap_or_default();
-            match shown.role(pool) {
-                Some((role, _)) => options.in_role(role.into()),
-                None => options,
-            }
+            let known = decided.and_then(|decided| settings_of(shown, &decided.decision));
+            known.or_else(|| deployed(shown, pool)).unwrap_or_default()
         });
         self.options.set(options);
     }

@@ -14,6 +14,7 @@ mod recorded;
 mod tests;
 
 use radixscope_model::id::{Millis, PoolIx, TokensHash, WorkerIx};
+use radixscope_model::record::Decision;
 use radixscope_router::{
     Formula, Load, Overlap, Request, RouterSettings, Scores, TieBreak, WorkerInput, example, score,
 };
@@ -244,5 +245,12 @@ pub fn pool(cluster: &Cluster, question: &Question) -> PoolIx {
 pub fn deployed(cluster: &Cluster, pool: PoolIx) -> Option<RouterSettings> {
     let of_pool = |decided: &&DecisionEntry| cluster.pool_of(decided.decision.worker) == Some(pool);
     let mut latest = cluster.decisions().newest_first().filter(of_pool);
-    latest.find_map(|decided| RouterSettings::of_decision(&decided.decision))
+    latest.find_map(|decided| settings_of(cluster, &decided.decision))
+}
+
+/// The same of one decision, with what Dynamo sets for the role of its pool.
+pub fn settings_of(cluster: &Cluster, decision: &Decision) -> Option<RouterSettings> {
+    let settings = RouterSettings::of_decision(decision)?;
+    let role = cluster.pool_of(decision.worker).and_then(|pool| cluster.role(pool));
+    Some(role.map_or(settings, |(role, _)| settings.in_role(role.into())))
 }

@@ -7,10 +7,12 @@ use axum::http::Uri;
 use serde::Serialize;
 
 use radixscope_export::Totals;
+use radixscope_insight::whatif;
 use radixscope_model::id::{Decimal, Millis, PoolIx, Seq, Worker, WorkerIx};
 use radixscope_model::record::{
     LifetimeSums, LinkState, ModelFigures, ProcessRole, RankFigures, Role, RoleEvidence, SourceKind, Tier,
 };
+use radixscope_router::RouterSettings;
 use radixscope_state::cluster::{
     Cluster, Gone, Line, MissedCount, ProcessState, RejectedCount, RouterLoad, RouterState, Sequences,
     SourceState, TierCounts, UnknownGaps, WorkerState,
@@ -160,6 +162,9 @@ struct PoolRow {
     block_size_tokens: Option<u32>,
     /// The cache domain: what a router can match together. Each pool is one.
     domain: String,
+    /// What its router runs with, as far as its latest decisions tell: formula, factor of the prefill term and what follows
+    /// from its role; all else stands at Dynamo's defaults. `null`: no decision tells.
+    router: Option<RouterSettings>,
     /// Workers that are there.
     workers: usize,
     nodes: u64,
@@ -356,6 +361,7 @@ fn pool(cluster: &Cluster, ix: PoolIx) -> Option<PoolRow> {
         models: models.into_iter().map(str::to_owned).collect(),
         block_size_tokens: cluster.block_tokens(ix),
         domain: state.name(),
+        router: whatif::deployed(cluster, ix),
         workers: cluster.workers_in(ix).filter(is_there).count(),
         nodes: totals.nodes,
         resident: totals.resident,

@@ -33,7 +33,7 @@ fn answered(view: &View<'_>, asked: Asked) -> Result<ScoreAnswer, ApiError> {
     let cluster = view.cluster;
     let pool = pool(view, &asked)?;
     let compared = asked.decision.and_then(|id| cluster.decisions().get(id));
-    let start = compared.and_then(|decided| RouterSettings::of_decision(&decided.decision));
+    let start = compared.and_then(|decided| whatif::settings_of(cluster, &decided.decision));
     let options = asked.options.over(start.or_else(|| whatif::deployed(cluster, pool)).unwrap_or_default());
     // Only the cluster knows the size to cut token ids into, where the body does not say.
     let block_size_tokens = asked.block_size_tokens;
