@@ -202,7 +202,7 @@ impl Agreement {
         judge(itl, "itl_ms", reported, is_unreported, &progress["itl_ms"], SAME_MS);
         let (reported, is_unreported) = count(&decision.output_tokens);
         judge(itl, "output_tokens", reported, is_unreported, &progress["output_tokens"], 0.0);
-        let mut moment = |ratio: &mut Ratio, what: &'static str, fact: &Fact<Happened>, or_s: Option<f64>| {
+        let mut moment = |ratio: &mut Ratio, what: &'static str, fact: &Fact<Happened>, or_s: &[f64]| {
             let at = fact.reported();
             let is_published = at.is_some_and(|at| at.is_published);
             let late_s = if is_published { 0.0 } else { given.nats_late_s };
@@ -213,14 +213,14 @@ impl Agreement {
                 (false, _) => SAME_RECEIVED_MS,
             };
             // Two sources tell it: either is right.
-            let (or_ms, shown) = (or_s.map(|at_s| (at_s + shift_s) * 1_000.0), progress[what].as_f64());
-            if or_ms.zip(shown).is_some_and(|(or, shown)| (or - shown).abs() <= by_ms) {
-                at_ms = at_ms.and(or_ms);
-            }
+            let is_shown =
+                |or_ms: &f64| progress[what].as_f64().is_some_and(|ms| (ms - or_ms).abs() <= by_ms);
+            let or_ms = or_s.iter().map(|at_s| (at_s + shift_s) * 1_000.0).find(is_shown);
+            at_ms = at_ms.map(|at_ms| or_ms.unwrap_or(at_ms));
             judge(ratio, what, at_ms, false, &progress[what], by_ms);
         };
-        moment(first_tokens, "first_token_ms", &decision.first_token, None);
-        moment(ends, "ended_ms", &decision.ended, decision.log_ended_s);
+        moment(first_tokens, "first_token_ms", &decision.first_token, &[]);
+        moment(ends, "ended_ms", &decision.ended, &decision.log_ended_s);
         match (&decision.request_id, row["request_id"].as_str()) {
             (Fact::Reported(id), shown) => request_ids.add(shown == Some(id)),
             (Fact::NotReported, Some(_)) => unreported.push("request_id"),
