@@ -5,6 +5,7 @@ use serde_json::Value;
 use super::Ratio;
 use super::pairs::{pairs, worker_of};
 use crate::capture::Happened;
+use crate::discovery::Role;
 use crate::recording::Recording;
 use crate::router::{Decision, Fact, HALF_A_DECIMAL, HOST_WEIGHT};
 
@@ -20,6 +21,8 @@ const SAME_TIME_MS: f64 = 1.0;
 const SAME_REPLAYED_MS: f64 = 25.0;
 /// Two programs on a busy machine receive the same message so far apart.
 const SAME_RECEIVED_MS: f64 = 250.0;
+/// The decode worker of a request is chosen so soon after its prefill worker.
+const DECODES_WITHIN_S: f64 = 1.0;
 /// Two means of the same shares differ by no more than their rounding.
 const SAME_SHARE: f64 = 1e-12;
 
@@ -236,10 +239,26 @@ impl Agreement {
         };
         let Some(row) = row_of(decision) else { return };
         let Some(worker) = decision.other_part else {
+            let is_said = decision.request_id.reported().is_some();
             // The other choice may be one whose request is not sure.
             let is_unsure = |one: &Decision| one.request_id == Fact::Unsure;
-            if !row["other_part"].is_null() && !recording.decisions.iter().any(is_unsure) {
+            if row["other_part"].is_null() || recording.decisions.iter().any(is_unsure) {
+                return;
+            }
+            // Nothing names the request: then both have to be able to be of one.
+            let other = recording
+                .decisions
+                .iter()
+                .find(|one| row_of(one).is_some_and(|shown| shown["id"] == row["other_part"]));
+            let is_right = !is_said
+                && other.is_some_and(|other| {
+                    row_of(other).is_some_and(|shown| shown["other_part"] == row["id"])
+                        && can_be_one(decision, other)
+                });
+            if is_said {
                 self.unreported.push("other_part");
+            } else {
+                self.linked.add(is_right);
             }
             return;
         };
@@ -314,6 +333,20 @@ impl Agreement {
             self.paths.add(!row["path"].is_null());
         }
     }
+}
+
+/// Whether two choices can be of one request: a prompt of the same length is computed before it is decoded.
+fn can_be_one(one: &Decision, other: &Decision) -> bool {
+    let (prefill, decode) = match (one.role, other.role) {
+        (Role::Prefill, Role::Decode) => (one, other),
+        (Role::Decode, Role::Prefill) => (other, one),
+        _ => return false,
+    };
+    let is_next = (0.0..DECODES_WITHIN_S).contains(&(decode.at_s - prefill.at_s));
+    let is_same = |a: &Fact<u64>, b: &Fact<u64>| a.reported().zip(b.reported()).is_none_or(|(a, b)| a == b);
+    is_next
+        && is_same(&prefill.isl_blocks, &decode.isl_blocks)
+        && is_same(&prefill.isl_tokens, &decode.isl_tokens)
 }
 
 fn hit_rate(recording: &Recording, of: &[Option<&Value>]) -> HitRate {
