@@ -5,6 +5,7 @@ use serde_json::Value;
 use super::Ratio;
 use super::pairs::{pairs, worker_of};
 use crate::capture::Happened;
+use crate::discovery::Role;
 use crate::recording::Recording;
 use crate::router::{Decision, Fact, HALF_A_DECIMAL, HOST_WEIGHT};
 
@@ -20,6 +21,8 @@ const SAME_TIME_MS: f64 = 1.0;
 const SAME_REPLAYED_MS: f64 = 25.0;
 /// Two programs on a busy machine receive the same message so far apart.
 const SAME_RECEIVED_MS: f64 = 250.0;
+/// The decode worker of a request is chosen so soon after its prefill worker.
+const DECODES_WITHIN_S: f64 = 1.0;
 /// Two means of the same shares differ by no more than their rounding.
 const SAME_SHARE: f64 = 1e-12;
 
@@ -202,7 +205,7 @@ impl Agreement {
         judge(itl, "itl_ms", reported, is_unreported, &progress["itl_ms"], SAME_MS);
         let (reported, is_unreported) = count(&decision.output_tokens);
         judge(itl, "output_tokens", reported, is_unreported, &progress["output_tokens"], 0.0);
-        let mut moment = |ratio: &mut Ratio, what: &'static str, fact: &Fact<Happened>, or_s: Option<f64>| {
+        let mut moment = |ratio: &mut Ratio, what: &'static str, fact: &Fact<Happened>, or_s: &[f64]| {
             let at = fact.reported();
             let is_published = at.is_some_and(|at| at.is_published);
             let late_s = if is_published { 0.0 } else { given.nats_late_s };
@@ -213,14 +216,14 @@ impl Agreement {
                 (false, _) => SAME_RECEIVED_MS,
             };
             // Two sources tell it: either is right.
-            let (or_ms, shown) = (or_s.map(|at_s| (at_s + shift_s) * 1_000.0), progress[what].as_f64());
-            if or_ms.zip(shown).is_some_and(|(or, shown)| (or - shown).abs() <= by_ms) {
-                at_ms = at_ms.and(or_ms);
-            }
+            let is_shown =
+                |or_ms: &f64| progress[what].as_f64().is_some_and(|ms| (ms - or_ms).abs() <= by_ms);
+            let or_ms = or_s.iter().map(|at_s| (at_s + shift_s) * 1_000.0).find(is_shown);
+            at_ms = at_ms.map(|at_ms| or_ms.unwrap_or(at_ms));
             judge(ratio, what, at_ms, false, &progress[what], by_ms);
         };
-        moment(first_tokens, "first_token_ms", &decision.first_token, None);
-        moment(ends, "ended_ms", &decision.ended, decision.log_ended_s);
+        moment(first_tokens, "first_token_ms", &decision.first_token, &[]);
+        moment(ends, "ended_ms", &decision.ended, &decision.log_ended_s);
         match (&decision.request_id, row["request_id"].as_str()) {
             (Fact::Reported(id), shown) => request_ids.add(shown == Some(id)),
             (Fact::NotReported, Some(_)) => unreported.push("request_id"),
@@ -236,10 +239,26 @@ impl Agreement {
         };
         let Some(row) = row_of(decision) else { return };
         let Some(worker) = decision.other_part else {
+            let is_said = decision.request_id.reported().is_some();
             // The other choice may be one whose request is not sure.
             let is_unsure = |one: &Decision| one.request_id == Fact::Unsure;
-            if !row["other_part"].is_null() && !recording.decisions.iter().any(is_unsure) {
+            if row["other_part"].is_null() || recording.decisions.iter().any(is_unsure) {
+                return;
+            }
+            // Nothing names the request: then both have to be able to be of one.
+            let other = recording
+                .decisions
+                .iter()
+                .find(|one| row_of(one).is_some_and(|shown| shown["id"] == row["other_part"]));
+            let is_right = !is_said
+                && other.is_some_and(|other| {
+                    row_of(other).is_some_and(|shown| shown["other_part"] == row["id"])
+                        && can_be_one(decision, other)
+                });
+            if is_said {
                 self.unreported.push("other_part");
+            } else {
+                self.linked.add(is_right);
             }
             return;
         };
@@ -255,11 +274,12 @@ impl Agreement {
 
     fn costs(&mut self, decision: &Decision, row: &Value, given: Given) {
         self.logits.add(row["logit"].as_f64().is_some_and(|cost| decision.is_logit(cost)));
-        if let Some(cost) = decision.message_cost {
+        self.miscounted += usize::from(decision.message_cost.is_some_and(|cost| !decision.is_logit(cost)));
+        // Messages may come in another order than the router did what they report: its own log counts more.
+        if let Some(cost) = decision.message_cost.filter(|&cost| decision.is_logit(cost)) {
             let shown = row["cost"].as_f64();
             let is_same = shown.is_some_and(|shown| (shown - cost).abs() <= HALF_A_DECIMAL);
             self.message_costs.add(is_same);
-            self.miscounted += usize::from(!decision.is_logit(cost));
             if !is_same {
                 let logit = decision.logit;
                 let what = format!("cost: {}, not {cost} (logged {logit})", row["cost"]);
@@ -314,6 +334,20 @@ impl Agreement {
             self.paths.add(!row["path"].is_null());
         }
     }
+}
+
+/// Whether two choices can be of one request: a prompt of the same length is computed before it is decoded.
+fn can_be_one(one: &Decision, other: &Decision) -> bool {
+    let (prefill, decode) = match (one.role, other.role) {
+        (Role::Prefill, Role::Decode) => (one, other),
+        (Role::Decode, Role::Prefill) => (other, one),
+        _ => return false,
+    };
+    let is_next = (0.0..DECODES_WITHIN_S).contains(&(decode.at_s - prefill.at_s));
+    let is_same = |a: &Fact<u64>, b: &Fact<u64>| a.reported().zip(b.reported()).is_none_or(|(a, b)| a == b);
+    is_next
+        && is_same(&prefill.isl_blocks, &decode.isl_blocks)
+        && is_same(&prefill.isl_tokens, &decode.isl_tokens)
 }
 
 fn hit_rate(recording: &Recording, of: &[Option<&Value>]) -> HitRate {

@@ -85,8 +85,8 @@ pub struct Decision {
     pub first_token: Fact<Happened>,
     /// The end of the request on this worker.
     pub ended: Fact<Happened>,
-    /// The same by the log, Unix seconds.
-    pub log_ended_s: Option<f64>,
+    /// The same by lines of the log, Unix seconds: on this worker, and of the whole response.
+    pub log_ended_s: Vec<f64>,
     /// The pool of the chosen worker, where anything names it.
     pub pool: Option<String>,
     /// What its workers do.

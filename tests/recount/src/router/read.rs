@@ -42,6 +42,8 @@ struct OfRequest {
     output_tokens: Option<u64>,
     is_dispatched: bool,
     is_completed: bool,
+    /// When its response was whole.
+    answered_s: Option<f64>,
     /// On which worker, and when.
     ended: Vec<(Worker, f64)>,
 }
@@ -120,6 +122,7 @@ impl Reader {
             request.ttft_ms = line.number("ttft_ms");
             request.itl_ms = line.number("avg_itl_ms");
             request.is_completed = true;
+            request.answered_s = Some(line.at_s);
         } else if message.starts_with("request received") {
             self.request(line);
         }
@@ -159,7 +162,7 @@ impl Reader {
             output_tokens: Fact::NotReported,
             first_token: Fact::NotReported,
             ended: Fact::NotReported,
-            log_ended_s: None,
+            log_ended_s: Vec::new(),
             pool: None,
             role: Role::default(),
             other_part: None,
@@ -233,7 +236,8 @@ impl Reader {
             decision.itl_ms.or_reported(request.itl_ms);
             decision.output_tokens.or_reported(request.output_tokens);
             let on_worker = request.ended.iter().find(|(worker, _)| *worker == decision.worker);
-            decision.log_ended_s = on_worker.map(|(_, at_s)| *at_s);
+            decision.log_ended_s =
+                on_worker.map(|(_, at_s)| *at_s).into_iter().chain(request.answered_s).collect();
             decision.is_dispatched = if request.is_dispatched {
                 Some(true)
             } else if request.is_completed && (self.reports_dispatch || request.prompt_tokens.is_none()) {
@@ -253,6 +257,7 @@ impl Decision {
         match self.role {
             Role::Aggregated => {}
             Role::Prefill => {
+                self.log_ended_s.truncate(1);
                 self.ttft_ms = Fact::Unsure;
                 self.itl_ms = Fact::Unsure;
                 self.output_tokens = Fact::Unsure;
