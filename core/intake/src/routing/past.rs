@@ -1,7 +1,7 @@
 //! How much of a prompt each worker held at an earlier time: the tree as it is now, less what changed since.
 //!
 //! A change is found by the worker, by what the worker calls the block before it and by the block's tokens: exact, also
-//! where the tree no longer has the block. One case is not found: a worker dropped a block before the one that follows
+//! where the tree no longer has the block. One case is not found: a worker dropped a block long before the one that follows
 //! it, which engines do the other way round, and names its blocks as no other worker does.
 
 use hashbrown::{HashMap, HashSet};
@@ -19,6 +19,9 @@ use radixscope_state::tree::{NodeId, OverlapRule, Tree};
 /// A worker, what it calls the block before, and the block's tokens: one place in its prompts.
 type Place = (WorkerIx, Option<BlockHash>, TokensHash);
 
+/// What a block is called, by the name of the one before and its tokens.
+type Names = HashMap<(Option<BlockHash>, TokensHash), BlockHash>;
+
 /// A prompt with all that changed along it; memory to be used again.
 #[derive(Default)]
 pub(super) struct Past {
@@ -29,6 +32,8 @@ pub(super) struct Past {
     /// Changes of blocks with tokens of the prompt.
     changes: Vec<Change>,
     tokens: HashSet<TokensHash>,
+    /// What any worker called the block after a named one, of blocks that changed.
+    names: Names,
     /// What a worker had at a place before the first change after the moment asked for, and how it called it.
     before: HashMap<Place, (bool, BlockHash)>,
     affected: Vec<WorkerIx>,
@@ -101,12 +106,14 @@ impl Past {
         moment: Moment,
         out: &mut Vec<u32>,
     ) -> u32 {
-        let Self { local, path, changes, before, affected, holders, corrections, .. } = self;
+        let Self { local, path, changes, names, before, affected, holders, corrections, .. } = self;
         before.clear();
+        names.clear();
         affected.clear();
         for change in changes.iter().filter(|change| change.at > moment) {
             let place = (change.worker, change.parent, change.tokens);
             before.entry(place).or_insert((change.was_held, change.block));
+            names.entry((change.parent, change.tokens)).or_insert(change.block);
             affected.push(change.worker);
         }
         affected.sort_unstable();
@@ -119,7 +126,7 @@ impl Past {
             out.resize(last.at() + 1, 0);
         }
         for &worker in affected.iter() {
-            let prefix = walk(tree, worker, local, path, before, corrections);
+            let prefix = walk(tree, worker, (local, path), (before, names), corrections);
             if rule == OverlapRule::Prefix {
                 out[worker.at()] = prefix;
             }
@@ -155,9 +162,8 @@ impl Past {
 fn walk(
     tree: &Tree,
     worker: WorkerIx,
-    local: &[TokensHash],
-    path: &[NodeId],
-    before: &HashMap<Place, (bool, BlockHash)>,
+    (local, path): (&[TokensHash], &[NodeId]),
+    (before, names): (&HashMap<Place, (bool, BlockHash)>, &Names),
     corrections: &mut Vec<(WorkerIx, u32, bool)>,
 ) -> u32 {
     let mut prefix = None;
@@ -177,7 +183,9 @@ fn walk(
         let name = change
             .map(|(_, name)| *name)
             .or_else(|| holds_now.map(|node| tree.block_hash_by(node, worker)))
-            .or_else(|| node.map(|node| tree.block_hash(node)));
+            .or_else(|| node.map(|node| tree.block_hash(node)))
+            // Where the tree has lost the block too: engines mostly name alike.
+            .or_else(|| names.get(&(parent, tokens)).copied());
         seen = at as u32 + 1;
         // Without a name for this block nothing below it can be found.
         let Some(name) = name else { break };

@@ -9,7 +9,6 @@ use axum::extract::State;
 
 use radixscope_insight::whatif::{self, Changes, Prompt, Question, WhatIf, Who};
 use radixscope_model::id::PoolIx;
-use radixscope_router::RouterSettings;
 
 use super::posted::Posted;
 use super::prompt;
