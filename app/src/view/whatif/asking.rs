@@ -1,7 +1,9 @@
 //! What the reader asks, field by field, and the question that follows from it.
 
 use leptos::prelude::*;
-use radixscope_insight::whatif::{Adjust, Blocks, Busy, Changes, Hashes, Prompt, Question, Who, deployed};
+use radixscope_insight::whatif::{
+    Adjust, Blocks, Busy, Changes, Hashes, Prompt, Question, Who, deployed, settings_of,
+};
 use radixscope_model::id::{BlockHash, DecisionId, PoolIx, Worker};
 use radixscope_router::hash::Seed;
 use radixscope_router::{RouterSettings, example};
