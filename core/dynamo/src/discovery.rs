@@ -62,7 +62,7 @@ impl ModelCard {
     /// # Errors
     /// The first thing that was not understood.
     pub fn decode(value: &[u8]) -> Result<Option<Self>, DecodeError> {
-        let words = |fault: Fault| fault.into_error(Topic::ModelCard.as_str());
+        let words = |fault: Fault| fault.into_error(Topic::Discovery.as_str());
         // The type may come after what it decides on, so it is read first.
         if !is_model(&mut Json::new(value)).map_err(words)? {
             return Ok(None);

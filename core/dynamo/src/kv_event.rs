@@ -88,7 +88,7 @@ pub struct KvEvent {
 }
 
 /// The KV events of one message: a scratch to use again and again.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct KvEvents {
     /// The events in the order of the message.
     pub events: Vec<KvEvent>,

@@ -15,8 +15,10 @@ pub mod kv_event;
 pub mod load;
 pub mod log_line;
 pub mod prometheus;
+pub mod request_plane;
 pub mod subject;
 pub mod trace;
+pub mod tree_query;
 mod wire;
 
 pub use envelope::{Body, Envelope, Format};

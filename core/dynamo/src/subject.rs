@@ -29,6 +29,8 @@ pub enum Transport {
     Core,
     /// A JetStream stream keeps it (KV events of 0.8 and 0.9).
     JetStream,
+    /// ZeroMQ: said once, kept nowhere.
+    Zmq,
 }
 
 /// A subject taken apart.
@@ -55,8 +57,8 @@ impl Subject {
     /// Whether the message is of this Dynamo namespace, by its name as people write it, or may be.
     pub fn is_in(&self, namespace: &str) -> bool {
         match self.transport {
-            Transport::Core if self.namespace.is_empty() => true,
-            Transport::Core => *self.namespace == *namespace,
+            Transport::Core | Transport::Zmq if self.namespace.is_empty() => true,
+            Transport::Core | Transport::Zmq => *self.namespace == *namespace,
             // A slug also cuts the front of the whole name, which is why `namespace.` has to be there.
             Transport::JetStream => {
                 slug(&format!("namespace.{namespace}")).strip_prefix(STREAM_PREFIX) == Some(&*self.namespace)

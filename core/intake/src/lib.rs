@@ -5,6 +5,7 @@
 #![forbid(unsafe_code)]
 
 mod block_lifetime;
+pub mod command;
 mod ingest;
 mod intake;
 mod nats_subjects;
@@ -12,6 +13,7 @@ pub mod payload;
 pub mod routing;
 
 pub use block_lifetime::BlockLifetimes;
+pub use command::Command;
 pub use ingest::{Break, Missing};
 pub use intake::Intake;
 pub use nats_subjects::NatsSubjects;

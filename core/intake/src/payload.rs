@@ -12,8 +12,8 @@
 //! 3. One arm in `Ingest::take` that decodes it, with a decoder in `core/dynamo` if the bytes are Dynamo's. The compiler
 //!    names every other place.
 //!
-//! What carries the same thing another way needs no variant: discovery hands over [`Payload::ModelCard`] whether the
-//! card lay in etcd, in a file or in a custom resource, and a recording hands over what was recorded.
+//! What carries the same thing another way needs no variant: discovery hands over [`Payload::Discovery`] whether the
+//! entry lay in etcd, in a file or in a custom resource, and a recording hands over what was recorded.
 //!
 //! For every source received = decoded + rejected, and what was lost before it got here is reported as [`super::Missing`].
 
@@ -22,6 +22,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 
 use radixscope_dynamo::subject::Subject;
+use radixscope_dynamo::tree_query::{QueryFailed, TreeAnswer};
 use radixscope_model::id::{Millis, SourceIx};
 use radixscope_model::record::Topic;
 
@@ -53,10 +54,12 @@ pub enum Payload {
         /// Its body.
         message: Bytes,
     },
-    /// A value of Dynamo's discovery: a model card, or another entry that is passed over.
-    ModelCard {
-        /// JSON.
-        value: Bytes,
+    /// An entry of Dynamo's discovery as it is now: an instance, a model card, an event channel or source.
+    Discovery {
+        /// As in etcd, `v1/mdc/…`; ids are hexadecimal there.
+        key: Arc<str>,
+        /// JSON. `None`: the entry is gone.
+        value: Option<Bytes>,
     },
     /// A line of a log of one of Dynamo's processes.
     LogLine {
@@ -80,6 +83,20 @@ pub enum Payload {
         /// JSON.
         answer: Bytes,
     },
+    /// What came of a query for a worker's blocks, read where it was received: dumps are large.
+    TreeAnswer {
+        /// Number of the [`crate::command::TreeQuery`].
+        query: u64,
+        /// What the worker answered, or why there is no answer.
+        outcome: Arc<Result<TreeAnswer, QueryFailed>>,
+        /// Size of the answer as it was received, in bytes.
+        size_bytes: usize,
+    },
+    /// From here on everything that publishers say is received.
+    Subscribed {
+        /// The publisher. `None`: all whose messages this source receives.
+        publisher_id: Option<u64>,
+    },
 }
 
 /// Largest payload that is opened. NATS allows 1 MiB by default, 64 MiB at most; Dynamo's own stay below 1 MiB.
@@ -94,22 +111,26 @@ impl Payload {
         match self {
             Self::Nats { subject, .. } => subject.topic,
             Self::OtherNats { .. } => Topic::Other,
-            Self::ModelCard { .. } => Topic::ModelCard,
+            Self::Discovery { .. } => Topic::Discovery,
             Self::LogLine { .. } => Topic::Log,
             Self::Scrape { .. } => Topic::Metrics,
             Self::Health { .. } => Topic::Health,
+            Self::TreeAnswer { .. } => Topic::TreeDump,
+            Self::Subscribed { .. } => Topic::Other,
         }
     }
 
-    /// Its bytes, unopened.
-    pub fn bytes(&self) -> &Bytes {
+    /// How many bytes were received.
+    pub fn size_bytes(&self) -> usize {
         match self {
             Self::Nats { message: bytes, .. }
             | Self::OtherNats { message: bytes, .. }
-            | Self::ModelCard { value: bytes }
             | Self::LogLine { line: bytes, .. }
             | Self::Scrape { text: bytes, .. }
-            | Self::Health { answer: bytes, .. } => bytes,
+            | Self::Health { answer: bytes, .. } => bytes.len(),
+            Self::Discovery { key, value } => key.len() + value.as_ref().map_or(0, Bytes::len),
+            Self::TreeAnswer { size_bytes, .. } => *size_bytes,
+            Self::Subscribed { .. } => 0,
         }
     }
 }

@@ -51,7 +51,7 @@ pub use scrape::{
 };
 
 /// Version of the binary form of everything in this file.
-pub const RECORD_VERSION: u8 = 8;
+pub const RECORD_VERSION: u8 = 9;
 
 /// One KV block as a worker stored it: the engine's identity of it and the router's hash of its tokens.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
@@ -642,6 +642,8 @@ pub enum EventLine {
     JetStream,
     /// As plain NATS messages (0.9 with a worker-local indexer, all later versions): no history.
     Core,
+    /// Over ZeroMQ (≥ 1.3, the default): no history.
+    Zmq,
 }
 
 /// How we know that a worker left.
@@ -734,6 +736,12 @@ pub enum SourceKind {
     Logs,
     /// Metrics that are scraped over HTTP.
     Prometheus,
+    /// Dynamo's discovery: etcd, or a folder of files.
+    Discovery,
+    /// ZeroMQ publishers.
+    Zmq,
+    /// Workers that are asked for their blocks.
+    WorkerTrees,
 }
 
 /// Where the link to a source stands.
@@ -764,8 +772,10 @@ pub enum Topic {
     KvMetrics,
     /// `active_sequences_events`: life of requests.
     ActiveSequences,
-    /// A model card.
-    ModelCard,
+    /// An entry of discovery.
+    Discovery,
+    /// A worker's answer to a query for its blocks.
+    TreeDump,
     /// `dynamo.request_trace.v1`: a finished request (≥ 1.4).
     RequestTrace,
     /// A line of a log.
@@ -840,7 +850,10 @@ pub enum RejectReason {
 
 words! {
     /// Name in the API.
-    SourceKind { Nats => "nats", Simulator => "simulator", Logs => "logs", Prometheus => "prometheus" }
+    SourceKind {
+        Nats => "nats", Simulator => "simulator", Logs => "logs", Prometheus => "prometheus",
+        Discovery => "discovery", Zmq => "zmq", WorkerTrees => "worker_trees",
+    }
 }
 words! {
     /// Name in the API.
@@ -850,7 +863,7 @@ words! {
     /// Dynamo's name of the topic.
     Topic {
         KvEvents => "kv-events", KvHitRate => "kv-hit-rate", KvMetrics => "kv_metrics",
-        ActiveSequences => "active_sequences_events", ModelCard => "model_card",
+        ActiveSequences => "active_sequences_events", Discovery => "discovery", TreeDump => "tree_dump",
         RequestTrace => "dynamo.request_trace.v1", Log => "log", Metrics => "metrics", Health => "health", Other => "other",
     }
 }
@@ -891,7 +904,7 @@ words! {
 }
 words! {
     /// Name in the API.
-    EventLine { JetStream => "jetstream", Core => "core" }
+    EventLine { JetStream => "jetstream", Core => "core", Zmq => "zmq" }
 }
 words! {
     /// Name in the API.

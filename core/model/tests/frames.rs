@@ -18,7 +18,15 @@ fn text() -> impl Strategy<Value = Cow<'static, str>> {
 
 fn topic() -> impl Strategy<Value = Topic> {
     use Topic::*;
-    proptest::sample::select(vec![KvEvents, KvHitRate, KvMetrics, ActiveSequences, ModelCard, Other])
+    proptest::sample::select(vec![
+        KvEvents,
+        KvHitRate,
+        KvMetrics,
+        ActiveSequences,
+        Discovery,
+        TreeDump,
+        Other,
+    ])
 }
 
 fn blocks() -> impl Strategy<Value = Cow<'static, [Block]>> {

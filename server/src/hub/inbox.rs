@@ -226,7 +226,7 @@ impl SourceHandle {
 
     /// A message's share of the bound in bytes; one larger than the whole bound takes all of it.
     fn share(&self, payload: &Payload) -> u32 {
-        let bytes = payload.bytes().len() + OVERHEAD_BYTES;
+        let bytes = payload.size_bytes() + OVERHEAD_BYTES;
         u32::try_from(bytes.min(self.limits.bytes)).unwrap_or(u32::MAX)
     }
 

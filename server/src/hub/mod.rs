@@ -236,7 +236,7 @@ impl HubTask {
         let before = state.cluster.seq();
         intake.take(received, state);
         let records = state.cluster.seq().0 - before.0;
-        stats.message(received.source, received.payload.bytes().len(), records, queued.elapsed());
+        stats.message(received.source, received.payload.size_bytes(), records, queued.elapsed());
     }
 
     fn flush(&mut self) {

@@ -60,7 +60,7 @@ pub fn payload(
             }
             Err(error) => vec![error],
         },
-        Topic::ModelCard | Topic::Log | Topic::Metrics | Topic::Health | Topic::Other => {
+        Topic::Discovery | Topic::TreeDump | Topic::Log | Topic::Metrics | Topic::Health | Topic::Other => {
             unreachable!("not on NATS")
         }
     };

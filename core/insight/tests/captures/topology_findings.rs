@@ -261,7 +261,7 @@ fn models_that_share_a_component_are_found() {
             Payload::Nats { subject, .. } if &*subject.component == "backend2" => {
                 *subject = Subject { component: "backend".into(), ..(**subject).clone() }.into();
             }
-            Payload::ModelCard { value } => {
+            Payload::Discovery { value: Some(value), .. } => {
                 let text = String::from_utf8(value.to_vec()).unwrap();
                 *value = text.replace("\"backend2\"", "\"backend\"").into();
             }

@@ -173,7 +173,7 @@ impl Tape {
                 Payload::LogLine { .. } => logs.filter(|_| sources.worker_logs),
                 Payload::Scrape { process, .. } if process.starts_with("frontend") => metrics,
                 Payload::Scrape { .. } => metrics.filter(|_| sources.worker_metrics),
-                Payload::ModelCard { .. } => nats.filter(|_| sources.cards),
+                Payload::Discovery { .. } => nats.filter(|_| sources.cards),
                 _ => nats,
             };
             let Some(source) = source else { continue };
@@ -203,7 +203,10 @@ fn cards(recording: &Recording) -> Vec<(f64, Payload)> {
     let held = recording.discovery().map(|line| serde_json::from_str::<Held>(&line).unwrap());
     let cards = held.flat_map(|Held { t, kvs }| {
         let cards = kvs.into_iter().filter(|kv| kv.key.starts_with("v1/mdc/"));
-        cards.map(move |kv| (t, Payload::ModelCard { value: kv.value.to_string().into() }))
+        cards.map(move |kv| {
+            let value = Some(kv.value.to_string().into());
+            (t, Payload::Discovery { key: kv.key.into(), value })
+        })
     });
     cards.collect()
 }

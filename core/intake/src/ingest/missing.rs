@@ -53,7 +53,7 @@ impl Missing {
         let topic = payload.topic();
         let envelope = match payload {
             Payload::Nats { subject, message }
-                if subject.transport == Transport::Core && topic != Topic::RequestTrace =>
+                if subject.transport != Transport::JetStream && topic != Topic::RequestTrace =>
             {
                 envelope::open(message).ok().and_then(|body| body.envelope().copied())
             }

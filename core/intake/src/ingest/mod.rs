@@ -229,7 +229,10 @@ impl Ingest {
                 let text = format!("subject {subject:?} is none of Dynamo's");
                 Err(DecodeError::new(Reason::UnknownKind, text).into())
             }
-            Payload::ModelCard { value } => Ok(self.model_card(&context(), value, out)?),
+            Payload::Discovery { value: Some(value), .. } => Ok(self.model_card(&context(), value, out)?),
+            Payload::Discovery { value: None, .. }
+            | Payload::TreeAnswer { .. }
+            | Payload::Subscribed { .. } => Ok(()),
             Payload::LogLine { log, line } => Ok(self.log_line(&context(), log, line, out)?),
             Payload::Scrape { process, text } => self.scrape(&context(), process, text, out),
             Payload::Health { frontend, answer } => Ok(self.health(&context(), frontend, answer, out)?),
@@ -293,7 +296,8 @@ impl Ingest {
                 self.sequences(&context, &steps, out);
                 understood
             }
-            Topic::ModelCard
+            Topic::Discovery
+            | Topic::TreeDump
             | Topic::RequestTrace
             | Topic::Log
             | Topic::Metrics
@@ -306,6 +310,7 @@ impl Ingest {
         let line = match context.transport {
             Transport::JetStream => EventLine::JetStream,
             Transport::Core => EventLine::Core,
+            Transport::Zmq => EventLine::Zmq,
         };
         for event in &kv.events {
             if let Some(worker) = self.worker(context, event.worker, out) {
@@ -506,7 +511,7 @@ impl Ingest {
     /// Follows the envelope's sequence and clock. `about` is the worker the message is about, if it is about one.
     fn follow(&mut self, context: &Context<'_>, about: Option<Worker>, out: &mut dyn Sink) {
         let (source, topic) = (context.received.source, context.topic);
-        if context.transport == Transport::Core {
+        if context.transport != Transport::JetStream {
             self.gaps.received(source, topic, context.envelope.is_some());
         }
         let Some(envelope) = &context.envelope else { return };

@@ -321,7 +321,10 @@ fn a_model_card_tells_the_capacity_of_every_rank() {
     let card = json!({"type": "Model", "namespace": "dynamo", "component": "backend", "endpoint": "generate",
         "instance_id": WORKER, "card_json": {"display_name": "m", "kv_cache_block_size": 16,
         "runtime_config": {"total_kv_blocks": 1600, "data_parallel_size": 2}}});
-    observer.take(Payload::ModelCard { value: card.to_string().into() });
+    observer.take(Payload::Discovery {
+        key: "v1/mdc/dynamo/backend/generate/1".into(),
+        value: Some(card.to_string().into()),
+    });
     let capacities: Vec<_> =
         observer.cluster.workers().iter().map(|w| (w.id.dp_rank, w.capacity_blocks)).collect();
     assert_eq!(capacities, [(0, Some(1600)), (1, Some(1600))]);

@@ -32,6 +32,17 @@ fn look(view: &View<'_>) -> RuleOutcome {
         SourceKind::Prometheus => {
             ("Cannot read", "latency, errors and the process's own counters", "source_down/prometheus")
         }
+        SourceKind::Discovery => (
+            "Cannot read",
+            "which workers there are, what they are and where their events come from",
+            "source_down/discovery",
+        ),
+        SourceKind::Zmq => {
+            ("Cannot read", "KV events, loads and decisions, so the tree is not kept up", "source_down/zmq")
+        }
+        SourceKind::WorkerTrees => {
+            ("Cannot ask", "blocks that workers stored before we listened", "source_down/worker_trees")
+        }
     };
     let more = if down.len() > 1 { format!(" and {} more", down.len() - 1) } else { String::new() };
     let mut found = Finding::new(

@@ -1,0 +1,47 @@
+//! Dynamo's request plane, as far as it takes to ask a worker something: where its endpoint is and how it is spoken to.
+
+use radixscope_model::id::Worker;
+
+/// The endpoint of a worker that answers queries for its blocks.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct QueryEndpoint {
+    /// Whose blocks. Where nothing names the rank it is 0; the answer then tells the right one.
+    pub worker: Worker,
+    /// Whether something named the rank.
+    pub is_rank_known: bool,
+    /// Its name, as `worker_kv_query_source_4cfa61f9f4e8`.
+    pub endpoint: String,
+    /// Where it is.
+    pub transport: RequestTransport,
+    /// How requests and answers are written.
+    pub codec: Codec,
+    /// Publisher of the events that the blocks come from (≥ 1.4). `None`: the endpoint does not tell.
+    pub publisher_id: Option<u64>,
+}
+
+/// Where an endpoint takes requests.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum RequestTransport {
+    /// A TCP socket.
+    Tcp {
+        /// Host and port.
+        address: String,
+        /// What comes after the first `/` of what discovery says.
+        path: String,
+    },
+    /// A NATS subject.
+    Nats {
+        /// The subject.
+        subject: String,
+    },
+}
+
+/// How requests and answers are written.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Codec {
+    /// Text; what an endpoint means that names no codec (≤ 1.2, and some later).
+    #[default]
+    Json,
+    /// MessagePack.
+    MsgPack,
+}

@@ -1,0 +1,50 @@
+//! What intake wants sources to do: to ask a worker for its blocks, and to listen where discovery says that events are.
+//!
+//! Intake does no I/O. Whoever keeps it takes [`crate::Intake::commands`] after each turn and gives them to the sources
+//! that carry them out; what comes of them returns as payloads.
+
+use std::sync::Arc;
+
+use radixscope_dynamo::request_plane::QueryEndpoint;
+use radixscope_dynamo::subject::Subject;
+
+/// Something that a source is to do.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Command {
+    /// Ask a worker. Answered by one [`crate::Payload::TreeAnswer`] with the same number, whatever comes of it.
+    Query(TreeQuery),
+    /// Nobody waits for the answer any more: none is given, unless it is on its way.
+    CancelQuery {
+        /// Number of the query.
+        id: u64,
+    },
+    /// Listen to a ZeroMQ publisher.
+    Listen(ZmqChannel),
+    /// The publisher is gone.
+    Unlisten {
+        /// Which.
+        endpoint: String,
+    },
+}
+
+/// A query for a worker's blocks.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct TreeQuery {
+    /// Number of the query; none is given twice.
+    pub id: u64,
+    /// Whom to ask.
+    pub endpoint: QueryEndpoint,
+    /// From which event on. `None`: everything that it holds.
+    pub start_event_id: Option<u64>,
+}
+
+/// A publisher of the ZeroMQ event plane.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct ZmqChannel {
+    /// `tcp://HOST:PORT`.
+    pub endpoint: String,
+    /// Publisher id.
+    pub publisher_id: u64,
+    /// Topic, namespace, component and endpoint that its messages are of.
+    pub subject: Arc<Subject>,
+}
