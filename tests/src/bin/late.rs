@@ -1,0 +1,252 @@
+//! Attaches a second `radixscope serve` late to a Dynamo that is running, and holds what it shows against one that was there
+//! from the start. Nothing is started but the two; run it where Dynamo is.
+//!
+//! `late --after S --for S [--ask] [--json FILE] [--truth "FLAGS"] --late "FLAGS"`: seconds until the second is started and that
+//! it is watched; `--ask` requests the workers' blocks at once; without `--truth` both have the same flags.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::{Duration, Instant};
+
+use radixscope_tests::radixscope::Radixscope;
+use serde::Serialize;
+use serde_json::{Value, json};
+
+/// How often the late one is asked whether it is complete.
+const POLL: Duration = Duration::from_millis(50);
+/// How often the two are compared while traffic runs.
+const COMPARE: Duration = Duration::from_secs(5);
+/// How long two answers about a resting cluster may take to be of the same state.
+const SETTLES_WITHIN: Duration = Duration::from_secs(20);
+
+#[derive(Default)]
+struct Args {
+    after: Duration,
+    watched: Duration,
+    asks: bool,
+    json: Option<String>,
+    truth: String,
+    late: String,
+}
+
+/// What is held against each other of one decision: overlap by worker, and who costs least.
+type Weighed = (BTreeMap<String, u64>, Option<String>);
+
+#[derive(Serialize, Default)]
+struct Agreement {
+    /// Decisions of which both know all candidates.
+    decisions: usize,
+    candidates: usize,
+    wrong_overlaps: usize,
+    other_cheapest: usize,
+    /// Decisions that the late one marks as made on a part of the blocks.
+    marked_partial: usize,
+}
+
+#[derive(Serialize)]
+struct Result {
+    /// Seconds from the start of the process until every worker is complete; `None`: never.
+    complete_after_s: Option<f64>,
+    before_complete: Agreement,
+    after_complete: Agreement,
+    /// Rows of the tree that only one of them has, at rest.
+    tree_rows: usize,
+    differing_rows: usize,
+    unattached_blocks: u64,
+    findings: Vec<String>,
+}
+
+#[tokio::main]
+async fn main() {
+    let args = Args::parse();
+    let truth = Radixscope::start(words("serve", &args.truth)).await;
+    tokio::time::sleep(args.after).await;
+    let started = Instant::now();
+    let late = Radixscope::start(words("serve", &args.late)).await;
+    println!("listening after {:.2} s", started.elapsed().as_secs_f64());
+    if args.asks {
+        let asked = late.post("/api/v1/tree-dumps", "{}", &[("content-type", "application/json")]).await;
+        println!("asked the workers: {} {}", asked.status, asked.text());
+    }
+    let (mut complete, mut compared) = (None, Instant::now());
+    while started.elapsed() < args.watched {
+        let cluster = late.json("/api/v1/cluster").await;
+        if complete.is_none() && is_complete(&cluster) {
+            complete = Some((started.elapsed(), cluster["at_ms"].as_u64().expect("a time")));
+            println!("complete after {:.2} s", started.elapsed().as_secs_f64());
+        }
+        if compared.elapsed() >= COMPARE {
+            compared = Instant::now();
+            print_state(started.elapsed(), &truth.json("/api/v1/cluster").await, &cluster);
+        }
+        tokio::time::sleep(POLL).await;
+    }
+    let [true_rows, late_rows] = at_rest(&truth, &late).await;
+    let differing: Vec<_> = true_rows.symmetric_difference(&late_rows).collect();
+    differing.iter().take(6).for_each(|row| println!("  only one has: {row}"));
+    let [theirs, ours] = [weighed(&truth).await, weighed(&late).await];
+    let since = complete.map_or(u64::MAX, |(_, at_ms)| at_ms);
+    let agreement = |within: &dyn Fn(u64) -> bool| agreement(&theirs, &ours, within);
+    let findings = late.json("/api/v1/findings?state=all").await;
+    let result = Result {
+        complete_after_s: complete.map(|(after, _)| after.as_secs_f64()),
+        before_complete: agreement(&|at_ms| at_ms < since),
+        after_complete: agreement(&|at_ms| at_ms >= since),
+        tree_rows: true_rows.len(),
+        differing_rows: differing.len(),
+        unattached_blocks: unattached(&late.json("/api/v1/cluster").await),
+        findings: codes(&findings),
+    };
+    let text = serde_json::to_string_pretty(&result).expect("plain data");
+    println!("{text}");
+    if let Some(file) = args.json {
+        std::fs::write(&file, text).unwrap_or_else(|error| panic!("{file}: {error}"));
+    }
+}
+
+impl Args {
+    fn parse() -> Self {
+        let mut parsed = Self::default();
+        let mut args = std::env::args().skip(1);
+        let seconds = |text: String| {
+            Duration::from_secs_f64(text.parse().unwrap_or_else(|_| panic!("{text}: seconds")))
+        };
+        while let Some(arg) = args.next() {
+            let mut value = || args.next().unwrap_or_else(|| panic!("{arg} needs a value"));
+            match arg.as_str() {
+                "--after" => parsed.after = seconds(value()),
+                "--for" => parsed.watched = seconds(value()),
+                "--ask" => parsed.asks = true,
+                "--json" => parsed.json = Some(value()),
+                "--truth" => parsed.truth = value(),
+                "--late" => parsed.late = value(),
+                other => panic!("unknown option {other}"),
+            }
+        }
+        if parsed.truth.is_empty() {
+            parsed.truth = parsed.late.clone();
+        }
+        parsed
+    }
+}
+
+fn words(command: &str, flags: &str) -> Vec<String> {
+    std::iter::once(command).chain(flags.split_whitespace()).map(str::to_owned).collect()
+}
+
+fn list(value: &Value) -> impl Iterator<Item = &Value> {
+    value.as_array().into_iter().flatten()
+}
+
+fn present(cluster: &Value) -> impl Iterator<Item = &Value> {
+    list(&cluster["workers"]).filter(|worker| worker["gone"].is_null())
+}
+
+fn is_complete(cluster: &Value) -> bool {
+    let mut workers = present(cluster).peekable();
+    workers.peek().is_some() && workers.all(|worker| worker["knowledge"]["state"] == "complete")
+}
+
+fn unattached(cluster: &Value) -> u64 {
+    present(cluster).filter_map(|worker| worker["unattached_blocks"].as_u64()).sum()
+}
+
+fn print_state(elapsed: Duration, truth: &Value, late: &Value) {
+    let blocks = |cluster: &Value| -> u64 { present(cluster).filter_map(|w| w["blocks"].as_u64()).sum() };
+    println!(
+        "{:5.1} s: {} of {} blocks, {} unattached, {} of {} workers complete",
+        elapsed.as_secs_f64(),
+        blocks(late),
+        blocks(truth),
+        unattached(late),
+        present(late).filter(|worker| worker["knowledge"]["state"] == "complete").count(),
+        present(truth).count(),
+    );
+}
+
+/// The rows of both trees once nothing changes any more and they are equal, else as they are when the time is over.
+async fn at_rest(truth: &Radixscope, late: &Radixscope) -> [BTreeSet<String>; 2] {
+    let since = Instant::now();
+    loop {
+        let both = [rows(truth).await, rows(late).await];
+        if both[0] == both[1] || since.elapsed() > SETTLES_WITHIN {
+            return both;
+        }
+        tokio::time::sleep(POLL).await;
+    }
+}
+
+async fn rows(server: &Radixscope) -> BTreeSet<String> {
+    let cluster = server.json("/api/v1/cluster").await;
+    let mut rows = BTreeSet::new();
+    for pool in list(&cluster["pools"]) {
+        let Some(id) = pool["pool"].as_str().or(pool["id"].as_str()) else { continue };
+        let path = format!("/api/v1/tree?pool={id}&depth=10000&limit=100000&sort=hash");
+        let answer = server.json(&path).await;
+        rows.extend(list(&answer["rows"]).map(|row| {
+            let of = |name: &str| row[name].to_string();
+            format!(
+                "{id} {} {} {} {} {} {}",
+                of("position"),
+                of("len"),
+                of("block_hash"),
+                of("tokens_hash"),
+                of("last_block_hash"),
+                sorted(&row["workers"])
+            )
+        }));
+    }
+    rows
+}
+
+fn sorted(workers: &Value) -> String {
+    let names: BTreeSet<String> = list(workers).map(Value::to_string).collect();
+    names.into_iter().collect::<Vec<_>>().join(" ")
+}
+
+/// By request id: when it was decided, whether it is marked, what was weighed.
+async fn weighed(server: &Radixscope) -> BTreeMap<String, (u64, bool, Weighed)> {
+    let answer = server.json("/api/v1/decisions?limit=10000").await;
+    let of = |decision: &Value| {
+        let candidates = &decision["candidates"];
+        let overlaps: BTreeMap<String, u64> = list(candidates)
+            .filter_map(|c| {
+                Some((format!("{}/{}", c["worker_id"], c["dp_rank"]), c["overlap_blocks"].as_u64()?))
+            })
+            .collect();
+        let cost = |c: &&Value| c["cost"].as_f64().unwrap_or(f64::INFINITY);
+        let cheapest = list(candidates).min_by(|a, b| cost(a).total_cmp(&cost(b)));
+        let cheapest = cheapest.map(|c| c["worker_id"].to_string());
+        let at_ms = decision["decided_ms"].as_u64().or(decision["at_ms"].as_u64())?;
+        let id = format!("{} {}", decision["request_id"].as_str()?, decision["pool"]);
+        (overlaps.len() > 1).then(|| (id, (at_ms, decision["partial"] == json!(true), (overlaps, cheapest))))
+    };
+    list(&answer["decisions"]).filter_map(of).collect()
+}
+
+fn agreement(
+    theirs: &BTreeMap<String, (u64, bool, Weighed)>,
+    ours: &BTreeMap<String, (u64, bool, Weighed)>,
+    is_meant: &dyn Fn(u64) -> bool,
+) -> Agreement {
+    let mut sum = Agreement::default();
+    for (id, (at_ms, _, (overlaps, cheapest))) in theirs {
+        let Some((_, is_partial, (shown, shown_cheapest))) = ours.get(id) else { continue };
+        if !is_meant(*at_ms) {
+            continue;
+        }
+        sum.decisions += 1;
+        sum.marked_partial += usize::from(*is_partial);
+        sum.candidates += overlaps.len();
+        sum.wrong_overlaps += overlaps.iter().filter(|(worker, n)| shown.get(*worker) != Some(n)).count();
+        sum.other_cheapest += usize::from(cheapest != shown_cheapest);
+    }
+    sum
+}
+
+fn codes(findings: &Value) -> Vec<String> {
+    list(&findings["findings"])
+        .filter_map(|finding| {
+            Some(format!("{} {}", finding["code"].as_str()?, finding["severity"].as_str()?))
+        })
+        .collect()
+}
