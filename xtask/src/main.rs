@@ -68,6 +68,8 @@ enum Command {
     },
     /// Compare what Radixscope shows with a real Dynamo, which scripts outside the repository start
     Live(live::Args),
+    /// Attach Radixscope late to a real Dynamo and hold it against one that was there from the start
+    Late(live::late::Args),
     /// Run the fuzz targets of the decoders
     Fuzz {
         /// Only this target
@@ -116,6 +118,7 @@ fn run(command: Command) -> anyhow::Result<ExitCode> {
         Command::Fuzz { target, seconds } => fuzz::run(&workspace, target.as_deref(), seconds),
         Command::Screens => screens::run(&workspace),
         Command::Live(args) => live::run(&workspace, &args),
+        Command::Late(args) => live::late::run(&workspace, &args),
         Command::Dist => dist::run(&workspace),
     }
 }

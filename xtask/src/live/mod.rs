@@ -18,6 +18,7 @@ use crate::{
 };
 
 mod compare;
+pub(crate) mod late;
 mod run;
 mod topology;
 
