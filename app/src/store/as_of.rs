@@ -34,13 +34,13 @@ impl Feed {
     /// When its sources were last current; `None`: they are. One event plane that is away leaves the picture incomplete;
     /// of scraped processes some come and go, so only all of them count.
     fn down_since(self, sources: &[SourceState]) -> Option<Millis> {
-        let kind = match self {
-            Self::Events => SourceKind::Nats,
-            Self::Metrics => SourceKind::Prometheus,
-            Self::Any => return None,
+        let is_its = |source: &&SourceState| match self {
+            Self::Events => source.kind.is_event_plane() && source.kind != SourceKind::Simulator,
+            Self::Metrics => source.kind == SourceKind::Prometheus,
+            Self::Any => false,
         };
         let mut down = None;
-        for source in sources.iter().filter(|source| source.kind == kind) {
+        for source in sources.iter().filter(is_its) {
             if source.is_connected() {
                 if self == Self::Metrics {
                     return None;

@@ -744,6 +744,13 @@ pub enum SourceKind {
     WorkerTrees,
 }
 
+impl SourceKind {
+    /// Whether Dynamo's event plane is received over it: KV events, loads, decisions.
+    pub const fn is_event_plane(self) -> bool {
+        matches!(self, Self::Nats | Self::Simulator | Self::Zmq)
+    }
+}
+
 /// Where the link to a source stands.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Deserialize)]
 pub enum LinkState {

@@ -23,11 +23,15 @@ pub(super) fn of_frontends(view: &View<'_>, what: &str, versions: &str) -> Strin
     }
 }
 
-/// Why there is no data from NATS.
-pub(super) fn of_nats(view: &View<'_>) -> String {
-    match sources(view, SourceKind::Nats).next() {
-        None => "Dynamo's event plane is not listened to; give its NATS with --nats.".to_owned(),
-        Some(nats) => format!("{} is not connected at present.", nats.name),
+/// Why there is no data from the event plane.
+pub(super) fn of_event_plane(view: &View<'_>) -> String {
+    match sources(view, SourceKind::Nats).chain(sources(view, SourceKind::Zmq)).next() {
+        None => {
+            "Dynamo's event plane is not listened to; give its NATS with --nats, or what finds its ZeroMQ \
+                 publishers with --discovery."
+                .to_owned()
+        }
+        Some(plane) => format!("{} is not connected at present.", plane.name),
     }
 }
 

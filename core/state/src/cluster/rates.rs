@@ -8,7 +8,6 @@ use serde::{Deserialize, Serialize};
 
 use super::{Cluster, SourceState};
 use radixscope_model::id::{Millis, WorkerIx};
-use radixscope_model::record::SourceKind;
 
 /// Length of a bucket.
 pub const RATE_BUCKET_MS: u64 = 1000;
@@ -121,8 +120,7 @@ impl<'c> Listened<'c> {
     }
 
     fn sources(&self) -> impl Iterator<Item = &'c SourceState> {
-        let is_of_events = |s: &&SourceState| matches!(s.kind, SourceKind::Nats | SourceKind::Simulator);
-        self.cluster.sources().iter().filter(is_of_events)
+        self.cluster.sources().iter().filter(|source| source.kind.is_event_plane())
     }
 
     fn history(&self) -> Option<(u64, u64)> {

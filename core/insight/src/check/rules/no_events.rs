@@ -20,7 +20,7 @@ pub(in crate::check) const RULE: Rule =
 
 fn look(view: &View<'_>) -> RuleOutcome {
     let Some(listening) = view.listening_ms() else {
-        return RuleOutcome::no_data(missing::of_nats(view));
+        return RuleOutcome::no_data(missing::of_event_plane(view));
     };
     if listening < MIN_LISTENING_MS || view.cluster.workers().is_empty() {
         return RuleOutcome::no_data("Not enough was received yet to say that a worker is silent.");

@@ -8,7 +8,7 @@ mod processes;
 use super::{Criteria, History, Totals};
 use radixscope_model::id::{Millis, WorkerIx};
 use radixscope_model::number_format::count;
-use radixscope_model::record::{Finding, LinkState, Phase, SourceKind};
+use radixscope_model::record::{Finding, LinkState, Phase};
 use radixscope_state::cluster::{Cluster, DecisionEntry, ProcessState, WorkerState};
 
 pub(super) use events::{event_line, is_joined_late};
@@ -47,9 +47,8 @@ impl<'v> View<'v> {
 
     /// How long Dynamo's messages have been received without a break, milliseconds; `None`: they are not received now.
     pub fn listening_ms(&self) -> Option<u64> {
-        let has_messages = |kind| matches!(kind, SourceKind::Nats | SourceKind::Simulator);
         let sources = self.cluster.sources().iter();
-        let live = sources.filter(|source| has_messages(source.kind) && source.state == LinkState::Live);
+        let live = sources.filter(|source| source.kind.is_event_plane() && source.state == LinkState::Live);
         live.map(|source| self.now.since(source.since_ms)).min()
     }
 

@@ -64,6 +64,27 @@ fn a_source_that_is_down_is_told_with_what_it_would_show() {
     assert!(stage.codes().is_empty());
 }
 
+#[test]
+fn every_kind_of_source_that_is_down_has_its_setting() {
+    for (kind, unseen, setting) in [
+        (SourceKind::Nats, "KV events", "--nats"),
+        (SourceKind::Logs, "logs report", "--logs"),
+        (SourceKind::Prometheus, "latency", "--prometheus"),
+        (SourceKind::Discovery, "which workers there are", "--discovery"),
+        (SourceKind::Zmq, "KV events", "--zmq-broker"),
+        (SourceKind::WorkerTrees, "stored before we listened", "--callback"),
+    ] {
+        let mut stage = Stage::new();
+        traffic(&mut stage, 1, 3);
+        let source = stage.source("the source", kind);
+        stage.link(source, LinkState::Connecting);
+        stage.pass(15);
+        let found = stage.found("source_down");
+        assert!(found.explanation.contains(unseen), "{kind:?}: {}", found.explanation);
+        assert!(found.fix.iter().any(|fix| fix.setting == setting), "{kind:?}: {:?}", found.fix);
+    }
+}
+
 /// A connection that broke, on a line that tells no numbers.
 pub(super) fn gap() -> Stage {
     let mut stage = Stage::new();
