@@ -1,6 +1,6 @@
 //! What intake wants sources to do: to ask a worker for its blocks, and to listen where discovery says that events are.
 //!
-//! Intake does no I/O. Whoever keeps it takes [`crate::Intake::commands`] after each turn and gives them to the sources
+//! Intake does no I/O. Whoever keeps it takes the commands after each turn and gives them to the sources
 //! that carry them out; what comes of them returns as payloads.
 
 use std::sync::Arc;
