@@ -13,6 +13,7 @@
 //! older than the latest time that any message or line reported; our own clock would call all recorded traffic old. Sizes
 //! that a log names stay true.
 
+mod attaching;
 mod event_ids;
 mod gaps;
 mod instances;
@@ -49,6 +50,7 @@ use radixscope_model::record::{
 };
 use radixscope_state::cluster::MAX_SOURCES;
 
+use crate::attach::{Attach, Live};
 use crate::payload::{MAX_LOG_LINE_BYTES, MAX_PAYLOAD_BYTES, Payload, Received};
 use event_ids::EventIds;
 use gaps::Gaps;
@@ -81,6 +83,7 @@ pub(crate) struct Ingest {
     taken: u64,
     instances: Instances,
     scrapes: Scrapes,
+    attach: Attach,
     tallies: Vec<Tally>,
     signs: Signs,
     /// What was recorded of roles; bounded, because workers are.
@@ -134,6 +137,9 @@ impl Ingest {
                 self.tallies[received.source.at()].reject(received.payload.topic(), error, count);
             }
         }
+        if self.attach.is_due(received.at_ms) {
+            self.ask(received.at_ms, out);
+        }
     }
 
     /// Loss that a source itself noticed.
@@ -166,6 +172,7 @@ impl Ingest {
             let Self { publishers, gaps, .. } = self;
             publishers.broke(source);
             gaps.broke(source, at, |topic| publishers.count(source, topic));
+            self.attach.broke(source);
             self.last_breaks.insert(source, at);
         }
         for &(topic, at) in &missing.unknown {
@@ -183,6 +190,9 @@ impl Ingest {
                 _ => None,
             };
         self.tallies[stream.source.at()].miss(worker, stream.topic, MissedCause::QueueFull, to - from);
+        if stream.topic == Topic::KvEvents {
+            self.attach.lost_of(stream.publisher_id, stream.source, MissedCause::QueueFull, to - from);
+        }
     }
 
     /// Says what was summed up since the last call: traffic, losses, what was not understood. Call it about once a
@@ -230,9 +240,15 @@ impl Ingest {
                 Err(DecodeError::new(Reason::UnknownKind, text).into())
             }
             Payload::Discovery { value: Some(value), .. } => Ok(self.model_card(&context(), value, out)?),
-            Payload::Discovery { value: None, .. }
-            | Payload::TreeAnswer { .. }
-            | Payload::Subscribed { .. } => Ok(()),
+            Payload::Discovery { value: None, .. } => Ok(()),
+            Payload::TreeAnswer { query, outcome, .. } => {
+                self.tree_answer(&context(), *query, outcome, out);
+                Ok(())
+            }
+            Payload::Subscribed { publisher_id } => {
+                self.attach.subscribed(received.source, *publisher_id);
+                Ok(())
+            }
             Payload::LogLine { log, line } => Ok(self.log_line(&context(), log, line, out)?),
             Payload::Scrape { process, text } => self.scrape(&context(), process, text, out),
             Payload::Health { frontend, answer } => Ok(self.health(&context(), frontend, answer, out)?),
@@ -320,6 +336,19 @@ impl Ingest {
                 }
                 if kv.batch {
                     self.event_id(context, worker, event);
+                }
+                let live = Live {
+                    worker,
+                    id: event.worker,
+                    source: context.received.source,
+                    at_ms: context.received.at_ms,
+                    line,
+                    publisher_id: context.publisher_id(),
+                    sequence: context.envelope.map(|envelope| envelope.sequence),
+                };
+                if !self.attach.event(&live, event, kv, out) {
+                    out.record(context.entry(attaching::passed(worker, event)));
+                    continue;
                 }
                 let by = context.published(event.worker);
                 out.kv_event(context.entry(kv_record(worker, event, kv)), by);
@@ -502,6 +531,7 @@ impl Ingest {
         self.interner.vacate(&workers);
         self.publishers.vacate(&workers);
         self.event_ids.vacate(&workers);
+        self.attach.vacate(&workers);
         self.roles.retain(|(worker, ..)| !workers.contains(worker));
         self.tallies.iter_mut().for_each(|tally| tally.vacate(&workers));
         out.record(context.entry(Record::Vacated { workers: workers.into() }));
@@ -513,6 +543,7 @@ impl Ingest {
         let (source, topic) = (context.received.source, context.topic);
         if context.transport != Transport::JetStream {
             self.gaps.received(source, topic, context.envelope.is_some());
+            self.attach.heard(source);
         }
         let Some(envelope) = &context.envelope else { return };
         self.tallies[source.at()].lag(context.received.at_ms, envelope.published_at);
@@ -547,6 +578,9 @@ impl Ingest {
         }
         if place.is_first_after_break {
             self.gaps.spoke(source, topic);
+            if topic == Topic::KvEvents && place.continuity == Continuity::InOrder {
+                self.attach.unbroken(source, publisher_id);
+            }
         }
         if place.is_new
             && sequence > 0
@@ -559,6 +593,10 @@ impl Ingest {
     fn lost(&mut self, lost: &Lost) {
         let tally = &mut self.tallies[lost.stream.source.at()];
         tally.miss(lost.worker, lost.stream.topic, MissedCause::EnvelopeGap, lost.count);
+        let Stream { source, topic, publisher_id } = lost.stream;
+        if topic == Topic::KvEvents {
+            self.attach.lost_of(publisher_id, source, MissedCause::EnvelopeGap, lost.count);
+        }
     }
 
     /// Follows a worker's event ids where they are contiguous (≥ 1.1; a batch proves ≥ 1.4).
@@ -573,6 +611,7 @@ impl Ingest {
         let is_counted = stream.is_some_and(|stream| self.publishers.jumped_at(stream) > last);
         let cause = if is_counted { MissedCause::EventsInLost } else { MissedCause::EventIdGap };
         self.tallies[source.at()].miss(Some(worker), topic, cause, lost);
+        self.attach.lost(worker, source, cause, lost);
     }
 }
 
@@ -657,7 +696,7 @@ fn lower_tier(event: &KvEvent) -> Option<Tier> {
     }
 }
 
-fn kv_record<'k>(worker: WorkerIx, event: &KvEvent, kv: &'k KvEvents) -> Record<'k> {
+pub(crate) fn kv_record<'k>(worker: WorkerIx, event: &KvEvent, kv: &'k KvEvents) -> Record<'k> {
     let in_device_memory = event.tier == StorageTier::Device && event.domain == ResidencyDomain::Worker;
     let tier = lower_tier(event);
     match &event.data {
