@@ -209,7 +209,7 @@ fn removals_of_unknown_blocks_are_a_fault_beyond_what_was_held_before_us() {
     assert_eq!(unknown_removals().grave(), ["unknown_removals"]);
     let mut stage = late();
     assert!(stage.grave().is_empty(), "1,200 of at most 1,600: {:?}", stage.codes());
-    assert_eq!(stage.codes(), ["joined_late"]);
+    assert_eq!(stage.codes(), ["tree_partial"]);
     let worker = WorkerIx(0);
     for n in 0..60 {
         stage.remove(worker, 3_000_000 + n * 100..3_000_000 + n * 100 + 20);
@@ -235,7 +235,7 @@ fn a_few_removals_of_unknown_blocks_are_worth_knowing_and_no_fault() {
 fn a_late_beginning_is_told_with_what_is_known_of_each_cache() {
     let mut stage = late();
     stage.pass(6);
-    let finding = stage.found("joined_late");
+    let finding = stage.found("tree_partial");
     assert_eq!(finding.severity, Severity::Info);
     assert_eq!(evidence(finding, "Known blocks of worker 7/0"), "1,200 of 1,600 (75 %)");
     assert_eq!(evidence(finding, "Number of the first event"), "4711");

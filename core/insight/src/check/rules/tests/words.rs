@@ -17,7 +17,7 @@ fn stages() -> Vec<(&'static str, Stage)> {
         ("unknown_removals", events::unknown_removals()),
         ("event_gaps", events::gap()),
         ("engine_hashes_differ", events::other_hashes()),
-        ("joined_late", events::late()),
+        ("tree_partial", events::late()),
         ("router_hears_no_events", routers::deaf()),
         ("approximate_mode", routers::guesses()),
         ("approximate_mode", routers::guesses_of_1_6()),
