@@ -28,12 +28,16 @@ impl Trust {
             return Self::Whole;
         }
         match coverage.share() {
-            Some(share) if share >= ENOUGH => Self::Marked(format!("of the known {}", share_words(&coverage))),
+            Some(share) if share >= ENOUGH => {
+                Self::Marked(format!("of the known {}", share_words(&coverage)))
+            }
             Some(_) => Self::Withheld(format!(
                 "{} of the blocks that workers hold are known, so this share would be wrong",
                 share_words(&coverage)
             )),
-            None if lost_only(cluster, pool) => Self::Marked("of the known blocks: events were lost".to_owned()),
+            None if lost_only(cluster, pool) => {
+                Self::Marked("of the known blocks: events were lost".to_owned())
+            }
             None => Self::Withheld(format!(
                 "Blocks of {} are missing, and how many is not known",
                 of_workers(coverage.incomplete, coverage.workers)
@@ -119,8 +123,12 @@ pub const fn why_words(why: KnowledgeWhy) -> &'static str {
         KnowledgeWhy::Cleared => "it dropped all its blocks, and every KV event since was received",
         KnowledgeWhy::JoinedLate => "it stored blocks before this dashboard listened",
         KnowledgeWhy::EventsLost => "KV events of it were lost",
-        KnowledgeWhy::ConnectionBroke => "the connection for its KV events broke, and what it published meanwhile is unknown",
-        KnowledgeWhy::Restarted => "another process publishes under its id, and what that stored before is unknown",
+        KnowledgeWhy::ConnectionBroke => {
+            "the connection for its KV events broke, and what it published meanwhile is unknown"
+        }
+        KnowledgeWhy::Restarted => {
+            "another process publishes under its id, and what that stored before is unknown"
+        }
     }
 }
 

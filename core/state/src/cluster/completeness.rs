@@ -44,8 +44,7 @@ impl Cluster {
                 .filter_map(|peer| self.worker(peer))
                 .all(|peer| peer.last_event_ms.is_none())
         };
-        state.last_event_ms.is_some()
-            || !(state.publishes_events == Some(false) || (decodes && is_silent()))
+        state.last_event_ms.is_some() || !(state.publishes_events == Some(false) || (decodes && is_silent()))
     }
 
     /// Workers of a pool that are there.

@@ -13,7 +13,10 @@ pub(in crate::check) const RULE: Rule =
 fn look(view: &View<'_>) -> RuleOutcome {
     let lost = |missed: &&MissedCount| {
         let on_the_way = matches!(missed.cause, MissedCause::EnvelopeGap | MissedCause::EventIdGap);
-        on_the_way && missed.lost() > 0 && missed.topic == Topic::KvEvents && view.now.since(missed.last_ms) <= WINDOW_MS
+        on_the_way
+            && missed.lost() > 0
+            && missed.topic == Topic::KvEvents
+            && view.now.since(missed.last_ms) <= WINDOW_MS
     };
     let workers: Vec<WorkerIx> =
         view.present().filter(|&worker| view.rise(worker, WINDOW_MS).missed > 0).collect();

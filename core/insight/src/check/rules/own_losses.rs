@@ -13,8 +13,9 @@ pub(in crate::check) const RULE: Rule =
     Rule { hold_ms: 0, ..Rule::new("own_losses", "Messages that this dashboard lost itself", look) };
 
 fn look(view: &View<'_>) -> RuleOutcome {
-    let dropped =
-        |missed: &&MissedCount| missed.cause.is_own() && missed.lost() > 0 && view.now.since(missed.last_ms) <= RECENT_MS;
+    let dropped = |missed: &&MissedCount| {
+        missed.cause.is_own() && missed.lost() > 0 && view.now.since(missed.last_ms) <= RECENT_MS
+    };
     let is_all_known = view.is_all_known();
     let unseen = |gaps: &&UnknownGaps| {
         let is_got_back = is_all_known && gaps.topic == Topic::KvEvents;

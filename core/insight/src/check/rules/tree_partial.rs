@@ -11,13 +11,15 @@ pub(in crate::check) const RULE: Rule =
 
 fn look(view: &View<'_>) -> RuleOutcome {
     let pools = view.cluster.pools_in_use();
-    let lacking: Vec<WorkerIx> =
-        pools.iter().flat_map(|&pool| view.cluster.incomplete_in(pool)).collect();
+    let lacking: Vec<WorkerIx> = pools.iter().flat_map(|&pool| view.cluster.incomplete_in(pool)).collect();
     if lacking.is_empty() {
-        let is_known = |worker: WorkerIx| view.worker(worker).is_some_and(|state| state.knowledge.is_complete());
+        let is_known =
+            |worker: WorkerIx| view.worker(worker).is_some_and(|state| state.knowledge.is_complete());
         return match view.present().any(is_known) {
             true => RuleOutcome::Ok,
-            false => RuleOutcome::no_data("No KV event was received, and no worker was asked for its blocks."),
+            false => {
+                RuleOutcome::no_data("No KV event was received, and no worker was asked for its blocks.")
+            }
         };
     }
     found(view, &lacking).into()
@@ -33,7 +35,11 @@ fn found(view: &View<'_>, lacking: &[WorkerIx]) -> Finding {
     };
     let mut found = Finding::new(
         severity,
-        format!("The tree lacks blocks of {}: {} of the used blocks is known", view.names(lacking), share_words(&coverage)),
+        format!(
+            "The tree lacks blocks of {}: {} of the used blocks is known",
+            view.names(lacking),
+            share_words(&coverage)
+        ),
         explanation,
     )
     .about(PanelRef::Tree, lacking)
@@ -60,7 +66,8 @@ fn of_worker(view: &View<'_>, found: Finding, worker: WorkerIx, who: &str) -> Fi
     let (known, used) = view.cluster.known_of_used(worker);
     let value = used.map_or_else(|| count(known), |used| part(known, used.value));
     let label = format!("Known blocks of {who}, of those it holds ({})", used_words(used));
-    let why = format!("{}, for {} s", why_words(knowledge.why), count(view.seconds_since(knowledge.since_ms)));
+    let why =
+        format!("{}, for {} s", why_words(knowledge.why), count(view.seconds_since(knowledge.since_ms)));
     found
         .evidence(label, value, "blocks")
         .evidence(format!("Why of {who}"), why, "")

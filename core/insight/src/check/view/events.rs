@@ -42,7 +42,8 @@ impl View<'_> {
     pub(in crate::check) fn lost_events(&self, ms: u64) -> Option<&'static str> {
         let sources = self.cluster.sources();
         let missed = sources.iter().flat_map(|source| &source.missed);
-        let mut recent = missed.filter(|m| m.topic == Topic::KvEvents && m.lost() > 0 && self.now.since(m.last_ms) <= ms);
+        let mut recent =
+            missed.filter(|m| m.topic == Topic::KvEvents && m.lost() > 0 && self.now.since(m.last_ms) <= ms);
         let counted = recent.next().map(|missed| match missed.cause {
             MissedCause::EnvelopeGap | MissedCause::EventIdGap | MissedCause::EventsInLost => "event_gaps",
             MissedCause::HistoryExpired => "tree_partial",
