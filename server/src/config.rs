@@ -19,6 +19,7 @@ mod log_file;
 mod metrics_url;
 mod origin;
 mod secret;
+mod trees;
 
 pub use base_path::BasePath;
 pub use check::{Badness, Check, Look, Output};
@@ -28,6 +29,7 @@ pub use log_file::LogFile;
 pub use metrics_url::MetricsUrl;
 pub use origin::{AllowedOrigin, FrameAncestors};
 pub use secret::Secret;
+pub use trees::{CallbackAddress, TreeDumps, Trees};
 
 /// A live, in-browser window into NVIDIA Dynamo's KV-cache-aware router.
 ///
@@ -87,6 +89,9 @@ pub struct Sources {
     /// Whose metrics are scraped.
     #[command(flatten)]
     pub prometheus: Prometheus,
+    /// Whether workers are asked for their blocks.
+    #[command(flatten)]
+    pub trees: Trees,
 }
 
 /// The NATS server to listen to.
