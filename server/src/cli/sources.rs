@@ -6,17 +6,26 @@ use radixscope_model::record::SourceKind;
 
 use super::Failure;
 use super::server::Feed;
-use crate::config::{LogFile, MetricsUrl, Sources};
-use crate::source::{logs, nats, prometheus};
+use crate::config::{LogFile, MetricsUrl, Sources, TreeDumps};
+use crate::source::{discovery, logs, nats, prometheus, trees};
 
 /// A feed for each.
 pub(super) fn feeds(from: Sources) -> Result<Vec<Feed>, Failure> {
-    let Sources { nats: listen_to, logs, prometheus: scraped } = from;
+    let Sources { nats: listen_to, discovery, logs, prometheus: scraped, trees: asked } = from;
     let conflict = LogFile::conflict(&logs.logs).or_else(|| MetricsUrl::conflict(&scraped.prometheus));
     if let Some(conflict) = conflict {
         return Err(Failure::Usage(anyhow!(conflict)));
     }
+    let asks =
+        trees::Source::new(asked.callback, &listen_to).map_err(|error| Failure::Usage(error.into()))?;
     let mut feeds = Vec::new();
+    // It comes first: who is there is known before anybody speaks.
+    let namespace = listen_to.namespace.clone();
+    let found = discovery::Source::new(discovery, namespace).map_err(|error| Failure::Usage(error.into()))?;
+    feeds.extend(found.map(|source| {
+        let name = source.name().to_owned();
+        Feed::new(name, SourceKind::Discovery, |to, stopped| source.run(to, stopped))
+    }));
     if listen_to.nats.is_empty() {
         tracing::warn!("without --nats no KV events are received: caches and their contents stay unknown");
     } else {
@@ -32,5 +41,11 @@ pub(super) fn feeds(from: Sources) -> Result<Vec<Feed>, Failure> {
         let source = logs::Source::new(log);
         Feed::new(source.name().to_owned(), SourceKind::Logs, |to, stopped| source.run(to, stopped))
     }));
+    // Without events nothing would keep up what workers answer.
+    if asked.tree_dumps != TreeDumps::Off && feeds.iter().any(|feed: &Feed| feed.kind().is_event_plane()) {
+        feeds.push(Feed::new(trees::NAME.to_owned(), SourceKind::WorkerTrees, |to, stopped| {
+            asks.run(to, stopped)
+        }));
+    }
     Ok(feeds)
 }

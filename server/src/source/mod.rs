@@ -2,9 +2,12 @@
 //! state.
 
 pub mod demo;
+pub mod discovery;
+mod http_tls;
 mod link;
 pub mod logs;
 pub mod nats;
 pub mod prometheus;
+pub mod trees;
 
 pub(crate) use link::Failed;

@@ -14,6 +14,8 @@
 //! that a log names stay true.
 
 mod attaching;
+mod discovered;
+mod discovery;
 mod event_ids;
 mod gaps;
 mod instances;
@@ -35,7 +37,6 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use radixscope_dynamo::DecodeError;
 use radixscope_dynamo::active_sequence::{self, ActiveSequence};
-use radixscope_dynamo::discovery::ModelCard;
 use radixscope_dynamo::envelope::{self, Envelope};
 use radixscope_dynamo::error::{Faults, Reason};
 use radixscope_dynamo::hit_rate::HitRate;
@@ -52,6 +53,7 @@ use radixscope_state::cluster::MAX_SOURCES;
 
 use crate::attach::{Attach, Live};
 use crate::payload::{MAX_LOG_LINE_BYTES, MAX_PAYLOAD_BYTES, Payload, Received};
+use discovered::Discovered;
 use event_ids::EventIds;
 use gaps::Gaps;
 use instances::Instances;
@@ -64,8 +66,6 @@ use scrapes::Scrapes;
 use signs::Signs;
 use tally::Tally;
 
-/// Data-parallel ranks taken from one model card; a card that claims more is believed so far.
-const MAX_RANKS: u32 = 256;
 /// What a line says is of the present unless the line is older than this. A log is read from its beginning: faults of
 /// yesterday are none of today.
 pub(crate) const FRESH_MS: u64 = 60_000;
@@ -82,6 +82,7 @@ pub(crate) struct Ingest {
     /// Payloads taken so far.
     taken: u64,
     instances: Instances,
+    discovered: Discovered,
     scrapes: Scrapes,
     attach: Attach,
     tallies: Vec<Tally>,
@@ -239,8 +240,9 @@ impl Ingest {
                 let text = format!("subject {subject:?} is none of Dynamo's");
                 Err(DecodeError::new(Reason::UnknownKind, text).into())
             }
-            Payload::Discovery { value: Some(value), .. } => Ok(self.model_card(&context(), value, out)?),
-            Payload::Discovery { value: None, .. } => Ok(()),
+            Payload::Discovery { key, value, lease } => {
+                Ok(self.discovery(&context(), key, value.as_deref(), *lease, out)?)
+            }
             Payload::TreeAnswer { query, outcome, .. } => {
                 self.tree_answer(&context(), *query, outcome, out);
                 Ok(())
@@ -433,37 +435,6 @@ impl Ingest {
         let worker = id.and_then(|id| self.worker(context, id, out));
         let decode = trace.decode_worker.and_then(|id| self.worker(context, id, out));
         out.observe(context.observed(self, RequestSignal::Trace { trace: &trace, worker, decode }));
-        Ok(())
-    }
-
-    fn model_card(
-        &mut self,
-        context: &Context<'_>,
-        value: &[u8],
-        out: &mut dyn Sink,
-    ) -> Result<(), DecodeError> {
-        let Some(card) = ModelCard::decode(value)? else { return Ok(()) };
-        let context = context.of_component(&card.namespace, &card.component);
-        let first = card.runtime.data_parallel_start_rank.unwrap_or(0);
-        let ranks = card.runtime.data_parallel_size.unwrap_or(1).clamp(1, MAX_RANKS);
-        for rank in first..first.saturating_add(ranks) {
-            if let Some(worker) = self.worker(&context, Worker::new(card.instance_id.0, rank), out) {
-                let record = Record::ModelCard {
-                    worker,
-                    total_kv_blocks: card.runtime.total_kv_blocks,
-                    block_size_tokens: card.block_size_tokens,
-                    publishes_events: card.runtime.kv_event_publishing_enabled,
-                };
-                out.record(context.entry(record));
-                if let Some(role) = card.role() {
-                    self.role(&context, worker, role, RoleEvidence::Card, out);
-                }
-                if !card.display_name.is_empty() && card.adapter.is_none() {
-                    let name = Cow::Borrowed(card.display_name.as_str());
-                    out.record(context.entry(Record::Model { worker, name }));
-                }
-            }
-        }
         Ok(())
     }
 

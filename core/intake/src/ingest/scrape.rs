@@ -106,12 +106,13 @@ impl Ingest {
                 self.worker(&context, rank, out);
             }
         }
-        for id in changes.gone {
+        // Where discovery is read it decides: a frontend's list follows it.
+        for id in changes.gone.into_iter().filter(|id| self.discovered.is_there(*id) != Some(true)) {
             for (_, worker) in self.interner.ranks_of(id) {
                 out.record(context.entry(Record::Gone { worker, why }));
             }
         }
-        for id in changes.returned {
+        for id in changes.returned.into_iter().filter(|id| self.discovered.is_there(*id) != Some(false)) {
             for (_, worker) in self.interner.ranks_of(id) {
                 out.record(context.entry(Record::Returned { worker }));
             }
@@ -119,7 +120,7 @@ impl Ingest {
     }
 
     /// The known ranks of a worker; the first one where none is.
-    fn ranks_or_first(&self, id: WorkerId) -> Vec<Worker> {
+    pub(super) fn ranks_or_first(&self, id: WorkerId) -> Vec<Worker> {
         let mut ranks: Vec<Worker> = self.interner.ranks_of(id).into_iter().map(|(id, _)| id).collect();
         if ranks.is_empty() {
             ranks.push(Worker { id, dp_rank: 0 });

@@ -1,5 +1,6 @@
 //! `state' = fold(state, record)`: the one place where the state changes.
 
+use super::decisions::is_computed;
 use super::process::ProcessState;
 use super::router::Routers;
 use super::{
@@ -127,7 +128,9 @@ impl Cluster {
         let had_router = known.is_some_and(|known| known.decision.router.is_some());
         let Some(pool) = self.pool_of(decision.worker) else { return };
         let ignores_cache = self.pool(pool).is_some_and(|pool| pool.ignores_cache);
-        self.head.decisions.take(seq, at, decision, (pool, ignores_cache));
+        let is_partial =
+            is_computed(decision) && self.was_incomplete(pool, decision.decided_ms.unwrap_or(at));
+        self.head.decisions.take(seq, at, decision, (pool, ignores_cache), is_partial);
         if !was_judged && has_prompt(decision) {
             self.judge(decision);
         }

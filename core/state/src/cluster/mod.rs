@@ -4,6 +4,7 @@
 //! and [`Cluster::digest`] proves it. State that can be derived is not stored. No clock: time comes with the record.
 
 mod cache_outcome;
+mod completeness;
 mod decisions;
 mod explain;
 mod filter;
@@ -46,6 +47,7 @@ use findings::Findings;
 use places::Departed;
 
 pub use cache_outcome::{CacheOutcome, HIT_SHARE, LostAffinity, NoMargin};
+pub use completeness::Coverage;
 pub use decisions::{DecisionEntry, DecisionTotals, Decisions, MAX_CANDIDATES, MAX_DECISIONS};
 pub use explain::CostParts;
 pub use filter::{Filter, Kind, Picked};
