@@ -282,6 +282,16 @@ impl Attach {
         self.due = Some(Millis(0));
     }
 
+    /// The connection to one publisher broke and is there again.
+    pub(crate) fn broke_of(&mut self, publisher_id: u64) {
+        for (_, watched) in self.workers.iter_mut() {
+            if watched.publisher_id == Some(publisher_id) {
+                broke(watched);
+            }
+        }
+        self.due = Some(Millis(0));
+    }
+
     /// The first message of a publisher after a break follows the one before it: nothing of it was missed.
     pub(crate) fn unbroken(&mut self, source: SourceIx, publisher_id: u64) {
         let its = |watched: &Watched| {

@@ -549,9 +549,6 @@ impl Ingest {
         }
         if place.is_first_after_break {
             self.gaps.spoke(source, topic);
-            if topic == Topic::KvEvents && place.continuity == Continuity::InOrder {
-                self.attach.unbroken(source, publisher_id);
-            }
         }
         if place.is_new
             && sequence > 0
