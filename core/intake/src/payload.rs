@@ -142,13 +142,8 @@ impl Payload {
             | Self::LogLine { line: bytes, .. }
             | Self::Scrape { text: bytes, .. }
             | Self::Health { answer: bytes, .. } => bytes.len(),
-<<<<<<< HEAD
             Self::Discovery { key, value, .. } => key.len() + value.as_ref().map_or(0, Bytes::len),
-            Self::TreeAnswer { size_bytes, .. } => *size_bytes,
-=======
-            Self::Discovery { key, value } => key.len() + value.as_ref().map_or(0, Bytes::len),
             Self::TreeAnswer { size_bytes, .. } | Self::Unreadable { size_bytes, .. } => *size_bytes,
->>>>>>> 37b8e4c
             Self::Subscribed { .. } => 0,
         }
     }

@@ -732,6 +732,7 @@ fn a_frontends_list_does_not_contradict_discovery() {
     discovered(&mut observer, "endpoint", None);
     observer.health(list(true));
     assert!(is_gone(&observer), "discovery ended it");
+}
 
 fn broke_of(observer: &mut Observer, publisher_id: u64) {
     let mut missing = Missing::default();
