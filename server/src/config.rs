@@ -19,6 +19,7 @@ mod log_file;
 mod metrics_url;
 mod origin;
 mod secret;
+mod zmq_endpoint;
 
 pub use base_path::BasePath;
 pub use check::{Badness, Check, Look, Output};
@@ -28,6 +29,7 @@ pub use log_file::LogFile;
 pub use metrics_url::MetricsUrl;
 pub use origin::{AllowedOrigin, FrameAncestors};
 pub use secret::Secret;
+pub use zmq_endpoint::ZmqEndpoint;
 
 /// A live, in-browser window into NVIDIA Dynamo's KV-cache-aware router.
 ///
@@ -81,6 +83,9 @@ pub struct Sources {
     /// Where Dynamo publishes.
     #[command(flatten)]
     pub nats: Nats,
+    /// Where Dynamo publishes, if not over NATS.
+    #[command(flatten)]
+    pub zmq: Zmq,
     /// Which logs tell more.
     #[command(flatten)]
     pub logs: Logs,
@@ -95,7 +100,7 @@ pub struct Sources {
 pub struct Nats {
     /// NATS server that Dynamo uses; several, separated by commas, are servers of one cluster; without it, which needs
     /// --prometheus or --logs, caches are not shown
-    #[arg(long, env = "RADIXSCOPE_NATS", value_name = "URL", value_delimiter = ',', required_unless_present_any = ["prometheus", "logs"], value_parser = nats_url)]
+    #[arg(long, env = "RADIXSCOPE_NATS", value_name = "URL", value_delimiter = ',', required_unless_present_any = ["prometheus", "logs", "zmq_broker"], value_parser = nats_url)]
     pub nats: Vec<Url>,
     /// How we log in there.
     #[command(flatten)]
@@ -106,6 +111,16 @@ pub struct Nats {
     /// Most messages of JetStream history (Dynamo 0.8, 0.9) read per stream at the start; 0 reads none
     #[arg(long, env = "RADIXSCOPE_HISTORY_MESSAGES", value_name = "MESSAGES", default_value_t = 2_000_000)]
     pub history_messages: u64,
+}
+
+/// The ZeroMQ event plane, Dynamo's default from 1.3 on.
+#[derive(Args, Debug, Clone, Default)]
+#[command(next_help_heading = "ZeroMQ")]
+pub struct Zmq {
+    /// XPUB socket of the broker that Dynamo's event plane goes through, the xpub part of DYN_ZMQ_BROKER_URL; several,
+    /// separated by commas, carry the same messages; without it publishers are found by discovery
+    #[arg(long, env = "RADIXSCOPE_ZMQ_BROKER", value_name = "TCP://HOST:PORT", value_delimiter = ',')]
+    pub zmq_broker: Vec<ZmqEndpoint>,
 }
 
 /// Logs of Dynamo's frontends and workers.

@@ -6,5 +6,6 @@ mod link;
 pub mod logs;
 pub mod nats;
 pub mod prometheus;
+pub mod zmq;
 
 pub(crate) use link::Failed;
