@@ -13,6 +13,7 @@ mod recorded;
 #[cfg(test)]
 mod tests;
 
+use crate::completeness;
 use radixscope_model::id::{Millis, PoolIx, TokensHash, WorkerIx};
 use radixscope_model::record::Decision;
 use radixscope_router::{
@@ -157,6 +158,7 @@ impl WhatIf {
             );
         }
         self.note_workers(others, without_events);
+        self.notes.extend(completeness::note(cluster, pool));
         self.loads.note(state, question, found.full_blocks, &mut self.notes);
         self.note_tiers(cluster, options);
         Ok(found.request)

@@ -101,3 +101,133 @@ impl Cluster {
         self.present(pool).any(|(_, state)| came_after(state)) || !self.incomplete_in(pool).is_empty()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cluster::{DecisionEntry, NoMargin, SnapshotReader};
+    use radixscope_model::id::{DecisionId, Seq, Worker};
+    use radixscope_model::record::{
+        Candidate, Completeness, Decision, DecisionSource, Entry, NotReconstructed, Record,
+    };
+
+    fn tell(cluster: &mut Cluster, at_ms: u64, record: Record<'_>) {
+        let seq = Seq(cluster.seq().0 + 1);
+        cluster.fold(seq, &Entry { at_ms: Millis(at_ms), record });
+    }
+
+    fn knows(cluster: &mut Cluster, at_ms: u64, worker: u16, knowledge: TreeKnowledge, why: KnowledgeWhy) {
+        tell(cluster, at_ms, Record::Knowledge { worker: WorkerIx(worker), knowledge, why });
+    }
+
+    /// Two workers, of which the second was there before us.
+    fn cluster() -> Cluster {
+        let mut cluster = Cluster::default();
+        for (worker, id) in [(0, 7), (1, 8)] {
+            let (id, namespace, component) = (Worker::new(id, 0), "dynamo".into(), "backend".into());
+            tell(&mut cluster, 1_000, Record::Worker { worker: WorkerIx(worker), id, namespace, component });
+        }
+        knows(&mut cluster, 1_000, 0, TreeKnowledge::Complete, KnowledgeWhy::FromFirstEvent);
+        knows(&mut cluster, 1_000, 1, TreeKnowledge::Partial, KnowledgeWhy::JoinedLate);
+        cluster
+    }
+
+    fn candidate(worker: u16, overlap_blocks: u32, cost: f64) -> Candidate {
+        let (host_blocks, disk_blocks, prefill_blocks, decode_blocks) = (0, 0, 10.0, 0.0);
+        let worker = WorkerIx(worker);
+        Candidate {
+            worker,
+            overlap_blocks,
+            host_blocks,
+            disk_blocks,
+            prefill_blocks,
+            decode_blocks,
+            cost,
+            tree_size: None,
+        }
+    }
+
+    fn decide(cluster: &mut Cluster, at_ms: u64, completeness: Completeness) -> DecisionEntry {
+        let id = DecisionId(cluster.decisions().totals().count + 1);
+        let decision = Decision {
+            isl_blocks: Some(20),
+            candidates: vec![candidate(0, 10, 10.0), candidate(1, 12, 30.0)],
+            completeness,
+            ..Decision::new(id, WorkerIx(0), DecisionSource::ActiveSequences)
+        };
+        tell(cluster, at_ms, Record::Decision(decision));
+        cluster.decisions().get(id).unwrap().clone()
+    }
+
+    #[test]
+    fn what_is_computed_on_a_tree_that_lacks_blocks_is_marked_and_not_taken_for_a_fact() {
+        let mut cluster = cluster();
+        let partial = decide(&mut cluster, 2_000, Completeness::Reconstructed);
+        assert!(partial.partial);
+        assert_eq!((partial.margin_blocks(), partial.lost_affinity()), (Err(NoMargin::PartialTree), None));
+        assert_eq!(partial.overlap_blocks(), None, "no router reported it");
+        assert_eq!(cluster.decisions().totals().with_blocks, 0, "it is in no hit rate");
+        assert!(partial.why(|_| "W1".to_owned()).contains("lacked blocks"));
+        assert!(partial.known_words().ends_with("on a tree that lacked blocks"));
+
+        let written = decide(&mut cluster, 2_000, Completeness::AllCandidates);
+        assert!(!written.partial, "the router itself wrote them");
+        assert_eq!(written.lost_affinity().unwrap().more_blocks, 2);
+    }
+
+    #[test]
+    fn a_decision_before_the_answer_rests_on_the_tree_of_its_own_time() {
+        let mut cluster = cluster();
+        knows(&mut cluster, 3_000, 1, TreeKnowledge::Complete, KnowledgeWhy::Dump);
+        let at = |cluster: &mut Cluster, decided_ms: u64| {
+            let id = DecisionId(cluster.decisions().totals().count + 1);
+            let decision = Decision {
+                decided_ms: Some(Millis(decided_ms)),
+                not_reconstructed: Some(NotReconstructed::Overlap),
+                ..Decision::new(id, WorkerIx(0), DecisionSource::Log)
+            };
+            tell(cluster, 3_100, Record::Decision(decision));
+            cluster.decisions().get(id).unwrap().partial
+        };
+        assert!(at(&mut cluster, 2_900), "the answer came later");
+        assert!(!at(&mut cluster, 3_050));
+    }
+
+    #[test]
+    fn the_mark_is_in_snapshots_and_digests() {
+        let mut cluster = cluster();
+        decide(&mut cluster, 2_000, Completeness::Reconstructed);
+        let mut reader = SnapshotReader::default();
+        let mut restored = None;
+        cluster.snapshot(|part| restored = reader.part(&part).unwrap()).unwrap();
+        let restored = restored.unwrap();
+        assert!(restored.decisions().newest(0).unwrap().partial);
+        assert_eq!(restored.digest(), cluster.digest());
+    }
+
+    #[test]
+    fn coverage_counts_blocks_and_workers_that_publish() {
+        let mut cluster = cluster();
+        let pool = cluster.default_pool();
+        let coverage = cluster.coverage([pool]);
+        assert_eq!((coverage.workers, coverage.complete, coverage.incomplete), (2, 1, 1));
+        assert_eq!(coverage.share(), None, "nothing tells how many blocks the second one holds");
+        knows(&mut cluster, 3_000, 1, TreeKnowledge::Complete, KnowledgeWhy::Dump);
+        assert!(cluster.coverage([pool]).is_whole());
+        let (id, namespace, component) = (Worker::new(9, 0), "dynamo".into(), "backend".into());
+        tell(&mut cluster, 4_000, Record::Worker { worker: WorkerIx(2), id, namespace, component });
+        let new = cluster.coverage([pool]);
+        assert_eq!((new.workers, new.complete, new.incomplete), (3, 2, 0), "it may just have started");
+        tell(
+            &mut cluster,
+            4_000,
+            Record::ModelCard {
+                worker: WorkerIx(2),
+                total_kv_blocks: None,
+                block_size_tokens: None,
+                publishes_events: Some(false),
+            },
+        );
+        assert_eq!(cluster.coverage([pool]).workers, 2, "it publishes nothing by its card");
+    }
+}
