@@ -324,6 +324,7 @@ fn a_model_card_tells_the_capacity_of_every_rank() {
     observer.take(Payload::Discovery {
         key: "v1/mdc/dynamo/backend/generate/1".into(),
         value: Some(card.to_string().into()),
+        lease: None,
     });
     let capacities: Vec<_> =
         observer.cluster.workers().iter().map(|w| (w.id.dp_rank, w.capacity_blocks)).collect();
