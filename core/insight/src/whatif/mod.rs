@@ -60,6 +60,7 @@ pub struct WhatIf {
     chain: Vec<u64>,
     loads: Loads,
     notes: Vec<String>,
+    partial: Option<String>,
 }
 
 impl WhatIf {
@@ -72,6 +73,7 @@ impl WhatIf {
         self.rows.clear();
         self.inputs.clear();
         self.notes.clear();
+        self.partial = None;
         let request = match &question.prompt {
             Prompt::Recorded(decision) => self.recorded(state, *decision, question)?,
             Prompt::Example => {
@@ -98,6 +100,7 @@ impl WhatIf {
             inputs: &self.inputs,
             scores: &self.scores,
             notes: &self.notes,
+            partial: self.partial.as_deref(),
         })
     }
 
@@ -158,7 +161,7 @@ impl WhatIf {
             );
         }
         self.note_workers(others, without_events);
-        self.notes.extend(completeness::note(cluster, pool));
+        self.partial = completeness::note(cluster, pool);
         self.loads.note(state, question, found.full_blocks, &mut self.notes);
         self.note_tiers(cluster, options);
         Ok(found.request)

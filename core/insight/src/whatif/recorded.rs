@@ -61,9 +61,9 @@ impl WhatIf {
             self.push(Who::Worker(candidate.worker), LoadFrom::Recorded, input);
         }
         if decided.partial {
-            self.notes.push(
-                "The tree lacked blocks when this was decided: workers may have held more of the prompt than shown, so \
-                 the ranking may be wrong."
+            self.partial = Some(
+                "The tree lacked blocks when this was decided: workers may have held more of the prompt than shown, so the \
+                 ranking may be wrong."
                     .to_owned(),
             );
         }

@@ -33,52 +33,74 @@ impl Coverage {
     }
 }
 
-impl Cluster {
-    /// Whether a worker may be expected to publish KV events: one that did may; decode workers in a pool where nobody does need
-    /// not, and others may say in their cards that they do not.
-    pub fn publishes(&self, worker: WorkerIx) -> bool {
-        let Some(state) = self.worker(worker) else { return false };
-        let decodes = self.pool(state.pool).is_some_and(|pool| pool.ignores_cache);
-        let is_silent = || {
-            self.workers_in(state.pool)
-                .filter_map(|peer| self.worker(peer))
-                .all(|peer| peer.last_event_ms.is_none())
-        };
-        state.last_event_ms.is_some() || !(state.publishes_events == Some(false) || (decodes && is_silent()))
+/// What of a pool decides what is expected of each of its workers.
+#[derive(Clone, Copy)]
+struct Peers {
+    /// Its workers decode, and none of them ever published.
+    is_silent: bool,
+    /// One of them is known in part: somebody was there before us.
+    is_old: bool,
+}
+
+impl Peers {
+    fn publishes(self, state: &WorkerState) -> bool {
+        state.last_event_ms.is_some() || !(state.publishes_events == Some(false) || self.is_silent)
     }
 
+    fn lacks_blocks(self, state: &WorkerState) -> bool {
+        let lacks = match state.knowledge.state {
+            TreeKnowledge::Complete => false,
+            TreeKnowledge::Partial => true,
+            TreeKnowledge::Unknown => self.is_old || matches!(state.knowledge.asking, Asking::Failed { .. }),
+        };
+        lacks && self.publishes(state)
+    }
+}
+
+impl Cluster {
     /// Workers of a pool that are there.
     fn present(&self, pool: PoolIx) -> impl Iterator<Item = (WorkerIx, &WorkerState)> {
         let workers = self.workers_in(pool).filter_map(|ix| Some((ix, self.worker(ix)?)));
         workers.filter(|(_, state)| state.gone.is_none())
     }
 
-    /// The workers of a pool of which blocks are known to be missing: those known in part, and those of which nothing is known
-    /// though somebody else was there before us, or though they were asked.
+    fn peers(&self, pool: PoolIx) -> Peers {
+        let decodes = self.pool(pool).is_some_and(|pool| pool.ignores_cache);
+        let mut all = self.workers_in(pool).filter_map(|peer| self.worker(peer));
+        Peers {
+            is_silent: decodes && all.all(|peer| peer.last_event_ms.is_none()),
+            is_old: self.present(pool).any(|(_, peer)| peer.knowledge.state == TreeKnowledge::Partial),
+        }
+    }
+
+    /// Whether a worker may be expected to publish KV events: one that did may; decode workers in a pool where nobody does need
+    /// not, and others may say in their cards that they do not.
+    pub fn publishes(&self, worker: WorkerIx) -> bool {
+        self.worker(worker).is_some_and(|state| self.peers(state.pool).publishes(state))
+    }
+
+    /// Whether blocks of a worker that is there are known to be missing: it is known in part, or nothing of it is, though somebody
+    /// of its pool was there before us, or though it was asked.
+    pub fn is_incomplete(&self, worker: WorkerIx) -> bool {
+        self.worker(worker).is_some_and(|state| {
+            let may_be = !state.knowledge.is_complete() && state.gone.is_none();
+            may_be && self.peers(state.pool).lacks_blocks(state)
+        })
+    }
+
+    /// The workers of a pool of which blocks are known to be missing, see [`Cluster::is_incomplete`].
     pub fn incomplete_in(&self, pool: PoolIx) -> Vec<WorkerIx> {
-        let mut came_late = None;
-        let mut lacks = |state: &WorkerState| match state.knowledge.state {
-            TreeKnowledge::Complete => false,
-            TreeKnowledge::Partial => true,
-            TreeKnowledge::Unknown => {
-                let is_partial =
-                    |(_, peer): (WorkerIx, &WorkerState)| peer.knowledge.state == TreeKnowledge::Partial;
-                matches!(state.knowledge.asking, Asking::Failed { .. })
-                    || *came_late.get_or_insert_with(|| self.present(pool).any(is_partial))
-            }
-        };
-        let lacking: Vec<WorkerIx> =
-            self.present(pool).filter(|(_, state)| lacks(state)).map(|(ix, _)| ix).collect();
-        lacking.into_iter().filter(|&ix| self.publishes(ix)).collect()
+        let peers = self.peers(pool);
+        self.present(pool).filter(|(_, state)| peers.lacks_blocks(state)).map(|(ix, _)| ix).collect()
     }
 
     /// How much of what the workers of `pools` hold is known.
     pub fn coverage(&self, pools: impl IntoIterator<Item = PoolIx>) -> Coverage {
         let mut sum = Coverage { used_blocks: Some(0), ..Coverage::default() };
         for pool in pools {
-            let lacking = self.incomplete_in(pool);
-            for (ix, state) in self.present(pool).filter(|(ix, _)| self.publishes(*ix)) {
-                let is_incomplete = lacking.contains(&ix);
+            let peers = self.peers(pool);
+            for (ix, state) in self.present(pool).filter(|(_, state)| peers.publishes(state)) {
+                let is_incomplete = peers.lacks_blocks(state);
                 sum.workers += 1;
                 sum.complete += u32::from(state.knowledge.is_complete());
                 sum.incomplete += u32::from(is_incomplete);
@@ -98,7 +120,8 @@ impl Cluster {
             let is_late = matches!(state.knowledge.why, KnowledgeWhy::Dump | KnowledgeWhy::Cleared);
             state.knowledge.is_complete() && is_late && state.knowledge.since_ms > at
         };
-        self.present(pool).any(|(_, state)| came_after(state)) || !self.incomplete_in(pool).is_empty()
+        let peers = self.peers(pool);
+        self.present(pool).any(|(_, state)| came_after(state) || peers.lacks_blocks(state))
     }
 }
 
