@@ -6,6 +6,7 @@ use radixscope_model::id::{Millis, PoolIx, WorkerIx};
 use radixscope_model::percentile::nearest_rank;
 use radixscope_state::cluster::RATE_WINDOW_S;
 
+use crate::draw::option::ChartOption;
 use crate::draw::palette::{Palette, label};
 use crate::draw::strips::{self, Strip};
 use crate::format::{self, UNKNOWN};
@@ -92,7 +93,7 @@ impl Imbalance {
     }
 
     /// A strip for each worker, and one for the gap.
-    fn option(&self, palette: &Palette) -> charming::Chart {
+    fn option(&self, palette: &Palette) -> ChartOption {
         let second = |second: u64| second.saturating_sub(self.series.first_s) as usize;
         let of_worker = |(worker, values): &(WorkerIx, Vec<Option<u32>>)| Strip {
             name: format!("{}, requests", label(*worker)),
