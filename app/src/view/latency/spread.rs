@@ -4,6 +4,7 @@ use leptos::prelude::*;
 use radixscope_insight::in_flight::{self, Episode, Gap, Series, Spike};
 use radixscope_model::id::{Millis, PoolIx, WorkerIx};
 use radixscope_model::percentile::nearest_rank;
+use radixscope_model::sort;
 use radixscope_state::cluster::RATE_WINDOW_S;
 
 use crate::draw::option::ChartOption;
@@ -44,10 +45,10 @@ impl Imbalance {
         let limit = in_flight::batch_limit(cluster);
         let mut spikes: Vec<Spike> =
             pools.iter().flat_map(|(_, series)| in_flight::spikes(series, limit)).collect();
-        spikes.sort_by_key(|spike| (spike.from_s, spike.worker));
+        sort::sort_by_key(&mut spikes, |spike| (spike.from_s, spike.worker));
         let mut episodes: Vec<Episode> =
             pools.iter().flat_map(|(_, series)| in_flight::episodes(series, limit)).collect();
-        episodes.sort_by_key(|episode| episode.spikes.first().map(|spike| spike.from_s));
+        sort::sort_by_key(&mut episodes, |episode| episode.spikes.first().map(|spike| spike.from_s));
         let estimates = cluster.worker_list().filter_map(|worker| {
             let state = cluster.worker(worker)?;
             let is_meant = state.gone.is_none() && state.in_flight.now().is_none();
