@@ -165,7 +165,10 @@ async fn connected(address: &str) -> Result<TcpStream, QueryFailed> {
         Ok(Ok(socket)) => socket,
         Ok(Err(error)) => return Err(unreachable(address, &error.to_string())),
         Err(_) => {
-            return Err(unreachable(address, &format!("no connection within {} s", CONNECT_WITHIN.as_secs())));
+            return Err(unreachable(
+                address,
+                &format!("no connection within {} s", CONNECT_WITHIN.as_secs()),
+            ));
         }
     };
     if let Err(error) = socket.set_nodelay(true) {
