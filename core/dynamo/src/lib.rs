@@ -20,6 +20,8 @@ pub mod subject;
 pub mod trace;
 pub mod tree_query;
 mod wire;
+pub mod zmq_message;
+pub mod zmtp;
 
 pub use envelope::{Body, Envelope, Format};
 pub use error::{DecodeError, Faults, Reason};

@@ -7,11 +7,11 @@ use radixscope_model::record::SourceKind;
 use super::Failure;
 use super::server::Feed;
 use crate::config::{LogFile, MetricsUrl, Sources, TreeDumps};
-use crate::source::{logs, nats, prometheus, trees};
+use crate::source::{discovery, logs, nats, prometheus, trees};
 
 /// A feed for each.
 pub(super) fn feeds(from: Sources) -> Result<Vec<Feed>, Failure> {
-    let Sources { nats: listen_to, logs, prometheus: scraped, trees: asked } = from;
+    let Sources { nats: listen_to, discovery, logs, prometheus: scraped, trees: asked } = from;
     let conflict = LogFile::conflict(&logs.logs).or_else(|| MetricsUrl::conflict(&scraped.prometheus));
     if let Some(conflict) = conflict {
         return Err(Failure::Usage(anyhow!(conflict)));
@@ -19,6 +19,13 @@ pub(super) fn feeds(from: Sources) -> Result<Vec<Feed>, Failure> {
     let asks =
         trees::Source::new(asked.callback, &listen_to).map_err(|error| Failure::Usage(error.into()))?;
     let mut feeds = Vec::new();
+    // It comes first: who is there is known before anybody speaks.
+    let namespace = listen_to.namespace.clone();
+    let found = discovery::Source::new(discovery, namespace).map_err(|error| Failure::Usage(error.into()))?;
+    feeds.extend(found.map(|source| {
+        let name = source.name().to_owned();
+        Feed::new(name, SourceKind::Discovery, |to, stopped| source.run(to, stopped))
+    }));
     if listen_to.nats.is_empty() {
         tracing::warn!("without --nats no KV events are received: caches and their contents stay unknown");
     } else {

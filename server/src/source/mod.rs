@@ -2,6 +2,8 @@
 //! state.
 
 pub mod demo;
+pub mod discovery;
+mod http_tls;
 mod link;
 pub mod logs;
 pub mod nats;
