@@ -278,19 +278,27 @@ async fn an_answer_against_the_rules_is_no_answer() {
     }
 }
 
+/// Most address space that this process ever had, in MiB.
+fn peak_mib() -> u64 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap();
+    let line = status.lines().find(|line| line.starts_with("VmPeak:")).unwrap();
+    line.split_whitespace().nth(1).unwrap().parse::<u64>().unwrap() / 1_024
+}
+
+#[cfg(target_os = "linux")]
 #[tokio::test]
 async fn room_is_made_for_what_comes_and_not_for_what_is_claimed() {
-    // As much as may be claimed, in many answers at once: were it believed, this machine would not have the room.
     let claim =
         [prologue(None), [[0; 8], (512_u64 << 20).to_be_bytes(), [0; 8]].concat(), vec![b' '; 64]].concat();
     let worker = FakeWorker::start(move |_| Script::answer(claim.clone()).closing()).await;
-    let asker = asker();
-    let query = query(worker.port(), Codec::Json);
-    let all = (0..64).map(|_| asker.ask(&query));
+    let (asker, query) = (asker(), query(worker.port(), Codec::Json));
+    let before = peak_mib();
+    let all = (0..MAX_AT_ONCE).map(|_| asker.ask(&query));
     for (outcome, size_bytes) in futures_util::future::join_all(all).await {
         assert_eq!(outcome.unwrap_err().why, QueryFault::Truncated);
         assert!(size_bytes < 200);
     }
+    assert!(peak_mib() - before < 8 * 512, "{} MiB more", peak_mib() - before);
 }
 
 #[tokio::test]
