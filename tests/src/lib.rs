@@ -7,6 +7,7 @@ pub mod browser;
 pub mod capture;
 pub mod devtools;
 pub mod envelope;
+pub mod fake_worker;
 pub mod figures;
 pub mod flood;
 pub mod grown;
