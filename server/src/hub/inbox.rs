@@ -186,6 +186,11 @@ impl SourceHandle {
         self.pending.add(|missing| missing.broke(at));
     }
 
+    /// The connection to one publisher of a topic broke and is there again. Does not wait.
+    pub fn broke_of(&self, topic: Topic, publisher_id: u64, at: Break) {
+        self.pending.add(|missing| missing.broke_of(topic, publisher_id, at));
+    }
+
     /// The connection broke, and nothing will tell what that cost of a topic. Does not wait.
     pub fn broke_for_good(&self, topic: Topic, at: Break) {
         self.pending.add(|missing| missing.broke_for_good(topic, at));

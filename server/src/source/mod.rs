@@ -8,5 +8,7 @@ mod link;
 pub mod logs;
 pub mod nats;
 pub mod prometheus;
+pub mod trees;
+pub mod zmq;
 
 pub(crate) use link::Failed;

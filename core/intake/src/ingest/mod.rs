@@ -64,6 +64,9 @@ use scrapes::Scrapes;
 use signs::Signs;
 use tally::Tally;
 
+/// Publishers whose connection broke before they spoke; beyond it their break is not remembered, and they count as
+/// joined late.
+const MAX_EARLY_BREAKS: usize = 16_384;
 /// What a line says is of the present unless the line is older than this. A log is read from its beginning: faults of
 /// yesterday are none of today.
 pub(crate) const FRESH_MS: u64 = 60_000;
@@ -77,6 +80,8 @@ pub(crate) struct Ingest {
     event_ids: EventIds,
     /// The last break of each source's connection.
     last_breaks: BTreeMap<SourceIx, Break>,
+    /// The same of publishers with a connection of their own that had not spoken yet.
+    early_breaks: BTreeMap<Stream, Break>,
     /// Payloads taken so far.
     taken: u64,
     instances: Instances,
@@ -169,8 +174,20 @@ impl Ingest {
             gaps.broke(source, at, |topic| publishers.count(source, topic));
             self.last_breaks.insert(source, at);
         }
+        for (&(topic, publisher_id), &at) in &missing.of_publishers {
+            self.broke_of(Stream { source, topic, publisher_id }, at);
+        }
         for &(topic, at) in &missing.unknown {
             self.gaps.unknown(source, topic, at);
+        }
+    }
+
+    /// The connection to one publisher broke and is there again.
+    fn broke_of(&mut self, stream: Stream, at: Break) {
+        if self.publishers.broke_of(stream) {
+            self.gaps.broke_of(stream.source, stream.topic, at);
+        } else if !self.publishers.knows(stream) && self.early_breaks.len() < MAX_EARLY_BREAKS {
+            self.early_breaks.insert(stream, at);
         }
     }
 
@@ -236,6 +253,7 @@ impl Ingest {
             Payload::TreeAnswer { .. } | Payload::Subscribed { .. } => Ok(()),
             Payload::LogLine { log, line } => Ok(self.log_line(&context(), log, line, out)?),
             Payload::Scrape { process, text } => self.scrape(&context(), process, text, out),
+            Payload::Unreadable { error, .. } => Err((**error).clone().into()),
             Payload::Health { frontend, answer } => Ok(self.health(&context(), frontend, answer, out)?),
         }
     }
@@ -518,11 +536,15 @@ impl Ingest {
         if place.is_first_after_break {
             self.gaps.spoke(source, topic);
         }
-        if place.is_new
-            && sequence > 0
-            && let Some(&last) = self.last_breaks.get(&source)
-        {
-            self.gaps.begins_late(source, topic, last);
+        if place.is_first_after_own_break {
+            self.gaps.spoke_alone(source, topic);
+        }
+        if place.is_new {
+            let own = self.early_breaks.remove(&stream);
+            let last = own.or_else(|| self.last_breaks.get(&source).copied());
+            if let Some(last) = last.filter(|_| sequence > 0) {
+                self.gaps.begins_late(source, topic, last);
+            }
         }
     }
 

@@ -733,3 +733,52 @@ fn a_frontends_list_does_not_contradict_discovery() {
     observer.health(list(true));
     assert!(is_gone(&observer), "discovery ended it");
 }
+
+fn broke_of(observer: &mut Observer, publisher_id: u64) {
+    let mut missing = Missing::default();
+    let at = Break { since_ms: Millis(observer.now - 5_000), until_ms: Millis(observer.now) };
+    missing.broke_of(Topic::KvEvents, publisher_id, at);
+    observer.intake.missing(observer.source, &missing);
+    observer.intake.flush(Millis(observer.now), &mut observer.cluster);
+}
+
+#[test]
+fn a_break_of_one_publisher_waits_for_that_one_only() {
+    let mut observer = Observer::new();
+    let gaps = |observer: &Observer| observer.source().gaps.iter().map(|gap| gap.count).sum::<u64>();
+    for publisher in [WORKER, WORKER + 1] {
+        observer.nats(CORE, &enveloped(publisher, 3, &stored(publisher, 0, None, &[1])));
+    }
+    broke_of(&mut observer, WORKER);
+    broke_of(&mut observer, WORKER);
+    assert_eq!(gaps(&observer), 1, "one gap until it speaks, however often it broke");
+    observer.nats(CORE, &enveloped(WORKER + 1, 4, &stored(WORKER + 1, 1, None, &[2])));
+    assert_eq!(gaps(&observer), 1, "another one says nothing of it");
+    observer.nats(CORE, &enveloped(WORKER, 9, &stored(WORKER, 1, None, &[2])));
+    assert_eq!(gaps(&observer), 0, "its number tells");
+    assert_eq!(lost(&mut observer), [(MissedCause::EnvelopeGap, 5)]);
+    broke_of(&mut observer, WORKER);
+    assert_eq!(gaps(&observer), 1, "a later break is another gap");
+}
+
+#[test]
+fn a_break_of_a_publisher_that_had_not_spoken_is_a_gap_only_if_it_spoke_meanwhile() {
+    let mut observer = Observer::new();
+    broke_of(&mut observer, WORKER);
+    broke_of(&mut observer, WORKER + 1);
+    assert_eq!(observer.source().gaps, []);
+    observer.nats(CORE, &enveloped(WORKER, 0, &stored(WORKER, 0, None, &[1])));
+    assert_eq!(observer.source().gaps, [], "from its beginning");
+    observer.nats(CORE, &enveloped(WORKER + 1, 6, &stored(WORKER + 1, 6, None, &[1])));
+    assert_eq!(observer.source().gaps.len(), 1);
+    observer.nats(CORE, &enveloped(WORKER + 2, 6, &stored(WORKER + 2, 6, None, &[1])));
+    assert_eq!(observer.source().gaps[0].count, 1, "who never broke only joined late");
+}
+
+#[test]
+fn more_breaks_than_are_kept_apart_are_one_of_all() {
+    let mut missing = Missing::default();
+    let at = Break { since_ms: Millis(1), until_ms: Millis(2) };
+    (0..20_000).for_each(|publisher| missing.broke_of(Topic::KvEvents, publisher, at));
+    assert!(missing.of_publishers.len() < 20_000 && !missing.breaks.is_empty());
+}
