@@ -22,6 +22,8 @@ use radixscope_intake::Intake;
 use radixscope_model::record::{Entry, Record, SourceKind};
 use radixscope_state::sink::RecordSink;
 
+#[cfg(test)]
+pub(crate) use inbox::HandedOver;
 pub use inbox::{HubEnded, QueueLimits, SourceHandle};
 pub use log::Published;
 pub use snapshot::EncodeError;
