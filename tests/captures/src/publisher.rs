@@ -186,6 +186,7 @@ impl Shared {
     }
 
     fn serve(&self, id: u64, mut stream: TcpStream) -> std::io::Result<()> {
+        stream.set_nodelay(true)?;
         let mut greeting = [0; 64];
         (greeting[0], greeting[8], greeting[9], greeting[10], greeting[11]) = (0xff, 1, 0x7f, 3, self.minor);
         greeting[12..16].copy_from_slice(b"NULL");
