@@ -1,11 +1,19 @@
-//! Values of discovery.
+//! Entries of discovery: a key, a line feed, a value.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use radixscope_dynamo::discovery::ModelCard;
+use radixscope_dynamo::discovery::{ModelCard, decode};
 
-fuzz_target!(|value: &[u8]| {
-    if let Err(error) = ModelCard::decode(value) {
+fuzz_target!(|entry: &[u8]| {
+    if let Err(error) = ModelCard::decode(entry) {
         radixscope_fuzz::check_error(&error);
+    }
+    let end = entry.iter().position(|&byte| byte == b'\n').unwrap_or(0);
+    let (key, value) = entry.split_at(end);
+    // Also values whose keys the fuzzer did not find.
+    for key in [&*String::from_utf8_lossy(key), "v1/event_channels/a/b/c/1", "v1/event_sources/namespace/a/topic/t/1"] {
+        if let Err(error) = decode(key, value.strip_prefix(b"\n").unwrap_or(value)) {
+            radixscope_fuzz::check_error(&error);
+        }
     }
 });

@@ -13,22 +13,26 @@ use url::Url;
 
 mod base_path;
 mod check;
+mod discovery_at;
 mod invalid;
 mod judged;
 mod log_file;
 mod metrics_url;
 mod origin;
 mod secret;
+mod trees;
 mod zmq_endpoint;
 
 pub use base_path::BasePath;
 pub use check::{Badness, Check, Look, Output};
+pub use discovery_at::{DiscoveryAt, EtcdServers};
 pub use invalid::InvalidOption;
 pub use judged::Judged;
 pub use log_file::LogFile;
 pub use metrics_url::MetricsUrl;
 pub use origin::{AllowedOrigin, FrameAncestors};
 pub use secret::Secret;
+pub use trees::{CallbackAddress, TreeDumps, Trees};
 pub use zmq_endpoint::ZmqEndpoint;
 
 /// A live, in-browser window into NVIDIA Dynamo's KV-cache-aware router.
@@ -83,6 +87,9 @@ pub struct Sources {
     /// Where Dynamo publishes.
     #[command(flatten)]
     pub nats: Nats,
+    /// Where Dynamo's processes register.
+    #[command(flatten)]
+    pub discovery: Discovery,
     /// Where Dynamo publishes, if not over NATS.
     #[command(flatten)]
     pub zmq: Zmq,
@@ -92,6 +99,9 @@ pub struct Sources {
     /// Whose metrics are scraped.
     #[command(flatten)]
     pub prometheus: Prometheus,
+    /// Whether workers are asked for their blocks.
+    #[command(flatten)]
+    pub trees: Trees,
 }
 
 /// The NATS server to listen to.
@@ -99,8 +109,8 @@ pub struct Sources {
 #[command(next_help_heading = "NATS")]
 pub struct Nats {
     /// NATS server that Dynamo uses; several, separated by commas, are servers of one cluster; without it, which needs
-    /// --prometheus or --logs, caches are not shown
-    #[arg(long, env = "RADIXSCOPE_NATS", value_name = "URL", value_delimiter = ',', required_unless_present_any = ["prometheus", "logs", "zmq_broker"], value_parser = nats_url)]
+    /// --discovery, --zmq-broker, --prometheus or --logs, nothing is received over NATS
+    #[arg(long, env = "RADIXSCOPE_NATS", value_name = "URL", value_delimiter = ',', required_unless_present_any = ["prometheus", "logs", "discovery", "zmq_broker"], value_parser = nats_url)]
     pub nats: Vec<Url>,
     /// How we log in there.
     #[command(flatten)]
@@ -111,6 +121,39 @@ pub struct Nats {
     /// Most messages of JetStream history (Dynamo 0.8, 0.9) read per stream at the start; 0 reads none
     #[arg(long, env = "RADIXSCOPE_HISTORY_MESSAGES", value_name = "MESSAGES", default_value_t = 2_000_000)]
     pub history_messages: u64,
+}
+
+/// Dynamo's discovery.
+#[derive(Args, Debug, Clone, Default)]
+#[command(next_help_heading = "Discovery")]
+pub struct Discovery {
+    #[allow(rustdoc::bare_urls, reason = "it is help on the command line too")]
+    /// Where Dynamo's processes register: etcd://[user:password@]host:2379 (several hosts separated by commas; etcds:// with
+    /// TLS), as their ETCD_ENDPOINTS, or file:FOLDER, as their DYN_FILE_KV; it tells who is there, capacities, who left at
+    /// once, and where the ZeroMQ event plane and the workers' answers are [default: not read]
+    #[arg(long, env = "RADIXSCOPE_DISCOVERY", value_name = "etcd://HOST:PORT|file:FOLDER")]
+    pub discovery: Option<DiscoveryAt>,
+    /// User of etcd, unless the address names one
+    #[arg(long, env = "RADIXSCOPE_DISCOVERY_USER", value_name = "NAME", requires = "discovery_password")]
+    pub discovery_user: Option<String>,
+    /// Password of that user; better given by its variable than on a command line that others can list
+    #[arg(
+        long,
+        env = "RADIXSCOPE_DISCOVERY_PASSWORD",
+        value_name = "PASSWORD",
+        hide_env_values = true,
+        requires = "discovery_user"
+    )]
+    pub discovery_password: Option<Secret>,
+    /// Certificates of the authorities to trust, as a PEM file [default: the system's]
+    #[arg(long, env = "RADIXSCOPE_DISCOVERY_TLS_CA", value_name = "FILE")]
+    pub discovery_tls_ca: Option<PathBuf>,
+    /// Certificate to show etcd where it asks for one, as a PEM file
+    #[arg(long, env = "RADIXSCOPE_DISCOVERY_TLS_CERT", value_name = "FILE", requires = "discovery_tls_key")]
+    pub discovery_tls_cert: Option<PathBuf>,
+    /// Key of that certificate, as a PEM file
+    #[arg(long, env = "RADIXSCOPE_DISCOVERY_TLS_KEY", value_name = "FILE", requires = "discovery_tls_cert")]
+    pub discovery_tls_key: Option<PathBuf>,
 }
 
 /// The ZeroMQ event plane, Dynamo's default from 1.3 on.

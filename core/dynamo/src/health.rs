@@ -1,16 +1,13 @@
 //! A frontend's `/health`: the instances that it knows (reference §7.6). A worker's own `/health` lists none.
 
+use super::discovery::{Instance, instance};
 use super::error::{DecodeError, Reason};
-use super::wire::{Fault, InField, Json, Wire, required};
-use radixscope_model::id::WorkerId;
+use super::request_plane::QueryEndpoint;
+use super::wire::{Fault, InField, Json, Wire};
 use radixscope_model::record::Topic;
 
-/// Most instances that are read of one list.
-pub const MAX_INSTANCES: usize = 4_096;
-/// The endpoint that takes requests; others answer the router's questions.
-const REQUESTS: &str = "generate";
-/// Components that have such an endpoint and are no workers: the standalone router, and the router in a frontend (0.9).
-const ROUTERS: [&str; 2] = ["router", "kv-router"];
+/// Most instances that are read of one list: two thousand workers of eight ranks, each rank with an endpoint of its own.
+pub const MAX_INSTANCES: usize = 18_000;
 
 /// What a frontend says of itself and of the workers it knows.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -19,17 +16,8 @@ pub struct Health {
     pub is_ready: bool,
     /// Workers that take requests.
     pub workers: Vec<Instance>,
-}
-
-/// A worker that a frontend knows.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Instance {
-    /// The worker process.
-    pub id: WorkerId,
-    /// Dynamo namespace.
-    pub namespace: String,
-    /// Dynamo component.
-    pub component: String,
+    /// Who answers queries for blocks.
+    pub query_endpoints: Vec<QueryEndpoint>,
 }
 
 /// Reads the body of an answer, whatever its status. `None`: it lists no instances, as a worker's own.
@@ -41,21 +29,22 @@ pub fn decode(body: &[u8]) -> Result<Option<Health>, DecodeError> {
 }
 
 fn read<'a, W: Wire<'a>>(wire: &mut W) -> Result<Option<Health>, Fault> {
-    let (mut is_ready, mut workers) = (true, None);
+    let (mut is_ready, mut listed) = (true, None);
     let mut left = wire.map()?;
     while let Some(key) = wire.next_key(&mut left)? {
         match key {
             b"status" => is_ready = wire.text().field("status")? != "not_ready",
-            b"instances" => workers = wire.optional(instances).field("instances")?,
+            b"instances" => listed = wire.optional(instances).field("instances")?,
             _ => wire.skip()?,
         }
     }
     wire.end()?;
-    Ok(workers.map(|workers| Health { is_ready, workers }))
+    let health = |(workers, query_endpoints)| Health { is_ready, workers, query_endpoints };
+    Ok(listed.map(health))
 }
 
-fn instances<'a, W: Wire<'a>>(wire: &mut W) -> Result<Vec<Instance>, Fault> {
-    let mut workers = Vec::new();
+fn instances<'a, W: Wire<'a>>(wire: &mut W) -> Result<(Vec<Instance>, Vec<QueryEndpoint>), Fault> {
+    let (mut workers, mut query_endpoints) = (Vec::new(), Vec::new());
     let mut count = 0;
     let mut left = wire.array()?;
     while wire.next_element(&mut left)? {
@@ -63,33 +52,11 @@ fn instances<'a, W: Wire<'a>>(wire: &mut W) -> Result<Vec<Instance>, Fault> {
         if count > MAX_INSTANCES {
             return Err(Fault::new(Reason::TooLarge, "holds more instances than are read", wire.at()));
         }
-        workers.extend(instance(wire)?);
+        let instance = instance(wire)?;
+        query_endpoints.extend(instance.query_endpoint());
+        workers.extend(instance.is_worker().then_some(instance));
     }
-    Ok(workers)
-}
-
-fn instance<'a, W: Wire<'a>>(wire: &mut W) -> Result<Option<Instance>, Fault> {
-    let at = wire.at();
-    let (mut id, mut namespace, mut component, mut endpoint) = (None, None, None, None);
-    let mut left = wire.map()?;
-    while let Some(key) = wire.next_key(&mut left)? {
-        match key {
-            b"instance_id" => id = Some(wire.u64().field("instance_id")?),
-            b"namespace" => namespace = Some(wire.text().field("namespace")?),
-            b"component" => component = Some(wire.text().field("component")?),
-            b"endpoint" => endpoint = Some(wire.text().field("endpoint")?),
-            _ => wire.skip()?,
-        }
-    }
-    let (endpoint, component) = (required(endpoint, "endpoint", at)?, required(component, "component", at)?);
-    if endpoint != REQUESTS || ROUTERS.contains(&&*component) {
-        return Ok(None);
-    }
-    Ok(Some(Instance {
-        id: WorkerId(required(id, "instance_id", at)?),
-        namespace: required(namespace, "namespace", at)?.into_owned(),
-        component: component.into_owned(),
-    }))
+    Ok((workers, query_endpoints))
 }
 
 #[cfg(test)]
@@ -97,6 +64,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+    use radixscope_model::id::Worker;
 
     const WORKER: u64 = 7_668_682_361_666_917_894;
 
@@ -114,15 +82,18 @@ mod tests {
         let body = json!({"status": "healthy", "endpoints": ["dyn://dynamo.backend.generate"], "instances": [
             instance("backend", "generate"), instance("backend", "worker_kv_query_source_cd50057603889"),
             instance("router", "generate"), instance("kv-router", "generate")]});
-        let worker =
-            Instance { id: WorkerId(WORKER), namespace: "dynamo".into(), component: "backend".into() };
-        assert_eq!(read(&body), Ok(Some(Health { is_ready: true, workers: vec![worker] })));
+        let Health { is_ready, workers, query_endpoints } = read(&body).unwrap().unwrap();
+        let workers: Vec<_> = workers.iter().map(|of| (of.instance_id.0, &*of.component)).collect();
+        assert_eq!((is_ready, workers), (true, vec![(WORKER, "backend")]));
+        let [query] = &query_endpoints[..] else { panic!("one answers queries: {query_endpoints:?}") };
+        assert_eq!((query.worker, query.publisher_id), (Worker::new(WORKER, 0), Some(0x000c_d500_5760_3889)));
     }
 
     #[test]
     fn a_frontend_that_is_not_ready_says_so_and_a_worker_lists_nothing() {
         let body = json!({"instances": [], "status": "not_ready"});
-        assert_eq!(read(&body), Ok(Some(Health { is_ready: false, workers: vec![] })));
+        let health = Health { is_ready: false, workers: vec![], query_endpoints: vec![] };
+        assert_eq!(read(&body), Ok(Some(health)));
         let own = json!({"status": "ready", "uptime": {"secs": 3}, "endpoints": {"generate": "ready"}});
         assert_eq!(read(&own), Ok(None));
     }

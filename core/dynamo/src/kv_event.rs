@@ -7,6 +7,7 @@ use std::ops::Range;
 
 use super::envelope::Format;
 use super::error::{DecodeError, Faults, Reason};
+use super::tree_query::MAX_TREE_HASHES;
 use super::wire::{
     Fault, InField, Json, Kind, Left, MsgPack, PlainEvent, PlainRun, Wire, once, pass, required,
 };
@@ -100,6 +101,8 @@ pub struct KvEvents {
     pub batch: bool,
     /// Hashes of the pictures of the run that is read.
     pictures: Vec<u64>,
+    /// Whether a whole tree is read, which may be larger than a message.
+    is_tree: bool,
 }
 
 impl KvEvents {
@@ -116,6 +119,19 @@ impl KvEvents {
             Format::Json => self.read(&mut Json::new(body)),
             Format::MsgPack => self.read(&mut MsgPack::new(body)),
         }
+    }
+
+    /// Reads the array of events that a whole tree is sent as: one that is bad spoils all.
+    pub(super) fn read_whole<'a, W: Wire<'a>>(&mut self, wire: &mut W) -> Result<(), Fault> {
+        self.batch = true;
+        self.is_tree = true;
+        let mut left = wire.array()?;
+        while wire.next_element(&mut left)? {
+            self.bound(wire)?;
+            self.event_or_nothing(wire)?;
+        }
+        self.is_tree = false;
+        Ok(())
     }
 
     /// The blocks of a stored event.
@@ -335,10 +351,14 @@ impl KvEvents {
     /// Keeps the scratch, and with it the indices, small.
     #[inline]
     fn bound<'a, W: Wire<'a>>(&self, wire: &W) -> Result<(), Fault> {
-        if self.blocks.len() + self.removed.len() < MAX_HASHES {
-            return Ok(());
-        }
-        Err(Fault::new(Reason::TooLarge, "more than 2^20 blocks in a message", wire.at()))
+        let hashes = self.blocks.len() + self.removed.len();
+        let (is_within, problem) = match self.is_tree {
+            false => (hashes < MAX_HASHES, "more than 2^20 blocks in a message"),
+            true => {
+                (hashes + self.events.len() < MAX_TREE_HASHES, "more than 2^23 events and blocks in a tree")
+            }
+        };
+        if is_within { Ok(()) } else { Err(Fault::new(Reason::TooLarge, problem, wire.at())) }
     }
 }
 

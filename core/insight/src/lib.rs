@@ -7,6 +7,7 @@
 pub mod baseline;
 pub mod capacity;
 pub mod check;
+pub mod completeness;
 pub mod counterfactual;
 pub mod in_flight;
 pub mod latency;

@@ -153,7 +153,7 @@ fn symptoms(fault: Fault) -> &'static [&'static str] {
         Fault::HotWorker => &["spread", "queueing", "slo_breach"],
         Fault::StarvedWorker => &["spread", "cascade", "slo_breach"],
         Fault::KillWorker => &["errors", "queueing", "slo_breach"],
-        Fault::GhostWorker => &["joined_late"],
+        Fault::GhostWorker => &["tree_partial"],
         Fault::RouterRestart => &["router_restarted"],
         Fault::MixedPlanes => &["spread"],
         Fault::MemoryFull => &["queueing", "slo_breach", "churn"],

@@ -13,7 +13,8 @@ use radixscope_dynamo::subject::Subject;
 pub enum Command {
     /// Ask a worker. Answered by one [`crate::Payload::TreeAnswer`] with the same number, whatever comes of it.
     Query(TreeQuery),
-    /// Nobody waits for the answer any more: none is given, unless it is on its way.
+    /// Nobody waits for the answer any more. The query is answered all the same, by
+    /// [`QueryFault::Cancelled`](radixscope_dynamo::tree_query::QueryFault::Cancelled) unless it was answered before.
     CancelQuery {
         /// Number of the query.
         id: u64,

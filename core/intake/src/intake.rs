@@ -4,10 +4,11 @@
 //! so the log, every viewer and every recording hold the finished decision, and no viewer needs the prompts.
 
 use crate::block_lifetime::BlockLifetimes;
+use crate::command::Command;
 use crate::ingest::{Ingest, Missing, Out, Published, RequestObservation, Sink};
 use crate::payload::Received;
 use crate::routing::{Routing, is_known, returns};
-use radixscope_model::id::{Millis, SourceIx, WorkerIx};
+use radixscope_model::id::{Millis, SourceIx, Worker, WorkerIx};
 use radixscope_model::record::{Entry, MissedCause, Record, SourceKind, Topic};
 use radixscope_state::sink::RecordSink;
 
@@ -65,6 +66,16 @@ impl Intake {
         for record in self.block_lifetimes.flush(at_ms) {
             sink.append(&Entry { at_ms, record });
         }
+    }
+
+    /// What sources are to do, since the last call.
+    pub fn commands(&mut self) -> Vec<Command> {
+        Vec::new()
+    }
+
+    /// Has a worker asked for its blocks. `false`: nothing tells where.
+    pub fn request_dump(&mut self, _worker: Worker) -> bool {
+        false
     }
 
     /// How long blocks live.

@@ -61,6 +61,9 @@ pub enum Payload {
         key: Arc<str>,
         /// JSON. `None`: the entry is gone.
         value: Option<Bytes>,
+        /// Lease that the entry lives by, where the store has such: its number is the id of the process that made the
+        /// entry, which for a worker is its own.
+        lease: Option<u64>,
     },
     /// A line of a log of one of Dynamo's processes.
     LogLine {
@@ -139,7 +142,7 @@ impl Payload {
             | Self::LogLine { line: bytes, .. }
             | Self::Scrape { text: bytes, .. }
             | Self::Health { answer: bytes, .. } => bytes.len(),
-            Self::Discovery { key, value } => key.len() + value.as_ref().map_or(0, Bytes::len),
+            Self::Discovery { key, value, .. } => key.len() + value.as_ref().map_or(0, Bytes::len),
             Self::TreeAnswer { size_bytes, .. } | Self::Unreadable { size_bytes, .. } => *size_bytes,
             Self::Subscribed { .. } => 0,
         }

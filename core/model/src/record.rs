@@ -33,6 +33,7 @@ macro_rules! words {
 }
 
 mod finding;
+mod knowledge;
 mod pool;
 mod scrape;
 
@@ -44,6 +45,7 @@ use crate::formula::Formula;
 use crate::id::{BlockHash, DecisionId, Millis, SourceIx, TokensHash, Worker, WorkerIx};
 
 pub use finding::{CheckStatus, Evidence, Finding, Fix, PanelRef, Phase, RuleStatus, Severity};
+pub use knowledge::{Asking, Drift, KnowledgeWhy, TreeKnowledge};
 pub use pool::{Role, RoleEvidence, RoutingMode, Tier};
 pub use scrape::{
     Counter, Gauge, Histogram, HistogramKind, ModelFigures, ProcessRole, QueueFigures, RankFigures,
@@ -188,6 +190,83 @@ pub enum Record<'a> {
         stored: u32,
         /// Blocks removed there.
         removed: u32,
+    },
+    /// A worker's answer with all its blocks is being applied: those that the limit keeps out of the picture come again.
+    DumpBegan {
+        /// Whose answer.
+        worker: WorkerIx,
+    },
+    /// A worker holds these blocks by its own answer to a query, or by an event that is applied once more after it. Nothing was
+    /// stored now, and when they were is not known.
+    DumpStored {
+        /// Who holds them.
+        worker: WorkerIx,
+        /// In which lower tier; `None`: in device memory.
+        tier: Option<Tier>,
+        /// Block that the first of `blocks` continues; `None`: `blocks` start a prompt.
+        parent: Option<BlockHash>,
+        /// The blocks, each the child of the one before.
+        #[serde(borrow)]
+        blocks: Cow<'a, [Block]>,
+    },
+    /// A worker does not hold these blocks by its own answer to a query, or by an event that is applied once more after it.
+    DumpRemoved {
+        /// Who does not hold them.
+        worker: WorkerIx,
+        /// In which lower tier; `None`: in device memory.
+        tier: Option<Tier>,
+        /// Their engine hashes.
+        #[serde(borrow)]
+        hashes: Cow<'a, [BlockHash]>,
+    },
+    /// A KV event that an answer of the worker already held when it arrived: received, and not applied.
+    Passed {
+        /// Whose event.
+        worker: WorkerIx,
+        /// Blocks that it stored in device memory; `None`: it is no stored event.
+        stored: Option<u32>,
+        /// Blocks that it removed from device memory; `None`: it is no removed event.
+        removed: Option<u32>,
+    },
+    /// How much is known of the blocks that a worker holds, whenever that changed.
+    Knowledge {
+        /// Whose blocks.
+        worker: WorkerIx,
+        /// How much.
+        knowledge: TreeKnowledge,
+        /// Why.
+        why: KnowledgeWhy,
+    },
+    /// Where asking a worker for its blocks stands, whenever that changed.
+    Asking {
+        /// Who is asked.
+        worker: WorkerIx,
+        /// Where it stands.
+        state: Asking,
+        /// In words: what happened, what is tried, what to do. Empty where there is nothing to say.
+        #[serde(borrow)]
+        detail: Cow<'a, str>,
+    },
+    /// Two answers of a worker in a row differed from the tree that was kept from its events; or, without differences, one
+    /// answer agreed with it again.
+    Drift {
+        /// Whose.
+        worker: WorkerIx,
+        /// By how much.
+        drift: Drift,
+    },
+    /// Of what was recorded as [`Record::Missed`], so much was got back from the worker.
+    Recovered {
+        /// Where it should have come from.
+        source: SourceIx,
+        /// Whose it was.
+        worker: WorkerIx,
+        /// What it was about.
+        topic: Topic,
+        /// How we knew that it was missing.
+        cause: MissedCause,
+        /// How many, in the unit of the cause.
+        count: u64,
     },
     /// What a worker's engine says it uses for running requests (not its prefix cache).
     EngineLoad {
@@ -657,6 +736,8 @@ pub enum GoneWhy {
     Metrics,
     /// Nobody spoke of it for long, and its place was needed.
     Silent,
+    /// Discovery no longer holds its endpoint or its model card.
+    Discovery,
 }
 
 /// How long blocks live on a worker, over the last minute. Measured on the blocks whose hash falls into a fixed
@@ -915,7 +996,7 @@ words! {
 }
 words! {
     /// Name in the API.
-    GoneWhy { Log => "log", Health => "health", Metrics => "metrics", Silent => "silent" }
+    GoneWhy { Log => "log", Health => "health", Metrics => "metrics", Silent => "silent", Discovery => "discovery" }
 }
 words! {
     /// Name in the API.

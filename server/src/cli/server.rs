@@ -39,6 +39,11 @@ impl Feed {
     {
         Self { named: (name, kind), run: Box::new(|to, stopped| Box::pin(run(to, stopped))) }
     }
+
+    /// What kind of source it is.
+    pub(super) fn kind(&self) -> SourceKind {
+        self.named.1
+    }
 }
 
 /// The hub and its sources at work.

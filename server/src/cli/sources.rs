@@ -7,19 +7,29 @@ use radixscope_model::record::SourceKind;
 
 use super::Failure;
 use super::server::Feed;
-use crate::config::{LogFile, MetricsUrl, Sources};
-use crate::source::{logs, nats, prometheus, zmq};
+use crate::config::{LogFile, MetricsUrl, Sources, TreeDumps};
+use crate::source::{discovery, logs, nats, prometheus, trees, zmq};
 
 /// A feed for each.
 pub(super) fn feeds(from: Sources) -> Result<Vec<Feed>, Failure> {
-    let Sources { nats: listen_to, zmq, logs, prometheus: scraped } = from;
+    let Sources { nats: listen_to, discovery, zmq, logs, prometheus: scraped, trees: asked } = from;
     let namespace = listen_to.namespace.clone();
     let conflict = LogFile::conflict(&logs.logs).or_else(|| MetricsUrl::conflict(&scraped.prometheus));
     if let Some(conflict) = conflict {
         return Err(Failure::Usage(anyhow!(conflict)));
     }
+    let asks =
+        trees::Source::new(asked.callback, &listen_to).map_err(|error| Failure::Usage(error.into()))?;
     let mut feeds = Vec::new();
-    if listen_to.nats.is_empty() && zmq.zmq_broker.is_empty() {
+    // It comes first: who is there is known before anybody speaks.
+    let found = discovery::Source::new(discovery, namespace.clone());
+    let found = found.map_err(|error| Failure::Usage(error.into()))?;
+    let is_found = found.is_some();
+    feeds.extend(found.map(|source| {
+        let name = source.name().to_owned();
+        Feed::new(name, SourceKind::Discovery, |to, stopped| source.run(to, stopped))
+    }));
+    if listen_to.nats.is_empty() && zmq.zmq_broker.is_empty() && !is_found {
         tracing::warn!("without --nats no KV events are received: caches and their contents stay unknown");
     }
     if !listen_to.nats.is_empty() {
@@ -27,11 +37,11 @@ pub(super) fn feeds(from: Sources) -> Result<Vec<Feed>, Failure> {
         let name = source.name().to_owned();
         feeds.push(Feed::new(name, SourceKind::Nats, |to, stopped| source.run(to, stopped)));
     }
-    if !zmq.zmq_broker.is_empty() {
+    // A broker is listened to without being told to, publishers as discovery names them.
+    if is_found || !zmq.zmq_broker.is_empty() {
         let source = zmq::Source::new(zmq.zmq_broker, namespace);
-        // A broker is listened to without being told to.
-        let (_, commands) = mpsc::channel(1);
         feeds.push(Feed::new(source.name(), SourceKind::Zmq, move |to, stopped| {
+            let commands = to.take_commands().unwrap_or_else(|| mpsc::channel(1).1);
             source.run(to, commands, stopped)
         }));
     }
@@ -43,5 +53,11 @@ pub(super) fn feeds(from: Sources) -> Result<Vec<Feed>, Failure> {
         let source = logs::Source::new(log);
         Feed::new(source.name().to_owned(), SourceKind::Logs, |to, stopped| source.run(to, stopped))
     }));
+    // Without events nothing would keep up what workers answer.
+    if asked.tree_dumps != TreeDumps::Off && feeds.iter().any(|feed: &Feed| feed.kind().is_event_plane()) {
+        feeds.push(Feed::new(trees::NAME.to_owned(), SourceKind::WorkerTrees, |to, stopped| {
+            asks.run(to, stopped)
+        }));
+    }
     Ok(feeds)
 }

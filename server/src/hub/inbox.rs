@@ -9,7 +9,7 @@ use std::time::Instant;
 
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
 
-use radixscope_intake::{Break, Missing, Payload, Received};
+use radixscope_intake::{Break, Command, Missing, Payload, Received};
 use radixscope_model::id::{Millis, SourceIx};
 use radixscope_model::record::{LinkState, MissedCause, Topic};
 
@@ -78,6 +78,8 @@ pub struct SourceHandle {
     patient: Arc<Patient>,
     limits: QueueLimits,
     pending: Arc<Pending>,
+    /// Taken by the source that carries them out.
+    commands: Arc<Mutex<Option<mpsc::Receiver<Command>>>>,
 }
 
 /// What messages that can wait may take of the queue: half of it, so that those that cannot still find room.
@@ -111,7 +113,7 @@ impl Inbox {
         Self { queue, sender, room: Arc::new(Semaphore::new(bytes)), patient, limits }
     }
 
-    pub(super) fn handle(&self, source: SourceIx) -> SourceHandle {
+    pub(super) fn handle(&self, source: SourceIx, commands: Option<mpsc::Receiver<Command>>) -> SourceHandle {
         SourceHandle {
             source,
             queue: self.sender.clone(),
@@ -119,6 +121,7 @@ impl Inbox {
             patient: Arc::clone(&self.patient),
             limits: self.limits,
             pending: Arc::default(),
+            commands: Arc::new(Mutex::new(commands)),
         }
     }
 
@@ -147,6 +150,12 @@ impl SourceHandle {
     /// Which source this is.
     pub fn source(&self) -> SourceIx {
         self.source
+    }
+
+    /// What this source is to do, for a kind of source that is told: queries for one that asks workers, publishers for
+    /// ZeroMQ. `None`: it is told nothing, or somebody else carries it out.
+    pub fn take_commands(&self) -> Option<mpsc::Receiver<Command>> {
+        self.commands.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 
     /// Hands over a live message without waiting. `false`: the queue is full and the message is dropped. It is counted
@@ -229,9 +238,13 @@ impl SourceHandle {
         self.queue.send(input).await.map_err(|_| HubEnded)
     }
 
-    /// A message's share of the bound in bytes; one larger than the whole bound takes all of it.
+    /// A message's share of the bound in bytes; one larger than the whole bound takes all of it. Trees are bounded where
+    /// they are read: a large one that waited for room here would keep it from live messages.
     fn share(&self, payload: &Payload) -> u32 {
-        let bytes = payload.size_bytes() + OVERHEAD_BYTES;
+        let bytes = match payload {
+            Payload::TreeAnswer { .. } => OVERHEAD_BYTES,
+            _ => payload.size_bytes() + OVERHEAD_BYTES,
+        };
         u32::try_from(bytes.min(self.limits.bytes)).unwrap_or(u32::MAX)
     }
 
@@ -291,7 +304,7 @@ mod tests {
 
     fn inbox(messages: usize, bytes: usize) -> (Inbox, SourceHandle) {
         let inbox = Inbox::new(QueueLimits { messages, bytes });
-        let handle = inbox.handle(SourceIx(0));
+        let handle = inbox.handle(SourceIx(0), None);
         (inbox, handle)
     }
 

@@ -3,6 +3,7 @@
 //! Messages come in over one bounded queue, become records, are folded and published. Readers send a question, which
 //! is answered between two batches of input; no lock lies round the state. It knows neither NATS nor HTTP.
 
+mod commands;
 mod inbox;
 mod log;
 mod snapshot;
@@ -19,6 +20,7 @@ use tokio::time::MissedTickBehavior;
 
 use radixscope_insight::check::Checks;
 use radixscope_intake::Intake;
+use radixscope_model::id::Worker;
 use radixscope_model::record::{Entry, Record, SourceKind};
 use radixscope_state::sink::RecordSink;
 
@@ -32,6 +34,7 @@ pub use view::{SourceStats, Stats, View};
 
 use crate::shutdown::{Shutdown, over};
 use crate::time::{now, random};
+use commands::Commands;
 use inbox::{Inbox, Input, Queued};
 use state::State;
 use view::{DepthCache, PictureCache};
@@ -63,6 +66,7 @@ type Question = Box<dyn FnOnce(&mut View<'_>) + Send>;
 enum Ask {
     Read(Question),
     Join(Option<Resume>, oneshot::Sender<Result<Joined, EncodeError>>),
+    RequestDump(Vec<Worker>, oneshot::Sender<Vec<bool>>),
 }
 
 /// Why a question got no answer.
@@ -124,6 +128,7 @@ impl Hub {
             state: State::new(config.max_nodes, config.log_bytes, epoch),
             inbox: Inbox::new(config.queue),
             handles: Vec::new(),
+            commands: Commands::default(),
             stats: Stats::new(sources.len()),
             depth: DepthCache::default(),
             pictures: PictureCache::default(),
@@ -160,6 +165,15 @@ impl Hub {
         Ok(self.ask(Ask::Join(resume, answer), answered).await??)
     }
 
+    /// Has workers asked for their blocks; of each whether something tells where.
+    ///
+    /// # Errors
+    /// The hub has ended or is too busy.
+    pub async fn request_dumps(&self, workers: Vec<Worker>) -> Result<Vec<bool>, AskError> {
+        let (answer, answered) = oneshot::channel();
+        self.ask(Ask::RequestDump(workers, answer), answered).await
+    }
+
     /// How many viewers there are and were.
     pub fn viewers(&self) -> &Arc<ViewerCounts> {
         &self.viewers
@@ -181,6 +195,8 @@ struct HubTask {
     state: State,
     inbox: Inbox,
     handles: Vec<SourceHandle>,
+    /// The ways to those that carry out what intake wants.
+    commands: Commands,
     stats: Stats,
     depth: DepthCache,
     pictures: PictureCache,
@@ -188,9 +204,9 @@ struct HubTask {
 
 impl HubTask {
     fn add_source(&mut self, name: &str, kind: SourceKind) -> Option<SourceHandle> {
-        let Self { intake, state, inbox, .. } = self;
+        let Self { intake, state, inbox, commands, .. } = self;
         let ix = intake.source(name, kind, now(), state)?;
-        let handle = inbox.handle(ix);
+        let handle = inbox.handle(ix, commands.of(ix, kind));
         self.handles.push(handle.clone());
         Some(handle)
     }
@@ -209,6 +225,7 @@ impl HubTask {
                 Some(ask) = questions.recv() => self.answer(ask),
                 _ = self.inbox.receive(&mut inputs, INPUTS_A_TURN) => {
                     inputs.drain(..).for_each(|input| self.take(input));
+                    self.hand_over();
                     // A long queue is always ready: without this no other task of this thread would run.
                     tokio::task::yield_now().await;
                 }
@@ -256,12 +273,28 @@ impl HubTask {
         checks.run(at_ms, state);
         stats.end_second();
         pictures.forget_unused();
+        self.hand_over();
+    }
+
+    /// Hands on what intake wants done. Never waits.
+    fn hand_over(&mut self) {
+        let Self { intake, state, commands, .. } = self;
+        for command in intake.commands() {
+            if let Some(unanswered) = commands.send(command, now()) {
+                intake.take(&unanswered, state);
+            }
+        }
     }
 
     fn answer(&mut self, ask: Ask) {
         match ask {
             Ask::Join(resume, answer) => {
                 let _ = answer.send(self.state.join(resume));
+            }
+            Ask::RequestDump(workers, answer) => {
+                let asked = workers.into_iter().map(|worker| self.intake.request_dump(worker)).collect();
+                self.hand_over();
+                let _ = answer.send(asked);
             }
             Ask::Read(read) => {
                 self.stats.queued_messages = self.inbox.len();

@@ -55,7 +55,9 @@ impl Simulated {
         let Self { channel, name, payload, .. } = self;
         match channel {
             Channel::Nats => subjects.publication(&name, None, payload),
-            Channel::Discovery => Some(Payload::Discovery { key: name.into(), value: Some(payload) }),
+            Channel::Discovery => {
+                Some(Payload::Discovery { key: name.into(), value: Some(payload), lease: None })
+            }
             Channel::Log => Some(Payload::LogLine { log: name.into(), line: payload }),
             Channel::Metrics => Some(Payload::Scrape { process: name.into(), text: payload }),
         }

@@ -20,7 +20,9 @@ impl Simulated {
                 let publication = self.subjects.publication(message.name, None, bytes);
                 publication.expect("the simulator delivers no copies")
             }
-            Channel::Discovery => Payload::Discovery { key: message.name.into(), value: Some(bytes) },
+            Channel::Discovery => {
+                Payload::Discovery { key: message.name.into(), value: Some(bytes), lease: None }
+            }
             Channel::Log => Payload::LogLine { log: message.name.into(), line: bytes },
             Channel::Metrics => Payload::Scrape { process: message.name.into(), text: bytes },
         }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use radixscope_captures::{Recording, fixtures};
-use radixscope_dynamo::discovery::ModelCard;
+use radixscope_dynamo::discovery::{ChannelTransport, DiscoveryEntry, decode};
 use radixscope_dynamo::envelope::{Format, open};
 use radixscope_dynamo::hit_rate::HitRate;
 use radixscope_dynamo::kv_event::{KvData, KvEvent, KvEvents, StorageTier};
@@ -104,7 +104,7 @@ fn every_message_of_every_capture_says_what_serde_says() {
 }
 
 #[test]
-fn every_discovery_value_of_every_capture_is_a_model_card_or_none() {
+fn every_entry_of_discovery_of_every_capture_is_what_its_key_says() {
     #[derive(serde::Deserialize)]
     struct Line<'a> {
         #[serde(borrow)]
@@ -122,13 +122,56 @@ fn every_discovery_value_of_every_capture_is_a_model_card_or_none() {
             lines += 1;
             let line: Line<'_> = serde_json::from_str(&line).expect("a line of a capture is JSON");
             for Pair { key, value } in line.kvs {
-                let card = ModelCard::decode(value.get().as_bytes()).expect("a real value decodes");
-                assert_eq!(card.is_some(), key.starts_with("v1/mdc/"), "{key}");
-                let Some(card) = card else { continue };
-                cards += 1;
-                assert_eq!(card.namespace, "dynamo");
-                assert!(key.ends_with(&format!("{:x}", card.instance_id.0)), "{key}");
-                assert!(card.block_size_tokens.is_some_and(|tokens| tokens > 0));
+                let entry = decode(&key, value.get().as_bytes()).expect("a real value decodes");
+                let id = match entry {
+                    DiscoveryEntry::Instance(of) => {
+                        assert!(key.starts_with("v1/instances/"), "{key}");
+                        assert_eq!(
+                            of.is_worker(),
+                            key.contains("end/generate/")
+                                || key.contains("fill/generate/")
+                                || key.contains("end2/generate/"),
+                            "{key}"
+                        );
+                        assert_eq!(
+                            of.query_endpoint().is_some(),
+                            of.endpoint.starts_with("worker_kv"),
+                            "{key}"
+                        );
+                        assert!(of.transport.is_some());
+                        of.instance_id.0
+                    }
+                    DiscoveryEntry::ModelCard(card) => {
+                        assert!(key.starts_with("v1/mdc/"), "{key}");
+                        cards += 1;
+                        assert!(card.block_size_tokens.is_some_and(|tokens| tokens > 0));
+                        card.instance_id.0
+                    }
+                    DiscoveryEntry::EventChannel(channel) => {
+                        assert!(key.starts_with("v1/event_channels/"), "{key}");
+                        let ChannelTransport::Nats { subject_prefix } = channel.transport else {
+                            panic!("{key}: these were recorded over NATS")
+                        };
+                        // The subject that discovery names is the one that we listen to.
+                        if channel.subject.topic != Topic::Other {
+                            let named = subject::parse(&format!("{subject_prefix}.{}", channel.topic));
+                            assert_eq!(named, Some(channel.subject), "{key}");
+                        }
+                        channel.publisher_id
+                    }
+                    DiscoveryEntry::EventSource(source) => {
+                        assert!(key.starts_with("v1/event_sources/"), "{key}");
+                        assert_eq!(source.subject.topic, Topic::KvEvents);
+                        let recovery = source.recovery.expect("who answers");
+                        assert_eq!(
+                            (Some(recovery.worker), recovery.publisher_id),
+                            (source.worker, Some(source.publisher_id))
+                        );
+                        source.publisher_id
+                    }
+                    DiscoveryEntry::Other => panic!("{key}"),
+                };
+                assert!(key.ends_with(&format!("/{id:x}")), "{key}");
             }
         }
         assert!(cards > 0 || lines == 0, "{} has no model card", capture.name());

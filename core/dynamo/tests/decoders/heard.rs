@@ -73,7 +73,7 @@ fn all(result: Result<(), Faults>) -> Vec<DecodeError> {
     faults.iter().map(|(error, _)| error.clone()).collect()
 }
 
-fn kv_events(events: &KvEvents, said: &mut String) {
+pub fn kv_events(events: &KvEvents, said: &mut String) {
     for event in &events.events {
         let id = event.event_id;
         let _ = match &event.data {

@@ -1,7 +1,7 @@
 //! Damaged and malicious input: never a panic, the right reason, an error that names the place.
 
 use proptest::prelude::*;
-use radixscope_dynamo::discovery::ModelCard;
+use radixscope_dynamo::discovery::{self, DiscoveryEntry, ModelCard};
 use radixscope_dynamo::envelope::{Format, open};
 use radixscope_dynamo::error::{DecodeError, Reason};
 use radixscope_dynamo::kv_event::KvEvents;
@@ -56,6 +56,46 @@ fn every_truncation_of_a_model_card_is_truncated() {
             let error = ModelCard::decode(&value.as_bytes()[..end]).unwrap_err();
             assert_eq!(error.reason, Reason::Truncated, "{error}");
         }
+    }
+}
+
+const ENTRIES: [(&str, &str); 3] = [
+    (
+        "v1/instances/dynamo/backend/generate/7",
+        r#"{"type":"Endpoint","component":"backend","endpoint":"generate","namespace":"dynamo","instance_id":7,"transport":{"tcp":"h:1/7/x"},"request_plane_codec":"msgpack"}"#,
+    ),
+    (
+        "v1/event_channels/namespace/d/component/b/topic/kv-events/7",
+        r#"{"type":"EventChannel","topic":"kv-events","instance_id":7,"transport":{"kind":"ZmqBroker","config":{"endpoint":"tcp://h:1","xpub_endpoints":["tcp://h:2"]}}}"#,
+    ),
+    (
+        "v1/event_sources/namespace/d/component/b/topic/kv-events/7",
+        r#"{"type":"EventSource","publisher_id":7,"topic":"kv-events","metadata":{"worker":{"worker_id":3,"dp_rank":1},"recovery_target":{"component":"b","endpoint":"worker_kv_query_source_7","namespace":"d","instance_id":3,"transport":{"tcp":"h:1/3/x"}}}}"#,
+    ),
+];
+
+#[test]
+fn every_truncation_of_an_entry_of_discovery_is_truncated_and_every_wrong_value_is_a_fault_or_nothing() {
+    for (key, value) in ENTRIES {
+        assert_ne!(discovery::decode(key, value.as_bytes()), Ok(DiscoveryEntry::Other), "{key}");
+        assert_eq!(discovery::decode("v1/else/a", value.as_bytes()), Ok(DiscoveryEntry::Other), "not opened");
+        for end in 0..value.len() {
+            let error = discovery::decode(key, &value.as_bytes()[..end]).unwrap_err();
+            assert_eq!(error.reason, Reason::Truncated, "{error}");
+        }
+        let entry: Value = serde_json::from_str(value).unwrap();
+        let mut all = Vec::new();
+        paths(&entry, "", &mut all);
+        for path in all {
+            for wrong in [json!(null), json!([]), json!({}), json!(-1), json!("x".repeat(2_000))] {
+                let mut changed = entry.clone();
+                *changed.pointer_mut(&path).unwrap() = wrong;
+                // It must not panic; where a name is too long it is not kept.
+                let _ = discovery::decode(key, changed.to_string().as_bytes());
+            }
+        }
+        let long = value.replace("kv-events", &"x".repeat(2_000)).replace("backend", &"y".repeat(2_000));
+        assert_eq!(discovery::decode(key, long.as_bytes()).unwrap_err().reason, Reason::TooLarge);
     }
 }
 
@@ -334,6 +374,7 @@ proptest! {
     fn random_bytes_never_panic(body in prop::collection::vec(any::<u8>(), 0..300)) {
         let _ = open(&body);
         let _ = ModelCard::decode(&body);
+        let _ = discovery::decode("v1/event_channels/a/b/c/1", &body);
         let _ = subject::parse(&String::from_utf8_lossy(&body));
         for topic in TOPICS {
             errors(topic, &body, Format::Json);

@@ -16,3 +16,4 @@ mod shapes;
 mod speed;
 mod topologies;
 mod traces;
+mod tree_queries;

@@ -32,7 +32,7 @@ pub struct Totals {
     pub unknown_parents: u64,
     /// Removed events.
     pub remove_events: u64,
-    /// Messages known to be lost.
+    /// Messages known to be lost and not got back.
     pub missed: u64,
     /// Requests that routers sent there.
     pub chosen: u64,
@@ -120,7 +120,7 @@ impl Totals {
             empty_stores: w.empty_stores_total,
             unknown_parents: w.unknown_parents_total,
             remove_events: w.remove_events_total,
-            missed: w.missed_total,
+            missed: w.missed_total.saturating_sub(w.recovered_total),
             chosen: decided.count,
             isl_blocks: decided.isl_blocks,
             overlap_blocks: decided.overlap_blocks,

@@ -98,8 +98,8 @@ recordings! { healthy:
 #[test]
 fn whoever_comes_late_is_told_so() {
     let tape = Tape::of("1.6.1-healthy");
-    assert!(tape.play(NATS, tape.middle(), 10).holds("joined_late"));
-    assert!(!tape.play(NATS, 0.0, 10).holds("joined_late"));
+    assert!(tape.play(NATS, tape.middle(), 10).holds("tree_partial"));
+    assert!(!tape.play(NATS, 0.0, 10).holds("tree_partial"));
 }
 
 /// The mismatch is told in time, as the right form, and with the sizes that the sources tell.

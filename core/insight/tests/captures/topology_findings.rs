@@ -132,7 +132,12 @@ fn healthy(name: &str) {
     }
     let watched = tape.play(ALL_AND_CARDS, tape.middle(), 60);
     assert_eq!(watched.codes(Severity::Warning), [""; 0], "{name}, from the middle: {}", watched.told());
-    assert_eq!(watched.codes(Severity::Info), ["joined_late"], "{name}, from the middle: {}", watched.told());
+    assert_eq!(
+        watched.codes(Severity::Info),
+        ["tree_partial"],
+        "{name}, from the middle: {}",
+        watched.told()
+    );
 }
 
 macro_rules! healthy {

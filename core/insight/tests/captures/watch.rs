@@ -205,7 +205,7 @@ fn cards(recording: &Recording) -> Vec<(f64, Payload)> {
         let cards = kvs.into_iter().filter(|kv| kv.key.starts_with("v1/mdc/"));
         cards.map(move |kv| {
             let value = Some(kv.value.to_string().into());
-            (t, Payload::Discovery { key: kv.key.into(), value })
+            (t, Payload::Discovery { key: kv.key.into(), value, lease: None })
         })
     });
     cards.collect()

@@ -6,7 +6,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use radixscope_dynamo::health::{Health, Instance, MAX_INSTANCES};
+use radixscope_dynamo::discovery::Instance;
+use radixscope_dynamo::health::{Health, MAX_INSTANCES};
 use radixscope_model::id::{Millis, WorkerId};
 
 /// Most frontends whose lists are kept apart.
@@ -116,7 +117,7 @@ impl Instances {
         known.at_ms = at;
         let mut missing = BTreeSet::new();
         if health.is_ready {
-            let listed: BTreeSet<WorkerId> = health.workers.iter().map(|worker| worker.id).collect();
+            let listed: BTreeSet<WorkerId> = health.workers.iter().map(|worker| worker.instance_id).collect();
             known.workers.retain(|id, (lists, since)| {
                 if listed.contains(id) {
                     (*lists, *since) = (0, at);
@@ -134,11 +135,11 @@ impl Instances {
             });
         }
         for worker in &health.workers {
-            if !known.workers.contains_key(&worker.id) && known.workers.len() < MAX_INSTANCES {
-                known.workers.insert(worker.id, (0, at));
+            if !known.workers.contains_key(&worker.instance_id) && known.workers.len() < MAX_INSTANCES {
+                known.workers.insert(worker.instance_id, (0, at));
                 changes.new.push(worker);
-                if self.left.remove(&worker.id) {
-                    changes.returned.push(worker.id);
+                if self.left.remove(&worker.instance_id) {
+                    changes.returned.push(worker.instance_id);
                 }
             }
         }
@@ -166,12 +167,8 @@ mod tests {
     use super::*;
 
     fn health(ids: &[u64]) -> Health {
-        let worker = |&id: &u64| Instance {
-            id: WorkerId(id),
-            namespace: "dynamo".into(),
-            component: "backend".into(),
-        };
-        Health { is_ready: true, workers: ids.iter().map(worker).collect() }
+        let worker = |&id: &u64| Instance::worker(WorkerId(id), "dynamo", "backend");
+        Health { is_ready: true, workers: ids.iter().map(worker).collect(), query_endpoints: vec![] }
     }
 
     /// Who came, left and returned, by list.
@@ -181,7 +178,7 @@ mod tests {
         let tell = |(frontend, at, health): &(&str, u64, Health)| {
             let list = List { frontend, kind: ListKind::Instances, run: 0 };
             let changes = instances.listed(list, Millis(*at), health).expect("few frontends");
-            let new = changes.new.iter().map(|worker| worker.id.0).collect();
+            let new = changes.new.iter().map(|worker| worker.instance_id.0).collect();
             (new, ids(&changes.gone), ids(&changes.returned))
         };
         lists.iter().map(tell).collect()

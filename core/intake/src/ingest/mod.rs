@@ -13,6 +13,8 @@
 //! older than the latest time that any message or line reported; our own clock would call all recorded traffic old. Sizes
 //! that a log names stay true.
 
+mod discovered;
+mod discovery;
 mod event_ids;
 mod gaps;
 mod instances;
@@ -34,7 +36,6 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use radixscope_dynamo::DecodeError;
 use radixscope_dynamo::active_sequence::{self, ActiveSequence};
-use radixscope_dynamo::discovery::ModelCard;
 use radixscope_dynamo::envelope::{self, Envelope};
 use radixscope_dynamo::error::{Faults, Reason};
 use radixscope_dynamo::hit_rate::HitRate;
@@ -50,6 +51,7 @@ use radixscope_model::record::{
 use radixscope_state::cluster::MAX_SOURCES;
 
 use crate::payload::{MAX_LOG_LINE_BYTES, MAX_PAYLOAD_BYTES, Payload, Received};
+use discovered::Discovered;
 use event_ids::EventIds;
 use gaps::Gaps;
 use instances::Instances;
@@ -62,8 +64,6 @@ use scrapes::Scrapes;
 use signs::Signs;
 use tally::Tally;
 
-/// Data-parallel ranks taken from one model card; a card that claims more is believed so far.
-const MAX_RANKS: u32 = 256;
 /// Publishers whose connection broke before they spoke; beyond it their break is not remembered, and they count as
 /// joined late.
 const MAX_EARLY_BREAKS: usize = 16_384;
@@ -85,6 +85,7 @@ pub(crate) struct Ingest {
     /// Payloads taken so far.
     taken: u64,
     instances: Instances,
+    discovered: Discovered,
     scrapes: Scrapes,
     tallies: Vec<Tally>,
     signs: Signs,
@@ -246,10 +247,10 @@ impl Ingest {
                 let text = format!("subject {subject:?} is none of Dynamo's");
                 Err(DecodeError::new(Reason::UnknownKind, text).into())
             }
-            Payload::Discovery { value: Some(value), .. } => Ok(self.model_card(&context(), value, out)?),
-            Payload::Discovery { value: None, .. }
-            | Payload::TreeAnswer { .. }
-            | Payload::Subscribed { .. } => Ok(()),
+            Payload::Discovery { key, value, lease } => {
+                Ok(self.discovery(&context(), key, value.as_deref(), *lease, out)?)
+            }
+            Payload::TreeAnswer { .. } | Payload::Subscribed { .. } => Ok(()),
             Payload::LogLine { log, line } => Ok(self.log_line(&context(), log, line, out)?),
             Payload::Scrape { process, text } => self.scrape(&context(), process, text, out),
             Payload::Unreadable { error, .. } => Err((**error).clone().into()),
@@ -422,37 +423,6 @@ impl Ingest {
         let worker = id.and_then(|id| self.worker(context, id, out));
         let decode = trace.decode_worker.and_then(|id| self.worker(context, id, out));
         out.observe(context.observed(self, RequestSignal::Trace { trace: &trace, worker, decode }));
-        Ok(())
-    }
-
-    fn model_card(
-        &mut self,
-        context: &Context<'_>,
-        value: &[u8],
-        out: &mut dyn Sink,
-    ) -> Result<(), DecodeError> {
-        let Some(card) = ModelCard::decode(value)? else { return Ok(()) };
-        let context = context.of_component(&card.namespace, &card.component);
-        let first = card.runtime.data_parallel_start_rank.unwrap_or(0);
-        let ranks = card.runtime.data_parallel_size.unwrap_or(1).clamp(1, MAX_RANKS);
-        for rank in first..first.saturating_add(ranks) {
-            if let Some(worker) = self.worker(&context, Worker::new(card.instance_id.0, rank), out) {
-                let record = Record::ModelCard {
-                    worker,
-                    total_kv_blocks: card.runtime.total_kv_blocks,
-                    block_size_tokens: card.block_size_tokens,
-                    publishes_events: card.runtime.kv_event_publishing_enabled,
-                };
-                out.record(context.entry(record));
-                if let Some(role) = card.role() {
-                    self.role(&context, worker, role, RoleEvidence::Card, out);
-                }
-                if !card.display_name.is_empty() && card.adapter.is_none() {
-                    let name = Cow::Borrowed(card.display_name.as_str());
-                    out.record(context.entry(Record::Model { worker, name }));
-                }
-            }
-        }
         Ok(())
     }
 

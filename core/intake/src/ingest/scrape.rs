@@ -2,8 +2,9 @@
 
 use super::instances::{List, ListKind};
 use super::{Context, Ingest, Mention, Sink, within_bounds};
+use radixscope_dynamo::discovery::Instance;
 use radixscope_dynamo::error::{DecodeError, Faults};
-use radixscope_dynamo::health::{Health, Instance};
+use radixscope_dynamo::health::Health;
 use radixscope_dynamo::{health, prometheus};
 use radixscope_model::id::{Worker, WorkerId};
 use radixscope_model::record::{GoneWhy, MissedCause, Record, RoleEvidence, Scrape, Topic, WorkerFigures};
@@ -100,16 +101,17 @@ impl Ingest {
         let why = if list.kind == ListKind::Instances { GoneWhy::Health } else { GoneWhy::Metrics };
         for new in changes.new {
             let context = context.of_component(&new.namespace, &new.component);
-            for rank in self.ranks_or_first(new.id) {
+            for rank in self.ranks_or_first(new.instance_id) {
                 self.worker(&context, rank, out);
             }
         }
-        for id in changes.gone {
+        // Where discovery is read it decides: a frontend's list follows it.
+        for id in changes.gone.into_iter().filter(|id| self.discovered.is_there(*id) != Some(true)) {
             for (_, worker) in self.interner.ranks_of(id) {
                 out.record(context.entry(Record::Gone { worker, why }));
             }
         }
-        for id in changes.returned {
+        for id in changes.returned.into_iter().filter(|id| self.discovered.is_there(*id) != Some(false)) {
             for (_, worker) in self.interner.ranks_of(id) {
                 out.record(context.entry(Record::Returned { worker }));
             }
@@ -117,7 +119,7 @@ impl Ingest {
     }
 
     /// The known ranks of a worker; the first one where none is.
-    fn ranks_or_first(&self, id: WorkerId) -> Vec<Worker> {
+    pub(super) fn ranks_or_first(&self, id: WorkerId) -> Vec<Worker> {
         let mut ranks: Vec<Worker> = self.interner.ranks_of(id).into_iter().map(|(id, _)| id).collect();
         if ranks.is_empty() {
             ranks.push(Worker { id, dp_rank: 0 });
@@ -129,10 +131,11 @@ impl Ingest {
 /// The workers that a frontend's router knows, by its own gauges. `None`: they do not tell, which an empty list alone
 /// does not: it may just not be filled yet.
 fn workers_of(scraped: &prometheus::Scraped) -> Option<(Health, ListKind)> {
-    let instance = |id| Instance { id, namespace: String::new(), component: String::new() };
+    let instance = |id| Instance::worker(id, "", "");
     let list = |ids: &mut dyn Iterator<Item = WorkerId>| Health {
         is_ready: true,
         workers: ids.map(instance).collect(),
+        query_endpoints: Vec::new(),
     };
     if !scraped.states.is_empty() || scraped.discovered == Some(0) {
         let known = &mut scraped.states.iter().map(|of| of.id);

@@ -31,6 +31,8 @@ pub struct DecisionEntry {
     pub pool: PoolIx,
     /// Nobody asked what the workers hold of the prompt: a choice among decode workers, or by a mode that looks at no cache.
     pub ignores_cache: bool,
+    /// What was computed here of the candidates rests on a tree that lacked blocks: workers may have held more than it shows.
+    pub partial: bool,
     sources: u8,
     /// Candidates were known, but are no longer kept.
     forgotten: bool,
@@ -40,9 +42,11 @@ pub struct DecisionEntry {
 }
 
 impl DecisionEntry {
-    /// Blocks of the prompt that the chosen worker held: by the router's own count, else as reconstructed here.
+    /// Blocks of the prompt that the chosen worker held: by the router's own count, else as reconstructed here from a tree that
+    /// lacked no blocks.
     pub fn overlap_blocks(&self) -> Option<u64> {
-        let reconstructed = || self.chosen().map(|candidate| u64::from(candidate.overlap_blocks));
+        let reconstructed =
+            || self.chosen().filter(|_| !self.partial).map(|candidate| u64::from(candidate.overlap_blocks));
         self.decision.overlap_blocks.or_else(reconstructed)
     }
 
@@ -152,9 +156,24 @@ impl DecisionEntry {
         self.ignores_cache |= has_other_mode(&self.decision);
     }
 
+    /// Takes in whether what `more` has computed rests on a tree that lacked blocks.
+    fn rest_on_tree(&mut self, more: &Decision, is_partial: bool) {
+        if is_computed(more) {
+            self.partial = is_partial && !self.ignores_cache;
+        }
+        if self.decision.completeness == Completeness::AllCandidates {
+            self.partial = false;
+        }
+    }
+
     fn rehash(&mut self) {
         self.hash = hash(&*self);
     }
+}
+
+/// Whether candidates were computed here from the tree, be it in vain.
+pub(super) fn is_computed(decision: &Decision) -> bool {
+    decision.completeness == Completeness::Reconstructed || decision.not_reconstructed.is_some()
 }
 
 /// Where the worker held blocks below its device, what messages tell of the prompt's length and of the device rests on what
@@ -304,25 +323,39 @@ pub struct Decisions {
 impl Decisions {
     /// Takes a record about a decision: a new one, or more about one that is kept.
     /// `pool`: which was chosen from, and whether its choices ignore what workers hold.
-    pub(super) fn take(&mut self, seq: Seq, at_ms: Millis, new: &Decision, pool: (PoolIx, bool)) {
+    /// `is_partial`: whether that pool's tree lacked blocks when the router decided.
+    pub(super) fn take(
+        &mut self,
+        seq: Seq,
+        at_ms: Millis,
+        new: &Decision,
+        pool: (PoolIx, bool),
+        is_partial: bool,
+    ) {
         if let Some(at) = self.position(new.id) {
-            self.change(at, |decided| decided.complete(new));
+            self.change(at, |decided| {
+                decided.complete(new);
+                decided.rest_on_tree(new, is_partial);
+            });
             self.forgotten_to = self.forgotten_to.min(at);
         } else if self.latest.back().is_none_or(|last| last.decision.id < new.id) {
             let mut decision = new.clone();
             check_against_reports(&mut decision);
             let ignores_cache = pool.1 || has_other_mode(&decision);
-            self.push(DecisionEntry {
+            let mut decided = DecisionEntry {
                 seq,
                 at_ms,
                 decision,
                 progress: Progress::default(),
                 pool: pool.0,
                 ignores_cache,
+                partial: false,
                 sources: bit(new.source),
                 forgotten: false,
                 hash: 0,
-            });
+            };
+            decided.rest_on_tree(new, is_partial);
+            self.push(decided);
         }
         self.forget_candidates();
     }

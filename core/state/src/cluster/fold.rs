@@ -1,5 +1,6 @@
 //! `state' = fold(state, record)`: the one place where the state changes.
 
+use super::decisions::is_computed;
 use super::process::ProcessState;
 use super::router::Routers;
 use super::{
@@ -71,6 +72,17 @@ impl Cluster {
                     w.missed_total = w.missed_total.saturating_add(*count);
                 }
             }
+            Record::Recovered { source, worker, topic, cause, count } => {
+                if let Some(s) = self.source_mut(*source) {
+                    s.recover(*topic, *cause, *count);
+                }
+                if let Some(w) = self.worker_mut(*worker) {
+                    w.recovered_total = w.recovered_total.saturating_add(*count);
+                }
+            }
+            Record::DumpBegan { .. } | Record::DumpStored { .. } | Record::DumpRemoved { .. } => {
+                self.fold_dump(&entry.record);
+            }
             Record::Gaps { source, topic, count, since_ms, until_ms } => {
                 if let Some(s) = self.source_mut(*source) {
                     let (topic, count, since_ms, until_ms) = (*topic, *count, *since_ms, *until_ms);
@@ -116,7 +128,9 @@ impl Cluster {
         let had_router = known.is_some_and(|known| known.decision.router.is_some());
         let Some(pool) = self.pool_of(decision.worker) else { return };
         let ignores_cache = self.pool(pool).is_some_and(|pool| pool.ignores_cache);
-        self.head.decisions.take(seq, at, decision, (pool, ignores_cache));
+        let is_partial =
+            is_computed(decision) && self.was_incomplete(pool, decision.decided_ms.unwrap_or(at));
+        self.head.decisions.take(seq, at, decision, (pool, ignores_cache), is_partial);
         if !was_judged && has_prompt(decision) {
             self.judge(decision);
         }
@@ -228,7 +242,7 @@ impl Cluster {
                 w.store_events_total += 1;
                 w.stored_total += blocks.len() as u64;
                 w.empty_stores_total += u64::from(blocks.is_empty());
-                w.unknown_parents_total += u64::from(outcome.parent_unknown);
+                w.unknown_parents_total += u64::from(outcome.parent_unknown && !w.knowledge.is_joining());
                 w.hashes_compared_total += u64::from(outcome.compared);
                 w.hashes_differing_total += u64::from(outcome.differing);
                 w.rates.add(at, blocks.len() as u32, 0);
@@ -239,7 +253,7 @@ impl Cluster {
                 w.received_event(at);
                 w.remove_events_total += 1;
                 w.removed_total += hashes.len() as u64;
-                w.unknown_removed_total += unknown as u64;
+                w.unknown_removed(unknown);
                 w.rates.add(at, 0, hashes.len() as u32);
             }
             Record::Cleared { all_ranks, .. } => self.fold_cleared(at, ix, *all_ranks),
@@ -259,7 +273,7 @@ impl Cluster {
                 w.tiers[*tier as usize].removed += hashes.len() as u64;
                 if let Some(tree) = tiers.get_mut(&(pool, *tier)) {
                     let unknown = hashes.iter().filter(|&&hash| !tree.remove(ix, hash)).count();
-                    w.unknown_removed_total += unknown as u64;
+                    w.unknown_removed(unknown);
                 }
             }
             Record::TierCleared { tier, .. } => {
@@ -268,6 +282,10 @@ impl Cluster {
                     tree.clear(ix);
                 }
             }
+            Record::Passed { stored, removed, .. } => w.passed(at, *stored, *removed),
+            Record::Knowledge { knowledge, why, .. } => w.knowledge.know(*knowledge, *why, at),
+            Record::Asking { state, detail, .. } => w.knowledge.ask(*state, detail, at),
+            Record::Drift { drift, .. } => w.knowledge.drifted(*drift, at),
             Record::OtherTier { stored, removed, .. } => {
                 w.received(at);
                 w.other_tier.stored += u64::from(*stored);
@@ -337,6 +355,53 @@ impl Cluster {
                 w.cleared_total += 1;
                 w.received_event(at);
             }
+        }
+    }
+
+    /// What a worker says that it holds, or does not: no event, so that nothing of it is counted.
+    fn fold_dump(&mut self, record: &Record<'_>) {
+        let (Record::DumpBegan { worker }
+        | Record::DumpStored { worker, .. }
+        | Record::DumpRemoved { worker, .. }) = record
+        else {
+            return;
+        };
+        let Some(state) = self.head.workers.get(worker.at()).filter(|state| state.gone.is_none()) else {
+            return;
+        };
+        let pool = state.pool;
+        match record {
+            Record::DumpBegan { worker } => {
+                let own = self.all_trees_mut().filter(|((of, _), _)| *of == pool);
+                own.for_each(|(_, tree)| tree.forget_hidden(*worker));
+            }
+            Record::DumpStored { worker, tier, parent, blocks } => {
+                let limit = self.share_of_limit(pool, *tier);
+                let Self { trees, tiers, .. } = self;
+                let Some(device) = trees.get_mut(pool.at()) else { return };
+                match tier {
+                    None => {
+                        device.set_limit(limit);
+                        device.store(*worker, *parent, blocks, Tree::TIME_UNKNOWN);
+                    }
+                    Some(tier) => {
+                        let tree = tiers.entry((pool, *tier)).or_insert_with(|| Tree::with_limit(limit));
+                        tree.set_limit(limit);
+                        tree.store_below(device, *worker, *parent, blocks, Tree::TIME_UNKNOWN);
+                    }
+                }
+            }
+            Record::DumpRemoved { worker, tier, hashes } => {
+                let tree = match tier {
+                    None => self.trees.get_mut(pool.at()),
+                    Some(tier) => self.tiers.get_mut(&(pool, *tier)),
+                };
+                let Some(tree) = tree else { return };
+                for &hash in hashes.iter() {
+                    tree.remove(*worker, hash);
+                }
+            }
+            _ => {}
         }
     }
 }

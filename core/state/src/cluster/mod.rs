@@ -4,6 +4,7 @@
 //! and [`Cluster::digest`] proves it. State that can be derived is not stored. No clock: time comes with the record.
 
 mod cache_outcome;
+mod completeness;
 mod decisions;
 mod explain;
 mod filter;
@@ -11,6 +12,9 @@ mod findings;
 mod fold;
 mod hint;
 mod in_flight;
+mod knowledge;
+#[cfg(test)]
+mod knowledge_tests;
 mod parts;
 mod places;
 mod pool;
@@ -35,7 +39,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use radixscope_model::id::{Millis, PoolIx, Seq, SourceIx, Worker, WorkerIx};
-use radixscope_model::record::{Finding, LogSign, Record, RuleStatus, Tier};
+use radixscope_model::record::{Finding, LogSign, Record, RuleStatus, Tier, TreeKnowledge};
 
 use crate::tree::forest::Arrangement;
 use crate::tree::{DEFAULT_LIMIT_NODES, Tree};
@@ -43,12 +47,14 @@ use findings::Findings;
 use places::Departed;
 
 pub use cache_outcome::{CacheOutcome, HIT_SHARE, LostAffinity, NoMargin};
+pub use completeness::Coverage;
 pub use decisions::{DecisionEntry, DecisionTotals, Decisions, MAX_CANDIDATES, MAX_DECISIONS};
 pub use explain::CostParts;
 pub use filter::{Filter, Kind, Picked};
 pub use fold::{TOUCH_MS, touch, touched_ms};
 pub use hint::{Hint, HintOption, candidates_hint};
 pub use in_flight::InFlight;
+pub use knowledge::{KnowledgeState, PoolKnowledge, QueryTotals, UsedSource};
 pub use parts::RequestParts;
 pub use places::{MAX_DEPARTED, SILENT_AFTER_MS};
 pub use pool::{PoolState, is_peer};
@@ -258,12 +264,13 @@ impl Cluster {
         self.head.findings.rules()
     }
 
-    /// Blocks that `worker` holds, those outside the picture included. `None`: no KV event of it was ever received, so
-    /// its cache is unknown.
+    /// Blocks that `worker` holds, those outside the picture included. `None`: no KV event of it was ever received and it
+    /// never answered, so its cache is unknown.
     pub fn blocks(&self, worker: WorkerIx) -> Option<u64> {
-        let has_events = self.worker(worker)?.last_event_ms.is_some();
+        let state = self.worker(worker)?;
+        let is_known = state.last_event_ms.is_some() || state.knowledge.state != TreeKnowledge::Unknown;
         let held = self.tree_of(worker).holdings(worker);
-        has_events.then_some(held.resident + held.hidden + held.further)
+        is_known.then_some(held.resident + held.hidden + held.further)
     }
 
     /// Messages known to be lost, over all sources and causes, each once.
@@ -327,6 +334,14 @@ pub fn worker_of(record: &Record<'_>) -> Option<WorkerIx> {
         | Record::Pictures { worker, .. }
         | Record::TierRemoved { worker, .. }
         | Record::TierCleared { worker, .. }
+        | Record::DumpBegan { worker }
+        | Record::DumpStored { worker, .. }
+        | Record::DumpRemoved { worker, .. }
+        | Record::Passed { worker, .. }
+        | Record::Knowledge { worker, .. }
+        | Record::Asking { worker, .. }
+        | Record::Drift { worker, .. }
+        | Record::Recovered { worker, .. }
         | Record::EngineLoad { worker, .. }
         | Record::RouterLoad { worker, .. }
         | Record::Sequence { worker, .. }

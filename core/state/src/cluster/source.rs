@@ -52,8 +52,17 @@ pub struct MissedCount {
     pub cause: MissedCause,
     /// How many.
     pub count: u64,
+    /// Of those, how many were got back by asking workers.
+    pub recovered: u64,
     /// When we last learned of some.
     pub last_ms: Millis,
+}
+
+impl MissedCount {
+    /// How many are lost for good.
+    pub fn lost(&self) -> u64 {
+        self.count.saturating_sub(self.recovered)
+    }
 }
 
 /// Breaks of a connection of which nothing tells how many messages of a topic they cost.
@@ -154,7 +163,13 @@ impl SourceState {
                 known.count = known.count.saturating_add(count);
                 known.last_ms = at;
             }
-            None => self.missed.push(MissedCount { topic, cause, count, last_ms: at }),
+            None => self.missed.push(MissedCount { topic, cause, count, recovered: 0, last_ms: at }),
+        }
+    }
+
+    pub(super) fn recover(&mut self, topic: Topic, cause: MissedCause, count: u64) {
+        if let Some(known) = self.missed.iter_mut().find(|m| m.topic == topic && m.cause == cause) {
+            known.recovered = known.recovered.saturating_add(count).min(known.count);
         }
     }
 
@@ -193,6 +208,11 @@ impl SourceState {
     /// Messages known to be lost, over all causes, each once.
     pub fn missed_total(&self) -> u64 {
         self.missed.iter().filter(|m| !m.cause.counts_again()).map(|m| m.count).sum()
+    }
+
+    /// Of those, the ones that were got back by asking workers.
+    pub fn recovered_total(&self) -> u64 {
+        self.missed.iter().filter(|m| !m.cause.counts_again()).map(|m| m.recovered).sum()
     }
 
     /// Whether more may be lost than [`Self::missed_total`] counts.

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{InFlight, Rates};
+use super::{InFlight, KnowledgeState, Rates};
 use radixscope_model::id::{Millis, PoolIx, Worker, decimal, optional_decimal};
 use radixscope_model::record::{EventLine, GoneWhy, LifetimeSums, Tier};
 
@@ -48,6 +48,10 @@ pub struct WorkerState {
     pub cleared_total: u64,
     /// Events or messages of it known to be lost.
     pub missed_total: u64,
+    /// Of those, the ones that were got back by asking it.
+    pub recovered_total: u64,
+    /// How much is known of the blocks that it holds.
+    pub knowledge: KnowledgeState,
     /// Blocks stored and removed in lower tiers, by [`Tier::ALL`].
     pub tiers: [TierCounts; Tier::ALL.len()],
     /// Blocks stored and removed in shared caches and in tiers that are not known.
@@ -193,6 +197,8 @@ impl WorkerState {
             remove_events_total: 0,
             cleared_total: 0,
             missed_total: 0,
+            recovered_total: 0,
+            knowledge: KnowledgeState::new(at),
             tiers: [TierCounts::default(); Tier::ALL.len()],
             other_tier: TierCounts::default(),
             engine_used_blocks: None,
@@ -243,6 +249,25 @@ impl WorkerState {
         self.events_after_gone += u64::from(self.gone.is_some());
     }
 
+    /// Blocks were removed of which it is not known that they were stored.
+    pub(super) fn unknown_removed(&mut self, count: usize) {
+        if !self.knowledge.is_joining() {
+            self.unknown_removed_total += count as u64;
+        }
+    }
+
+    /// An event came that was known already.
+    pub(super) fn passed(&mut self, at: Millis, stored: Option<u32>, removed: Option<u32>) {
+        self.received_event(at);
+        self.store_events_total += u64::from(stored.is_some());
+        self.empty_stores_total += u64::from(stored == Some(0));
+        self.remove_events_total += u64::from(removed.is_some());
+        let (stored, removed) = (stored.unwrap_or(0), removed.unwrap_or(0));
+        self.stored_total += u64::from(stored);
+        self.removed_total += u64::from(removed);
+        self.rates.add(at, stored, removed);
+    }
+
     pub(super) fn comes_by(&mut self, line: EventLine, first_event_id: u64, at: Millis) {
         if self.lines.iter().all(|known| known.line != line) {
             self.lines.push(Line { line, first_ms: at, first_event_id });
@@ -264,6 +289,7 @@ impl WorkerState {
         self.engine_used_ms = None;
         self.router_loads.clear();
         self.in_flight.set(gone.at_ms, 0, 0);
+        self.knowledge.left(at);
     }
 
     /// It is there again; who had not left goes on.

@@ -169,6 +169,9 @@ impl Default for Tree {
 }
 
 impl Tree {
+    /// The time of a block that a worker was found to hold, when nobody saw it stored.
+    pub const TIME_UNKNOWN: u32 = 0;
+
     /// An empty tree that keeps at most `limit` nodes.
     pub fn with_limit(limit: u32) -> Self {
         Self {
@@ -286,13 +289,13 @@ impl Tree {
         self.arena[node].set().0
     }
 
-    /// When a worker last stored this block, in the caller's units.
+    /// When a worker last stored this block, in the caller's units; [`Tree::TIME_UNKNOWN`]: before anybody listened.
     pub fn touched(&self, node: NodeId) -> u32 {
         self.arena[node].touched
     }
 
-    /// When a worker first stored this block since it is in the tree, in the caller's units; 0 for the root and for
-    /// anchors.
+    /// When a worker first stored this block since it is in the tree, in the caller's units; 0 for the root, for
+    /// anchors and where it is not known ([`Tree::TIME_UNKNOWN`]).
     pub fn first_stored(&self, node: NodeId) -> u32 {
         self.arena.first_stored(node)
     }

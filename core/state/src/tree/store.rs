@@ -34,7 +34,8 @@ pub(super) enum Acquired {
 impl Tree {
     /// `worker` stored `blocks`, each below the one before, the first below the block it calls `parent`.
     ///
-    /// With an unknown `parent` the blocks are kept and wait for it. `touched` is the caller's time.
+    /// With an unknown `parent` the blocks are kept and wait for it. `touched` is the caller's time; [`Tree::TIME_UNKNOWN`] leaves
+    /// the times of blocks that are there as they are.
     pub fn store(
         &mut self,
         worker: WorkerIx,
@@ -64,7 +65,9 @@ impl Tree {
                     self.append(worker, above, block.tokens_hash.0, key, touched)
                 }
                 Some(node) => {
-                    self.arena[node].touched = touched;
+                    if touched != Self::TIME_UNKNOWN {
+                        self.arena[node].touched = touched;
+                    }
                     let acquired = self.acquire(worker, node, key);
                     outcome.known += u32::from(acquired == Acquired::Known);
                     outcome.new += u32::from(acquired != Acquired::Known);
@@ -75,7 +78,9 @@ impl Tree {
                     node
                 }
             };
-            self.tell(|forest, _| forest.touched(node, touched));
+            if touched != Self::TIME_UNKNOWN {
+                self.tell(|forest, _| forest.touched(node, touched));
+            }
             if !self.anchors.is_empty()
                 && let Some(&anchor) = self.anchors.get(&(worker, block.block_hash))
             {
@@ -165,6 +170,13 @@ impl Tree {
         self.totals.hidden -= before.hidden;
         self.totals.resident -= before.hidden;
         before.resident + before.hidden
+    }
+
+    /// The blocks of `worker` that the limit keeps out of the picture come again: they no longer count.
+    pub fn forget_hidden(&mut self, worker: WorkerIx) {
+        let hidden = std::mem::take(&mut self.holdings_mut(worker).hidden);
+        self.totals.hidden -= hidden;
+        self.totals.resident -= hidden;
     }
 
     /// A new block below `above`, held by `worker`: what [`Tree::acquire`] does, without all that cannot be.

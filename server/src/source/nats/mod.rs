@@ -32,7 +32,7 @@ use radixscope_intake::NatsSubjects;
 use radixscope_model::id::Millis;
 use radixscope_model::record::LinkState;
 
-pub(crate) use connect::Target;
+pub(crate) use connect::{Signals, Target};
 
 use crate::config::{InvalidOption, Nats};
 use crate::hub::SourceHandle;

@@ -4,13 +4,19 @@ use super::prelude::*;
 use radixscope_model::record::{LogSign, MissedCause, Topic};
 use radixscope_state::cluster::MissedCount;
 
+/// Workers that can be asked for what was lost have answered by then.
+const RECOVERED_MS: u64 = 2_000;
+
 pub(in crate::check) const RULE: Rule =
-    Rule { hold_ms: 0, ..Rule::new("event_gaps", "KV events that were lost on the way", look) };
+    Rule { hold_ms: RECOVERED_MS, ..Rule::new("event_gaps", "KV events that were lost on the way", look) };
 
 fn look(view: &View<'_>) -> RuleOutcome {
     let lost = |missed: &&MissedCount| {
         let on_the_way = matches!(missed.cause, MissedCause::EnvelopeGap | MissedCause::EventIdGap);
-        on_the_way && missed.topic == Topic::KvEvents && view.now.since(missed.last_ms) <= WINDOW_MS
+        on_the_way
+            && missed.lost() > 0
+            && missed.topic == Topic::KvEvents
+            && view.now.since(missed.last_ms) <= WINDOW_MS
     };
     let workers: Vec<WorkerIx> =
         view.present().filter(|&worker| view.rise(worker, WINDOW_MS).missed > 0).collect();
@@ -27,8 +33,11 @@ fn look(view: &View<'_>) -> RuleOutcome {
         for missed in source.missed.iter().filter(lost) {
             let (cause, name) = (missed.cause.as_str(), &source.name);
             let label = format!("KV events missing, by {cause} over {name}, since we listen");
-            let value = format!("{} beside {} received", missed.count, source.received);
+            let value = format!("{} beside {} received", missed.lost(), source.received);
             found = found.evidence(label, value, "messages");
+            let got_back = (missed.recovered > 0).then(|| part(missed.recovered, missed.count));
+            let label = format!("Of those missing over {name}, got back by asking workers, since we listen");
+            found = found.evidence_if(label, got_back, "messages");
         }
     }
     if found.evidence.is_empty() {

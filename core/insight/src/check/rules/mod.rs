@@ -13,7 +13,6 @@ mod event_lines_mixed;
 mod ghost_worker;
 pub(super) mod hot_worker;
 mod in_flight_imbalance;
-mod joined_late;
 pub(super) mod memory_full;
 mod models_share_a_pool;
 mod no_events;
@@ -28,6 +27,8 @@ mod router_restarted;
 mod slo_breach;
 mod source_down;
 pub(super) mod starved_worker;
+mod tree_drift;
+mod tree_partial;
 mod unknown_parents;
 mod unknown_removals;
 mod worker_gone;
@@ -66,7 +67,8 @@ pub(super) const ALL: &[&Rule] = &[
     &unknown_parents::RULE,
     &unknown_removals::RULE,
     &event_gaps::RULE,
-    &joined_late::RULE,
+    &tree_partial::RULE,
+    &tree_drift::RULE,
     &engine_hashes_differ::RULE,
     &worker_gone::RULE,
     &worker_stopped::RULE,

@@ -3,7 +3,7 @@
 
 use super::prelude::*;
 use radixscope_model::number_format::plural;
-use radixscope_model::record::MissedCause;
+use radixscope_model::record::{MissedCause, Topic};
 use radixscope_state::cluster::{MissedCount, SourceState, UnknownGaps};
 
 /// Losses count as present for this long after the last one.
@@ -13,9 +13,14 @@ pub(in crate::check) const RULE: Rule =
     Rule { hold_ms: 0, ..Rule::new("own_losses", "Messages that this dashboard lost itself", look) };
 
 fn look(view: &View<'_>) -> RuleOutcome {
-    let dropped =
-        |missed: &&MissedCount| missed.cause.is_own() && view.now.since(missed.last_ms) <= RECENT_MS;
-    let unseen = |gaps: &&UnknownGaps| view.now.since(gaps.until_ms) <= RECENT_MS;
+    let dropped = |missed: &&MissedCount| {
+        missed.cause.is_own() && missed.lost() > 0 && view.now.since(missed.last_ms) <= RECENT_MS
+    };
+    let is_all_known = view.is_all_known();
+    let unseen = |gaps: &&UnknownGaps| {
+        let is_got_back = is_all_known && gaps.topic == Topic::KvEvents;
+        !is_got_back && view.now.since(gaps.until_ms) <= RECENT_MS
+    };
     let sources = view.cluster.sources();
     let has_dropped = sources.iter().any(|source| source.missed.iter().any(|missed| dropped(&missed)));
     let has_gaps = sources.iter().any(|source| source.gaps.iter().any(|gaps| unseen(&gaps)));
@@ -38,7 +43,7 @@ fn look(view: &View<'_>) -> RuleOutcome {
         Finding::new(Severity::Warning, title, explanation).fixes(fixes).panel(PanelRef::Overview);
     for source in sources {
         for missed in source.missed.iter().filter(dropped) {
-            found = found.evidence(label(source, missed), missed.count, "messages");
+            found = found.evidence(label(source, missed), missed.lost(), "messages");
         }
         for gaps in source.gaps.iter().filter(unseen) {
             let label = format!("{}, {}, connection lost: messages missed", source.name, gaps.topic.as_str());

@@ -43,7 +43,7 @@ fn look(view: &View<'_>) -> RuleOutcome {
         return found(view, &here, at_router).into();
     }
     if hang_in_the_air {
-        return RuleOutcome::Explained(view.lost_events(AFTER_LOSS_MS).unwrap_or("joined_late"));
+        return RuleOutcome::Explained(view.lost_events(AFTER_LOSS_MS).unwrap_or("tree_partial"));
     }
     RuleOutcome::no_data("Stored events came without a block, so what continues them has no known parent.")
 }

@@ -36,7 +36,7 @@ fn look(view: &View<'_>) -> RuleOutcome {
     }
     workers.retain(|&worker| !is_from_before(view, worker));
     match workers.is_empty() {
-        true => RuleOutcome::Explained("joined_late"),
+        true => RuleOutcome::Explained("tree_partial"),
         false => found(view, &workers).into(),
     }
 }

@@ -3,7 +3,7 @@
 use super::{View, WINDOW, WINDOW_MS};
 use crate::check::Totals;
 use radixscope_model::id::WorkerIx;
-use radixscope_model::record::{EventLine, MissedCause, Topic};
+use radixscope_model::record::{EventLine, MissedCause, Topic, TreeKnowledge};
 use radixscope_state::cluster::{UnknownGaps, WorkerState};
 
 /// A worker of which nothing was received for so long while others published says nothing of the present.
@@ -25,6 +25,12 @@ impl View<'_> {
         (self.session(worker), "since we listen")
     }
 
+    /// Whether every block of every worker that publishes is known, whatever was lost on the way: it was got back.
+    pub(in crate::check) fn is_all_known(&self) -> bool {
+        let coverage = self.cluster.coverage(self.cluster.pools_in_use());
+        coverage.workers > 0 && coverage.complete == coverage.workers
+    }
+
     /// Whether the stream had lost its beginning when we read it.
     pub(in crate::check) fn is_history_expired(&self) -> bool {
         let mut missed = self.cluster.sources().iter().flat_map(|source| &source.missed);
@@ -36,14 +42,17 @@ impl View<'_> {
     pub(in crate::check) fn lost_events(&self, ms: u64) -> Option<&'static str> {
         let sources = self.cluster.sources();
         let missed = sources.iter().flat_map(|source| &source.missed);
-        let mut recent = missed.filter(|m| m.topic == Topic::KvEvents && self.now.since(m.last_ms) <= ms);
+        let mut recent =
+            missed.filter(|m| m.topic == Topic::KvEvents && m.lost() > 0 && self.now.since(m.last_ms) <= ms);
         let counted = recent.next().map(|missed| match missed.cause {
             MissedCause::EnvelopeGap | MissedCause::EventIdGap | MissedCause::EventsInLost => "event_gaps",
-            MissedCause::HistoryExpired => "joined_late",
+            MissedCause::HistoryExpired => "tree_partial",
             _ => "own_losses",
         });
-        let is_recent =
-            |gap: &UnknownGaps| gap.topic == Topic::KvEvents && self.now.since(gap.until_ms) <= ms;
+        let is_recent = |gap: &UnknownGaps| {
+            let is_lost = gap.topic == Topic::KvEvents && !self.is_all_known();
+            is_lost && self.now.since(gap.until_ms) <= ms
+        };
         let has_gap = || sources.iter().flat_map(|source| &source.gaps).any(is_recent);
         counted.or_else(|| has_gap().then_some("own_losses"))
     }
@@ -53,7 +62,8 @@ impl View<'_> {
 /// known.
 pub(in crate::check) fn is_joined_late(worker: &WorkerState) -> bool {
     let publishers_begin_at = 1;
-    worker.returned_ms.is_some()
+    worker.knowledge.state == TreeKnowledge::Partial
+        || worker.returned_ms.is_some()
         || worker.lines.is_empty()
         || worker.lines.iter().any(|line| line.first_event_id > publishers_begin_at)
 }

@@ -1,6 +1,7 @@
 //! Behaviour of the rules on states that get record by record; recorded traffic is in the crate's `tests`.
 
 mod block_size;
+mod completeness;
 mod events;
 mod routers;
 mod sources;

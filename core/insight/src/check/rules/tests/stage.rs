@@ -5,8 +5,9 @@ use std::borrow::Cow;
 use crate::check::Checks;
 use radixscope_model::id::{BlockHash, DecisionId, Millis, Seq, SourceIx, TokensHash, Worker, WorkerIx};
 use radixscope_model::record::{
-    Block, CheckStatus, Counter, Decision, DecisionSource, Entry, EventLine, Finding, Gauge, Histogram,
-    LinkState, LogSign, Phase, ProcessRole, Record, RoutingMode, Scrape, Severity, SourceKind,
+    Asking, Block, CheckStatus, Counter, Decision, DecisionSource, Entry, EventLine, Finding, Gauge,
+    Histogram, KnowledgeWhy, LinkState, LogSign, Phase, ProcessRole, Record, RoutingMode, Scrape, Severity,
+    SourceKind, TreeKnowledge,
 };
 use radixscope_state::cluster::Cluster;
 
@@ -76,6 +77,7 @@ impl Stage {
     pub(super) fn worker(&mut self, id: u64) -> WorkerIx {
         let worker = self.quiet_worker(id);
         self.comes_by(worker, EventLine::Core, 1);
+        self.knows(worker, TreeKnowledge::Complete, KnowledgeWhy::FromFirstEvent);
         worker
     }
 
@@ -89,6 +91,14 @@ impl Stage {
 
     pub(super) fn comes_by(&mut self, worker: WorkerIx, line: EventLine, first_event_id: u64) {
         self.tell(Record::EventLine { worker, line, first_event_id });
+    }
+
+    pub(super) fn knows(&mut self, worker: WorkerIx, knowledge: TreeKnowledge, why: KnowledgeWhy) {
+        self.tell(Record::Knowledge { worker, knowledge, why });
+    }
+
+    pub(super) fn asks(&mut self, worker: WorkerIx, state: Asking, detail: &'static str) {
+        self.tell(Record::Asking { worker, state, detail: detail.into() });
     }
 
     /// Stores a chain of blocks named by `tokens`, of which the first continues `parent`.

@@ -1,6 +1,6 @@
 //! What rules say keeps to the house's rules of writing.
 
-use super::{Stage, block_size, events, routers, sources, workers};
+use super::{Stage, block_size, completeness, events, routers, sources, workers};
 use crate::check::rules::ALL;
 use radixscope_model::record::{CheckStatus, Finding, MissedCause, Record, Topic};
 
@@ -17,7 +17,9 @@ fn stages() -> Vec<(&'static str, Stage)> {
         ("unknown_removals", events::unknown_removals()),
         ("event_gaps", events::gap()),
         ("engine_hashes_differ", events::other_hashes()),
-        ("joined_late", events::late()),
+        ("tree_partial", events::late()),
+        ("tree_partial", completeness::failed()),
+        ("tree_drift", completeness::drifted()),
         ("router_hears_no_events", routers::deaf()),
         ("approximate_mode", routers::guesses()),
         ("approximate_mode", routers::guesses_of_1_6()),

@@ -1,4 +1,15 @@
 //! Dynamo's request plane, as far as it takes to ask a worker something: where its endpoint is and how it is spoken to.
+//!
+//! A call goes over TCP as one frame, or over NATS as one message. It is acknowledged there, and answered on a TCP
+//! connection of its own that the worker opens to the address that the call names. The bytes: the project's notes on
+//! attaching late, §2.
+
+mod answer;
+mod call;
+
+pub(crate) use answer::shortened;
+pub use answer::{Control, MAX_HEADER_BYTES, MAX_REFUSAL_BYTES, PRELUDE_BYTES, PartSize, call_home, words};
+pub use call::{Call, frame};
 
 use radixscope_model::id::Worker;
 

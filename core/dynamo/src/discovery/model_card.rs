@@ -1,7 +1,8 @@
-//! What discovery says of workers: model cards (reference §8.2). How discovery is reached is no concern here.
+//! Model cards: what a worker serves and how large its cache is (reference §8.2).
 
-use super::error::{DecodeError, Reason};
-use super::wire::{Fault, InField, Json, Kind, Wire, once, required};
+use super::{entry_type, or_nothing};
+use crate::error::{DecodeError, Reason};
+use crate::wire::{Fault, InField, Json, Kind, Wire, once, required};
 use radixscope_model::id::WorkerId;
 use radixscope_model::record::{Role, Topic};
 
@@ -63,8 +64,7 @@ impl ModelCard {
     /// The first thing that was not understood.
     pub fn decode(value: &[u8]) -> Result<Option<Self>, DecodeError> {
         let words = |fault: Fault| fault.into_error(Topic::Discovery.as_str());
-        // The type may come after what it decides on, so it is read first.
-        if !is_model(&mut Json::new(value)).map_err(words)? {
+        if entry_type(&mut Json::new(value)).map_err(words)? != b"Model" {
             return Ok(None);
         }
         card_value(&mut Json::new(value)).map(Some).map_err(words)
@@ -82,21 +82,7 @@ impl ModelCard {
     }
 }
 
-fn is_model<'a, W: Wire<'a>>(wire: &mut W) -> Result<bool, Fault> {
-    let mut kind = None;
-    let mut left = wire.map()?;
-    while let Some(key) = wire.next_key(&mut left)? {
-        let at = wire.at();
-        match key {
-            b"type" => once(&mut kind, wire.word().field("type")?, "type", at)?,
-            _ => wire.skip()?,
-        }
-    }
-    wire.end()?;
-    Ok(required(kind, "type", 0)? == b"Model")
-}
-
-fn card_value<'a, W: Wire<'a>>(wire: &mut W) -> Result<ModelCard, Fault> {
+pub(super) fn card_value<'a, W: Wire<'a>>(wire: &mut W) -> Result<ModelCard, Fault> {
     let (mut instance_id, mut namespace, mut component, mut endpoint) = (None, None, None, None);
     let (mut card, mut adapter) = (None, None);
     let mut left = wire.map()?;
@@ -153,7 +139,7 @@ fn card_json<'a, W: Wire<'a>>(wire: &mut W) -> Result<CardJson, Fault> {
             }
             b"worker_type" => card.worker_type = wire.optional(string).field("worker_type")?,
             b"model_type" => card.model_type = model_type(wire).field("model_type")?,
-            b"needs" => card.needs = needs_or_nothing(wire)?,
+            b"needs" => card.needs = or_nothing(wire, needs)?,
             b"runtime_config" => {
                 card.runtime = wire.optional(runtime_config).field("runtime_config")?.unwrap_or_default();
             }
@@ -170,15 +156,6 @@ fn model_type<'a, W: Wire<'a>>(wire: &mut W) -> Result<Option<String>, Fault> {
     } else {
         wire.skip().map(|()| None)
     }
-}
-
-/// What is needed. In a form that is not known it costs no card.
-fn needs_or_nothing<'a, W: Wire<'a>>(wire: &mut W) -> Result<Vec<Role>, Fault> {
-    let mark = wire.mark();
-    needs(wire).or_else(|_| {
-        wire.rewind(mark);
-        wire.skip().map(|()| Vec::new())
-    })
 }
 
 /// `[["prefill"]]`: sets of which one is enough. All have the same role in them so far.

@@ -1,6 +1,12 @@
 //! Queries for a worker's blocks (`worker_kv_indexer_query`, `worker_kv_query_…`) and their answers.
 
+mod answer;
+mod question;
+
 use crate::kv_event::KvEvents;
+
+pub use answer::{MAX_TREE_HASHES, decode_answer};
+pub use question::Question;
 
 /// What a worker answers.
 #[derive(Clone, PartialEq, Eq, Debug)]

@@ -1,0 +1,188 @@
+//! Event channels: where a publisher of events is heard (reference §8.2, §2.9).
+
+use super::key::Key;
+use super::{name, or_nothing};
+use crate::error::Reason;
+use crate::subject::{Subject, Transport};
+use crate::wire::{Fault, InField, Wire, once, required};
+
+/// Most addresses that are read of one broker.
+pub const MAX_BROKERS: usize = 16;
+
+/// Where a publisher is heard.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct EventChannel {
+    /// Publisher id; up to 1.3 that of the process.
+    pub publisher_id: u64,
+    /// What its messages are about; the topic is [`Topic::Other`](radixscope_model::record::Topic::Other) if it is none that is
+    /// decoded.
+    pub subject: Subject,
+    /// The topic as Dynamo calls it.
+    pub topic: String,
+    /// How it is heard.
+    pub transport: ChannelTransport,
+}
+
+/// How a publisher is heard.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub enum ChannelTransport {
+    /// It has a ZeroMQ socket of its own.
+    Zmq {
+        /// `tcp://HOST:PORT`.
+        endpoint: String,
+    },
+    /// It is a broker between publishers and subscribers.
+    ZmqBroker {
+        /// Where subscribers connect, `tcp://HOST:PORT` each; several are replicas.
+        xpub: Vec<String>,
+    },
+    /// It publishes over NATS.
+    Nats {
+        /// The subject is this, a dot and the topic.
+        subject_prefix: String,
+    },
+    /// In a way that is not known here.
+    #[default]
+    Other,
+}
+
+pub(super) fn event_channel<'a, W: Wire<'a>>(key: &Key<'_>, wire: &mut W) -> Result<EventChannel, Fault> {
+    let (mut publisher_id, mut topic, mut transport) = (None, None, ChannelTransport::Other);
+    let mut left = wire.map()?;
+    while let Some(field) = wire.next_key(&mut left)? {
+        let at = wire.at();
+        match field {
+            b"instance_id" => once(&mut publisher_id, wire.u64().field("instance_id")?, "instance_id", at)?,
+            b"topic" => once(&mut topic, name(wire, "topic")?, "topic", at)?,
+            b"transport" => transport = or_nothing(wire, channel_transport)?,
+            _ => wire.skip()?,
+        }
+    }
+    let topic = topic.unwrap_or_else(|| key.topic.to_owned());
+    let by = match transport {
+        ChannelTransport::Zmq { .. } | ChannelTransport::ZmqBroker { .. } => Transport::Zmq,
+        ChannelTransport::Nats { .. } | ChannelTransport::Other => Transport::Core,
+    };
+    Ok(EventChannel {
+        publisher_id: required(publisher_id, "instance_id", 0)?,
+        subject: key.subject(&topic, by),
+        topic,
+        transport,
+    })
+}
+
+/// `{"kind":"Zmq","config":{"endpoint":"tcp://…"}}` and its like. The fields of the kinds have different names, so all are
+/// read and the kind decides which count.
+fn channel_transport<'a, W: Wire<'a>>(wire: &mut W) -> Result<ChannelTransport, Fault> {
+    let (mut kind, mut config) = (None, Config::default());
+    let mut left = wire.map()?;
+    while let Some(key) = wire.next_key(&mut left)? {
+        let at = wire.at();
+        match key {
+            b"kind" => once(&mut kind, wire.word().field("kind")?, "kind", at)?,
+            b"config" => config = Config::read(wire).field("config")?,
+            _ => wire.skip()?,
+        }
+    }
+    Ok(match (kind, config) {
+        (Some(b"Zmq"), Config { endpoint: Some(endpoint), .. }) => ChannelTransport::Zmq { endpoint },
+        (Some(b"ZmqBroker"), Config { xpub, .. }) if !xpub.is_empty() => ChannelTransport::ZmqBroker { xpub },
+        (Some(b"Nats"), Config { subject_prefix: Some(subject_prefix), .. }) => {
+            ChannelTransport::Nats { subject_prefix }
+        }
+        _ => ChannelTransport::Other,
+    })
+}
+
+#[derive(Default)]
+struct Config {
+    endpoint: Option<String>,
+    xpub: Vec<String>,
+    subject_prefix: Option<String>,
+}
+
+impl Config {
+    fn read<'a, W: Wire<'a>>(wire: &mut W) -> Result<Self, Fault> {
+        let mut config = Self::default();
+        let mut left = wire.map()?;
+        while let Some(key) = wire.next_key(&mut left)? {
+            match key {
+                b"endpoint" => config.endpoint = Some(name(wire, "endpoint")?),
+                b"subject_prefix" => config.subject_prefix = Some(name(wire, "subject_prefix")?),
+                b"xpub_endpoints" => config.xpub = addresses(wire).field("xpub_endpoints")?,
+                _ => wire.skip()?,
+            }
+        }
+        Ok(config)
+    }
+}
+
+fn addresses<'a, W: Wire<'a>>(wire: &mut W) -> Result<Vec<String>, Fault> {
+    let mut addresses = Vec::new();
+    let mut left = wire.array()?;
+    while wire.next_element(&mut left)? {
+        if addresses.len() == MAX_BROKERS {
+            return Err(Fault::new(Reason::TooLarge, "more than 16 addresses", wire.at()));
+        }
+        addresses.push(name(wire, "xpub_endpoints")?);
+    }
+    Ok(addresses)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{DiscoveryEntry, decode};
+    use super::*;
+    use radixscope_model::record::Topic;
+
+    fn channel(key: &str, value: &str) -> EventChannel {
+        match decode(key, value.as_bytes()) {
+            Ok(DiscoveryEntry::EventChannel(channel)) => channel,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn a_socket_of_its_own_and_a_subject() {
+        let zmq = channel(
+            "v1/event_channels/namespace/dynamo/component/backend/endpoint/generate/topic/kv-events/6dba096152088",
+            r#"{"type":"EventChannel","scope":{"kind":"endpoint","endpoint":{"namespace":"dynamo","component":"backend","name":"generate"}},"topic":"kv-events","instance_id":1930332619481224,"transport":{"kind":"Zmq","config":{"endpoint":"tcp://127.0.0.1:46773"}}}"#,
+        );
+        assert_eq!(zmq.transport, ChannelTransport::Zmq { endpoint: "tcp://127.0.0.1:46773".into() });
+        assert_eq!((zmq.publisher_id, zmq.subject.topic), (1_930_332_619_481_224, Topic::KvEvents));
+        let Subject { namespace, component, endpoint, transport, .. } = zmq.subject;
+        assert_eq!((&*namespace, &*component, &*endpoint), ("dynamo", "backend", "generate"));
+        assert_eq!(transport, Transport::Zmq);
+        let nats = channel(
+            "v1/event_channels/dynamo//kv_metrics/6a6ca1fa1fafec06",
+            r#"{"type":"EventChannel","namespace":"dynamo","component":"","topic":"kv_metrics","instance_id":7668682361150630918,"transport":{"kind":"Nats","config":{"subject_prefix":"namespace.dynamo"}}}"#,
+        );
+        assert_eq!(nats.transport, ChannelTransport::Nats { subject_prefix: "namespace.dynamo".into() });
+        assert_eq!((nats.subject.topic, nats.subject.transport), (Topic::KvMetrics, Transport::Core));
+    }
+
+    #[test]
+    fn a_broker_and_what_is_not_known() {
+        let of = |transport: &str| {
+            channel(
+                "v1/event_channels/namespace/d/component/zmq_broker/topic/broker/1",
+                &format!(
+                    r#"{{"transport":{transport},"instance_id":1,"topic":"broker","type":"EventChannel"}}"#
+                ),
+            )
+            .transport
+        };
+        assert_eq!(
+            of(
+                r#"{"kind":"ZmqBroker","config":{"xsub_endpoints":["tcp://b:1"],"xpub_endpoints":["tcp://b:2","tcp://c:2"]}}"#
+            ),
+            ChannelTransport::ZmqBroker { xpub: vec!["tcp://b:2".into(), "tcp://c:2".into()] }
+        );
+        let many =
+            format!(r#"{{"kind":"ZmqBroker","config":{{"xpub_endpoints":[{}"b"]}}}}"#, r#""a","#.repeat(16));
+        for unknown in ["7", "{}", r#"{"kind":"Zmq"}"#, r#"{"kind":"Quic","config":{"endpoint":"x"}}"#, &many]
+        {
+            assert_eq!(of(unknown), ChannelTransport::Other, "{unknown}");
+        }
+    }
+}

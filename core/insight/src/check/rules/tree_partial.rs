@@ -1,0 +1,102 @@
+//! Blocks that workers hold are missing from the tree: it was joined late, or events were lost and not got back. Whatever is
+//! computed from the tree is then of a part.
+
+use super::prelude::*;
+use crate::completeness::{Trust, asking_words, coverage_words, share_words, used_words, why_words};
+use radixscope_model::record::{Asking, MissedCause};
+use radixscope_state::cluster::WorkerState;
+
+pub(in crate::check) const RULE: Rule =
+    Rule { hold_ms: 0, clear_ms: 5_000, ..Rule::new("tree_partial", "Every block that workers hold", look) };
+
+fn look(view: &View<'_>) -> RuleOutcome {
+    let pools = view.cluster.pools_in_use();
+    let lacking: Vec<WorkerIx> = pools.iter().flat_map(|&pool| view.cluster.incomplete_in(pool)).collect();
+    if lacking.is_empty() {
+        let is_known =
+            |worker: WorkerIx| view.worker(worker).is_some_and(|state| state.knowledge.is_complete());
+        return match view.present().any(is_known) {
+            true => RuleOutcome::Ok,
+            false => {
+                RuleOutcome::no_data("No KV event was received, and no worker was asked for its blocks.")
+            }
+        };
+    }
+    found(view, &lacking).into()
+}
+
+fn found(view: &View<'_>, lacking: &[WorkerIx]) -> Finding {
+    let pools = view.cluster.pools_in_use();
+    let coverage = view.cluster.coverage(pools.iter().copied());
+    let is_withheld = |&&pool: &&_| matches!(Trust::of(view.cluster, pool), Trust::Withheld(_));
+    let (severity, explanation) = match pools.iter().find(is_withheld) {
+        Some(_) => (Severity::Warning, AFFECTED),
+        None => (Severity::Info, MARKED),
+    };
+    let mut found = Finding::new(
+        severity,
+        format!(
+            "The tree lacks blocks of {}: {} of the used blocks is known",
+            view.names(lacking),
+            share_words(&coverage)
+        ),
+        explanation,
+    )
+    .about(PanelRef::Tree, lacking)
+    .evidence("Coverage, by KV events and workers' answers", coverage_words(&coverage), "");
+    for source in view.cluster.sources() {
+        for missed in source.missed.iter().filter(|missed| missed.cause == MissedCause::HistoryExpired) {
+            let label = format!("Messages that the stream had dropped before we read it, by {}", source.name);
+            found = found.evidence(label, missed.count, "messages");
+        }
+    }
+    let found = found.each(view, lacking, |found, worker, who| of_worker(view, found, worker, who));
+    remedies(view, lacking).into_iter().fold(found, Finding::fixes)
+}
+
+const AFFECTED: &str = "What workers stored before we listened, or while events were lost, is not in this tree, so shares, copies, \
+                        overlaps of candidates and what is computed from them are withheld or marked. The router is not \
+                        affected.";
+const MARKED: &str = "Nearly all blocks are in this tree; shares and what is computed from it are marked as of the known part. \
+                      The router is not affected.";
+
+fn of_worker(view: &View<'_>, found: Finding, worker: WorkerIx, who: &str) -> Finding {
+    let Some(state) = view.worker(worker) else { return found };
+    let knowledge = &state.knowledge;
+    let (known, used) = view.cluster.known_of_used(worker);
+    let value = used.map_or_else(|| count(known), |used| part(known, used.value));
+    let label = format!("Known blocks of {who}, of those it holds ({})", used_words(used));
+    let why =
+        format!("{}, for {} s", why_words(knowledge.why), count(view.seconds_since(knowledge.since_ms)));
+    found
+        .evidence(label, value, "blocks")
+        .evidence(format!("Why of {who}"), why, "")
+        .evidence_if(format!("What is done about {who}"), asking_words(knowledge, view.now), "")
+        .evidence_if(
+            format!("Number of the first event of {who} that was received"),
+            state.lines.last().map(|line| line.first_event_id),
+            "",
+        )
+}
+
+/// Rows of the table of fixes that help these workers, each once.
+fn remedies(view: &View<'_>, lacking: &[WorkerIx]) -> Vec<&'static str> {
+    let mut all: Vec<&'static str> = Vec::new();
+    for state in lacking.iter().filter_map(|&worker| view.worker(worker)) {
+        let row = remedy(state);
+        if !all.contains(&row) {
+            all.push(row);
+        }
+    }
+    all
+}
+
+fn remedy(state: &WorkerState) -> &'static str {
+    match state.knowledge.asking {
+        Asking::No => "tree_partial/not_asked",
+        Asking::NoEndpoint => "tree_partial/no_endpoint",
+        Asking::OnRequest => "tree_partial/on_request",
+        Asking::Failed { .. } => "tree_partial/failed",
+        Asking::Waiting | Asking::Dump | Asking::Range | Asking::Joining => "tree_partial/asking",
+    }
+}

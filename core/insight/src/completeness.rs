@@ -1,0 +1,170 @@
+//! How much of what workers hold is known, in words, and whether figures of the tree may stand: the same for page, API and
+//! findings. Knows no threshold of a rule and nothing of how workers are asked.
+
+use radixscope_model::id::{Millis, PoolIx, WorkerIx};
+use radixscope_model::number_format::count;
+use radixscope_model::record::{Asking, KnowledgeWhy};
+use radixscope_state::cluster::{Cluster, Coverage, KnowledgeState, Sourced, UsedSource};
+
+/// From this share of the held blocks on, shares of blocks are shown, with a mark: what is missing cannot turn them.
+pub const ENOUGH: f64 = 0.95;
+
+/// Whether figures that need every block of a pool may stand: shares, copies, depths, who holds most of a prompt.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Trust {
+    /// They may.
+    Whole,
+    /// They may, beside these words: they are of the known part, which is nearly all.
+    Marked(String),
+    /// They may not, and this is why, in a sentence.
+    Withheld(String),
+}
+
+impl Trust {
+    /// Of the tree of a pool.
+    pub fn of(cluster: &Cluster, pool: PoolIx) -> Self {
+        let coverage = cluster.coverage([pool]);
+        if coverage.is_whole() {
+            return Self::Whole;
+        }
+        match coverage.share() {
+            Some(share) if share >= ENOUGH => {
+                Self::Marked(format!("of the known {}", share_words(&coverage)))
+            }
+            Some(_) => Self::Withheld(format!(
+                "{} of the blocks that workers hold are known, so this share would be wrong",
+                share_words(&coverage)
+            )),
+            None if lost_only(cluster, pool) => {
+                Self::Marked("of the known blocks: events were lost".to_owned())
+            }
+            None => Self::Withheld(format!(
+                "Blocks of {} are missing, and how many is not known",
+                of_workers(coverage.incomplete, coverage.workers)
+            )),
+        }
+    }
+
+    /// Words beside a figure that is shown with a mark.
+    pub fn mark(&self) -> Option<&str> {
+        match self {
+            Self::Marked(words) => Some(words),
+            Self::Whole | Self::Withheld(_) => None,
+        }
+    }
+
+    /// Why nothing is shown.
+    pub fn withheld(&self) -> Option<&str> {
+        match self {
+            Self::Withheld(why) => Some(why),
+            Self::Whole | Self::Marked(_) => None,
+        }
+    }
+}
+
+/// Whether no worker lacks more than what was lost on the way since we listen.
+fn lost_only(cluster: &Cluster, pool: PoolIx) -> bool {
+    let is_lost = |why| matches!(why, KnowledgeWhy::EventsLost | KnowledgeWhy::ConnectionBroke);
+    let lacking = cluster.incomplete_in(pool);
+    lacking.iter().filter_map(|&ix| cluster.worker(ix)).all(|state| is_lost(state.knowledge.why))
+}
+
+/// `54 %`, never more than is known; `?` where it is not known how many blocks are held.
+pub fn share_words(coverage: &Coverage) -> String {
+    match coverage.share() {
+        Some(share) if coverage.is_whole() => format!("{} %", (share * 100.0).round()),
+        Some(share) => format!("{} %", (share * 100.0).floor().min(99.0)),
+        None => "an unknown share".to_owned(),
+    }
+}
+
+/// `54 % of used blocks · 2 of 3 workers complete`.
+pub fn coverage_words(coverage: &Coverage) -> String {
+    let workers = format!("{} workers complete", of(coverage.complete, coverage.workers));
+    match coverage.share() {
+        _ if coverage.is_whole() => workers,
+        Some(_) => format!("{} of used blocks · {workers}", share_words(coverage)),
+        None => format!("unknown share of used blocks · {workers}"),
+    }
+}
+
+fn of(part: u32, whole: u32) -> String {
+    format!("{} of {}", count(part.into()), count(whole.into()))
+}
+
+fn of_workers(part: u32, whole: u32) -> String {
+    format!("{} workers", of(part, whole))
+}
+
+/// What an answer about a prompt rests on where the tree of its pool lacks blocks; `None`: it lacks none.
+pub fn note(cluster: &Cluster, pool: PoolIx) -> Option<String> {
+    let coverage = cluster.coverage([pool]);
+    (!coverage.is_whole()).then(|| {
+        format!(
+            "The tree lacks blocks ({}): workers may hold more of the prompt than shown, so the ranking may be wrong.",
+            coverage_words(&coverage)
+        )
+    })
+}
+
+/// `861 of 1,600 used blocks`; `861 blocks, of how many is not known`.
+pub fn known_words(cluster: &Cluster, worker: WorkerIx) -> String {
+    match cluster.known_of_used(worker) {
+        (known, Some(used)) => format!("{} of {} used blocks", count(known), count(used.value)),
+        (known, None) => format!("{} blocks, of how many is not known", count(known)),
+    }
+}
+
+/// Where the number of used blocks is known from, to follow a comma.
+pub fn used_words(used: Option<Sourced<u64, UsedSource>>) -> &'static str {
+    match used.map(|used| used.source) {
+        Some(UsedSource::Complete) => "its tree is complete",
+        Some(UsedSource::Full(source)) => source.label(),
+        None => "not known",
+    }
+}
+
+/// Why so much is known of a worker, in a few words that could follow `because`.
+pub const fn why_words(why: KnowledgeWhy) -> &'static str {
+    match why {
+        KnowledgeWhy::NoEvents => "no KV event of it was received",
+        KnowledgeWhy::FromFirstEvent => "every KV event of it was received, the first included",
+        KnowledgeWhy::History => "the history of its KV events was read from the first on",
+        KnowledgeWhy::Dump => "it was asked for all its blocks, and every KV event since was received",
+        KnowledgeWhy::Cleared => "it dropped all its blocks, and every KV event since was received",
+        KnowledgeWhy::JoinedLate => "it stored blocks before this dashboard listened",
+        KnowledgeWhy::EventsLost => "KV events of it were lost",
+        KnowledgeWhy::ConnectionBroke => {
+            "the connection for its KV events broke, and what it published meanwhile is unknown"
+        }
+        KnowledgeWhy::Restarted => {
+            "another process publishes under its id, and what that stored before is unknown"
+        }
+    }
+}
+
+/// What is done about it; `None`: nothing, and nothing need be.
+pub fn asking_words(knowledge: &KnowledgeState, now: Millis) -> Option<String> {
+    let detail = &knowledge.asking_detail;
+    let with_detail = |words: &str| match detail.is_empty() {
+        true => words.to_owned(),
+        false => format!("{words}: {detail}"),
+    };
+    Some(match knowledge.asking {
+        Asking::No if knowledge.is_complete() => return None,
+        Asking::No => with_detail("it is not asked for its blocks"),
+        Asking::NoEndpoint => with_detail("where it can be asked for its blocks is not known"),
+        Asking::OnRequest => with_detail("it can be asked for its blocks, on request"),
+        Asking::Waiting => with_detail("it will be asked for its blocks"),
+        Asking::Dump => "it is being asked for all its blocks".to_owned(),
+        Asking::Range => "it is being asked for the lost events".to_owned(),
+        Asking::Joining => "its answer is being joined with its events".to_owned(),
+        Asking::Failed { next_ms: Some(next) } => {
+            let seconds = next.since(now).div_ceil(1_000);
+            format!("{}; next try in {} s", with_detail("the last query failed"), count(seconds))
+        }
+        Asking::Failed { next_ms: None } => {
+            format!("{}; it is asked again on request", with_detail("the last query failed"))
+        }
+    })
+}
