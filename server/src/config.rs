@@ -21,6 +21,7 @@ mod metrics_url;
 mod origin;
 mod secret;
 mod trees;
+mod zmq_endpoint;
 
 pub use base_path::BasePath;
 pub use check::{Badness, Check, Look, Output};
@@ -32,6 +33,7 @@ pub use metrics_url::MetricsUrl;
 pub use origin::{AllowedOrigin, FrameAncestors};
 pub use secret::Secret;
 pub use trees::{CallbackAddress, TreeDumps, Trees};
+pub use zmq_endpoint::ZmqEndpoint;
 
 /// A live, in-browser window into NVIDIA Dynamo's KV-cache-aware router.
 ///
@@ -88,6 +90,9 @@ pub struct Sources {
     /// Where Dynamo's processes register.
     #[command(flatten)]
     pub discovery: Discovery,
+    /// Where Dynamo publishes, if not over NATS.
+    #[command(flatten)]
+    pub zmq: Zmq,
     /// Which logs tell more.
     #[command(flatten)]
     pub logs: Logs,
@@ -104,8 +109,8 @@ pub struct Sources {
 #[command(next_help_heading = "NATS")]
 pub struct Nats {
     /// NATS server that Dynamo uses; several, separated by commas, are servers of one cluster; without it, which needs
-    /// --discovery, --prometheus or --logs, nothing is received over NATS
-    #[arg(long, env = "RADIXSCOPE_NATS", value_name = "URL", value_delimiter = ',', required_unless_present_any = ["prometheus", "logs", "discovery"], value_parser = nats_url)]
+    /// --discovery, --zmq-broker, --prometheus or --logs, nothing is received over NATS
+    #[arg(long, env = "RADIXSCOPE_NATS", value_name = "URL", value_delimiter = ',', required_unless_present_any = ["prometheus", "logs", "discovery", "zmq_broker"], value_parser = nats_url)]
     pub nats: Vec<Url>,
     /// How we log in there.
     #[command(flatten)]
@@ -149,6 +154,16 @@ pub struct Discovery {
     /// Key of that certificate, as a PEM file
     #[arg(long, env = "RADIXSCOPE_DISCOVERY_TLS_KEY", value_name = "FILE", requires = "discovery_tls_cert")]
     pub discovery_tls_key: Option<PathBuf>,
+}
+
+/// The ZeroMQ event plane, Dynamo's default from 1.3 on.
+#[derive(Args, Debug, Clone, Default)]
+#[command(next_help_heading = "ZeroMQ")]
+pub struct Zmq {
+    /// XPUB socket of the broker that Dynamo's event plane goes through, the xpub part of DYN_ZMQ_BROKER_URL; several,
+    /// separated by commas, carry the same messages; without it publishers are found by discovery
+    #[arg(long, env = "RADIXSCOPE_ZMQ_BROKER", value_name = "TCP://HOST:PORT", value_delimiter = ',')]
+    pub zmq_broker: Vec<ZmqEndpoint>,
 }
 
 /// Logs of Dynamo's frontends and workers.

@@ -1,17 +1,19 @@
 //! The sources that the command line names, for `serve` and `check` alike.
 
 use anyhow::anyhow;
+use tokio::sync::mpsc;
 
 use radixscope_model::record::SourceKind;
 
 use super::Failure;
 use super::server::{Feed, Feeds};
 use crate::config::{LogFile, MetricsUrl, Sources, TreeDumps};
-use crate::source::{discovery, logs, nats, prometheus, trees};
+use crate::source::{discovery, logs, nats, prometheus, trees, zmq};
 
 /// A feed for each.
 pub(super) fn feeds(from: Sources) -> Result<Feeds, Failure> {
-    let Sources { nats: listen_to, discovery, logs, prometheus: scraped, trees: asked } = from;
+    let Sources { nats: listen_to, discovery, zmq, logs, prometheus: scraped, trees: asked } = from;
+    let namespace = listen_to.namespace.clone();
     let conflict = LogFile::conflict(&logs.logs).or_else(|| MetricsUrl::conflict(&scraped.prometheus));
     if let Some(conflict) = conflict {
         return Err(Failure::Usage(anyhow!(conflict)));
@@ -20,18 +22,28 @@ pub(super) fn feeds(from: Sources) -> Result<Feeds, Failure> {
         trees::Source::new(asked.callback, &listen_to).map_err(|error| Failure::Usage(error.into()))?;
     let mut feeds = Vec::new();
     // It comes first: who is there is known before anybody speaks.
-    let namespace = listen_to.namespace.clone();
-    let found = discovery::Source::new(discovery, namespace).map_err(|error| Failure::Usage(error.into()))?;
+    let found = discovery::Source::new(discovery, namespace.clone());
+    let found = found.map_err(|error| Failure::Usage(error.into()))?;
+    let is_found = found.is_some();
     feeds.extend(found.map(|source| {
         let name = source.name().to_owned();
         Feed::new(name, SourceKind::Discovery, |to, stopped| source.run(to, stopped))
     }));
-    if listen_to.nats.is_empty() {
+    if listen_to.nats.is_empty() && zmq.zmq_broker.is_empty() && !is_found {
         tracing::warn!("without --nats no KV events are received: caches and their contents stay unknown");
-    } else {
+    }
+    if !listen_to.nats.is_empty() {
         let source = nats::Source::new(listen_to).map_err(|error| Failure::Usage(error.into()))?;
         let name = source.name().to_owned();
         feeds.push(Feed::new(name, SourceKind::Nats, |to, stopped| source.run(to, stopped)));
+    }
+    // A broker is listened to without being told to, publishers as discovery names them.
+    if is_found || !zmq.zmq_broker.is_empty() {
+        let source = zmq::Source::new(zmq.zmq_broker, namespace);
+        feeds.push(Feed::new(source.name(), SourceKind::Zmq, move |to, stopped| {
+            let commands = to.take_commands().unwrap_or_else(|| mpsc::channel(1).1);
+            source.run(to, commands, stopped)
+        }));
     }
     let sources = prometheus::Source::all(scraped).map_err(|error| Failure::Usage(error.into()))?;
     feeds.extend(sources.into_iter().map(|source| {

@@ -9,5 +9,6 @@ pub mod logs;
 pub mod nats;
 pub mod prometheus;
 pub mod trees;
+pub mod zmq;
 
 pub(crate) use link::Failed;

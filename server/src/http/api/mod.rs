@@ -4,6 +4,7 @@ mod cluster;
 pub(super) mod counterfactual;
 mod decisions;
 mod findings;
+mod knowledge;
 mod latency;
 mod memory;
 pub(super) mod params;
