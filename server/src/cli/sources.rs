@@ -18,17 +18,13 @@ pub(super) fn is_nothing(from: &Sources) -> bool {
 }
 
 /// A feed for each.
-<<<<<<< HEAD
 pub(super) fn feeds(from: Sources) -> Result<Feeds, Failure> {
-=======
-pub(super) fn feeds(from: Sources) -> Result<Vec<Feed>, Failure> {
     if is_nothing(&from) {
         return Err(Failure::Usage(anyhow!(
             "nothing to listen to: give --discovery, --nats, --zmq-broker, --prometheus or --logs; `radixscope sources` finds \
              out what there is and prints the command"
         )));
     }
->>>>>>> a3
     let Sources { nats: listen_to, discovery, zmq, logs, prometheus: scraped, trees: asked } = from;
     let namespace = listen_to.namespace.clone();
     let conflict = LogFile::conflict(&logs.logs).or_else(|| MetricsUrl::conflict(&scraped.prometheus));
