@@ -262,7 +262,7 @@ pub(crate) struct HandedOver(Inbox);
 impl HandedOver {
     pub(crate) fn new(limits: QueueLimits) -> (Self, SourceHandle) {
         let inbox = Inbox::new(limits);
-        let handle = inbox.handle(SourceIx(0));
+        let handle = inbox.handle(SourceIx(0), None);
         (Self(inbox), handle)
     }
 

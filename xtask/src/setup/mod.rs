@@ -13,6 +13,7 @@ use crate::{
 mod browser;
 mod cargo_tools;
 mod nats;
+mod pyzmq;
 mod wasm_target;
 
 /// What a person is going to do.
@@ -57,6 +58,7 @@ pub(crate) fn missing(workspace: &Workspace, purpose: Purpose) -> Result<Vec<Box
             if purpose != Purpose::Demo {
                 needs.push(Box::new(browser::Browser));
                 needs.push(Box::new(nats::NatsServer));
+                needs.push(Box::new(pyzmq::PyZmq));
             }
             needs.push(Box::new(wasm_target::WasmTarget));
             needs.push(Box::new(cargo_tools::wasm_bindgen(workspace)?));

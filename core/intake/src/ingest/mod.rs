@@ -133,7 +133,9 @@ impl Ingest {
         if received.source.at() >= self.tallies.len() {
             return;
         }
-        self.tallies[received.source.at()].received += 1;
+        // What a source says of itself is no message.
+        let is_message = !matches!(received.payload, Payload::Subscribed { .. });
+        self.tallies[received.source.at()].received += u64::from(is_message);
         self.taken += 1;
         if let Err(faults) = self.open(received, out) {
             for (error, count) in faults.iter() {
