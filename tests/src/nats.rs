@@ -239,7 +239,7 @@ fn is_reloaded(line: &str) -> bool {
 }
 
 /// An authority, and a certificate for `localhost` that it signed.
-fn make_certificates(folder: &Path) {
+pub(crate) fn make_certificates(folder: &Path) {
     use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer};
     let ca_key = rcgen::KeyPair::generate().expect("a key");
     let mut ca = CertificateParams::new(Vec::new()).expect("no names");

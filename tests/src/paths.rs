@@ -39,6 +39,14 @@ pub fn pyzmq() -> PathBuf {
     path
 }
 
+/// etcd: `RADIXSCOPE_ETCD`, else where set-up puts it.
+pub fn etcd() -> PathBuf {
+    let usual = || target_dir().join("tools/bin/etcd");
+    let path = env::var_os("RADIXSCOPE_ETCD").map_or_else(usual, PathBuf::from);
+    assert!(path.is_file(), "{} is missing; `cargo xtask setup test` installs it", path.display());
+    path
+}
+
 /// A program on `PATH` that set-up installs.
 pub fn on_path(program: &str) -> PathBuf {
     let path = env::var_os("PATH").unwrap_or_default();

@@ -1,11 +1,12 @@
 //! Dynamo's ZeroMQ event plane through a broker: what is shown is what NATS would have shown, loss is counted exactly, and a
 //! real libzmq is understood.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::process::Command;
 
 use radixscope_captures::publisher::Publisher;
 use radixscope_captures::{Recording, ZmqMessage};
+use radixscope_tests::discovery::{Folder, event_channel};
 use radixscope_tests::nats::Nats;
 use radixscope_tests::process::Process;
 use radixscope_tests::radixscope::Radixscope;
@@ -138,4 +139,85 @@ async fn a_real_libzmq_is_understood_and_found_again() {
     assert_eq!(workers(&cluster).len(), 2);
     // Nobody unsubscribed meanwhile: heartbeats are answered.
     assert!(!other.lines().iter().any(|line| line.starts_with("then")), "{}", other.output());
+}
+
+/// Publishers of the recorded default plane, each on a socket of its own, as discovery names them.
+fn publishers(messages: &[ZmqMessage], folder: &Folder) -> BTreeMap<String, Publisher> {
+    let mut publishers = BTreeMap::new();
+    for message in messages {
+        publishers.entry(message.endpoint.clone()).or_insert_with(|| {
+            let publisher = Publisher::bind(1);
+            announce(folder, message, &publisher);
+            publisher
+        });
+    }
+    publishers
+}
+
+fn announce(folder: &Folder, message: &ZmqMessage, publisher: &Publisher) {
+    let (key, value) = event_channel(message.topic(), message.publisher_id(), &publisher.endpoint());
+    folder.put(&key, &value);
+}
+
+fn zmq_source(cluster: &Value) -> &Value {
+    let sources = cluster["sources"].as_array().expect("sources");
+    sources.iter().find(|source| source["kind"] == "zmq").expect("the event plane")
+}
+
+async fn until_said(server: &Radixscope, words: &str) {
+    server
+        .until_cluster(words, |cluster| {
+            let detail = zmq_source(cluster)["detail"].as_str().unwrap_or_default();
+            wait::expect(detail.contains(words), || detail.to_owned())
+        })
+        .await;
+}
+
+async fn until_received(server: &Radixscope, count: u64) -> Value {
+    let received = |cluster: &Value| zmq_source(cluster)["received"].as_u64().unwrap_or(0);
+    let cluster = server
+        .until_cluster(&format!("{count} messages are received"), |cluster| {
+            wait::expect(received(cluster) >= count, || zmq_source(cluster).to_string())
+        })
+        .await;
+    assert_eq!(received(&cluster), count);
+    cluster
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn publishers_are_found_by_discovery_and_followed_through_restarts() {
+    let is_read = |message: &ZmqMessage| message.topic() != "forward-pass-metrics";
+    let messages: Vec<_> = Recording::zmq_fixture("1.6.1-zmq-default").zmq().filter(is_read).collect();
+    let folder = Folder::default();
+    let mut publishers = publishers(&messages, &folder);
+    assert_eq!(publishers.len(), 9);
+    let server = Radixscope::start(["serve", "--discovery", &folder.url(), "--tree-dumps", "off"]).await;
+    until_said(&server, "9 of 9 publishers connected.").await;
+    for (endpoint, publisher) in &publishers {
+        let topic = messages.iter().find(|message| message.endpoint == *endpoint).expect("it speaks").topic();
+        publisher.wait_for_subscribers(topic, 1);
+    }
+    let (first, rest) = messages.split_at(messages.len() / 2);
+    first.iter().for_each(|message| publishers[&message.endpoint].publish(&message.frames));
+    let cluster = until_received(&server, first.len() as u64).await;
+    assert_eq!(workers(&cluster).len(), 3);
+    assert_eq!(zmq_source(&cluster)["missed"], Value::Array(vec![]));
+
+    // One dies without a word: its entry stays, and nobody listens there.
+    let victim = rest.iter().find(|message| message.topic() == "kv-events").expect("more events").clone();
+    drop(publishers.remove(&victim.endpoint).expect("it is there"));
+    until_said(&server, "8 of 9 publishers connected; tcp://127.0.0.1:").await;
+    // Another takes its place: the entry goes, and the same worker publishes elsewhere.
+    let (key, _) = event_channel(victim.topic(), victim.publisher_id(), "");
+    folder.remove(&key);
+    until_said(&server, "8 of 8 publishers connected.").await;
+    let again = Publisher::bind(0);
+    announce(&folder, &victim, &again);
+    until_said(&server, "9 of 9 publishers connected.").await;
+    again.wait_for_subscribers(victim.topic(), 1);
+    publishers.insert(victim.endpoint.clone(), again);
+    rest.iter().for_each(|message| publishers[&message.endpoint].publish(&message.frames));
+    let cluster = until_received(&server, messages.len() as u64).await;
+    assert_eq!(zmq_source(&cluster)["missed"], Value::Array(vec![]), "nothing was said meanwhile");
+    assert_eq!(zmq_source(&cluster)["rejected"], Value::Array(vec![]));
 }

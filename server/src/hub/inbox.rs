@@ -254,6 +254,51 @@ impl SourceHandle {
     }
 }
 
+/// The other end of a source that runs without a hub.
+#[cfg(test)]
+pub(crate) struct LoneInbox {
+    inbox: Inbox,
+    commands: mpsc::Sender<Command>,
+}
+
+#[cfg(test)]
+impl LoneInbox {
+    /// A source's end, and this.
+    pub(crate) fn new() -> (SourceHandle, Self) {
+        let (commands, receiver) = mpsc::channel(64);
+        let inbox = Inbox::new(QueueLimits { messages: 64, bytes: 1 << 20 });
+        (inbox.handle(SourceIx(0), Some(receiver)), Self { inbox, commands })
+    }
+
+    pub(crate) async fn command(&self, command: Command) {
+        self.commands.send(command).await.unwrap();
+    }
+
+    /// The next payload, and the words on the way to it.
+    pub(crate) async fn received(&mut self) -> (Payload, Vec<(LinkState, String)>) {
+        let (mut taken, mut words) = (Vec::new(), Vec::new());
+        loop {
+            self.inbox.receive(&mut taken, 1).await;
+            match taken.pop() {
+                Some(Input::Received(queued)) => return (queued.received.payload, words),
+                Some(Input::State { state, detail, .. }) => words.push((state, detail)),
+                _ => {}
+            }
+        }
+    }
+
+    /// The next words.
+    pub(crate) async fn said(&mut self) -> (LinkState, String) {
+        let mut taken = Vec::new();
+        loop {
+            self.inbox.receive(&mut taken, 1).await;
+            if let Some(Input::State { state, detail, .. }) = taken.pop() {
+                return (state, detail);
+            }
+        }
+    }
+}
+
 /// The queue without a hub behind it: what a source hands over, as it is.
 #[cfg(test)]
 pub(crate) struct HandedOver(Inbox);

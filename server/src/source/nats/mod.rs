@@ -19,7 +19,7 @@ pub(crate) mod jetstream;
 mod line;
 mod session;
 mod status;
-mod tls;
+pub(super) mod tls;
 
 use std::collections::HashMap;
 use std::thread;

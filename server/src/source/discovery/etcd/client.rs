@@ -21,6 +21,7 @@ use super::wire::Refusal;
 use crate::config::{Discovery, InvalidOption};
 use crate::source::Failed;
 use crate::source::http_tls::client_config;
+use crate::source::nats::tls::find as find_tls;
 
 /// How long an answer may take.
 const WITHIN: Duration = Duration::from_secs(5);
@@ -189,18 +190,15 @@ fn refused(server: &Url, status: StatusCode, said: &str) -> Failed {
 
 fn unreachable(server: &Url, error: &hyper_util::client::legacy::Error) -> Failed {
     let mut cause: &dyn std::error::Error = error;
-    let (mut is_tls, mut is_refused) = (false, false);
+    let mut is_refused = false;
     while let Some(deeper) = cause.source() {
         cause = deeper;
-        is_tls |= cause.is::<rustls::Error>();
-        if let Some(io) = cause.downcast_ref::<io::Error>() {
-            is_refused |= io.kind() == io::ErrorKind::ConnectionRefused;
-            is_tls |= io.get_ref().is_some_and(|inner| inner.is::<rustls::Error>());
-        }
+        let io = cause.downcast_ref::<io::Error>();
+        is_refused |= io.is_some_and(|io| io.kind() == io::ErrorKind::ConnectionRefused);
     }
-    if is_tls {
+    if let Some(tls) = find_tls(error) {
         return Failed::refused(format!(
-            "TLS with {server} fails: {cause}. Name the authority that signed its certificate with --discovery-tls-ca, and if \
+            "TLS with {server} fails: {tls}. Name the authority that signed its certificate with --discovery-tls-ca, and if \
              it asks for a certificate of ours give --discovery-tls-cert and --discovery-tls-key; if it speaks no TLS, write \
              etcd:// instead of etcds://."
         ));
