@@ -9,6 +9,7 @@ pub mod devtools;
 pub mod discovery;
 pub mod envelope;
 pub mod etcd;
+pub mod fake_worker;
 pub mod figures;
 pub mod flood;
 pub mod grown;

@@ -6,7 +6,7 @@ use tokio::sync::mpsc;
 use radixscope_model::record::SourceKind;
 
 use super::Failure;
-use super::server::Feed;
+use super::server::{Feed, Feeds};
 use crate::config::{LogFile, MetricsUrl, Sources, TreeDumps};
 use crate::source::{discovery, logs, nats, prometheus, trees, zmq};
 
@@ -18,7 +18,7 @@ pub(super) fn is_nothing(from: &Sources) -> bool {
 }
 
 /// A feed for each.
-pub(super) fn feeds(from: Sources) -> Result<Vec<Feed>, Failure> {
+pub(super) fn feeds(from: Sources) -> Result<Feeds, Failure> {
     if is_nothing(&from) {
         return Err(Failure::Usage(anyhow!(
             "nothing to listen to: give --discovery, --nats, --zmq-broker, --prometheus or --logs; `radixscope sources` finds \
@@ -67,10 +67,12 @@ pub(super) fn feeds(from: Sources) -> Result<Vec<Feed>, Failure> {
         Feed::new(source.name().to_owned(), SourceKind::Logs, |to, stopped| source.run(to, stopped))
     }));
     // Without events nothing would keep up what workers answer.
-    if asked.tree_dumps != TreeDumps::Off && feeds.iter().any(|feed: &Feed| feed.kind().is_event_plane()) {
+    let has_events = feeds.iter().any(|feed: &Feed| feed.kind().is_event_plane());
+    let tree_dumps = if has_events { asked.tree_dumps } else { TreeDumps::Off };
+    if tree_dumps != TreeDumps::Off {
         feeds.push(Feed::new(trees::NAME.to_owned(), SourceKind::WorkerTrees, |to, stopped| {
             asks.run(to, stopped)
         }));
     }
-    Ok(feeds)
+    Ok(Feeds { feeds, tree_dumps: tree_dumps.into(), verify_every: asked.verify_every })
 }

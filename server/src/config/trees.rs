@@ -32,6 +32,16 @@ pub enum TreeDumps {
     Off,
 }
 
+impl From<TreeDumps> for radixscope_intake::TreeDumps {
+    fn from(when: TreeDumps) -> Self {
+        match when {
+            TreeDumps::Auto => Self::Auto,
+            TreeDumps::OnRequest => Self::OnRequest,
+            TreeDumps::Off => Self::Off,
+        }
+    }
+}
+
 /// Where workers reach us.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct CallbackAddress {

@@ -26,6 +26,7 @@ impl Ingest {
         let key = &*plain_key(key);
         let Some(value) = value else {
             let change = self.discovered.end(key);
+            self.attach.vanished(key);
             self.presence(context, change, out);
             return Ok(());
         };
@@ -34,6 +35,7 @@ impl Ingest {
         let change = self.discovered.put(key, &entry, lease).map_err(|()| {
             DecodeError::new(Reason::TooLarge, format!("discovery: more than {MAX_ENTRIES} entries"))
         })?;
+        self.attach.discovered(key, &entry);
         match &entry {
             DiscoveryEntry::Instance(of) if of.is_worker() => {
                 self.real_names.learn(&of.namespace);

@@ -13,6 +13,7 @@
 //! older than the latest time that any message or line reported; our own clock would call all recorded traffic old. Sizes
 //! that a log names stay true.
 
+mod attaching;
 mod discovered;
 mod discovery;
 mod event_ids;
@@ -50,6 +51,7 @@ use radixscope_model::record::{
 };
 use radixscope_state::cluster::MAX_SOURCES;
 
+use crate::attach::{Attach, Live};
 use crate::payload::{MAX_LOG_LINE_BYTES, MAX_PAYLOAD_BYTES, Payload, Received};
 use discovered::Discovered;
 use event_ids::EventIds;
@@ -87,6 +89,7 @@ pub(crate) struct Ingest {
     instances: Instances,
     discovered: Discovered,
     scrapes: Scrapes,
+    attach: Attach,
     tallies: Vec<Tally>,
     signs: Signs,
     /// What was recorded of roles; bounded, because workers are.
@@ -133,12 +136,17 @@ impl Ingest {
         if received.source.at() >= self.tallies.len() {
             return;
         }
-        self.tallies[received.source.at()].received += 1;
+        // What a source says of itself is no message.
+        let is_message = !matches!(received.payload, Payload::Subscribed { .. });
+        self.tallies[received.source.at()].received += u64::from(is_message);
         self.taken += 1;
         if let Err(faults) = self.open(received, out) {
             for (error, count) in faults.iter() {
                 self.tallies[received.source.at()].reject(received.payload.topic(), error, count);
             }
+        }
+        if self.attach.is_due(received.at_ms) {
+            self.ask(received.at_ms, out);
         }
     }
 
@@ -172,9 +180,13 @@ impl Ingest {
             let Self { publishers, gaps, .. } = self;
             publishers.broke(source);
             gaps.broke(source, at, |topic| publishers.count(source, topic));
+            self.attach.broke(source);
             self.last_breaks.insert(source, at);
         }
         for (&(topic, publisher_id), &at) in &missing.of_publishers {
+            if topic == Topic::KvEvents {
+                self.attach.broke_of(publisher_id);
+            }
             self.broke_of(Stream { source, topic, publisher_id }, at);
         }
         for &(topic, at) in &missing.unknown {
@@ -201,6 +213,9 @@ impl Ingest {
                 _ => None,
             };
         self.tallies[stream.source.at()].miss(worker, stream.topic, MissedCause::QueueFull, to - from);
+        if stream.topic == Topic::KvEvents {
+            self.attach.lost_of(stream.publisher_id, stream.source, MissedCause::QueueFull, to - from);
+        }
     }
 
     /// Says what was summed up since the last call: traffic, losses, what was not understood. Call it about once a
@@ -250,7 +265,14 @@ impl Ingest {
             Payload::Discovery { key, value, lease } => {
                 Ok(self.discovery(&context(), key, value.as_deref(), *lease, out)?)
             }
-            Payload::TreeAnswer { .. } | Payload::Subscribed { .. } => Ok(()),
+            Payload::TreeAnswer { query, outcome, .. } => {
+                self.tree_answer(&context(), *query, outcome, out);
+                Ok(())
+            }
+            Payload::Subscribed { publisher_id } => {
+                self.attach.subscribed(received.source, *publisher_id);
+                Ok(())
+            }
             Payload::LogLine { log, line } => Ok(self.log_line(&context(), log, line, out)?),
             Payload::Scrape { process, text } => self.scrape(&context(), process, text, out),
             Payload::Unreadable { error, .. } => Err((**error).clone().into()),
@@ -339,6 +361,19 @@ impl Ingest {
                 }
                 if kv.batch {
                     self.event_id(context, worker, event);
+                }
+                let live = Live {
+                    worker,
+                    id: event.worker,
+                    source: context.received.source,
+                    at_ms: context.received.at_ms,
+                    line,
+                    publisher_id: context.publisher_id(),
+                    sequence: context.envelope.map(|envelope| envelope.sequence),
+                };
+                if !self.attach.event(&live, event, kv, out) {
+                    out.record(context.entry(attaching::passed(worker, event)));
+                    continue;
                 }
                 let by = context.published(event.worker);
                 out.kv_event(context.entry(kv_record(worker, event, kv)), by);
@@ -490,6 +525,7 @@ impl Ingest {
         self.interner.vacate(&workers);
         self.publishers.vacate(&workers);
         self.event_ids.vacate(&workers);
+        self.attach.vacate(&workers);
         self.roles.retain(|(worker, ..)| !workers.contains(worker));
         self.tallies.iter_mut().for_each(|tally| tally.vacate(&workers));
         out.record(context.entry(Record::Vacated { workers: workers.into() }));
@@ -501,6 +537,7 @@ impl Ingest {
         let (source, topic) = (context.received.source, context.topic);
         if context.transport != Transport::JetStream {
             self.gaps.received(source, topic, context.envelope.is_some());
+            self.attach.heard(source);
         }
         let Some(envelope) = &context.envelope else { return };
         self.tallies[source.at()].lag(context.received.at_ms, envelope.published_at);
@@ -539,6 +576,10 @@ impl Ingest {
         if place.is_first_after_own_break {
             self.gaps.spoke_alone(source, topic);
         }
+        let is_first = place.is_first_after_break || place.is_first_after_own_break;
+        if is_first && topic == Topic::KvEvents && place.continuity == Continuity::InOrder {
+            self.attach.unbroken(source, publisher_id);
+        }
         if place.is_new {
             let own = self.early_breaks.remove(&stream);
             let last = own.or_else(|| self.last_breaks.get(&source).copied());
@@ -551,6 +592,10 @@ impl Ingest {
     fn lost(&mut self, lost: &Lost) {
         let tally = &mut self.tallies[lost.stream.source.at()];
         tally.miss(lost.worker, lost.stream.topic, MissedCause::EnvelopeGap, lost.count);
+        let Stream { source, topic, publisher_id } = lost.stream;
+        if topic == Topic::KvEvents {
+            self.attach.lost_of(publisher_id, source, MissedCause::EnvelopeGap, lost.count);
+        }
     }
 
     /// Follows a worker's event ids where they are contiguous (≥ 1.1; a batch proves ≥ 1.4).
@@ -565,6 +610,7 @@ impl Ingest {
         let is_counted = stream.is_some_and(|stream| self.publishers.jumped_at(stream) > last);
         let cause = if is_counted { MissedCause::EventsInLost } else { MissedCause::EventIdGap };
         self.tallies[source.at()].miss(Some(worker), topic, cause, lost);
+        self.attach.lost(worker, source, cause, lost);
     }
 }
 
@@ -649,7 +695,7 @@ fn lower_tier(event: &KvEvent) -> Option<Tier> {
     }
 }
 
-fn kv_record<'k>(worker: WorkerIx, event: &KvEvent, kv: &'k KvEvents) -> Record<'k> {
+pub(crate) fn kv_record<'k>(worker: WorkerIx, event: &KvEvent, kv: &'k KvEvents) -> Record<'k> {
     let in_device_memory = event.tier == StorageTier::Device && event.domain == ResidencyDomain::Worker;
     let tier = lower_tier(event);
     match &event.data {

@@ -92,6 +92,7 @@ impl Ingest {
         // A frontend that started anew is not distinguished from one that did not; one that has not looked around says so.
         let list = List { frontend: shortened(frontend), kind: ListKind::Instances, run: 0 };
         self.listed(context, list, &health, out);
+        self.attach.query_endpoints(list.frontend, &health.query_endpoints);
         Ok(())
     }
 

@@ -18,7 +18,7 @@ use tokio::sync::watch;
 
 use radixscope_insight::check::{Checks, Targets};
 
-use super::server::listen;
+use super::server::{Feeds, listen};
 use super::{Failure, sources};
 use crate::config::{Sources, Survey, TreeDumps};
 use crate::shutdown::{Shutdown, over};
@@ -40,7 +40,7 @@ pub(super) async fn run(options: Survey, mut stopped: Shutdown) -> Result<ExitCo
     from.trees.tree_dumps = TreeDumps::Off;
     from.nats.history_messages = from.nats.history_messages.min(HISTORY_MESSAGES);
     let feeds = match sources::is_nothing(&from) {
-        true => Vec::new(),
+        true => Feeds { feeds: Vec::new(), tree_dumps: TreeDumps::Off, verify_every: Duration::ZERO },
         false => sources::feeds(from.clone())?,
     };
     let (end, ended) = watch::channel(false);

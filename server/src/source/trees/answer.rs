@@ -4,7 +4,7 @@ use std::io;
 use std::time::Duration;
 
 use tokio::io::{AsyncRead, AsyncReadExt};
-use tokio::sync::Semaphore;
+use tokio::sync::{Semaphore, SemaphorePermit};
 use tokio::time::timeout;
 
 use radixscope_dynamo::error::{DecodeError, Reason};
@@ -79,12 +79,8 @@ impl Read {
                 let words = "The worker's answer has no beginning.".to_owned();
                 return Err(failed(QueryFault::Malformed, words));
             }
-            // Held until the item is decoded and its bytes are gone.
-            let _turn = match size.data > LARGE_ITEM_BYTES {
-                true => large.acquire().await.ok(),
-                false => None,
-            };
-            let item = self.bytes(from, size.data).await?;
+            // The turn is held until the item is decoded and its bytes are gone.
+            let (item, _turn) = self.item(from, size.data, large).await?;
             match decoded(item, codec, worker).await? {
                 Some(_) if self.answer.is_some() => {
                     let words = "The worker answered twice.".to_owned();
@@ -108,6 +104,22 @@ impl Read {
         PartSize::read(&prelude, MAX_ITEM_BYTES).map_err(|error| malformed(&error))
     }
 
+    /// Reads an item. What is large waits for its turn, once that much of it has come.
+    async fn item<'t>(
+        &mut self,
+        from: &mut (impl AsyncRead + Unpin),
+        size: usize,
+        large: &'t Semaphore,
+    ) -> Result<(Vec<u8>, Option<SemaphorePermit<'t>>), QueryFailed> {
+        let mut item = self.bytes(from, size.min(LARGE_ITEM_BYTES)).await?;
+        if item.len() == size {
+            return Ok((item, None));
+        }
+        let turn = large.acquire().await.ok();
+        self.more(from, &mut item, size).await?;
+        Ok((item, turn))
+    }
+
     /// Reads so many bytes. Room grows with what comes, not with what is claimed.
     async fn bytes(
         &mut self,
@@ -115,18 +127,28 @@ impl Read {
         size: usize,
     ) -> Result<Vec<u8>, QueryFailed> {
         let mut bytes = Vec::with_capacity(size.min(FIRST_ROOM_BYTES));
-        let mut rest = from.take(size as u64);
+        self.more(from, &mut bytes, size).await?;
+        Ok(bytes)
+    }
+
+    async fn more(
+        &mut self,
+        from: &mut (impl AsyncRead + Unpin),
+        bytes: &mut Vec<u8>,
+        size: usize,
+    ) -> Result<(), QueryFailed> {
+        let mut rest = from.take((size - bytes.len()) as u64);
         while bytes.len() < size {
-            let read = spoken(rest.read_buf(&mut bytes)).await?;
+            if bytes.len() == bytes.capacity() {
+                bytes.reserve_exact(bytes.len().min(size - bytes.len()));
+            }
+            let read = spoken(rest.read_buf(bytes)).await?;
             if read == 0 {
                 return Err(truncated(&format!("{} of {size} bytes came", bytes.len())));
             }
             self.size_bytes += read;
-            if bytes.len() == bytes.capacity() {
-                bytes.reserve_exact(bytes.len().min(size - bytes.len()));
-            }
         }
-        Ok(bytes)
+        Ok(())
     }
 }
 
