@@ -187,7 +187,8 @@ async fn until_received(server: &Radixscope, count: u64) -> Value {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn publishers_are_found_by_discovery_and_followed_through_restarts() {
     let is_read = |message: &ZmqMessage| message.topic() != "forward-pass-metrics";
-    let messages: Vec<_> = Recording::zmq_fixture("1.6.1-zmq-default").zmq_messages().filter(is_read).collect();
+    let messages: Vec<_> =
+        Recording::zmq_fixture("1.6.1-zmq-default").zmq_messages().filter(is_read).collect();
     let folder = Folder::default();
     let mut publishers = publishers(&messages, &folder);
     assert_eq!(publishers.len(), 9);
