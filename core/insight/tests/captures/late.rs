@@ -43,7 +43,7 @@ fn over_nats_a_dump_and_the_events_since_are_the_truth() {
 
 /// Loses a message now and then, and several in a row.
 fn now_and_then(message: usize) -> bool {
-    message % 97 == 0 || (150..155).contains(&message)
+    message.is_multiple_of(97) || (150..155).contains(&message)
 }
 
 #[test]
