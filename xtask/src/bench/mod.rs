@@ -39,6 +39,8 @@ pub(crate) enum Part {
     Loss,
     /// A worker's whole tree of a million blocks: from asking to complete, with bytes and memory
     Dump,
+    /// 10,000 ZeroMQ messages a second from 100 publishers: processor time
+    Zmq,
     /// Sizes of what the browser loads
     Sizes,
     /// Counterfactuals of 10,000 decisions, natively and in the browser
@@ -67,6 +69,7 @@ impl Part {
             Self::Tree => "tree",
             Self::Loss => "loss",
             Self::Dump => "dump",
+            Self::Zmq => "zmq",
             Self::Sizes => "sizes",
             Self::Counterfactual => "counterfactual",
             Self::Scenario => "scenario",
@@ -82,6 +85,7 @@ impl Part {
             Self::Ledger => ("radixscope-tests", "ledger"),
             Self::Loss => ("radixscope-tests", "loss"),
             Self::Dump => ("radixscope-tests", "dump"),
+            Self::Zmq => ("radixscope-tests", "zmq"),
             Self::Tree => ("radixscope-tests", "tree"),
             Self::Counterfactual => ("radixscope-tests", "counterfactual"),
             Self::Scenario => ("radixscope-insight", "scenario"),
