@@ -37,6 +37,8 @@ pub(crate) enum Part {
     Tree,
     /// Sent, received and reported as lost, for bursts of up to 1.2 million events and for breaks; only when it is named
     Loss,
+    /// A worker's whole tree of a million blocks: from asking to complete, with bytes and memory
+    Dump,
     /// Sizes of what the browser loads
     Sizes,
     /// Counterfactuals of 10,000 decisions, natively and in the browser
@@ -64,6 +66,7 @@ impl Part {
             Self::Ledger => "ledger",
             Self::Tree => "tree",
             Self::Loss => "loss",
+            Self::Dump => "dump",
             Self::Sizes => "sizes",
             Self::Counterfactual => "counterfactual",
             Self::Scenario => "scenario",
@@ -78,6 +81,7 @@ impl Part {
             Self::Latency => ("radixscope-tests", "latency"),
             Self::Ledger => ("radixscope-tests", "ledger"),
             Self::Loss => ("radixscope-tests", "loss"),
+            Self::Dump => ("radixscope-tests", "dump"),
             Self::Tree => ("radixscope-tests", "tree"),
             Self::Counterfactual => ("radixscope-tests", "counterfactual"),
             Self::Scenario => ("radixscope-insight", "scenario"),

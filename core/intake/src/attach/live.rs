@@ -169,6 +169,7 @@ fn next(watched: &mut Watched, event: &KvEvent) -> bool {
         let next = last.saturating_add(1);
         if event.event_id > next {
             watched.lost_from(next);
+            watched.has_gap = true;
         } else if event.event_id == next && watched.is_broken && watched.query.is_none() {
             // Nothing was missed.
             watched.want = if watched.was.is_some() { Want::Nothing } else { watched.want };
