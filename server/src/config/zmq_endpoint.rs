@@ -28,6 +28,8 @@ impl FromStr for ZmqEndpoint {
         let url = Url::parse(&format!("http://{rest}")).map_err(|error| format!("{error}; {expected}"))?;
         let is_bare = url.path() == "/" && url.query().is_none() && url.username().is_empty();
         let host = match url.host() {
+            // A server binds `*`; nobody can connect to it.
+            Some(Host::Domain("*")) => return Err(expected.to_owned()),
             Some(Host::Domain(name)) => name.to_owned(),
             Some(Host::Ipv4(address)) => address.to_string(),
             Some(Host::Ipv6(address)) => address.to_string(),

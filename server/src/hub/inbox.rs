@@ -299,6 +299,44 @@ impl LoneInbox {
     }
 }
 
+/// The queue without a hub behind it: what a source hands over, as it is.
+#[cfg(test)]
+pub(crate) struct HandedOver(Inbox);
+
+#[cfg(test)]
+impl HandedOver {
+    pub(crate) fn new(limits: QueueLimits) -> (Self, SourceHandle) {
+        let inbox = Inbox::new(limits);
+        let handle = inbox.handle(SourceIx(0), None);
+        (Self(inbox), handle)
+    }
+
+    /// Waits for the next payload, and what is missing before it; passes over states.
+    pub(crate) async fn payload(&mut self) -> (Payload, Option<Box<Missing>>) {
+        loop {
+            if let Input::Received(queued) = self.input().await {
+                return (queued.received.payload, queued.missing);
+            }
+        }
+    }
+
+    /// Waits until the source says something of itself; passes over payloads.
+    pub(crate) async fn state(&mut self) -> (LinkState, String) {
+        loop {
+            if let Input::State { state, detail, .. } = self.input().await {
+                return (state, detail);
+            }
+        }
+    }
+
+    async fn input(&mut self) -> Input {
+        let mut inputs = Vec::new();
+        let waited = tokio::time::timeout(std::time::Duration::from_secs(30), self.0.receive(&mut inputs, 1));
+        waited.await.expect("something is handed over");
+        inputs.pop().expect("the source is there")
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -2,8 +2,10 @@
 //! timeline. Opens no message and knows nothing of Dynamo's formats.
 #![forbid(unsafe_code)]
 
+pub mod publisher;
 #[cfg(feature = "simulated")]
 mod simulated;
+mod zmq;
 
 use std::fs::File;
 use std::io::{BufRead as _, BufReader};
@@ -18,6 +20,7 @@ use serde::de::DeserializeOwned;
 
 #[cfg(feature = "simulated")]
 pub use simulated::Simulated;
+pub use zmq::ZmqMessage;
 
 /// Names another directory with recordings, a folder each.
 pub const CAPTURES_VARIABLE: &str = "RADIXSCOPE_CAPTURES";

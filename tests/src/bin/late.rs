@@ -288,7 +288,10 @@ fn agreement(
         sum.candidates += overlaps.len();
         let wrong = overlaps.iter().filter(|(worker, n)| shown.get(*worker) != Some(n)).count();
         sum.wrong_overlaps += wrong;
-        sum.wrong_unmarked += if *is_partial { 0 } else { wrong };
+        if !is_partial && wrong > 0 {
+            sum.wrong_unmarked += wrong;
+            println!("  {id} decided {at_ms}: {overlaps:?}, late one {shown:?}");
+        }
         sum.other_cheapest += usize::from(cheapest != shown_cheapest);
     }
     sum

@@ -258,7 +258,7 @@ impl Player {
                     let publisher_id = Some(channel.publisher_id);
                     self.take(at, Payload::Subscribed { publisher_id });
                 }
-                Command::Unlisten { endpoint } => {
+                Command::Unlisten { endpoint, .. } => {
                     self.channels.remove(&endpoint);
                 }
             }

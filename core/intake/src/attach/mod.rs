@@ -71,7 +71,7 @@ pub(crate) struct Attach {
     /// Publishers of KV events with a ZeroMQ socket of their own.
     direct: BTreeSet<u64>,
     /// Addresses that were said to be listened to, by entry of discovery.
-    channels: BTreeMap<Box<str>, String>,
+    channels: BTreeMap<Box<str>, (String, u64)>,
     /// Entries of discovery that name a publisher's worker.
     named_by: BTreeMap<Box<str>, u64>,
     /// Publishers whose messages are received.
@@ -208,11 +208,13 @@ impl Attach {
         if is_full || subject.topic == Topic::Other {
             return;
         }
-        if let Some(before) = self.channels.insert(key.into(), endpoint.to_owned()) {
-            if before == endpoint {
+        let channel = (endpoint.to_owned(), publisher_id);
+        if let Some(before) = self.channels.insert(key.into(), channel.clone()) {
+            if before == channel {
                 return;
             }
-            self.commands.push(Command::Unlisten { endpoint: before });
+            let (endpoint, publisher_id) = before;
+            self.commands.push(Command::Unlisten { endpoint, publisher_id });
         }
         let (endpoint, subject) = (endpoint.to_owned(), Arc::new(subject.clone()));
         self.commands.push(Command::Listen(ZmqChannel { endpoint, publisher_id, subject }));
@@ -221,8 +223,8 @@ impl Attach {
     /// An entry of discovery is gone.
     pub(crate) fn vanished(&mut self, key: &str) {
         self.endpoints.entry(key, None);
-        if let Some(endpoint) = self.channels.remove(key) {
-            self.commands.push(Command::Unlisten { endpoint });
+        if let Some((endpoint, publisher_id)) = self.channels.remove(key) {
+            self.commands.push(Command::Unlisten { endpoint, publisher_id });
         }
         if let Some(publisher_id) = self.named_by.remove(key) {
             self.publishers.remove(&publisher_id);

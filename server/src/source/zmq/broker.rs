@@ -13,11 +13,11 @@ use radixscope_intake::{Break, Payload};
 use radixscope_model::id::Millis;
 use radixscope_model::record::Topic;
 
-use super::Report;
 use super::links::Standing;
-use super::peer::{Peer, Subscriber};
+use super::peer::{Peer, Subscriber, Waits};
 use super::publisher::{Attempts, unreadable};
 use super::received::Received;
+use super::{Report, Source};
 use crate::config::ZmqEndpoint;
 use crate::hub::SourceHandle;
 use crate::source::Failed;
@@ -32,6 +32,7 @@ pub(super) struct Brokers {
     /// Only messages of this Dynamo namespace.
     namespace: Option<String>,
     is_one: bool,
+    waits: Waits,
     shared: Mutex<Shared>,
 }
 
@@ -46,8 +47,10 @@ struct Shared {
 }
 
 impl Brokers {
-    pub(super) fn new(count: usize, namespace: Option<String>, to: SourceHandle) -> Arc<Self> {
-        Arc::new(Self { to, namespace, is_one: count == 1, shared: Mutex::default() })
+    pub(super) fn new(source: &Source, to: SourceHandle) -> Arc<Self> {
+        let Source { brokers, namespace, waits } = source;
+        let (namespace, is_one) = (namespace.clone(), brokers.len() == 1);
+        Arc::new(Self { to, namespace, is_one, waits: *waits, shared: Mutex::default() })
     }
 
     /// Listens to one of them for ever.
@@ -65,7 +68,7 @@ impl Brokers {
 
     /// One connection to its end.
     async fn once(&self, endpoint: &ZmqEndpoint, prefix: &[String], report: &Report) -> Failed {
-        let mut peer = match Peer::connect(endpoint, prefix).await {
+        let mut peer = match Peer::connect(endpoint, prefix, self.waits).await {
             Ok(peer) => peer,
             Err(failed) => return failed,
         };

@@ -38,6 +38,7 @@ use crate::shutdown::{Shutdown, over};
 use crate::source::link::{doubled, pass_words, spread};
 use broker::Brokers;
 use links::{Links, Standing};
+use peer::Waits;
 use publisher::Publisher;
 
 /// First wait after a connection ended; each further one doubles it.
@@ -57,6 +58,7 @@ pub struct Source {
     brokers: Vec<ZmqEndpoint>,
     /// Dynamo namespace to listen to; none: all.
     namespace: Option<String>,
+    waits: Waits,
 }
 
 /// How one connection tells where it stands.
@@ -76,7 +78,7 @@ impl Report {
 impl Source {
     /// A source that listens to these brokers, or without any to the publishers that commands name.
     pub fn new(brokers: Vec<ZmqEndpoint>, namespace: Option<String>) -> Self {
-        Self { brokers, namespace }
+        Self { brokers, namespace, waits: Waits::USUAL }
     }
 
     /// What it listens to.
@@ -174,7 +176,7 @@ impl Listening {
 
     fn listen_to_brokers(&mut self) {
         let endpoints = self.source.brokers.clone();
-        let brokers = Brokers::new(endpoints.len(), self.source.namespace.clone(), self.to.clone());
+        let brokers = Brokers::new(&self.source, self.to.clone());
         for endpoint in endpoints {
             let report = self.link(endpoint.to_string());
             tokio::spawn(Arc::clone(&brokers).listen(endpoint, report));
@@ -186,7 +188,16 @@ impl Listening {
             // Whoever names a broker gets what comes from there, once.
             Command::Listen(_) if !self.source.brokers.is_empty() => {}
             Command::Listen(channel) => self.listen(channel),
-            Command::Unlisten { endpoint } => self.unlisten(&endpoint),
+            // One that took over the port of another before that was withdrawn stays.
+            Command::Unlisten { endpoint, publisher_id } => {
+                if self
+                    .publishers
+                    .get(&endpoint)
+                    .is_some_and(|known| known.channel.publisher_id == publisher_id)
+                {
+                    self.unlisten(&endpoint);
+                }
+            }
             Command::Query(_) | Command::CancelQuery { .. } => {}
         }
     }
@@ -210,8 +221,8 @@ impl Listening {
         let task = match endpoint.parse() {
             Ok(address) => {
                 let subject = Arc::new(Subject { transport: Transport::Zmq, ..(*subject).clone() });
-                let to = self.to.clone();
-                let publisher = Publisher { endpoint: address, publisher_id, subject, to };
+                let (to, waits) = (self.to.clone(), self.source.waits);
+                let publisher = Publisher { endpoint: address, publisher_id, subject, to, waits };
                 tokio::spawn(publisher.listen(report))
             }
             Err(words) => {

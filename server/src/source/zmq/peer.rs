@@ -20,14 +20,28 @@ use crate::config::ZmqEndpoint;
 use crate::source::Failed;
 use crate::time::now;
 
-/// Until the connection is there, and once more until both sides are ready.
-const CONNECT_WITHIN: Duration = Duration::from_secs(5);
-/// A subscription is not acknowledged: so long after it was sent it counts as effective, or with the first message.
-const EFFECTIVE_AFTER: Duration = Duration::from_millis(200);
-/// A peer that said nothing for so long is asked for a sign of life.
-const PING_AFTER: Duration = Duration::from_secs(5);
-/// A peer that then goes on saying nothing is given up so long after its last byte.
-const DEAD_AFTER: Duration = Duration::from_secs(12);
+/// How long what may take. A subscription is not acknowledged: it counts as effective after a while.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Waits {
+    /// Until the connection is there, and once more until both sides are ready.
+    pub(super) connect: Duration,
+    /// From the subscription to where it counts as effective, if no message comes first.
+    pub(super) effective: Duration,
+    /// A peer that said nothing for so long is asked for a sign of life.
+    pub(super) ping: Duration,
+    /// One that then goes on saying nothing is given up so long after its last byte.
+    pub(super) dead: Duration,
+}
+
+impl Waits {
+    pub(super) const USUAL: Self = Self {
+        connect: Duration::from_secs(5),
+        effective: Duration::from_millis(200),
+        ping: Duration::from_secs(5),
+        dead: Duration::from_secs(12),
+    };
+}
+
 /// The peer takes what little we send, or is given up.
 const WRITE_WITHIN: Duration = Duration::from_secs(5);
 
@@ -44,6 +58,7 @@ pub(super) struct Peer {
     stream: TcpStream,
     inbound: Inbound,
     version: Version,
+    waits: Waits,
     /// The last sign of life.
     alive_ms: Millis,
     alive: Instant,
@@ -100,17 +115,21 @@ impl Peer {
     ///
     /// # Errors
     /// In words, why it cannot be listened to.
-    pub(super) async fn connect(endpoint: &ZmqEndpoint, prefixes: &[String]) -> Result<Self, Failed> {
+    pub(super) async fn connect(
+        endpoint: &ZmqEndpoint,
+        prefixes: &[String],
+        waits: Waits,
+    ) -> Result<Self, Failed> {
         let address = (endpoint.host.as_str(), endpoint.port);
-        let stream = match timeout(CONNECT_WITHIN, TcpStream::connect(address)).await {
+        let stream = match timeout(waits.connect, TcpStream::connect(address)).await {
             Ok(stream) => stream.map_err(Trouble::from)?,
             Err(_) => return Err(Trouble::Silent.into()),
         };
-        let ready = timeout(CONNECT_WITHIN, Self::ready(stream, prefixes)).await;
+        let ready = timeout(waits.connect, Self::ready(stream, prefixes, waits)).await;
         Ok(ready.map_err(|_| Trouble::Silent)??)
     }
 
-    async fn ready(mut stream: TcpStream, prefixes: &[String]) -> Result<Self, Trouble> {
+    async fn ready(mut stream: TcpStream, prefixes: &[String], waits: Waits) -> Result<Self, Trouble> {
         stream.set_nodelay(true)?;
         stream.write_all(&GREETING).await?;
         let mut greeting = [0; GREETING_BYTES];
@@ -126,7 +145,7 @@ impl Peer {
         for prefix in prefixes {
             stream.write_all(&zmtp::subscribe(prefix, version)).await?;
         }
-        Ok(Self { stream, inbound, version, alive_ms: now(), alive: Instant::now() })
+        Ok(Self { stream, inbound, version, waits, alive_ms: now(), alive: Instant::now() })
     }
 
     /// The last sign of life.
@@ -141,14 +160,15 @@ impl Peer {
     }
 
     async fn listen_on(&mut self, to: &mut impl Subscriber) -> Result<std::convert::Infallible, Trouble> {
-        let mut effective_at = Some(Instant::now() + EFFECTIVE_AFTER);
+        let Waits { effective, ping, dead, .. } = self.waits;
+        let mut effective_at = Some(Instant::now() + effective);
         let mut is_asked = false;
         loop {
             let replies = self.take(to, &mut effective_at)?;
             if !replies.is_empty() {
                 write(&mut self.stream, &replies).await?;
             }
-            let silent_until = self.alive + if is_asked { DEAD_AFTER } else { PING_AFTER };
+            let silent_until = self.alive + if is_asked { dead } else { ping };
             // Those before 3.1 have no heartbeats.
             let has_heartbeats = self.version.has_commands();
             let wake = match effective_at {
@@ -165,7 +185,7 @@ impl Peer {
                 () = sleep_until(wake.unwrap_or_else(Instant::now)), if wake.is_some() => {
                     let time = Instant::now();
                     if effective_at.is_some_and(|at| at <= time) {
-                        effective_at = (!to.effective()).then(|| time + EFFECTIVE_AFTER);
+                        effective_at = (!to.effective()).then(|| time + effective);
                     }
                     if has_heartbeats && silent_until <= time {
                         if is_asked {

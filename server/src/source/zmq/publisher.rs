@@ -15,7 +15,7 @@ use radixscope_model::id::Millis;
 use radixscope_model::record::{LinkState, Topic};
 
 use super::links::Standing;
-use super::peer::{Peer, Subscriber};
+use super::peer::{Peer, Subscriber, Waits};
 use super::{Report, wait_after};
 use crate::config::ZmqEndpoint;
 use crate::hub::SourceHandle;
@@ -52,6 +52,7 @@ pub(super) struct Publisher {
     pub(super) publisher_id: u64,
     pub(super) subject: Arc<Subject>,
     pub(super) to: SourceHandle,
+    pub(super) waits: Waits,
 }
 
 impl Publisher {
@@ -67,7 +68,7 @@ impl Publisher {
     /// One connection to its end. `broke_ms` is the last sign of life of the one before it.
     async fn once(&self, report: &Report, broke_ms: &mut Option<Millis>) -> Failed {
         let topic = [self.subject.topic.as_str().to_owned()];
-        let mut peer = match Peer::connect(&self.endpoint, &topic).await {
+        let mut peer = match Peer::connect(&self.endpoint, &topic, self.waits).await {
             Ok(peer) => peer,
             Err(failed) => return failed,
         };
