@@ -40,7 +40,11 @@ pub(super) async fn run(options: Survey, mut stopped: Shutdown) -> Result<ExitCo
     from.trees.tree_dumps = TreeDumps::Off;
     from.nats.history_messages = from.nats.history_messages.min(HISTORY_MESSAGES);
     let feeds = match sources::is_nothing(&from) {
-        true => Feeds { feeds: Vec::new(), tree_dumps: TreeDumps::Off, verify_every: Duration::ZERO },
+        true => Feeds {
+            feeds: Vec::new(),
+            tree_dumps: radixscope_intake::TreeDumps::Off,
+            verify_every: Duration::ZERO,
+        },
         false => sources::feeds(from.clone())?,
     };
     let (end, ended) = watch::channel(false);
