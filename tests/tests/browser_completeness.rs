@@ -58,7 +58,11 @@ async fn a_tree_that_was_joined_late_shows_no_share_and_says_how_much_is_known()
     let computed: Vec<&Value> = decisions.iter().filter(is_computed).collect();
     assert!(!computed.is_empty(), "some are computed");
     for decision in computed {
-        assert_eq!((&decision["partial"], &decision["margin_blocks"]), (&json!(true), &Value::Null), "{decision}");
+        assert_eq!(
+            (&decision["partial"], &decision["margin_blocks"]),
+            (&json!(true), &Value::Null),
+            "{decision}"
+        );
     }
     with_page(async |page| {
         page.open_at(&server, "/?theme=dark", &cluster).await;
@@ -72,7 +76,9 @@ async fn a_tree_that_was_joined_late_shows_no_share_and_says_how_much_is_known()
         for figure in ["shared", "copies"] {
             assert_eq!(page.text(figure).await.as_deref(), Some("–"), "{figure} is withheld");
         }
-        assert!(page.text("notice-partial").await.unwrap().starts_with("The tree lacks blocks: unknown share"));
+        assert!(
+            page.text("notice-partial").await.unwrap().starts_with("The tree lacks blocks: unknown share")
+        );
         page.screenshot("late-tree").await;
 
         page.open_at(&server, "/?view=workers", &cluster).await;
@@ -156,7 +162,8 @@ impl Deployment {
             let hash = [6, 16][at];
             let parent = [5, 15][at];
             let data = json!({"stored": {"parent_hash": parent, "blocks": [{"block_hash": hash, "tokens_hash": hash}]}});
-            let event = json!({"worker_id": worker, "event": {"event_id": LAST + 1, "dp_rank": 0, "data": data}});
+            let event =
+                json!({"worker_id": worker, "event": {"event_id": LAST + 1, "dp_rank": 0, "data": data}});
             let message = envelope(PUBLISHERS[at], 300, "kv-events", &[event]);
             client.publish(SUBJECT, message.into()).await.expect("the server lives");
         }

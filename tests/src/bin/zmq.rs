@@ -134,8 +134,7 @@ async fn received(server: &Radixscope, sent: u64) -> Value {
     };
     let is_all = |cluster: &Value| {
         let source = source(cluster);
-        let lost: u64 =
-            source["missed"].as_array().expect("a list").iter().map(|m| number(m, "count")).sum();
+        let lost: u64 = source["missed"].as_array().expect("a list").iter().map(|m| number(m, "count")).sum();
         wait::expect(number(&source, "received") + lost >= sent, || source.to_string())
     };
     source(&server.until_cluster("everything is received or lost", is_all).await)
