@@ -76,3 +76,66 @@ pub fn file_name(key: &str) -> String {
         .collect();
     format!("{}/{}/{escaped}", version.expect("a version"), kind.expect("a kind"))
 }
+
+/// A folder of entries that are renewed as Dynamo's processes renew theirs, until they are removed.
+pub struct Folder {
+    folder: tempfile::TempDir,
+    keys: std::sync::Arc<std::sync::Mutex<std::collections::BTreeSet<String>>>,
+}
+
+/// How often a process renews its entries.
+const RENEW_EVERY: std::time::Duration = std::time::Duration::from_secs(3);
+
+impl Default for Folder {
+    fn default() -> Self {
+        let folder = tempfile::Builder::new().prefix("radixscope-kv-").tempdir().expect("a writable folder");
+        let this = Self { folder, keys: std::sync::Arc::default() };
+        let (path, keys) = (this.folder.path().to_owned(), std::sync::Arc::downgrade(&this.keys));
+        std::thread::spawn(move || {
+            while let Some(keys) = keys.upgrade() {
+                for key in keys.lock().expect("no test panicked with it").iter() {
+                    let file = std::fs::File::options().append(true).open(path.join(file_name(key)));
+                    let _ = file.and_then(|file| file.set_modified(std::time::SystemTime::now()));
+                }
+                drop(keys);
+                std::thread::sleep(RENEW_EVERY);
+            }
+        });
+        this
+    }
+}
+
+impl Folder {
+    /// What `--discovery` takes.
+    pub fn url(&self) -> String {
+        format!("file:{}", self.folder.path().display())
+    }
+
+    /// An entry is so now.
+    pub fn put(&self, key: &str, value: &Value) {
+        let file = self.folder.path().join(file_name(key));
+        let unfinished = file.with_file_name(".tmp_entry");
+        std::fs::create_dir_all(file.parent().expect("a kind")).expect("a writable folder");
+        std::fs::write(&unfinished, value.to_string()).expect("a writable folder");
+        std::fs::rename(&unfinished, &file).expect("a writable folder");
+        self.keys.lock().expect("no test panicked with it").insert(key.to_owned());
+    }
+
+    /// An entry is gone.
+    pub fn remove(&self, key: &str) {
+        self.keys.lock().expect("no test panicked with it").remove(key);
+        std::fs::remove_file(self.folder.path().join(file_name(key))).expect("it was there");
+    }
+}
+
+/// A publisher of the default pool as it announces itself: key and entry.
+pub fn event_channel(topic: &str, publisher_id: u64, endpoint: &str) -> (String, Value) {
+    let key = format!(
+        "v1/event_channels/namespace/dynamo/component/backend/endpoint/generate/topic/{topic}/{publisher_id:x}"
+    );
+    let scope = json!({"kind": "endpoint",
+        "endpoint": {"namespace": "dynamo", "component": "backend", "name": "generate"}});
+    let value = json!({"type": "EventChannel", "scope": scope, "topic": topic, "instance_id": publisher_id,
+        "transport": {"kind": "Zmq", "config": {"endpoint": endpoint}}});
+    (key, value)
+}

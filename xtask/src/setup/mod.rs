@@ -13,6 +13,7 @@ use crate::{
 mod browser;
 mod cargo_tools;
 mod pypi;
+mod pyzmq;
 mod wasm_target;
 
 /// What a person is going to do.
@@ -58,6 +59,7 @@ pub(crate) fn missing(workspace: &Workspace, purpose: Purpose) -> Result<Vec<Box
                 needs.push(Box::new(browser::Browser));
                 needs.push(Box::new(pypi::NATS));
                 needs.push(Box::new(pypi::ETCD));
+                needs.push(Box::new(pyzmq::PyZmq));
             }
             needs.push(Box::new(wasm_target::WasmTarget));
             needs.push(Box::new(cargo_tools::wasm_bindgen(workspace)?));

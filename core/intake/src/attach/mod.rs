@@ -71,7 +71,7 @@ pub(crate) struct Attach {
     /// Publishers of KV events with a ZeroMQ socket of their own.
     direct: BTreeSet<u64>,
     /// Addresses that were said to be listened to, by entry of discovery.
-    channels: BTreeMap<Box<str>, String>,
+    channels: BTreeMap<Box<str>, (String, u64)>,
     /// Entries of discovery that name a publisher's worker.
     named_by: BTreeMap<Box<str>, u64>,
     /// Publishers whose messages are received.
@@ -82,6 +82,8 @@ pub(crate) struct Attach {
     running: BTreeMap<u64, WorkerIx>,
     last_query: u64,
     next_slot: Millis,
+    /// Most workers that waited to be asked for all their blocks, since none did.
+    wave: usize,
     now: Millis,
     /// Whether other workers may be asked than before.
     meets: bool,
@@ -107,6 +109,7 @@ impl Default for Attach {
             running: BTreeMap::new(),
             last_query: 0,
             next_slot: Millis(0),
+            wave: 0,
             now: Millis(0),
             meets: false,
             due: None,
@@ -205,11 +208,13 @@ impl Attach {
         if is_full || subject.topic == Topic::Other {
             return;
         }
-        if let Some(before) = self.channels.insert(key.into(), endpoint.to_owned()) {
-            if before == endpoint {
+        let channel = (endpoint.to_owned(), publisher_id);
+        if let Some(before) = self.channels.insert(key.into(), channel.clone()) {
+            if before == channel {
                 return;
             }
-            self.commands.push(Command::Unlisten { endpoint: before });
+            let (endpoint, publisher_id) = before;
+            self.commands.push(Command::Unlisten { endpoint, publisher_id });
         }
         let (endpoint, subject) = (endpoint.to_owned(), Arc::new(subject.clone()));
         self.commands.push(Command::Listen(ZmqChannel { endpoint, publisher_id, subject }));
@@ -218,8 +223,8 @@ impl Attach {
     /// An entry of discovery is gone.
     pub(crate) fn vanished(&mut self, key: &str) {
         self.endpoints.entry(key, None);
-        if let Some(endpoint) = self.channels.remove(key) {
-            self.commands.push(Command::Unlisten { endpoint });
+        if let Some((endpoint, publisher_id)) = self.channels.remove(key) {
+            self.commands.push(Command::Unlisten { endpoint, publisher_id });
         }
         if let Some(publisher_id) = self.named_by.remove(key) {
             self.publishers.remove(&publisher_id);

@@ -188,7 +188,16 @@ impl Listening {
             // Whoever names a broker gets what comes from there, once.
             Command::Listen(_) if !self.source.brokers.is_empty() => {}
             Command::Listen(channel) => self.listen(channel),
-            Command::Unlisten { endpoint } => self.unlisten(&endpoint),
+            // One that took over the port of another before that was withdrawn stays.
+            Command::Unlisten { endpoint, publisher_id } => {
+                if self
+                    .publishers
+                    .get(&endpoint)
+                    .is_some_and(|known| known.channel.publisher_id == publisher_id)
+                {
+                    self.unlisten(&endpoint);
+                }
+            }
             Command::Query(_) | Command::CancelQuery { .. } => {}
         }
     }

@@ -127,7 +127,7 @@ fn say(publisher: &Publisher, topic: &str, publisher_id: u64, sequence: u64) {
 }
 
 fn recorded(name: &str) -> Vec<ZmqMessage> {
-    let messages: Vec<_> = Recording::zmq_fixture(name).zmq().collect();
+    let messages: Vec<_> = Recording::zmq_fixture(name).zmq_messages().collect();
     assert!(messages.len() > 400, "{}", messages.len());
     messages
 }
@@ -295,7 +295,12 @@ async fn whoever_is_withdrawn_is_left_and_whoever_takes_a_port_over_is_another()
     assert_eq!(running.subscribed().await, Some(2));
     publisher.wait_for_subscribers("kv_metrics", 1);
     publisher.wait_for_connections(2);
-    running.commands.send(Command::Unlisten { endpoint: publisher.endpoint() }).await.unwrap();
+    // The first is withdrawn only now, as leases have it: the second stays.
+    let unlisten = |publisher_id| Command::Unlisten { endpoint: publisher.endpoint(), publisher_id };
+    running.commands.send(unlisten(1)).await.unwrap();
+    say(&publisher, "kv_metrics", 2, 0);
+    assert_eq!(running.message().await, (0, false));
+    running.commands.send(unlisten(2)).await.unwrap();
     publisher.wait_for_nobody();
     running.listen(publisher.endpoint(), 3, KV_EVENTS).await;
     assert_eq!(running.subscribed().await, Some(3));
