@@ -428,9 +428,9 @@ async fn who_knows_no_rank_asks_again_with_the_right_one() {
             answer(call, &json!({"Error": words}))
         }
         rank => {
-            let mut event = stored(0, None, 1..=5);
+            let mut event = stored(0, None, 1..=6);
             event["event"]["dp_rank"] = json!(rank);
-            answer(call, &tree(&[event], LAST))
+            answer(call, &tree(&[event], LAST + 1))
         }
     })
     .await;
@@ -455,7 +455,7 @@ async fn who_knows_no_rank_asks_again_with_the_right_one() {
 
 #[tokio::test]
 async fn on_request_nobody_is_asked_before() {
-    let mut deployment = Deployment::start(|call| answer(call, &five())).await;
+    let mut deployment = Deployment::start(|call| answer(call, &six())).await;
     let server = deployment.attach(&["--tree-dumps", "on-request"]).await;
     deployment.publish(&[stored(LAST + 1, Some(5), [6])]).await;
     server
