@@ -20,6 +20,7 @@ mod log_file;
 mod metrics_url;
 mod origin;
 mod secret;
+mod survey;
 mod trees;
 mod zmq_endpoint;
 
@@ -32,13 +33,14 @@ pub use log_file::LogFile;
 pub use metrics_url::MetricsUrl;
 pub use origin::{AllowedOrigin, FrameAncestors};
 pub use secret::Secret;
+pub use survey::Survey;
 pub use trees::{CallbackAddress, TreeDumps, Trees};
 pub use zmq_endpoint::ZmqEndpoint;
 
 /// A live, in-browser window into NVIDIA Dynamo's KV-cache-aware router.
 ///
 /// Read-only: it subscribes and reads, it changes nothing in the cluster. Every option can also be given as the
-/// environment variable named beside it; only these variables are read, none of Dynamo's own.
+/// environment variable named beside it; only these variables are read, and by `sources` those of Dynamo that name addresses.
 #[derive(Parser, Debug)]
 #[command(name = "radixscope", version, max_term_width = 100)]
 pub struct Cli {
@@ -59,6 +61,12 @@ pub enum Command {
     /// Exit code 0: nothing, or only things worth knowing; 1: warnings; 2: critical findings; 3: it could not look, and
     /// says why.
     Check(Check),
+    /// Look at a Dynamo deployment for a few seconds and say what is there, what can be received of it, and the command that
+    /// shows it
+    ///
+    /// Looks where it is told to; else where ETCD_ENDPOINTS, DYN_FILE_KV and NATS_SERVER point, and what listens on this
+    /// machine. Exit code 0: caches can be shown; 1: they cannot yet, and what to set is said.
+    Sources(Survey),
 }
 
 /// `radixscope serve`.
@@ -108,9 +116,9 @@ pub struct Sources {
 #[derive(Args, Debug, Clone)]
 #[command(next_help_heading = "NATS")]
 pub struct Nats {
-    /// NATS server that Dynamo uses; several, separated by commas, are servers of one cluster; without it, which needs
-    /// --discovery, --zmq-broker, --prometheus or --logs, nothing is received over NATS
-    #[arg(long, env = "RADIXSCOPE_NATS", value_name = "URL", value_delimiter = ',', required_unless_present_any = ["prometheus", "logs", "discovery", "zmq_broker"], value_parser = nats_url)]
+    /// NATS server that Dynamo uses; several, separated by commas, are servers of one cluster [default: none; --discovery,
+    /// --zmq-broker, --prometheus or --logs do as well]
+    #[arg(long, env = "RADIXSCOPE_NATS", value_name = "URL", value_delimiter = ',', value_parser = nats_url)]
     pub nats: Vec<Url>,
     /// How we log in there.
     #[command(flatten)]
@@ -185,7 +193,13 @@ pub struct Prometheus {
     /// Frontend, or system port of a worker, whose metrics are scraped: latency, memory, load, and whether events are
     /// applied; of frontends also the list of workers; may be given more than once, or several separated by commas in the
     /// variable [default: none; its name is host:port, its path /metrics]
-    #[arg(long, env = "RADIXSCOPE_PROMETHEUS", value_name = "[NAME=]URL", value_delimiter = ',')]
+    #[arg(
+        long,
+        visible_alias = "frontend",
+        env = "RADIXSCOPE_PROMETHEUS",
+        value_name = "[NAME=]URL",
+        value_delimiter = ','
+    )]
     pub prometheus: Vec<MetricsUrl>,
     /// Seconds from one scrape to the next, 0.2 to 60; after failures they grow to 10
     #[arg(long, env = "RADIXSCOPE_PROMETHEUS_INTERVAL", value_name = "SECONDS", default_value = "2", value_parser = seconds_to_minute)]

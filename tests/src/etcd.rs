@@ -47,7 +47,7 @@ impl Etcd {
         format!("etcds://localhost:{}", self.ports[1])
     }
 
-    /// `ca.pem`, or `server.pem` and `server.key`, which do for a client as well.
+    /// `ca.pem`, `client.pem` and `client.key`, or `server.pem` and `server.key`, which name somebody.
     pub fn file(&self, name: &str) -> PathBuf {
         self.folder.path().join(name)
     }

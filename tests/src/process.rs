@@ -106,9 +106,18 @@ impl Process {
 
     /// Memory in use, bytes.
     pub fn rss_bytes(&self) -> u64 {
+        self.status_bytes("VmRSS:")
+    }
+
+    /// Most memory that was in use so far, bytes.
+    pub fn peak_rss_bytes(&self) -> u64 {
+        self.status_bytes("VmHWM:")
+    }
+
+    fn status_bytes(&self, field: &str) -> u64 {
         let status = std::fs::read_to_string(format!("/proc/{}/status", self.id())).expect("it runs");
-        let line = status.lines().find(|line| line.starts_with("VmRSS:")).expect("a live process has memory");
-        let kib: u64 = line.split_whitespace().nth(1).and_then(|n| n.parse().ok()).expect("VmRSS: <n> kB");
+        let line = status.lines().find(|line| line.starts_with(field)).expect("a live process has memory");
+        let kib: u64 = line.split_whitespace().nth(1).and_then(|n| n.parse().ok()).expect("<name>: <n> kB");
         kib * 1024
     }
 

@@ -98,14 +98,21 @@ async fn etcd_with_passwords_and_tls_says_what_is_missing() {
     let wrong = Radixscope::start(["serve", "--discovery", &at]).await;
     until_said(&wrong, "refused", "refuses the login").await;
     let file = |name: &str| etcd.file(name).to_str().expect("a plain path").to_owned();
-    let (ca, certificate, key) = (file("ca.pem"), file("server.pem"), file("server.key"));
+    let (ca, certificate, key) = (file("ca.pem"), file("client.pem"), file("client.key"));
     let stranger = Radixscope::start(["serve", "--discovery", &etcd.tls_url()]).await;
     until_said(&stranger, "refused", "--discovery-tls-ca").await;
     let tls_url = etcd.tls_url();
-    let mut args = vec!["serve", "--discovery", &tls_url, "--discovery-tls-ca", &ca];
-    args.extend(["--discovery-user", "viewer", "--discovery-password", "secret"]);
-    args.extend(["--discovery-tls-cert", &certificate, "--discovery-tls-key", &key]);
-    let server = Radixscope::start(args).await;
+    let start = async |certificate: &[&str]| {
+        let mut args = vec!["serve", "--discovery", &tls_url, "--discovery-tls-ca", &ca];
+        args.extend(["--discovery-user", "viewer", "--discovery-password", "secret"]);
+        Radixscope::start(args.iter().chain(certificate)).await
+    };
+    until_said(&start(&[]).await, "refused", "--discovery-tls-cert").await;
+    // etcd's gateway takes no certificate that names a user: it would have to ignore the name.
+    let named = [file("server.pem"), file("server.key")];
+    let named = start(&["--discovery-tls-cert", &named[0], "--discovery-tls-key", &named[1]]).await;
+    until_said(&named, "refused", "without a common name").await;
+    let server = start(&["--discovery-tls-cert", &certificate, "--discovery-tls-key", &key]).await;
     until_workers(&server, &[(FIRST, None)]).await;
     // It may read and watch what is Dynamo's, and sees what changes.
     etcd.delete(&FIRST.card_key()).await;

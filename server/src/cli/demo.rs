@@ -1,9 +1,6 @@
 //! `radixscope demo`: the simulated cluster inside this process.
 
-use std::time::Duration;
-
 use radixscope_insight::capacity;
-use radixscope_intake::TreeDumps;
 use radixscope_model::record::SourceKind;
 use radixscope_router::RouterSettings;
 use radixscope_sim::{Fault, FaultPlan, Topology};
@@ -22,8 +19,8 @@ pub(super) async fn run(options: Demo, stopped: Shutdown) -> Result<(), Failure>
     let name = "simulated cluster".to_owned();
     let feed =
         Feed::new(name, SourceKind::Simulator, move |to, stopped| demo::run(config, pace, to, stopped));
-    let feeds = Feeds { feeds: vec![feed], tree_dumps: TreeDumps::Off, verify_every: Duration::ZERO };
-    server::run(options.http, &options.limits, checks(&options.judged)?, feeds, stopped).await
+    server::run(options.http, &options.limits, checks(&options.judged)?, Feeds::only(vec![feed]), stopped)
+        .await
 }
 
 pub(super) fn pace(options: &Simulation) -> demo::Pace {

@@ -57,6 +57,13 @@ pub(super) struct Feeds {
     pub(super) verify_every: Duration,
 }
 
+impl Feeds {
+    /// Sources without workers that are asked.
+    pub(super) fn only(feeds: Vec<Feed>) -> Self {
+        Self { feeds, tree_dumps: TreeDumps::Off, verify_every: Duration::ZERO }
+    }
+}
+
 /// The hub and its sources at work.
 pub(super) struct Listening {
     /// For readers.

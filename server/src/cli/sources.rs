@@ -10,8 +10,21 @@ use super::server::{Feed, Feeds};
 use crate::config::{LogFile, MetricsUrl, Sources, TreeDumps};
 use crate::source::{discovery, logs, nats, prometheus, trees, zmq};
 
+/// Whether nothing is named that could be listened to.
+pub(super) fn is_nothing(from: &Sources) -> bool {
+    let Sources { nats, discovery, zmq, logs, prometheus, .. } = from;
+    let has_plane = !nats.nats.is_empty() || discovery.discovery.is_some() || !zmq.zmq_broker.is_empty();
+    !has_plane && logs.logs.is_empty() && prometheus.prometheus.is_empty()
+}
+
 /// A feed for each.
 pub(super) fn feeds(from: Sources) -> Result<Feeds, Failure> {
+    if is_nothing(&from) {
+        return Err(Failure::Usage(anyhow!(
+            "nothing to listen to: give --discovery, --nats, --zmq-broker, --prometheus or --logs; `radixscope sources` finds \
+             out what there is and prints the command"
+        )));
+    }
     let Sources { nats: listen_to, discovery, zmq, logs, prometheus: scraped, trees: asked } = from;
     let namespace = listen_to.namespace.clone();
     let conflict = LogFile::conflict(&logs.logs).or_else(|| MetricsUrl::conflict(&scraped.prometheus));

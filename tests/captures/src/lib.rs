@@ -88,6 +88,12 @@ impl Recording {
         Self::at(fixtures().with_file_name("topologies").join(name))
     }
 
+    /// One of the repository's recordings of a deployment that ran already, with what its workers answered when they were asked
+    /// for their blocks, by its name below `fixtures/late`.
+    pub fn late(name: &str) -> Self {
+        Self::at(fixtures().with_file_name("late").join(name))
+    }
+
     /// All recordings below a directory, by name; none where it is not checked out.
     pub fn all_in(directory: &Path) -> Vec<Self> {
         let Ok(entries) = std::fs::read_dir(directory) else { return Vec::new() };
@@ -154,6 +160,26 @@ impl Recording {
         self.lines_if_any("discovery.jsonl.gz")
     }
 
+    /// Queries for the blocks of workers, with every frame of their answers.
+    pub fn dumps<T: DeserializeOwned>(&self) -> impl Iterator<Item = T> + use<T> {
+        self.lines_if_any("dumps.jsonl.gz").map(|line| json(&line))
+    }
+
+    /// Messages of ZeroMQ publishers, with their frames.
+    pub fn zmq<T: DeserializeOwned>(&self) -> impl Iterator<Item = T> + use<T> {
+        self.lines_if_any("zmq.jsonl.gz").map(|line| json(&line))
+    }
+
+    /// Changes of discovery, with their keys.
+    pub fn discovery_changes<T: DeserializeOwned>(&self) -> impl Iterator<Item = T> + use<T> {
+        self.lines_if_any("zmq-discovery.jsonl.gz").map(|line| json(&line))
+    }
+
+    /// What workers held at the end, by every event of the whole run; `None`: the run was not received from its beginning.
+    pub fn truth<T: DeserializeOwned>(&self) -> Option<T> {
+        self.lines_if_any("truth.json.gz").next().map(|line| json(&line))
+    }
+
     /// What the clients that made the traffic measured, a request each, as far as `T` takes it.
     pub fn traffic<T: DeserializeOwned>(&self) -> impl Iterator<Item = T> + use<T> {
         self.lines("traffic.jsonl.gz").map(|line| json(&line))
@@ -202,7 +228,7 @@ impl Message {
             p: String,
         }
         let Line { t, s, r, p } = json(line);
-        let payload = BASE64_STANDARD.decode(p).expect("base64").into();
+        let payload = bytes(&p);
         Self { at_s: t, subject: s, reply: r, payload }
     }
 
@@ -228,6 +254,11 @@ impl Scrape {
     pub fn at_ms(&self) -> u64 {
         millis(self.at_s)
     }
+}
+
+/// Bytes as recordings write them.
+pub fn bytes(base64: &str) -> Bytes {
+    BASE64_STANDARD.decode(base64).expect("base64").into()
 }
 
 fn millis(seconds: f64) -> u64 {

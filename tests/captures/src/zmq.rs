@@ -25,7 +25,7 @@ impl Recording {
     }
 
     /// All messages of the ZeroMQ event plane.
-    pub fn zmq(&self) -> impl Iterator<Item = ZmqMessage> + use<> {
+    pub fn zmq_messages(&self) -> impl Iterator<Item = ZmqMessage> + use<> {
         #[derive(Deserialize)]
         struct Line {
             t: f64,

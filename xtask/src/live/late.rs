@@ -144,8 +144,11 @@ pub(crate) fn run(workspace: &Workspace, args: &Args) -> Result<ExitCode> {
             .env("CAPTURE", "0")
             .env("FE_ARGS", "--router-replica-sync")
             .env("STEPS", args.steps())
-            // The comparison ends after the traffic: the stack stays up for it.
-            .env("HOOK", format!("{hook}; touch {}/run/{name}.stop", folder.display()))
+            // The stack stays up until the comparison has ended, and overlooks what it was told before its traffic ended.
+            .env(
+                "HOOK",
+                format!("{hook}; while touch {}/run/{name}.stop; do sleep 1; done", folder.display()),
+            )
             .env("KEEP", "1");
         step.run(command)
     });

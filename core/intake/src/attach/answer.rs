@@ -127,20 +127,22 @@ impl Attach {
         let mut target = Target::new(ix);
         events.events.iter().for_each(|event| target.replay(&kv_record(ix, event, events)));
         queue.from(from).for_each(|event| target.replay(&kv_record(ix, event, queue.events())));
-        let difference = target.difference(out.cluster(), pool);
+        let is_verified = query.want == Want::Verify && self.workers.of(ix).is_complete();
+        let difference = target.difference(out.cluster(), pool, is_verified);
         drop(target);
         let is_behind = last_event_id > self.workers.of(ix).last_event_id;
-        if query.want == Want::Verify && self.workers.of(ix).is_complete() {
-            let is_whole = out.cluster().tree_of(ix).holdings(ix).hidden == 0 && !is_behind && !query.has_gap;
+        if is_verified {
+            let is_whole =
+                out.cluster().tree_of(ix).holdings(ix).hidden == 0 && !is_behind && !query.is_overtaken;
             if !self.verified(ix, &difference, is_whole, out) {
                 return;
             }
             let at_ms = self.now;
-            difference.record(ix, true, &mut |record| out.record(Entry { at_ms, record }));
+            difference.record(ix, &mut |record| out.record(Entry { at_ms, record }));
         } else {
             let at_ms = self.now;
             out.record(Entry { at_ms, record: Record::DumpBegan { worker: ix } });
-            difference.record(ix, false, &mut |record| out.record(Entry { at_ms, record }));
+            difference.record(ix, &mut |record| out.record(Entry { at_ms, record }));
         }
         self.applied(ix, query, queue, last_event_id, KnowledgeWhy::Dump);
     }
@@ -166,6 +168,7 @@ impl Attach {
         let again = Some(Millis(now.0.saturating_add(AGAIN_MS)));
         if !is_whole {
             // The answer is ahead of the events, or a part of the tree is not kept: nothing to compare.
+            watched.verify_ms = None;
             return false;
         }
         if difference.is_none() || survived.is_empty() {
@@ -235,7 +238,7 @@ impl Attach {
     fn too_new(&mut self, ix: WorkerIx, query: &Query, newest: u64) {
         let watched = self.workers.of(ix);
         match query.want {
-            Want::Events(from) if newest.saturating_add(1) == from && !query.has_gap => {
+            Want::Events(from) if newest.saturating_add(1) == from && !watched.has_gap => {
                 watched.failures = 0;
                 watched.is_requested = false;
                 watched.restore();
@@ -262,6 +265,7 @@ impl Attach {
         watched.verify_ms = None;
         watched.was = None;
         watched.want = Want::Nothing;
+        watched.has_gap = false;
         let joined = Joining { since_ms: now, from: last.map(|last| last.saturating_add(1)) };
         watched.joining = Some(joined);
         watched.known = match is_received {
@@ -281,7 +285,8 @@ impl Attach {
         watched.last_event_id = watched.last_event_id.max(last);
         if let Some(from) = gap {
             watched.lost_from(from);
-        } else if query.has_gap && !watched.is_contiguous {
+            watched.has_gap = true;
+        } else if query.is_overtaken && !watched.is_contiguous {
             watched.lost_from(watched.last_event_id.unwrap_or(0));
             watched.doubt(KnowledgeWhy::EventsLost);
         }

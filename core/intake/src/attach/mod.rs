@@ -82,6 +82,8 @@ pub(crate) struct Attach {
     running: BTreeMap<u64, WorkerIx>,
     last_query: u64,
     next_slot: Millis,
+    /// Most workers that waited to be asked for all their blocks, since none did.
+    wave: usize,
     now: Millis,
     /// Whether other workers may be asked than before.
     meets: bool,
@@ -107,6 +109,7 @@ impl Default for Attach {
             running: BTreeMap::new(),
             last_query: 0,
             next_slot: Millis(0),
+            wave: 0,
             now: Millis(0),
             meets: false,
             due: None,

@@ -36,8 +36,9 @@ impl Attach {
         for &ix in &workers {
             self.pass_time(ix);
         }
-        let waiting: Vec<WorkerIx> = workers.iter().copied().filter(|&ix| self.wants_all(ix)).collect();
-        let spacing_ms = if waiting.len() > FEW { SPREAD_MS / waiting.len() as u64 } else { 0 };
+        let waiting = workers.iter().filter(|&&ix| self.wants_all(ix)).count();
+        self.wave = if waiting == 0 { 0 } else { self.wave.max(waiting) };
+        let spacing_ms = if self.wave > FEW { SPREAD_MS / self.wave as u64 } else { 0 };
         for &ix in &workers {
             self.ask(ix, spacing_ms);
             self.tell(ix, self.now, out);
@@ -178,7 +179,7 @@ impl Attach {
         let watched = self.workers.of(ix);
         watched.want = Want::Nothing;
         watched.next_ms = None;
-        watched.query = Some(Query { id, want, endpoint, since_ms: now, has_gap: false });
+        watched.query = Some(Query { id, want, endpoint, since_ms: now, is_overtaken: false });
     }
 
     fn may_ask(&self, watched: &Watched, is_in_the_loop: bool) -> bool {

@@ -34,6 +34,8 @@ pub(super) struct Watched {
     /// Why everything was known before something was lost.
     pub(super) was: Option<KnowledgeWhy>,
     pub(super) want: Want,
+    /// Its ids tell that events are missing.
+    pub(super) has_gap: bool,
     /// Somebody requested it, so that it is asked whatever is set.
     pub(super) is_requested: bool,
     pub(super) query: Option<Query>,
@@ -77,7 +79,7 @@ pub(super) struct Query {
     pub(super) endpoint: QueryEndpoint,
     pub(super) since_ms: Millis,
     /// Events were lost after it was asked.
-    pub(super) has_gap: bool,
+    pub(super) is_overtaken: bool,
 }
 
 /// After an answer, until every event that it may hold has arrived.
@@ -127,7 +129,7 @@ impl Watched {
             Want::Nothing | Want::Verify => Want::Dump,
         };
         if let Some(query) = &mut self.query {
-            query.has_gap = true;
+            query.is_overtaken = true;
         }
     }
 

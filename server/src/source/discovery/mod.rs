@@ -52,7 +52,7 @@ impl Source {
                 (format!("discovery/{}", etcd.shown()), Store::Etcd(etcd))
             }
             DiscoveryAt::Files(folder) => {
-                (format!("discovery/{}", folder.display()), Store::Files(files::Files::new(folder)))
+                (format!("discovery/file:{}", folder.display()), Store::Files(files::Files::new(folder)))
             }
         };
         Ok(Some(Self { name, store, namespace }))

@@ -127,7 +127,7 @@ fn say(publisher: &Publisher, topic: &str, publisher_id: u64, sequence: u64) {
 }
 
 fn recorded(name: &str) -> Vec<ZmqMessage> {
-    let messages: Vec<_> = Recording::zmq_fixture(name).zmq().collect();
+    let messages: Vec<_> = Recording::zmq_fixture(name).zmq_messages().collect();
     assert!(messages.len() > 400, "{}", messages.len());
     messages
 }

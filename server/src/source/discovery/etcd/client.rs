@@ -102,7 +102,9 @@ impl Client {
         }
         let said = axum::body::to_bytes(Body::new(body), MAX_REFUSAL_BYTES).await.unwrap_or_default();
         let refusal: Refusal = serde_json::from_slice(&said).unwrap_or_default();
-        Err(refused(server, parts.status, refusal.words()))
+        let text = String::from_utf8_lossy(&said);
+        let words = if refusal.words().is_empty() { text.trim() } else { refusal.words() };
+        Err(refused(server, parts.status, words))
     }
 }
 
@@ -176,6 +178,12 @@ fn refused(server: &Url, status: StatusCode, said: &str) -> Failed {
         return Failed::refused(format!(
             "{server} lets this user not read Dynamo's keys: grant it to read the prefix v1/ (etcdctl role grant-permission \
              ROLE --prefix=true read v1/)."
+        ));
+    }
+    if said.contains("CommonName") {
+        return Failed::refused(format!(
+            "{server} takes a certificate over its JSON gateway only without a common name. Use one whose subject is empty (a \
+             name under subjectAltName does no harm), or a listener that asks for a password instead."
         ));
     }
     match status {

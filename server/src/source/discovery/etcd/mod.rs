@@ -4,6 +4,7 @@
 mod client;
 mod wire;
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use axum::http::HeaderValue;
@@ -20,7 +21,8 @@ use crate::source::Failed;
 use client::Client;
 use wire::{Change, Login, RangeAnswer, RangeRequest, Token, WatchLine, WatchRequest};
 
-/// How often it is asked whether it is still there: a watch says nothing while nothing changes.
+/// How often it is asked how many entries there are: a watch says nothing while nothing changes, nor when the connection is
+/// dead. And etcd before 3.5.18 may keep the end of entries from a watch that begins where its history was compacted.
 const ASK_EVERY: Duration = Duration::from_secs(5);
 
 /// An etcd cluster.
@@ -30,6 +32,8 @@ pub(super) struct Etcd {
     next: usize,
     login: Option<(String, Secret)>,
     client: Client,
+    /// Everything that it has under Dynamo's prefix, as it was listed and watched.
+    keys: BTreeSet<String>,
 }
 
 impl Etcd {
@@ -40,6 +44,7 @@ impl Etcd {
             next: 0,
             login: named.or_else(|| servers.login.clone()),
             client: Client::new(options)?,
+            keys: BTreeSet::new(),
         })
     }
 
@@ -61,8 +66,7 @@ impl Etcd {
             };
             to.all(all).await?;
             match self.watch(revision, to).await? {
-                // What was asked for is no longer kept: all is read again.
-                Ended::Compacted => {}
+                Ended::ReadAgain => {}
                 Ended::Failed(failed) => {
                     self.next += 1;
                     return Ok(failed);
@@ -93,12 +97,15 @@ impl Etcd {
             all.extend(page.kvs.into_iter().filter_map(wire::KeyValue::entry));
             match end {
                 Some(end) if page.more && all.len() < MAX_ENTRIES => last = Some((end, revision)),
-                _ => return Ok((all, revision)),
+                _ => {
+                    self.keys = all.iter().map(|entry| entry.key.clone()).collect();
+                    return Ok((all, revision));
+                }
             }
         }
     }
 
-    async fn watch(&self, revision: i64, to: &mut Follower<'_>) -> Result<Ended, HubEnded> {
+    async fn watch(&mut self, revision: i64, to: &mut Follower<'_>) -> Result<Ended, HubEnded> {
         let request = WatchRequest::from_revision(revision.saturating_add(1));
         let mut lines = match self.client.lines(self.server(), "/v3/watch", &request).await {
             Ok(lines) => lines,
@@ -106,13 +113,19 @@ impl Etcd {
         };
         let mut ask = tokio::time::interval(ASK_EVERY);
         ask.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let mut was_equal = true;
         loop {
             let words = format!("Watching {} of Dynamo in etcd at {}.", to.count(), self.shown());
             to.say(LinkState::Live, words).await?;
             let line: Result<WatchLine, Failed> = tokio::select! {
                 line = lines.next() => line,
-                _ = ask.tick() => match self.is_there().await {
-                    Ok(()) => continue,
+                _ = ask.tick() => match self.count().await {
+                    // What changes now may be on its way: it has to differ twice.
+                    Ok(count) if count == self.keys.len() || was_equal => {
+                        was_equal = count == self.keys.len();
+                        continue;
+                    }
+                    Ok(_) => return Ok(Ended::ReadAgain),
                     Err(failed) => Err(failed),
                 },
             };
@@ -127,21 +140,30 @@ impl Etcd {
             if result.canceled {
                 return Ok(match result.compact_revision {
                     0 => Ended::Failed(self.ended(&result.cancel_reason)),
-                    _ => Ended::Compacted,
+                    _ => Ended::ReadAgain,
                 });
             }
             for change in result.events.into_iter().filter_map(wire::Event::change) {
                 match change {
-                    Change::Put(entry) => to.put(entry).await?,
-                    Change::End(key) => to.end(&key).await?,
+                    Change::Put(entry) => {
+                        self.keys.insert(entry.key.clone());
+                        to.put(entry).await?;
+                    }
+                    Change::End(key) => {
+                        self.keys.remove(&key);
+                        to.end(&key).await?;
+                    }
                 }
             }
         }
     }
 
-    async fn is_there(&self) -> Result<(), Failed> {
-        let _: RangeAnswer = self.client.ask(self.server(), "/v3/kv/range", &RangeRequest::count()).await?;
-        Ok(())
+    /// How many entries there are.
+    async fn count(&self) -> Result<usize, Failed> {
+        let answer: RangeAnswer =
+            self.client.ask(self.server(), "/v3/kv/range", &RangeRequest::count()).await?;
+        // More than are listed are not followed either.
+        Ok(usize::try_from(answer.count).unwrap_or(0).min(MAX_ENTRIES))
     }
 
     async fn log_in(&mut self) -> Result<(), Failed> {
@@ -168,7 +190,7 @@ impl Etcd {
 
 /// Why a watch ended.
 enum Ended {
-    /// The revision to watch from is no longer kept.
-    Compacted,
+    /// The revision to watch from is no longer kept, or something was missed.
+    ReadAgain,
     Failed(Failed),
 }

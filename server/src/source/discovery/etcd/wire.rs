@@ -78,6 +78,9 @@ pub(super) struct RangeAnswer {
     pub(super) kvs: Vec<KeyValue>,
     #[serde(default)]
     pub(super) more: bool,
+    /// How many there are in all.
+    #[serde(default, deserialize_with = "number")]
+    pub(super) count: i64,
 }
 
 #[derive(Deserialize, Default)]
