@@ -85,6 +85,8 @@ async fn main() {
             keep_cut(&late).await;
             ended = Some(Instant::now());
             if args.asks {
+                // Only who receives events again can hold what workers answer.
+                tokio::time::sleep(2 * CUT_NOTICED).await;
                 ask(&late).await;
             }
             println!("cut for {} s until {:.1} s", CUT_FOR.as_secs(), started.elapsed().as_secs_f64());
