@@ -41,7 +41,8 @@ pub(super) async fn find(from: &mut Sources) -> Places {
         nats: given(!from.nats.nats.is_empty()),
         frontend: given(!from.prometheus.prometheus.is_empty()),
     };
-    let is_bare = places.discovery.or(places.nats).or(places.frontend).is_none() && from.zmq.zmq_broker.is_empty();
+    let is_bare =
+        places.discovery.or(places.nats).or(places.frontend).is_none() && from.zmq.zmq_broker.is_empty();
     if places.discovery.is_none()
         && let Some((at, reason)) = discovery(is_bare).await
     {
@@ -54,9 +55,7 @@ pub(super) async fn find(from: &mut Sources) -> Places {
         from.nats.nats = vec![url];
         places.nats = Some(reason);
     }
-    if is_bare
-        && let Some(url) = frontend().await
-    {
+    if is_bare && let Some(url) = frontend().await {
         from.prometheus.prometheus = vec![url];
         places.frontend = Some(Reason::Default);
     }
@@ -70,7 +69,9 @@ async fn discovery(is_bare: bool) -> Option<(DiscoveryAt, Reason)> {
     let named = if is_file { file().or_else(etcd) } else { etcd().or_else(file) };
     match named {
         Some((at, name)) => at.parse().ok().map(|at| (at, Reason::Variable(name))),
-        None if is_bare && listens(2379).await => "etcd://127.0.0.1:2379".parse().ok().map(|at| (at, Reason::Default)),
+        None if is_bare && listens(2379).await => {
+            "etcd://127.0.0.1:2379".parse().ok().map(|at| (at, Reason::Default))
+        }
         None => None,
     }
 }
@@ -81,7 +82,9 @@ async fn nats(is_bare: bool) -> Option<(Url, Reason)> {
             let url = if url.contains("://") { url } else { format!("nats://{url}") };
             url.parse().ok().map(|url| (url, Reason::Variable("NATS_SERVER")))
         }
-        None if is_bare && listens(4222).await => "nats://127.0.0.1:4222".parse().ok().map(|url| (url, Reason::Default)),
+        None if is_bare && listens(4222).await => {
+            "nats://127.0.0.1:4222".parse().ok().map(|url| (url, Reason::Default))
+        }
         None => None,
     }
 }
