@@ -84,7 +84,7 @@ mod tests {
 
     fn said(changes: &[Payload]) -> Vec<(&str, Option<&[u8]>)> {
         let said = |change| match change {
-            &Payload::Discovery { ref key, ref value, .. } => (&**key, value.as_deref()),
+            Payload::Discovery { key, value, .. } => (&**key, value.as_deref()),
             other => panic!("{other:?}"),
         };
         changes.iter().map(said).collect()
