@@ -145,12 +145,21 @@ impl Player {
         if recording.folder().join("nats.jsonl.gz").is_file() {
             tape.extend(publications(&recording).map(|(at, payload)| (at, Heard::Payload(payload))));
         }
+        // Who attaches late finds what is there then, and nothing of what was before.
+        let mut there: BTreeMap<String, Bytes> = BTreeMap::new();
+        let entry = |at: f64, key: &str, value: Option<Bytes>| {
+            (at, Heard::Payload(Payload::Discovery { key: key.into(), value, lease: None }))
+        };
         for change in recording.discovery_changes::<Change>() {
             let Some(key) = change.k else { continue };
-            let value = change.v.filter(|_| change.op == "put").map(|value| value.to_string().into());
-            let payload = Payload::Discovery { key: key.into(), value, lease: None };
-            tape.push((change.t.max(starts), Heard::Payload(payload)));
+            let value = change.v.filter(|_| change.op == "put").map(|value| Bytes::from(value.to_string()));
+            match value {
+                value if change.t >= starts => tape.push(entry(change.t, &key, value)),
+                Some(value) => drop(there.insert(key, value)),
+                None => drop(there.remove(&key)),
+            }
         }
+        tape.extend(there.into_iter().map(|(key, value)| entry(starts, &key, Some(value))));
         for message in recording.zmq::<ZmqMessage>() {
             tape.push((message.t, Heard::Zmq(message.ep, bytes(&message.frames[3]).slice(5..))));
         }
