@@ -83,13 +83,11 @@ mod tests {
     }
 
     fn said(changes: &[Payload]) -> Vec<(&str, Option<&[u8]>)> {
-        fn said(change: &Payload) -> (&str, Option<&[u8]>) {
-            match change {
-                Payload::Discovery { key, value, .. } => (key, value.as_deref()),
-                other => panic!("{other:?}"),
-            }
-        }
-        changes.iter().map(said).collect()
+        let each = changes.iter().map(|change| match change {
+            Payload::Discovery { key, value, .. } => (&**key, value.as_deref()),
+            other => panic!("{other:?}"),
+        });
+        each.collect()
     }
 
     #[test]
