@@ -283,6 +283,7 @@ impl Player {
                     let publisher_id = Some(channel.publisher_id);
                     self.take(at, Payload::Subscribed { publisher_id });
                 }
+                Command::Subscribe(_) => {}
                 Command::Unlisten { endpoint, .. } => {
                     self.channels.remove(&endpoint);
                 }
