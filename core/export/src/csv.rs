@@ -1,8 +1,7 @@
 //! Decisions as CSV by RFC 4180: a header, a line each, CRLF, quotes where needed. Unknown is an empty field.
 
-use csv::{Terminator, WriterBuilder};
-
 use radixscope_insight::baseline::csv_guard::is_formula;
+use radixscope_model::csv::push_line;
 use radixscope_model::formula::Formula;
 use radixscope_model::record::{DecisionSource, Outcome};
 use radixscope_state::cluster::{Cluster, DecisionEntry};
@@ -44,12 +43,12 @@ const HEADER: [&str; 32] = [
 
 /// `decisions` in their order. Those whose worker the state does not know are left out, as in the API.
 pub fn decisions<'a>(cluster: &Cluster, decisions: impl Iterator<Item = &'a DecisionEntry>) -> String {
-    let mut csv = WriterBuilder::new().terminator(Terminator::CRLF).from_writer(Vec::new());
-    let mut rows = decisions.filter_map(|decided| row(cluster, decided));
-    // Writing text into memory cannot fail; nothing would come of it.
-    let written = csv.write_record(HEADER).and_then(|()| rows.try_for_each(|row| csv.write_record(row)));
-    let bytes = written.ok().and_then(|()| csv.into_inner().ok()).unwrap_or_default();
-    String::from_utf8(bytes).unwrap_or_default()
+    let mut csv = String::new();
+    push_line(&mut csv, HEADER);
+    for row in decisions.filter_map(|decided| row(cluster, decided)) {
+        push_line(&mut csv, row);
+    }
+    csv
 }
 
 fn row(cluster: &Cluster, decided: &DecisionEntry) -> Option<[String; HEADER.len()]> {

@@ -35,7 +35,11 @@ impl Calculator {
                 .address
                 .with(|address| Form::from_address(|key| address.other(&format!("{KEY_PREFIX}{key}"))))
         });
-        Self { store, form, read: Memo::new(move |_| form.with(Form::read)) }
+        Self {
+            store,
+            form,
+            read: Memo::new(move |_| form.with(|form| form.read_with(crate::number::decimal))),
+        }
     }
 
     /// Changes what is typed or chosen.

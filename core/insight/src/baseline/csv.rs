@@ -3,12 +3,14 @@
 
 use std::collections::HashSet;
 
-use csv::{StringRecord, Terminator, WriterBuilder};
+use csv::StringRecord;
 
 use super::csv_guard::{guard, unguard};
 use super::lines::Lines;
 use super::problem::{ImportError, MAX_NAMED, Notice, quoted};
 use super::{Baseline, Figure, Router, Row, is_concurrency};
+use radixscope_model::csv::push_line;
+use radixscope_model::number::{ReadNumber, decimal};
 use radixscope_model::sort;
 
 /// Largest file that is read, in bytes.
@@ -22,20 +24,13 @@ const REFERENCE_CSV: &str = include_str!("reference.csv");
 
 /// The reference sweeps, KV-aware and round-robin, as attributed in them.
 pub fn reference() -> Vec<Baseline> {
-    reference_with(parsed)
+    reference_with(decimal)
 }
 
 /// As [`reference`], with numbers read by `number`.
 pub fn reference_with(number: ReadNumber) -> Vec<Baseline> {
     // Part of the program; a test reads it.
     import_with(REFERENCE_CSV, "", number).map(|import| import.baselines).unwrap_or_default()
-}
-
-/// Reads a decimal number. The page gives the browser's: it does without the standard library's tables, which are large.
-pub type ReadNumber = fn(&str) -> Option<f64>;
-
-fn parsed(text: &str) -> Option<f64> {
-    text.parse().ok()
 }
 
 /// What a file held.
@@ -82,10 +77,8 @@ impl Column {
 /// `baselines` as CSV, to be read by [`import`] to the same. The attribution stands in the first line of each; one without
 /// levels has no line.
 pub fn export<'a>(baselines: impl IntoIterator<Item = &'a Baseline>) -> String {
-    let mut writer =
-        WriterBuilder::new().terminator(Terminator::CRLF).comment(Some(b'#')).from_writer(Vec::new());
-    // Writing to memory does not fail.
-    let _ = writer.write_record(Column::all().map(Column::name));
+    let mut text = String::new();
+    push_line(&mut text, Column::all().map(Column::name));
     for baseline in baselines {
         for (at, row) in baseline.rows().iter().enumerate() {
             let fields = Column::all().map(|column| match column {
@@ -98,11 +91,10 @@ pub fn export<'a>(baselines: impl IntoIterator<Item = &'a Baseline>) -> String {
                 Column::Samples => known(row.samples),
                 Column::Figure(figure) => known(row.figures.get(figure)),
             });
-            let _ = writer.write_record(fields);
+            push_line(&mut text, fields);
         }
     }
-    let bytes = writer.into_inner().unwrap_or_default();
-    String::from_utf8(bytes).unwrap_or_default()
+    text
 }
 
 fn known(value: Option<impl ToString>) -> String {
@@ -116,7 +108,7 @@ fn known(value: Option<impl ToString>) -> String {
 /// # Errors
 /// The first thing that cannot be, with its line and column.
 pub fn import(text: &str, name: &str) -> Result<Import, ImportError> {
-    import_with(text, name, parsed)
+    import_with(text, name, decimal)
 }
 
 /// As [`import`], with numbers read by `number`.

@@ -13,8 +13,7 @@ mod window;
 
 pub use compare::{AgainstBaseline, Crossover, Difference, Direction, Interpolated, crossover, difference};
 pub use csv::{
-    Import, MAX_BASELINES, MAX_BYTES, MAX_ROWS, ReadNumber, export, import, import_with, reference,
-    reference_with,
+    Import, MAX_BASELINES, MAX_BYTES, MAX_ROWS, export, import, import_with, reference, reference_with,
 };
 pub use figure::{ByFigure, Figure, Figures};
 pub use problem::{ImportError, Notice};
