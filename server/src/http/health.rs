@@ -7,7 +7,7 @@ use axum::response::{IntoResponse, Response};
 use serde::Serialize;
 
 use radixscope_insight::completeness::coverage_words;
-use radixscope_model::record::{LinkState, MissedCause};
+use radixscope_model::record::{LinkState, MissedCause, SourceKind};
 use radixscope_state::cluster::{Cluster, MissedCount, SourceState};
 
 use super::error::ApiError;
@@ -24,6 +24,11 @@ struct Readiness {
     /// How much is known, in words.
     coverage: String,
     sources: Vec<SourceReadiness>,
+}
+
+/// Queries to workers are no reason not to be ready: they may be out of reach for good, and `complete` tells what that costs.
+fn is_needed(source: &SourceState) -> bool {
+    source.kind != SourceKind::WorkerTrees
 }
 
 #[derive(Serialize)]
@@ -49,7 +54,7 @@ pub(super) async fn alive(State(hub): State<Hub>) -> Result<Json<serde_json::Val
 /// Whether the tree is complete as well is told beside it.
 ///
 /// 200 once every configured source is connected, current and allowed to see all that it asks for, and every worker that
-/// is there is shown.
+/// is there is shown. Queries to workers do not count.
 pub(super) async fn ready(State(hub): State<Hub>) -> Result<Response, ApiError> {
     let sources = hub.read(|view| {
         let source = |s: &SourceState| SourceReadiness {
@@ -58,15 +63,16 @@ pub(super) async fn ready(State(hub): State<Hub>) -> Result<Response, ApiError> 
             detail: s.detail.clone(),
         };
         let coverage = view.cluster.coverage(view.cluster.pools_in_use());
-        let sources: Vec<_> = view.cluster.sources().iter().map(source).collect();
-        (sources, lacks_places(view.cluster), coverage)
+        // A simulation or recording that has ended said all it will ever say.
+        let is_live = |state: LinkState| matches!(state, LinkState::Live | LinkState::Ended);
+        let all = view.cluster.sources();
+        let waiting = all.iter().filter(|s| is_needed(s) && !is_live(s.state)).map(|s| s.name.clone());
+        let waiting: Vec<String> = waiting.collect();
+        let sources: Vec<_> = all.iter().map(source).collect();
+        (sources, waiting, lacks_places(view.cluster), coverage)
     });
-    let (sources, lacks_places, coverage) = sources.await?;
+    let (sources, waiting, lacks_places, coverage) = sources.await?;
     let complete = coverage.complete == coverage.workers;
-    // A simulation or recording that has ended said all it will ever say.
-    let is_live = |state: LinkState| matches!(state, LinkState::Live | LinkState::Ended);
-    let waiting: Vec<&str> =
-        sources.iter().filter(|source| !is_live(source.state)).map(|source| source.name.as_str()).collect();
     let ready = waiting.is_empty() && !lacks_places;
     let message = if ready && coverage.is_whole() {
         "every source is connected and current".to_owned()
