@@ -13,6 +13,7 @@
 //! functions on a thread for long work, two at a time, and breaks off when the client goes away. What is left out is
 //! counted by reason, what is assumed stands beside the figures.
 
+mod calibration;
 mod frozen;
 mod model;
 mod sample;
@@ -28,6 +29,7 @@ use radixscope_router::numbers::{OVERLAP_SCORE_WEIGHT, RefusedNumber, TEMPERATUR
 use radixscope_state::cluster::{Cluster, MAX_DECISIONS};
 use radixscope_state::requests::Arrivals;
 
+pub use calibration::{Calibration, Compared, HIT_RATE_TOLERANCE, P50_TOLERANCE, P95_TOLERANCE};
 pub use frozen::{About, Flipped, FrozenReport, SweepReport, TEMPERATURES, WEIGHTS, weights_with};
 pub use model::{
     Fact, Facts, Figures, Measured, ModelError, ModelReport, Provenance, Times, arrivals_needed, resimulate,

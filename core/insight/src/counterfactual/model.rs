@@ -1,15 +1,16 @@
 //! Recorded arrivals through a model of the cluster: what it is made of and where each part is known from, and its
-//! outcome under the recorded setting and under another. The two compare with each other, not with what was measured.
+//! outcome under the recorded setting and under another. Its times are fitted to what was measured first.
 
 use std::ops::ControlFlow;
 
 use serde::{Deserialize, Serialize, Serializer};
 use thiserror::Error;
 
+use super::calibration::{Calibration, Fit, Observed, RUNS};
 use super::sample::meant;
 use super::{Selection, Span};
 use crate::capacity::reference_blocks_per_worker;
-use radixscope_model::id::{Millis, WorkerIx};
+use radixscope_model::id::{DecisionId, Millis, WorkerIx};
 use radixscope_model::record::Role;
 use radixscope_router::numbers::TEMPERATURE;
 use radixscope_router::{Formula, RouterOverrides, RouterSettings};
@@ -17,7 +18,7 @@ use radixscope_sim::resimulation::{
     Arrival, MAX_REQUEST_TOKENS, Outcome, Percentiles, ResimulationError, ResimulationSettings,
     WARM_UP_PERCENT, run,
 };
-use radixscope_state::cluster::{BlockSizeSource, Cluster};
+use radixscope_state::cluster::{BlockSizeSource, Cluster, DecisionEntry};
 use radixscope_state::requests::{Arrivals, MAX_ARRIVALS};
 
 /// Most blocks of the prompts played: 64 MiB. Prompts are stored shared but played one by one, so that a few long ones
@@ -79,6 +80,8 @@ pub struct Facts {
     /// What the workers do.
     role: Option<Role>,
     measured: Measured,
+    /// In order of decision, with those before the ones meant.
+    observed: Vec<Observed>,
 }
 
 /// What was really measured of the decisions meant.
@@ -104,7 +107,7 @@ pub struct Times {
 }
 
 impl Times {
-    fn of(values: &[f64]) -> Option<Self> {
+    pub(super) fn of(values: &[f64]) -> Option<Self> {
         let found = Percentiles::of(values.iter().copied());
         let times = Times { requests: values.len() as u64, p50_ms: found.p50, p95_ms: found.p95 };
         (!values.is_empty()).then_some(times)
@@ -116,16 +119,15 @@ impl Facts {
     pub fn of(cluster: &Cluster, selection: Selection) -> Self {
         let mut workers = std::collections::BTreeSet::new();
         let mut recorded = None;
+        let clock = Clock::of(cluster, selection);
         let (mut ttft, mut e2e) = (Vec::new(), Vec::new());
         for decided in meant(cluster, selection) {
             let decision = &decided.decision;
             workers.insert(decision.worker);
             workers.extend(decision.candidates.iter().map(|candidate| candidate.worker));
             recorded = recorded.or_else(|| RouterSettings::of_decision(decision));
-            let since = |at: Option<Millis>| Some(at?.since(decided.decided_ms()) as f64);
-            let measured = decided.progress.ttft_us.map(|us| us as f64 / 1e3);
-            ttft.extend(measured.or_else(|| since(decided.progress.first_token_ms)));
-            e2e.extend(since(decided.progress.ended_ms));
+            ttft.extend(clock.ttft_ms(decided));
+            e2e.extend(e2e_ms(decided));
         }
         let from = if workers.is_empty() { Provenance::Assumed } else { Provenance::Recorded };
         let is_meant = |ix: &WorkerIx| selection.pool.is_none_or(|pool| cluster.pool_of(*ix) == Some(pool));
@@ -145,6 +147,7 @@ impl Facts {
             recorded,
             role: selection.pool.and_then(|pool| Some(cluster.role(pool)?.0)),
             measured: Measured { ttft_ms: Times::of(&ttft), e2e_ms: Times::of(&e2e) },
+            observed: observed(cluster, selection, clock),
         }
     }
 
@@ -192,6 +195,59 @@ impl Facts {
         ];
         (settings, facts)
     }
+}
+
+/// What a time to the first token counts from: one thing for all requests, what most are known by.
+#[derive(Clone, Copy)]
+enum Clock {
+    /// The request's arrival, as the frontend measured it.
+    Frontend,
+    /// The router's decision.
+    Router,
+}
+
+impl Clock {
+    fn of(cluster: &Cluster, selection: Selection) -> Self {
+        let known = |clock: Clock| meant(cluster, selection).filter_map(|d| clock.ttft_ms(d)).count();
+        if known(Clock::Frontend) >= known(Clock::Router) { Clock::Frontend } else { Clock::Router }
+    }
+
+    fn ttft_ms(self, decided: &DecisionEntry) -> Option<f64> {
+        match self {
+            Clock::Frontend => decided.progress.ttft_us.map(|us| us as f64 / 1e3),
+            Clock::Router => {
+                decided.progress.first_token_ms.map(|at| at.since(decided.decided_ms()) as f64)
+            }
+        }
+    }
+}
+
+fn e2e_ms(decided: &DecisionEntry) -> Option<f64> {
+    decided.progress.ended_ms.map(|at| at.since(decided.decided_ms()) as f64)
+}
+
+/// What was measured of the requests meant and of those before that warm the caches. A prompt may be kept with either
+/// choice of a request that has two.
+fn observed(cluster: &Cluster, selection: Selection, clock: Clock) -> Vec<Observed> {
+    let played = u32::try_from(arrivals_needed(selection.span)).unwrap_or(u32::MAX);
+    let selection = Selection { span: Span::Last(played), worker: None, ..selection };
+    let mut all: Vec<Observed> = meant(cluster, selection)
+        .flat_map(|decided| {
+            let blocks = |n: u64| u32::try_from(n).ok();
+            let overlap = decided.overlap_blocks().and_then(blocks);
+            let observed = Observed {
+                decision: decided.decision.id,
+                ttft_ms: clock.ttft_ms(decided),
+                e2e_ms: e2e_ms(decided),
+                overlap_blocks: overlap.zip(decided.decision.isl_blocks.and_then(blocks)),
+            };
+            let other = decided.decision.other_part.map(|decision| Observed { decision, ..observed });
+            [Some(observed), other].into_iter().flatten()
+        })
+        .collect();
+    all.sort_by_key(|observed| observed.decision);
+    all.dedup_by_key(|observed| observed.decision);
+    all
 }
 
 /// A part of the model.
@@ -283,6 +339,8 @@ pub struct ModelReport {
     pub tried: Figures,
     /// What was really measured.
     pub measured: Measured,
+    /// How well the model fits that.
+    pub calibration: Calibration,
     /// What the model is made of.
     pub facts: Vec<Fact>,
     /// What every figure rests on, as whole sentences.
@@ -315,8 +373,8 @@ pub enum ModelError {
 /// them. `progress(done, total)` is asked now
 /// and then whether to go on; both count requests of both runs.
 ///
-/// The caches of the model are filled by a fifth of the arrivals that is not counted: those before the ones meant, as
-/// far as they are kept.
+/// The caches of the model are filled by the arrivals before the ones meant, which are not counted: as many again, as
+/// far as they are kept, at least a fifth.
 ///
 /// # Errors
 /// What cannot be played, or that `progress` broke off.
@@ -330,19 +388,33 @@ pub fn resimulate(
     if overrides.overlap_score_credit.is_some_and(|credit| credit != 1.0) {
         return Err(ModelError::Credit);
     }
-    let (settings, known) = facts.settings(arrivals);
-    let played = Played::of(arrivals, span, settings.block_size_tokens);
+    let (mut settings, known) = facts.settings(arrivals);
+    let mut played = Played::of(arrivals, span, settings.block_size_tokens);
     let (Some(first), Some(last)) = (played.heads.first(), played.heads.last()) else {
         return Err(ModelError::NoArrivals);
     };
-    let router = facts.recorded.unwrap_or_default();
-    let recorded = ResimulationSettings { router, ..settings };
-    let tried = ResimulationSettings { router: overrides.over(router), ..recorded.clone() };
+    let (from_ms, to_ms) = (first.at_ms, last.at_ms);
+    settings.warm_up_percent = played.warm_up_percent;
+    settings.router = facts.recorded.unwrap_or_default();
     let count = played.heads.len();
-    let mut play = |settings: &ResimulationSettings, before: usize| {
-        run(played.arrivals(), settings, &mut |now| progress(before + now.done, 2 * count))
+    let mut runs = 0;
+    let mut play = |played: &Played, settings: &ResimulationSettings| {
+        let before = runs * count;
+        runs += 1;
+        run(played.arrivals(), settings, &mut |now| progress(before + now.done, (RUNS + 2) * count))
     };
-    let (of_recorded, of_tried) = (play(&recorded, 0)?, play(&tried, count)?);
+    let calibration = Fit {
+        played: &mut played,
+        settings: &mut settings,
+        mean_output_tokens: None,
+        observed: &facts.observed,
+        play: &mut play,
+    }
+    .fit()?;
+    let recorded = settings;
+    let router = overrides.over(recorded.router);
+    let tried = ResimulationSettings { router, ..recorded.clone() };
+    let (of_recorded, of_tried) = (play(&played, &recorded)?, play(&played, &tried)?);
     let mut assumptions = tried.assumptions();
     let tried_router = assumptions.pop().unwrap_or_default();
     let recorded_router = recorded.assumptions().pop().unwrap_or_default();
@@ -364,22 +436,30 @@ pub fn resimulate(
     Ok(ModelReport {
         arrivals: count as u64,
         arrivals_left_out: played.left_out,
-        from_ms: first.at_ms,
-        to_ms: last.at_ms,
+        from_ms,
+        to_ms,
         tried_settings: tried.router,
         recorded_router,
         tried_router,
         recorded: Figures::of(&of_recorded),
         tried: Figures::of(&of_tried),
         measured: facts.measured,
+        calibration,
         facts: known,
         assumptions,
     })
 }
 
-/// How many of the latest of `all` arrivals are played so that those meant are counted after the warm-up.
+/// How many of the latest of `all` arrivals are played so that those meant are counted after the warm-up: as many again
+/// before them, as far as they are kept, so that caches are as full as they were. The least is a fifth of those played.
 fn with_warm_up(meant: usize, all: usize) -> usize {
-    (meant * 100).div_ceil(100 - WARM_UP_PERCENT as usize).min(all)
+    meant.saturating_mul(2).min(all)
+}
+
+/// The share of `played` arrivals that only warm the caches, in percent, so that `meant` are counted.
+fn warm_up_percent(meant: usize, played: usize) -> u32 {
+    let before = played.saturating_sub(meant) * 100 / played.max(1);
+    (before as u32).max(WARM_UP_PERCENT)
 }
 
 /// How many of the latest arrivals [`resimulate`] plays at most. Whoever sends arrivals sends as many, so that all
@@ -392,16 +472,18 @@ pub fn arrivals_needed(span: Span) -> usize {
 }
 
 /// The arrivals that are played, their prompts written out.
-struct Played {
-    heads: Vec<Head>,
+pub(super) struct Played {
+    pub(super) heads: Vec<Head>,
     blocks: Vec<u64>,
     left_out: u64,
+    warm_up_percent: u32,
 }
 
-struct Head {
+pub(super) struct Head {
+    pub(super) decision: DecisionId,
     at_ms: Millis,
     isl_tokens: u32,
-    osl_tokens: Option<u32>,
+    pub(super) osl_tokens: Option<u32>,
     blocks: std::ops::Range<usize>,
 }
 
@@ -430,6 +512,7 @@ impl Played {
             heads: Vec::with_capacity(fitting),
             blocks: Vec::new(),
             left_out: (count - fitting) as u64,
+            warm_up_percent: warm_up_percent(meant, fitting),
         };
         let mut prompt = Vec::new();
         for arrival in &latest[count - fitting..] {
@@ -441,6 +524,7 @@ impl Played {
             let full = u64::from(arrival.blocks) * u64::from(block_size_tokens);
             let tokens = |n: u64| u32::try_from(n).unwrap_or(u32::MAX);
             played.heads.push(Head {
+                decision: arrival.decision,
                 at_ms: arrival.at_ms,
                 isl_tokens: tokens(arrival.isl_tokens.unwrap_or(full)),
                 osl_tokens: arrival.output_tokens.map(tokens),
