@@ -135,7 +135,7 @@ impl Job {
                 Ok(Outcome::Frozen(Box::new(report), ms))
             }
             Job::Sweep { sample, weights, temperatures } => {
-                let (report, ms) = timed(|| sample.sweep(&weights, &temperatures, told(progress, 1)));
+                let (report, ms) = timed(|| sample.sweep(&weights, &temperatures, held, told(progress, 1)));
                 Ok(Outcome::Sweep(Box::new(report.ok_or("the sweep was broken off")?), ms))
             }
             Job::Resimulate { arrivals, facts, span, settings } => {

@@ -8,17 +8,31 @@ use std::ops::ControlFlow;
 use radixscope_captures::{Recording, Simulated};
 use radixscope_dynamo::log_line;
 use radixscope_insight::counterfactual::{
-    Facts, Sample, Selection, Span, TEMPERATURES, Times, resimulate, weights_with,
+    Compared, Facts, Sample, Selection, Span, TEMPERATURES, Times, resimulate, weights_with,
 };
 use radixscope_intake::{Intake, NatsSubjects, Payload, Received};
 use radixscope_model::id::Millis;
 use radixscope_model::record::SourceKind;
 use radixscope_router::RouterOverrides;
+use radixscope_router::frozen::Interval;
 use radixscope_sim::{Config, Simulation};
 use radixscope_state::cluster::Cluster;
 
 const WINDOWS: u64 = 10;
 const START: Millis = Millis(1_767_225_600_000);
+
+/// What discovery held.
+#[derive(serde::Deserialize)]
+struct Held {
+    t: Option<f64>,
+    kvs: Vec<Kept>,
+}
+
+#[derive(serde::Deserialize)]
+struct Kept {
+    key: String,
+    value: serde_json::Value,
+}
 
 struct Heard {
     cluster: Cluster,
@@ -34,30 +48,52 @@ fn two(times: Option<Times>) -> String {
 }
 
 /// A line of the table.
-fn window(at: u64, heard: &Heard, last: u32) {
+fn window(at: u64, heard: &Heard, last: u32, held: &mut Option<(f64, f64)>) {
     let selection = Selection::of(Span::Last(last));
     let sample = Sample::of(&heard.cluster, selection);
     let weights = weights_with(sample.latest_weight());
-    let sweep = sample.sweep(&weights, &TEMPERATURES, go);
-    let advice = sweep.and_then(|sweep| {
-        let settings = sweep.recommendation.as_ref()?.outcome.and_then(|at| sweep.grid.as_ref()?.outcomes[at].settings);
-        Some(settings.map_or("none".to_owned(), |s| format!("{}/{}", s.prefill_factor(), s.router_temperature)))
+    let sweep = sample.sweep(&weights, &TEMPERATURES, *held, go);
+    let report = sweep.and_then(|sweep| Some((sweep.recommendation?, sweep.grid?)));
+    let advice = report.map_or("–".to_owned(), |(advice, grid)| {
+        let settings = advice.settings(&grid);
+        *held = settings.map(|s| (s.prefill_factor(), s.router_temperature));
+        let Some((settings, expected)) = settings.zip(advice.expected) else {
+            return format!("{:?}", advice.verdict);
+        };
+        let Interval { value, low, high } = expected.hit_rate_gain;
+        let ms = |of: Option<Interval>| {
+            of.map_or("–".to_owned(), |i| format!("{:.0} ({:.0}–{:.0})", i.value, i.low, i.high))
+        };
+        format!(
+            "{}/{} {:+.1} ({:+.1}–{:+.1}) points, TTFT {} / {}",
+            settings.prefill_factor(),
+            settings.router_temperature,
+            value * 100.0,
+            low * 100.0,
+            high * 100.0,
+            ms(expected.ttft_p50_ms),
+            ms(expected.ttft_p95_ms),
+        )
     });
     let facts = Facts::of(&heard.cluster, selection);
-    let model = resimulate(heard.intake.routing().arrivals(), &facts, selection.span, RouterOverrides::default(), go);
-    let advice = advice.unwrap_or("–".to_owned());
+    let model =
+        resimulate(heard.intake.routing().arrivals(), &facts, selection.span, RouterOverrides::default(), go);
     match model {
-        Ok(model) => { println!(
-            "| {at} | {} | {advice} | {} | {} | {} | {} | {:.1} |",
-            model.recorded.requests,
-            two(model.recorded.ttft_ms),
-            two(model.measured.ttft_ms),
-            two(model.recorded.e2e_ms),
-            two(model.measured.e2e_ms),
-            model.recorded.hit_rate.unwrap_or(f64::NAN) * 100.0,
-        );
-            println!("{:?}", model.calibration);
-            println!("{} {:?} {}", model.calibration.fits(), model.calibration.misfits(), model.assumptions[1]);
+        Ok(model) => {
+            let found = &model.calibration;
+            let both = |of: Option<Compared>| [of.map(|of| of.simulated), of.map(|of| of.measured)].map(two);
+            let ([ttft, ttft_measured], [e2e, e2e_measured]) = (both(found.ttft_ms), both(found.e2e_ms));
+            let percent = |share: f64| format!("{:.1}", share * 100.0);
+            let hit_rate =
+                found.hit_rate.map_or("–".to_owned(), |(m, s)| format!("{} | {}", percent(s), percent(m)));
+            let verdict = if found.fits() { "yes".to_owned() } else { found.misfits().join("; ") };
+            println!(
+                "| {at} | {} | {advice} | {ttft} | {ttft_measured} | {e2e} | {e2e_measured} | {hit_rate} | {verdict} |",
+                model.recorded.requests,
+            );
+            if std::env::var_os("FACTS").is_some() {
+                println!("{:?}\n{:?}", model.facts, model.assumptions);
+            }
         }
         Err(error) => println!("| {at} | {error} | {advice} |"),
     }
@@ -78,8 +114,21 @@ fn recorded(name: &str) {
             (last, Payload::LogLine { log: log.as_str().into(), line: line.into() })
         }));
     }
+    let mut known = std::collections::HashMap::new();
+    for line in recording.discovery() {
+        let held: Held = serde_json::from_str(&line).expect("what discovery held");
+        for Kept { key, value } in held.kvs {
+            if known.insert(key.clone(), value.to_string()).as_ref() != Some(&value.to_string()) {
+                let value = Some(value.to_string().into());
+                all.push((held.t.unwrap_or(1.0), Payload::Discovery { key: key.into(), value, lease: None }));
+            }
+        }
+    }
     all.retain(|(at, _)| *at > 0.0);
+    let first = all.iter().map(|(at, _)| *at).filter(|at| *at > 1.0).fold(f64::MAX, f64::min);
+    all.iter_mut().for_each(|(at, _)| *at = at.max(first));
     all.sort_by(|a, b| a.0.total_cmp(&b.0));
+    let mut held = None;
     let mut heard = Heard { cluster: Cluster::default(), intake: Intake::default() };
     let Heard { cluster, intake } = &mut heard;
     let source = intake.source("recording", SourceKind::Nats, START, cluster).expect("a source");
@@ -91,18 +140,19 @@ fn recorded(name: &str) {
     let ends = |window: u64| first + from + (end - first - from) * window as f64 / WINDOWS as f64;
     for (at, payload) in all {
         while let Some(now) = next.filter(|&now| at > ends(now)) {
-            window(now, &heard, 100);
+            window(now, &heard, 100, &mut held);
             next = windows.next();
         }
         let Heard { cluster, intake } = &mut heard;
         intake.take(&Received { source, at_ms: Millis((at * 1e3) as u64), payload }, cluster);
     }
     if let Some(now) = next {
-        window(now, &heard, 100);
+        window(now, &heard, 100, &mut held);
     }
 }
 
 fn simulated(users: u32) -> Result<(), Box<dyn Error>> {
+    let mut held = None;
     let mut heard = Heard { cluster: Cluster::default(), intake: Intake::default() };
     let Heard { cluster, intake } = &mut heard;
     let source = intake.source("simulated", SourceKind::Simulator, START, cluster).expect("a source");
@@ -117,7 +167,7 @@ fn simulated(users: u32) -> Result<(), Box<dyn Error>> {
             intake.take(&received, cluster);
         });
         if now > 0 {
-            window(now, &heard, 1_000);
+            window(now, &heard, 1_000, &mut held);
         }
     }
     Ok(())
@@ -125,7 +175,9 @@ fn simulated(users: u32) -> Result<(), Box<dyn Error>> {
 
 fn main() -> Result<(), Box<dyn Error>> {
     for name in std::env::args().skip(1) {
-        println!("\n{name}\n| window | requests | advice | TTFT sim | TTFT measured | E2E sim | E2E measured | hit rate sim |");
+        println!(
+            "\n{name}\n| window | requests | advice | TTFT sim | TTFT measured | E2E sim | E2E measured | hit rate sim | measured | fits |"
+        );
         match name.parse() {
             Ok(users) => simulated(users)?,
             Err(_) => recorded(&name),

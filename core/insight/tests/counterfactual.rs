@@ -120,7 +120,7 @@ fn decisions_without_candidates_are_counted_and_the_missing_setting_named() {
     assert_eq!(headline(&report), "None of 50 decisions can be judged.");
     assert!(not_judged(&report.about).unwrap().contains("50 of which only the chosen worker is known"));
     assert!(NO_CANDIDATES_HINT.contains("--router-replica-sync"));
-    let sweep = sample.sweep(&[1.0], &[0.0], go).unwrap();
+    let sweep = sample.sweep(&[1.0], &[0.0], None, go).unwrap();
     assert!(sweep.grid.is_none() && sweep.recommendation.is_none());
     let played = resimulate(
         heard.intake.routing().arrivals(),
@@ -166,14 +166,14 @@ fn a_sweep_marks_the_present_setting_and_can_be_stopped() {
     let sample = Sample::of(&ALL.cluster, select(100));
     let weights = weights_with(Some(1.1));
     assert_eq!(weights.windows(2).filter(|two| two[0] >= two[1]).count(), 0);
-    let report = sample.sweep(&weights, &TEMPERATURES, go).unwrap();
+    let report = sample.sweep(&weights, &TEMPERATURES, None, go).unwrap();
     let said = present_setting(&report).unwrap();
     assert_eq!(
         said,
         "Present: --kv-overlap-score-weight 1. Every decision took a lowest cost, as at temperature 0."
     );
     assert!(report.recommendation.is_some());
-    assert!(sample.sweep(&weights, &TEMPERATURES, |_, _| ControlFlow::Break(())).is_none());
+    assert!(sample.sweep(&weights, &TEMPERATURES, None, |_, _| ControlFlow::Break(())).is_none());
 }
 
 #[test]

@@ -219,8 +219,8 @@ impl Engine {
     fn admit_next(&mut self, texts: &impl Texts, happened: &mut Vec<Happening>) -> Option<Sequence> {
         let job = *self.queue.front()?;
         let prompt = &texts.blocks(job.request)[..job.full_blocks(self.block_size_tokens)];
-        let most =
-            (job.isl_tokens + job.max_answer_tokens + self.timing.seen_after_steps).div_ceil(self.block_size_tokens);
+        let most = (job.isl_tokens + job.max_answer_tokens + self.timing.seen_after_steps)
+            .div_ceil(self.block_size_tokens);
         let lease = self.spare.pop().unwrap_or_default();
         let mut lease = match self.cache.admit(prompt, most, lease) {
             Ok(lease) => lease,

@@ -46,8 +46,8 @@ impl Timing {
         prefill_tokens: u32,
         prefill_percent: u64,
     ) -> u64 {
-        let decode_ns = u64::from(graph_size(decoding)) * self.per_sequence_ns
-            + kv_tokens * self.per_kv_token_ps / 1_000;
+        let decode_ns =
+            u64::from(graph_size(decoding)) * self.per_sequence_ns + kv_tokens * self.per_kv_token_ps / 1_000;
         let prefill_ns = u64::from(prefill_tokens) * self.per_prefill_token_ns * prefill_percent / 100;
         ((self.step_base_ns + decode_ns + prefill_ns) / 1_000).max(1)
     }
@@ -113,7 +113,8 @@ mod tests {
 
     #[test]
     fn a_step_gets_longer_with_batch_context_and_prefill() {
-        let step_us = |decoding, kv, prefill, percent| Timing::REFERENCE.step_us(decoding, kv, prefill, percent);
+        let step_us =
+            |decoding, kv, prefill, percent| Timing::REFERENCE.step_us(decoding, kv, prefill, percent);
         assert!(step_us(20, 100_000, 0, 100) < step_us(40, 100_000, 0, 100));
         assert!(step_us(20, 100_000, 0, 100) < step_us(20, 200_000, 0, 100));
         assert!(step_us(20, 100_000, 0, 100) < step_us(20, 100_000, 500, 100));

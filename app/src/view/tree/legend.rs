@@ -7,7 +7,7 @@ use crate::draw::heat::{hits_end, most_hits};
 use crate::draw::palette::label;
 use crate::draw::raster::MAX_TICKS;
 use crate::format;
-use crate::view::chip::Chip;
+use crate::view::chip::{Chip, key_colours};
 
 /// Workers whose colours are listed; of more, it is said how many.
 const LISTED: usize = 20;
@@ -19,7 +19,7 @@ pub(super) fn Legend(tree: TreeView) -> impl IntoView {
     let lanes = Memo::new(move |_| tree.choice.get().lanes);
     let picked = move || tree.store.picked().map(|worker| format!("dimmed: not held by {}", label(worker)));
     view! {
-        <div class="tree-legend" role="group" aria-label="Legend" data-testid="tree-legend">
+        <div class="tree-legend" style=move || key_colours(tree.store) role="group" aria-label="Legend" data-testid="tree-legend">
             {move || match heat.get() {
                 Heat::Owner => view! { <Owners tree lanes/> }.into_any(),
                 Heat::Recency => view! {

@@ -25,18 +25,21 @@ pub const P95_TOLERANCE: f64 = 0.25;
 /// Hit rates may be off by this much, of 1.
 pub const HIT_RATE_TOLERANCE: f64 = 0.03;
 /// Fewer measured requests tell too little to fit anything to.
-pub const LEAST_REQUESTS: usize = 40;
+pub(super) const LEAST_REQUESTS: usize = 40;
 
 /// Times are told in whole milliseconds: an error of one is none.
 const CLOCK_MS: f64 = 1.0;
 /// Prefill is tried this many times as fast and as slow as in the reference scenario, in powers of two.
-const PREFILL_POWERS: std::ops::RangeInclusive<i32> = -6..=4;
+const PREFILL_POWERS: std::ops::RangeInclusive<i32> = -5..=3;
 /// And then between those, in eighths of a power of two.
 const PREFILL_EIGHTHS: [i32; 6] = [-6, -4, -2, 2, 4, 6];
 /// Runs that bring the lengths of answers, or the length of a step, to what was measured.
-const DECODE_RUNS: usize = 3;
+const DECODE_RUNS: usize = 4;
+/// How much of what is missing is made up for in a first such run: longer answers also make fuller batches, whose steps are
+/// longer. Later runs take what the one before came to.
+const FIRST_STEP: f64 = 0.4;
 /// All runs of a fit, for progress.
-pub(super) const RUNS: usize = 2 * (11 + PREFILL_EIGHTHS.len() + DECODE_RUNS);
+pub(super) const RUNS: usize = 2 * (9 + DECODE_RUNS) + DECODE_RUNS + PREFILL_EIGHTHS.len() + 2;
 /// Shares of the requests at which measured and modelled times are compared, and what each weighs.
 const COMPARED_AT: [(usize, f64); 6] = [(10, 1.0), (25, 1.0), (50, 3.0), (75, 1.0), (90, 1.0), (95, 3.0)];
 
@@ -226,6 +229,8 @@ where
         known: &[bool],
         measured: &[(Option<f64>, Option<f64>)],
     ) -> Result<(), ResimulationError> {
+        let mut before: Option<(f64, f64)> = None;
+        let mut part = FIRST_STEP;
         for _ in 0..DECODE_RUNS {
             let outcome = (self.play)(self.played, self.settings)?;
             let modelled = |at: usize| {
@@ -235,23 +240,29 @@ where
             let both: Vec<(usize, f64, f64)> = (0..measured.len())
                 .filter_map(|at| Some((at, measured[at].1?, modelled(at).filter(|&ms| ms > 0.0)?)))
                 .collect();
-            let stretch = self.stretch(known, &both);
+            // All together too short by this, as a logarithm.
+            let missing = median(both.iter().map(|(_, m, s)| (m.max(CLOCK_MS) / s).ln()).collect());
+            if let Some((missed, made_up)) = before.filter(|(_, made_up)| made_up.abs() > 0.01) {
+                let came_of_it = (missed - missing) / made_up;
+                part = if came_of_it > 0.0 { (1.0 / came_of_it).clamp(0.2, 1.0) } else { part };
+            }
+            before = Some((missing, part * missing));
+            let damped = (-(1.0 - part) * missing).exp();
+            let stretch = self.stretch(known, &both, damped);
             let timing = &mut self.settings.timing;
-            for part in
-                [&mut timing.step_base_ns, &mut timing.per_sequence_ns, &mut timing.per_kv_token_ps]
-            {
+            for part in [&mut timing.step_base_ns, &mut timing.per_sequence_ns, &mut timing.per_kv_token_ps] {
                 *part = (*part as f64 * stretch).round() as u64;
             }
-            self.lengthen(known, &both, stretch);
+            self.lengthen(known, &both, damped / stretch);
         }
         Ok(())
     }
 
     /// By how much the model's steps are too short.
-    fn stretch(&self, known: &[bool], both: &[(usize, f64, f64)]) -> f64 {
+    fn stretch(&self, known: &[bool], both: &[(usize, f64, f64)], damped: f64) -> f64 {
         let ratios: Vec<f64> = both.iter().filter(|(at, ..)| known[*at]).map(|(_, m, s)| m / s).collect();
         let ratio = if ratios.len() >= LEAST_REQUESTS {
-            median(ratios)
+            median(ratios) * damped
         } else if let Some(tokens) = self.mean_output_tokens.filter(|&tokens| tokens > 1.0) {
             // Without single lengths: what a token takes on average, here and there.
             let heads = &self.played.heads;
@@ -269,11 +280,11 @@ where
     }
 
     /// Gives answers of unknown length the one that lasts as long as it really did.
-    fn lengthen(&mut self, known: &[bool], both: &[(usize, f64, f64)], stretch: f64) {
+    fn lengthen(&mut self, known: &[bool], both: &[(usize, f64, f64)], damped: f64) {
         let mut lengths = (0_u64, 0_u64);
         for &(at, measured, simulated) in both.iter().filter(|(at, ..)| !known[*at]) {
             let osl = self.played.heads[at].osl_tokens.unwrap_or(self.settings.mean_output_tokens);
-            let longer = 1.0 + (f64::from(osl) - 1.0).max(1.0) * measured / (simulated * stretch);
+            let longer = 1.0 + (f64::from(osl) - 1.0).max(1.0) * measured / simulated * damped;
             let osl = longer.round().clamp(1.0, f64::from(MAX_REQUEST_TOKENS / 4)) as u32;
             self.played.heads[at].osl_tokens = Some(osl);
             lengths = (lengths.0 + 1, lengths.1 + u64::from(osl));
@@ -284,7 +295,8 @@ where
     }
 
     fn hit_rates(&self, outcome: &Outcome) -> Option<(f64, f64)> {
-        let known = (self.first_counted()..self.played.heads.len()).filter_map(|at| self.of(at)?.overlap_blocks);
+        let known =
+            (self.first_counted()..self.played.heads.len()).filter_map(|at| self.of(at)?.overlap_blocks);
         let (held, all) = known.fold((0, 0), |(held, all), (overlap, blocks)| {
             (held + u64::from(overlap.min(blocks)), all + u64::from(blocks))
         });
@@ -324,11 +336,7 @@ fn cross_checked(
 
 /// The run whose times to the first token are spread most like the measured ones of `requests`, and the constant, at
 /// least 0, that is to be added to them, in milliseconds.
-fn best(
-    runs: &[Run],
-    measured: &[(Option<f64>, Option<f64>)],
-    requests: &[usize],
-) -> Option<(usize, f64)> {
+fn best(runs: &[Run], measured: &[(Option<f64>, Option<f64>)], requests: &[usize]) -> Option<(usize, f64)> {
     let mut found: Option<(usize, f64, f64)> = None;
     for (at, run) in runs.iter().enumerate() {
         let both = requests.iter().filter_map(|&at| Some((measured[at].0?, run.ttft_ms[at]?)));
@@ -367,6 +375,5 @@ fn beside(real: &[f64], modelled: &[f64]) -> Option<(f64, f64)> {
 
 fn median(mut values: Vec<f64>) -> f64 {
     values.sort_by(f64::total_cmp);
-    percentile::nearest_rank(&values, 50).unwrap_or(1.0)
+    percentile::nearest_rank(&values, 50).unwrap_or(0.0)
 }
-

@@ -143,11 +143,13 @@ impl Sample {
         FrozenReport { about, settings, actual, flips: flips.iter().filter_map(flipped).collect(), tried }
     }
 
-    /// Tries every weight at every temperature. `progress(done, total)` is called after each; `None` if it breaks.
+    /// Tries every weight at every temperature. `held` are weight and temperature that were recommended last, of an earlier
+    /// window. `progress(done, total)` is called after each; `None` if it breaks.
     pub fn sweep(
         &self,
         weights: &[f64],
         temperatures: &[f64],
+        held: Option<(f64, f64)>,
         progress: impl FnMut(usize, usize) -> ControlFlow<()>,
     ) -> Option<SweepReport> {
         let (frozen, about, _) = self.frozen();
@@ -158,7 +160,13 @@ impl Sample {
         grid.actual = self.seen(grid.actual);
         grid.round_robin = self.seen(grid.round_robin);
         grid.outcomes = grid.outcomes.into_iter().map(|outcome| self.seen(outcome)).collect();
-        let recommendation = Some(recommend(&grid));
+        let mut advice = recommend(&grid, held);
+        let expected = |at: usize| {
+            let outcome = &grid.outcomes[at];
+            frozen.expected(&outcome.settings?, outcome, &grid.actual)
+        };
+        advice.expected = advice.outcome.and_then(expected);
+        let recommendation = Some(advice);
         Some(SweepReport { about, grid: Some(grid), recommendation })
     }
 

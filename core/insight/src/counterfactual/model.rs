@@ -215,9 +215,7 @@ impl Clock {
     fn ttft_ms(self, decided: &DecisionEntry) -> Option<f64> {
         match self {
             Clock::Frontend => decided.progress.ttft_us.map(|us| us as f64 / 1e3),
-            Clock::Router => {
-                decided.progress.first_token_ms.map(|at| at.since(decided.decided_ms()) as f64)
-            }
+            Clock::Router => decided.progress.first_token_ms.map(|at| at.since(decided.decided_ms()) as f64),
         }
     }
 }

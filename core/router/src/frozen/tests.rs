@@ -26,6 +26,7 @@ fn decision(at_ms: u64, ended_ms: Option<u64>, actual: u16) -> FrozenDecision {
         ended_ms: ended_ms.map(Millis),
         isl_tokens: Some(1600),
         block_size_tokens: Some(SIZE),
+        ttft_ms: None,
         actual,
         recorded: RouterSettings::new(Formula::A),
     }
@@ -220,7 +221,7 @@ fn more_overlap_is_not_recommended_at_the_price_of_an_uneven_load() {
     let (now, heavy) = (&grid.outcomes[0], &grid.outcomes[1]);
     assert!(heavy.overlap_share > now.overlap_share);
     assert!(heavy.spread.unwrap().p95 > now.spread.unwrap().p95 + 2);
-    assert_ne!(recommend(&grid).outcome, Some(1), "{}", recommend(&grid).why);
+    assert_ne!(recommend(&grid, None).outcome, Some(1), "{}", recommend(&grid, None).why);
 }
 
 #[test]
@@ -234,7 +235,7 @@ fn overlap_that_costs_no_evenness_is_recommended() {
         builder.push(&decision(at * 10, Some(at * 10 + 25), 1 - warm), &candidates).unwrap();
     }
     let grid = builder.finish().sweep(&[1.0, 1.5], &[0.0], |_, _| ControlFlow::Continue(())).unwrap();
-    let advice = recommend(&grid);
+    let advice = recommend(&grid, None);
     assert_eq!((advice.verdict, advice.outcome), (Suggestion::MoreOverlap, Some(1)), "{}", advice.why);
     assert!(
         advice.why.starts_with("overlap_score_weight 1.5, router_temperature 0: 30.0 % of"),
@@ -247,7 +248,7 @@ fn overlap_that_costs_no_evenness_is_recommended() {
 fn nothing_is_recommended_where_the_spread_is_unknown() {
     let frozen = frozen(&[(decision(1, None, 1), &example())]);
     let grid = frozen.sweep(&[0.0, 1.0], &[0.0], |_, _| ControlFlow::Continue(())).unwrap();
-    let advice = recommend(&grid);
+    let advice = recommend(&grid, None);
     assert_eq!((advice.verdict, advice.outcome), (Suggestion::Unknown, None));
     assert!(advice.why.contains("No request's end is known"), "{}", advice.why);
 }
