@@ -54,6 +54,8 @@ pub enum Job {
         weights: Vec<f64>,
         /// Temperatures.
         temperatures: Vec<f64>,
+        /// Weight and temperature that were recommended last.
+        held: Option<(f64, f64)>,
     },
     /// Play arrivals through the model.
     Resimulate {
@@ -134,7 +136,7 @@ impl Job {
                 let (report, ms) = timed(|| sample.evaluate(settings));
                 Ok(Outcome::Frozen(Box::new(report), ms))
             }
-            Job::Sweep { sample, weights, temperatures } => {
+            Job::Sweep { sample, weights, temperatures, held } => {
                 let (report, ms) = timed(|| sample.sweep(&weights, &temperatures, held, told(progress, 1)));
                 Ok(Outcome::Sweep(Box::new(report.ok_or("the sweep was broken off")?), ms))
             }

@@ -127,6 +127,54 @@ impl Calibration {
     }
 }
 
+/// Parts of the window in which two settings are compared.
+const RANK_PARTS: usize = 20;
+/// Parts in which one must be better for its rank to hold: with as many heads of 20 coins, chance is 2 in 100.
+const RANK_HOLDS: u32 = 15;
+
+/// Which of two settings the model puts first, whatever its absolute figures are worth.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+pub struct Rank {
+    /// Consecutive parts of the window in which the setting tried is better than the recorded one.
+    pub better: u32,
+    /// Parts in which it is worse.
+    pub worse: u32,
+}
+
+impl Rank {
+    /// In words, with how far it holds.
+    pub fn in_words(self) -> String {
+        let Self { better, worse } = self;
+        let all = better + worse;
+        match self {
+            _ if all == 0 => "same".to_owned(),
+            _ if better >= RANK_HOLDS => format!("better in {better} of {all} parts"),
+            _ if worse >= RANK_HOLDS => format!("worse in {worse} of {all} parts"),
+            _ => format!("undecided: better in {better} of {all} parts"),
+        }
+    }
+
+    /// By `figure` of each request, the less the better, in consecutive parts of those after the warm-up.
+    pub(super) fn of(
+        tried: &[Option<ServedTimes>],
+        recorded: &[Option<ServedTimes>],
+        figure: impl Fn(&ServedTimes) -> f64,
+    ) -> Self {
+        let both = tried
+            .iter()
+            .zip(recorded)
+            .filter_map(|(tried, recorded)| Some(figure(tried.as_ref()?) - figure(recorded.as_ref()?)));
+        let differences: Vec<f64> = both.collect();
+        let mut rank = Self::default();
+        for part in differences.chunks(differences.len().div_ceil(RANK_PARTS).max(1)) {
+            let sum: f64 = part.iter().sum();
+            rank.better += u32::from(sum < 0.0);
+            rank.worse += u32::from(sum > 0.0);
+        }
+        rank
+    }
+}
+
 /// A run of the model, as far as it is compared.
 struct Run {
     timing: Timing,

@@ -29,13 +29,16 @@ use radixscope_router::numbers::{OVERLAP_SCORE_WEIGHT, RefusedNumber, TEMPERATUR
 use radixscope_state::cluster::{Cluster, MAX_DECISIONS};
 use radixscope_state::requests::Arrivals;
 
-pub use calibration::{Calibration, Compared, HIT_RATE_TOLERANCE, P50_TOLERANCE, P95_TOLERANCE};
+pub use calibration::{Calibration, Compared, HIT_RATE_TOLERANCE, P50_TOLERANCE, P95_TOLERANCE, Rank};
 pub use frozen::{About, Flipped, FrozenReport, SweepReport, TEMPERATURES, WEIGHTS, weights_with};
 pub use model::{
     Fact, Facts, Figures, Measured, ModelError, ModelReport, Provenance, Times, arrivals_needed, resimulate,
 };
 pub use sample::{Reason, Sample};
-pub use words::{FROZEN_LIMITS, NO_ARRIVALS_HINT, NO_CANDIDATES_HINT, headline, not_judged, present_setting};
+pub use words::{
+    FROZEN_LIMITS, NO_ARRIVALS_HINT, NO_CANDIDATES_HINT, calibration_in_words, expected_in_words, headline,
+    not_judged, options_to_set, present_setting,
+};
 
 /// Most weights, and most temperatures, of one sweep.
 pub const MAX_AXIS: usize = 21;

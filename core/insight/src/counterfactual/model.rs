@@ -6,7 +6,7 @@ use std::ops::ControlFlow;
 use serde::{Deserialize, Serialize, Serializer};
 use thiserror::Error;
 
-use super::calibration::{Calibration, Fit, Observed, RUNS};
+use super::calibration::{Calibration, Fit, Observed, RUNS, Rank};
 use super::sample::meant;
 use super::{Selection, Span};
 use crate::capacity::reference_blocks_per_worker;
@@ -15,7 +15,7 @@ use radixscope_model::record::Role;
 use radixscope_router::numbers::TEMPERATURE;
 use radixscope_router::{Formula, RouterOverrides, RouterSettings};
 use radixscope_sim::resimulation::{
-    Arrival, MAX_REQUEST_TOKENS, Outcome, Percentiles, ResimulationError, ResimulationSettings,
+    Arrival, MAX_REQUEST_TOKENS, Outcome, Percentiles, ResimulationError, ResimulationSettings, ServedTimes,
     WARM_UP_PERCENT, run,
 };
 use radixscope_state::cluster::{BlockSizeSource, Cluster, DecisionEntry};
@@ -339,6 +339,12 @@ pub struct ModelReport {
     pub measured: Measured,
     /// How well the model fits that.
     pub calibration: Calibration,
+    /// Which setting has the shorter times to the first token.
+    pub ttft_rank: Rank,
+    /// To the last token.
+    pub e2e_rank: Rank,
+    /// Which finds more of the prompts in the engines' caches.
+    pub hit_rate_rank: Rank,
     /// What the model is made of.
     pub facts: Vec<Fact>,
     /// What every figure rests on, as whole sentences.
@@ -413,6 +419,12 @@ pub fn resimulate(
     let router = overrides.over(recorded.router);
     let tried = ResimulationSettings { router, ..recorded.clone() };
     let (of_recorded, of_tried) = (play(&played, &recorded)?, play(&played, &tried)?);
+    let counted = |outcome: &Outcome| {
+        let warm_up = count * recorded.warm_up_percent as usize / 100;
+        outcome.times.get(warm_up..).unwrap_or_default().to_vec()
+    };
+    let times = (counted(&of_tried), counted(&of_recorded));
+    let rank = |figure: &dyn Fn(&ServedTimes) -> f64| Rank::of(&times.0, &times.1, figure);
     let mut assumptions = tried.assumptions();
     let tried_router = assumptions.pop().unwrap_or_default();
     let recorded_router = recorded.assumptions().pop().unwrap_or_default();
@@ -443,6 +455,9 @@ pub fn resimulate(
         tried: Figures::of(&of_tried),
         measured: facts.measured,
         calibration,
+        ttft_rank: rank(&|times| times.ttft_us as f64),
+        e2e_rank: rank(&|times| times.e2e_us as f64),
+        hit_rate_rank: rank(&|times| -f64::from(times.cached_tokens)),
         facts: known,
         assumptions,
     })

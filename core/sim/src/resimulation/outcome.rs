@@ -55,6 +55,8 @@ pub struct ServedTimes {
     pub ttft_us: u64,
     /// To the last token.
     pub e2e_us: u64,
+    /// Prompt tokens found in the engine's cache; no time, but wanted with them.
+    pub cached_tokens: u32,
 }
 
 impl Outcome {
@@ -150,7 +152,11 @@ impl Tally {
     }
 
     pub(super) fn finished(&mut self, request: usize, served: &Served) {
-        self.outcome.times[request] = Some(ServedTimes { ttft_us: served.ttft_us, e2e_us: served.e2e_us });
+        self.outcome.times[request] = Some(ServedTimes {
+            ttft_us: served.ttft_us,
+            e2e_us: served.e2e_us,
+            cached_tokens: served.cached_tokens,
+        });
         if request < self.warm_up {
             return;
         }
