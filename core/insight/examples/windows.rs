@@ -1,6 +1,7 @@
 //! Ten consecutive windows of recorded and simulated traffic: what is recommended in each, and what the model gives for
 //! the setting that ran beside what was measured: `windows [RECORDING | USERS] …`.
 #![expect(clippy::print_stdout, reason = "its table is what it is for")]
+#![expect(clippy::expect_used, reason = "a recording that cannot be read ends it")]
 
 use std::error::Error;
 use std::ops::ControlFlow;
@@ -140,14 +141,14 @@ fn recorded(name: &str) {
     let ends = |window: u64| first + from + (end - first - from) * window as f64 / WINDOWS as f64;
     for (at, payload) in all {
         while let Some(now) = next.filter(|&now| at > ends(now)) {
-            window(now, &heard, 100, &mut held);
+            window(now, &heard, 50, &mut held);
             next = windows.next();
         }
         let Heard { cluster, intake } = &mut heard;
         intake.take(&Received { source, at_ms: Millis((at * 1e3) as u64), payload }, cluster);
     }
     if let Some(now) = next {
-        window(now, &heard, 100, &mut held);
+        window(now, &heard, 50, &mut held);
     }
 }
 

@@ -5,11 +5,11 @@ use serde::Serialize;
 
 use radixscope_insight::counterfactual::{
     About, FROZEN_LIMITS, Flipped, FrozenReport, ModelReport, NO_CANDIDATES_HINT, SweepReport, headline,
-    present_setting,
+    options_to_set, present_setting,
 };
 use radixscope_model::id::{DecisionId, Worker, WorkerIx};
 use radixscope_router::RouterSettings;
-use radixscope_router::frozen::{LoadImbalance, Outcome, Suggestion};
+use radixscope_router::frozen::{Expected, LoadImbalance, Outcome, Suggestion};
 use radixscope_state::cluster::Cluster;
 
 /// Who the workers are.
@@ -67,6 +67,9 @@ pub(super) struct SweepAnswer {
 struct Advice {
     verdict: Suggestion,
     settings: Option<RouterSettings>,
+    /// Flags, or variables where the version has no flag.
+    set: Vec<String>,
+    expected: Option<Expected>,
     why: String,
 }
 
@@ -140,7 +143,11 @@ impl Answer {
         let grid = report.grid.as_ref();
         let advice = report.recommendation.map(|advice| Advice {
             verdict: advice.verdict,
-            settings: advice.outcome.and_then(|at| grid?.outcomes.get(at)?.settings),
+            settings: grid.and_then(|grid| advice.settings(grid)),
+            set: grid
+                .and_then(|grid| Some(options_to_set(&advice.settings(grid)?, &grid.recorded)))
+                .unwrap_or_default(),
+            expected: advice.expected,
             why: advice.why,
         });
         Answer::Sweep(Box::new(SweepAnswer {
