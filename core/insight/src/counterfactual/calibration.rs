@@ -11,8 +11,9 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::model::{Played, Times};
-use radixscope_model::id::DecisionId;
+use super::model::Times;
+use super::observed::Observed;
+use super::played::Played;
 use radixscope_model::percentile;
 use radixscope_sim::resimulation::{
     MAX_REQUEST_TOKENS, Outcome, ResimulationError, ResimulationSettings, ServedTimes, Timing,
@@ -42,16 +43,6 @@ const FIRST_STEP: f64 = 0.4;
 pub(super) const RUNS: usize = 2 * (9 + DECODE_RUNS) + DECODE_RUNS + PREFILL_EIGHTHS.len() + 2;
 /// Shares of the requests at which measured and modelled times are compared, and what each weighs.
 const COMPARED_AT: [(usize, f64); 6] = [(10, 1.0), (25, 1.0), (50, 3.0), (75, 1.0), (90, 1.0), (95, 3.0)];
-
-/// What was measured of one request.
-#[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
-pub(super) struct Observed {
-    pub(super) decision: DecisionId,
-    pub(super) ttft_ms: Option<f64>,
-    pub(super) e2e_ms: Option<f64>,
-    /// Blocks of the prompt that the chosen worker held, and of the prompt.
-    pub(super) overlap_blocks: Option<(u32, u32)>,
-}
 
 /// Modelled times beside measured ones of the same requests.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
@@ -127,54 +118,6 @@ impl Calibration {
     }
 }
 
-/// Parts of the window in which two settings are compared.
-const RANK_PARTS: usize = 20;
-/// Parts in which one must be better for its rank to hold: with as many heads of 20 coins, chance is 2 in 100.
-const RANK_HOLDS: u32 = 15;
-
-/// Which of two settings the model puts first, whatever its absolute figures are worth.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
-pub struct Rank {
-    /// Consecutive parts of the window in which the setting tried is better than the recorded one.
-    pub better: u32,
-    /// Parts in which it is worse.
-    pub worse: u32,
-}
-
-impl Rank {
-    /// In words, with how far it holds.
-    pub fn in_words(self) -> String {
-        let Self { better, worse } = self;
-        let all = better + worse;
-        match self {
-            _ if all == 0 => "same".to_owned(),
-            _ if better >= RANK_HOLDS => format!("better in {better} of {all} parts"),
-            _ if worse >= RANK_HOLDS => format!("worse in {worse} of {all} parts"),
-            _ => format!("undecided: better in {better} of {all} parts"),
-        }
-    }
-
-    /// By `figure` of each request, the less the better, in consecutive parts of those after the warm-up.
-    pub(super) fn of(
-        tried: &[Option<ServedTimes>],
-        recorded: &[Option<ServedTimes>],
-        figure: impl Fn(&ServedTimes) -> f64,
-    ) -> Self {
-        let both = tried
-            .iter()
-            .zip(recorded)
-            .filter_map(|(tried, recorded)| Some(figure(tried.as_ref()?) - figure(recorded.as_ref()?)));
-        let differences: Vec<f64> = both.collect();
-        let mut rank = Self::default();
-        for part in differences.chunks(differences.len().div_ceil(RANK_PARTS).max(1)) {
-            let sum: f64 = part.iter().sum();
-            rank.better += u32::from(sum < 0.0);
-            rank.worse += u32::from(sum > 0.0);
-        }
-        rank
-    }
-}
-
 /// A run of the model, as far as it is compared.
 struct Run {
     timing: Timing,
@@ -186,8 +129,6 @@ struct Run {
 pub(super) struct Fit<'a, P> {
     pub(super) played: &'a mut Played,
     pub(super) settings: &'a mut ResimulationSettings,
-    /// Mean answer by the frontends' metrics, in tokens.
-    pub(super) mean_output_tokens: Option<f64>,
     pub(super) observed: &'a [Observed],
     /// Plays all arrivals once.
     pub(super) play: P,
@@ -296,7 +237,7 @@ where
             }
             before = Some((missing, part * missing));
             let damped = (-(1.0 - part) * missing).exp();
-            let stretch = self.stretch(known, &both, damped);
+            let stretch = Self::stretch(known, &both, damped);
             let timing = &mut self.settings.timing;
             for part in [&mut timing.step_base_ns, &mut timing.per_sequence_ns, &mut timing.per_kv_token_ps] {
                 *part = (*part as f64 * stretch).round() as u64;
@@ -307,23 +248,9 @@ where
     }
 
     /// By how much the model's steps are too short.
-    fn stretch(&self, known: &[bool], both: &[(usize, f64, f64)], damped: f64) -> f64 {
+    fn stretch(known: &[bool], both: &[(usize, f64, f64)], damped: f64) -> f64 {
         let ratios: Vec<f64> = both.iter().filter(|(at, ..)| known[*at]).map(|(_, m, s)| m / s).collect();
-        let ratio = if ratios.len() >= LEAST_REQUESTS {
-            median(ratios) * damped
-        } else if let Some(tokens) = self.mean_output_tokens.filter(|&tokens| tokens > 1.0) {
-            // Without single lengths: what a token takes on average, here and there.
-            let heads = &self.played.heads;
-            let (mut ms, mut modelled) = (0.0, 0.0);
-            for &(at, measured, simulated) in both {
-                ms += measured / (tokens - 1.0);
-                let osl = heads[at].osl_tokens.unwrap_or(self.settings.mean_output_tokens);
-                modelled += simulated / (f64::from(osl) - 1.0).max(1.0);
-            }
-            ms / modelled
-        } else {
-            1.0
-        };
+        let ratio = if ratios.len() >= LEAST_REQUESTS { median(ratios) * damped } else { 1.0 };
         if ratio.is_finite() { ratio.clamp(0.01, 100.0) } else { 1.0 }
     }
 

@@ -19,6 +19,9 @@
 mod calibration;
 mod frozen;
 mod model;
+mod observed;
+mod played;
+mod rank;
 mod sample;
 #[cfg(test)]
 mod tests;
@@ -32,11 +35,11 @@ use radixscope_router::numbers::{OVERLAP_SCORE_WEIGHT, RefusedNumber, TEMPERATUR
 use radixscope_state::cluster::{Cluster, MAX_DECISIONS};
 use radixscope_state::requests::Arrivals;
 
-pub use calibration::{Calibration, Compared, HIT_RATE_TOLERANCE, P50_TOLERANCE, P95_TOLERANCE, Rank};
+pub use calibration::{Calibration, Compared, HIT_RATE_TOLERANCE, P50_TOLERANCE, P95_TOLERANCE};
 pub use frozen::{About, Flipped, FrozenReport, SweepReport, TEMPERATURES, WEIGHTS, weights_with};
-pub use model::{
-    Fact, Facts, Figures, Measured, ModelError, ModelReport, Provenance, Times, arrivals_needed, resimulate,
-};
+pub use model::{Fact, Facts, Figures, Measured, ModelError, ModelReport, Provenance, Times, resimulate};
+pub use played::arrivals_needed;
+pub use rank::Rank;
 pub use sample::{Reason, Sample};
 pub use words::{
     FROZEN_LIMITS, NO_ARRIVALS_HINT, NO_CANDIDATES_HINT, calibration_in_words, expected_in_words, headline,

@@ -6,24 +6,23 @@ use std::ops::ControlFlow;
 use serde::{Deserialize, Serialize, Serializer};
 use thiserror::Error;
 
-use super::calibration::{Calibration, Fit, Observed, RUNS, Rank};
+use super::calibration::{Calibration, Fit, RUNS};
+use super::observed::{Clock, Observed, e2e_ms, observed};
+use super::played::Played;
+use super::rank::Rank;
 use super::sample::meant;
 use super::{Selection, Span};
 use crate::capacity::reference_blocks_per_worker;
-use radixscope_model::id::{DecisionId, Millis, WorkerIx};
+use radixscope_model::id::{Millis, WorkerIx};
 use radixscope_model::record::Role;
 use radixscope_router::numbers::TEMPERATURE;
 use radixscope_router::{Formula, RouterOverrides, RouterSettings};
 use radixscope_sim::resimulation::{
-    Arrival, MAX_REQUEST_TOKENS, Outcome, Percentiles, ResimulationError, ResimulationSettings, ServedTimes,
-    WARM_UP_PERCENT, run,
+    MAX_REQUEST_TOKENS, Outcome, Percentiles, ResimulationError, ResimulationSettings, ServedTimes, run,
 };
-use radixscope_state::cluster::{BlockSizeSource, Cluster, DecisionEntry};
-use radixscope_state::requests::{Arrivals, MAX_ARRIVALS};
+use radixscope_state::cluster::{BlockSizeSource, Cluster};
+use radixscope_state::requests::Arrivals;
 
-/// Most blocks of the prompts played: 64 MiB. Prompts are stored shared but played one by one, so that a few long ones
-/// could otherwise grow without bound; the oldest are left out.
-const MAX_PLAYED_BLOCKS: usize = 8 << 20;
 /// Tokens per block where no source knows it: the frontend's default.
 const USUAL_BLOCK_SIZE_TOKENS: u32 = 16;
 
@@ -197,57 +196,6 @@ impl Facts {
     }
 }
 
-/// What a time to the first token counts from: one thing for all requests, what most are known by.
-#[derive(Clone, Copy)]
-enum Clock {
-    /// The request's arrival, as the frontend measured it.
-    Frontend,
-    /// The router's decision.
-    Router,
-}
-
-impl Clock {
-    fn of(cluster: &Cluster, selection: Selection) -> Self {
-        let known = |clock: Clock| meant(cluster, selection).filter_map(|d| clock.ttft_ms(d)).count();
-        if known(Clock::Frontend) >= known(Clock::Router) { Clock::Frontend } else { Clock::Router }
-    }
-
-    fn ttft_ms(self, decided: &DecisionEntry) -> Option<f64> {
-        match self {
-            Clock::Frontend => decided.progress.ttft_us.map(|us| us as f64 / 1e3),
-            Clock::Router => decided.progress.first_token_ms.map(|at| at.since(decided.decided_ms()) as f64),
-        }
-    }
-}
-
-fn e2e_ms(decided: &DecisionEntry) -> Option<f64> {
-    decided.progress.ended_ms.map(|at| at.since(decided.decided_ms()) as f64)
-}
-
-/// What was measured of the requests meant and of those before that warm the caches. A prompt may be kept with either
-/// choice of a request that has two.
-fn observed(cluster: &Cluster, selection: Selection, clock: Clock) -> Vec<Observed> {
-    let played = u32::try_from(arrivals_needed(selection.span)).unwrap_or(u32::MAX);
-    let selection = Selection { span: Span::Last(played), worker: None, ..selection };
-    let mut all: Vec<Observed> = meant(cluster, selection)
-        .flat_map(|decided| {
-            let blocks = |n: u64| u32::try_from(n).ok();
-            let overlap = decided.overlap_blocks().and_then(blocks);
-            let observed = Observed {
-                decision: decided.decision.id,
-                ttft_ms: clock.ttft_ms(decided),
-                e2e_ms: e2e_ms(decided),
-                overlap_blocks: overlap.zip(decided.decision.isl_blocks.and_then(blocks)),
-            };
-            let other = decided.decision.other_part.map(|decision| Observed { decision, ..observed });
-            [Some(observed), other].into_iter().flatten()
-        })
-        .collect();
-    all.sort_by_key(|observed| observed.decision);
-    all.dedup_by_key(|observed| observed.decision);
-    all
-}
-
 /// A part of the model.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Fact {
@@ -407,14 +355,9 @@ pub fn resimulate(
         runs += 1;
         run(played.arrivals(), settings, &mut |now| progress(before + now.done, (RUNS + 2) * count))
     };
-    let calibration = Fit {
-        played: &mut played,
-        settings: &mut settings,
-        mean_output_tokens: None,
-        observed: &facts.observed,
-        play: &mut play,
-    }
-    .fit()?;
+    let calibration =
+        Fit { played: &mut played, settings: &mut settings, observed: &facts.observed, play: &mut play }
+            .fit()?;
     let recorded = settings;
     let router = overrides.over(recorded.router);
     let tried = ResimulationSettings { router, ..recorded.clone() };
@@ -461,100 +404,4 @@ pub fn resimulate(
         facts: known,
         assumptions,
     })
-}
-
-/// How many of the latest of `all` arrivals are played so that those meant are counted after the warm-up: as many again
-/// before them, as far as they are kept, so that caches are as full as they were. The least is a fifth of those played.
-fn with_warm_up(meant: usize, all: usize) -> usize {
-    meant.saturating_mul(2).min(all)
-}
-
-/// The share of `played` arrivals that only warm the caches, in percent, so that `meant` are counted.
-fn warm_up_percent(meant: usize, played: usize) -> u32 {
-    let before = played.saturating_sub(meant) * 100 / played.max(1);
-    (before as u32).max(WARM_UP_PERCENT)
-}
-
-/// How many of the latest arrivals [`resimulate`] plays at most. Whoever sends arrivals sends as many, so that all
-/// play the same.
-pub fn arrivals_needed(span: Span) -> usize {
-    match span {
-        Span::Last(last) => with_warm_up(last as usize, MAX_ARRIVALS),
-        Span::Ms(_) => MAX_ARRIVALS,
-    }
-}
-
-/// The arrivals that are played, their prompts written out.
-pub(super) struct Played {
-    pub(super) heads: Vec<Head>,
-    blocks: Vec<u64>,
-    left_out: u64,
-    warm_up_percent: u32,
-}
-
-pub(super) struct Head {
-    pub(super) decision: DecisionId,
-    at_ms: Millis,
-    isl_tokens: u32,
-    pub(super) osl_tokens: Option<u32>,
-    blocks: std::ops::Range<usize>,
-}
-
-impl Played {
-    fn of(arrivals: &Arrivals, span: Span, block_size_tokens: u32) -> Self {
-        let all = arrivals.iter();
-        let meant = match span {
-            Span::Last(last) => last as usize,
-            Span::Ms(ms) => {
-                let now = arrivals.iter().map(|arrival| arrival.at_ms).max().unwrap_or_default();
-                arrivals.iter().filter(|arrival| now.since(arrival.at_ms) <= ms).count()
-            }
-        };
-        let count = with_warm_up(meant.min(all.len()), all.len());
-        let latest: Vec<_> = all.skip(arrivals.iter().len() - count).collect();
-        // From the end: what does not fit is the oldest.
-        let mut room = MAX_PLAYED_BLOCKS;
-        let fitting = latest.iter().rev().take_while(|arrival| {
-            let blocks = arrival.blocks as usize;
-            let fits = blocks <= room;
-            room -= blocks.min(room);
-            fits
-        });
-        let fitting = fitting.count();
-        let mut played = Played {
-            heads: Vec::with_capacity(fitting),
-            blocks: Vec::new(),
-            left_out: (count - fitting) as u64,
-            warm_up_percent: warm_up_percent(meant, fitting),
-        };
-        let mut prompt = Vec::new();
-        for arrival in &latest[count - fitting..] {
-            arrivals.prompt(arrival, &mut prompt);
-            // As reported, whatever the links would give.
-            prompt.truncate(arrival.blocks as usize);
-            let first = played.blocks.len();
-            played.blocks.extend_from_slice(&prompt);
-            let full = u64::from(arrival.blocks) * u64::from(block_size_tokens);
-            let tokens = |n: u64| u32::try_from(n).unwrap_or(u32::MAX);
-            played.heads.push(Head {
-                decision: arrival.decision,
-                at_ms: arrival.at_ms,
-                isl_tokens: tokens(arrival.isl_tokens.unwrap_or(full)),
-                osl_tokens: arrival.output_tokens.map(tokens),
-                blocks: first..played.blocks.len(),
-            });
-        }
-        // Several sources may tell of requests in another order than they arrived.
-        played.heads.sort_by_key(|head| head.at_ms);
-        played
-    }
-
-    fn arrivals(&self) -> impl Iterator<Item = Arrival<'_>> {
-        self.heads.iter().map(|head| Arrival {
-            at_ms: head.at_ms,
-            isl_tokens: head.isl_tokens,
-            osl_tokens: head.osl_tokens,
-            blocks: &self.blocks[head.blocks.clone()],
-        })
-    }
 }
