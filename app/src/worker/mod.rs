@@ -245,7 +245,8 @@ mod tests {
             answers(&asked(Job::Frozen { sample: sample.clone(), settings: RouterOverrides::round_robin() }));
         let outcome = Outcome::Frozen(Box::new(sample.evaluate(RouterOverrides::round_robin())), 0.0);
         assert_eq!(frozen, [Answer::Done { id: 7, outcome }]);
-        let sweep = answers(&asked(Job::Sweep { sample, weights: vec![1.0], temperatures: vec![0.0] }));
+        let sweep =
+            answers(&asked(Job::Sweep { sample, weights: vec![1.0], temperatures: vec![0.0], held: None }));
         assert!(
             matches!(&sweep[..], [Answer::Done { outcome: Outcome::Sweep(report, _), .. }] if report.grid.is_none())
         );

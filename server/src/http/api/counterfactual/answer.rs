@@ -123,6 +123,10 @@ pub(super) struct ModelAnswer {
     #[serde(flatten)]
     report: ModelReport,
     prefill_saved_tokens: i64,
+    /// Whether the absolute figures mean anything for this cluster.
+    fits: bool,
+    /// What is too far off, in words.
+    misfits: Vec<String>,
 }
 
 impl Answer {
@@ -165,7 +169,8 @@ impl Answer {
 
     pub(super) fn model(report: ModelReport) -> Self {
         let prefill_saved_tokens = report.prefill_saved_tokens();
-        Answer::Resimulated(Box::new(ModelAnswer { report, prefill_saved_tokens }))
+        let (fits, misfits) = (report.calibration.fits(), report.calibration.misfits());
+        Answer::Resimulated(Box::new(ModelAnswer { report, prefill_saved_tokens, fits, misfits }))
     }
 }
 
