@@ -125,8 +125,8 @@ impl Sample {
     pub fn evaluate(&self, overrides: RouterOverrides) -> FrozenReport {
         let (frozen, about, ids) = self.frozen();
         let settings = about.recorded.map(|recorded| overrides.over(recorded));
-        let actual = self.seen(frozen.actual());
-        let mut tried = self.seen(frozen.evaluate(&settings.unwrap_or_default()));
+        let actual = self.seen(frozen.actual()).without_parts();
+        let mut tried = self.seen(frozen.evaluate(&settings.unwrap_or_default())).without_parts();
         let flips = std::mem::take(&mut tried.flips);
         let flipped = |flip: &radixscope_router::frozen::Flip| {
             let at = flip.decision as usize;
@@ -167,6 +167,9 @@ impl Sample {
         };
         advice.expected = advice.outcome.and_then(expected);
         let recommendation = Some(advice);
+        let plain = |outcome: Outcome| outcome.without_parts();
+        grid.outcomes = grid.outcomes.into_iter().map(plain).collect();
+        (grid.actual, grid.round_robin) = (plain(grid.actual), plain(grid.round_robin));
         Some(SweepReport { about, grid: Some(grid), recommendation })
     }
 

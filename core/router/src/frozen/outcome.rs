@@ -43,6 +43,14 @@ pub struct Outcome {
     pub parts: Vec<Part>,
 }
 
+impl Outcome {
+    /// Without what only a recommendation needs and what does not travel.
+    pub fn without_parts(self) -> Self {
+        let spread = self.spread.map(|spread| LoadImbalance { p95_halves: [0; 2], ..spread });
+        Self { parts: Vec::new(), spread, ..self }
+    }
+}
+
 /// A decision that would have gone elsewhere.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Flip {

@@ -11,7 +11,7 @@ use crate::settings::RouterSettings;
 /// The 95th percentile of the in-flight imbalance may be larger than the actual one by this share, and by one request,
 /// before it counts as worse: that much one draw differs from the next.
 const IMBALANCE_TOLERANCE: f64 = 0.1;
-/// The same for a setting that was recommended before.
+/// The same for a setting that was recommended before; then also by two requests.
 const IMBALANCE_TOLERANCE_HELD: f64 = 0.35;
 /// The hit rate must rise by this share of all prompt blocks for a change to be worth it.
 const LEAST_GAIN: f64 = 0.005;
@@ -107,7 +107,9 @@ pub fn recommend(grid: &Grid, held: Option<(f64, f64)>) -> Recommendation {
     let is_held = |tried: &Tried<'_>| held == Some(tried.numbers());
     let more = |tried: &&Tried<'_>| {
         let tolerance = if is_held(tried) { IMBALANCE_TOLERANCE_HELD } else { IMBALANCE_TOLERANCE };
-        let is_even = f64::from(tried.imbalance.p95) <= f64::from(imbalance.p95) * (1.0 + tolerance) + 1.0;
+        let requests = if is_held(tried) { 2.0 } else { 1.0 };
+        let is_even =
+            f64::from(tried.imbalance.p95) <= f64::from(imbalance.p95) * (1.0 + tolerance) + requests;
         is_even && tried.gain.low > 0.0 && (tried.gain.value >= LEAST_GAIN || is_held(tried))
     };
     let better: Vec<&Tried<'_>> = tried.iter().filter(more).collect();
@@ -169,10 +171,13 @@ impl<'a> Tried<'a> {
     fn of((at, outcome): (usize, &'a Outcome), grid: &Grid) -> Option<Self> {
         let settings = outcome.settings?;
         let gain = gain(&outcome.parts, &grid.actual.parts)?;
-        // From 1 to 2 is as far as from 2 to 4, and as far as 0.25 of temperature.
+        // From 1 to 2 is as far as from 2 to 4; to change the temperature too is as far as that, and further the more.
         let weight = |settings: &RouterSettings| (settings.prefill_factor() + 0.1).log2();
         let change = (weight(&settings) - weight(&grid.recorded)).abs()
-            + 4.0 * (settings.router_temperature - grid.recorded.router_temperature).abs();
+            + match (settings.router_temperature - grid.recorded.router_temperature).abs() {
+                0.0 => 0.0,
+                apart => 1.0 + 4.0 * apart,
+            };
         Some(Self { at, outcome, settings, imbalance: outcome.spread?, gain, change })
     }
 
