@@ -7,6 +7,7 @@ mod health;
 mod metrics;
 mod origin;
 mod page;
+mod snapshot;
 mod ws;
 
 use std::sync::Arc;
@@ -53,6 +54,8 @@ struct App {
     runs: Arc<Semaphore>,
     /// Places for reading a copy of the tree.
     tree_reads: Arc<Semaphore>,
+    /// Places for compressing the state.
+    snapshots: Arc<Semaphore>,
 }
 
 impl FromRef<App> for Hub {
@@ -108,9 +111,11 @@ fn router(hub: Hub, options: ServeOptions, shutdown: Shutdown) -> Router {
     assets.prepare();
     let runs = api::counterfactual::runs();
     let tree_reads = api::tree::reads();
-    let app = App { hub, options: Arc::new(options), assets, shutdown, runs, tree_reads };
+    let snapshots = snapshot::places();
+    let app = App { hub, options: Arc::new(options), assets, shutdown, runs, tree_reads, snapshots };
     Router::new()
         .route("/ws", get(ws::open))
+        .route("/snapshot", get(snapshot::snapshot))
         .route("/healthz", get(health::alive))
         .route("/readyz", get(health::ready))
         .route("/metrics", get(metrics::metrics))

@@ -15,6 +15,7 @@ use super::prompt;
 use crate::http::error::{ApiError, code};
 use crate::hub::{Hub, View};
 use answer::ScoreAnswer;
+pub(super) use body::Id;
 use body::{Asked, Body, Form};
 
 /// Largest body: two million token ids.
