@@ -26,6 +26,7 @@ const START: Millis = Millis(1_767_225_600_000);
 #[derive(serde::Deserialize)]
 struct Held {
     t: Option<f64>,
+    #[serde(default)]
     kvs: Vec<Kept>,
 }
 

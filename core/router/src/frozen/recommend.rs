@@ -13,7 +13,7 @@ use crate::settings::RouterSettings;
 const IMBALANCE_TOLERANCE: f64 = 0.1;
 /// The same for a setting that was recommended before; then also by two requests.
 const IMBALANCE_TOLERANCE_HELD: f64 = 0.35;
-/// The hit rate must rise by this share of all prompt blocks for a change to be worth it.
+/// The hit rate must rise by this share of all prompt blocks, whatever is chance, for a change to be worth it.
 const LEAST_GAIN: f64 = 0.005;
 /// Of several settings the nearest to what runs that has this share of the best one's gain.
 const ENOUGH: f64 = 0.7;
@@ -82,8 +82,8 @@ struct Tried<'a> {
 /// Suggests one of the settings tried; `held` is what was suggested last, of an earlier window.
 ///
 /// 1. Those count whose 95th percentile of the in-flight imbalance is not above the actual one by more than a tenth and
-///    one request, and whose hit rate is half a point (of all prompt blocks) above the actual one, beyond noise: the
-///    interval of the difference does not reach 0. Of those that have most of the best one's gain, the one nearest to
+///    one request, and whose hit rate is above the actual one beyond noise: the whole interval of the difference lies above
+///    half a point (of all prompt blocks). Of those that have most of the best one's gain, the one nearest to
 ///    what runs; the held one stays as long as it counts and has nearly half of that gain.
 /// 2. Else the one with the smallest imbalance, if that is a quarter and two requests below the actual one in both
 ///    halves of the window and costs at most one point of hit rate.
@@ -106,11 +106,17 @@ pub fn recommend(grid: &Grid, held: Option<(f64, f64)>) -> Recommendation {
         grid.outcomes.iter().enumerate().filter_map(|at| Tried::of(at, grid)).collect();
     let is_held = |tried: &Tried<'_>| held == Some(tried.numbers());
     let more = |tried: &&Tried<'_>| {
-        let tolerance = if is_held(tried) { IMBALANCE_TOLERANCE_HELD } else { IMBALANCE_TOLERANCE };
-        let requests = if is_held(tried) { 2.0 } else { 1.0 };
-        let is_even =
-            f64::from(tried.imbalance.p95) <= f64::from(imbalance.p95) * (1.0 + tolerance) + requests;
-        is_even && tried.gain.low > 0.0 && (tried.gain.value >= LEAST_GAIN || is_held(tried))
+        let within = |p95: u32, from: u32, tolerance: f64, requests: f64| {
+            f64::from(p95) <= f64::from(from) * (1.0 + tolerance) + requests
+        };
+        if is_held(tried) {
+            // One half is enough: a single burst must not change what is recommended.
+            let mut halves = tried.imbalance.p95_halves.into_iter().zip(imbalance.p95_halves);
+            let is_even = halves.any(|(p95, from)| within(p95, from, IMBALANCE_TOLERANCE_HELD, 2.0));
+            return is_even && tried.gain.low > 0.0;
+        }
+        let is_even = within(tried.imbalance.p95, imbalance.p95, IMBALANCE_TOLERANCE, 1.0);
+        is_even && tried.gain.low >= LEAST_GAIN
     };
     let better: Vec<&Tried<'_>> = tried.iter().filter(more).collect();
     let most = better.iter().map(|tried| tried.gain.value).fold(0.0, f64::max);
@@ -156,7 +162,7 @@ pub fn recommend(grid: &Grid, held: Option<(f64, f64)>) -> Recommendation {
     let best =
         best.map_or(String::new(), |best| format!(" The highest hit rate of all is {}.", points(best)));
     let why = format!(
-        "No setting is better beyond noise: none of {} tried has a KV hit rate half a point above the actual {:.1} % \
+        "No setting is better beyond noise: none of {} tried has a KV hit rate half a point above the actual {:.1} % over its whole interval \
          without an imbalance above {} requests in flight (95th percentile), and none is much more even for at most \
          one point.{best} {}",
         grid.outcomes.len(),
