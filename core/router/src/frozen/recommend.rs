@@ -162,9 +162,9 @@ pub fn recommend(grid: &Grid, held: Option<(f64, f64)>) -> Recommendation {
     let best =
         best.map_or(String::new(), |best| format!(" The highest hit rate of all is {}.", points(best)));
     let why = format!(
-        "No setting is better beyond noise: none of {} tried has a KV hit rate half a point above the actual {:.1} % over its whole interval \
-         without an imbalance above {} requests in flight (95th percentile), and none is much more even for at most \
-         one point.{best} {}",
+        "No setting is better beyond noise: none of {} tried has a KV hit rate half a point above the actual {:.1} % over \
+         its whole interval without an imbalance above {} requests in flight (95th percentile), and none is much more \
+         even for at most one point.{best} {}",
         grid.outcomes.len(),
         hit_rate * 100.0,
         imbalance.p95,
