@@ -95,7 +95,7 @@ async fn natively(origin: &str) -> Vec<Value> {
                     "sweep of {} settings, {judged} decisions, natively",
                     weights.len() * TEMPERATURES.len()
                 ),
-                timed(|| sample.sweep(&weights, &TEMPERATURES, go)),
+                timed(|| sample.sweep(&weights, &TEMPERATURES, None, go)),
                 None,
             ),
         ]
