@@ -3,6 +3,7 @@
 use std::ffi::OsStr;
 use std::net::SocketAddr;
 use std::path::PathBuf;
+use std::str::FromStr;
 use std::time::Duration;
 
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
@@ -11,22 +12,29 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use radixscope_sim::{Fault, Topology};
 use url::Url;
 
+mod access;
 mod base_path;
 mod check;
+mod host;
 mod invalid;
 mod judged;
 mod log_file;
 mod metrics_url;
 mod origin;
+mod redacted;
 mod secret;
 
+pub use access::Access;
 pub use base_path::BasePath;
 pub use check::{Badness, Check, Look, Output};
+pub use host::AllowedHost;
 pub use invalid::InvalidOption;
 pub use judged::Judged;
 pub use log_file::LogFile;
 pub use metrics_url::MetricsUrl;
 pub use origin::{AllowedOrigin, FrameAncestors};
+use redacted::Redacted;
+pub(crate) use redacted::without_logins;
 pub use secret::Secret;
 
 /// A live, in-browser window into NVIDIA Dynamo's KV-cache-aware router.
@@ -95,7 +103,7 @@ pub struct Sources {
 pub struct Nats {
     /// NATS server that Dynamo uses; several, separated by commas, are servers of one cluster; without it, which needs
     /// --prometheus or --logs, caches are not shown
-    #[arg(long, env = "RADIXSCOPE_NATS", value_name = "URL", value_delimiter = ',', required_unless_present_any = ["prometheus", "logs"], value_parser = nats_url)]
+    #[arg(long, env = "RADIXSCOPE_NATS", value_name = "URL", value_delimiter = ',', hide_env_values = true, required_unless_present_any = ["prometheus", "logs"], value_parser = Redacted(nats_url))]
     pub nats: Vec<Url>,
     /// How we log in there.
     #[command(flatten)]
@@ -127,7 +135,7 @@ pub struct Prometheus {
     /// Frontend, or system port of a worker, whose metrics are scraped: latency, memory, load, and whether events are
     /// applied; of frontends also the list of workers; may be given more than once, or several separated by commas in the
     /// variable [default: none; its name is host:port, its path /metrics]
-    #[arg(long, env = "RADIXSCOPE_PROMETHEUS", value_name = "[NAME=]URL", value_delimiter = ',')]
+    #[arg(long, env = "RADIXSCOPE_PROMETHEUS", value_name = "[NAME=]URL", value_delimiter = ',', hide_env_values = true, value_parser = Redacted(MetricsUrl::from_str))]
     pub prometheus: Vec<MetricsUrl>,
     /// Seconds from one scrape to the next, 0.2 to 60; after failures they grow to 10
     #[arg(long, env = "RADIXSCOPE_PROMETHEUS_INTERVAL", value_name = "SECONDS", default_value = "2", value_parser = seconds_to_minute)]
@@ -177,7 +185,7 @@ pub struct Demo {
     #[command(flatten)]
     pub simulation: Simulation,
     /// Publish the simulated cluster's messages to this NATS server, on Dynamo's subjects, instead of serving
-    #[arg(long, env = "RADIXSCOPE_DEMO_NATS", value_name = "URL", value_parser = nats_url, help_heading = "Publish instead of serving")]
+    #[arg(long, env = "RADIXSCOPE_DEMO_NATS", value_name = "URL", hide_env_values = true, value_parser = Redacted(nats_url), help_heading = "Publish instead of serving")]
     pub nats: Option<Url>,
     /// Publish even if the JetStream stream of that name already holds messages
     #[arg(long, env = "RADIXSCOPE_DEMO_YES", requires = "nats", help_heading = "Publish instead of serving")]
@@ -312,7 +320,8 @@ pub enum Router {
 #[derive(Args, Debug, Clone)]
 #[command(next_help_heading = "Serving")]
 pub struct Http {
-    /// Address to listen on; 0.0.0.0 makes it reachable from other machines, and it asks nobody for a password
+    /// Address to listen on; 0.0.0.0 makes it reachable from other machines, and everybody there may read unless a token or
+    /// a proxy is asked for
     #[arg(long, env = "RADIXSCOPE_LISTEN", value_name = "ADDR", default_value = "127.0.0.1:8321")]
     pub listen: SocketAddr,
     /// Path below which a proxy shows us, if it does not strip it and does not send X-Forwarded-Prefix
@@ -325,9 +334,35 @@ pub struct Http {
     /// Other origins whose pages may open our WebSocket, such as https://example.org; may be given more than once
     #[arg(long, env = "RADIXSCOPE_ALLOW_ORIGIN", value_name = "ORIGIN", value_delimiter = ',')]
     pub allow_origin: Vec<AllowedOrigin>,
+    /// Other names under which browsers may reach us than localhost and the address itself, such as
+    /// radixscope.example.org or *.example.org; may be given more than once
+    #[arg(long, env = "RADIXSCOPE_ALLOW_HOST", value_name = "HOST", value_delimiter = ',')]
+    pub allow_host: Vec<AllowedHost>,
     /// Most viewers at once; more are answered 503
     #[arg(long, env = "RADIXSCOPE_MAX_VIEWERS", value_name = "VIEWERS", default_value_t = 500)]
     pub max_viewers: usize,
+    /// Most connections at once, viewers and everybody else; beyond it those that ask nothing are closed, then new ones
+    /// answered 503 [default: 500 more than viewers]
+    #[arg(long, env = "RADIXSCOPE_MAX_CONNECTIONS", value_name = "CONNECTIONS", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    pub max_connections: Option<u32>,
+    /// Who may read.
+    #[command(flatten)]
+    pub access: Access,
+}
+
+impl Http {
+    /// Connections beyond viewers, unless told otherwise.
+    const MORE_CONNECTIONS: usize = 500;
+
+    /// Most connections at once.
+    pub fn most_connections(&self) -> usize {
+        self.max_connections.map_or(self.max_viewers.saturating_add(Self::MORE_CONNECTIONS), |most| most as usize)
+    }
+
+    /// Whether everybody who reaches this machine over a network may read.
+    pub fn is_open_to_all(&self) -> bool {
+        !self.listen.ip().to_canonical().is_loopback() && !self.access.is_limited()
+    }
 }
 
 /// How much we keep.
@@ -369,15 +404,18 @@ pub enum LogFormat {
     Json,
 }
 
+/// Says nothing of `text` itself: there may be a login in it.
 fn nats_url(text: &str) -> Result<Url, String> {
     let with_scheme = if text.contains("://") { text.to_owned() } else { format!("nats://{text}") };
     let url = Url::parse(&with_scheme).map_err(|error| format!("not a URL: {error}"))?;
     match url.scheme() {
         "nats" | "tls" if url.host_str().is_some_and(|host| !host.is_empty()) => Ok(url),
         "nats" | "tls" => Err("no host in it; expected nats://host:4222".to_owned()),
-        other => {
-            Err(format!("scheme {other:?} is not one of NATS; expected nats://host:4222 or tls://host:4222"))
+        "http" | "https" | "ws" | "wss" => {
+            let scheme = url.scheme();
+            Err(format!("scheme {scheme:?} is not one of NATS; expected nats://host:4222 or tls://host:4222"))
         }
+        _ => Err("the scheme is not one of NATS; expected nats://host:4222 or tls://host:4222".to_owned()),
     }
 }
 

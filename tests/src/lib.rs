@@ -18,6 +18,7 @@ pub mod paths;
 pub mod process;
 pub mod proxy;
 pub mod radixscope;
+pub mod raw;
 pub mod recording;
 pub mod replay;
 pub mod traffic;

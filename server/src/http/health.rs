@@ -1,7 +1,7 @@
 //! Liveness and readiness, in words as well as by status.
 
-use axum::Json;
 use axum::extract::State;
+use axum::{Extension, Json};
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use serde::Serialize;
@@ -9,6 +9,7 @@ use serde::Serialize;
 use radixscope_model::record::{LinkState, MissedCause};
 use radixscope_state::cluster::{Cluster, MissedCount, SourceState};
 
+use super::access::Stranger;
 use super::error::ApiError;
 use crate::hub::Hub;
 
@@ -41,8 +42,11 @@ pub(super) async fn alive(State(hub): State<Hub>) -> Result<Json<serde_json::Val
 }
 
 /// 200 once every configured source is connected, current and allowed to see all that it asks for, and every worker that
-/// is there is shown.
-pub(super) async fn ready(State(hub): State<Hub>) -> Result<Response, ApiError> {
+/// is there is shown. To strangers only whether.
+pub(super) async fn ready(
+    State(hub): State<Hub>,
+    stranger: Option<Extension<Stranger>>,
+) -> Result<Response, ApiError> {
     let sources = hub.read(|view| {
         let source = |s: &SourceState| SourceReadiness {
             name: s.name.clone(),
@@ -67,6 +71,9 @@ pub(super) async fn ready(State(hub): State<Hub>) -> Result<Response, ApiError> 
         let more = if words.is_empty() { String::new() } else { format!("; {}", words.join("; ")) };
         format!("not connected, current and allowed to see all: {}{more}", waiting.join(", "))
     };
+    let is_known = stranger.is_none();
+    let message = if is_known { message } else { "an access token is needed to know more".to_owned() };
+    let sources = if is_known { sources } else { Vec::new() };
     let status = if ready { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
     Ok((status, Json(Readiness { ready, message, sources })).into_response())
 }

@@ -1,6 +1,10 @@
 //! Bodies that are posted: read as JSON within a bound, each error names the field.
 
+use std::time::Duration;
+
+use axum::body::Body;
 use axum::extract::{FromRequest, Request};
+use bytes::Bytes;
 use http_body_util::LengthLimitError;
 use serde::de::DeserializeOwned;
 use serde_path_to_error::Segment;
@@ -14,18 +18,31 @@ impl<S: Sync, T: DeserializeOwned, const MOST: usize> FromRequest<S> for Posted<
     type Rejection = ApiError;
 
     async fn from_request(request: Request, _: &S) -> Result<Self, ApiError> {
-        let body = axum::body::to_bytes(request.into_body(), MOST).await.map_err(|error| {
-            let error = error.into_inner();
-            match error.is::<LengthLimitError>() {
-                true => {
-                    let message = format!("the body is larger than {MOST} bytes; at most that is read");
-                    ApiError::new(code::TOO_LARGE, message)
-                }
-                false => bad(format!("the body cannot be read: {error}")),
-            }
-        })?;
+        let body = within(request.into_body(), MOST).await?;
         read(&body).map(Self)
     }
+}
+
+/// How long a body may take.
+const BODY_WITHIN: Duration = Duration::from_secs(20);
+
+/// A body of at most `most` bytes.
+pub(super) async fn within(body: Body, most: usize) -> Result<Bytes, ApiError> {
+    let read = tokio::time::timeout(BODY_WITHIN, axum::body::to_bytes(body, most)).await;
+    let read = read.map_err(|_| {
+        let seconds = BODY_WITHIN.as_secs();
+        ApiError::new(code::TOO_SLOW, format!("the body did not arrive within {seconds} s"))
+    })?;
+    read.map_err(|error| {
+        let error = error.into_inner();
+        match error.is::<LengthLimitError>() {
+            true => {
+                let message = format!("the body is larger than {most} bytes; at most that is read");
+                ApiError::new(code::TOO_LARGE, message)
+            }
+            false => bad(format!("the body cannot be read: {error}")),
+        }
+    })
 }
 
 /// Reads `body`.
