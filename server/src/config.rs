@@ -32,6 +32,7 @@ pub use invalid::InvalidOption;
 pub use judged::Judged;
 pub use log_file::LogFile;
 pub use metrics_url::MetricsUrl;
+pub(crate) use metrics_url::without_query;
 pub use origin::{AllowedOrigin, FrameAncestors};
 use redacted::Redacted;
 pub(crate) use redacted::without_logins;

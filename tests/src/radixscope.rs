@@ -67,6 +67,15 @@ impl Radixscope {
         Self { process, args, port, base_path: String::new(), http: Http::default() }
     }
 
+    /// Starts `radixscope <args>`, which say where to listen.
+    pub async fn start_listening(args: impl IntoIterator<Item = &str>) -> Self {
+        let args: Vec<OsString> = args.into_iter().map(Into::into).collect();
+        let mut command = Self::command();
+        let mut process = Process::start("radixscope", command.args(&args));
+        let port = process.line("where it listens", listening_port).await;
+        Self { process, args, port, base_path: String::new(), http: Http::default() }
+    }
+
     /// Starts `radixscope <args>` in a shell that lets it open so many files only.
     pub async fn start_with_files(files: u32, args: &[&str]) -> Self {
         let mut command = Command::new("sh");
@@ -237,9 +246,9 @@ async fn launch_as(command: &mut Command, args: &[OsString], port: u16, input: S
     (process, port)
 }
 
-/// The port in a line like "listening on http://127.0.0.1:8321/".
+/// The port in a line like "listening on http://127.0.0.1:8321/", of all addresses or over TLS too.
 fn listening_port(line: &str) -> Option<u16> {
     let (_, rest) = line.split_once("listening on http")?;
-    let (_, rest) = rest.split_once("://127.0.0.1:")?;
+    let rest = rest.split_once("://127.0.0.1:").or_else(|| rest.split_once("://0.0.0.0:"))?.1;
     rest.split(|c: char| !c.is_ascii_digit()).next()?.parse().ok()
 }

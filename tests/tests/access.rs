@@ -4,7 +4,7 @@ use radixscope_tests::radixscope::Radixscope;
 use radixscope_tests::raw::{self, RawAnswer};
 
 async fn demo(flags: &[&str]) -> Radixscope {
-    let flags = ["demo", "--warm-up", "0", "--blocks", "500"].iter().chain(flags);
+    let flags = ["demo", "--warm-up", "0"].iter().chain(flags);
     Radixscope::start(flags.copied()).await
 }
 

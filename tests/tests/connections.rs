@@ -10,7 +10,7 @@ use tokio::net::TcpStream;
 /// Within this time of SIGTERM everything has ended. Generous in a debug build, which shares its machine with other tests.
 const END_WITHIN: Duration = Duration::from_millis(if cfg!(debug_assertions) { 1_500 } else { 1_000 });
 
-const DEMO: [&str; 5] = ["demo", "--warm-up", "0", "--blocks", "500"];
+const DEMO: [&str; 3] = ["demo", "--warm-up", "0"];
 
 async fn demo(flags: &[&str]) -> Radixscope {
     Radixscope::start(DEMO.iter().chain(flags).copied()).await

@@ -28,6 +28,13 @@ impl MetricsUrl {
     }
 }
 
+/// An address as it may be shown: a query can hold a token.
+pub(crate) fn without_query(url: &Url) -> Url {
+    let mut shown = url.clone();
+    shown.set_query(None);
+    shown
+}
+
 impl FromStr for MetricsUrl {
     type Err = String;
 

@@ -3,6 +3,7 @@
 //!
 //! `late --after S --for S [--ask] [--json FILE] [--truth "FLAGS"] --late "FLAGS"`: seconds until the second is started and that
 //! it is watched; `--ask` requests the workers' blocks at once; without `--truth` both have the same flags.
+#![forbid(unsafe_code)]
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};

@@ -5,7 +5,7 @@ use std::time::Duration;
 use axum::body::Body;
 use axum::extract::{FromRequest, Request};
 use bytes::Bytes;
-use http_body_util::LengthLimitError;
+use http_body_util::{BodyExt as _, LengthLimitError};
 use serde::de::DeserializeOwned;
 use serde_path_to_error::Segment;
 
@@ -43,6 +43,20 @@ pub(super) async fn within(body: Body, most: usize) -> Result<Bytes, ApiError> {
             false => bad(format!("the body cannot be read: {error}")),
         }
     })
+}
+
+/// Takes a body that nobody wants: who sends reads no answer before all is sent.
+pub(super) async fn unwanted(mut body: Body, most: usize) {
+    let mut left = most;
+    let all = async {
+        while let Some(Ok(frame)) = body.frame().await {
+            left = match left.checked_sub(frame.data_ref().map_or(0, Bytes::len)) {
+                Some(left) => left,
+                None => return,
+            };
+        }
+    };
+    let _ = tokio::time::timeout(BODY_WITHIN, all).await;
 }
 
 /// Reads `body`.

@@ -33,8 +33,10 @@ use crate::shutdown::{Shutdown, over};
 pub(super) use places::{Busy, Place, Places};
 pub use tls::{Tls, TlsFiles};
 
-/// From its start, or from the answer before, a connection has this long to say what it wants; then it is closed.
+/// From its start a connection has this long to say what it wants; then it is closed.
 const HEADERS_WITHIN: Duration = Duration::from_secs(10);
+/// The same from the answer before: longer than proxies keep connections for the next request, usually a minute.
+const NEXT_WITHIN: Duration = Duration::from_secs(75);
 /// How long a TLS handshake may take.
 const HANDSHAKE_WITHIN: Duration = Duration::from_secs(10);
 /// A connection that takes nothing of what it is sent for this long is closed.
@@ -221,14 +223,21 @@ where
     let answer = service_fn(move |request| answer(service.clone(), peer.clone(), request));
     let connection = http1::Builder::new()
         .timer(TokioTimer::new())
-        .header_read_timeout(HEADERS_WITHIN)
+        .header_read_timeout(NEXT_WITHIN)
         .max_buf_size(MAX_HEADER_BYTES)
         .serve_connection(TokioIo::new(io), answer)
         .with_upgrades();
     let mut connection = pin!(connection);
+    let late = async {
+        tokio::time::sleep(HEADERS_WITHIN).await;
+        if place.has_asked() {
+            std::future::pending::<()>().await;
+        }
+    };
     let ended = tokio::select! {
         ended = connection.as_mut() => ended,
         () = place.ended() => return,
+        () = late => return,
         () = over(&mut shutdown) => {
             connection.as_mut().graceful_shutdown();
             connection.await

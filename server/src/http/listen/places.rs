@@ -2,7 +2,7 @@
 //! left. Knows no sockets.
 
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::Notify;
@@ -38,6 +38,7 @@ pub(in crate::http) struct Place {
     id: u64,
     of: Arc<Places>,
     end: Arc<Notify>,
+    has_asked: AtomicBool,
 }
 
 /// As long as it lives its connection does not give way.
@@ -78,7 +79,7 @@ impl Places {
         let id = self.next.fetch_add(1, Ordering::Relaxed);
         let end = Arc::new(Notify::new());
         taken.insert(id, Taken { busy: 0, idle_since: Instant::now(), end: Arc::clone(&end) });
-        Some(Arc::new(Place { id, of: Arc::clone(self), end }))
+        Some(Arc::new(Place { id, of: Arc::clone(self), end, has_asked: AtomicBool::new(false) }))
     }
 
     /// Ends the connection that has waited longest; false if none waits.
@@ -116,10 +117,16 @@ impl Places {
 impl Place {
     /// Something is to be done for this connection.
     pub(in crate::http) fn busy(self: &Arc<Self>) -> Busy {
+        self.has_asked.store(true, Ordering::Relaxed);
         if let Some(taken) = self.of.lock().get_mut(&self.id) {
             taken.busy += 1;
         }
         Busy(Arc::clone(self))
+    }
+
+    /// Whether it ever asked anything.
+    pub(super) fn has_asked(&self) -> bool {
+        self.has_asked.load(Ordering::Relaxed)
     }
 
     /// Waits until it has to give way.

@@ -13,7 +13,7 @@ use tokio::sync::Semaphore;
 use radixscope_insight::whatif::{self, Changes, Prompt, Question, WhatIf, Who};
 use radixscope_model::id::PoolIx;
 
-use super::posted::{read, within};
+use super::posted::{read, unwanted, within};
 use super::prompt;
 use crate::http::App;
 use crate::http::error::{ApiError, code};
@@ -50,7 +50,10 @@ pub(super) async fn score(
     State(app): State<App>,
     request: Request,
 ) -> Result<Json<ScoreAnswer>, ApiError> {
-    let post = Arc::clone(&app.scores.posts).try_acquire_owned().map_err(|_| busy())?;
+    let Ok(post) = Arc::clone(&app.scores.posts).try_acquire_owned() else {
+        unwanted(request.into_body(), MAX_BODY_BYTES).await;
+        return Err(busy());
+    };
     let body = within(request.into_body(), MAX_BODY_BYTES).await?;
     let run = Arc::clone(&app.scores.runs).acquire_owned().await.map_err(|_| busy())?;
     // Millions of numbers are read and hashed on a thread for long work; the hub gets hashes only.
