@@ -357,7 +357,8 @@ impl Http {
 
     /// Most connections at once.
     pub fn most_connections(&self) -> usize {
-        self.max_connections.map_or(self.max_viewers.saturating_add(Self::MORE_CONNECTIONS), |most| most as usize)
+        self.max_connections
+            .map_or(self.max_viewers.saturating_add(Self::MORE_CONNECTIONS), |most| most as usize)
     }
 
     /// Whether everybody who reaches this machine over a network may read.

@@ -22,7 +22,8 @@ async fn with_host(server: &Radixscope, host: &str) -> RawAnswer {
 async fn open(server: &Radixscope, host: &str, origins: &[&str]) -> u16 {
     let mut headers = vec![format!("Host: {host}")];
     headers.extend(origins.iter().map(|origin| format!("Origin: {origin}")));
-    let handshake = ["Upgrade: websocket", "Sec-WebSocket-Version: 13", "Sec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA=="];
+    let handshake =
+        ["Upgrade: websocket", "Sec-WebSocket-Version: 13", "Sec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA=="];
     headers.extend(handshake.map(str::to_owned));
     let lines: String = headers.iter().map(|line| format!("{line}\r\n")).collect();
     let request = format!("GET /ws HTTP/1.1\r\n{lines}Connection: Upgrade\r\n\r\n");
@@ -69,7 +70,9 @@ async fn a_name_that_is_not_ours_gets_nothing_whatever_is_asked() {
         let answer = get(&server, path, &["Host: evil.example".to_owned()]).await;
         assert_eq!(answer.status, 403, "{path}: {}", answer.text);
     }
-    let absolute = format!("GET http://evil.example/healthz HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nConnection: close\r\n\r\n");
+    let absolute = format!(
+        "GET http://evil.example/healthz HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nConnection: close\r\n\r\n"
+    );
     assert_eq!(raw::ask(port, &absolute).await.status, 403, "the address of the request counts as well");
 }
 

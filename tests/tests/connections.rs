@@ -31,7 +31,9 @@ fn half_a_header(server: &Radixscope) -> String {
 /// A request whose body does not end.
 fn half_a_body(server: &Radixscope) -> String {
     let port = server.port();
-    format!("POST /api/v1/score HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nContent-Length: 1000\r\n\r\n{{\"example\":")
+    format!(
+        "POST /api/v1/score HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nContent-Length: 1000\r\n\r\n{{\"example\":"
+    )
 }
 
 fn handshake(server: &Radixscope) -> String {

@@ -56,7 +56,8 @@ async fn watch(url: String, stop: Arc<AtomicBool>, seen: Arc<AtomicUsize>) -> Ga
     let mut gaps = Vec::new();
     let mut last = None;
     while !stop.load(Ordering::Relaxed) {
-        let message = wait::within("a frame comes", socket.next()).await.expect("it goes on").expect("a frame");
+        let message =
+            wait::within("a frame comes", socket.next()).await.expect("it goes on").expect("a frame");
         if let Message::Binary(_) = message {
             let now = Instant::now();
             gaps.extend(last.replace(now).map(|last| now - last));

@@ -103,7 +103,8 @@ fn an_error_about_an_option_does_not_repeat_its_secret() {
 fn a_file_that_cannot_be_used_is_named_and_not_shown() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("secret.pem");
-    std::fs::write(&file, format!("-----BEGIN PRIVATE KEY-----\n{PLANTED}\n-----END PRIVATE KEY-----\n")).unwrap();
+    std::fs::write(&file, format!("-----BEGIN PRIVATE KEY-----\n{PLANTED}\n-----END PRIVATE KEY-----\n"))
+        .unwrap();
     let path = file.to_str().unwrap();
     for args in [
         vec!["serve", "--nats", "nats://127.0.0.1:9", "--nats-creds", path],
@@ -122,7 +123,8 @@ async fn nothing_that_is_served_or_logged_shows_a_secret() {
     let token_file = folder.path().join("token");
     std::fs::write(&token_file, format!("{PLANTED}-access\n")).unwrap();
     let p = PLANTED;
-    let (nats, metrics) = (format!("nats://bob:{p}@127.0.0.1:9"), format!("fe=http://127.0.0.1:9/m?token={p}"));
+    let (nats, metrics) =
+        (format!("nats://bob:{p}@127.0.0.1:9"), format!("fe=http://127.0.0.1:9/m?token={p}"));
     let login = [["--nats-user", "bob", "--nats-password"].as_slice(), ["--nats-token"].as_slice(), &[]];
     for login in login {
         let mut flags = vec!["serve", "--nats", &nats, "--prometheus", &metrics, "--prometheus-token", p];
@@ -141,8 +143,17 @@ async fn nothing_that_is_served_or_logged_shows_a_secret() {
             failed = cluster.json()["sources"].as_array().unwrap().iter().all(|s| s["detail"] != "");
         }
         for path in [
-            "/", "/?theme=dark", "/api/v1/cluster", "/api/v1/findings", "/api/v1/latency", "/api/v1/memory", "/metrics",
-            "/healthz", "/readyz", "/api/v1/nothing", "/api/v1/tree",
+            "/",
+            "/?theme=dark",
+            "/api/v1/cluster",
+            "/api/v1/findings",
+            "/api/v1/latency",
+            "/api/v1/memory",
+            "/metrics",
+            "/healthz",
+            "/readyz",
+            "/api/v1/nothing",
+            "/api/v1/tree",
         ] {
             for authorization in [bearer.as_str(), "Bearer wrong"] {
                 let answer = server.get_with(path, &[("authorization", authorization)]).await;

@@ -15,7 +15,8 @@ use tokio_rustls::rustls::{ClientConfig, RootCertStore};
 
 const TOKEN: &str = "k7PnnL2t-a.token.for.tests";
 /// What nobody without a token gets.
-const PRIVATE: [&str; 6] = ["/", "/api/v1/cluster", "/metrics", "/api/v1/nothing", "/worker.js", "/api/v1/tree.svg"];
+const PRIVATE: [&str; 6] =
+    ["/", "/api/v1/cluster", "/metrics", "/api/v1/nothing", "/worker.js", "/api/v1/tree.svg"];
 
 async fn demo(flags: &[&str]) -> Radixscope {
     Radixscope::start(["demo", "--warm-up", "0"].iter().chain(flags).copied()).await
@@ -58,7 +59,8 @@ async fn without_the_token_nothing_is_shown_but_whether_the_server_lives() {
         vec![("cookie", format!("radixscope_access_{}=", server.port()))],
     ];
     for headers in &wrong {
-        let headers: Vec<(&str, &str)> = headers.iter().map(|(name, value)| (*name, value.as_str())).collect();
+        let headers: Vec<(&str, &str)> =
+            headers.iter().map(|(name, value)| (*name, value.as_str())).collect();
         for path in PRIVATE {
             let answer = server.get_with(path, &headers).await;
             assert_eq!(answer.status, 401, "{path} {headers:?}");
@@ -90,11 +92,15 @@ async fn without_the_token_nothing_is_shown_but_whether_the_server_lives() {
 #[tokio::test]
 async fn an_address_with_the_token_is_opened_once_and_a_cookie_stands_for_it() {
     let server = demo(&["--access-token", TOKEN, "--base-path", "/x/"]).await;
-    let opened = server.get_with(&format!("/?view=tree&token={TOKEN}&theme=dark"), &[("accept", "text/html")]).await;
+    let opened =
+        server.get_with(&format!("/?view=tree&token={TOKEN}&theme=dark"), &[("accept", "text/html")]).await;
     assert_eq!(opened.status, 303, "{}", opened.text());
     assert_eq!(opened.header("location"), "/x/?view=tree&theme=dark");
     let set = opened.header("set-cookie");
-    assert!(set.contains("; HttpOnly") && set.contains("; SameSite=Lax") && set.contains("; Path=/x/"), "{set}");
+    assert!(
+        set.contains("; HttpOnly") && set.contains("; SameSite=Lax") && set.contains("; Path=/x/"),
+        "{set}"
+    );
     assert!(!set.contains(TOKEN), "the cookie does not give the token away: {set}");
     let cookie = cookie(&opened);
     let headers = [("cookie", cookie.as_str()), ("accept", "text/html")];
@@ -118,12 +124,16 @@ async fn an_address_with_the_token_is_opened_once_and_a_cookie_stands_for_it() {
 
 #[tokio::test]
 async fn only_a_trusted_proxy_may_say_who_is_logged_in() {
-    for (networks, is_trusted) in [("127.0.0.0/8,10.0.0.0/8", true), ("127.0.0.1", true), ("10.0.0.0/8", false)] {
+    for (networks, is_trusted) in
+        [("127.0.0.0/8,10.0.0.0/8", true), ("127.0.0.1", true), ("10.0.0.0/8", false)]
+    {
         let server = demo(&["--trusted-proxy-header", "X-Forwarded-User", "--trusted-proxy", networks]).await;
         let named = server.get_with("/api/v1/cluster", &[("x-forwarded-user", "bob")]).await;
         assert_eq!(named.status == 200, is_trusted, "{networks}: {}", named.text());
         assert_eq!(opens(&server, &["X-Forwarded-User: bob".to_owned()]).await, is_trusted);
-        for headers in [&[][..], &[("x-forwarded-user", "")], &[("x-forwarded-user", " ")], &[("x-user", "bob")]] {
+        for headers in
+            [&[][..], &[("x-forwarded-user", "")], &[("x-forwarded-user", " ")], &[("x-user", "bob")]]
+        {
             let answer = server.get_with("/api/v1/cluster", headers).await;
             assert_eq!(answer.status, 403, "{headers:?}");
             assert!(answer.text().contains("--trusted-proxy"), "{}", answer.text());
@@ -145,7 +155,8 @@ async fn whoever_listens_beyond_this_machine_is_warned_unless_readers_are_asked_
         (&["--listen", "0.0.0.0:0", "--access-token", TOKEN], false),
         (&["--listen", "127.0.0.1:0"], false),
     ] {
-        let server = Radixscope::start_listening(["demo", "--warm-up", "0"].iter().chain(flags).copied()).await;
+        let server =
+            Radixscope::start_listening(["demo", "--warm-up", "0"].iter().chain(flags).copied()).await;
         let page = server.get_with("/", &[("authorization", &bearer(TOKEN))]).await;
         let log = server.process().output();
         assert_eq!(log.contains("WARN") && log.contains("--access-token"), is_warned, "{flags:?}: {log}");
@@ -187,11 +198,13 @@ impl Certificate {
 
     /// The certificate that is shown, and what is answered to a request.
     async fn ask(&self, port: u16, request: &str) -> Result<(CertificateDer<'static>, String), String> {
-        let config = ClientConfig::builder_with_provider(tokio_rustls::rustls::crypto::ring::default_provider().into())
-            .with_safe_default_protocol_versions()
-            .expect("usual versions")
-            .with_root_certificates(self.roots.clone())
-            .with_no_client_auth();
+        let config = ClientConfig::builder_with_provider(
+            tokio_rustls::rustls::crypto::ring::default_provider().into(),
+        )
+        .with_safe_default_protocol_versions()
+        .expect("usual versions")
+        .with_root_certificates(self.roots.clone())
+        .with_no_client_auth();
         let name = ServerName::try_from("localhost").expect("a name");
         let socket = TlsConnector::from(Arc::new(config)).connect(name, raw::connect(port).await).await;
         let mut socket = socket.map_err(|error| error.to_string())?;
@@ -214,7 +227,8 @@ async fn over_tls_everything_is_served_and_a_renewed_certificate_is_used_without
     let (shown, text) = certificate.ask(port, &format!("GET /healthz {head}\r\n")).await.expect("an answer");
     assert_eq!(shown, first);
     assert!(text.starts_with("HTTP/1.1 200"), "{text}");
-    let (_, text) = certificate.ask(port, &format!("GET /?token={TOKEN} {head}\r\n")).await.expect("an answer");
+    let (_, text) =
+        certificate.ask(port, &format!("GET /?token={TOKEN} {head}\r\n")).await.expect("an answer");
     assert!(text.contains("; Secure"), "{text}");
     // Half a handshake and plain HTTP hold nobody up.
     let mut half = raw::connect(port).await;
@@ -227,7 +241,10 @@ async fn over_tls_everything_is_served_and_a_renewed_certificate_is_used_without
         wait::expect(log.contains("the former are kept"), || log.clone())
     })
     .await;
-    certificate.ask(port, &format!("GET /healthz {head}\r\n")).await.expect("the former certificate still works");
+    certificate
+        .ask(port, &format!("GET /healthz {head}\r\n"))
+        .await
+        .expect("the former certificate still works");
     let second = certificate.renew();
     let since = Instant::now();
     wait::until("the new certificate is shown", async || {

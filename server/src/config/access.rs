@@ -68,7 +68,8 @@ impl Access {
             (Some(token), _) => ("--access-token".to_owned(), token.reveal().trim().to_owned()),
             (None, Some(path)) => {
                 let option = format!("--access-token-file {}", path.display());
-                let text = std::fs::read_to_string(path).map_err(|error| InvalidOption::new(&option, error))?;
+                let text =
+                    std::fs::read_to_string(path).map_err(|error| InvalidOption::new(&option, error))?;
                 (option, text.trim().to_owned())
             }
             (None, None) => return Ok(None),

@@ -17,7 +17,9 @@ impl AllowedHost {
         let host = host.to_ascii_lowercase();
         match self.is_domain {
             false => host == self.name,
-            true => host.strip_suffix(&self.name).is_some_and(|below| below.len() > 1 && below.ends_with('.')),
+            true => {
+                host.strip_suffix(&self.name).is_some_and(|below| below.len() > 1 && below.ends_with('.'))
+            }
         }
     }
 }
@@ -62,7 +64,9 @@ mod tests {
 
     #[test]
     fn what_is_more_than_a_name_is_refused() {
-        for bad in ["", "*", "*.", "https://example.org", "example.org:80", "example.org/x", "a b", "a*.example.org"] {
+        for bad in
+            ["", "*", "*.", "https://example.org", "example.org:80", "example.org/x", "a b", "a*.example.org"]
+        {
             assert!(bad.parse::<AllowedHost>().is_err(), "{bad}");
         }
     }

@@ -50,7 +50,9 @@ impl FromStr for MetricsUrl {
         let address = if address.contains("://") { address.to_owned() } else { format!("http://{address}") };
         let mut url = Url::parse(&address).map_err(|error| format!("not a URL: {error}"))?;
         if !matches!(url.scheme(), "http" | "https") {
-            return Err("scheme of another protocol; expected http://host:8000 or https://host:8000".to_owned());
+            return Err(
+                "scheme of another protocol; expected http://host:8000 or https://host:8000".to_owned()
+            );
         }
         let Some(host) = url.host_str().filter(|host| !host.is_empty()) else {
             return Err("no host in it; expected http://host:8000".to_owned());

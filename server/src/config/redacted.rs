@@ -62,7 +62,8 @@ mod tests {
     #[test]
     fn logins_are_left_out_wherever_they_stand() {
         let said = "unexpected argument 'nats://bob:x@y@h:1/p' found, and https://t@h, http://h/a@b";
-        let hidden = "unexpected argument 'nats://(not shown)@h:1/p' found, and https://(not shown)@h, http://h/a@b";
+        let hidden =
+            "unexpected argument 'nats://(not shown)@h:1/p' found, and https://(not shown)@h, http://h/a@b";
         assert_eq!(without_logins(said), hidden);
         assert_eq!(without_logins("://"), "://");
     }

@@ -194,7 +194,8 @@ fn remembered(
     else {
         return ApiError::new(code::BAD_PARAMETER, "the address cannot be read").into_response();
     };
-    let headers = [(header::LOCATION, location), (header::SET_COOKIE, cookie), (header::CACHE_CONTROL, NO_STORE)];
+    let headers =
+        [(header::LOCATION, location), (header::SET_COOKIE, cookie), (header::CACHE_CONTROL, NO_STORE)];
     (StatusCode::SEE_OTHER, headers).into_response()
 }
 
@@ -248,7 +249,10 @@ mod tests {
 
     #[test]
     fn only_a_trusted_proxy_that_names_one_user_is_believed() {
-        let proxy = Proxy { header: HeaderName::from_static("x-user"), networks: vec!["10.0.0.0/8".parse().unwrap()] };
+        let proxy = Proxy {
+            header: HeaderName::from_static("x-user"),
+            networks: vec!["10.0.0.0/8".parse().unwrap()],
+        };
         let from = |address: &str| Some(address.parse().unwrap());
         let bob = headers(&[("x-user", "bob")]);
         assert!(proxy.vouches(&bob, from("10.1.2.3")));

@@ -1,9 +1,9 @@
 //! Liveness and readiness, in words as well as by status.
 
 use axum::extract::State;
-use axum::{Extension, Json};
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
+use axum::{Extension, Json};
 use serde::Serialize;
 
 use radixscope_model::record::{LinkState, MissedCause};

@@ -37,17 +37,26 @@ impl OwnNames {
         if let Ok(address) = bare.parse::<IpAddr>() {
             let address = address.to_canonical();
             // A page reached by an address is of that address: nobody can let it point elsewhere.
-            if address.is_loopback() || self.is_everywhere || local.is_some_and(|l| l.to_canonical() == address) {
+            if address.is_loopback()
+                || self.is_everywhere
+                || local.is_some_and(|l| l.to_canonical() == address)
+            {
                 return true;
             }
         }
         let name = host.strip_suffix('.').unwrap_or(host).to_ascii_lowercase();
-        name == "localhost" || name.ends_with(".localhost") || self.allowed.iter().any(|allowed| allowed.is(&name))
+        name == "localhost"
+            || name.ends_with(".localhost")
+            || self.allowed.iter().any(|allowed| allowed.is(&name))
     }
 }
 
 /// Refuses requests for names that are not ours, before anything else of them is looked at.
-pub(super) async fn check(State(app): State<App>, request: Request, next: Next) -> Result<Response, ApiError> {
+pub(super) async fn check(
+    State(app): State<App>,
+    request: Request,
+    next: Next,
+) -> Result<Response, ApiError> {
     let local = request.extensions().get::<Peer>().map(|peer| peer.local);
     let asked = of(request.headers())?;
     let foreign = [Some(&asked), request.uri().authority()]
@@ -73,7 +82,9 @@ fn of(headers: &HeaderMap) -> Result<Authority, ApiError> {
     };
     let authority = host.to_str().ok().and_then(|host| host.parse::<Authority>().ok());
     let is_plain = |authority: &Authority| !authority.as_str().contains('@') && !authority.host().is_empty();
-    authority.filter(is_plain).ok_or_else(|| bad("the Host header cannot be read; expected a name, or name:port"))
+    authority
+        .filter(is_plain)
+        .ok_or_else(|| bad("the Host header cannot be read; expected a name, or name:port"))
 }
 
 fn bad(message: &str) -> ApiError {

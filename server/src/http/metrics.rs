@@ -21,8 +21,8 @@ use radixscope_model::record::{LinkState, Phase, Severity};
 use radixscope_state::cluster::{Cluster, PoolState, ProcessState, SourceState, WorkerState};
 use radixscope_state::tree::{Totals, Tree};
 
-use super::error::{ApiError, code};
 use super::App;
+use super::error::{ApiError, code};
 use super::listen::Places;
 use crate::hub::{SourceStats, View, ViewerCounts};
 

@@ -84,7 +84,13 @@ impl FromRef<App> for Hub {
 }
 
 /// Serves until `shutdown` turns true and the last connection has ended.
-pub async fn serve(socket: TcpListener, tls: Option<Tls>, hub: Hub, options: ServeOptions, shutdown: Shutdown) {
+pub async fn serve(
+    socket: TcpListener,
+    tls: Option<Tls>,
+    hub: Hub,
+    options: ServeOptions,
+    shutdown: Shutdown,
+) {
     let listener = Listener::new(socket, options.max_connections, tls);
     let service = service(hub, options, Some(listener.places()), shutdown.clone());
     listener.serve(service, shutdown).await;

@@ -112,7 +112,10 @@ mod tests {
     #[test]
     fn a_notice_stands_in_the_head() {
         let page = with_notice(PAGE, "Read this.");
-        assert!(page.ends_with("<meta name=\"radixscope-notice\" content=\"Read this.\"></head></html>"), "{page}");
+        assert!(
+            page.ends_with("<meta name=\"radixscope-notice\" content=\"Read this.\"></head></html>"),
+            "{page}"
+        );
     }
 
     #[test]

@@ -22,8 +22,8 @@ use radixscope_model::id::Seq;
 use super::App;
 use super::api::params::Params;
 use super::error::{ApiError, code};
-use super::origin::AllowedPage;
 use super::listen::Peer;
+use super::origin::AllowedPage;
 use crate::hub::{AskError, Hub, Joined, Resume};
 use crate::shutdown::{Shutdown, over};
 

@@ -142,7 +142,12 @@ impl Listener {
             self.refuse(socket);
             return;
         };
-        let peer = Peer { address: address.ip().to_canonical(), local: local.ip(), is_tls: self.tls.is_some(), place };
+        let peer = Peer {
+            address: address.ip().to_canonical(),
+            local: local.ip(),
+            is_tls: self.tls.is_some(),
+            place,
+        };
         let (service, shutdown) = (service.clone(), shutdown.clone());
         let mut io = Box::pin(TimeoutStream::new(socket));
         io.as_mut().set_write_timeout_pinned(Some(STUCK_FOR));
@@ -158,13 +163,17 @@ impl Listener {
     /// Says that there is no place, to as many as can be told without having places of their own.
     fn refuse(&self, mut socket: TcpStream) {
         let is_plain = self.tls.is_none();
-        let Some(told) = Arc::clone(&self.refusals).try_acquire_owned().ok().filter(|_| is_plain) else { return };
+        let Some(told) = Arc::clone(&self.refusals).try_acquire_owned().ok().filter(|_| is_plain) else {
+            return;
+        };
         tokio::spawn(async move {
             let say = async {
+                let mut unread = [0; 4096];
+                // An answer to what was not asked yet is none.
+                let _ = socket.read(&mut unread).await?;
                 socket.write_all(REFUSAL.as_bytes()).await?;
                 socket.shutdown().await?;
                 // Closing with something unread would take the words back.
-                let mut unread = [0; 4096];
                 while socket.read(&mut unread).await? > 0 {}
                 Ok::<_, std::io::Error>(())
             };

@@ -98,7 +98,8 @@ impl Tls {
 impl TlsFiles {
     fn read(&self) -> Result<Read, InvalidOption> {
         let bytes = |option: &str, path: &PathBuf| {
-            std::fs::read(path).map_err(|error| InvalidOption::new(format!("{option} {}", path.display()), error))
+            std::fs::read(path)
+                .map_err(|error| InvalidOption::new(format!("{option} {}", path.display()), error))
         };
         Ok(Read { cert: bytes("--tls-cert", &self.cert)?, key: bytes("--tls-key", &self.key)? })
     }
@@ -112,7 +113,10 @@ impl TlsFiles {
             return Err(InvalidOption::new(option, "no certificate in PEM form in it"));
         }
         let key = PrivateKeyDer::from_pem_slice(&read.key).map_err(|_| {
-            InvalidOption::new(format!("--tls-key {}", self.key.display()), "no private key in PEM form in it")
+            InvalidOption::new(
+                format!("--tls-key {}", self.key.display()),
+                "no private key in PEM form in it",
+            )
         })?;
         let unusable = |error: rustls::Error| {
             InvalidOption::new(format!("--tls-cert {} with --tls-key", self.cert.display()), error)
