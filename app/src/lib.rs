@@ -1,7 +1,7 @@
 //! The page: a viewer that runs the same fold as the server and draws what it knows.
 //!
 //! ```text
-//! net     the socket: frames in, reconnecting         store   the state, the signals that say it changed
+//! net     the link: frames in, reconnecting           store   the state, the signals that say it changed
 //! view    one file a panel, reads the store           draw    pixels, colours, canvas, chart
 //! worker  long jobs beside the page, without Leptos   url     the address of a view
 //! keys    the keyboard         theme  dark or light   format  numbers as text

@@ -15,6 +15,7 @@ use url::Url;
 mod access;
 mod base_path;
 mod check;
+mod discovery_at;
 mod host;
 mod invalid;
 mod judged;
@@ -23,10 +24,14 @@ mod metrics_url;
 mod origin;
 mod redacted;
 mod secret;
+mod survey;
+mod trees;
+mod zmq_endpoint;
 
 pub use access::Access;
 pub use base_path::BasePath;
 pub use check::{Badness, Check, Look, Output};
+pub use discovery_at::{DiscoveryAt, EtcdServers};
 pub use host::AllowedHost;
 pub use invalid::InvalidOption;
 pub use judged::Judged;
@@ -37,11 +42,14 @@ pub use origin::{AllowedOrigin, FrameAncestors};
 use redacted::Redacted;
 pub(crate) use redacted::without_logins;
 pub use secret::Secret;
+pub use survey::Survey;
+pub use trees::{CallbackAddress, TreeDumps, Trees};
+pub use zmq_endpoint::ZmqEndpoint;
 
 /// A live, in-browser window into NVIDIA Dynamo's KV-cache-aware router.
 ///
 /// Read-only: it subscribes and reads, it changes nothing in the cluster. Every option can also be given as the
-/// environment variable named beside it; only these variables are read, none of Dynamo's own.
+/// environment variable named beside it; only these variables are read, and by `sources` those of Dynamo that name addresses.
 #[derive(Parser, Debug)]
 #[command(name = "radixscope", version, max_term_width = 100)]
 pub struct Cli {
@@ -62,6 +70,12 @@ pub enum Command {
     /// Exit code 0: nothing, or only things worth knowing; 1: warnings; 2: critical findings; 3: it could not look, and
     /// says why.
     Check(Check),
+    /// Look at a Dynamo deployment for a few seconds and say what is there, what can be received of it, and the command that
+    /// shows it
+    ///
+    /// Looks where it is told to; else where ETCD_ENDPOINTS, DYN_FILE_KV and NATS_SERVER point, and what listens on this
+    /// machine. Exit code 0: caches can be shown; 1: they cannot yet, and what to set is said.
+    Sources(Survey),
 }
 
 /// `radixscope serve`.
@@ -90,21 +104,30 @@ pub struct Sources {
     /// Where Dynamo publishes.
     #[command(flatten)]
     pub nats: Nats,
+    /// Where Dynamo's processes register.
+    #[command(flatten)]
+    pub discovery: Discovery,
+    /// Where Dynamo publishes, if not over NATS.
+    #[command(flatten)]
+    pub zmq: Zmq,
     /// Which logs tell more.
     #[command(flatten)]
     pub logs: Logs,
     /// Whose metrics are scraped.
     #[command(flatten)]
     pub prometheus: Prometheus,
+    /// Whether workers are asked for their blocks.
+    #[command(flatten)]
+    pub trees: Trees,
 }
 
 /// The NATS server to listen to.
 #[derive(Args, Debug, Clone)]
 #[command(next_help_heading = "NATS")]
 pub struct Nats {
-    /// NATS server that Dynamo uses; several, separated by commas, are servers of one cluster; without it, which needs
-    /// --prometheus or --logs, caches are not shown
-    #[arg(long, env = "RADIXSCOPE_NATS", value_name = "URL", value_delimiter = ',', hide_env_values = true, required_unless_present_any = ["prometheus", "logs"], value_parser = Redacted(nats_url))]
+    /// NATS server that Dynamo uses; several, separated by commas, are servers of one cluster [default: none; --discovery,
+    /// --zmq-broker, --prometheus or --logs do as well]
+    #[arg(long, env = "RADIXSCOPE_NATS", value_name = "URL", value_delimiter = ',', hide_env_values = true, value_parser = Redacted(nats_url))]
     pub nats: Vec<Url>,
     /// How we log in there.
     #[command(flatten)]
@@ -115,6 +138,49 @@ pub struct Nats {
     /// Most messages of JetStream history (Dynamo 0.8, 0.9) read per stream at the start; 0 reads none
     #[arg(long, env = "RADIXSCOPE_HISTORY_MESSAGES", value_name = "MESSAGES", default_value_t = 2_000_000)]
     pub history_messages: u64,
+}
+
+/// Dynamo's discovery.
+#[derive(Args, Debug, Clone, Default)]
+#[command(next_help_heading = "Discovery")]
+pub struct Discovery {
+    #[allow(rustdoc::bare_urls, reason = "it is help on the command line too")]
+    /// Where Dynamo's processes register: etcd://[user:password@]host:2379 (several hosts separated by commas; etcds:// with
+    /// TLS), as their ETCD_ENDPOINTS, or file:FOLDER, as their DYN_FILE_KV; it tells who is there, capacities, who left at
+    /// once, and where the ZeroMQ event plane and the workers' answers are [default: not read]
+    #[arg(long, env = "RADIXSCOPE_DISCOVERY", value_name = "etcd://HOST:PORT|file:FOLDER")]
+    pub discovery: Option<DiscoveryAt>,
+    /// User of etcd, unless the address names one
+    #[arg(long, env = "RADIXSCOPE_DISCOVERY_USER", value_name = "NAME", requires = "discovery_password")]
+    pub discovery_user: Option<String>,
+    /// Password of that user; better given by its variable than on a command line that others can list
+    #[arg(
+        long,
+        env = "RADIXSCOPE_DISCOVERY_PASSWORD",
+        value_name = "PASSWORD",
+        hide_env_values = true,
+        requires = "discovery_user"
+    )]
+    pub discovery_password: Option<Secret>,
+    /// Certificates of the authorities to trust, as a PEM file [default: the system's]
+    #[arg(long, env = "RADIXSCOPE_DISCOVERY_TLS_CA", value_name = "FILE")]
+    pub discovery_tls_ca: Option<PathBuf>,
+    /// Certificate to show etcd where it asks for one, as a PEM file
+    #[arg(long, env = "RADIXSCOPE_DISCOVERY_TLS_CERT", value_name = "FILE", requires = "discovery_tls_key")]
+    pub discovery_tls_cert: Option<PathBuf>,
+    /// Key of that certificate, as a PEM file
+    #[arg(long, env = "RADIXSCOPE_DISCOVERY_TLS_KEY", value_name = "FILE", requires = "discovery_tls_cert")]
+    pub discovery_tls_key: Option<PathBuf>,
+}
+
+/// The ZeroMQ event plane, Dynamo's default from 1.3 on.
+#[derive(Args, Debug, Clone, Default)]
+#[command(next_help_heading = "ZeroMQ")]
+pub struct Zmq {
+    /// XPUB socket of the broker that Dynamo's event plane goes through, the xpub part of DYN_ZMQ_BROKER_URL; several,
+    /// separated by commas, carry the same messages; without it publishers are found by discovery
+    #[arg(long, env = "RADIXSCOPE_ZMQ_BROKER", value_name = "TCP://HOST:PORT", value_delimiter = ',')]
+    pub zmq_broker: Vec<ZmqEndpoint>,
 }
 
 /// Logs of Dynamo's frontends and workers.
@@ -136,7 +202,15 @@ pub struct Prometheus {
     /// Frontend, or system port of a worker, whose metrics are scraped: latency, memory, load, and whether events are
     /// applied; of frontends also the list of workers; may be given more than once, or several separated by commas in the
     /// variable [default: none; its name is host:port, its path /metrics]
-    #[arg(long, env = "RADIXSCOPE_PROMETHEUS", value_name = "[NAME=]URL", value_delimiter = ',', hide_env_values = true, value_parser = Redacted(MetricsUrl::from_str))]
+    #[arg(
+        long,
+        visible_alias = "frontend",
+        env = "RADIXSCOPE_PROMETHEUS",
+        value_name = "[NAME=]URL",
+        value_delimiter = ',',
+        hide_env_values = true,
+        value_parser = Redacted(MetricsUrl::from_str)
+    )]
     pub prometheus: Vec<MetricsUrl>,
     /// Seconds from one scrape to the next, 0.2 to 60; after failures they grow to 10
     #[arg(long, env = "RADIXSCOPE_PROMETHEUS_INTERVAL", value_name = "SECONDS", default_value = "2", value_parser = seconds_to_minute)]

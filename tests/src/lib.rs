@@ -7,7 +7,10 @@
 pub mod browser;
 pub mod capture;
 pub mod devtools;
+pub mod discovery;
 pub mod envelope;
+pub mod etcd;
+pub mod fake_worker;
 pub mod figures;
 pub mod flood;
 pub mod grown;

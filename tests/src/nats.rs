@@ -238,8 +238,8 @@ fn is_reloaded(line: &str) -> bool {
     line.contains("Reloaded server configuration")
 }
 
-/// An authority, and a certificate for `localhost` that it signed.
-fn make_certificates(folder: &Path) {
+/// An authority, a certificate for `localhost` that it signed, and one for a client that names nobody.
+pub(crate) fn make_certificates(folder: &Path) {
     use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer};
     let ca_key = rcgen::KeyPair::generate().expect("a key");
     let mut ca = CertificateParams::new(Vec::new()).expect("no names");
@@ -250,6 +250,13 @@ fn make_certificates(folder: &Path) {
     let names = vec!["localhost".to_owned(), "127.0.0.1".to_owned()];
     let server = CertificateParams::new(names).expect("two names");
     let server_pem = server.signed_by(&key, &issuer).expect("a certificate").pem();
+    let client_key = rcgen::KeyPair::generate().expect("a key");
+    let mut client = CertificateParams::new(vec!["viewer".to_owned()]).expect("a name");
+    client.distinguished_name = rcgen::DistinguishedName::new();
+    let client_pem = client.signed_by(&client_key, &issuer).expect("a certificate").pem();
+    for (name, text) in [("client.pem", client_pem), ("client.key", client_key.serialize_pem())] {
+        std::fs::write(folder.join(name), text).expect("a writable folder");
+    }
     for (name, text) in [("ca.pem", ca_pem), ("server.pem", server_pem), ("server.key", key.serialize_pem())]
     {
         std::fs::write(folder.join(name), text).expect("a writable folder");

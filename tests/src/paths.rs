@@ -31,6 +31,22 @@ pub fn nats_server() -> PathBuf {
     path
 }
 
+/// Where Python finds libzmq: `RADIXSCOPE_PYZMQ`, else where set-up puts it.
+pub fn pyzmq() -> PathBuf {
+    let usual = || target_dir().join("tools/pyzmq");
+    let path = env::var_os("RADIXSCOPE_PYZMQ").map_or_else(usual, PathBuf::from);
+    assert!(path.is_dir(), "{} is missing; `cargo xtask setup test` installs it", path.display());
+    path
+}
+
+/// etcd: `RADIXSCOPE_ETCD`, else where set-up puts it.
+pub fn etcd() -> PathBuf {
+    let usual = || target_dir().join("tools/bin/etcd");
+    let path = env::var_os("RADIXSCOPE_ETCD").map_or_else(usual, PathBuf::from);
+    assert!(path.is_file(), "{} is missing; `cargo xtask setup test` installs it", path.display());
+    path
+}
+
 /// A program on `PATH` that set-up installs.
 pub fn on_path(program: &str) -> PathBuf {
     let path = env::var_os("PATH").unwrap_or_default();

@@ -131,7 +131,8 @@ pub(crate) fn command(workspace: &Workspace, selection: &[&str]) -> Command {
 fn told(mut command: Command, workspace: &Workspace) -> Command {
     command
         .env("RADIXSCOPE_BIN", workspace.target.join("debug/radixscope"))
-        .env("RADIXSCOPE_NATS_SERVER", workspace.tools_bin().join("nats-server"));
+        .env("RADIXSCOPE_NATS_SERVER", workspace.tools_bin().join("nats-server"))
+        .env("RADIXSCOPE_ETCD", workspace.tools_bin().join("etcd"));
     command
 }
 

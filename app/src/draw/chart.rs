@@ -4,11 +4,12 @@
 //! What a chart shows is an option of `charming`'s types. What all charts have in common, their text, lines and tooltip,
 //! is ECharts' theme: `charming` has no types for one.
 
-use charming::Chart;
 use js_sys::{JSON, Promise, Reflect};
 use leptos::prelude::*;
 use wasm_bindgen::prelude::*;
 use web_sys::{Element, HtmlScriptElement};
+
+use super::option::ChartOption;
 
 /// Below whatever path the page is served at; the version is in the name, so that it may be cached for ever.
 const SCRIPT: &str = "vendor/echarts-5.6.0.min.js";
@@ -50,7 +51,7 @@ impl Drawing {
     }
 
     /// Shows `option`, if it is not what is shown already. ECharts takes a theme only where a chart begins.
-    pub fn show(&mut self, option: &Chart, theme: String) {
+    pub fn show(&mut self, option: &ChartOption, theme: String) {
         if self.drawn.as_ref().is_none_or(|drawn| drawn.theme != theme) {
             self.drawn = None;
             self.drawn = JSON::parse(&theme)

@@ -1,13 +1,13 @@
 //! Curves over concurrency: lines between measured levels, points of live traffic, marks where lines cross. Pure.
 
-use charming::Chart;
 use charming::component::{Axis, Grid};
 use charming::element::{
     AxisType, ItemStyle, Label, LabelPosition, LineStyle, LineStyleType, MarkLine, MarkLineData,
-    MarkLineVariant, NameLocation, Symbol, Tooltip, Trigger,
+    MarkLineVariant, NameLocation, Symbol, Trigger,
 };
 use charming::series::{Line, Scatter};
 
+use super::option::ChartOption;
 use super::palette::{Palette, Rgb, css};
 
 /// A line between measured levels.
@@ -39,12 +39,11 @@ pub struct Picture {
 }
 
 /// The chart of `picture`.
-pub fn option(picture: &Picture, palette: &Palette) -> Chart {
+pub fn option(picture: &Picture, palette: &Palette) -> ChartOption {
     let axis = |name: &str, gap: i32| {
         Axis::new().type_(AxisType::Value).name(name).name_location(NameLocation::Middle).name_gap(gap)
     };
-    let mut chart = Chart::new()
-        .tooltip(Tooltip::new().trigger(Trigger::Item))
+    let mut chart = ChartOption::new(Trigger::Item)
         .grid(Grid::new().left(64).right(130).top(56).bottom(44))
         .x_axis(axis("Concurrency, requests in flight", 26).scale(true))
         .y_axis(axis(&picture.values, 46));
@@ -53,9 +52,9 @@ pub fn option(picture: &Picture, palette: &Palette) -> Chart {
         if at == 0 {
             line = line.mark_line(marks(picture, palette));
         }
-        chart = chart.series(line).series(end(curve));
+        chart = chart.line(line).scatter(end(curve));
     }
-    picture.live.iter().fold(chart, |chart, points| chart.series(live(points, palette)))
+    picture.live.iter().fold(chart, |chart, points| chart.line(live(points, palette)))
 }
 
 fn line(curve: &Curve) -> Line {

@@ -10,7 +10,7 @@
 //! worker, or by a bit of one of the first 64. *Fading* takes what each settling brought and took, 512 changes at a
 //! time, and lays it over the picture for half a second: the picture itself never waits for it.
 //!
-//! Charts are options of `charming`'s types, drawn by ECharts (`rates`, `trend`, `curves`, `strips`; `chart` alone knows
+//! Charts are options of `charming`'s types (`option`), drawn by ECharts (`rates`, `trend`, `curves`, `strips`; `chart` alone knows
 //! ECharts). By hand is what ECharts has no chart for or is too slow for: the tree, its lanes and the strips beside them.
 
 pub mod camera;
@@ -19,6 +19,7 @@ pub mod curves;
 pub mod fading;
 pub mod heat;
 pub mod lanes;
+pub mod option;
 pub mod palette;
 pub mod raster;
 pub mod rates;

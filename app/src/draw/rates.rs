@@ -1,6 +1,5 @@
 //! The chart of rates: stored upward, removed downward, one band per worker. Pure.
 
-use charming::Chart;
 use charming::component::{Axis, Grid};
 use charming::element::{
     AreaStyle, AxisLabel, AxisLine, AxisPointer, AxisPointerLink, AxisType, ItemStyle, LineStyle,
@@ -8,6 +7,7 @@ use charming::element::{
 };
 use charming::series::Line;
 
+use super::option::ChartOption;
 use super::palette::{Rgb, css};
 use super::theme::{over_time, time_axis};
 
@@ -27,7 +27,7 @@ pub struct Band {
 }
 
 /// The chart of `bands`.
-pub fn option(bands: &[Band]) -> Chart {
+pub fn option(bands: &[Band]) -> ChartOption {
     let seconds = bands.first().map_or(0, |band| band.stored.len());
     let grid = || Grid::new().left(64).right(10);
     let is_written = |show: bool| AxisLabel::new().show(show).interval(59.0);
@@ -56,7 +56,7 @@ pub fn option(bands: &[Band]) -> Chart {
                 .item_style(ItemStyle::new().color(css(band.colour)))
                 .data(data.to_vec())
         };
-        chart.series(line(0, "stored", &band.stored)).series(line(1, "removed", &band.removed))
+        chart.line(line(0, "stored", &band.stored)).line(line(1, "removed", &band.removed))
     })
 }
 

@@ -1,6 +1,5 @@
 //! Narrow strips over time one below the other, all on one scale. Pure.
 
-use charming::Chart;
 use charming::component::{Axis, Grid};
 use charming::element::{
     AreaStyle, AxisType, ItemStyle, Label, LineStyle, LineStyleType, MarkArea, MarkAreaData, MarkLine,
@@ -8,6 +7,7 @@ use charming::element::{
 };
 use charming::series::Line;
 
+use super::option::ChartOption;
 use super::palette::{Palette, Rgb, css};
 use super::theme::{before_now, over_time, time_axis};
 
@@ -29,7 +29,7 @@ pub struct Strip {
 }
 
 /// The chart of `strips` up to `most`.
-pub fn option(strips: &[Strip], most: f64, palette: &Palette) -> Chart {
+pub fn option(strips: &[Strip], most: f64, palette: &Palette) -> ChartOption {
     let mut chart = over_time();
     for (at, strip) in strips.iter().enumerate() {
         let grid = Grid::new()
@@ -64,7 +64,7 @@ pub fn option(strips: &[Strip], most: f64, palette: &Palette) -> Chart {
         if let Some(limit) = strip.limit {
             line = line.mark_line(dashed(limit, palette));
         }
-        chart = chart.grid(grid).x_axis(time).y_axis(range).series(line);
+        chart = chart.grid(grid).x_axis(time).y_axis(range).line(line);
     }
     chart
 }
@@ -98,7 +98,7 @@ mod tests {
         assert_eq!(line["markArea"]["data"].to_string(), r#"[[{"xAxis":"−2 s"},{"xAxis":"−1 s"}]]"#);
         assert_eq!(line["markLine"]["data"][0]["yAxis"], 4.0);
         assert_eq!(
-            [&option["yAxis"]["max"], &option["xAxis"]["data"][1]],
+            [&option["yAxis"][0]["max"], &option["xAxis"][0]["data"][1]],
             [&serde_json::json!(8.0), &serde_json::json!("−2 s")]
         );
     }

@@ -1,10 +1,10 @@
 //! What all charts have in common, as ECharts' theme, and their time axis. Pure.
 
-use charming::Chart;
 use charming::component::Axis;
-use charming::element::{AxisLabel, AxisType, Tooltip, Trigger};
+use charming::element::{AxisLabel, AxisType, Trigger};
 use serde_json::json;
 
+use super::option::ChartOption;
 use super::palette::{Palette, css};
 
 /// The theme: JSON, as `charming` knows none but ECharts' own. What `charming`'s tooltip cannot say is here too.
@@ -33,8 +33,8 @@ pub fn theme(palette: &Palette, font_px: f64) -> String {
 }
 
 /// A chart whose tooltip shows all lines at the pointer's time.
-pub(super) fn over_time() -> Chart {
-    Chart::new().tooltip(Tooltip::new().trigger(Trigger::Axis))
+pub(super) fn over_time() -> ChartOption {
+    ChartOption::new(Trigger::Axis)
 }
 
 /// Time before now in `points` steps, from left to right, of the chart's `grid`. Only whole minutes are written.

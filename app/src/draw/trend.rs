@@ -1,12 +1,12 @@
 //! A chart of one line over time, with its target; a band where a value is known by its bucket only. Pure.
 
-use charming::Chart;
 use charming::component::{Axis, Grid};
 use charming::element::{
     AreaStyle, AxisType, ItemStyle, LineStyle, LineStyleType, NameLocation, Step, Symbol,
 };
 use charming::series::Line;
 
+use super::option::ChartOption;
 use super::palette::{Rgb, css};
 use super::theme::{over_time, time_axis};
 
@@ -27,7 +27,7 @@ pub struct Trend<'l> {
 }
 
 /// The chart of `trend`, in milliseconds.
-pub fn option(trend: &Trend<'_>) -> Chart {
+pub fn option(trend: &Trend<'_>) -> ChartOption {
     let of = |value: fn((f64, f64)) -> Option<f64>| -> Vec<Option<f64>> {
         trend.values.iter().map(|known| known.and_then(value).map(|v| (v * 10.0).round() / 10.0)).collect()
     };
@@ -53,17 +53,17 @@ pub fn option(trend: &Trend<'_>) -> Chart {
                 .split_number(3),
         )
         // The band is drawn upon a line that is not seen.
-        .series(
+        .line(
             line("at least, ms", trend.colour, 0.0, of(|(low, _)| Some(low))).stack("bucket").step(Step::End),
         )
-        .series(
+        .line(
             line("bucket, ms wide", trend.colour, 0.0, of(|(low, high)| Some(high - low)))
                 .stack("bucket")
                 .step(Step::End)
                 .area_style(AreaStyle::new().opacity(0.3)),
         )
-        .series(line(trend.name, trend.colour, 2.0, of(|(low, high)| (low == high).then_some(low))))
-        .series(
+        .line(line(trend.name, trend.colour, 2.0, of(|(low, high)| (low == high).then_some(low))))
+        .line(
             line("target", trend.target_colour, 1.0, target)
                 .line_style(LineStyle::new().width(1.0).type_(LineStyleType::Dashed)),
         )

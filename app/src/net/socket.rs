@@ -7,6 +7,7 @@ use gloo_timers::future::TimeoutFuture;
 use leptos::prelude::*;
 
 use super::backoff::Backoff;
+use super::snapshot;
 use crate::store::{Broken, Link, Store};
 
 /// The server sends at least one frame a second; after this long without one, what is shown is called stale.
@@ -49,6 +50,11 @@ pub async fn run(store: Store) {
 
 async fn connection(store: Store) -> End {
     store.link.set(Link::Connecting);
+    if store.resume().is_none()
+        && let Some(end) = ended(store, snapshot::fetch(store).await)
+    {
+        return end;
+    }
     let Some(mut socket) = address(store).and_then(|url| WebSocket::open(&url).ok()) else {
         return End::Lost { spoke: false };
     };
@@ -60,13 +66,8 @@ async fn connection(store: Store) -> End {
                 spoke = true;
                 silent_ms = 0;
                 fresh(store, true);
-                match store.take(&bytes) {
-                    Ok(()) => {}
-                    Err(Broken::Resync) => return End::Resync,
-                    Err(Broken::Version(theirs)) => {
-                        store.link.set(Link::Incompatible { theirs });
-                        return End::Incompatible;
-                    }
+                if let Some(end) = ended(store, store.take(&bytes)) {
+                    return end;
                 }
             }
             Either::Left((Some(Ok(Message::Text(_))), _)) => {}
@@ -78,6 +79,17 @@ async fn connection(store: Store) -> End {
                     return End::Lost { spoke };
                 }
             }
+        }
+    }
+}
+
+/// What is to be done where a frame could not be taken.
+fn ended(store: Store, taken: Result<(), Broken>) -> Option<End> {
+    match taken.err()? {
+        Broken::Resync => Some(End::Resync),
+        Broken::Version(theirs) => {
+            store.link.set(Link::Incompatible { theirs });
+            Some(End::Incompatible)
         }
     }
 }

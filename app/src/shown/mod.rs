@@ -7,9 +7,10 @@ mod tests;
 
 use std::ops::Deref;
 
+use radixscope_insight::completeness::Trust;
 use radixscope_model::id::{PoolIx, WorkerIx};
 use radixscope_model::record::{Role, Tier};
-use radixscope_state::cluster::Cluster;
+use radixscope_state::cluster::{Cluster, Coverage};
 use radixscope_state::tree::Tree;
 
 pub use labels::PoolLabel;
@@ -130,22 +131,14 @@ impl<'a> Shown<'a> {
 }
 
 impl Shown<'_> {
-    /// Workers whose KV events were received, and workers that publish them by design. Those that left are neither, nor
-    /// decode workers whose card says that they publish none, nor decode workers in a pool of which nobody ever published.
-    pub fn coverage(&self) -> (usize, usize) {
-        let silent_pools: Vec<PoolIx> =
-            self.cluster.trees().map(|(pool, _)| pool).filter(|&pool| self.is_silent(pool)).collect();
-        let publishes = |worker: &WorkerIx| {
-            self.cluster.worker(*worker).is_some_and(|state| {
-                let is_silent = state.publishes_events == Some(false) && self.is_decode(state.pool);
-                state.gone.is_none() && !is_silent && !silent_pools.contains(&state.pool)
-            })
-        };
-        let publishers: Vec<WorkerIx> = self.worker_list().filter(publishes).collect();
-        let has_events = |worker: &&WorkerIx| {
-            self.cluster.worker(**worker).is_some_and(|state| state.last_event_ms.is_some())
-        };
-        (publishers.iter().filter(has_events).count(), publishers.len())
+    /// How much of what the workers of the pools shown hold is known.
+    pub fn coverage(&self) -> Coverage {
+        self.cluster.coverage(self.cluster.pools_in_use().into_iter().filter(|&pool| self.has(pool)))
+    }
+
+    /// Whether figures of the tree that is drawn may stand.
+    pub fn trust(&self) -> Trust {
+        Trust::of(self.cluster, self.pool)
     }
 
     /// Whether the pool drawn has no tree because its workers decode and publish nothing.

@@ -1,7 +1,9 @@
 //! Pools as they are chosen, named and added up.
 
 use radixscope_model::id::{BlockHash, DecisionId, Millis, PoolIx, Seq, TokensHash, Worker, WorkerIx};
-use radixscope_model::record::{Block, Decision, DecisionSource, Entry, GoneWhy, Record, Role, RoleEvidence};
+use radixscope_model::record::{
+    Block, Decision, DecisionSource, Entry, GoneWhy, KnowledgeWhy, Record, Role, RoleEvidence, TreeKnowledge,
+};
 use radixscope_state::cluster::Cluster;
 
 use super::{PoolQuery, Shown, ShownPools, Sums, Unit};
@@ -193,18 +195,20 @@ fn decode_choices_have_no_hit_rate() {
 }
 
 #[test]
-fn coverage_counts_who_publishes_by_design_and_is_there() {
+fn coverage_is_of_the_pools_shown_and_of_who_publishes_by_design() {
     let mut fixture = disaggregated();
-    assert_eq!(fixture.all().coverage(), (0, 1), "decode workers that never published do not count");
+    let workers = |fixture: &Fixture| fixture.all().coverage().workers;
+    assert_eq!(workers(&fixture), 1, "decode workers that never published do not count");
     fixture.store(WorkerIx(0), 1);
-    assert_eq!(fixture.all().coverage(), (1, 1));
+    let (worker, knowledge) = (WorkerIx(0), TreeKnowledge::Complete);
+    fixture.fold(Record::Knowledge { worker, knowledge, why: KnowledgeWhy::FromFirstEvent });
+    let coverage = fixture.all().coverage();
+    assert_eq!((coverage.complete, coverage.workers, coverage.share()), (1, 1, Some(1.0)));
     fixture.store(WorkerIx(1), 1);
-    assert_eq!(fixture.all().coverage(), (2, 3), "one of them does, so the other should");
+    assert_eq!(workers(&fixture), 3, "one of them does, so the other should");
     fixture.card(WorkerIx(2), None, Some(false));
-    assert_eq!(fixture.all().coverage(), (2, 2), "by its card it does not");
+    assert_eq!(workers(&fixture), 2, "by its card it does not");
     fixture.fold(Record::Gone { worker: WorkerIx(1), why: GoneWhy::Log });
-    assert_eq!(fixture.all().coverage(), (1, 1), "who left does not count");
-    let mut aggregated = two_models();
-    aggregated.card(WorkerIx(0), None, Some(false));
-    assert_eq!(aggregated.all().coverage(), (0, 4), "whoever prefills and publishes nothing is not covered");
+    assert_eq!(workers(&fixture), 1, "who left does not count");
+    assert_eq!(two_models().only("dynamo/backend").coverage().workers, 2);
 }

@@ -1,13 +1,13 @@
-//! A chart in a panel: drawn after the page is painted, again where what it shows, its size or its colours change. The
-//! library is fetched again if it could not be.
+//! A chart in a panel: drawn after the page shows its figures, again where what it shows, its size or its colours change.
+//! The library is fetched again if it could not be.
 
-use charming::Chart;
 use gloo_timers::future::TimeoutFuture;
 use leptos::html;
 use leptos::prelude::*;
 
 use super::resize;
 use crate::draw::chart::Drawing;
+use crate::draw::option::ChartOption;
 use crate::draw::palette::Palette;
 use crate::draw::theme::theme;
 use crate::store::Store;
@@ -33,12 +33,12 @@ pub(super) fn Charted(
     #[prop(default = "chart-box")]
     class: &'static str,
     /// What is drawn, in the colours given.
-    option: impl Fn(&Palette) -> Option<Chart> + 'static,
+    option: impl Fn(&Palette) -> Option<ChartOption> + 'static,
 ) -> impl IntoView {
     let frame = NodeRef::<html::Div>::new();
     let drawing = StoredValue::new_local(None::<Drawing>);
     let (loaded, failed) = (RwSignal::new(false), RwSignal::new(false));
-    load_after_first_paint(frame, drawing, loaded, failed);
+    load_after_figures(store, frame, drawing, loaded, failed);
     let palette = Memo::new(move |_| Palette::read(theme::token, dark.get(), store.workers.get()));
     Effect::new(move |_| {
         if !loaded.get() {
@@ -61,19 +61,24 @@ pub(super) fn Charted(
     }
 }
 
-/// Makes `frame` ready for a chart once it is in the document; `loaded` and `failed` say how it went.
-fn load_after_first_paint(
+/// Makes `frame` ready for a chart once it is in the document and the state is there; `loaded` and `failed` say how it
+/// went. Fetched earlier, the library would delay the state, which comes over the same line.
+fn load_after_figures(
+    store: Store,
     frame: NodeRef<html::Div>,
     drawing: StoredValue<Option<Drawing>, LocalStorage>,
     loaded: RwSignal<bool>,
     failed: RwSignal<bool>,
 ) {
     Effect::new(move |_| {
+        if !store.ready() {
+            return;
+        }
         let Some(element) = frame.get() else { return };
         resize::observe(&element, move || {
             drawing.try_with_value(|d| d.iter().for_each(Drawing::resize)).unwrap_or_default()
         });
-        // Two frames: the first paints the page.
+        // Two frames: the first paints the figures.
         request_animation_frame(move || {
             request_animation_frame(move || {
                 leptos::task::spawn_local(async move {

@@ -1,8 +1,10 @@
 //! Parts that panels share: their frame, a number with its name, what an empty panel says.
 
 use leptos::prelude::*;
+use radixscope_insight::completeness::Trust;
 use radixscope_model::record::Severity;
 
+use crate::format::UNKNOWN;
 use crate::store::{Feed, Store, time_of_day};
 use crate::url::Panel;
 
@@ -24,6 +26,35 @@ pub(super) fn Figure(
         <span class="figure" title=title>
             <b data-testid=id>{value}</b>
             <span>{label}</span>
+        </span>
+    }
+}
+
+/// A figure that needs every block of the pool drawn: withheld, or marked, where blocks are missing.
+#[component]
+pub(super) fn TrustedFigure(
+    store: Store,
+    label: &'static str,
+    id: &'static str,
+    #[prop(into)] value: Signal<String>,
+    #[prop(into)] title: Signal<String>,
+) -> impl IntoView {
+    let trust = Memo::new(move |_| store.on_beat(|shown| shown.trust()));
+    let value = move || match trust.get() {
+        Trust::Withheld(_) => UNKNOWN.to_owned(),
+        Trust::Whole | Trust::Marked(_) => value.get(),
+    };
+    let title = move || match trust.get() {
+        Trust::Withheld(why) => format!("Withheld: {why}"),
+        Trust::Whole => title.get(),
+        Trust::Marked(of) => format!("{}: {of}", title.get()),
+    };
+    let mark = move || trust.with(|trust| trust.mark().map(str::to_owned));
+    view! {
+        <span class="figure" class:withheld=move || trust.with(|trust| trust.withheld().is_some()) title=title>
+            <b data-testid=id>{value}</b>
+            <span>{label}</span>
+            {move || mark().map(|of| view! { <em data-testid=format!("{id}-mark")>{of}</em> })}
         </span>
     }
 }

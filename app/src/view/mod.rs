@@ -1,5 +1,6 @@
 //! The page: what stands where. One file a panel; panels read the store and know nothing of each other.
 
+mod ask;
 mod charted;
 mod chip;
 mod clipboard;

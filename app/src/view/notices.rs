@@ -3,6 +3,7 @@
 
 use leptos::prelude::*;
 use radixscope_export::finding_ticket::severity_word;
+use radixscope_insight::completeness::coverage_words;
 use radixscope_model::record::{Finding, LinkState, Phase, Severity};
 use radixscope_state::cluster::Cluster;
 
@@ -64,6 +65,7 @@ pub(super) fn Notices(store: Store) -> impl IntoView {
         all.extend(unknown_pool(store).map(|text| Notice::new("notice-pool", "warn", text)));
         all.extend(store.misread.get().into_iter().map(|text| Notice::new("notice-address", "warn", text)));
         all.extend(of_server());
+        all.extend(of_completeness(store));
         if store.address.with(|a| a.panel == Panel::Overview) {
             let mut found = store.on_beat(|shown| of_findings(shown));
             // What was checked when data came is not known to be so now.
@@ -137,6 +139,32 @@ fn of_findings(cluster: &Cluster) -> Option<Notice> {
         text = format!("✓ No findings · {checked} rules checked");
     }
     Some(Notice { act: Some(Act::ShowFindings), ..Notice::new("notice-findings", level, text) })
+}
+
+/// On panels that rest on the tree: that it lacks blocks. The overview names the finding.
+fn of_completeness(store: Store) -> Option<Notice> {
+    let rests_on_tree = store.address.with(|address| {
+        matches!(
+            address.panel,
+            Panel::Tree
+                | Panel::Workers
+                | Panel::Decisions
+                | Panel::WhatIf
+                | Panel::Counterfactual
+                | Panel::Memory
+        )
+    });
+    if !rests_on_tree || !store.ready() {
+        return None;
+    }
+    let coverage = store.on_beat(|shown| shown.coverage());
+    (!coverage.is_whole()).then(|| {
+        let text = format!(
+            "The tree lacks blocks: {}. Shares, duplicates and costs of candidates are withheld or marked until it is complete.",
+            coverage_words(&coverage)
+        );
+        Notice { act: Some(Act::ShowFindings), ..Notice::new("notice-partial", "warn", text) }
+    })
 }
 
 fn of_link(store: Store) -> Option<Notice> {

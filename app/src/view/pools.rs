@@ -1,7 +1,9 @@
 //! The pools: which of them every panel shows, and what a named one is called.
 
 use leptos::prelude::*;
+use radixscope_insight::completeness::Trust;
 use radixscope_model::id::PoolIx;
+use radixscope_model::sort;
 
 use crate::format;
 use crate::shown::{PoolLabel, PoolQuery};
@@ -46,8 +48,10 @@ pub(super) fn TreePools(store: Store) -> impl IntoView {
     let labels = store.labels;
     let drawn = Memo::new(move |_| store.pool());
     let shared = move |pool: PoolIx| {
-        let totals = store.on_beat(|shown| shown.cluster.tree(pool).totals());
+        let (totals, trust) =
+            store.on_beat(|shown| (shown.cluster.tree(pool).totals(), Trust::of(shown.cluster, pool)));
         match totals.nodes {
+            _ if trust.withheld().is_some() => "incomplete".to_owned(),
             0 => "no block".to_owned(),
             nodes => format!("{} shared", format::percent(totals.shared as f64 / nodes as f64)),
         }
@@ -69,7 +73,7 @@ pub(super) fn TreePools(store: Store) -> impl IntoView {
     };
     let ordered = move || {
         let mut all = labels.get();
-        all.sort_by_key(|label| label.pool != drawn.get());
+        sort::sort_by_key(&mut all, |label| label.pool != drawn.get());
         all.into_iter().map(one).collect_view()
     };
     view! {

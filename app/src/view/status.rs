@@ -1,6 +1,7 @@
 //! The status bar: is it connected, is it current, is it complete, is it right.
 
 use leptos::prelude::*;
+use radixscope_insight::completeness::coverage_words;
 use radixscope_model::record::LinkState;
 
 use super::losses::LOSSES_ID;
@@ -9,7 +10,7 @@ use super::pools::PoolSwitch;
 use crate::format::{self, UNKNOWN};
 use crate::shown::Unit;
 use crate::store::{Feed, Link, Shown, Store};
-use crate::url::Theme;
+use crate::url::{Panel, Theme};
 
 /// The bar at the top.
 #[component]
@@ -97,9 +98,15 @@ fn Facts(store: Store) -> impl IntoView {
             None => text.get(),
         })
     };
-    let coverage = look(|shown| {
-        let (received, publishers) = shown.coverage();
-        format!("{received}/{publishers} workers")
+    let coverage = look(|shown| coverage_words(&shown.coverage()));
+    let lacks = Memo::new(move |_| store.ready() && store.on_beat(|shown| !shown.coverage().is_whole()));
+    let coverage_title = look(|shown| {
+        let coverage = shown.coverage();
+        let used = coverage.used_blocks.map_or("an unknown number of".to_owned(), format::count);
+        format!(
+            "{} of {used} blocks that workers hold are in the tree. Complete: every block of the worker is known. Workers that left and decode workers that by design publish no KV events do not count; click for what is missing",
+            format::count(coverage.known_blocks)
+        )
     });
     let lag =
         look(|c| c.sources().iter().filter_map(|s| s.lag_ms).max().map_or(UNKNOWN.to_owned(), format::lag));
@@ -154,8 +161,11 @@ fn Facts(store: Store) -> impl IntoView {
         }
     };
     view! {
-        <Fact label="Coverage" id="coverage" value=live(coverage)
-            title="Workers whose KV events were received / workers that publish them: those that left and decode workers that by design publish none do not count"/>
+        <button class="fact coverage" class:some=lacks title=coverage_title
+            on:click=move |_| store.address.update(|address| address.panel = Panel::Workers)>
+            <span>"Coverage"</span>
+            <b data-testid="coverage">{live(coverage)}</b>
+        </button>
         <Fact label="Lag" id="lag" value=live(lag)
             title="Arrival minus publication of the slowest recent message, by the publisher's and the server's clock"/>
         <button class="fact" class:some=move || { lost.get() + gaps.get() > 0 } popovertarget=LOSSES_ID title=lost_title

@@ -1,10 +1,12 @@
 //! The workers: what each holds, how fast it changes, and facts about it that may point at a fault.
 
 use leptos::prelude::*;
+use radixscope_insight::completeness::{asking_words, known_words, why_words};
 use radixscope_model::id::{Millis, PoolIx, WorkerIx};
-use radixscope_model::record::Tier;
+use radixscope_model::record::{Asking, Tier};
 use radixscope_state::cluster::{CapacitySource, Cluster, Sign, Sourced, TierCounts, WorkerState};
 
+use super::ask::AskForBlocks;
 use super::chip::Chip;
 use super::figure::{Empty, Figure, PanelHead};
 use crate::format::{self, UNKNOWN};
@@ -34,6 +36,12 @@ struct Row {
     sign: &'static str,
     sign_title: &'static str,
     facts: Vec<(&'static str, String)>,
+    /// What is missing of it and why, where blocks are.
+    lacks: Option<String>,
+    /// What is done about that, and when to ask for more.
+    asking: Option<String>,
+    /// Whether the reader may ask it for its blocks.
+    can_ask: bool,
 }
 
 /// The panel.
@@ -104,11 +112,13 @@ fn NoWorkers(store: Store) -> impl IntoView {
             fallback=|| view! { <Empty id="workers-wait" head="Waiting for the server's state"/> }>
             <Empty id="workers-empty" head="No worker known yet">
                 <p>
-                    "Workers appear with their first KV event, load report or routing decision. If they serve requests
-                    and stay unseen: from Dynamo 1.3 on, events are on NATS only with "
-                    <code>"DYN_EVENT_PLANE=nats"</code> " on frontends and workers alike; KV events need "
-                    <code>"--kv-events-config"</code> " (vLLM) or " <code>"--publish-events-and-metrics"</code>
-                    " (TensorRT-LLM); and this server has to listen to their NATS server."
+                    "Workers appear with their first KV event, load report or routing decision, or at once with "
+                    <code>"--discovery"</code> ". If they serve requests and stay unseen: from Dynamo 1.3 on, events are on ZeroMQ,
+                    which " <code>"--discovery etcd://HOST:2379"</code> " or " <code>"--discovery file:DIR"</code>
+                    " finds, and on NATS only with " <code>"DYN_EVENT_PLANE=nats"</code>
+                    " on frontends and workers alike; KV events need " <code>"--kv-events-config"</code> " (vLLM) or "
+                    <code>"--publish-events-and-metrics"</code> " (TensorRT-LLM). "
+                    <code>"radixscope sources"</code> " lists what a cluster offers."
                 </p>
             </Empty>
         </Show>
@@ -144,7 +154,7 @@ fn WorkerRow(store: Store, worker: WorkerIx) -> impl IntoView {
                     </button>
                 </th>
                 <td class="held" title=of(|r| &r.held_title)>
-                    <span class="meter" class:guess=move || row.with(|r| !r.of_capacity) aria-hidden="true">
+                    <span class="meter" class:guess=move || row.with(|r| !r.of_capacity) class:lacks=move || row.with(|r| r.lacks.is_some()) aria-hidden="true">
                         <i style=move || row.with(|r| format!("width:{};--c:var({})", r.bar, crate::draw::palette::token(worker, store.workers.get())))></i>
                     </span>
                     <span data-testid="held">{of(|r| &r.held)}</span>
@@ -155,6 +165,13 @@ fn WorkerRow(store: Store, worker: WorkerIx) -> impl IntoView {
                 <td class="n c-overlap" title=of(|r| &r.overlap_title) data-testid="overlap">{of(|r| &r.overlap)}</td>
                 <td class="n c-age">{of(|r| &r.age)}</td>
             </tr>
+            <Show when=move || row.with(|r| r.lacks.is_some())>
+                <tr class="worker-facts"><td colspan="7" data-testid="knowledge">
+                    {of(|r| r.lacks.as_ref().unwrap_or(&r.tail))}
+                    {move || row.with(|r| r.asking.clone()).map(|words| view! { <span class="quiet" data-testid="asking">{words}</span> })}
+                    <Show when=move || row.with(|r| r.can_ask)><AskForBlocks store worker/></Show>
+                </td></tr>
+            </Show>
             <Show when=move || row.with(|r| !r.facts.is_empty())>
                 <tr class="worker-facts"><td colspan="7">
                     {move || {
@@ -177,6 +194,8 @@ fn look(cluster: &Cluster, ix: WorkerIx, w: &WorkerState, now: Millis, is_curren
     let rate = |per_second: Option<f64>| per_second.map_or(UNKNOWN.to_owned(), format::rate);
     let totals = cluster.decisions().totals_of(ix);
     let sign = w.sign(now);
+    let is_incomplete = cluster.is_incomplete(ix);
+    let knowledge = &w.knowledge;
     let rank = if w.id.dp_rank > 0 { format!(" dp {}", w.id.dp_rank) } else { String::new() };
     Row {
         tail: format!("{}{rank}", format::tail(w.id.id.0)),
@@ -200,6 +219,12 @@ fn look(cluster: &Cluster, ix: WorkerIx, w: &WorkerState, now: Millis, is_curren
             Sign::Gone => "Gone: it left the deployment",
         },
         facts: facts(cluster, ix, w),
+        lacks: is_incomplete
+            .then(|| format!("Known {}: {}", known_words(cluster, ix), why_words(knowledge.why))),
+        asking: asking_words(knowledge, now).filter(|_| is_incomplete),
+        can_ask: is_incomplete
+            && is_current
+            && matches!(knowledge.asking, Asking::OnRequest | Asking::Failed { .. }),
     }
 }
 
@@ -265,7 +290,13 @@ fn facts(cluster: &Cluster, ix: WorkerIx, w: &WorkerState) -> Vec<(&'static str,
         "removals of unknown blocks",
     );
     add("fact-empty-stores", w.empty_stores_total, "empty store", "empty stores");
-    add("fact-missed", w.missed_total, "event missed", "events missed");
+    add(
+        "fact-missed",
+        w.missed_total - w.recovered_total.min(w.missed_total),
+        "event missed",
+        "events missed",
+    );
+    add("fact-recovered", w.recovered_total, "missed event got back", "missed events got back");
     add("fact-cleared", w.cleared_total, "time cleared", "times cleared");
     facts.extend(tier_facts(cluster, ix, w));
     facts

@@ -86,7 +86,7 @@ mod tests {
         let workers: Vec<_> = workers.iter().map(|of| (of.instance_id.0, &*of.component)).collect();
         assert_eq!((is_ready, workers), (true, vec![(WORKER, "backend")]));
         let [query] = &query_endpoints[..] else { panic!("one answers queries: {query_endpoints:?}") };
-        assert_eq!((query.worker, query.publisher_id), (Worker::new(WORKER, 0), Some(0xcd50_0576_03889)));
+        assert_eq!((query.worker, query.publisher_id), (Worker::new(WORKER, 0), Some(0x000c_d500_5760_3889)));
     }
 
     #[test]

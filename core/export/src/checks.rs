@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 
 use radixscope_model::id::{Millis, Seq, WorkerIx};
 use radixscope_model::record::{Finding, Phase, RuleStatus, Severity};
+use radixscope_model::sort;
 use radixscope_state::cluster::Cluster;
 
 /// The findings that are asked for, the worst first.
@@ -32,7 +33,9 @@ impl Wanted {
         };
         let mut findings: Vec<_> = cluster.findings().iter().filter(is_meant).collect();
         let is_over = |finding: &Finding| finding.phase == Phase::Cleared;
-        findings.sort_by_key(|f| (is_over(f), Reverse((f.severity, !f.cause.is_empty(), f.first_ms))));
+        sort::sort_by_key(&mut findings, |f| {
+            (is_over(f), Reverse((f.severity, !f.cause.is_empty(), f.first_ms)))
+        });
         findings
     }
 }

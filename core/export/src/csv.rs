@@ -7,7 +7,7 @@ use radixscope_model::formula::Formula;
 use radixscope_model::record::{DecisionSource, Outcome};
 use radixscope_state::cluster::{Cluster, DecisionEntry};
 
-const HEADER: [&str; 31] = [
+const HEADER: [&str; 32] = [
     "decision_id",
     "seq",
     "at_ms",
@@ -31,6 +31,7 @@ const HEADER: [&str; 31] = [
     "prefill_load_scale",
     "candidates",
     "completeness",
+    "partial_tree",
     "sources",
     "first_token_ms",
     "ended_ms",
@@ -81,6 +82,7 @@ fn row(cluster: &Cluster, decided: &DecisionEntry) -> Option<[String; HEADER.len
         finite(decision.prefill_factor.filter(|_| !is_a)),
         known(Some(decision.candidates.len()).filter(|&candidates| candidates > 0)),
         decision.completeness.as_str().to_owned(),
+        decided.partial.to_string(),
         sources.join(" "),
         known(progress.first_token_ms),
         known(progress.ended_ms),

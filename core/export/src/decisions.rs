@@ -116,6 +116,9 @@ struct DecisionRow {
     /// Every source that told something of it.
     sources: Vec<DecisionSource>,
     completeness: Completeness,
+    /// What was computed here rests on a tree that lacked blocks: overlaps of `candidates` may be too small and their costs too
+    /// high, so there is no margin and no lost affinity.
+    partial: bool,
     /// Why the costs of all workers could not be computed though the prompt is known: `block_size_unknown`,
     /// `state_unknown` (what workers held and did at that time), `overlap_differs` or `cost_differs` (computed, they
     /// are not what the router reported).
@@ -233,6 +236,7 @@ impl DecisionRow {
             source: decision.source,
             sources: decided.sources().collect(),
             completeness: decision.completeness,
+            partial: decided.partial,
             not_reconstructed: decision.not_reconstructed,
             verdict: decided.cache_outcome().as_str(),
             margin_blocks: decided.margin_blocks().ok(),

@@ -106,6 +106,7 @@ const fn belief(belief: Belief) -> &'static str {
         Belief::Nothing => "nothing",
         Belief::NoEngine => "no_engine",
         Belief::NoEvents => "no_events",
+        Belief::Partial => "partial",
         Belief::Plausible(_) => "plausible",
         Belief::EngineAbove(_) => "engine_above",
         Belief::AboveCapacity(_) => "above_capacity",

@@ -96,6 +96,17 @@ fn of_workers(part: u32, whole: u32) -> String {
     format!("{} workers", of(part, whole))
 }
 
+/// What an answer about a prompt rests on where the tree of its pool lacks blocks; `None`: it lacks none.
+pub fn note(cluster: &Cluster, pool: PoolIx) -> Option<String> {
+    let coverage = cluster.coverage([pool]);
+    (!coverage.is_whole()).then(|| {
+        format!(
+            "The tree lacks blocks ({}): workers may hold more of the prompt than shown, so the ranking may be wrong.",
+            coverage_words(&coverage)
+        )
+    })
+}
+
 /// `861 of 1,600 used blocks`; `861 blocks, of how many is not known`.
 pub fn known_words(cluster: &Cluster, worker: WorkerIx) -> String {
     match cluster.known_of_used(worker) {

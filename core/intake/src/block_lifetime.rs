@@ -86,6 +86,12 @@ impl BlockLifetimes {
                     self.removed(at, *worker, hash);
                 }
             }
+            // Somebody removed them, and nobody saw when.
+            Record::DumpRemoved { worker, tier: None, hashes } => {
+                for &hash in hashes.iter().filter(|&&hash| is_followed(hash)) {
+                    self.followed.swap_remove(&(*worker, hash));
+                }
+            }
             // Not for want of room, so that it says nothing of how long blocks live.
             Record::Cleared { worker, all_ranks: true } => {
                 let process = |worker: WorkerIx| cluster.worker(worker).map(|worker| worker.id.id);

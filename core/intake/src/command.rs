@@ -23,8 +23,10 @@ pub enum Command {
     Listen(ZmqChannel),
     /// The publisher is gone.
     Unlisten {
-        /// Which.
+        /// Where it was.
         endpoint: String,
+        /// Which: another one may be there already.
+        publisher_id: u64,
     },
 }
 

@@ -3,6 +3,7 @@
 //! What is observed of a request is joined and completed with what the state knows at that moment, and only then a record:
 //! so the log, every viewer and every recording hold the finished decision, and no viewer needs the prompts.
 
+use crate::attach::TreeDumps;
 use crate::block_lifetime::BlockLifetimes;
 use crate::command::Command;
 use crate::ingest::{Ingest, Missing, Out, Published, RequestObservation, Sink};
@@ -10,6 +11,7 @@ use crate::payload::Received;
 use crate::routing::{Routing, is_known, returns};
 use radixscope_model::id::{Millis, SourceIx, Worker, WorkerIx};
 use radixscope_model::record::{Entry, MissedCause, Record, SourceKind, Topic};
+use radixscope_state::cluster::Cluster;
 use radixscope_state::sink::RecordSink;
 
 /// Turns what sources received into records of a sink.
@@ -66,16 +68,28 @@ impl Intake {
         for record in self.block_lifetimes.flush(at_ms) {
             sink.append(&Entry { at_ms, record });
         }
+        let Self { ingest, routing, block_lifetimes } = self;
+        ingest.attend(at_ms, &mut Through { routing, block_lifetimes, sink });
     }
 
     /// What sources are to do, since the last call.
     pub fn commands(&mut self) -> Vec<Command> {
-        Vec::new()
+        self.ingest.commands()
     }
 
-    /// Has a worker asked for its blocks. `false`: nothing tells where.
-    pub fn request_dump(&mut self, _worker: Worker) -> bool {
-        false
+    /// Has a worker asked for its blocks. `false`: nothing tells where, or nobody may be asked.
+    pub fn request_dump(&mut self, worker: Worker) -> bool {
+        self.ingest.request_dump(worker)
+    }
+
+    /// Which workers are asked for their blocks from now on.
+    pub fn set_tree_dumps(&mut self, mode: TreeDumps) {
+        self.ingest.set_tree_dumps(mode);
+    }
+
+    /// How often the tree is compared with what workers answer, in milliseconds; `None`: never.
+    pub fn set_verify_every(&mut self, every_ms: Option<u64>) {
+        self.ingest.set_verify_every(every_ms);
     }
 
     /// How long blocks live.
@@ -105,6 +119,10 @@ impl<J: RecordSink> Through<'_, J> {
 }
 
 impl<J: RecordSink> Sink for Through<'_, J> {
+    fn cluster(&self) -> &Cluster {
+        self.sink.cluster()
+    }
+
     fn record(&mut self, entry: Entry<'_>) {
         self.kv_event(entry, Published::default());
     }

@@ -4,6 +4,7 @@
 //! changes it; does no I/O.
 #![forbid(unsafe_code)]
 
+mod attach;
 mod block_lifetime;
 pub mod command;
 mod ingest;
@@ -12,6 +13,7 @@ mod nats_subjects;
 pub mod payload;
 pub mod routing;
 
+pub use attach::TreeDumps;
 pub use block_lifetime::BlockLifetimes;
 pub use command::Command;
 pub use ingest::{Break, Missing};

@@ -21,6 +21,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
+use radixscope_dynamo::DecodeError;
 use radixscope_dynamo::subject::Subject;
 use radixscope_dynamo::tree_query::{QueryFailed, TreeAnswer};
 use radixscope_model::id::{Millis, SourceIx};
@@ -95,6 +96,15 @@ pub enum Payload {
         /// Size of the answer as it was received, in bytes.
         size_bytes: usize,
     },
+    /// A message of which the source could not even read the outside. It counts as bad input.
+    Unreadable {
+        /// What it was about.
+        topic: Topic,
+        /// What is wrong with it.
+        error: Box<DecodeError>,
+        /// Its size, in bytes.
+        size_bytes: usize,
+    },
     /// From here on everything that publishers say is received.
     Subscribed {
         /// The publisher. `None`: all whose messages this source receives.
@@ -119,6 +129,7 @@ impl Payload {
             Self::Scrape { .. } => Topic::Metrics,
             Self::Health { .. } => Topic::Health,
             Self::TreeAnswer { .. } => Topic::TreeDump,
+            Self::Unreadable { topic, .. } => *topic,
             Self::Subscribed { .. } => Topic::Other,
         }
     }
@@ -132,7 +143,7 @@ impl Payload {
             | Self::Scrape { text: bytes, .. }
             | Self::Health { answer: bytes, .. } => bytes.len(),
             Self::Discovery { key, value, .. } => key.len() + value.as_ref().map_or(0, Bytes::len),
-            Self::TreeAnswer { size_bytes, .. } => *size_bytes,
+            Self::TreeAnswer { size_bytes, .. } | Self::Unreadable { size_bytes, .. } => *size_bytes,
             Self::Subscribed { .. } => 0,
         }
     }

@@ -11,4 +11,5 @@ pub mod number_format;
 pub mod percentile;
 pub mod range;
 pub mod record;
+pub mod sort;
 pub mod units;

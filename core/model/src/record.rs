@@ -736,6 +736,8 @@ pub enum GoneWhy {
     Metrics,
     /// Nobody spoke of it for long, and its place was needed.
     Silent,
+    /// Discovery no longer holds its endpoint or its model card.
+    Discovery,
 }
 
 /// How long blocks live on a worker, over the last minute. Measured on the blocks whose hash falls into a fixed
@@ -994,7 +996,7 @@ words! {
 }
 words! {
     /// Name in the API.
-    GoneWhy { Log => "log", Health => "health", Metrics => "metrics", Silent => "silent" }
+    GoneWhy { Log => "log", Health => "health", Metrics => "metrics", Silent => "silent", Discovery => "discovery" }
 }
 words! {
     /// Name in the API.

@@ -7,6 +7,7 @@ use crate::cluster::Cluster;
 use crate::tree::NodeId;
 use radixscope_model::id::{BlockHash, DecisionId, PoolIx, TokensHash, WorkerIx};
 use radixscope_model::number_format::count;
+use radixscope_model::sort;
 
 /// Longest text that is looked at, in bytes: ids of requests are shorter by far.
 pub const MAX_TEXT: usize = 256;
@@ -193,7 +194,7 @@ fn blocks(cluster: &Cluster, hash: BlockHash) -> Vec<Found> {
         }
     }
     let mut found: Vec<((PoolIx, NodeId), Vec<WorkerIx>)> = by_node.into_iter().collect();
-    found.sort_by_key(|((pool, node), workers)| {
+    sort::sort_by_key(&mut found, |((pool, node), workers)| {
         (!cluster.tree(*pool).is_attached(*node), workers.first().copied())
     });
     found.into_iter().map(|((pool, node), workers)| Found::Block { pool, node, workers }).collect()

@@ -6,7 +6,7 @@ use radixscope_router::RouterSettings;
 use radixscope_sim::{Fault, FaultPlan, Topology};
 
 use super::checks::checks;
-use super::server::Feed;
+use super::server::{Feed, Feeds};
 use super::{Failure, server};
 use crate::config::{Demo, Router, Simulation};
 use crate::shutdown::Shutdown;
@@ -19,7 +19,8 @@ pub(super) async fn run(options: Demo, stopped: Shutdown) -> Result<(), Failure>
     let name = "simulated cluster".to_owned();
     let feed =
         Feed::new(name, SourceKind::Simulator, move |to, stopped| demo::run(config, pace, to, stopped));
-    server::run(options.http, &options.limits, checks(&options.judged)?, vec![feed], stopped).await
+    server::run(options.http, &options.limits, checks(&options.judged)?, Feeds::only(vec![feed]), stopped)
+        .await
 }
 
 pub(super) fn pace(options: &Simulation) -> demo::Pace {

@@ -7,6 +7,7 @@ mod publish;
 mod serve;
 mod server;
 mod sources;
+mod survey;
 
 use std::process::ExitCode;
 
@@ -35,6 +36,7 @@ pub fn run(cli: Cli) -> ExitCode {
         Command::Serve(serve) => (&serve.log, logging::DEFAULT_FILTER),
         Command::Demo(demo) => (&demo.log, logging::DEFAULT_FILTER),
         Command::Check(check) => (&check.log, check::DEFAULT_LOG),
+        Command::Sources(survey) => (&survey.log, check::DEFAULT_LOG),
     };
     // A pipeline must not take what stands in the way of a check for a finding.
     let is_check = matches!(cli.command, Command::Check(_));
@@ -94,6 +96,7 @@ async fn run_async(command: Command) -> Result<ExitCode, Failure> {
     });
     match command {
         Command::Check(options) => return check::run(options, stopped).await,
+        Command::Sources(options) => return survey::run(options, stopped).await,
         Command::Serve(options) => serve::run(options, stopped).await,
         Command::Demo(options) => match options.nats.clone() {
             Some(url) => publish::run(options, url, stopped).await,

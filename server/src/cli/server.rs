@@ -9,6 +9,7 @@ use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
 
 use radixscope_insight::check::Checks;
+use radixscope_intake::TreeDumps;
 use radixscope_model::record::SourceKind;
 
 use super::Failure;
@@ -42,6 +43,28 @@ impl Feed {
     {
         Self { named: (name, kind), run: Box::new(|to, stopped| Box::pin(run(to, stopped))) }
     }
+
+    /// What kind of source it is.
+    pub(super) fn kind(&self) -> SourceKind {
+        self.named.1
+    }
+}
+
+/// The sources of a server.
+pub(super) struct Feeds {
+    /// Each of them.
+    pub(super) feeds: Vec<Feed>,
+    /// Which workers are asked for their blocks.
+    pub(super) tree_dumps: TreeDumps,
+    /// How often blocks are compared with workers' answers; zero never.
+    pub(super) verify_every: Duration,
+}
+
+impl Feeds {
+    /// Sources without workers that are asked.
+    pub(super) fn only(feeds: Vec<Feed>) -> Self {
+        Self { feeds, tree_dumps: TreeDumps::Off, verify_every: Duration::ZERO }
+    }
 }
 
 /// The hub and its sources at work.
@@ -56,9 +79,10 @@ pub(super) struct Listening {
 pub(super) fn listen(
     limits: &Limits,
     checks: Checks,
-    feeds: Vec<Feed>,
+    Feeds { feeds, tree_dumps, verify_every }: Feeds,
     stopped: &Shutdown,
 ) -> Result<Listening, Failure> {
+    let verify_every_ms = u64::try_from(verify_every.as_millis()).ok().filter(|&every| every > 0);
     let config = HubConfig {
         max_nodes: limits.max_nodes,
         queue: QueueLimits {
@@ -66,6 +90,8 @@ pub(super) fn listen(
             bytes: limits.queue_mib as usize * MIB,
         },
         log_bytes: limits.log_mib as usize * MIB,
+        tree_dumps,
+        verify_every_ms,
     };
     let named: Vec<_> = feeds.iter().map(|feed| feed.named.clone()).collect();
     let Started { hub, sources, task } = Hub::start(config, checks, &named, stopped.clone());
@@ -95,7 +121,7 @@ pub(super) async fn run(
     http: Http,
     limits: &Limits,
     checks: Checks,
-    feeds: Vec<Feed>,
+    feeds: Feeds,
     mut stopped: Shutdown,
 ) -> Result<(), Failure> {
     let access = AccessRules::of(&http.access).map_err(|error| Failure::Usage(error.into()))?;

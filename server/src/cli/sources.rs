@@ -1,28 +1,62 @@
 //! The sources that the command line names, for `serve` and `check` alike.
 
 use anyhow::anyhow;
+use tokio::sync::mpsc;
 
 use radixscope_model::record::SourceKind;
 
 use super::Failure;
-use super::server::Feed;
-use crate::config::{LogFile, MetricsUrl, Sources};
-use crate::source::{logs, nats, prometheus};
+use super::server::{Feed, Feeds};
+use crate::config::{LogFile, MetricsUrl, Sources, TreeDumps};
+use crate::source::{discovery, logs, nats, prometheus, trees, zmq};
+
+/// Whether nothing is named that could be listened to.
+pub(super) fn is_nothing(from: &Sources) -> bool {
+    let Sources { nats, discovery, zmq, logs, prometheus, .. } = from;
+    let has_plane = !nats.nats.is_empty() || discovery.discovery.is_some() || !zmq.zmq_broker.is_empty();
+    !has_plane && logs.logs.is_empty() && prometheus.prometheus.is_empty()
+}
 
 /// A feed for each.
-pub(super) fn feeds(from: Sources) -> Result<Vec<Feed>, Failure> {
-    let Sources { nats: listen_to, logs, prometheus: scraped } = from;
+pub(super) fn feeds(from: Sources) -> Result<Feeds, Failure> {
+    if is_nothing(&from) {
+        return Err(Failure::Usage(anyhow!(
+            "nothing to listen to: give --discovery, --nats, --zmq-broker, --prometheus or --logs; `radixscope sources` finds \
+             out what there is and prints the command"
+        )));
+    }
+    let Sources { nats: listen_to, discovery, zmq, logs, prometheus: scraped, trees: asked } = from;
+    let namespace = listen_to.namespace.clone();
     let conflict = LogFile::conflict(&logs.logs).or_else(|| MetricsUrl::conflict(&scraped.prometheus));
     if let Some(conflict) = conflict {
         return Err(Failure::Usage(anyhow!(conflict)));
     }
+    let asks =
+        trees::Source::new(asked.callback, &listen_to).map_err(|error| Failure::Usage(error.into()))?;
     let mut feeds = Vec::new();
-    if listen_to.nats.is_empty() {
+    // It comes first: who is there is known before anybody speaks.
+    let found = discovery::Source::new(discovery, namespace.clone());
+    let found = found.map_err(|error| Failure::Usage(error.into()))?;
+    let is_found = found.is_some();
+    feeds.extend(found.map(|source| {
+        let name = source.name().to_owned();
+        Feed::new(name, SourceKind::Discovery, |to, stopped| source.run(to, stopped))
+    }));
+    if listen_to.nats.is_empty() && zmq.zmq_broker.is_empty() && !is_found {
         tracing::warn!("without --nats no KV events are received: caches and their contents stay unknown");
-    } else {
+    }
+    if !listen_to.nats.is_empty() {
         let source = nats::Source::new(listen_to).map_err(|error| Failure::Usage(error.into()))?;
         let name = source.name().to_owned();
         feeds.push(Feed::new(name, SourceKind::Nats, |to, stopped| source.run(to, stopped)));
+    }
+    // A broker is listened to without being told to, publishers as discovery names them.
+    if is_found || !zmq.zmq_broker.is_empty() {
+        let source = zmq::Source::new(zmq.zmq_broker, namespace);
+        feeds.push(Feed::new(source.name(), SourceKind::Zmq, move |to, stopped| {
+            let commands = to.take_commands().unwrap_or_else(|| mpsc::channel(1).1);
+            source.run(to, commands, stopped)
+        }));
     }
     let sources = prometheus::Source::all(scraped).map_err(|error| Failure::Usage(error.into()))?;
     feeds.extend(sources.into_iter().map(|source| {
@@ -32,5 +66,13 @@ pub(super) fn feeds(from: Sources) -> Result<Vec<Feed>, Failure> {
         let source = logs::Source::new(log);
         Feed::new(source.name().to_owned(), SourceKind::Logs, |to, stopped| source.run(to, stopped))
     }));
-    Ok(feeds)
+    // Without events nothing would keep up what workers answer.
+    let has_events = feeds.iter().any(|feed: &Feed| feed.kind().is_event_plane());
+    let tree_dumps = if has_events { asked.tree_dumps } else { TreeDumps::Off };
+    if tree_dumps != TreeDumps::Off {
+        feeds.push(Feed::new(trees::NAME.to_owned(), SourceKind::WorkerTrees, |to, stopped| {
+            asks.run(to, stopped)
+        }));
+    }
+    Ok(Feeds { feeds, tree_dumps: tree_dumps.into(), verify_every: asked.verify_every })
 }

@@ -117,7 +117,7 @@ impl Asset {
         let is_worth_it = is_text && !content_type.starts_with("font/");
         let smaller = |packed: Option<Vec<u8>>| packed.filter(|p| p.len() < plain.len()).map(Bytes::from);
         let (brotli, gzip) = if is_worth_it {
-            (smaller(brotli(&plain, brotli_quality)), smaller(gzip(&plain)))
+            (smaller(brotli(&plain, brotli_quality)), smaller(gzip(&plain, flate2::Compression::default())))
         } else {
             (None, None)
         };
@@ -150,7 +150,7 @@ fn content_type(path: &str) -> String {
     }
 }
 
-fn brotli(plain: &[u8], quality: u32) -> Option<Vec<u8>> {
+pub(super) fn brotli(plain: &[u8], quality: u32) -> Option<Vec<u8>> {
     let mut packed = Vec::new();
     let mut writer = brotli::CompressorWriter::new(&mut packed, 64 * 1024, quality, BROTLI_WINDOW);
     writer.write_all(plain).ok()?;
@@ -158,14 +158,14 @@ fn brotli(plain: &[u8], quality: u32) -> Option<Vec<u8>> {
     Some(packed)
 }
 
-fn gzip(plain: &[u8]) -> Option<Vec<u8>> {
-    let mut writer = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::default());
+pub(super) fn gzip(plain: &[u8], level: flate2::Compression) -> Option<Vec<u8>> {
+    let mut writer = flate2::write::GzEncoder::new(Vec::new(), level);
     writer.write_all(plain).ok()?;
     writer.finish().ok()
 }
 
 /// Whether `Accept-Encoding` names `encoding` without refusing it.
-fn accepts(accepted: &str, encoding: &str) -> bool {
+pub(super) fn accepts(accepted: &str, encoding: &str) -> bool {
     accepted.split(',').any(|item| {
         let mut parts = item.split(';').map(str::trim);
         let is_it = parts.next().is_some_and(|name| name.eq_ignore_ascii_case(encoding));

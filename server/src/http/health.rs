@@ -6,6 +6,7 @@ use axum::response::{IntoResponse, Response};
 use axum::{Extension, Json};
 use serde::Serialize;
 
+use radixscope_insight::completeness::coverage_words;
 use radixscope_model::record::{LinkState, MissedCause};
 use radixscope_state::cluster::{Cluster, MissedCount, SourceState};
 
@@ -18,6 +19,11 @@ struct Readiness {
     ready: bool,
     /// What is missing, or that nothing is.
     message: String,
+    /// Whether every block that workers hold is known. It may stay `false` where workers cannot be asked, so it is no reason not
+    /// to be ready.
+    complete: bool,
+    /// How much is known, in words.
+    coverage: String,
     sources: Vec<SourceReadiness>,
 }
 
@@ -41,6 +47,8 @@ pub(super) async fn alive(State(hub): State<Hub>) -> Result<Json<serde_json::Val
     })))
 }
 
+/// Whether the tree is complete as well is told beside it.
+///
 /// 200 once every configured source is connected, current and allowed to see all that it asks for, and every worker that
 /// is there is shown. To strangers only whether.
 pub(super) async fn ready(
@@ -53,16 +61,21 @@ pub(super) async fn ready(
             state: s.state,
             detail: s.detail.clone(),
         };
-        (view.cluster.sources().iter().map(source).collect::<Vec<_>>(), lacks_places(view.cluster))
+        let coverage = view.cluster.coverage(view.cluster.pools_in_use());
+        let sources: Vec<_> = view.cluster.sources().iter().map(source).collect();
+        (sources, lacks_places(view.cluster), coverage)
     });
-    let (sources, lacks_places) = sources.await?;
+    let (sources, lacks_places, coverage) = sources.await?;
+    let complete = coverage.complete == coverage.workers;
     // A simulation or recording that has ended said all it will ever say.
     let is_live = |state: LinkState| matches!(state, LinkState::Live | LinkState::Ended);
     let waiting: Vec<&str> =
         sources.iter().filter(|source| !is_live(source.state)).map(|source| source.name.as_str()).collect();
     let ready = waiting.is_empty() && !lacks_places;
-    let message = if ready {
+    let message = if ready && coverage.is_whole() {
         "every source is connected and current".to_owned()
+    } else if ready {
+        format!("every source is connected and current; the tree lacks blocks: {}", coverage_words(&coverage))
     } else if waiting.is_empty() {
         "more workers are there than are kept apart: some are not shown".to_owned()
     } else {
@@ -75,7 +88,8 @@ pub(super) async fn ready(
     let message = if is_known { message } else { "an access token is needed to know more".to_owned() };
     let sources = if is_known { sources } else { Vec::new() };
     let status = if ready { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
-    Ok((status, Json(Readiness { ready, message, sources })).into_response())
+    Ok((status, Json(Readiness { ready, message, complete, coverage: coverage_words(&coverage), sources }))
+        .into_response())
 }
 
 /// Whether there are workers that are not shown.

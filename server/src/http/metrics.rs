@@ -17,7 +17,7 @@ use prometheus_client::metrics::gauge::ConstGauge;
 use prometheus_client::registry::Registry;
 
 use radixscope_model::id::WorkerIx;
-use radixscope_model::record::{LinkState, Phase, Severity};
+use radixscope_model::record::{LinkState, Phase, Severity, TreeKnowledge};
 use radixscope_state::cluster::{Cluster, PoolState, ProcessState, SourceState, WorkerState};
 use radixscope_state::tree::{Totals, Tree};
 
@@ -85,6 +85,7 @@ impl Families {
         all.of_sources(view);
         all.of_tree(view.cluster);
         all.of_workers(view.cluster);
+        all.of_completeness(view.cluster);
         all.of_processes(view);
         all.of_findings(view.cluster);
         all
@@ -161,6 +162,12 @@ impl Families {
         let events = missed(true).map(|(source, missed)| {
             (labels([("source", &source.name), ("topic", missed.topic.as_str())]), missed.count)
         });
+        let recovered = missed(false).filter(|(_, missed)| missed.recovered > 0).map(|(source, missed)| {
+            let (topic, cause) = (missed.topic.as_str(), missed.cause.as_str());
+            (labels([("source", &source.name), ("topic", topic), ("cause", cause)]), missed.recovered)
+        });
+        let help = "Of ingest_missed, those that were got back by asking workers";
+        self.counters("ingest_recovered", help, recovered);
         let help = "Events in lost messages, by the workers' event ids; their messages are in ingest_missed";
         self.counters("ingest_missed_events", help, events);
         let gaps = sources().flat_map(|source| {
@@ -206,14 +213,53 @@ impl Families {
         self.counter("decisions", "Routing decisions heard", cluster.decisions().totals().count);
     }
 
+    /// How much of what workers hold is known, and what asking them came to.
+    fn of_completeness(&mut self, cluster: &Cluster) {
+        let present = |(_, worker, _): &(WorkerIx, &WorkerState, Labels)| worker.gone.is_none();
+        let workers: Vec<_> = labelled(cluster).filter(present).collect();
+        let publishes = workers.iter().filter(|(ix, ..)| cluster.publishes(*ix));
+        let complete = publishes.map(|(_, worker, labels)| {
+            (Arc::clone(labels), f64::from(u8::from(worker.knowledge.is_complete())))
+        });
+        let help = "1 while every block that the worker holds is known, 0 while some or all are not";
+        self.gauges("worker_tree_complete", help, complete);
+        let is_known = |worker: &WorkerState| worker.knowledge.state != TreeKnowledge::Unknown;
+        let known = workers.iter().filter(|(_, worker, _)| is_known(worker));
+        let known = known.map(|(ix, _, labels)| (Arc::clone(labels), cluster.known_of_used(*ix).0 as f64));
+        let help = "Blocks of the worker that are known; absent while nothing of it is";
+        self.gauges("worker_tree_known_blocks", help, known);
+        let used = workers.iter().filter_map(|(ix, _, labels)| {
+            Some((Arc::clone(labels), cluster.known_of_used(*ix).1?.value as f64))
+        });
+        let help = "Blocks that the worker holds: all known ones where the tree is complete, else its capacity once it removes \
+                    blocks; absent while it is unknown";
+        self.gauges("worker_tree_used_blocks", help, used);
+        let queries = workers.iter().flat_map(|(_, worker, labels)| {
+            let queries = worker.knowledge.queries;
+            [("applied", queries.applied), ("failed", queries.failed)].map(|(outcome, count)| {
+                let outcome = ("outcome", outcome.to_owned());
+                (labels.iter().cloned().chain([outcome]).collect::<Labels>(), count)
+            })
+        });
+        let help =
+            "Queries to the worker for its blocks or for lost events, by whether their answers were applied";
+        self.counters("tree_queries", help, queries);
+        let drift = workers.iter().filter_map(|(_, worker, labels)| {
+            let drift = worker.knowledge.drift?;
+            Some((Arc::clone(labels), (drift.missing_blocks + drift.surplus_blocks) as f64))
+        });
+        let help =
+            "Blocks by which two answers of the worker differed from the tree; absent while they do not";
+        self.gauges("worker_tree_drift_blocks", help, drift);
+        let coverage = cluster.coverage(cluster.pools_in_use());
+        if let Some(share) = coverage.share() {
+            let help = "Known blocks over blocks that workers hold, 0 to 1; absent while that is unknown";
+            self.gauge("tree_known_ratio", help, share);
+        }
+    }
+
     fn of_workers(&mut self, cluster: &Cluster) {
-        let labelled = |ix: WorkerIx| {
-            let worker = cluster.worker(ix)?;
-            let (id, rank) = (worker.id.id.to_string(), worker.id.dp_rank.to_string());
-            let pool = cluster.pool(worker.pool).map(PoolState::name).unwrap_or_default();
-            Some((ix, worker, labels([("worker_id", &id), ("dp_rank", &rank), ("pool", &pool)])))
-        };
-        let workers: Vec<_> = cluster.workers_by_id().into_iter().filter_map(labelled).collect();
+        let workers: Vec<_> = labelled(cluster).collect();
         let known = |value: fn(&Cluster, WorkerIx, &WorkerState) -> Option<u64>| {
             let value = move |&(ix, worker, _): &_| value(cluster, ix, worker);
             workers.iter().filter_map(move |of| Some((Arc::clone(&of.2), value(of)? as f64)))
@@ -237,6 +283,8 @@ impl Families {
         self.counters("worker_cleared", "Times it dropped everything", counted(|w| w.cleared_total));
         let help = "Messages or events of it known to be lost";
         self.counters("worker_missed", help, counted(|w| w.missed_total));
+        let help = "Of those, the ones that were got back by asking it";
+        self.counters("worker_recovered", help, counted(|w| w.recovered_total));
         let decisions = workers
             .iter()
             .map(|(ix, _, labels)| (Arc::clone(labels), cluster.decisions().totals_of(*ix).count));
@@ -296,6 +344,16 @@ impl Families {
         let samples = samples.into_iter().map(|(labels, value)| (labels, Number::Counter(value))).collect();
         self.0.push(Family { name, help, kind: MetricType::Counter, samples });
     }
+}
+
+/// Workers with the labels of their samples.
+fn labelled(cluster: &Cluster) -> impl Iterator<Item = (WorkerIx, &WorkerState, Labels)> {
+    cluster.workers_by_id().into_iter().filter_map(|ix| {
+        let worker = cluster.worker(ix)?;
+        let (id, rank) = (worker.id.id.to_string(), worker.id.dp_rank.to_string());
+        let pool = cluster.pool(worker.pool).map(PoolState::name).unwrap_or_default();
+        Some((ix, worker, labels([("worker_id", &id), ("dp_rank", &rank), ("pool", &pool)])))
+    })
 }
 
 impl Collector for Families {

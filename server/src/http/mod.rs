@@ -10,6 +10,7 @@ mod listen;
 mod metrics;
 mod origin;
 mod page;
+mod snapshot;
 mod ws;
 
 use std::net::SocketAddr;
@@ -75,6 +76,8 @@ struct App {
     scores: Arc<api::Scores>,
     /// Places for reading a copy of the tree.
     tree_reads: Arc<Semaphore>,
+    /// Places for compressing the state.
+    snapshots: Arc<Semaphore>,
 }
 
 impl FromRef<App> for Hub {
@@ -120,9 +123,13 @@ fn router(hub: Hub, options: ServeOptions, places: Option<Arc<Places>>, shutdown
     let tree_reads = api::tree::reads();
     let own_names = Arc::new(OwnNames::new(options.listen.ip(), options.allow_host.clone()));
     let (options, scores) = (Arc::new(options), Arc::default());
-    let app = App { hub, options, assets, shutdown, own_names, places, runs, scores, tree_reads };
+    let snapshots = snapshot::places();
+    let app = App {
+        hub, options, assets, shutdown, own_names, places, runs, scores, tree_reads, snapshots,
+    };
     Router::new()
         .route("/ws", get(ws::open))
+        .route("/snapshot", get(snapshot::snapshot))
         .route("/healthz", get(health::alive))
         .route("/readyz", get(health::ready))
         .route("/metrics", get(metrics::metrics))

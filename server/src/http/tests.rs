@@ -28,7 +28,13 @@ impl Server {
     fn start(base_path: &str) -> Self {
         let (shutdown, stopped) = watch::channel(false);
         let queue = QueueLimits { messages: 100, bytes: 1 << 20 };
-        let config = HubConfig { max_nodes: 1_000, queue, log_bytes: 1 << 20 };
+        let config = HubConfig {
+            max_nodes: 1_000,
+            queue,
+            log_bytes: 1 << 20,
+            tree_dumps: radixscope_intake::TreeDumps::Off,
+            verify_every_ms: None,
+        };
         let Started { hub, sources, .. } =
             Hub::start(config, Checks::default(), &[("test".into(), SourceKind::Nats)], stopped);
         let options = ServeOptions {

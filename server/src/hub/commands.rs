@@ -101,7 +101,7 @@ mod tests {
         let mut queries = commands.of(SourceIx(3), SourceKind::WorkerTrees).unwrap();
         let mut publishers = commands.of(SourceIx(4), SourceKind::Zmq).unwrap();
         assert!(commands.of(SourceIx(5), SourceKind::Nats).is_none());
-        let gone = Command::Unlisten { endpoint: "tcp://a:1".to_owned() };
+        let gone = Command::Unlisten { endpoint: "tcp://a:1".to_owned(), publisher_id: 1 };
         for command in [query(7), gone.clone(), Command::CancelQuery { id: 7 }] {
             assert!(commands.send(command, Millis(1)).is_none());
         }

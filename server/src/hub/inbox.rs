@@ -186,6 +186,11 @@ impl SourceHandle {
         self.pending.add(|missing| missing.broke(at));
     }
 
+    /// The connection to one publisher of a topic broke and is there again. Does not wait.
+    pub fn broke_of(&self, topic: Topic, publisher_id: u64, at: Break) {
+        self.pending.add(|missing| missing.broke_of(topic, publisher_id, at));
+    }
+
     /// The connection broke, and nothing will tell what that cost of a topic. Does not wait.
     pub fn broke_for_good(&self, topic: Topic, at: Break) {
         self.pending.add(|missing| missing.broke_for_good(topic, at));
@@ -246,6 +251,89 @@ impl SourceHandle {
     fn queued(&self, at_ms: Millis, payload: Payload, share: [Option<OwnedSemaphorePermit>; 3]) -> Queued {
         let received = Received { source: self.source, at_ms, payload };
         Queued { received, queued: Instant::now(), missing: None, _share: share }
+    }
+}
+
+/// The other end of a source that runs without a hub.
+#[cfg(test)]
+pub(crate) struct LoneInbox {
+    inbox: Inbox,
+    commands: mpsc::Sender<Command>,
+}
+
+#[cfg(test)]
+impl LoneInbox {
+    /// A source's end, and this.
+    pub(crate) fn new() -> (SourceHandle, Self) {
+        let (commands, receiver) = mpsc::channel(64);
+        let inbox = Inbox::new(QueueLimits { messages: 64, bytes: 1 << 20 });
+        (inbox.handle(SourceIx(0), Some(receiver)), Self { inbox, commands })
+    }
+
+    pub(crate) async fn command(&self, command: Command) {
+        self.commands.send(command).await.unwrap();
+    }
+
+    /// The next payload, and the words on the way to it.
+    pub(crate) async fn received(&mut self) -> (Payload, Vec<(LinkState, String)>) {
+        let (mut taken, mut words) = (Vec::new(), Vec::new());
+        loop {
+            self.inbox.receive(&mut taken, 1).await;
+            match taken.pop() {
+                Some(Input::Received(queued)) => return (queued.received.payload, words),
+                Some(Input::State { state, detail, .. }) => words.push((state, detail)),
+                _ => {}
+            }
+        }
+    }
+
+    /// The next words.
+    pub(crate) async fn said(&mut self) -> (LinkState, String) {
+        let mut taken = Vec::new();
+        loop {
+            self.inbox.receive(&mut taken, 1).await;
+            if let Some(Input::State { state, detail, .. }) = taken.pop() {
+                return (state, detail);
+            }
+        }
+    }
+}
+
+/// The queue without a hub behind it: what a source hands over, as it is.
+#[cfg(test)]
+pub(crate) struct HandedOver(Inbox);
+
+#[cfg(test)]
+impl HandedOver {
+    pub(crate) fn new(limits: QueueLimits) -> (Self, SourceHandle) {
+        let inbox = Inbox::new(limits);
+        let handle = inbox.handle(SourceIx(0), None);
+        (Self(inbox), handle)
+    }
+
+    /// Waits for the next payload, and what is missing before it; passes over states.
+    pub(crate) async fn payload(&mut self) -> (Payload, Option<Box<Missing>>) {
+        loop {
+            if let Input::Received(queued) = self.input().await {
+                return (queued.received.payload, queued.missing);
+            }
+        }
+    }
+
+    /// Waits until the source says something of itself; passes over payloads.
+    pub(crate) async fn state(&mut self) -> (LinkState, String) {
+        loop {
+            if let Input::State { state, detail, .. } = self.input().await {
+                return (state, detail);
+            }
+        }
+    }
+
+    async fn input(&mut self) -> Input {
+        let mut inputs = Vec::new();
+        let waited = tokio::time::timeout(std::time::Duration::from_secs(30), self.0.receive(&mut inputs, 1));
+        waited.await.expect("something is handed over");
+        inputs.pop().expect("the source is there")
     }
 }
 

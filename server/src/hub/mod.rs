@@ -19,11 +19,13 @@ use tokio::task::JoinHandle;
 use tokio::time::MissedTickBehavior;
 
 use radixscope_insight::check::Checks;
-use radixscope_intake::Intake;
+use radixscope_intake::{Intake, Payload, TreeDumps};
 use radixscope_model::id::Worker;
 use radixscope_model::record::{Entry, Record, SourceKind};
 use radixscope_state::sink::RecordSink;
 
+#[cfg(test)]
+pub(crate) use inbox::{HandedOver, LoneInbox};
 pub use inbox::{HubEnded, QueueLimits, SourceHandle};
 pub use log::Published;
 pub use snapshot::EncodeError;
@@ -57,6 +59,10 @@ pub struct HubConfig {
     pub queue: QueueLimits,
     /// Bytes of recent batches kept for resuming viewers.
     pub log_bytes: usize,
+    /// Which workers are asked for their blocks.
+    pub tree_dumps: TreeDumps,
+    /// How often blocks are compared with workers' answers, in milliseconds. `None`: never.
+    pub verify_every_ms: Option<u64>,
 }
 
 type Question = Box<dyn FnOnce(&mut View<'_>) + Send>;
@@ -120,8 +126,11 @@ impl Hub {
         shutdown: Shutdown,
     ) -> Started {
         let epoch = random();
+        let mut intake = Intake::default();
+        intake.set_tree_dumps(config.tree_dumps);
+        intake.set_verify_every(config.verify_every_ms);
         let mut task = HubTask {
-            intake: Intake::default(),
+            intake,
             checks,
             state: State::new(config.max_nodes, config.log_bytes, epoch),
             inbox: Inbox::new(config.queue),
@@ -253,6 +262,9 @@ impl HubTask {
         let before = state.cluster.seq();
         intake.take(received, state);
         let records = state.cluster.seq().0 - before.0;
+        if matches!(received.payload, Payload::Subscribed { .. }) {
+            return;
+        }
         stats.message(received.source, received.payload.size_bytes(), records, queued.elapsed());
     }
 

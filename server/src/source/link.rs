@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use tokio::sync::watch;
+
 use radixscope_model::record::LinkState;
 
 use crate::hub::{HubEnded, SourceHandle};
@@ -60,6 +62,29 @@ impl LastState {
 /// `first` doubled so many times, but no longer than `longest`.
 pub(super) fn doubled(first: Duration, times: u32, longest: Duration) -> Duration {
     first.saturating_mul(2u32.saturating_pow(times)).min(longest)
+}
+
+/// A wait made up to a quarter shorter or longer, so that many clients do not return at the same moment.
+pub(super) fn spread(wait: Duration) -> Duration {
+    let by = (crate::time::random() % 1_000) as f64 / 1_000.0;
+    wait.mul_f64(0.75 + by / 2.0)
+}
+
+/// Tells the hub where the link stands, whenever that changes: the latest only, because the hub may be slow and the
+/// connection must not wait for it.
+pub(super) async fn pass_words(
+    mut said: watch::Receiver<(LinkState, String)>,
+    name: String,
+    to: &SourceHandle,
+) -> Result<(), HubEnded> {
+    let mut last = LastState::default();
+    loop {
+        let (state, words) = said.borrow_and_update().clone();
+        last.say(to, &name, state, words).await?;
+        if said.changed().await.is_err() {
+            return Ok(());
+        }
+    }
 }
 
 /// A wait, to half a second.

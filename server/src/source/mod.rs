@@ -2,9 +2,13 @@
 //! state.
 
 pub mod demo;
+pub mod discovery;
+mod http_tls;
 mod link;
 pub mod logs;
 pub mod nats;
 pub mod prometheus;
+pub mod trees;
+pub mod zmq;
 
 pub(crate) use link::Failed;

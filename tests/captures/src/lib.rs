@@ -2,8 +2,10 @@
 //! timeline. Opens no message and knows nothing of Dynamo's formats.
 #![forbid(unsafe_code)]
 
+pub mod publisher;
 #[cfg(feature = "simulated")]
 mod simulated;
+mod zmq;
 
 use std::fs::File;
 use std::io::{BufRead as _, BufReader};
@@ -18,6 +20,7 @@ use serde::de::DeserializeOwned;
 
 #[cfg(feature = "simulated")]
 pub use simulated::Simulated;
+pub use zmq::ZmqMessage;
 
 /// Names another directory with recordings, a folder each.
 pub const CAPTURES_VARIABLE: &str = "RADIXSCOPE_CAPTURES";
@@ -83,6 +86,12 @@ impl Recording {
     /// One of the repository's recordings of other than one aggregated pool, by its name below `fixtures/topologies`.
     pub fn topology(name: &str) -> Self {
         Self::at(fixtures().with_file_name("topologies").join(name))
+    }
+
+    /// One of the repository's recordings of a deployment that ran already, with what its workers answered when they were asked
+    /// for their blocks, by its name below `fixtures/late`.
+    pub fn late(name: &str) -> Self {
+        Self::at(fixtures().with_file_name("late").join(name))
     }
 
     /// All recordings below a directory, by name; none where it is not checked out.
@@ -151,6 +160,26 @@ impl Recording {
         self.lines_if_any("discovery.jsonl.gz")
     }
 
+    /// Queries for the blocks of workers, with every frame of their answers.
+    pub fn dumps<T: DeserializeOwned>(&self) -> impl Iterator<Item = T> + use<T> {
+        self.lines_if_any("dumps.jsonl.gz").map(|line| json(&line))
+    }
+
+    /// Messages of ZeroMQ publishers, with their frames.
+    pub fn zmq<T: DeserializeOwned>(&self) -> impl Iterator<Item = T> + use<T> {
+        self.lines_if_any("zmq.jsonl.gz").map(|line| json(&line))
+    }
+
+    /// Changes of discovery, with their keys.
+    pub fn discovery_changes<T: DeserializeOwned>(&self) -> impl Iterator<Item = T> + use<T> {
+        self.lines_if_any("zmq-discovery.jsonl.gz").map(|line| json(&line))
+    }
+
+    /// What workers held at the end, by every event of the whole run; `None`: the run was not received from its beginning.
+    pub fn truth<T: DeserializeOwned>(&self) -> Option<T> {
+        self.lines_if_any("truth.json.gz").next().map(|line| json(&line))
+    }
+
     /// What the clients that made the traffic measured, a request each, as far as `T` takes it.
     pub fn traffic<T: DeserializeOwned>(&self) -> impl Iterator<Item = T> + use<T> {
         self.lines("traffic.jsonl.gz").map(|line| json(&line))
@@ -199,7 +228,7 @@ impl Message {
             p: String,
         }
         let Line { t, s, r, p } = json(line);
-        let payload = BASE64_STANDARD.decode(p).expect("base64").into();
+        let payload = bytes(&p);
         Self { at_s: t, subject: s, reply: r, payload }
     }
 
@@ -225,6 +254,11 @@ impl Scrape {
     pub fn at_ms(&self) -> u64 {
         millis(self.at_s)
     }
+}
+
+/// Bytes as recordings write them.
+pub fn bytes(base64: &str) -> Bytes {
+    BASE64_STANDARD.decode(base64).expect("base64").into()
 }
 
 fn millis(seconds: f64) -> u64 {

@@ -1,8 +1,9 @@
 //! Attaches a second `radixscope serve` late to a Dynamo that is running, and holds what it shows against one that was there
 //! from the start. Nothing is started but the two; run it where Dynamo is.
 //!
-//! `late --after S --for S [--ask] [--json FILE] [--truth "FLAGS"] --late "FLAGS"`: seconds until the second is started and that
-//! it is watched; `--ask` requests the workers' blocks at once; without `--truth` both have the same flags.
+//! `late --after S --for S [--ask] [--cut S] [--json FILE] [--truth "FLAGS"] --late "FLAGS"`: seconds until the second is started
+//! and that it is watched; `--ask` requests the workers' blocks at once; `--cut` keeps all its connections broken for a while,
+//! so long after its start (needs `ss` and the right to kill sockets); without `--truth` both have the same flags.
 #![forbid(unsafe_code)]
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -16,6 +17,11 @@ use serde_json::{Value, json};
 const POLL: Duration = Duration::from_millis(50);
 /// How often the two are compared while traffic runs.
 const COMPARE: Duration = Duration::from_secs(5);
+/// How long connections are kept broken, and how often those that stand again are cut.
+const CUT_FOR: Duration = Duration::from_secs(3);
+const CUT_EVERY: Duration = Duration::from_millis(20);
+/// When after it "complete" means that it was repaired.
+const CUT_NOTICED: Duration = Duration::from_millis(500);
 /// How long two answers about a resting cluster may take to be of the same state.
 const SETTLES_WITHIN: Duration = Duration::from_secs(20);
 
@@ -24,6 +30,7 @@ struct Args {
     after: Duration,
     watched: Duration,
     asks: bool,
+    cut: Option<Duration>,
     json: Option<String>,
     truth: String,
     late: String,
@@ -39,6 +46,8 @@ struct Agreement {
     candidates: usize,
     wrong_overlaps: usize,
     other_cheapest: usize,
+    /// Of the wrong overlaps, those in decisions that are not marked as made on a part of the blocks.
+    wrong_unmarked: usize,
     /// Decisions that the late one marks as made on a part of the blocks.
     marked_partial: usize,
 }
@@ -47,6 +56,8 @@ struct Agreement {
 struct Result {
     /// Seconds from the start of the process until every worker is complete; `None`: never.
     complete_after_s: Option<f64>,
+    /// Seconds from the end of the cut until every worker is complete again; `None`: nothing was cut, or never.
+    complete_again_s: Option<f64>,
     before_complete: Agreement,
     after_complete: Agreement,
     /// Rows of the tree that only one of them has, at rest.
@@ -69,11 +80,25 @@ async fn main() {
         println!("asked the workers: {} {}", asked.status, asked.text());
     }
     let (mut complete, mut compared) = (None, Instant::now());
+    let (mut cut, mut ended, mut again) = (args.cut, None, None);
     while started.elapsed() < args.watched {
+        if cut.is_some_and(|after| started.elapsed() >= after) {
+            cut = None;
+            keep_cut(&late).await;
+            ended = Some(Instant::now());
+            println!("cut for {} s until {:.1} s", CUT_FOR.as_secs(), started.elapsed().as_secs_f64());
+        }
         let cluster = late.json("/api/v1/cluster").await;
         if complete.is_none() && is_complete(&cluster) {
             complete = Some((started.elapsed(), cluster["at_ms"].as_u64().expect("a time")));
             println!("complete after {:.2} s", started.elapsed().as_secs_f64());
+        }
+        // The first answers after a cut may be older than what the sources noticed of it.
+        if let Some(ended) = ended.filter(|ended: &Instant| again.is_none() && ended.elapsed() > CUT_NOTICED)
+            && is_complete(&cluster)
+        {
+            again = Some(ended.elapsed());
+            println!("complete again after {:.2} s", ended.elapsed().as_secs_f64());
         }
         if compared.elapsed() >= COMPARE {
             compared = Instant::now();
@@ -90,6 +115,7 @@ async fn main() {
     let findings = late.json("/api/v1/findings?state=all").await;
     let result = Result {
         complete_after_s: complete.map(|(after, _)| after.as_secs_f64()),
+        complete_again_s: again.map(|after| after.as_secs_f64()),
         before_complete: agreement(&|at_ms| at_ms < since),
         after_complete: agreement(&|at_ms| at_ms >= since),
         tree_rows: true_rows.len(),
@@ -117,6 +143,7 @@ impl Args {
                 "--after" => parsed.after = seconds(value()),
                 "--for" => parsed.watched = seconds(value()),
                 "--ask" => parsed.asks = true,
+                "--cut" => parsed.cut = Some(seconds(value())),
                 "--json" => parsed.json = Some(value()),
                 "--truth" => parsed.truth = value(),
                 "--late" => parsed.late = value(),
@@ -132,6 +159,28 @@ impl Args {
 
 fn words(command: &str, flags: &str) -> Vec<String> {
     std::iter::once(command).chain(flags.split_whitespace()).map(str::to_owned).collect()
+}
+
+/// Breaks every connection that the process made, again and again.
+async fn keep_cut(late: &Radixscope) {
+    let (process, own_port) = (format!("pid={},", late.process().id()), format!(":{}", late.port()));
+    let since = Instant::now();
+    while since.elapsed() < CUT_FOR {
+        let open = run_ss(&["-Htnp"]);
+        let made = open.lines().filter(|line| line.contains(&process)).filter_map(|line| {
+            let mut addresses = line.split_whitespace().skip(3);
+            Some((addresses.next()?, addresses.next()?)).filter(|(ours, _)| !ours.ends_with(&own_port))
+        });
+        for (ours, theirs) in made {
+            run_ss(&["-K", "src", ours, "dst", theirs]);
+        }
+        tokio::time::sleep(CUT_EVERY).await;
+    }
+}
+
+fn run_ss(args: &[&str]) -> String {
+    let output = std::process::Command::new("ss").args(args).output().expect("`ss` of iproute2");
+    String::from_utf8_lossy(&output.stdout).into_owned()
 }
 
 fn list(value: &Value) -> impl Iterator<Item = &Value> {
@@ -238,7 +287,9 @@ fn agreement(
         sum.decisions += 1;
         sum.marked_partial += usize::from(*is_partial);
         sum.candidates += overlaps.len();
-        sum.wrong_overlaps += overlaps.iter().filter(|(worker, n)| shown.get(*worker) != Some(n)).count();
+        let wrong = overlaps.iter().filter(|(worker, n)| shown.get(*worker) != Some(n)).count();
+        sum.wrong_overlaps += wrong;
+        sum.wrong_unmarked += if *is_partial { 0 } else { wrong };
         sum.other_cheapest += usize::from(cheapest != shown_cheapest);
     }
     sum

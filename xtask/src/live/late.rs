@@ -49,6 +49,9 @@ pub(crate) struct Args {
     /// Kill a worker after we attached and start it again
     #[arg(long)]
     kill: bool,
+    /// Keep our connections broken for 3 s, 20 s after we attached
+    #[arg(long)]
+    cut: bool,
     /// Use this `radixscope` instead of building one
     #[arg(long)]
     binary: Option<PathBuf>,
@@ -57,7 +60,8 @@ pub(crate) struct Args {
 impl Args {
     fn name(&self) -> String {
         let plane = self.plane.to_possible_value().map_or(String::new(), |value| value.get_name().to_owned());
-        format!("{}-late-{plane}{}", self.version, if self.kill { "-kill" } else { "" })
+        let cut = if self.cut { "-cut" } else { "" };
+        format!("{}-late-{plane}{}{cut}", self.version, if self.kill { "-kill" } else { "" })
     }
 
     fn scenario(&self) -> &'static str {
@@ -120,12 +124,13 @@ pub(crate) fn run(workspace: &Workspace, args: &Args) -> Result<ExitCode> {
     let _ = fs::remove_file(&report);
     let traffic_s = args.after + args.seconds;
     let hook = format!(
-        "RADIXSCOPE_BIN={} {} --after {} --for {} {} --json {} --late \"{}\" 2>&1",
+        "RADIXSCOPE_BIN={} {} --after {} --for {} {} {} --json {} --late \"{}\" 2>&1",
         binary.display(),
         workspace.target.join("debug/late").display(),
         args.after,
         args.seconds,
         if args.plane == Plane::LocalIndexer { "--ask" } else { "" },
+        if args.cut { "--cut 20" } else { "" },
         report.display(),
         args.flags().replace("$RUN", &folder.join("run").join(&name).display().to_string()),
     );
@@ -139,8 +144,11 @@ pub(crate) fn run(workspace: &Workspace, args: &Args) -> Result<ExitCode> {
             .env("CAPTURE", "0")
             .env("FE_ARGS", "--router-replica-sync")
             .env("STEPS", args.steps())
-            // The comparison ends after the traffic: the stack stays up for it.
-            .env("HOOK", format!("{hook}; touch {}/run/{name}.stop", folder.display()))
+            // The stack stays up until the comparison has ended, and overlooks what it was told before its traffic ended.
+            .env(
+                "HOOK",
+                format!("{hook}; while touch {}/run/{name}.stop; do sleep 1; done", folder.display()),
+            )
             .env("KEEP", "1");
         step.run(command)
     });

@@ -12,7 +12,8 @@ use crate::{
 
 mod browser;
 mod cargo_tools;
-mod nats;
+mod pypi;
+mod pyzmq;
 mod wasm_target;
 
 /// What a person is going to do.
@@ -20,7 +21,7 @@ mod wasm_target;
 pub(crate) enum Purpose {
     /// Build the app and the server
     Demo,
-    /// Run the tests: also a NATS server and a browser
+    /// Run the tests: also a NATS server, etcd and a browser
     Test,
     /// Everything above
     All,
@@ -56,7 +57,9 @@ pub(crate) fn missing(workspace: &Workspace, purpose: Purpose) -> Result<Vec<Box
         Purpose::Demo | Purpose::Test | Purpose::All => {
             if purpose != Purpose::Demo {
                 needs.push(Box::new(browser::Browser));
-                needs.push(Box::new(nats::NatsServer));
+                needs.push(Box::new(pypi::NATS));
+                needs.push(Box::new(pypi::ETCD));
+                needs.push(Box::new(pyzmq::PyZmq));
             }
             needs.push(Box::new(wasm_target::WasmTarget));
             needs.push(Box::new(cargo_tools::wasm_bindgen(workspace)?));

@@ -6,6 +6,7 @@ use radixscope_model::id::Millis;
 use radixscope_model::range::{Range, Standing};
 
 use super::goals::{Goal, GoalField};
+use crate::draw::option::ChartOption;
 use crate::draw::palette::Palette;
 use crate::draw::trend::{self, Trend};
 use crate::format;
@@ -169,7 +170,7 @@ fn TrendChart(
     }
 }
 
-fn drawn(line: &latency::Trend, target: f64, palette: &Palette, title: &str) -> charming::Chart {
+fn drawn(line: &latency::Trend, target: f64, palette: &Palette, title: &str) -> ChartOption {
     let ends = |range: Range| (range.low(), range.high().unwrap_or(range.low()));
     let values: Vec<Option<(f64, f64)>> = line.p95.iter().map(|p95| p95.map(ends)).collect();
     trend::option(&Trend {

@@ -4,8 +4,10 @@ use leptos::prelude::*;
 use radixscope_insight::in_flight::{self, Episode, Gap, Series, Spike};
 use radixscope_model::id::{Millis, PoolIx, WorkerIx};
 use radixscope_model::percentile::nearest_rank;
+use radixscope_model::sort;
 use radixscope_state::cluster::RATE_WINDOW_S;
 
+use crate::draw::option::ChartOption;
 use crate::draw::palette::{Palette, label};
 use crate::draw::strips::{self, Strip};
 use crate::format::{self, UNKNOWN};
@@ -43,10 +45,10 @@ impl Imbalance {
         let limit = in_flight::batch_limit(cluster);
         let mut spikes: Vec<Spike> =
             pools.iter().flat_map(|(_, series)| in_flight::spikes(series, limit)).collect();
-        spikes.sort_by_key(|spike| (spike.from_s, spike.worker));
+        sort::sort_by_key(&mut spikes, |spike| (spike.from_s, spike.worker));
         let mut episodes: Vec<Episode> =
             pools.iter().flat_map(|(_, series)| in_flight::episodes(series, limit)).collect();
-        episodes.sort_by_key(|episode| episode.spikes.first().map(|spike| spike.from_s));
+        sort::sort_by_key(&mut episodes, |episode| episode.spikes.first().map(|spike| spike.from_s));
         let estimates = cluster.worker_list().filter_map(|worker| {
             let state = cluster.worker(worker)?;
             let is_meant = state.gone.is_none() && state.in_flight.now().is_none();
@@ -92,7 +94,7 @@ impl Imbalance {
     }
 
     /// A strip for each worker, and one for the gap.
-    fn option(&self, palette: &Palette) -> charming::Chart {
+    fn option(&self, palette: &Palette) -> ChartOption {
         let second = |second: u64| second.saturating_sub(self.series.first_s) as usize;
         let of_worker = |(worker, values): &(WorkerIx, Vec<Option<u32>>)| Strip {
             name: format!("{}, requests", label(*worker)),

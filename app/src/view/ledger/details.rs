@@ -20,6 +20,10 @@ use crate::view::chip::Chip;
 use crate::view::clipboard::copy;
 use crate::view::hint::HintList;
 
+/// Beside candidates that were computed on a tree that lacked blocks.
+pub(in crate::view) const ON_PARTIAL_TREE: &str = "Computed on a tree that lacked blocks: what workers held of the prompt may be more, and \
+    their cost less, than shown. Cost gap and better-cached workers are withheld.";
+
 #[derive(Clone, PartialEq)]
 struct Open {
     decided: DecisionEntry,
@@ -91,7 +95,11 @@ fn One(ledger: Ledger, open: Open) -> impl IntoView {
         }
         .into_any()
     } else {
-        view! { <Waterfall store decided=decided.clone()/> }.into_any()
+        view! {
+            {decided.partial.then(|| view! { <p class="partial-note" data-testid="details-partial">{ON_PARTIAL_TREE}</p> })}
+            <Waterfall store decided=decided.clone()/>
+        }
+        .into_any()
     };
     let held = match decided.ignores_cache {
         true => view! { <p class="caption">"Decode choices do not look at caches: the KV cache is handed over."</p> }.into_any(),

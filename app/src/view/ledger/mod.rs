@@ -29,6 +29,7 @@ use crate::url::Panel;
 use crate::view::decisions::rate;
 use crate::view::figure::{Empty, PanelHead};
 use details::Details;
+pub(super) use details::ON_PARTIAL_TREE;
 use filters::Filters;
 use state::Ledger;
 use table::Table;

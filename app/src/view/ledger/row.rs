@@ -37,6 +37,8 @@ pub(super) struct Row {
     pub flags: String,
     pub known: &'static str,
     pub known_title: String,
+    /// What was computed rests on a tree that lacked blocks.
+    pub is_partial: bool,
     pub ttft: String,
     pub ttft_title: &'static str,
 }
@@ -87,10 +89,12 @@ impl Row {
             flags,
             known: match decision.completeness {
                 Completeness::AllCandidates => "all",
+                Completeness::Reconstructed if decided.partial => "partial tree",
                 Completeness::Reconstructed => "reconstr.",
                 Completeness::ChosenOnly => "chosen",
             },
             known_title: known_from(decided),
+            is_partial: decided.partial,
             ttft,
             ttft_title,
         }

@@ -43,7 +43,7 @@ const COLUMNS: [(&str, &str, &str); 11] = [
     (
         "l-known",
         "Detail",
-        "Whose costs are known: all candidates' from the router, all candidates' reconstructed here for the decision's own time, or the chosen worker's only",
+        "Whose costs are known: all candidates' from the router, all candidates' reconstructed here for the decision's own time, the same on a tree that lacked blocks, or the chosen worker's only",
     ),
     ("l-ttft n", "TTFT", "Time to first token: from the decision to the first output token"),
 ];
@@ -165,7 +165,7 @@ fn Line(ledger: Ledger, row: RwSignal<Option<Row>>) -> impl IntoView {
     };
     view! {
         <div class="virtual-row" role="row" class:vacant=move || id.get().is_none() class:open=is_open class:cursor=is_cursor
-            id=move || id.get().map(row_id) aria-selected=move || is_open().to_string()
+            id=move || id.get().map(row_id) class:partial=move || row.with(|row| row.as_ref().is_some_and(|row| row.is_partial)) aria-selected=move || is_open().to_string()
             aria-rowindex=move || row.with(|row| row.as_ref().map(|row| row.line + 2))
             data-testid="ledger-row" data-decision=move || id.get().map(|id| id.to_string()) on:click=open>
             <span class="l-time" role="gridcell" title=of(|row| row.time_title)>{of(|row| &row.time)}</span>

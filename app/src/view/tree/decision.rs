@@ -2,6 +2,7 @@
 
 use leptos::prelude::*;
 use radixscope_model::id::DecisionId;
+use radixscope_model::sort;
 use radixscope_router::explain::Short;
 use radixscope_state::cluster::DecisionEntry;
 
@@ -14,6 +15,7 @@ use crate::format::{self, UNKNOWN};
 use crate::store::Shown;
 use crate::url::Panel;
 use crate::view::chip::Chip;
+use crate::view::ledger::ON_PARTIAL_TREE;
 
 /// Candidates listed at most: the cheapest.
 const CANDIDATES: usize = 24;
@@ -126,9 +128,9 @@ pub(super) fn DecisionOnTree(tree: TreeView) -> impl IntoView {
 fn One(tree: TreeView, decided: DecisionEntry) -> impl IntoView {
     let store = tree.store;
     let id = decided.decision.id;
-    let chosen = decided.decision.worker;
+    let (chosen, is_partial) = (decided.decision.worker, decided.partial);
     let mut candidates = decided.decision.candidates.to_vec();
-    candidates.sort_by(|a, b| a.cost.total_cmp(&b.cost).then(a.worker.cmp(&b.worker)));
+    sort::sort_by(&mut candidates, |a, b| a.cost.total_cmp(&b.cost).then(a.worker.cmp(&b.worker)));
     let left_out = candidates.len().saturating_sub(CANDIDATES);
     let line = |c: radixscope_model::record::Candidate| {
         let is_chosen = c.worker == chosen;
@@ -170,6 +172,7 @@ fn One(tree: TreeView, decided: DecisionEntry) -> impl IntoView {
         }}</p>
         <p class="side-margin" data-testid="decision-margin">{margin}</p>
         <p class="caption">{decided.why(label)}</p>
+        {is_partial.then(|| view! { <p class="partial-note" data-testid="decision-partial">{ON_PARTIAL_TREE}</p> })}
         {table}
         {more.map(|more| view! { <p class="caption">{more}</p> })}
         <p class="side-actions"><button class="plain" on:click=to_ledger>"Open in the ledger"</button></p>

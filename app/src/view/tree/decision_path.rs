@@ -4,6 +4,7 @@
 
 use leptos::prelude::*;
 use radixscope_model::id::{DecisionId, WorkerIx};
+use radixscope_model::sort;
 use radixscope_state::cluster::{DecisionEntry, PoolState};
 use radixscope_state::tree::NodeId;
 use radixscope_state::tree::forest::Forest;
@@ -151,9 +152,9 @@ fn depths(canvas: &Canvas<'_>, decided: &DecisionEntry, rects: &[Rect], last: Re
     if depths.is_empty() {
         depths.extend(decided.overlap_blocks().map(|held| (u32::try_from(held).unwrap_or(u32::MAX), chosen)));
     }
-    depths.sort_unstable_by_key(|&(depth, worker)| (worker != chosen, std::cmp::Reverse(depth), worker));
+    sort::sort_by_key(&mut depths, |&(depth, worker)| (worker != chosen, std::cmp::Reverse(depth), worker));
     depths.truncate(DEPTHS);
-    depths.sort_unstable();
+    sort::sort_by(&mut depths, Ord::cmp);
     let scale = canvas.view.scale;
     let mut free_from = LABEL_GAP * scale;
     for (depth, worker) in depths {

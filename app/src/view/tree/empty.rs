@@ -46,8 +46,10 @@ fn NoEvents() -> impl IntoView {
     view! {
         <Empty id="tree-empty" head="No cached block known yet">
             <p>
-                "Blocks appear as workers publish KV events. A worker that stored its blocks before this server began
-                to listen shows them as they are stored again. No events at all: enable "
+                "Blocks appear as workers publish KV events. Blocks that a worker stored before this server began to listen
+                come with its own answer: " <code>"--tree-dumps auto"</code> " asks for it, at endpoints that "
+                <code>"--discovery"</code> " or a frontend in " <code>"--prometheus"</code>
+                " names. No events at all: enable "
                 <code>"--kv-events-config"</code> " (vLLM) or " <code>"--publish-events-and-metrics"</code>
                 " (TensorRT-LLM), and prefix caching in the engine."
             </p>

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use leptos::html;
 use leptos::prelude::*;
+use radixscope_insight::completeness::known_words;
 use radixscope_insight::memory::Memory;
 use radixscope_model::id::{Millis, WorkerIx};
 use radixscope_state::cluster::Sign;
@@ -32,6 +33,8 @@ struct Head {
     /// Share of the capacity, if that is known.
     filled: Option<String>,
     occupancy: String,
+    /// Whether blocks of it are missing.
+    lacks: bool,
     /// Why it may say nothing.
     sign: &'static str,
     stored: String,
@@ -55,7 +58,9 @@ impl Head {
         };
         let held =
             blocks.map_or_else(|| UNKNOWN.to_owned(), |blocks| format::plural(blocks, "block", "blocks"));
+        let lacks = cluster.is_incomplete(worker);
         let occupancy = match (share, capacity) {
+            _ if lacks => known_words(cluster.cluster, worker),
             (Some(share), Some(all)) => format!("{} of {}", format::percent(share), format::short(all)),
             _ => "capacity unknown".to_owned(),
         };
@@ -93,6 +98,7 @@ impl Head {
             held,
             filled: share.map(format::width),
             occupancy,
+            lacks,
             sign,
             stored: path(|bucket| bucket.stored),
             removed: path(|bucket| bucket.removed),
@@ -198,7 +204,7 @@ fn LaneHead(
                     <b data-testid="lane-held">{of(|head| &head.held)}</b>
                 </span>
                 <span class="lane-line quiet">
-                    <span class="meter" aria-hidden="true" class:unknown=move || head.with(|head| head.filled.is_none())>
+                    <span class="meter" aria-hidden="true" class:lacks=move || head.with(|head| head.lacks) class:unknown=move || head.with(|head| head.filled.is_none())>
                         <i style=move || head.with(|head| format!("width:{}", head.filled.as_deref().unwrap_or("0")))></i>
                     </span>
                     <span data-testid="lane-occupancy">{of(|head| &head.occupancy)}</span>

@@ -14,7 +14,7 @@ use crate::format;
 use crate::store::Store;
 use crate::url::Panel;
 use crate::view::chip::Chip;
-use crate::view::figure::{Figure, PanelHead};
+use crate::view::figure::{PanelHead, TrustedFigure};
 use crate::view::pools::TreePools;
 
 /// Owners named in the bar; more would make it grow. All are named in its title and to those who hear the page.
@@ -35,7 +35,7 @@ pub(in crate::view) fn OverviewTree(store: Store, dark: Signal<bool>) -> impl In
             <PanelHead store panel=Panel::Tree title="Prefix tree">
                 <TreePools store/>
                 <BlockFigures store totals/>
-                <Figure id="shared" label="shared" value=shared title="Distinct blocks held by two workers or more"/>
+                <TrustedFigure store id="shared" label="shared" value=shared title="Distinct blocks held by two workers or more"/>
             </PanelHead>
             <Breadcrumb tree><Tools tree/></Breadcrumb>
             <decision_path::Note store painted=tree.painted/>

@@ -8,7 +8,7 @@ use super::state::TreeView;
 use crate::format::{self, UNKNOWN};
 use crate::store::Store;
 use crate::url::Panel;
-use crate::view::figure::Figure;
+use crate::view::figure::TrustedFigure;
 
 /// Copies in all.
 fn in_all(store: Store) -> Memo<Redundancy> {
@@ -39,8 +39,8 @@ pub(super) fn CopiesFigures(store: Store) -> impl IntoView {
         })
     });
     view! {
-        <Figure id="shared" label="shared" value=Signal::derive(move || share(Redundancy::shared_share)) title=shared_title/>
-        <Figure id="copies" label="of held blocks are duplicates" value=Signal::derive(move || share(Redundancy::copies_share)) title=copies_title/>
+        <TrustedFigure store id="shared" label="shared" value=Signal::derive(move || share(Redundancy::shared_share)) title=shared_title/>
+        <TrustedFigure store id="copies" label="of held blocks are duplicates" value=Signal::derive(move || share(Redundancy::copies_share)) title=copies_title/>
     }
 }
 
@@ -55,9 +55,13 @@ pub(super) fn Copies(tree: TreeView, size: Memo<BlockSize>) -> impl IntoView {
         let of = side::look(store, |cluster, _| cluster.tree().prefix(crumb.node(cluster.tree())?));
         Some(Redundancy::from(&of.flatten()?))
     });
+    let trust = Memo::new(move |_| store.on_beat(|shown| shown.trust()));
+    let is_withheld = move || trust.with(|trust| trust.withheld().is_some());
     let row = move |name: &'static str, id: &'static str, of: fn(Redundancy, BlockSize) -> String| {
-        let cell =
-            move |from: Option<Redundancy>| from.map_or(UNKNOWN.to_owned(), |from| of(from, size.get()));
+        let is_shown = move || id == "distinct" || !is_withheld();
+        let cell = move |from: Option<Redundancy>| {
+            from.filter(|_| is_shown()).map_or(UNKNOWN.to_owned(), |from| of(from, size.get()))
+        };
         view! {
             <tr>
                 <th scope="row">{name}</th>
@@ -79,6 +83,7 @@ pub(super) fn Copies(tree: TreeView, size: Memo<BlockSize>) -> impl IntoView {
             </tbody>
         </table>
         <p class="caption" data-testid="copies-sentence">{move || match below.get() {
+            _ if is_withheld() => trust.with(|trust| format!("Withheld: {}.", trust.withheld().unwrap_or_default())),
             Some(below) => format!("Selected prefix: {}", below.sentence(size.get())),
             None => all.get().sentence(size.get()),
         }}</p>

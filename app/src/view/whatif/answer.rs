@@ -31,6 +31,7 @@ pub(super) struct Response {
     prompt: String,
     versus: Option<(String, bool)>,
     notes: Vec<String>,
+    partial: Option<String>,
 }
 
 /// The answer, or what is wrong with the question.
@@ -169,6 +170,7 @@ fn shown(cluster: &Cluster, answer: &Answer<'_>) -> Response {
         prompt,
         versus: answer.versus.map(|versus| (versus.sentence(name), versus.flips)),
         notes: answer.notes.to_vec(),
+        partial: answer.partial.map(str::to_owned),
     }
 }
 
@@ -190,6 +192,8 @@ pub(super) fn AnswerView(store: Store, told: Memo<Told>, took_us: RwSignal<u64>)
         Memo::new(move |_| told.with(|told| told.as_ref().ok().and_then(|shown| shown.versus.clone())));
     let notes =
         Memo::new(move |_| told.with(|told| told.as_ref().map(|t| t.notes.clone()).unwrap_or_default()));
+    let partial =
+        Memo::new(move |_| told.with(|told| told.as_ref().ok().and_then(|shown| shown.partial.clone())));
     let rows =
         Memo::new(move |_| told.with(|told| told.as_ref().map(|t| t.rows.clone()).unwrap_or_default()));
     view! {
@@ -199,6 +203,7 @@ pub(super) fn AnswerView(store: Store, told: Memo<Told>, took_us: RwSignal<u64>)
                 <p class="whatif-none" role="status" data-testid="whatif-fault">{fault.message}</p>
             })}
             <Show when=move || fault.with(Option::is_none)>
+                {move || partial.get().map(|why| view! { <p class="partial-note" data-testid="whatif-partial">{why}</p> })}
                 <div class="verdict">
                     <p class="headline" role="status" aria-live="polite" data-testid="whatif-winner">{headline}</p>
                     <p class="quiet"><span data-testid="whatif-margin">{margin}</span>" · "{prompt}</p>

@@ -155,7 +155,7 @@ mod tests {
             ("worker_kv_indexer_query", Some((None, None))),
             ("worker_kv_indexer_query_dp3", Some((Some(3), None))),
             ("worker_kv_indexer_query_dp1_worker7668682361299439878", Some((Some(1), None))),
-            ("worker_kv_query_source_cd50057603889", Some((None, Some(0xcd50_0576_03889)))),
+            ("worker_kv_query_source_cd50057603889", Some((None, Some(0x000c_d500_5760_3889)))),
             ("worker_kv_indexer_query_dpx", None),
             ("worker_kv_query_source_", None),
             ("worker_kv_query_source_11112222333344445", None),

@@ -12,6 +12,11 @@ pub fn plain_key(key: &str) -> Cow<'_, str> {
     if key.contains('%') { percent_decode_str(key).decode_utf8_lossy() } else { Cow::Borrowed(key) }
 }
 
+/// The Dynamo namespace that a plain key is of. `None`: it is of none of the kinds that are read, or names none.
+pub fn namespace_of(key: &str) -> Option<&str> {
+    Key::parse(key).map(|key| key.namespace).filter(|namespace| !namespace.is_empty())
+}
+
 /// What a key says.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(super) struct Key<'k> {

@@ -10,7 +10,7 @@ mod model_card;
 pub use event_channel::{ChannelTransport, EventChannel, MAX_BROKERS};
 pub use event_source::EventSource;
 pub use instance::Instance;
-pub use key::plain_key;
+pub use key::{namespace_of, plain_key};
 pub use model_card::{ModelCard, RuntimeConfig};
 
 pub(crate) use instance::instance;

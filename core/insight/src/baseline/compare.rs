@@ -110,7 +110,7 @@ pub fn crossover(first: &Baseline, second: &Baseline, figure: Figure) -> Vec<Cro
     // Both are straight between neighbouring levels of either, and so is their difference.
     let mut levels: Vec<f64> =
         first.levels(figure).chain(second.levels(figure)).map(|(level, _)| level).collect();
-    levels.sort_by(f64::total_cmp);
+    levels.sort_unstable_by(f64::total_cmp);
     levels.dedup();
     let mut crossings = Vec::new();
     // The last level at which they differed, and the first after it at which they did not.

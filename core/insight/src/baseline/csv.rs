@@ -9,6 +9,7 @@ use super::csv_guard::{guard, unguard};
 use super::lines::Lines;
 use super::problem::{ImportError, MAX_NAMED, Notice, quoted};
 use super::{Baseline, Figure, Router, Row, is_concurrency};
+use radixscope_model::sort;
 
 /// Largest file that is read, in bytes.
 pub const MAX_BYTES: usize = 1 << 20;
@@ -273,7 +274,7 @@ impl Sheet {
 
     fn finish(mut self) -> Vec<Baseline> {
         for baseline in &mut self.baselines {
-            baseline.rows.sort_by(|a, b| a.concurrency.total_cmp(&b.concurrency));
+            sort::sort_by(&mut baseline.rows, |a, b| a.concurrency.total_cmp(&b.concurrency));
         }
         self.baselines
     }

@@ -28,17 +28,20 @@ pub enum Reason {
     BadNumber,
     /// More candidates than are judged.
     TooMany,
+    /// Its candidates were computed on a tree that lacked blocks, so others may have cost less.
+    PartialTree,
 }
 
 impl Reason {
     /// All of them.
-    pub const ALL: [Reason; 6] = [
+    pub const ALL: [Reason; 7] = [
         Reason::ChosenOnly,
         Reason::Forgotten,
         Reason::WeightUnknown,
         Reason::ChosenNotAmong,
         Reason::BadNumber,
         Reason::TooMany,
+        Reason::PartialTree,
     ];
 
     /// In words, after a number of decisions.
@@ -50,6 +53,7 @@ impl Reason {
             Reason::ChosenNotAmong => "whose worker was not among the candidates",
             Reason::BadNumber => "with a term that is no cost",
             Reason::TooMany => "with more candidates than are judged",
+            Reason::PartialTree => "whose costs were computed on a tree that lacked blocks",
         }
     }
 }
@@ -193,6 +197,9 @@ fn judged(decided: &DecisionEntry, now: Millis) -> Result<(FrozenDecision, bool)
     }
     if decision.candidates.len() > MAX_CANDIDATES {
         return Err(Reason::TooMany);
+    }
+    if decided.partial {
+        return Err(Reason::PartialTree);
     }
     let recorded = RouterSettings::of_decision(decision).ok_or(Reason::WeightUnknown)?;
     let chosen = decision.candidates.iter().position(|candidate| candidate.worker == decision.worker);

@@ -2,6 +2,7 @@
 
 use radixscope_model::id::Millis;
 use radixscope_model::range::Range;
+use radixscope_model::sort;
 use radixscope_state::cluster::{Cluster, SCRAPE_WINDOW_MS};
 
 use super::WINDOW_MS;
@@ -45,7 +46,7 @@ pub fn trend(cluster: &Cluster, quantity: Quantity, now: Millis) -> Option<Trend
                 .map(|single| (single.at, single.value))
                 .filter(|(at, _)| Millis(until).since(*at) < SCRAPE_WINDOW_MS + WINDOW_MS)
                 .collect();
-            each.sort_unstable_by_key(|&(at, _)| at);
+            sort::sort_by_key(&mut each, |&(at, _)| at);
             points
                 .map(|at| {
                     let from = each.partition_point(|&(known, _)| known.0 + WINDOW_MS <= at);

@@ -28,6 +28,7 @@ pub use used::UsedSource;
 pub use words::seconds;
 
 use crate::capacity::Live;
+use crate::completeness::Trust;
 use radixscope_model::id::{Millis, PoolIx, WorkerIx};
 use radixscope_model::record::{Gauge, LifetimeSums};
 use radixscope_state::cluster::Cluster;
@@ -50,6 +51,8 @@ pub struct Memory {
     pub used: Option<Sourced<u64, UsedSource>>,
     /// Blocks that the mirror believes it to hold, running or kept, and the last KV event.
     pub mirror: Option<Mirror>,
+    /// Whether so much of what it holds is missing from the mirror that nothing follows from that.
+    pub is_partial: bool,
     /// How long its blocks live, of one in `ages.one_in`.
     pub ages: Option<LifetimeSums>,
     /// Blocks stored and removed in the last [`CHURN_S`] seconds.
@@ -118,6 +121,8 @@ pub enum Belief {
     NoEngine,
     /// No KV event was received.
     NoEvents,
+    /// The mirror lacks blocks: what is beyond it may be kept or free.
+    Partial,
     /// The mirror holds so many more: kept for re-use.
     Plausible(u64),
     /// The engine uses so many more than the mirror knows.
@@ -141,6 +146,7 @@ impl Memory {
                 .blocks(worker)
                 .zip(state.last_event_ms)
                 .map(|(blocks, at_ms)| Mirror { blocks, at_ms }),
+            is_partial: lacks_much(cluster, worker),
             ages: state.lifetimes,
             churn: churn(cluster, worker, now),
         })
@@ -153,6 +159,7 @@ impl Memory {
             (_, Some(mirror), Some(capacity)) if mirror > capacity => {
                 Belief::AboveCapacity(mirror - capacity)
             }
+            (_, Some(_), _) if self.is_partial => Belief::Partial,
             (None, None, _) => Belief::Nothing,
             (None, Some(_), _) => Belief::NoEngine,
             (Some(_), None, _) => Belief::NoEvents,
@@ -172,6 +179,9 @@ impl Memory {
 
     /// Blocks that are neither used nor held. `None` where capacity or mirror is unknown, or the mirror cannot be right.
     pub fn free_blocks(&self) -> Option<u64> {
+        if self.is_partial {
+            return None;
+        }
         let taken = self.mirror?.blocks.max(self.used.map_or(0, |used| used.value));
         self.capacity?.value.checked_sub(taken)
     }
@@ -184,19 +194,27 @@ impl Memory {
             (Belief::Plausible(retained), Some(used), _) => {
                 vec![(Part::Used, used), (Part::Retained, retained)]
             }
-            (Belief::EngineAbove(_) | Belief::NoEvents, Some(used), _) => vec![(Part::Used, used)],
-            (Belief::NoEngine | Belief::AboveCapacity(_), _, Some(mirror)) => {
+            (Belief::EngineAbove(_) | Belief::NoEvents | Belief::Partial, Some(used), _) => {
+                vec![(Part::Used, used)]
+            }
+            (Belief::NoEngine | Belief::AboveCapacity(_) | Belief::Partial, _, Some(mirror)) => {
                 vec![(Part::Held, mirror.blocks)]
             }
             _ => Vec::new(),
         };
         if let Some(capacity) = capacity.filter(|_| !parts.is_empty()) {
             let taken = parts.iter().map(|(_, blocks)| blocks).sum();
-            let rest = if self.mirror.is_some() { Part::Free } else { Part::Rest };
+            let rest = if self.mirror.is_some() && !self.is_partial { Part::Free } else { Part::Rest };
             parts.push((rest, capacity.saturating_sub(taken)));
         }
         parts
     }
+}
+
+/// Whether figures of the worker's pool are withheld because it lacks blocks, among others or alone.
+fn lacks_much(cluster: &Cluster, worker: WorkerIx) -> bool {
+    let pool = cluster.pool_of(worker).filter(|_| cluster.is_incomplete(worker));
+    pool.is_some_and(|pool| matches!(Trust::of(cluster, pool), Trust::Withheld(_)))
 }
 
 /// All workers of a pool that have not left, summed for [`crate::capacity::remedies`]; a sum is unknown as soon as one worker's

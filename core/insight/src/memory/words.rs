@@ -18,6 +18,10 @@ impl Memory {
             Belief::Nothing => "Neither its engine nor its KV events report what it holds.".to_owned(),
             Belief::NoEngine => "Its engine did not report what running requests use.".to_owned(),
             Belief::NoEvents => "No KV event of it was received, so what is cached is not known.".to_owned(),
+            Belief::Partial => {
+                "The tree lacks blocks of it, so how many are cached and how many are free is not known."
+                    .to_owned()
+            }
             Belief::Plausible(0) => {
                 "Radixscope and the engine agree: nothing is cached beside running requests.".to_owned()
             }

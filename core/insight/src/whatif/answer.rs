@@ -26,6 +26,8 @@ pub struct Answer<'a> {
     pub versus: Option<Versus>,
     /// What was assumed, in sentences.
     pub notes: &'a [String],
+    /// Why it may be wrong: the tree it rests on lacks blocks. In a sentence; `None`: it lacks none.
+    pub partial: Option<&'a str>,
     /// Margin, ties, chances: candidates by their index.
     pub scores: &'a Scores,
     pub(super) rows: &'a [Row],

@@ -13,6 +13,7 @@ mod recorded;
 #[cfg(test)]
 mod tests;
 
+use crate::completeness;
 use radixscope_model::id::{Millis, PoolIx, TokensHash, WorkerIx};
 use radixscope_model::record::Decision;
 use radixscope_router::{
@@ -59,6 +60,7 @@ pub struct WhatIf {
     chain: Vec<u64>,
     loads: Loads,
     notes: Vec<String>,
+    partial: Option<String>,
 }
 
 impl WhatIf {
@@ -71,6 +73,7 @@ impl WhatIf {
         self.rows.clear();
         self.inputs.clear();
         self.notes.clear();
+        self.partial = None;
         let request = match &question.prompt {
             Prompt::Recorded(decision) => self.recorded(state, *decision, question)?,
             Prompt::Example => {
@@ -97,6 +100,7 @@ impl WhatIf {
             inputs: &self.inputs,
             scores: &self.scores,
             notes: &self.notes,
+            partial: self.partial.as_deref(),
         })
     }
 
@@ -157,6 +161,7 @@ impl WhatIf {
             );
         }
         self.note_workers(others, without_events);
+        self.partial = completeness::note(cluster, pool);
         self.loads.note(state, question, found.full_blocks, &mut self.notes);
         self.note_tiers(cluster, options);
         Ok(found.request)

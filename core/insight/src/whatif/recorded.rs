@@ -60,6 +60,13 @@ impl WhatIf {
             };
             self.push(Who::Worker(candidate.worker), LoadFrom::Recorded, input);
         }
+        if decided.partial {
+            self.partial = Some(
+                "The tree lacked blocks when this was decided: workers may have held more of the prompt than shown, so the \
+                 ranking may be wrong."
+                    .to_owned(),
+            );
+        }
         self.note_recorded(decision.completeness, decision.formula, &question.options);
         Ok(Request::new(isl_tokens, size))
     }

@@ -9,6 +9,8 @@ mod figures;
 mod findings;
 mod hits;
 mod joined;
+mod late;
+mod late_player;
 mod recent_window;
 mod replay;
 mod routing;

@@ -27,6 +27,8 @@ struct Gap {
     unknown_since: Option<Millis>,
     /// Breaks that become exact once all of `awaited` have spoken.
     open: u64,
+    /// Publishers whose own connection broke and that have not spoken since.
+    alone: u64,
     /// Publishers that have not spoken since the last break.
     awaited: usize,
     span: Option<Break>,
@@ -59,6 +61,20 @@ impl Gaps {
         }
     }
 
+    /// The connection to one publisher broke, whose next message tells what that cost.
+    pub(super) fn broke_of(&mut self, source: SourceIx, topic: Topic, at: Break) {
+        let gap = self.topics.entry((source, topic)).or_default();
+        gap.alone += 1;
+        gap.reach(at);
+    }
+
+    /// A publisher spoke for the first time after its own connection broke, or never will.
+    pub(super) fn spoke_alone(&mut self, source: SourceIx, topic: Topic) {
+        let Some(gap) = self.topics.get_mut(&(source, topic)) else { return };
+        gap.alone = gap.alone.saturating_sub(1);
+        gap.changed = true;
+    }
+
     /// The connection broke, and nothing will tell what that cost. One break counts once, however many signs of it
     /// there are.
     pub(super) fn unknown(&mut self, source: SourceIx, topic: Topic, at: Break) {
@@ -88,7 +104,7 @@ impl Gaps {
     pub(super) fn flush(&mut self, out: &mut dyn FnMut(Record<'_>)) {
         for (&(source, topic), gap) in self.topics.iter_mut().filter(|(_, gap)| gap.changed) {
             gap.changed = false;
-            let count = gap.unknown + gap.open;
+            let count = gap.unknown + gap.open + gap.alone;
             if count == 0 {
                 gap.span = None;
             }

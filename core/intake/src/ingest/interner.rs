@@ -165,6 +165,11 @@ impl Interner {
         is_new
     }
 
+    /// Index of a worker that has one.
+    pub(super) fn known(&self, id: Worker) -> Option<WorkerIx> {
+        self.by_id.get(&id).copied()
+    }
+
     /// The ranks of a worker that are known, in the order in which they were first seen.
     pub(super) fn ranks_of(&self, id: WorkerId) -> Vec<(Worker, WorkerIx)> {
         let is_its = |(worker, _): &(&Worker, &WorkerIx)| worker.id == id;

@@ -40,6 +40,8 @@ pub(super) struct Run {
 #[derive(Default, Debug)]
 pub struct Missing {
     pub(super) breaks: Vec<Break>,
+    /// Breaks of the connections to single publishers: a publisher of ZeroMQ has a connection of its own.
+    pub(super) of_publishers: IndexMap<(Topic, u64), Break, hashbrown::DefaultHashBuilder>,
     /// Topics whose breaks nothing can make exact.
     pub(super) unknown: Vec<(Topic, Break)>,
     pub(super) counts: BTreeMap<(Topic, MissedCause), u64>,
@@ -92,6 +94,19 @@ impl Missing {
         }
     }
 
+    /// The connection to one publisher of a topic broke and is there again.
+    pub fn broke_of(&mut self, topic: Topic, publisher_id: u64, at: Break) {
+        let is_full = self.of_publishers.len() >= MAX_RUNS;
+        match self.of_publishers.get_mut(&(topic, publisher_id)) {
+            Some(last) => last.until_ms = at.until_ms,
+            None if !is_full => {
+                self.of_publishers.insert((topic, publisher_id), at);
+            }
+            // Too many to be kept apart: then it is a break of all of them, which hides nothing.
+            None => self.broke(at),
+        }
+    }
+
     /// The connection broke, and nothing will ever tell what it cost of this topic.
     pub fn broke_for_good(&mut self, topic: Topic, at: Break) {
         if self.unknown.len() < MAX_BREAKS {
@@ -101,6 +116,11 @@ impl Missing {
 
     /// Whether nothing is missing.
     pub fn is_empty(&self) -> bool {
-        self.breaks.is_empty() && self.unknown.is_empty() && self.counts.is_empty() && self.runs.is_empty()
+        let Self { breaks, of_publishers, unknown, counts, runs, .. } = self;
+        breaks.is_empty()
+            && of_publishers.is_empty()
+            && unknown.is_empty()
+            && counts.is_empty()
+            && runs.is_empty()
     }
 }

@@ -13,6 +13,9 @@
 //! older than the latest time that any message or line reported; our own clock would call all recorded traffic old. Sizes
 //! that a log names stay true.
 
+mod attaching;
+mod discovered;
+mod discovery;
 mod event_ids;
 mod gaps;
 mod instances;
@@ -34,7 +37,6 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use radixscope_dynamo::DecodeError;
 use radixscope_dynamo::active_sequence::{self, ActiveSequence};
-use radixscope_dynamo::discovery::ModelCard;
 use radixscope_dynamo::envelope::{self, Envelope};
 use radixscope_dynamo::error::{Faults, Reason};
 use radixscope_dynamo::hit_rate::HitRate;
@@ -49,7 +51,9 @@ use radixscope_model::record::{
 };
 use radixscope_state::cluster::MAX_SOURCES;
 
+use crate::attach::{Attach, Live};
 use crate::payload::{MAX_LOG_LINE_BYTES, MAX_PAYLOAD_BYTES, Payload, Received};
+use discovered::Discovered;
 use event_ids::EventIds;
 use gaps::Gaps;
 use instances::Instances;
@@ -62,8 +66,9 @@ use scrapes::Scrapes;
 use signs::Signs;
 use tally::Tally;
 
-/// Data-parallel ranks taken from one model card; a card that claims more is believed so far.
-const MAX_RANKS: u32 = 256;
+/// Publishers whose connection broke before they spoke; beyond it their break is not remembered, and they count as
+/// joined late.
+const MAX_EARLY_BREAKS: usize = 16_384;
 /// What a line says is of the present unless the line is older than this. A log is read from its beginning: faults of
 /// yesterday are none of today.
 pub(crate) const FRESH_MS: u64 = 60_000;
@@ -77,10 +82,14 @@ pub(crate) struct Ingest {
     event_ids: EventIds,
     /// The last break of each source's connection.
     last_breaks: BTreeMap<SourceIx, Break>,
+    /// The same of publishers with a connection of their own that had not spoken yet.
+    early_breaks: BTreeMap<Stream, Break>,
     /// Payloads taken so far.
     taken: u64,
     instances: Instances,
+    discovered: Discovered,
     scrapes: Scrapes,
+    attach: Attach,
     tallies: Vec<Tally>,
     signs: Signs,
     /// What was recorded of roles; bounded, because workers are.
@@ -127,12 +136,17 @@ impl Ingest {
         if received.source.at() >= self.tallies.len() {
             return;
         }
-        self.tallies[received.source.at()].received += 1;
+        // What a source says of itself is no message.
+        let is_message = !matches!(received.payload, Payload::Subscribed { .. });
+        self.tallies[received.source.at()].received += u64::from(is_message);
         self.taken += 1;
         if let Err(faults) = self.open(received, out) {
             for (error, count) in faults.iter() {
                 self.tallies[received.source.at()].reject(received.payload.topic(), error, count);
             }
+        }
+        if self.attach.is_due(received.at_ms) {
+            self.ask(received.at_ms, out);
         }
     }
 
@@ -166,10 +180,26 @@ impl Ingest {
             let Self { publishers, gaps, .. } = self;
             publishers.broke(source);
             gaps.broke(source, at, |topic| publishers.count(source, topic));
+            self.attach.broke(source);
             self.last_breaks.insert(source, at);
+        }
+        for (&(topic, publisher_id), &at) in &missing.of_publishers {
+            if topic == Topic::KvEvents {
+                self.attach.broke_of(publisher_id);
+            }
+            self.broke_of(Stream { source, topic, publisher_id }, at);
         }
         for &(topic, at) in &missing.unknown {
             self.gaps.unknown(source, topic, at);
+        }
+    }
+
+    /// The connection to one publisher broke and is there again.
+    fn broke_of(&mut self, stream: Stream, at: Break) {
+        if self.publishers.broke_of(stream) {
+            self.gaps.broke_of(stream.source, stream.topic, at);
+        } else if !self.publishers.knows(stream) && self.early_breaks.len() < MAX_EARLY_BREAKS {
+            self.early_breaks.insert(stream, at);
         }
     }
 
@@ -183,6 +213,9 @@ impl Ingest {
                 _ => None,
             };
         self.tallies[stream.source.at()].miss(worker, stream.topic, MissedCause::QueueFull, to - from);
+        if stream.topic == Topic::KvEvents {
+            self.attach.lost_of(stream.publisher_id, stream.source, MissedCause::QueueFull, to - from);
+        }
     }
 
     /// Says what was summed up since the last call: traffic, losses, what was not understood. Call it about once a
@@ -229,12 +262,20 @@ impl Ingest {
                 let text = format!("subject {subject:?} is none of Dynamo's");
                 Err(DecodeError::new(Reason::UnknownKind, text).into())
             }
-            Payload::Discovery { value: Some(value), .. } => Ok(self.model_card(&context(), value, out)?),
-            Payload::Discovery { value: None, .. }
-            | Payload::TreeAnswer { .. }
-            | Payload::Subscribed { .. } => Ok(()),
+            Payload::Discovery { key, value, lease } => {
+                Ok(self.discovery(&context(), key, value.as_deref(), *lease, out)?)
+            }
+            Payload::TreeAnswer { query, outcome, .. } => {
+                self.tree_answer(&context(), *query, outcome, out);
+                Ok(())
+            }
+            Payload::Subscribed { publisher_id } => {
+                self.attach.subscribed(received.source, *publisher_id);
+                Ok(())
+            }
             Payload::LogLine { log, line } => Ok(self.log_line(&context(), log, line, out)?),
             Payload::Scrape { process, text } => self.scrape(&context(), process, text, out),
+            Payload::Unreadable { error, .. } => Err((**error).clone().into()),
             Payload::Health { frontend, answer } => Ok(self.health(&context(), frontend, answer, out)?),
         }
     }
@@ -320,6 +361,19 @@ impl Ingest {
                 }
                 if kv.batch {
                     self.event_id(context, worker, event);
+                }
+                let live = Live {
+                    worker,
+                    id: event.worker,
+                    source: context.received.source,
+                    at_ms: context.received.at_ms,
+                    line,
+                    publisher_id: context.publisher_id(),
+                    sequence: context.envelope.map(|envelope| envelope.sequence),
+                };
+                if !self.attach.event(&live, event, kv, out) {
+                    out.record(context.entry(attaching::passed(worker, event)));
+                    continue;
                 }
                 let by = context.published(event.worker);
                 out.kv_event(context.entry(kv_record(worker, event, kv)), by);
@@ -407,37 +461,6 @@ impl Ingest {
         Ok(())
     }
 
-    fn model_card(
-        &mut self,
-        context: &Context<'_>,
-        value: &[u8],
-        out: &mut dyn Sink,
-    ) -> Result<(), DecodeError> {
-        let Some(card) = ModelCard::decode(value)? else { return Ok(()) };
-        let context = context.of_component(&card.namespace, &card.component);
-        let first = card.runtime.data_parallel_start_rank.unwrap_or(0);
-        let ranks = card.runtime.data_parallel_size.unwrap_or(1).clamp(1, MAX_RANKS);
-        for rank in first..first.saturating_add(ranks) {
-            if let Some(worker) = self.worker(&context, Worker::new(card.instance_id.0, rank), out) {
-                let record = Record::ModelCard {
-                    worker,
-                    total_kv_blocks: card.runtime.total_kv_blocks,
-                    block_size_tokens: card.block_size_tokens,
-                    publishes_events: card.runtime.kv_event_publishing_enabled,
-                };
-                out.record(context.entry(record));
-                if let Some(role) = card.role() {
-                    self.role(&context, worker, role, RoleEvidence::Card, out);
-                }
-                if !card.display_name.is_empty() && card.adapter.is_none() {
-                    let name = Cow::Borrowed(card.display_name.as_str());
-                    out.record(context.entry(Record::Model { worker, name }));
-                }
-            }
-        }
-        Ok(())
-    }
-
     /// Records what the pool of a worker does, once.
     fn role(
         &mut self,
@@ -502,6 +525,7 @@ impl Ingest {
         self.interner.vacate(&workers);
         self.publishers.vacate(&workers);
         self.event_ids.vacate(&workers);
+        self.attach.vacate(&workers);
         self.roles.retain(|(worker, ..)| !workers.contains(worker));
         self.tallies.iter_mut().for_each(|tally| tally.vacate(&workers));
         out.record(context.entry(Record::Vacated { workers: workers.into() }));
@@ -513,6 +537,7 @@ impl Ingest {
         let (source, topic) = (context.received.source, context.topic);
         if context.transport != Transport::JetStream {
             self.gaps.received(source, topic, context.envelope.is_some());
+            self.attach.heard(source);
         }
         let Some(envelope) = &context.envelope else { return };
         self.tallies[source.at()].lag(context.received.at_ms, envelope.published_at);
@@ -548,17 +573,29 @@ impl Ingest {
         if place.is_first_after_break {
             self.gaps.spoke(source, topic);
         }
-        if place.is_new
-            && sequence > 0
-            && let Some(&last) = self.last_breaks.get(&source)
-        {
-            self.gaps.begins_late(source, topic, last);
+        if place.is_first_after_own_break {
+            self.gaps.spoke_alone(source, topic);
+        }
+        let is_first = place.is_first_after_break || place.is_first_after_own_break;
+        if is_first && topic == Topic::KvEvents && place.continuity == Continuity::InOrder {
+            self.attach.unbroken(source, publisher_id);
+        }
+        if place.is_new {
+            let own = self.early_breaks.remove(&stream);
+            let last = own.or_else(|| self.last_breaks.get(&source).copied());
+            if let Some(last) = last.filter(|_| sequence > 0) {
+                self.gaps.begins_late(source, topic, last);
+            }
         }
     }
 
     fn lost(&mut self, lost: &Lost) {
         let tally = &mut self.tallies[lost.stream.source.at()];
         tally.miss(lost.worker, lost.stream.topic, MissedCause::EnvelopeGap, lost.count);
+        let Stream { source, topic, publisher_id } = lost.stream;
+        if topic == Topic::KvEvents {
+            self.attach.lost_of(publisher_id, source, MissedCause::EnvelopeGap, lost.count);
+        }
     }
 
     /// Follows a worker's event ids where they are contiguous (≥ 1.1; a batch proves ≥ 1.4).
@@ -573,6 +610,7 @@ impl Ingest {
         let is_counted = stream.is_some_and(|stream| self.publishers.jumped_at(stream) > last);
         let cause = if is_counted { MissedCause::EventsInLost } else { MissedCause::EventIdGap };
         self.tallies[source.at()].miss(Some(worker), topic, cause, lost);
+        self.attach.lost(worker, source, cause, lost);
     }
 }
 
@@ -657,7 +695,7 @@ fn lower_tier(event: &KvEvent) -> Option<Tier> {
     }
 }
 
-fn kv_record<'k>(worker: WorkerIx, event: &KvEvent, kv: &'k KvEvents) -> Record<'k> {
+pub(crate) fn kv_record<'k>(worker: WorkerIx, event: &KvEvent, kv: &'k KvEvents) -> Record<'k> {
     let in_device_memory = event.tier == StorageTier::Device && event.domain == ResidencyDomain::Worker;
     let tier = lower_tier(event);
     match &event.data {

@@ -6,6 +6,7 @@ use radixscope_dynamo::log_line::LogRecord;
 use radixscope_dynamo::trace::RequestTrace;
 use radixscope_model::id::{Millis, SourceIx, WorkerIx};
 use radixscope_model::record::Entry;
+use radixscope_state::cluster::Cluster;
 
 /// Takes records as they arise.
 pub(crate) type Out<'o> = dyn FnMut(Entry<'_>) + 'o;
@@ -77,6 +78,8 @@ pub(crate) struct Published {
 
 /// Takes what payloads become.
 pub(crate) trait Sink {
+    /// The state after the last record.
+    fn cluster(&self) -> &Cluster;
     /// Takes a record.
     fn record(&mut self, entry: Entry<'_>);
     /// Takes a record of a KV event, with what is known of its publisher.

@@ -24,7 +24,7 @@ const MAX_TRACKS: usize = 4;
 const MAX_GAP: u64 = 10_000_000;
 
 /// What counts up on its own.
-#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) struct Stream {
     pub(super) source: SourceIx,
     pub(super) topic: Topic,
@@ -39,6 +39,15 @@ pub(super) struct Place {
     pub(super) is_new: bool,
     /// Whether it is the publisher's first after the source's connection broke.
     pub(super) is_first_after_break: bool,
+    /// Whether it is the publisher's first after its own connection broke.
+    pub(super) is_first_after_own_break: bool,
+}
+
+impl Place {
+    const fn in_order() -> Self {
+        let continuity = Continuity::InOrder;
+        Self { continuity, is_new: false, is_first_after_break: false, is_first_after_own_break: false }
+    }
 }
 
 /// What a sequence number tells.
@@ -94,6 +103,8 @@ struct Tracks {
     len: usize,
     /// Breaks of the connection before its last message.
     breaks: u32,
+    /// Whether its own connection broke after its last message.
+    has_own_break: bool,
     /// The latest message, by the count of all.
     last: u64,
     /// The last message, counted over all publishers, before which one of this publisher was missing or dropped.
@@ -126,7 +137,7 @@ impl Publishers {
 
     fn pass(&mut self, stream: Stream, sequence: u64, next: u64, at: u64) -> Place {
         if !self.open.is_empty() && self.came_late(stream, sequence) {
-            return Place { continuity: Continuity::InOrder, is_new: false, is_first_after_break: false };
+            return Place::in_order();
         }
         let breaks = self.breaks.get(stream.source.at()).copied().unwrap_or(0);
         if let Some(tracks) = self.next.get_mut(&stream) {
@@ -136,7 +147,8 @@ impl Publishers {
                 tracks.jumped_at = at;
             }
             let is_first_after_break = std::mem::replace(&mut tracks.breaks, breaks) != breaks;
-            return Place { continuity, is_new: false, is_first_after_break };
+            let is_first_after_own_break = std::mem::take(&mut tracks.has_own_break);
+            return Place { continuity, is_first_after_break, is_first_after_own_break, ..Place::in_order() };
         }
         if self.next.len() == MAX_PUBLISHERS {
             self.forget_silent();
@@ -144,7 +156,7 @@ impl Publishers {
         let mut tracks = Tracks { breaks, last: at, ..Tracks::default() };
         tracks.start(next);
         self.next.insert(stream, tracks);
-        Place { continuity: Continuity::InOrder, is_new: true, is_first_after_break: false }
+        Place { is_new: true, ..Place::in_order() }
     }
 
     /// The source's connection broke.
@@ -153,6 +165,17 @@ impl Publishers {
             self.breaks.resize(source.at() + 1, 0);
         }
         self.breaks[source.at()] += 1;
+    }
+
+    /// The connection to one publisher broke. `true`: its next message tells what that cost, and it was not awaited
+    /// for that yet.
+    pub(super) fn broke_of(&mut self, stream: Stream) -> bool {
+        self.next.get_mut(&stream).is_some_and(|tracks| !std::mem::replace(&mut tracks.has_own_break, true))
+    }
+
+    /// Whether a publisher is known.
+    pub(super) fn knows(&self, stream: Stream) -> bool {
+        self.next.contains_key(&stream)
     }
 
     /// How many publishers of a topic are known.

@@ -92,6 +92,7 @@ impl Ingest {
         // A frontend that started anew is not distinguished from one that did not; one that has not looked around says so.
         let list = List { frontend: shortened(frontend), kind: ListKind::Instances, run: 0 };
         self.listed(context, list, &health, out);
+        self.attach.query_endpoints(list.frontend, &health.query_endpoints);
         Ok(())
     }
 
@@ -105,12 +106,13 @@ impl Ingest {
                 self.worker(&context, rank, out);
             }
         }
-        for id in changes.gone {
+        // Where discovery is read it decides: a frontend's list follows it.
+        for id in changes.gone.into_iter().filter(|id| self.discovered.is_there(*id) != Some(true)) {
             for (_, worker) in self.interner.ranks_of(id) {
                 out.record(context.entry(Record::Gone { worker, why }));
             }
         }
-        for id in changes.returned {
+        for id in changes.returned.into_iter().filter(|id| self.discovered.is_there(*id) != Some(false)) {
             for (_, worker) in self.interner.ranks_of(id) {
                 out.record(context.entry(Record::Returned { worker }));
             }
@@ -118,7 +120,7 @@ impl Ingest {
     }
 
     /// The known ranks of a worker; the first one where none is.
-    fn ranks_or_first(&self, id: WorkerId) -> Vec<Worker> {
+    pub(super) fn ranks_or_first(&self, id: WorkerId) -> Vec<Worker> {
         let mut ranks: Vec<Worker> = self.interner.ranks_of(id).into_iter().map(|(id, _)| id).collect();
         if ranks.is_empty() {
             ranks.push(Worker { id, dp_rank: 0 });

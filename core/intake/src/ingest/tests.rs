@@ -655,3 +655,130 @@ fn a_publisher_that_begins_in_the_middle_after_a_break_may_have_been_missed() {
     observer.nats(CORE, &enveloped(WORKER + 2, 40, &stored(WORKER + 2, 40, None, &[1])));
     assert_eq!(observer.source().gaps.len(), 1);
 }
+
+/// An entry of discovery of the worker, or its end.
+fn discovered(observer: &mut Observer, kind: &str, value: Option<serde_json::Value>) {
+    let key = match kind {
+        "card" => format!("v1/mdc/dynamo/backend/generate/{WORKER:x}"),
+        "endpoint" => format!("v1/instances/dynamo/backend/generate/{WORKER:x}"),
+        _ => "v1/event_sources/namespace/dynamo/component/backend/endpoint/generate/topic/kv-events/7".into(),
+    };
+    let value = value.map(|value| value.to_string().into());
+    observer.take(Payload::Discovery { key: key.into(), value, lease: Some(WORKER) });
+}
+
+fn endpoint() -> Option<serde_json::Value> {
+    Some(json!({"type": "Endpoint", "namespace": "dynamo", "component": "backend", "endpoint": "generate",
+        "instance_id": WORKER, "transport": {"tcp": "10.0.0.1:1/x/generate"}}))
+}
+
+#[test]
+fn a_worker_that_discovery_names_is_there_before_it_says_anything() {
+    let mut observer = Observer::new();
+    let source = json!({"type": "EventSource", "topic": "kv-events", "publisher_id": 7,
+        "metadata": {"worker": {"worker_id": WORKER, "dp_rank": 1}}});
+    discovered(&mut observer, "source", Some(source));
+    discovered(&mut observer, "endpoint", endpoint());
+    let [worker] = observer.cluster.workers() else { panic!("one worker, of rank 1") };
+    assert_eq!((worker.id, observer.component(0)), (Worker::new(WORKER, 1), "backend"));
+    assert_eq!(observer.source().received, 2);
+}
+
+#[test]
+fn a_worker_leaves_when_discovery_says_so_and_returns_with_its_entry() {
+    let mut observer = Observer::new();
+    let card = || {
+        Some(json!({"type": "Model", "namespace": "dynamo", "component": "backend", "endpoint": "generate",
+            "instance_id": WORKER, "card_json": {"runtime_config": {"data_parallel_size": 2}}}))
+    };
+    let gone = |observer: &Observer| -> Vec<_> {
+        observer.cluster.workers().iter().map(|worker| worker.gone.map(|gone| gone.why)).collect()
+    };
+    discovered(&mut observer, "endpoint", endpoint());
+    discovered(&mut observer, "card", card());
+    observer.nats(ENDPOINT, &enveloped(WORKER, 0, &stored(WORKER, 1, None, &[2])));
+    assert_eq!(gone(&observer), [None, None]);
+    discovered(&mut observer, "endpoint", None);
+    assert_eq!(gone(&observer), [Some(GoneWhy::Discovery); 2], "all its ranks");
+    // It still finishes what it has begun, and the rest of its entries ends after that.
+    observer.now += 10_000;
+    observer.nats(ENDPOINT, &enveloped(WORKER, 1, &stored(WORKER, 2, None, &[3])));
+    assert_eq!(gone(&observer)[0], None);
+    discovered(&mut observer, "card", None);
+    assert_eq!(gone(&observer), [Some(GoneWhy::Discovery); 2]);
+    discovered(&mut observer, "endpoint", endpoint());
+    assert_eq!(gone(&observer), [None, None]);
+}
+
+#[test]
+fn a_frontends_list_does_not_contradict_discovery() {
+    let mut observer = Observer::new();
+    let list = |there: bool| {
+        let instance = json!({"component": "backend", "endpoint": "generate", "namespace": "dynamo",
+            "instance_id": WORKER, "transport": {"tcp": "10.0.0.1:1/x/generate"}});
+        let instances = if there { vec![instance] } else { vec![] };
+        json!({"status": "healthy", "instances": instances})
+    };
+    let is_gone = |observer: &Observer| observer.cluster.workers()[0].gone.is_some();
+    discovered(&mut observer, "endpoint", endpoint());
+    observer.health(list(true));
+    for _ in 0..3 {
+        observer.health(list(false));
+    }
+    assert!(!is_gone(&observer), "discovery has it");
+    let source = json!({"type": "EventSource", "topic": "kv-events", "publisher_id": 7,
+        "metadata": {"worker": {"worker_id": WORKER, "dp_rank": 0}}});
+    discovered(&mut observer, "source", Some(source));
+    discovered(&mut observer, "endpoint", None);
+    observer.health(list(true));
+    assert!(is_gone(&observer), "discovery ended it");
+}
+
+fn broke_of(observer: &mut Observer, publisher_id: u64) {
+    let mut missing = Missing::default();
+    let at = Break { since_ms: Millis(observer.now - 5_000), until_ms: Millis(observer.now) };
+    missing.broke_of(Topic::KvEvents, publisher_id, at);
+    observer.intake.missing(observer.source, &missing);
+    observer.intake.flush(Millis(observer.now), &mut observer.cluster);
+}
+
+#[test]
+fn a_break_of_one_publisher_waits_for_that_one_only() {
+    let mut observer = Observer::new();
+    let gaps = |observer: &Observer| observer.source().gaps.iter().map(|gap| gap.count).sum::<u64>();
+    for publisher in [WORKER, WORKER + 1] {
+        observer.nats(CORE, &enveloped(publisher, 3, &stored(publisher, 0, None, &[1])));
+    }
+    broke_of(&mut observer, WORKER);
+    broke_of(&mut observer, WORKER);
+    assert_eq!(gaps(&observer), 1, "one gap until it speaks, however often it broke");
+    observer.nats(CORE, &enveloped(WORKER + 1, 4, &stored(WORKER + 1, 1, None, &[2])));
+    assert_eq!(gaps(&observer), 1, "another one says nothing of it");
+    observer.nats(CORE, &enveloped(WORKER, 9, &stored(WORKER, 1, None, &[2])));
+    assert_eq!(gaps(&observer), 0, "its number tells");
+    assert_eq!(lost(&mut observer), [(MissedCause::EnvelopeGap, 5)]);
+    broke_of(&mut observer, WORKER);
+    assert_eq!(gaps(&observer), 1, "a later break is another gap");
+}
+
+#[test]
+fn a_break_of_a_publisher_that_had_not_spoken_is_a_gap_only_if_it_spoke_meanwhile() {
+    let mut observer = Observer::new();
+    broke_of(&mut observer, WORKER);
+    broke_of(&mut observer, WORKER + 1);
+    assert_eq!(observer.source().gaps, []);
+    observer.nats(CORE, &enveloped(WORKER, 0, &stored(WORKER, 0, None, &[1])));
+    assert_eq!(observer.source().gaps, [], "from its beginning");
+    observer.nats(CORE, &enveloped(WORKER + 1, 6, &stored(WORKER + 1, 6, None, &[1])));
+    assert_eq!(observer.source().gaps.len(), 1);
+    observer.nats(CORE, &enveloped(WORKER + 2, 6, &stored(WORKER + 2, 6, None, &[1])));
+    assert_eq!(observer.source().gaps[0].count, 1, "who never broke only joined late");
+}
+
+#[test]
+fn more_breaks_than_are_kept_apart_are_one_of_all() {
+    let mut missing = Missing::default();
+    let at = Break { since_ms: Millis(1), until_ms: Millis(2) };
+    (0..20_000).for_each(|publisher| missing.broke_of(Topic::KvEvents, publisher, at));
+    assert!(missing.of_publishers.len() < 20_000 && !missing.breaks.is_empty());
+}

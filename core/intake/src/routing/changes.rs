@@ -133,7 +133,12 @@ impl Changes {
                     self.unknown_before(of, at);
                 }
             }
-            Record::Cleared { worker, .. } | Record::Gone { worker, .. } => self.unknown_before(*worker, at),
+            // What it held before was not what the tree showed.
+            Record::Cleared { worker, .. }
+            | Record::Gone { worker, .. }
+            | Record::DumpBegan { worker }
+            | Record::DumpStored { worker, .. }
+            | Record::DumpRemoved { worker, .. } => self.unknown_before(*worker, at),
             _ => {}
         }
     }

@@ -55,6 +55,8 @@ pub enum NoMargin {
     Alone,
     /// The chosen worker is not among the known candidates.
     ChosenUnknown,
+    /// Candidates were computed on a tree that lacked blocks: others may have held more and cost less.
+    PartialTree,
 }
 
 impl NoMargin {
@@ -64,6 +66,7 @@ impl NoMargin {
             NoMargin::ChosenOnly => "only the chosen worker's part is known",
             NoMargin::Forgotten => "the candidates of this decision are no longer kept",
             NoMargin::Alone => "there was one candidate",
+            NoMargin::PartialTree => "the tree lacked blocks, so others may have held more and cost less",
             NoMargin::ChosenUnknown => "the chosen worker is not among the known candidates",
         }
     }
@@ -91,7 +94,7 @@ impl DecisionEntry {
 
     /// Whether the router reported that several workers tied, or several share the lowest known cost.
     pub fn is_tie(&self) -> bool {
-        self.decision.tied || self.tied_at_lowest() > 1
+        self.decision.tied || (!self.partial && self.tied_at_lowest() > 1)
     }
 
     /// How many candidates share the lowest cost.
@@ -101,9 +104,10 @@ impl DecisionEntry {
         costs().filter(|&cost| cost == least).count()
     }
 
-    /// The candidate that held more of the prompt than the chosen one, if there is one.
+    /// The candidate that held more of the prompt than the chosen one, if there is one. Nobody, where the tree lacked blocks: by
+    /// how much, and of whom, would be a guess.
     pub fn lost_affinity(&self) -> Option<LostAffinity> {
-        if self.ignores_cache {
+        if self.ignores_cache || self.partial {
             return None;
         }
         let held = self.chosen()?.overlap_blocks;
@@ -139,6 +143,9 @@ impl DecisionEntry {
         }
         if self.decision.completeness == Completeness::ChosenOnly || self.decision.candidates.is_empty() {
             return Err(NoMargin::ChosenOnly);
+        }
+        if self.partial {
+            return Err(NoMargin::PartialTree);
         }
         let others = self.decision.candidates.iter().filter(|c| c.worker != self.decision.worker);
         others.min_by(|a, b| a.cost.total_cmp(&b.cost).then(a.worker.cmp(&b.worker))).ok_or(NoMargin::Alone)

@@ -33,52 +33,74 @@ impl Coverage {
     }
 }
 
-impl Cluster {
-    /// Whether a worker may be expected to publish KV events: one that did may; decode workers in a pool where nobody does need
-    /// not, and others may say in their cards that they do not.
-    pub fn publishes(&self, worker: WorkerIx) -> bool {
-        let Some(state) = self.worker(worker) else { return false };
-        let decodes = self.pool(state.pool).is_some_and(|pool| pool.ignores_cache);
-        let is_silent = || {
-            self.workers_in(state.pool)
-                .filter_map(|peer| self.worker(peer))
-                .all(|peer| peer.last_event_ms.is_none())
-        };
-        state.last_event_ms.is_some() || !(state.publishes_events == Some(false) || (decodes && is_silent()))
+/// What of a pool decides what is expected of each of its workers.
+#[derive(Clone, Copy)]
+struct Peers {
+    /// Its workers decode, and none of them ever published.
+    is_silent: bool,
+    /// One of them is known in part: somebody was there before us.
+    is_old: bool,
+}
+
+impl Peers {
+    fn publishes(self, state: &WorkerState) -> bool {
+        state.last_event_ms.is_some() || !(state.publishes_events == Some(false) || self.is_silent)
     }
 
+    fn lacks_blocks(self, state: &WorkerState) -> bool {
+        let lacks = match state.knowledge.state {
+            TreeKnowledge::Complete => false,
+            TreeKnowledge::Partial => true,
+            TreeKnowledge::Unknown => self.is_old || matches!(state.knowledge.asking, Asking::Failed { .. }),
+        };
+        lacks && self.publishes(state)
+    }
+}
+
+impl Cluster {
     /// Workers of a pool that are there.
     fn present(&self, pool: PoolIx) -> impl Iterator<Item = (WorkerIx, &WorkerState)> {
         let workers = self.workers_in(pool).filter_map(|ix| Some((ix, self.worker(ix)?)));
         workers.filter(|(_, state)| state.gone.is_none())
     }
 
-    /// The workers of a pool of which blocks are known to be missing: those known in part, and those of which nothing is known
-    /// though somebody else was there before us, or though they were asked.
+    fn peers(&self, pool: PoolIx) -> Peers {
+        let decodes = self.pool(pool).is_some_and(|pool| pool.ignores_cache);
+        let mut all = self.workers_in(pool).filter_map(|peer| self.worker(peer));
+        Peers {
+            is_silent: decodes && all.all(|peer| peer.last_event_ms.is_none()),
+            is_old: self.present(pool).any(|(_, peer)| peer.knowledge.state == TreeKnowledge::Partial),
+        }
+    }
+
+    /// Whether a worker may be expected to publish KV events: one that did may; decode workers in a pool where nobody does need
+    /// not, and others may say in their cards that they do not.
+    pub fn publishes(&self, worker: WorkerIx) -> bool {
+        self.worker(worker).is_some_and(|state| self.peers(state.pool).publishes(state))
+    }
+
+    /// Whether blocks of a worker that is there are known to be missing: it is known in part, or nothing of it is, though somebody
+    /// of its pool was there before us, or though it was asked.
+    pub fn is_incomplete(&self, worker: WorkerIx) -> bool {
+        self.worker(worker).is_some_and(|state| {
+            let may_be = !state.knowledge.is_complete() && state.gone.is_none();
+            may_be && self.peers(state.pool).lacks_blocks(state)
+        })
+    }
+
+    /// The workers of a pool of which blocks are known to be missing, see [`Cluster::is_incomplete`].
     pub fn incomplete_in(&self, pool: PoolIx) -> Vec<WorkerIx> {
-        let mut came_late = None;
-        let mut lacks = |state: &WorkerState| match state.knowledge.state {
-            TreeKnowledge::Complete => false,
-            TreeKnowledge::Partial => true,
-            TreeKnowledge::Unknown => {
-                let is_partial =
-                    |(_, peer): (WorkerIx, &WorkerState)| peer.knowledge.state == TreeKnowledge::Partial;
-                matches!(state.knowledge.asking, Asking::Failed { .. })
-                    || *came_late.get_or_insert_with(|| self.present(pool).any(is_partial))
-            }
-        };
-        let lacking: Vec<WorkerIx> =
-            self.present(pool).filter(|(_, state)| lacks(state)).map(|(ix, _)| ix).collect();
-        lacking.into_iter().filter(|&ix| self.publishes(ix)).collect()
+        let peers = self.peers(pool);
+        self.present(pool).filter(|(_, state)| peers.lacks_blocks(state)).map(|(ix, _)| ix).collect()
     }
 
     /// How much of what the workers of `pools` hold is known.
     pub fn coverage(&self, pools: impl IntoIterator<Item = PoolIx>) -> Coverage {
         let mut sum = Coverage { used_blocks: Some(0), ..Coverage::default() };
         for pool in pools {
-            let lacking = self.incomplete_in(pool);
-            for (ix, state) in self.present(pool).filter(|(ix, _)| self.publishes(*ix)) {
-                let is_incomplete = lacking.contains(&ix);
+            let peers = self.peers(pool);
+            for (ix, state) in self.present(pool).filter(|(_, state)| peers.publishes(state)) {
+                let is_incomplete = peers.lacks_blocks(state);
                 sum.workers += 1;
                 sum.complete += u32::from(state.knowledge.is_complete());
                 sum.incomplete += u32::from(is_incomplete);
@@ -98,6 +120,137 @@ impl Cluster {
             let is_late = matches!(state.knowledge.why, KnowledgeWhy::Dump | KnowledgeWhy::Cleared);
             state.knowledge.is_complete() && is_late && state.knowledge.since_ms > at
         };
-        self.present(pool).any(|(_, state)| came_after(state)) || !self.incomplete_in(pool).is_empty()
+        let peers = self.peers(pool);
+        self.present(pool).any(|(_, state)| came_after(state) || peers.lacks_blocks(state))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cluster::{DecisionEntry, NoMargin, SnapshotReader};
+    use radixscope_model::id::{DecisionId, Seq, Worker};
+    use radixscope_model::record::{
+        Candidate, Completeness, Decision, DecisionSource, Entry, NotReconstructed, Record,
+    };
+
+    fn tell(cluster: &mut Cluster, at_ms: u64, record: Record<'_>) {
+        let seq = Seq(cluster.seq().0 + 1);
+        cluster.fold(seq, &Entry { at_ms: Millis(at_ms), record });
+    }
+
+    fn knows(cluster: &mut Cluster, at_ms: u64, worker: u16, knowledge: TreeKnowledge, why: KnowledgeWhy) {
+        tell(cluster, at_ms, Record::Knowledge { worker: WorkerIx(worker), knowledge, why });
+    }
+
+    /// Two workers, of which the second was there before us.
+    fn cluster() -> Cluster {
+        let mut cluster = Cluster::default();
+        for (worker, id) in [(0, 7), (1, 8)] {
+            let (id, namespace, component) = (Worker::new(id, 0), "dynamo".into(), "backend".into());
+            tell(&mut cluster, 1_000, Record::Worker { worker: WorkerIx(worker), id, namespace, component });
+        }
+        knows(&mut cluster, 1_000, 0, TreeKnowledge::Complete, KnowledgeWhy::FromFirstEvent);
+        knows(&mut cluster, 1_000, 1, TreeKnowledge::Partial, KnowledgeWhy::JoinedLate);
+        cluster
+    }
+
+    fn candidate(worker: u16, overlap_blocks: u32, cost: f64) -> Candidate {
+        let (host_blocks, disk_blocks, prefill_blocks, decode_blocks) = (0, 0, 10.0, 0.0);
+        let worker = WorkerIx(worker);
+        Candidate {
+            worker,
+            overlap_blocks,
+            host_blocks,
+            disk_blocks,
+            prefill_blocks,
+            decode_blocks,
+            cost,
+            tree_size: None,
+        }
+    }
+
+    fn decide(cluster: &mut Cluster, at_ms: u64, completeness: Completeness) -> DecisionEntry {
+        let id = DecisionId(cluster.decisions().totals().count + 1);
+        let decision = Decision {
+            isl_blocks: Some(20),
+            candidates: vec![candidate(0, 10, 10.0), candidate(1, 12, 30.0)],
+            completeness,
+            ..Decision::new(id, WorkerIx(0), DecisionSource::ActiveSequences)
+        };
+        tell(cluster, at_ms, Record::Decision(decision));
+        cluster.decisions().get(id).unwrap().clone()
+    }
+
+    #[test]
+    fn what_is_computed_on_a_tree_that_lacks_blocks_is_marked_and_not_taken_for_a_fact() {
+        let mut cluster = cluster();
+        let partial = decide(&mut cluster, 2_000, Completeness::Reconstructed);
+        assert!(partial.partial);
+        assert_eq!((partial.margin_blocks(), partial.lost_affinity()), (Err(NoMargin::PartialTree), None));
+        assert_eq!(partial.overlap_blocks(), None, "no router reported it");
+        assert_eq!(cluster.decisions().totals().with_blocks, 0, "it is in no hit rate");
+        assert!(partial.why(|_| "W1".to_owned()).contains("lacked blocks"));
+        assert!(partial.known_words().ends_with("on a tree that lacked blocks"));
+
+        let written = decide(&mut cluster, 2_000, Completeness::AllCandidates);
+        assert!(!written.partial, "the router itself wrote them");
+        assert_eq!(written.lost_affinity().unwrap().more_blocks, 2);
+    }
+
+    #[test]
+    fn a_decision_before_the_answer_rests_on_the_tree_of_its_own_time() {
+        let mut cluster = cluster();
+        knows(&mut cluster, 3_000, 1, TreeKnowledge::Complete, KnowledgeWhy::Dump);
+        let at = |cluster: &mut Cluster, decided_ms: u64| {
+            let id = DecisionId(cluster.decisions().totals().count + 1);
+            let decision = Decision {
+                decided_ms: Some(Millis(decided_ms)),
+                not_reconstructed: Some(NotReconstructed::Overlap),
+                ..Decision::new(id, WorkerIx(0), DecisionSource::Log)
+            };
+            tell(cluster, 3_100, Record::Decision(decision));
+            cluster.decisions().get(id).unwrap().partial
+        };
+        assert!(at(&mut cluster, 2_900), "the answer came later");
+        assert!(!at(&mut cluster, 3_050));
+    }
+
+    #[test]
+    fn the_mark_is_in_snapshots_and_digests() {
+        let mut cluster = cluster();
+        decide(&mut cluster, 2_000, Completeness::Reconstructed);
+        let mut reader = SnapshotReader::default();
+        let mut restored = None;
+        cluster.snapshot(|part| restored = reader.part(&part).unwrap()).unwrap();
+        let restored = restored.unwrap();
+        assert!(restored.decisions().newest(0).unwrap().partial);
+        assert_eq!(restored.digest(), cluster.digest());
+    }
+
+    #[test]
+    fn coverage_counts_blocks_and_workers_that_publish() {
+        let mut cluster = cluster();
+        let pool = cluster.default_pool();
+        let coverage = cluster.coverage([pool]);
+        assert_eq!((coverage.workers, coverage.complete, coverage.incomplete), (2, 1, 1));
+        assert_eq!(coverage.share(), None, "nothing tells how many blocks the second one holds");
+        knows(&mut cluster, 3_000, 1, TreeKnowledge::Complete, KnowledgeWhy::Dump);
+        assert!(cluster.coverage([pool]).is_whole());
+        let (id, namespace, component) = (Worker::new(9, 0), "dynamo".into(), "backend".into());
+        tell(&mut cluster, 4_000, Record::Worker { worker: WorkerIx(2), id, namespace, component });
+        let new = cluster.coverage([pool]);
+        assert_eq!((new.workers, new.complete, new.incomplete), (3, 2, 0), "it may just have started");
+        tell(
+            &mut cluster,
+            4_000,
+            Record::ModelCard {
+                worker: WorkerIx(2),
+                total_kv_blocks: None,
+                block_size_tokens: None,
+                publishes_events: Some(false),
+            },
+        );
+        assert_eq!(cluster.coverage([pool]).workers, 2, "it publishes nothing by its card");
     }
 }

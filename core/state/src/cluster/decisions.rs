@@ -42,9 +42,11 @@ pub struct DecisionEntry {
 }
 
 impl DecisionEntry {
-    /// Blocks of the prompt that the chosen worker held: by the router's own count, else as reconstructed here.
+    /// Blocks of the prompt that the chosen worker held: by the router's own count, else as reconstructed here from a tree that
+    /// lacked no blocks.
     pub fn overlap_blocks(&self) -> Option<u64> {
-        let reconstructed = || self.chosen().map(|candidate| u64::from(candidate.overlap_blocks));
+        let reconstructed =
+            || self.chosen().filter(|_| !self.partial).map(|candidate| u64::from(candidate.overlap_blocks));
         self.decision.overlap_blocks.or_else(reconstructed)
     }
 

@@ -7,6 +7,7 @@ use super::DecisionEntry;
 use super::cache_outcome::NoMargin;
 use radixscope_model::id::WorkerIx;
 use radixscope_model::record::{Candidate, Completeness};
+use radixscope_model::sort;
 use radixscope_router::explain::Short;
 use radixscope_router::{Formula, Terms};
 
@@ -78,7 +79,7 @@ impl DecisionEntry {
             }
         };
         let mut parts: Vec<CostParts> = decision.candidates.iter().map(of).collect();
-        parts.sort_by(|a, b| {
+        sort::sort_by(&mut parts, |a, b| {
             let cost = a.candidate.cost.total_cmp(&b.candidate.cost);
             cost.then(b.is_chosen.cmp(&a.is_chosen)).then(a.candidate.worker.cmp(&b.candidate.worker))
         });
@@ -123,6 +124,12 @@ impl DecisionEntry {
         let mut text = match (self.decision.candidates.len(), self.overlap_blocks(), self.decision.isl_blocks)
         {
             (1, ..) => return format!("{who} was chosen: it was the only candidate."),
+            (2.., ..) if self.partial => {
+                return format!(
+                    "{who} was chosen. The tree lacked blocks at that time: the others may have held more of the prompt and \
+                     cost less than computed here, so no reason is given."
+                );
+            }
             _ if self.ignores_cache => format!(
                 "{who} was chosen by the blocks in use; choices for decode do not look at caches. What the others would \
                  have cost is not known."
@@ -135,11 +142,22 @@ impl DecisionEntry {
         if let Some(missing) = self.decision.not_reconstructed {
             let _ = write!(text, " {}", missing.sentence());
         }
+        if self.partial {
+            text += " The tree lacked blocks at that time.";
+        }
         text
     }
 
     /// How its costs are known, in a few words.
     pub fn known_words(&self) -> String {
+        let mut words = self.known_by_words();
+        if self.partial {
+            words += ", on a tree that lacked blocks";
+        }
+        words
+    }
+
+    fn known_by_words(&self) -> String {
         let decision = &self.decision;
         let how = decision.completeness.as_str();
         match (decision.completeness, decision.not_reconstructed) {

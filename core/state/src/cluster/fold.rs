@@ -77,7 +77,8 @@ impl Cluster {
                     s.recover(*topic, *cause, *count);
                 }
                 if let Some(w) = self.worker_mut(*worker) {
-                    w.recovered_total = w.recovered_total.saturating_add(*count);
+                    // What was lost of a publisher may not have been counted as its worker's.
+                    w.recovered_total = w.recovered_total.saturating_add(*count).min(w.missed_total);
                 }
             }
             Record::DumpBegan { .. } | Record::DumpStored { .. } | Record::DumpRemoved { .. } => {

@@ -75,6 +75,12 @@ impl DecisionEntry {
 
     fn write_margin(&self, ticket: &mut String) -> fmt::Result {
         let candidates = &self.decision.candidates;
+        if self.partial && candidates.len() > 1 {
+            return writeln!(
+                ticket,
+                "- Margin: unknown, the tree lacked blocks when the costs were computed"
+            );
+        }
         if self.decision.completeness == Completeness::ChosenOnly || candidates.is_empty() {
             return writeln!(ticket, "- Margin: unknown, not every worker's cost is known");
         }

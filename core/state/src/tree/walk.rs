@@ -84,6 +84,34 @@ impl Tree {
         held
     }
 
+    /// All names by which `worker` holds blocks, in no order. Linear in the tree.
+    pub fn names_of(&self, worker: WorkerIx) -> Vec<BlockHash> {
+        let mut names = Vec::with_capacity(self.holdings(worker).resident as usize);
+        for node in self.arena.ids().skip(1) {
+            if !self.arena[node].is_free() && self.owners(node).contains(worker) {
+                names.push(self.block_hash_by(node, worker));
+                names.extend(self.further_names_by(node, worker));
+            }
+        }
+        names
+    }
+
+    /// What `worker`, which holds `node`, calls its block beside [`Tree::block_hash_by`].
+    pub fn further_names_by(
+        &self,
+        node: NodeId,
+        worker: WorkerIx,
+    ) -> impl Iterator<Item = BlockHash> + use<> {
+        let names = if self.twins.is_empty() { Vec::new() } else { self.twins.names(node, worker) };
+        names.into_iter().map(BlockHash)
+    }
+
+    /// The block that what hangs at `node` waits for, as its worker calls it; `None`: it waits for none.
+    pub fn awaited(&self, node: NodeId) -> Option<BlockHash> {
+        let above = self.arena[node].parent;
+        (above != NodeId::NONE && self.arena[above].is_anchor()).then(|| BlockHash(self.arena[above].block))
+    }
+
     /// Walks `from` and everything below it.
     pub fn walk(&self, from: NodeId) -> Walk<'_> {
         Walk { tree: self, path: Vec::new(), next: Some(from) }

@@ -4,7 +4,7 @@ use std::fmt;
 
 use radixscope_export::Wanted;
 use radixscope_model::number_format::count;
-use radixscope_model::record::{LinkState, Severity};
+use radixscope_model::record::{LinkState, Severity, SourceKind};
 use radixscope_state::cluster::Cluster;
 
 /// The state in a few numbers.
@@ -22,7 +22,9 @@ pub(super) struct Glance {
 
 impl Glance {
     pub(super) fn of(cluster: &Cluster) -> Self {
-        let any = |wanted: &[LinkState]| cluster.sources().iter().any(|s| wanted.contains(&s.state));
+        // Asking workers is ready at once, and alone it shows nothing.
+        let shows = cluster.sources().iter().filter(|s| s.kind != SourceKind::WorkerTrees);
+        let any = |wanted: &[LinkState]| shows.clone().any(|s| wanted.contains(&s.state));
         let findings = Wanted::default().of(cluster);
         Self {
             any_live: any(&[LinkState::Live, LinkState::Ended]),

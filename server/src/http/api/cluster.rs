@@ -18,6 +18,7 @@ use radixscope_state::cluster::{
     SourceState, TierCounts, UnknownGaps, WorkerState,
 };
 
+use super::knowledge::{PoolKnowledge, WorkerKnowledge};
 use super::params::Params;
 use crate::http::error::ApiError;
 use crate::hub::{Hub, View};
@@ -56,6 +57,8 @@ struct SourceRow {
     lag_ms: Option<i64>,
     /// Messages known to be lost, each once. More are if `missed_at_least`.
     missed_total: u64,
+    /// Of those, the ones that were got back by asking workers.
+    recovered_total: u64,
     /// Whether more may be lost: a count that is a lower bound, or a gap of unknown size.
     missed_at_least: bool,
     missed: Vec<Missed>,
@@ -115,6 +118,10 @@ struct WorkerRow {
     unknown_parents_total: u64,
     unknown_removed_total: u64,
     missed: u64,
+    /// Of those, the ones that were got back by asking it.
+    recovered: u64,
+    /// How much of what it holds is known.
+    knowledge: WorkerKnowledge,
     /// Lower tiers of its cache that events were received of.
     tiers: Vec<TierRow>,
     /// Blocks in events of all tiers but the device, shared caches included.
@@ -167,6 +174,8 @@ struct PoolRow {
     router: Option<RouterSettings>,
     /// Workers that are there.
     workers: usize,
+    /// How much of what they hold is known: until it is complete, the counts below are of the known part.
+    knowledge: PoolKnowledge,
     nodes: u64,
     resident: u64,
     shared: u64,
@@ -282,6 +291,7 @@ fn source(source: &SourceState) -> SourceRow {
         last_ms: source.last_ms,
         lag_ms: source.lag_ms,
         missed_total: source.missed_total(),
+        recovered_total: source.recovered_total(),
         missed_at_least: source.is_missed_at_least(),
         missed: source.missed.iter().map(missed).collect(),
         gaps: source.gaps.iter().map(|&known| Gaps { known, messages: () }).collect(),
@@ -324,6 +334,8 @@ fn worker(cluster: &Cluster, ix: WorkerIx) -> Option<WorkerRow> {
         unknown_parents_total: w.unknown_parents_total,
         unknown_removed_total: w.unknown_removed_total,
         missed: w.missed_total,
+        recovered: w.recovered_total,
+        knowledge: WorkerKnowledge::of(cluster, ix, w),
         tiers: Tier::ALL.into_iter().filter_map(tier).collect(),
         other_tier_stored_total: w.below_device().stored,
         other_tier_removed_total: w.below_device().removed,
@@ -363,6 +375,7 @@ fn pool(cluster: &Cluster, ix: PoolIx) -> Option<PoolRow> {
         domain: state.name(),
         router: whatif::deployed(cluster, ix),
         workers: cluster.workers_in(ix).filter(is_there).count(),
+        knowledge: PoolKnowledge::of(cluster, ix),
         nodes: totals.nodes,
         resident: totals.resident,
         shared: totals.shared,

@@ -4,6 +4,7 @@ mod cluster;
 pub(super) mod counterfactual;
 mod decisions;
 mod findings;
+mod knowledge;
 mod latency;
 mod memory;
 pub(super) mod params;
@@ -11,6 +12,7 @@ mod posted;
 mod prompt;
 mod score;
 pub(super) mod tree;
+mod tree_dumps;
 
 use axum::Router;
 use axum::routing::{any, get, post};
@@ -34,6 +36,7 @@ pub(super) fn router() -> Router<App> {
         .route("/api/v1/score", post(score::score).fallback(only_post))
         .route("/api/v1/arrivals", get(counterfactual::arrivals))
         .route("/api/v1/counterfactual", post(counterfactual::counterfactual).fallback(only_post))
+        .route("/api/v1/tree-dumps", post(tree_dumps::tree_dumps).fallback(only_post_asks))
         .route("/api", any(unknown))
         .route("/api/{*path}", any(unknown))
 }
@@ -43,11 +46,17 @@ async fn only_post(method: axum::http::Method) -> ApiError {
     ApiError::new(code::METHOD_NOT_ALLOWED, message)
 }
 
+async fn only_post_asks(method: axum::http::Method) -> ApiError {
+    let message = format!("{method} is not possible here; workers are asked for their blocks with POST");
+    ApiError::new(code::METHOD_NOT_ALLOWED, message)
+}
+
 async fn unknown(uri: axum::http::Uri) -> ApiError {
     let message = format!(
         "there is no {} here; there are /api/v1/cluster, /api/v1/tree, /api/v1/tree/block, \
          /api/v1/tree/prefixes, /api/v1/tree.svg, /api/v1/decisions, /api/v1/findings, /api/v1/latency, \
-         /api/v1/memory, /api/v1/prompt, /api/v1/score, /api/v1/arrivals and /api/v1/counterfactual",
+         /api/v1/memory, /api/v1/prompt, /api/v1/score, /api/v1/arrivals, /api/v1/counterfactual and \
+         /api/v1/tree-dumps",
         uri.path().chars().take(200).collect::<String>()
     );
     ApiError::new(code::NOT_FOUND, message)

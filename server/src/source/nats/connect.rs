@@ -96,6 +96,11 @@ impl Target {
         &self.shown
     }
 
+    /// Hosts and ports of its servers.
+    pub(crate) fn addresses(&self) -> impl Iterator<Item = (String, u16)> + '_ {
+        self.servers.iter().map(|server| (server.host().to_owned(), server.port()))
+    }
+
     /// Tries once.
     pub(crate) async fn connect(&self) -> Result<(Client, Signals), Failed> {
         let (lose, lost) = watch::channel(false);

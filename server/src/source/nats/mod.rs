@@ -19,7 +19,7 @@ pub(crate) mod jetstream;
 mod line;
 mod session;
 mod status;
-mod tls;
+pub(super) mod tls;
 
 use std::collections::HashMap;
 use std::thread;
@@ -32,13 +32,13 @@ use radixscope_intake::NatsSubjects;
 use radixscope_model::id::Millis;
 use radixscope_model::record::LinkState;
 
-pub(crate) use connect::Target;
+pub(crate) use connect::{Signals, Target};
 
 use crate::config::{InvalidOption, Nats};
-use crate::hub::{HubEnded, SourceHandle};
+use crate::hub::SourceHandle;
 use crate::shutdown::{Shutdown, over};
 use crate::source::Failed;
-use crate::source::link::{LastState, doubled, seconds};
+use crate::source::link::{doubled, pass_words, seconds, spread};
 use line::Line;
 use session::Session;
 
@@ -177,28 +177,10 @@ impl Source {
     }
 }
 
-/// Tells the hub where the link stands, whenever that changes.
-async fn pass_words(
-    mut said: watch::Receiver<(LinkState, String)>,
-    name: String,
-    to: &SourceHandle,
-) -> Result<(), HubEnded> {
-    let mut last = LastState::default();
-    loop {
-        let (state, words) = said.borrow_and_update().clone();
-        last.say(to, &name, state, words).await?;
-        if said.changed().await.is_err() {
-            return Ok(());
-        }
-    }
-}
-
 /// How long to wait after failed attempt number `attempt`, from 0: doubling, and spread by a quarter, so that many
 /// clients do not return to a restarted server at the same moment.
 fn wait_after(attempt: u32) -> Duration {
-    let wait = doubled(FIRST_WAIT, attempt, LONGEST_WAIT);
-    let spread = (crate::time::random() % 1_000) as f64 / 1_000.0;
-    wait.mul_f64(0.75 + spread / 2.0).min(LONGEST_WAIT)
+    spread(doubled(FIRST_WAIT, attempt, LONGEST_WAIT)).min(LONGEST_WAIT)
 }
 
 #[cfg(test)]

@@ -16,6 +16,7 @@ use std::time::{Duration, Instant};
 
 use async_nats::connection::State;
 use async_nats::{Client, Message, Subscriber};
+use bytes::Bytes;
 use futures_util::{FutureExt, StreamExt};
 use tokio::runtime::Handle;
 use tokio::sync::watch;
@@ -48,8 +49,13 @@ const MAX_LINES: usize = 1_024;
 const MAX_TRIES: u32 = 5;
 const TRY_AGAIN_AFTER: Duration = Duration::from_secs(1);
 
+/// How long the server may take to show that subscriptions took effect. A user who may not publish is shown nothing.
+const EFFECTIVE_WITHIN: Duration = Duration::from_secs(2);
+
 /// What was done elsewhere.
 enum Done {
+    /// The subscriptions took effect.
+    Subscribed,
     /// JetStream named its streams.
     Streams(Result<Vec<String>, JetStreamError>),
     /// A stream was read.
@@ -74,6 +80,8 @@ pub(super) struct Session<'s> {
     complaints: Vec<String>,
     denied: DeniedSubjects,
     subjects: Vec<String>,
+    /// The subscriptions took effect and nobody was told yet.
+    is_to_say_subscribed: bool,
     /// The break that this connection ended. `None`: it is the first.
     after: Option<Break>,
     /// Messages taken from the client, and how many it dropped so far.
@@ -108,6 +116,7 @@ impl<'s> Session<'s> {
             complaints: Vec::new(),
             denied: DeniedSubjects::default(),
             subjects: Vec::new(),
+            is_to_say_subscribed: false,
             after: None,
             taken: 0,
             dropped: 0,
@@ -128,6 +137,7 @@ impl<'s> Session<'s> {
         }
         self.note_server();
         self.kept.alive_ms = Some(now());
+        self.await_effect();
         self.start_history();
         // The runtime would let other tasks have their turn in the middle; but none is as urgent as this.
         let why = tokio::task::unconstrained(self.follow(live)).await;
@@ -166,6 +176,28 @@ impl<'s> Session<'s> {
             live.push(self.client.subscribe(subject.clone()).await.map_err(|error| error.to_string())?);
         }
         Ok(live)
+    }
+
+    /// Asks nobody anything: the server answers that after all that was sent before, so the subscriptions took effect.
+    fn await_effect(&mut self) {
+        let (client, mut lost) = (self.client.clone(), self.over.subscribe());
+        let asked = async move {
+            let nobody = client.request(client.new_inbox(), Bytes::new());
+            tokio::select! {
+                () = over(&mut lost) => {}
+                _ = tokio::time::timeout(EFFECTIVE_WITHIN, nobody) => {}
+            }
+            Done::Subscribed
+        };
+        self.jobs.spawn_on(asked, &self.elsewhere);
+    }
+
+    /// Says it once there is room.
+    fn say_subscribed(&mut self) {
+        if self.is_to_say_subscribed {
+            self.is_to_say_subscribed =
+                !self.to.offer(now(), Payload::Subscribed { publisher_id: None }, true);
+        }
     }
 
     /// Has the streams read on that were followed before, and asks which there are. The server answers after the
@@ -255,6 +287,10 @@ impl<'s> Session<'s> {
                 () = over(&mut lost) => return "the server closed it or does not answer".to_owned(),
                 Some(done) = self.jobs.join_next() => {
                     match done {
+                        Ok(Done::Subscribed) => {
+                            self.is_to_say_subscribed = true;
+                            self.say_subscribed();
+                        }
                         Ok(Done::Streams(names)) => self.streams(names),
                         Ok(Done::Read(outcome)) => self.read(outcome),
                         Err(error) => return format!("reading history failed: {error}"),
@@ -404,6 +440,7 @@ impl<'s> Session<'s> {
     /// Says what changed: progress, losses, complaints. `false`: the connection is lost.
     fn look(&mut self) -> bool {
         self.count_dropped();
+        self.say_subscribed();
         let in_bytes = self.client.statistics().in_bytes.load(Ordering::Relaxed);
         if std::mem::replace(&mut self.in_bytes, in_bytes) != in_bytes {
             self.kept.alive_ms = Some(now());

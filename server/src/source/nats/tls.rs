@@ -12,7 +12,7 @@ pub(super) fn words(error: &(dyn Error + 'static), shown: &str, has_ca: bool) ->
 }
 
 /// The failure of TLS within `error`, which the client wraps into others.
-fn find<'e>(error: &'e (dyn Error + 'static)) -> Option<&'e TlsError> {
+pub(in crate::source) fn find<'e>(error: &'e (dyn Error + 'static)) -> Option<&'e TlsError> {
     let mut next = Some(error);
     while let Some(error) = next {
         if let Some(tls) = error.downcast_ref() {

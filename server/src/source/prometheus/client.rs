@@ -1,20 +1,15 @@
 //! One question over HTTP, answered within bounds of time and size, or in words why not.
 
 use std::io::{self, Read as _};
-use std::path::Path;
 use std::time::Duration;
 
 use bytes::Bytes;
 use flate2::read::MultiGzDecoder;
 use http_body_util::{BodyExt as _, Empty, Limited};
-use hyper_rustls::{ConfigBuilderExt as _, HttpsConnector, HttpsConnectorBuilder};
+use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder};
 use hyper_util::client::legacy::Client as HyperClient;
 use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::rt::TokioExecutor;
-use rustls::crypto::ring;
-use rustls::pki_types::CertificateDer;
-use rustls::pki_types::pem::PemObject as _;
-use rustls::{ClientConfig, RootCertStore};
 use url::Url;
 
 use axum::http::header::{ACCEPT, ACCEPT_ENCODING, AUTHORIZATION, CONTENT_ENCODING, LOCATION, USER_AGENT};
@@ -24,6 +19,7 @@ use radixscope_intake::MAX_PAYLOAD_BYTES;
 
 use crate::config::{InvalidOption, Prometheus, without_query};
 use crate::source::Failed;
+use crate::source::http_tls::client_config;
 
 /// A client for all processes.
 #[derive(Clone)]
@@ -51,7 +47,8 @@ impl Client {
             value.set_sensitive(true);
             Ok::<_, InvalidOption>(value)
         });
-        let tls = tls(options.prometheus_tls_ca.as_deref())?;
+        let ca = options.prometheus_tls_ca.as_deref().map(|path| ("--prometheus-tls-ca", path));
+        let tls = client_config(ca, None)?;
         let connector =
             HttpsConnectorBuilder::new().with_tls_config(tls).https_or_http().enable_http1().build();
         let http = HyperClient::builder(TokioExecutor::new()).build(connector);
@@ -105,32 +102,6 @@ impl Client {
         let location = parts.headers.get(LOCATION).and_then(|to| to.to_str().ok()).map(str::to_owned);
         Ok(Answer { status: parts.status, body, location })
     }
-}
-
-fn tls(ca: Option<&Path>) -> Result<ClientConfig, InvalidOption> {
-    let builder = || {
-        ClientConfig::builder_with_provider(ring::default_provider().into())
-            .with_safe_default_protocol_versions()
-            .map_err(|error| InvalidOption::new("TLS cannot be set up", error))
-    };
-    let Some(path) = ca else {
-        // Without certificates of the system plain HTTP still works, and HTTPS says what is missing.
-        let config = match builder()?.with_native_roots() {
-            Ok(config) => config,
-            Err(_) => builder()?.with_root_certificates(RootCertStore::empty()),
-        };
-        return Ok(config.with_no_client_auth());
-    };
-    let bad = |why: String| InvalidOption::new(format!("--prometheus-tls-ca {}", path.display()), why);
-    let mut roots = RootCertStore::empty();
-    for certificate in CertificateDer::pem_file_iter(path).map_err(|error| bad(error.to_string()))? {
-        let certificate = certificate.map_err(|error| bad(error.to_string()))?;
-        roots.add(certificate).map_err(|error| bad(error.to_string()))?;
-    }
-    if roots.is_empty() {
-        return Err(bad("no certificate in it".to_owned()));
-    }
-    Ok(builder()?.with_root_certificates(roots).with_no_client_auth())
 }
 
 /// A body that was compressed, within the same bound as one that was not.

@@ -163,6 +163,22 @@ impl Source {
     }
 }
 
+/// What processes answer at `/health` now, as far as they do.
+///
+/// # Errors
+/// An option that cannot be used.
+pub(crate) async fn health(options: &Prometheus) -> Result<Vec<Bytes>, InvalidOption> {
+    if options.prometheus.is_empty() {
+        return Ok(Vec::new());
+    }
+    let client = Client::new(options)?;
+    let asked = options.prometheus.iter().map(async |process| {
+        let answer = client.get(&List::new(process).url).await;
+        answer.ok().map(|answer| answer.body)
+    });
+    Ok(futures_util::future::join_all(asked).await.into_iter().flatten().collect())
+}
+
 /// A frontend's list of workers.
 struct List {
     url: Url,

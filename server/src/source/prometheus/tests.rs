@@ -168,7 +168,13 @@ impl Scene {
             prometheus_tls_ca: None,
         };
         let queue = QueueLimits { messages: 100, bytes: 1 << 24 };
-        let config = HubConfig { max_nodes: 1_000, queue, log_bytes: 1 << 20 };
+        let config = HubConfig {
+            max_nodes: 1_000,
+            queue,
+            log_bytes: 1 << 20,
+            tree_dumps: radixscope_intake::TreeDumps::Off,
+            verify_every_ms: None,
+        };
         let source = Source::all(options).unwrap().pop().unwrap();
         let named = [(source.name().to_owned(), SourceKind::Prometheus)];
         let Started { hub, sources, .. } = Hub::start(config, Checks::default(), &named, stopped.clone());

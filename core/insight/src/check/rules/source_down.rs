@@ -18,7 +18,7 @@ fn look(view: &View<'_>) -> RuleOutcome {
     let down: Vec<_> = view.cluster.sources().iter().filter(is_down).collect();
     let Some(first) = down.first() else { return RuleOutcome::Ok };
     let (what, unseen, fixes) = match first.kind {
-        _ if first.state == LinkState::Partial => {
+        kind if first.state == LinkState::Partial && kind != SourceKind::WorkerTrees => {
             ("Cannot read all of", "what is published on the subjects that are denied", "source_down/denied")
         }
         SourceKind::Nats | SourceKind::Simulator => {

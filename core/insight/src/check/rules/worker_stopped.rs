@@ -100,6 +100,7 @@ pub(super) fn departure(found: Finding, view: &View<'_>, worker: WorkerIx, who: 
         GoneWhy::Health => "a frontend's list of instances",
         GoneWhy::Metrics => "a frontend's metrics",
         GoneWhy::Silent => "its long silence",
+        GoneWhy::Discovery => "discovery",
     };
     let found =
         found.evidence(format!("Departure of {who}, by {how}"), view.seconds_since(gone.at_ms), "s ago");

@@ -30,6 +30,8 @@ pub(in crate::http::api) struct ScoreAnswer {
     versus: Option<VersusRow>,
     /// What was assumed, in sentences.
     notes: Vec<String>,
+    /// Why it may be wrong: the tree lacks blocks, or did when the decision was made; null: it does not.
+    partial: Option<String>,
 }
 
 #[derive(Serialize)]
@@ -105,6 +107,7 @@ impl ScoreAnswer {
             choices: scores.choice_count(),
             versus: answer.versus.map(|versus| of_versus(cluster, &versus)),
             notes: answer.notes.to_vec(),
+            partial: answer.partial.map(str::to_owned),
         }
     }
 }

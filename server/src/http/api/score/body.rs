@@ -257,7 +257,7 @@ impl Overrides {
 
 /// A number of 64 bits: a decimal string, or a JSON number that every JSON reader keeps exactly.
 #[derive(Clone, Copy, Default)]
-struct Id(u64);
+pub(in crate::http::api) struct Id(pub(in crate::http::api) u64);
 
 /// JavaScript keeps whole numbers up to here.
 const EXACT: u64 = 1 << 53;

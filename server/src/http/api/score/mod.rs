@@ -20,6 +20,7 @@ use crate::http::error::{ApiError, code};
 use crate::http::origin::AllowedPage;
 use crate::hub::View;
 use answer::ScoreAnswer;
+pub(super) use body::Id;
 use body::{Asked, Form};
 
 /// Largest body: two million token ids.

@@ -1,0 +1,55 @@
+//! Asks the server to ask a worker for its blocks. Knows nothing of how that is done; what comes of it is in the state.
+
+use leptos::prelude::*;
+use radixscope_model::id::WorkerIx;
+use wasm_bindgen::{JsCast, JsValue};
+use wasm_bindgen_futures::JsFuture;
+use web_sys::{RequestInit, Response};
+
+use crate::store::Store;
+
+/// The button, and what the server says where it refuses.
+#[component]
+pub(super) fn AskForBlocks(store: Store, worker: WorkerIx) -> impl IntoView {
+    let refused = RwSignal::new(None::<String>);
+    let is_sent = RwSignal::new(false);
+    let ask = move |event: web_sys::MouseEvent| {
+        // The row behind it selects its worker.
+        event.stop_propagation();
+        let Some(id) = store.peek(|shown| shown.worker(worker).map(|state| state.id)) else { return };
+        is_sent.set(true);
+        refused.set(None);
+        leptos::task::spawn_local(async move {
+            let outcome = post(id.id.0, id.dp_rank).await;
+            // The row may be gone meanwhile.
+            let _ = is_sent.try_set(false);
+            let _ = refused.try_set(outcome.err());
+        });
+    };
+    view! {
+        <button class="plain ask" data-testid="ask-for-blocks" disabled=is_sent on:click=ask
+            title="Sends the worker one query; it answers with all its blocks. Nothing changes in the cluster">
+            "Ask this worker for its blocks"
+        </button>
+        {move || refused.get().map(|why| view! { <span role="status" data-testid="ask-refused">{why}</span> })}
+    }
+}
+
+/// Ids are text: they do not fit a JavaScript number.
+async fn post(worker: u64, dp_rank: u32) -> Result<(), String> {
+    let broken = |_: JsValue| "The connection to the server broke off".to_owned();
+    let body = serde_json::json!({ "worker_id": worker.to_string(), "dp_rank": dp_rank }).to_string();
+    let init = RequestInit::new();
+    init.set_method("POST");
+    init.set_body(&body.into());
+    let asked = JsFuture::from(window().fetch_with_str_and_init("api/v1/tree-dumps", &init)).await;
+    let answer: Response = asked.map_err(broken)?.unchecked_into();
+    if answer.ok() {
+        return Ok(());
+    }
+    let text = JsFuture::from(answer.text().map_err(broken)?).await.map_err(broken)?;
+    let text = text.as_string().unwrap_or_default();
+    let said = serde_json::from_str::<serde_json::Value>(&text).ok();
+    let message = said.and_then(|said| Some(said["error"]["message"].as_str()?.to_owned()));
+    Err(message.unwrap_or_else(|| format!("The server refused: status {}", answer.status())))
+}

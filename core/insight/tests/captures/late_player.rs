@@ -1,0 +1,354 @@
+//! Plays the recording of a deployment that ran already as one would hear it who attaches to it: messages from then on, and
+//! what its workers answered.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
+
+use bytes::Bytes;
+use radixscope_captures::{Recording, bytes};
+use radixscope_dynamo::envelope;
+use radixscope_dynamo::kv_event::{KvData, KvEvents};
+use radixscope_dynamo::request_plane::Codec;
+use radixscope_dynamo::subject::Subject;
+use radixscope_dynamo::tree_query::{TreeAnswer, decode_answer};
+use radixscope_intake::command::TreeQuery;
+use radixscope_intake::{Command, Intake, Payload, Received};
+use radixscope_model::id::{BlockHash, SourceIx, TokensHash, Worker};
+use radixscope_model::record::{SourceKind, Topic};
+use radixscope_state::cluster::Cluster;
+use serde::Deserialize;
+
+use crate::replay::{millis, publications};
+
+/// A query as it was recorded.
+#[derive(Deserialize)]
+struct Dump {
+    t: f64,
+    t1: f64,
+    tag: String,
+    kind: String,
+    worker_id: String,
+    codec: String,
+    instance: serde_json::Value,
+    frames: Vec<Frame>,
+}
+
+#[derive(Deserialize)]
+struct Frame {
+    what: String,
+    p: String,
+}
+
+#[derive(Deserialize)]
+struct ZmqMessage {
+    t: f64,
+    ep: String,
+    frames: Vec<String>,
+}
+
+#[derive(Deserialize)]
+struct Change {
+    t: f64,
+    op: String,
+    k: Option<String>,
+    v: Option<serde_json::Value>,
+}
+
+#[derive(Deserialize)]
+struct Truth {
+    r#final: BTreeMap<String, FinalTruth>,
+}
+
+#[derive(Deserialize)]
+struct FinalTruth {
+    last_event_id: u64,
+    block: Vec<(String, Option<String>, String)>,
+}
+
+/// A block with the one before it and its tokens.
+pub(crate) type Held = (BlockHash, Option<BlockHash>, TokensHash);
+
+/// What a worker held at the end.
+pub(crate) struct Final {
+    pub(crate) last_event_id: u64,
+    pub(crate) blocks: Vec<Held>,
+}
+
+enum Heard {
+    Payload(Payload),
+    /// Of the ZeroMQ publisher at this address.
+    Zmq(String, Bytes),
+}
+
+/// An answer that was recorded, and when it came.
+struct Recorded {
+    from: f64,
+    at: f64,
+    answer: TreeAnswer,
+}
+
+/// See the module.
+pub(crate) struct Player {
+    tape: Vec<(f64, Heard)>,
+    health: Payload,
+    /// All answers with all blocks, by worker, oldest first.
+    dumps: HashMap<Worker, Vec<Recorded>>,
+    truth: BTreeMap<Worker, Final>,
+    pub(crate) intake: Intake,
+    pub(crate) cluster: Cluster,
+    source: SourceIx,
+    /// Publishers at their addresses.
+    channels: HashMap<String, Arc<Subject>>,
+    /// Everything that workers said so far, heard or not.
+    said: HashMap<Worker, Vec<KvEvents>>,
+    /// Queries that wait for their recorded time.
+    waiting: Vec<(f64, TreeQuery)>,
+    /// Whether a message is lost on its way, by the number of messages with KV events before it.
+    pub(crate) loses: fn(usize) -> bool,
+    pub(crate) queries: Vec<Option<u64>>,
+    pub(crate) lost: usize,
+}
+
+fn part(frame: &[u8]) -> &[u8] {
+    let header = u64::from_be_bytes(frame[..8].try_into().unwrap()) as usize;
+    &frame[24 + header..]
+}
+
+impl Player {
+    /// Of one who attaches at the recording's beginning, or so long before the first of the queries named so.
+    pub(crate) fn new(name: &str, tag: &str, attaches_before: Option<f64>) -> Self {
+        let recording = Recording::late(name);
+        let mut dumps: HashMap<Worker, Vec<Recorded>> = HashMap::new();
+        let mut instances = Vec::new();
+        let mut first_dump = f64::MAX;
+        for dump in recording.dumps::<Dump>().filter(|dump| dump.kind == "dump") {
+            let codec = if dump.codec == "json" { Codec::Json } else { Codec::MsgPack };
+            let worker = Worker::new(dump.worker_id.parse().unwrap(), 0);
+            let data = dump.frames.iter().filter(|frame| frame.what == "data");
+            let answer = data
+                .filter_map(|frame| decode_answer(part(&bytes(&frame.p)), codec, worker).expect("an answer"))
+                .next()
+                .expect("one item");
+            if dump.tag == tag {
+                first_dump = first_dump.min(dump.t);
+            }
+            instances.push(dump.instance);
+            dumps.entry(worker).or_default().push(Recorded { from: dump.t, at: dump.t1, answer });
+        }
+        let starts = attaches_before.map_or(0.0, |before| first_dump - before);
+        let mut tape: Vec<(f64, Heard)> = Vec::new();
+        if recording.folder().join("nats.jsonl.gz").is_file() {
+            tape.extend(publications(&recording).map(|(at, payload)| (at, Heard::Payload(payload))));
+        }
+        for change in recording.discovery_changes::<Change>() {
+            let Some(key) = change.k else { continue };
+            let value = change.v.filter(|_| change.op == "put").map(|value| value.to_string().into());
+            let payload = Payload::Discovery { key: key.into(), value, lease: None };
+            tape.push((change.t.max(starts), Heard::Payload(payload)));
+        }
+        for message in recording.zmq::<ZmqMessage>() {
+            tape.push((message.t, Heard::Zmq(message.ep, bytes(&message.frames[3]).slice(5..))));
+        }
+        tape.retain(|(at, _)| *at >= starts);
+        tape.sort_by(|a, b| a.0.total_cmp(&b.0));
+        let health = serde_json::json!({"status": "healthy", "instances": instances}).to_string();
+        let health = Payload::Health { frontend: "f".into(), answer: health.into() };
+        let mut intake = Intake::default();
+        let mut cluster = Cluster::default();
+        let source = intake.source("capture", SourceKind::Nats, millis(starts), &mut cluster).unwrap();
+        intake.set_verify_every(None);
+        Self {
+            tape,
+            health,
+            dumps,
+            truth: truth(&recording),
+            intake,
+            cluster,
+            source,
+            channels: HashMap::new(),
+            said: HashMap::new(),
+            waiting: Vec::new(),
+            loses: |_| false,
+            queries: Vec::new(),
+            lost: 0,
+        }
+    }
+
+    /// What workers held at the end.
+    pub(crate) fn truth(&self) -> &BTreeMap<Worker, Final> {
+        &self.truth
+    }
+
+    /// What the state says that a worker holds, in order.
+    pub(crate) fn held(&self, worker: Worker) -> Vec<Held> {
+        let ix = self.cluster.worker_ix(worker).expect("a worker");
+        let held = self.cluster.tree_of(ix).held_by(ix).into_iter();
+        let mut held: Vec<Held> =
+            held.map(|(parent, block, _)| (block.block_hash, parent, block.tokens_hash)).collect();
+        held.sort_unstable();
+        held
+    }
+
+    /// Plays everything. `meanwhile` sees the intake before each message.
+    pub(crate) fn play(&mut self, mut meanwhile: impl FnMut(&mut Intake, &Cluster, f64)) {
+        let tape = std::mem::take(&mut self.tape);
+        let first = tape.first().map_or(0.0, |(at, _)| *at);
+        let last = tape.last().map_or(0.0, |(at, _)| *at);
+        self.take(first, self.health.clone());
+        self.take(first, Payload::Subscribed { publisher_id: None });
+        let mut flushed = first;
+        let mut kv_messages = 0;
+        for (at, heard) in tape {
+            while flushed + 1.0 < at {
+                flushed += 1.0;
+                self.answer_until(flushed);
+                self.intake.flush(millis(flushed), &mut self.cluster);
+                self.obey(flushed);
+            }
+            self.answer_until(at);
+            meanwhile(&mut self.intake, &self.cluster, at);
+            self.obey(at);
+            let payload = match heard {
+                Heard::Payload(payload) => payload,
+                Heard::Zmq(address, message) => match self.channels.get(&address) {
+                    Some(subject) => Payload::Nats { subject: Arc::clone(subject), message },
+                    None => continue,
+                },
+            };
+            if self.note(&payload) {
+                kv_messages += 1;
+                if (self.loses)(kv_messages) {
+                    self.lost += 1;
+                    continue;
+                }
+            }
+            self.take(at, payload);
+        }
+        for second in 0..15 {
+            let at = last + f64::from(second);
+            self.answer_until(at);
+            self.intake.flush(millis(at), &mut self.cluster);
+            self.obey(at);
+        }
+    }
+
+    fn take(&mut self, at: f64, payload: Payload) {
+        let Self { intake, cluster, source, .. } = self;
+        intake.take(&Received { source: *source, at_ms: millis(at), payload }, cluster);
+        self.obey(at);
+    }
+
+    fn obey(&mut self, at: f64) {
+        for command in self.intake.commands() {
+            match command {
+                Command::Query(query) => {
+                    self.queries.push(query.start_event_id);
+                    // A recorded answer is one to a query that was asked at its time.
+                    let recorded = self.dumps.get(&query.endpoint.worker);
+                    let next = recorded.and_then(|dumps| dumps.iter().find(|dump| dump.from >= at));
+                    let due = match query.start_event_id {
+                        Some(_) => at + 0.003,
+                        None => next.map_or(f64::MAX, |dump| dump.at),
+                    };
+                    self.waiting.push((due, query));
+                }
+                Command::CancelQuery { id } => self.waiting.retain(|(_, query)| query.id != id),
+                Command::Listen(channel) => {
+                    self.channels.insert(channel.endpoint, channel.subject);
+                    let publisher_id = Some(channel.publisher_id);
+                    self.take(at, Payload::Subscribed { publisher_id });
+                }
+                Command::Unlisten { endpoint } => {
+                    self.channels.remove(&endpoint);
+                }
+            }
+        }
+    }
+
+    fn answer_until(&mut self, at: f64) {
+        while let Some(ix) = self.waiting.iter().position(|(due, _)| *due <= at) {
+            let (due, query) = self.waiting.swap_remove(ix);
+            let worker = query.endpoint.worker;
+            let answer = match query.start_event_id {
+                Some(start) => self.range(worker, start),
+                None => {
+                    let recorded = self.dumps[&worker].iter().find(|dump| dump.at == due);
+                    recorded.expect("it was chosen").answer.clone()
+                }
+            };
+            let payload =
+                Payload::TreeAnswer { query: query.id, outcome: Arc::new(Ok(answer)), size_bytes: 0 };
+            self.take(due, payload);
+        }
+    }
+
+    /// What the worker answers who is asked for its events from one on.
+    fn range(&self, worker: Worker, start: u64) -> TreeAnswer {
+        let mut all = KvEvents::default();
+        all.batch = true;
+        let mut newest = 0;
+        for said in self.said.get(&worker).into_iter().flatten() {
+            for event in &said.events {
+                newest = newest.max(event.event_id);
+                if event.event_id < start {
+                    continue;
+                }
+                let mut event = event.clone();
+                match &mut event.data {
+                    KvData::Stored { blocks, .. } => {
+                        let from = all.blocks.len() as u32;
+                        all.blocks.extend_from_slice(said.blocks_of(blocks));
+                        *blocks = from..all.blocks.len() as u32;
+                    }
+                    KvData::Removed { hashes } => {
+                        let from = all.removed.len() as u32;
+                        all.removed.extend_from_slice(said.removed_of(hashes));
+                        *hashes = from..all.removed.len() as u32;
+                    }
+                    KvData::Cleared => {}
+                }
+                all.events.push(event);
+            }
+        }
+        match all.events.is_empty() {
+            true => TreeAnswer::TooNew { newest_available: newest },
+            false => TreeAnswer::Events { events: all, last_event_id: Some(newest) },
+        }
+    }
+
+    /// Keeps what a worker says. Whether the message holds KV events.
+    fn note(&mut self, payload: &Payload) -> bool {
+        let Payload::Nats { subject, message } = payload else { return false };
+        if subject.topic != Topic::KvEvents {
+            return false;
+        }
+        let body = envelope::open(message).unwrap();
+        let (payload, format) = body.payload();
+        let mut events = KvEvents::default();
+        events.decode(payload, format).unwrap();
+        if let Some(worker) = events.events.first().map(|event| event.worker) {
+            self.said.entry(worker).or_default().push(events);
+        }
+        true
+    }
+}
+
+fn truth(recording: &Recording) -> BTreeMap<Worker, Final> {
+    let Some(truth) = recording.truth::<Truth>() else { return BTreeMap::new() };
+    let number = |text: &String| text.parse::<u64>().unwrap();
+    truth
+        .r#final
+        .into_iter()
+        .map(|(worker, of)| {
+            let blocks = of.block.iter();
+            let mut blocks: Vec<Held> = blocks
+                .map(|(hash, parent, tokens)| {
+                    let parent = parent.as_ref().map(|parent| BlockHash(number(parent)));
+                    (BlockHash(number(hash)), parent, TokensHash(number(tokens)))
+                })
+                .collect();
+            blocks.sort_unstable();
+            (Worker::new(number(&worker), 0), Final { last_event_id: of.last_event_id, blocks })
+        })
+        .collect()
+}

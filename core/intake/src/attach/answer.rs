@@ -1,0 +1,319 @@
+//! What workers answer, and how it becomes one with the events that are received.
+
+use std::collections::HashSet;
+
+use radixscope_dynamo::kv_event::KvEvents;
+use radixscope_dynamo::tree_query::{QueryFailed, QueryFault, TreeAnswer};
+use radixscope_model::id::{Millis, Worker, WorkerIx};
+use radixscope_model::record::{Drift, Entry, KnowledgeWhy, Record, TreeKnowledge};
+
+use super::target::{Difference, Target};
+use super::watched::{Joining, Query, Want};
+use super::{Attach, queue::Queue};
+use crate::ingest::{Sink, kv_record};
+
+/// Time after an answer that differs until the worker is asked again.
+const AGAIN_MS: u64 = 5_000;
+/// Waits after failures in a row: the first, how often it doubles, and what comes then.
+const FIRST_WAIT_MS: u64 = 200;
+const WAITS: u32 = 8;
+const LAST_WAIT_MS: u64 = 5 * 60_000;
+
+impl Attach {
+    /// A query was answered, or was not. Gives a worker that nobody spoke of before.
+    pub(crate) fn answer(
+        &mut self,
+        id: u64,
+        outcome: &Result<TreeAnswer, QueryFailed>,
+        at_ms: Millis,
+        out: &mut dyn Sink,
+    ) -> Option<Worker> {
+        self.now = self.now.max(at_ms);
+        self.due = Some(Millis(0));
+        // None: of a query that is over, or of a worker that left meanwhile.
+        let ix = self.running.remove(&id)?;
+        let watched = self.workers.of(ix);
+        let query = watched.query.take().filter(|query| query.id == id)?;
+        let mut new = None;
+        let queue = std::mem::take(&mut watched.queue);
+        match outcome {
+            Ok(TreeAnswer::TreeDump { events, last_event_id }) => {
+                self.tree(ix, &query, &queue, events, *last_event_id, out);
+            }
+            Ok(TreeAnswer::Events { events, last_event_id }) => {
+                self.events(ix, &query, &queue, events, *last_event_id, out);
+            }
+            Ok(TreeAnswer::TooNew { newest_available }) => self.too_new(ix, &query, *newest_available),
+            Ok(TreeAnswer::Error { rank: Some(rank), .. })
+                if !query.endpoint.is_rank_known && *rank != query.endpoint.worker.dp_rank =>
+            {
+                self.endpoints.has_rank(&query.endpoint, *rank);
+                self.meets = true;
+                new = Some(Worker { dp_rank: *rank, ..query.endpoint.worker });
+            }
+            Ok(TreeAnswer::Error { message, .. }) => {
+                self.failed(ix, query.want, &format!("it refused: {message}"));
+            }
+            Ok(TreeAnswer::TreeDumpFailed { message }) => {
+                self.failed(ix, query.want, &format!("it could not list its blocks: {message}"));
+            }
+            Ok(TreeAnswer::InvalidRange) => self.failed(ix, Want::Dump, "it refused the range of events"),
+            Err(QueryFailed { why: QueryFault::Cancelled, words }) if words.is_empty() => {
+                self.failed(ix, query.want, "the query was cancelled");
+            }
+            Err(failed) => self.failed(ix, query.want, &failed.words),
+        }
+        self.tell(ix, self.now, out);
+        new
+    }
+
+    /// A query brought nothing: it is repeated later.
+    pub(super) fn failed(&mut self, ix: WorkerIx, want: Want, words: &str) {
+        let now = self.now;
+        let watched = self.workers.of(ix);
+        watched.queue = Queue::default();
+        watched.want = match (watched.want, want) {
+            (Want::Dump, _) => Want::Dump,
+            (lost @ Want::Events(_), Want::Verify) => lost,
+            _ => want,
+        };
+        watched.failures = watched.failures.saturating_add(1);
+        watched.words = words.chars().take(300).collect();
+        let wait = match watched.failures {
+            n @ 1..=WAITS => FIRST_WAIT_MS << (n - 1),
+            _ => LAST_WAIT_MS,
+        };
+        watched.next_ms = Some(Millis(now.0.saturating_add(wait)));
+        if matches!(want, Want::Events(_)) {
+            watched.doubt(KnowledgeWhy::EventsLost);
+        }
+        if watched.failures > WAITS {
+            watched.is_requested = false;
+        }
+    }
+
+    /// Whether an answer is of the worker and the process whose events are received.
+    fn is_its(&self, ix: WorkerIx, query: &Query, events: &KvEvents) -> bool {
+        let publisher_id = self.workers.get(ix).and_then(|watched| watched.publisher_id);
+        let is_same_process = match (query.endpoint.publisher_id, publisher_id) {
+            (Some(asked), Some(received)) => asked == received,
+            _ => true,
+        };
+        is_same_process && events.events.iter().all(|event| event.worker == query.endpoint.worker)
+    }
+
+    /// All blocks of a worker.
+    fn tree(
+        &mut self,
+        ix: WorkerIx,
+        query: &Query,
+        queue: &Queue,
+        events: &KvEvents,
+        last_event_id: Option<u64>,
+        out: &mut dyn Sink,
+    ) {
+        if !self.is_its(ix, query, events) {
+            // Its own process is asked as soon as anything tells where.
+            return self.failed(
+                ix,
+                Want::Dump,
+                "another process answered than the one whose events are received",
+            );
+        }
+        let Some(pool) = out.cluster().pool_of(ix) else { return };
+        let is_contiguous = self.workers.of(ix).is_contiguous;
+        // An id may be shared by several events where they come one by one.
+        let from = last_event_id.map(|last| last.saturating_add(u64::from(is_contiguous)));
+        let mut target = Target::new(ix);
+        events.events.iter().for_each(|event| target.replay(&kv_record(ix, event, events)));
+        queue.from(from).for_each(|event| target.replay(&kv_record(ix, event, queue.events())));
+        let difference = target.difference(out.cluster(), pool);
+        drop(target);
+        let is_behind = last_event_id > self.workers.of(ix).last_event_id;
+        if query.want == Want::Verify && self.workers.of(ix).is_complete() {
+            let is_whole =
+                out.cluster().tree_of(ix).holdings(ix).hidden == 0 && !is_behind && !query.is_overtaken;
+            if !self.verified(ix, &difference, is_whole, out) {
+                return;
+            }
+            let at_ms = self.now;
+            difference.record(ix, true, &mut |record| out.record(Entry { at_ms, record }));
+        } else {
+            let at_ms = self.now;
+            out.record(Entry { at_ms, record: Record::DumpBegan { worker: ix } });
+            difference.record(ix, false, &mut |record| out.record(Entry { at_ms, record }));
+        }
+        self.applied(ix, query, queue, last_event_id, KnowledgeWhy::Dump);
+    }
+
+    /// An answer was compared with the tree. Says whether the tree is to follow it.
+    fn verified(
+        &mut self,
+        ix: WorkerIx,
+        difference: &Difference,
+        is_whole: bool,
+        out: &mut dyn Sink,
+    ) -> bool {
+        let now = self.now;
+        let watched = self.workers.of(ix);
+        watched.failures = 0;
+        watched.is_requested = false;
+        watched.joining = Some(Joining { since_ms: now, from: None });
+        let names = difference.names();
+        let survived: HashSet<_> = match &watched.suspects {
+            Some(suspects) => names.intersection(suspects).copied().collect(),
+            None => HashSet::new(),
+        };
+        let again = Some(Millis(now.0.saturating_add(AGAIN_MS)));
+        if !is_whole {
+            // The answer is ahead of the events, or a part of the tree is not kept: nothing to compare.
+            return false;
+        }
+        if difference.is_none() || survived.is_empty() {
+            watched.verify_ms = if difference.is_none() || watched.suspects.is_some() { None } else { again };
+            let is_first = watched.suspects.is_none();
+            watched.suspects = Some(names).filter(|names| !names.is_empty() && is_first);
+            if watched.suspects.is_none() && watched.has_drift {
+                watched.has_drift = false;
+                let record = Record::Drift { worker: ix, drift: Drift::default() };
+                out.record(Entry { at_ms: now, record });
+            }
+            return false;
+        }
+        let count =
+            |names: &mut dyn Iterator<Item = _>| names.filter(|name| survived.contains(name)).count() as u64;
+        let drift = Drift {
+            missing_blocks: count(&mut difference.missing_names()),
+            surplus_blocks: count(&mut difference.surplus_names()),
+            detached_blocks: difference.detached(),
+        };
+        watched.suspects = None;
+        watched.verify_ms = None;
+        watched.has_drift = true;
+        out.record(Entry { at_ms: now, record: Record::Drift { worker: ix, drift } });
+        true
+    }
+
+    /// Events that were missed.
+    fn events(
+        &mut self,
+        ix: WorkerIx,
+        query: &Query,
+        queue: &Queue,
+        events: &KvEvents,
+        last_event_id: Option<u64>,
+        out: &mut dyn Sink,
+    ) {
+        let Want::Events(start) = query.want else {
+            return self.failed(
+                ix,
+                Want::Dump,
+                "it answered with single events where all blocks were asked for",
+            );
+        };
+        if !self.is_its(ix, query, events) {
+            return self.failed(
+                ix,
+                Want::Dump,
+                "another process answered than the one whose events are received",
+            );
+        }
+        let at_ms = self.now;
+        let last = last_event_id.or_else(|| events.events.last().map(|event| event.event_id));
+        let is_contiguous = self.workers.of(ix).is_contiguous;
+        let from = last.map(|last| last.saturating_add(u64::from(is_contiguous)));
+        let missed = events.events.iter().filter(|event| event.event_id >= start);
+        let missed = missed.map(|event| kv_record(ix, event, events));
+        let later = queue.from(from).map(|event| kv_record(ix, event, queue.events()));
+        missed.chain(later).for_each(|record| replayed(record, at_ms, out));
+        let watched = self.workers.of(ix);
+        let why = watched.was.or(watched.is_complete().then_some(watched.known.1));
+        let why = why.unwrap_or(KnowledgeWhy::Dump);
+        self.applied(ix, query, queue, last, why);
+    }
+
+    /// What was asked for has not happened: nothing was missed, or the worker is another process by now.
+    fn too_new(&mut self, ix: WorkerIx, query: &Query, newest: u64) {
+        let watched = self.workers.of(ix);
+        match query.want {
+            Want::Events(from) if newest.saturating_add(1) == from && !watched.has_gap => {
+                watched.failures = 0;
+                watched.is_requested = false;
+                watched.restore();
+            }
+            Want::Events(_) => {
+                watched.doubt(KnowledgeWhy::EventsLost);
+                watched.want = Want::Dump;
+            }
+            Want::Dump | Want::Verify | Want::Nothing => {
+                self.failed(ix, query.want, "it answered with a number where all blocks were asked for");
+            }
+        }
+    }
+
+    /// An answer is in the tree: events up to `last` are known.
+    fn applied(&mut self, ix: WorkerIx, query: &Query, queue: &Queue, last: Option<u64>, why: KnowledgeWhy) {
+        let now = self.now;
+        let is_received = self.workers.get(ix).is_some_and(|watched| self.is_received(watched));
+        let watched = self.workers.of(ix);
+        watched.failures = 0;
+        watched.next_ms = None;
+        watched.is_requested = false;
+        watched.words.clear();
+        watched.verify_ms = None;
+        watched.was = None;
+        watched.want = Want::Nothing;
+        watched.has_gap = false;
+        let joined = Joining { since_ms: now, from: last.map(|last| last.saturating_add(1)) };
+        watched.joining = Some(joined);
+        watched.known = match is_received {
+            true => (TreeKnowledge::Complete, why),
+            false => (TreeKnowledge::Partial, KnowledgeWhy::NoEvents),
+        };
+        // What was lost while it was asked is beyond the answer, or in it.
+        let gap = last.filter(|_| watched.is_contiguous || watched.source.is_none()).and_then(|last| {
+            let mut next = last.saturating_add(1);
+            let later = queue.from(Some(next));
+            later.map(|event| event.event_id).find_map(|id| {
+                let gap = (id > next).then_some(next);
+                next = id.saturating_add(1).max(next);
+                gap
+            })
+        });
+        watched.last_event_id = watched.last_event_id.max(last);
+        if let Some(from) = gap {
+            watched.lost_from(from);
+            watched.has_gap = true;
+        } else if query.is_overtaken && !watched.is_contiguous {
+            watched.lost_from(watched.last_event_id.unwrap_or(0));
+            watched.doubt(KnowledgeWhy::EventsLost);
+        }
+    }
+}
+
+/// Records an event once more, after it was missed.
+fn replayed(event: Record<'_>, at_ms: Millis, out: &mut dyn Sink) {
+    let record = match event {
+        Record::Stored { worker, parent, blocks } => {
+            Record::DumpStored { worker, tier: None, parent, blocks }
+        }
+        Record::Removed { worker, hashes } => Record::DumpRemoved { worker, tier: None, hashes },
+        Record::TierStored { worker, tier, parent, blocks } => {
+            Record::DumpStored { worker, tier: Some(tier), parent, blocks }
+        }
+        Record::TierRemoved { worker, tier, hashes } => {
+            Record::DumpRemoved { worker, tier: Some(tier), hashes }
+        }
+        Record::Cleared { worker, .. } => {
+            let hashes = out.cluster().tree_of(worker).names_of(worker);
+            Record::DumpRemoved { worker, tier: None, hashes: hashes.into() }
+        }
+        Record::TierCleared { worker, tier } => {
+            let Some(pool) = out.cluster().pool_of(worker) else { return };
+            let hashes = out.cluster().tier_tree(pool, tier).names_of(worker);
+            Record::DumpRemoved { worker, tier: Some(tier), hashes: hashes.into() }
+        }
+        _ => return,
+    };
+    out.record(Entry { at_ms, record });
+}

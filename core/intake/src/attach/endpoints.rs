@@ -1,0 +1,118 @@
+//! Where workers are asked for their blocks, by what discovery and frontends say. Knows nothing of queries.
+
+use std::collections::BTreeMap;
+
+use radixscope_dynamo::request_plane::QueryEndpoint;
+use radixscope_model::id::{Worker, WorkerId};
+
+/// Most entries of discovery that lead to an endpoint, and most frontends whose lists are kept.
+const MAX_ENTRIES: usize = 40_000;
+const MAX_FRONTENDS: usize = 64;
+/// The endpoint of 0.9: it is answered inside the loop in which the worker keeps its index.
+const IN_THE_LOOP: &str = "worker_kv_indexer_query";
+
+/// Which entry says it; the best first.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub(super) enum Told {
+    /// An event source: it names publisher, worker and rank.
+    Source,
+    /// An instance.
+    Instance,
+    /// A frontend's list.
+    Frontend,
+}
+
+/// See the module.
+#[derive(Default)]
+pub(super) struct Endpoints {
+    entries: BTreeMap<Box<str>, (Told, QueryEndpoint)>,
+    frontends: BTreeMap<Box<str>, Vec<QueryEndpoint>>,
+    by_worker: BTreeMap<WorkerId, Vec<(Told, QueryEndpoint)>>,
+    /// Ranks that endpoints turned out to have, by worker and name of the endpoint.
+    ranks: BTreeMap<(WorkerId, String), u32>,
+    is_changed: bool,
+}
+
+impl Endpoints {
+    /// An entry of discovery leads to this endpoint, or to none any more.
+    pub(super) fn entry(&mut self, key: &str, endpoint: Option<(Told, QueryEndpoint)>) {
+        let Some(endpoint) = endpoint else {
+            self.is_changed |= self.entries.remove(key).is_some();
+            return;
+        };
+        if self.entries.len() < MAX_ENTRIES || self.entries.contains_key(key) {
+            let before = self.entries.insert(key.into(), endpoint.clone());
+            self.is_changed |= before.as_ref() != Some(&endpoint);
+        }
+    }
+
+    /// A frontend lists these.
+    pub(super) fn listed(&mut self, frontend: &str, endpoints: &[QueryEndpoint]) {
+        if self.frontends.get(frontend).is_some_and(|known| known == endpoints) {
+            return;
+        }
+        if self.frontends.len() < MAX_FRONTENDS || self.frontends.contains_key(frontend) {
+            self.frontends.insert(frontend.into(), endpoints.to_vec());
+            self.is_changed = true;
+        }
+    }
+
+    /// An endpoint answered that it has this rank.
+    pub(super) fn has_rank(&mut self, endpoint: &QueryEndpoint, rank: u32) {
+        if self.ranks.len() < MAX_ENTRIES {
+            self.ranks.insert((endpoint.worker.id, endpoint.endpoint.clone()), rank);
+            self.is_changed = true;
+        }
+    }
+
+    /// Brings the table up to date; says whether it changed.
+    pub(super) fn settle(&mut self) -> bool {
+        if !std::mem::take(&mut self.is_changed) {
+            return false;
+        }
+        self.by_worker.clear();
+        let listed = self.frontends.values().flatten().map(|endpoint| (Told::Frontend, endpoint));
+        let entries = self.entries.values().map(|(told, endpoint)| (*told, endpoint));
+        for (told, endpoint) in entries.chain(listed) {
+            let mut endpoint = endpoint.clone();
+            let name = (endpoint.worker.id, endpoint.endpoint.clone());
+            if let Some(&rank) = self.ranks.get(&name)
+                && !endpoint.is_rank_known
+            {
+                endpoint.worker.dp_rank = rank;
+                endpoint.is_rank_known = true;
+            }
+            let known = self.by_worker.entry(endpoint.worker.id).or_default();
+            if !known.iter().any(|(_, same)| *same == endpoint) {
+                known.push((told, endpoint));
+            }
+        }
+        self.by_worker.values_mut().for_each(|known| known.sort_by_key(|(told, _)| *told));
+        true
+    }
+
+    /// Workers that can be asked, with the rank that is likely where none is known.
+    pub(super) fn workers(&self) -> impl Iterator<Item = Worker> + '_ {
+        self.by_worker.values().flatten().map(|(_, endpoint)| endpoint.worker)
+    }
+
+    /// Where a worker is asked whose events come from this publisher.
+    pub(super) fn of(&self, worker: Worker, publisher_id: Option<u64>) -> Option<QueryEndpoint> {
+        let fits = |endpoint: &QueryEndpoint| match (endpoint.publisher_id, publisher_id) {
+            (Some(its), Some(ours)) => its == ours,
+            _ => endpoint.worker == worker,
+        };
+        let known = self.by_worker.get(&worker.id)?;
+        let fitting = known
+            .iter()
+            .map(|(_, endpoint)| endpoint)
+            .find(|endpoint| fits(endpoint) && (!endpoint.is_rank_known || endpoint.worker == worker))?;
+        let is_rank_known = fitting.is_rank_known || fitting.publisher_id.is_some() && publisher_id.is_some();
+        Some(QueryEndpoint { worker, is_rank_known, ..fitting.clone() })
+    }
+}
+
+/// Whether an endpoint is one that somebody has to want asked.
+pub(super) fn is_in_the_loop(endpoint: &QueryEndpoint) -> bool {
+    endpoint.endpoint == IN_THE_LOOP
+}

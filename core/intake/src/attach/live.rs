@@ -1,0 +1,198 @@
+//! Events on their way to the state: what each tells of what is known, and whether it is applied.
+
+use radixscope_dynamo::kv_event::{KvData, KvEvent, KvEvents, ResidencyDomain, StorageTier};
+use radixscope_model::id::{Millis, SourceIx, Worker, WorkerIx};
+use radixscope_model::record::{Entry, EventLine, KnowledgeWhy, Record, TreeKnowledge};
+
+use super::watched::{Want, Watched};
+use super::{Attach, target};
+use crate::ingest::Sink;
+
+/// Ids of a worker that fall by more are those of another process; by less, events overtook each other.
+const RESTART_EVENTS: u64 = 1_024;
+
+/// What is known around an event.
+#[derive(Clone, Copy)]
+pub(crate) struct Live {
+    pub(crate) worker: WorkerIx,
+    pub(crate) id: Worker,
+    pub(crate) source: SourceIx,
+    pub(crate) at_ms: Millis,
+    pub(crate) line: EventLine,
+    /// Publisher and number of the message.
+    pub(crate) publisher_id: Option<u64>,
+    pub(crate) sequence: Option<u64>,
+}
+
+impl Attach {
+    /// An event is on its way. `false`: an answer holds it already, so that it is not to be applied.
+    #[inline]
+    pub(crate) fn event(&mut self, live: &Live, event: &KvEvent, kv: &KvEvents, out: &mut dyn Sink) -> bool {
+        let watched = self.workers.of(live.worker);
+        let follows = match (kv.batch, watched.last_event_id) {
+            (true, Some(last)) => event.event_id == last.wrapping_add(1),
+            (false, Some(last)) => event.event_id >= last,
+            (_, None) => false,
+        };
+        if follows
+            && watched.is_quiet()
+            && watched.source == Some(live.source)
+            && watched.publisher_id == live.publisher_id
+            && live.sequence != Some(0)
+            && event.data != KvData::Cleared
+        {
+            watched.last_event_id = Some(event.event_id);
+            return true;
+        }
+        self.unusual_event(live, event, kv, out)
+    }
+
+    fn unusual_event(&mut self, live: &Live, event: &KvEvent, kv: &KvEvents, out: &mut dyn Sink) -> bool {
+        self.now = self.now.max(live.at_ms);
+        // What somebody says who has left is late; if he is back, the state learns of it by this event.
+        if out.cluster().worker(live.worker).is_some_and(|state| state.gone.is_some()) {
+            return true;
+        }
+        let ix = live.worker;
+        let watched = self.workers.of(ix);
+        watched.id = Some(live.id);
+        if watched.source.is_some() && watched.publisher_id != live.publisher_id {
+            if live.publisher_id == watched.retired_id && live.publisher_id.is_some() {
+                return false;
+            }
+            if watched.last_event_id.is_none_or(|last| event.event_id != last.wrapping_add(1)) {
+                self.restarted(live, out);
+            }
+        } else if is_restart(watched, live, event) {
+            self.restarted(live, out);
+        }
+        let watched = self.workers.of(ix);
+        let before = (watched.want, watched.known, watched.is_broken, watched.source);
+        let is_first = watched.source.is_none();
+        watched.source = Some(live.source);
+        watched.publisher_id = live.publisher_id.or(watched.publisher_id);
+        watched.is_contiguous = kv.batch;
+        let applies = if is_first { first(watched, live, event, kv) } else { next(watched, event) };
+        if is_cleared(event) && applies {
+            cleared(watched);
+        }
+        let has_room = watched.query.is_none() || watched.queue.push(event, kv);
+        watched.last_event_id = match kv.batch {
+            true => watched.last_event_id.max(Some(event.event_id)),
+            false => Some(event.event_id),
+        };
+        if before != (watched.want, watched.known, watched.is_broken, watched.source) {
+            self.due = Some(Millis(0));
+        }
+        if !has_room && let Some(query) = self.workers.of(ix).query.take() {
+            self.cancel(query.id);
+            self.failed(ix, query.want, "its events came faster than its answer");
+        }
+        self.tell(ix, live.at_ms, out);
+        applies
+    }
+
+    /// Another process speaks for a worker: what the one before held is gone.
+    fn restarted(&mut self, live: &Live, out: &mut dyn Sink) {
+        let ix = live.worker;
+        let watched = self.workers.of(ix);
+        watched.retired_id = watched.publisher_id.filter(|&id| Some(id) != live.publisher_id);
+        watched.publisher_id = live.publisher_id;
+        if let Some(query) = watched.forget() {
+            self.cancel(query.id);
+        }
+        if let Some(pool) = out.cluster().pool_of(ix) {
+            let nothing = target::Target::new(ix).difference(out.cluster(), pool);
+            out.record(Entry { at_ms: live.at_ms, record: Record::DumpBegan { worker: ix } });
+            nothing.record(ix, false, &mut |record| out.record(Entry { at_ms: live.at_ms, record }));
+        }
+        let watched = self.workers.of(ix);
+        watched.known = (TreeKnowledge::Partial, KnowledgeWhy::Restarted);
+        watched.want = Want::Dump;
+    }
+}
+
+/// Whether another process begins, under the same publisher id.
+fn is_restart(watched: &Watched, live: &Live, event: &KvEvent) -> bool {
+    if live.line == EventLine::JetStream || watched.source.is_none() {
+        return false;
+    }
+    let Some(last) = watched.last_event_id else { return false };
+    let begins = live.sequence == Some(0) && event.event_id <= 1 && last > 1;
+    begins || event.event_id.saturating_add(RESTART_EVENTS) < last
+}
+
+/// The first event of a worker.
+fn first(watched: &mut Watched, live: &Live, event: &KvEvent, kv: &KvEvents) -> bool {
+    let is_its_first = match event.event_id {
+        0 => true,
+        1 => kv.batch || live.sequence.is_none_or(|sequence| sequence == 0),
+        _ => false,
+    };
+    if is_its_first {
+        let is_history = live.line == EventLine::JetStream;
+        let why = if is_history { KnowledgeWhy::History } else { KnowledgeWhy::FromFirstEvent };
+        watched.known = (TreeKnowledge::Complete, why);
+        watched.want = Want::Nothing;
+        return true;
+    }
+    let Some(joining) = watched.joining.or(watched
+        .last_event_id
+        .map(|last| super::watched::Joining { since_ms: live.at_ms, from: Some(last.saturating_add(1)) }))
+    else {
+        // It may be asked already.
+        if watched.known.0 == TreeKnowledge::Unknown {
+            watched.known = (TreeKnowledge::Partial, KnowledgeWhy::JoinedLate);
+        }
+        if !watched.is_complete() && watched.want == Want::Nothing && watched.query.is_none() {
+            watched.want = Want::Dump;
+        }
+        return true;
+    };
+    // It was asked before: its answer's number tells whether this event follows it.
+    watched.joining = Some(joining);
+    if watched.known.1 == KnowledgeWhy::NoEvents && watched.known.0 == TreeKnowledge::Partial {
+        watched.known = (TreeKnowledge::Complete, KnowledgeWhy::Dump);
+    }
+    next(watched, event)
+}
+
+/// An event after others of the same process.
+fn next(watched: &mut Watched, event: &KvEvent) -> bool {
+    // An id may be shared by several events where they come one by one, so that the last is taken once more.
+    let from = watched.joining.and_then(|joining| joining.from);
+    let passes = if watched.is_contiguous { 0 } else { 1 };
+    if from.is_some_and(|from| event.event_id.saturating_add(passes) < from) {
+        return false;
+    }
+    if let Some(last) = watched.last_event_id.filter(|_| watched.is_contiguous) {
+        let next = last.saturating_add(1);
+        if event.event_id > next {
+            watched.lost_from(next);
+            watched.has_gap = true;
+        } else if event.event_id == next && watched.is_broken && watched.query.is_none() {
+            // Nothing was missed.
+            watched.want = if watched.was.is_some() { Want::Nothing } else { watched.want };
+            watched.restore();
+        }
+    }
+    watched.is_broken = false;
+    true
+}
+
+fn is_cleared(event: &KvEvent) -> bool {
+    event.data == KvData::Cleared
+        && event.tier == StorageTier::Device
+        && event.domain == ResidencyDomain::Worker
+}
+
+/// It holds nothing: everything is known.
+fn cleared(watched: &mut Watched) {
+    if !watched.is_complete() {
+        watched.known = (TreeKnowledge::Complete, KnowledgeWhy::Cleared);
+        watched.was = None;
+    }
+    if watched.query.is_none() {
+        watched.want = Want::Nothing;
+    }
+}

@@ -1,0 +1,228 @@
+//! Who is asked when, and what is said of it.
+
+use radixscope_model::id::{Millis, Worker, WorkerIx};
+use radixscope_model::record::{Asking, Entry, KnowledgeWhy, Record, TreeKnowledge};
+
+use super::endpoints::is_in_the_loop;
+use super::watched::{Query, Want, Watched};
+use super::{Attach, TreeDumps};
+use crate::command::{Command, TreeQuery};
+use crate::ingest::Sink;
+
+/// Queries that run at a time.
+const MAX_RUNNING: usize = 8;
+/// Above so many that are to be asked they are spread over this time.
+const FEW: usize = 8;
+const SPREAD_MS: u64 = 3_000;
+/// After this time a query counts as not answered, whatever became of it.
+const GIVE_UP_MS: u64 = 5 * 60_000;
+
+impl Attach {
+    /// Looks what is to be done: call it with every flush, and whenever [`Attach::is_due`]. `index` knows workers by their ids.
+    pub(crate) fn tick(
+        &mut self,
+        at_ms: Millis,
+        index: &dyn Fn(Worker) -> Option<WorkerIx>,
+        out: &mut dyn Sink,
+    ) {
+        self.now = self.now.max(at_ms);
+        self.due = None;
+        if std::mem::take(&mut self.meets) {
+            self.meet(index);
+        }
+        let workers: Vec<WorkerIx> =
+            self.workers.iter_mut().filter(|(_, watched)| watched.id.is_some()).map(|(ix, _)| ix).collect();
+        let workers: Vec<WorkerIx> = workers.into_iter().filter(|&ix| self.is_there(ix, out)).collect();
+        for &ix in &workers {
+            self.pass_time(ix);
+        }
+        let waiting = workers.iter().filter(|&&ix| self.wants_all(ix)).count();
+        self.wave = if waiting == 0 { 0 } else { self.wave.max(waiting) };
+        let spacing_ms = if self.wave > FEW { SPREAD_MS / self.wave as u64 } else { 0 };
+        for &ix in &workers {
+            self.ask(ix, spacing_ms);
+            self.tell(ix, self.now, out);
+            self.tell_asking(ix, out);
+        }
+    }
+
+    /// Says what was got back of what was lost; call it after the losses themselves were said.
+    pub(crate) fn tell_recovered(&mut self, at_ms: Millis, out: &mut dyn Sink) {
+        for (worker, watched) in self.workers.iter_mut() {
+            if !watched.is_complete() || watched.query.is_some() || watched.want != Want::Nothing {
+                continue;
+            }
+            for loss in std::mem::take(&mut watched.losses) {
+                let super::watched::Loss { source, topic, cause, count } = loss;
+                out.record(Entry {
+                    at_ms,
+                    record: Record::Recovered { source, worker, topic, cause, count },
+                });
+            }
+        }
+    }
+
+    /// Takes up workers that can be asked and were not heard of.
+    fn meet(&mut self, index: &dyn Fn(Worker) -> Option<WorkerIx>) {
+        self.endpoints.settle();
+        let named: Vec<(u64, Worker)> = self.publishers.iter().map(|(&id, &worker)| (id, worker)).collect();
+        for worker in self.endpoints.workers() {
+            if let Some(ix) = index(worker) {
+                self.workers.of(ix).id.get_or_insert(worker);
+            }
+        }
+        for (publisher_id, worker) in named {
+            if let Some(ix) = index(worker) {
+                let watched = self.workers.of(ix);
+                if watched.source.is_none() {
+                    watched.publisher_id = Some(publisher_id);
+                }
+            }
+        }
+    }
+
+    /// Whether a worker is there. Of one that left nothing is known any more, nor of one that was away.
+    fn is_there(&mut self, ix: WorkerIx, out: &dyn Sink) -> bool {
+        let Some(state) = out.cluster().worker(ix) else { return false };
+        let watched = self.workers.of(ix);
+        let has_left = state.gone.is_some();
+        let is_known = watched.known.0 != TreeKnowledge::Unknown;
+        let was_away = is_known && state.knowledge.state == TreeKnowledge::Unknown;
+        if was_away || (has_left && (is_known || watched.source.is_some() || watched.query.is_some())) {
+            let query = watched.forget();
+            watched.recorded = Default::default();
+            if let Some(query) = query {
+                self.cancel(query.id);
+            }
+        }
+        !has_left
+    }
+
+    fn pass_time(&mut self, ix: WorkerIx) {
+        let now = self.now;
+        let is_received = self.workers.get(ix).is_some_and(|watched| self.is_received(watched));
+        let (mode, every_ms) = (self.mode, self.verify_every_ms);
+        let watched = self.workers.of(ix);
+        if watched.joining.is_some() && !watched.is_joining(now) {
+            watched.joining = None;
+        }
+        // It was asked before anything showed that its events are received.
+        if is_received && watched.known == (TreeKnowledge::Partial, KnowledgeWhy::NoEvents) {
+            watched.known = (TreeKnowledge::Complete, KnowledgeWhy::Dump);
+        }
+        if watched.want == Want::Nothing && watched.query.is_none() {
+            if !watched.is_complete() && watched.known != (TreeKnowledge::Partial, KnowledgeWhy::NoEvents) {
+                watched.want = Want::Dump;
+            } else if watched.is_complete()
+                && mode == TreeDumps::Auto
+                && let Some(every_ms) = every_ms
+            {
+                // Each at another time.
+                let spread = every_ms / 4 * u64::from(ix.0 % 64) / 64;
+                let at = *watched.verify_ms.get_or_insert(Millis(now.0.saturating_add(every_ms + spread)));
+                if now >= at {
+                    watched.want = Want::Verify;
+                }
+            }
+        }
+        if let Some(query) = watched.query.take_if(|query| now.since(query.since_ms) > GIVE_UP_MS) {
+            self.cancel(query.id);
+            self.failed(ix, query.want, "the query was not answered for five minutes");
+        }
+    }
+
+    fn wants_all(&self, ix: WorkerIx) -> bool {
+        self.workers.get(ix).is_some_and(|w| w.query.is_none() && matches!(w.want, Want::Dump | Want::Verify))
+    }
+
+    /// Asks a worker, if it is to be asked and may be now.
+    fn ask(&mut self, ix: WorkerIx, spacing_ms: u64) {
+        let now = self.now;
+        let Some(watched) = self.workers.get(ix) else { return };
+        let Some(worker) = watched.id else { return };
+        if watched.want == Want::Nothing || watched.query.is_some() {
+            return;
+        }
+        let endpoint = self.endpoints.of(worker, watched.publisher_id);
+        let may_ask =
+            endpoint.as_ref().is_some_and(|endpoint| self.may_ask(watched, is_in_the_loop(endpoint)));
+        let Some(endpoint) = endpoint.filter(|_| may_ask) else {
+            let watched = self.workers.of(ix);
+            match watched.want {
+                Want::Events(_) => watched.doubt(KnowledgeWhy::EventsLost),
+                Want::Verify => (watched.want, watched.verify_ms) = (Want::Nothing, None),
+                Want::Nothing | Want::Dump => {}
+            }
+            return;
+        };
+        if !self.may_be_received(watched) || self.running.len() >= MAX_RUNNING {
+            return;
+        }
+        let want = watched.want;
+        let is_all = !matches!(want, Want::Events(_));
+        let wait = watched.next_ms.max(Some(self.next_slot).filter(|_| is_all && spacing_ms > 0));
+        if let Some(at) = wait.filter(|&at| at > now) {
+            self.due = Some(self.due.map_or(at, |due| due.min(at)));
+            return;
+        }
+        if is_all {
+            self.next_slot = Millis(self.next_slot.max(now).0.saturating_add(spacing_ms));
+        }
+        self.last_query += 1;
+        let id = self.last_query;
+        let start_event_id = match want {
+            Want::Events(from) => Some(from),
+            Want::Nothing | Want::Dump | Want::Verify => None,
+        };
+        self.commands.push(Command::Query(TreeQuery { id, endpoint: endpoint.clone(), start_event_id }));
+        self.running.insert(id, ix);
+        let watched = self.workers.of(ix);
+        watched.want = Want::Nothing;
+        watched.next_ms = None;
+        watched.query = Some(Query { id, want, endpoint, since_ms: now, is_overtaken: false });
+    }
+
+    fn may_ask(&self, watched: &Watched, is_in_the_loop: bool) -> bool {
+        match self.mode {
+            TreeDumps::Auto => watched.is_requested || !is_in_the_loop,
+            TreeDumps::OnRequest => watched.is_requested,
+            TreeDumps::Off => false,
+        }
+    }
+
+    /// Records where asking a worker stands, if that changed.
+    fn tell_asking(&mut self, ix: WorkerIx, out: &mut dyn Sink) {
+        let Some(watched) = self.workers.get(ix) else { return };
+        let state = self.asking(watched);
+        let detail = if matches!(state, Asking::Failed { .. }) { watched.words.as_str() } else { "" };
+        if watched.recorded.0 == state && watched.recorded.1 == detail {
+            return;
+        }
+        let recorded = (state, detail.to_owned());
+        let record = Record::Asking { worker: ix, state, detail: detail.into() };
+        out.record(Entry { at_ms: self.now, record });
+        self.workers.of(ix).recorded = recorded;
+    }
+
+    fn asking(&self, watched: &Watched) -> Asking {
+        match &watched.query {
+            Some(Query { want: Want::Events(_), .. }) => return Asking::Range,
+            Some(_) => return Asking::Dump,
+            None if watched.joining.is_some() => return Asking::Joining,
+            None => {}
+        }
+        if watched.want == Want::Nothing || self.mode == TreeDumps::Off {
+            return Asking::No;
+        }
+        let endpoint = watched.id.and_then(|worker| self.endpoints.of(worker, watched.publisher_id));
+        match endpoint {
+            None => Asking::NoEndpoint,
+            Some(endpoint) if !self.may_ask(watched, is_in_the_loop(&endpoint)) => match watched.failures {
+                0 => Asking::OnRequest,
+                _ => Asking::Failed { next_ms: None },
+            },
+            Some(_) if watched.failures > 0 => Asking::Failed { next_ms: watched.next_ms },
+            Some(_) => Asking::Waiting,
+        }
+    }
+}

@@ -1,0 +1,179 @@
+//! What is known of one worker (a process's rank) whose events are followed: how far, what is missing, what is asked.
+
+use std::collections::HashSet;
+
+use radixscope_dynamo::request_plane::QueryEndpoint;
+use radixscope_model::id::{BlockHash, Millis, SourceIx, Worker};
+use radixscope_model::record::{Asking, KnowledgeWhy, MissedCause, Topic, TreeKnowledge};
+
+use super::queue::Queue;
+
+/// Events after an answer's number that it may hold all the same: measured were 664 at most.
+const OVERLAP_EVENTS: u64 = 1_024;
+/// The same in time.
+const OVERLAP_MS: u64 = 2_000;
+/// A worker that is slow to number more events has none of that time on its way any more.
+const OVERLAP_AT_MOST_MS: u64 = 10_000;
+
+/// See the module.
+#[derive(Default)]
+pub(super) struct Watched {
+    /// Who it is; `None`: nobody has this place.
+    pub(super) id: Option<Worker>,
+    /// Who received its last event. `None`: no event of it was received since it is there.
+    pub(super) source: Option<SourceIx>,
+    /// Publisher of its events.
+    pub(super) publisher_id: Option<u64>,
+    /// The one before.
+    pub(super) retired_id: Option<u64>,
+    /// Id of its latest event.
+    pub(super) last_event_id: Option<u64>,
+    /// Whether its ids count up by one (≥ 1.4).
+    pub(super) is_contiguous: bool,
+    pub(super) known: (TreeKnowledge, KnowledgeWhy),
+    /// Why everything was known before something was lost.
+    pub(super) was: Option<KnowledgeWhy>,
+    pub(super) want: Want,
+    /// Its ids tell that events are missing.
+    pub(super) has_gap: bool,
+    /// Somebody requested it, so that it is asked whatever is set.
+    pub(super) is_requested: bool,
+    pub(super) query: Option<Query>,
+    pub(super) queue: Queue,
+    pub(super) joining: Option<Joining>,
+    pub(super) failures: u32,
+    /// When it may be asked again.
+    pub(super) next_ms: Option<Millis>,
+    /// When its blocks are compared again.
+    pub(super) verify_ms: Option<Millis>,
+    /// Blocks in which the last answer differed from the tree.
+    pub(super) suspects: Option<HashSet<BlockHash>>,
+    /// Whether a difference is recorded.
+    pub(super) has_drift: bool,
+    /// The connection broke, and nothing was received since.
+    pub(super) is_broken: bool,
+    pub(super) losses: Vec<Loss>,
+    /// What was recorded last.
+    pub(super) recorded: (Asking, String),
+    /// What went wrong last, in words.
+    pub(super) words: String,
+}
+
+/// What a worker is to be asked.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(super) enum Want {
+    #[default]
+    Nothing,
+    /// The events from this one on.
+    Events(u64),
+    /// All its blocks.
+    Dump,
+    /// The same, to compare.
+    Verify,
+}
+
+/// A query that runs.
+pub(super) struct Query {
+    pub(super) id: u64,
+    pub(super) want: Want,
+    pub(super) endpoint: QueryEndpoint,
+    pub(super) since_ms: Millis,
+    /// Events were lost after it was asked.
+    pub(super) is_overtaken: bool,
+}
+
+/// After an answer, until every event that it may hold has arrived.
+#[derive(Clone, Copy)]
+pub(super) struct Joining {
+    pub(super) since_ms: Millis,
+    /// Number of the first event that the answer may not hold. `None`: it has none.
+    pub(super) from: Option<u64>,
+}
+
+/// Losses counted of a worker that may be got back.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) struct Loss {
+    pub(super) source: SourceIx,
+    pub(super) topic: Topic,
+    pub(super) cause: MissedCause,
+    pub(super) count: u64,
+}
+
+impl Watched {
+    /// Whether nothing has to be looked at but whether the next event follows the one before.
+    #[inline]
+    pub(super) fn is_quiet(&self) -> bool {
+        self.query.is_none() && self.joining.is_none() && !self.is_broken
+    }
+
+    pub(super) fn is_complete(&self) -> bool {
+        self.known.0 == TreeKnowledge::Complete
+    }
+
+    /// Everything is known no more.
+    pub(super) fn doubt(&mut self, why: KnowledgeWhy) {
+        if self.is_complete() {
+            self.was = Some(self.known.1);
+            self.known = (TreeKnowledge::Partial, why);
+        }
+    }
+
+    /// Asks for what was lost from an event on, or for everything if not everything was known before.
+    pub(super) fn lost_from(&mut self, event_id: u64) {
+        self.want = match self.want {
+            Want::Events(from) => Want::Events(from.min(event_id)),
+            Want::Dump => Want::Dump,
+            Want::Nothing | Want::Verify if self.is_complete() || self.was.is_some() => {
+                Want::Events(event_id)
+            }
+            Want::Nothing | Want::Verify => Want::Dump,
+        };
+        if let Some(query) = &mut self.query {
+            query.is_overtaken = true;
+        }
+    }
+
+    /// Nothing was lost after all, or it was got back.
+    pub(super) fn restore(&mut self) {
+        if let Some(why) = self.was.take() {
+            self.known = (TreeKnowledge::Complete, why);
+        }
+    }
+
+    pub(super) fn lose(&mut self, loss: Loss) {
+        let same = |known: &&mut Loss| {
+            (known.source, known.topic, known.cause) == (loss.source, loss.topic, loss.cause)
+        };
+        match self.losses.iter_mut().find(same) {
+            Some(known) => known.count = known.count.saturating_add(loss.count),
+            None => self.losses.push(loss),
+        }
+    }
+
+    /// Whether events may still arrive that the answer holds.
+    pub(super) fn is_joining(&self, now: Millis) -> bool {
+        self.joining.is_some_and(|joining| {
+            let for_ms = now.since(joining.since_ms);
+            let is_past = match (joining.from, self.last_event_id) {
+                (Some(from), Some(last)) => last >= from.saturating_add(OVERLAP_EVENTS),
+                (None, _) => true,
+                (Some(_), None) => false,
+            };
+            for_ms < OVERLAP_MS || (!is_past && for_ms < OVERLAP_AT_MOST_MS)
+        })
+    }
+
+    /// Its process began anew, or it left: nothing is known. It goes on to be the same worker.
+    pub(super) fn forget(&mut self) -> Option<Query> {
+        let query = self.query.take();
+        let recorded = std::mem::take(&mut self.recorded);
+        *self = Self {
+            id: self.id,
+            publisher_id: self.publisher_id,
+            retired_id: self.retired_id,
+            recorded,
+            ..Self::default()
+        };
+        query
+    }
+}

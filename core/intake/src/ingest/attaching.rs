@@ -1,0 +1,69 @@
+//! What ingest hands on to who attaches to running workers, and what it gives back.
+
+use radixscope_dynamo::kv_event::{KvData, KvEvent, ResidencyDomain, StorageTier};
+use radixscope_dynamo::tree_query::{QueryFailed, TreeAnswer};
+use radixscope_model::id::{Millis, Worker, WorkerIx};
+use radixscope_model::record::Record;
+
+use super::{Context, Ingest, Sink};
+use crate::attach::TreeDumps;
+use crate::command::Command;
+
+impl Ingest {
+    /// What sources are to do, since the last call.
+    pub(crate) fn commands(&mut self) -> Vec<Command> {
+        self.attach.commands()
+    }
+
+    /// Has a worker asked for its blocks. `false`: nothing tells where, or nobody may be asked.
+    pub(crate) fn request_dump(&mut self, worker: Worker) -> bool {
+        self.interner.known(worker).is_some_and(|ix| self.attach.request_dump(ix, worker))
+    }
+
+    /// Which workers are asked for their blocks.
+    pub(crate) fn set_tree_dumps(&mut self, mode: TreeDumps) {
+        self.attach.set_tree_dumps(mode);
+    }
+
+    /// How often blocks are compared; `None`: never.
+    pub(crate) fn set_verify_every(&mut self, every_ms: Option<u64>) {
+        self.attach.set_verify_every(every_ms);
+    }
+
+    /// Looks after all workers that are attached to; call it after every flush.
+    pub(crate) fn attend(&mut self, at_ms: Millis, out: &mut dyn Sink) {
+        self.attach.look_around();
+        self.ask(at_ms, out);
+        self.attach.tell_recovered(at_ms, out);
+    }
+
+    /// Has workers asked that are to be.
+    pub(super) fn ask(&mut self, at_ms: Millis, out: &mut dyn Sink) {
+        let Self { attach, interner, .. } = self;
+        attach.tick(at_ms, &|worker| interner.known(worker), out);
+    }
+
+    /// A query was answered, or was not.
+    pub(super) fn tree_answer(
+        &mut self,
+        context: &Context<'_>,
+        query: u64,
+        outcome: &Result<TreeAnswer, QueryFailed>,
+        out: &mut dyn Sink,
+    ) {
+        if let Some(new) = self.attach.answer(query, outcome, context.received.at_ms, out) {
+            self.worker(context, new, out);
+        }
+    }
+}
+
+/// An event that an answer held already.
+pub(super) fn passed(worker: WorkerIx, event: &KvEvent) -> Record<'static> {
+    let in_device_memory = event.tier == StorageTier::Device && event.domain == ResidencyDomain::Worker;
+    let (stored, removed) = match &event.data {
+        KvData::Stored { blocks, .. } if in_device_memory => (Some(blocks.len() as u32), None),
+        KvData::Removed { hashes } if in_device_memory => (None, Some(hashes.len() as u32)),
+        _ => (None, None),
+    };
+    Record::Passed { worker, stored, removed }
+}

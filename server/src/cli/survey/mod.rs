@@ -1,0 +1,87 @@
+//! `radixscope sources`: looks at what is given or found, says what is there and what can be received of it, with the
+//! command that shows it, and ends.
+//!
+//! It is `serve` for three seconds, without HTTP and without queries to workers, beside one look at discovery and at the
+//! frontends' lists. It writes nothing anywhere.
+
+mod places;
+mod registered;
+mod report;
+mod topics;
+
+use std::io::Write as _;
+use std::process::ExitCode;
+use std::time::Duration;
+
+use anyhow::anyhow;
+use tokio::sync::watch;
+
+use radixscope_insight::check::{Checks, Targets};
+
+use super::server::{Feeds, listen};
+use super::{Failure, sources};
+use crate::config::{Sources, Survey, TreeDumps};
+use crate::shutdown::{Shutdown, over};
+use crate::source::{discovery, prometheus};
+use registered::Registered;
+use report::Report;
+
+/// Exit code when caches cannot be shown with what was found.
+const EXIT_NOTHING: u8 = 1;
+/// How long is listened: a busy deployment says everything within a second or two.
+const LISTEN_FOR: Duration = Duration::from_secs(3);
+/// History that is read, in messages: enough to see who publishes.
+const HISTORY_MESSAGES: u64 = 10_000;
+
+/// Looks, then prints what is there.
+pub(super) async fn run(options: Survey, mut stopped: Shutdown) -> Result<ExitCode, Failure> {
+    let Survey { mut from, json, limits, .. } = options;
+    let places = places::find(&mut from).await;
+    from.trees.tree_dumps = TreeDumps::Off;
+    from.nats.history_messages = from.nats.history_messages.min(HISTORY_MESSAGES);
+    let feeds = match sources::is_nothing(&from) {
+        true => Feeds::only(Vec::new()),
+        false => sources::feeds(from.clone())?,
+    };
+    let (end, ended) = watch::channel(false);
+    let checks = Checks::new(Targets { ttft_ms: 0.0, tpot_ms: 0.0 });
+    let listening = listen(&limits, checks, feeds, &ended)?;
+    let look = async {
+        let (registered, ()) = tokio::join!(registered(&from), tokio::time::sleep(LISTEN_FOR));
+        registered
+    };
+    let registered = tokio::select! {
+        () = over(&mut stopped) => return Err(Failure::Failed(anyhow!("ended before it had looked"))),
+        registered = look => registered?,
+    };
+    let report = listening.hub.read(move |view| Report::of(&from, places, &registered, view.cluster)).await;
+    let report = report.map_err(|error| Failure::Failed(error.into()))?;
+    end.send_replace(true);
+    listening.end().await;
+    let text = match json {
+        true => serde_json::to_string_pretty(&report).map_err(|error| Failure::Failed(error.into()))? + "\n",
+        false => report.to_string(),
+    };
+    let written = std::io::stdout().write_all(text.as_bytes());
+    written.map_err(|error| Failure::Failed(anyhow!(error).context("writing what was found")))?;
+    Ok(if report.shows_caches() { ExitCode::SUCCESS } else { ExitCode::from(EXIT_NOTHING) })
+}
+
+/// What is registered. A place that cannot be read says so as a source.
+async fn registered(from: &Sources) -> Result<Registered, Failure> {
+    let mut registered = Registered::default();
+    let source = discovery::Source::new(from.discovery.clone(), from.nats.namespace.clone());
+    let listed = async {
+        match source.map_err(|error| Failure::Usage(error.into()))? {
+            Some(mut source) => Ok(source.list().await.ok()),
+            None => Ok(None),
+        }
+    };
+    let (listed, answers) = tokio::join!(listed, prometheus::health(&from.prometheus));
+    if let Some(entries) = listed? {
+        registered.add_entries(&entries);
+    }
+    let answers = answers.map_err(|error| Failure::Usage(error.into()))?;
+    answers.iter().for_each(|answer| registered.add_health(answer));
+    Ok(registered)
+}

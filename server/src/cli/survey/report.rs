@@ -1,0 +1,235 @@
+//! What `radixscope sources` found: as text for people, and as JSON.
+
+use std::fmt;
+
+use serde::Serialize;
+
+use radixscope_model::number_format::count;
+use radixscope_model::record::{LinkState, SourceKind};
+use radixscope_state::cluster::Cluster;
+
+use super::places::{Places, Reason};
+use super::registered::{EventPlane, Registered};
+use super::topics::{Topic, topics};
+use crate::config::{DiscoveryAt, Sources};
+
+/// What is there.
+#[derive(Serialize, Debug)]
+pub(super) struct Report {
+    places: Vec<Place>,
+    /// Dynamo's version as far as it can be told.
+    dynamo: Option<&'static str>,
+    request_plane: Option<String>,
+    event_plane: Option<&'static str>,
+    pools: Vec<Pool>,
+    topics: Vec<Topic>,
+    /// How to show it. `None`: nothing was found to connect to.
+    command: Option<String>,
+}
+
+/// Where was looked.
+#[derive(Serialize, Debug)]
+struct Place {
+    kind: SourceKind,
+    name: String,
+    why: Option<Reason>,
+    state: LinkState,
+    /// In words.
+    detail: String,
+}
+
+/// Workers that a router chooses among.
+#[derive(Serialize, Debug)]
+struct Pool {
+    name: String,
+    models: Vec<String>,
+    workers: usize,
+    block_size_tokens: Option<u32>,
+    /// Smallest and largest capacity of its workers, in blocks.
+    capacity_blocks: Option<(u64, u64)>,
+}
+
+impl Report {
+    pub(super) fn of(from: &Sources, places: Places, registered: &Registered, cluster: &Cluster) -> Self {
+        Self {
+            places: Place::all(places, cluster),
+            dynamo: registered.version(),
+            request_plane: registered.request_plane(),
+            event_plane: registered.event_plane().map(EventPlane::words),
+            pools: Pool::all(cluster),
+            topics: topics(from, registered, cluster),
+            command: command(from, registered, cluster),
+        }
+    }
+
+    /// Whether workers are there and what they store can be received.
+    pub(super) fn shows_caches(&self) -> bool {
+        let is_heard = self.topics.first().is_some_and(|topic| topic.is_received != Some(false));
+        is_heard && self.pools.iter().any(|pool| pool.workers > 0)
+    }
+}
+
+impl Place {
+    fn all(places: Places, cluster: &Cluster) -> Vec<Self> {
+        let place = |source: &radixscope_state::cluster::SourceState| Self {
+            kind: source.kind,
+            name: source.name.clone(),
+            why: match source.kind {
+                SourceKind::Discovery => places.discovery,
+                SourceKind::Nats => places.nats,
+                SourceKind::Prometheus => places.frontend,
+                _ => None,
+            },
+            state: source.state,
+            detail: source.detail.clone(),
+        };
+        cluster.sources().iter().map(place).collect()
+    }
+}
+
+impl Pool {
+    fn all(cluster: &Cluster) -> Vec<Self> {
+        let pool = |ix| {
+            let there: Vec<_> = cluster
+                .workers_in(ix)
+                .filter(|worker| cluster.worker(*worker).is_some_and(|worker| worker.gone.is_none()))
+                .collect();
+            let capacities: Vec<u64> =
+                there.iter().filter_map(|w| Some(cluster.capacity(*w)?.value)).collect();
+            Self {
+                name: cluster.pool(ix).map(|pool| pool.name()).unwrap_or_default(),
+                models: cluster.models_in(ix).into_iter().map(str::to_owned).collect(),
+                workers: there.len(),
+                block_size_tokens: cluster.block_tokens(ix),
+                capacity_blocks: capacities.iter().min().copied().zip(capacities.iter().max().copied()),
+            }
+        };
+        cluster.pools_in_use().into_iter().map(pool).filter(|pool| pool.workers > 0).collect()
+    }
+}
+
+/// The command that shows what was found; secrets are left to their variables.
+fn command(from: &Sources, registered: &Registered, cluster: &Cluster) -> Option<String> {
+    let is_live = |kind| {
+        let mut sources = cluster.sources().iter().filter(|source| source.kind == kind);
+        sources.any(|source| matches!(source.state, LinkState::Live | LinkState::CatchingUp))
+    };
+    let mut args: Vec<String> = Vec::new();
+    if is_live(SourceKind::Discovery) {
+        match &from.discovery.discovery {
+            Some(DiscoveryAt::Etcd(etcd)) => {
+                let scheme =
+                    if etcd.servers.iter().any(|url| url.scheme() == "https") { "etcds" } else { "etcd" };
+                let host = |url: &url::Url| {
+                    format!(
+                        "{}:{}",
+                        url.host_str().unwrap_or_default(),
+                        url.port_or_known_default().unwrap_or(2379)
+                    )
+                };
+                let hosts: Vec<String> = etcd.servers.iter().map(host).collect();
+                args.push(format!("--discovery {scheme}://{}", hosts.join(",")));
+            }
+            Some(DiscoveryAt::Files(folder)) => args.push(format!("--discovery file:{}", folder.display())),
+            None => {}
+        }
+    }
+    // A NATS server on which Dynamo publishes nothing, as discovery tells, only takes room on the page.
+    let is_elsewhere = registered.event_plane() == Some(EventPlane::Zmq) && registered.nats.is_empty();
+    if is_live(SourceKind::Nats) && !is_elsewhere {
+        let url = |url: &url::Url| {
+            let mut url = url.clone();
+            // Only an address without a host has no place for these.
+            let _ = (url.set_username(""), url.set_password(None));
+            url.to_string()
+        };
+        args.push(format!("--nats {}", from.nats.nats.iter().map(url).collect::<Vec<_>>().join(",")));
+    }
+    let brokers: Vec<String> = match from.zmq.zmq_broker.is_empty() {
+        true => registered.brokers.iter().cloned().collect(),
+        false => from.zmq.zmq_broker.iter().map(ToString::to_string).collect(),
+    };
+    if !brokers.is_empty() {
+        args.push(format!("--zmq-broker {}", brokers.join(",")));
+    }
+    if is_live(SourceKind::Prometheus) {
+        args.extend(from.prometheus.prometheus.iter().map(|of| {
+            let is_named = of.url.host_str().is_some_and(|host| !of.name.starts_with(host));
+            let name = if is_named { format!("{}=", of.name) } else { String::new() };
+            format!("--prometheus {name}{}", of.url)
+        }));
+    }
+    args.extend(from.nats.namespace.iter().map(|namespace| format!("--namespace {namespace}")));
+    (!args.is_empty()).then(|| format!("radixscope serve {}", args.join(" ")))
+}
+
+impl fmt::Display for Report {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(f, "Looked at")?;
+        if self.places.is_empty() {
+            writeln!(
+                f,
+                "  nothing: no address was given, ETCD_ENDPOINTS, DYN_FILE_KV and NATS_SERVER are not set, and nothing \
+                 listens on this machine at 2379 (etcd), 4222 (NATS) or 8000 (frontend).\n  Give --discovery \
+                 etcd://HOST:2379 or file:FOLDER, --prometheus http://FRONTEND:8000, or --nats nats://HOST:4222."
+            )?;
+        }
+        for Place { name, why, detail, .. } in &self.places {
+            let why = match why {
+                Some(Reason::Variable(variable)) => format!(" (by {variable})"),
+                Some(Reason::Default) => " (it listens on this machine)".to_owned(),
+                Some(Reason::Given) | None => String::new(),
+            };
+            writeln!(f, "  {name}{why}: {detail}")?;
+        }
+        let unknown = "unknown";
+        writeln!(f, "\nDynamo         {}", self.dynamo.unwrap_or(unknown))?;
+        writeln!(f, "Request plane  {}", self.request_plane.as_deref().unwrap_or(unknown))?;
+        writeln!(f, "Event plane    {}", self.event_plane.unwrap_or(unknown))?;
+        writeln!(f, "\nPools")?;
+        if self.pools.is_empty() {
+            writeln!(f, "  no worker was found")?;
+        }
+        for pool in &self.pools {
+            writeln!(f, "  {pool}")?;
+        }
+        writeln!(f, "\nCan be received")?;
+        for Topic { name, is_received, how, setting } in &self.topics {
+            let answer = match is_received {
+                Some(true) => "yes",
+                Some(false) => "no",
+                None => "?",
+            };
+            writeln!(f, "  {answer:<3}  {name:<26}  {how}")?;
+            if let Some(setting) = setting {
+                writeln!(f, "{:35}{setting}", "")?;
+            }
+        }
+        match &self.command {
+            Some(command) => writeln!(f, "\nTo see it\n  {command}"),
+            None => Ok(()),
+        }
+    }
+}
+
+impl fmt::Display for Pool {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let name = if self.name.is_empty() { "(no name)" } else { &self.name };
+        let workers =
+            if self.workers == 1 { "1 worker".to_owned() } else { format!("{} workers", self.workers) };
+        write!(f, "{name}: {workers}")?;
+        match self.models.is_empty() {
+            true => f.write_str(", model unknown")?,
+            false => write!(f, ", model {}", self.models.join(", "))?,
+        }
+        match self.block_size_tokens {
+            Some(tokens) => write!(f, ", blocks of {tokens} tokens")?,
+            None => f.write_str(", block size unknown")?,
+        }
+        match self.capacity_blocks {
+            Some((least, most)) if least == most => write!(f, ", {} blocks each", count(most)),
+            Some((least, most)) => write!(f, ", {} to {} blocks each", count(least), count(most)),
+            None => f.write_str(", capacity unknown"),
+        }
+    }
+}

@@ -1,0 +1,151 @@
+//! Where Dynamo's discovery is, as the command line names it: `etcd://HOST:PORT` or `file:FOLDER`.
+
+use std::path::PathBuf;
+use std::str::FromStr;
+
+use url::Url;
+
+use super::Secret;
+
+/// The port of etcd where the address names none.
+const ETCD_PORT: u16 = 2379;
+
+/// Where discovery is.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum DiscoveryAt {
+    /// In etcd.
+    Etcd(EtcdServers),
+    /// In a folder: Dynamo's `DYN_FILE_KV`.
+    Files(PathBuf),
+}
+
+/// Servers of one etcd cluster.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct EtcdServers {
+    /// As `http://HOST:PORT/` or `https://HOST:PORT/`, at least one, without a login.
+    pub servers: Vec<Url>,
+    /// User and password, if the address names them.
+    pub login: Option<(String, Secret)>,
+}
+
+impl FromStr for DiscoveryAt {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        if let Some(folder) = text.strip_prefix("file:") {
+            // `file:///a/b` and `file:/a/b` are the same folder.
+            let folder = folder.strip_prefix("//").unwrap_or(folder);
+            return match folder.is_empty() {
+                true => Err("no folder in it; expected file:/path/of/DYN_FILE_KV".to_owned()),
+                false => Ok(Self::Files(folder.into())),
+            };
+        }
+        let Some((scheme, rest)) = text.split_once("://") else {
+            return Err("expected etcd://host:2379 or file:/path/of/DYN_FILE_KV".to_owned());
+        };
+        let http = match scheme {
+            "etcd" | "http" => "http",
+            "etcds" | "https" => "https",
+            other => {
+                return Err(format!(
+                    "scheme {other:?}; expected etcd://host:2379, etcds://host:2379 (TLS) or file:/path"
+                ));
+            }
+        };
+        let (login, hosts) = match rest.rsplit_once('@') {
+            Some((login, hosts)) => (Some(login), hosts),
+            None => (None, rest),
+        };
+        // Of ETCD_ENDPOINTS each address has a scheme of its own.
+        let server = |host: &str| server(http, host.rsplit_once("://").map_or(host, |(_, host)| host));
+        let servers: Vec<Url> =
+            hosts.split(',').filter(|host| !host.is_empty()).map(server).collect::<Result<_, _>>()?;
+        if servers.is_empty() {
+            return Err("no host in it; expected etcd://host:2379".to_owned());
+        }
+        let login = login.map(|login| self::login(login)).transpose()?;
+        Ok(Self::Etcd(EtcdServers { servers, login }))
+    }
+}
+
+fn server(scheme: &str, host: &str) -> Result<Url, String> {
+    let mut url = Url::parse(&format!("{scheme}://{host}"))
+        .map_err(|error| format!("{host:?} is no address: {error}"))?;
+    let is_plain = matches!(url.path(), "" | "/") && url.query().is_none() && url.host_str().is_some();
+    if !is_plain {
+        return Err(format!("{host:?}: expected a host and a port"));
+    }
+    // An address of HTTP without a port means 80; one of etcd does not.
+    let has_port =
+        host.rsplit_once(':').is_some_and(|(_, port)| port.trim_end_matches('/').parse::<u16>().is_ok());
+    if !has_port {
+        url.set_port(Some(ETCD_PORT)).map_err(|()| format!("{host:?} takes no port"))?;
+    }
+    Ok(url)
+}
+
+fn login(text: &str) -> Result<(String, Secret), String> {
+    let plain = |text: &str| {
+        percent_encoding::percent_decode_str(text).decode_utf8().map(|text| text.into_owned()).ok()
+    };
+    text.split_once(':')
+        .and_then(|(user, password)| Some((plain(user)?, plain(password)?.into())))
+        .ok_or_else(|| "expected user:password before the @".to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn servers(text: &str) -> Vec<String> {
+        match text.parse() {
+            Ok(DiscoveryAt::Etcd(EtcdServers { servers, .. })) => {
+                servers.iter().map(Url::to_string).collect()
+            }
+            other => panic!("{text}: {other:?}"),
+        }
+    }
+
+    #[test]
+    fn servers_of_etcd_have_its_port_unless_they_name_another() {
+        assert_eq!(servers("etcd://a"), ["http://a:2379/"]);
+        assert_eq!(servers("etcd://a:80,b:2400"), ["http://a/", "http://b:2400/"]);
+        assert_eq!(servers("etcds://[::1]"), ["https://[::1]:2379/"]);
+        assert_eq!(servers("http://a:2379,http://b:2379"), ["http://a:2379/", "http://b:2379/"]);
+    }
+
+    #[test]
+    fn a_login_is_kept_and_never_shown() {
+        let at: DiscoveryAt = "etcd://us%40er:p%3Aw@a".parse().unwrap();
+        assert!(!format!("{at:?}").contains("p:w"));
+        let DiscoveryAt::Etcd(EtcdServers { login: Some((user, password)), .. }) = at else { panic!() };
+        assert_eq!((&*user, password.reveal()), ("us@er", "p:w"));
+    }
+
+    #[test]
+    fn a_folder_is_named_with_or_without_slashes() {
+        for (text, folder) in [
+            ("file:/tmp/kv", "/tmp/kv"),
+            ("file:///tmp/kv", "/tmp/kv"),
+            ("file:kv", "kv"),
+            ("file://kv", "kv"),
+        ] {
+            assert_eq!(text.parse(), Ok(DiscoveryAt::Files(folder.into())), "{text}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_discovery_is_refused_in_words() {
+        for (text, word) in [
+            ("a:2379", "etcd://"),
+            ("etcd://", "no host"),
+            ("etcd://user@a", "user:password"),
+            ("etcd://a/v3", "a host and a port"),
+            ("consul://a", "scheme"),
+            ("file:", "no folder"),
+        ] {
+            let error = text.parse::<DiscoveryAt>().unwrap_err();
+            assert!(error.contains(word), "{text}: {error}");
+        }
+    }
+}

@@ -1,0 +1,98 @@
+//! How much of what workers hold is known, as `GET /api/v1/cluster` gives it.
+
+use serde::Serialize;
+
+use radixscope_insight::completeness::{Trust, asking_words, coverage_words, why_words};
+use radixscope_model::id::{Millis, PoolIx, WorkerIx};
+use radixscope_model::record::{Asking, Drift, KnowledgeWhy, TreeKnowledge};
+use radixscope_state::cluster::{Cluster, QueryTotals, WorkerState};
+
+/// Of a worker.
+#[derive(Serialize)]
+pub(super) struct WorkerKnowledge {
+    /// `complete`, `partial` or `unknown`.
+    state: TreeKnowledge,
+    why: KnowledgeWhy,
+    since_ms: Millis,
+    /// Blocks of it in our tree.
+    known_blocks: u64,
+    /// Blocks that it holds; `null`: nothing tells.
+    used_blocks: Option<u64>,
+    /// `complete` (all are known), or who reports the capacity of a cache that is full: `engine`, `model_card`, `frontend`.
+    used_source: Option<&'static str>,
+    /// `no`, `no_endpoint`, `on_request`, `waiting`, `dump`, `range`, `joining` or `failed`.
+    asking: &'static str,
+    /// When a query that failed is tried again; `null`: not by itself, or none failed.
+    next_query_ms: Option<Millis>,
+    /// All that in words.
+    message: String,
+    queries: QueryTotals,
+    /// How its last two answers with all its blocks differed from our tree; `null`: they did not, or there were none.
+    drift: Option<Drift>,
+}
+
+/// Of a pool. Workers that publish no KV events by design do not count.
+#[derive(Serialize)]
+pub(super) struct PoolKnowledge {
+    /// `complete`: of every worker; `unknown`: of none; otherwise `partial`.
+    state: TreeKnowledge,
+    workers: u32,
+    complete_workers: u32,
+    /// Workers of which blocks are known to be missing. Without any, figures of the tree stand as they are.
+    incomplete_workers: u32,
+    known_blocks: u64,
+    /// `null`: of one of them nothing tells how many it holds.
+    used_blocks: Option<u64>,
+    /// The first by the second, 0 … 1.
+    known_share: Option<f64>,
+    /// In words: `54 % of used blocks · 2 of 3 workers complete`.
+    message: String,
+    /// Why shares, copies and depths of this pool's tree are no facts; `null`: they are.
+    withheld: Option<String>,
+}
+
+impl WorkerKnowledge {
+    pub(super) fn of(cluster: &Cluster, ix: WorkerIx, worker: &WorkerState) -> Self {
+        let knowledge = &worker.knowledge;
+        let (known_blocks, used) = cluster.known_of_used(ix);
+        let asking = asking_words(knowledge, cluster.now_ms());
+        let why = why_words(knowledge.why);
+        Self {
+            state: knowledge.state,
+            why: knowledge.why,
+            since_ms: knowledge.since_ms,
+            known_blocks,
+            used_blocks: used.map(|used| used.value),
+            used_source: used.map(|used| used.source.as_str()),
+            asking: knowledge.asking.as_str(),
+            next_query_ms: match knowledge.asking {
+                Asking::Failed { next_ms } => next_ms,
+                _ => None,
+            },
+            message: asking.map_or_else(|| why.to_owned(), |asking| format!("{why}; {asking}")),
+            queries: knowledge.queries,
+            drift: knowledge.drift,
+        }
+    }
+}
+
+impl PoolKnowledge {
+    pub(super) fn of(cluster: &Cluster, ix: PoolIx) -> Self {
+        let coverage = cluster.coverage([ix]);
+        Self {
+            state: match (coverage.workers, coverage.complete) {
+                (workers, complete) if workers > 0 && workers == complete => TreeKnowledge::Complete,
+                (_, 0) if coverage.known_blocks == 0 => TreeKnowledge::Unknown,
+                _ => TreeKnowledge::Partial,
+            },
+            workers: coverage.workers,
+            complete_workers: coverage.complete,
+            incomplete_workers: coverage.incomplete,
+            known_blocks: coverage.known_blocks,
+            used_blocks: coverage.used_blocks,
+            known_share: coverage.share(),
+            message: coverage_words(&coverage),
+            withheld: Trust::of(cluster, ix).withheld().map(str::to_owned),
+        }
+    }
+}

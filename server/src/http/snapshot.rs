@@ -1,0 +1,104 @@
+//! What a viewer's socket would begin with, as one body: hello, snapshot and the records after it. A page that has no
+//! state fetches it before it opens its socket, because a body can be compressed on the way, by a third or more, and
+//! over a slow line the state is what a viewer waits for.
+
+use std::sync::Arc;
+
+use axum::extract::State;
+use axum::http::{HeaderMap, HeaderValue, header};
+use axum::response::{IntoResponse, Response};
+use bytes::Bytes;
+use tokio::sync::Semaphore;
+
+use super::App;
+use super::assets::{accepts, brotli, gzip};
+use super::error::{ApiError, code};
+use super::origin::AllowedPage;
+use crate::hub::Joined;
+
+/// So many are compressed at once; others wait for their turn.
+const MAX_PACKED: usize = 2;
+/// The quickest form: hashes are half of the bytes and get no smaller at any level.
+const BROTLI_QUALITY: u32 = 1;
+
+/// Places for compressing.
+pub(super) fn places() -> Arc<Semaphore> {
+    Arc::new(Semaphore::new(MAX_PACKED))
+}
+
+pub(super) async fn snapshot(
+    _: AllowedPage,
+    State(app): State<App>,
+    headers: HeaderMap,
+) -> Result<Response, ApiError> {
+    let failed = || ApiError::new(code::INTERNAL, "the state could not be compressed");
+    let _place = app.snapshots.acquire().await.map_err(|_| failed())?;
+    let Joined { hello, backlog, .. } = app.hub.join(None).await?;
+    let accepted = headers.get(header::ACCEPT_ENCODING).and_then(|v| v.to_str().ok()).unwrap_or_default();
+    let accepted = accepted.to_owned();
+    let packed = tokio::task::spawn_blocking(move || {
+        packed(&body(std::iter::once(&hello).chain(&backlog)), &accepted)
+    });
+    let (body, encoding) = packed.await.map_err(|_| failed())?;
+    let common = [
+        (header::CONTENT_TYPE, "application/octet-stream"),
+        (header::CACHE_CONTROL, "no-store"),
+        (header::VARY, "accept-encoding"),
+    ];
+    let mut response = (common, body).into_response();
+    if let Some(encoding) = encoding {
+        response.headers_mut().insert(header::CONTENT_ENCODING, HeaderValue::from_static(encoding));
+    }
+    Ok(response)
+}
+
+/// Frames, each after its length in four bytes, the least first.
+fn body<'f>(frames: impl Iterator<Item = &'f Bytes>) -> Vec<u8> {
+    let mut body = Vec::new();
+    for frame in frames {
+        // A frame is far smaller; one that were not would end what can be read.
+        body.extend(u32::try_from(frame.len()).unwrap_or(u32::MAX).to_le_bytes());
+        body.extend(frame);
+    }
+    body
+}
+
+fn packed(body: &[u8], accepted: &str) -> (Vec<u8>, Option<&'static str>) {
+    let by_brotli = || accepts(accepted, "br").then(|| Some((brotli(body, BROTLI_QUALITY)?, Some("br"))));
+    let by_gzip = || {
+        let level = flate2::Compression::fast();
+        accepts(accepted, "gzip").then(|| Some((gzip(body, level)?, Some("gzip"))))
+    };
+    let packed = by_brotli().flatten().or_else(|| by_gzip().flatten());
+    packed.unwrap_or_else(|| (body.to_vec(), None))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Read as _;
+
+    use super::{Bytes, body, packed};
+
+    #[test]
+    fn each_frame_stands_after_its_length() {
+        let frames = [Bytes::from_static(b"hello"), Bytes::from_static(b""), Bytes::from_static(b"state")];
+        assert_eq!(body(frames.iter()), b"\x05\0\0\0hello\0\0\0\0\x05\0\0\0state");
+    }
+
+    #[test]
+    fn every_form_holds_the_same() {
+        let body = b"a prefix tree ".repeat(1_000);
+        let (brotli, encoding) = packed(&body, "gzip, deflate, br");
+        assert_eq!(encoding, Some("br"));
+        let mut plain = Vec::new();
+        brotli::Decompressor::new(&brotli[..], 4_096).read_to_end(&mut plain).unwrap();
+        assert_eq!(plain, body);
+        let (gzip, encoding) = packed(&body, "gzip, deflate");
+        assert_eq!(encoding, Some("gzip"));
+        let mut plain = Vec::new();
+        flate2::read::GzDecoder::new(&gzip[..]).read_to_end(&mut plain).unwrap();
+        assert_eq!(plain, body);
+        assert!(brotli.len() < body.len() / 10 && gzip.len() < body.len() / 10);
+        assert_eq!(packed(&body, "identity"), (body, None));
+    }
+}

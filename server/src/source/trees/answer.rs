@@ -1,0 +1,199 @@
+//! The connection that a worker opened: its answer, part by part, within bounds of size and time.
+
+use std::io;
+use std::time::Duration;
+
+use tokio::io::{AsyncRead, AsyncReadExt};
+use tokio::sync::{Semaphore, SemaphorePermit};
+use tokio::time::timeout;
+
+use radixscope_dynamo::error::{DecodeError, Reason};
+use radixscope_dynamo::request_plane::{Codec, Control, PRELUDE_BYTES, PartSize};
+use radixscope_dynamo::tree_query::{QueryFailed, QueryFault, TreeAnswer, decode_answer};
+use radixscope_model::id::Worker;
+
+/// Largest item of an answer: a tree of two million blocks in 0.9's JSON, of eight million in MessagePack.
+pub(super) const MAX_ITEM_BYTES: usize = 512 << 20;
+/// Of larger items one is read at a time.
+const LARGE_ITEM_BYTES: usize = 32 << 20;
+/// Room made before any byte came.
+const FIRST_ROOM_BYTES: usize = 1 << 20;
+/// Parts of an answer, prologue and end included. Every version sends four.
+const MAX_PARTS: usize = 64;
+/// How long a worker may send nothing. 0.9 builds and writes the text of a whole tree before its first byte.
+const SILENT_FOR: Duration = Duration::from_secs(60);
+/// How long an answer may take.
+const ANSWER_WITHIN: Duration = Duration::from_secs(300);
+/// How long the worker's farewell is waited for.
+const FAREWELL_WITHIN: Duration = Duration::from_secs(1);
+
+/// What was read.
+#[derive(Default)]
+pub(super) struct Read {
+    answer: Option<TreeAnswer>,
+    /// Bytes of all parts.
+    pub(super) size_bytes: usize,
+}
+
+/// Reads an answer to its end. `size_bytes` grows with what is read, also of one that fails.
+pub(super) async fn read(
+    from: &mut (impl AsyncRead + Unpin),
+    (codec, worker): (Codec, Worker),
+    large: &Semaphore,
+    size_bytes: &mut usize,
+) -> Result<TreeAnswer, QueryFailed> {
+    let mut read = Read::default();
+    let outcome = timeout(ANSWER_WITHIN, read.parts(from, (codec, worker), large)).await;
+    *size_bytes += read.size_bytes;
+    match outcome {
+        Ok(outcome) => outcome?,
+        Err(_) => {
+            let words = format!("The worker's answer did not end within {} s.", ANSWER_WITHIN.as_secs());
+            return Err(failed(QueryFault::Truncated, words));
+        }
+    }
+    read.answer.ok_or_else(|| failed(QueryFault::Malformed, "The worker answered nothing.".to_owned()))
+}
+
+impl Read {
+    async fn parts(
+        &mut self,
+        from: &mut (impl AsyncRead + Unpin),
+        (codec, worker): (Codec, Worker),
+        large: &Semaphore,
+    ) -> Result<(), QueryFailed> {
+        let mut has_begun = false;
+        for _ in 0..MAX_PARTS {
+            let size = self.sizes(from).await?;
+            if size.data == 0 {
+                let header = self.bytes(from, size.header).await?;
+                match Control::decode(&header).map_err(|error| malformed(&error))? {
+                    Control::Prologue { error: Some(why) } => return Err(refused(&why)),
+                    Control::Prologue { error: None } => has_begun = true,
+                    Control::Sentinel => return Err(truncated("it ended before its last item")),
+                    Control::Other => {}
+                }
+                continue;
+            }
+            if !has_begun {
+                let words = "The worker's answer has no beginning.".to_owned();
+                return Err(failed(QueryFault::Malformed, words));
+            }
+            // The turn is held until the item is decoded and its bytes are gone.
+            let (item, _turn) = self.item(from, size.data, large).await?;
+            match decoded(item, codec, worker).await? {
+                Some(_) if self.answer.is_some() => {
+                    let words = "The worker answered twice.".to_owned();
+                    return Err(failed(QueryFault::Malformed, words));
+                }
+                Some(answer) => self.answer = Some(answer),
+                None => {
+                    // It closes only after us; whether it says so first does not matter any more.
+                    let _ = timeout(FAREWELL_WITHIN, self.sizes(from)).await;
+                    return Ok(());
+                }
+            }
+        }
+        Err(failed(QueryFault::Malformed, format!("The worker's answer has more than {MAX_PARTS} parts.")))
+    }
+
+    async fn sizes(&mut self, from: &mut (impl AsyncRead + Unpin)) -> Result<PartSize, QueryFailed> {
+        let mut prelude = [0; PRELUDE_BYTES];
+        spoken(from.read_exact(&mut prelude)).await?;
+        self.size_bytes += PRELUDE_BYTES;
+        PartSize::read(&prelude, MAX_ITEM_BYTES).map_err(|error| malformed(&error))
+    }
+
+    /// Reads an item. What is large waits for its turn, once that much of it has come.
+    async fn item<'t>(
+        &mut self,
+        from: &mut (impl AsyncRead + Unpin),
+        size: usize,
+        large: &'t Semaphore,
+    ) -> Result<(Vec<u8>, Option<SemaphorePermit<'t>>), QueryFailed> {
+        let mut item = self.bytes(from, size.min(LARGE_ITEM_BYTES)).await?;
+        if item.len() == size {
+            return Ok((item, None));
+        }
+        let turn = large.acquire().await.ok();
+        self.more(from, &mut item, size).await?;
+        Ok((item, turn))
+    }
+
+    /// Reads so many bytes. Room grows with what comes, not with what is claimed.
+    async fn bytes(
+        &mut self,
+        from: &mut (impl AsyncRead + Unpin),
+        size: usize,
+    ) -> Result<Vec<u8>, QueryFailed> {
+        let mut bytes = Vec::with_capacity(size.min(FIRST_ROOM_BYTES));
+        self.more(from, &mut bytes, size).await?;
+        Ok(bytes)
+    }
+
+    async fn more(
+        &mut self,
+        from: &mut (impl AsyncRead + Unpin),
+        bytes: &mut Vec<u8>,
+        size: usize,
+    ) -> Result<(), QueryFailed> {
+        let mut rest = from.take((size - bytes.len()) as u64);
+        while bytes.len() < size {
+            if bytes.len() == bytes.capacity() {
+                bytes.reserve_exact(bytes.len().min(size - bytes.len()));
+            }
+            let read = spoken(rest.read_buf(bytes)).await?;
+            if read == 0 {
+                return Err(truncated(&format!("{} of {size} bytes came", bytes.len())));
+            }
+            self.size_bytes += read;
+        }
+        Ok(())
+    }
+}
+
+/// Decodes on a thread that may take its time.
+async fn decoded(item: Vec<u8>, codec: Codec, worker: Worker) -> Result<Option<TreeAnswer>, QueryFailed> {
+    let decode = tokio::task::spawn_blocking(move || decode_answer(&item, codec, worker));
+    match decode.await {
+        Ok(answer) => answer.map_err(|error| malformed(&error)),
+        Err(error) => {
+            Err(failed(QueryFault::Malformed, format!("The worker's answer broke the decoder: {error}.")))
+        }
+    }
+}
+
+/// What a worker sends, unless it is silent for too long.
+async fn spoken<T>(read: impl Future<Output = io::Result<T>>) -> Result<T, QueryFailed> {
+    match timeout(SILENT_FOR, read).await {
+        Ok(Ok(read)) => Ok(read),
+        Ok(Err(error)) => Err(truncated(&error.to_string())),
+        Err(_) => Err(truncated(&format!("nothing came for {} s", SILENT_FOR.as_secs()))),
+    }
+}
+
+fn truncated(why: &str) -> QueryFailed {
+    failed(QueryFault::Truncated, format!("The worker's answer broke off: {why}."))
+}
+
+fn malformed(error: &DecodeError) -> QueryFailed {
+    let words = match error.reason {
+        Reason::TooLarge => format!("The worker's answer is larger than is read: {error}."),
+        _ => format!("The worker's answer was not understood: {error}."),
+    };
+    failed(QueryFault::Malformed, words)
+}
+
+/// The handler failed before its first item.
+fn refused(why: &str) -> QueryFailed {
+    if why.contains("response plane mismatch") {
+        let words = "The worker answers over QUIC only (--response-plane quic, DYN_RESPONSE_PLANE), which is not \
+                     supported: its blocks are known from events only.";
+        return failed(QueryFault::Unsupported, words.to_owned());
+    }
+    failed(QueryFault::Refused, format!("The worker refused the query: {why}."))
+}
+
+pub(super) fn failed(why: QueryFault, words: String) -> QueryFailed {
+    QueryFailed { why, words }
+}

@@ -1,0 +1,127 @@
+//! The request plane over NATS: a connection of its own, made when the first worker is asked over it.
+
+use std::net::IpAddr;
+use std::time::Duration;
+
+use async_nats::{Client, RequestErrorKind};
+use tokio::net::UdpSocket;
+use tokio::sync::Mutex;
+use tokio::time::timeout;
+
+use radixscope_dynamo::tree_query::{QueryFailed, QueryFault};
+
+use super::answer::failed;
+use super::ask::refused;
+use crate::source::Failed;
+use crate::source::nats::{Signals, Target};
+
+/// How long the server's name may take to be found.
+const RESOLVE_WITHIN: Duration = Duration::from_secs(3);
+
+/// Workers that are asked over NATS.
+pub(super) struct RequestPlane {
+    target: Target,
+    connected: Mutex<Option<(Client, Signals)>>,
+}
+
+impl RequestPlane {
+    pub(super) fn new(target: Target) -> Self {
+        Self { target, connected: Mutex::new(None) }
+    }
+
+    /// The address of this machine on the way to the server: workers are beyond it.
+    pub(super) async fn local(&self) -> Result<IpAddr, QueryFailed> {
+        let mut why = "it has no address".to_owned();
+        for (host, port) in self.target.addresses() {
+            match timeout(RESOLVE_WITHIN, way_to(&host, port)).await {
+                Ok(Ok(local)) => return Ok(local),
+                Ok(Err(error)) => why = error.to_string(),
+                Err(_) => why = format!("its name was not found within {} s", RESOLVE_WITHIN.as_secs()),
+            }
+        }
+        Err(self.unreachable(&why))
+    }
+
+    /// Publishes a request and waits until it is accepted.
+    pub(super) async fn request(
+        &self,
+        subject: &str,
+        message: Vec<u8>,
+        within: Duration,
+    ) -> Result<(), QueryFailed> {
+        let (client, signals) = self.client().await?;
+        let accepted = timeout(within, client.request(subject.to_owned(), message.into())).await;
+        match accepted {
+            Ok(Ok(reply)) if reply.payload.is_empty() => Ok(()),
+            Ok(Ok(reply)) => Err(refused(&reply.payload)),
+            Ok(Err(error)) if error.kind() == RequestErrorKind::NoResponders => {
+                let words =
+                    format!("Nobody takes requests on the NATS subject {subject}: is the worker gone?");
+                Err(failed(QueryFault::Unreachable, words))
+            }
+            Ok(Err(error)) => Err(self.unreachable(&error.to_string())),
+            Err(_) => Err(match signals.take_errors().pop() {
+                Some(complaint) => {
+                    let words = format!(
+                        "NATS at {} does not pass on requests to workers: {complaint}. Allow publishing on {subject}.",
+                        self.target.shown()
+                    );
+                    failed(QueryFault::Refused, words)
+                }
+                None => failed(
+                    QueryFault::Unreachable,
+                    format!("Nobody accepted the request on the NATS subject {subject} in time."),
+                ),
+            }),
+        }
+    }
+
+    /// The connection, made anew if it is lost.
+    async fn client(&self) -> Result<(Client, Signals), QueryFailed> {
+        let mut connected = self.connected.lock().await;
+        if let Some((client, signals)) = &*connected
+            && !*signals.lost.borrow()
+        {
+            return Ok((client.clone(), signals.clone()));
+        }
+        match self.target.connect().await {
+            Ok(new) => {
+                *connected = Some(new.clone());
+                Ok(new)
+            }
+            Err(Failed { words, .. }) => {
+                *connected = None;
+                Err(failed(QueryFault::Unreachable, words))
+            }
+        }
+    }
+
+    fn unreachable(&self, why: &str) -> QueryFailed {
+        let words = format!(
+            "NATS at {}, over which workers are asked, cannot be reached: {why}.",
+            self.target.shown()
+        );
+        failed(QueryFault::Unreachable, words)
+    }
+}
+
+/// Our address on the way there; nothing is sent.
+async fn way_to(host: &str, port: u16) -> std::io::Result<IpAddr> {
+    let mut last = std::io::Error::other("its name has no address");
+    for address in tokio::net::lookup_host((host, port)).await? {
+        let any: IpAddr = match address {
+            std::net::SocketAddr::V4(_) => std::net::Ipv4Addr::UNSPECIFIED.into(),
+            std::net::SocketAddr::V6(_) => std::net::Ipv6Addr::UNSPECIFIED.into(),
+        };
+        let connected = async {
+            let socket = UdpSocket::bind((any, 0)).await?;
+            socket.connect(address).await?;
+            socket.local_addr()
+        };
+        match connected.await {
+            Ok(local) => return Ok(local.ip()),
+            Err(error) => last = error,
+        }
+    }
+    Err(last)
+}

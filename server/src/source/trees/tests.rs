@@ -1,0 +1,490 @@
+//! The source against workers that do what real ones do, and what they should not.
+
+use std::time::{Duration, Instant};
+
+use base64::Engine as _;
+use base64::prelude::BASE64_STANDARD;
+use serde_json::{Value, json};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::{oneshot, watch};
+use tokio::time::timeout;
+
+use super::*;
+use crate::hub::LoneInbox;
+use fake_worker::{Acknowledge, Call, FakeWorker, Script, last_item, part, prologue, whole, whole_json};
+use radixscope_dynamo::request_plane::{Codec, QueryEndpoint, RequestTransport};
+
+#[path = "../../../../tests/src/fake_worker.rs"]
+#[allow(dead_code, unreachable_pub, reason = "the end-to-end tests use the rest")]
+mod fake_worker;
+
+const ASKED: Worker = Worker::new(7, 0);
+/// Longer than anything here takes.
+const LONG: Duration = Duration::from_secs(20);
+
+fn asker() -> Asker {
+    Asker::new(Callback::new(None), None)
+}
+
+fn query(port: u16, codec: Codec) -> TreeQuery {
+    let transport =
+        RequestTransport::Tcp { address: format!("127.0.0.1:{port}"), path: "7/dynamo/backend/q".to_owned() };
+    let endpoint = QueryEndpoint {
+        worker: ASKED,
+        is_rank_known: true,
+        endpoint: "q".to_owned(),
+        transport,
+        codec,
+        publisher_id: None,
+    };
+    TreeQuery { id: 1, endpoint, start_event_id: None }
+}
+
+/// A tree of so many blocks, in JSON.
+fn tree(blocks: u64) -> Value {
+    let run: Vec<Value> = (1..=blocks).map(|hash| json!({"block_hash": hash, "tokens_hash": hash})).collect();
+    let stored = json!({"stored": {"parent_hash": null, "blocks": run}});
+    let event = json!({"worker_id": ASKED.id.0, "event": {"event_id": 0, "dp_rank": 0, "data": stored}});
+    json!({"TreeDump": {"events": [event], "last_event_id": 40, "reset_scope": "all"}})
+}
+
+fn blocks(answer: &TreeAnswer) -> usize {
+    match answer {
+        TreeAnswer::TreeDump { events, last_event_id: Some(40) } => events.blocks.len(),
+        other => panic!("{other:?}"),
+    }
+}
+
+async fn ask(asker: &Asker, worker: &FakeWorker) -> Result<TreeAnswer, QueryFailed> {
+    timeout(LONG, asker.ask(&query(worker.port(), Codec::Json))).await.expect("it ends").0
+}
+
+async fn failure(script: Script) -> QueryFailed {
+    let worker = FakeWorker::start(move |_| script.clone()).await;
+    ask(&asker(), &worker).await.expect_err("no answer")
+}
+
+#[derive(serde::Deserialize)]
+struct Exchange {
+    worker_id: u64,
+    codec: String,
+    path: Option<String>,
+    start: Option<u64>,
+    frames: Vec<Frame>,
+}
+
+#[derive(serde::Deserialize)]
+struct Frame {
+    what: String,
+    p: String,
+}
+
+#[tokio::test]
+async fn recorded_answers_come_over_real_sockets_byte_for_byte() {
+    let recorded = include_str!("../../../../core/dynamo/tests/fixtures/tree_queries.jsonl");
+    let mut asked = 0;
+    for line in recorded.lines() {
+        let exchange: Exchange = serde_json::from_str(line).unwrap();
+        let Some(path) = exchange.path else { continue };
+        let wanted = ["prologue", "data", "control"];
+        let frames = exchange.frames.iter().filter(|frame| wanted.contains(&frame.what.as_str()));
+        let answer: Vec<u8> = frames.flat_map(|frame| BASE64_STANDARD.decode(&frame.p).unwrap()).collect();
+        let size = answer.len();
+        let worker = FakeWorker::start(move |_| Script::answer(answer.clone())).await;
+        let codec = if exchange.codec == "json" { Codec::Json } else { Codec::MsgPack };
+        let mut query = query(worker.port(), codec);
+        query.endpoint.worker = Worker::new(exchange.worker_id, 0);
+        query.start_event_id = exchange.start;
+        query.endpoint.transport =
+            RequestTransport::Tcp { address: format!("127.0.0.1:{}", worker.port()), path: path.clone() };
+        let (answer, size_bytes) = asker().ask(&query).await;
+        match answer.unwrap() {
+            TreeAnswer::TooNew { newest_available } => assert!(newest_available > 1_000),
+            TreeAnswer::Events { events, last_event_id } => {
+                let ids: Vec<u64> = events.events.iter().map(|event| event.event_id).collect();
+                assert_eq!(ids.first(), exchange.start.as_ref(), "{path}");
+                assert!(last_event_id.is_none_or(|last| ids.last() == Some(&last)), "{path}");
+            }
+            other => panic!("{path}: {other:?}"),
+        }
+        assert!(size_bytes <= size && size_bytes > size - 30, "{size_bytes} of {size}");
+        let calls = worker.calls();
+        assert_eq!((calls.len(), &calls[0].path), (1, &path));
+        assert_eq!(calls[0].is_msgpack(), codec == Codec::MsgPack);
+        asked += 1;
+    }
+    assert_eq!(asked, 4);
+}
+
+#[tokio::test]
+async fn an_answer_may_come_before_the_acknowledgement_or_without_one() {
+    for acknowledge in [Acknowledge::Accept, Acknowledge::Late, Acknowledge::Never] {
+        let script = Script::answer(whole_json(&tree(3))).acknowledged(acknowledge);
+        let worker = FakeWorker::start(move |_| script.clone()).await;
+        assert_eq!(blocks(&ask(&asker(), &worker).await.unwrap()), 3);
+    }
+}
+
+#[tokio::test]
+async fn a_query_names_the_worker_the_start_and_where_to_call() {
+    let worker =
+        FakeWorker::start(|_| Script::answer(whole_json(&json!({"TooNew": {"newest_available": 4}})))).await;
+    let mut query = query(worker.port(), Codec::Json);
+    (query.start_event_id, query.endpoint.worker) = (Some(u64::MAX), Worker::new(u64::MAX - 1, 3));
+    assert_eq!(asker().ask(&query).await.0.unwrap(), TreeAnswer::TooNew { newest_available: 4 });
+    let call = worker.calls().remove(0);
+    let asked = call.query();
+    assert_eq!(asked["start_event_id"], u64::MAX);
+    assert_eq!((&asked["worker_id"], &asked["dp_rank"]), (&json!(u64::MAX - 1), &json!(3)));
+    assert!(call.callback().starts_with("127.0.0.1:"));
+    assert_eq!(call.subject().len(), 32);
+}
+
+#[tokio::test]
+async fn a_worker_that_does_not_understand_the_codec_is_asked_in_the_other() {
+    let worker = FakeWorker::start(|call: &Call| match call.is_msgpack() {
+        true => Script::silence(),
+        false => Script::answer(whole_json(&tree(2))),
+    })
+    .await;
+    let answer = asker().ask(&query(worker.port(), Codec::MsgPack)).await.0;
+    assert_eq!(blocks(&answer.unwrap()), 2);
+    let codecs: Vec<bool> = worker.calls().iter().map(Call::is_msgpack).collect();
+    assert_eq!(codecs, [true, false]);
+}
+
+#[tokio::test]
+async fn silence_after_the_acknowledgement_is_named_within_five_seconds_with_what_to_open() {
+    let started = Instant::now();
+    let worker = FakeWorker::start(|_| Script::silence()).await;
+    let failed = ask(&asker(), &worker).await.unwrap_err();
+    assert!(started.elapsed() < Duration::from_secs(5), "{:?}", started.elapsed());
+    assert_eq!(failed.why, QueryFault::NoCallback);
+    let calls = worker.calls();
+    assert_eq!(calls.len(), 2, "once in either codec");
+    let (host, port) = calls[1].callback().rsplit_once(':').unwrap();
+    for said in [format!("open port {port} from the workers to {host}"), "--callback".to_owned()] {
+        assert!(failed.words.contains(&said), "{}", failed.words);
+    }
+    assert!(!failed.words.contains("from here either"), "we reach ourselves: {}", failed.words);
+}
+
+#[tokio::test]
+async fn a_callback_that_nobody_reaches_is_told_to_workers_and_in_words() {
+    let port = TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap().port();
+    let address: CallbackAddress = format!("192.0.2.1:{port}").parse().unwrap();
+    let asker = Asker::new(Callback::new(Some(address)), None);
+    let worker = FakeWorker::start(|_| Script::silence()).await;
+    let failed = ask(&asker, &worker).await.unwrap_err();
+    assert_eq!(worker.calls()[0].callback(), format!("192.0.2.1:{port}"));
+    assert!(
+        failed.words.contains(&format!("open port {port} from the workers to 192.0.2.1")),
+        "{}",
+        failed.words
+    );
+    assert!(failed.words.contains("from here either"), "{}", failed.words);
+}
+
+#[tokio::test]
+async fn a_named_callback_is_listened_on_and_answered_on() {
+    let port = TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap().port();
+    let asker = Asker::new(Callback::new(Some(format!("localhost:{port}").parse().unwrap())), None);
+    asker.callback.prepare().await.unwrap();
+    let worker = FakeWorker::start(|_| Script::answer(whole_json(&tree(2)))).await;
+    for _ in 0..2 {
+        assert_eq!(blocks(&ask(&asker, &worker).await.unwrap()), 2);
+    }
+}
+
+#[tokio::test]
+async fn a_port_that_others_have_is_named() {
+    let taken = TcpListener::bind("[::]:0").await.unwrap();
+    let port = taken.local_addr().unwrap().port();
+    let asker = Asker::new(Callback::new(Some(format!("localhost:{port}").parse().unwrap())), None);
+    assert!(asker.callback.prepare().await.is_err());
+    let worker = FakeWorker::start(|_| Script::silence()).await;
+    let failed = ask(&asker, &worker).await.unwrap_err();
+    assert_eq!(failed.why, QueryFault::NoCallback);
+    assert!(failed.words.contains("--callback"), "{}", failed.words);
+    assert!(worker.calls().is_empty());
+}
+
+#[tokio::test]
+async fn refusals_are_told_in_the_workers_words() {
+    let failed = failure(Script::refusal("Server unavailable: unknown endpoint x")).await;
+    assert_eq!(failed.why, QueryFault::Refused);
+    assert!(failed.words.contains("Server unavailable: unknown endpoint x"), "{}", failed.words);
+    let huge = Script::refusal(&"no ".repeat(1 << 20));
+    assert!(failure(huge).await.words.len() < 600);
+}
+
+#[tokio::test]
+async fn a_handler_that_fails_before_its_first_item_is_told() {
+    let failed = failure(Script::answer(prologue(Some("no indexer")))).await;
+    assert_eq!((failed.why, failed.words.contains("no indexer")), (QueryFault::Refused, true));
+    let quic = "response plane mismatch: frontend requested tcp, worker configured quic";
+    let failed = failure(Script::answer(prologue(Some(quic)))).await;
+    assert_eq!((failed.why, failed.words.contains("QUIC")), (QueryFault::Unsupported, true));
+}
+
+#[tokio::test]
+async fn tls_is_told_from_its_first_bytes() {
+    let alert = Acknowledge::With(vec![0x15, 3, 3, 0, 2, 2, 40]);
+    let failed = failure(Script::silence().acknowledged(alert)).await;
+    assert_eq!((failed.why, failed.words.contains("TLS")), (QueryFault::Unsupported, true));
+}
+
+#[tokio::test]
+async fn an_answer_that_ends_early_is_no_answer() {
+    let item = part(b"", json!({"data": tree(9), "complete_final": false}).to_string().as_bytes());
+    let cut = item.len() - 5;
+    for early in [
+        prologue(None),
+        [prologue(None), item.clone()].concat(),
+        [prologue(None), item[..cut].to_vec()].concat(),
+        [prologue(None), item[..20].to_vec()].concat(),
+    ] {
+        assert_eq!(failure(Script::answer(early).closing()).await.why, QueryFault::Truncated);
+    }
+    let without_last = [prologue(None), item, part(br#""sentinel""#, b"")].concat();
+    assert_eq!(failure(Script::answer(without_last)).await.why, QueryFault::Truncated);
+}
+
+#[tokio::test]
+async fn an_answer_against_the_rules_is_no_answer() {
+    let item = part(b"", json!({"data": tree(9), "complete_final": false}).to_string().as_bytes());
+    let claimed = |header: u64, data: u64| {
+        [prologue(None), [header.to_be_bytes(), data.to_be_bytes(), [0; 8]].concat()].concat()
+    };
+    let foreign =
+        json!({"worker_id": 8, "event": {"event_id": 0, "data": {"removed": {"block_hashes": [1]}}}});
+    for (bytes, said) in [
+        (claimed(0, (512 << 20) + 1), "larger"),
+        (claimed(0, u64::MAX), "larger"),
+        (claimed(1 << 20, 0), "larger"),
+        (claimed(5, 5), "not understood"),
+        ([prologue(None), item.clone(), item.clone()].concat(), "twice"),
+        ([item.clone(), last_item(false)].concat(), "no beginning"),
+        ([prologue(None), last_item(false)].concat(), "nothing"),
+        (std::iter::repeat_n(prologue(None), 100).flatten().collect(), "parts"),
+        (whole(b"{\"data\":", false), "not understood"),
+        (whole_json(&json!({"TreeDump": [foreign]})), "worker 8 rank 0; worker 7 rank 0 was asked"),
+        (whole_json(&json!({"Status": {}})), "kind that is not known"),
+    ] {
+        let failed = failure(Script::answer(bytes)).await;
+        assert_eq!(failed.why, QueryFault::Malformed, "{said}");
+        assert!(failed.words.contains(said), "{said}: {}", failed.words);
+    }
+}
+
+/// Most address space that this process ever had, in MiB.
+fn peak_mib() -> u64 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap();
+    let line = status.lines().find(|line| line.starts_with("VmPeak:")).unwrap();
+    line.split_whitespace().nth(1).unwrap().parse::<u64>().unwrap() / 1_024
+}
+
+#[cfg(target_os = "linux")]
+#[tokio::test]
+async fn room_is_made_for_what_comes_and_not_for_what_is_claimed() {
+    let claim =
+        [prologue(None), [[0; 8], (512_u64 << 20).to_be_bytes(), [0; 8]].concat(), vec![b' '; 64]].concat();
+    let worker = FakeWorker::start(move |_| Script::answer(claim.clone()).closing()).await;
+    let (asker, query) = (asker(), query(worker.port(), Codec::Json));
+    let before = peak_mib();
+    let all = (0..MAX_AT_ONCE).map(|_| asker.ask(&query));
+    for (outcome, size_bytes) in futures_util::future::join_all(all).await {
+        assert_eq!(outcome.unwrap_err().why, QueryFault::Truncated);
+        assert!(size_bytes < 200);
+    }
+    assert!(peak_mib() - before < 8 * 512, "{} MiB more", peak_mib() - before);
+}
+
+#[tokio::test]
+async fn a_rank_that_is_not_the_workers_own_comes_back_as_an_answer() {
+    let words = "WorkerKvQueryEngine::generate dp_rank mismatch: request.dp_rank=0 this.dp_rank=1";
+    let worker = FakeWorker::start(move |_| Script::answer(whole_json(&json!({"Error": words})))).await;
+    let answer = ask(&asker(), &worker).await.unwrap();
+    assert_eq!(answer, TreeAnswer::Error { message: words.to_owned(), rank: Some(1) });
+}
+
+#[tokio::test]
+async fn workers_that_are_not_there_or_hang_are_unreachable() {
+    let port = TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap().port();
+    let failed = asker().ask(&query(port, Codec::Json)).await.0.unwrap_err();
+    assert_eq!(failed.why, QueryFault::Unreachable);
+    assert!(failed.words.contains(&format!("127.0.0.1:{port}")), "{}", failed.words);
+    // Connections to a process that was stopped are still made.
+    let failed = failure(Script::silence().acknowledged(Acknowledge::Never)).await;
+    assert_eq!(failed.why, QueryFault::Unreachable);
+    assert!(failed.words.contains("hangs"), "{}", failed.words);
+}
+
+/// Connections to where an answer is expected: as many as one address may have, saying what is given.
+async fn crowd(callback: &str, says: &[u8]) -> Vec<TcpStream> {
+    let mut crowd = Vec::new();
+    for _ in 0..16 {
+        let mut stream = TcpStream::connect(callback).await.unwrap();
+        stream.write_all(says).await.unwrap();
+        crowd.push(stream);
+    }
+    crowd
+}
+
+#[tokio::test]
+async fn strangers_are_closed_and_the_worker_is_let_in() {
+    let subject = |subject: &str| {
+        part(json!({"subject": subject, "stream_type": "response"}).to_string().as_bytes(), b"")
+    };
+    let other_plane = part(br#"{"subject":"x","stream_type":"request"}"#, b"");
+    for says in [
+        subject("none of ours"),
+        other_plane,
+        part(&vec![b' '; 70_000], b""),
+        part(b"{}", b"data"),
+        b"GET / HTTP/1.1\r\nHost: radixscope\r\n\r\n".to_vec(),
+    ] {
+        let (called, is_called) = oneshot::channel();
+        let (strangers_are_gone, go_on) = oneshot::channel::<()>();
+        let called = std::sync::Mutex::new(Some(called));
+        let worker = FakeWorker::start(move |call: &Call| {
+            if let Some(called) = called.lock().unwrap().take() {
+                called.send(call.clone()).unwrap();
+            }
+            Script::silence()
+        })
+        .await;
+        let asker = asker();
+        let strange = async {
+            let call = is_called.await.unwrap();
+            for mut stranger in crowd(call.callback(), &says).await {
+                // Reset, if something was not read of it.
+                let closed = timeout(LONG, stranger.read_u8()).await.expect("it is closed");
+                assert!(closed.is_err());
+            }
+            strangers_are_gone.send(()).unwrap();
+            call
+        };
+        let home = async {
+            let (call, gone) = tokio::join!(strange, go_on);
+            gone.unwrap();
+            let mut home = TcpStream::connect(call.callback()).await.unwrap();
+            home.write_all(&[subject(call.subject()), whole_json(&tree(4))].concat()).await.unwrap();
+            let _ = home.read_u8().await;
+        };
+        let (answer, ()) = tokio::join!(ask(&asker, &worker), home);
+        assert_eq!(blocks(&answer.unwrap()), 4);
+        assert_eq!(asker.callback.closed(), 16);
+    }
+}
+
+#[tokio::test]
+async fn those_that_say_nothing_take_few_places_for_a_short_time() {
+    let (called, is_called) = oneshot::channel();
+    let called = std::sync::Mutex::new(Some(called));
+    let worker = FakeWorker::start(move |call: &Call| {
+        if let Some(called) = called.lock().unwrap().take() {
+            called.send(call.clone()).unwrap();
+        }
+        Script::silence()
+    })
+    .await;
+    let asker = asker();
+    let slow = async {
+        let call = is_called.await.unwrap();
+        // A byte, and no more.
+        let mut crowd = crowd(call.callback(), &[0]).await;
+        let mut one_more = TcpStream::connect(call.callback()).await.unwrap();
+        let started = Instant::now();
+        let closed = timeout(LONG, one_more.read_u8()).await.expect("it is closed");
+        assert!(closed.is_err() && started.elapsed() < Duration::from_secs(2), "one more is closed at once");
+        for stranger in &mut crowd {
+            let closed = timeout(LONG, stranger.read_u8()).await.expect("it is closed");
+            assert!(closed.is_err(), "slow ones are closed");
+        }
+    };
+    let (_, ()) = tokio::join!(ask(&asker, &worker), slow);
+    assert_eq!(asker.callback.closed(), 17);
+}
+
+#[tokio::test]
+async fn a_port_that_nobody_is_expected_on_closes_at_once() {
+    let worker = FakeWorker::start(|_| Script::answer(whole_json(&tree(1)))).await;
+    let asker = asker();
+    ask(&asker, &worker).await.unwrap();
+    let call = worker.calls().remove(0);
+    let mut late = TcpStream::connect(call.callback()).await.unwrap();
+    let said =
+        part(json!({"subject": call.subject(), "stream_type": "response"}).to_string().as_bytes(), b"");
+    let _ = late.write_all(&said).await;
+    assert!(timeout(LONG, late.read_u8()).await.expect("it is closed").is_err());
+    assert_eq!(asker.callback.closed(), 1);
+}
+
+/// The source as the hub would run it.
+struct Running {
+    inbox: LoneInbox,
+    stop: watch::Sender<bool>,
+    task: tokio::task::JoinHandle<()>,
+}
+
+impl Running {
+    fn start() -> Self {
+        let (stop, stopped) = watch::channel(false);
+        let (handle, inbox) = LoneInbox::new();
+        let source = Source { asker: Arc::new(asker()) };
+        Self { inbox, stop, task: tokio::spawn(source.run(handle, stopped)) }
+    }
+
+    async fn ask(&self, id: u64, worker: &FakeWorker) {
+        let query = TreeQuery { id, ..query(worker.port(), Codec::Json) };
+        self.inbox.command(Command::Query(query)).await;
+    }
+
+    async fn answer(&mut self) -> (u64, Result<TreeAnswer, QueryFault>, usize) {
+        let (payload, _) = timeout(LONG, self.inbox.received()).await.expect("an answer");
+        let Payload::TreeAnswer { query, outcome, size_bytes } = payload else { panic!("{payload:?}") };
+        (query, outcome.as_ref().clone().map_err(|failed| failed.why), size_bytes)
+    }
+}
+
+#[tokio::test]
+async fn every_query_is_answered_once_also_one_that_is_cancelled() {
+    let quiet = FakeWorker::start(|_| Script::answer(prologue(None))).await;
+    let good = FakeWorker::start(|_| Script::answer(whole_json(&tree(5)))).await;
+    let mut running = Running::start();
+    // As many as are asked at once, and two that wait.
+    for id in 0..MAX_AT_ONCE as u64 {
+        running.ask(id, &quiet).await;
+    }
+    for id in [100, 101] {
+        running.ask(id, &good).await;
+    }
+    running.inbox.command(Command::CancelQuery { id: 101 }).await;
+    assert_eq!(running.answer().await, (101, Err(QueryFault::Cancelled), 0), "it waited");
+    running.inbox.command(Command::CancelQuery { id: 3 }).await;
+    assert_eq!(running.answer().await, (3, Err(QueryFault::Cancelled), 0), "it ran");
+    let (id, answer, size_bytes) = running.answer().await;
+    assert_eq!((id, blocks(&answer.unwrap())), (100, 5));
+    assert!(size_bytes > 300);
+    running.inbox.command(Command::CancelQuery { id: 100 }).await;
+    running.stop.send_replace(true);
+    timeout(LONG, running.task).await.expect("it ends").unwrap();
+}
+
+#[tokio::test]
+async fn the_state_says_who_does_not_answer_and_when_that_is_over() {
+    let worker = FakeWorker::start(|_| Script::refusal("Server overloaded: worker at capacity")).await;
+    let mut running = Running::start();
+    assert_eq!(running.inbox.said().await.0, LinkState::Live);
+    running.ask(1, &worker).await;
+    assert_eq!(running.answer().await.1, Err(QueryFault::Refused));
+    let (state, words) = running.inbox.said().await;
+    assert_eq!(state, LinkState::Refused);
+    assert!(words.contains("Worker 7/0: The worker refused the query: Server overloaded"), "{words}");
+    worker.behave(|_| Script::answer(whole_json(&tree(1))));
+    running.ask(2, &worker).await;
+    assert_eq!(running.answer().await.0, 2);
+    assert_eq!(running.inbox.said().await.0, LinkState::Live);
+}

@@ -1,0 +1,161 @@
+//! Brokers between publishers and us: every publisher's messages over one connection, or over several that carry the
+//! same. What came over one is not taken from another.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use bytes::Bytes;
+
+use radixscope_dynamo::subject::{self, Subject, Transport};
+use radixscope_dynamo::zmq_message::{ZmqMessage, is_left_out};
+use radixscope_dynamo::zmtp::Frames;
+use radixscope_intake::{Break, Payload};
+use radixscope_model::id::Millis;
+use radixscope_model::record::Topic;
+
+use super::links::Standing;
+use super::peer::{Peer, Subscriber, Waits};
+use super::publisher::{Attempts, unreadable};
+use super::received::Received;
+use super::{Report, Source};
+use crate::config::ZmqEndpoint;
+use crate::hub::SourceHandle;
+use crate::source::Failed;
+use crate::time::now;
+
+/// Subjects remembered; a deployment has a handful.
+const MAX_SUBJECTS: usize = 1_024;
+
+/// What brokers have in common.
+pub(super) struct Brokers {
+    to: SourceHandle,
+    /// Only messages of this Dynamo namespace.
+    namespace: Option<String>,
+    is_one: bool,
+    waits: Waits,
+    shared: Mutex<Shared>,
+}
+
+#[derive(Default)]
+struct Shared {
+    subjects: HashMap<Box<[u8]>, Option<Arc<Subject>>>,
+    received: Received,
+    /// Brokers whose messages come now.
+    effective: usize,
+    /// The last sign of life of the last of them, when none is left.
+    broke_ms: Option<Millis>,
+}
+
+impl Brokers {
+    pub(super) fn new(source: &Source, to: SourceHandle) -> Arc<Self> {
+        let Source { brokers, namespace, waits } = source;
+        let (namespace, is_one) = (namespace.clone(), brokers.len() == 1);
+        Arc::new(Self { to, namespace, is_one, waits: *waits, shared: Mutex::default() })
+    }
+
+    /// Listens to one of them for ever.
+    pub(super) async fn listen(self: Arc<Self>, endpoint: ZmqEndpoint, report: Report) {
+        let prefix = match &self.namespace {
+            Some(namespace) => [format!("namespace.{namespace}.")],
+            None => ["namespace.".to_owned()],
+        };
+        let mut attempts = Attempts::new();
+        loop {
+            let failed = self.once(&endpoint, &prefix, &report).await;
+            attempts.failed(&report, failed).await;
+        }
+    }
+
+    /// One connection to its end.
+    async fn once(&self, endpoint: &ZmqEndpoint, prefix: &[String], report: &Report) -> Failed {
+        let mut peer = match Peer::connect(endpoint, prefix, self.waits).await {
+            Ok(peer) => peer,
+            Err(failed) => return failed,
+        };
+        report.stands(Standing::Connected).await;
+        let mut session = Session { brokers: self, is_effective: false };
+        let failed = peer.listen(&mut session).await;
+        if session.is_effective {
+            self.broke(peer.alive_ms());
+        }
+        failed
+    }
+
+    fn with<T>(&self, ask: impl FnOnce(&mut Shared) -> T) -> T {
+        ask(&mut self.shared.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    fn broke(&self, alive_ms: Millis) {
+        self.with(|shared| {
+            shared.effective = shared.effective.saturating_sub(1);
+            if shared.effective == 0 {
+                shared.broke_ms = Some(alive_ms);
+            }
+        });
+    }
+}
+
+impl Shared {
+    /// `None`: none of Dynamo's that are read.
+    fn subject(&mut self, topic: &[u8]) -> Option<Arc<Subject>> {
+        if let Some(known) = self.subjects.get(topic) {
+            return known.clone();
+        }
+        let parsed = std::str::from_utf8(topic).ok().and_then(subject::parse);
+        let subject = parsed.map(|subject| Arc::new(Subject { transport: Transport::Zmq, ..subject }));
+        if self.subjects.len() < MAX_SUBJECTS {
+            self.subjects.insert(topic.into(), subject.clone());
+        }
+        subject
+    }
+}
+
+/// One connection.
+struct Session<'b> {
+    brokers: &'b Brokers,
+    is_effective: bool,
+}
+
+impl Subscriber for Session<'_> {
+    fn effective(&mut self) -> bool {
+        let Brokers { to, .. } = self.brokers;
+        let until_ms = now();
+        if !std::mem::replace(&mut self.is_effective, true) {
+            let broke_ms = self.brokers.with(|shared| {
+                shared.effective += 1;
+                shared.broke_ms.take()
+            });
+            if let Some(since_ms) = broke_ms {
+                to.broke(Break { since_ms, until_ms });
+            }
+        }
+        to.offer(until_ms, Payload::Subscribed { publisher_id: None }, true)
+    }
+
+    fn message(&mut self, frames: Frames<'_>) {
+        let Brokers { to, is_one, .. } = self.brokers;
+        if is_left_out(frames) {
+            return;
+        }
+        let payload = match ZmqMessage::open(frames) {
+            Err(error) => unreadable(Topic::Other, error, frames),
+            Ok(message) => {
+                let ZmqMessage { topic, publisher_id, sequence, envelope } = message;
+                let (subject, is_new) = self.brokers.with(|shared| {
+                    let subject = shared.subject(topic);
+                    let topic = subject.as_ref().map_or(Topic::Other, |subject| subject.topic);
+                    (subject, *is_one || shared.received.is_new((topic, publisher_id), sequence))
+                });
+                if !is_new {
+                    return;
+                }
+                let message = Bytes::copy_from_slice(envelope);
+                match subject {
+                    Some(subject) => Payload::Nats { subject, message },
+                    None => Payload::OtherNats { subject: String::from_utf8_lossy(topic).into(), message },
+                }
+            }
+        };
+        to.offer(now(), payload, false);
+    }
+}

@@ -1,0 +1,172 @@
+//! Discovery in a real etcd and in a folder of entries: who is there, who leaves, and what is said when it cannot be read.
+
+use std::fs;
+use std::path::Path;
+use std::time::{Duration, SystemTime};
+
+use serde_json::Value;
+use tempfile::TempDir;
+
+use radixscope_tests::discovery::{Registered, file_name};
+use radixscope_tests::etcd::Etcd;
+use radixscope_tests::radixscope::Radixscope;
+
+const FIRST: Registered = Registered {
+    worker_id: 7_668_682_384_961_603_590,
+    publisher_id: 3_916_204_183_855_218,
+    zmq_port: 34_549,
+    tcp_port: 41_413,
+};
+const SECOND: Registered =
+    Registered { worker_id: FIRST.worker_id + 15, publisher_id: 6_332_565_725_965_451, ..FIRST };
+
+/// What is known of each worker: its id, whether it is gone and why, its capacity.
+fn workers(cluster: &Value) -> Vec<(String, Option<String>, Option<u64>)> {
+    let worker = |worker: &Value| {
+        let why = worker["gone"]["why"].as_str().map(str::to_owned);
+        let id = worker["worker_id"].as_str().expect("an id").to_owned();
+        (id, why, worker["capacity_blocks"].as_u64())
+    };
+    cluster["workers"].as_array().expect("workers").iter().map(worker).collect()
+}
+
+async fn until_workers(server: &Radixscope, expected: &[(Registered, Option<&str>)]) {
+    let expected: Vec<_> = expected
+        .iter()
+        .map(|(of, why)| (of.worker_id.to_string(), why.map(str::to_owned), Some(1_600)))
+        .collect();
+    server
+        .until_cluster("the workers are as registered", |cluster| {
+            let mut now = workers(cluster);
+            now.sort();
+            if now == expected { Ok(()) } else { Err(format!("{now:?} instead of {expected:?}")) }
+        })
+        .await;
+}
+
+async fn register(etcd: &Etcd, worker: Registered) {
+    etcd.lease(worker.worker_id, 60).await;
+    for (key, value) in worker.entries() {
+        etcd.put(&key, &value, Some(worker.worker_id)).await;
+    }
+}
+
+async fn until_said(server: &Radixscope, state: &str, words: &str) {
+    server
+        .until_cluster(&format!("discovery is {state}: {words}"), |cluster| {
+            let source = &cluster["sources"][0];
+            let is_so = source["state"] == state
+                && source["detail"].as_str().is_some_and(|detail| detail.contains(words));
+            if is_so { Ok(()) } else { Err(source.to_string()) }
+        })
+        .await;
+}
+
+#[tokio::test]
+async fn workers_come_and_go_as_etcd_says() {
+    let mut etcd = Etcd::start().await;
+    register(&etcd, FIRST).await;
+    let server = Radixscope::start(["serve", "--discovery", &etcd.url()]).await;
+    until_workers(&server, &[(FIRST, None)]).await;
+    register(&etcd, SECOND).await;
+    until_workers(&server, &[(FIRST, None), (SECOND, None)]).await;
+    // Terminated: its endpoint goes first. Killed: all goes with its lease.
+    etcd.delete(&FIRST.endpoint_key()).await;
+    until_workers(&server, &[(FIRST, Some("discovery")), (SECOND, None)]).await;
+    etcd.revoke(SECOND.worker_id).await;
+    until_workers(&server, &[(FIRST, Some("discovery")), (SECOND, Some("discovery"))]).await;
+    register(&etcd, SECOND).await;
+    until_workers(&server, &[(FIRST, Some("discovery")), (SECOND, None)]).await;
+    // What changed while etcd was away, and its history since, is not needed to know it.
+    etcd.stop();
+    until_said(&server, "connecting", "Trying again").await;
+    etcd.start_again().await;
+    etcd.revoke(SECOND.worker_id).await;
+    etcd.compact().await;
+    until_workers(&server, &[(FIRST, Some("discovery")), (SECOND, Some("discovery"))]).await;
+    until_said(&server, "live", "Watching").await;
+}
+
+#[tokio::test]
+async fn etcd_with_passwords_and_tls_says_what_is_missing() {
+    let mut etcd = Etcd::start().await;
+    register(&etcd, FIRST).await;
+    etcd.ask_for_passwords("v1/").await;
+    let nobody = Radixscope::start(["serve", "--discovery", &etcd.url()]).await;
+    until_said(&nobody, "refused", "--discovery-user").await;
+    let at = etcd.url().replace("etcd://", "etcd://viewer:wrong@");
+    let wrong = Radixscope::start(["serve", "--discovery", &at]).await;
+    until_said(&wrong, "refused", "refuses the login").await;
+    let file = |name: &str| etcd.file(name).to_str().expect("a plain path").to_owned();
+    let (ca, certificate, key) = (file("ca.pem"), file("client.pem"), file("client.key"));
+    let stranger = Radixscope::start(["serve", "--discovery", &etcd.tls_url()]).await;
+    until_said(&stranger, "refused", "--discovery-tls-ca").await;
+    let tls_url = etcd.tls_url();
+    let start = async |certificate: &[&str]| {
+        let mut args = vec!["serve", "--discovery", &tls_url, "--discovery-tls-ca", &ca];
+        args.extend(["--discovery-user", "viewer", "--discovery-password", "secret"]);
+        Radixscope::start(args.iter().chain(certificate)).await
+    };
+    until_said(&start(&[]).await, "refused", "--discovery-tls-cert").await;
+    // etcd's gateway takes no certificate that names a user: it would have to ignore the name.
+    let named = [file("server.pem"), file("server.key")];
+    let named = start(&["--discovery-tls-cert", &named[0], "--discovery-tls-key", &named[1]]).await;
+    until_said(&named, "refused", "without a common name").await;
+    let server = start(&["--discovery-tls-cert", &certificate, "--discovery-tls-key", &key]).await;
+    until_workers(&server, &[(FIRST, None)]).await;
+    // It may read and watch what is Dynamo's, and sees what changes.
+    etcd.delete(&FIRST.card_key()).await;
+    until_workers(&server, &[(FIRST, Some("discovery"))]).await;
+}
+
+#[tokio::test]
+async fn more_entries_than_a_page_are_all_read() {
+    let etcd = Etcd::start().await;
+    let worker = |n: u64| Registered { worker_id: 1_000 + n, publisher_id: 5_000 + n, ..FIRST };
+    for n in 0..130 {
+        register(&etcd, worker(n)).await;
+    }
+    let server = Radixscope::start(["serve", "--discovery", &etcd.url()]).await;
+    let expected: Vec<_> = (0..130).map(|n| (worker(n), None)).collect();
+    until_workers(&server, &expected).await;
+}
+
+fn write(folder: &Path, worker: Registered) {
+    for (key, value) in worker.entries() {
+        let path = folder.join(file_name(&key));
+        fs::create_dir_all(path.parent().expect("a folder")).expect("a writable folder");
+        // As Dynamo's file store does.
+        let unfinished = path.with_file_name(".tmp_x");
+        fs::write(&unfinished, value.to_string()).expect("a writable folder");
+        fs::rename(&unfinished, &path).expect("a writable folder");
+    }
+}
+
+/// As a process does that lives, or one that was killed long ago.
+fn renewed(folder: &Path, worker: Registered, at: SystemTime) {
+    for (key, _) in worker.entries() {
+        let file = fs::File::options().append(true).open(folder.join(file_name(&key))).expect("the file");
+        file.set_modified(at).expect("our own file");
+    }
+}
+
+#[tokio::test]
+async fn workers_come_and_go_as_a_folder_says() {
+    let folder = TempDir::new().expect("a writable folder");
+    let at = format!("file:{}", folder.path().display());
+    let server = Radixscope::start(["serve", "--discovery", &at]).await;
+    until_said(&server, "connecting", "DYN_FILE_KV").await;
+    // Far in the future: these entries need no renewal while the test runs.
+    let later = SystemTime::now() + Duration::from_secs(3_600);
+    for worker in [FIRST, SECOND] {
+        write(folder.path(), worker);
+        renewed(folder.path(), worker, later);
+    }
+    until_workers(&server, &[(FIRST, None), (SECOND, None)]).await;
+    renewed(folder.path(), FIRST, SystemTime::now() - Duration::from_secs(11));
+    fs::remove_file(folder.path().join(file_name(&SECOND.card_key()))).expect("the file");
+    until_workers(&server, &[(FIRST, Some("discovery")), (SECOND, Some("discovery"))]).await;
+    until_said(&server, "live", "not renewed").await;
+    renewed(folder.path(), FIRST, later);
+    until_workers(&server, &[(FIRST, None), (SECOND, Some("discovery"))]).await;
+}

