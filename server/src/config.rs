@@ -148,7 +148,7 @@ pub struct Discovery {
     /// Where Dynamo's processes register: etcd://[user:password@]host:2379 (several hosts separated by commas; etcds:// with
     /// TLS), as their ETCD_ENDPOINTS, or file:FOLDER, as their DYN_FILE_KV; it tells who is there, capacities, who left at
     /// once, and where the ZeroMQ event plane and the workers' answers are [default: not read]
-    #[arg(long, env = "RADIXSCOPE_DISCOVERY", value_name = "etcd://HOST:PORT|file:FOLDER")]
+    #[arg(long, env = "RADIXSCOPE_DISCOVERY", value_name = "etcd://HOST:PORT|file:FOLDER", hide_env_values = true, value_parser = Redacted(DiscoveryAt::from_str))]
     pub discovery: Option<DiscoveryAt>,
     /// User of etcd, unless the address names one
     #[arg(long, env = "RADIXSCOPE_DISCOVERY_USER", value_name = "NAME", requires = "discovery_password")]

@@ -129,7 +129,7 @@ async fn who_asks_nothing_gives_way_and_who_is_served_does_not() {
         busy.push(begun(&server, &half_a_body(&server)).await);
     }
     let refused = wait::until("all places are busy", async || {
-        let answer = server.try_get("/healthz").await?;
+        let answer = server.try_get("/healthz").await.inspect_err(|error| println!("{error}"))?;
         wait::expect(answer.status == 503, || answer.status.to_string()).map(|()| answer)
     })
     .await;

@@ -19,6 +19,8 @@ fn variables() -> Vec<(&'static str, String)> {
         ("RADIXSCOPE_PROMETHEUS", format!("fe=http://127.0.0.1:9/metrics?token={PLANTED}")),
         ("RADIXSCOPE_PROMETHEUS_TOKEN", PLANTED.to_owned()),
         ("RADIXSCOPE_ACCESS_TOKEN", PLANTED.to_owned()),
+        ("RADIXSCOPE_DISCOVERY", format!("etcd://bob:{PLANTED}@127.0.0.1:9")),
+        ("RADIXSCOPE_DISCOVERY_PASSWORD", PLANTED.to_owned()),
     ]
 }
 
@@ -71,6 +73,10 @@ fn an_error_about_an_option_does_not_repeat_its_secret() {
         format!("serve --prometheus fe=bob:{p}@a:99999"),
         format!("serve --prometheus ftp://{p}@a"),
         format!("check --prometheus http://a?token={p}:x,http://[{p}"),
+        format!("serve --discovery etcd://bob:{p}@host:99999"),
+        format!("serve --discovery {p}://host"),
+        format!("serve --discovery etcd://{p}@host"),
+        format!("serve --discovery etcd://h --discovery-password {p}"),
         format!("demo --nats nats://{p}@host:99999"),
         format!("demo --access-token {p} --access-token-file /nowhere"),
         format!("demo --access-token-file /nowhere/x --listen nowhere"),
@@ -125,6 +131,7 @@ async fn nothing_that_is_served_or_logged_shows_a_secret() {
     let p = PLANTED;
     let (nats, metrics) =
         (format!("nats://bob:{p}@127.0.0.1:9"), format!("fe=http://127.0.0.1:9/m?token={p}"));
+    let discovery = format!("etcd://bob:{p}@127.0.0.1:9");
     let login = [["--nats-user", "bob", "--nats-password"].as_slice(), ["--nats-token"].as_slice(), &[]];
     for login in login {
         let mut flags = vec!["serve", "--nats", &nats, "--prometheus", &metrics, "--prometheus-token", p];
@@ -133,7 +140,16 @@ async fn nothing_that_is_served_or_logged_shows_a_secret() {
             flags.push(p);
         }
         let file = token_file.to_str().unwrap();
-        flags.extend(["--access-token-file", file, "--log", "trace", "--log-format", "json"]);
+        flags.extend([
+            "--discovery",
+            &discovery,
+            "--access-token-file",
+            file,
+            "--log",
+            "trace",
+            "--log-format",
+            "json",
+        ]);
         let server = Radixscope::start(flags).await;
         let bearer = format!("Bearer {p}-access");
         let mut failed = false;

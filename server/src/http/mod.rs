@@ -124,9 +124,7 @@ fn router(hub: Hub, options: ServeOptions, places: Option<Arc<Places>>, shutdown
     let own_names = Arc::new(OwnNames::new(options.listen.ip(), options.allow_host.clone()));
     let (options, scores) = (Arc::new(options), Arc::default());
     let snapshots = snapshot::places();
-    let app = App {
-        hub, options, assets, shutdown, own_names, places, runs, scores, tree_reads, snapshots,
-    };
+    let app = App { hub, options, assets, shutdown, own_names, places, runs, scores, tree_reads, snapshots };
     Router::new()
         .route("/ws", get(ws::open))
         .route("/snapshot", get(snapshot::snapshot))

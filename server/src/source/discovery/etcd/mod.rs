@@ -160,7 +160,8 @@ impl Etcd {
 
     /// How many entries there are.
     async fn count(&self) -> Result<usize, Failed> {
-        let answer: RangeAnswer = self.client.ask(self.server(), "/v3/kv/range", &RangeRequest::count()).await?;
+        let answer: RangeAnswer =
+            self.client.ask(self.server(), "/v3/kv/range", &RangeRequest::count()).await?;
         // More than are listed are not followed either.
         Ok(usize::try_from(answer.count).unwrap_or(0).min(MAX_ENTRIES))
     }
