@@ -4,9 +4,13 @@
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use tokio::sync::Notify;
 use tokio::time::Instant;
+
+/// A connection has at least this long to ask something before it gives way to a newer one.
+const FIRST_WORD_WITHIN: Duration = Duration::from_millis(100);
 
 /// All places.
 #[derive(Debug)]
@@ -71,7 +75,7 @@ impl Places {
     /// A place; `None` if all are taken by connections with something to do.
     pub(super) fn take(self: &Arc<Self>) -> Option<Arc<Place>> {
         let mut taken = self.lock();
-        if taken.len() >= self.most && !self.free_one(&mut taken) {
+        if taken.len() >= self.most && !self.free_one(&mut taken, FIRST_WORD_WITHIN) {
             drop(taken);
             self.refused.fetch_add(1, Ordering::Relaxed);
             return None;
@@ -84,11 +88,12 @@ impl Places {
 
     /// Ends the connection that has waited longest; false if none waits.
     pub(super) fn make_room(&self) -> bool {
-        self.free_one(&mut self.lock())
+        self.free_one(&mut self.lock(), Duration::ZERO)
     }
 
-    fn free_one(&self, taken: &mut HashMap<u64, Taken>) -> bool {
-        let idle = taken.iter().filter(|(_, one)| one.busy == 0);
+    /// Ends the connection that has waited longest, of those that waited for some time.
+    fn free_one(&self, taken: &mut HashMap<u64, Taken>, least: Duration) -> bool {
+        let idle = taken.iter().filter(|(_, one)| one.busy == 0 && one.idle_since.elapsed() >= least);
         let Some((&id, _)) = idle.min_by_key(|(id, one)| (one.idle_since, **id)) else { return false };
         if let Some(one) = taken.remove(&id) {
             one.end.notify_one();
@@ -154,7 +159,6 @@ impl Drop for Busy {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::time::Duration;
 
     #[tokio::test(start_paused = true)]
     async fn who_waits_longest_gives_way_and_who_has_something_to_do_never() {
@@ -163,13 +167,16 @@ mod tests {
         let working = first.busy();
         tokio::time::advance(Duration::from_secs(1)).await;
         let second = places.take().unwrap();
+        assert!(places.take().is_none(), "the second had no time yet to ask anything");
+        tokio::time::advance(Duration::from_secs(1)).await;
         let third = places.take().unwrap();
         second.ended().await;
         assert_eq!((places.len(), places.gave_way.load(Ordering::Relaxed)), (2, 1));
         let _working_too = third.busy();
         assert!(places.take().is_none());
-        assert_eq!(places.refused.load(Ordering::Relaxed), 1);
+        assert_eq!(places.refused.load(Ordering::Relaxed), 2);
         drop(working);
+        tokio::time::advance(Duration::from_secs(1)).await;
         assert!(places.take().is_some());
         first.ended().await;
     }
