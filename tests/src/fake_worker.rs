@@ -5,12 +5,12 @@
 
 use std::net::Ipv4Addr;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
 
 use futures_util::StreamExt;
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::Semaphore;
 use tokio::task::AbortHandle;
 
 /// A call as it was received.
@@ -84,14 +84,14 @@ pub struct Script {
     pub answer: Option<Vec<u8>>,
     /// Whether that connection is closed after the answer, instead of by whoever asked.
     pub closes: bool,
-    /// Wait before the worker calls back.
-    pub after: Duration,
+    /// What the answer waits for once the worker has called back: a permit.
+    pub held: Option<Arc<Semaphore>>,
 }
 
 impl Script {
     /// Answers, parts as of [`whole`].
     pub fn answer(parts: Vec<u8>) -> Self {
-        Self { acknowledge: Acknowledge::Accept, answer: Some(parts), closes: false, after: Duration::ZERO }
+        Self { acknowledge: Acknowledge::Accept, answer: Some(parts), closes: false, held: None }
     }
 
     /// Accepts and does nothing, as a worker that does not understand the body or cannot reach whoever asks.
@@ -118,10 +118,10 @@ impl Script {
         Self { closes: true, ..self }
     }
 
-    /// The same, so much later.
+    /// The same, held back until there is a permit.
     #[must_use]
-    pub fn after(self, after: Duration) -> Self {
-        Self { after, ..self }
+    pub fn held(self, until: &Arc<Semaphore>) -> Self {
+        Self { held: Some(Arc::clone(until)), ..self }
     }
 }
 
@@ -273,11 +273,13 @@ async fn over_tcp(
 
 /// Calls back and answers. Gives the connection, which is to be kept open.
 async fn answer(call: &Call, script: &Script) -> Option<TcpStream> {
-    tokio::time::sleep(script.after).await;
     let bytes = script.answer.as_ref()?;
     let mut home = TcpStream::connect(call.callback()).await.ok()?;
     let subject = json!({"subject": call.subject(), "stream_type": "response"}).to_string();
     home.write_all(&part(subject.as_bytes(), b"")).await.ok()?;
+    if let Some(held) = &script.held {
+        held.acquire().await.ok()?.forget();
+    }
     // Nobody has to listen to the end.
     home.write_all(bytes).await.ok()?;
     if script.closes {

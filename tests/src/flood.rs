@@ -58,7 +58,7 @@ impl Form {
 }
 
 /// A worker's event number `own`: blocks stored and removed in turn.
-fn event(worker: u64, own: u64) -> Value {
+pub fn event(worker: u64, own: u64) -> Value {
     let hashes = |own: u64| (0..BLOCKS).map(move |block| worker << 48 | own << 8 | block);
     let data = match own.checked_sub(EVENTS_HELD) {
         Some(old) if own % 2 == 1 => {

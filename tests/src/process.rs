@@ -106,19 +106,33 @@ impl Process {
 
     /// Memory in use, bytes.
     pub fn rss_bytes(&self) -> u64 {
+        self.status_bytes("VmRSS:")
+    }
+
+    /// Most memory that was in use so far, bytes.
+    pub fn peak_rss_bytes(&self) -> u64 {
+        self.status_bytes("VmHWM:")
+    }
+
+    fn status_bytes(&self, field: &str) -> u64 {
         let status = std::fs::read_to_string(format!("/proc/{}/status", self.id())).expect("it runs");
-        let line = status.lines().find(|line| line.starts_with("VmRSS:")).expect("a live process has memory");
-        let kib: u64 = line.split_whitespace().nth(1).and_then(|n| n.parse().ok()).expect("VmRSS: <n> kB");
+        let line = status.lines().find(|line| line.starts_with(field)).expect("a live process has memory");
+        let kib: u64 = line.split_whitespace().nth(1).and_then(|n| n.parse().ok()).expect("<name>: <n> kB");
         kib * 1024
     }
 
     /// Processor time used so far.
     pub fn cpu_time(&self) -> Duration {
-        // Fields 14 and 15, counted behind the name, which may hold spaces; in hundredths of a second on Linux.
-        let stat = std::fs::read_to_string(format!("/proc/{}/stat", self.id())).expect("it runs");
-        let (_, fields) = stat.rsplit_once(") ").expect("the name is in parentheses");
-        let ticks = fields.split(' ').skip(11).take(2).map(|n| n.parse::<u64>().expect("a number"));
-        Duration::from_millis(ticks.sum::<u64>() * 10)
+        cpu_time(&std::fs::read_to_string(format!("/proc/{}/stat", self.id())).expect("it runs"))
+    }
+
+    /// Processor time used so far by its threads of this name.
+    pub fn cpu_time_of_thread(&self, name: &str) -> Duration {
+        let threads = std::fs::read_dir(format!("/proc/{}/task", self.id())).expect("it runs");
+        // One that has just ended is passed over.
+        let stats =
+            threads.filter_map(|thread| std::fs::read_to_string(thread.ok()?.path().join("stat")).ok());
+        stats.filter(|stat| stat.contains(&format!("({name})"))).map(|stat| cpu_time(&stat)).sum()
     }
 }
 
@@ -131,6 +145,14 @@ impl Drop for Process {
             eprintln!("--- {} said at last:\n{}\n---", self.name, shown.join("\n"));
         }
     }
+}
+
+/// Processor time in a `stat` of `/proc`.
+fn cpu_time(stat: &str) -> Duration {
+    // Fields 14 and 15, counted behind the name, which may hold spaces; in hundredths of a second on Linux.
+    let (_, fields) = stat.rsplit_once(") ").expect("the name is in parentheses");
+    let ticks = fields.split(' ').skip(11).take(2).map(|n| n.parse::<u64>().expect("a number"));
+    Duration::from_millis(ticks.sum::<u64>() * 10)
 }
 
 /// Sends a signal to one process of ours.

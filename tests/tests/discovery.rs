@@ -170,3 +170,60 @@ async fn workers_come_and_go_as_a_folder_says() {
     renewed(folder.path(), FIRST, later);
     until_workers(&server, &[(FIRST, None), (SECOND, Some("discovery"))]).await;
 }
+
+/// What `radixscope sources` says of a place: its exit code, its text and its JSON.
+fn sources(args: &[&str]) -> (Option<i32>, String, Value) {
+    let run = |more: &[&str]| {
+        let mut command = Radixscope::command();
+        for variable in ["ETCD_ENDPOINTS", "DYN_FILE_KV", "NATS_SERVER", "DYN_DISCOVERY_BACKEND"] {
+            command.env_remove(variable);
+        }
+        command.arg("sources").args(args).args(more).output().expect("the program can be started")
+    };
+    let (text, json) = (run(&[]), run(&["--json"]));
+    assert_eq!(text.status.code(), json.status.code());
+    let text = String::from_utf8(text.stdout).expect("text");
+    (json.status.code(), text, serde_json::from_slice(&json.stdout).expect("JSON"))
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn sources_says_what_is_there_and_how_to_see_it() {
+    let etcd = Etcd::start().await;
+    // Whoever listens there is enough to be reached, and says nothing.
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a free port");
+    let port = listener.local_addr().expect("it is bound").port();
+    for worker in [FIRST, SECOND] {
+        register(&etcd, Registered { tcp_port: port, ..worker }).await;
+    }
+    let (code, text, json) = sources(&["--discovery", &etcd.url()]);
+    assert_eq!(code, Some(1), "its publishers cannot be reached: {text}");
+    for words in [
+        "dynamo/backend: 2 workers, model models/tiny-llama, blocks of 16 tokens, 1,600 blocks each",
+        "Request plane  TCP, MessagePack",
+        "Event plane    ZeroMQ, a socket for each publisher",
+        "Dynamo         1.4 or later",
+        "2 workers answer to queries",
+        &format!("radixscope serve --discovery {}", etcd.url()),
+    ] {
+        assert!(text.contains(words), "{words:?} is not in:\n{text}");
+    }
+    assert_eq!(json["pools"][0]["workers"], 2, "{json}");
+    assert_eq!(json["topics"][0]["is_received"], false, "{json}");
+    assert!(text.contains("ZeroMQ, 2 publishers, which cannot be reached from here"), "{text}");
+    assert_eq!(json["topics"][1]["is_received"], true, "{json}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn sources_names_the_setting_that_is_missing() {
+    let etcd = Etcd::start().await;
+    // As with a broker that is not registered: sources, and no channels.
+    for (key, value) in FIRST.entries().iter().filter(|(key, _)| !key.contains("event_channels")) {
+        etcd.put(key, value, None).await;
+    }
+    let (code, text, json) = sources(&["--discovery", &etcd.url()]);
+    assert_eq!((code, json["topics"][0]["is_received"].as_bool()), (Some(1), Some(false)), "{text}");
+    assert!(text.contains("--zmq-broker") && text.contains("DYN_ZMQ_BROKER_URL"), "{text}");
+    let (code, text, _) = sources(&["--discovery", "etcd://127.0.0.1:1"]);
+    assert_eq!(code, Some(1));
+    assert!(text.contains("Nothing listens at http://127.0.0.1:1/") && !text.contains("To see it"), "{text}");
+}

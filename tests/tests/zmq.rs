@@ -18,7 +18,7 @@ const CAPTURE: &str = "1.6.1-zmq-broker";
 /// What was recorded, without what is left out.
 fn recorded() -> Vec<ZmqMessage> {
     let is_read = |message: &ZmqMessage| !message.topic().ends_with("forward-pass-metrics");
-    let messages: Vec<_> = Recording::zmq_fixture(CAPTURE).zmq().filter(is_read).collect();
+    let messages: Vec<_> = Recording::zmq_fixture(CAPTURE).zmq_messages().filter(is_read).collect();
     assert_eq!(messages.len(), 445);
     messages
 }
@@ -122,7 +122,7 @@ async fn libzmq(endpoint: &str, from: usize, to: usize) -> (Process, String) {
 
 #[tokio::test]
 async fn a_real_libzmq_is_understood_and_found_again() {
-    let all: Vec<_> = Recording::zmq_fixture(CAPTURE).zmq().collect();
+    let all: Vec<_> = Recording::zmq_fixture(CAPTURE).zmq_messages().collect();
     let half = all.len() / 2;
     let is_read = |message: &&ZmqMessage| !message.topic().ends_with("forward-pass-metrics");
     let first = all[..half].iter().filter(is_read).count() as u64;
@@ -187,7 +187,8 @@ async fn until_received(server: &Radixscope, count: u64) -> Value {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn publishers_are_found_by_discovery_and_followed_through_restarts() {
     let is_read = |message: &ZmqMessage| message.topic() != "forward-pass-metrics";
-    let messages: Vec<_> = Recording::zmq_fixture("1.6.1-zmq-default").zmq().filter(is_read).collect();
+    let messages: Vec<_> =
+        Recording::zmq_fixture("1.6.1-zmq-default").zmq_messages().filter(is_read).collect();
     let folder = Folder::default();
     let mut publishers = publishers(&messages, &folder);
     assert_eq!(publishers.len(), 9);

@@ -2,34 +2,47 @@
 
 use charming::component::Axis;
 use charming::element::{AxisLabel, AxisType, Trigger};
-use serde_json::json;
 
 use super::option::ChartOption;
 use super::palette::{Palette, css};
 
 /// The theme: JSON, as `charming` knows none but ECharts' own. What `charming`'s tooltip cannot say is here too.
+const THEME: &str = r#"{
+    "animation": false,
+    "tooltip": {
+        "order": "valueDesc",
+        "confine": true,
+        "transitionDuration": 0,
+        "backgroundColor": "$ground",
+        "borderColor": "$line",
+        "textStyle": {"color": "$text", "fontSize": $px}
+    },
+    "categoryAxis": {
+        "axisLabel": {"color": "$quiet", "fontSize": $px, "alignMinLabel": "left"},
+        "axisLine": {"lineStyle": {"color": "$line"}},
+        "axisTick": {"show": false}
+    },
+    "valueAxis": {
+        "axisLabel": {"color": "$quiet", "fontSize": $px},
+        "nameTextStyle": {"color": "$quiet", "fontSize": $px},
+        "axisLine": {"lineStyle": {"color": "$line"}},
+        "splitLine": {"lineStyle": {"color": "$line"}}
+    },
+    "scatter": {"label": {"fontSize": $px}},
+    "line": {"label": {"fontSize": $px}, "markLine": {"label": {"color": "$quiet", "fontSize": $px}}}
+}"#;
+
+/// The theme in the page's colours. Where a tooltip has no room for all lines the largest are seen; the first mark of time
+/// stands within the chart.
 pub fn theme(palette: &Palette, font_px: f64) -> String {
-    let label = json!({"color": css(palette.quiet), "fontSize": font_px});
-    // The first mark of time stands within the chart.
-    let marks = json!({"color": css(palette.quiet), "fontSize": font_px, "alignMinLabel": "left"});
-    let line = json!({"lineStyle": {"color": css(palette.line)}});
-    json!({
-        "animation": false,
-        "tooltip": {
-            // Where not all have room, the largest are seen.
-            "order": "valueDesc",
-            "confine": true,
-            "transitionDuration": 0,
-            "backgroundColor": css(palette.ground),
-            "borderColor": css(palette.line),
-            "textStyle": {"color": css(palette.text), "fontSize": font_px},
-        },
-        "categoryAxis": {"axisLabel": marks, "axisLine": line, "axisTick": {"show": false}},
-        "valueAxis": {"axisLabel": label, "nameTextStyle": label, "axisLine": line, "splitLine": line},
-        "scatter": {"label": {"fontSize": font_px}},
-        "line": {"label": {"fontSize": font_px}, "markLine": {"label": label}},
-    })
-    .to_string()
+    let values = [
+        ("$ground", css(palette.ground)),
+        ("$line", css(palette.line)),
+        ("$text", css(palette.text)),
+        ("$quiet", css(palette.quiet)),
+        ("$px", font_px.to_string()),
+    ];
+    values.iter().fold(THEME.to_owned(), |theme, (name, value)| theme.replace(name, value))
 }
 
 /// A chart whose tooltip shows all lines at the pointer's time.
@@ -56,5 +69,20 @@ pub(super) fn before_now(seconds: usize) -> String {
         (minutes, 0) => format!("−{minutes} min"),
         (0, s) => format!("−{s} s"),
         (minutes, s) => format!("−{minutes} min {s} s"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::theme;
+    use crate::draw::testing::palette;
+
+    #[test]
+    fn the_theme_is_json_with_every_value_in_it() {
+        let text = theme(&palette(), 11.05);
+        let theme: serde_json::Value = serde_json::from_str(&text).expect("JSON");
+        assert!(!text.contains('$'), "{text}");
+        assert_eq!(theme["line"]["markLine"]["label"]["fontSize"], 11.05);
+        assert_eq!(theme["tooltip"]["borderColor"], theme["valueAxis"]["splitLine"]["lineStyle"]["color"]);
     }
 }

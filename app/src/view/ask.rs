@@ -8,6 +8,9 @@ use web_sys::{RequestInit, Response};
 
 use crate::store::Store;
 
+/// The server took the request, and asks nobody.
+const NOT_ASKED: &str = "Not asked: nothing says where (--discovery, or a frontend in --prometheus, does), or --tree-dumps is off";
+
 /// The button, and what the server says where it refuses.
 #[component]
 pub(super) fn AskForBlocks(store: Store, worker: WorkerIx) -> impl IntoView {
@@ -38,18 +41,21 @@ pub(super) fn AskForBlocks(store: Store, worker: WorkerIx) -> impl IntoView {
 /// Ids are text: they do not fit a JavaScript number.
 async fn post(worker: u64, dp_rank: u32) -> Result<(), String> {
     let broken = |_: JsValue| "The connection to the server broke off".to_owned();
-    let body = serde_json::json!({ "worker_id": worker.to_string(), "dp_rank": dp_rank }).to_string();
+    let named = serde_json::json!({ "worker_id": worker.to_string(), "dp_rank": dp_rank });
+    let body = serde_json::json!({ "workers": [named] }).to_string();
     let init = RequestInit::new();
     init.set_method("POST");
     init.set_body(&body.into());
     let asked = JsFuture::from(window().fetch_with_str_and_init("api/v1/tree-dumps", &init)).await;
     let answer: Response = asked.map_err(broken)?.unchecked_into();
-    if answer.ok() {
-        return Ok(());
-    }
+    let is_ok = answer.ok();
     let text = JsFuture::from(answer.text().map_err(broken)?).await.map_err(broken)?;
     let text = text.as_string().unwrap_or_default();
     let said = serde_json::from_str::<serde_json::Value>(&text).ok();
+    if is_ok {
+        let is_asked = said.is_none_or(|said| said["workers"][0]["asked"] != false);
+        return if is_asked { Ok(()) } else { Err(NOT_ASKED.to_owned()) };
+    }
     let message = said.and_then(|said| Some(said["error"]["message"].as_str()?.to_owned()));
     Err(message.unwrap_or_else(|| format!("The server refused: status {}", answer.status())))
 }

@@ -148,7 +148,7 @@ impl Percentiles {
     /// Of a sample, by nearest rank; all 0 of none.
     pub fn of(values: impl Iterator<Item = f64>) -> Self {
         let mut values: Vec<f64> = values.collect();
-        values.sort_by(f64::total_cmp);
+        values.sort_unstable_by(f64::total_cmp);
         let at = |percent| percentile::nearest_rank(&values, percent).unwrap_or_default();
         let mean = values.iter().sum::<f64>() / values.len().max(1) as f64;
         Self { mean, p50: at(50), p95: at(95), p99: at(99), max: at(100) }

@@ -62,7 +62,7 @@ impl FromStr for DiscoveryAt {
         if servers.is_empty() {
             return Err("no host in it; expected etcd://host:2379".to_owned());
         }
-        let login = login.map(|login| self::login(login)).transpose()?;
+        let login = login.map(self::login).transpose()?;
         Ok(Self::Etcd(EtcdServers { servers, login }))
     }
 }

@@ -76,8 +76,7 @@ async fn main() {
     let late = Radixscope::start(words("serve", &args.late)).await;
     println!("listening after {:.2} s", started.elapsed().as_secs_f64());
     if args.asks {
-        let asked = late.post("/api/v1/tree-dumps", "{}", &[("content-type", "application/json")]).await;
-        println!("asked the workers: {} {}", asked.status, asked.text());
+        ask(&late).await;
     }
     let (mut complete, mut compared) = (None, Instant::now());
     let (mut cut, mut ended, mut again) = (args.cut, None, None);
@@ -86,6 +85,11 @@ async fn main() {
             cut = None;
             keep_cut(&late).await;
             ended = Some(Instant::now());
+            if args.asks {
+                // Only who receives events again can hold what workers answer.
+                tokio::time::sleep(2 * CUT_NOTICED).await;
+                ask(&late).await;
+            }
             println!("cut for {} s until {:.1} s", CUT_FOR.as_secs(), started.elapsed().as_secs_f64());
         }
         let cluster = late.json("/api/v1/cluster").await;
@@ -159,6 +163,25 @@ impl Args {
 
 fn words(command: &str, flags: &str) -> Vec<String> {
     std::iter::once(command).chain(flags.split_whitespace()).map(str::to_owned).collect()
+}
+
+/// Requests the blocks of all workers, once there are any.
+async fn ask(late: &Radixscope) {
+    let since = Instant::now();
+    while since.elapsed() < SETTLES_WITHIN {
+        let asked = late.post("/api/v1/tree-dumps", "{}", &[("content-type", "application/json")]).await;
+        if list(&asked.json()["workers"]).next().is_some() {
+            println!(
+                "asked the workers after {:.2} s: {} {}",
+                since.elapsed().as_secs_f64(),
+                asked.status,
+                asked.text()
+            );
+            return;
+        }
+        tokio::time::sleep(POLL).await;
+    }
+    println!("nobody to ask");
 }
 
 /// Breaks every connection that the process made, again and again.
@@ -289,7 +312,10 @@ fn agreement(
         sum.candidates += overlaps.len();
         let wrong = overlaps.iter().filter(|(worker, n)| shown.get(*worker) != Some(n)).count();
         sum.wrong_overlaps += wrong;
-        sum.wrong_unmarked += if *is_partial { 0 } else { wrong };
+        if !is_partial && wrong > 0 {
+            sum.wrong_unmarked += wrong;
+            println!("  {id} decided {at_ms}: {overlaps:?}, late one {shown:?}");
+        }
         sum.other_cheapest += usize::from(cheapest != shown_cheapest);
     }
     sum

@@ -37,6 +37,10 @@ pub(crate) enum Part {
     Tree,
     /// Sent, received and reported as lost, for bursts of up to 1.2 million events and for breaks; only when it is named
     Loss,
+    /// A worker's whole tree of a million blocks: from asking to complete, with bytes and memory
+    Dump,
+    /// 10,000 ZeroMQ messages a second from 100 publishers: processor time
+    Zmq,
     /// Sizes of what the browser loads
     Sizes,
     /// Counterfactuals of 10,000 decisions, natively and in the browser
@@ -64,6 +68,8 @@ impl Part {
             Self::Ledger => "ledger",
             Self::Tree => "tree",
             Self::Loss => "loss",
+            Self::Dump => "dump",
+            Self::Zmq => "zmq",
             Self::Sizes => "sizes",
             Self::Counterfactual => "counterfactual",
             Self::Scenario => "scenario",
@@ -78,6 +84,8 @@ impl Part {
             Self::Latency => ("radixscope-tests", "latency"),
             Self::Ledger => ("radixscope-tests", "ledger"),
             Self::Loss => ("radixscope-tests", "loss"),
+            Self::Dump => ("radixscope-tests", "dump"),
+            Self::Zmq => ("radixscope-tests", "zmq"),
             Self::Tree => ("radixscope-tests", "tree"),
             Self::Counterfactual => ("radixscope-tests", "counterfactual"),
             Self::Scenario => ("radixscope-insight", "scenario"),

@@ -84,7 +84,7 @@ impl Imbalance {
     fn gap_figures(&self) -> [Option<u32>; 3] {
         let widths = self.widths();
         let mut known: Vec<u32> = widths.iter().copied().flatten().collect();
-        known.sort_unstable();
+        sort::sort_by(&mut known, Ord::cmp);
         let p95 = nearest_rank(&known, 95);
         [widths.last().copied().flatten(), known.last().copied(), p95]
     }

@@ -1,10 +1,10 @@
 //! The prompt of a recorded decision, which only the server keeps.
 
+use js_sys::{Array, Reflect};
 use leptos::prelude::*;
 use radixscope_insight::whatif::{Blocks, Hashes};
 use radixscope_model::id::DecisionId;
-use serde_json::Value;
-use wasm_bindgen::JsCast;
+use wasm_bindgen::{JsCast, JsValue};
 use wasm_bindgen_futures::JsFuture;
 use web_sys::Response;
 
@@ -59,22 +59,33 @@ async fn get(url: &str) -> Result<Blocks, String> {
     let failed = |_| "The server did not answer; its prompts cannot be fetched now".to_owned();
     let response: Response =
         JsFuture::from(window().fetch_with_str(url)).await.map_err(failed)?.unchecked_into();
-    let body = JsFuture::from(response.text().map_err(failed)?).await.map_err(failed)?;
-    let body: Value = serde_json::from_str(&body.as_string().unwrap_or_default()).unwrap_or_default();
+    // What is no JSON is read as nothing.
+    let body = JsFuture::from(response.json().map_err(failed)?).await.unwrap_or_default();
     if !response.ok() {
-        let why = body["error"]["message"].as_str().unwrap_or("The server refused to give the prompt");
-        return Err(why.to_owned());
+        let why = field(&field(&body, "error"), "message").as_string();
+        return Err(why.unwrap_or_else(|| "The server refused to give the prompt".to_owned()));
     }
     read(&body)
         .ok_or_else(|| "The server's answer was not understood: it may be of another version".to_owned())
 }
 
 /// Hashes are text, in decimal: a reader of JSON may round numbers as large.
-fn read(body: &Value) -> Option<Blocks> {
-    let hashes = body["chain_hashes"].as_array()?.iter().map(|hash| hash.as_str()?.parse().ok());
+fn read(body: &JsValue) -> Option<Blocks> {
+    let hashes = field(body, "chain_hashes").dyn_into::<Array>().ok()?;
+    let hashes = hashes.iter().map(|hash| hash.as_string()?.parse().ok());
     Some(Blocks {
         hashes: Hashes::Chain(hashes.collect::<Option<_>>()?),
-        isl_tokens: body["isl_tokens"].as_u64(),
-        block_size_tokens: body["block_size_tokens"].as_u64().and_then(|size| u32::try_from(size).ok()),
+        isl_tokens: whole(&field(body, "isl_tokens")),
+        block_size_tokens: whole(&field(body, "block_size_tokens")).and_then(|size| u32::try_from(size).ok()),
     })
+}
+
+/// A field of an object; undefined where there is none.
+fn field(of: &JsValue, name: &str) -> JsValue {
+    Reflect::get(of, &name.into()).unwrap_or_default()
+}
+
+/// A count, as JavaScript has it.
+fn whole(value: &JsValue) -> Option<u64> {
+    value.as_f64().filter(|number| number.fract() == 0.0 && *number >= 0.0).map(|number| number as u64)
 }

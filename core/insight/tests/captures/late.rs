@@ -24,6 +24,9 @@ fn is_true(player: &Player, workers: usize) {
         assert!(held == truth.blocks, "blocks, parents or tokens of {worker:?} differ");
     }
     assert_eq!(compared, workers);
+    // But for the second in which nobody had answered yet.
+    let faults: Vec<_> = player.found.iter().filter(|code| *code != "tree_partial").collect();
+    assert!(faults.is_empty(), "{faults:?}");
     assert_eq!(player.cluster.totals().unattached, 0);
 }
 
@@ -43,7 +46,7 @@ fn over_nats_a_dump_and_the_events_since_are_the_truth() {
 
 /// Loses a message now and then, and several in a row.
 fn now_and_then(message: usize) -> bool {
-    message % 97 == 0 || (150..155).contains(&message)
+    message.is_multiple_of(97) || (150..155).contains(&message)
 }
 
 #[test]
@@ -119,6 +122,7 @@ fn over_zeromq_from_the_first_event_on_nothing_is_unknown() {
 fn workers_that_are_killed_and_started_again_are_complete_from_their_first_event() {
     let mut player = Player::new("1.6.1-zmq-etcd-restarts", "end", None);
     player.play(|_, _, _| {});
+    assert!(player.found.remove("worker_gone") && player.found.remove("worker_stopped"), "two were killed");
     is_true(&player, 3);
     assert_eq!(player.cluster.workers().len(), 5, "two were started anew");
     assert_eq!(player.cluster.workers().iter().filter(|w| w.gone.is_some()).count(), 2);

@@ -1,7 +1,7 @@
 //! Plays the recording of a deployment that ran already as one would hear it who attaches to it: messages from then on, and
 //! what its workers answered.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -11,11 +11,13 @@ use radixscope_dynamo::kv_event::{KvData, KvEvents};
 use radixscope_dynamo::request_plane::Codec;
 use radixscope_dynamo::subject::Subject;
 use radixscope_dynamo::tree_query::{TreeAnswer, decode_answer};
+use radixscope_insight::check::Checks;
 use radixscope_intake::command::TreeQuery;
 use radixscope_intake::{Command, Intake, Payload, Received};
 use radixscope_model::id::{BlockHash, SourceIx, TokensHash, Worker};
-use radixscope_model::record::{SourceKind, Topic};
+use radixscope_model::record::{Entry, LinkState, Phase, Record, SourceKind, Topic};
 use radixscope_state::cluster::Cluster;
+use radixscope_state::sink::RecordSink as _;
 use serde::Deserialize;
 
 use crate::replay::{millis, publications};
@@ -96,6 +98,9 @@ pub(crate) struct Player {
     truth: BTreeMap<Worker, Final>,
     pub(crate) intake: Intake,
     pub(crate) cluster: Cluster,
+    checks: Checks,
+    /// Codes of all findings that were ever active.
+    pub(crate) found: BTreeSet<String>,
     source: SourceIx,
     /// Publishers at their addresses.
     channels: HashMap<String, Arc<Subject>>,
@@ -157,6 +162,8 @@ impl Player {
         let mut cluster = Cluster::default();
         let source = intake.source("capture", SourceKind::Nats, millis(starts), &mut cluster).unwrap();
         intake.set_verify_every(None);
+        let live = Record::SourceState { source, state: LinkState::Live, detail: "".into() };
+        cluster.append(&Entry { at_ms: millis(starts), record: live });
         Self {
             tape,
             health,
@@ -164,6 +171,8 @@ impl Player {
             truth: truth(&recording),
             intake,
             cluster,
+            checks: Checks::default(),
+            found: BTreeSet::new(),
             source,
             channels: HashMap::new(),
             said: HashMap::new(),
@@ -202,7 +211,7 @@ impl Player {
             while flushed + 1.0 < at {
                 flushed += 1.0;
                 self.answer_until(flushed);
-                self.intake.flush(millis(flushed), &mut self.cluster);
+                self.flush(flushed);
                 self.obey(flushed);
             }
             self.answer_until(at);
@@ -227,9 +236,16 @@ impl Player {
         for second in 0..15 {
             let at = last + f64::from(second);
             self.answer_until(at);
-            self.intake.flush(millis(at), &mut self.cluster);
+            self.flush(at);
             self.obey(at);
         }
+    }
+
+    fn flush(&mut self, at: f64) {
+        self.intake.flush(millis(at), &mut self.cluster);
+        self.checks.run(millis(at), &mut self.cluster);
+        let active = self.cluster.findings().iter().filter(|finding| finding.phase != Phase::Cleared);
+        self.found.extend(active.map(|finding| finding.code.to_string()));
     }
 
     fn take(&mut self, at: f64, payload: Payload) {
@@ -258,7 +274,7 @@ impl Player {
                     let publisher_id = Some(channel.publisher_id);
                     self.take(at, Payload::Subscribed { publisher_id });
                 }
-                Command::Unlisten { endpoint } => {
+                Command::Unlisten { endpoint, .. } => {
                     self.channels.remove(&endpoint);
                 }
             }

@@ -131,7 +131,6 @@ fn healthy(name: &str) {
         assert_eq!(watched.codes(Severity::Info), [""; 0], "{name}, {sources:?}: {}", watched.told());
     }
     let watched = tape.play(ALL_AND_CARDS, tape.middle(), 60);
-    assert_eq!(watched.codes(Severity::Warning), [""; 0], "{name}, from the middle: {}", watched.told());
     assert_eq!(
         watched.codes(Severity::Info),
         ["tree_partial"],

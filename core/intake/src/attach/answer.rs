@@ -127,21 +127,22 @@ impl Attach {
         let mut target = Target::new(ix);
         events.events.iter().for_each(|event| target.replay(&kv_record(ix, event, events)));
         queue.from(from).for_each(|event| target.replay(&kv_record(ix, event, queue.events())));
-        let difference = target.difference(out.cluster(), pool);
+        let is_verified = query.want == Want::Verify && self.workers.of(ix).is_complete();
+        let difference = target.difference(out.cluster(), pool, is_verified);
         drop(target);
         let is_behind = last_event_id > self.workers.of(ix).last_event_id;
-        if query.want == Want::Verify && self.workers.of(ix).is_complete() {
+        if is_verified {
             let is_whole =
                 out.cluster().tree_of(ix).holdings(ix).hidden == 0 && !is_behind && !query.is_overtaken;
             if !self.verified(ix, &difference, is_whole, out) {
                 return;
             }
             let at_ms = self.now;
-            difference.record(ix, true, &mut |record| out.record(Entry { at_ms, record }));
+            difference.record(ix, &mut |record| out.record(Entry { at_ms, record }));
         } else {
             let at_ms = self.now;
             out.record(Entry { at_ms, record: Record::DumpBegan { worker: ix } });
-            difference.record(ix, false, &mut |record| out.record(Entry { at_ms, record }));
+            difference.record(ix, &mut |record| out.record(Entry { at_ms, record }));
         }
         self.applied(ix, query, queue, last_event_id, KnowledgeWhy::Dump);
     }
@@ -167,6 +168,7 @@ impl Attach {
         let again = Some(Millis(now.0.saturating_add(AGAIN_MS)));
         if !is_whole {
             // The answer is ahead of the events, or a part of the tree is not kept: nothing to compare.
+            watched.verify_ms = None;
             return false;
         }
         if difference.is_none() || survived.is_empty() {

@@ -102,9 +102,9 @@ impl Attach {
             self.cancel(query.id);
         }
         if let Some(pool) = out.cluster().pool_of(ix) {
-            let nothing = target::Target::new(ix).difference(out.cluster(), pool);
+            let nothing = target::Target::new(ix).difference(out.cluster(), pool, false);
             out.record(Entry { at_ms: live.at_ms, record: Record::DumpBegan { worker: ix } });
-            nothing.record(ix, false, &mut |record| out.record(Entry { at_ms: live.at_ms, record }));
+            nothing.record(ix, &mut |record| out.record(Entry { at_ms: live.at_ms, record }));
         }
         let watched = self.workers.of(ix);
         watched.known = (TreeKnowledge::Partial, KnowledgeWhy::Restarted);

@@ -39,6 +39,7 @@ pub(super) struct Difference {
     surplus: Vec<(Option<Tier>, BlockHash)>,
     detached: Vec<(Option<Tier>, BlockHash)>,
     runs: Vec<Run>,
+    is_verified: bool,
 }
 
 impl Target {
@@ -81,9 +82,10 @@ impl Target {
         }
     }
 
-    /// How the trees that are kept differ.
-    pub(super) fn difference(&self, cluster: &Cluster, pool: PoolIx) -> Difference {
-        let mut difference = Difference::default();
+    /// How the trees that are kept differ. What is detached is told apart only if it `is_verified`: it costs a walk up from each
+    /// block that went.
+    pub(super) fn difference(&self, cluster: &Cluster, pool: PoolIx, is_verified: bool) -> Difference {
+        let mut difference = Difference { is_verified, ..Difference::default() };
         self.compare(None, cluster.tree(pool), &self.device, &mut difference);
         let empty = Tree::empty();
         for tier in Tier::ALL {
@@ -98,7 +100,8 @@ impl Target {
         if kept.holdings(worker).resident > 0 {
             let gone = kept.names_of(worker).into_iter().filter(|&name| target.find(worker, name).is_none());
             for name in gone {
-                let is_detached = kept.find(worker, name).is_some_and(|node| is_detached(kept, worker, node));
+                let is_detached = to.is_verified
+                    && kept.find(worker, name).is_some_and(|node| is_detached(kept, worker, node));
                 let list = if is_detached { &mut to.detached } else { &mut to.surplus };
                 list.push((tier, name));
             }
@@ -214,16 +217,13 @@ impl Difference {
         self.missing_names().chain(self.surplus_names()).collect()
     }
 
-    /// What has to be recorded for the tree to be as the worker says. With `keeps_detached` what is detached stays.
-    pub(super) fn record(&self, worker: WorkerIx, keeps_detached: bool, to: &mut dyn FnMut(Record<'_>)) {
-        let detached = if keeps_detached { &[][..] } else { &self.detached };
-        for gone in [&self.surplus, detached] {
-            for same_tier in gone.chunk_by(|a, b| a.0 == b.0) {
-                for chunk in same_tier.chunks(MAX_RUN) {
-                    let hashes: Vec<BlockHash> = chunk.iter().map(|(_, name)| *name).collect();
-                    let tier = chunk.first().and_then(|(tier, _)| *tier);
-                    to(Record::DumpRemoved { worker, tier, hashes: hashes.into() });
-                }
+    /// What has to be recorded for the tree to be as the worker says. What is detached stays.
+    pub(super) fn record(&self, worker: WorkerIx, to: &mut dyn FnMut(Record<'_>)) {
+        for same_tier in self.surplus.chunk_by(|a, b| a.0 == b.0) {
+            for chunk in same_tier.chunks(MAX_RUN) {
+                let hashes: Vec<BlockHash> = chunk.iter().map(|(_, name)| *name).collect();
+                let tier = chunk.first().and_then(|(tier, _)| *tier);
+                to(Record::DumpRemoved { worker, tier, hashes: hashes.into() });
             }
         }
         for Run { tier, parent, blocks, leading } in &self.runs {

@@ -3,7 +3,7 @@
 
 use super::{Cluster, WorkerState};
 use radixscope_model::id::{Millis, PoolIx, WorkerIx};
-use radixscope_model::record::{Asking, KnowledgeWhy, TreeKnowledge};
+use radixscope_model::record::{Asking, TreeKnowledge};
 
 /// How much of what the workers of some pools hold is known. Workers that publish no KV events by design do not count.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -116,10 +116,8 @@ impl Cluster {
 
     /// Whether the tree of a pool lacked blocks at a moment of the last seconds: it does now, or got them after that moment.
     pub(super) fn was_incomplete(&self, pool: PoolIx, at: Millis) -> bool {
-        let came_after = |state: &WorkerState| {
-            let is_late = matches!(state.knowledge.why, KnowledgeWhy::Dump | KnowledgeWhy::Cleared);
-            state.knowledge.is_complete() && is_late && state.knowledge.since_ms > at
-        };
+        let came_after =
+            |state: &WorkerState| state.knowledge.lacked_until_ms.is_some_and(|until| until > at);
         let peers = self.peers(pool);
         self.present(pool).any(|(_, state)| came_after(state) || peers.lacks_blocks(state))
     }
@@ -131,7 +129,7 @@ mod tests {
     use crate::cluster::{DecisionEntry, NoMargin, SnapshotReader};
     use radixscope_model::id::{DecisionId, Seq, Worker};
     use radixscope_model::record::{
-        Candidate, Completeness, Decision, DecisionSource, Entry, NotReconstructed, Record,
+        Candidate, Completeness, Decision, DecisionSource, Entry, KnowledgeWhy, NotReconstructed, Record,
     };
 
     fn tell(cluster: &mut Cluster, at_ms: u64, record: Record<'_>) {

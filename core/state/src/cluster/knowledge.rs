@@ -15,6 +15,8 @@ pub struct KnowledgeState {
     pub why: KnowledgeWhy,
     /// Since when.
     pub since_ms: Millis,
+    /// Until when blocks were missing that are known now; `None`: none ever were, or they still are.
+    pub lacked_until_ms: Option<Millis>,
     /// Where asking it stands.
     pub asking: Asking,
     /// The same in words; empty where there is nothing to say.
@@ -106,6 +108,7 @@ impl KnowledgeState {
             state: TreeKnowledge::default(),
             why: KnowledgeWhy::default(),
             since_ms: at,
+            lacked_until_ms: None,
             asking: Asking::default(),
             asking_detail: String::new(),
             asking_since_ms: at,
@@ -126,6 +129,10 @@ impl KnowledgeState {
     }
 
     pub(super) fn know(&mut self, state: TreeKnowledge, why: KnowledgeWhy, at: Millis) {
+        if state == TreeKnowledge::Complete && self.state != state {
+            let is_late = self.state == TreeKnowledge::Partial || why == KnowledgeWhy::Dump;
+            self.lacked_until_ms = is_late.then_some(at).or(self.lacked_until_ms);
+        }
         if (self.state, self.why) != (state, why) {
             (self.state, self.why, self.since_ms) = (state, why, at);
         }

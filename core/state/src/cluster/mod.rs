@@ -40,6 +40,7 @@ use serde::{Deserialize, Serialize};
 
 use radixscope_model::id::{Millis, PoolIx, Seq, SourceIx, Worker, WorkerIx};
 use radixscope_model::record::{Finding, LogSign, Record, RuleStatus, Tier, TreeKnowledge};
+use radixscope_model::sort;
 
 use crate::tree::forest::Arrangement;
 use crate::tree::{DEFAULT_LIMIT_NODES, Tree};
@@ -209,7 +210,7 @@ impl Cluster {
     /// Workers by ascending id: the order of the API. The page keeps the order of first sight, so that no row jumps.
     pub fn workers_by_id(&self) -> Vec<WorkerIx> {
         let mut order: Vec<WorkerIx> = (0..self.head.workers.len() as u16).map(WorkerIx).collect();
-        order.sort_unstable_by_key(|w| self.head.workers[w.at()].id);
+        sort::sort_by_key(&mut order, |w| self.head.workers[w.at()].id);
         order
     }
 

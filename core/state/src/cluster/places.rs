@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 use super::{Cluster, Head, MAX_WORKERS, WorkerState, hash};
 use radixscope_model::id::{Millis, WorkerIx};
 use radixscope_model::record::GoneWhy;
+use radixscope_model::sort;
 
 /// A worker of which nobody spoke for this long may have departed: longer than a request lasts, and than an idle cluster is
 /// silent between two reports of load.
@@ -95,7 +96,7 @@ impl Departed {
         let named =
             self.workers.iter().enumerate().filter_map(|(at, place)| Some((left_ms(place.as_ref()?), at)));
         let mut oldest: Vec<_> = named.collect();
-        oldest.sort_unstable();
+        sort::sort_by(&mut oldest, Ord::cmp);
         oldest.truncate(MAX_DEPARTED / 4);
         oldest.iter().for_each(|&(_, at)| self.forget(at));
         oldest.into_iter().map(|(_, at)| index(at)).collect()
@@ -122,7 +123,7 @@ impl Cluster {
             }
         }
         let mut leaving = if gone.is_empty() { silent } else { gone };
-        leaving.sort_unstable();
+        sort::sort_by(&mut leaving, Ord::cmp);
         leaving.into_iter().take(AT_ONCE).map(|(_, ix)| ix).collect()
     }
 

@@ -83,5 +83,6 @@ async fn registered(from: &Sources) -> Result<Registered, Failure> {
     }
     let answers = answers.map_err(|error| Failure::Usage(error.into()))?;
     answers.iter().for_each(|answer| registered.add_health(answer));
+    registered.try_queries().await;
     Ok(registered)
 }

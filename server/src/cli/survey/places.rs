@@ -1,5 +1,5 @@
-//! Where `radixscope sources` looks: where it is told to, else where Dynamo's own variables point, else where such things
-//! listen on this machine.
+//! Where `radixscope sources` looks: where it is told to, and where Dynamo's own variables point. Told nothing, it also looks
+//! where such things listen on this machine; told of one place, what happens to listen here is another deployment's.
 
 use std::env;
 use std::time::Duration;
@@ -41,46 +41,50 @@ pub(super) async fn find(from: &mut Sources) -> Places {
         nats: given(!from.nats.nats.is_empty()),
         frontend: given(!from.prometheus.prometheus.is_empty()),
     };
+    let is_bare =
+        places.discovery.or(places.nats).or(places.frontend).is_none() && from.zmq.zmq_broker.is_empty();
     if places.discovery.is_none()
-        && let Some((at, reason)) = discovery().await
+        && let Some((at, reason)) = discovery(is_bare).await
     {
         from.discovery.discovery = Some(at);
         places.discovery = Some(reason);
     }
     if places.nats.is_none()
-        && let Some((url, reason)) = nats().await
+        && let Some((url, reason)) = nats(is_bare).await
     {
         from.nats.nats = vec![url];
         places.nats = Some(reason);
     }
-    if places.frontend.is_none()
-        && let Some(url) = frontend().await
-    {
+    if is_bare && let Some(url) = frontend().await {
         from.prometheus.prometheus = vec![url];
         places.frontend = Some(Reason::Default);
     }
     places
 }
 
-async fn discovery() -> Option<(DiscoveryAt, Reason)> {
+async fn discovery(is_bare: bool) -> Option<(DiscoveryAt, Reason)> {
     let file = || Some((variable("DYN_FILE_KV").map(|folder| format!("file:{folder}"))?, "DYN_FILE_KV"));
     let etcd = || Some((variable("ETCD_ENDPOINTS")?, "ETCD_ENDPOINTS"));
     let is_file = variable("DYN_DISCOVERY_BACKEND").is_some_and(|backend| backend == "file");
     let named = if is_file { file().or_else(etcd) } else { etcd().or_else(file) };
     match named {
         Some((at, name)) => at.parse().ok().map(|at| (at, Reason::Variable(name))),
-        None if listens(2379).await => "etcd://127.0.0.1:2379".parse().ok().map(|at| (at, Reason::Default)),
+        None if is_bare && listens(2379).await => {
+            "etcd://127.0.0.1:2379".parse().ok().map(|at| (at, Reason::Default))
+        }
         None => None,
     }
 }
 
-async fn nats() -> Option<(Url, Reason)> {
+async fn nats(is_bare: bool) -> Option<(Url, Reason)> {
     match variable("NATS_SERVER") {
         Some(url) => {
             let url = if url.contains("://") { url } else { format!("nats://{url}") };
             url.parse().ok().map(|url| (url, Reason::Variable("NATS_SERVER")))
         }
-        None if listens(4222).await => "nats://127.0.0.1:4222".parse().ok().map(|url| (url, Reason::Default)),
+        None if is_bare && listens(4222).await => {
+            "nats://127.0.0.1:4222".parse().ok().map(|url| (url, Reason::Default))
+        }
         None => None,
     }
 }

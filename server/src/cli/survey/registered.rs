@@ -2,8 +2,10 @@
 //! travel, who answers queries for blocks.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
 
 use bytes::Bytes;
+use tokio::net::TcpStream;
 
 use radixscope_dynamo::discovery::{self, ChannelTransport, DiscoveryEntry};
 use radixscope_dynamo::health;
@@ -11,6 +13,11 @@ use radixscope_dynamo::request_plane::{Codec, QueryEndpoint, RequestTransport};
 use radixscope_model::id::{Worker, WorkerId};
 
 use crate::source::discovery::Entry;
+
+/// Most workers to which a connection is tried: if these can be reached, so can others like them.
+const MAX_TRIED: usize = 32;
+/// How long such a connection may take.
+const TRY_WITHIN: Duration = Duration::from_secs(1);
 
 /// What is registered, counted.
 #[derive(Default, Debug)]
@@ -31,6 +38,8 @@ pub(super) struct Registered {
     pub(super) replica_sync: Option<bool>,
     /// Who answers queries for blocks, by worker.
     pub(super) queries: BTreeMap<Worker, QueryEndpoint>,
+    /// Why the first of those that were tried cannot be reached from here.
+    pub(super) unreachable: Option<String>,
     planes: BTreeSet<&'static str>,
     codecs: BTreeSet<&'static str>,
     versions: BTreeSet<Version>,
@@ -96,6 +105,23 @@ impl Registered {
             self.add_plane(instance.transport.as_ref(), instance.codec);
         }
         health.query_endpoints.into_iter().for_each(|endpoint| self.add_query(Some(endpoint)));
+    }
+
+    /// Tries whether those who answer queries can be reached: connects, and sends nothing.
+    pub(super) async fn try_queries(&mut self) {
+        let address = |endpoint: &QueryEndpoint| match &endpoint.transport {
+            RequestTransport::Tcp { address, .. } => Some(address.clone()),
+            RequestTransport::Nats { .. } => None,
+        };
+        let addresses: BTreeSet<String> = self.queries.values().filter_map(address).take(MAX_TRIED).collect();
+        let tried = addresses.into_iter().map(async |address| {
+            match tokio::time::timeout(TRY_WITHIN, TcpStream::connect(&address)).await {
+                Ok(Ok(_)) => None,
+                Ok(Err(error)) => Some(format!("{address}: {error}")),
+                Err(_) => Some(format!("{address} does not answer")),
+            }
+        });
+        self.unreachable = futures_util::future::join_all(tried).await.into_iter().flatten().next();
     }
 
     fn add_plane(&mut self, transport: Option<&RequestTransport>, codec: Codec) {

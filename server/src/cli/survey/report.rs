@@ -112,7 +112,9 @@ impl Pool {
 fn command(from: &Sources, registered: &Registered, cluster: &Cluster) -> Option<String> {
     let is_live = |kind| {
         let mut sources = cluster.sources().iter().filter(|source| source.kind == kind);
-        sources.any(|source| matches!(source.state, LinkState::Live | LinkState::CatchingUp))
+        sources.any(|source| {
+            matches!(source.state, LinkState::Live | LinkState::Partial | LinkState::CatchingUp)
+        })
     };
     let mut args: Vec<String> = Vec::new();
     if is_live(SourceKind::Discovery) {

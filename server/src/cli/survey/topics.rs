@@ -49,7 +49,7 @@ const PLANE: &str = "Dynamo 1.3 and later publish over ZeroMQ unless DYN_EVENT_P
 
 impl Seen<'_> {
     fn is_live(&self, kind: SourceKind) -> bool {
-        let is_live = |state| matches!(state, LinkState::Live | LinkState::CatchingUp);
+        let is_live = |state| matches!(state, LinkState::Live | LinkState::Partial | LinkState::CatchingUp);
         self.cluster.sources().iter().any(|source| source.kind == kind && is_live(source.state))
     }
 
@@ -67,6 +67,13 @@ impl Seen<'_> {
             0 => "none in 3 s; is there traffic?".to_owned(),
             count => format!("of {} in 3 s", workers(count)),
         };
+        if zmq > 0 && !self.is_live(SourceKind::Zmq) {
+            let how = format!("ZeroMQ, {}, which cannot be reached from here", publishers(zmq));
+            return Topic::new(name, Some(false), how).with(
+                "run this where the workers' ports can be reached, as inside the cluster; DYN_EVENT_PLANE_HOST is the address \
+                 that they register",
+            );
+        }
         if zmq > 0 {
             return Topic::new(name, Some(true), format!("ZeroMQ, {} ({while_listening})", publishers(zmq)));
         }
@@ -116,6 +123,13 @@ impl Seen<'_> {
     fn tree_dumps(&self) -> Topic {
         let name = "Blocks from before we came";
         let answering = self.registered.queries.len();
+        if answering > 0
+            && let Some(why) = &self.registered.unreachable
+        {
+            let how = format!("{} to queries for all blocks, but {why}", answer(answering));
+            return Topic::new(name, Some(false), how)
+                .with("run this where the workers' request plane can be reached, as inside the cluster");
+        }
         if answering > 0 {
             let how = format!("{} to queries for all blocks", answer(answering));
             return Topic::new(name, Some(true), how);

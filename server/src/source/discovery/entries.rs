@@ -83,10 +83,12 @@ mod tests {
     }
 
     fn said(changes: &[Payload]) -> Vec<(&str, Option<&[u8]>)> {
-        let said = |change| match change {
-            &Payload::Discovery { ref key, ref value, .. } => (&**key, value.as_deref()),
-            other => panic!("{other:?}"),
-        };
+        fn said(change: &Payload) -> (&str, Option<&[u8]>) {
+            match change {
+                Payload::Discovery { key, value, .. } => (key, value.as_deref()),
+                other => panic!("{other:?}"),
+            }
+        }
         changes.iter().map(said).collect()
     }
 

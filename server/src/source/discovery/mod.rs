@@ -35,7 +35,7 @@ pub struct Source {
 }
 
 enum Store {
-    Etcd(etcd::Etcd),
+    Etcd(Box<etcd::Etcd>),
     Files(files::Files),
 }
 
@@ -49,7 +49,7 @@ impl Source {
         let (name, store) = match at {
             DiscoveryAt::Etcd(servers) => {
                 let etcd = etcd::Etcd::new(&servers, &options)?;
-                (format!("discovery/{}", etcd.shown()), Store::Etcd(etcd))
+                (format!("discovery/{}", etcd.shown()), Store::Etcd(Box::new(etcd)))
             }
             DiscoveryAt::Files(folder) => {
                 (format!("discovery/file:{}", folder.display()), Store::Files(files::Files::new(folder)))

@@ -420,10 +420,10 @@ async fn hostile_peers_are_left_in_words_and_harm_no_other() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_peer_that_is_never_ready_is_left_after_a_while() {
     for bytes in [&b""[..], &GREETING[..30], GREETING, b"\xff\x00\x00"] {
-        let (connected, mut connections) = mpsc::unbounded_channel();
+        let (connected, mut connections) = mpsc::channel(100);
         let bytes = bytes.to_vec();
         let silent = peer(move |mut stream| {
-            let _ = connected.send(());
+            let _ = connected.try_send(());
             let _ = stream.write_all(&bytes);
             to_the_end(stream);
         });

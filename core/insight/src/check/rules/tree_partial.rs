@@ -33,13 +33,13 @@ fn found(view: &View<'_>, lacking: &[WorkerIx]) -> Finding {
         Some(_) => (Severity::Warning, AFFECTED),
         None => (Severity::Info, MARKED),
     };
+    let share = match coverage.share() {
+        Some(_) => format!("{} of the used blocks are known", share_words(&coverage)),
+        None => "how many is not known".to_owned(),
+    };
     let mut found = Finding::new(
         severity,
-        format!(
-            "The tree lacks blocks of {}: {} of the used blocks is known",
-            view.names(lacking),
-            share_words(&coverage)
-        ),
+        format!("The tree lacks blocks of {}: {share}", view.names(lacking)),
         explanation,
     )
     .about(PanelRef::Tree, lacking)
@@ -67,7 +67,7 @@ fn of_worker(view: &View<'_>, found: Finding, worker: WorkerIx, who: &str) -> Fi
     let value = used.map_or_else(|| count(known), |used| part(known, used.value));
     let label = format!("Known blocks of {who}, of those it holds ({})", used_words(used));
     let why =
-        format!("{}, for {} s", why_words(knowledge.why), count(view.seconds_since(knowledge.since_ms)));
+        format!("{}; known {}", why_words(knowledge.why), since(view.seconds_since(knowledge.since_ms)));
     found
         .evidence(label, value, "blocks")
         .evidence(format!("Why of {who}"), why, "")
@@ -77,6 +77,14 @@ fn of_worker(view: &View<'_>, found: Finding, worker: WorkerIx, who: &str) -> Fi
             state.lines.last().map(|line| line.first_event_id),
             "",
         )
+}
+
+/// In minutes, so that a finding is not news every second.
+fn since(seconds: u64) -> String {
+    match seconds / 60 {
+        0 => "for less than a minute".to_owned(),
+        minutes => format!("for {} min", count(minutes)),
+    }
 }
 
 /// Rows of the table of fixes that help these workers, each once.

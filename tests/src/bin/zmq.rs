@@ -1,0 +1,142 @@
+//! Measures what ZeroMQ costs: KV events of many publishers with a socket each, found by discovery, at a steady rate to
+//! a real `radixscope serve`; processor time of the thread that reads and of the whole server.
+//!
+//! `zmq [--json FILE] [--seconds N] [--publishers 100] [--messages-per-s 10000]`; the file may also be named by
+//! `RADIXSCOPE_BENCH_OUT`.
+
+use std::time::{Duration, Instant};
+
+use radixscope_captures::publisher::{Publisher, frames};
+use radixscope_tests::discovery::{Folder, event_channel};
+use radixscope_tests::envelope::envelope;
+use radixscope_tests::figures::number;
+use radixscope_tests::flood;
+use radixscope_tests::radixscope::Radixscope;
+use radixscope_tests::wait;
+use serde_json::{Value, json};
+
+const TOPIC: &str = "kv-events";
+/// Steps in which messages are published.
+const STEPS_PER_S: u64 = 100;
+/// Ids of publishers begin here.
+const PUBLISHER_IDS: u64 = 1_000_000;
+
+struct Options {
+    json: Option<String>,
+    seconds: u64,
+    publishers: u64,
+    messages_per_s: u64,
+}
+
+fn options() -> Options {
+    let json = std::env::var("RADIXSCOPE_BENCH_OUT").ok();
+    let mut options = Options { json, seconds: 20, publishers: 100, messages_per_s: 10_000 };
+    let mut args = std::env::args().skip(1);
+    while let Some(arg) = args.next() {
+        let mut value = || args.next().unwrap_or_else(|| panic!("{arg} needs a value"));
+        match arg.as_str() {
+            "--json" => options.json = Some(value()),
+            "--seconds" => options.seconds = value().parse().expect("--seconds takes a number"),
+            "--publishers" => options.publishers = value().parse().expect("--publishers takes a number"),
+            "--messages-per-s" => {
+                options.messages_per_s = value().parse().expect("--messages-per-s takes a number")
+            }
+            other => panic!(
+                "unknown option {other}; there are --json, --seconds, --publishers and --messages-per-s"
+            ),
+        }
+    }
+    options
+}
+
+#[tokio::main]
+async fn main() {
+    let options = options();
+    let Options { seconds, publishers: count, messages_per_s, .. } = options;
+    let folder = Folder::default();
+    let publishers: Vec<_> = (0..count).map(|_| Publisher::bind(1)).collect();
+    for (worker, publisher) in publishers.iter().enumerate() {
+        let (key, value) = event_channel(TOPIC, PUBLISHER_IDS + worker as u64, &publisher.endpoint());
+        folder.put(&key, &value);
+    }
+    let server = Radixscope::start(["serve", "--discovery", &folder.url(), "--tree-dumps", "off"]).await;
+    publishers.iter().for_each(|publisher| publisher.wait_for_subscribers(TOPIC, 1));
+    let idle = spent(&server);
+    tokio::time::sleep(Duration::from_secs(5)).await;
+    let idle = (spent(&server).0 - idle.0).as_secs_f64() / 5.0;
+    let (before, since) = (spent(&server), Instant::now());
+    let publishing = std::thread::spawn(move || {
+        publish(&publishers, seconds, messages_per_s);
+        publishers
+    });
+    let publishing = tokio::task::spawn_blocking(|| publishing.join().expect("publishers do not fail"));
+    let (publishers, bytes) = (publishing.await.expect("it ends"), size_of_message());
+    let took = since.elapsed().as_secs_f64();
+    let sent = seconds * messages_per_s;
+    let source = received(&server, sent).await;
+    // Once everything is read and folded: a machine that is busy does that later.
+    let after = spent(&server);
+    let lost: u64 =
+        source["missed"].as_array().expect("a list").iter().map(|missed| number(missed, "count")).sum();
+    let cores = |before: Duration, after: Duration| (after - before).as_secs_f64() / took;
+    let (reading, all) = (cores(before.0, after.0), cores(before.1, after.1));
+    let rate = sent as f64 / took;
+    drop(publishers);
+    let whom = format!("{rate:.0} ZeroMQ messages/s of {bytes} bytes from {count} publishers");
+    println!("{whom}: reading {reading:.3} cores, server {all:.3} cores, lost {lost}, idle {idle:.4} cores");
+    let rss = server.process().rss_bytes() as f64 / (1024.0 * 1024.0);
+    if let Some(file) = options.json {
+        let rows = [
+            json!({"what": format!("reading sockets, {whom}"), "value": reading, "unit": "cores"}),
+            json!({"what": format!("server, {whom}"), "value": all, "unit": "cores"}),
+            json!({"what": format!("lost, {whom}"), "value": lost, "unit": "messages", "budget": "0", "within": lost == 0}),
+        ];
+        let report = json!({"rows": rows, "seconds": took, "sent": sent, "idle_cores": idle, "rss_mib": rss});
+        let text = serde_json::to_string_pretty(&report).expect("plain data");
+        std::fs::write(&file, text).unwrap_or_else(|e| panic!("{file}: {e}"));
+    }
+}
+
+/// Processor time of the thread that reads, and of all.
+fn spent(server: &Radixscope) -> (Duration, Duration) {
+    (server.process().cpu_time_of_thread("zmq"), server.process().cpu_time())
+}
+
+/// One worker a publisher; its messages in turn with those of all others.
+fn message(worker: u64, own: u64) -> [Vec<u8>; 4] {
+    let publisher_id = PUBLISHER_IDS + worker;
+    let event = flood::event(worker + 1, own);
+    frames(TOPIC, publisher_id, own, &envelope(publisher_id, own, TOPIC, &[event]))
+}
+
+fn size_of_message() -> usize {
+    message(7, 1_000).iter().map(Vec::len).sum()
+}
+
+/// Publishes at a steady rate, in steps of ten milliseconds.
+fn publish(publishers: &[Publisher], seconds: u64, messages_per_s: u64) {
+    let (started, count) = (Instant::now(), publishers.len() as u64);
+    for n in 0..seconds * messages_per_s {
+        let step = n * STEPS_PER_S / messages_per_s;
+        let due = started + Duration::from_millis(step * 1000 / STEPS_PER_S);
+        if let Some(early) = due.checked_duration_since(Instant::now()) {
+            std::thread::sleep(early);
+        }
+        let (worker, own) = (n % count, n / count);
+        publishers[worker as usize].publish(&message(worker, own));
+    }
+}
+
+/// The source once it has everything.
+async fn received(server: &Radixscope, sent: u64) -> Value {
+    let source = |cluster: &Value| {
+        let sources = cluster["sources"].as_array().expect("sources");
+        sources.iter().find(|source| source["kind"] == "zmq").expect("the event plane").clone()
+    };
+    let is_all = |cluster: &Value| {
+        let source = source(cluster);
+        let lost: u64 = source["missed"].as_array().expect("a list").iter().map(|m| number(m, "count")).sum();
+        wait::expect(number(&source, "received") + lost >= sent, || source.to_string())
+    };
+    source(&server.until_cluster("everything is received or lost", is_all).await)
+}
