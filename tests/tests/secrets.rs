@@ -44,7 +44,7 @@ fn assert_hidden(words: &str, what: &str) {
 
 #[test]
 fn help_shows_no_value_of_a_variable_that_may_hold_a_secret() {
-    for command in ["serve", "demo", "check"] {
+    for command in ["serve", "demo", "check", "sources"] {
         for flag in ["--help", "-h"] {
             let output = run(&[command, flag], &variables());
             assert!(output.status.success());
