@@ -11,6 +11,8 @@ use tokio::time::Instant;
 
 /// A connection has at least this long to ask something before it gives way to a newer one.
 const FIRST_WORD_WITHIN: Duration = Duration::from_millis(100);
+/// Where more than so many ask nothing, the longest idle gives way at once: in a flood the newest would get no place else.
+const FEW: usize = 8;
 
 /// All places.
 #[derive(Debug)]
@@ -91,10 +93,15 @@ impl Places {
         self.free_one(&mut self.lock(), Duration::ZERO)
     }
 
-    /// Ends the connection that has waited longest, of those that waited for some time.
+    /// Ends the connection that has waited longest, where there are few only if it waited for some time.
     fn free_one(&self, taken: &mut HashMap<u64, Taken>, least: Duration) -> bool {
-        let idle = taken.iter().filter(|(_, one)| one.busy == 0 && one.idle_since.elapsed() >= least);
-        let Some((&id, _)) = idle.min_by_key(|(id, one)| (one.idle_since, **id)) else { return false };
+        let idle = || taken.iter().filter(|(_, one)| one.busy == 0);
+        let Some((&id, longest)) = idle().min_by_key(|(id, one)| (one.idle_since, **id)) else {
+            return false;
+        };
+        if longest.idle_since.elapsed() < least && idle().count() <= FEW {
+            return false;
+        }
         if let Some(one) = taken.remove(&id) {
             one.end.notify_one();
             self.gave_way.fetch_add(1, Ordering::Relaxed);
