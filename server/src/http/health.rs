@@ -1,15 +1,16 @@
 //! Liveness and readiness, in words as well as by status.
 
-use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
+use axum::{Extension, Json};
 use serde::Serialize;
 
 use radixscope_insight::completeness::coverage_words;
 use radixscope_model::record::{LinkState, MissedCause, SourceKind};
 use radixscope_state::cluster::{Cluster, MissedCount, SourceState};
 
+use super::access::Stranger;
 use super::error::ApiError;
 use crate::hub::Hub;
 
@@ -54,8 +55,11 @@ pub(super) async fn alive(State(hub): State<Hub>) -> Result<Json<serde_json::Val
 /// Whether the tree is complete as well is told beside it.
 ///
 /// 200 once every configured source is connected, current and allowed to see all that it asks for, and every worker that
-/// is there is shown. Queries to workers do not count.
-pub(super) async fn ready(State(hub): State<Hub>) -> Result<Response, ApiError> {
+/// is there is shown. Queries to workers do not count. To strangers only whether.
+pub(super) async fn ready(
+    State(hub): State<Hub>,
+    stranger: Option<Extension<Stranger>>,
+) -> Result<Response, ApiError> {
     let sources = hub.read(|view| {
         let source = |s: &SourceState| SourceReadiness {
             name: s.name.clone(),
@@ -86,9 +90,12 @@ pub(super) async fn ready(State(hub): State<Hub>) -> Result<Response, ApiError> 
         let more = if words.is_empty() { String::new() } else { format!("; {}", words.join("; ")) };
         format!("not connected, current and allowed to see all: {}{more}", waiting.join(", "))
     };
+    let is_known = stranger.is_none();
+    let message = if is_known { message } else { "an access token is needed to know more".to_owned() };
+    let sources = if is_known { sources } else { Vec::new() };
+    let coverage = if is_known { coverage_words(&coverage) } else { String::new() };
     let status = if ready { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
-    Ok((status, Json(Readiness { ready, message, complete, coverage: coverage_words(&coverage), sources }))
-        .into_response())
+    Ok((status, Json(Readiness { ready, message, complete, coverage, sources })).into_response())
 }
 
 /// Whether there are workers that are not shown.

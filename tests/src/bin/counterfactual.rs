@@ -2,6 +2,7 @@
 //! the page shows it, with and without the way to the worker and back.
 //!
 //! `counterfactual [--json FILE] [--url URL]`; without an address it starts a simulated cluster of its own.
+#![forbid(unsafe_code)]
 
 use std::ops::ControlFlow;
 use std::time::Instant;
