@@ -79,7 +79,7 @@ fn an_error_about_an_option_does_not_repeat_its_secret() {
         format!("serve --discovery etcd://h --discovery-password {p}"),
         format!("demo --nats nats://{p}@host:99999"),
         format!("demo --access-token {p} --access-token-file /nowhere"),
-        format!("demo --access-token-file /nowhere/x --listen nowhere"),
+        "demo --access-token-file /nowhere/x --listen nowhere".to_owned(),
     ]
     .iter()
     .map(|line| line.split(' ').map(str::to_owned).collect())
