@@ -40,11 +40,17 @@ pub async fn rest(socket: &mut TcpStream) -> RawAnswer {
 
 /// The status that comes for `request`, on a connection that may stay open.
 pub async fn status(port: u16, request: &str) -> u16 {
+    answered(port, request).await.0
+}
+
+/// The same, with the connection.
+pub async fn answered(port: u16, request: &str) -> (u16, TcpStream) {
     let mut socket = connect(port).await;
     socket.write_all(request.as_bytes()).await.expect("the request is sent");
     let mut head = [0; 12];
-    match wait::within("an answer comes", socket.read_exact(&mut head)).await {
+    let status = match wait::within("an answer comes", socket.read_exact(&mut head)).await {
         Ok(_) => String::from_utf8_lossy(&head[9..]).parse().expect("a status"),
         Err(_) => 0,
-    }
+    };
+    (status, socket)
 }
