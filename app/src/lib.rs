@@ -5,12 +5,14 @@
 //! view    one file a panel, reads the store           draw    pixels, colours, canvas, chart
 //! worker  long jobs beside the page, without Leptos   url     the address of a view
 //! keys    the keyboard         theme  dark or light   format  numbers as text
+//! json    to and from the API  number text as numbers
 //! ```
 //! What needs no browser (`draw::raster`, `format`, `url` …) compiles and is tested on the host.
 #![forbid(unsafe_code)]
 
 pub mod draw;
 pub mod format;
+pub mod json;
 pub mod net;
 pub mod paste;
 pub mod shown;
@@ -19,6 +21,8 @@ pub mod worker;
 
 #[cfg(target_arch = "wasm32")]
 pub mod keys;
+#[cfg(target_arch = "wasm32")]
+pub mod number;
 #[cfg(target_arch = "wasm32")]
 pub mod store;
 #[cfg(target_arch = "wasm32")]

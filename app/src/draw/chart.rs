@@ -10,6 +10,7 @@ use wasm_bindgen::prelude::*;
 use web_sys::{Element, HtmlScriptElement};
 
 use super::option::ChartOption;
+use crate::json;
 
 /// Below whatever path the page is served at; the version is in the name, so that it may be cached for ever.
 const SCRIPT: &str = "vendor/echarts-5.6.0.min.js";
@@ -59,7 +60,7 @@ impl Drawing {
                 .ok()
                 .map(|echarts| Drawn { echarts, theme, option: String::new() });
         }
-        let option = serde_json::to_string(option).unwrap_or_default();
+        let option = json::text(option);
         if let Some(drawn) = self.drawn.as_mut().filter(|drawn| drawn.option != option)
             && let (Ok(parsed), Ok(how)) = (JSON::parse(&option), JSON::parse(HOW))
         {

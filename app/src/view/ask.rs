@@ -6,6 +6,7 @@ use wasm_bindgen::{JsCast, JsValue};
 use wasm_bindgen_futures::JsFuture;
 use web_sys::{RequestInit, Response};
 
+use crate::json::field;
 use crate::store::Store;
 
 /// The server took the request, and asks nobody.
@@ -41,21 +42,18 @@ pub(super) fn AskForBlocks(store: Store, worker: WorkerIx) -> impl IntoView {
 /// Ids are text: they do not fit a JavaScript number.
 async fn post(worker: u64, dp_rank: u32) -> Result<(), String> {
     let broken = |_: JsValue| "The connection to the server broke off".to_owned();
-    let named = serde_json::json!({ "worker_id": worker.to_string(), "dp_rank": dp_rank });
-    let body = serde_json::json!({ "workers": [named] }).to_string();
+    let body = format!(r#"{{"workers":[{{"worker_id":"{worker}","dp_rank":{dp_rank}}}]}}"#);
     let init = RequestInit::new();
     init.set_method("POST");
     init.set_body(&body.into());
     let asked = JsFuture::from(window().fetch_with_str_and_init("api/v1/tree-dumps", &init)).await;
     let answer: Response = asked.map_err(broken)?.unchecked_into();
-    let is_ok = answer.ok();
-    let text = JsFuture::from(answer.text().map_err(broken)?).await.map_err(broken)?;
-    let text = text.as_string().unwrap_or_default();
-    let said = serde_json::from_str::<serde_json::Value>(&text).ok();
-    if is_ok {
-        let is_asked = said.is_none_or(|said| said["workers"][0]["asked"] != false);
-        return if is_asked { Ok(()) } else { Err(NOT_ASKED.to_owned()) };
+    // What is no JSON is read as nothing.
+    let said = JsFuture::from(answer.json().map_err(broken)?).await.unwrap_or_default();
+    if answer.ok() {
+        let is_asked = field(&field(&field(&said, "workers"), "0"), "asked");
+        return if is_asked.as_bool() == Some(false) { Err(NOT_ASKED.to_owned()) } else { Ok(()) };
     }
-    let message = said.and_then(|said| Some(said["error"]["message"].as_str()?.to_owned()));
+    let message = field(&field(&said, "error"), "message").as_string();
     Err(message.unwrap_or_else(|| format!("The server refused: status {}", answer.status())))
 }

@@ -66,7 +66,7 @@ fn picture(choice: Choice, live: &Live, playing: &[Option<Baseline>; 2], dark: b
         let (x, range) = (concurrency?, live.window.figures.get(figure)?);
         let end = if figures.len() > 1 { figure.label().rsplit(' ').next().unwrap_or("") } else { "" };
         // Rounded, so that what is not seen draws nothing anew.
-        let at = |y: f64| digits(figure, y).parse().unwrap_or(y);
+        let at = |y: f64| crate::number::decimal(&digits(figure, y)).unwrap_or(y);
         let name = format!("Live {end} {}", range_words(figure, &range)).replace("  ", " ");
         let low = (x.round(), at(range.low()), name);
         // Of a range both ends, with a line between them.

@@ -5,6 +5,7 @@ use std::collections::HashSet;
 use leptos::prelude::*;
 use radixscope_insight::baseline::{self, Baseline, Figure, Router, Window, save_window};
 
+use crate::number;
 use crate::store::Store;
 
 /// Where own baselines are kept.
@@ -63,7 +64,7 @@ pub(super) struct Baselines {
 impl Baselines {
     pub(super) fn new(store: Store) -> Self {
         let (own, said) = match kept() {
-            Some(text) => match baseline::import(&text, "Kept") {
+            Some(text) => match baseline::import_with(&text, "Kept", number::decimal) {
                 Ok(import) => (import.baselines, Ok(String::new())),
                 Err(error) => {
                     (Vec::new(), Err(format!("Baselines kept in this browser cannot be read: {error}.")))
@@ -73,7 +74,7 @@ impl Baselines {
         };
         Self {
             store,
-            samples: StoredValue::new(baseline::reference()),
+            samples: StoredValue::new(baseline::reference_with(number::decimal)),
             own: RwSignal::new(own),
             said: RwSignal::new(said),
         }
@@ -107,7 +108,7 @@ impl Baselines {
     /// Takes the baselines of a file; those of the same name and router are replaced.
     pub(super) fn import(self, text: &str, file: &str) {
         let name = file.trim_end_matches(".csv");
-        match baseline::import(text, name) {
+        match baseline::import_with(text, name, number::decimal) {
             Err(error) => self.said.set(Err(format!("{file} was not taken: {error}."))),
             Ok(mut import) => {
                 // An export holds the samples, too.

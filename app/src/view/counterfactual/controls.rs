@@ -62,7 +62,7 @@ impl Inputs {
     pub(super) fn asked(self) -> Result<Asked, String> {
         let number = |name: &str, text: RwSignal<String>| {
             let text = text.get_untracked();
-            text.trim().parse::<f64>().map_err(|_| format!("{name} {text:?} is no number"))
+            crate::number::decimal(&text).ok_or_else(|| format!("{name} {text:?} is no number"))
         };
         let settings = if self.round_robin.get_untracked() {
             RouterOverrides::round_robin()

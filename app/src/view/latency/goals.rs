@@ -2,6 +2,7 @@
 
 use leptos::prelude::*;
 
+use crate::number;
 use crate::store::Store;
 
 /// Largest target that is taken, milliseconds: ten minutes.
@@ -52,7 +53,7 @@ impl Goal {
 }
 
 fn parse(said: &str) -> Option<f64> {
-    said.trim().parse().ok().filter(|ms| *ms > 0.0 && *ms <= MOST_MS)
+    number::decimal(said).filter(|ms| *ms > 0.0 && *ms <= MOST_MS)
 }
 
 /// The field.

@@ -5,8 +5,8 @@ use radixscope_export::{Decisions, DecisionsOf, csv};
 use radixscope_state::cluster::DecisionEntry;
 
 use super::state::{Ledger, Listed};
-use crate::format;
 use crate::view::file::offer;
+use crate::{format, json};
 
 /// All lines as CSV.
 pub(super) fn csv(ledger: Ledger) {
@@ -25,8 +25,7 @@ pub(super) fn json(ledger: Ledger) {
             let pools = cluster.only.as_ref().map(std::slice::from_ref);
             Decisions::of(cluster, lines, DecisionsOf { workers, pools })
         });
-        // Plain data always encodes.
-        serde_json::to_string(&dto).unwrap_or_default()
+        json::text(&dto)
     });
     save(ledger, "decisions.json", "application/json", &text);
 }

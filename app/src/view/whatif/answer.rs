@@ -89,10 +89,12 @@ pub(super) fn keep_asked(
     })
 }
 
-/// As a sentence begins.
+/// As a sentence begins. The words are ours, in English.
 fn sentence(text: &str) -> String {
     let mut chars = text.chars();
-    chars.next().map_or(String::new(), |first| first.to_uppercase().chain(chars).collect())
+    chars
+        .next()
+        .map_or(String::new(), |first| std::iter::once(first.to_ascii_uppercase()).chain(chars).collect())
 }
 
 /// What a candidate is called here.

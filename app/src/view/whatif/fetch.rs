@@ -1,6 +1,6 @@
 //! The prompt of a recorded decision, which only the server keeps.
 
-use js_sys::{Array, Reflect};
+use js_sys::Array;
 use leptos::prelude::*;
 use radixscope_insight::whatif::{Blocks, Hashes};
 use radixscope_model::id::DecisionId;
@@ -9,6 +9,7 @@ use wasm_bindgen_futures::JsFuture;
 use web_sys::Response;
 
 use super::asking::Fault;
+use crate::json::field;
 
 /// Where fetching stands.
 #[derive(Clone, PartialEq, Debug, Default)]
@@ -78,11 +79,6 @@ fn read(body: &JsValue) -> Option<Blocks> {
         isl_tokens: whole(&field(body, "isl_tokens")),
         block_size_tokens: whole(&field(body, "block_size_tokens")).and_then(|size| u32::try_from(size).ok()),
     })
-}
-
-/// A field of an object; undefined where there is none.
-fn field(of: &JsValue, name: &str) -> JsValue {
-    Reflect::get(of, &name.into()).unwrap_or_default()
 }
 
 /// A count, as JavaScript has it.

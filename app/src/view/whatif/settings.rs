@@ -65,7 +65,7 @@ pub(super) fn Settings(store: Store, asking: Asking, fault: Signal<Option<Fault>
                     all.into_iter().find(|(of, _)| of.name == number.name).map_or(0.0, |(_, value)| value)
                 });
                 let set = move |event| {
-                    if let Ok(value) = event_target_value(&event).parse::<f64>() {
+                    if let Some(value) = crate::number::decimal(&event_target_value(&event)) {
                         options.update(|options| {
                             options.set(number.name, value);
                         });

@@ -12,7 +12,10 @@ mod tests;
 mod window;
 
 pub use compare::{AgainstBaseline, Crossover, Difference, Direction, Interpolated, crossover, difference};
-pub use csv::{Import, MAX_BASELINES, MAX_BYTES, MAX_ROWS, export, import, reference};
+pub use csv::{
+    Import, MAX_BASELINES, MAX_BYTES, MAX_ROWS, ReadNumber, export, import, import_with, reference,
+    reference_with,
+};
 pub use figure::{ByFigure, Figure, Figures};
 pub use problem::{ImportError, Notice};
 pub use window::{Window, save_window};

@@ -3,14 +3,13 @@
 
 use std::sync::LazyLock;
 
-use serde::Deserialize;
+use csv::StringRecord;
 
 use super::{Finding, View};
 use crate::capacity::RemedyKind;
 use radixscope_router::Formula;
 
 /// A row of the table.
-#[derive(Deserialize)]
 struct Row {
     /// Code of the rule, or what several rules propose; behind a `/` which case.
     rule: String,
@@ -20,10 +19,18 @@ struct Row {
     value: String,
 }
 
+impl Row {
+    fn of(record: &StringRecord) -> Self {
+        let [rule, text, setting, value] =
+            [0, 1, 2, 3].map(|column| record.get(column).unwrap_or_default().to_owned());
+        Self { rule, text, setting, value }
+    }
+}
+
 static TABLE: LazyLock<Vec<Row>> = LazyLock::new(|| {
     let mut reader = csv::Reader::from_reader(include_bytes!("fixes.csv").as_slice());
     // Part of the program; a test reads it.
-    reader.deserialize().filter_map(Result::ok).collect()
+    reader.records().filter_map(Result::ok).map(|record| Row::of(&record)).collect()
 });
 
 /// Remedies out of tables.

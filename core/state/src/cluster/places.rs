@@ -131,7 +131,7 @@ impl Cluster {
         let Self { head, trees, tiers } = self;
         let is_held = |ix: &&WorkerIx| ix.at() < head.workers.len() && !head.vacant.contains(ix);
         let mut leaving: Vec<WorkerIx> = workers.iter().filter(is_held).copied().collect();
-        leaving.sort_unstable();
+        sort::sort_by(&mut leaving, Ord::cmp);
         leaving.dedup();
         for &ix in &leaving {
             let worker = &mut head.workers[ix.at()];
