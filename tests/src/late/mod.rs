@@ -25,8 +25,8 @@ use crate::wait;
 use registry::Registry;
 use workers::Workers;
 
-/// Messages over NATS between two waits for the server's word that it has them all.
-const AT_ONCE: u64 = 200;
+/// Messages between two waits for the server's word that it has them all.
+const AT_ONCE: u64 = 100;
 
 /// How one attaches to which recording.
 #[derive(Clone, Copy, Debug)]
@@ -76,14 +76,23 @@ pub struct Deployment {
     loses: fn(u64) -> bool,
     kv_messages: u64,
     published: u64,
-    lost: u64,
+    losses: Losses,
+}
+
+/// Messages that were lost on their way, of one publisher for each worker.
+#[derive(Default)]
+struct Losses {
+    /// Those that show: something of the same worker arrived before and after them.
+    shown: u64,
+    /// Those since something arrived of each worker that was heard of.
+    latest: BTreeMap<u64, u64>,
 }
 
 impl Deployment {
     /// A deployment that ran until one attaches to it, with what it had registered by then.
     pub async fn start(attaching: Attaching) -> Self {
         let recording = Recording::late(attaching.name);
-        let workers = Workers::of(&recording);
+        let workers = Workers::of(&recording, attaching.before.is_none());
         let (from, answers_from) = match attaching.before {
             Some((tag, before)) => {
                 let (first, count) = workers.first(tag);
@@ -121,7 +130,7 @@ impl Deployment {
             loses: attaching.loses,
             kv_messages: 0,
             published: 0,
-            lost: 0,
+            losses: Losses::default(),
         };
         deployment.load(&recording, from).await;
         deployment
@@ -185,17 +194,17 @@ impl Deployment {
                 Said::Zmq(message) => self.publish_zmq(&message),
                 Said::Registered(change) => self.register(&change).await,
             }
-            if self.nats.is_some() && self.published.is_multiple_of(AT_ONCE) {
-                self.flush().await;
+            if self.published.is_multiple_of(AT_ONCE) {
+                self.until_received(server).await;
             }
         }
         self.workers.pass(f64::INFINITY);
         self.until_received(server).await;
     }
 
-    /// How many messages with KV events were lost on their way.
+    /// How many messages with KV events were lost on their way, as far as anybody can tell.
     pub fn lost(&self) -> u64 {
-        self.lost
+        self.losses.shown
     }
 
     /// What workers were asked so far, by their ids: from which of their events on.
@@ -234,11 +243,14 @@ impl Deployment {
 
     /// Notes what a worker said. Whether it arrives.
     fn arrives(&mut self, envelope: &[u8]) -> bool {
-        self.workers.said(payload(envelope));
+        let worker = self.workers.said(payload(envelope));
         self.kv_messages += 1;
-        let is_lost = (self.loses)(self.kv_messages);
-        self.lost += u64::from(is_lost);
-        !is_lost
+        if (self.loses)(self.kv_messages) {
+            self.losses.latest.entry(worker).and_modify(|count| *count += 1);
+            return false;
+        }
+        self.losses.shown += self.losses.latest.insert(worker, 0).unwrap_or(0);
+        true
     }
 
     async fn flush(&self) {

@@ -15,6 +15,7 @@ pub(super) struct Workers(Arc<Mutex<State>>);
 struct State {
     /// Recorded time.
     now_s: f64,
+    is_whole: bool,
     /// Queries for all blocks, by worker, oldest first.
     dumps: BTreeMap<u64, Vec<RecordedQuery>>,
     /// Everything that workers said so far, heard or not: events with their numbers.
@@ -25,13 +26,15 @@ struct State {
 }
 
 impl Workers {
-    pub(super) fn of(recording: &Recording) -> Self {
+    /// `is_whole`: everything that they ever said is said again.
+    pub(super) fn of(recording: &Recording, is_whole: bool) -> Self {
         let mut dumps: BTreeMap<u64, Vec<RecordedQuery>> = BTreeMap::new();
         for query in recording.queries().filter(|query| query.kind == "dump") {
             dumps.entry(query.worker_id).or_default().push(query);
         }
         Self(Arc::new(Mutex::new(State {
             now_s: f64::NEG_INFINITY,
+            is_whole,
             dumps,
             said: BTreeMap::new(),
             held: Vec::new(),
@@ -59,18 +62,20 @@ impl Workers {
         });
     }
 
-    /// A worker says these events.
-    pub(super) fn said(&self, events: Value) {
+    /// A worker, which it gives, says these events.
+    pub(super) fn said(&self, events: Value) -> u64 {
         let mut state = self.state();
         let events = match events {
             Value::Array(events) => events,
             one => vec![one],
         };
+        let worker = events[0]["worker_id"].as_u64().expect("an id");
         for event in events {
-            let worker = event["worker_id"].as_u64().expect("an id");
+            assert_eq!(event["worker_id"], worker, "a publisher is one worker's");
             let number = event["event"]["event_id"].as_u64().expect("a number");
             state.said.entry(worker).or_default().push((number, event));
         }
+        worker
     }
 
     /// The last event of each worker so far.
@@ -107,9 +112,12 @@ impl Workers {
 impl State {
     /// The answer that was given next, when it was given.
     fn dump(&mut self, worker: u64, call: &Call) -> Script {
+        if self.is_whole {
+            return self.kept(worker, call.is_msgpack());
+        }
         let mut dumps = self.dumps.get(&worker).into_iter().flatten();
         let Some(next) = dumps.find(|query| query.asked_s >= self.now_s) else {
-            return self.kept(worker, call.is_msgpack());
+            return Script::refusal("nothing was recorded that it could answer");
         };
         let address = next.instance["transport"]["tcp"].as_str().expect("an address");
         let path = address.split_once('/').map(|(_, path)| path);
@@ -120,16 +128,13 @@ impl State {
         Script::answer(next.answer()).held(&held)
     }
 
-    /// What a worker answers that was asked for its blocks before its first event, and keeps that answer: all events since.
+    /// What a worker answers that was asked before its first event, and keeps that answer: all events since.
     fn kept(&self, worker: u64, is_msgpack: bool) -> Script {
-        match self.said.get(&worker).and_then(|said| Some((said.first()?.0, said.last()?.0))) {
-            Some((1, last)) => {
-                let events: Vec<&Value> = self.said[&worker].iter().map(|(_, event)| event).collect();
-                let dump = json!({"events": events, "last_event_id": last, "reset_scope": "all"});
-                item(&json!({ "TreeDump": dump }), is_msgpack)
-            }
-            _ => Script::refusal("nothing was recorded that it could answer"),
-        }
+        let said = self.said.get(&worker).map_or(&[][..], Vec::as_slice);
+        let events: Vec<&Value> = said.iter().map(|(_, event)| event).collect();
+        let last = said.last().map_or(0, |(number, _)| *number);
+        let dump = json!({"events": events, "last_event_id": last, "reset_scope": "all"});
+        item(&json!({ "TreeDump": dump }), is_msgpack)
     }
 
     /// Its events from one on.
