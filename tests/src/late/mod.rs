@@ -26,7 +26,7 @@ use registry::Registry;
 use workers::Workers;
 
 /// Messages between two waits for the server's word that it has them all.
-const AT_ONCE: u64 = 100;
+const AT_ONCE: u64 = 500;
 
 /// How one attaches to which recording.
 #[derive(Clone, Copy, Debug)]
@@ -192,7 +192,12 @@ impl Deployment {
             match said {
                 Said::Nats(message) => self.publish(message).await,
                 Said::Zmq(message) => self.publish_zmq(&message),
-                Said::Registered(change) => self.register(&change).await,
+                Said::Registered(change) => {
+                    if change.value.is_none() {
+                        self.until_repaired(server).await;
+                    }
+                    self.register(&change).await;
+                }
             }
             if self.published.is_multiple_of(AT_ONCE) {
                 self.until_received(server).await;
@@ -306,6 +311,19 @@ impl Deployment {
             wait::expect(asked >= workers, || format!("{asked} of {workers}"))
         })
         .await;
+    }
+
+    /// Waits until nothing is missing that was said so far: whoever leaves next answers no more.
+    async fn until_repaired(&self, server: &Radixscope) {
+        self.until_received(server).await;
+        server
+            .until_cluster("every worker is complete", |cluster| {
+                let mut there = cluster["workers"].as_array().into_iter().flatten();
+                let partial =
+                    there.find(|one| one["gone"].is_null() && one["knowledge"]["state"] != "complete");
+                wait::expect(partial.is_none(), || format!("{partial:?}"))
+            })
+            .await;
     }
 
     /// Waits until the server has received all that was said so far.
