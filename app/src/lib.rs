@@ -7,6 +7,7 @@
 //! keys    the keyboard         theme  dark or light   format  numbers as text
 //! ```
 //! What needs no browser (`draw::raster`, `format`, `url` …) compiles and is tested on the host.
+#![forbid(unsafe_code)]
 
 pub mod draw;
 pub mod format;

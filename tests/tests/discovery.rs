@@ -4,12 +4,15 @@ use std::fs;
 use std::path::Path;
 use std::time::{Duration, SystemTime};
 
-use serde_json::Value;
+use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use radixscope_tests::discovery::{Registered, file_name};
+use radixscope_tests::discovery::{Folder, Registered, event_channel, file_name};
+use radixscope_tests::envelope::envelope;
 use radixscope_tests::etcd::Etcd;
+use radixscope_tests::nats::Nats;
 use radixscope_tests::radixscope::Radixscope;
+use radixscope_tests::wait;
 
 const FIRST: Registered = Registered {
     worker_id: 7_668_682_384_961_603_590,
@@ -169,6 +172,34 @@ async fn workers_come_and_go_as_a_folder_says() {
     until_said(&server, "live", "not renewed").await;
     renewed(folder.path(), FIRST, later);
     until_workers(&server, &[(FIRST, None), (SECOND, Some("discovery"))]).await;
+}
+
+#[tokio::test]
+async fn subjects_of_nats_are_those_that_discovery_names() {
+    let nats = Nats::start().await;
+    let client = nats.client().await;
+    let folder = Folder::default();
+    for (key, value) in FIRST.entries().into_iter().filter(|(key, _)| !key.contains("event_channels")) {
+        folder.put(&key, &value);
+    }
+    let (key, mut channel) = event_channel("kv-events", FIRST.publisher_id, "tcp://127.0.0.1:1");
+    channel["transport"] = json!({"kind": "Nats", "config": {"subject_prefix": "ours.of.them"}});
+    folder.put(&key, &channel);
+    let more = ["--discovery", &folder.url(), "--tree-dumps", "off"];
+    let server = Radixscope::serve_with(&nats.url(), &more).await;
+    until_workers(&server, &[(FIRST, None)]).await;
+    let event = json!([{"worker_id": FIRST.worker_id, "event": {"event_id": 1, "dp_rank": 0, "data": {"stored":
+        {"parent_hash": null, "blocks": [{"block_hash": 7, "tokens_hash": 8}]}}}}]);
+    // Who publishes is not told when the subscription took effect: the event is published until it was received.
+    let mut sequence = 0;
+    wait::until("the event is received", async || {
+        let message = envelope(FIRST.publisher_id, sequence, "kv-events", &event);
+        sequence += 1;
+        client.publish("ours.of.them.kv-events", message.into()).await.expect("the server lives");
+        let worker = &server.cluster().await["workers"][0];
+        wait::expect(worker["blocks"] == 1, || worker.to_string())
+    })
+    .await;
 }
 
 /// What `radixscope sources` says of a place: its exit code, its text and its JSON.

@@ -102,12 +102,24 @@ pub fn parse(subject: &str) -> Option<Subject> {
     Some(Subject::new(topic, (namespace, component, endpoint), Transport::Core))
 }
 
+/// Longest subject that is subscribed to because somebody names it, in bytes; Dynamo's own are shorter.
+const MAX_NAMED_BYTES: usize = 256;
+
+/// Whether text is one subject, without wildcards, that a NATS server takes.
+pub fn can_be_subscribed_to(text: &str) -> bool {
+    text.len() <= MAX_NAMED_BYTES && text.split('.').all(is_plain_token)
+}
+
+fn is_plain_token(token: &str) -> bool {
+    let is_plain = |c: char| !matches!(c, '.' | '*' | '>') && !c.is_whitespace() && !c.is_control();
+    !token.is_empty() && token.chars().all(is_plain)
+}
+
 /// [`SUBSCRIPTIONS`] for one namespace; `None` if `namespace` is not a single plain token of a subject.
 ///
 /// NATS has no wildcard inside a token, so `*.kv-events` stays as it is: look at [`Subject::is_in`] as well.
 pub fn subscriptions_of(namespace: &str) -> Option<Vec<String>> {
-    let is_plain = |c: char| !matches!(c, '.' | '*' | '>') && !c.is_whitespace() && !c.is_control();
-    if namespace.is_empty() || !namespace.chars().all(is_plain) {
+    if !is_plain_token(namespace) {
         return None;
     }
     let narrow = |subject: &&str| match subject.strip_prefix("namespace.*.") {
@@ -243,6 +255,7 @@ mod tests {
         assert!(narrowed.contains(&"*.kv-events".to_owned()));
         for wrong in ["", "a.b", "*", ">", "a b", "a\n"] {
             assert_eq!(subscriptions_of(wrong), None, "{wrong:?}");
+            assert_eq!(can_be_subscribed_to(&format!("ours.{wrong}")), wrong == "a.b", "{wrong:?}");
         }
     }
 

@@ -21,6 +21,8 @@ pub enum Command {
     },
     /// Listen to a ZeroMQ publisher.
     Listen(ZmqChannel),
+    /// Subscribe to a subject of NATS that those which are subscribed to anyway do not hold.
+    Subscribe(NamedSubject),
     /// The publisher is gone.
     Unlisten {
         /// Where it was.
@@ -48,6 +50,15 @@ pub struct ZmqChannel {
     pub endpoint: String,
     /// Publisher id.
     pub publisher_id: u64,
+    /// Topic, namespace, component and endpoint that its messages are of.
+    pub subject: Arc<Subject>,
+}
+
+/// A subject of NATS that discovery names and whose words do not tell what it is of.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct NamedSubject {
+    /// The subject.
+    pub text: String,
     /// Topic, namespace, component and endpoint that its messages are of.
     pub subject: Arc<Subject>,
 }

@@ -9,17 +9,21 @@ use rustc_hash::FxHasher;
 
 use radixscope_dynamo::subject::{self, Subject};
 
+use crate::command::NamedSubject;
 use crate::payload::Payload;
 
 /// Subjects remembered; two that fall on one place only cost each other the time saved.
 const PLACES: usize = 64;
 /// Longest subject remembered; Dynamo's own are shorter.
 const MAX_SUBJECT_BYTES: usize = 256;
+/// Subjects that may be named.
+const MAX_NAMED: usize = 1_024;
 
 /// Types messages of NATS by their subjects, and remembers the subjects seen lately.
 #[derive(Default, Debug)]
 pub struct NatsSubjects {
     places: Vec<Option<(Box<str>, Arc<Subject>)>>,
+    named: Vec<NamedSubject>,
 }
 
 impl NatsSubjects {
@@ -35,7 +39,22 @@ impl NatsSubjects {
         })
     }
 
-    /// As [`subject::parse`].
+    /// A subject means this, whatever its words are. `false`: that is known already, or there are too many.
+    pub fn name(&mut self, named: NamedSubject) -> bool {
+        let is_new = self.named.len() < MAX_NAMED && self.named.iter().all(|known| known.text != named.text);
+        if is_new {
+            self.places.clear();
+            self.named.push(named);
+        }
+        is_new
+    }
+
+    /// The subjects that were named.
+    pub fn named(&self) -> impl Iterator<Item = &str> {
+        self.named.iter().map(|named| named.text.as_str())
+    }
+
+    /// As it was named, else as [`subject::parse`].
     fn parse(&mut self, text: &str) -> Option<Arc<Subject>> {
         self.places.resize_with(PLACES, || None);
         let place = BuildHasherDefault::<FxHasher>::default().hash_one(text) as usize % PLACES;
@@ -45,7 +64,11 @@ impl NatsSubjects {
         {
             return Some(Arc::clone(subject));
         }
-        let subject = Arc::new(subject::parse(text)?);
+        let named = self.named.iter().find(|named| named.text == text);
+        let subject = match named {
+            Some(named) => Arc::clone(&named.subject),
+            None => Arc::new(subject::parse(text)?),
+        };
         if text.len() <= MAX_SUBJECT_BYTES {
             *place = Some((text.into(), Arc::clone(&subject)));
         }
@@ -81,6 +104,22 @@ mod tests {
             assert_eq!(subjects.parse(&text).as_deref(), subject::parse(&text).as_ref());
         }
         assert_eq!(subjects.places.len(), PLACES);
+    }
+
+    #[test]
+    fn a_named_subject_means_what_it_was_named_for() {
+        let mut subjects = NatsSubjects::default();
+        assert_eq!(subjects.parse("of.ours.kv-events"), None);
+        let meant = Arc::new(subject::parse("namespace.dynamo.component.backend.kv-events").unwrap());
+        let named = NamedSubject { text: "of.ours.kv-events".to_owned(), subject: Arc::clone(&meant) };
+        assert!(subjects.name(named.clone()) && !subjects.name(named));
+        assert_eq!(subjects.parse("of.ours.kv-events"), Some(meant));
+        let more = |n: usize| NamedSubject {
+            text: format!("n{n}.kv-events"),
+            subject: Arc::clone(&subjects.named[0].subject),
+        };
+        let many: Vec<_> = (0..2 * MAX_NAMED).map(more).collect();
+        assert_eq!(many.into_iter().filter(|named| subjects.name(named.clone())).count(), MAX_NAMED - 1);
     }
 
     #[test]

@@ -20,6 +20,8 @@ pub(super) struct Commands {
     queries: Option<Way>,
     /// To the one that listens to ZeroMQ publishers.
     publishers: Option<Way>,
+    /// To the one that reads NATS.
+    nats: Option<Way>,
 }
 
 struct Way {
@@ -33,6 +35,7 @@ impl Commands {
         let way = match kind {
             SourceKind::WorkerTrees => &mut self.queries,
             SourceKind::Zmq => &mut self.publishers,
+            SourceKind::Nats => &mut self.nats,
             _ => return None,
         };
         let (commands, receiver) = mpsc::channel(MAX_WAITING);
@@ -45,6 +48,7 @@ impl Commands {
         let way = match &command {
             Command::Query(_) | Command::CancelQuery { .. } => &self.queries,
             Command::Listen(_) | Command::Unlisten { .. } => &self.publishers,
+            Command::Subscribe(_) => &self.nats,
         };
         let Some(Way { source, commands }) = way else {
             tracing::debug!(?command, "no source carries this out");
@@ -100,7 +104,7 @@ mod tests {
         let mut commands = Commands::default();
         let mut queries = commands.of(SourceIx(3), SourceKind::WorkerTrees).unwrap();
         let mut publishers = commands.of(SourceIx(4), SourceKind::Zmq).unwrap();
-        assert!(commands.of(SourceIx(5), SourceKind::Nats).is_none());
+        assert!(commands.of(SourceIx(5), SourceKind::Logs).is_none());
         let gone = Command::Unlisten { endpoint: "tcp://a:1".to_owned(), publisher_id: 1 };
         for command in [query(7), gone.clone(), Command::CancelQuery { id: 7 }] {
             assert!(commands.send(command, Millis(1)).is_none());

@@ -149,3 +149,11 @@ fn a_worker_that_lists_fewer_blocks_than_it_holds_is_believed() {
         }
     }
 }
+
+#[test]
+fn after_restarts_only_those_who_are_there_are_asked() {
+    let mut player = Player::new("1.6.1-zmq-etcd-restarts", "end", Some(1.0));
+    player.play(|_, _, _| {});
+    is_true(&player, 3);
+    assert_eq!(player.queries, [None, None, None]);
+}

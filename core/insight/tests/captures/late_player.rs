@@ -94,11 +94,20 @@ impl Player {
         if recording.folder().join("nats.jsonl.gz").is_file() {
             tape.extend(publications(&recording).map(|(at, payload)| (at, Heard::Payload(payload))));
         }
+        // Who attaches late finds what is there then, and nothing of what was before.
+        let mut there: BTreeMap<String, Bytes> = BTreeMap::new();
+        let entry = |at: f64, key: &str, value: Option<Bytes>| {
+            (at, Heard::Payload(Payload::Discovery { key: key.into(), value, lease: None }))
+        };
         for change in recording.discovery_changes() {
-            let value = change.value.map(|value| value.to_string().into());
-            let payload = Payload::Discovery { key: change.key.into(), value, lease: None };
-            tape.push((change.at_s.max(starts), Heard::Payload(payload)));
+            let value = change.value.map(|value| Bytes::from(value.to_string()));
+            match value {
+                value if change.at_s >= starts => tape.push(entry(change.at_s, &change.key, value)),
+                Some(value) => drop(there.insert(change.key, value)),
+                None => drop(there.remove(&change.key)),
+            }
         }
+        tape.extend(there.into_iter().map(|(key, value)| entry(starts, &key, Some(value))));
         for message in recording.zmq_messages() {
             let envelope = message.envelope();
             tape.push((message.at_s, Heard::Zmq(message.endpoint, envelope)));
@@ -223,6 +232,7 @@ impl Player {
                     let publisher_id = Some(channel.publisher_id);
                     self.take(at, Payload::Subscribed { publisher_id });
                 }
+                Command::Subscribe(_) => {}
                 Command::Unlisten { endpoint, .. } => {
                     self.channels.remove(&endpoint);
                 }

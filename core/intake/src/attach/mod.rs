@@ -32,11 +32,12 @@ use std::sync::Arc;
 
 use radixscope_dynamo::discovery::{ChannelTransport, DiscoveryEntry};
 use radixscope_dynamo::request_plane::QueryEndpoint;
+use radixscope_dynamo::subject::{self, Subject};
 use radixscope_model::id::{Millis, SourceIx, Worker, WorkerIx};
 use radixscope_model::record::{Entry, KnowledgeWhy, MissedCause, Record, Topic, TreeKnowledge};
 use radixscope_state::per_worker::PerWorker;
 
-use crate::command::{Command, ZmqChannel};
+use crate::command::{Command, NamedSubject, ZmqChannel};
 use crate::ingest::Sink;
 use endpoints::{Endpoints, Told};
 pub(crate) use live::Live;
@@ -182,24 +183,22 @@ impl Attach {
                 let endpoint = source.recovery.clone().map(|endpoint| (Told::Source, endpoint));
                 self.endpoints.entry(key, endpoint);
             }
-            DiscoveryEntry::EventChannel(channel) => {
-                if let ChannelTransport::Zmq { endpoint } = &channel.transport {
+            DiscoveryEntry::EventChannel(channel) => match &channel.transport {
+                ChannelTransport::Zmq { endpoint } => {
                     self.listen(key, endpoint, channel.publisher_id, &channel.subject);
                 }
-            }
+                ChannelTransport::Nats { subject_prefix } => {
+                    self.subscribe(&format!("{subject_prefix}.{}", channel.topic), &channel.subject);
+                }
+                ChannelTransport::ZmqBroker { .. } | ChannelTransport::Other => {}
+            },
             DiscoveryEntry::EventSource(_) | DiscoveryEntry::ModelCard(_) | DiscoveryEntry::Other => {}
         }
         self.meets = true;
         self.due = Some(Millis(0));
     }
 
-    fn listen(
-        &mut self,
-        key: &str,
-        endpoint: &str,
-        publisher_id: u64,
-        subject: &radixscope_dynamo::subject::Subject,
-    ) {
+    fn listen(&mut self, key: &str, endpoint: &str, publisher_id: u64, subject: &Subject) {
         if subject.topic == Topic::KvEvents {
             self.direct.insert(publisher_id);
         }
@@ -218,6 +217,15 @@ impl Attach {
         }
         let (endpoint, subject) = (endpoint.to_owned(), Arc::new(subject.clone()));
         self.commands.push(Command::Listen(ZmqChannel { endpoint, publisher_id, subject }));
+    }
+
+    /// Every subject that is built as Dynamo builds them is subscribed to anyway; discovery may name others.
+    fn subscribe(&mut self, text: &str, subject: &Subject) {
+        let is_usual = subject::parse(text).as_ref() == Some(subject);
+        if !is_usual && subject.topic != Topic::Other && subject::can_be_subscribed_to(text) {
+            let subject = Arc::new(subject.clone());
+            self.commands.push(Command::Subscribe(NamedSubject { text: text.to_owned(), subject }));
+        }
     }
 
     /// An entry of discovery is gone.

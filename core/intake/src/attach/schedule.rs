@@ -179,7 +179,8 @@ impl Attach {
         let watched = self.workers.of(ix);
         watched.want = Want::Nothing;
         watched.next_ms = None;
-        watched.query = Some(Query { id, want, endpoint, since_ms: now, is_overtaken: false });
+        let received_id = watched.last_event_id.filter(|_| watched.is_contiguous);
+        watched.query = Some(Query { id, want, endpoint, since_ms: now, received_id, is_overtaken: false });
     }
 
     fn may_ask(&self, watched: &Watched, is_in_the_loop: bool) -> bool {

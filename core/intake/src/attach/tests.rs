@@ -121,7 +121,7 @@ impl Attached {
             match command {
                 Command::Query(query) => self.queries.push(query),
                 Command::CancelQuery { id } => self.cancelled.push(id),
-                Command::Listen(_) | Command::Unlisten { .. } => {}
+                Command::Listen(_) | Command::Unlisten { .. } | Command::Subscribe(_) => {}
             }
         }
     }
@@ -227,4 +227,28 @@ impl Attached {
         let state = &self.cluster.workers()[0];
         (state.unknown_removed_total, state.unknown_parents_total)
     }
+}
+
+#[test]
+fn a_subject_of_nats_that_is_not_built_as_usual_is_subscribed_to() {
+    let named = |prefix: &str, topic: &str| {
+        let key =
+            format!("v1/event_channels/namespace/dynamo/component/backend/endpoint/generate/topic/{topic}/7");
+        let value = json!({"type": "EventChannel", "topic": topic, "instance_id": 7,
+            "scope": {"kind": "endpoint", "endpoint":
+                {"namespace": "dynamo", "component": "backend", "name": "generate"}},
+            "transport": {"kind": "Nats", "config": {"subject_prefix": prefix}}});
+        let (mut intake, mut cluster) = (Intake::default(), Cluster::default());
+        let source =
+            intake.source("discovery", SourceKind::Discovery, Millis(1), &mut cluster).expect("room");
+        let value = Some(value.to_string().into());
+        let payload = Payload::Discovery { key: key.into(), value, lease: None };
+        intake.take(&Received { source, at_ms: Millis(2), payload }, &mut cluster);
+        intake.commands()
+    };
+    assert_eq!(named("namespace.dynamo.component.backend.endpoint.generate", "kv-events"), []);
+    assert_eq!(named("ours.*", "kv-events"), [], "no wildcard");
+    assert_eq!(named("ours", "something-else"), []);
+    let [Command::Subscribe(named)] = &named("ours.of.them", "kv-events")[..] else { panic!("one command") };
+    assert_eq!((&*named.text, &*named.subject.namespace), ("ours.of.them.kv-events", "dynamo"));
 }

@@ -80,6 +80,8 @@ pub(super) struct Query {
     pub(super) want: Want,
     pub(super) endpoint: QueryEndpoint,
     pub(super) since_ms: Millis,
+    /// Number of the last event that was received before it was asked; `None`: they are not numbered, or none was.
+    pub(super) received_id: Option<u64>,
     /// Events were lost after it was asked.
     pub(super) is_overtaken: bool,
 }

@@ -168,7 +168,7 @@ impl KnowledgeState {
 }
 
 impl Cluster {
-    /// Blocks of `worker` that are known, and how many it holds as far as anything tells: a cache from which blocks are removed
+    /// Blocks of `worker` that are known with all that lead to them, and how many it holds as far as anything tells: a cache from which blocks are removed
     /// is full.
     pub fn known_of_used(&self, worker: WorkerIx) -> (u64, Option<Sourced<u64, UsedSource>>) {
         let held = self.tree_of(worker).holdings(worker);
@@ -177,6 +177,8 @@ impl Cluster {
         if state.knowledge.is_complete() {
             return (known, Some(Sourced { value: known, source: UsedSource::Complete, at_ms: None }));
         }
+        // What waits for a parent that is missing is in no path, so nothing about prompts follows from it.
+        let known = known.saturating_sub(held.unattached);
         let capacity = self.capacity(worker).filter(|_| state.removed_total > 0);
         let used = capacity.map(|of| Sourced {
             value: of.value.max(known),

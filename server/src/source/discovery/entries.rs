@@ -83,11 +83,11 @@ mod tests {
     }
 
     fn said(changes: &[Payload]) -> Vec<(&str, Option<&[u8]>)> {
-        let said = |change| match change {
+        let each = changes.iter().map(|change| match change {
             Payload::Discovery { key, value, .. } => (&**key, value.as_deref()),
             other => panic!("{other:?}"),
-        };
-        changes.iter().map(said).collect()
+        });
+        each.collect()
     }
 
     #[test]

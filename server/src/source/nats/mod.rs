@@ -26,9 +26,9 @@ use std::thread;
 use std::time::Duration;
 
 use tokio::runtime::{Builder, Handle};
-use tokio::sync::{oneshot, watch};
+use tokio::sync::{mpsc, oneshot, watch};
 
-use radixscope_intake::NatsSubjects;
+use radixscope_intake::{Command, NatsSubjects};
 use radixscope_model::id::Millis;
 use radixscope_model::record::LinkState;
 
@@ -54,10 +54,11 @@ pub struct Source {
 }
 
 /// What is kept from one connection to the next.
-#[derive(Default)]
 struct Kept {
     /// Subjects of live messages.
     subjects: NatsSubjects,
+    /// What intake wants; `None`: nobody can want anything any more.
+    commands: Option<mpsc::Receiver<Command>>,
     /// Streams by name.
     lines: HashMap<String, Line>,
     /// Whether messages of a stream ever came.
@@ -126,7 +127,14 @@ impl Source {
     /// Connects for ever. Each connection has a runtime of its own, with which everything of the client ends: it does
     /// not reconnect behind our back.
     fn listen(&self, to: &SourceHandle, words: &Words, shutdown: &Shutdown, elsewhere: &Handle) {
-        let mut kept = Kept::default();
+        let mut kept = Kept {
+            subjects: NatsSubjects::default(),
+            commands: to.take_commands(),
+            lines: HashMap::new(),
+            has_stream_messages: false,
+            alive_ms: None,
+            server_id: String::new(),
+        };
         let mut attempt = 0;
         while !*shutdown.borrow() {
             let runtime = match Builder::new_current_thread().enable_all().build() {

@@ -19,12 +19,13 @@ use async_nats::{Client, Message, Subscriber};
 use bytes::Bytes;
 use futures_util::{FutureExt, StreamExt};
 use tokio::runtime::Handle;
-use tokio::sync::watch;
+use tokio::sync::{mpsc, watch};
 use tokio::task::JoinSet;
 use tokio::time::MissedTickBehavior;
 
 use radixscope_dynamo::subject::{self, Subject, Transport};
-use radixscope_intake::{Break, Payload};
+use radixscope_intake::command::NamedSubject;
+use radixscope_intake::{Break, Command, Payload};
 use radixscope_model::record::{LinkState, MissedCause, Topic};
 
 use super::connect::Signals;
@@ -171,11 +172,25 @@ impl<'s> Session<'s> {
             Some(namespace) => subject::subscriptions_of(namespace).unwrap_or_default(),
             None => subject::SUBSCRIPTIONS.iter().map(|&subject| subject.to_owned()).collect(),
         };
+        self.subjects.extend(self.kept.subjects.named().map(str::to_owned));
         let mut live = Vec::with_capacity(self.subjects.len());
         for subject in &self.subjects {
             live.push(self.client.subscribe(subject.clone()).await.map_err(|error| error.to_string())?);
         }
         Ok(live)
+    }
+
+    /// Discovery names a subject that is not subscribed to.
+    async fn subscribe_also(&mut self, named: NamedSubject, live: &mut Vec<Subscriber>) {
+        let text = named.text.clone();
+        if !self.kept.subjects.name(named) {
+            return;
+        }
+        // One that fails is tried again with the next connection, which is what it needs.
+        if let Ok(subscriber) = self.client.subscribe(text.clone()).await {
+            self.subjects.push(text);
+            live.push(subscriber);
+        }
     }
 
     /// Asks nobody anything: the server answers that after all that was sent before, so the subscriptions took effect.
@@ -297,6 +312,11 @@ impl<'s> Session<'s> {
                     }
                     // At once: "live" is what others wait for.
                     self.words.say(self.status());
+                }
+                command = next_of(&mut self.kept.commands) => {
+                    if let Command::Subscribe(named) = command {
+                        self.subscribe_also(named, &mut live).await;
+                    }
                 }
                 _ = look.tick() => {
                     self.ask_again(&mut live).await;
@@ -497,6 +517,17 @@ impl<'s> Session<'s> {
         let is_all = self.denied.len() == self.subjects.len();
         (if is_all { LinkState::Refused } else { LinkState::Partial }, words)
     }
+}
+
+/// Waits for a command, for ever if none can come.
+async fn next_of(commands: &mut Option<mpsc::Receiver<Command>>) -> Command {
+    if let Some(receiver) = commands {
+        if let Some(command) = receiver.recv().await {
+            return command;
+        }
+        *commands = None;
+    }
+    std::future::pending().await
 }
 
 /// Waits for a message. `None`: a subscription ended, there will be no more.

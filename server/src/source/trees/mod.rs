@@ -146,7 +146,7 @@ impl<'s> Queries<'s> {
                     task.abort();
                 }
             }
-            Command::Listen(_) | Command::Unlisten { .. } => {}
+            Command::Listen(_) | Command::Unlisten { .. } | Command::Subscribe(_) => {}
         }
         Ok(())
     }

@@ -198,7 +198,7 @@ impl Listening {
                     self.unlisten(&endpoint);
                 }
             }
-            Command::Query(_) | Command::CancelQuery { .. } => {}
+            Command::Query(_) | Command::CancelQuery { .. } | Command::Subscribe(_) => {}
         }
     }
 
