@@ -15,6 +15,7 @@ pub mod figures;
 pub mod flood;
 pub mod grown;
 pub mod http;
+pub mod late;
 pub mod metrics;
 pub mod nats;
 pub mod pages;

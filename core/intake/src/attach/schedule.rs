@@ -49,7 +49,7 @@ impl Attach {
     /// Says what was got back of what was lost; call it after the losses themselves were said.
     pub(crate) fn tell_recovered(&mut self, at_ms: Millis, out: &mut dyn Sink) {
         for (worker, watched) in self.workers.iter_mut() {
-            if !watched.is_complete() || watched.query.is_some() || watched.want != Want::Nothing {
+            if !watched.has_everything() {
                 continue;
             }
             for loss in std::mem::take(&mut watched.losses) {
