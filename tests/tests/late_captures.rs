@@ -1,6 +1,9 @@
 //! Recordings of real Dynamo that ran already, said again through real sockets to the program that attaches to them: what
 //! it shows in the end is what the workers held in truth, block for block, and nothing is found that is not so.
 
+use std::collections::BTreeSet;
+
+use radixscope_captures::Recording;
 use radixscope_tests::late::{Attaching, Deployment, FoundBy, source, truth};
 use radixscope_tests::radixscope::Radixscope;
 use radixscope_tests::wait;
@@ -20,6 +23,9 @@ const OVER_NATS: Attaching = Attaching {
     found_by: FoundBy::Frontend,
     loses: nothing,
 };
+
+const WITH_DECISIONS: Attaching = Attaching { name: "1.6.1-nats-late-replica-sync", ..OVER_NATS };
+const OF_0_9: Attaching = Attaching { name: "0.9.1-localindexer-late", ..OVER_NATS };
 
 /// What was lost, and what was got back.
 fn losses(source: &Value) -> (u64, u64) {
@@ -65,12 +71,12 @@ async fn over_nats_a_dump_and_the_events_since_are_the_truth() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn over_nats_with_decisions_it_is_the_same() {
-    over_nats(Attaching { name: "1.6.1-nats-late-replica-sync", ..OVER_NATS }, false).await;
+    over_nats(WITH_DECISIONS, false).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn workers_of_0_9_answer_on_request() {
-    over_nats(Attaching { name: "0.9.1-localindexer-late", ..OVER_NATS }, true).await;
+    over_nats(OF_0_9, true).await;
 }
 
 /// One message of twenty is lost: each counts once, and all are got back.
@@ -159,4 +165,17 @@ async fn workers_that_end_and_begin_anew_are_followed_by_etcd() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn losses_while_workers_end_and_begin_anew_are_got_back() {
     lossy(RESTARTS, "zmq", &LEFT).await;
+}
+
+#[test]
+fn every_recording_of_which_the_truth_is_known_has_its_test() {
+    let folder = Recording::late("").folder().to_owned();
+    let entries =
+        std::fs::read_dir(folder).expect("the recordings").map(|entry| entry.expect("an entry").path());
+    let known: BTreeSet<String> = entries
+        .filter(|path| path.join("truth.json.gz").is_file())
+        .map(|path| path.file_name().expect("a name").to_string_lossy().into_owned())
+        .collect();
+    let tested = [OVER_NATS.name, WITH_DECISIONS.name, OF_0_9.name, OVER_ZMQ.name, RESTARTS.name];
+    assert_eq!(known, tested.map(str::to_owned).into());
 }

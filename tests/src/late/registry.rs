@@ -18,7 +18,7 @@ const LEASE_S: u32 = 3_600;
 pub(super) enum Registry {
     Frontend(SocketAddr),
     Folder(Folder),
-    Etcd { etcd: Etcd, leases: BTreeSet<u64> },
+    Etcd { etcd: Box<Etcd>, leases: BTreeSet<u64> },
 }
 
 impl Registry {
@@ -43,7 +43,7 @@ impl Registry {
     }
 
     pub(super) fn etcd(etcd: Etcd) -> Self {
-        Self::Etcd { etcd, leases: BTreeSet::new() }
+        Self::Etcd { etcd: Box::new(etcd), leases: BTreeSet::new() }
     }
 
     pub(super) fn flags(&self) -> [String; 2] {

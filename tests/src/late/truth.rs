@@ -21,9 +21,9 @@ pub async fn agrees(server: &Radixscope, truth: &BTreeMap<u64, Held>, gone: &[u6
             let workers = cluster["workers"].as_array().expect("workers");
             let left: BTreeSet<u64> = workers.iter().filter(|one| !one["gone"].is_null()).map(id).collect();
             wait::expect(left == gone.iter().copied().collect(), || format!("gone: {left:?} of {gone:?}"))?;
-            let there = workers.iter().filter(|one| one["gone"].is_null());
+            let mut there = workers.iter().filter(|one| one["gone"].is_null());
             wait::expect(there.clone().count() == present.len(), || cluster["workers"].to_string())?;
-            there.map(|one| is_complete(one, &present)).collect()
+            there.try_for_each(|one| is_complete(one, &present))
         })
         .await;
     let viewer = server.viewer().await;
